@@ -1,0 +1,1 @@
+//! Benchmarks, one file per area in `benches/`; each runs its peer in the same run.

@@ -1,0 +1,190 @@
+//! Network namespaces for tests, made and thrown away by the test itself, and a way to skip that cannot be overlooked.
+//!
+//! A test that programs the kernel does so inside [`netns`] (one namespace) or a few [`Netns`] (a small network), never
+//! in the namespace it was started in. Where a namespace cannot be made, or a tool is missing, the test calls [`skip`]:
+//! the reason is printed, written to the file named by `SLUICEGATE_SKIPPED` for the summary of `cargo xtask test`, and
+//! fails the test when `SLUICEGATE_NO_SKIP` is set, as continuous integration does.
+//!
+//! ```
+//! testns::netns(|| {
+//!     // Anything here sees an empty network: only `lo`, up, and no rules.
+//!     assert_eq!(std::fs::read_dir("/sys/class/net").is_ok(), true);
+//! });
+//! ```
+#![forbid(unsafe_code)]
+
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+
+use nix::sched::{CloneFlags, setns, unshare};
+
+/// Runs `test` on a thread of its own in a new network namespace; loopback is up where iproute2 is installed.
+///
+/// Processes that the test starts inherit the namespace; it disappears with the last of them. A panic of the test is
+/// handed on. Where no namespace can be made, the test is skipped (see [`skip`]).
+pub fn netns(test: impl FnOnce() + Send) {
+    if let Some(namespace) = Netns::new() {
+        namespace.run(test);
+    }
+}
+
+/// A network namespace that lives as long as this value, its threads and its sockets.
+#[derive(Debug)]
+pub struct Netns {
+    file: File,
+}
+
+impl Netns {
+    /// Makes an empty namespace with loopback up, or skips (see [`skip`]) and returns `None` where that is not permitted.
+    #[must_use]
+    pub fn new() -> Option<Self> {
+        let made = thread::scope(|scope| {
+            scope
+                .spawn(|| -> Result<File, String> {
+                    unshare(CloneFlags::CLONE_NEWNET)
+                        .map_err(|e| format!("a network namespace cannot be made ({e}); needs root, or `cargo xtask test`, which makes a user namespace"))?;
+                    loopback_up();
+                    File::open("/proc/thread-self/ns/net").map_err(|e| format!("/proc/thread-self/ns/net: {e}"))
+                })
+                .join()
+                .expect("the thread that makes a namespace does not panic")
+        });
+        match made {
+            Ok(file) => Some(Self { file }),
+            Err(why) => {
+                skip(&why);
+                None
+            }
+        }
+    }
+
+    /// Runs `f` inside the namespace, on a thread of its own, and returns what it returns. A panic is handed on.
+    pub fn run<T: Send>(&self, f: impl FnOnce() -> T + Send) -> T {
+        thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                self.enter();
+                f()
+            });
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// Starts a thread inside the namespace, for servers and clients that run beside the test.
+    pub fn spawn<T: Send + 'static>(&self, f: impl FnOnce() -> T + Send + 'static) -> thread::JoinHandle<T> {
+        let file = self.file.try_clone().expect("a file descriptor can be duplicated");
+        thread::spawn(move || {
+            Self { file }.enter();
+            f()
+        })
+    }
+
+    /// A path by which `ip link set DEV netns PATH` and `nsenter --net=PATH` find the namespace.
+    #[must_use]
+    pub fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
+    }
+
+    fn enter(&self) {
+        setns(self.file.as_fd(), CloneFlags::CLONE_NEWNET).expect("a namespace of our own can be entered");
+    }
+}
+
+/// Says that a test did not run and why. Fails instead when `SLUICEGATE_NO_SKIP` is set.
+///
+/// # Panics
+/// When `SLUICEGATE_NO_SKIP` is set: there, what can run must run.
+pub fn skip(why: &str) {
+    let test = thread::current().name().unwrap_or("a test").to_owned();
+    let line = format!("SKIPPED {test}: {why}");
+    assert!(std::env::var_os("SLUICEGATE_NO_SKIP").is_none(), "{line} (and nothing may be skipped here)");
+    eprintln!("{line}");
+    if let Some(log) = std::env::var_os("SLUICEGATE_SKIPPED")
+        && let Ok(mut file) = OpenOptions::new().create(true).append(true).open(log)
+    {
+        // The reason is on standard error already; a log that cannot be written must not fail the test.
+        let _ = writeln!(file, "{line}");
+    }
+}
+
+/// True when every one of `tools` can be started (`nft`, `ipset`, ...); otherwise skips and returns false.
+#[must_use]
+pub fn have(tools: &[&str]) -> bool {
+    let missing: Vec<_> = tools.iter().filter(|tool| !on_path(tool)).copied().collect();
+    if !missing.is_empty() {
+        skip(&format!("not installed: {}", missing.join(", ")));
+    }
+    missing.is_empty()
+}
+
+/// The kind of guest (`uml`, `qemu`) that this process runs in, set by the guest scripts as `NETVM_GUEST`.
+#[must_use]
+pub fn guest() -> Option<String> {
+    std::env::var("NETVM_GUEST").ok()
+}
+
+/// Runs a shell script and returns its standard output.
+///
+/// # Panics
+/// When it fails, with the script, its status and all that it printed.
+#[must_use]
+pub fn sh(script: &str) -> String {
+    let output = try_sh(script);
+    assert!(
+        output.status.success(),
+        "`{script}`: {}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Runs a shell script and returns whatever came of it.
+///
+/// # Panics
+/// When there is no shell.
+#[must_use]
+pub fn try_sh(script: &str) -> Output {
+    Command::new("sh").arg("-c").arg(script).env("PATH", search_path()).output().expect("sh can be started")
+}
+
+/// Feeds `input` to a command and returns whatever came of it, for `nft -f -`, `ipset restore` and their like.
+///
+/// # Panics
+/// When the command cannot be started.
+#[must_use]
+pub fn feed(command: &[&str], input: &str) -> Output {
+    let mut child = Command::new(command[0])
+        .args(&command[1..])
+        .env("PATH", search_path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|e| panic!("{}: {e}", command[0]));
+    let mut stdin = child.stdin.take().expect("stdin was asked for");
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            // A command that stops reading early says why in its own output.
+            let _ = stdin.write_all(input.as_bytes());
+        });
+        child.wait_with_output().expect("a child can be waited for")
+    })
+}
+
+fn on_path(tool: &str) -> bool {
+    search_path().split(':').any(|dir| std::path::Path::new(dir).join(tool).is_file())
+}
+
+/// Administration tools live in sbin, which an ordinary user's PATH often lacks.
+fn search_path() -> String {
+    format!("{}:/usr/local/sbin:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default())
+}
+
+/// Sets `lo` up with iproute2. Where that is missing, a test that needs loopback says so through [`have`].
+fn loopback_up() {
+    let _ = Command::new("ip").args(["link", "set", "lo", "up"]).env("PATH", search_path()).status();
+}
