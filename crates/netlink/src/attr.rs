@@ -1,0 +1,454 @@
+//! Attributes (`struct nlattr` of `linux/netlink.h`): a writer that appends to one buffer and a reader that is bounded.
+//!
+//! An attribute is a u16 length (header and payload), a u16 type, the payload, and padding to four bytes. Numbers in
+//! netfilter's attributes are mostly in network order (`be`), elsewhere in host order.
+
+use std::ops::{Deref, DerefMut};
+
+use crate::{DecodeError, TooLong};
+
+/// Appends attributes to a message. Made by [`Batch::message`](crate::Batch::message) and by [`encode`].
+///
+/// Writing cannot fail: a length that does not fit is remembered, and whoever asks for the finished bytes gets the
+/// error ([`TooLong`]), so that a wrapped length is never sent.
+#[derive(Debug)]
+pub struct Writer<'b> {
+    pub(crate) bytes: &'b mut Vec<u8>,
+    pub(crate) tags: &'b mut Vec<Tag>,
+    pub(crate) too_long: &'b mut Option<TooLong>,
+    /// Where the message starts in `bytes`.
+    pub(crate) start: usize,
+    pub(crate) sequence: u32,
+}
+
+/// What the caller says an attribute of a message is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Tag {
+    pub(crate) sequence: u32,
+    /// From the start of the message's `nlmsghdr`; 0 is the message itself.
+    pub(crate) offset: u32,
+    pub(crate) object: u64,
+}
+
+impl<'b> Writer<'b> {
+    /// Appends an attribute with these bytes as payload.
+    pub fn put(&mut self, kind: u16, payload: &[u8]) {
+        let length = HEADER + payload.len();
+        let field = self.checked(kind, length);
+        self.bytes.extend_from_slice(&header(field, kind));
+        self.bytes.extend_from_slice(payload);
+        self.pad();
+    }
+
+    /// Appends a byte.
+    pub fn put_u8(&mut self, kind: u16, value: u8) {
+        self.put(kind, &[value]);
+    }
+
+    /// Appends a number in host order.
+    pub fn put_u16(&mut self, kind: u16, value: u16) {
+        self.put(kind, &value.to_ne_bytes());
+    }
+
+    /// Appends a number in host order.
+    pub fn put_u32(&mut self, kind: u16, value: u32) {
+        self.put(kind, &value.to_ne_bytes());
+    }
+
+    /// Appends a number in host order.
+    pub fn put_u64(&mut self, kind: u16, value: u64) {
+        self.put(kind, &value.to_ne_bytes());
+    }
+
+    /// Appends a number in network order.
+    pub fn put_be16(&mut self, kind: u16, value: u16) {
+        self.put(kind, &value.to_be_bytes());
+    }
+
+    /// Appends a number in network order.
+    pub fn put_be32(&mut self, kind: u16, value: u32) {
+        self.put(kind, &value.to_be_bytes());
+    }
+
+    /// Appends a number in network order.
+    pub fn put_be64(&mut self, kind: u16, value: u64) {
+        self.put(kind, &value.to_be_bytes());
+    }
+
+    /// Appends a string and the NUL that `NLA_NUL_STRING` and `NLA_STRING` of netfilter expect.
+    pub fn put_str(&mut self, kind: u16, value: &str) {
+        let length = HEADER + value.len() + 1;
+        let field = self.checked(kind, length);
+        self.bytes.extend_from_slice(&header(field, kind));
+        self.bytes.extend_from_slice(value.as_bytes());
+        self.bytes.push(0);
+        self.pad();
+    }
+
+    /// Appends an attribute without payload (`NLA_FLAG`).
+    pub fn put_flag(&mut self, kind: u16) {
+        self.put(kind, &[]);
+    }
+
+    /// Opens a nested attribute. What is written through the guard lies inside; dropping the guard closes it.
+    pub fn nest(&mut self, kind: u16) -> Nest<'_, 'b> {
+        let at = self.bytes.len();
+        self.bytes.extend_from_slice(&header(0, kind | NLA_F_NESTED));
+        Nest { at, kind, writer: self }
+    }
+
+    /// Says that the next attribute is about `object`, a number that means something to the caller.
+    ///
+    /// An error whose offset points at that attribute, or behind it and before the next tagged one, is traced back to
+    /// `object` by [`Batch::object`](crate::Batch::object).
+    pub fn tag(&mut self, object: u64) {
+        let offset = u32::try_from(self.bytes.len() - self.start).unwrap_or(u32::MAX);
+        self.tags.push(Tag { sequence: self.sequence, offset, object });
+    }
+
+    /// Appends bytes as they are, padded to four: the fixed header of a family (`nfgenmsg`, `genlmsghdr`, `ifinfomsg`).
+    pub fn raw(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        self.pad();
+    }
+
+    /// Bytes of the message so far, headers included.
+    #[must_use]
+    pub fn message_len(&self) -> usize {
+        self.bytes.len() - self.start
+    }
+
+    fn checked(&mut self, kind: u16, length: usize) -> u16 {
+        u16::try_from(length).unwrap_or_else(|_| {
+            self.too_long.get_or_insert(TooLong::Attribute { sequence: self.sequence, kind, length });
+            0
+        })
+    }
+
+    fn pad(&mut self) {
+        let padded = align(self.bytes.len() - self.start);
+        self.bytes.resize(self.start + padded, 0);
+    }
+}
+
+/// An open nested attribute; see [`Writer::nest`]. Its length is patched in, checked, when this is dropped.
+#[derive(Debug)]
+pub struct Nest<'w, 'b> {
+    at: usize,
+    kind: u16,
+    writer: &'w mut Writer<'b>,
+}
+
+impl Nest<'_, '_> {
+    /// Bytes of the attribute so far, its header of four included: at most 65,535 when it is closed.
+    #[must_use]
+    pub fn nest_len(&self) -> usize {
+        self.writer.bytes.len() - self.at
+    }
+}
+
+impl<'b> Deref for Nest<'_, 'b> {
+    type Target = Writer<'b>;
+
+    fn deref(&self) -> &Self::Target {
+        self.writer
+    }
+}
+
+impl DerefMut for Nest<'_, '_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        self.writer
+    }
+}
+
+impl Drop for Nest<'_, '_> {
+    fn drop(&mut self) {
+        let field = self.writer.checked(self.kind, self.nest_len());
+        if let Some(length) = self.writer.bytes.get_mut(self.at..self.at + 2) {
+            length.copy_from_slice(&field.to_ne_bytes());
+        }
+    }
+}
+
+/// Writes attributes on their own, outside a message: user data, tests, a value that is embedded elsewhere.
+///
+/// ```
+/// use sluicegate_netlink::attr;
+///
+/// let bytes = attr::encode(|w| w.put_be16(3, 80))?;
+/// assert_eq!(bytes, [6, 0, 3, 0, 0, 80, 0, 0]); // on a little-endian host
+/// # Ok::<(), sluicegate_netlink::TooLong>(())
+/// ```
+///
+/// # Errors
+/// [`TooLong`] when an attribute passes 65,535 bytes.
+pub fn encode(write: impl FnOnce(&mut Writer<'_>)) -> Result<Vec<u8>, TooLong> {
+    let (mut bytes, mut tags, mut too_long) = (Vec::new(), Vec::new(), None);
+    write(&mut Writer { bytes: &mut bytes, tags: &mut tags, too_long: &mut too_long, start: 0, sequence: 0 });
+    match too_long {
+        None => Ok(bytes),
+        Some(error) => Err(error),
+    }
+}
+
+/// The attributes in a range of bytes, one after the other.
+///
+/// Ends with an error, once, where a header claims more than there is or bytes are left over that are no attribute.
+#[derive(Debug, Clone)]
+pub struct Attributes<'a> {
+    rest: &'a [u8],
+    offset: usize,
+}
+
+impl<'a> Attributes<'a> {
+    /// Reads `bytes` as attributes.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self::at(bytes, 0)
+    }
+
+    /// As [`new`](Self::new), with offsets counted from further ahead (the start of the message, say).
+    #[must_use]
+    pub fn at(bytes: &'a [u8], offset: usize) -> Self {
+        Self { rest: bytes, offset }
+    }
+
+    /// The first attribute of this type.
+    ///
+    /// # Errors
+    /// When the bytes before it are not attributes.
+    pub fn find(self, kind: u16) -> Result<Option<Attribute<'a>>, DecodeError> {
+        for attribute in self {
+            let attribute = attribute?;
+            if attribute.kind == kind {
+                return Ok(Some(attribute));
+            }
+        }
+        Ok(None)
+    }
+
+    fn split(&mut self) -> Result<Attribute<'a>, DecodeError> {
+        let (rest, offset) = (self.rest, self.offset);
+        let Some(([l0, l1, k0, k1], _)) = rest.split_first_chunk::<HEADER>() else {
+            return Err(DecodeError::Short { what: "nlattr", need: HEADER, have: rest.len(), offset });
+        };
+        let length = usize::from(u16::from_ne_bytes([*l0, *l1]));
+        let raw = u16::from_ne_bytes([*k0, *k1]);
+        let Some(payload) = rest.get(HEADER..length) else {
+            return Err(DecodeError::Length { what: "nlattr", claims: length, have: rest.len(), offset });
+        };
+        // The last attribute of a message may come without its padding.
+        let step = align(length).min(rest.len());
+        self.rest = rest.get(step..).unwrap_or_default();
+        self.offset = offset + step;
+        Ok(Attribute { kind: raw & NLA_TYPE_MASK, nested: raw & NLA_F_NESTED != 0, payload, offset })
+    }
+}
+
+impl<'a> Iterator for Attributes<'a> {
+    type Item = Result<Attribute<'a>, DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let item = self.split();
+        if item.is_err() {
+            self.rest = &[];
+        }
+        Some(item)
+    }
+}
+
+/// One attribute that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attribute<'a> {
+    /// Its type, without `NLA_F_NESTED` and `NLA_F_NET_BYTEORDER`.
+    pub kind: u16,
+    /// Whether it says that it is nested. The kernel does not always say so.
+    pub nested: bool,
+    /// Its payload without padding.
+    pub payload: &'a [u8],
+    /// Where its header starts; see [`Attributes::at`].
+    pub offset: usize,
+}
+
+impl<'a> Attribute<'a> {
+    /// The payload as attributes.
+    #[must_use]
+    pub fn attributes(&self) -> Attributes<'a> {
+        Attributes::at(self.payload, self.offset + HEADER)
+    }
+
+    /// The payload as a byte.
+    ///
+    /// # Errors
+    /// [`DecodeError::Size`] when it is not one byte; likewise below.
+    pub fn u8(&self) -> Result<u8, DecodeError> {
+        self.array::<1>().map(|[value]| value)
+    }
+
+    /// The payload as a number in host order.
+    ///
+    /// # Errors
+    /// [`DecodeError::Size`] when it has another size.
+    pub fn u16(&self) -> Result<u16, DecodeError> {
+        self.array().map(u16::from_ne_bytes)
+    }
+
+    /// The payload as a number in host order.
+    ///
+    /// # Errors
+    /// [`DecodeError::Size`] when it has another size.
+    pub fn u32(&self) -> Result<u32, DecodeError> {
+        self.array().map(u32::from_ne_bytes)
+    }
+
+    /// The payload as a number in host order.
+    ///
+    /// # Errors
+    /// [`DecodeError::Size`] when it has another size.
+    pub fn u64(&self) -> Result<u64, DecodeError> {
+        self.array().map(u64::from_ne_bytes)
+    }
+
+    /// The payload as a number in network order.
+    ///
+    /// # Errors
+    /// [`DecodeError::Size`] when it has another size.
+    pub fn be16(&self) -> Result<u16, DecodeError> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    /// The payload as a number in network order.
+    ///
+    /// # Errors
+    /// [`DecodeError::Size`] when it has another size.
+    pub fn be32(&self) -> Result<u32, DecodeError> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    /// The payload as a number in network order.
+    ///
+    /// # Errors
+    /// [`DecodeError::Size`] when it has another size.
+    pub fn be64(&self) -> Result<u64, DecodeError> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    /// The payload as a fixed number of bytes.
+    ///
+    /// # Errors
+    /// [`DecodeError::Size`] when it has another size.
+    pub fn array<const N: usize>(&self) -> Result<[u8; N], DecodeError> {
+        self.payload.try_into().map_err(|_| DecodeError::Size {
+            kind: self.kind,
+            need: N,
+            have: self.payload.len(),
+        })
+    }
+
+    /// The payload as text, with or without a NUL at its end.
+    ///
+    /// # Errors
+    /// [`DecodeError::NotText`] when it is not UTF-8 or has a NUL inside.
+    pub fn str(&self) -> Result<&'a str, DecodeError> {
+        let text = self.payload.strip_suffix(&[0]).unwrap_or(self.payload);
+        std::str::from_utf8(text)
+            .ok()
+            .filter(|text| !text.contains('\0'))
+            .ok_or(DecodeError::NotText { kind: self.kind })
+    }
+}
+
+/// Rounds up to the four bytes on which netlink aligns (`NLA_ALIGN`, `NLMSG_ALIGN`).
+#[must_use]
+pub const fn align(length: usize) -> usize {
+    length.next_multiple_of(4)
+}
+
+/// Bytes of `struct nlattr` (`NLA_HDRLEN`).
+pub const HEADER: usize = 4;
+/// `NLA_F_NESTED`: the payload is attributes.
+pub const NLA_F_NESTED: u16 = 1 << 15;
+/// `NLA_F_NET_BYTEORDER`: the payload is in network order.
+pub const NLA_F_NET_BYTEORDER: u16 = 1 << 14;
+/// `NLA_TYPE_MASK`: what of a type is the type.
+pub const NLA_TYPE_MASK: u16 = !(NLA_F_NESTED | NLA_F_NET_BYTEORDER);
+
+fn header(length: u16, kind: u16) -> [u8; HEADER] {
+    let ([l0, l1], [k0, k1]) = (length.to_ne_bytes(), kind.to_ne_bytes());
+    [l0, l1, k0, k1]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_nest_knows_its_length_and_says_that_it_is_one() {
+        let bytes = encode(|w| {
+            let mut nest = w.nest(2);
+            nest.put_str(1, "ab");
+            nest.put_flag(9);
+        })
+        .unwrap();
+        let outer = Attributes::new(&bytes).next().unwrap().unwrap();
+        assert_eq!((outer.kind, outer.nested, outer.payload.len()), (2, true, 12));
+        let inner: Vec<_> = outer.attributes().map(Result::unwrap).collect();
+        assert_eq!(inner[0].str().unwrap(), "ab");
+        assert_eq!((inner[1].kind, inner[1].payload, inner[1].offset), (9, &[][..], 12));
+    }
+
+    #[test]
+    fn a_length_over_16_bits_is_an_error_and_not_a_wrap() {
+        let long = vec![0; 65_532];
+        assert_eq!(
+            encode(|w| w.put(7, &long)),
+            Err(TooLong::Attribute { sequence: 0, kind: 7, length: 65_536 })
+        );
+        assert!(encode(|w| w.put(7, &long[1..])).is_ok());
+        let nested = encode(|w| {
+            let mut nest = w.nest(5);
+            nest.put(1, &long[..40_000]);
+            nest.put(1, &long[..40_000]);
+        });
+        assert_eq!(nested, Err(TooLong::Attribute { sequence: 0, kind: 5, length: 80_012 }));
+    }
+
+    #[test]
+    fn a_header_that_claims_too_much_or_too_little_is_refused() {
+        let claims = |length: u8| Attributes::new(&[length, 0, 1, 0, 9, 9]).next().unwrap().is_err();
+        assert!(claims(7) && claims(3) && claims(0));
+        assert!(!claims(6) && !claims(4));
+        let mut trailing = Attributes::new(&[4, 0, 1, 0, 9, 9]);
+        assert!(trailing.next().unwrap().is_ok());
+        assert!(trailing.next().unwrap().is_err());
+        assert!(trailing.next().is_none());
+    }
+
+    #[test]
+    fn text_with_a_nul_inside_is_not_text() {
+        let read = |payload| Attribute { kind: 1, nested: false, payload, offset: 0 }.str();
+        assert_eq!(read(b"abc\0"), Ok("abc"));
+        assert_eq!(read(b"abc"), Ok("abc"));
+        assert!(read(b"a\0c\0").is_err());
+        assert!(read(&[0xff, 0]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(list in prop::collection::vec((0u16..0x3fff, prop::collection::vec(any::<u8>(), 0..40)), 0..20)) {
+            let bytes = encode(|w| list.iter().for_each(|(kind, payload)| w.put(*kind, payload))).unwrap();
+            let read: Vec<_> = Attributes::new(&bytes).map(|a| a.map(|a| (a.kind, a.payload.to_vec())).unwrap()).collect();
+            prop_assert_eq!(read, list);
+        }
+
+        #[test]
+        fn no_input_makes_the_reader_panic_or_run_on(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let seen = Attributes::new(&bytes).count();
+            prop_assert!(seen <= bytes.len() / HEADER + 1);
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Many messages in one buffer, sent as one datagram, and the way back from an error to the caller's object.
+
+use std::ops::{Deref, DerefMut};
+
+use crate::attr::{Tag, Writer};
+use crate::message::{
+    Flags, HEADER, Header, Messages, NFNL_BATCH_GENID, NFNL_MSG_BATCH_BEGIN, NFNL_MSG_BATCH_END, NfGenMsg,
+};
+use crate::{KernelError, TooLong};
+
+/// Messages in the order in which the kernel is to take them, numbered from the first sequence number on.
+///
+/// A batch is written once and can be sent again. Every message is tagged with a number of the caller's (an index into
+/// its list of operations, say), and so can any attribute be ([`Writer::tag`]).
+#[derive(Debug, Clone, Default)]
+pub struct Batch {
+    bytes: Vec<u8>,
+    tags: Vec<Tag>,
+    too_long: Option<TooLong>,
+    first: u32,
+    count: u32,
+}
+
+impl Batch {
+    /// An empty batch whose messages are numbered from 1.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::starting_at(1)
+    }
+
+    /// An empty batch whose messages are numbered from `first`: for one that is sent together with another, or after
+    /// one whose answers might still be under way.
+    #[must_use]
+    pub fn starting_at(first: u32) -> Self {
+        Self { first, ..Self::default() }
+    }
+
+    /// Makes room for `bytes` more, so that writing does not have to move what is written.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.bytes.reserve(bytes);
+    }
+
+    /// Opens a message; what is written through the guard is its payload; dropping the guard closes it.
+    ///
+    /// `object` is what [`object`](Self::object) gives back for an error of this message.
+    pub fn message(&mut self, kind: u16, flags: Flags, object: u64) -> MessageWriter<'_> {
+        let start = self.bytes.len();
+        let sequence = self.next_sequence();
+        self.count += 1;
+        let mut header = [0; HEADER];
+        header[4..6].copy_from_slice(&kind.to_ne_bytes());
+        header[6..8].copy_from_slice(&flags.bits().to_ne_bytes());
+        header[8..12].copy_from_slice(&sequence.to_ne_bytes());
+        self.bytes.extend_from_slice(&header);
+        self.tags.push(Tag { sequence, offset: 0, object });
+        MessageWriter(Writer {
+            bytes: &mut self.bytes,
+            tags: &mut self.tags,
+            too_long: &mut self.too_long,
+            start,
+            sequence,
+        })
+    }
+
+    /// Opens a message of a netfilter subsystem: [`message`](Self::message) with `nfgenmsg` written.
+    ///
+    /// `resource` is 0 but where a subsystem says otherwise.
+    pub fn netfilter(
+        &mut self,
+        subsystem: u8,
+        command: u8,
+        flags: Flags,
+        family: u8,
+        object: u64,
+    ) -> MessageWriter<'_> {
+        let kind = u16::from_be_bytes([subsystem, command]);
+        let mut message = self.message(kind, flags | Flags::REQUEST, object);
+        message.raw(&NfGenMsg { family, version: 0, resource: 0 }.bytes());
+        message
+    }
+
+    /// Opens a netfilter transaction: what follows up to [`commit`](Self::commit) is applied as a whole or not at all.
+    ///
+    /// With a generation, only where that is still the current one (`ERESTART` otherwise).
+    pub fn begin(&mut self, subsystem: u8, generation: Option<u32>, object: u64) {
+        let mut message = self.frame(NFNL_MSG_BATCH_BEGIN, Flags::REQUEST, subsystem, object);
+        if let Some(generation) = generation {
+            message.put_be32(NFNL_BATCH_GENID, generation);
+        }
+    }
+
+    /// Closes a netfilter transaction. Without this, the kernel checks it and applies nothing.
+    pub fn commit(&mut self, subsystem: u8, object: u64) {
+        self.frame(NFNL_MSG_BATCH_END, Flags::REQUEST, subsystem, object);
+    }
+
+    /// The datagram.
+    ///
+    /// # Errors
+    /// The first length that did not fit its field; such a batch is never sent.
+    pub fn bytes(&self) -> Result<&[u8], TooLong> {
+        match self.too_long {
+            None => Ok(&self.bytes),
+            Some(error) => Err(error),
+        }
+    }
+
+    /// Bytes so far.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether it holds no message.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Messages so far.
+    #[must_use]
+    pub fn messages(&self) -> u32 {
+        self.count
+    }
+
+    /// The first message's sequence number.
+    #[must_use]
+    pub fn first_sequence(&self) -> u32 {
+        self.first
+    }
+
+    /// The sequence number that the next message gets.
+    #[must_use]
+    pub fn next_sequence(&self) -> u32 {
+        self.first + self.count
+    }
+
+    /// The caller's object that an error is about: that of the last tagged attribute at or before the error's offset,
+    /// else that of the message. `None` when the error answers no message of this batch.
+    #[must_use]
+    pub fn object(&self, error: &KernelError) -> Option<u64> {
+        let offset = error.offset.unwrap_or(0);
+        let after = self.tags.partition_point(|tag| (tag.sequence, tag.offset) <= (error.sequence, offset));
+        let tag = self.tags.get(after.checked_sub(1)?)?;
+        (tag.sequence == error.sequence).then_some(tag.object)
+    }
+
+    /// The header and payload of the message with this number, to look into what was sent when an error came back.
+    #[must_use]
+    pub fn find(&self, sequence: u32) -> Option<(Header, &[u8])> {
+        Messages::new(&self.bytes)
+            .filter_map(Result::ok)
+            .find(|message| message.header.sequence == sequence)
+            .map(|message| (message.header, message.payload))
+    }
+
+    fn frame(&mut self, kind: u16, flags: Flags, subsystem: u8, object: u64) -> MessageWriter<'_> {
+        let mut message = self.message(kind, flags, object);
+        message.raw(&NfGenMsg { family: 0, version: 0, resource: subsystem.into() }.bytes());
+        message
+    }
+}
+
+/// An open message of a [`Batch`]. Its length is patched in, checked, when this is dropped.
+#[derive(Debug)]
+pub struct MessageWriter<'b>(Writer<'b>);
+
+impl MessageWriter<'_> {
+    /// The message's sequence number.
+    #[must_use]
+    pub fn sequence(&self) -> u32 {
+        self.0.sequence
+    }
+}
+
+impl<'b> Deref for MessageWriter<'b> {
+    type Target = Writer<'b>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for MessageWriter<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+impl Drop for MessageWriter<'_> {
+    fn drop(&mut self) {
+        let Self(writer) = self;
+        let length = writer.message_len();
+        let field = u32::try_from(length).unwrap_or_else(|_| {
+            writer.too_long.get_or_insert(TooLong::Message { sequence: writer.sequence, length });
+            0
+        });
+        if let Some(place) = writer.bytes.get_mut(writer.start..writer.start + 4) {
+            place.copy_from_slice(&field.to_ne_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(sequence: u32, offset: Option<u32>) -> KernelError {
+        KernelError { offset, ..KernelError::new(sequence, 2) }
+    }
+
+    #[test]
+    fn an_error_leads_to_the_tagged_attribute_or_the_message() {
+        let mut batch = Batch::new();
+        let mut message = batch.netfilter(10, 12, Flags::CREATE, 2, 100);
+        message.put_str(1, "set");
+        let mut list = message.nest(3);
+        list.tag(200);
+        list.put_u32(1, 1);
+        list.tag(201);
+        list.put_u32(1, 2);
+        drop(list);
+        drop(message);
+        drop(batch.netfilter(10, 12, Flags::CREATE, 2, 101));
+
+        // nlmsghdr 16, nfgenmsg 4, the name 8, the nest's header 4: the first element is at 32, the second at 40.
+        assert_eq!(batch.object(&error(1, None)), Some(100));
+        assert_eq!(batch.object(&error(1, Some(20))), Some(100));
+        assert_eq!(batch.object(&error(1, Some(32))), Some(200));
+        assert_eq!(batch.object(&error(1, Some(36))), Some(200));
+        assert_eq!(batch.object(&error(1, Some(40))), Some(201));
+        assert_eq!(batch.object(&error(2, Some(28))), Some(101));
+        assert_eq!(batch.object(&error(3, None)), None);
+        assert_eq!(batch.object(&error(0, Some(50))), None);
+    }
+
+    #[test]
+    fn a_batch_is_framed_as_nfnetlink_wants_it() {
+        let mut batch = Batch::starting_at(7);
+        batch.begin(10, Some(5), 0);
+        batch.commit(10, 0);
+        let expected = [
+            28, 0, 0, 0, 0x10, 0, 1, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10, 8, 0, 1, 0, 0, 0, 0, 5, //
+            20, 0, 0, 0, 0x11, 0, 1, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10,
+        ];
+        assert_eq!(batch.bytes().unwrap(), expected);
+        assert_eq!((batch.messages(), batch.first_sequence(), batch.next_sequence()), (2, 7, 9));
+        assert_eq!(batch.find(8).unwrap().0.kind, NFNL_MSG_BATCH_END);
+    }
+
+    #[test]
+    fn a_batch_with_a_wrapped_length_is_not_given_out() {
+        let mut batch = Batch::new();
+        batch.message(1, Flags::REQUEST, 0).put(9, &vec![0; 70_000]);
+        assert_eq!(batch.bytes(), Err(TooLong::Attribute { sequence: 1, kind: 9, length: 70_004 }));
+    }
+}

@@ -1,0 +1,212 @@
+//! What a socket and its stand-in for tests have in common, and whole conversations over either.
+
+use crate::message::{Flags, Message};
+use crate::reply::Conversation;
+pub use crate::reply::Report;
+use crate::{Batch, Error};
+
+/// Something that carries datagrams to the kernel and back.
+pub trait Transport {
+    /// Sends whole messages as one datagram.
+    ///
+    /// # Errors
+    /// [`Error::TooBig`] when it does not fit the send buffer; nothing is sent then.
+    fn send(&mut self, datagram: &[u8]) -> Result<(), Error>;
+
+    /// Reads one datagram into `buffer`, replacing what it holds. False when there is none (yet).
+    ///
+    /// # Errors
+    /// [`Error::Overrun`] when the kernel could not queue messages, [`Error::Truncated`] when a datagram did not fit,
+    /// [`Error::TimedOut`] when nothing came although [`Wait::Answer`] was asked for.
+    fn receive(&mut self, buffer: &mut Vec<u8>, wait: Wait) -> Result<bool, Error>;
+
+    /// Makes the send buffer large enough for `size` bytes if that is permitted, and says how much can be sent at once.
+    fn send_limit(&mut self, size: usize) -> usize;
+}
+
+/// How long [`Transport::receive`] waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Not at all.
+    No,
+    /// Until something comes or the transport's time limit has passed.
+    Answer,
+}
+
+impl<T: Transport + ?Sized> Transport for &mut T {
+    fn send(&mut self, datagram: &[u8]) -> Result<(), Error> {
+        (**self).send(datagram)
+    }
+
+    fn receive(&mut self, buffer: &mut Vec<u8>, wait: Wait) -> Result<bool, Error> {
+        (**self).receive(buffer, wait)
+    }
+
+    fn send_limit(&mut self, size: usize) -> usize {
+        (**self).send_limit(size)
+    }
+}
+
+/// Sends batches, each as one datagram, and reads answers until the last message of the last batch is answered.
+///
+/// That message must be one that is always answered: it asks for an acknowledgement ([`Flags::ACK`]) or is a dump. Data
+/// goes to `on_data`. The kernel's refusals are in the report, not an `Err`: which of them matter is the caller's
+/// business. After a full receive buffer the report says `lost` and holds what could be read.
+///
+/// Answers that are still queued from an earlier, broken-off conversation are dropped first.
+///
+/// # Errors
+/// When a datagram cannot be sent or read, no answer comes in time, or `on_data` fails.
+pub fn exchange(
+    transport: &mut (impl Transport + ?Sized),
+    batches: &[&Batch],
+    mut on_data: impl FnMut(Message<'_>) -> Result<(), Error>,
+) -> Result<Report, Error> {
+    let (Some(first), Some(last)) = (batches.first(), batches.last()) else {
+        return Ok(Report::default());
+    };
+    let mut buffer = Vec::new();
+    while matches!(transport.receive(&mut buffer, Wait::No), Ok(true) | Err(Error::Overrun)) {}
+    let mut talk = Conversation::new(first.first_sequence(), last.next_sequence().saturating_sub(1));
+    for batch in batches {
+        transport.send(batch.bytes()?)?;
+    }
+    while !talk.is_finished() {
+        // After a loss the awaited answer may be among what is lost: take what is there, wait for nothing.
+        let wait = if talk.has_lost() { Wait::No } else { Wait::Answer };
+        match transport.receive(&mut buffer, wait) {
+            Ok(true) => talk.datagram(&buffer, &mut on_data)?,
+            Ok(false) => break,
+            Err(Error::Overrun) => talk.lost(),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(talk.into_report())
+}
+
+/// Asks for a dump and returns what `decode` makes of each message (`None` leaves one out).
+///
+/// Starts again, at most eight times, when the objects changed while they were read. `request` must be a batch of one
+/// message with [`Flags::DUMP`].
+///
+/// # Errors
+/// [`Error::Kernel`] when the kernel refuses, [`Error::Interrupted`] when it never settles, [`Error::Overrun`] when
+/// messages were lost, and whatever `decode` returns.
+pub fn dump<T>(
+    transport: &mut (impl Transport + ?Sized),
+    request: &Batch,
+    mut decode: impl FnMut(Message<'_>) -> Result<Option<T>, Error>,
+) -> Result<Vec<T>, Error> {
+    debug_assert!(request.find(request.first_sequence()).is_some_and(|(h, _)| h.flags.contains(Flags::DUMP)));
+    for _ in 0..DUMP_TRIES {
+        let mut found = Vec::new();
+        let report = exchange(transport, &[request], |message| {
+            found.extend(decode(message)?);
+            Ok(())
+        })?;
+        if let Some(error) = report.errors.into_iter().next() {
+            return Err(error.into());
+        }
+        if report.lost {
+            return Err(Error::Overrun);
+        }
+        if !report.interrupted {
+            return Ok(found);
+        }
+    }
+    Err(Error::Interrupted(DUMP_TRIES))
+}
+
+const DUMP_TRIES: u32 = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Header, encode};
+    use crate::scripted::{self, Script};
+
+    fn request(flags: Flags) -> Batch {
+        let mut batch = Batch::new();
+        drop(batch.message(1, flags | Flags::REQUEST, 0));
+        batch
+    }
+
+    fn data(flags: Flags, value: u8) -> Vec<u8> {
+        encode(Header { kind: 99, flags: flags | Flags::MULTI, sequence: 1, port: 0 }, &[value; 4])
+    }
+
+    fn first(message: Message<'_>) -> Result<Option<u8>, Error> {
+        Ok(message.payload.first().copied())
+    }
+
+    #[test]
+    fn a_dump_over_several_datagrams_is_read_whole() {
+        let batch = request(Flags::DUMP);
+        let mut kernel = Script::new();
+        kernel
+            .expect(batch.bytes().unwrap())
+            .reply([data(Flags::empty(), 1), data(Flags::empty(), 2)].concat())
+            .reply([data(Flags::empty(), 3), scripted::done(1)].concat());
+        assert_eq!(dump(&mut kernel, &batch, first).unwrap(), [1, 2, 3]);
+        kernel.finish();
+    }
+
+    #[test]
+    fn an_interrupted_dump_starts_again_and_leaves_nothing_of_the_first() {
+        let batch = request(Flags::DUMP);
+        let mut kernel = Script::new();
+        kernel
+            .expect(batch.bytes().unwrap())
+            .reply([data(Flags::DUMP_INTR, 1), data(Flags::DUMP_INTR, 2), scripted::done(1)].concat());
+        kernel.expect(batch.bytes().unwrap()).reply([data(Flags::empty(), 5), scripted::done(1)].concat());
+        assert_eq!(dump(&mut kernel, &batch, first).unwrap(), [5]);
+    }
+
+    #[test]
+    fn a_dump_that_never_settles_is_an_error() {
+        let batch = request(Flags::DUMP);
+        let mut kernel = Script::new();
+        for _ in 0..DUMP_TRIES {
+            kernel
+                .expect(batch.bytes().unwrap())
+                .reply([data(Flags::DUMP_INTR, 1), scripted::done(1)].concat());
+        }
+        assert!(matches!(dump(&mut kernel, &batch, first), Err(Error::Interrupted(8))));
+    }
+
+    #[test]
+    fn a_dump_with_lost_messages_is_not_taken_as_the_whole() {
+        let batch = request(Flags::DUMP);
+        let mut kernel = Script::new();
+        kernel
+            .expect(batch.bytes().unwrap())
+            .reply(data(Flags::empty(), 1))
+            .overrun()
+            .reply(scripted::done(1));
+        assert!(matches!(dump(&mut kernel, &batch, first), Err(Error::Overrun)));
+    }
+
+    #[test]
+    fn after_a_loss_what_is_queued_is_still_read() {
+        let batch = request(Flags::ACK);
+        let mut kernel = Script::new();
+        kernel.expect(batch.bytes().unwrap()).reply(scripted::error(1, 2, None, None)).overrun();
+        // The refusal answers the last message: the conversation ends there, before the loss is seen.
+        let report = exchange(&mut kernel, &[&batch], |_| Ok(())).unwrap();
+        assert_eq!((report.errors.len(), report.lost), (1, false));
+
+        let mut kernel = Script::new();
+        kernel.expect(batch.bytes().unwrap()).overrun().reply(scripted::error(1, 2, None, None));
+        let report = exchange(&mut kernel, &[&batch], |_| Ok(())).unwrap();
+        assert_eq!((report.errors.len(), report.lost), (1, true));
+    }
+
+    #[test]
+    fn stale_answers_are_dropped_before_a_conversation() {
+        let batch = request(Flags::ACK);
+        let mut kernel = Script::new();
+        kernel.queued(scripted::error(1, 17, None, None));
+        kernel.expect(batch.bytes().unwrap()).reply(scripted::ack(1));
+        assert_eq!(exchange(&mut kernel, &[&batch], |_| Ok(())).unwrap(), Report::default());
+    }
+}
