@@ -1,0 +1,230 @@
+//! The names that kube-proxy gives to the chains and sets of a service port and of its endpoints.
+
+use std::fmt;
+
+use crate::endpoint::Endpoint;
+use crate::hashing::{HashText, Hashing};
+use crate::name::{Name, NftName, Text, XtName};
+use crate::scheme::Scheme;
+use crate::schemes::kube_proxy as scheme;
+use crate::service_port::ServicePort;
+
+impl ServicePort<'_> {
+    /// The names of its chains in iptables mode, which share one hash.
+    #[must_use]
+    pub fn iptables(&self) -> IptablesNames {
+        IptablesNames { hash: hash(scheme::SVC.hashing(), &self.iptables_pieces("")) }
+    }
+
+    /// The name of the chain of one of its endpoints in iptables mode, `KUBE-SEP-...`.
+    #[must_use]
+    pub fn iptables_endpoint(&self, endpoint: &Endpoint) -> XtName {
+        let hash = hash(scheme::SEP.hashing(), &self.iptables_pieces(endpoint.as_str()));
+        join(scheme::SEP.prefix(), hash.as_str())
+    }
+
+    /// The names of its chains in nftables mode, which differ in their prefix alone.
+    #[must_use]
+    pub fn nftables(&self) -> NftablesNames {
+        NftablesNames { base: nftables_base(&self.nftables_pieces("", "")) }
+    }
+
+    /// The names of the chain and the affinity set of one of its endpoints in nftables mode.
+    #[must_use]
+    pub fn nftables_endpoint(&self, endpoint: &Endpoint) -> NftablesEndpointNames {
+        let text = endpoint.nftables_text();
+        NftablesEndpointNames { base: nftables_base(&self.nftables_pieces("__", text.as_str())) }
+    }
+
+    /// `ns/name:porttcp10.0.0.1:80`: no separator stands before the protocol and the endpoint.
+    fn iptables_pieces<'b>(&'b self, endpoint: &'b str) -> [&'b str; 7] {
+        let colon = if self.port().is_empty() { "" } else { ":" };
+        [self.namespace(), "/", self.name(), colon, self.port(), self.protocol().as_str(), endpoint]
+    }
+
+    /// `ns/name/tcp/port__10.0.0.1/80`.
+    fn nftables_pieces<'b>(&'b self, separator: &'b str, endpoint: &'b str) -> [&'b str; 9] {
+        let protocol = self.protocol().as_str();
+        [self.namespace(), "/", self.name(), "/", protocol, "/", self.port(), separator, endpoint]
+    }
+}
+
+/// The iptables chains of one service port. 16 characters of hash tell it from others; which chain it is, is in the prefix.
+#[derive(Clone, Copy)]
+pub struct IptablesNames {
+    hash: HashText,
+}
+
+impl IptablesNames {
+    /// All endpoints: `KUBE-SVC-...`.
+    #[must_use]
+    pub fn service(&self) -> XtName {
+        self.name(scheme::SVC)
+    }
+
+    /// The endpoints on this node: `KUBE-SVL-...`.
+    #[must_use]
+    pub fn local(&self) -> XtName {
+        self.name(scheme::SVL)
+    }
+
+    /// Traffic to load-balancer and external addresses and node ports: `KUBE-EXT-...`.
+    #[must_use]
+    pub fn external(&self) -> XtName {
+        self.name(scheme::EXT)
+    }
+
+    /// Load-balancer source ranges: `KUBE-FW-...`.
+    #[must_use]
+    pub fn firewall(&self) -> XtName {
+        self.name(scheme::FW)
+    }
+
+    fn name(&self, scheme: Scheme<'static, XtName>) -> XtName {
+        join(scheme.prefix(), self.hash.as_str())
+    }
+}
+
+impl fmt::Debug for IptablesNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "IptablesNames({:?})", self.hash.as_str())
+    }
+}
+
+/// The nftables chains of one service port: `AXK6CI2C-demo/web/tcp/http` behind different prefixes.
+#[derive(Clone, Copy)]
+pub struct NftablesNames {
+    base: Text<{ scheme::NFT_BASE }>,
+}
+
+impl NftablesNames {
+    /// All endpoints: `service-...`.
+    #[must_use]
+    pub fn service(&self) -> NftName {
+        self.name(scheme::NFT_SERVICE)
+    }
+
+    /// The endpoints on this node: `local-...`.
+    #[must_use]
+    pub fn local(&self) -> NftName {
+        self.name(scheme::NFT_LOCAL)
+    }
+
+    /// Traffic to load-balancer and external addresses and node ports: `external-...`.
+    #[must_use]
+    pub fn external(&self) -> NftName {
+        self.name(scheme::NFT_EXTERNAL)
+    }
+
+    /// Load-balancer source ranges: `firewall-...`.
+    #[must_use]
+    pub fn firewall(&self) -> NftName {
+        self.name(scheme::NFT_FIREWALL)
+    }
+
+    fn name(&self, scheme: Scheme<'static, NftName>) -> NftName {
+        join(scheme.prefix(), self.base.as_str())
+    }
+}
+
+impl fmt::Debug for NftablesNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NftablesNames({:?})", self.base.as_str())
+    }
+}
+
+/// The nftables chain and set of one endpoint, which exist only where a service has session affinity.
+#[derive(Clone, Copy)]
+pub struct NftablesEndpointNames {
+    base: Text<{ scheme::NFT_BASE }>,
+}
+
+impl NftablesEndpointNames {
+    /// The chain: `endpoint-...`.
+    #[must_use]
+    pub fn chain(&self) -> NftName {
+        join(scheme::NFT_ENDPOINT.prefix(), self.base.as_str())
+    }
+
+    /// The set of clients that stick to it: `affinity-...`.
+    #[must_use]
+    pub fn affinity(&self) -> NftName {
+        join(scheme::NFT_AFFINITY.prefix(), self.base.as_str())
+    }
+}
+
+impl fmt::Debug for NftablesEndpointNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NftablesEndpointNames({:?})", self.base.as_str())
+    }
+}
+
+/// True for an iptables chain that kube-proxy makes for a service or an endpoint, and deletes when that is gone. Its fixed
+/// chains (`KUBE-SERVICES`, ...) are not meant.
+#[must_use]
+pub fn is_iptables_chain(name: &str) -> bool {
+    [scheme::SVC, scheme::SVL, scheme::SEP, scheme::FW, scheme::EXT]
+        .iter()
+        .any(|scheme| name.starts_with(scheme.prefix()))
+}
+
+/// True for an nftables chain of kube-proxy's table that stands for a service or an endpoint. By kube-proxy's own rule: it is one
+/// that has a `/`.
+#[must_use]
+pub fn is_nftables_chain(name: &str) -> bool {
+    name.contains('/')
+}
+
+/// True for an nftables set of kube-proxy's table that holds the clients of an endpoint.
+#[must_use]
+pub fn is_nftables_affinity_set(name: &str) -> bool {
+    name.starts_with(scheme::NFT_AFFINITY.prefix())
+}
+
+fn hash(hashing: Hashing, pieces: &[&str]) -> HashText {
+    hashing.of(pieces).expect("SHA-256 in base32 has 52 characters")
+}
+
+fn nftables_base(pieces: &[&str]) -> Text<{ scheme::NFT_BASE }> {
+    scheme::NFT_SERVICE.tail(pieces).expect("text is cut to fit, and a service port is never empty")
+}
+
+/// A service port and an endpoint have only characters that all names can have, and the longest prefix with the longest rest keeps
+/// within the limits: 25 of 28 bytes, and 249 of 255.
+fn join<N: Name>(prefix: &str, rest: &str) -> N {
+    N::join(&[prefix, rest]).expect("the parts were checked when they were made")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service_port::Protocol;
+
+    #[test]
+    fn what_is_ours_is_told_from_what_is_not() {
+        let port = ServicePort::new("demo", "dns", "dns", Protocol::Udp).unwrap();
+        let endpoint = "10.244.0.20:53".parse().unwrap();
+        let iptables = port.iptables();
+        for ours in [iptables.service(), iptables.local(), iptables.external(), iptables.firewall()] {
+            assert!(is_iptables_chain(&ours), "{ours}");
+        }
+        assert!(is_iptables_chain(&port.iptables_endpoint(&endpoint)));
+        assert!(
+            ["KUBE-SERVICES", "KUBE-FIREWALL", "KUBE-MARK-MASQ", "INPUT"]
+                .iter()
+                .all(|name| !is_iptables_chain(name))
+        );
+
+        let names = port.nftables_endpoint(&endpoint);
+        assert!(is_nftables_chain(&port.nftables().service()) && is_nftables_chain(&names.chain()));
+        assert!(!is_nftables_chain("nat-prerouting"));
+        assert!(is_nftables_affinity_set(&names.affinity()) && !is_nftables_affinity_set("cluster-ips"));
+    }
+
+    #[test]
+    fn debug_shows_what_is_behind_the_prefix() {
+        let port = ServicePort::new("demo", "web", "http", Protocol::Tcp).unwrap();
+        assert_eq!(format!("{:?}", port.iptables()), "IptablesNames(\"XRY76EGRC3BSCIIJ\")");
+        assert_eq!(format!("{:?}", port.nftables()), "NftablesNames(\"AXK6CI2C-demo/web/tcp/http\")");
+    }
+}
