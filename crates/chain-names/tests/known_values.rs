@@ -303,7 +303,7 @@ fn kube_routers_sets_are_made_as_kube_router_makes_them() -> Result<(), Error> {
     Ok(())
 }
 
-/// projectcalico/calico: libcalico-go/lib/hash/unique_id_test.go.
+/// Calico's `libcalico-go/lib/hash/unique_id_test.go`.
 #[test]
 fn calicos_length_limited_ids() -> Result<(), Error> {
     let felix = |limit: usize, text: &str| calico::chain("felix").limit(limit).name(&[text]);
@@ -336,7 +336,7 @@ fn calicos_chains_and_sets_are_made_as_calico_makes_them() -> Result<(), Error> 
     Ok(())
 }
 
-/// containernetworking/plugins: pkg/utils/utils_test.go. portmap's prefixes fill the 28 bytes in the same way (`CNI-PREFIX-...` there).
+/// The CNI plugins' `pkg/utils/utils_test.go`. portmap's prefixes fill the 28 bytes in the same way (`CNI-PREFIX-...` there).
 #[test]
 fn the_cni_plugins_chains_are_made_as_they_make_them() -> Result<(), Error> {
     assert_eq!(cni::CHAIN.name(&["test", "1234"])?, "CNI-2bbe0c48b91a7d1b8a6753a8");
