@@ -1,0 +1,20 @@
+//! Kubernetes Services and EndpointSlices, and what a node's packet filter has to do for them.
+//!
+//! The path of everything here is: manifests ([`source`]) or a watcher's events make the state of a cluster
+//! ([`model`]); a planner turns that state, and each change of it, into the rules and elements that the kernel should
+//! hold. All of this is values in, values out: no root, no kernel, no clock.
+//!
+//! - [`model::Cluster`] keeps services and slices and tells exactly which services changed since it was last asked, so
+//!   that the work follows the change and not the size of the cluster.
+//! - [`model::categorize`] decides which endpoints get traffic: readiness, termination, traffic policies, topology hints.
+//!
+//! Behaviour, names and flags follow kube-proxy 1.36 where a user or another program can see them.
+//!
+//! What it does not do: watch an API server, run a health-check server, or support the userspace and kernelspace modes.
+#![forbid(unsafe_code)]
+
+mod error;
+pub mod model;
+pub mod source;
+
+pub use error::Error;

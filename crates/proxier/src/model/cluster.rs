@@ -1,0 +1,416 @@
+//! The state of the cluster as this node sees it, and what changed since it was last asked.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::IpAddr;
+use std::num::NonZeroU16;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+
+use super::{
+    Admission, Family, Invalid, Node, Protocol, Service, ServiceName, ServicePort, Slice, SliceName,
+    Topology, parse_cidr,
+};
+use crate::source::{Manifest, Object, Origin};
+
+/// Services and their endpoints, this node, and the networks of cluster IPs.
+///
+/// Changes are noted per service, with the state before the first of them: a service that is changed and changed back
+/// has not changed. Asking what changed costs what changed, whatever the size of the cluster.
+#[derive(Debug, Default)]
+pub struct Cluster {
+    node: Node,
+    services: HashMap<ServiceName, Entry>,
+    slices: HashMap<SliceName, ServiceName>,
+    service_cidrs: BTreeMap<String, Box<[IpNet]>>,
+    pending: BTreeMap<ServiceName, Pending>,
+}
+
+/// What is known of one service: its configuration and its slices by name. Cloning it copies references only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Entry {
+    service: Option<Arc<Service>>,
+    slices: BTreeMap<Arc<str>, Arc<Slice>>,
+}
+
+/// A service that was touched since it was last asked for.
+#[derive(Debug)]
+struct Pending {
+    before: Entry,
+    /// It counts as changed even when it is as before: what it means has changed.
+    forced: bool,
+}
+
+impl Entry {
+    fn is_empty(&self) -> bool {
+        self.service.is_none() && self.slices.is_empty()
+    }
+
+    fn ports(&self, name: &ServiceName, family: Family, node: &str) -> Vec<ServicePort<'_>> {
+        let Some(service) = self.service.as_deref() else { return Vec::new() };
+        let slices: Vec<&Slice> = self.slices.values().map(AsRef::as_ref).collect();
+        ServicePort::all(name, service, &slices, family, node)
+    }
+
+    fn has_udp(&self) -> bool {
+        let service = self.service.iter().flat_map(|service| service.ports.iter().map(|port| port.protocol));
+        let slices = self.slices.values().flat_map(|slice| slice.ports.iter().map(|port| port.protocol));
+        service.chain(slices).any(|protocol| protocol == Protocol::Udp)
+    }
+}
+
+impl Cluster {
+    /// An empty cluster, seen from `node`.
+    #[must_use]
+    pub fn new(node: Node) -> Self {
+        Self { node, ..Self::default() }
+    }
+
+    /// This node.
+    #[must_use]
+    pub const fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// Where this node is.
+    #[must_use]
+    pub fn topology(&self) -> Topology {
+        Topology { node: self.node.name.clone(), zone: self.node.zone.clone() }
+    }
+
+    /// How many services there are, those that have only slices left out.
+    #[must_use]
+    pub fn service_count(&self) -> usize {
+        self.services.values().filter(|entry| entry.service.is_some()).count()
+    }
+
+    /// The names of all services, in no order.
+    pub fn service_names(&self) -> impl Iterator<Item = &ServiceName> {
+        self.services.iter().filter(|(_, entry)| entry.service.is_some()).map(|(name, _)| name)
+    }
+
+    /// The configuration of a service.
+    #[must_use]
+    pub fn service(&self, name: &ServiceName) -> Option<&Service> {
+        self.services.get(name)?.service.as_deref()
+    }
+
+    /// The slices of a service, by name.
+    pub fn slices(&self, name: &ServiceName) -> impl Iterator<Item = &Slice> {
+        self.services.get(name).into_iter().flat_map(|entry| entry.slices.values().map(AsRef::as_ref))
+    }
+
+    /// The networks from which cluster IPs are taken, in the order of their objects' names; none when not known.
+    pub fn service_cidrs(&self, family: Family) -> impl Iterator<Item = IpNet> {
+        self.service_cidrs.values().flatten().copied().filter(move |net| Family::of_net(net) == family)
+    }
+
+    /// The ports of a service in one family, with their endpoints; none for a service that is not there.
+    #[must_use]
+    pub fn ports(&self, name: &ServiceName, family: Family) -> Vec<ServicePort<'_>> {
+        self.services.get(name).map(|entry| entry.ports(name, family, &self.node.name)).unwrap_or_default()
+    }
+
+    /// Sets or removes a service.
+    pub fn set_service(&mut self, name: &ServiceName, service: Option<Service>) {
+        self.touch(name, |entry| entry.service = service.map(Arc::new));
+    }
+
+    /// Sets or removes a slice. One that now belongs to another service leaves the first.
+    pub fn set_slice(&mut self, name: &SliceName, slice: Option<Slice>) {
+        let owner = slice.as_ref().map(|slice| slice.service.clone());
+        let previous = match &owner {
+            Some(owner) => self.slices.insert(name.clone(), owner.clone()),
+            None => self.slices.remove(name),
+        };
+        if let Some(previous) = previous.filter(|previous| Some(previous) != owner.as_ref()) {
+            self.touch(&previous, |entry| drop(entry.slices.remove(&name.name)));
+        }
+        if let (Some(owner), Some(slice)) = (owner, slice) {
+            self.touch(&owner, |entry| drop(entry.slices.insert(Arc::clone(&name.name), Arc::new(slice))));
+        }
+    }
+
+    /// Sets the networks of one ServiceCIDR object, or removes it with none.
+    pub fn set_service_cidr(&mut self, name: &str, cidrs: &[IpNet]) {
+        if cidrs.is_empty() {
+            self.service_cidrs.remove(name);
+        } else {
+            self.service_cidrs.insert(name.to_owned(), cidrs.into());
+        }
+    }
+
+    /// Sets this node. A new name or zone concerns every service, so that all of them count as changed.
+    pub fn set_node(&mut self, node: Node) {
+        if (&node.name, &node.zone) != (&self.node.name, &self.node.zone) {
+            for (name, entry) in &self.services {
+                let before = || Pending { before: entry.clone(), forced: true };
+                self.pending.entry(name.clone()).or_insert_with(before).forced = true;
+            }
+        }
+        self.node = node;
+    }
+
+    /// True when something changed since the last [`Cluster::take_changes`].
+    #[must_use]
+    pub fn has_changes(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// What changed since the last call, in the order of names.
+    pub fn take_changes(&mut self) -> Changes {
+        let pending = std::mem::take(&mut self.pending);
+        Changes(pending.into_iter().map(|(name, pending)| Change { name, before: pending.before }).collect())
+    }
+
+    fn touch(&mut self, name: &ServiceName, change: impl FnOnce(&mut Entry)) {
+        let entry = self.services.entry(name.clone()).or_default();
+        let fresh = || Pending { before: entry.clone(), forced: false };
+        let pending = self.pending.entry(name.clone()).or_insert_with(fresh);
+        change(entry);
+        if !pending.forced && pending.before == *entry {
+            self.pending.remove(name);
+        }
+        if self.services.get(name).is_some_and(Entry::is_empty) {
+            self.services.remove(name);
+        }
+    }
+}
+
+/// What changed between two calls of [`Cluster::take_changes`].
+#[derive(Debug, Default)]
+pub struct Changes(Vec<Change>);
+
+impl Changes {
+    /// The services that changed, in order.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &ServiceName> {
+        self.0.iter().map(|change| &change.name)
+    }
+
+    /// Each change with the state before it.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Change> {
+        self.0.iter()
+    }
+
+    /// Nothing changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Connection tracking may hold flows to endpoints that are no more: a service with a UDP port changed.
+    #[must_use]
+    pub fn concerns_udp(&self, now: &Cluster) -> bool {
+        let after = |name| now.services.get(name).is_some_and(Entry::has_udp);
+        self.0.iter().any(|change| change.before.has_udp() || after(&change.name))
+    }
+}
+
+/// One service that changed, and what it was before.
+#[derive(Debug)]
+pub struct Change {
+    /// Which.
+    pub name: ServiceName,
+    before: Entry,
+}
+
+impl Change {
+    /// The ports that it had before the change, with their endpoints.
+    #[must_use]
+    pub fn ports_before(&self, family: Family, node: &str) -> Vec<ServicePort<'_>> {
+        self.before.ports(&self.name, family, node)
+    }
+}
+
+/// What manifests were found to hold.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Every valid Node.
+    pub nodes: Vec<Node>,
+    /// Every valid Service that is to be proxied, in the order of the manifests.
+    pub services: Vec<(ServiceName, Service)>,
+    /// Every valid slice.
+    pub slices: Vec<(SliceName, Slice)>,
+    /// The networks of every ServiceCIDR, by name.
+    pub service_cidrs: Vec<(String, Vec<IpNet>)>,
+    /// What is valid but not proxied, and why: `Service demo/db: headless`.
+    pub passed_over: Vec<String>,
+    /// What is invalid, and left out.
+    pub problems: Vec<Problem>,
+    left_out: HashSet<ServiceName>,
+    seen: HashMap<Seen, ServiceName>,
+    names: HashSet<String>,
+}
+
+/// An object that was left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Where its manifest is.
+    pub origin: Origin,
+    /// What is wrong with it.
+    pub invalid: Invalid,
+    /// The service that is left out for it.
+    pub left_out: Option<ServiceName>,
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.origin, self.invalid)?;
+        match &self.left_out {
+            Some(service) => write!(f, " (service {service} is left out)"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What two services cannot both have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Seen {
+    Address(IpAddr, Protocol, NonZeroU16),
+    NodePort(Protocol, NonZeroU16),
+}
+
+impl Found {
+    /// Takes one object of a manifest.
+    pub fn add(&mut self, manifest: Manifest) {
+        let Manifest { object, origin } = manifest;
+        match object {
+            Object::Service(object) => match Service::from_api(&object) {
+                Ok((name, admission)) => self.add_service(name, admission, origin),
+                Err(invalid) => {
+                    let namespace = object.metadata.namespace.as_deref().unwrap_or("default");
+                    let name = ServiceName::new(namespace, object.metadata.name.as_deref().unwrap_or(""));
+                    self.leave_out(origin, invalid, name);
+                }
+            },
+            Object::EndpointSlice(object) => match Slice::from_api(&object) {
+                Ok((name, Admission::Accepted(slice))) => self.add_slice(name, slice, origin),
+                Ok((name, Admission::PassedOver(why))) => {
+                    self.passed_over.push(format!("EndpointSlice {name}: {why}"));
+                }
+                Err(invalid) => self.leave_out(origin, invalid, Slice::owner(&object)),
+            },
+            Object::Node(object) => match Node::from_api(&object) {
+                Ok(node) => self.nodes.push(node),
+                Err(invalid) => self.leave_out(origin, invalid, None),
+            },
+            Object::ServiceCidr(object) => {
+                let name = object.metadata.name.unwrap_or_default();
+                let texts = object.spec.and_then(|spec| spec.cidrs).unwrap_or_default();
+                self.add_service_cidr(name, &texts, origin);
+            }
+        }
+    }
+
+    /// The cluster that the manifests describe, seen from `node`; services with a problem are not in it.
+    #[must_use]
+    pub fn into_cluster(self, node: Node) -> (Cluster, Vec<Problem>) {
+        let mut cluster = Cluster::new(node);
+        for (name, service) in self.services {
+            if !self.left_out.contains(&name) {
+                cluster.set_service(&name, Some(service));
+            }
+        }
+        for (name, slice) in self.slices {
+            if !self.left_out.contains(&slice.service) {
+                cluster.set_slice(&name, Some(slice));
+            }
+        }
+        for (name, cidrs) in self.service_cidrs {
+            cluster.set_service_cidr(&name, &cidrs);
+        }
+        (cluster, self.problems)
+    }
+
+    fn add_service(&mut self, name: ServiceName, admission: Admission<Service>, origin: Origin) {
+        let invalid = |field: &str, reason| Invalid {
+            object: format!("Service {name}"),
+            field: field.to_owned(),
+            reason,
+        };
+        if !self.names.insert(format!("Service {name}")) {
+            let invalid =
+                invalid("metadata.name", "duplicate: the first manifest of this name is used".to_owned());
+            self.problems.push(Problem { origin, invalid, left_out: None });
+            return;
+        }
+        let service = match admission {
+            Admission::Accepted(service) => service,
+            Admission::PassedOver(why) => {
+                self.passed_over.push(format!("Service {name}: {why}"));
+                return;
+            }
+        };
+        let claims = claims(&service);
+        if let Some((field, owner)) =
+            claims.iter().find_map(|(field, seen)| Some((field, self.seen.get(seen)?)))
+        {
+            let invalid = invalid(field, format!("duplicate: Service {owner} has it already"));
+            self.leave_out(origin, invalid, Some(name));
+            return;
+        }
+        self.seen.extend(claims.into_iter().map(|(_, seen)| (seen, name.clone())));
+        self.services.push((name, service));
+    }
+
+    fn add_slice(&mut self, name: SliceName, slice: Slice, origin: Origin) {
+        if self.names.insert(format!("EndpointSlice {name}")) {
+            self.slices.push((name, slice));
+            return;
+        }
+        let invalid = Invalid {
+            object: format!("EndpointSlice {name} of Service {}", slice.service),
+            field: "metadata.name".to_owned(),
+            reason: "duplicate: the first manifest of this name is used".to_owned(),
+        };
+        self.problems.push(Problem { origin, invalid, left_out: None });
+    }
+
+    fn add_service_cidr(&mut self, name: String, texts: &[String], origin: Origin) {
+        let mut cidrs = Vec::new();
+        for (index, text) in texts.iter().enumerate() {
+            match parse_cidr(text) {
+                Some(cidr) => cidrs.push(cidr),
+                None => {
+                    let invalid = Invalid {
+                        object: format!("ServiceCIDR {name}"),
+                        field: format!("spec.cidrs[{index}]"),
+                        reason: format!("{text:?} is not a CIDR"),
+                    };
+                    return self.leave_out(origin, invalid, None);
+                }
+            }
+        }
+        self.service_cidrs.push((name, cidrs));
+    }
+
+    fn leave_out(&mut self, origin: Origin, invalid: Invalid, service: Option<ServiceName>) {
+        if let Some(service) = &service {
+            self.left_out.insert(service.clone());
+        }
+        self.problems.push(Problem { origin, invalid, left_out: service });
+    }
+}
+
+/// What a service claims for itself alone, with the field that says so.
+fn claims(service: &Service) -> Vec<(String, Seen)> {
+    let cluster_ips = service.cluster_ips.iter().flatten().map(|ip| ("spec.clusterIPs", *ip));
+    let external = service.external_ips.iter().map(|ip| ("spec.externalIPs", *ip));
+    let balancers = service.load_balancer_ips.iter().map(|ip| ("status.loadBalancer.ingress", *ip));
+    let addresses: Vec<_> = cluster_ips.chain(external).chain(balancers).collect();
+    let mut claims = Vec::new();
+    for (index, port) in service.ports.iter().enumerate() {
+        for (field, ip) in &addresses {
+            let text = format!("{field} {ip} port {}/{}", port.port, port.protocol);
+            claims.push((text, Seen::Address(*ip, port.protocol, port.port)));
+        }
+        if let Some(node_port) = port.node_port {
+            let text = format!("spec.ports[{index}].nodePort {node_port}/{}", port.protocol);
+            claims.push((text, Seen::NodePort(port.protocol, node_port)));
+        }
+    }
+    claims
+}
+
+#[cfg(test)]
+mod tests;

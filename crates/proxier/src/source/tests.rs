@@ -1,0 +1,182 @@
+//! What is read, where errors point, and their wording.
+
+use super::*;
+
+fn read_all(name: &str, text: &str) -> Result<(Vec<Manifest>, Ignored), String> {
+    let mut found = Vec::new();
+    let ignored = read_str(name, text, |manifest| found.push(manifest)).map_err(|e| e.to_string())?;
+    Ok((found, ignored))
+}
+
+/// Kind, name, document and line of each object.
+fn outline(name: &str, text: &str) -> Vec<(&'static str, String, usize, usize)> {
+    let (found, _) = read_all(name, text).unwrap();
+    let named = |manifest: Manifest| {
+        let (kind, metadata) = match manifest.object {
+            Object::Service(object) => ("Service", object.metadata),
+            Object::EndpointSlice(object) => ("EndpointSlice", object.metadata),
+            Object::Node(object) => ("Node", object.metadata),
+            Object::ServiceCidr(object) => ("ServiceCIDR", object.metadata),
+        };
+        (kind, metadata.name.unwrap_or_default(), manifest.origin.document, manifest.origin.line)
+    };
+    found.into_iter().map(named).collect()
+}
+
+const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n";
+
+#[test]
+fn documents_are_counted_as_a_person_counts_them() {
+    let cases = [
+        (SERVICE.to_owned(), vec![(1, 1)]),
+        (format!("# a comment\n---\n{SERVICE}"), vec![(1, 3)]),
+        (format!("---\n{SERVICE}"), vec![(1, 2)]),
+        (format!("%YAML 1.2\n---\n{SERVICE}"), vec![(1, 3)]),
+        (format!("{SERVICE}--- # next\n{SERVICE}"), vec![(1, 1), (2, 5)]),
+        (format!("{SERVICE}---\n\n---\n{SERVICE}---\n"), vec![(1, 1), (3, 7)]),
+        (format!("{SERVICE}---\r\n{SERVICE}"), vec![(1, 1), (2, 5)]),
+        ("--- {apiVersion: v1, kind: Service, metadata: {name: web}}\n".to_owned(), vec![(1, 1)]),
+        (
+            "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n  annotations:\n    note: |\n      ---\n"
+                .to_owned(),
+            vec![(1, 1)],
+        ),
+    ];
+    for (text, expected) in cases {
+        let places: Vec<_> = outline("f.yaml", &text).into_iter().map(|(_, _, d, l)| (d, l)).collect();
+        assert_eq!(places, expected, "{text}");
+    }
+}
+
+#[test]
+fn lists_give_their_items_with_their_own_lines() {
+    let yaml = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Service\n  metadata: {name: a}\n- apiVersion: discovery.k8s.io/v1\n  kind: EndpointSlice\n  metadata: {name: b}\n  addressType: IPv4\n  endpoints: []\n- {apiVersion: v1, kind: Secret}\n";
+    assert_eq!(
+        outline("f.yaml", yaml),
+        [("Service", "a".to_owned(), 1, 4), ("EndpointSlice", "b".to_owned(), 1, 7)]
+    );
+    let typed = "apiVersion: v1\nkind: ServiceList\nitems:\n- metadata: {name: a}\n- metadata: {name: b}\n";
+    assert_eq!(
+        outline("f.yaml", typed),
+        [("Service", "a".to_owned(), 1, 4), ("Service", "b".to_owned(), 1, 5)]
+    );
+    let json = "{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n  {\"apiVersion\": \"v1\", \"kind\": \"Service\", \"metadata\": {\"name\": \"a\"}},\n  {\"apiVersion\": \"v1\", \"kind\": \"Node\", \"metadata\": {\"name\": \"n\"}}\n]}\n";
+    assert_eq!(outline("f.json", json), [("Service", "a".to_owned(), 1, 2), ("Node", "n".to_owned(), 1, 3)]);
+    assert_eq!(outline("f.yaml", json).len(), 2, "JSON is YAML");
+    assert!(outline("f.yaml", "apiVersion: v1\nkind: ServiceList\nitems:\n").is_empty());
+}
+
+#[test]
+fn json_documents_may_follow_one_another() {
+    let one = "{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"metadata\":{\"name\":\"\\ud83d\\ude00\"}}";
+    let text = format!("{one}\n{one}");
+    let places: Vec<_> = outline("stdin", &text).into_iter().map(|(_, name, d, l)| (name, d, l)).collect();
+    assert_eq!(places, [("😀".to_owned(), 1, 1), ("😀".to_owned(), 2, 2)]);
+}
+
+#[test]
+fn other_kinds_are_counted_by_name() {
+    let text = "apiVersion: apps/v1\nkind: Deployment\n---\napiVersion: v1\nkind: Secret\n---\napiVersion: v1\nkind: Secret\n---\napiVersion: discovery.k8s.io/v1beta1\nkind: EndpointSlice\n";
+    let (found, ignored) = read_all("f.yaml", text).unwrap();
+    assert!(found.is_empty());
+    assert_eq!(
+        ignored.to_string(),
+        "1 apps/v1 Deployment, 1 discovery.k8s.io/v1beta1 EndpointSlice, 2 v1 Secret"
+    );
+}
+
+#[test]
+fn what_does_not_parse_says_file_document_line_and_why() {
+    let cases = [
+        (
+            "f.yaml",
+            format!("{SERVICE}---\n{SERVICE}spec:\n  ports:\n  - port: 80\n  - port: eighty\n"),
+            "f.yaml, document 2, line 11, column 11: spec.ports[1].port: invalid type: string \"eighty\", expected i32",
+        ),
+        (
+            "f.yaml",
+            format!("{SERVICE}spec: {{ports: [{{port: 99999999999}}]}}\n"),
+            "f.yaml, document 1, line 4, column 23: spec.ports[0].port: invalid value: integer `99999999999`, expected i32",
+        ),
+        (
+            "f.yaml",
+            "apiVersion: v1\nkind: Service\nmetadata:\n  name: web\n name: web\n".to_owned(),
+            "f.yaml, document 1, line 5, column 2: not YAML: ",
+        ),
+        (
+            "f.yaml",
+            "apiVersion: v1\nkind: Service\nmetadata:\n  name: 80\n".to_owned(),
+            "f.yaml, document 1, line 4, column 9: metadata.name: invalid type: integer `80`, expected a string",
+        ),
+        (
+            "f.yaml",
+            "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nmetadata: {name: b}\n".to_owned(),
+            "f.yaml, document 1, line 4, column 1: the key metadata comes twice",
+        ),
+        ("f.yaml", "a: 1\n".to_owned(), "f.yaml, document 1, line 1: the document has no kind"),
+        ("f.yaml", "- a\n".to_owned(), "f.yaml, document 1, line 1, column 1: expected an object with apiVersion and kind"),
+        ("f.yaml", "kind: List\napiVersion: v1\nitems:\n- {a: 1}\n".to_owned(), "f.yaml, document 1, line 4: items[0] has no kind"),
+        ("f.yaml", "a: *b\n".to_owned(), "f.yaml, document 1, line 1, column 4: not YAML: "),
+        (
+            "f.json",
+            "{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[\n {\"apiVersion\":\"v1\",\"kind\":\"Service\",\n  \"spec\":{\"ports\":[{\"port\":\"x\"}]}}]}".to_owned(),
+            "f.json, document 1, line 3, column 30: items[0]: invalid type: string \"x\", expected i32",
+        ),
+        ("f.json", "{\n\"a\": }".to_owned(), "f.json, document 1, line 2, column 6: expected value"),
+    ];
+    for (name, text, expected) in cases {
+        let message = read_all(name, &text).unwrap_err();
+        assert!(message.starts_with(expected), "{text}\n     got: {message}\nexpected: {expected}");
+    }
+}
+
+#[test]
+fn every_bad_document_is_told_at_once() {
+    let text = format!("kind: 1\n---\n{SERVICE}---\nkind: [\n");
+    let message = read_all("f.yaml", &text).unwrap_err();
+    assert_eq!(message.lines().count(), 2, "{message}");
+    assert!(message.contains("document 1, line 1") && message.contains("document 3, line "), "{message}");
+}
+
+#[test]
+fn aliases_and_merge_keys_work_but_cannot_explode() {
+    let text = "apiVersion: v1\nkind: Service\nmetadata: &m {name: a, labels: {x: y}}\nspec:\n  selector: {<<: {x: y, z: w}, x: v}\n";
+    let (found, _) = read_all("f.yaml", text).unwrap();
+    let Object::Service(service) = &found[0].object else { panic!("a service") };
+    let selector = service.spec.as_ref().unwrap().selector.as_ref().unwrap();
+    assert_eq!((selector["x"].as_str(), selector["z"].as_str()), ("v", "w"));
+
+    let mut bomb = "kind: Service\napiVersion: v1\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..10 {
+        let item = format!("*a{}", level - 1);
+        bomb += &format!("a{level}: &a{level} [{}]\n", vec![item; 10].join(", "));
+    }
+    assert!(read_all("f.yaml", &bomb).unwrap_err().contains("aliases expand to more"));
+    let deep = "[".repeat(200);
+    assert!(read_all("f.yaml", &deep).is_err());
+}
+
+#[test]
+fn directories_are_read_in_order_and_files_whatever_their_name() {
+    let dir = std::env::temp_dir().join(format!("sluicegate-source-{}", std::process::id()));
+    fs::create_dir_all(dir.join("inner.yaml")).unwrap();
+    for (file, name) in [("b.yml", "b"), ("a.yaml", "a"), ("c.json", "c"), ("d.txt", "d")] {
+        let text = format!(
+            "{{\"apiVersion\": \"v1\", \"kind\": \"Service\", \"metadata\": {{\"name\": \"{name}\"}}}}"
+        );
+        fs::write(dir.join(file), text).unwrap();
+    }
+    let mut names = Vec::new();
+    let mut sink = |manifest: Manifest| {
+        let Object::Service(service) = manifest.object else { return };
+        names.extend(service.metadata.name);
+    };
+    read(&[dir.clone(), dir.join("d.txt")], &mut sink).unwrap();
+    let missing = read(&[dir.join("none.yaml")], |_| {}).unwrap_err().to_string();
+    fs::write(dir.join("e.yaml"), b"kind: Service\nname: \xff\n").unwrap();
+    let binary = read(&[dir.join("e.yaml")], |_| {}).unwrap_err().to_string();
+    fs::remove_dir_all(&dir).unwrap();
+    assert_eq!(names, ["a", "b", "c", "d"]);
+    assert!(missing.contains("none.yaml") && missing.contains("No such file"), "{missing}");
+    assert!(binary.ends_with("e.yaml, document 1, line 2: the text is not UTF-8"), "{binary}");
+}
