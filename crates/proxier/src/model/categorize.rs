@@ -96,3 +96,6 @@ impl Preference {
 fn pick(endpoints: &[Endpoint], wanted: impl Fn(&Endpoint) -> bool) -> Vec<&Endpoint> {
     endpoints.iter().filter(|e| wanted(e)).collect()
 }
+
+#[cfg(test)]
+mod tests;
