@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+pub mod lab;
 pub mod model;
 pub mod source;
 
