@@ -1,0 +1,116 @@
+//! The checks, in an order in which what is quick to fail comes first.
+
+use std::fs;
+use std::process::Command;
+
+use crate::report::Outcome;
+use crate::session::{Session, works};
+use crate::{fuzz, guest, msrv, test_run};
+
+/// One check.
+pub(crate) struct Check {
+    /// What it is called on the command line and in the summary.
+    pub name: &'static str,
+    /// What it does, in words.
+    pub what: &'static str,
+    /// Makes it. An error is a failure.
+    pub make: fn(&Session) -> Result<Outcome, String>,
+}
+
+/// All checks.
+pub(crate) const ALL: &[Check] = &[
+    Check { name: "fmt", what: "the code is formatted", make: fmt },
+    Check { name: "deny", what: "dependencies: bans, licences, sources (cargo-deny)", make: deny },
+    Check { name: "msrv", what: "the oldest Rust that we promise", make: msrv::check },
+    Check { name: "clippy", what: "lints, all targets and features, warnings denied", make: clippy },
+    Check { name: "doc", what: "documentation, warnings denied", make: doc },
+    Check { name: "test", what: "unit and integration tests", make: test },
+    Check { name: "doctest", what: "examples in the documentation", make: doctest },
+    Check { name: "bench", what: "every benchmark runs once", make: bench },
+    Check { name: "guest", what: "tests in kernels of their own (tests/guest.rs)", make: guest::check },
+    Check { name: "demo", what: "the demo of the README", make: demo },
+    Check { name: "fuzz", what: "a few seconds of fuzzing for every target", make: fuzz::check },
+];
+
+fn fmt(session: &Session) -> Result<Outcome, String> {
+    session.run(session.cargo().args(["fmt", "--all", "--check"]))?;
+    let manifest = session.root.join("fuzz/Cargo.toml");
+    if manifest.exists() {
+        session.run(session.cargo().args(["fmt", "--check", "--manifest-path"]).arg(manifest))?;
+    }
+    Ok(Outcome::passed())
+}
+
+fn deny(session: &Session) -> Result<Outcome, String> {
+    if !works("cargo-deny", &["--version"]) {
+        return Ok(Outcome::skipped("cargo-deny is not installed (cargo install --locked cargo-deny)"));
+    }
+    session.run(session.cargo().args([
+        "deny",
+        "--workspace",
+        "--all-features",
+        "check",
+        "bans",
+        "licenses",
+        "sources",
+    ]))?;
+    Ok(Outcome::passed().note(
+        "checked: bans, licences, sources. Not checked: advisories, whose database is on a host that need not be \
+         reachable; `cargo deny check advisories` does it",
+    ))
+}
+
+fn clippy(session: &Session) -> Result<Outcome, String> {
+    let mut cargo = session.cargo();
+    cargo.args(["clippy", "--workspace", "--all-targets", "--all-features", "--"]);
+    // The second lint is how an item of the standard library that is newer than our oldest Rust is found.
+    session.run(cargo.args(["-D", "warnings", "-D", "clippy::incompatible_msrv"]))?;
+    Ok(Outcome::passed())
+}
+
+/// `cargo doc` as it is checked.
+pub(crate) fn doc_command(session: &Session) -> Command {
+    let mut cargo = session.cargo();
+    cargo.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+    cargo
+}
+
+fn doc(session: &Session) -> Result<Outcome, String> {
+    session.run(&mut doc_command(session))?;
+    Ok(Outcome::passed())
+}
+
+fn test(session: &Session) -> Result<Outcome, String> {
+    // Tests append to it, each from a process of its own. That it is not there is no error.
+    let _ = fs::remove_file(&session.skipped);
+    let mut cargo = session.cargo_test();
+    cargo.args(["--workspace", "--lib", "--bins", "--tests", "--examples"]);
+    let mut outcome = test_run::run(&mut cargo)?;
+    let logged = fs::read_to_string(&session.skipped).unwrap_or_default();
+    test_run::take_skips(&mut outcome, &logged);
+    Ok(outcome)
+}
+
+fn doctest(session: &Session) -> Result<Outcome, String> {
+    test_run::run(session.cargo_test().args(["--workspace", "--doc"]))
+}
+
+/// In the profile of the tests: whether a benchmark runs is asked, not how fast, and nothing needs to be built anew.
+fn bench(session: &Session) -> Result<Outcome, String> {
+    test_run::run(session.cargo_test().args(["--package", "benches", "--benches"]))
+}
+
+fn demo(session: &Session) -> Result<Outcome, String> {
+    if !session.members().any(|package| package["name"] == "sluicegate-proxier") {
+        return Ok(Outcome::default());
+    }
+    session.run(session.cargo().args([
+        "run",
+        "--release",
+        "--package",
+        "sluicegate-proxier",
+        "--",
+        "demo",
+    ]))?;
+    Ok(Outcome::passed())
+}

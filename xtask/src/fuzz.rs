@@ -1,0 +1,96 @@
+//! A few seconds of fuzzing for every target of `fuzz/`, beginning with its corpus and its regressions.
+//!
+//! `SLUICEGATE_FUZZ_SECONDS` says how many for each (5 if unset). New inputs are kept below the target directory and not in
+//! the tree; an input that makes a target fail is left in `fuzz/artifacts/TARGET`, to be moved to `fuzz/regressions/TARGET`
+//! with the fix.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::{env, fs};
+
+use crate::report::Outcome;
+use crate::session::{Session, shown, works};
+
+pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
+    if !works("rustup", &["run", "nightly", "cargo", "--version"]) {
+        return Ok(Outcome::skipped(
+            "no nightly toolchain, which fuzzing needs (rustup toolchain install nightly)",
+        ));
+    }
+    if !works("cargo-fuzz", &["--version"]) {
+        return Ok(Outcome::skipped("cargo-fuzz is not installed (cargo install --locked cargo-fuzz)"));
+    }
+    let seconds = seconds()?;
+    // The code under test has no `unsafe`, so a sanitizer finds nothing more, and costs a build and half of the speed.
+    session.run(cargo_fuzz(session, "build").args(["--sanitizer", "none"]))?;
+    let mut outcome = Outcome::default();
+    for target in targets(session)? {
+        match smoke(session, &target, seconds) {
+            Ok(()) => outcome.passed += 1,
+            Err(why) => outcome.failures.push(format!("{target}: {why}")),
+        }
+    }
+    Ok(outcome)
+}
+
+fn smoke(session: &Session, target: &str, seconds: u64) -> Result<(), String> {
+    // libFuzzer writes what it finds into the first directory.
+    let found = session.scratch.join("fuzz").join(target);
+    fs::create_dir_all(&found).map_err(|e| format!("{}: {e}", found.display()))?;
+    let mut cargo = cargo_fuzz(session, "run");
+    cargo.args(["--sanitizer", "none", target]).arg(found);
+    for kind in ["corpus", "regressions"] {
+        let seeds = session.root.join("fuzz").join(kind).join(target);
+        if seeds.is_dir() {
+            cargo.arg(seeds);
+        }
+    }
+    cargo.args(["--", "-timeout=10", &format!("-max_total_time={seconds}")]);
+    quietly(&mut cargo)
+}
+
+/// libFuzzer says a line for every input that it keeps. The last ones are of use: how many runs, or what failed.
+fn quietly(command: &mut Command) -> Result<(), String> {
+    println!("$ {}", shown(command));
+    let output = command.stdin(Stdio::null()).output().map_err(|e| format!("{}: {e}", shown(command)))?;
+    let log = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<_> = log.lines().collect();
+    let last = if output.status.success() { 1 } else { LAST_LINES };
+    for line in &lines[lines.len().saturating_sub(last)..] {
+        println!("{line}");
+    }
+    if output.status.success() { Ok(()) } else { Err(format!("`{}`: {}", shown(command), output.status)) }
+}
+
+fn cargo_fuzz(session: &Session, command: &str) -> Command {
+    let mut cargo = Command::new("rustup");
+    cargo.current_dir(&session.root).args(["run", "nightly", "cargo", "fuzz", command]);
+    // Those of the toolchain that runs us are not for nightly.
+    for variable in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
+        cargo.env_remove(variable);
+    }
+    cargo
+}
+
+/// The targets are the files, each of which has its `[[bin]]` in `fuzz/Cargo.toml`: a forgotten entry fails here.
+fn targets(session: &Session) -> Result<Vec<String>, String> {
+    let directory = session.root.join("fuzz/fuzz_targets");
+    let entries = fs::read_dir(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+    let mut targets: Vec<_> = entries
+        .filter_map(|entry| Some(Path::new(&entry.ok()?.file_name()).file_stem()?.to_str()?.to_owned()))
+        .collect();
+    targets.sort();
+    Ok(targets)
+}
+
+fn seconds() -> Result<u64, String> {
+    match env::var("SLUICEGATE_FUZZ_SECONDS") {
+        Ok(text) => {
+            text.parse().map_err(|_| format!("SLUICEGATE_FUZZ_SECONDS: {text:?} is no number of seconds"))
+        }
+        Err(_) => Ok(5),
+    }
+}
+
+/// Enough for a panic with its backtrace, and the input that led to it.
+const LAST_LINES: usize = 80;

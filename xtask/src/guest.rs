@@ -1,0 +1,189 @@
+//! Tests in kernels of their own: for what the machine's kernel lacks (IPVS, some set types), and for older kernels.
+//!
+//! An integration test called `guest` (`tests/guest.rs`) is one of those. Its package says in its manifest which kernels:
+//!
+//! ```toml
+//! [[test]]
+//! name = "guest"
+//! test = false            # left out of a plain `cargo test`
+//!
+//! [package.metadata.guest]
+//! kernels = ["uml", "qemu", "qemu:linux-image-6.12-cloud-amd64"]      # ["uml"] if there is no such table
+//! arguments = ["-m", "1G"]                                            # more for umlrun and qemurun, if need be
+//! ```
+//!
+//! `uml` is user-mode Linux (`xtask/guest/uml/umlrun`), `qemu` Debian's current cloud kernel in an emulated machine
+//! (`xtask/guest/qemu/qemurun`), and a package of Debian may follow. The tests run one after the other, as root of the guest.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::report::Outcome;
+use crate::session::{Session, on_path, shown};
+use crate::test_run;
+
+pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
+    let packages: Vec<_> = session.members().filter(|package| has_guest_tests(package)).collect();
+    if packages.is_empty() {
+        return Ok(Outcome::default());
+    }
+    let programs = build(session, &packages)?;
+    let mut outcome = Outcome::default();
+    for package in packages {
+        let name = package["name"].as_str().unwrap_or_default();
+        let program = programs
+            .iter()
+            .find(|(id, _)| *id == package["id"])
+            .map(|(_, program)| program)
+            .ok_or_else(|| format!("cargo built no test program `guest` for {name}"))?;
+        for kernel in words(package, "kernels").unwrap_or_else(|| vec!["uml".to_owned()]) {
+            outcome.add(
+                run(session, package, &kernel, program).unwrap_or_else(Outcome::failed).of(name, &kernel),
+            );
+        }
+    }
+    Ok(outcome)
+}
+
+impl Outcome {
+    /// Says in every entry which package's tests in which kernel it is about.
+    fn of(mut self, package: &str, kernel: &str) -> Self {
+        for entry in self.failures.iter_mut().chain(&mut self.skips) {
+            *entry = format!("{package} in {kernel}: {entry}");
+        }
+        self
+    }
+}
+
+fn run(session: &Session, package: &Value, kernel: &str, program: &Path) -> Result<Outcome, String> {
+    let (kind, image) = kernel.split_once(':').map_or((kernel, None), |(kind, image)| (kind, Some(image)));
+    if let Some(missing) = missing(kind)? {
+        return Ok(Outcome::skipped(format!("not installed: {missing}")));
+    }
+    let scripts = session.root.join("xtask/guest").join(kind);
+    let mut command = Command::new(scripts.join(format!("{kind}run")));
+    if let Some(image) = image {
+        command.arg("-k").arg(kernel_directory(&scripts, image)?);
+    }
+    command.args(["-t", "900"]).args(words(package, "arguments").unwrap_or_default()).arg("--");
+    // Not every guest can write to our files: the log of skips is made inside, and comes with the output.
+    command.args(["/bin/sh", "-c", SCRIPT]).arg(program).env("SLUICEGATE_SKIPPED", "/tmp/skipped");
+    // Where `cargo test` would run it.
+    command.current_dir(
+        Path::new(package["manifest_path"].as_str().unwrap_or_default()).parent().unwrap_or(&session.root),
+    );
+    test_run::run(&mut command)
+}
+
+/// Runs the test program, prints what it skipped, and ends as it ended.
+const SCRIPT: &str = r#""$0" --test-threads=1; status=$?; cat /tmp/skipped 2>/dev/null; exit $status"#;
+
+/// What a kind of guest needs and this machine lacks.
+fn missing(kind: &str) -> Result<Option<String>, String> {
+    let needed: &[(&str, &str)] = match kind {
+        "uml" => &[("linux.uml", "user-mode-linux"), ("ip", "iproute2"), ("modprobe", "kmod")],
+        "qemu" => {
+            &[("qemu-system-x86_64", "qemu-system-x86"), ("cpio", "cpio"), ("busybox", "busybox-static")]
+        }
+        _ => return Err(format!("no kind of guest is called {kind}; there are uml and qemu")),
+    };
+    let missing: Vec<_> =
+        needed.iter().filter(|(program, _)| !on_path(program)).map(|(_, package)| *package).collect();
+    Ok(if missing.is_empty() { None } else { Some(missing.join(", ")) })
+}
+
+/// Fetches and unpacks a kernel of Debian, once.
+fn kernel_directory(scripts: &Path, image: &str) -> Result<PathBuf, String> {
+    let mut command = Command::new(scripts.join("mkkernel"));
+    let output = command
+        .arg(image)
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|e| format!("{}: {e}", shown(&command)))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    match text.lines().last() {
+        Some(directory) if output.status.success() => Ok(PathBuf::from(directory)),
+        _ => Err(format!("`{}`: {}", shown(&command), output.status)),
+    }
+}
+
+/// Builds the test programs; returns each with the ID of its package.
+fn build(session: &Session, packages: &[&Value]) -> Result<Vec<(String, PathBuf)>, String> {
+    let mut cargo = session.cargo();
+    cargo.args(["test", "--no-run", "--message-format=json-render-diagnostics", "--test", "guest"]);
+    for package in packages {
+        cargo.arg("--package").arg(package["name"].as_str().unwrap_or_default());
+    }
+    println!("$ {}", shown(&cargo));
+    let output = cargo.stderr(Stdio::inherit()).output().map_err(|e| format!("{}: {e}", shown(&cargo)))?;
+    if !output.status.success() {
+        return Err(format!("`{}`: {}", shown(&cargo), output.status));
+    }
+    Ok(programs(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// The test programs called `guest` among cargo's messages.
+fn programs(messages: &str) -> Vec<(String, PathBuf)> {
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["reason"] == "compiler-artifact" && message["target"]["name"] == "guest")
+        .filter_map(|message| {
+            let program = message["executable"].as_str()?;
+            Some((message["package_id"].as_str()?.to_owned(), PathBuf::from(program)))
+        })
+        .collect()
+}
+
+fn has_guest_tests(package: &Value) -> bool {
+    let mut targets = package["targets"].as_array().into_iter().flatten();
+    targets.any(|target| target["name"] == "guest" && target["kind"][0] == "test")
+}
+
+/// A list of words in the package's `[package.metadata.guest]`.
+fn words(package: &Value, key: &str) -> Option<Vec<String>> {
+    let words = package["metadata"]["guest"][key].as_array()?;
+    Some(words.iter().filter_map(|word| word.as_str().map(str::to_owned)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // cargo 1.95, shortened.
+    #[test]
+    fn test_programs_are_found_among_cargos_messages() {
+        let messages = r#"{"reason":"compiler-artifact","package_id":"path+file:///w/crates/ipvs#sluicegate-ipvs@0.1.0","target":{"kind":["lib"],"name":"sluicegate_ipvs"},"executable":null}
+{"reason":"compiler-artifact","package_id":"path+file:///w/crates/ipvs#sluicegate-ipvs@0.1.0","target":{"kind":["test"],"name":"guest"},"executable":"/w/target/debug/deps/guest-0123456789abcdef"}
+{"reason":"build-finished","success":true}"#;
+        assert_eq!(
+            programs(messages),
+            [(
+                "path+file:///w/crates/ipvs#sluicegate-ipvs@0.1.0".to_owned(),
+                PathBuf::from("/w/target/debug/deps/guest-0123456789abcdef")
+            )]
+        );
+    }
+
+    #[test]
+    fn a_package_says_which_kernels_it_wants() {
+        let package = serde_json::json!({
+            "targets": [{ "name": "x", "kind": ["lib"] }, { "name": "guest", "kind": ["test"] }],
+            "metadata": { "guest": { "kernels": ["uml", "qemu:linux-image-6.12-cloud-amd64"] } },
+        });
+        assert!(has_guest_tests(&package));
+        assert_eq!(words(&package, "kernels").unwrap(), ["uml", "qemu:linux-image-6.12-cloud-amd64"]);
+        assert_eq!(words(&package, "arguments"), None);
+        let other =
+            serde_json::json!({ "targets": [{ "name": "guest", "kind": ["bin"] }], "metadata": null });
+        assert!(!has_guest_tests(&other));
+        assert_eq!(words(&other, "kernels"), None);
+    }
+
+    #[test]
+    fn an_unknown_kind_of_guest_is_refused() {
+        assert!(missing("xen").is_err());
+    }
+}

@@ -1,0 +1,67 @@
+//! The runner that `cargo test` calls with every test program.
+//!
+//! For root it only starts the program. For anybody else it first makes a user namespace, in which that user is root, and a network
+//! namespace in it: there, tests can make the network namespaces they need (see `testns`). Nothing of the machine is changed.
+
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::{env, fs, process};
+
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::{getegid, geteuid};
+
+/// Becomes `program`, or returns why not.
+pub(crate) fn run(program: &[String]) -> String {
+    let Some((path, arguments)) = program.split_first() else { return "no program".to_owned() };
+    if is_guest_test(path) {
+        println!("{path} runs in a kernel of its own: `cargo xtask test guest`");
+        process::exit(0);
+    }
+    let mut command = Command::new(path);
+    command.args(arguments);
+    if !geteuid().is_root() {
+        if let Err(why) = become_root_of_a_namespace() {
+            // The tests that need one say so themselves, each in its name; the others can run.
+            eprintln!("xtask: no user namespace ({why}): tests that need the kernel will be skipped");
+        }
+        // The default, /run/xtables.lock, is not ours to write.
+        if env::var_os("XTABLES_LOCKFILE").is_none() {
+            command.env("XTABLES_LOCKFILE", env::temp_dir().join(format!("xtables-{}.lock", process::id())));
+        }
+    }
+    format!("{path}: {}", command.exec())
+}
+
+/// Integration tests called `guest` are for kernels of their own, should cargo be told to run them here.
+fn is_guest_test(path: &str) -> bool {
+    let name = Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.rsplit_once('-').is_some_and(|(name, hash)| name == "guest" && hash.len() == 16)
+}
+
+fn become_root_of_a_namespace() -> Result<(), String> {
+    let (user, group) = (geteuid(), getegid());
+    unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET).map_err(|e| e.to_string())?;
+    // Without the second line the kernel refuses the third to those who are not root (user_namespaces(7)).
+    for (file, content) in [
+        ("/proc/self/uid_map", format!("0 {user} 1")),
+        ("/proc/self/setgroups", "deny".to_owned()),
+        ("/proc/self/gid_map", format!("0 {group} 1")),
+    ] {
+        fs::write(file, content).map_err(|e| format!("{file}: {e}"))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guest_tests_are_known_by_their_name() {
+        assert!(is_guest_test("/target/debug/deps/guest-0123456789abcdef"));
+        assert!(!is_guest_test("/target/debug/deps/guesthouse-0123456789abcdef"));
+        assert!(!is_guest_test("/target/debug/deps/sluicegate_ipvs-0123456789abcdef"));
+        assert!(!is_guest_test("/target/debug/guest"));
+    }
+}

@@ -1,0 +1,154 @@
+//! Running test programs: their output is shown as it comes, and counted.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
+use crate::report::Outcome;
+use crate::session::shown;
+
+/// Runs `cargo test`, or a test program, and counts what came of its tests.
+pub(crate) fn run(command: &mut Command) -> Result<Outcome, String> {
+    println!("$ {}", shown(command));
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(|e| format!("{}: {e}", shown(command)))?;
+    let output = child.stdout.take().ok_or("no pipe")?;
+    let mut counter = Counter::default();
+    for line in BufReader::new(output).split(b'\n') {
+        let line = line.map_err(|e| format!("{}: {e}", shown(command)))?;
+        let line = String::from_utf8_lossy(&line);
+        let line = line.trim_end_matches('\r');
+        println!("{line}");
+        counter.take(line);
+    }
+    let status = child.wait().map_err(|e| format!("{}: {e}", shown(command)))?;
+    let mut outcome = counter.outcome;
+    take_skips(&mut outcome, &counter.logged);
+    if !status.success() && outcome.failures.is_empty() {
+        outcome.failures.push(format!("`{}`: {status}", shown(command)));
+    }
+    Ok(outcome)
+}
+
+/// Counts what test programs (libtest, criterion) print, line by line.
+#[derive(Default)]
+struct Counter {
+    outcome: Outcome,
+    /// We are in the list of names that libtest ends with.
+    in_failures: bool,
+    /// The program has said its result. What stands after that is no test's output.
+    ended: bool,
+    /// A log of skips that a guest printed at its end.
+    logged: String,
+}
+
+impl Counter {
+    fn take(&mut self, line: &str) {
+        let outcome = &mut self.outcome;
+        if let Some(counts) = line.strip_prefix("test result: ") {
+            outcome.passed += number_before(counts, " passed");
+            self.ended = true;
+        } else if line.starts_with("running ") {
+            self.ended = false;
+        } else if self.ended && line.starts_with("SKIPPED ") {
+            self.logged += &format!("{line}\n");
+        } else if line == "Success" {
+            // Criterion, for every benchmark that it tried.
+            outcome.passed += 1;
+        } else if let Some((name, why)) =
+            line.strip_prefix("test ").and_then(|line| line.split_once(" ... ignored"))
+        {
+            outcome.skips.push(format!("{name}: ignored{why}"));
+        } else if let (true, Some(name)) = (self.in_failures, line.strip_prefix("    ")) {
+            outcome.failures.push(name.to_owned());
+            return;
+        }
+        // The word stands twice: before the output of the tests that failed, and, here of interest, before their names.
+        self.in_failures = line == "failures:";
+    }
+}
+
+/// 27 in `ok. 27 passed; 0 failed`.
+fn number_before(text: &str, word: &str) -> usize {
+    let number = text.split(word).next().and_then(|before| before.rsplit(' ').next());
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// Adds what tests logged as skipped, a line `SKIPPED test: reason` for each (see `testns::skip`). A test that skips passes as far as
+/// its program knows, so each is taken from those that passed.
+pub(crate) fn take_skips(outcome: &mut Outcome, logged: &str) {
+    let mut skips: Vec<_> = logged.lines().filter_map(|line| line.strip_prefix("SKIPPED ")).collect();
+    skips.sort_unstable();
+    skips.dedup();
+    outcome.passed = outcome.passed.saturating_sub(skips.len());
+    outcome.skips.extend(skips.into_iter().map(str::to_owned));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(lines: &str) -> Outcome {
+        let mut counter = Counter::default();
+        lines.lines().for_each(|line| counter.take(line));
+        counter.outcome
+    }
+
+    // cargo 1.95, `cargo test`.
+    #[test]
+    fn libtest_is_counted() {
+        let outcome = counted(
+            "\nrunning 4 tests\ntest a::b ... ok\ntest c ... FAILED\ntest d ... ignored, needs a moon\ntest e - should panic ... ok\n\
+             \nfailures:\n\n---- c stdout ----\n\nthread 'c' (17) panicked at src/lib.rs:3:5:\n    no\n\nfailures:\n    c\n\n\
+             test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\
+             test result: ok. 5 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s",
+        );
+        assert_eq!(outcome.passed, 7);
+        assert_eq!(outcome.failures, ["c"]);
+        assert_eq!(outcome.skips, ["d: ignored, needs a moon"]);
+    }
+
+    #[test]
+    fn a_log_of_skips_counts_after_the_result_alone() {
+        let text = "SKIPPED a: shown with the output of a test that failed\ntest result: ok. 2 passed; 0 failed\nSKIPPED b: why\n\
+                    running 1 test\nSKIPPED c: again\n";
+        let mut counter = Counter::default();
+        text.lines().for_each(|line| counter.take(line));
+        assert_eq!(counter.logged, "SKIPPED b: why\n");
+    }
+
+    // With --nocapture --test-threads=1: what a test prints stands between its name and its verdict.
+    #[test]
+    fn libtest_is_counted_where_output_is_not_captured() {
+        let outcome = counted(
+            "running 2 tests\ntest a ... some output\nok\ntest b ... \nthread 'b' (1) panicked at x.rs:1:1:\nno\nFAILED\n\n\
+             failures:\n\nfailures:\n    b\n\ntest result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out",
+        );
+        assert_eq!((outcome.passed, outcome.failures.as_slice()), (1, ["b".to_owned()].as_slice()));
+    }
+
+    // criterion 0.7, `cargo test --benches`.
+    #[test]
+    fn criterion_is_counted() {
+        assert_eq!(
+            counted("Testing chain-names/iptables/sluicegate/10\nSuccess\n\nTesting x\nSuccess\n").passed,
+            2
+        );
+    }
+
+    #[test]
+    fn skips_are_taken_from_what_passed_and_each_is_listed_once() {
+        let mut outcome = Outcome { passed: 3, ..Outcome::default() };
+        take_skips(
+            &mut outcome,
+            "SKIPPED a: not installed: nft\nSKIPPED a: not installed: nft\nSKIPPED b: no namespace\n",
+        );
+        assert_eq!(outcome.passed, 1);
+        assert_eq!(outcome.skips, ["a: not installed: nft", "b: no namespace"]);
+    }
+
+    #[test]
+    fn a_command_that_fails_without_a_test_is_a_failure() {
+        let outcome = run(Command::new("sh").args(["-c", "exit 3"])).unwrap();
+        assert_eq!(outcome.failures, ["`sh -c exit 3`: exit status: 3"]);
+        assert!(run(&mut Command::new("/no/such/program")).is_err());
+    }
+}
