@@ -1,0 +1,449 @@
+//! nft's data types: the numbers by which `NFTA_SET_KEY_TYPE` names them, their sizes, byte orders and named values.
+//!
+//! The kernel ignores them (but for the verdict); nft lists sets and maps by them. Numbers: `enum datatypes` of nft's `datatype.h`,
+//! checked against nft 1.0.6, as are the named values (`nft describe TYPE`).
+
+use std::fmt;
+
+/// A data type of nft(8), "DATA TYPES".
+///
+/// Only the types that are named here exist.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DataType(u8);
+
+struct Row {
+    name: &'static str,
+    bits: u16,
+    order: Order,
+    /// A match without operator asks for any of the bits.
+    bitmask: bool,
+    symbols: &'static [(&'static str, u64)],
+}
+
+/// The order of the bytes of a value in a register or a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Order {
+    /// The host's (`BYTEORDER_HOST_ENDIAN`, 1).
+    Host,
+    /// The network's (`BYTEORDER_BIG_ENDIAN`, 2).
+    Network,
+}
+
+macro_rules! data_types {
+    ($($(#[$doc:meta])* $konst:ident = $id:literal $name:literal $bits:literal $order:ident $bitmask:literal $symbols:expr;)*) => {
+        impl DataType {
+            $($(#[$doc])* pub const $konst: Self = Self($id);)*
+
+            /// Every type that has a name, by number.
+            pub const ALL: &'static [Self] = &[$(Self::$konst),*];
+        }
+
+        /// Rows by number.
+        static ROWS: [Option<Row>; 64] = {
+            let mut rows = [const { None }; 64];
+            $(rows[$id] = Some(Row { name: $name, bits: $bits, order: Order::$order, bitmask: $bitmask, symbols: $symbols });)*
+            rows
+        };
+    };
+}
+
+data_types! {
+    /// `verdict`: what a verdict map maps to; no value of its own.
+    VERDICT = 1 "verdict" 0 Host false &[];
+    /// `nf_proto`: ipv4 or ipv6, one byte.
+    NF_PROTO = 2 "nf_proto" 8 Host false NF_PROTO;
+    /// `integer` of 32 bits in host order; others come from expressions.
+    INTEGER = 4 "integer" 32 Host false &[];
+    /// `string`.
+    STRING = 5 "string" 128 Host false &[];
+    /// `ll_addr`: a link-layer address of any kind.
+    LL_ADDR = 6 "ll_addr" 48 Network false &[];
+    /// `ipv4_addr`.
+    IPV4_ADDR = 7 "ipv4_addr" 32 Network false &[];
+    /// `ipv6_addr`.
+    IPV6_ADDR = 8 "ipv6_addr" 128 Network false &[];
+    /// `ether_addr`.
+    ETHER_ADDR = 9 "ether_addr" 48 Network false &[];
+    /// `ether_type`.
+    ETHER_TYPE = 10 "ether_type" 16 Network false ETHER_TYPE;
+    /// `arp_op`.
+    ARP_OP = 11 "arp_op" 16 Network false ARP_OP;
+    /// `inet_proto`: the transport protocol.
+    INET_PROTO = 12 "inet_proto" 8 Network false INET_PROTO;
+    /// `inet_service`: a port.
+    INET_SERVICE = 13 "inet_service" 16 Network false &[];
+    /// `icmp_type`.
+    ICMP_TYPE = 14 "icmp_type" 8 Network false ICMP_TYPE;
+    /// `tcp_flag`.
+    TCP_FLAG = 15 "tcp_flag" 8 Network true TCP_FLAG;
+    /// `dccp_pkttype`.
+    DCCP_PKTTYPE = 16 "dccp_pkttype" 4 Network false DCCP_PKTTYPE;
+    /// `mh_type`.
+    MH_TYPE = 17 "mh_type" 8 Network false MH_TYPE;
+    /// `time`: a relative time in milliseconds.
+    TIME = 18 "time" 64 Host false &[];
+    /// `mark`.
+    MARK = 19 "mark" 32 Host false &[];
+    /// `iface_index`.
+    IFACE_INDEX = 20 "iface_index" 32 Host false &[];
+    /// `iface_type`.
+    IFACE_TYPE = 21 "iface_type" 16 Host false IFACE_TYPE;
+    /// `realm`.
+    REALM = 22 "realm" 32 Host false &[];
+    /// `classid`.
+    CLASSID = 23 "classid" 32 Host false &[];
+    /// `uid`.
+    UID = 24 "uid" 32 Host false &[];
+    /// `gid`.
+    GID = 25 "gid" 32 Host false &[];
+    /// `ct_state`.
+    CT_STATE = 26 "ct_state" 32 Host true CT_STATE;
+    /// `ct_dir`.
+    CT_DIR = 27 "ct_dir" 8 Host false CT_DIR;
+    /// `ct_status`.
+    CT_STATUS = 28 "ct_status" 32 Host true CT_STATUS;
+    /// `icmpv6_type`.
+    ICMPV6_TYPE = 29 "icmpv6_type" 8 Network false ICMPV6_TYPE;
+    /// `ct_label`.
+    CT_LABEL = 30 "ct_label" 128 Host true &[];
+    /// `pkt_type`.
+    PKT_TYPE = 31 "pkt_type" 8 Host false PKT_TYPE;
+    /// `icmp_code`.
+    ICMP_CODE = 32 "icmp_code" 8 Network false ICMP_CODE;
+    /// `icmpv6_code`.
+    ICMPV6_CODE = 33 "icmpv6_code" 8 Network false ICMPV6_CODE;
+    /// `icmpx_code`.
+    ICMPX_CODE = 34 "icmpx_code" 8 Network false ICMPX_CODE;
+    /// `devgroup`.
+    DEVGROUP = 35 "devgroup" 32 Host false &[];
+    /// `dscp`, six bits.
+    DSCP = 36 "dscp" 6 Network false DSCP;
+    /// `ecn`, two bits.
+    ECN = 37 "ecn" 2 Network false ECN;
+    /// `fib_addrtype`.
+    FIB_ADDRTYPE = 38 "fib_addrtype" 32 Host false FIB_ADDRTYPE;
+    /// `boolean`: exists or missing.
+    BOOLEAN = 39 "boolean" 8 Host false BOOLEAN;
+    /// `ct_event`.
+    CT_EVENT = 40 "ct_event" 32 Host true CT_EVENT;
+    /// `ifname`: sixteen bytes, padded with NUL.
+    IFNAME = 41 "ifname" 128 Host false &[];
+    /// `igmp_type`.
+    IGMP_TYPE = 42 "igmp_type" 8 Network false IGMP_TYPE;
+    /// `time` of `meta time`: nanoseconds since 1970.
+    DATE = 43 "time" 64 Host false &[];
+    /// `hour`: seconds since midnight, UTC.
+    HOUR = 44 "hour" 32 Host false &[];
+    /// `day` of the week.
+    DAY = 45 "day" 8 Network false DAY;
+    /// `cgroupsv2`.
+    CGROUPSV2 = 46 "cgroupsv2" 64 Host false &[];
+}
+
+impl DataType {
+    /// The type with this number.
+    #[must_use]
+    pub fn from_id(id: u8) -> Option<Self> {
+        ROWS.get(usize::from(id))?.is_some().then_some(Self(id))
+    }
+
+    /// The type with this name in nft's language.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|t| t.name() == name).copied()
+    }
+
+    /// Its number in `NFTA_SET_KEY_TYPE`.
+    #[must_use]
+    pub fn id(self) -> u8 {
+        self.0
+    }
+
+    /// Its word in nft's language.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// Bits of a value.
+    #[must_use]
+    pub fn bits(self) -> u16 {
+        self.row().bits
+    }
+
+    /// Bytes of a value.
+    #[must_use]
+    pub fn bytes(self) -> usize {
+        usize::from(self.row().bits).div_ceil(8)
+    }
+
+    /// The order of its bytes.
+    #[must_use]
+    pub fn order(self) -> Order {
+        self.row().order
+    }
+
+    /// True where a match without operator means "any of these bits" (`ct state new,established`).
+    #[must_use]
+    pub fn is_bitmask(self) -> bool {
+        self.row().bitmask
+    }
+
+    /// The number of a named value: `established` of `ct_state` is 2.
+    #[must_use]
+    pub fn value_of(self, symbol: &str) -> Option<u64> {
+        self.row().symbols.iter().find(|(name, _)| *name == symbol).map(|(_, value)| *value)
+    }
+
+    /// The name that nft shows for a value.
+    #[must_use]
+    pub fn symbol_of(self, value: u64) -> Option<&'static str> {
+        self.row().symbols.iter().find(|(_, v)| *v == value).map(|(name, _)| *name)
+    }
+
+    /// The named values, in the order in which nft tries them.
+    #[must_use]
+    pub fn symbols(self) -> &'static [(&'static str, u64)] {
+        self.row().symbols
+    }
+
+    fn row(self) -> &'static Row {
+        const UNNAMED: Row =
+            Row { name: "integer", bits: 32, order: Order::Host, bitmask: false, symbols: &[] };
+        ROWS.get(usize::from(self.0)).and_then(Option::as_ref).unwrap_or(&UNNAMED)
+    }
+}
+
+impl fmt::Display for DataType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.row().name)
+    }
+}
+
+impl fmt::Debug for DataType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.row().name)
+    }
+}
+
+const NF_PROTO: &[(&str, u64)] = &[("ipv4", 2), ("ipv6", 10)];
+const ETHER_TYPE: &[(&str, u64)] = &[
+    ("ip", 0x0800),
+    ("arp", 0x0806),
+    ("ip6", 0x86dd),
+    ("8021q", 0x8100),
+    ("8021ad", 0x88a8),
+    ("vlan", 0x8100),
+];
+const ARP_OP: &[(&str, u64)] = &[
+    ("request", 1),
+    ("reply", 2),
+    ("rrequest", 3),
+    ("rreply", 4),
+    ("inrequest", 8),
+    ("inreply", 9),
+    ("nak", 10),
+];
+/// The names that every `/etc/protocols` agrees on. nft itself asks the file of the machine it runs on.
+const INET_PROTO: &[(&str, u64)] = &[
+    ("icmp", 1),
+    ("igmp", 2),
+    ("tcp", 6),
+    ("udp", 17),
+    ("dccp", 33),
+    ("gre", 47),
+    ("esp", 50),
+    ("ah", 51),
+    ("ipv6-icmp", 58),
+    ("icmpv6", 58),
+    ("comp", 108),
+    ("sctp", 132),
+    ("udplite", 136),
+];
+const ICMP_TYPE: &[(&str, u64)] = &[
+    ("echo-reply", 0),
+    ("destination-unreachable", 3),
+    ("source-quench", 4),
+    ("redirect", 5),
+    ("echo-request", 8),
+    ("router-advertisement", 9),
+    ("router-solicitation", 10),
+    ("time-exceeded", 11),
+    ("parameter-problem", 12),
+    ("timestamp-request", 13),
+    ("timestamp-reply", 14),
+    ("info-request", 15),
+    ("info-reply", 16),
+    ("address-mask-request", 17),
+    ("address-mask-reply", 18),
+];
+const ICMP_CODE: &[(&str, u64)] = &[
+    ("net-unreachable", 0),
+    ("host-unreachable", 1),
+    ("prot-unreachable", 2),
+    ("port-unreachable", 3),
+    ("net-prohibited", 9),
+    ("host-prohibited", 10),
+    ("admin-prohibited", 13),
+    ("frag-needed", 4),
+];
+const ICMPV6_TYPE: &[(&str, u64)] = &[
+    ("destination-unreachable", 1),
+    ("packet-too-big", 2),
+    ("time-exceeded", 3),
+    ("parameter-problem", 4),
+    ("echo-request", 128),
+    ("echo-reply", 129),
+    ("mld-listener-query", 130),
+    ("mld-listener-report", 131),
+    ("mld-listener-done", 132),
+    ("mld-listener-reduction", 132),
+    ("nd-router-solicit", 133),
+    ("nd-router-advert", 134),
+    ("nd-neighbor-solicit", 135),
+    ("nd-neighbor-advert", 136),
+    ("nd-redirect", 137),
+    ("router-renumbering", 138),
+    ("ind-neighbor-solicit", 141),
+    ("ind-neighbor-advert", 142),
+    ("mld2-listener-report", 143),
+];
+const ICMPV6_CODE: &[(&str, u64)] = &[
+    ("no-route", 0),
+    ("admin-prohibited", 1),
+    ("addr-unreachable", 3),
+    ("port-unreachable", 4),
+    ("policy-fail", 5),
+    ("reject-route", 6),
+];
+const ICMPX_CODE: &[(&str, u64)] =
+    &[("port-unreachable", 1), ("admin-prohibited", 3), ("no-route", 0), ("host-unreachable", 2)];
+const TCP_FLAG: &[(&str, u64)] = &[
+    ("fin", 0x01),
+    ("syn", 0x02),
+    ("rst", 0x04),
+    ("psh", 0x08),
+    ("ack", 0x10),
+    ("urg", 0x20),
+    ("ecn", 0x40),
+    ("cwr", 0x80),
+];
+const DCCP_PKTTYPE: &[(&str, u64)] = &[
+    ("request", 0),
+    ("response", 1),
+    ("data", 2),
+    ("ack", 3),
+    ("dataack", 4),
+    ("closereq", 5),
+    ("close", 6),
+    ("reset", 7),
+    ("sync", 8),
+    ("syncack", 9),
+];
+const MH_TYPE: &[(&str, u64)] = &[
+    ("binding-refresh-request", 0),
+    ("home-test-init", 1),
+    ("careof-test-init", 2),
+    ("home-test", 3),
+    ("careof-test", 4),
+    ("binding-update", 5),
+    ("binding-acknowledgement", 6),
+    ("binding-error", 7),
+    ("fast-binding-update", 8),
+    ("fast-binding-acknowledgement", 9),
+    ("fast-binding-advertisement", 10),
+    ("experimental-mobility-header", 11),
+    ("home-agent-switch-message", 12),
+];
+const IFACE_TYPE: &[(&str, u64)] = &[
+    ("ether", 1),
+    ("ppp", 512),
+    ("ipip", 768),
+    ("ipip6", 769),
+    ("loopback", 772),
+    ("sit", 776),
+    ("ipgre", 778),
+];
+const CT_STATE: &[(&str, u64)] =
+    &[("invalid", 1), ("new", 8), ("established", 2), ("related", 4), ("untracked", 64)];
+const CT_DIR: &[(&str, u64)] = &[("original", 0), ("reply", 1)];
+const CT_STATUS: &[(&str, u64)] = &[
+    ("expected", 0x1),
+    ("seen-reply", 0x2),
+    ("assured", 0x4),
+    ("confirmed", 0x8),
+    ("snat", 0x10),
+    ("dnat", 0x20),
+    ("dying", 0x200),
+];
+const CT_EVENT: &[(&str, u64)] = &[
+    ("new", 1),
+    ("related", 2),
+    ("destroy", 4),
+    ("reply", 8),
+    ("assured", 16),
+    ("protoinfo", 32),
+    ("helper", 64),
+    ("mark", 128),
+    ("seqadj", 256),
+    ("secmark", 512),
+    ("label", 1024),
+];
+const PKT_TYPE: &[(&str, u64)] =
+    &[("host", 0), ("unicast", 0), ("broadcast", 1), ("multicast", 2), ("other", 3)];
+const DSCP: &[(&str, u64)] = &[
+    ("cs0", 0x00),
+    ("cs1", 0x08),
+    ("cs2", 0x10),
+    ("cs3", 0x18),
+    ("cs4", 0x20),
+    ("cs5", 0x28),
+    ("cs6", 0x30),
+    ("cs7", 0x38),
+    ("df", 0x00),
+    ("be", 0x00),
+    ("lephb", 0x01),
+    ("af11", 0x0a),
+    ("af12", 0x0c),
+    ("af13", 0x0e),
+    ("af21", 0x12),
+    ("af22", 0x14),
+    ("af23", 0x16),
+    ("af31", 0x1a),
+    ("af32", 0x1c),
+    ("af33", 0x1e),
+    ("af41", 0x22),
+    ("af42", 0x24),
+    ("af43", 0x26),
+    ("va", 0x2c),
+    ("ef", 0x2e),
+];
+const ECN: &[(&str, u64)] = &[("not-ect", 0), ("ect1", 1), ("ect0", 2), ("ce", 3)];
+const FIB_ADDRTYPE: &[(&str, u64)] = &[
+    ("unspec", 0),
+    ("unicast", 1),
+    ("local", 2),
+    ("broadcast", 3),
+    ("anycast", 4),
+    ("multicast", 5),
+    ("blackhole", 6),
+    ("unreachable", 7),
+    ("prohibit", 8),
+];
+const BOOLEAN: &[(&str, u64)] = &[("exists", 1), ("missing", 0)];
+const IGMP_TYPE: &[(&str, u64)] = &[
+    ("membership-query", 17),
+    ("membership-report-v1", 18),
+    ("membership-report-v2", 22),
+    ("membership-report-v3", 34),
+    ("leave-group", 23),
+];
+const DAY: &[(&str, u64)] = &[
+    ("Sunday", 0),
+    ("Monday", 1),
+    ("Tuesday", 2),
+    ("Wednesday", 3),
+    ("Thursday", 4),
+    ("Friday", 5),
+    ("Saturday", 6),
+];

@@ -1,0 +1,278 @@
+//! The fields of packet headers that nft(8) names, "PAYLOAD EXPRESSIONS".
+
+use std::fmt;
+
+use crate::datatype::{DataType, Order};
+use crate::expr::PayloadBase;
+use crate::key::Part;
+
+/// A named field of a packet header: `ip daddr`, `tcp flags`, `th dport`.
+#[derive(Clone, Copy)]
+pub struct Payload(&'static Row);
+
+struct Row {
+    protocol: &'static str,
+    field: &'static str,
+    base: PayloadBase,
+    /// From the start of the header, in bits.
+    offset: u16,
+    bits: u16,
+    of: DataType,
+    /// nft's number of the header and of the field in it, kept in the user data of `typeof` sets.
+    header: u8,
+    index: u8,
+}
+
+macro_rules! fields {
+    ($($base:ident $header:literal $protocol:literal { $($konst:ident $field:literal $index:literal: $offset:literal, $bits:literal, $of:ident;)* })*) => {
+        impl Payload {
+            $($(
+                #[doc = concat!("`", $protocol, " ", $field, "`.")]
+                pub const $konst: Self = Self(&Row {
+                    protocol: $protocol, field: $field, base: PayloadBase::$base, offset: $offset, bits: $bits,
+                    of: DataType::$of, header: $header, index: $index,
+                });
+            )*)*
+
+            /// Every field, by header. Where fields share their place, the one that nft shows comes first.
+            pub const ALL: &'static [Self] = &[$($(Self::$konst),*),*];
+        }
+    };
+}
+
+fields! {
+    LINK 17 "ether" {
+        ETHER_DADDR "daddr" 1: 0, 48, ETHER_ADDR;
+        ETHER_SADDR "saddr" 2: 48, 48, ETHER_ADDR;
+        ETHER_TYPE "type" 3: 96, 16, ETHER_TYPE;
+    }
+    LINK 16 "vlan" {
+        VLAN_PCP "pcp" 1: 112, 3, INTEGER;
+        VLAN_DEI "dei" 2: 115, 1, INTEGER;
+        VLAN_ID "id" 4: 116, 12, INTEGER;
+        VLAN_TYPE "type" 5: 128, 16, ETHER_TYPE;
+    }
+    NETWORK 15 "arp" {
+        ARP_HTYPE "htype" 1: 0, 16, INTEGER;
+        ARP_PTYPE "ptype" 2: 16, 16, ETHER_TYPE;
+        ARP_HLEN "hlen" 3: 32, 8, INTEGER;
+        ARP_PLEN "plen" 4: 40, 8, INTEGER;
+        ARP_OPERATION "operation" 5: 48, 16, ARP_OP;
+        ARP_SADDR_ETHER "saddr ether" 6: 64, 48, ETHER_ADDR;
+        ARP_SADDR_IP "saddr ip" 7: 112, 32, IPV4_ADDR;
+        ARP_DADDR_ETHER "daddr ether" 8: 144, 48, ETHER_ADDR;
+        ARP_DADDR_IP "daddr ip" 9: 192, 32, IPV4_ADDR;
+    }
+    NETWORK 12 "ip" {
+        IP_VERSION "version" 1: 0, 4, INTEGER;
+        IP_HDRLENGTH "hdrlength" 2: 4, 4, INTEGER;
+        IP_DSCP "dscp" 3: 8, 6, DSCP;
+        IP_ECN "ecn" 4: 14, 2, ECN;
+        IP_LENGTH "length" 5: 16, 16, INTEGER;
+        IP_ID "id" 6: 32, 16, INTEGER;
+        IP_FRAG_OFF "frag-off" 7: 48, 16, INTEGER;
+        IP_TTL "ttl" 8: 64, 8, INTEGER;
+        IP_PROTOCOL "protocol" 9: 72, 8, INET_PROTO;
+        IP_CHECKSUM "checksum" 10: 80, 16, INTEGER;
+        IP_SADDR "saddr" 11: 96, 32, IPV4_ADDR;
+        IP_DADDR "daddr" 12: 128, 32, IPV4_ADDR;
+    }
+    NETWORK 13 "ip6" {
+        IP6_VERSION "version" 1: 0, 4, INTEGER;
+        IP6_DSCP "dscp" 2: 4, 6, DSCP;
+        IP6_ECN "ecn" 3: 10, 2, ECN;
+        IP6_FLOWLABEL "flowlabel" 4: 12, 20, INTEGER;
+        IP6_LENGTH "length" 5: 32, 16, INTEGER;
+        IP6_NEXTHDR "nexthdr" 6: 48, 8, INET_PROTO;
+        IP6_HOPLIMIT "hoplimit" 7: 56, 8, INTEGER;
+        IP6_SADDR "saddr" 8: 64, 128, IPV6_ADDR;
+        IP6_DADDR "daddr" 9: 192, 128, IPV6_ADDR;
+    }
+    TRANSPORT 4 "icmp" {
+        ICMP_TYPE "type" 1: 0, 8, ICMP_TYPE;
+        ICMP_CODE "code" 2: 8, 8, ICMP_CODE;
+        ICMP_CHECKSUM "checksum" 3: 16, 16, INTEGER;
+        ICMP_ID "id" 4: 32, 16, INTEGER;
+        ICMP_SEQUENCE "sequence" 5: 48, 16, INTEGER;
+        ICMP_GATEWAY "gateway" 6: 32, 32, INTEGER;
+        ICMP_MTU "mtu" 7: 48, 16, INTEGER;
+    }
+    TRANSPORT 5 "igmp" {
+        IGMP_TYPE "type" 1: 0, 8, IGMP_TYPE;
+        IGMP_CHECKSUM "checksum" 2: 16, 16, INTEGER;
+        IGMP_MRT "mrt" 3: 8, 8, INTEGER;
+        IGMP_GROUP "group" 4: 32, 32, INTEGER;
+    }
+    TRANSPORT 14 "icmpv6" {
+        ICMPV6_TYPE "type" 1: 0, 8, ICMPV6_TYPE;
+        ICMPV6_CODE "code" 2: 8, 8, ICMPV6_CODE;
+        ICMPV6_CHECKSUM "checksum" 3: 16, 16, INTEGER;
+        ICMPV6_ID "id" 6: 32, 16, INTEGER;
+        ICMPV6_SEQUENCE "sequence" 7: 48, 16, INTEGER;
+        ICMPV6_PARAMETER_PROBLEM "parameter-problem" 4: 32, 32, INTEGER;
+        ICMPV6_PACKET_TOO_BIG "mtu" 5: 32, 32, INTEGER;
+        ICMPV6_MAX_DELAY "max-delay" 8: 32, 16, INTEGER;
+    }
+    TRANSPORT 8 "tcp" {
+        TCP_SPORT "sport" 1: 0, 16, INET_SERVICE;
+        TCP_DPORT "dport" 2: 16, 16, INET_SERVICE;
+        TCP_SEQUENCE "sequence" 3: 32, 32, INTEGER;
+        TCP_ACKSEQ "ackseq" 4: 64, 32, INTEGER;
+        TCP_DOFF "doff" 5: 96, 4, INTEGER;
+        TCP_RESERVED "reserved" 6: 100, 4, INTEGER;
+        TCP_FLAGS "flags" 7: 104, 8, TCP_FLAG;
+        TCP_WINDOW "window" 8: 112, 16, INTEGER;
+        TCP_CHECKSUM "checksum" 9: 128, 16, INTEGER;
+        TCP_URGPTR "urgptr" 10: 144, 16, INTEGER;
+    }
+    TRANSPORT 6 "udp" {
+        UDP_SPORT "sport" 1: 0, 16, INET_SERVICE;
+        UDP_DPORT "dport" 2: 16, 16, INET_SERVICE;
+        UDP_LENGTH "length" 3: 32, 16, INTEGER;
+        UDP_CHECKSUM "checksum" 4: 48, 16, INTEGER;
+    }
+    TRANSPORT 7 "udplite" {
+        UDPLITE_SPORT "sport" 1: 0, 16, INET_SERVICE;
+        UDPLITE_DPORT "dport" 2: 16, 16, INET_SERVICE;
+        UDPLITE_CSUMCOV "csumcov" 3: 32, 16, INTEGER;
+        UDPLITE_CHECKSUM "checksum" 4: 48, 16, INTEGER;
+    }
+    TRANSPORT 10 "sctp" {
+        SCTP_SPORT "sport" 1: 0, 16, INET_SERVICE;
+        SCTP_DPORT "dport" 2: 16, 16, INET_SERVICE;
+        SCTP_VTAG "vtag" 3: 32, 32, INTEGER;
+        SCTP_CHECKSUM "checksum" 4: 64, 32, INTEGER;
+    }
+    TRANSPORT 9 "dccp" {
+        DCCP_SPORT "sport" 1: 0, 16, INET_SERVICE;
+        DCCP_DPORT "dport" 2: 16, 16, INET_SERVICE;
+        DCCP_TYPE "type" 3: 67, 4, DCCP_PKTTYPE;
+    }
+    TRANSPORT 1 "ah" {
+        AH_NEXTHDR "nexthdr" 1: 0, 8, INET_PROTO;
+        AH_HDRLENGTH "hdrlength" 2: 8, 8, INTEGER;
+        AH_RESERVED "reserved" 3: 16, 16, INTEGER;
+        AH_SPI "spi" 4: 32, 32, INTEGER;
+        AH_SEQUENCE "sequence" 5: 64, 32, INTEGER;
+    }
+    TRANSPORT 2 "esp" {
+        ESP_SPI "spi" 1: 0, 32, INTEGER;
+        ESP_SEQUENCE "sequence" 2: 32, 32, INTEGER;
+    }
+    TRANSPORT 3 "comp" {
+        COMP_NEXTHDR "nexthdr" 1: 0, 8, INET_PROTO;
+        COMP_FLAGS "flags" 2: 8, 8, INTEGER;
+        COMP_CPI "cpi" 3: 16, 16, INTEGER;
+    }
+    TRANSPORT 11 "th" {
+        TH_SPORT "sport" 1: 0, 16, INET_SERVICE;
+        TH_DPORT "dport" 2: 16, 16, INET_SERVICE;
+    }
+}
+
+impl Payload {
+    /// The field with this name: `find("ip", "daddr")`.
+    #[must_use]
+    pub fn find(protocol: &str, field: &str) -> Option<Self> {
+        Self::ALL.iter().find(|p| p.0.protocol == protocol && p.0.field == field).copied()
+    }
+
+    /// The header: `ip`.
+    #[must_use]
+    pub fn protocol(self) -> &'static str {
+        self.0.protocol
+    }
+
+    /// The field of the header: `daddr`.
+    #[must_use]
+    pub fn field(self) -> &'static str {
+        self.0.field
+    }
+
+    /// Where the header starts.
+    #[must_use]
+    pub fn base(self) -> PayloadBase {
+        self.0.base
+    }
+
+    /// Bits between the start of the header and the field.
+    #[must_use]
+    pub fn offset(self) -> u16 {
+        self.0.offset
+    }
+
+    /// Bits of the field.
+    #[must_use]
+    pub fn bits(self) -> u16 {
+        self.0.bits
+    }
+
+    /// The type of its value.
+    #[must_use]
+    pub fn data_type(self) -> DataType {
+        self.0.of
+    }
+
+    /// The part of a key that it fills.
+    #[must_use]
+    pub fn part(self) -> Part {
+        match self.0.of {
+            DataType::INTEGER => Part::Integer {
+                bytes: u8::try_from(self.0.bits.div_ceil(8)).unwrap_or(16),
+                order: Order::Network,
+            },
+            of => Part::Type(of),
+        }
+    }
+
+    /// nft's numbers of the header and of the field.
+    pub(crate) fn numbers(self) -> (u8, u8) {
+        (self.0.header, self.0.index)
+    }
+
+    /// The field at a place of a header with nft's number.
+    pub(crate) fn by_numbers(header: u32, index: u32) -> Option<Self> {
+        Self::ALL.iter().find(|p| u32::from(p.0.header) == header && u32::from(p.0.index) == index).copied()
+    }
+}
+
+impl PartialEq for Payload {
+    fn eq(&self, other: &Self) -> bool {
+        (self.0.header, self.0.index) == (other.0.header, other.0.index)
+    }
+}
+
+impl Eq for Payload {}
+
+impl std::hash::Hash for Payload {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (self.0.header, self.0.index).hash(state);
+    }
+}
+
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// As nft writes it.
+impl fmt::Display for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.0.protocol, self.0.field)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_is_found_by_its_name_and_by_its_numbers() {
+        for field in Payload::ALL {
+            assert_eq!(Payload::find(field.protocol(), field.field()), Some(*field));
+            let (header, index) = field.numbers();
+            assert_eq!(Payload::by_numbers(header.into(), index.into()), Some(*field));
+        }
+    }
+}

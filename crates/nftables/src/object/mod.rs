@@ -1,0 +1,14 @@
+//! The objects of `nf_tables`, one file each: what names it, what it is configured with, its text, its attributes.
+
+pub(crate) mod chain;
+pub(crate) mod element;
+pub(crate) mod rule;
+pub(crate) mod set;
+pub(crate) mod table;
+pub(crate) mod userdata;
+
+pub use chain::{BaseChain, Chain, ChainId, ChainType, Hook, Policy, Priority};
+pub use element::{Element, ElementData, Elements};
+pub use rule::{Rule, RuleId};
+pub use set::{Set, SetData, SetFlags, SetId, SetPolicy, SetType};
+pub use table::{Table, TableFlags, TableId};

@@ -1,0 +1,117 @@
+//! Rules (`enum nft_rule_attributes`).
+
+use std::fmt;
+
+use crate::lang::Statement;
+use crate::name::Comment;
+use crate::object::ChainId;
+
+/// A rule: statements in the order in which a packet meets them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// The chain that it is in.
+    pub chain: ChainId,
+    /// The statements.
+    pub statements: Vec<Statement>,
+    /// Its comment.
+    pub comment: Option<Comment>,
+    /// The handle of the rule that it replaces.
+    pub handle: Option<u64>,
+    /// The handle of a rule of the chain: added after it, inserted before it, instead of at the chain's end or start.
+    pub position: Option<u64>,
+}
+
+/// What names a rule: its chain and the handle that the kernel gave it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RuleId {
+    /// The chain.
+    pub chain: ChainId,
+    /// The handle.
+    pub handle: u64,
+}
+
+impl Rule {
+    /// An empty rule: it matches everything and does nothing.
+    #[must_use]
+    pub fn new(chain: ChainId) -> Self {
+        Self { chain, statements: Vec::new(), comment: None, handle: None, position: None }
+    }
+
+    /// With one more statement at its end.
+    #[must_use]
+    pub fn then(mut self, statement: impl Into<Statement>) -> Self {
+        self.statements.push(statement.into());
+        self
+    }
+
+    /// With a comment.
+    #[must_use]
+    pub fn comment(mut self, comment: Comment) -> Self {
+        self.comment = Some(comment);
+        self
+    }
+
+    /// In the place of the rule with this handle, for `replace`.
+    #[must_use]
+    pub fn handle(mut self, handle: u64) -> Self {
+        self.handle = Some(handle);
+        self
+    }
+
+    /// After (`add`) or before (`insert`) the rule with this handle.
+    #[must_use]
+    pub fn position(mut self, handle: u64) -> Self {
+        self.position = Some(handle);
+        self
+    }
+
+    /// Its statements and comment, as nft lists them.
+    pub fn body(&self) -> impl fmt::Display + '_ {
+        Body(self)
+    }
+}
+
+struct Body<'a>(&'a Rule);
+
+impl fmt::Display for Body<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, statement) in self.0.statements.iter().enumerate() {
+            if i > 0 {
+                f.write_str(" ")?;
+            }
+            write!(f, "{statement}")?;
+        }
+        if let Some(comment) = &self.0.comment {
+            let space = if self.0.statements.is_empty() { "" } else { " " };
+            write!(f, "{space}comment {comment}")?;
+        }
+        Ok(())
+    }
+}
+
+/// As nft's commands say it: `rule ip t c position 7 tcp dport 22 accept`.
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rule {}", self.chain)?;
+        if let Some(handle) = self.handle {
+            write!(f, " handle {handle}")?;
+        }
+        if let Some(position) = self.position {
+            write!(f, " position {position}")?;
+        }
+        write!(f, " {}", self.body())
+    }
+}
+
+impl fmt::Display for RuleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} handle {}", self.chain, self.handle)
+    }
+}
+
+pub(crate) const NFTA_RULE_TABLE: u16 = 1;
+pub(crate) const NFTA_RULE_CHAIN: u16 = 2;
+pub(crate) const NFTA_RULE_HANDLE: u16 = 3;
+pub(crate) const NFTA_RULE_EXPRESSIONS: u16 = 4;
+pub(crate) const NFTA_RULE_POSITION: u16 = 6;
+pub(crate) const NFTA_RULE_USERDATA: u16 = 7;

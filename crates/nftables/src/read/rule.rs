@@ -1,0 +1,104 @@
+//! Rules (`enum nft_rule_attributes`).
+
+use sluicegate_netlink::attr::Attributes;
+use sluicegate_netlink::{DecodeError, Error, Transport};
+
+use super::{UserData, list, name, need};
+use crate::expr::Expr;
+use crate::{Family, Name};
+
+/// A rule that the kernel holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rule {
+    /// The family of its table.
+    pub family: Family,
+    /// Its table.
+    pub table: Name,
+    /// Its chain.
+    pub chain: Name,
+    /// Its handle, by which alone it can be named.
+    pub handle: u64,
+    /// The handle of the rule before it; only in events.
+    pub position: Option<u64>,
+    /// What it does.
+    pub expressions: Vec<Expr>,
+    /// What its maker noted with it.
+    pub user_data: Vec<u8>,
+}
+
+impl Rule {
+    /// The comment, if it has one.
+    #[must_use]
+    pub fn comment(&self) -> Option<&str> {
+        UserData::new(&self.user_data).comment()
+    }
+
+    /// Reads the attributes of a message about a rule.
+    ///
+    /// # Errors
+    /// When they are malformed, or without a table and chain.
+    pub fn decode(family: Family, attributes: Attributes<'_>) -> Result<Self, DecodeError> {
+        let (mut table, mut chain, mut handle, mut position) = (None, None, 0, None);
+        let (mut expressions, mut user_data) = (Vec::new(), Vec::new());
+        for attribute in attributes {
+            let attribute = attribute?;
+            match attribute.kind {
+                NFTA_RULE_TABLE => table = Some(name(&attribute)?),
+                NFTA_RULE_CHAIN => chain = Some(name(&attribute)?),
+                NFTA_RULE_HANDLE => handle = attribute.be64()?,
+                NFTA_RULE_EXPRESSIONS => expressions = super::expressions(&attribute)?,
+                NFTA_RULE_POSITION => position = Some(attribute.be64()?),
+                NFTA_RULE_USERDATA => user_data = attribute.payload.to_vec(),
+                _ => {}
+            }
+        }
+        let (table, chain) = (need(table, "NFTA_RULE_TABLE")?, need(chain, "NFTA_RULE_CHAIN")?);
+        Ok(Self { family, table, chain, handle, position, expressions, user_data })
+    }
+}
+
+/// Reads the rules of a family, of one table, or of one chain, in their order.
+///
+/// # Errors
+/// See [`tables`](super::tables).
+pub fn rules(
+    transport: &mut (impl Transport + ?Sized),
+    family: Family,
+    table: Option<&str>,
+    chain: Option<&str>,
+) -> Result<Vec<Rule>, Error> {
+    list(
+        transport,
+        NFT_MSG_GETRULE,
+        family,
+        |request| {
+            if let Some(table) = table {
+                request.put_str(NFTA_RULE_TABLE, table);
+            }
+            if let Some(chain) = chain {
+                request.put_str(NFTA_RULE_CHAIN, chain);
+            }
+        },
+        Rule::decode,
+        |rule| {
+            table.is_none_or(|table| rule.table.as_str() == table)
+                && chain.is_none_or(|chain| rule.chain.as_str() == chain)
+        },
+    )
+}
+
+/// `NFT_MSG_GETRULE`.
+const NFT_MSG_GETRULE: u8 = 7;
+/// `NFTA_RULE_TABLE`.
+const NFTA_RULE_TABLE: u16 = 1;
+/// `NFTA_RULE_CHAIN`.
+const NFTA_RULE_CHAIN: u16 = 2;
+/// `NFTA_RULE_HANDLE`.
+const NFTA_RULE_HANDLE: u16 = 3;
+/// `NFTA_RULE_EXPRESSIONS`.
+const NFTA_RULE_EXPRESSIONS: u16 = 4;
+/// `NFTA_RULE_POSITION`.
+const NFTA_RULE_POSITION: u16 = 6;
+/// `NFTA_RULE_USERDATA`.
+const NFTA_RULE_USERDATA: u16 = 7;

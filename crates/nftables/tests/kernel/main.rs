@@ -1,0 +1,4 @@
+//! What needs a kernel: each test in a network namespace of its own.
+
+mod cases;
+mod parity;
