@@ -1,5 +1,7 @@
 //! Transactions that between them use every construct, for the tests that compare ways of loading them.
 
+#![allow(clippy::unwrap_used, reason = "constants of the tests")]
+
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
@@ -187,9 +189,9 @@ fn chains_layout() -> Case {
                 ))
                 .then(Verdict::Drop),
         );
-        let pairs = [(0, 10), (1, 20)].map(|(i, d)| {
+        let pairs = [(0_u32, 10), (1, 20)].map(|(i, d)| {
             let to = Expression::concat([ip(10, 244, 0, d).into(), Port(8080).into()]);
-            (Expression::from(u32::from(i as u8)), to)
+            (Expression::from(i), to)
         });
         tx.add(
             other.rule().then(Match::new(MetaKey::L4PROTO, Protocol::TCP)).then(Statement::Dnat(
