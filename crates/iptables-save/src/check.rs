@@ -1,0 +1,361 @@
+//! Whether words can be a rule, and if not, why: the verdict of the tool and of the kernel, told without either.
+
+use crate::ext::{Extension, Family, OptionRow, Whole, find_match, find_target};
+use crate::spec::{Module, OptionUse, Spec};
+use crate::value::{networks, protocol_number};
+use crate::words::{column, split};
+use crate::{Action, Error, Limits, Rule};
+
+/// Where a rule is to stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// `filter`, `nat`, `mangle`, `raw`, `security`.
+    pub table: &'a str,
+    /// The chain.
+    pub chain: &'a str,
+    /// iptables or ip6tables.
+    pub family: Family,
+}
+
+/// A rule that [`check_line`] found to be possible.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CheckedLine<'a> {
+    /// The table of `-t`; `filter` without one.
+    pub table: String,
+    /// What the line does, with chain and words.
+    pub rule: Rule<'a>,
+    /// The family that the rule is of, or iptables if it may be of both.
+    pub family: Family,
+}
+
+/// Checks one command line of iptables without the name of the tool: `-t nat -A PREROUTING -p tcp ... -j DNAT ...`.
+///
+/// The family is that of `-4` or `-6`, else IPv4 if the rule can be one of iptables, else IPv6.
+///
+/// # Errors
+/// [`Error::Syntax`] or [`Error::Rule`] with the column in `line` and the reason.
+pub fn check_line(line: &str) -> Result<CheckedLine<'static>, Error> {
+    let line = line.trim_end_matches(['\n', '\r']);
+    let (table, rest) = take_table(line)?;
+    let rule = Rule::parse(&rest)?.into_owned();
+    let shift = rest.strip_suffix(rule.text()).map_or(0, |before| before.chars().count());
+    let check = |family| {
+        let place = Place { table: &table, chain: rule.chain(), family };
+        check(rule.text(), place).map(|_| family).map_err(|error| moved(error, shift))
+    };
+    let family = if matches!(rule.action(), Action::DeleteNumber(_)) && rule.text().is_empty() {
+        Family::V4
+    } else {
+        match crate::read::guess_family(rule.text()) {
+            Family::V6 => check(Family::V6)?,
+            Family::V4 => check(Family::V4).or_else(|error| check(Family::V6).map_err(|_| error))?,
+        }
+    };
+    Ok(CheckedLine { table, rule, family })
+}
+
+/// Reads the words of a rule and checks them for a place: options, values, and what table, chain, protocol and the other
+/// options allow. Whether chains, sets and interfaces exist is not asked.
+///
+/// # Errors
+/// [`Error::Rule`] with the column in `words` and the reason.
+pub fn check<'a>(words: &'a str, place: Place<'_>) -> Result<Spec<'a>, Error> {
+    let checker = Checker { words, place };
+    checker.place()?;
+    checker.sizes()?;
+    let spec = Spec::read_strictly(words, place.family)?;
+    checker.generic(&spec)?;
+    for module in &spec.matches {
+        if let Some(extension) = find_match(&module.name, place.family) {
+            checker.module(extension, module, &spec)?;
+        }
+    }
+    checker.target(&spec)?;
+    Ok(spec)
+}
+
+/// Takes `-t TABLE` off the start of a line. The rest keeps its columns: blanks stand where the option stood.
+fn take_table(line: &str) -> Result<(String, String), Error> {
+    let mut words = split(line);
+    let first = words.next().transpose()?;
+    let Some(first) = first.filter(|word| word.text.starts_with("-t") || word.text.starts_with("--table"))
+    else {
+        return Ok(("filter".to_owned(), line.to_owned()));
+    };
+    let attached = match first.text.strip_prefix("--table") {
+        Some(rest) => rest.strip_prefix('='),
+        None => first.text.strip_prefix("-t").filter(|table| !table.is_empty()),
+    };
+    let table = match attached {
+        Some(table) => table.to_owned(),
+        None => match words.next().transpose()? {
+            Some(table) => table.text.into_owned(),
+            None => return Err(rule_error(line, first.offset, &first.text, "expected the name of a table")),
+        },
+    };
+    let end = line.len() - words.rest().len();
+    let blank = " ".repeat(column(line, end) - 1);
+    Ok((table, blank + words.rest()))
+}
+
+/// The error of the words of a rule, with the column of the whole line.
+fn moved(mut error: Error, shift: usize) -> Error {
+    if let Error::Rule { column, .. } = &mut error {
+        *column += shift;
+    }
+    error
+}
+
+fn rule_error(line: &str, offset: usize, word: &str, reason: &str) -> Error {
+    Error::Rule { line: 1, column: column(line, offset), word: word.to_owned(), reason: reason.to_owned() }
+}
+
+struct Checker<'a> {
+    words: &'a str,
+    place: Place<'a>,
+}
+
+impl Checker<'_> {
+    fn wrong(&self, option: &OptionUse<'_>, word: &str, reason: impl Into<String>) -> Error {
+        rule_error(self.words, option.offset as usize, word, &reason.into())
+    }
+
+    fn wrong_rule(&self, word: &str, reason: impl Into<String>) -> Error {
+        rule_error(self.words, 0, word, &reason.into())
+    }
+
+    fn place(&self) -> Result<(), Error> {
+        let Place { table, chain, .. } = self.place;
+        let Some((_, built_in)) = TABLES.iter().find(|(name, _)| *name == table) else {
+            let names: Vec<_> = TABLES.iter().map(|(name, _)| *name).collect();
+            return Err(self.wrong_rule(table, format!("expected a table: {}", names.join(", "))));
+        };
+        chain_name(chain).map_err(|reason| self.wrong_rule(chain, reason))?;
+        if BUILT_IN.contains(&chain) && !built_in.contains(&chain) {
+            return Err(self.wrong_rule(chain, format!("table {table} has no built-in chain {chain}")));
+        }
+        Ok(())
+    }
+
+    /// What iptables-restore can read at all.
+    fn sizes(&self) -> Result<(), Error> {
+        let over = |what, found, limit| Err(Error::Limit { line: 1, what, found, limit });
+        if self.words.len() >= Limits::RESTORE_LINE {
+            return over("the rule, in bytes,", self.words.len(), Limits::RESTORE_LINE);
+        }
+        let mut count = 0;
+        for word in split(self.words) {
+            let word = word?;
+            count += 1;
+            if word.text.len() > Limits::RESTORE_WORD {
+                return over("a word, in bytes,", word.text.len(), Limits::RESTORE_WORD);
+            }
+        }
+        if count > Limits::RESTORE_WORDS {
+            return over("the number of words", count, Limits::RESTORE_WORDS);
+        }
+        Ok(())
+    }
+
+    fn generic(&self, spec: &Spec<'_>) -> Result<(), Error> {
+        for option in &spec.generic {
+            let value = option.value().unwrap_or_default();
+            let checked = match &*option.name {
+                "protocol" => self.protocol(value, option.negated),
+                "source" | "destination" => self.networks(value, option.negated),
+                "in-interface" => self.interface(value, "-i", &["POSTROUTING", "OUTPUT"]),
+                "out-interface" => self.interface(value, "-o", &["PREROUTING", "INPUT"]),
+                _ if self.place.family == Family::V6 => {
+                    Err("-f is of iptables alone; use -m frag".to_owned())
+                }
+                _ => Ok(()),
+            };
+            checked.map_err(|reason| self.wrong(option, value, reason))?;
+        }
+        Ok(())
+    }
+
+    fn protocol(&self, value: &str, negated: bool) -> Result<(), String> {
+        match protocol_number(value) {
+            None => Err("expected a protocol by name or number".to_owned()),
+            Some(0) if negated => Err("no packet has a protocol other than all".to_owned()),
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn networks(&self, value: &str, negated: bool) -> Result<(), String> {
+        let networks = networks(value, self.place.family).map_err(std::borrow::Cow::into_owned)?;
+        match networks.len() {
+            2.. if negated => Err("`!` goes with a single address".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
+    fn interface(&self, value: &str, option: &str, not_in: &[&str]) -> Result<(), String> {
+        if not_in.contains(&self.place.chain) {
+            return Err(format!("{option} cannot be used in {}", self.place.chain));
+        }
+        match value.len() {
+            0 => Err("expected the name of an interface".to_owned()),
+            1..=15 => Ok(()),
+            _ => Err("expected the name of an interface, of at most 15 bytes".to_owned()),
+        }
+    }
+
+    fn module(
+        &self,
+        extension: &'static Extension,
+        module: &Module<'_>,
+        spec: &Spec<'_>,
+    ) -> Result<(), Error> {
+        for option in &module.options {
+            if let Some(row) = extension.option(&option.name) {
+                self.option(row, option)?;
+                self.exclusions(extension, row, option, module)?;
+            }
+        }
+        let wrong = |reason: String| {
+            let reason = format!("{} {reason}", extension.name);
+            match module.options.first() {
+                Some(option) => self.wrong(option, "", reason),
+                None => self.wrong_rule("", reason),
+            }
+        };
+        if let Some(row) =
+            extension.options.iter().find(|row| row.required && module.option(row.name).is_none())
+        {
+            return Err(wrong(format!("needs --{}", row.name)));
+        }
+        let Place { table, chain, family } = self.place;
+        if !extension.tables.is_empty() && !extension.tables.contains(&table) {
+            return Err(wrong(format!(
+                "works in table {} alone, not in {table}",
+                extension.tables.join(" and ")
+            )));
+        }
+        if !extension.chains.is_empty() && BUILT_IN.contains(&chain) && !extension.chains.contains(&chain) {
+            return Err(wrong(format!("works in {} alone, not in {chain}", extension.chains.join(", "))));
+        }
+        self.demands_protocol(extension, spec).map_err(&wrong)?;
+        (extension.whole)(&Whole { extension, module, spec, family, chain }).map_err(wrong)
+    }
+
+    fn option(&self, row: &OptionRow, option: &OptionUse<'_>) -> Result<(), Error> {
+        for (kind, value) in row.values.iter().zip(option.values.as_slice()) {
+            kind.read(value, self.place.family)
+                .map_err(|reason| self.wrong(option, value, format!("{reason} (--{})", row.name)))?;
+        }
+        Ok(())
+    }
+
+    fn exclusions(
+        &self,
+        extension: &Extension,
+        row: &OptionRow,
+        option: &OptionUse<'_>,
+        module: &Module<'_>,
+    ) -> Result<(), Error> {
+        let other = extension.options.iter().find(|other| {
+            row.group & other.group != 0 && other.name != row.name && module.option(other.name).is_some()
+        });
+        if let Some(other) = other {
+            let reason = format!("`--{}` and `--{}` exclude each other", row.name, other.name);
+            return Err(self.wrong(option, "", reason));
+        }
+        match row.needs {
+            Some(needed) if module.option(needed).is_none() => {
+                Err(self.wrong(option, "", format!("`--{}` needs `--{needed}`", row.name)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn demands_protocol(&self, extension: &Extension, spec: &Spec<'_>) -> Result<(), String> {
+        if extension.protocols.is_empty() {
+            return Ok(());
+        }
+        let protocol = spec.generic("protocol").filter(|option| !option.negated);
+        let number = protocol.and_then(|option| protocol_number(option.value()?));
+        let right =
+            extension.protocols.iter().any(|name| number.is_some() && protocol_number(name) == number);
+        if right { Ok(()) } else { Err(format!("needs -p {}", extension.protocols.join(" or -p "))) }
+    }
+
+    fn target(&self, spec: &Spec<'_>) -> Result<(), Error> {
+        let Some(target) = &spec.target else { return Ok(()) };
+        let Place { table, chain, family } = self.place;
+        let name = &*target.module.name;
+        target_name(name).map_err(|reason| self.wrong_rule(name, reason))?;
+        if name == chain {
+            return Err(self.wrong_rule(name, "a chain that calls itself is a loop"));
+        }
+        if TABLES.iter().any(|(known, chains)| *known == table && chains.contains(&name)) {
+            return Err(self.wrong_rule(name, "a built-in chain cannot be a target"));
+        }
+        if table == "nat" && name == "DROP" {
+            return Err(self.wrong_rule(name, "table nat is not for filtering and takes no DROP"));
+        }
+        if target.goto {
+            return match VERDICTS.contains(&name) {
+                true => Err(self.wrong_rule(name, "-g takes a chain")),
+                false => Ok(()),
+            };
+        }
+        match find_target(name, family) {
+            Some(extension) => self.module(extension, &target.module, spec),
+            None => match find_target(name, if family == Family::V4 { Family::V6 } else { Family::V4 }) {
+                Some(_) if family == Family::V4 => Err(self.wrong_rule(name, "a target of ip6tables alone")),
+                Some(_) => Err(self.wrong_rule(name, "a target of iptables alone")),
+                None => Ok(()),
+            },
+        }
+    }
+}
+
+/// What is wrong with the name of a chain, if anything.
+pub(crate) fn chain_name(name: &str) -> Result<(), String> {
+    match name.len() {
+        0 => return Err("expected the name of a chain".to_owned()),
+        1..=Limits::CHAIN_NAME => (),
+        length => {
+            return Err(format!(
+                "the name of a chain has at most {} bytes, this one {length}",
+                Limits::CHAIN_NAME
+            ));
+        }
+    }
+    if name.starts_with(['-', '!']) {
+        return Err("the name of a chain starts with neither `-` nor `!`".to_owned());
+    }
+    if name.contains(|c: char| c.is_ascii_whitespace() || c.is_ascii_control()) {
+        return Err("the name of a chain has no blanks and no control characters".to_owned());
+    }
+    Ok(())
+}
+
+fn target_name(name: &str) -> Result<(), String> {
+    match name.len() {
+        0 => Err("expected the name of a target".to_owned()),
+        1..=Limits::CHAIN_NAME if !name.contains(|c: char| c.is_ascii_whitespace()) => Ok(()),
+        1..=Limits::CHAIN_NAME => Err("the name of a target has no blanks".to_owned()),
+        length => {
+            Err(format!("the name of a target has at most {} bytes, this one {length}", Limits::CHAIN_NAME))
+        }
+    }
+}
+
+/// Targets that are neither chains nor extensions.
+pub(crate) const VERDICTS: [&str; 4] = ["ACCEPT", "DROP", "RETURN", "QUEUE"];
+
+/// The chains that the kernel brings along.
+pub(crate) const BUILT_IN: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
+
+/// The tables and their built-in chains.
+pub(crate) const TABLES: [(&str, &[&str]); 5] = [
+    ("filter", &["INPUT", "FORWARD", "OUTPUT"]),
+    ("nat", &["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"]),
+    ("mangle", &BUILT_IN),
+    ("raw", &["PREROUTING", "OUTPUT"]),
+    ("security", &["INPUT", "FORWARD", "OUTPUT"]),
+];

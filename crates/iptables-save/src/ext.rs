@@ -1,0 +1,258 @@
+//! What is known of each extension: its options, how many words each takes, which can be negated, the order in which
+//! iptables-save prints them, and where the kernel allows it. The data is in `matches_a.rs` to `targets.rs`.
+//!
+//! Source: iptables-extensions(8) and the option tables of the 1.8.9 plug-ins; tables, hooks and protocols as the kernel
+//! registers them (net/netfilter, net/ipv4/netfilter, net/ipv6/netfilter; tried on 6.18).
+
+mod matches_a;
+mod matches_m;
+mod rules;
+mod targets;
+
+use crate::spec::{Module, Spec};
+use crate::value::Value;
+
+/// An extension of iptables-extensions(8): a match or a target.
+#[derive(Debug, Clone, Copy)]
+pub struct Extension {
+    pub(crate) name: &'static str,
+    pub(crate) aliases: &'static [&'static str],
+    pub(crate) families: Families,
+    pub(crate) options: &'static [OptionRow],
+    pub(crate) tables: &'static [&'static str],
+    pub(crate) chains: &'static [&'static str],
+    pub(crate) protocols: &'static [&'static str],
+    pub(crate) whole: fn(&Whole<'_>) -> Result<(), String>,
+}
+
+/// An option of an extension.
+#[derive(Debug, Clone, Copy)]
+pub struct OptionRow {
+    pub(crate) name: &'static str,
+    pub(crate) aliases: &'static [&'static str],
+    pub(crate) values: &'static [Value],
+    /// The last value may be left out.
+    pub(crate) optional: bool,
+    pub(crate) negatable: bool,
+    pub(crate) required: bool,
+    pub(crate) repeatable: bool,
+    /// Options of one group exclude each other; 0 is no group. Bits: an option may be of several.
+    pub(crate) group: u8,
+    pub(crate) needs: Option<&'static str>,
+}
+
+/// The address family that a rule is for: iptables or ip6tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// iptables
+    V4,
+    /// ip6tables
+    V6,
+}
+
+/// The families that an extension exists for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Families {
+    Both,
+    V4,
+    V6,
+}
+
+/// What a check of an extension as a whole can look at.
+pub(crate) struct Whole<'a> {
+    pub(crate) extension: &'static Extension,
+    pub(crate) module: &'a Module<'a>,
+    pub(crate) spec: &'a Spec<'a>,
+    pub(crate) family: Family,
+    pub(crate) chain: &'a str,
+}
+
+/// The match extension of that name (`tcp`, `icmpv6`, ...), if it is known for the family.
+#[must_use]
+pub fn find_match(name: &str, family: Family) -> Option<&'static Extension> {
+    find(matches_a::MATCHES, name, family).or_else(|| find(matches_m::MATCHES, name, family))
+}
+
+/// The target extension of that name (`DNAT`, ...), if it is known for the family. `ACCEPT`, `DROP`, `RETURN` and
+/// chains are no extensions.
+#[must_use]
+pub fn find_target(name: &str, family: Family) -> Option<&'static Extension> {
+    find(targets::TARGETS, name, family)
+}
+
+/// All match extensions, of both families.
+pub fn matches() -> impl Iterator<Item = &'static Extension> {
+    matches_a::MATCHES.iter().chain(matches_m::MATCHES)
+}
+
+/// All target extensions, of both families.
+pub fn targets() -> impl Iterator<Item = &'static Extension> {
+    targets::TARGETS.iter()
+}
+
+fn find(rows: &'static [Extension], name: &str, family: Family) -> Option<&'static Extension> {
+    rows.iter().find(|row| row.families.include(family) && (row.name == name || row.aliases.contains(&name)))
+}
+
+impl Extension {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Its options, in the order in which iptables-save prints them.
+    #[must_use]
+    pub fn options(&self) -> &'static [OptionRow] {
+        self.options
+    }
+
+    /// Whether it exists for the family.
+    #[must_use]
+    pub fn supports(&self, family: Family) -> bool {
+        self.families.include(family)
+    }
+
+    /// The option of that name or alias.
+    #[must_use]
+    pub fn option(&self, name: &str) -> Option<&'static OptionRow> {
+        self.options.iter().find(|row| row.is(name))
+    }
+
+    const fn new(name: &'static str, options: &'static [OptionRow]) -> Self {
+        Self {
+            name,
+            aliases: &[],
+            families: Families::Both,
+            options,
+            tables: &[],
+            chains: &[],
+            protocols: &[],
+            whole: rules::nothing_more,
+        }
+    }
+
+    const fn v4(mut self) -> Self {
+        self.families = Families::V4;
+        self
+    }
+
+    const fn v6(mut self) -> Self {
+        self.families = Families::V6;
+        self
+    }
+
+    const fn alias(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
+        self
+    }
+
+    /// The kernel allows it in these tables alone.
+    const fn tables(mut self, tables: &'static [&'static str]) -> Self {
+        self.tables = tables;
+        self
+    }
+
+    /// Of the built-in chains, the kernel allows it in these alone.
+    const fn chains(mut self, chains: &'static [&'static str]) -> Self {
+        self.chains = chains;
+        self
+    }
+
+    /// Needs `-p` with one of these.
+    const fn protocols(mut self, protocols: &'static [&'static str]) -> Self {
+        self.protocols = protocols;
+        self
+    }
+
+    /// Checks what no single option shows.
+    const fn whole(mut self, check: fn(&Whole<'_>) -> Result<(), String>) -> Self {
+        self.whole = check;
+        self
+    }
+}
+
+impl OptionRow {
+    /// Its name, without dashes.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Other names for it.
+    #[must_use]
+    pub fn aliases(&self) -> &'static [&'static str] {
+        self.aliases
+    }
+
+    /// How many words follow it, at most.
+    #[must_use]
+    pub fn arity(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether `!` may stand before it.
+    #[must_use]
+    pub fn negatable(&self) -> bool {
+        self.negatable
+    }
+
+    pub(crate) fn is(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
+    }
+
+    const fn new(name: &'static str, values: &'static [Value]) -> Self {
+        Self {
+            name,
+            aliases: &[],
+            values,
+            optional: false,
+            negatable: false,
+            required: false,
+            repeatable: false,
+            group: 0,
+            needs: None,
+        }
+    }
+
+    const fn alias(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
+        self
+    }
+
+    const fn not(mut self) -> Self {
+        self.negatable = true;
+        self
+    }
+
+    const fn must(mut self) -> Self {
+        self.required = true;
+        self
+    }
+
+    const fn many(mut self) -> Self {
+        self.repeatable = true;
+        self
+    }
+
+    const fn maybe(mut self) -> Self {
+        self.optional = true;
+        self
+    }
+
+    const fn group(mut self, group: u8) -> Self {
+        self.group = group;
+        self
+    }
+
+    const fn needs(mut self, other: &'static str) -> Self {
+        self.needs = Some(other);
+        self
+    }
+}
+
+impl Families {
+    fn include(self, family: Family) -> bool {
+        matches!((self, family), (Self::Both, _) | (Self::V4, Family::V4) | (Self::V6, Family::V6))
+    }
+}

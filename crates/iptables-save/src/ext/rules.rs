@@ -1,0 +1,407 @@
+//! What an extension demands of its options taken together, and of the rest of the rule.
+
+use super::{Family, Whole};
+use crate::names;
+use crate::spec::OptionUse;
+use crate::value::{Network, hash_rate, integer, protocol_number, seconds};
+
+type Checked = Result<(), String>;
+
+impl Whole<'_> {
+    fn has(&self, option: &str) -> bool {
+        self.module.option(option).is_some()
+    }
+
+    fn any(&self, options: &[&str]) -> bool {
+        options.iter().any(|option| self.has(option))
+    }
+
+    fn number(&self, option: &str) -> Option<u64> {
+        integer(self.module.value(option)?)
+    }
+
+    fn protocol(&self) -> Option<u8> {
+        protocol_number(self.spec.generic("protocol").filter(|option| !option.negated)?.value()?)
+    }
+
+    fn needs_one_of(&self, options: &[&str]) -> Checked {
+        if self.any(options) {
+            return Ok(());
+        }
+        let names: Vec<_> = options.iter().map(|name| format!("--{name}")).collect();
+        Err(format!("needs {}", names.join(" or ")))
+    }
+
+    fn chain_is(&self, chains: &[&str]) -> bool {
+        chains.contains(&self.chain)
+    }
+}
+
+pub(super) fn nothing_more(_: &Whole<'_>) -> Checked {
+    Ok(())
+}
+
+/// One of the options of group 1.
+pub(super) fn one_of_them(whole: &Whole<'_>) -> Checked {
+    let rows = whole.extension.options.iter().filter(|row| row.group == 1);
+    whole.needs_one_of(&rows.map(|row| row.name).collect::<Vec<_>>())
+}
+
+pub(super) fn one_at_least(whole: &Whole<'_>) -> Checked {
+    whole.needs_one_of(&whole.extension.options.iter().map(|row| row.name).collect::<Vec<_>>())
+}
+
+pub(super) fn addrtype(whole: &Whole<'_>) -> Checked {
+    whole.needs_one_of(&["src-type", "dst-type"])?;
+    if whole.has("limit-iface-in") && whole.chain_is(&["OUTPUT", "POSTROUTING"]) {
+        return Err(format!(
+            "--limit-iface-in is of no use in {}, where no interface was entered",
+            whole.chain
+        ));
+    }
+    if whole.has("limit-iface-out") && whole.chain_is(&["PREROUTING", "INPUT"]) {
+        return Err(format!("--limit-iface-out is of no use in {}, where no interface is left", whole.chain));
+    }
+    Ok(())
+}
+
+pub(super) fn cluster(whole: &Whole<'_>) -> Checked {
+    whole.needs_one_of(&["cluster-local-node", "cluster-local-nodemask"])?;
+    let total = whole.number("cluster-total-nodes").unwrap_or_default();
+    match whole.number("cluster-local-node") {
+        Some(node) if node > total => {
+            Err(format!("--cluster-local-node {node} is over --cluster-total-nodes {total}"))
+        }
+        _ => match whole.number("cluster-local-nodemask") {
+            Some(mask) if total < 32 && mask >= 1 << total => {
+                Err(format!("--cluster-local-nodemask {mask} has nodes over --cluster-total-nodes {total}"))
+            }
+            _ => Ok(()),
+        },
+    }
+}
+
+pub(super) fn connlimit(whole: &Whole<'_>) -> Checked {
+    whole.needs_one_of(&["connlimit-upto", "connlimit-above"])
+}
+
+pub(super) fn devgroup(whole: &Whole<'_>) -> Checked {
+    whole.needs_one_of(&["src-group", "dst-group"])?;
+    if whole.has("src-group") && whole.chain_is(&["OUTPUT", "POSTROUTING"]) {
+        return Err(format!("--src-group is of no use in {}", whole.chain));
+    }
+    if whole.has("dst-group") && whole.chain_is(&["PREROUTING", "INPUT"]) {
+        return Err(format!("--dst-group is of no use in {}", whole.chain));
+    }
+    Ok(())
+}
+
+pub(super) fn ecn(whole: &Whole<'_>) -> Checked {
+    one_at_least(whole)?;
+    tcp_for(whole, &["ecn-tcp-cwr", "ecn-tcp-ece"])
+}
+
+pub(super) fn ecn_target(whole: &Whole<'_>) -> Checked {
+    one_at_least(whole)?;
+    tcp_for(whole, &["ecn-tcp-remove", "ecn-tcp-cwr", "ecn-tcp-ece"])
+}
+
+fn tcp_for(whole: &Whole<'_>, options: &[&str]) -> Checked {
+    match options.iter().find(|option| whole.has(option)) {
+        Some(option) if whole.protocol() != Some(6) => Err(format!("--{option} needs -p tcp")),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn hashlimit(whole: &Whole<'_>) -> Checked {
+    whole.needs_one_of(&["hashlimit-upto", "hashlimit-above"])?;
+    if whole.has("hashlimit-rate-interval") && !whole.has("hashlimit-rate-match") {
+        return Err("--hashlimit-rate-interval needs --hashlimit-rate-match".to_owned());
+    }
+    let rate = ["hashlimit-upto", "hashlimit-above"]
+        .iter()
+        .find_map(|option| hash_rate(whole.module.value(option)?));
+    let burst = whole.module.value("hashlimit-burst");
+    match (rate, burst, burst.and_then(hash_rate)) {
+        (Some(rate), Some(burst), Some(bytes)) if bytes < rate => {
+            Err(format!("--hashlimit-burst {burst} is below the rate of {rate} bytes"))
+        }
+        (None, Some(burst), Some(_)) => {
+            Err(format!("--hashlimit-burst {burst} is in bytes, the rate in packets"))
+        }
+        (Some(_), Some(burst), None) => {
+            Err(format!("--hashlimit-burst {burst} is in packets, the rate in bytes"))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn multiport(whole: &Whole<'_>) -> Checked {
+    one_of_them(whole)?;
+    let protocol = whole.protocol().unwrap_or_default();
+    let values = whole.module.options.iter().filter_map(OptionUse::value);
+    match values.flat_map(|value| value.split([',', ':'])).find(|port| unknown_service(port, protocol)) {
+        Some(port) => Err(format!("knows no service `{port}` of the protocol")),
+        None => Ok(()),
+    }
+}
+
+fn unknown_service(port: &str, protocol: u8) -> bool {
+    integer(port).is_none() && !names::service_has(port, protocol)
+}
+
+pub(super) fn time(whole: &Whole<'_>) -> Checked {
+    let seconds = |option| whole.module.value(option).and_then(crate::value::seconds_of_day);
+    match (whole.has("contiguous"), seconds("timestart").unwrap_or(0), seconds("timestop").unwrap_or(86_399))
+    {
+        (true, start, stop) if start < stop => {
+            Err("--contiguous is for days that end after midnight: --timestop below --timestart".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The interval is one of six, the averaging constant a power of two of it that the kernel can hold.
+pub(super) fn rateest_target(whole: &Whole<'_>) -> Checked {
+    let time = |option| whole.module.value(option).and_then(seconds).unwrap_or_default();
+    let (interval, average) = (time("rateest-interval"), time("rateest-ewmalog"));
+    if ![0.25, 0.5, 1.0, 2.0, 4.0, 8.0].contains(&interval) {
+        return Err("--rateest-interval is one of 250ms, 500ms, 1s, 2s, 4s, 8s".to_owned());
+    }
+    let logs = (1..32).find(|log| -interval / (1.0 - 1.0 / f64::from(1_u32 << log)).ln() > average);
+    match logs.unwrap_or(32) {
+        2..=31 => Ok(()),
+        _ => Err("--rateest-ewmalog is out of the range that goes with the interval".to_owned()),
+    }
+}
+
+pub(super) fn owner(whole: &Whole<'_>) -> Checked {
+    whole.needs_one_of(&["uid-owner", "gid-owner", "socket-exists"])?;
+    if whole.has("suppl-groups") && !whole.has("gid-owner") {
+        return Err("--suppl-groups needs --gid-owner".to_owned());
+    }
+    Ok(())
+}
+
+pub(super) fn policy(whole: &Whole<'_>) -> Checked {
+    let element = ["reqid", "spi", "proto", "mode", "tunnel-src", "tunnel-dst", "next"];
+    if whole.module.value("dir") == Some("in") && whole.chain_is(&["POSTROUTING", "OUTPUT"]) {
+        return Err(format!("--dir in is of no use in {}", whole.chain));
+    }
+    if whole.module.value("dir") == Some("out") && whole.chain_is(&["PREROUTING", "INPUT"]) {
+        return Err(format!("--dir out is of no use in {}", whole.chain));
+    }
+    if whole.module.value("pol") == Some("none") {
+        return match whole.any(&element) || whole.has("strict") {
+            true => Err("--pol none takes no --strict and no policy elements".to_owned()),
+            false => Ok(()),
+        };
+    }
+    let elements = 1 + whole.module.options.iter().filter(|option| option.name == "next").count();
+    if elements > 4 {
+        return Err("more than four policy elements".to_owned());
+    }
+    each_once_in_an_element(&whole.module.options)
+}
+
+fn each_once_in_an_element(options: &[OptionUse<'_>]) -> Checked {
+    for element in options.split(|option| option.name == "next") {
+        for (at, option) in element.iter().enumerate() {
+            if element.iter().skip(at + 1).any(|other| other.name == option.name) {
+                return Err(format!("--{} stands twice in a policy element", option.name));
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn rateest(whole: &Whole<'_>) -> Checked {
+    whole.needs_one_of(&["rateest1"])?;
+    whole.needs_one_of(&["rateest-lt", "rateest-gt", "rateest-eq"])?;
+    whole.needs_one_of(&["rateest-bps1", "rateest-pps1", "rateest-bps2", "rateest-pps2"])
+}
+
+/// The kernel's own demands (`recent_mt_check`) are among them.
+pub(super) fn recent(whole: &Whole<'_>) -> Checked {
+    whole.needs_one_of(&["set", "rcheck", "update", "remove"])?;
+    for action in ["set", "remove"] {
+        for option in ["seconds", "hitcount", "rttl", "reap"] {
+            if whole.has(action) && whole.has(option) {
+                return Err(format!("--{option} does not go with --{action}"));
+            }
+        }
+    }
+    if whole.module.value("name").is_some_and(|name| name.is_empty() || name.contains('/')) {
+        return Err("--name is the name of a file: neither empty nor with a `/`".to_owned());
+    }
+    match whole.number("hitcount") {
+        Some(hits) if hits > 65_535 => Err("--hitcount is over 65535".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn rt(whole: &Whole<'_>) -> Checked {
+    let zero = whole.number("rt-type") == Some(0)
+        && whole.module.option("rt-type").is_some_and(|option| !option.negated);
+    if whole.any(&["rt-0-res", "rt-0-addrs", "rt-0-not-strict"]) && !zero {
+        return Err("--rt-0-res, --rt-0-addrs and --rt-0-not-strict need --rt-type 0".to_owned());
+    }
+    if whole.has("rt-0-not-strict") && !whole.has("rt-0-addrs") {
+        return Err("--rt-0-not-strict needs --rt-0-addrs".to_owned());
+    }
+    Ok(())
+}
+
+pub(super) fn set(whole: &Whole<'_>) -> Checked {
+    whole.needs_one_of(&["match-set"])
+}
+
+pub(super) fn statistic(whole: &Whole<'_>) -> Checked {
+    let (mode, needed, others): (_, _, &[&str]) = match whole.module.value("mode") {
+        Some("random") => ("random", "probability", &["every", "packet"]),
+        _ => ("nth", "every", &["probability"]),
+    };
+    if let Some(other) = others.iter().find(|other| whole.has(other)) {
+        return Err(format!("--{other} does not go with --mode {mode}"));
+    }
+    if !whole.has(needed) {
+        return Err(format!("--mode {mode} needs --{needed}"));
+    }
+    match (whole.number("packet"), whole.number("every")) {
+        (Some(packet), Some(every)) if packet >= every => {
+            Err(format!("--packet {packet} is not below --every {every}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn string(whole: &Whole<'_>) -> Checked {
+    whole.needs_one_of(&["string", "hex-string"])?;
+    match (whole.number("from"), whole.number("to")) {
+        (Some(from), Some(to)) if from > to => Err(format!("--from {from} is over --to {to}")),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn clusterip(whole: &Whole<'_>) -> Checked {
+    if !whole.has("new") {
+        return Ok(());
+    }
+    for option in ["hashmode", "clustermac", "total-nodes", "local-node"] {
+        whole.needs_one_of(&[option])?;
+    }
+    Ok(())
+}
+
+pub(super) fn connmark(whole: &Whole<'_>) -> Checked {
+    one_of_them(whole)?;
+    let copies = whole.any(&["save-mark", "restore-mark"]);
+    for mask in ["nfmask", "ctmask", "mask"] {
+        if whole.has(mask) && !copies {
+            return Err(format!("--{mask} needs --save-mark or --restore-mark"));
+        }
+    }
+    if whole.has("mask") && whole.any(&["nfmask", "ctmask"]) {
+        return Err("--mask does not go with --nfmask and --ctmask".to_owned());
+    }
+    Ok(())
+}
+
+/// Ports are known of some protocols only.
+pub(super) fn nat_ports(whole: &Whole<'_>) -> Checked {
+    let value = ["to-ports", "to-destination", "to-source"].iter().find_map(|option| {
+        let value = whole.module.value(option)?;
+        let port = *option == "to-ports"
+            || match whole.family {
+                Family::V4 => value.contains(':'),
+                Family::V6 => value.contains("]:") || value.starts_with(':') && !value.starts_with("::"),
+            };
+        port.then_some(value)
+    });
+    match (value, whole.protocol()) {
+        (Some(_), Some(6 | 17 | 33 | 132 | 1 | 58)) | (None, _) => Ok(()),
+        (Some(value), _) => Err(format!("`{value}` has a port, which needs -p tcp, udp, sctp or dccp")),
+    }
+}
+
+pub(super) fn netmap(whole: &Whole<'_>) -> Checked {
+    let value = whole.module.value("to").unwrap_or_default();
+    let mask = value.split_once('/').map(|(_, mask)| mask);
+    match mask.map(str::parse::<u32>) {
+        Some(Err(_)) if Network::read(value, whole.family).is_ok_and(|network| !network.is_prefix()) => {
+            Err("--to needs a mask that is a prefix".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn prefix_translation(whole: &Whole<'_>) -> Checked {
+    for option in ["src-pfx", "dst-pfx"] {
+        let value = whole.module.value(option).unwrap_or_default();
+        let length = value.split_once('/').map(|(_, length)| length.parse::<u32>());
+        if !matches!(length, Some(Ok(0..=64))) {
+            return Err(format!("--{option} needs a prefix of at most 64 bits"));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn hmark(whole: &Whole<'_>) -> Checked {
+    if whole.any(&["hmark-spi-mask", "hmark-spi"])
+        && whole.any(&["hmark-sport-mask", "hmark-dport-mask", "hmark-sport", "hmark-dport"])
+    {
+        return Err("the options of ports and of the SPI exclude each other".to_owned());
+    }
+    if !whole.has("hmark-rnd") {
+        return Err("needs --hmark-rnd".to_owned());
+    }
+    whole.needs_one_of(&[
+        "hmark-tuple",
+        "hmark-src-prefix",
+        "hmark-dst-prefix",
+        "hmark-sport-mask",
+        "hmark-dport-mask",
+        "hmark-spi-mask",
+        "hmark-proto-mask",
+    ])
+}
+
+pub(super) fn reject(whole: &Whole<'_>) -> Checked {
+    match whole.module.value("reject-with") {
+        Some(value) if value.starts_with("tcp-") && whole.protocol() != Some(6) => {
+            Err(format!("--reject-with {value} needs -p tcp"))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn set_target(whole: &Whole<'_>) -> Checked {
+    whole.needs_one_of(&["add-set", "del-set", "map-set"])?;
+    if whole.has("map-set") {
+        whole.needs_one_of(&["map-mark", "map-prio", "map-queue"])?;
+    }
+    Ok(())
+}
+
+pub(super) fn tcpmss(whole: &Whole<'_>) -> Checked {
+    one_of_them(whole)?;
+    if whole.has("clamp-mss-to-pmtu") && whole.chain_is(&["PREROUTING", "INPUT"]) {
+        return Err(format!("--clamp-mss-to-pmtu is of no use in {}", whole.chain));
+    }
+    match whole.spec.matches.iter().any(takes_only_syn) {
+        true => Ok(()),
+        false => {
+            Err("works on SYN packets alone: needs -p tcp --syn, or --tcp-flags that demand SYN".to_owned())
+        }
+    }
+}
+
+fn takes_only_syn(module: &crate::Module<'_>) -> bool {
+    let flags = module.option("tcp-flags").filter(|option| !option.negated).is_some_and(|option| {
+        let demanded = option.values.as_slice().get(1);
+        demanded.is_some_and(|flags| {
+            flags.split(',').any(|flag| matches!(flag.to_ascii_uppercase().as_str(), "SYN" | "ALL"))
+        })
+    });
+    flags || module.option("syn").is_some_and(|option| !option.negated)
+}

@@ -1,0 +1,578 @@
+//! From the words of a rule to its typed view, as `getopt_long(3)` and the tool take them: options belong to the module
+//! loaded last that knows them, a unique beginning will do for a long name, and `-p` brings its own match along.
+
+use std::borrow::Cow;
+
+use crate::Error;
+use crate::ext::{Extension, Family, OptionRow, find_match, find_target};
+use crate::names;
+use crate::spec::{Module, OptionUse, Spec, Target, Values};
+use crate::tree::{Counters, Rule};
+use crate::value::integer;
+use crate::words::{Word, Words, column, split};
+
+impl<'a> Spec<'a> {
+    /// Reads the words of a rule, as far as they can be read: an unknown module keeps its words, values are not checked.
+    ///
+    /// The family is told from the rule where it matters; see [`Spec::read_as`].
+    ///
+    /// # Errors
+    /// [`Error::Rule`] where the words are no options of a rule at all: a word that belongs to no option, an option
+    /// without its value, two targets, an unclosed quotation.
+    pub fn read(words: &'a str) -> Result<Self, Error> {
+        Self::read_as(words, guess_family(words))
+    }
+
+    /// As [`Spec::read`], for iptables or for ip6tables.
+    ///
+    /// # Errors
+    /// As [`Spec::read`].
+    pub fn read_as(words: &'a str, family: Family) -> Result<Self, Error> {
+        Reader::new(words, family, false).read()
+    }
+
+    /// As [`Spec::read_as`], but takes only options that are known and stand as they may.
+    pub(crate) fn read_strictly(words: &'a str, family: Family) -> Result<Self, Error> {
+        Reader::new(words, family, true).read()
+    }
+}
+
+impl<'a> Rule<'a> {
+    /// The typed view of the rule; see [`Spec::read`].
+    ///
+    /// # Errors
+    /// [`Error::Rule`] with the line of the rule; columns count from the start of its words.
+    pub fn spec(&self) -> Result<Spec<'_>, Error> {
+        Spec::read(self.text()).map_err(|error| error.on_line(self.line().max(1)))
+    }
+}
+
+/// The family that a rule looks like: ip6tables if it has an address, match or target that iptables lacks.
+pub(crate) fn guess_family(words: &str) -> Family {
+    let mut previous = "";
+    for word in words.split([' ', '\t']) {
+        let v6 = match previous {
+            "-m" | "--match" => {
+                find_match(word, Family::V4).is_none() && find_match(word, Family::V6).is_some()
+            }
+            "-j" | "--jump" => {
+                find_target(word, Family::V4).is_none() && find_target(word, Family::V6).is_some()
+            }
+            "-p" | "--protocol" => matches!(word, "ipv6-icmp" | "icmpv6" | "icmp6" | "58"),
+            "-s" | "-d" | "--source" | "--destination" | "--src" | "--dst" => word.contains(':'),
+            "--reject-with" => word.starts_with("icmp6"),
+            "--to-destination" | "--to-source" => word.starts_with('[') || word.matches(':').count() > 1,
+            _ => word == "-6" || word == "--ipv6",
+        };
+        if v6 {
+            return Family::V6;
+        }
+        previous = word;
+    }
+    Family::V4
+}
+
+struct Reader<'a> {
+    line: &'a str,
+    words: Words<'a>,
+    family: Family,
+    strict: bool,
+    spec: Spec<'a>,
+    /// What each match of `spec` is known as; the same length.
+    loaded: Vec<Option<&'static Extension>>,
+    target: Option<&'static Extension>,
+    /// The target was loaded after so many matches: its options come after theirs.
+    target_after: usize,
+    negated: Option<usize>,
+    protocol_loaded: bool,
+}
+
+/// What a long option name stands for.
+#[derive(Clone, Copy)]
+enum Found {
+    Generic(&'static str),
+    Match(usize, &'static OptionRow),
+    Target(&'static OptionRow),
+}
+
+impl<'a> Reader<'a> {
+    fn new(line: &'a str, family: Family, strict: bool) -> Self {
+        Self {
+            line,
+            words: split(line),
+            family,
+            strict,
+            spec: Spec::default(),
+            loaded: Vec::new(),
+            target: None,
+            target_after: 0,
+            negated: None,
+            protocol_loaded: false,
+        }
+    }
+
+    fn read(mut self) -> Result<Spec<'a>, Error> {
+        while let Some(word) = self.words.next().transpose()? {
+            if word.text == "!" {
+                if self.negated.replace(word.offset).is_some() {
+                    return Err(self.wrong(&word, "a second `!` before one option"));
+                }
+                continue;
+            }
+            if let Some(name) = word.text.strip_prefix("--").filter(|name| !name.is_empty()) {
+                self.long(&word, name)?;
+            } else if word.text.starts_with('-') && word.text.len() > 1 && word.text != "--" {
+                self.short(&word)?;
+            } else {
+                self.stray(word)?;
+            }
+        }
+        match self.negated {
+            Some(at) => Err(self.wrong_at(at, "!", "nothing follows that could be negated")),
+            None => Ok(self.spec),
+        }
+    }
+
+    /// A word that is no option and no value of one.
+    fn stray(&mut self, word: Word<'a>) -> Result<(), Error> {
+        let open = self.loaded.last().is_some_and(Option::is_none) && self.spec.target.is_none()
+            || self.spec.target.is_some() && self.target.is_none();
+        if self.strict || !open {
+            return Err(self.wrong(&word, "expected an option: this word belongs to none"));
+        }
+        let module = self.last_module();
+        if let Some(option) = module.and_then(|module| module.options.last_mut()) {
+            option.values.push(word.text);
+            return Ok(());
+        }
+        Err(self.wrong(&word, "expected an option: this word belongs to none"))
+    }
+
+    fn last_module(&mut self) -> Option<&mut Module<'a>> {
+        match &mut self.spec.target {
+            Some(target) => Some(&mut target.module),
+            None => self.spec.matches.last_mut(),
+        }
+    }
+
+    fn short(&mut self, word: &Word<'a>) -> Result<(), Error> {
+        let mut letters = word.text.chars();
+        letters.next();
+        while let Some(letter) = letters.next() {
+            let attached = letters.as_str();
+            let Some((name, takes)) =
+                SHORT.iter().find(|(short, ..)| *short == letter).map(|(_, name, takes)| (*name, *takes))
+            else {
+                return Err(self.wrong(word, "no such option"));
+            };
+            if !takes {
+                self.generic(name, word, None)?;
+                continue;
+            }
+            // The tool looks at the whole word for these, so that a value cannot be attached.
+            if !attached.is_empty() && matches!(letter, 's' | 'd' | 'p' | 'j' | 'i' | 'o') {
+                return Err(self.wrong(word, &format!("expected a blank between `-{letter}` and its value")));
+            }
+            let value = (!attached.is_empty()).then(|| Cow::Owned(attached.to_owned()));
+            return self.generic(name, word, value);
+        }
+        Ok(())
+    }
+
+    fn long(&mut self, word: &Word<'a>, name: &str) -> Result<(), Error> {
+        let (name, attached) = match name.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (name, None),
+        };
+        let mut found = self.find(name, word)?;
+        if found.is_none() && self.load_protocol() {
+            found = self.find(name, word)?;
+        }
+        let attached = attached.map(|value| Cow::Owned(value.to_owned()));
+        match found {
+            Some(Found::Generic(name)) => self.generic(name, word, attached),
+            Some(Found::Match(at, row)) => {
+                let option = self.option(row, word, attached)?;
+                match self.spec.matches.get_mut(at) {
+                    Some(module) => {
+                        push(module, row, option, self.strict).map_err(|why| self.wrong(word, &why))
+                    }
+                    None => Ok(()),
+                }
+            }
+            Some(Found::Target(row)) => {
+                let option = self.option(row, word, attached)?;
+                match &mut self.spec.target {
+                    Some(target) => push(&mut target.module, row, option, self.strict)
+                        .map_err(|why| self.wrong(word, &why)),
+                    None => Ok(()),
+                }
+            }
+            None => self.unknown(word, name, attached),
+        }
+    }
+
+    /// The option of that name, or else the one whose name begins so. Modules loaded later come first.
+    fn find(&self, name: &str, word: &Word<'a>) -> Result<Option<Found>, Error> {
+        if let Some((_, found)) = self.options().find(|(full, _)| *full == name) {
+            return Ok(Some(found));
+        }
+        let mut begin = self.options().filter(|(full, _)| full.starts_with(name));
+        let Some((first, found)) = begin.next() else { return Ok(None) };
+        match begin.find(|(_, other)| !other.same(found)) {
+            Some((other, _)) => Err(self.wrong(word, &format!("ambiguous: `--{first}` or `--{other}`?"))),
+            None => Ok(Some(found)),
+        }
+    }
+
+    /// The long options that are known at this point.
+    fn options(&self) -> impl Iterator<Item = (&'static str, Found)> {
+        let generic = LONG.iter().map(|(full, _)| (*full, Found::Generic(full)));
+        let target = self.target.map_or(&[][..], |target| target.options);
+        let target =
+            move || target.iter().flat_map(|row| names_of(row).map(move |full| (full, Found::Target(row))));
+        let of = |at: usize, extension: &Option<&'static Extension>| {
+            let rows = extension.map_or(&[][..], |extension| extension.options);
+            rows.iter().flat_map(move |row| names_of(row).map(move |full| (full, Found::Match(at, row))))
+        };
+        let loaded = move || self.loaded.iter().enumerate().rev();
+        let later = loaded()
+            .filter(|(at, _)| *at >= self.target_after)
+            .flat_map(move |(at, extension)| of(at, extension));
+        let earlier = loaded()
+            .filter(|(at, _)| *at < self.target_after)
+            .flat_map(move |(at, extension)| of(at, extension));
+        generic.chain(later).chain(target()).chain(earlier)
+    }
+
+    /// Loads the match of the protocol, if it has one that is not loaded yet.
+    fn load_protocol(&mut self) -> bool {
+        let Some(name) = self.spec.generic("protocol").and_then(OptionUse::value) else { return false };
+        let lower = name.to_ascii_lowercase();
+        let name = match integer(&lower) {
+            Some(number) => u8::try_from(number).ok().and_then(names::protocol_name),
+            None => Some(lower.as_str()),
+        };
+        let Some(extension) = name.and_then(|name| find_match(name, self.family)) else { return false };
+        if std::mem::replace(&mut self.protocol_loaded, true) || extension.protocols.is_empty() {
+            return false;
+        }
+        self.loaded.push(Some(extension));
+        self.spec.matches.push(Module { implicit: true, ..Module::new(extension.name) });
+        true
+    }
+
+    fn option(
+        &mut self,
+        row: &'static OptionRow,
+        word: &Word<'a>,
+        attached: Option<Cow<'a, str>>,
+    ) -> Result<OptionUse<'a>, Error> {
+        let negated = self.negated.take();
+        if let Some(at) = negated.filter(|_| self.strict && !row.negatable) {
+            return Err(self.wrong_at(at, "!", &format!("`--{}` cannot be negated", row.name)));
+        }
+        let mut option = OptionUse {
+            name: Cow::Borrowed(row.name),
+            negated: negated.is_some(),
+            values: Values::None,
+            offset: u32::try_from(word.offset).unwrap_or(u32::MAX),
+        };
+        if attached.is_some() && row.values.is_empty() {
+            return Err(self.wrong(word, &format!("`--{}` takes no value", row.name)));
+        }
+        if let Some(value) = attached {
+            option.values.push(value);
+        }
+        while option.values.as_slice().len() < row.values.len() {
+            let ahead = self.words.clone().next();
+            if row.optional && !matches!(&ahead, Some(Ok(next)) if !next.text.starts_with(['-', '!'])) {
+                break;
+            }
+            match self.words.next().transpose()? {
+                Some(value) => option.values.push(value.text),
+                None => return Err(self.wrong(word, &missing(row, option.values.as_slice().len()))),
+            }
+        }
+        Ok(option)
+    }
+
+    fn unknown(&mut self, word: &Word<'a>, name: &str, attached: Option<Cow<'a, str>>) -> Result<(), Error> {
+        let at = self.loaded.len();
+        if self.strict || (at == 0 && self.spec.target.is_none()) {
+            return Err(self.wrong(word, &self.why_unknown(name)));
+        }
+        let mut option = OptionUse::new(name.to_owned(), attached).negated(self.negated.take().is_some());
+        option.offset = u32::try_from(word.offset).unwrap_or(u32::MAX);
+        let mut ahead = self.words.clone();
+        while let Some(Ok(next)) = ahead.next()
+            && next.text != "!"
+            && !next.text.starts_with('-')
+        {
+            option.values.push(next.text);
+            self.words.next();
+        }
+        if let Some(module) = self.last_module() {
+            module.options.push(option);
+        }
+        Ok(())
+    }
+
+    /// Tells an option of a match that is not loaded from one that nobody knows.
+    fn why_unknown(&self, name: &str) -> String {
+        let has =
+            |extension: &&Extension| extension.supports(self.family) && extension.option(name).is_some();
+        let matches: Vec<_> = crate::ext::matches().filter(has).map(Extension::name).collect();
+        let targets: Vec<_> = crate::ext::targets().filter(has).map(Extension::name).collect();
+        let loaded: Vec<_> = self.loaded.iter().flatten().map(|extension| extension.name).collect();
+        let belongs = match (matches.as_slice(), targets.as_slice()) {
+            ([], []) if loaded.is_empty() && self.target.is_none() => return "no such option".to_owned(),
+            ([], []) => {
+                let all: Vec<_> = loaded.into_iter().chain(self.target.map(|target| target.name)).collect();
+                return format!("no such option, neither of a rule nor of {}", all.join(", "));
+            }
+            ([], targets) => format!("-j {}", targets.join(" or -j ")),
+            (matches, _) => format!("-m {}", matches.join(" or -m ")),
+        };
+        format!("an option of {belongs}, which does not stand before it")
+    }
+
+    fn generic(
+        &mut self,
+        name: &'static str,
+        word: &Word<'a>,
+        attached: Option<Cow<'a, str>>,
+    ) -> Result<(), Error> {
+        let takes = LONG.iter().find(|(long, ..)| *long == name).is_some_and(|(_, takes)| *takes);
+        if !takes && attached.is_some() {
+            return Err(self.wrong(word, &format!("`--{name}` takes no value")));
+        }
+        if attached.is_some() && WHOLE_WORD.contains(&name) && word.text.starts_with("--") {
+            return Err(self.wrong(word, &format!("expected a blank between `--{name}` and its value")));
+        }
+        let value = match attached {
+            Some(value) => Some(value),
+            None if takes => {
+                let next = self.words.next().transpose()?;
+                Some(
+                    next.ok_or_else(|| self.wrong(word, &format!("expected a value of `{}`", word.text)))?
+                        .text,
+                )
+            }
+            None => None,
+        };
+        let negated = self.negated.take();
+        match name {
+            "match" => {
+                self.not_negated(negated, name)?;
+                self.load(value.unwrap_or_default(), word)
+            }
+            "jump" | "goto" => {
+                self.not_negated(negated, name)?;
+                self.jump(value.unwrap_or_default(), name == "goto", word)
+            }
+            "set-counters" => {
+                self.not_negated(negated, name)?;
+                self.counters(&value.unwrap_or_default(), word)
+            }
+            "ipv4" | "ipv6" | "verbose" => Ok(()),
+            "protocol" | "source" | "src" | "destination" | "dst" | "in-interface" | "out-interface"
+            | "fragments" => self.push_generic(name, negated.is_some(), value, word),
+            _ => Err(self.wrong(word, "not an option of a rule")),
+        }
+    }
+
+    fn not_negated(&self, negated: Option<usize>, name: &str) -> Result<(), Error> {
+        match negated {
+            Some(at) => Err(self.wrong_at(at, "!", &format!("`--{name}` cannot be negated"))),
+            None => Ok(()),
+        }
+    }
+
+    fn push_generic(
+        &mut self,
+        name: &'static str,
+        negated: bool,
+        value: Option<Cow<'a, str>>,
+        word: &Word<'a>,
+    ) -> Result<(), Error> {
+        let name = match name {
+            "src" => "source",
+            "dst" => "destination",
+            "fragments" => "fragment",
+            other => other,
+        };
+        if self.spec.generic(name).is_some() {
+            return Err(self.wrong(word, &format!("`--{name}` stands twice")));
+        }
+        let mut option = OptionUse::new(name, value).negated(negated);
+        option.offset = u32::try_from(word.offset).unwrap_or(u32::MAX);
+        self.spec.generic.push(option);
+        Ok(())
+    }
+
+    fn load(&mut self, name: Cow<'a, str>, word: &Word<'a>) -> Result<(), Error> {
+        let extension = find_match(&name, self.family);
+        if self.strict && extension.is_none() {
+            let other = if self.family == Family::V4 { Family::V6 } else { Family::V4 };
+            let reason = match find_match(&name, other) {
+                Some(_) if other == Family::V6 => format!("match `{name}` is of ip6tables alone"),
+                Some(_) => format!("match `{name}` is of iptables alone"),
+                None => format!("no match is called `{name}`"),
+            };
+            return Err(self.wrong(word, &reason));
+        }
+        self.loaded.push(extension);
+        self.spec.matches.push(Module::new(name));
+        Ok(())
+    }
+
+    fn jump(&mut self, name: Cow<'a, str>, goto: bool, word: &Word<'a>) -> Result<(), Error> {
+        if self.spec.target.is_some() {
+            return Err(self.wrong(word, "a second target"));
+        }
+        if !goto {
+            self.target = find_target(&name, self.family);
+        }
+        self.target_after = self.loaded.len();
+        self.spec.target = Some(Target { module: Module::new(name), goto });
+        Ok(())
+    }
+
+    /// `-c packets bytes` or `-c packets,bytes`
+    fn counters(&mut self, packets: &str, word: &Word<'a>) -> Result<(), Error> {
+        let wrong = |reader: &Self| reader.wrong(word, "expected a number of packets, then one of bytes");
+        let (packets, bytes) = match packets.split_once(',') {
+            Some((packets, bytes)) => (packets, Cow::Borrowed(bytes)),
+            None => {
+                let next = self.words.next().transpose()?;
+                (packets, next.ok_or_else(|| wrong(self))?.text)
+            }
+        };
+        match (packets.parse(), bytes.parse()) {
+            (Ok(packets), Ok(bytes)) => self.spec.counters = Some(Counters { packets, bytes }),
+            _ => return Err(wrong(self)),
+        }
+        Ok(())
+    }
+
+    fn wrong(&self, word: &Word<'_>, reason: &str) -> Error {
+        self.wrong_at(word.offset, &word.text, reason)
+    }
+
+    fn wrong_at(&self, offset: usize, word: &str, reason: &str) -> Error {
+        Error::Rule {
+            line: 1,
+            column: column(self.line, offset),
+            word: word.to_owned(),
+            reason: reason.to_owned(),
+        }
+    }
+}
+
+impl Found {
+    fn same(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Generic(a), Self::Generic(b)) => canonical(a) == canonical(b),
+            (Self::Match(a, x), Self::Match(b, y)) => a == b && x.name == y.name,
+            (Self::Target(x), Self::Target(y)) => x.name == y.name,
+            _ => false,
+        }
+    }
+}
+
+fn names_of(row: &'static OptionRow) -> impl Iterator<Item = &'static str> {
+    std::iter::once(row.name).chain(row.aliases.iter().copied())
+}
+
+fn push<'a>(
+    module: &mut Module<'a>,
+    row: &OptionRow,
+    option: OptionUse<'a>,
+    strict: bool,
+) -> Result<(), String> {
+    if strict && !row.repeatable && module.option(row.name).is_some() {
+        return Err(format!("`--{}` of {} stands twice", row.name, module.name));
+    }
+    module.options.push(option);
+    Ok(())
+}
+
+fn canonical(name: &str) -> &str {
+    match name {
+        "src" => "source",
+        "dst" => "destination",
+        other => other,
+    }
+}
+
+fn missing(row: &OptionRow, have: usize) -> String {
+    match row.values.len() {
+        1 => format!("expected a value of `--{}`", row.name),
+        count => format!("expected {count} values of `--{}`, there are {have}", row.name),
+    }
+}
+
+/// Options whose value the tool takes from the word behind them, never from behind `=`.
+const WHOLE_WORD: [&str; 8] =
+    ["protocol", "source", "src", "destination", "dst", "jump", "in-interface", "out-interface"];
+
+/// Short options: letter, long name, whether a value follows.
+const SHORT: [(char, &str, bool); 14] = [
+    ('p', "protocol", true),
+    ('s', "source", true),
+    ('d', "destination", true),
+    ('i', "in-interface", true),
+    ('o', "out-interface", true),
+    ('j', "jump", true),
+    ('g', "goto", true),
+    ('m', "match", true),
+    ('f', "fragments", false),
+    ('c', "set-counters", true),
+    ('4', "ipv4", false),
+    ('6', "ipv6", false),
+    ('v', "verbose", false),
+    ('n', "numeric", false),
+];
+
+/// Long options of the tool itself, and whether a value follows. Those that are no options of a rule are here because
+/// they make beginnings ambiguous.
+const LONG: [(&str, bool); 37] = [
+    ("append", true),
+    ("delete", true),
+    ("check", true),
+    ("insert", true),
+    ("replace", true),
+    ("list", false),
+    ("list-rules", false),
+    ("flush", false),
+    ("zero", false),
+    ("new-chain", true),
+    ("delete-chain", false),
+    ("rename-chain", true),
+    ("policy", true),
+    ("source", true),
+    ("destination", true),
+    ("src", true),
+    ("dst", true),
+    ("protocol", true),
+    ("in-interface", true),
+    ("jump", true),
+    ("table", true),
+    ("match", true),
+    ("numeric", false),
+    ("out-interface", true),
+    ("verbose", false),
+    ("wait", false),
+    ("wait-interval", false),
+    ("exact", false),
+    ("fragments", false),
+    ("version", false),
+    ("help", false),
+    ("line-numbers", false),
+    ("modprobe", true),
+    ("set-counters", true),
+    ("goto", true),
+    ("ipv4", false),
+    ("ipv6", false),
+];

@@ -1,0 +1,292 @@
+//! The typed view of a rule: generic matches, match extensions with their options, the target with its options.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+
+use crate::ext::{self, Family};
+use crate::tree::Counters;
+use crate::words::{quote, quote_if_needed};
+
+/// The words of a rule, read.
+///
+/// [`Spec::read`] takes what can be read, even with modules and options that are not known; [`Spec::check`] takes only
+/// what can be a rule. Both borrow the words from the rule.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Spec<'a> {
+    /// `-p`, `-s`, `-d`, `-i`, `-o`, `-f` under their long names, in the order of the words.
+    pub generic: Vec<OptionUse<'a>>,
+    /// The match extensions, in the order in which they were loaded.
+    pub matches: Vec<Module<'a>>,
+    /// `-j` or `-g`.
+    pub target: Option<Target<'a>>,
+    /// `-c packets bytes` among the words.
+    pub counters: Option<Counters>,
+}
+
+/// A match extension of a rule, or the target, with its options.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Module<'a> {
+    /// `tcp`, `comment`, `DNAT`, a chain, ...
+    pub name: Cow<'a, str>,
+    /// Its options in the order of the words.
+    pub options: Vec<OptionUse<'a>>,
+    /// Loaded by `-p` and an option of the protocol, not by `-m`.
+    pub implicit: bool,
+}
+
+/// The target of a rule.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Target<'a> {
+    /// The verdict, chain or target extension, with its options.
+    pub module: Module<'a>,
+    /// `-g`: return not here, but to where this chain was called from.
+    pub goto: bool,
+}
+
+/// An option as it is used in a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OptionUse<'a> {
+    /// Its long name without dashes, in full: `destination-port` for `--dport`.
+    pub name: Cow<'a, str>,
+    /// `!` stands before it.
+    pub negated: bool,
+    /// The words that follow it.
+    pub values: Values<'a>,
+    /// Where it starts, in bytes of the words of the rule.
+    pub(crate) offset: u32,
+}
+
+/// The values of an option. None, one or two take no memory of their own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Values<'a> {
+    /// No value: a flag.
+    #[default]
+    None,
+    /// One, as of `--dport 80`.
+    One(Cow<'a, str>),
+    /// Two, as of `--match-set name src`.
+    Two([Cow<'a, str>; 2]),
+    /// More, of an option that is not known.
+    Many(Vec<Cow<'a, str>>),
+}
+
+impl<'a> Values<'a> {
+    /// The values, in order.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Cow<'a, str>] {
+        match self {
+            Self::None => &[],
+            Self::One(value) => std::slice::from_ref(value),
+            Self::Two(values) => values,
+            Self::Many(values) => values,
+        }
+    }
+
+    pub(crate) fn push(&mut self, value: Cow<'a, str>) {
+        *self = match std::mem::take(self) {
+            Self::None => Self::One(value),
+            Self::One(first) => Self::Two([first, value]),
+            Self::Two([first, second]) => Self::Many(vec![first, second, value]),
+            Self::Many(mut values) => {
+                values.push(value);
+                Self::Many(values)
+            }
+        };
+    }
+}
+
+impl<'a> OptionUse<'a> {
+    /// An option with its values.
+    #[must_use]
+    pub fn new(name: impl Into<Cow<'a, str>>, values: impl IntoIterator<Item = Cow<'a, str>>) -> Self {
+        let mut option = Self { name: name.into(), negated: false, values: Values::None, offset: 0 };
+        values.into_iter().for_each(|value| option.values.push(value));
+        option
+    }
+
+    /// The same option with `!` before it, or without.
+    #[must_use]
+    pub fn negated(mut self, negated: bool) -> Self {
+        self.negated = negated;
+        self
+    }
+
+    /// The first value.
+    #[must_use]
+    pub fn value(&self) -> Option<&str> {
+        self.values.as_slice().first().map(|value| &**value)
+    }
+}
+
+impl<'a> Module<'a> {
+    /// A module without options.
+    #[must_use]
+    pub fn new(name: impl Into<Cow<'a, str>>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// Adds an option.
+    #[must_use]
+    pub fn with(mut self, option: OptionUse<'a>) -> Self {
+        self.options.push(option);
+        self
+    }
+
+    /// The option of that full name.
+    #[must_use]
+    pub fn option(&self, name: &str) -> Option<&OptionUse<'a>> {
+        self.options.iter().find(|option| option.name == name)
+    }
+
+    /// The first value of the option of that full name.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.option(name)?.value()
+    }
+}
+
+impl<'a> Spec<'a> {
+    /// The generic option of that long name: `protocol`, `source`, `destination`, `in-interface`, `out-interface`,
+    /// `fragment`.
+    #[must_use]
+    pub fn generic(&self, name: &str) -> Option<&OptionUse<'a>> {
+        self.generic.iter().find(|option| option.name == name)
+    }
+
+    /// The first match of that name.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&Module<'a>> {
+        self.matches.iter().find(|module| module.name == name)
+    }
+
+    /// The text of the comment match.
+    #[must_use]
+    pub fn comment(&self) -> Option<&str> {
+        self.find("comment")?.value("comment")
+    }
+
+    /// The name of the target or chain.
+    #[must_use]
+    pub fn target_name(&self) -> Option<&str> {
+        self.target.as_ref().map(|target| &*target.module.name)
+    }
+
+    /// The words of the rule, as [`crate::Rule::new`] takes them.
+    ///
+    /// # Errors
+    /// [`crate::Error::Unquotable`] for a value with a line end or a zero byte.
+    pub fn to_words(&self) -> Result<String, crate::Error> {
+        for module in self.matches.iter().chain(self.target.as_ref().map(|target| &target.module)) {
+            quote(&module.name)?;
+            module.options.iter().try_for_each(OptionUse::writable)?;
+        }
+        self.generic.iter().try_for_each(OptionUse::writable)?;
+        Ok(self.to_string())
+    }
+}
+
+impl OptionUse<'_> {
+    fn writable(&self) -> Result<(), crate::Error> {
+        self.values.as_slice().iter().try_for_each(|value| quote(value).map(drop))
+    }
+}
+
+/// The words of the rule, in the order that iptables-save prints them in: generic options, matches, target.
+impl fmt::Display for Spec<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = Separated { f, first: true };
+        if let Some(Counters { packets, bytes }) = self.counters {
+            out.word(&format!("-c {packets} {bytes}"))?;
+        }
+        for option in &self.generic {
+            let short = GENERIC.iter().find(|(long, _)| *long == option.name).map(|(_, short)| *short);
+            out.option(option, short, |_| false)?;
+        }
+        for module in &self.matches {
+            out.word("-m")?;
+            out.plain(&module.name)?;
+            out.options(module, false)?;
+        }
+        if let Some(Target { module, goto }) = &self.target {
+            out.word(if *goto { "-g" } else { "-j" })?;
+            out.plain(&module.name)?;
+            out.options(module, true)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes words with blanks between.
+struct Separated<'f, 'g> {
+    f: &'f mut fmt::Formatter<'g>,
+    first: bool,
+}
+
+impl Separated<'_, '_> {
+    fn word(&mut self, word: &str) -> fmt::Result {
+        if !std::mem::replace(&mut self.first, false) {
+            self.f.write_char(' ')?;
+        }
+        self.f.write_str(word)
+    }
+
+    /// A word that is quoted only where it must be. What no quoting can carry prints as an empty word.
+    fn plain(&mut self, word: &str) -> fmt::Result {
+        let quoted = quote_if_needed(word).unwrap_or(Cow::Borrowed("\"\""));
+        self.word(&quoted)
+    }
+
+    fn options(&mut self, module: &Module<'_>, target: bool) -> fmt::Result {
+        let find = if target { ext::find_target } else { ext::find_match };
+        let known = find(&module.name, Family::V4).or_else(|| find(&module.name, Family::V6));
+        for option in &module.options {
+            let row = known.and_then(|extension| extension.option(&option.name));
+            self.option(option, None, |at| {
+                row.and_then(|row| row.values.get(at)).is_some_and(|value| value.is_text())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn option(
+        &mut self,
+        option: &OptionUse<'_>,
+        short: Option<&str>,
+        text: impl Fn(usize) -> bool,
+    ) -> fmt::Result {
+        if option.negated {
+            self.word("!")?;
+        }
+        match short {
+            Some(short) => self.word(short)?,
+            None => self.plain(&format!("--{}", printed(&option.name)))?,
+        }
+        for (at, value) in option.values.as_slice().iter().enumerate() {
+            match quote(value) {
+                Ok(quoted) if text(at) => self.word(&quoted)?,
+                _ => self.plain(value)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The name that iptables-save prints for an option, where that is not the full one.
+fn printed(name: &str) -> &str {
+    match name {
+        "source-port" => "sport",
+        "destination-port" => "dport",
+        other => other,
+    }
+}
+
+/// Long and short names of the generic options, in the order of iptables-save.
+pub(crate) const GENERIC: [(&str, &str); 6] = [
+    ("source", "-s"),
+    ("destination", "-d"),
+    ("in-interface", "-i"),
+    ("out-interface", "-o"),
+    ("protocol", "-p"),
+    ("fragment", "-f"),
+];

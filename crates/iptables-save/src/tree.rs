@@ -1,0 +1,445 @@
+//! The tree: tables, chains, rules and commands, each with the text it was read from until it is changed.
+
+use std::borrow::Cow;
+
+/// A whole `iptables-save` output or `iptables-restore` input.
+///
+/// Everything borrows from the input where it can; [`Save::into_owned`] cuts the tie. Rendering an untouched tree gives
+/// the input back byte for byte.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Save<'a> {
+    /// Tables, and the text between them, in order.
+    pub items: Vec<Item<'a>>,
+}
+
+/// A part of a [`Save`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Item<'a> {
+    /// From `*name` to `COMMIT`.
+    Table(Table<'a>),
+    /// Comments and blank lines outside tables, with their line ends.
+    Text(Cow<'a, str>),
+}
+
+/// A table: `*name`, what is done in it, `COMMIT`. The same table may occur again in one input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table<'a> {
+    pub(crate) head: Source<'a>,
+    pub(crate) name: Cow<'a, str>,
+    /// Chains, rules, commands, comments, in order.
+    pub entries: Vec<Entry<'a>>,
+    pub(crate) commit: Source<'a>,
+    pub(crate) line: u32,
+}
+
+/// A line of a table, or some lines of text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Entry<'a> {
+    /// `:NAME POLICY [packets:bytes]`
+    Chain(Chain<'a>),
+    /// `-A`, `-I`, `-D`, `-R` or `-C` with a chain.
+    Rule(Rule<'a>),
+    /// `-N`, `-X`, `-F`, `-P`, `-Z`, `-E`.
+    Command(Command<'a>),
+    /// Comments and blank lines, with their line ends.
+    Text(Cow<'a, str>),
+}
+
+/// Packet and byte counters, `[packets:bytes]`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Counters {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// A chain line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chain<'a> {
+    pub(crate) source: Source<'a>,
+    pub(crate) name: Cow<'a, str>,
+    pub(crate) policy: Option<Cow<'a, str>>,
+    pub(crate) counters: Option<Counters>,
+    pub(crate) line: u32,
+}
+
+/// A rule line: counters, what to do, the chain, and the words of the rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule<'a> {
+    pub(crate) source: Source<'a>,
+    pub(crate) counters: Option<Counters>,
+    pub(crate) action: Action,
+    pub(crate) chain: Cow<'a, str>,
+    pub(crate) words: Cow<'a, str>,
+    pub(crate) line: u32,
+}
+
+/// What a rule line does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Action {
+    /// `-A`: after the last rule.
+    Append,
+    /// `-I`, with the rule number if it is given (absent: 1).
+    Insert(Option<u32>),
+    /// `-R` with the rule number.
+    Replace(u32),
+    /// `-D` with a rule.
+    Delete,
+    /// `-D` with a rule number.
+    DeleteNumber(u32),
+    /// `-C`: is there such a rule?
+    Check,
+}
+
+/// A line that changes chains, not rules.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command<'a> {
+    pub(crate) source: Source<'a>,
+    pub(crate) verb: Verb<'a>,
+    pub(crate) line: u32,
+}
+
+/// What a [`Command`] does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verb<'a> {
+    /// `-N chain`
+    New(Cow<'a, str>),
+    /// `-X chain`; without a chain, all empty ones.
+    DeleteChain(Option<Cow<'a, str>>),
+    /// `-F chain`; without a chain, all.
+    Flush(Option<Cow<'a, str>>),
+    /// `-P chain target`, with `-c packets bytes` if given.
+    Policy(Cow<'a, str>, Cow<'a, str>, Option<Counters>),
+    /// `-Z chain`, of one rule if a number is given; without a chain, all.
+    Zero(Option<Cow<'a, str>>, Option<u32>),
+    /// `-E old new`
+    Rename(Cow<'a, str>, Cow<'a, str>),
+}
+
+/// The line, its end included, that a node was read from; empty once the node is changed or was built.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Source<'a>(pub(crate) Cow<'a, str>);
+
+impl<'a> Save<'a> {
+    /// The tables, in order.
+    pub fn tables(&self) -> impl Iterator<Item = &Table<'a>> {
+        self.items.iter().filter_map(|item| match item {
+            Item::Table(table) => Some(table),
+            Item::Text(_) => None,
+        })
+    }
+
+    /// The tables, in order, to be changed.
+    pub fn tables_mut(&mut self) -> impl Iterator<Item = &mut Table<'a>> {
+        self.items.iter_mut().filter_map(|item| match item {
+            Item::Table(table) => Some(table),
+            Item::Text(_) => None,
+        })
+    }
+
+    /// The first table of that name.
+    #[must_use]
+    pub fn table(&self, name: &str) -> Option<&Table<'a>> {
+        self.tables().find(|table| table.name == name)
+    }
+
+    /// Comment lines outside tables, without their `#` line ends.
+    pub fn comments(&self) -> impl Iterator<Item = &str> {
+        let texts = self.items.iter().filter_map(|item| match item {
+            Item::Text(text) => Some(&**text),
+            Item::Table(_) => None,
+        });
+        texts.flat_map(str::lines).filter(|line| line.starts_with('#'))
+    }
+
+    /// The same tree, owning all its text.
+    #[must_use]
+    pub fn into_owned(self) -> Save<'static> {
+        Save { items: self.items.into_iter().map(Item::into_owned).collect() }
+    }
+}
+
+impl Item<'_> {
+    /// The same item, owning all its text.
+    #[must_use]
+    pub fn into_owned(self) -> Item<'static> {
+        match self {
+            Self::Table(table) => Item::Table(table.into_owned()),
+            Self::Text(text) => Item::Text(own(text)),
+        }
+    }
+}
+
+impl<'a> Table<'a> {
+    /// An empty table.
+    #[must_use]
+    pub fn new(name: impl Into<Cow<'a, str>>) -> Self {
+        Self {
+            head: Source::default(),
+            name: name.into(),
+            entries: Vec::new(),
+            commit: Source::default(),
+            line: 0,
+        }
+    }
+
+    /// `filter`, `nat`, `mangle`, `raw`, `security`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Line of `*name` in the input, from 1; 0 for a table that was built.
+    #[must_use]
+    pub fn line(&self) -> usize {
+        self.line as usize
+    }
+
+    /// The chain lines, in order.
+    pub fn chains(&self) -> impl Iterator<Item = &Chain<'a>> {
+        self.entries.iter().filter_map(|entry| match entry {
+            Entry::Chain(chain) => Some(chain),
+            _ => None,
+        })
+    }
+
+    /// The rule lines, in order.
+    pub fn rules(&self) -> impl Iterator<Item = &Rule<'a>> {
+        self.entries.iter().filter_map(|entry| match entry {
+            Entry::Rule(rule) => Some(rule),
+            _ => None,
+        })
+    }
+
+    /// The rule lines, in order, to be changed.
+    pub fn rules_mut(&mut self) -> impl Iterator<Item = &mut Rule<'a>> {
+        self.entries.iter_mut().filter_map(|entry| match entry {
+            Entry::Rule(rule) => Some(rule),
+            _ => None,
+        })
+    }
+
+    /// The chain commands, in order.
+    pub fn commands(&self) -> impl Iterator<Item = &Command<'a>> {
+        self.entries.iter().filter_map(|entry| match entry {
+            Entry::Command(command) => Some(command),
+            _ => None,
+        })
+    }
+
+    /// The chain line of that name.
+    #[must_use]
+    pub fn chain(&self, name: &str) -> Option<&Chain<'a>> {
+        self.chains().find(|chain| chain.name == name)
+    }
+
+    /// The same table, owning all its text.
+    #[must_use]
+    pub fn into_owned(self) -> Table<'static> {
+        Table {
+            head: self.head.into_owned(),
+            name: own(self.name),
+            entries: self.entries.into_iter().map(Entry::into_owned).collect(),
+            commit: self.commit.into_owned(),
+            line: self.line,
+        }
+    }
+}
+
+impl Entry<'_> {
+    /// The same entry, owning all its text.
+    #[must_use]
+    pub fn into_owned(self) -> Entry<'static> {
+        match self {
+            Self::Chain(chain) => Entry::Chain(chain.into_owned()),
+            Self::Rule(rule) => Entry::Rule(rule.into_owned()),
+            Self::Command(command) => Entry::Command(command.into_owned()),
+            Self::Text(text) => Entry::Text(own(text)),
+        }
+    }
+}
+
+impl<'a> Chain<'a> {
+    /// A chain line; a user-defined chain has no policy.
+    #[must_use]
+    pub fn new(
+        name: impl Into<Cow<'a, str>>,
+        policy: Option<Cow<'a, str>>,
+        counters: Option<Counters>,
+    ) -> Self {
+        Self { source: Source::default(), name: name.into(), policy, counters, line: 0 }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// `ACCEPT` or `DROP` of a built-in chain; `None` (written `-`) of a user-defined one.
+    #[must_use]
+    pub fn policy(&self) -> Option<&str> {
+        self.policy.as_deref()
+    }
+
+    /// Its counters, if the line has any.
+    #[must_use]
+    pub fn counters(&self) -> Option<Counters> {
+        self.counters
+    }
+
+    /// Line in the input, from 1; 0 for a chain that was built.
+    #[must_use]
+    pub fn line(&self) -> usize {
+        self.line as usize
+    }
+
+    /// Changes the counters; the line is then rendered anew.
+    pub fn set_counters(&mut self, counters: Option<Counters>) {
+        self.counters = counters;
+        self.source = Source::default();
+    }
+
+    /// Changes the policy; the line is then rendered anew.
+    pub fn set_policy(&mut self, policy: Option<Cow<'a, str>>) {
+        self.policy = policy;
+        self.source = Source::default();
+    }
+
+    /// The same chain, owning all its text.
+    #[must_use]
+    pub fn into_owned(self) -> Chain<'static> {
+        Chain {
+            source: self.source.into_owned(),
+            name: own(self.name),
+            policy: self.policy.map(own),
+            counters: self.counters,
+            line: self.line,
+        }
+    }
+}
+
+impl<'a> Rule<'a> {
+    /// A rule line from the words of the rule, quoted as they are to stand in the line. [`crate::Spec`] writes them.
+    #[must_use]
+    pub fn new(action: Action, chain: impl Into<Cow<'a, str>>, words: impl Into<Cow<'a, str>>) -> Self {
+        let source = Source::default();
+        Self { source, counters: None, action, chain: chain.into(), words: words.into(), line: 0 }
+    }
+
+    /// The chain that the rule is in.
+    #[must_use]
+    pub fn chain(&self) -> &str {
+        &self.chain
+    }
+
+    /// What the line does with the rule.
+    #[must_use]
+    pub fn action(&self) -> Action {
+        self.action
+    }
+
+    /// The counters in front of the rule, if any.
+    #[must_use]
+    pub fn counters(&self) -> Option<Counters> {
+        self.counters
+    }
+
+    /// The rule itself, from behind the chain to the end of the line; [`crate::split`] parts it into words.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.words
+    }
+
+    /// Line in the input, from 1; 0 for a rule that was built.
+    #[must_use]
+    pub fn line(&self) -> usize {
+        self.line as usize
+    }
+
+    /// Changes the counters; the line is then rendered anew.
+    pub fn set_counters(&mut self, counters: Option<Counters>) {
+        self.counters = counters;
+        self.source = Source::default();
+    }
+
+    /// Changes what the line does; the line is then rendered anew.
+    pub fn set_action(&mut self, action: Action) {
+        self.action = action;
+        self.source = Source::default();
+    }
+
+    /// Moves the rule to another chain; the line is then rendered anew.
+    pub fn set_chain(&mut self, chain: impl Into<Cow<'a, str>>) {
+        self.chain = chain.into();
+        self.source = Source::default();
+    }
+
+    /// Changes the words of the rule; the line is then rendered anew.
+    pub fn set_text(&mut self, words: impl Into<Cow<'a, str>>) {
+        self.words = words.into();
+        self.source = Source::default();
+    }
+
+    /// The same rule, owning all its text.
+    #[must_use]
+    pub fn into_owned(self) -> Rule<'static> {
+        Rule {
+            source: self.source.into_owned(),
+            counters: self.counters,
+            action: self.action,
+            chain: own(self.chain),
+            words: own(self.words),
+            line: self.line,
+        }
+    }
+}
+
+impl<'a> Command<'a> {
+    /// A command line.
+    #[must_use]
+    pub fn new(verb: Verb<'a>) -> Self {
+        Self { source: Source::default(), verb, line: 0 }
+    }
+
+    /// What it does.
+    #[must_use]
+    pub fn verb(&self) -> &Verb<'a> {
+        &self.verb
+    }
+
+    /// Line in the input, from 1; 0 for a command that was built.
+    #[must_use]
+    pub fn line(&self) -> usize {
+        self.line as usize
+    }
+
+    /// The same command, owning all its text.
+    #[must_use]
+    pub fn into_owned(self) -> Command<'static> {
+        let verb = match self.verb {
+            Verb::New(chain) => Verb::New(own(chain)),
+            Verb::DeleteChain(chain) => Verb::DeleteChain(chain.map(own)),
+            Verb::Flush(chain) => Verb::Flush(chain.map(own)),
+            Verb::Policy(chain, target, counters) => Verb::Policy(own(chain), own(target), counters),
+            Verb::Zero(chain, number) => Verb::Zero(chain.map(own), number),
+            Verb::Rename(old, new) => Verb::Rename(own(old), own(new)),
+        };
+        Command { source: self.source.into_owned(), verb, line: self.line }
+    }
+}
+
+impl Source<'_> {
+    fn into_owned(self) -> Source<'static> {
+        Source(own(self.0))
+    }
+}
+
+fn own(text: Cow<'_, str>) -> Cow<'static, str> {
+    Cow::Owned(text.into_owned())
+}

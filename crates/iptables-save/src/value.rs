@@ -1,0 +1,178 @@
+//! Values of options: what may be written, and the one spelling that iptables-save prints for it.
+
+mod address;
+pub(crate) mod lists;
+mod named;
+mod number;
+mod packed;
+mod time;
+
+use std::borrow::Cow;
+
+use crate::ext::Family;
+
+pub(crate) use address::{Network, networks};
+pub(crate) use named::protocol_number;
+pub(crate) use number::integer;
+pub(crate) use packed::{hash_rate, seconds};
+pub(crate) use time::seconds_of_day;
+
+/// The kind of a value. Reading one gives its normal spelling.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Value {
+    /// A number from .. to; also hexadecimal and octal, as strtoul(3) takes them.
+    Int(u64, u64),
+    U8,
+    U16,
+    U32,
+    /// `a`, `a:b`, `:b`, `a:`, up to the number.
+    Range(u64),
+    /// From 0 to 1.
+    Probability,
+    /// Text of at most so many bytes, quoted as a string.
+    Text(usize),
+    Mark,
+    Tos,
+    DscpClass,
+    Class,
+    LogLevel,
+    Realm,
+    Group,
+    Protocol,
+    Port,
+    PortRange,
+    Ports,
+    Host,
+    HostMask,
+    Addresses,
+    AddressRange,
+    PrefixLength,
+    PrefixMask,
+    Mac,
+    Interface,
+    InterfaceName,
+    Owner,
+    IcmpType,
+    Icmp6Type,
+    MhType,
+    RejectWith,
+    PacketType,
+    TcpFlags,
+    TcpOptions,
+    SctpChunks,
+    SegmentSize,
+    OneOf(&'static [&'static str]),
+    OneOfAnyCase(&'static [&'static str]),
+    /// Comma-separated; printed in the order of the list.
+    ListOf(&'static [&'static str]),
+    Rate,
+    LimitRate,
+    Burst,
+    BitRate,
+    RateTime,
+    Seconds,
+    LedDelay,
+    DayTime,
+    Date,
+    WeekDays,
+    MonthDays,
+    SetName,
+    SetFlags,
+    Zone,
+    ConnLabel,
+    QueueRange,
+    NatSource,
+    NatDestination,
+    NatPorts,
+    HeaderOptions,
+    HexString,
+    Bytecode,
+    U32Tests,
+}
+
+/// Outcome of reading a value: its normal spelling, or what was expected instead.
+pub(crate) type Read = Result<String, Cow<'static, str>>;
+
+impl Value {
+    /// Whether iptables-save prints it as a string, in quotes unless it is plain.
+    pub(crate) fn is_text(self) -> bool {
+        matches!(self, Self::Text(_) | Self::HexString | Self::ConnLabel | Self::Bytecode | Self::U32Tests)
+    }
+
+    /// Reads a value: the normal spelling, or what was expected.
+    pub(crate) fn read(self, word: &str, family: Family) -> Read {
+        match self {
+            Self::Int(from, to) => number::int(word, from, to),
+            Self::U8 => number::int(word, 0, u8::MAX.into()),
+            Self::U16 => number::int(word, 0, u16::MAX.into()),
+            Self::U32 => number::int(word, 0, u32::MAX.into()),
+            Self::Range(to) => number::range(word, to),
+            Self::Probability => number::probability(word),
+            Self::Text(most) => text(word, most),
+            Self::Mark => number::mark(word).map(|(value, mask)| match mask {
+                u32::MAX => format!("{value:#x}"),
+                _ => format!("{value:#x}/{mask:#x}"),
+            }),
+            Self::Tos => named::tos(word),
+            Self::DscpClass => named::dscp_class(word),
+            Self::Class => packed::class(word),
+            Self::LogLevel => named::log_level(word),
+            Self::Realm | Self::Group => packed::masked(word),
+            Self::Protocol => named::protocol(word),
+            Self::Port => named::port(word).map(|port| port.to_string()),
+            Self::PortRange => named::port_range(word),
+            Self::Ports => named::ports(word),
+            Self::Host => address::host(word, family),
+            Self::HostMask => address::host_mask(word, family),
+            Self::Addresses => address::addresses(word, family),
+            Self::AddressRange => address::range(word, family),
+            Self::PrefixLength => address::prefix_length(word, family),
+            Self::PrefixMask => address::prefix_mask(word, family),
+            Self::Mac => packed::mac(word),
+            Self::Interface | Self::InterfaceName => packed::interface(word, matches!(self, Self::Interface)),
+            Self::Owner => packed::owner(word),
+            Self::IcmpType => named::icmp(word, crate::names::ICMP, "ICMP", true),
+            Self::Icmp6Type => named::icmp(word, crate::names::ICMP6, "ICMPv6", false),
+            Self::MhType => named::mh(word),
+            Self::RejectWith => named::reject(word, family),
+            Self::PacketType => named::packet_type(word),
+            Self::TcpFlags => named::tcp_flags(word),
+            Self::TcpOptions => named::tcp_options(word),
+            Self::SctpChunks => packed::sctp_chunks(word),
+            Self::SegmentSize => number::int(word, 0, if family == Family::V4 { 65515 } else { 65495 }),
+            Self::OneOf(words) => lists::one_of(word, words, false),
+            Self::OneOfAnyCase(words) => lists::one_of(word, words, true),
+            Self::ListOf(words) => lists::list_of(word, words),
+            Self::Rate => packed::rate(word),
+            Self::LimitRate => packed::limit_rate(word),
+            Self::Burst => packed::burst(word),
+            Self::BitRate => packed::bit_rate(word),
+            Self::RateTime => packed::rate_time(word),
+            Self::Seconds => number::int(word, 1, u32::MAX.into()),
+            Self::LedDelay => packed::led_delay(word),
+            Self::DayTime => time::day_time(word),
+            Self::Date => time::date(word),
+            Self::WeekDays => time::week_days(word),
+            Self::MonthDays => time::month_days(word),
+            Self::SetName => packed::set_name(word),
+            Self::SetFlags => packed::set_flags(word),
+            Self::Zone => packed::zone(word),
+            Self::ConnLabel => text(word, 255),
+            Self::QueueRange => packed::queues(word),
+            Self::NatSource => address::nat(word, family, false),
+            Self::NatDestination => address::nat(word, family, true),
+            Self::NatPorts => address::nat_ports(word),
+            Self::HeaderOptions => packed::header_options(word),
+            Self::HexString => packed::hex_string(word),
+            Self::Bytecode => packed::bytecode(word),
+            Self::U32Tests => packed::u32_tests(word),
+        }
+    }
+}
+
+fn text(word: &str, most: usize) -> Read {
+    match word.len() {
+        length if length > most => Err(format!("expected at most {most} bytes of text, not {length}").into()),
+        _ => Ok(word.to_owned()),
+    }
+}

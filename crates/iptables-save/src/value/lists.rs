@@ -1,0 +1,77 @@
+//! Words of a fixed set, and lists of them.
+
+use super::Read;
+
+pub(crate) const ADDRESS_TYPES: &[&str] = &[
+    "UNSPEC",
+    "UNICAST",
+    "LOCAL",
+    "BROADCAST",
+    "ANYCAST",
+    "MULTICAST",
+    "BLACKHOLE",
+    "UNREACHABLE",
+    "PROHIBIT",
+    "THROW",
+    "NAT",
+    "XRESOLVE",
+];
+pub(crate) const CONNTRACK_STATES: &[&str] =
+    &["INVALID", "NEW", "RELATED", "ESTABLISHED", "UNTRACKED", "SNAT", "DNAT"];
+pub(crate) const CONNTRACK_STATUSES: &[&str] = &["NONE", "EXPECTED", "SEEN_REPLY", "ASSURED", "CONFIRMED"];
+pub(crate) const STATES: &[&str] = &["INVALID", "NEW", "RELATED", "ESTABLISHED", "UNTRACKED"];
+pub(crate) const CONNTRACK_EVENTS: &[&str] = &[
+    "new",
+    "related",
+    "destroy",
+    "reply",
+    "assured",
+    "protoinfo",
+    "helper",
+    "mark",
+    "natseqinfo",
+    "secmark",
+];
+pub(crate) const DCCP_TYPES: &[&str] = &[
+    "REQUEST", "RESPONSE", "DATA", "ACK", "DATAACK", "CLOSEREQ", "CLOSE", "RESET", "SYNC", "SYNCACK",
+    "INVALID",
+];
+pub(crate) const IPV6_HEADERS: &[&str] = &[
+    "hop-by-hop",
+    "hop",
+    "dst",
+    "ipv6-opts",
+    "route",
+    "ipv6-route",
+    "frag",
+    "ipv6-frag",
+    "auth",
+    "ah",
+    "esp",
+    "none",
+    "ipv6-nonxt",
+    "proto",
+    "protocol",
+];
+
+pub(super) fn one_of(word: &str, words: &[&str], any_case: bool) -> Read {
+    let same = |known: &&&str| **known == word || any_case && known.eq_ignore_ascii_case(word);
+    match words.iter().find(same) {
+        Some(known) => Ok((*known).to_owned()),
+        None => Err(format!("expected one of {}", words.join(", ")).into()),
+    }
+}
+
+/// Names in any case, as every list of the tool takes them.
+pub(super) fn list_of(word: &str, words: &[&str]) -> Read {
+    let mut seen = vec![false; words.len()];
+    for part in word.split(',') {
+        let at = words.iter().position(|known| known.eq_ignore_ascii_case(part));
+        match at.and_then(|at| seen.get_mut(at)) {
+            Some(place) => *place = true,
+            None => return Err(format!("expected a list (`a,b`) of {}", words.join(", ")).into()),
+        }
+    }
+    let names: Vec<_> = words.iter().zip(seen).filter_map(|(name, seen)| seen.then_some(*name)).collect();
+    Ok(names.join(","))
+}

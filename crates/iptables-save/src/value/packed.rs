@@ -1,0 +1,354 @@
+//! Values with a small grammar of their own.
+
+use super::{Read, number::integer};
+
+/// `value[/mask]` of devgroup and realm, or a name from a file of iproute2.
+pub(super) fn masked(word: &str) -> Read {
+    let part = |part: &str| integer(part).and_then(|number| u32::try_from(number).ok());
+    let (value, mask) = word.split_once('/').map_or((word, None), |(value, mask)| (value, Some(mask)));
+    match (part(value), mask.map(part)) {
+        (Some(value), None) => Ok(format!("{value:#x}")),
+        (Some(value), Some(Some(u32::MAX))) => Ok(format!("{value:#x}")),
+        (Some(value), Some(Some(mask))) => Ok(format!("{value:#x}/{mask:#x}")),
+        (None, None) if is_name(word) => Ok(word.to_owned()),
+        _ => Err("expected a number, with a mask if wanted, or a name".into()),
+    }
+}
+
+fn is_name(word: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && word.bytes().all(plain)
+}
+
+/// `major:minor`, both hexadecimal.
+pub(super) fn class(word: &str) -> Read {
+    let part = |part: &str| {
+        let digits = part.strip_prefix("0x").unwrap_or(part);
+        u16::from_str_radix(digits, 16).ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    };
+    match word.split_once(':').and_then(|(major, minor)| part(major).zip(part(minor))) {
+        Some((major, minor)) => Ok(format!("{major:x}:{minor:x}")),
+        None => Err("expected a class `major:minor`, both hexadecimal up to ffff".into()),
+    }
+}
+
+pub(super) fn mac(word: &str) -> Read {
+    let byte = |part: &str| match part.len() {
+        1 | 2 => {
+            u8::from_str_radix(part, 16).ok().filter(|_| part.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        }
+        _ => None,
+    };
+    match word.split(':').map(byte).collect::<Option<Vec<_>>>() {
+        Some(bytes) if bytes.len() == 6 => {
+            Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":"))
+        }
+        _ => Err("expected a MAC address, as in `02:00:00:00:00:01`".into()),
+    }
+}
+
+pub(super) fn interface(word: &str, wildcard: bool) -> Read {
+    let name = if wildcard { word.strip_suffix('+').unwrap_or(word) } else { word };
+    match word.len() {
+        0 => Err("expected the name of an interface".into()),
+        1..=15 if !name.contains(['/', ' ']) => Ok(word.to_owned()),
+        1..=15 => Err("expected the name of an interface, without `/` and blanks".into()),
+        _ => Err("expected the name of an interface, of at most 15 bytes".into()),
+    }
+}
+
+/// A user or group by name or number, or a range of numbers.
+pub(super) fn owner(word: &str) -> Read {
+    let id =
+        |part: &str| integer(part).and_then(|number| u32::try_from(number).ok()).filter(|id| *id < u32::MAX);
+    if is_name(word) {
+        return Ok(word.to_owned());
+    }
+    match word.split_once('-') {
+        None => id(word).map(|id| id.to_string()),
+        Some((low, high)) => id(low).zip(id(high)).and_then(|(low, high)| match low.cmp(&high) {
+            std::cmp::Ordering::Less => Some(format!("{low}-{high}")),
+            std::cmp::Ordering::Equal => Some(low.to_string()),
+            std::cmp::Ordering::Greater => None,
+        }),
+    }
+    .ok_or_else(|| "expected a name, a number, or a range of numbers (`a-b`)".into())
+}
+
+/// `type[:flags],...`, or `ALL`, or `NONE`.
+pub(super) fn sctp_chunks(word: &str) -> Read {
+    if word.eq_ignore_ascii_case("ALL") || word.eq_ignore_ascii_case("NONE") {
+        return Ok(word.to_ascii_uppercase());
+    }
+    let mut chunks = Vec::new();
+    for part in word.split(',') {
+        let (name, flags) = part.split_once(':').map_or((part, None), |(name, flags)| (name, Some(flags)));
+        let wrong = || format!("expected SCTP chunks (`a,b:flags`) of {}, ALL, NONE", chunk_names());
+        let at = CHUNKS.iter().position(|(known, _)| known.eq_ignore_ascii_case(name)).ok_or_else(wrong)?;
+        let (name, letters) = CHUNKS.get(at).ok_or_else(wrong)?;
+        match flags {
+            Some(flags) if !flags.chars().all(|flag| letters.contains(flag.to_ascii_uppercase())) => {
+                return Err(format!("expected flags of {name} out of `{letters}`").into());
+            }
+            Some(flags) => chunks.push((at, format!("{name}:{flags}"))),
+            None => chunks.push((at, (*name).to_owned())),
+        }
+    }
+    chunks.sort();
+    chunks.dedup();
+    Ok(chunks.into_iter().map(|(_, chunk)| chunk).collect::<Vec<_>>().join(","))
+}
+
+fn chunk_names() -> String {
+    CHUNKS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+/// Packets per time, or bytes: `10/sec`, `512kb/s`.
+pub(super) fn rate(word: &str) -> Read {
+    if let Some(bytes) = bytes_per_second(word) {
+        return bytes;
+    }
+    packets_per(word, 1_000_000)
+}
+
+/// The bytes of a rate or burst of hashlimit (`512kb/s`, `64kb`), if it is in bytes.
+pub(crate) fn hash_rate(word: &str) -> Option<u64> {
+    let number = word.strip_suffix("/s").unwrap_or(word).strip_suffix('b')?;
+    match number.strip_suffix('k') {
+        Some(digits) => integer(digits)?.checked_mul(1 << 10),
+        None => match number.strip_suffix('m') {
+            Some(digits) => integer(digits)?.checked_mul(1 << 20),
+            None => integer(number),
+        },
+    }
+}
+
+fn bytes_per_second(word: &str) -> Option<Read> {
+    word.strip_suffix("b/s")?;
+    Some(match hash_rate(word) {
+        Some(bytes @ 1..=0xffff_ffff) => Ok(format!("{bytes}b/s")),
+        _ => Err("expected a rate in bytes, as in `512kb/s`".into()),
+    })
+}
+
+/// Packets per time: `3/hour`.
+pub(super) fn limit_rate(word: &str) -> Read {
+    packets_per(word, 10_000)
+}
+
+fn packets_per(word: &str, most: u64) -> Read {
+    let wrong = || format!("expected a rate of packets, as in `10/sec`, of at most {most}/sec");
+    let (digits, unit) = word.split_once('/').unwrap_or((word, "second"));
+    let seconds = UNITS.iter().find(|(name, _)| {
+        !unit.is_empty() && name.get(..unit.len()).is_some_and(|head| head.eq_ignore_ascii_case(unit))
+    });
+    let number = integer(digits).filter(|number| *number > 0);
+    match (seconds, number) {
+        (Some((name, seconds)), Some(number)) if number / seconds <= most => {
+            Ok(format!("{number}/{}", short_unit(name)))
+        }
+        _ => Err(wrong().into()),
+    }
+}
+
+fn short_unit(name: &str) -> &str {
+    match name {
+        "second" => "sec",
+        "minute" => "min",
+        other => other,
+    }
+}
+
+/// A burst in packets, or in bytes with `b`, `kb`, `mb`.
+pub(super) fn burst(word: &str) -> Read {
+    let wrong = "expected a burst from 1 to 1000000, or in bytes, as in `32kb`";
+    let bytes = ["kb", "mb", "b"]
+        .iter()
+        .any(|unit| word.strip_suffix(unit).is_some_and(|digits| integer(digits).is_some()));
+    match integer(word) {
+        Some(1..=1_000_000) => Ok(word.to_owned()),
+        None if bytes => Ok(word.to_owned()),
+        _ => Err(wrong.into()),
+    }
+}
+
+/// A rate of tc(8): a number with a unit of bits or bytes.
+pub(super) fn bit_rate(word: &str) -> Read {
+    let end = word.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(word.len());
+    let (digits, unit) = word.split_at_checked(end).unwrap_or((word, ""));
+    let known = [
+        "", "bit", "kibit", "kbit", "mibit", "mbit", "gibit", "gbit", "tibit", "tbit", "bps", "kibps",
+        "kbps", "mibps", "mbps", "gibps", "gbps", "tibps", "tbps",
+    ];
+    match digits.parse::<f64>() {
+        Ok(_) if known.iter().any(|known| known.eq_ignore_ascii_case(unit)) => Ok(word.to_owned()),
+        _ => Err("expected a rate as tc(8) takes it, as in `1mbit`".into()),
+    }
+}
+
+/// A time of tc(8): a number with `s`, `ms` or `us`.
+pub(super) fn rate_time(word: &str) -> Read {
+    match seconds(word) {
+        Some(_) => Ok(word.to_owned()),
+        None => Err("expected a time, as in `250ms`".into()),
+    }
+}
+
+/// A time of tc(8) in seconds; microseconds without a unit.
+pub(crate) fn seconds(word: &str) -> Option<f64> {
+    let end = word.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(word.len());
+    let (digits, unit) = word.split_at_checked(end)?;
+    let factor = match unit.to_ascii_lowercase().as_str() {
+        "s" | "sec" | "secs" => 1.0,
+        "ms" | "msec" | "msecs" => 1e-3,
+        "us" | "usec" | "usecs" | "" => 1e-6,
+        _ => return None,
+    };
+    digits.parse::<f64>().ok().map(|number| number * factor)
+}
+
+pub(super) fn led_delay(word: &str) -> Read {
+    match word {
+        "inf" => Ok(word.to_owned()),
+        _ => {
+            super::number::int(word, 0, u32::MAX.into()).map_err(|_| "expected milliseconds, or `inf`".into())
+        }
+    }
+}
+
+pub(super) fn set_name(word: &str) -> Read {
+    match word.len() {
+        1..=31 if !word.starts_with(':') => Ok(word.to_owned()),
+        _ => Err("expected the name of a set, of 1 to 31 bytes".into()),
+    }
+}
+
+pub(super) fn set_flags(word: &str) -> Read {
+    let parts: Vec<_> = word.split(',').collect();
+    if parts.len() <= 6 && parts.iter().all(|part| matches!(*part, "src" | "dst")) {
+        return Ok(word.to_owned());
+    }
+    Err("expected up to six of src and dst, with commas between".into())
+}
+
+pub(super) fn zone(word: &str) -> Read {
+    match word {
+        "mark" => Ok(word.to_owned()),
+        _ => super::number::int(word, 0, u16::MAX.into())
+            .map_err(|_| "expected a zone from 0 to 65535, or `mark`".into()),
+    }
+}
+
+pub(super) fn queues(word: &str) -> Read {
+    let part = |part: &str| integer(part).filter(|number| *number <= 65_534);
+    match word.split_once(':').and_then(|(low, high)| part(low).zip(part(high))) {
+        Some((low, high)) if low < high => Ok(format!("{low}:{high}")),
+        _ => Err("expected a range of queues (`a:b`) from 0 to 65534 that ends above its start".into()),
+    }
+}
+
+/// `type[:length],...` of IPv6 extension headers.
+pub(super) fn header_options(word: &str) -> Read {
+    let byte = |part: &str| integer(part).and_then(|number| u8::try_from(number).ok());
+    let mut options = Vec::new();
+    for part in word.split(',') {
+        let option = match part.split_once(':') {
+            Some((kind, length)) => {
+                byte(kind).zip(byte(length)).map(|(kind, length)| format!("{kind}:{length}"))
+            }
+            None => byte(part).map(|kind| kind.to_string()),
+        };
+        options.push(option.ok_or("expected options of the header (`type:length,type`), both up to 255")?);
+    }
+    if options.len() > 16 {
+        Err("expected at most 16 options of the header".into())
+    } else {
+        Ok(options.join(","))
+    }
+}
+
+/// Text with bytes in hexadecimal between bars: `|0d 0a|`.
+pub(super) fn hex_string(word: &str) -> Read {
+    let wrong =
+        "expected text with bytes in hexadecimal between bars, as in `GET|0d0a|`, of at most 128 bytes";
+    let mut length = 0;
+    for (at, part) in word.split('|').enumerate() {
+        let digits = part.bytes().filter(|byte| *byte != b' ');
+        if at % 2 == 0 {
+            length += part.len();
+        } else if digits.clone().all(|byte| byte.is_ascii_hexdigit()) && digits.clone().count() % 2 == 0 {
+            length += digits.count() / 2;
+        } else {
+            return Err(wrong.into());
+        }
+    }
+    let closed = word.matches('|').count().is_multiple_of(2);
+    if closed && (1..=128).contains(&length) { Ok(word.to_owned()) } else { Err(wrong.into()) }
+}
+
+/// `count,code jt jf k,...`
+pub(super) fn bytecode(word: &str) -> Read {
+    let wrong = "expected a BPF program, `count,code jt jf k,...`, of at most 64 instructions";
+    let mut parts = word.split(',');
+    let count = parts.next().and_then(integer).filter(|count| (1..=64).contains(count)).ok_or(wrong)?;
+    let instructions: Vec<_> = parts.filter(|part| !part.trim().is_empty()).collect();
+    let right = |instruction: &&str| {
+        let numbers: Vec<_> = instruction.split_whitespace().map(integer).collect();
+        matches!(numbers[..], [Some(code), Some(t), Some(f), Some(k)]
+            if code <= 0xffff && t <= 0xff && f <= 0xff && u32::try_from(k).is_ok())
+    };
+    if instructions.len() as u64 == count && instructions.iter().all(right) {
+        return Ok(word.to_owned());
+    }
+    Err(wrong.into())
+}
+
+/// `location=value&&...`, up to ten tests.
+pub(super) fn u32_tests(word: &str) -> Read {
+    let wrong = "expected tests, as in `0&0xff=0x1:0x2,5&&4>>2@8=1`";
+    let tests: Vec<_> = word.split("&&").collect();
+    let right = |test: &&str| match test.split_once('=') {
+        Some((location, values)) => is_location(location) && values.split(',').all(is_u32_range),
+        None => false,
+    };
+    if tests.len() <= 11 && tests.iter().all(right) { Ok(word.to_owned()) } else { Err(wrong.into()) }
+}
+
+fn is_location(location: &str) -> bool {
+    let numbers = location.replace("<<", "&").replace(">>", "&").replace('@', "&");
+    !location.contains("&&") && numbers.split('&').all(is_u32) && numbers.split('&').count() <= 11
+}
+
+fn is_u32_range(range: &str) -> bool {
+    range
+        .split_once(':')
+        .map_or_else(|| is_u32(range), |(low, high)| (low.trim().is_empty() || is_u32(low)) && is_u32(high))
+}
+
+fn is_u32(word: &str) -> bool {
+    integer(word.trim()).is_some_and(|number| u32::try_from(number).is_ok())
+}
+
+const UNITS: [(&str, u64); 4] = [("second", 1), ("minute", 60), ("hour", 3600), ("day", 86_400)];
+
+/// Chunk types of SCTP (RFC 9260, 3758, 5061) in the order of their numbers, and the letters of their flags.
+const CHUNKS: &[(&str, &str)] = &[
+    ("DATA", "IUBE"),
+    ("INIT", ""),
+    ("INIT_ACK", ""),
+    ("SACK", ""),
+    ("HEARTBEAT", ""),
+    ("HEARTBEAT_ACK", ""),
+    ("ABORT", "T"),
+    ("SHUTDOWN", ""),
+    ("SHUTDOWN_ACK", ""),
+    ("ERROR", ""),
+    ("COOKIE_ECHO", ""),
+    ("COOKIE_ACK", ""),
+    ("ECN_ECNE", ""),
+    ("ECN_CWR", ""),
+    ("SHUTDOWN_COMPLETE", "T"),
+    ("ASCONF", ""),
+    ("ASCONF_ACK", ""),
+    ("FORWARD_TSN", ""),
+];
