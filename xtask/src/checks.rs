@@ -3,6 +3,8 @@
 use std::fs;
 use std::process::Command;
 
+use nix::unistd::geteuid;
+
 use crate::report::Outcome;
 use crate::session::{Session, works};
 use crate::{fuzz, guest, msrv, test_run};
@@ -92,7 +94,12 @@ fn test(session: &Session) -> Result<Outcome, String> {
 }
 
 fn doctest(session: &Session) -> Result<Outcome, String> {
-    test_run::run(session.cargo_test().args(["--workspace", "--doc"]))
+    // With a runner, rustdoc runs all examples of a crate in one process. Root has no need of ours.
+    let mut cargo = if geteuid().is_root() { session.cargo() } else { session.cargo_test() };
+    if geteuid().is_root() {
+        cargo.args(["test", "--no-fail-fast"]);
+    }
+    test_run::run(cargo.args(["--workspace", "--doc"]))
 }
 
 /// In the profile of the tests: whether a benchmark runs is asked, not how fast, and nothing needs to be built anew.

@@ -69,7 +69,7 @@ fn run(session: &Session, package: &Value, kernel: &str, program: &Path) -> Resu
     }
     command.args(["-t", "900"]).args(words(package, "arguments").unwrap_or_default()).arg("--");
     // Not every guest can write to our files: the log of skips is made inside, and comes with the output.
-    command.args(["/bin/sh", "-c", SCRIPT]).arg(program).env("SLUICEGATE_SKIPPED", "/tmp/skipped");
+    command.args(["/bin/sh", "-c", SCRIPT]).arg(program).env("SLUICEGATE_SKIPPED", "/tmp/sluicegate-skipped");
     // Where `cargo test` would run it.
     command.current_dir(
         Path::new(package["manifest_path"].as_str().unwrap_or_default()).parent().unwrap_or(&session.root),
@@ -77,8 +77,10 @@ fn run(session: &Session, package: &Value, kernel: &str, program: &Path) -> Resu
     test_run::run(&mut command)
 }
 
-/// Runs the test program, prints what it skipped, and ends as it ended.
-const SCRIPT: &str = r#""$0" --test-threads=1; status=$?; cat /tmp/skipped 2>/dev/null; exit $status"#;
+/// Runs the test program, prints what it skipped, and ends as it ended. user-mode Linux shows the machine's own files, so there could be
+/// a log already.
+const SCRIPT: &str =
+    r#": >"$SLUICEGATE_SKIPPED"; "$0" --test-threads=1; status=$?; cat "$SLUICEGATE_SKIPPED"; exit $status"#;
 
 /// What a kind of guest needs and this machine lacks.
 fn missing(kind: &str) -> Result<Option<String>, String> {
