@@ -189,10 +189,12 @@ fn nftables_base(pieces: &[&str]) -> Text<{ scheme::NFT_BASE }> {
     scheme::NFT_SERVICE.tail(pieces).expect("text is cut to fit, and a service port is never empty")
 }
 
-/// A service port and an endpoint have only characters that all names can have, and the longest prefix with the longest rest keeps
-/// within the limits: 25 of 28 bytes, and 249 of 255.
+/// A service port and an endpoint have only characters that all names can have, so they need not be looked at again, and the longest
+/// prefix with the longest rest keeps within the limits: 25 of 28 bytes, and 249 of 255.
 fn join<N: Name>(prefix: &str, rest: &str) -> N {
-    N::join(&[prefix, rest]).expect("the parts were checked when they were made")
+    let name = N::assemble(&[prefix, rest]).expect("the longest keeps within the limit");
+    debug_assert!(N::new(name.as_str()).is_ok(), "{name} has a character that its parts should not have");
+    name
 }
 
 #[cfg(test)]

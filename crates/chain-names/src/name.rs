@@ -91,13 +91,8 @@ macro_rules! name_type {
             }
         }
 
-        impl sealed::Sealed for $name {}
-
-        impl Name for $name {
-            const LIMIT: usize = $limit;
-            const WHAT: What = What::$name;
-
-            fn join(texts: &[&str]) -> Result<Self, Error> {
+        impl sealed::Sealed for $name {
+            fn assemble(texts: &[&str]) -> Result<Self, Error> {
                 let mut name = Text::new();
                 for text in texts {
                     if !name.push(text) {
@@ -105,8 +100,18 @@ macro_rules! name_type {
                         return Err(Error::TooLong { what: What::$name, text, limit: $limit });
                     }
                 }
-                $check(name.as_str())?;
                 Ok(Self(name))
+            }
+        }
+
+        impl Name for $name {
+            const LIMIT: usize = $limit;
+            const WHAT: What = What::$name;
+
+            fn join(texts: &[&str]) -> Result<Self, Error> {
+                let name = <Self as sealed::Sealed>::assemble(texts)?;
+                $check(name.as_str())?;
+                Ok(name)
             }
 
             fn as_str(&self) -> &str {
@@ -241,7 +246,7 @@ name_type! {
 
 fn check_xt(text: &str) -> Result<(), Error> {
     let what = What::XtName;
-    check_word(what, text, |c| !matches!(c, '"' | '\'' | '\\'), XT_ALLOWED)?;
+    check_word(what, text, |b| !matches!(b, b'"' | b'\'' | b'\\'), XT_ALLOWED)?;
     if text.starts_with(['-', '!']) {
         return Err(character(what, text, 0, XT_ALLOWED));
     }
@@ -253,7 +258,7 @@ fn check_xt(text: &str) -> Result<(), Error> {
 
 fn check_ipset(text: &str) -> Result<(), Error> {
     let what = What::IpsetName;
-    check_word(what, text, |c| !matches!(c, '"' | '\'' | '\\' | ','), IPSET_ALLOWED)?;
+    check_word(what, text, |b| !matches!(b, b'"' | b'\'' | b'\\' | b','), IPSET_ALLOWED)?;
     if text.starts_with('-') {
         return Err(character(what, text, 0, IPSET_ALLOWED));
     }
@@ -262,7 +267,12 @@ fn check_ipset(text: &str) -> Result<(), Error> {
 
 fn check_nft(text: &str) -> Result<(), Error> {
     let what = What::NftName;
-    check_word(what, text, |c| c.is_ascii_alphanumeric() || matches!(c, '/' | '-' | '_' | '.'), NFT_ALLOWED)?;
+    check_word(
+        what,
+        text,
+        |b| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'-' | b'_' | b'.'),
+        NFT_ALLOWED,
+    )?;
     if !text.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '.')) {
         return Err(character(what, text, 0, NFT_ALLOWED));
     }
@@ -270,16 +280,12 @@ fn check_nft(text: &str) -> Result<(), Error> {
 }
 
 /// Refuses an empty text and one with anything but printable ASCII that `good` approves of.
-fn check_word(
-    what: What,
-    text: &str,
-    good: impl Fn(char) -> bool,
-    allowed: &'static str,
-) -> Result<(), Error> {
+fn check_word(what: What, text: &str, good: impl Fn(u8) -> bool, allowed: &'static str) -> Result<(), Error> {
     if text.is_empty() {
         return Err(Error::Empty { what });
     }
-    match text.find(|c: char| !c.is_ascii_graphic() || !good(c)) {
+    // Up to the first byte that is refused all is ASCII, so that byte begins a character.
+    match text.bytes().position(|byte| !byte.is_ascii_graphic() || !good(byte)) {
         Some(at) => Err(character(what, text, at, allowed)),
         None => Ok(()),
     }
@@ -351,9 +357,14 @@ const TARGETS: [&str; 46] = [
 /// Most chains are longer, and need not be looked for.
 const LONGEST_TARGET: usize = 11;
 
-mod sealed {
+pub(crate) mod sealed {
+    use crate::error::Error;
+
     /// Names from outside could break the promises that are made for these.
-    pub trait Sealed {}
+    pub trait Sealed: Sized {
+        /// [`join`](super::Name::join) for texts whose characters were checked before.
+        fn assemble(texts: &[&str]) -> Result<Self, Error>;
+    }
 }
 
 #[cfg(test)]

@@ -120,7 +120,8 @@ fn check(what: What, text: &str) -> Result<(), Error> {
     if text.is_empty() {
         return Err(Error::Empty { what });
     }
-    match text.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '.' | '_')) {
+    // Up to the first byte that is refused all is ASCII, so that byte begins a character.
+    match text.bytes().position(|byte| !byte.is_ascii_alphanumeric() && !matches!(byte, b'-' | b'.' | b'_')) {
         Some(at) => Err(character(what, text, at, "it has letters, digits and `- . _`")),
         None => Ok(()),
     }
