@@ -1,0 +1,72 @@
+//! What the kernel says of its sets.
+
+use crate::{CreateOptions, Entry, Family, Reason, SetName, SetSpec, SetType};
+
+/// A set as the kernel describes it.
+///
+/// What a set is wanted to be is a [`SetSpec`]; [`spec`](Self::spec) makes one of this.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SetInfo {
+    /// Its name.
+    pub name: SetName,
+    /// Its type.
+    pub kind: SetType,
+    /// Its family.
+    pub family: Family,
+    /// The revision of the type that it was created with.
+    pub revision: u8,
+    /// Its number, from protocol 7 on.
+    pub index: Option<u16>,
+    /// Its options, those that the kernel chose included.
+    pub options: CreateOptions,
+    /// Bytes that it takes.
+    pub memory: u32,
+    /// How many rules and lists refer to it. A set with references cannot be destroyed.
+    pub references: u32,
+    /// How many entries it has, from Linux 4.9 on. Entries whose timeout has just passed may still be counted.
+    pub entries: Option<u32>,
+}
+
+impl SetInfo {
+    /// What would create a set like this one.
+    ///
+    /// # Errors
+    /// When it has a name or options that no command can give.
+    pub fn spec(&self) -> Result<SetSpec, Reason> {
+        let name = SetName::new(&self.name.to_text())?;
+        SetSpec::new(name, self.kind, self.family, self.options.clone())
+    }
+}
+
+/// A set and its entries, in the kernel's order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Listing {
+    /// The set.
+    pub info: SetInfo,
+    /// Its entries.
+    pub entries: Vec<Entry>,
+}
+
+/// The identity of a set: what [`Client::header`](crate::Client::header) knows of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Header {
+    /// Its type.
+    pub kind: SetType,
+    /// Its family.
+    pub family: Family,
+    /// The revision of the type that it was created with.
+    pub revision: u8,
+}
+
+/// The revisions of a type that a kernel has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Revisions {
+    /// The oldest.
+    pub min: u8,
+    /// The newest.
+    pub max: u8,
+}

@@ -1,0 +1,279 @@
+//! Whole sets: replace the contents at once, or change only what differs.
+
+use std::collections::{HashMap, HashSet};
+use std::thread;
+use std::time::Duration;
+
+use sluicegate_netlink::Transport;
+
+use crate::{Client, CreateOptions, Element, Entry, EntryOptions, Error, Exist, Reason, SetName, SetSpec};
+
+/// What [`Client::sync`] did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Changes {
+    /// The set was created.
+    pub created: bool,
+    /// Entries that were added, or given other options.
+    pub added: usize,
+    /// Entries that were deleted.
+    pub deleted: usize,
+}
+
+impl Changes {
+    /// True when the set was what it should be.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The adds and dels that make a set what it should be.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Difference {
+    /// Entries that are wanted and not there, or there with other options.
+    pub add: Vec<Entry>,
+    /// Entries that are there and not wanted.
+    pub delete: Vec<Entry>,
+}
+
+impl Difference {
+    /// Compares the entries that are wanted with those that a set has.
+    ///
+    /// `set` are the options of the set, whose masks decide what it stores ([`Entry::stored`]). Two entries are the same when
+    /// what is stored for them is. Timeouts and counters are compared only where they are wanted; since a timeout runs,
+    /// an entry that is wanted with one is added again, and so refreshed, every time. Where an element is wanted
+    /// twice, the later one counts, as it would for the kernel.
+    ///
+    /// # Errors
+    /// Those of [`Entry::stored`].
+    pub fn between(wanted: &[Entry], present: &[Entry], set: &CreateOptions) -> Result<Self, Reason> {
+        let there: HashMap<Element, &EntryOptions> =
+            present.iter().map(|entry| (*entry.element(), entry.options())).collect();
+        let mut places = HashMap::with_capacity(wanted.len());
+        let mut stored: Vec<Entry> = Vec::with_capacity(wanted.len());
+        for entry in wanted {
+            for entry in entry.stored(set)? {
+                match places.insert(*entry.element(), stored.len()) {
+                    Some(earlier) => {
+                        places.insert(*entry.element(), earlier);
+                        if let Some(slot) = stored.get_mut(earlier) {
+                            *slot = entry;
+                        }
+                    }
+                    None => stored.push(entry),
+                }
+            }
+        }
+        let wanted: HashSet<Element> = stored.iter().map(|entry| *entry.element()).collect();
+        let add = stored
+            .into_iter()
+            .filter(|entry| {
+                !there.get(entry.element()).is_some_and(|options| serves(options, entry.options()))
+            })
+            .collect();
+        let delete = present.iter().filter(|entry| !wanted.contains(entry.element())).cloned().collect();
+        Ok(Self { add, delete })
+    }
+}
+
+/// Whether an entry with the options that are there is as good as one with those that are wanted.
+fn serves(present: &EntryOptions, wanted: &EntryOptions) -> bool {
+    fn asked<T: PartialEq + Copy>(present: Option<T>, wanted: Option<T>) -> bool {
+        wanted.is_none() || present == wanted
+    }
+    asked(present.timeout, wanted.timeout)
+        && asked(present.packets, wanted.packets)
+        && asked(present.bytes, wanted.bytes)
+        && present.nomatch == wanted.nomatch
+        && present.wildcard == wanted.wildcard
+        // The kernel does not report what is empty or zero. What is there and not wanted has to go.
+        && present.comment.as_ref().filter(|c| !c.is_empty()) == wanted.comment.as_ref().filter(|c| !c.is_empty())
+        && present.skbmark.filter(|m| (m.mark, m.mask) != (0, 0)) == wanted.skbmark.filter(|m| (m.mark, m.mask) != (0, 0))
+        && present.skbprio.filter(|p| (p.major, p.minor) != (0, 0)) == wanted.skbprio.filter(|p| (p.major, p.minor) != (0, 0))
+        && present.skbqueue.unwrap_or(0) == wanted.skbqueue.unwrap_or(0)
+}
+
+impl<T: Transport> Client<T> {
+    /// Gives a set these entries in place of all that it has, at once: a rule that matches the set sees the old entries
+    /// or the new ones. Creates the set when it does not exist.
+    ///
+    /// A temporary set is filled, swapped with the set, and destroyed; its hash is sized for the entries. When anything
+    /// fails before the swap, the set is as it was and the temporary set is gone.
+    ///
+    /// # Errors
+    /// Those of create, add and swap. [`Error::Different`] when the set exists with another type or family: the kernel
+    /// cannot swap those. [`Error::Busy`] when the old entries could not be destroyed after the swap, because
+    /// somebody keeps listing them: the set is replaced then, and a set of the temporary name is left over.
+    pub fn replace(&mut self, spec: &SetSpec, entries: &[Entry]) -> Result<(), Error> {
+        let set = spec.name();
+        match self.header(set) {
+            Ok(header) if (header.kind, header.family) == (spec.set_type(), spec.family()) => {}
+            Ok(header) => return Err(different(spec, header.kind, header.family)),
+            Err(error) if error.is_not_found() => return self.create_filled(spec, entries),
+            Err(error) => return Err(error),
+        }
+        let temporary = self.create_temporary(&spec.clone().sized_for(entries.len()))?;
+        let swapped = self.add(temporary, entries, Exist::Ignore).and_then(|()| self.swap(temporary, set));
+        if swapped.is_err() {
+            // What went wrong counts, not what becomes of the temporary set.
+            let _ = self.destroy_soon(temporary);
+            return swapped;
+        }
+        self.destroy_soon(temporary)
+    }
+
+    /// Makes a set what it should be, with the fewest adds and dels. Creates the set when it does not exist; the options
+    /// of one that does are left alone.
+    ///
+    /// Entries are added before others are deleted, so that what is in both never lacks, unless both would not fit. Not a
+    /// transaction: between the first change and the last the set has entries of both kinds.
+    ///
+    /// # Errors
+    /// Those of create, list, add and del, and of [`Difference::between`]; [`Error::Different`] when the set exists with
+    /// another type or family.
+    pub fn sync(&mut self, spec: &SetSpec, entries: &[Entry]) -> Result<Changes, Error> {
+        let set = spec.name();
+        let listing = match self.list(Some(set)) {
+            Ok(listings) => listings.into_iter().next(),
+            Err(error) if error.is_not_found() => None,
+            Err(error) => return Err(error),
+        };
+        let Some(listing) = listing else {
+            let difference = Difference::between(entries, &[], spec.options())?;
+            self.create_filled(spec, &difference.add)?;
+            return Ok(Changes { created: true, added: difference.add.len(), deleted: 0 });
+        };
+        let info = &listing.info;
+        if (info.kind, info.family) != (spec.set_type(), spec.family()) {
+            return Err(different(spec, info.kind, info.family));
+        }
+        let Difference { add, delete } = Difference::between(entries, &listing.entries, &info.options)?;
+        let room = info.options.maxelem.map_or(usize::MAX, |max| usize::try_from(max).unwrap_or(usize::MAX));
+        if listing.entries.len().saturating_add(add.len()) > room {
+            self.del(set, &delete, Exist::Ignore)?;
+            self.add(set, &add, Exist::Ignore)?;
+        } else {
+            self.add(set, &add, Exist::Ignore)?;
+            self.del(set, &delete, Exist::Ignore)?;
+        }
+        Ok(Changes { created: false, added: add.len(), deleted: delete.len() })
+    }
+
+    /// Creates a set with entries, or nothing.
+    fn create_filled(&mut self, spec: &SetSpec, entries: &[Entry]) -> Result<(), Error> {
+        self.create(&spec.clone().sized_for(entries.len()), Exist::Fail)?;
+        let filled = self.add(spec.name(), entries, Exist::Ignore);
+        if filled.is_err() {
+            let _ = self.destroy_soon(spec.name());
+        }
+        filled
+    }
+
+    /// Creates a set under a name that no other set has.
+    fn create_temporary(&mut self, spec: &SetSpec) -> Result<SetName, Error> {
+        for number in 0..TEMPORARY_NAMES {
+            let name = temporary_name(spec.name(), number);
+            match self.create(&spec.named(name), Exist::Fail) {
+                Ok(()) => return Ok(name),
+                Err(error) if error.is_already_exists() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::Busy { set: temporary_name(spec.name(), 0), tries: TEMPORARY_NAMES })
+    }
+
+    /// Destroys a set that no rule refers to, but that somebody may be listing just now.
+    fn destroy_soon(&mut self, set: SetName) -> Result<(), Error> {
+        for attempt in 0..DESTROY_TRIES {
+            match self.destroy(set, Exist::Ignore) {
+                Err(error) if error.is_busy() => thread::sleep(Duration::from_millis(1 << attempt.min(6))),
+                other => return other,
+            }
+        }
+        Err(Error::Busy { set, tries: DESTROY_TRIES })
+    }
+}
+
+fn different(spec: &SetSpec, kind: crate::SetType, family: crate::Family) -> Error {
+    Error::Different {
+        set: spec.name(),
+        found: format!("{kind} with family {family}"),
+        wanted: format!("{} with family {}", spec.set_type(), spec.family()),
+    }
+}
+
+/// The set's name, shortened so that the number fits.
+fn temporary_name(set: SetName, number: u32) -> SetName {
+    let suffix = format!(".new{number}");
+    let mut start = set.to_text().into_owned();
+    while start.len() + suffix.len() > SetName::MAX {
+        start.pop();
+    }
+    SetName::new(&format!("{start}{suffix}")).unwrap_or(set)
+}
+
+const TEMPORARY_NAMES: u32 = 16;
+/// About a second altogether.
+const DESTROY_TRIES: u32 = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Comment, Family, Numeric, SetType};
+
+    fn entries(kind: SetType, texts: &[&str]) -> Vec<Entry> {
+        texts.iter().map(|text| Entry::parse(kind, Family::Inet, text, &Numeric).unwrap()).collect()
+    }
+
+    fn texts(entries: &[Entry]) -> Vec<String> {
+        entries.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn only_what_differs_is_changed() {
+        let plain = CreateOptions::default();
+        let wanted = entries(SetType::HashNet, &["10.0.0.0/8", "10.0.0.1", "11.0.0.0-11.0.0.2"]);
+        // As the kernel lists them.
+        let present = entries(SetType::HashNet, &["10.0.0.0/8", "11.0.0.0/31", "12.0.0.0/8"]);
+        let difference = Difference::between(&wanted, &present, &plain).unwrap();
+        assert_eq!(texts(&difference.add), ["10.0.0.1", "11.0.0.2"]);
+        assert_eq!(texts(&difference.delete), ["12.0.0.0/8"]);
+        assert_eq!(Difference::between(&present, &present, &plain).unwrap(), Difference::default());
+    }
+
+    #[test]
+    fn options_that_are_wanted_are_compared_and_others_are_not() {
+        let plain = CreateOptions::default();
+        let [bare] = &entries(SetType::HashIp, &["1.1.1.1"])[..] else { panic!("one entry") };
+        let with = |options: EntryOptions| bare.clone().with(options).unwrap();
+        let counted = with(EntryOptions {
+            packets: Some(5),
+            bytes: Some(50),
+            timeout: Some(7),
+            ..EntryOptions::default()
+        });
+        let commented =
+            with(EntryOptions { comment: Some(Comment::new("x").unwrap()), ..EntryOptions::default() });
+        let add = |wanted: &Entry, present: &Entry| {
+            let wanted = std::slice::from_ref(wanted);
+            Difference::between(wanted, std::slice::from_ref(present), &plain).unwrap().add.len()
+        };
+        assert_eq!(add(bare, &counted), 0);
+        assert_eq!(add(&counted, bare), 1);
+        assert_eq!(add(&commented, bare), 1);
+        assert_eq!(add(bare, &commented), 1);
+        assert_eq!(add(&commented, &commented), 0);
+    }
+
+    #[test]
+    fn a_temporary_name_fits() {
+        for name in ["a", &"x".repeat(31), &"ä".repeat(15)] {
+            let name = SetName::new(name).unwrap();
+            let temporary = temporary_name(name, 15);
+            assert_ne!(temporary, name);
+            assert!(temporary.to_string().ends_with(".new15"));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The text of `ipset save` and `ipset restore`, which is that of its command line.
+//!
+//! [`parse`] reads a whole file and gives typed [`Command`]s with their lines; [`Display`](fmt::Display) of a command
+//! writes it again. An `add` can only be understood when the type of its set is known: from a `create` before it, or
+//! from the caller, who may have asked the kernel.
+//!
+//! ```
+//! use sluicegate_ipset::{Numeric, text};
+//!
+//! let file = "create allowed hash:net family inet6\nadd allowed 2001:db8::/32 comment \"documentation\"\n";
+//! let error = text::parse(file, &Numeric, |_| None).unwrap();
+//! assert_eq!(error[1].command.to_string(), "add allowed 2001:db8::/32 comment \"documentation\"");
+//!
+//! let error = text::parse("create a hash:ip\nadd a 10.0.0.256\n", &Numeric, |_| None).unwrap_err();
+//! assert_eq!(error.to_string(), "line 2, column 7: '10.0.0.256' is not an IPv4 address");
+//! ```
+//!
+//! [`Statement`] is the step before: one line or command line, split into command, options and arguments.
+
+mod command;
+mod statement;
+mod words;
+
+use std::collections::HashMap;
+use std::fmt;
+
+use crate::{Family, Names, Reason, SetName, SetType};
+
+pub use command::{Command, Line};
+pub(crate) use statement::GLOBAL_OPTIONS;
+pub use statement::{EntryWords, Options, Output, Statement, Verb};
+pub use words::Word;
+
+/// A word that cannot be what it has to be, and where it is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct ParseError {
+    /// The line of the file, from 1. `None` for a command line.
+    pub line: Option<u32>,
+    /// The column of the word, from 1; for a command line, the number of the word.
+    pub column: u32,
+    /// What is wrong with it.
+    #[source]
+    pub reason: Reason,
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "line {line}, column {}: {}", self.column, self.reason),
+            None => self.reason.fmt(f),
+        }
+    }
+}
+
+/// Reads a restore file.
+///
+/// `known` says the type and family of a set that the file does not create itself.
+///
+/// # Errors
+/// The first word that is wrong. Nothing has been done then: this only reads.
+pub fn parse(
+    text: &str,
+    names: &dyn Names,
+    mut known: impl FnMut(&SetName) -> Option<(SetType, Family)>,
+) -> Result<Vec<Line>, ParseError> {
+    let mut sets: HashMap<SetName, Option<(SetType, Family)>> = HashMap::new();
+    let mut lines = Vec::new();
+    let mut exist = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        let at_line = |error: ParseError| ParseError { line: Some(number), ..error };
+        let words = Word::split(line).map_err(at_line)?;
+        if words.is_empty() || line.trim() == "COMMIT" {
+            continue;
+        }
+        let column = words.first().map_or(1, |word| word.column);
+        let wrong = |reason| ParseError { line: Some(number), column, reason };
+        let (statement, options) = Statement::parse(words, names).map_err(at_line)?;
+        // As in ipset, the option holds from here to the end.
+        exist |= options.exist;
+        let command =
+            Command::from_statement(statement, names, |set| *sets.entry(*set).or_insert_with(|| known(set)));
+        let command = match command {
+            Ok(Some(command)) => command,
+            Ok(None) => return Err(wrong(Reason::UnknownCommand(line.trim().to_owned()))),
+            Err(error) => return Err(at_line(error)),
+        };
+        command.follow(&mut sets);
+        lines.push(Line { number, exist, command });
+    }
+    Ok(lines)
+}

@@ -1,0 +1,366 @@
+//! One line, or one command line: its command, its arguments, and the options of `ipset` itself.
+//!
+//! The rules are those of ipset(8): options may stand anywhere; a command may be shortened to any start of its name
+//! that no earlier command in the list has; two dashes before a word are passed over.
+
+use super::{ParseError, Word};
+use crate::set_type::Feature;
+use crate::spec::parse as create;
+use crate::{
+    Comment, Element, Entry, EntryOptions, Family, Names, Place, Reason, SetName, SetSpec, SetType, SkbMark,
+    SkbPrio, number,
+};
+
+/// A command with its arguments, as far as they can be read without asking the kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Statement {
+    /// `create`, `new`, `-N`.
+    Create(SetSpec),
+    /// `add`, `-A`; `del`, `-D`; `test`, `-T`.
+    Entry(EntryWords),
+    /// `destroy`, `x`, `-X`.
+    Destroy(Option<SetName>),
+    /// `list`, `-L`.
+    List(Option<SetName>),
+    /// `save`, `-S`.
+    Save(Option<SetName>),
+    /// `restore`, `-R`.
+    Restore,
+    /// `flush`, `-F`.
+    Flush(Option<SetName>),
+    /// `rename`, `e`, `-E`.
+    Rename(SetName, SetName),
+    /// `swap`, `w`, `-W`.
+    Swap(SetName, SetName),
+    /// `help`, `-h`, `-H`, of a type or of all.
+    Help(Option<String>),
+    /// `version`, `-v`, `-V`.
+    Version,
+    /// `quit`.
+    Quit,
+    /// `-`: read commands from standard input.
+    Interactive,
+}
+
+/// An `add`, `del` or `test` whose element waits for the type of its set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryWords {
+    /// Which of the three.
+    pub verb: Verb,
+    /// The set.
+    pub set: SetName,
+    /// The element.
+    pub element: Word,
+    /// What follows the element.
+    pub options: Vec<Word>,
+}
+
+/// What is done with an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// It is added.
+    Add,
+    /// It is deleted.
+    Del,
+    /// It is looked for.
+    Test,
+}
+
+impl Verb {
+    /// The word for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::Del => "del",
+            Self::Test => "test",
+        }
+    }
+}
+
+/// The options of `ipset` itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// `-!`, `-exist`: what is there already, or not there, is no error.
+    pub exist: bool,
+    /// `-q`, `-quiet`: no messages.
+    pub quiet: bool,
+    /// `-r`, `-resolve`: host names in listings.
+    pub resolve: bool,
+    /// `-s`, `-sorted`: entries in order.
+    pub sorted: bool,
+    /// `-n`, `-name`: names of sets only.
+    pub names: bool,
+    /// `-t`, `-terse`: no entries.
+    pub terse: bool,
+    /// `-o`, `-output`.
+    pub output: Option<Output>,
+    /// `-f`, `-file`.
+    pub file: Option<String>,
+    /// What should be said although it is no error: options of old that have no effect.
+    pub warnings: Vec<String>,
+}
+
+/// How sets are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// For people.
+    Plain,
+    /// As a restore file.
+    Save,
+    /// As XML.
+    Xml,
+}
+
+impl Statement {
+    /// Reads the words of a line.
+    ///
+    /// # Errors
+    /// The first word that is wrong. The element and the options of an entry are read by [`EntryWords::read`].
+    pub fn parse(words: Vec<Word>, names: &dyn Names) -> Result<(Self, Options), ParseError> {
+        let end =
+            words.last().cloned().unwrap_or_else(|| Word { text: String::new(), column: 1, quoted: false });
+        let (words, mut options) = take_options(words, &end)?;
+        let mut words = words.into_iter();
+        let Some(first) = words.next() else {
+            return Err(end.wrong(Reason::NoCommand));
+        };
+        if first.text == "-" {
+            return Ok((Self::Interactive, options));
+        }
+        let name = match_command(&first.text)
+            .ok_or_else(|| first.wrong(Reason::UnknownCommand(first.text.clone())))?;
+        let mut arguments = Arguments { command: name, words, end };
+        let statement = Self::read(&mut arguments, &mut options, names)?;
+        match arguments.words.next() {
+            None => Ok((statement, options)),
+            Some(word) => Err(word.wrong(Reason::UnknownArgument(word.text.clone()))),
+        }
+    }
+
+    fn read(arguments: &mut Arguments, options: &mut Options, names: &dyn Names) -> Result<Self, ParseError> {
+        Ok(match arguments.command {
+            "create" => {
+                let (set, kind) = arguments.two()?;
+                let words: Vec<_> = arguments.words.by_ref().collect();
+                Self::Create(create::spec(&set, &kind, words, &arguments.end, names, &mut options.warnings)?)
+            }
+            "add" => Self::Entry(arguments.entry(Verb::Add)?),
+            "del" => Self::Entry(arguments.entry(Verb::Del)?),
+            "test" => Self::Entry(arguments.entry(Verb::Test)?),
+            "destroy" => Self::Destroy(arguments.optional_set()?),
+            "list" => Self::List(arguments.optional_set()?),
+            "save" => Self::Save(arguments.optional_set()?),
+            "flush" => Self::Flush(arguments.optional_set()?),
+            "rename" => arguments.two_sets().map(|(from, to)| Self::Rename(from, to))?,
+            "swap" => arguments.two_sets().map(|(from, to)| Self::Swap(from, to))?,
+            "restore" => Self::Restore,
+            "help" => Self::Help(arguments.words.next().map(|word| word.text)),
+            "version" => Self::Version,
+            _ => Self::Quit,
+        })
+    }
+}
+
+impl EntryWords {
+    /// Reads the element and the options for a set of this type.
+    ///
+    /// # Errors
+    /// The first word that is wrong.
+    pub fn read(&self, kind: SetType, family: Family, names: &dyn Names) -> Result<Entry, ParseError> {
+        let entry = Entry::parse(kind, family, &self.element.text, names)
+            .map_err(|reason| self.element.wrong(reason))?;
+        let mut place = None;
+        let mut options = EntryOptions::default();
+        let mut given: Vec<&'static str> = Vec::new();
+        let mut words = self.options.iter();
+        while let Some(word) = words.next() {
+            let name = self.option(kind, word)?;
+            if given.contains(&name) {
+                return Err(word.wrong(Reason::Twice(name)));
+            }
+            given.push(name);
+            let value = if matches!(name, "nomatch" | "wildcard") {
+                word
+            } else {
+                words.next().ok_or_else(|| word.wrong(Reason::MissingValue(name)))?
+            };
+            set_option(&mut options, &mut place, name, value).map_err(|reason| value.wrong(reason))?;
+        }
+        let entry = match (*entry.element(), place) {
+            (Element::Set(set, None), place) => Entry::new(kind, family, Element::Set(set, place)),
+            (Element::Set(_, Some(_)), Some(_)) => Err(Reason::Twice("before or after")),
+            _ => Ok(entry),
+        };
+        let entry =
+            entry.and_then(|entry| entry.with(options)).map_err(|reason| self.element.wrong(reason))?;
+        if self.verb == Verb::Test {
+            entry.check_test().map_err(|reason| self.element.wrong(reason))?;
+        }
+        Ok(entry)
+    }
+
+    /// The option that a word names, if the command has it with this type.
+    fn option(&self, kind: SetType, word: &Word) -> Result<&'static str, ParseError> {
+        let text = word.text.strip_prefix("--").unwrap_or(&word.text);
+        let list = kind == SetType::ListSet;
+        let adds = self.verb == Verb::Add;
+        ENTRY_OPTIONS
+            .iter()
+            .copied()
+            .find(|name| *name == text)
+            .filter(|name| match *name {
+                "nomatch" => self.verb != Verb::Del && kind.since(Feature::Nomatch).is_some(),
+                "wildcard" => adds && kind.since(Feature::Wildcard).is_some(),
+                "before" | "after" => list,
+                _ => adds,
+            })
+            .ok_or_else(|| word.wrong(Reason::UnknownArgument(word.text.clone())))
+    }
+}
+
+const ENTRY_OPTIONS: [&str; 11] = [
+    "timeout", "nomatch", "wildcard", "packets", "bytes", "comment", "skbmark", "skbprio", "skbqueue",
+    "before", "after",
+];
+
+fn set_option(
+    options: &mut EntryOptions,
+    place: &mut Option<Place>,
+    name: &'static str,
+    value: &Word,
+) -> Result<(), Reason> {
+    let text = value.text.as_str();
+    match name {
+        "timeout" => options.timeout = Some(create::timeout(text)?),
+        "nomatch" => options.nomatch = true,
+        "wildcard" => options.wildcard = true,
+        // One less than 2^64: ipset takes the largest number for an overflow.
+        "packets" => options.packets = Some(number::parse(text, 0, u64::MAX - 1)?),
+        "bytes" => options.bytes = Some(number::parse(text, 0, u64::MAX - 1)?),
+        "comment" => options.comment = Some(Comment::new(text)?),
+        "skbmark" => options.skbmark = Some(SkbMark::parse(text)?),
+        "skbprio" => options.skbprio = Some(SkbPrio::parse(text)?),
+        "skbqueue" => options.skbqueue = Some(number::parse_u16(text)?),
+        _ => {
+            let other = SetName::new(text)?;
+            let wanted = if name == "before" { Place::Before(other) } else { Place::After(other) };
+            if place.replace(wanted).is_some() {
+                return Err(Reason::Twice("before or after"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What follows the command.
+struct Arguments {
+    command: &'static str,
+    words: std::vec::IntoIter<Word>,
+    /// Where something missing is missed.
+    end: Word,
+}
+
+impl Arguments {
+    fn one(&mut self, which: &'static str) -> Result<Word, ParseError> {
+        let command = self.command;
+        self.words.next().ok_or_else(|| self.end.wrong(Reason::MissingArgument { command, which }))
+    }
+
+    fn two(&mut self) -> Result<(Word, Word), ParseError> {
+        Ok((self.one("first")?, self.one("second")?))
+    }
+
+    fn two_sets(&mut self) -> Result<(SetName, SetName), ParseError> {
+        let (from, to) = self.two()?;
+        Ok((set_name(&from)?, set_name(&to)?))
+    }
+
+    fn optional_set(&mut self) -> Result<Option<SetName>, ParseError> {
+        self.words.next().map(|word| set_name(&word)).transpose()
+    }
+
+    fn entry(&mut self, verb: Verb) -> Result<EntryWords, ParseError> {
+        let (set, element) = self.two()?;
+        Ok(EntryWords { verb, set: set_name(&set)?, element, options: self.words.by_ref().collect() })
+    }
+}
+
+pub(crate) fn set_name(word: &Word) -> Result<SetName, ParseError> {
+    SetName::new(&word.text).map_err(|reason| word.wrong(reason))
+}
+
+/// Command names and other names for them. The order decides what a shortened name means.
+const COMMANDS: &[(&str, &[&str])] = &[
+    ("create", &["create", "new", "-N"]),
+    ("add", &["add", "-A"]),
+    ("del", &["del", "-D"]),
+    ("test", &["test", "-T"]),
+    ("destroy", &["destroy", "x", "-X"]),
+    ("list", &["list", "-L"]),
+    ("save", &["save", "-S"]),
+    ("restore", &["restore", "-R"]),
+    ("flush", &["flush", "-F"]),
+    ("rename", &["rename", "e", "-E"]),
+    ("swap", &["swap", "w", "-W"]),
+    ("help", &["help", "-h", "-H"]),
+    ("version", &["version", "-v", "-V"]),
+    ("quit", &["quit"]),
+];
+
+fn match_command(word: &str) -> Option<&'static str> {
+    let start = word.strip_prefix("--").unwrap_or(word);
+    if start.is_empty() || word == "-" {
+        return None;
+    }
+    COMMANDS.iter().find(|(_, names)| names.iter().any(|name| name.starts_with(start))).map(|(name, _)| *name)
+}
+
+/// Short and long form, and whether a value follows.
+pub(crate) const GLOBAL_OPTIONS: &[(&str, &str, bool)] = &[
+    ("-o", "-output", true),
+    ("-s", "-sorted", false),
+    ("-q", "-quiet", false),
+    ("-r", "-resolve", false),
+    ("-!", "-exist", false),
+    ("-n", "-name", false),
+    ("-t", "-terse", false),
+    ("-f", "-file", true),
+];
+
+/// Takes the options of `ipset` out of a line, wherever they stand.
+fn take_options(words: Vec<Word>, end: &Word) -> Result<(Vec<Word>, Options), ParseError> {
+    let mut options = Options::default();
+    let mut rest = Vec::with_capacity(words.len());
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        if !word.is_option() {
+            rest.push(word);
+            continue;
+        }
+        let text =
+            if word.text.starts_with("--") { word.text.get(1..).unwrap_or_default() } else { &word.text };
+        let mut value = |name| words.next().ok_or_else(|| end.wrong(Reason::MissingValue(name)));
+        match text {
+            "-s" | "-sorted" => options.sorted = true,
+            "-q" | "-quiet" => options.quiet = true,
+            "-r" | "-resolve" => options.resolve = true,
+            "-!" | "-exist" => options.exist = true,
+            "-n" | "-name" => options.names = true,
+            "-t" | "-terse" => options.terse = true,
+            "-f" | "-file" => options.file = Some(value("-file")?.text),
+            _ => {
+                let mode = value("-output")?;
+                options.output = Some(match mode.text.as_str() {
+                    "plain" => Output::Plain,
+                    "save" => Output::Save,
+                    "xml" => Output::Xml,
+                    _ => return Err(mode.wrong(Reason::OutputMode(mode.text.clone()))),
+                });
+            }
+        }
+    }
+    Ok((rest, options))
+}

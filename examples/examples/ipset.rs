@@ -1,0 +1,492 @@
+//! A stand-in for the `ipset` command that needs neither it nor libipset.
+//!
+//!     cargo run -q -p examples --example ipset -- create allowed hash:ip timeout 60
+//!     cargo run -q -p examples --example ipset -- save > sets
+//!     cargo run -q -p examples --example ipset -- restore -exist < sets
+//!
+//! Same words, same listings, same exit status: 0, 1 for what failed, 2 for what is no command. Without arguments it
+//! reads one command line from standard input; `-` reads them until `quit`. Messages go to standard error.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, BufRead, Read as _, Write as _};
+use std::net::{IpAddr, ToSocketAddrs as _};
+use std::process::ExitCode;
+
+use sluicegate_ipset::text::{Command, EntryWords, Options, Output, ParseError, Statement, Verb, Word};
+use sluicegate_ipset::{
+    Client, Entry, Error, Exist, Family, Names, Reason, SetName, SetType, Style, VERSION,
+};
+
+fn main() -> ExitCode {
+    let mut words = Word::from_arguments(std::env::args().skip(1));
+    let mut program = Program::default();
+    if words.is_empty() {
+        let mut line = String::new();
+        let read = io::stdin().read_line(&mut line).map_err(Failure::Io);
+        match read.and_then(|_| Ok(Word::split(&line)?)) {
+            Ok(read) => words = read,
+            Err(failure) => return failure.report(&Options::default()),
+        }
+    }
+    match program.command_line(words) {
+        Ok(status) => status,
+        Err(failure) => failure.report(&program.options),
+    }
+}
+
+#[derive(Default)]
+struct Program {
+    client: Option<Client>,
+    options: Options,
+    /// Types of sets that were asked for, or created.
+    kinds: HashMap<SetName, (SetType, Family)>,
+    pending: Pending,
+    names: SystemNames,
+}
+
+/// Lines of a restore file that go to the kernel together.
+#[derive(Default)]
+struct Pending {
+    target: Option<(Verb, SetName)>,
+    entries: Vec<Entry>,
+    lines: Vec<u32>,
+}
+
+impl Program {
+    fn command_line(&mut self, words: Vec<Word>) -> Result<ExitCode, Failure> {
+        let (statement, options) = Statement::parse(words, &self.names)?;
+        self.take(options);
+        for warning in std::mem::take(&mut self.options.warnings) {
+            self.say(&format!("Warning: {warning}"));
+        }
+        match statement {
+            Statement::Restore => self.restore(),
+            Statement::Interactive => self.interactive(),
+            Statement::Help(kind) => help(kind.as_deref()),
+            Statement::Version => {
+                let (_, newest) = self.client()?.protocol()?;
+                println!("{NAME} v{}, protocol version: {newest}", VERSION);
+                Ok(ExitCode::SUCCESS)
+            }
+            statement => self.statement(statement),
+        }
+    }
+
+    /// Carries out what may also stand in a restore file.
+    fn statement(&mut self, statement: Statement) -> Result<ExitCode, Failure> {
+        match statement {
+            Statement::List(set) => self.list(set, Output::Plain)?,
+            Statement::Save(set) => self.list(set, Output::Save)?,
+            Statement::Entry(words) if words.verb == Verb::Test => return self.test(&words),
+            Statement::Entry(words) => {
+                let entry = self.entry(&words)?;
+                let exist = self.exist();
+                let entries = std::slice::from_ref(&entry);
+                match words.verb {
+                    Verb::Add => self.client()?.add(words.set, entries, exist)?,
+                    _ => self.client()?.del(words.set, entries, exist)?,
+                }
+            }
+            Statement::Quit => {}
+            statement => {
+                let command = Command::from_statement(statement, &self.names, |_| None)?;
+                if let Some(command) = command {
+                    let exist = self.exist();
+                    self.client()?.apply(&command, exist)?;
+                    self.follow(&command);
+                }
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn test(&mut self, words: &EntryWords) -> Result<ExitCode, Failure> {
+        let entry = self.entry(words)?;
+        let found = self.client()?.test(words.set, &entry)?;
+        let is = if found { "is" } else { "is NOT" };
+        self.say(&format!("{} {is} in set {}.", entry.element(), words.set));
+        Ok(if found { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    fn list(&mut self, set: Option<SetName>, usual: Output) -> Result<(), Failure> {
+        let options = self.options.clone();
+        let output = options.output.unwrap_or(usual);
+        let hosts = |address: IpAddr| host_name(address);
+        let mut style = Style::new(output);
+        style.sorted = options.sorted;
+        // The save format is always whole.
+        style.terse = options.terse && output != Output::Save;
+        style.hosts = if options.resolve { Some(&hosts) } else { None };
+        let mut text = String::new();
+        let client = self.client()?;
+        let written = if options.names && output != Output::Save {
+            let names = match set {
+                Some(set) => client.infos(Some(set))?.into_iter().map(|info| info.name).collect(),
+                None => client.names()?,
+            };
+            style.write_names(&mut text, &names)
+        } else if usual == Output::Save || output == Output::Save {
+            style.write(&mut text, &client.save(set)?)
+        } else {
+            style.write(&mut text, &client.list(set)?)
+        };
+        written.map_err(|_| Failure::Io(io::Error::other("the listing cannot be written")))?;
+        match &options.file {
+            Some(path) => fs::write(path, text).map_err(|e| Failure::File(path.clone(), "writing", e)),
+            None => io::stdout().lock().write_all(text.as_bytes()).map_err(Failure::Io),
+        }
+    }
+
+    fn restore(&mut self) -> Result<ExitCode, Failure> {
+        let input: Box<dyn BufRead> = match &self.options.file {
+            // The one case in which ipset exits with something else.
+            Some(path) => match fs::File::open(path) {
+                Ok(file) => Box::new(io::BufReader::new(file)),
+                Err(error) => {
+                    Failure::File(path.clone(), "reading", error).report(&self.options);
+                    return Ok(ExitCode::from(255));
+                }
+            },
+            None => Box::new(io::stdin().lock()),
+        };
+        self.options.file = None;
+        for (number, line) in (1..).zip(input.split(b'\n')) {
+            let line = line.map_err(Failure::Io)?;
+            let line = String::from_utf8_lossy(&line);
+            match self.restore_line(number, &line).map_err(|failure| failure.at(number))? {
+                Flow::On => {}
+                Flow::End(status) => return Ok(status),
+            }
+        }
+        self.commit()?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn restore_line(&mut self, number: u32, line: &str) -> Result<Flow, Failure> {
+        let words = Word::split(line)?;
+        let Some(first) = words.first().cloned() else {
+            return Ok(Flow::On);
+        };
+        if line.trim() == "COMMIT" {
+            self.commit()?;
+            return Ok(Flow::On);
+        }
+        let (statement, options) = Statement::parse(words, &self.names)?;
+        self.take(options);
+        let statement = match statement {
+            Statement::Entry(words) if words.verb != Verb::Test => {
+                self.keep(&words, number)?;
+                return Ok(Flow::On);
+            }
+            Statement::Restore => return Err(first.wrong(Reason::NotInRestore("restore")).into()),
+            Statement::Help(_) => return Err(first.wrong(Reason::NotInRestore("help")).into()),
+            Statement::Version => return Err(first.wrong(Reason::NotInRestore("version")).into()),
+            Statement::Interactive => return Err(first.wrong(Reason::NotInRestore("-")).into()),
+            statement => statement,
+        };
+        self.commit()?;
+        if statement == Statement::Quit {
+            return Ok(Flow::End(ExitCode::SUCCESS));
+        }
+        let status = self.statement(statement)?;
+        Ok(if status == ExitCode::SUCCESS { Flow::On } else { Flow::End(status) })
+    }
+
+    /// Puts an entry to those before it that go to the same set.
+    fn keep(&mut self, words: &EntryWords, line: u32) -> Result<(), Failure> {
+        let entry = self.entry(words)?;
+        let target = Some((words.verb, words.set));
+        if self.pending.target != target || self.pending.entries.len() >= TOGETHER {
+            self.commit()?;
+            self.pending.target = target;
+        }
+        self.pending.entries.push(entry);
+        self.pending.lines.push(line);
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), Failure> {
+        let Pending { target, entries, lines } = std::mem::take(&mut self.pending);
+        let Some((verb, set)) = target else {
+            return Ok(());
+        };
+        let exist = self.exist();
+        let client = self.client()?;
+        let sent = match verb {
+            Verb::Add => client.add_in_order(set, &entries, exist),
+            _ => client.del_in_order(set, &entries, exist),
+        };
+        sent.map_err(|mut error| {
+            if let Error::Refused(refusal) = &mut error {
+                let last = lines.last().copied();
+                refusal.line = refusal.index.and_then(|index| lines.get(index)).copied().or(last);
+            }
+            Failure::Ipset(error)
+        })
+    }
+
+    fn interactive(&mut self) -> Result<ExitCode, Failure> {
+        let prompt = || {
+            print!("ipset> ");
+            io::stdout().flush().map_err(Failure::Io)
+        };
+        prompt()?;
+        for line in io::stdin().lock().lines() {
+            let words = line.map_err(Failure::Io).and_then(|line| Ok(Word::split(&line)?));
+            let statement = words.and_then(|words| {
+                if words.is_empty() { Ok(None) } else { Ok(Some(Statement::parse(words, &self.names)?)) }
+            });
+            let done = match statement {
+                Ok(Some((Statement::Quit, _))) => return Ok(ExitCode::SUCCESS),
+                Ok(Some((Statement::Help(kind), _))) => help(kind.as_deref()),
+                Ok(Some((Statement::Restore | Statement::Interactive | Statement::Version, _))) => {
+                    println!("this command cannot be used here");
+                    Ok(ExitCode::SUCCESS)
+                }
+                Ok(Some((statement, options))) => {
+                    self.options = options;
+                    self.statement(statement)
+                }
+                Ok(None) => Ok(ExitCode::SUCCESS),
+                Err(failure) => Err(failure),
+            };
+            if let Err(failure) = done {
+                failure.report(&Options::default());
+            }
+            prompt()?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn entry(&mut self, words: &EntryWords) -> Result<Entry, Failure> {
+        let (kind, family) = match self.kinds.get(&words.set) {
+            Some(known) => *known,
+            None => {
+                let header = self.client()?.header(words.set)?;
+                self.kinds.insert(words.set, (header.kind, header.family));
+                (header.kind, header.family)
+            }
+        };
+        Ok(words.read(kind, family, &self.names)?)
+    }
+
+    fn follow(&mut self, command: &Command) {
+        match command {
+            Command::Create(spec) => {
+                self.kinds.insert(spec.name(), (spec.set_type(), spec.family()));
+            }
+            // Sets of different types cannot be swapped, so that only these change what is known.
+            Command::Destroy(_) | Command::Rename(..) => self.kinds.clear(),
+            _ => {}
+        }
+    }
+
+    /// Options stay in force: `-exist` on one line of a restore file holds for those after it.
+    fn take(&mut self, options: Options) {
+        let held = &mut self.options;
+        held.exist |= options.exist;
+        held.quiet |= options.quiet;
+        held.resolve |= options.resolve;
+        held.sorted |= options.sorted;
+        held.names |= options.names;
+        held.terse |= options.terse;
+        held.output = options.output.or(held.output);
+        held.file = options.file.or(held.file.take());
+        held.warnings = options.warnings;
+    }
+
+    fn exist(&self) -> Exist {
+        if self.options.exist { Exist::Ignore } else { Exist::Fail }
+    }
+
+    /// The client, opened when it is first needed: a bad command line needs no kernel.
+    fn client(&mut self) -> Result<&mut Client, Failure> {
+        match &mut self.client {
+            Some(client) => Ok(client),
+            none => Ok(none.insert(Client::open()?)),
+        }
+    }
+
+    fn say(&self, text: &str) {
+        if !self.options.quiet {
+            eprintln!("{text}");
+        }
+    }
+}
+
+enum Flow {
+    On,
+    End(ExitCode),
+}
+
+/// What ends the program early.
+enum Failure {
+    Parse(ParseError),
+    Ipset(Error),
+    /// The kernel refused what stands on this line.
+    Line(u32, Error),
+    File(String, &'static str, io::Error),
+    Io(io::Error),
+}
+
+impl Failure {
+    /// Adds the line of a restore file, where the failure does not know a better one.
+    fn at(self, number: u32) -> Self {
+        match self {
+            Self::Parse(error) => Self::Parse(ParseError { line: Some(number), ..error }),
+            Self::Ipset(Error::Refused(refusal)) if refusal.line.is_some() => {
+                Self::Ipset(Error::Refused(refusal))
+            }
+            Self::Ipset(error) => Self::Line(number, error),
+            other => other,
+        }
+    }
+
+    fn report(self, options: &Options) -> ExitCode {
+        let usage = matches!(&self, Self::Parse(error) if error.reason.is_usage());
+        if !options.quiet {
+            let text = match self {
+                Self::Parse(error) => match error.line {
+                    Some(line) => format!("Error in line {line}, column {}: {}", error.column, error.reason),
+                    None => error.to_string(),
+                },
+                Self::Ipset(Error::Refused(mut refusal)) => match refusal.line.take() {
+                    Some(line) => format!("Error in line {line}: {refusal}"),
+                    None => refusal.to_string(),
+                },
+                Self::Ipset(error) => error.to_string(),
+                Self::Line(line, error) => format!("Error in line {line}: {error}"),
+                Self::File(path, what, error) => format!("cannot open {path} for {what}: {error}"),
+                Self::Io(error) => error.to_string(),
+            };
+            eprintln!("{NAME}: {text}");
+            if usage {
+                eprintln!("Try `{NAME} help' for more information.");
+            }
+        }
+        ExitCode::from(if usage { 2 } else { 1 })
+    }
+}
+
+impl From<ParseError> for Failure {
+    fn from(error: ParseError) -> Self {
+        Self::Parse(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Ipset(error)
+    }
+}
+
+/// `/etc/services` and the system's resolver.
+#[derive(Default)]
+struct SystemNames {
+    services: std::cell::OnceCell<HashMap<(String, String), u16>>,
+}
+
+impl Names for SystemNames {
+    fn host(&self, name: &str, family: Family) -> Option<IpAddr> {
+        // The resolver would also take numbers in notations that ipset does not.
+        let last = name.rsplit('.').next().unwrap_or_default();
+        if last.is_empty() || last.starts_with(|c: char| c.is_ascii_digit()) || name.contains(':') {
+            return None;
+        }
+        let addresses = (name, 0).to_socket_addrs().ok()?;
+        addresses.map(|address| address.ip()).find(|ip| ip.is_ipv4() == (family == Family::Inet))
+    }
+
+    fn service(&self, name: &str, protocol: &str) -> Option<u16> {
+        let services = self
+            .services
+            .get_or_init(|| read_services(&fs::read_to_string("/etc/services").unwrap_or_default()));
+        services.get(&(name.to_owned(), protocol.to_owned())).copied()
+    }
+}
+
+/// Lines of `name port/protocol alias...`; the first line that names a service counts.
+fn read_services(text: &str) -> HashMap<(String, String), u16> {
+    let mut services = HashMap::new();
+    for line in text.lines() {
+        let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
+        let (Some(name), Some((port, protocol))) =
+            (words.next(), words.next().and_then(|word| word.split_once('/')))
+        else {
+            continue;
+        };
+        let Ok(port) = port.parse() else { continue };
+        for name in std::iter::once(name).chain(words) {
+            services.entry((name.to_owned(), protocol.to_owned())).or_insert(port);
+        }
+    }
+    services
+}
+
+/// The name of an address in `/etc/hosts`.
+fn host_name(address: IpAddr) -> Option<String> {
+    let mut text = String::new();
+    fs::File::open("/etc/hosts").ok()?.read_to_string(&mut text).ok()?;
+    text.lines().find_map(|line| {
+        let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
+        let found = words.next()?.parse::<IpAddr>().ok()?;
+        if found == address { words.next().map(str::to_owned) } else { None }
+    })
+}
+
+fn help(kind: Option<&str>) -> Result<ExitCode, Failure> {
+    println!("{NAME} v{}\n\n{HELP}", VERSION);
+    let mut text = String::new();
+    match kind {
+        None => {
+            text.push_str("\nSet types (newest revision):\n");
+            for kind in SetType::ALL {
+                let _ = writeln!(text, "    {:<20}{}", kind.name(), kind.revisions().1);
+            }
+        }
+        Some(name) => {
+            let unknown = |_| Reason::UnknownArgument(name.to_owned());
+            let kind: SetType = name.parse().map_err(|reason| {
+                Failure::Parse(ParseError { line: None, column: 2, reason: unknown(reason) })
+            })?;
+            let families: Vec<_> = kind.families().iter().map(ToString::to_string).collect();
+            let _ =
+                writeln!(text, "\n{kind}: {} part(s), family {}", kind.dimension(), families.join(" or "));
+        }
+    }
+    print!("{text}");
+    Ok(ExitCode::SUCCESS)
+}
+
+const NAME: &str = "sluicegate-ipset";
+/// Entries that are sent together: as many as fit in one message, roughly.
+const TOGETHER: usize = 1400;
+
+const HELP: &str = "\
+Usage: ipset [OPTIONS] COMMAND
+
+Commands (any start of a name that is no other command's will do):
+    create, -N SETNAME TYPENAME [OPTIONS]   make a set
+    add, -A SETNAME ENTRY [OPTIONS]         put an entry into a set
+    del, -D SETNAME ENTRY                   take an entry out of a set
+    test, -T SETNAME ENTRY                  look for an entry: exit status 0 or 1
+    destroy, -X [SETNAME]                   remove a set, or all
+    list, -L [SETNAME]                      show a set, or all
+    save, -S [SETNAME]                      write a set, or all, as a restore file
+    restore, -R                             carry out the lines of standard input
+    flush, -F [SETNAME]                     remove all entries
+    rename, -E FROM TO                      give a set another name
+    swap, -W FROM TO                        exchange the names of two sets
+    help [TYPENAME], version, quit
+
+Options:
+    -exist, -!             what is there already, or not there, is no error
+    -output, -o plain|save|xml
+    -sorted, -s            entries of hashes in order
+    -name, -n              names of sets only
+    -terse, -t             sets without their entries
+    -resolve, -r           host names for addresses
+    -quiet, -q             no messages
+    -file, -f FILE         in place of standard input or output";
