@@ -16,6 +16,12 @@ pub enum Error {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The output cannot be written.
+    #[error("standard output: {source}")]
+    Write {
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// Documents that do not parse, all of them.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Manifests(Vec<ManifestError>),

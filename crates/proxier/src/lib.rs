@@ -16,6 +16,7 @@
 mod error;
 pub mod lab;
 pub mod model;
+pub mod plan;
 pub mod source;
 
 pub use error::Error;

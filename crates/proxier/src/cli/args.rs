@@ -10,6 +10,7 @@ use sluicegate_proxier::model::{
     Cluster, DetectLocal, DetectLocalMode, Family, Found, Node, NodePortAddresses, Problem, parse_cidr,
     parse_ip,
 };
+use sluicegate_proxier::plan::nftables::{Layout, Settings};
 use sluicegate_proxier::source;
 
 /// Where the objects come from.
@@ -78,6 +79,9 @@ pub(crate) struct ProxyArgs {
     /// Which part of the kernel does the work.
     #[arg(long, value_enum, default_value_t = ProxyMode::Nftables)]
     pub(crate) proxy_mode: ProxyMode,
+    /// How the nftables rules are laid out: `maps` (a handful of rules, services are elements) or `chains` (kube-proxy's).
+    #[arg(long, value_name = "maps|chains", default_value = "maps")]
+    pub(crate) layout: Layout,
     /// The pods' networks of the whole cluster, one for each family: traffic to cluster IPs from elsewhere is masqueraded.
     #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = cidr)]
     pub(crate) cluster_cidr: Vec<IpNet>,
@@ -113,6 +117,18 @@ impl ProxyArgs {
         }
         cluster.set_service_cidr("--service-cluster-ip-range", &self.service_cluster_ip_range);
         (cluster, problems)
+    }
+
+    /// What the nftables planner is to do.
+    pub(crate) fn settings(&self, cluster: &Cluster) -> Settings {
+        Settings {
+            layout: self.layout,
+            families: Family::BOTH.into(),
+            masquerade_all: self.masquerade_all,
+            masquerade_bit: self.iptables_masquerade_bit,
+            detect_local: self.detect_local(cluster.node()),
+            node_port_addresses: self.nodeport_addresses.clone(),
+        }
     }
 
     /// What tells pods from the rest, by these flags and this node.

@@ -2,6 +2,7 @@
 
 mod args;
 mod check;
+mod render;
 
 use std::process::ExitCode;
 
@@ -18,6 +19,8 @@ pub(crate) struct Command {
 
 #[derive(Subcommand)]
 enum Sub {
+    /// Print the plan as a script; `nft -f` loads it in place of what was there.
+    Render(render::Render),
     /// Say what the manifests hold and what is wrong with them.
     Check(check::Check),
 }
@@ -25,6 +28,7 @@ enum Sub {
 impl Command {
     pub(crate) fn run(self) -> Result<ExitCode, Error> {
         match self.subcommand {
+            Sub::Render(render) => render.run(),
             Sub::Check(check) => check.run(),
         }
     }

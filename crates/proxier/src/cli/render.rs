@@ -1,0 +1,40 @@
+//! `render`: prints the plan as a script. Needs no root, no kernel and no network.
+
+use std::io::{self, BufWriter, Write as _};
+use std::process::ExitCode;
+
+use clap::Args;
+use sluicegate_proxier::Error;
+use sluicegate_proxier::plan::nftables::Planner;
+
+use super::args::{ManifestArgs, NodeArgs, ProxyArgs, ProxyMode};
+
+#[derive(Args)]
+pub(crate) struct Render {
+    #[command(flatten)]
+    manifests: ManifestArgs,
+    #[command(flatten)]
+    node: NodeArgs,
+    #[command(flatten)]
+    proxy: ProxyArgs,
+}
+
+impl Render {
+    pub(crate) fn run(self) -> Result<ExitCode, Error> {
+        let found = self.manifests.read()?;
+        let node = self.node.node(&found.nodes)?;
+        let (cluster, _) = self.proxy.cluster(found, node);
+        let script = match self.proxy.proxy_mode {
+            ProxyMode::Nftables => {
+                Planner::new(&self.proxy.settings(&cluster), &cluster, None)?.replacement()
+            }
+        };
+        let mut out = BufWriter::new(io::stdout().lock());
+        match write!(out, "{script}").and_then(|()| out.flush()) {
+            // Whoever reads has seen enough: `render | head`.
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+            Err(source) => Err(Error::Write { source }),
+            Ok(()) => Ok(ExitCode::SUCCESS),
+        }
+    }
+}

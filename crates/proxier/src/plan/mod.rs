@@ -1,0 +1,3 @@
+//! Planners: from the model to what the kernel should hold. Pure: no kernel, no clock.
+
+pub mod nftables;

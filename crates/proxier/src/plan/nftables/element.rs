@@ -1,0 +1,224 @@
+//! What the sets and maps of the table hold, in the planner's own compact terms.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use crate::model::{Endpoint, PortName, Protocol};
+
+/// Where clients connect to: an address and port, or a port of the node itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Frontend {
+    /// The address; `None` for a node port.
+    pub(super) address: Option<IpAddr>,
+    /// The protocol.
+    pub(super) protocol: Protocol,
+    /// The port.
+    pub(super) port: u16,
+}
+
+impl Frontend {
+    /// Whether the key of its elements has an address.
+    pub(super) const fn scope(&self) -> Scope {
+        if self.address.is_some() { Scope::Address } else { Scope::NodePort }
+    }
+}
+
+/// Where connections are sent to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Backend {
+    /// The endpoint's address.
+    pub(super) ip: IpAddr,
+    /// Its port.
+    pub(super) port: u16,
+}
+
+impl From<&Endpoint> for Backend {
+    fn from(endpoint: &Endpoint) -> Self {
+        Self { ip: endpoint.address.ip(), port: endpoint.address.port() }
+    }
+}
+
+/// The two kinds of frontends, which have maps of their own because their keys differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Scope {
+    /// `address . protocol . port`.
+    Address,
+    /// `protocol . port`, on the node's addresses.
+    NodePort,
+}
+
+/// Which of the two endpoint lists of a frontend: with `externalTrafficPolicy: Local` pods and the node itself may
+/// use all endpoints, everybody else only those of this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Path {
+    /// Everybody.
+    Main,
+    /// Pods and the node itself, where the frontend has such a list.
+    Shortcut,
+}
+
+/// A set or map of the table. The layouts share most of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Container {
+    /// `cluster-ips`: every cluster IP.
+    ClusterIps,
+    /// `nodeport-ips`: the addresses that answer node ports, unless all do.
+    NodeportIps,
+    /// `hairpin-connections`: a local endpoint that reaches itself through its service.
+    Hairpin,
+    /// `endpoints` and its three sisters: (frontend, index) to endpoint. Layout `maps`.
+    Endpoints(Scope, Path),
+    /// `masquerade-ips`, `masquerade-nodeports`: frontends whose traffic is always masqueraded. Layout `maps`.
+    Masquerade(Scope),
+    /// `masquerade-local-ips`, `masquerade-local-nodeports`: the same for traffic of the node itself. Layout `maps`.
+    MasqueradeLocal(Scope),
+    /// `restricted-ips`: load-balancer frontends with source ranges. Layout `maps`.
+    Restricted,
+    /// `allowed-sources`: who may use them. Layout `maps`.
+    Allowed,
+    /// `firewall-ips`: load-balancer frontends with source ranges, each to a chain. Layout `chains`.
+    Firewall,
+    /// `no-endpoint-services`, `no-endpoint-nodeports`: frontends to reject or drop.
+    NoEndpoint(Scope),
+    /// `service-ips`, `service-nodeports` and their short cuts: frontend to verdict.
+    Dispatch(Scope, Path),
+}
+
+impl Container {
+    /// All of them. Data first, then what makes it reachable: the order in which a change in several batches must go.
+    pub(super) const ALL: [Self; 20] = {
+        use Path::{Main, Shortcut};
+        use Scope::{Address, NodePort};
+        [
+            Self::ClusterIps,
+            Self::NodeportIps,
+            Self::Hairpin,
+            Self::Endpoints(Address, Main),
+            Self::Endpoints(Address, Shortcut),
+            Self::Endpoints(NodePort, Main),
+            Self::Endpoints(NodePort, Shortcut),
+            Self::Masquerade(Address),
+            Self::Masquerade(NodePort),
+            Self::MasqueradeLocal(Address),
+            Self::MasqueradeLocal(NodePort),
+            Self::Restricted,
+            Self::Allowed,
+            Self::Firewall,
+            Self::NoEndpoint(Address),
+            Self::NoEndpoint(NodePort),
+            Self::Dispatch(Address, Main),
+            Self::Dispatch(Address, Shortcut),
+            Self::Dispatch(NodePort, Main),
+            Self::Dispatch(NodePort, Shortcut),
+        ]
+    };
+
+    /// Its place in [`Container::ALL`].
+    pub(super) fn index(self) -> usize {
+        Self::ALL.iter().position(|other| *other == self).unwrap_or_default()
+    }
+
+    /// Its name in the kernel.
+    #[must_use]
+    pub(super) const fn name(self) -> &'static str {
+        use Path::{Main, Shortcut};
+        use Scope::{Address, NodePort};
+        match self {
+            Self::ClusterIps => "cluster-ips",
+            Self::NodeportIps => "nodeport-ips",
+            Self::Hairpin => "hairpin-connections",
+            Self::Endpoints(Address, Main) => "endpoints",
+            Self::Endpoints(Address, Shortcut) => "shortcut-endpoints",
+            Self::Endpoints(NodePort, Main) => "nodeport-endpoints",
+            Self::Endpoints(NodePort, Shortcut) => "shortcut-nodeport-endpoints",
+            Self::Masquerade(Address) => "masquerade-ips",
+            Self::Masquerade(NodePort) => "masquerade-nodeports",
+            Self::MasqueradeLocal(Address) => "masquerade-local-ips",
+            Self::MasqueradeLocal(NodePort) => "masquerade-local-nodeports",
+            Self::Restricted => "restricted-ips",
+            Self::Allowed => "allowed-sources",
+            Self::Firewall => "firewall-ips",
+            Self::NoEndpoint(Address) => "no-endpoint-services",
+            Self::NoEndpoint(NodePort) => "no-endpoint-nodeports",
+            Self::Dispatch(Address, Main) => "service-ips",
+            Self::Dispatch(Address, Shortcut) => "shortcut-ips",
+            Self::Dispatch(NodePort, Main) => "service-nodeports",
+            Self::Dispatch(NodePort, Shortcut) => "shortcut-nodeports",
+        }
+    }
+}
+
+/// The key of an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum ElementKey {
+    /// An address.
+    Address(IpAddr),
+    /// A frontend.
+    Frontend(Frontend),
+    /// A frontend and the number of one of its endpoints.
+    Indexed(Frontend, u32),
+    /// An endpoint that reaches itself.
+    Hairpin(Backend, Protocol),
+    /// A frontend and a network that may use it.
+    Source(Frontend, IpNet),
+}
+
+/// What an element maps to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ElementValue {
+    /// Nothing: it is in a set.
+    None,
+    /// An endpoint.
+    Backend(Backend),
+    /// What becomes of the packet.
+    Verdict(Target),
+}
+
+/// What a verdict map says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// `drop`: there are endpoints, but none that this traffic may use.
+    Drop,
+    /// `goto reject-chain`: there are no endpoints.
+    Reject,
+    /// `goto` a chain.
+    Goto(ChainId),
+}
+
+/// A chain that exists for services: one that many share, or one of a service port.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum ChainId {
+    /// Sends to one of so many endpoints of any frontend. Layout `maps`.
+    Balance(Scope, Path, u32),
+    /// Belongs to a service port.
+    Port(PortName, PortChain),
+}
+
+/// The chains that a service port may have, by kube-proxy's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum PortChain {
+    /// `endpoint-`: one endpoint, under session affinity.
+    Endpoint(Backend),
+    /// `service-`: all endpoints.
+    Service,
+    /// `local-`: this node's endpoints.
+    Local,
+    /// `external-`: what comes from outside the cluster. Layout `chains`.
+    External,
+    /// `firewall-`: drops what the source ranges leave out. Layout `chains`.
+    Firewall,
+}
+
+/// An element of a set or map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Element {
+    /// Where it is.
+    pub(super) container: Container,
+    /// Its key.
+    pub(super) key: ElementKey,
+    /// What it maps to.
+    pub(super) value: ElementValue,
+    /// The service port that its comment names, where it has one. No part of any comparison with the kernel.
+    pub(super) comment: Option<PortName>,
+}

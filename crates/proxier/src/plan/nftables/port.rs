@@ -1,0 +1,352 @@
+//! What one service port needs: its frontends, each with its endpoints and conditions, and the chains of its own.
+//!
+//! Both layouts decide here, from the same policies, what may go where; they differ in how that is expressed.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+
+use super::Layout;
+use super::element::{
+    Backend, ChainId, Container, Element, ElementKey, ElementValue, Frontend, Path, PortChain, Target,
+};
+use crate::model::{Categorized, Endpoint, PortName, ServicePort};
+
+/// All that is planned for one service port in one family.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PortPlan {
+    pub(super) name: PortName,
+    pub(super) cluster_ip: IpAddr,
+    /// Local endpoints: each may reach itself.
+    pub(super) hairpins: Box<[Backend]>,
+    pub(super) chains: Box<[(PortChain, ChainPlan)]>,
+    pub(super) frontends: Vec<FrontendPlan>,
+}
+
+/// What the traffic to one frontend meets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FrontendPlan {
+    pub(super) frontend: Frontend,
+    /// Where everybody is sent to.
+    main: Option<Route>,
+    /// Where pods and the node itself are sent to instead.
+    shortcut: Option<Route>,
+    masquerade: Masquerade,
+    /// What those get for whom there is no endpoint.
+    refusal: Option<Refusal>,
+    /// Who may use it at all, when not everybody.
+    firewall: Option<Firewall>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Route {
+    /// One of these.
+    Balance(Arc<[Backend]>),
+    /// A chain of the service port decides.
+    Chain(PortChain),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Masquerade {
+    /// As the rules for cluster IPs say, or as a chain says.
+    No,
+    /// What the node itself sends.
+    Local,
+    /// Everything.
+    All,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    Reject,
+    Drop,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Firewall {
+    /// These networks, none inside another.
+    Sources(Arc<[IpNet]>),
+    /// The chain of the service port says.
+    Chain,
+}
+
+/// The content of a chain of a service port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ChainPlan {
+    /// Sends to one of these.
+    Spread(Arc<[Backend]>),
+    /// The same, but a client stays with its endpoint as long as it comes back within so many seconds.
+    Sticky { backends: Arc<[Backend]>, seconds: u32 },
+    /// Notes the client and sends to this endpoint.
+    Endpoint { seconds: u32 },
+    /// Traffic from outside, then on to the chain of the policy where that has endpoints.
+    External { shortcut: bool, policy: Option<PortChain> },
+    /// Drops what comes from elsewhere.
+    Firewall(Arc<[IpNet]>),
+}
+
+impl PortPlan {
+    /// Plans `port` with its categorized endpoints. `node_ip` is this node's primary address of the family.
+    pub(super) fn new(
+        layout: Layout,
+        port: &ServicePort<'_>,
+        endpoints: &Categorized<'_>,
+        node_ip: Option<IpAddr>,
+    ) -> Self {
+        let context = Context::new(layout, port, endpoints, node_ip);
+        let hairpins =
+            endpoints.all_reachable.iter().filter(|e| e.is_local).map(|e| Backend::from(*e)).collect();
+        Self {
+            name: port.name.clone(),
+            cluster_ip: port.cluster_ip,
+            hairpins,
+            chains: context.chains(),
+            frontends: context.frontends(),
+        }
+    }
+}
+
+/// The decisions that several frontends and chains of a service port share.
+struct Context<'a> {
+    layout: Layout,
+    port: &'a ServicePort<'a>,
+    endpoints: &'a Categorized<'a>,
+    cluster: Arc<[Backend]>,
+    local: Arc<[Backend]>,
+    has_internal: bool,
+    has_external: bool,
+    sources: Option<Arc<[IpNet]>>,
+}
+
+impl<'a> Context<'a> {
+    fn new(
+        layout: Layout,
+        port: &'a ServicePort<'a>,
+        endpoints: &'a Categorized<'a>,
+        node_ip: Option<IpAddr>,
+    ) -> Self {
+        let backends = |list: &[&Endpoint]| list.iter().map(|endpoint| Backend::from(*endpoint)).collect();
+        let (service, no_local) = (port.service, endpoints.local.is_empty());
+        Self {
+            layout,
+            port,
+            endpoints,
+            cluster: backends(&endpoints.cluster),
+            local: backends(&endpoints.local),
+            has_internal: endpoints.has_any && !(service.internal_local && no_local),
+            has_external: endpoints.has_any && !(service.external_local && no_local),
+            sources: sources(port, node_ip),
+        }
+    }
+
+    fn frontends(&self) -> Vec<FrontendPlan> {
+        let (service, family) = (self.port.service, self.port.family);
+        let mut plans = vec![self.internal()];
+        for ip in service.external_ips(family) {
+            merge(&mut plans, self.external(Some(ip), None));
+        }
+        let firewall = self.sources.as_ref().map(|sources| match self.layout {
+            Layout::Maps => Firewall::Sources(Arc::clone(sources)),
+            Layout::Chains => Firewall::Chain,
+        });
+        for ip in service.load_balancer_ips(family) {
+            merge(&mut plans, self.external(Some(ip), firewall.clone()));
+        }
+        if self.port.node_port.is_some() {
+            merge(&mut plans, self.external(None, None));
+        }
+        plans
+    }
+
+    /// The cluster IP.
+    fn internal(&self) -> FrontendPlan {
+        let local = self.port.service.internal_local;
+        FrontendPlan {
+            frontend: self.frontend(Some(self.port.cluster_ip)),
+            main: self.has_internal.then(|| self.route(local)),
+            shortcut: None,
+            masquerade: Masquerade::No,
+            refusal: self.refusal(self.has_internal),
+            firewall: None,
+        }
+    }
+
+    /// An external IP, a load-balancer IP, or with `None` the node port.
+    fn external(&self, address: Option<IpAddr>, firewall: Option<Firewall>) -> FrontendPlan {
+        let local = self.port.service.external_local;
+        let any = self.endpoints.has_any;
+        let (main, shortcut, masquerade) = match self.layout {
+            Layout::Chains => (any.then_some(Route::Chain(PortChain::External)), None, Masquerade::No),
+            Layout::Maps if !any => (None, None, Masquerade::No),
+            Layout::Maps if local => {
+                (self.has_external.then(|| self.route(true)), Some(self.route(false)), Masquerade::Local)
+            }
+            Layout::Maps => (Some(self.route(false)), None, Masquerade::All),
+        };
+        let refusal = self.refusal(self.has_external);
+        FrontendPlan { frontend: self.frontend(address), main, shortcut, masquerade, refusal, firewall }
+    }
+
+    /// To all endpoints, or to this node's.
+    fn route(&self, local: bool) -> Route {
+        let chain = if local { PortChain::Local } else { PortChain::Service };
+        match self.layout {
+            Layout::Maps if self.port.service.affinity_seconds.is_none() => {
+                Route::Balance(Arc::clone(if local { &self.local } else { &self.cluster }))
+            }
+            _ => Route::Chain(chain),
+        }
+    }
+
+    fn refusal(&self, has_endpoints: bool) -> Option<Refusal> {
+        match (has_endpoints, self.endpoints.has_any) {
+            (true, _) => None,
+            (false, true) => Some(Refusal::Drop),
+            (false, false) => Some(Refusal::Reject),
+        }
+    }
+
+    fn frontend(&self, address: Option<IpAddr>) -> Frontend {
+        let port = match (address, self.port.node_port) {
+            (None, Some(node_port)) => node_port,
+            _ => self.port.port,
+        };
+        Frontend { address, protocol: self.port.name.protocol, port: port.get() }
+    }
+
+    fn chains(&self) -> Box<[(PortChain, ChainPlan)]> {
+        let mut chains = Vec::new();
+        let affinity = self.port.service.affinity_seconds;
+        if let Some(seconds) = affinity {
+            let reachable = self.endpoints.all_reachable.iter();
+            chains.extend(
+                reachable.map(|e| (PortChain::Endpoint(Backend::from(*e)), ChainPlan::Endpoint { seconds })),
+            );
+        }
+        if self.layout == Layout::Maps && affinity.is_none() {
+            return chains.into();
+        }
+        let spread = |backends: &Arc<[Backend]>| match affinity {
+            Some(seconds) => ChainPlan::Sticky { backends: Arc::clone(backends), seconds },
+            None => ChainPlan::Spread(Arc::clone(backends)),
+        };
+        if !self.cluster.is_empty() {
+            chains.push((PortChain::Service, spread(&self.cluster)));
+        }
+        if !self.local.is_empty() {
+            chains.push((PortChain::Local, spread(&self.local)));
+        }
+        if self.layout == Layout::Chains {
+            self.outside_chains(&mut chains);
+        }
+        chains.into()
+    }
+
+    fn outside_chains(&self, chains: &mut Vec<(PortChain, ChainPlan)>) {
+        let local = self.port.service.external_local;
+        if self.endpoints.has_any && self.port.externally_accessible() {
+            let policy = if local { PortChain::Local } else { PortChain::Service };
+            let plan = ChainPlan::External { shortcut: local, policy: self.has_external.then_some(policy) };
+            chains.push((PortChain::External, plan));
+        }
+        let balanced = self.port.service.load_balancer_ips(self.port.family).next().is_some();
+        if let Some(sources) = self.sources.as_ref().filter(|_| balanced) {
+            chains.push((PortChain::Firewall, ChainPlan::Firewall(Arc::clone(sources))));
+        }
+    }
+}
+
+/// Who may use the load balancer's addresses; `None` for everybody. Where a range covers the node's own address, the
+/// node may too, and its packets to such an address carry that address as source.
+fn sources(port: &ServicePort<'_>, node_ip: Option<IpAddr>) -> Option<Arc<[IpNet]>> {
+    let mut allowed: Vec<IpNet> = port.service.source_ranges(port.family).copied().collect();
+    if allowed.is_empty() {
+        return None;
+    }
+    if node_ip.is_some_and(|ip| allowed.iter().any(|net| net.contains(&ip))) {
+        allowed.extend(port.service.load_balancer_ips(port.family).map(IpNet::from));
+    }
+    Some(allowed.into())
+}
+
+/// Adds a frontend. One that is there already (an external IP that is the load balancer's too) stays as it is, but for
+/// the firewall, which the load balancer's address brings.
+fn merge(plans: &mut Vec<FrontendPlan>, plan: FrontendPlan) {
+    match plans.iter_mut().find(|other| other.frontend == plan.frontend) {
+        Some(other) => other.firewall = other.firewall.take().or(plan.firewall),
+        None => plans.push(plan),
+    }
+}
+
+impl FrontendPlan {
+    /// Hands over every element that the frontend needs; `owner` is its service port.
+    pub(super) fn elements(&self, owner: &PortName, mut sink: impl FnMut(Element)) {
+        let (frontend, scope) = (self.frontend, self.frontend.scope());
+        let key = ElementKey::Frontend(frontend);
+        let mut plain = |container, key, value| sink(Element { container, key, value, comment: None });
+        for (path, route) in self.routes() {
+            if let Route::Balance(backends) = route {
+                for (index, backend) in (0..).zip(backends.iter()) {
+                    let value = ElementValue::Backend(*backend);
+                    plain(Container::Endpoints(scope, path), ElementKey::Indexed(frontend, index), value);
+                }
+            }
+            let target = Target::Goto(self.chain_of(path, route, owner));
+            plain(Container::Dispatch(scope, path), key, ElementValue::Verdict(target));
+        }
+        match self.masquerade {
+            Masquerade::No => {}
+            Masquerade::Local => plain(Container::MasqueradeLocal(scope), key, ElementValue::None),
+            Masquerade::All => plain(Container::Masquerade(scope), key, ElementValue::None),
+        }
+        match &self.firewall {
+            None => {}
+            Some(Firewall::Chain) => {
+                let target = Target::Goto(ChainId::Port(owner.clone(), PortChain::Firewall));
+                plain(Container::Firewall, key, ElementValue::Verdict(target));
+            }
+            Some(Firewall::Sources(sources)) => {
+                plain(Container::Restricted, key, ElementValue::None);
+                for net in outermost(sources) {
+                    plain(Container::Allowed, ElementKey::Source(frontend, net), ElementValue::None);
+                }
+            }
+        }
+        if let Some(refusal) = self.refusal {
+            let target = if refusal == Refusal::Drop { Target::Drop } else { Target::Reject };
+            let (container, value) = (Container::NoEndpoint(scope), ElementValue::Verdict(target));
+            sink(Element { container, key, value, comment: Some(owner.clone()) });
+        }
+    }
+
+    /// The shared chains that its verdicts go to.
+    pub(super) fn balancers(&self) -> impl Iterator<Item = ChainId> + '_ {
+        let balanced = |(path, route): (Path, &Route)| match route {
+            Route::Balance(backends) => Some(ChainId::Balance(self.frontend.scope(), path, count(backends))),
+            Route::Chain(_) => None,
+        };
+        self.routes().filter_map(balanced)
+    }
+
+    fn routes(&self) -> impl Iterator<Item = (Path, &Route)> {
+        let main = self.main.iter().map(|route| (Path::Main, route));
+        main.chain(self.shortcut.iter().map(|route| (Path::Shortcut, route)))
+    }
+
+    fn chain_of(&self, path: Path, route: &Route, owner: &PortName) -> ChainId {
+        match route {
+            Route::Balance(backends) => ChainId::Balance(self.frontend.scope(), path, count(backends)),
+            Route::Chain(chain) => ChainId::Port(owner.clone(), *chain),
+        }
+    }
+}
+
+/// The networks that are not inside another of them: a set of intervals takes no others.
+fn outermost(nets: &[IpNet]) -> Vec<IpNet> {
+    IpNet::aggregate(&nets.to_vec())
+}
+
+fn count(backends: &[Backend]) -> u32 {
+    u32::try_from(backends.len()).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,324 @@
+//! The desired content of one family's table, kept so that a change of one service costs what that service needs.
+//!
+//! What a service port plans falls into three classes. Frontends may be claimed by several service ports (two services with the
+//! same external IP); the one whose name comes first has it, whatever the order of arrival. Cluster IPs, hairpin
+//! elements and balancing chains are shared: they exist as long as somebody counts on them. Chains of a service port are its own.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+use std::net::IpAddr;
+
+use super::element::{Backend, ChainId, Container, Element, ElementKey, ElementValue, Frontend, PortChain};
+use super::port::{ChainPlan, FrontendPlan, PortPlan};
+use crate::model::{PortName, Protocol, ServiceName};
+
+/// What services want of the table.
+#[derive(Debug, Default)]
+pub(super) struct Content {
+    services: HashMap<ServiceName, Box<[PortRecord]>>,
+    claims: HashMap<Frontend, Vec<Claim>>,
+    cluster_ips: HashMap<IpAddr, usize>,
+    hairpins: HashMap<(Backend, Protocol), usize>,
+    balancers: HashMap<ChainId, usize>,
+    counts: [usize; Container::ALL.len()],
+}
+
+/// What is kept of a plan; its frontends are with the claims.
+#[derive(Debug)]
+struct PortRecord {
+    name: PortName,
+    cluster_ip: IpAddr,
+    hairpins: Box<[Backend]>,
+    chains: Box<[(PortChain, ChainPlan)]>,
+    frontends: Box<[Frontend]>,
+}
+
+#[derive(Debug)]
+struct Claim {
+    owner: PortName,
+    plan: FrontendPlan,
+}
+
+/// What a change does to the table: elements and chains by key, each with what was and what will be.
+#[derive(Debug, Default)]
+pub(super) struct Delta {
+    pub(super) elements: BTreeMap<(Container, ElementKey), Edit<Element>>,
+    pub(super) chains: BTreeMap<ChainId, Edit<Option<ChainPlan>>>,
+}
+
+/// Before and after, either of which may be nothing.
+#[derive(Clone, Debug)]
+pub(super) struct Edit<T> {
+    pub(super) before: Option<T>,
+    pub(super) after: Option<T>,
+}
+
+impl Content {
+    /// Sets what a service wants, which is nothing once it is gone. With a `delta` the difference is noted there.
+    pub(super) fn set(&mut self, name: &ServiceName, plans: Vec<PortPlan>, mut delta: Option<&mut Delta>) {
+        let before = self.services.remove(name).unwrap_or_default();
+        let mut records = Vec::with_capacity(plans.len());
+        // What is wanted before what is no longer wanted, so that what stays is never given up in between.
+        for plan in plans {
+            let previous = before.iter().find(|record| record.name == plan.name);
+            records.push(self.want(plan, previous, delta.as_deref_mut()));
+        }
+        for record in &before {
+            let current = records.iter().find(|other| other.name == record.name);
+            self.release(record, current, delta.as_deref_mut());
+        }
+        if !records.is_empty() {
+            self.services.insert(name.clone(), records.into());
+        }
+    }
+
+    /// How many elements a set or map has.
+    pub(super) fn count(&self, container: Container) -> usize {
+        self.counts[container.index()]
+    }
+
+    /// Every element, in no order.
+    pub(super) fn elements(&self, mut sink: impl FnMut(Element)) {
+        self.cluster_ips.keys().for_each(|ip| sink(cluster_ip(*ip)));
+        self.hairpins.keys().for_each(|(backend, protocol)| sink(hairpin(*backend, *protocol)));
+        for claim in self.claims.values().filter_map(|claims| claims.first()) {
+            claim.plan.elements(&claim.owner, &mut sink);
+        }
+    }
+
+    /// The elements of one set or map, in no order.
+    pub(super) fn elements_of(&self, container: Container, mut sink: impl FnMut(Element)) {
+        self.elements(|element| {
+            if element.container == container {
+                sink(element);
+            }
+        });
+    }
+
+    /// Every chain, with the content of those that belong to a service port.
+    pub(super) fn chains(&self) -> impl Iterator<Item = (ChainId, Option<&ChainPlan>)> {
+        let shared = self.balancers.keys().map(|id| (id.clone(), None));
+        let records = self.services.values().flat_map(|records| records.iter());
+        let own = records.flat_map(|record| {
+            record.chains.iter().map(|(kind, plan)| (ChainId::Port(record.name.clone(), *kind), Some(plan)))
+        });
+        shared.chain(own)
+    }
+
+    fn want(
+        &mut self,
+        plan: PortPlan,
+        previous: Option<&PortRecord>,
+        mut delta: Option<&mut Delta>,
+    ) -> PortRecord {
+        let PortPlan { name, cluster_ip: ip, hairpins, chains, frontends } = plan;
+        if acquire(&mut self.cluster_ips, ip) {
+            self.enter(cluster_ip(ip), delta.as_deref_mut());
+        }
+        for backend in &hairpins {
+            if acquire(&mut self.hairpins, (*backend, name.protocol)) {
+                self.enter(hairpin(*backend, name.protocol), delta.as_deref_mut());
+            }
+        }
+        if let Some(delta) = delta.as_deref_mut() {
+            for (kind, plan) in &chains {
+                let before = previous.and_then(|record| record.chain(*kind));
+                delta.chain(ChainId::Port(name.clone(), *kind), before, Some(plan));
+            }
+        }
+        let keys = frontends.iter().map(|plan| plan.frontend).collect();
+        for plan in frontends {
+            self.claim(&name, plan, delta.as_deref_mut());
+        }
+        PortRecord { name, cluster_ip: ip, hairpins, chains, frontends: keys }
+    }
+
+    fn release(&mut self, record: &PortRecord, current: Option<&PortRecord>, mut delta: Option<&mut Delta>) {
+        for frontend in &record.frontends {
+            if !current.is_some_and(|current| current.frontends.contains(frontend)) {
+                self.disclaim(&record.name, *frontend, delta.as_deref_mut());
+            }
+        }
+        if let Some(delta) = delta.as_deref_mut() {
+            let gone = |kind| current.and_then(|current| current.chain(kind)).is_none();
+            for (kind, plan) in record.chains.iter().filter(|(kind, _)| gone(*kind)) {
+                delta.chain(ChainId::Port(record.name.clone(), *kind), Some(plan), None);
+            }
+        }
+        for backend in &record.hairpins {
+            if release(&mut self.hairpins, &(*backend, record.name.protocol)) {
+                self.leave(hairpin(*backend, record.name.protocol), delta.as_deref_mut());
+            }
+        }
+        if release(&mut self.cluster_ips, &record.cluster_ip) {
+            self.leave(cluster_ip(record.cluster_ip), delta);
+        }
+    }
+
+    fn claim(&mut self, owner: &PortName, plan: FrontendPlan, delta: Option<&mut Delta>) {
+        let frontend = plan.frontend;
+        let claims = self.claims.entry(frontend).or_default();
+        let claim = Claim { owner: owner.clone(), plan };
+        match claims.binary_search_by(|other| other.owner.cmp(owner)) {
+            Ok(0) => {
+                let Some(previous) = claims.first_mut().map(|first| std::mem::replace(first, claim)) else {
+                    return;
+                };
+                self.exchange(frontend, Some(previous), delta);
+            }
+            Ok(place) => {
+                if let Some(other) = claims.get_mut(place) {
+                    *other = claim;
+                }
+            }
+            Err(0) if claims.is_empty() => {
+                claims.push(claim);
+                self.exchange(frontend, None, delta);
+            }
+            Err(0) => {
+                // Another had it: that one waits behind the newcomer now, and its elements leave.
+                claims.insert(0, claim);
+                let previous =
+                    claims.get(1).map(|other| Claim { owner: other.owner.clone(), plan: other.plan.clone() });
+                self.exchange(frontend, previous, delta);
+            }
+            Err(place) => claims.insert(place, claim),
+        }
+    }
+
+    fn disclaim(&mut self, owner: &PortName, frontend: Frontend, delta: Option<&mut Delta>) {
+        let Some(claims) = self.claims.get_mut(&frontend) else { return };
+        let Ok(place) = claims.binary_search_by(|other| other.owner.cmp(owner)) else { return };
+        let removed = claims.remove(place);
+        if claims.is_empty() {
+            self.claims.remove(&frontend);
+        }
+        if place == 0 {
+            self.exchange(frontend, Some(removed), delta);
+        }
+    }
+
+    /// Notes that the frontend is now of another plan than `previous`.
+    fn exchange(&mut self, frontend: Frontend, previous: Option<Claim>, mut delta: Option<&mut Delta>) {
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        if let Some(claim) = self.claims.get(&frontend).and_then(|claims| claims.first()) {
+            if previous
+                .as_ref()
+                .is_some_and(|previous| previous.owner == claim.owner && previous.plan == claim.plan)
+            {
+                return;
+            }
+            claim.plan.elements(&claim.owner, |element| new.push(element));
+            for id in claim.plan.balancers() {
+                if acquire(&mut self.balancers, id.clone())
+                    && let Some(delta) = delta.as_deref_mut()
+                {
+                    delta.shared_chain(id, true);
+                }
+            }
+        }
+        if let Some(claim) = previous {
+            claim.plan.elements(&claim.owner, |element| old.push(element));
+            for id in claim.plan.balancers() {
+                if release(&mut self.balancers, &id)
+                    && let Some(delta) = delta.as_deref_mut()
+                {
+                    delta.shared_chain(id, false);
+                }
+            }
+        }
+        old.iter().for_each(|element| self.counts[element.container.index()] -= 1);
+        new.iter().for_each(|element| self.counts[element.container.index()] += 1);
+        if let Some(delta) = delta {
+            delta.exchange(old, new);
+        }
+    }
+
+    fn enter(&mut self, element: Element, delta: Option<&mut Delta>) {
+        self.counts[element.container.index()] += 1;
+        if let Some(delta) = delta {
+            delta.exchange(Vec::new(), vec![element]);
+        }
+    }
+
+    fn leave(&mut self, element: Element, delta: Option<&mut Delta>) {
+        self.counts[element.container.index()] -= 1;
+        if let Some(delta) = delta {
+            delta.exchange(vec![element], Vec::new());
+        }
+    }
+}
+
+impl PortRecord {
+    fn chain(&self, kind: PortChain) -> Option<&ChainPlan> {
+        self.chains.iter().find(|(other, _)| *other == kind).map(|(_, plan)| plan)
+    }
+}
+
+impl Delta {
+    /// Nothing is different in the end.
+    pub(super) fn is_empty(&self) -> bool {
+        self.elements.is_empty() && self.chains.is_empty()
+    }
+
+    /// Forgets what was changed and changed back.
+    pub(super) fn settle(&mut self) {
+        self.elements.retain(|_, edit| {
+            edit.before.as_ref().map(|e| &e.value) != edit.after.as_ref().map(|e| &e.value)
+        });
+        self.chains.retain(|_, edit| edit.before != edit.after);
+    }
+
+    fn exchange(&mut self, old: Vec<Element>, new: Vec<Element>) {
+        for element in old {
+            let edit = self.elements.entry((element.container, element.key));
+            edit.or_insert_with(|| Edit { before: Some(element), after: None }).after = None;
+        }
+        for element in new {
+            let edit = self.elements.entry((element.container, element.key));
+            edit.or_insert(Edit { before: None, after: None }).after = Some(element);
+        }
+    }
+
+    fn chain(&mut self, id: ChainId, before: Option<&ChainPlan>, after: Option<&ChainPlan>) {
+        if before != after {
+            let plan = |plan: Option<&ChainPlan>| plan.map(|plan| Some(plan.clone()));
+            let edit = self.chains.entry(id).or_insert_with(|| Edit { before: plan(before), after: None });
+            edit.after = plan(after);
+        }
+    }
+
+    fn shared_chain(&mut self, id: ChainId, wanted: bool) {
+        let before = if wanted { None } else { Some(None) };
+        let edit = self.chains.entry(id).or_insert(Edit { before, after: None });
+        edit.after = wanted.then_some(None);
+    }
+}
+
+/// Counts one more; true for the first.
+fn acquire<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: K) -> bool {
+    let count = counts.entry(key).or_default();
+    *count += 1;
+    *count == 1
+}
+
+/// Counts one less; true for the last.
+fn release<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) -> bool {
+    let Some(count) = counts.get_mut(key) else { return false };
+    *count -= 1;
+    let last = *count == 0;
+    if last {
+        counts.remove(key);
+    }
+    last
+}
+
+fn cluster_ip(ip: IpAddr) -> Element {
+    let key = ElementKey::Address(ip);
+    Element { container: Container::ClusterIps, key, value: ElementValue::None, comment: None }
+}
+
+fn hairpin(backend: Backend, protocol: Protocol) -> Element {
+    let key = ElementKey::Hairpin(backend, protocol);
+    Element { container: Container::Hairpin, key, value: ElementValue::None, comment: None }
+}
