@@ -1,0 +1,180 @@
+//! The short names of the protocol, in the 16 bytes that the kernel gives them: schedulers, persistence engines,
+//! network interfaces.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, Invalid};
+
+/// `IP_VS_SCHEDNAME_MAXLEN`, `IP_VS_PENAME_MAXLEN` and `IP_VS_IFNAME_MAXLEN` of `linux/ip_vs.h`: 16 with the final NUL.
+const ROOM: usize = 16;
+
+/// A name of 1 to 15 printable ASCII characters without white space, kept inline: it can neither overflow the
+/// kernel's field nor inject another word into the text form.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Name([u8; ROOM]);
+
+impl Name {
+    /// For the constants below; a wrong literal fails to compile.
+    const fn literal(text: &str) -> Self {
+        let bytes = text.as_bytes();
+        assert!(fits(bytes));
+        let mut name = [0; ROOM];
+        let mut at = 0;
+        while at < bytes.len() {
+            name[at] = bytes[at];
+            at += 1;
+        }
+        Self(name)
+    }
+
+    fn new(text: &str) -> Option<Self> {
+        if !fits(text.as_bytes()) {
+            return None;
+        }
+        let mut name = [0; ROOM];
+        for (to, from) in name.iter_mut().zip(text.bytes()) {
+            *to = from;
+        }
+        Some(Self(name))
+    }
+
+    fn as_str(&self) -> &str {
+        let text = self.0.split(|byte| *byte == 0).next().unwrap_or_default();
+        // Checked to be ASCII when it was made.
+        std::str::from_utf8(text).unwrap_or_default()
+    }
+}
+
+const fn fits(bytes: &[u8]) -> bool {
+    let mut at = 0;
+    while at < bytes.len() {
+        if !bytes[at].is_ascii_graphic() {
+            return false;
+        }
+        at += 1;
+    }
+    !bytes.is_empty() && bytes.len() < ROOM
+}
+
+macro_rules! names {
+    ($($(#[$doc:meta])* $type:ident, $what:literal, { $($(#[$item:meta])* $const:ident = $text:literal;)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $type(Name);
+
+        impl $type {
+            $($(#[$item])* pub const $const: Self = Self(Name::literal($text));)*
+
+            /// Checks a name: 1 to 15 printable ASCII characters, no white space.
+            ///
+            /// # Errors
+            /// [`Error::Invalid`] when it is empty, too long, or has any other character.
+            pub fn new(name: &str) -> Result<Self, Error> {
+                Name::new(name).map(Self).ok_or_else(|| Invalid::Name { what: $what, name: name.to_owned() }.into())
+            }
+
+            /// The name as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                self.0.as_str()
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = Error;
+
+            fn from_str(name: &str) -> Result<Self, Error> {
+                Self::new(name)
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($type), "({})"), self.as_str())
+            }
+        }
+    )*};
+}
+
+names! {
+    /// How a service chooses among its destinations, by the name of the kernel module without `ip_vs_`.
+    ///
+    /// An open set: a kernel may have others than the constants, and says `ENOENT` to one that it does not have.
+    Scheduler, "scheduler", {
+        /// Round robin.
+        RR = "rr";
+        /// Weighted round robin.
+        WRR = "wrr";
+        /// Least connection.
+        LC = "lc";
+        /// Weighted least connection; what ipvsadm takes when none is said.
+        WLC = "wlc";
+        /// Locality-based least connection.
+        LBLC = "lblc";
+        /// Locality-based least connection with replication.
+        LBLCR = "lblcr";
+        /// Destination hashing.
+        DH = "dh";
+        /// Source hashing.
+        SH = "sh";
+        /// Shortest expected delay.
+        SED = "sed";
+        /// Never queue.
+        NQ = "nq";
+        /// Weighted failover.
+        FO = "fo";
+        /// Weighted overflow.
+        OVF = "ovf";
+        /// Maglev hashing (Linux 4.18).
+        MH = "mh";
+        /// Power of two random choices (Linux 5.9).
+        TWOS = "twos";
+        /// What the kernel reports for a service whose scheduler was taken away.
+        NONE = "none";
+    }
+
+    /// A persistence engine: what, besides the client's address, makes requests belong together.
+    Engine, "persistence engine", {
+        /// The Call-ID of SIP over UDP.
+        SIP = "sip";
+    }
+
+    /// The network interface over which a sync daemon speaks.
+    Interface, "interface", {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_holds_what_fits_the_kernel() {
+        assert_eq!(Scheduler::new("rr").unwrap(), Scheduler::RR);
+        assert_eq!(Scheduler::new("abcdefghijklmno").unwrap().as_str(), "abcdefghijklmno");
+        for wrong in ["", "abcdefghijklmnop", "a b", "a\nb", "a\0b", "é"] {
+            assert!(Scheduler::new(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_name_is_named_in_the_error() {
+        let error = Interface::new("eth 0").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "interface `eth 0`: a name has 1 to 15 printable ASCII characters and no white space"
+        );
+    }
+
+    #[test]
+    fn a_name_shows_as_itself() {
+        assert_eq!(Scheduler::WLC.to_string(), "wlc");
+        assert_eq!(format!("{:?}", Engine::SIP), "Engine(sip)");
+    }
+}

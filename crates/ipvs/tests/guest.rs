@@ -1,0 +1,25 @@
+//! The real kernel and the real ipvsadm, in a guest of their own: every command, parity both ways, the data path.
+//!
+//! Run by `cargo xtask test`, or by hand with `umlrun` or `qemurun` as the runner (see CONTRIBUTING.md). Every test makes its
+//! own network namespaces, each of which has an IPVS of its own.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+#[path = "guest/commands.rs"]
+mod commands;
+#[path = "guest/data_path.rs"]
+mod data_path;
+#[path = "guest/lab.rs"]
+mod lab;
+#[path = "guest/parity.rs"]
+mod parity;
+#[path = "guest/termination.rs"]
+mod termination;
+
+/// Runs a test in a new network namespace of the guest; skips it outside of guests.
+fn in_guest(test: impl FnOnce() + Send) {
+    if testns::guest().is_none() {
+        return testns::skip("runs in a guest kernel only (umlrun, qemurun)");
+    }
+    testns::netns(test);
+}

@@ -1,0 +1,297 @@
+//! Every command and every question, against the kernel.
+
+use sluicegate_ipvs::*;
+
+use crate::in_guest;
+
+pub(crate) fn web() -> ServiceId {
+    ServiceId::tcp(Endpoint::new([10, 0, 0, 1], 80))
+}
+
+fn server(last: u8) -> Endpoint {
+    Endpoint::new([192, 168, 1, last], 8080)
+}
+
+fn new_service(id: ServiceId) -> Command {
+    Command::NewService { id, config: ServiceConfig::new(Scheduler::RR) }
+}
+
+fn new_destination(service: ServiceId, id: Endpoint) -> Command {
+    Command::NewDestination { service, id, config: DestinationConfig::new(Forward::Masquerade) }
+}
+
+fn client() -> Client {
+    Client::connect().expect("the guest has IPVS")
+}
+
+#[test]
+fn a_service_is_added_changed_read_and_deleted() {
+    in_guest(|| {
+        let mut client = client();
+        assert_eq!(client.services().unwrap(), []);
+        client.run(&new_service(web())).unwrap();
+        let config = ServiceConfig {
+            scheduler: Scheduler::SH,
+            scheduler_flags: SchedulerFlags::PORT | SchedulerFlags::FALLBACK,
+            persistence: Some(Persistence {
+                timeout: 77,
+                granularity: Some(Granularity::Netmask([255, 255, 255, 0].into())),
+            }),
+            ..ServiceConfig::new(Scheduler::SH)
+        };
+        client.run(&Command::SetService { id: web(), config }).unwrap();
+        assert_eq!(client.service(&web()).unwrap().config, config);
+        // All that was set can be taken back.
+        let plain = ServiceConfig::new(Scheduler::WRR);
+        client.run(&Command::SetService { id: web(), config: plain }).unwrap();
+        assert_eq!(client.service(&web()).unwrap().config, plain);
+        client.run(&Command::DelService { id: web() }).unwrap();
+        assert!(client.service(&web()).unwrap_err().is_not_found());
+    });
+}
+
+#[test]
+fn a_destination_is_added_changed_read_and_deleted() {
+    in_guest(|| {
+        let mut client = client();
+        client.run_all(&[new_service(web()), new_destination(web(), server(1))]).unwrap();
+        let config = DestinationConfig {
+            weight: i32::MAX.unsigned_abs(),
+            upper_threshold: 100,
+            lower_threshold: 50,
+            ..DestinationConfig::new(Forward::Masquerade)
+        };
+        client.run(&Command::SetDestination { service: web(), id: server(1), config }).unwrap();
+        let [destination] = client.destinations(&web()).unwrap().try_into().unwrap();
+        assert_eq!((destination.id, destination.config), (server(1), config));
+        client.run(&Command::DelDestination { service: web(), id: server(1) }).unwrap();
+        assert_eq!(client.destinations(&web()).unwrap(), []);
+    });
+}
+
+#[test]
+fn errors_have_the_name_and_kind_that_the_documentation_says() {
+    in_guest(|| {
+        let mut client = client();
+        client.run_all(&[new_service(web()), new_destination(web(), server(1))]).unwrap();
+        let other = ServiceId::udp(Endpoint::new([10, 0, 0, 2], 53));
+        let nosuch = ServiceConfig::new(Scheduler::new("nosuch").unwrap());
+        let engine = ServiceConfig {
+            engine: Some(Engine::new("nosuch").unwrap()),
+            ..ServiceConfig::new(Scheduler::RR)
+        };
+        let config = DestinationConfig::new(Forward::Masquerade);
+        for (command, errno, text) in [
+            (new_service(web()), 17, "the service exists already"),
+            (new_destination(web(), server(1)), 17, "the destination exists already"),
+            (Command::NewService { id: other, config: nosuch }, 2, "no such scheduler or persistence engine"),
+            (Command::NewService { id: other, config: engine }, 2, "no such scheduler or persistence engine"),
+            (Command::SetService { id: other, config: engine }, 3, "there is no such service"),
+            (Command::DelService { id: other }, 3, "there is no such service"),
+            (Command::ZeroService { id: other }, 3, "there is no such service"),
+            (new_destination(other, server(1)), 3, "there is no such service"),
+            (Command::SetDestination { service: web(), id: server(9), config }, 2, "no such destination"),
+            (Command::DelDestination { service: web(), id: server(9) }, 2, "no such destination"),
+            (Command::StopDaemon(DaemonRole::MASTER), 3, "no such daemon runs"),
+            (
+                Command::StartDaemon(Daemon::new(DaemonRole::MASTER, Interface::new("nosuch0").unwrap())),
+                19,
+                "no such interface",
+            ),
+        ] {
+            let error = client.run(&command).unwrap_err();
+            assert_eq!(error.refusals()[0].errno, errno, "{error}");
+            assert!(error.to_string().contains(text), "{error}");
+            assert_eq!(error.is_already_exists(), errno == 17);
+            assert_eq!(error.is_not_found(), matches!(errno, 2 | 3));
+        }
+        assert!(client.destinations(&other).unwrap_err().is_not_found(), "the kernel says: an empty list");
+    });
+}
+
+#[test]
+fn many_commands_in_a_send_are_each_on_their_own() {
+    in_guest(|| {
+        let mut client = client();
+        let ids: Vec<_> =
+            (0..1000).map(|port| ServiceId::tcp(Endpoint::new([10, 0, 0, 1], 1000 + port))).collect();
+        let mut commands: Vec<_> = ids.iter().map(|id| new_service(*id)).collect();
+        commands.insert(500, new_service(ids[3]));
+        commands.insert(900, Command::DelService { id: web() });
+        let error = client.run_all(&commands).unwrap_err();
+        let indices: Vec<_> = error
+            .refusals()
+            .iter()
+            .map(|refusal| match &refusal.operation {
+                Operation::Command { index, command } => (*index, **command, refusal.errno),
+                Operation::Query(what) => panic!("{what}"),
+            })
+            .collect();
+        assert_eq!(indices, [(500, new_service(ids[3]), 17), (900, Command::DelService { id: web() }, 3)]);
+        assert_eq!(client.services().unwrap().len(), 1000);
+
+        // Each of 1000 refusals is answered, and the client goes on to work.
+        let again: Vec<_> = ids.iter().map(|id| new_service(*id)).collect();
+        let error = client.run_all(&again).unwrap_err();
+        assert!(
+            matches!(&error, Error::SomeRefused { failed, more: false } if failed.len() == 1000),
+            "{error}"
+        );
+        assert_eq!(client.services().unwrap().len(), 1000);
+    });
+}
+
+#[test]
+fn timeouts_are_set_and_zero_leaves_one_as_it_is() {
+    in_guest(|| {
+        let mut client = client();
+        let before = client.timeouts().unwrap();
+        client.run(&Command::SetTimeouts(Timeouts { tcp: 100, tcp_fin: 0, udp: 50 })).unwrap();
+        assert_eq!(client.timeouts().unwrap(), Timeouts { tcp: 100, tcp_fin: before.tcp_fin, udp: 50 });
+    });
+}
+
+#[test]
+fn the_version_is_told() {
+    in_guest(|| {
+        let info = client().info().unwrap();
+        assert_eq!(info.version, (1, 2, 1));
+        assert!(info.connection_table_size >= 256, "{info:?}");
+    });
+}
+
+#[test]
+fn daemons_start_list_and_stop() {
+    in_guest(|| {
+        if !testns::have(&["ip"]) {
+            return;
+        }
+        // First, because it loads ip_vs and with it IPv6.
+        let mut client = client();
+        let _ = testns::sh(
+            "ip link add d0 type dummy && ip link set d0 up multicast on && ip addr add 10.9.9.9/24 dev d0 &&
+             ip addr add fd00::9/64 dev d0 nodad && ip route add 224.0.0.0/4 dev d0",
+        );
+        assert_eq!(client.daemons().unwrap(), []);
+        let device = Interface::new("d0").unwrap();
+        let master = Daemon { sync_id: 5, ..Daemon::new(DaemonRole::MASTER, device) };
+        let backup = Daemon {
+            sync_id: 255,
+            max_length: Some(1400),
+            group: Some("ff02::99".parse().unwrap()),
+            port: Some(9000),
+            ttl: Some(3),
+            ..Daemon::new(DaemonRole::BACKUP, device)
+        };
+        client.run_all(&[Command::StartDaemon(master), Command::StartDaemon(backup)]).unwrap();
+        let mut daemons = client.daemons().unwrap();
+        daemons.sort_by_key(|daemon| daemon.role);
+        let filled = Daemon {
+            max_length: Some(1472),
+            group: Some([224, 0, 0, 81].into()),
+            port: Some(8848),
+            ttl: Some(1),
+            ..master
+        };
+        assert_eq!(daemons, [filled, backup]);
+        assert!(client.run(&Command::StartDaemon(master)).unwrap_err().is_already_exists());
+
+        client.run(&Command::StopDaemon(DaemonRole::MASTER)).unwrap();
+        assert_eq!(client.daemons().unwrap(), [backup]);
+        client.run(&Command::StopDaemon(DaemonRole::BACKUP)).unwrap();
+        assert_eq!(client.daemons().unwrap(), []);
+    });
+}
+
+#[test]
+fn a_flush_deletes_everything_of_this_namespace_only() {
+    in_guest(|| {
+        let mut outer = client();
+        outer.run(&new_service(web())).unwrap();
+        testns::netns(|| {
+            let mut inner = client();
+            inner.run(&new_service(web())).unwrap();
+            inner.run(&Command::Flush).unwrap();
+            assert_eq!(inner.services().unwrap(), []);
+        });
+        assert_eq!(outer.services().unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn a_large_listing_is_whole() {
+    in_guest(|| {
+        let mut client = client();
+        let mut commands = vec![new_service(web())];
+        commands
+            .extend((0..2000).map(|port| new_destination(web(), Endpoint::new([192, 168, 1, 1], 1 + port))));
+        client.run_all(&commands).unwrap();
+        assert_eq!(client.destinations(&web()).unwrap().len(), 2000);
+    });
+}
+
+#[test]
+fn sync_sends_only_what_differs_and_leaves_others_alone() {
+    in_guest(|| {
+        let mut client = client();
+        let others = ServiceId::udp(Endpoint::new([10, 9, 9, 9], 53));
+        client.run(&new_service(others)).unwrap();
+        let ours = |id: &ServiceId| *id != others;
+
+        let mut desired = Table::new();
+        for port in [80, 443] {
+            let id = ServiceId::tcp(Endpoint::new([10, 0, 0, 1], port));
+            let entry = desired.service(id, ServiceConfig::new(Scheduler::RR).persistent(60));
+            entry.destination(server(1), DestinationConfig::new(Forward::Masquerade));
+            entry.destination(server(2), DestinationConfig::new(Forward::Masquerade));
+        }
+        assert_eq!(client.sync(&desired, ours).unwrap().len(), 6);
+        assert_eq!(client.sync(&desired, ours).unwrap(), []);
+
+        let entry = desired.service(web(), ServiceConfig::new(Scheduler::RR).persistent(60));
+        entry.destinations.remove(&server(1));
+        entry.destination(server(3), DestinationConfig::new(Forward::Masquerade).weight(7));
+        let id = ServiceId::tcp(Endpoint::new([10, 0, 0, 1], 443));
+        desired.remove(&id);
+        let shown: Vec<_> = client.sync(&desired, ours).unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            shown,
+            [
+                "-a -t 10.0.0.1:80 -r 192.168.1.3:8080 -m -w 7",
+                "-d -t 10.0.0.1:80 -r 192.168.1.1:8080",
+                "-D -t 10.0.0.1:443",
+            ]
+        );
+        let actual: Table = client.listing(ours).unwrap().into_iter().collect();
+        assert_eq!(actual, desired);
+        assert_eq!(client.services().unwrap().len(), 2);
+    });
+}
+
+#[test]
+fn without_the_right_the_error_says_so() {
+    in_guest(|| {
+        if !testns::have(&["setpriv"]) {
+            return;
+        }
+        // The test itself again, as nobody: what it prints is what the client said.
+        let me = std::env::current_exe().unwrap();
+        let output = testns::try_sh(&format!(
+            "IPVS_TEST_NOBODY=1 setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set -all --inh-caps -all \
+             {} --exact commands::ask_as_nobody --nocapture",
+            me.display()
+        ));
+        let output = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.contains("permission denied: true"), "{output}");
+        assert!(output.contains("CAP_NET_ADMIN"), "{output}");
+    });
+}
+
+/// Not a test of its own: see above.
+#[test]
+fn ask_as_nobody() {
+    if std::env::var_os("IPVS_TEST_NOBODY").is_some() {
+        let error = Client::connect().unwrap().services().unwrap_err();
+        println!("permission denied: {}: {error}", error.is_permission_denied());
+    }
+}

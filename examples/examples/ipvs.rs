@@ -1,0 +1,338 @@
+//! ipvsadm's own words, answered by sluicegate-ipvs: no ipvsadm is started and nothing is resolved by name.
+//!
+//! ```text
+//! cargo run -q -p examples --example ipvs -- -A -t 10.0.0.1:80 -s rr
+//! cargo run -q -p examples --example ipvs -- -a -t 10.0.0.1:80 -r 192.168.0.1:8080 -m
+//! cargo run -q -p examples --example ipvs -- -L -n --stats
+//! cargo run -q -p examples --example ipvs -- -S -n | ... | cargo run -q -p examples --example ipvs -- -R
+//! ```
+//!
+//! Output and exit status are those of ipvsadm 1.31; messages on standard error are our own. One difference: `-R` reads
+//! all of its input before it does anything, so that a mistake in line 7 does not leave lines 1 to 6 behind.
+
+use std::fmt::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
+use std::process::ExitCode;
+
+use sluicegate_ipvs::text::{self, Invocation, ListOptions};
+use sluicegate_ipvs::{
+    Client, Command, Daemon, Destination, Error, Family, Forward, Granularity, Listing, Operation, Protocol,
+    Service, ServiceId, Stats, Tunnel, TunnelFlags,
+};
+
+/// The statuses of ipvsadm.
+const LIST_FAILED: u8 = 1;
+const MISTAKE: u8 = 2;
+const REFUSED: u8 = 255;
+
+fn main() -> ExitCode {
+    let args: Vec<_> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let failure = match run(&args) {
+        Ok(output) => match io::stdout().write_all(output.as_bytes()) {
+            Ok(()) => return ExitCode::SUCCESS,
+            Err(error) => Failure { message: format!("standard output: {error}"), status: LIST_FAILED },
+        },
+        Err(failure) => failure,
+    };
+    if !failure.message.is_empty() {
+        eprintln!("ipvs: {}", failure.message);
+    }
+    ExitCode::from(failure.status)
+}
+
+struct Failure {
+    message: String,
+    status: u8,
+}
+
+/// Errors have the same status whatever is done, but for what the kernel refuses.
+fn failure(error: &Error, refused: u8) -> Failure {
+    let (status, hint) = match error {
+        Error::Parse(error) if error.reason.is_usage() => (REFUSED, "; try `ipvs -h`"),
+        _ if error.is_invalid() || error.is_absent() => (MISTAKE, ""),
+        _ => (refused, ""),
+    };
+    Failure { message: format!("{error}{hint}"), status }
+}
+
+fn run(args: &[String]) -> Result<String, Failure> {
+    let invocation = text::parse_args(args).map_err(|error| failure(&error, MISTAKE))?;
+    match invocation {
+        Invocation::Change(command) => change(&command).map_err(|error| failure(&error, REFUSED)),
+        Invocation::List(options) => list(&options),
+        Invocation::Save { .. } => save().map_err(|error| failure(&error, LIST_FAILED)),
+        Invocation::Restore => restore(),
+        Invocation::Help => Ok(HELP.to_owned()),
+        Invocation::Version => Ok(format!("ipvs of sluicegate v{}\n", env!("CARGO_PKG_VERSION"))),
+        _ => Err(Failure { message: "this program does not know the command".to_owned(), status: MISTAKE }),
+    }
+}
+
+fn change(command: &Command) -> Result<String, Error> {
+    Client::connect()?.run(command)?;
+    Ok(String::new())
+}
+
+fn save() -> Result<String, Error> {
+    let mut saved = String::new();
+    for Listing { service, destinations } in sorted_listing(&mut Client::connect()?)? {
+        text::write_saved(&mut saved, &service, &destinations).expect("a String takes everything");
+    }
+    Ok(saved)
+}
+
+fn sorted_listing(client: &mut Client) -> Result<Vec<Listing>, Error> {
+    let mut listings = client.listing(|_| true)?;
+    text::sort_services(&mut listings, |listing| listing.service.id);
+    listings.iter_mut().for_each(|listing| text::sort_destinations(&mut listing.destinations));
+    Ok(listings)
+}
+
+/// All commands are carried out; as with ipvsadm the last one's fate is the status.
+fn restore() -> Result<String, Failure> {
+    let mut input = String::new();
+    io::stdin()
+        .read_to_string(&mut input)
+        .map_err(|error| Failure { message: format!("standard input: {error}"), status: MISTAKE })?;
+    let commands = text::parse(&input).map_err(|error| failure(&error, MISTAKE))?;
+    let error = match Client::connect().and_then(|mut client| client.run_all(&commands)) {
+        Ok(()) => return Ok(String::new()),
+        Err(error) => error,
+    };
+    let Error::SomeRefused { failed, more } = &error else { return Err(failure(&error, REFUSED)) };
+    for refusal in failed {
+        eprintln!("ipvs: {refusal}");
+    }
+    let last = commands.len().saturating_sub(1);
+    let is_last =
+        |operation: &Operation| matches!(operation, Operation::Command { index, .. } if *index == last);
+    if *more || failed.iter().any(|refusal| is_last(&refusal.operation)) {
+        let message = if *more { "more commands were refused".to_owned() } else { String::new() };
+        return Err(Failure { message, status: REFUSED });
+    }
+    Ok(String::new())
+}
+
+fn list(options: &ListOptions) -> Result<String, Failure> {
+    if options.connections {
+        let message = "single connections are not listed; see /proc/net/ip_vs_conn".to_owned();
+        return Err(Failure { message, status: MISTAKE });
+    }
+    let listed = Client::connect().and_then(|mut client| match options {
+        ListOptions { timeout: true, .. } => list_timeouts(&mut client),
+        ListOptions { daemon: true, .. } => list_daemons(&mut client),
+        ListOptions { service: Some(id), .. } => list_service(&mut client, id, options),
+        _ => list_all(&mut client, options),
+    });
+    listed.map_err(|error| failure(&error, LIST_FAILED))
+}
+
+fn list_timeouts(client: &mut Client) -> Result<String, Error> {
+    let timeouts = client.timeouts()?;
+    Ok(format!("Timeout (tcp tcpfin udp): {} {} {}\n", timeouts.tcp, timeouts.tcp_fin, timeouts.udp))
+}
+
+fn list_daemons(client: &mut Client) -> Result<String, Error> {
+    let mut daemons = client.daemons()?;
+    daemons.sort_by_key(|daemon| daemon.role);
+    let mut listed = String::new();
+    for Daemon { role, interface, sync_id, max_length, group, port, ttl } in daemons {
+        write!(listed, "{role} sync daemon (mcast={interface}, syncid={sync_id}")
+            .expect("a String takes everything");
+        let more = [
+            max_length.map(|it| format!(", maxlen={it}")),
+            group.map(|it| format!(", group={it}")),
+            port.map(|it| format!(", port={it}")),
+            ttl.map(|it| format!(", ttl={it}")),
+        ];
+        listed.extend(more.into_iter().flatten());
+        listed.push_str(")\n");
+    }
+    Ok(listed)
+}
+
+fn list_service(client: &mut Client, id: &ServiceId, options: &ListOptions) -> Result<String, Error> {
+    let service = client.service(id)?;
+    let mut destinations = client.destinations(id)?;
+    if !options.unsorted {
+        text::sort_destinations(&mut destinations);
+    }
+    let table = Listed { options, listings: &[Listing { service, destinations }] };
+    Ok(table.to_string())
+}
+
+fn list_all(client: &mut Client, options: &ListOptions) -> Result<String, Error> {
+    let info = client.info()?;
+    let listings = if options.unsorted { client.listing(|_| true)? } else { sorted_listing(client)? };
+    let (major, minor, patch) = info.version;
+    let size = info.connection_table_size;
+    let table = Listed { options, listings: &listings };
+    Ok(format!("IP Virtual Server version {major}.{minor}.{patch} (size={size})\n{table}"))
+}
+
+/// The table of `ipvsadm -L -n`.
+struct Listed<'a> {
+    options: &'a ListOptions,
+    listings: &'a [Listing],
+}
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.title(f)?;
+        for Listing { service, destinations } in self.listings {
+            self.service(f, service)?;
+            destinations.iter().try_for_each(|destination| self.destination(f, destination))?;
+        }
+        Ok(())
+    }
+}
+
+impl Listed<'_> {
+    fn title(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let local = "Prot LocalAddress:Port";
+        let remote = "  -> RemoteAddress:Port";
+        let options = self.options;
+        if options.stats || options.rate {
+            let [a, b, c, d, e] = if options.stats {
+                ["Conns", "InPkts", "OutPkts", "InBytes", "OutBytes"]
+            } else {
+                ["CPS", "InPPS", "OutPPS", "InBPS", "OutBPS"]
+            };
+            writeln!(f, "{local:<33} {a:>8} {b:>8} {c:>8} {d:>8} {e:>8}\n{remote}")
+        } else if options.thresholds {
+            let [a, b, c, d] = ["Uthreshold", "Lthreshold", "ActiveConn", "InActConn"];
+            writeln!(f, "{local:<33} {a:<10} {b:<10} {c:<10} {d:<10}\n{remote}")
+        } else if options.persistent_connections {
+            let [a, b, c, d] = ["Weight", "PersistConn", "ActiveConn", "InActConn"];
+            writeln!(f, "{local:<33} {a:<9} {b:<11} {c:<10} {d:<10}\n{remote}")
+        } else {
+            let tunnel = if options.tunnels { "TunnelInfo    " } else { "" };
+            writeln!(f, "{local} Scheduler Flags\n{remote:<33} Forward {tunnel}Weight ActiveConn InActConn")
+        }
+    }
+
+    fn service(&self, f: &mut fmt::Formatter<'_>, service: &Service) -> fmt::Result {
+        let name = service_name(&service.id);
+        match self.numbers(&service.stats) {
+            Some(numbers) => writeln!(f, "{name:<33}{numbers}"),
+            None => writeln!(f, "{name} {}", service_flags(service)),
+        }
+    }
+
+    fn destination(&self, f: &mut fmt::Formatter<'_>, destination: &Destination) -> fmt::Result {
+        let Destination { id, config, connections, stats } = destination;
+        write!(f, "  -> {:<28}", id.to_string())?;
+        if let Some(numbers) = self.numbers(stats) {
+            return writeln!(f, "{numbers}");
+        }
+        if self.options.thresholds {
+            write!(f, " {:<10} {:<10}", config.upper_threshold, config.lower_threshold)?;
+        } else if self.options.persistent_connections {
+            write!(f, " {:<9} {:<11}", config.weight, connections.persistent)?;
+        } else if self.options.tunnels {
+            write!(f, " {:<7} {:<13} {:<6}", config.forward, tunnel_info(config.forward), config.weight)?;
+        } else {
+            write!(f, " {:<7} {:<6}", config.forward, config.weight)?;
+        }
+        writeln!(f, " {:<10} {:<10}", connections.active, connections.inactive)
+    }
+
+    /// The five columns of `--stats` or `--rate`.
+    fn numbers(&self, stats: &Stats) -> Option<String> {
+        let rate = &stats.rate;
+        let numbers = if self.options.stats {
+            [stats.connections, stats.packets_in, stats.packets_out, stats.bytes_in, stats.bytes_out]
+        } else if self.options.rate {
+            [rate.connections, rate.packets_in, rate.packets_out, rate.bytes_in, rate.bytes_out]
+        } else {
+            return None;
+        };
+        Some(numbers.iter().map(|number| large_number(*number, self.options.exact)).collect())
+    }
+}
+
+fn service_name(id: &ServiceId) -> String {
+    match id {
+        ServiceId::Virtual { protocol: Protocol::SCTP, endpoint } => format!("SCTP {endpoint}"),
+        ServiceId::Virtual { protocol, endpoint } => format!("{protocol}  {endpoint}"),
+        ServiceId::Mark { mark, family: Family::Ipv4 } => format!("FWM  {mark}"),
+        ServiceId::Mark { mark, family: Family::Ipv6 } => format!("FWM  {mark} IPv6"),
+    }
+}
+
+fn service_flags(service: &Service) -> String {
+    let config = &service.config;
+    let mut flags = config.scheduler.to_string();
+    let names = text::scheduler_flag_names(config.scheduler, config.scheduler_flags);
+    if !names.is_empty() {
+        flags += &format!(" ({names})");
+    }
+    if let Some(persistence) = &config.persistence {
+        flags += &format!(" persistent {}", persistence.timeout);
+        match persistence.granularity {
+            Some(Granularity::Netmask(mask)) => flags += &format!(" mask {mask}"),
+            Some(Granularity::Prefix(length)) => flags += &format!(" mask {length}"),
+            None => {}
+        }
+        if let Some(engine) = &config.engine {
+            flags += &format!(" pe {engine}");
+        }
+    }
+    if config.one_packet {
+        flags += " ops";
+    }
+    flags
+}
+
+fn tunnel_info(forward: Forward) -> String {
+    let checksum = |flags: TunnelFlags| match flags {
+        flags if flags.contains(TunnelFlags::REMOTE_CHECKSUM) => "r+c",
+        flags if flags.contains(TunnelFlags::CHECKSUM) => "+c",
+        _ => "-c",
+    };
+    match forward {
+        Forward::Tunnel(Tunnel::Ipip) => "ipip".to_owned(),
+        Forward::Tunnel(Tunnel::Gue { port, flags }) => format!("gue:{port}:{}", checksum(flags)),
+        Forward::Tunnel(Tunnel::Gre { flags }) => format!("gre:{}", checksum(flags)),
+        Forward::Tunnel(Tunnel::Other { kind, .. }) => format!("type {kind}"),
+        _ => "n/a".to_owned(),
+    }
+}
+
+/// Nine columns: from a hundred million on in thousands, millions and so on, unless exactly.
+fn large_number(number: u64, exact: bool) -> String {
+    const STEPS: [(u64, u64, char); 4] = [
+        (1_000_000_000, 1_000, 'K'),
+        (100_000_000_000, 1_000_000, 'M'),
+        (100_000_000_000_000, 1_000_000_000, 'G'),
+        (u64::MAX, 1_000_000_000_000, 'T'),
+    ];
+    if exact {
+        let width = number.to_string().len().max(8) + 1;
+        return format!("{number:>width$}");
+    }
+    match STEPS.iter().find(|(below, _, _)| number < *below) {
+        Some((_, unit, letter)) if number >= 100_000_000 => format!("{:>8}{letter}", number / unit),
+        _ => format!("{number:>9}"),
+    }
+}
+
+const HELP: &str = "\
+ipvs: what ipvsadm does, by the library sluicegate-ipvs
+
+  -A|-E SERVICE [-s SCHEDULER] [-b FLAGS] [-p [SECONDS]] [-M NETMASK] [--pe ENGINE] [-o]   add, edit a service
+  -D SERVICE                                    delete a service
+  -a|-e SERVICE -r SERVER [-m|-g|-i] [-w WEIGHT] [-x UPPER] [-y LOWER]
+        [--tun-type ipip|gue|gre] [--tun-port PORT] [--tun-nocsum|--tun-csum|--tun-remcsum]   add, edit a server
+  -d SERVICE -r SERVER                          delete a server
+  -L [SERVICE] [-n] [--stats|--rate|--thresholds|--persistent-conn|--tun-info] [--exact] [--nosort]
+  -L --timeout, -L --daemon                     list
+  -S [-n], -R                                   save to standard output, restore from standard input
+  -Z [SERVICE], -C                              zero counters, clear the table
+  --set TCP TCPFIN UDP                          timeouts in seconds, 0 leaves one as it is
+  --start-daemon master|backup [--mcast-interface DEV] [--syncid ID] [--sync-maxlen BYTES]
+        [--mcast-group ADDRESS] [--mcast-port PORT] [--mcast-ttl TTL]
+  --stop-daemon master|backup
+
+SERVICE is -t, -u or --sctp-service ADDRESS:PORT, or -f MARK [-6]; IPv6 addresses stand in brackets.
+";
