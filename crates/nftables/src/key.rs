@@ -122,6 +122,22 @@ impl Key {
         );
     }
 
+    /// The bytes with padding behind the last part too.
+    pub(crate) fn padded(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.length)).unwrap_or_default()
+    }
+
+    /// Makes it the next value of its only part; false, and all zero, behind the last.
+    pub(crate) fn increment(&mut self) -> bool {
+        let (length, host) = (self.bytes().len(), crate::object::element::is_turned(self.kinds[0].part()));
+        let bytes = self.bytes.get_mut(..length).unwrap_or_default();
+        let add = |byte: &mut u8| {
+            *byte = byte.wrapping_add(1);
+            *byte != 0
+        };
+        if host { bytes.iter_mut().any(add) } else { bytes.iter_mut().rev().any(add) }
+    }
+
     fn try_append(&mut self, part: Part, value: &[u8]) -> Option<()> {
         let (at, parts) = (usize::from(self.length), usize::from(self.parts));
         if value.len() != part.bytes() {

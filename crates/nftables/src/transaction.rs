@@ -1,5 +1,6 @@
 //! Transactions: operations in order, that print as nft text and are applied as a whole.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use crate::family::Family;
@@ -160,6 +161,17 @@ impl Transaction {
     #[must_use]
     pub fn operations(&self) -> &[Operation] {
         &self.operations
+    }
+
+    /// The sets that it makes.
+    pub(crate) fn sets(&self) -> HashMap<&SetId, &Set> {
+        let mut sets = HashMap::new();
+        for operation in &self.operations {
+            if let Operation::Add(Object::Set(set)) | Operation::Create(Object::Set(set)) = operation {
+                sets.insert(&set.id, set);
+            }
+        }
+        sets
     }
 
     /// Whether there is no operation.

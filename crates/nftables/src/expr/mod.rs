@@ -5,7 +5,7 @@
 //! decoder both come from it, so they cannot disagree. An expression without a row is kept as [`Unknown`] and sent back
 //! unchanged.
 
-mod data;
+pub(crate) mod data;
 mod kinds;
 mod table;
 pub(crate) mod wire;

@@ -7,8 +7,14 @@ use crate::expr::PayloadBase;
 use crate::key::Part;
 
 /// A named field of a packet header: `ip daddr`, `tcp flags`, `th dport`.
-#[derive(Clone, Copy)]
-pub struct Payload(&'static Row);
+///
+/// Only the fields that are named here exist.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Payload {
+    /// nft's numbers of the header and of the field in it, kept in the user data of `typeof` sets.
+    header: u8,
+    index: u8,
+}
 
 struct Row {
     protocol: &'static str,
@@ -18,9 +24,7 @@ struct Row {
     offset: u16,
     bits: u16,
     of: DataType,
-    /// nft's number of the header and of the field in it, kept in the user data of `typeof` sets.
-    header: u8,
-    index: u8,
+    id: Payload,
 }
 
 macro_rules! fields {
@@ -28,15 +32,17 @@ macro_rules! fields {
         impl Payload {
             $($(
                 #[doc = concat!("`", $protocol, " ", $field, "`.")]
-                pub const $konst: Self = Self(&Row {
-                    protocol: $protocol, field: $field, base: PayloadBase::$base, offset: $offset, bits: $bits,
-                    of: DataType::$of, header: $header, index: $index,
-                });
+                pub const $konst: Self = Self { header: $header, index: $index };
             )*)*
 
             /// Every field, by header. Where fields share their place, the one that nft shows comes first.
             pub const ALL: &'static [Self] = &[$($(Self::$konst),*),*];
         }
+
+        const ROWS: &[Row] = &[$($(Row {
+            protocol: $protocol, field: $field, base: PayloadBase::$base, offset: $offset, bits: $bits, of: DataType::$of,
+            id: Payload::$konst,
+        }),*),*];
     };
 }
 
@@ -174,51 +180,51 @@ impl Payload {
     /// The field with this name: `find("ip", "daddr")`.
     #[must_use]
     pub fn find(protocol: &str, field: &str) -> Option<Self> {
-        Self::ALL.iter().find(|p| p.0.protocol == protocol && p.0.field == field).copied()
+        ROWS.iter().find(|row| row.protocol == protocol && row.field == field).map(|row| row.id)
     }
 
     /// The header: `ip`.
     #[must_use]
     pub fn protocol(self) -> &'static str {
-        self.0.protocol
+        self.row().protocol
     }
 
     /// The field of the header: `daddr`.
     #[must_use]
     pub fn field(self) -> &'static str {
-        self.0.field
+        self.row().field
     }
 
     /// Where the header starts.
     #[must_use]
     pub fn base(self) -> PayloadBase {
-        self.0.base
+        self.row().base
     }
 
     /// Bits between the start of the header and the field.
     #[must_use]
     pub fn offset(self) -> u16 {
-        self.0.offset
+        self.row().offset
     }
 
     /// Bits of the field.
     #[must_use]
     pub fn bits(self) -> u16 {
-        self.0.bits
+        self.row().bits
     }
 
     /// The type of its value.
     #[must_use]
     pub fn data_type(self) -> DataType {
-        self.0.of
+        self.row().of
     }
 
     /// The part of a key that it fills.
     #[must_use]
     pub fn part(self) -> Part {
-        match self.0.of {
+        match self.row().of {
             DataType::INTEGER => Part::Integer {
-                bytes: u8::try_from(self.0.bits.div_ceil(8)).unwrap_or(16),
+                bytes: u8::try_from(self.row().bits.div_ceil(8)).unwrap_or(16),
                 order: Order::Network,
             },
             of => Part::Type(of),
@@ -227,26 +233,12 @@ impl Payload {
 
     /// nft's numbers of the header and of the field.
     pub(crate) fn numbers(self) -> (u8, u8) {
-        (self.0.header, self.0.index)
+        (self.header, self.index)
     }
 
-    /// The field at a place of a header with nft's number.
-    pub(crate) fn by_numbers(header: u32, index: u32) -> Option<Self> {
-        Self::ALL.iter().find(|p| u32::from(p.0.header) == header && u32::from(p.0.index) == index).copied()
-    }
-}
-
-impl PartialEq for Payload {
-    fn eq(&self, other: &Self) -> bool {
-        (self.0.header, self.0.index) == (other.0.header, other.0.index)
-    }
-}
-
-impl Eq for Payload {}
-
-impl std::hash::Hash for Payload {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        (self.0.header, self.0.index).hash(state);
+    fn row(self) -> &'static Row {
+        // Every value of this type is one of the rows'.
+        ROWS.iter().find(|row| row.id == self).unwrap_or(&ROWS[0])
     }
 }
 
@@ -259,7 +251,7 @@ impl fmt::Debug for Payload {
 /// As nft writes it.
 impl fmt::Display for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.0.protocol, self.0.field)
+        write!(f, "{} {}", self.row().protocol, self.row().field)
     }
 }
 
@@ -268,11 +260,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_field_is_found_by_its_name_and_by_its_numbers() {
+    fn every_field_is_found_by_its_name() {
         for field in Payload::ALL {
             assert_eq!(Payload::find(field.protocol(), field.field()), Some(*field));
-            let (header, index) = field.numbers();
-            assert_eq!(Payload::by_numbers(header.into(), index.into()), Some(*field));
         }
     }
 }

@@ -1,9 +1,12 @@
 //! The rule language as a typed tree. It prints as nft text ([`Display`](std::fmt::Display)) and is lowered to the
 //! kernel's expressions; node names are those of libnftables-json(5).
 
+mod constant;
 mod expression;
 pub mod exthdr;
 mod header;
+pub(crate) mod lower;
+mod lower_statement;
 mod print;
 mod statement;
 
@@ -12,6 +15,8 @@ pub use expression::{
     Numgen, Osf, Prefix, RawPayload, Rt, Socket, Symhash, TcpFlags, Value,
 };
 pub use header::Payload;
+pub use lower::LowerError;
+pub(crate) use lower_statement::stateful;
 pub(crate) use print::Time;
 pub use statement::{
     Connlimit, Counter, Dup, Fwd, Limit, Log, Mangle, Match, MatchOp, Nat, NatTarget, ObjectName,

@@ -389,9 +389,6 @@ impl Display for Limit {
 }
 
 impl TimeUnit {
-    /// All, from the longest.
-    pub(crate) const ALL: [Self; 5] = [Self::Week, Self::Day, Self::Hour, Self::Minute, Self::Second];
-
     /// Its seconds.
     #[must_use]
     pub fn seconds(self) -> u64 {

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use sluicegate_netlink::DecodeError;
-use sluicegate_netlink::attr::{Attribute, Attributes, Writer};
+use sluicegate_netlink::attr::Writer;
 
 use crate::family::Family;
 use crate::name::{Comment, InterfaceName, Name};
@@ -169,64 +168,6 @@ impl Chain {
             w.put(NFTA_CHAIN_USERDATA, &userdata::comment(userdata::CHAIN_COMMENT, comment));
         }
     }
-
-    /// A chain as the kernel tells of it, and its handle.
-    pub(crate) fn decode(family: Family, attributes: Attributes<'_>) -> Result<(Self, u64), DecodeError> {
-        let (mut table, mut name, mut handle) = (None, None, 0);
-        let (mut kind, mut policy, mut hook, mut comment) = (None, None, None, None);
-        for attribute in attributes {
-            let attribute = attribute?;
-            match attribute.kind {
-                NFTA_CHAIN_TABLE => table = Some(Name::held(attribute.str()?)),
-                NFTA_CHAIN_NAME => name = Some(Name::held(attribute.str()?)),
-                NFTA_CHAIN_HANDLE => handle = attribute.be64()?,
-                NFTA_CHAIN_TYPE => kind = Some(ChainType::from_name(attribute.str()?)),
-                NFTA_CHAIN_POLICY => policy = Policy::from_number(attribute.be32()?),
-                NFTA_CHAIN_HOOK => hook = Some(decode_hook(family, &attribute)?),
-                NFTA_CHAIN_USERDATA => {
-                    comment = userdata::find_comment(userdata::CHAIN_COMMENT, attribute.payload);
-                }
-                _ => {}
-            }
-        }
-        let missing = |what| DecodeError::Missing { what };
-        let table = TableId { family, name: table.ok_or_else(|| missing("NFTA_CHAIN_TABLE"))? };
-        let id = ChainId { table, name: name.ok_or_else(|| missing("NFTA_CHAIN_NAME"))? };
-        let base = match hook {
-            None => None,
-            Some((hook, priority, devices)) => Some(BaseChain {
-                kind: kind.ok_or_else(|| missing("NFTA_CHAIN_TYPE"))?,
-                hook,
-                priority,
-                policy,
-                devices,
-            }),
-        };
-        Ok((Self { id, base, comment }, handle))
-    }
-}
-
-fn decode_hook(
-    family: Family,
-    attribute: &Attribute<'_>,
-) -> Result<(Hook, Priority, Vec<InterfaceName>), DecodeError> {
-    let (mut hook, mut priority, mut devices) = (None, Priority(0), Vec::new());
-    for inner in attribute.attributes() {
-        let inner = inner?;
-        match inner.kind {
-            NFTA_HOOK_HOOKNUM => hook = Hook::from_number(family, inner.be32()?),
-            NFTA_HOOK_PRIORITY => priority = Priority(inner.be32()?.cast_signed()),
-            NFTA_HOOK_DEV => devices = vec![InterfaceName::held(inner.str()?)],
-            NFTA_HOOK_DEVS => {
-                devices = inner
-                    .attributes()
-                    .map(|device| Ok(InterfaceName::held(device?.str()?)))
-                    .collect::<Result<_, DecodeError>>()?;
-            }
-            _ => {}
-        }
-    }
-    Ok((hook.ok_or(DecodeError::Missing { what: "NFTA_HOOK_HOOKNUM" })?, priority, devices))
 }
 
 /// As nft's commands say it: `chain ip t c { type nat hook prerouting priority -100 ; }`.
@@ -277,28 +218,9 @@ impl ChainType {
             Self::Other(name) => name,
         }
     }
-
-    fn from_name(name: &str) -> Self {
-        match name {
-            "filter" => Self::Filter,
-            "nat" => Self::Nat,
-            "route" => Self::Route,
-            other => Self::Other(Name::held(other)),
-        }
-    }
 }
 
 impl Hook {
-    const ALL: [Self; 7] = [
-        Self::Prerouting,
-        Self::Input,
-        Self::Forward,
-        Self::Output,
-        Self::Postrouting,
-        Self::Ingress,
-        Self::Egress,
-    ];
-
     /// Its number in a family (`enum nf_inet_hooks` and its like); `None` where the family has no such hook.
     #[must_use]
     pub fn number(self, family: Family) -> Option<u32> {
@@ -314,10 +236,6 @@ impl Hook {
             (Family::INET, Self::Ingress) => Some(5),
             _ => None,
         }
-    }
-
-    fn from_number(family: Family, number: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|hook| hook.number(family) == Some(number))
     }
 }
 
@@ -414,14 +332,6 @@ impl Policy {
             Self::Accept => 1,
         }
     }
-
-    fn from_number(number: u32) -> Option<Self> {
-        match number {
-            0 => Some(Self::Drop),
-            1 => Some(Self::Accept),
-            _ => None,
-        }
-    }
 }
 
 impl fmt::Display for Policy {
@@ -434,7 +344,6 @@ impl fmt::Display for Policy {
 }
 
 pub(crate) const NFTA_CHAIN_TABLE: u16 = 1;
-pub(crate) const NFTA_CHAIN_HANDLE: u16 = 2;
 pub(crate) const NFTA_CHAIN_NAME: u16 = 3;
 const NFTA_CHAIN_HOOK: u16 = 4;
 const NFTA_CHAIN_POLICY: u16 = 5;

@@ -5,6 +5,7 @@ pub(crate) mod element;
 pub(crate) mod rule;
 pub(crate) mod set;
 pub(crate) mod table;
+pub(crate) mod typeof_data;
 pub(crate) mod userdata;
 
 pub use chain::{BaseChain, Chain, ChainId, ChainType, Hook, Policy, Priority};

@@ -2,9 +2,13 @@
 
 use std::fmt;
 
+use sluicegate_netlink::attr::Writer;
+
+use crate::expr::Expr;
+use crate::expr::wire::NFTA_LIST_ELEM;
 use crate::lang::Statement;
 use crate::name::Comment;
-use crate::object::ChainId;
+use crate::object::{ChainId, userdata};
 
 /// A rule: statements in the order in which a packet meets them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,6 +110,26 @@ impl fmt::Display for Rule {
 impl fmt::Display for RuleId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} handle {}", self.chain, self.handle)
+    }
+}
+
+impl Rule {
+    /// Appends its attributes, with statements that are lowered already.
+    pub(crate) fn encode(&self, exprs: &[Expr], w: &mut Writer<'_>) {
+        w.put_str(NFTA_RULE_TABLE, &self.chain.table.name);
+        w.put_str(NFTA_RULE_CHAIN, &self.chain.name);
+        if let Some(handle) = self.handle {
+            w.put_be64(NFTA_RULE_HANDLE, handle);
+        }
+        if let Some(position) = self.position {
+            w.put_be64(NFTA_RULE_POSITION, position);
+        }
+        let mut list = w.nest(NFTA_RULE_EXPRESSIONS);
+        exprs.iter().for_each(|expr| expr.encode(&mut list, NFTA_LIST_ELEM));
+        drop(list);
+        if let Some(comment) = &self.comment {
+            w.put(NFTA_RULE_USERDATA, &userdata::comment(userdata::RULE_COMMENT, comment));
+        }
     }
 }
 

@@ -3,8 +3,7 @@
 use std::fmt;
 
 use bitflags::bitflags;
-use sluicegate_netlink::DecodeError;
-use sluicegate_netlink::attr::{Attributes, Writer};
+use sluicegate_netlink::attr::Writer;
 
 use crate::family::Family;
 use crate::name::{Comment, Name};
@@ -107,25 +106,6 @@ impl Table {
         }
     }
 
-    /// A table as the kernel tells of it, and its handle.
-    pub(crate) fn decode(family: Family, attributes: Attributes<'_>) -> Result<(Self, u64), DecodeError> {
-        let (mut name, mut table, mut handle) = (None, (TableFlags::empty(), None), 0);
-        for attribute in attributes {
-            let attribute = attribute?;
-            match attribute.kind {
-                NFTA_TABLE_NAME => name = Some(Name::held(attribute.str()?)),
-                NFTA_TABLE_FLAGS => table.0 = TableFlags::from_bits_retain(attribute.be32()?),
-                NFTA_TABLE_HANDLE => handle = attribute.be64()?,
-                NFTA_TABLE_USERDATA => {
-                    table.1 = userdata::find_comment(userdata::TABLE_COMMENT, attribute.payload);
-                }
-                _ => {}
-            }
-        }
-        let id = TableId { family, name: name.ok_or(DecodeError::Missing { what: "NFTA_TABLE_NAME" })? };
-        Ok((Self { id, flags: table.0, comment: table.1 }, handle))
-    }
-
     /// What its text says in `flags`.
     pub(crate) fn flag_names(&self) -> Vec<&'static str> {
         [(TableFlags::DORMANT, "dormant"), (TableFlags::OWNER, "owner"), (TableFlags::PERSIST, "persist")]
@@ -157,5 +137,4 @@ impl fmt::Display for Table {
 
 pub(crate) const NFTA_TABLE_NAME: u16 = 1;
 const NFTA_TABLE_FLAGS: u16 = 2;
-pub(crate) const NFTA_TABLE_HANDLE: u16 = 4;
 const NFTA_TABLE_USERDATA: u16 = 6;

@@ -11,10 +11,6 @@ pub(crate) const CHAIN_COMMENT: u8 = 0;
 pub(crate) const RULE_COMMENT: u8 = 0;
 /// `NFTNL_UDATA_SET_ELEM_COMMENT`
 pub(crate) const ELEMENT_COMMENT: u8 = 0;
-/// `NFTNL_UDATA_SET_ELEM_FLAGS`
-pub(crate) const ELEMENT_FLAGS: u8 = 1;
-/// `NFTNL_UDATA_OBJ_COMMENT`
-pub(crate) const OBJECT_COMMENT: u8 = 0;
 
 /// Appends one entry. Entries are short: names of at most 255 bytes are not kept here.
 pub(crate) fn push(bytes: &mut Vec<u8>, kind: u8, payload: &[u8]) {
@@ -43,33 +39,6 @@ pub(crate) fn push_comment(bytes: &mut Vec<u8>, kind: u8, comment: &Comment) {
     bytes.push(0);
 }
 
-/// The entries; ends where one claims more than there is.
-pub(crate) fn entries(mut bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
-    std::iter::from_fn(move || {
-        let ([kind, length], rest) = bytes.split_first_chunk::<2>()?;
-        let payload = rest.get(..usize::from(*length))?;
-        bytes = rest.get(usize::from(*length)..)?;
-        Some((*kind, payload))
-    })
-}
-
-/// The first entry of this type.
-pub(crate) fn find(bytes: &[u8], kind: u8) -> Option<&[u8]> {
-    entries(bytes).find(|(k, _)| *k == kind).map(|(_, payload)| payload)
-}
-
-/// A number in host order.
-pub(crate) fn find_u32(bytes: &[u8], kind: u8) -> Option<u32> {
-    find(bytes, kind)?.try_into().ok().map(u32::from_ne_bytes)
-}
-
-/// The comment among the entries; made fit where another program's is none of nft's.
-pub(crate) fn find_comment(kind: u8, bytes: &[u8]) -> Option<Comment> {
-    let text = find(bytes, kind)?;
-    let text = text.strip_suffix(&[0]).unwrap_or(text);
-    Some(Comment::lossy(&String::from_utf8_lossy(text)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,12 +48,6 @@ mod tests {
         // strace of nft 1.0.6: add table ip t { comment "tc"; }
         let bytes = comment(TABLE_COMMENT, &Comment::new("tc").unwrap());
         assert_eq!(bytes, b"\x00\x03tc\x00");
-        assert_eq!(find_comment(TABLE_COMMENT, &bytes).unwrap().as_str(), "tc");
-    }
-
-    #[test]
-    fn broken_user_data_ends_early() {
-        assert_eq!(entries(&[0, 9, 1]).count(), 0);
-        assert_eq!(entries(&[0, 1, 7, 1]).count(), 1);
+        assert_eq!(crate::read::UserData::new(&bytes).comment(), Some("tc"));
     }
 }

@@ -1,4 +1,4 @@
-//! The generation: a number that every commit to nf_tables in this namespace moves on (`enum nft_gen_attributes`).
+//! The generation: a number that every commit to `nf_tables` in this namespace moves on (`enum nft_gen_attributes`).
 
 use sluicegate_netlink::attr::Attributes;
 use sluicegate_netlink::message::Flags;
@@ -41,7 +41,7 @@ impl Generation {
 /// Asks for the current generation.
 ///
 /// # Errors
-/// When the kernel has no nf_tables, refuses, or does not answer.
+/// When the kernel has no `nf_tables`, refuses, or does not answer.
 pub fn generation(transport: &mut (impl Transport + ?Sized)) -> Result<Generation, Error> {
     let mut request = Batch::new();
     drop(request.netfilter(SUBSYSTEM, NFT_MSG_GETGEN, Flags::ACK, 0, 0));

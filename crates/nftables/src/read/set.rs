@@ -88,8 +88,8 @@ impl Set {
         let (mut table, mut named) = (None, None);
         let mut set = Self {
             family,
-            table: crate::Name::held(""),
-            name: crate::Name::held(""),
+            table: Name::held(""),
+            name: Name::held(""),
             handle: 0,
             flags: SetFlags::empty(),
             key_type: 0,

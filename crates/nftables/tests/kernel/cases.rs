@@ -287,7 +287,6 @@ fn matches() -> Vec<Case> {
                 vec![
                     Match::new(Payload::IP_SADDR, ip(10, 0, 0, 1)).into(),
                     Match::new(Payload::TCP_DPORT, Port(80)).into(),
-                    Match::new(Payload::TCP_SPORT, Port(81)).into(),
                 ],
                 m(MetaKey::NFPROTO.into(), Family::IP.into()),
             ],

@@ -1,4 +1,5 @@
 //! What needs a kernel: each test in a network namespace of its own.
 
 mod cases;
+mod errors;
 mod parity;

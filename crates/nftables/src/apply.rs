@@ -1,0 +1,222 @@
+//! Sending a transaction: one batch where it fits, several where the send buffer may not grow.
+
+use std::collections::HashSet;
+
+use sluicegate_netlink::message::Flags;
+use sluicegate_netlink::{Batch, KernelError, Transport, exchange};
+
+use crate::encode::{Encoder, SUBSYSTEM, untag};
+use crate::error::{ERESTART, Error, Failure};
+use crate::object::ElementData;
+use crate::read::Generation;
+use crate::transaction::{Flush, Object, Operation, Target, Transaction};
+
+/// How a transaction is applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ApplyOptions {
+    /// Apply it only on this generation of the ruleset; see [`read::generation`](crate::read::generation).
+    pub generation: Option<u32>,
+    /// Only check it: nothing is applied. The kernel finds most errors, but not those it finds at commit (loops, generation).
+    pub check: bool,
+}
+
+/// What came of a transaction that was applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Applied {
+    /// The generation of the ruleset afterwards. Another program may have made it, if it committed in between.
+    pub generation: u32,
+    /// Batches that were sent: more than one where the send buffer was too small, and then not all at once. What makes the
+    /// change reachable came in the last one.
+    pub batches: usize,
+}
+
+impl Transaction {
+    /// Applies it: all of it, or nothing.
+    ///
+    /// Where the transport's send buffer is too small and may not grow (without `CAP_NET_ADMIN` in the first user namespace), it is
+    /// sent in several batches: see [`Applied::batches`].
+    ///
+    /// ```no_run
+    /// use sluicegate_netlink::{Options, Protocol, Socket};
+    /// use sluicegate_nftables::{Family, Table, TableId, Transaction};
+    ///
+    /// let table = TableId::new(Family::INET, "filter".parse()?);
+    /// let mut transaction = Transaction::new();
+    /// transaction.add(Table::new(table));
+    /// let mut socket = Socket::open(Protocol::NETFILTER, &Options::default())?;
+    /// let applied = transaction.apply(&mut socket)?;
+    /// println!("generation {}", applied.generation);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Statement`] before anything is sent, [`Error::Rejected`] with every refused operation, [`Error::Netlink`].
+    pub fn apply(&self, transport: &mut (impl Transport + ?Sized)) -> Result<Applied, Error> {
+        self.apply_with(transport, ApplyOptions::default())
+    }
+
+    /// Applies it under conditions.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply), and [`Error::GenerationChanged`].
+    pub fn apply_with(
+        &self,
+        transport: &mut (impl Transport + ?Sized),
+        options: ApplyOptions,
+    ) -> Result<Applied, Error> {
+        let whole = self.encode(options)?;
+        let size = whole.bytes().map_err(sluicegate_netlink::Error::from)?.len();
+        let limit = transport.send_limit(size);
+        if size <= limit {
+            let generation = self.send(transport, &whole, options, 0)?;
+            return Ok(Applied { generation, batches: 1 });
+        }
+        let batches = self.split(limit, options)?;
+        let mut generation = 0;
+        let mut options = options;
+        for (i, batch) in batches.iter().enumerate() {
+            generation = self.send(transport, batch, options, i)?;
+            // The condition was for the first; each one changes the generation.
+            options.generation = None;
+        }
+        Ok(Applied { generation, batches: batches.len() })
+    }
+
+    /// The one batch that it is.
+    ///
+    /// # Errors
+    /// [`Error::Statement`] for a rule that the kernel has no expressions for.
+    pub fn encode(&self, options: ApplyOptions) -> Result<Batch, Error> {
+        self.batch(0..self.operations().len(), options)
+    }
+
+    fn batch(
+        &self,
+        operations: impl IntoIterator<Item = usize>,
+        options: ApplyOptions,
+    ) -> Result<Batch, Error> {
+        let mut encoder = Encoder::new(self, options.generation);
+        for index in operations {
+            encoder.operation(index)?;
+        }
+        Ok(if options.check { encoder.batch } else { encoder.finish() })
+    }
+
+    fn send(
+        &self,
+        transport: &mut (impl Transport + ?Sized),
+        batch: &Batch,
+        options: ApplyOptions,
+        applied: usize,
+    ) -> Result<u32, Error> {
+        // Every kernel answers this; before 6.10 none acknowledges the end of a batch.
+        let mut last = Batch::starting_at(batch.next_sequence());
+        drop(last.netfilter(SUBSYSTEM, NFT_MSG_GETGEN, Flags::ACK, 0, 0));
+        let mut generation = None;
+        let report = exchange(transport, &[batch, &last], |message| {
+            let (_, attributes) = message.netfilter()?;
+            generation = Some(Generation::decode(attributes)?.id);
+            Ok(())
+        })?;
+        if let Some(expected) = options.generation
+            && report.errors.iter().any(|error| error.code == ERESTART)
+        {
+            return Err(Error::GenerationChanged { expected });
+        }
+        if !report.errors.is_empty() || report.lost {
+            let failure =
+                |error: KernelError| Failure::new(self, batch.object(&error).and_then(untag), error);
+            let failures = report.errors.into_iter().map(failure).collect();
+            return Err(Error::Rejected { failures, more: report.lost, applied });
+        }
+        generation.ok_or_else(|| {
+            sluicegate_netlink::Error::from(sluicegate_netlink::DecodeError::Missing { what: "NFTA_GEN_ID" })
+                .into()
+        })
+    }
+
+    /// Batches that each fit. What nobody can reach yet comes first: tables, chains without hooks, sets, elements of data;
+    /// everything that switches packets over is in the last one.
+    fn split(&self, limit: usize, mut options: ApplyOptions) -> Result<Vec<Batch>, Error> {
+        let hidden = self.hidden();
+        let message = (limit / 2).min(u16::MAX.into());
+        let mut batches = Vec::new();
+        let mut encoder = self.encoder(message, options);
+        for index in (0..self.operations().len()).filter(|i| hidden.contains(i)) {
+            let mut position = Some(0);
+            while let Some(from) = position {
+                if encoder.batch.len() + message + FRAME > limit {
+                    // The condition is for the first batch; each one makes a new generation.
+                    options.generation = None;
+                    batches.push(std::mem::replace(&mut encoder, self.encoder(message, options)).finish());
+                }
+                position = encoder.piece(index, from)?;
+            }
+        }
+        batches.push(encoder.finish());
+        options.generation = None;
+        let visible = (0..self.operations().len()).filter(|i| !hidden.contains(i));
+        batches.push(self.batch(visible, options)?);
+        Ok(batches)
+    }
+
+    fn encoder(&self, message: usize, options: ApplyOptions) -> Encoder<'_> {
+        let mut encoder = Encoder::new(self, options.generation);
+        encoder.limit_messages(message);
+        encoder
+    }
+
+    /// The operations that add something which no packet can meet before another operation of the transaction leads there.
+    fn hidden(&self) -> HashSet<usize> {
+        let made = self.sets();
+        let (mut emptied, mut deleted) = (HashSet::new(), HashSet::new());
+        for operation in self.operations() {
+            match operation {
+                Operation::Delete(Target::Elements(elements))
+                | Operation::Destroy(Target::Elements(elements)) => {
+                    emptied.insert(&elements.set);
+                }
+                Operation::Delete(Target::Set(set)) | Operation::Destroy(Target::Set(set)) => {
+                    emptied.insert(set);
+                }
+                Operation::Flush(Flush::Set(set)) => {
+                    emptied.insert(set);
+                }
+                Operation::Delete(Target::Chain(chain)) | Operation::Destroy(Target::Chain(chain)) => {
+                    deleted.insert(chain);
+                }
+                _ => {}
+            }
+        }
+        // Whole tables that go and come again have to do so at once.
+        let replaced = self.operations().iter().any(|operation| {
+            matches!(
+                operation,
+                Operation::Delete(Target::Table(_))
+                    | Operation::Destroy(Target::Table(_))
+                    | Operation::Flush(Flush::Ruleset(_))
+            )
+        });
+        let is_hidden = |operation: &Operation| match operation {
+            Operation::Add(object) | Operation::Create(object) => match object {
+                Object::Table(_) => true,
+                Object::Set(set) => !emptied.contains(&set.id),
+                Object::Chain(chain) => chain.base.is_none() && !deleted.contains(&chain.id),
+                Object::Elements(elements) => {
+                    let data = elements.list.iter().all(|e| matches!(e.data(), ElementData::Value(_)));
+                    !emptied.contains(&elements.set) && (data || made.contains_key(&elements.set))
+                }
+                Object::Rule(_) => false,
+            },
+            _ => false,
+        };
+        let all = self.operations().iter().enumerate();
+        all.filter(|(_, operation)| !replaced && is_hidden(operation)).map(|(i, _)| i).collect()
+    }
+}
+
+/// Room for the end of a batch.
+const FRAME: usize = 32;
+/// `NFT_MSG_GETGEN`
+const NFT_MSG_GETGEN: u8 = 16;

@@ -1,0 +1,315 @@
+//! A transaction as netlink messages (`enum nf_tables_msg_types`).
+
+use std::collections::HashMap;
+
+use sluicegate_netlink::message::Flags;
+use sluicegate_netlink::{Batch, MessageWriter};
+
+use crate::error::Error;
+use crate::family::Family;
+use crate::lang::lower::{AnonymousSet, lower};
+use crate::object::chain::{NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE};
+use crate::object::element::{self, Form};
+use crate::object::rule::{NFTA_RULE_CHAIN, NFTA_RULE_HANDLE, NFTA_RULE_TABLE};
+use crate::object::set::{NFTA_SET_NAME, NFTA_SET_TABLE};
+use crate::object::table::NFTA_TABLE_NAME;
+use crate::object::{Element, Elements, Rule, Set, SetId};
+use crate::transaction::{Flush, Object, Operation, Target, Transaction};
+
+/// Writes operations into a batch.
+pub(crate) struct Encoder<'t> {
+    pub(crate) batch: Batch,
+    transaction: &'t Transaction,
+    /// The sets that the transaction makes.
+    sets: HashMap<&'t SetId, &'t Set>,
+    /// Anonymous sets so far; each has a number in the batch.
+    numbers: u32,
+    /// The longest message that is wanted.
+    message_limit: usize,
+}
+
+impl<'t> Encoder<'t> {
+    /// Starts a batch that the kernel applies as a whole; with a generation, only on that one.
+    pub(crate) fn new(transaction: &'t Transaction, generation: Option<u32>) -> Self {
+        let mut batch = Batch::new();
+        batch.begin(SUBSYSTEM, generation, NO_OPERATION);
+        Self { batch, transaction, sets: transaction.sets(), numbers: 0, message_limit: MAX_LIST }
+    }
+
+    /// Writes messages of elements no longer than this, but for one element's length.
+    pub(crate) fn limit_messages(&mut self, bytes: usize) {
+        self.message_limit = bytes.min(MAX_LIST);
+    }
+
+    /// Ends the batch.
+    pub(crate) fn finish(mut self) -> Batch {
+        self.batch.commit(SUBSYSTEM, NO_OPERATION);
+        self.batch
+    }
+
+    /// Writes the operation with this index.
+    pub(crate) fn operation(&mut self, index: usize) -> Result<(), Error> {
+        let Some(operation) = self.transaction.operations().get(index) else { return Ok(()) };
+        let tag = tag(index, 0);
+        let create = Flags::CREATE;
+        match operation {
+            Operation::Add(object) => self.object(index, object, create)?,
+            Operation::Create(object) => self.object(index, object, create | Flags::EXCL)?,
+            Operation::Insert(rule) => self.rule(index, rule, create)?,
+            Operation::Replace(rule) => self.rule(index, rule, Flags::REPLACE)?,
+            Operation::Delete(target) => self.target(tag, target, false),
+            Operation::Destroy(target) => self.target(tag, target, true),
+            Operation::Flush(target) => self.flush(tag, target),
+        }
+        Ok(())
+    }
+
+    fn object(&mut self, index: usize, object: &Object, flags: Flags) -> Result<(), Error> {
+        let tag = tag(index, 0);
+        match object {
+            Object::Table(table) => {
+                table.encode(&mut self.message(NFT_MSG_NEWTABLE, flags, table.id.family, tag));
+            }
+            Object::Chain(chain) => {
+                chain.encode(&mut self.message(NFT_MSG_NEWCHAIN, flags, chain.id.table.family, tag));
+            }
+            Object::Set(set) => {
+                let number = self.number();
+                set.encode(&mut self.message(NFT_MSG_NEWSET, flags, set.id.table.family, tag), number);
+            }
+            Object::Rule(rule) => {
+                // The kernel keeps a rule's order by this flag, and knows no "exists already" for rules.
+                self.rule(index, rule, Flags::CREATE | Flags::APPEND)?;
+            }
+            Object::Elements(elements) => self.elements(index, elements, NFT_MSG_NEWSETELEM, flags, false),
+        }
+        Ok(())
+    }
+
+    fn rule(&mut self, index: usize, rule: &Rule, flags: Flags) -> Result<(), Error> {
+        let table = &rule.chain.table;
+        let lowered = lower(table, &rule.statements, &mut self.numbers)
+            .map_err(|cause| Error::Statement { operation: index, rule: rule.to_string(), cause })?;
+        for set in &lowered.sets {
+            self.anonymous(index, set);
+        }
+        rule.encode(&lowered.exprs, &mut self.message(NFT_MSG_NEWRULE, flags, table.family, tag(index, 0)));
+        Ok(())
+    }
+
+    fn anonymous(&mut self, index: usize, anonymous: &AnonymousSet) {
+        let AnonymousSet { number, set, elements } = anonymous;
+        let family = set.id.table.family;
+        set.encode(&mut self.message(NFT_MSG_NEWSET, Flags::CREATE, family, tag(index, 0)), *number);
+        let form = Form::of(set);
+        let start =
+            (form == Form::Interval && element::needs_start(elements)).then(|| elements.first()).flatten();
+        let destination = Destination { id: &set.id, number: Some(*number), form, start };
+        self.list(index, &destination, elements, NFT_MSG_NEWSETELEM, Flags::CREATE, false);
+    }
+
+    fn elements(&mut self, index: usize, elements: &Elements, command: u8, flags: Flags, key_only: bool) {
+        let form = self.form(elements);
+        let destination = Destination { id: &elements.set, number: None, form, start: None };
+        self.list(index, &destination, &elements.list, command, flags, key_only);
+    }
+
+    /// Whether elements are intervals: as the transaction itself defines the set, else as the elements look.
+    fn form(&self, elements: &Elements) -> Form {
+        match self.sets.get(&elements.set) {
+            Some(set) => Form::of(set),
+            None => {
+                let interval = elements.list.iter().any(|e| e.end().is_some() && e.key().types().len() == 1);
+                if interval { Form::Interval } else { Form::Plain }
+            }
+        }
+    }
+
+    /// Packs elements into as few messages as their limit of 64 KiB allows.
+    fn list(
+        &mut self,
+        index: usize,
+        destination: &Destination<'_>,
+        elements: &[Element],
+        command: u8,
+        flags: Flags,
+        key_only: bool,
+    ) {
+        let mut position = 0;
+        while position < elements.len() {
+            position = self.message_of(index, destination, elements, position, command, flags, key_only);
+        }
+    }
+
+    /// One message of the elements from a position on. Returns the position behind its last.
+    #[allow(clippy::too_many_arguments, reason = "what a message of elements is made of")]
+    fn message_of(
+        &mut self,
+        index: usize,
+        destination: &Destination<'_>,
+        elements: &[Element],
+        mut position: usize,
+        command: u8,
+        flags: Flags,
+        key_only: bool,
+    ) -> usize {
+        let limit = self.message_limit.saturating_sub(ELEMENT_ROOM);
+        let family = destination.id.table.family;
+        let mut message = self.message(command, flags, family, tag(index, position));
+        message.put_str(NFTA_SET_ELEM_LIST_TABLE, &destination.id.table.name);
+        message.put_str(NFTA_SET_ELEM_LIST_SET, &destination.id.name);
+        if let Some(number) = destination.number {
+            message.put_be32(NFTA_SET_ELEM_LIST_SET_ID, number);
+        }
+        let mut list = message.nest(NFTA_SET_ELEM_LIST_ELEMENTS);
+        if let (Some(first), 0) = (destination.start, position) {
+            element::encode_start(first.key(), &mut list);
+        }
+        while let Some(element) = elements.get(position) {
+            list.tag(tag(index, position));
+            element.encode(&mut list, destination.form, key_only);
+            position += 1;
+            if list.nest_len() > limit {
+                break;
+            }
+        }
+        position
+    }
+
+    /// Writes one message of the elements that an operation adds, if it does, from a position on. Returns where the next message
+    /// starts; `None` when the operation has been written whole.
+    pub(crate) fn piece(&mut self, index: usize, position: usize) -> Result<Option<usize>, Error> {
+        let Some(Operation::Add(Object::Elements(elements))) = self.transaction.operations().get(index)
+        else {
+            self.operation(index)?;
+            return Ok(None);
+        };
+        let form = self.form(elements);
+        let destination = Destination { id: &elements.set, number: None, form, start: None };
+        let next = self.message_of(
+            index,
+            &destination,
+            &elements.list,
+            position,
+            NFT_MSG_NEWSETELEM,
+            Flags::CREATE,
+            false,
+        );
+        Ok((next < elements.list.len()).then_some(next))
+    }
+
+    fn target(&mut self, tag: u64, target: &Target, destroy: bool) {
+        let command = |delete: u8, gone: u8| if destroy { gone } else { delete };
+        match target {
+            Target::Table(table) => {
+                let command = command(NFT_MSG_DELTABLE, NFT_MSG_DESTROYTABLE);
+                let mut message = self.message(command, Flags::empty(), table.family, tag);
+                message.put_str(NFTA_TABLE_NAME, &table.name);
+            }
+            Target::Chain(chain) => {
+                let command = command(NFT_MSG_DELCHAIN, NFT_MSG_DESTROYCHAIN);
+                let mut message = self.message(command, Flags::empty(), chain.table.family, tag);
+                message.put_str(NFTA_CHAIN_TABLE, &chain.table.name);
+                message.put_str(NFTA_CHAIN_NAME, &chain.name);
+            }
+            Target::Rule(rule) => {
+                let command = command(NFT_MSG_DELRULE, NFT_MSG_DESTROYRULE);
+                let mut message = self.message(command, Flags::empty(), rule.chain.table.family, tag);
+                message.put_str(NFTA_RULE_TABLE, &rule.chain.table.name);
+                message.put_str(NFTA_RULE_CHAIN, &rule.chain.name);
+                message.put_be64(NFTA_RULE_HANDLE, rule.handle);
+            }
+            Target::Set(set) => {
+                let command = command(NFT_MSG_DELSET, NFT_MSG_DESTROYSET);
+                let mut message = self.message(command, Flags::empty(), set.table.family, tag);
+                message.put_str(NFTA_SET_TABLE, &set.table.name);
+                message.put_str(NFTA_SET_NAME, &set.name);
+            }
+            Target::Elements(elements) => {
+                let command = command(NFT_MSG_DELSETELEM, NFT_MSG_DESTROYSETELEM);
+                let index = untag(tag).map_or(0, |(operation, _)| operation);
+                self.elements(index, elements, command, Flags::empty(), true);
+            }
+        }
+    }
+
+    fn flush(&mut self, tag: u64, target: &Flush) {
+        match target {
+            Flush::Ruleset(family) => drop(self.message(NFT_MSG_DELTABLE, Flags::empty(), *family, tag)),
+            Flush::Table(table) => {
+                let mut message = self.message(NFT_MSG_DELRULE, Flags::empty(), table.family, tag);
+                message.put_str(NFTA_RULE_TABLE, &table.name);
+            }
+            Flush::Chain(chain) => {
+                let mut message = self.message(NFT_MSG_DELRULE, Flags::empty(), chain.table.family, tag);
+                message.put_str(NFTA_RULE_TABLE, &chain.table.name);
+                message.put_str(NFTA_RULE_CHAIN, &chain.name);
+            }
+            Flush::Set(set) => {
+                let mut message = self.message(NFT_MSG_DELSETELEM, Flags::empty(), set.table.family, tag);
+                message.put_str(NFTA_SET_ELEM_LIST_TABLE, &set.table.name);
+                message.put_str(NFTA_SET_ELEM_LIST_SET, &set.name);
+            }
+        }
+    }
+
+    fn message(&mut self, command: u8, flags: Flags, family: Family, tag: u64) -> MessageWriter<'_> {
+        self.batch.netfilter(SUBSYSTEM, command, flags, family.0, tag)
+    }
+
+    fn number(&mut self) -> u32 {
+        self.numbers += 1;
+        self.numbers
+    }
+}
+
+/// Where elements go.
+struct Destination<'a> {
+    id: &'a SetId,
+    number: Option<u32>,
+    form: Form,
+    /// The first element, where the space before it has to be marked.
+    start: Option<&'a Element>,
+}
+
+/// What an error leads back to: the operation, and the element in it.
+fn tag(operation: usize, element: usize) -> u64 {
+    (operation as u64) << 32 | (element as u64 & 0xffff_ffff)
+}
+
+/// The operation and the element of a tag; `None` for the frame of the batch.
+pub(crate) fn untag(tag: u64) -> Option<(usize, usize)> {
+    if tag == NO_OPERATION {
+        return None;
+    }
+    Some((usize::try_from(tag >> 32).ok()?, usize::try_from(tag & 0xffff_ffff).ok()?))
+}
+
+/// The tag of the batch's own frame.
+const NO_OPERATION: u64 = u64::MAX;
+/// The longest list of elements: its length is a u16.
+const MAX_LIST: usize = 65_532;
+/// What one more element may need: two keys of 64 bytes, a name, a comment, expressions.
+const ELEMENT_ROOM: usize = 2_048;
+
+/// `NFNL_SUBSYS_NFTABLES`
+pub(crate) const SUBSYSTEM: u8 = 10;
+const NFT_MSG_NEWTABLE: u8 = 0;
+const NFT_MSG_DELTABLE: u8 = 2;
+const NFT_MSG_NEWCHAIN: u8 = 3;
+const NFT_MSG_DELCHAIN: u8 = 5;
+const NFT_MSG_NEWRULE: u8 = 6;
+const NFT_MSG_DELRULE: u8 = 8;
+const NFT_MSG_NEWSET: u8 = 9;
+const NFT_MSG_DELSET: u8 = 11;
+const NFT_MSG_NEWSETELEM: u8 = 12;
+const NFT_MSG_DELSETELEM: u8 = 14;
+const NFT_MSG_DESTROYTABLE: u8 = 26;
+const NFT_MSG_DESTROYCHAIN: u8 = 27;
+const NFT_MSG_DESTROYRULE: u8 = 28;
+const NFT_MSG_DESTROYSET: u8 = 29;
+const NFT_MSG_DESTROYSETELEM: u8 = 30;
+const NFTA_SET_ELEM_LIST_TABLE: u16 = 1;
+const NFTA_SET_ELEM_LIST_SET: u16 = 2;
+const NFTA_SET_ELEM_LIST_ELEMENTS: u16 = 3;
+const NFTA_SET_ELEM_LIST_SET_ID: u16 = 4;

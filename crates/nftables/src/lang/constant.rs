@@ -1,0 +1,122 @@
+//! Constants as bytes: what a value, a prefix, a range or a concatenation of them is for a given type.
+
+use crate::datatype::{DataType, Order};
+use crate::key::{Part, integer_bytes};
+use crate::lang::lower::LowerError;
+use crate::lang::{Expression, Prefix, Value};
+
+/// The bounds of a constant, both included; equal for a single value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub(crate) low: Vec<u8>,
+    pub(crate) high: Vec<u8>,
+    /// How many leading bits a prefix fixes.
+    pub(crate) prefix: Option<u8>,
+}
+
+impl Bounds {
+    pub(crate) fn is_single(&self) -> bool {
+        self.low == self.high
+    }
+
+    fn single(bytes: Vec<u8>) -> Self {
+        Self { high: bytes.clone(), low: bytes, prefix: None }
+    }
+
+    /// The constant that an expression is, as a value of `length` bytes of type `part`, shifted to its place in them.
+    pub(crate) fn of(expression: &Expression, place: Place) -> Result<Self, LowerError> {
+        match expression {
+            Expression::Value(value) => place.bytes(value).map(Self::single),
+            Expression::Prefix(prefix) => Self::of_prefix(prefix, place),
+            Expression::Range(range) => {
+                let (low, high) = (place.bytes(&range.0)?, place.bytes(&range.1)?);
+                // Of numbers in host order the last byte counts most.
+                let ordered = match place.part.order() {
+                    Order::Host if cfg!(target_endian = "little") => low.iter().rev().le(high.iter().rev()),
+                    _ => low <= high,
+                };
+                match ordered {
+                    true => Ok(Self { low, high, prefix: None }),
+                    false => Err(LowerError::Backwards { range: expression.to_string() }),
+                }
+            }
+            other => Err(LowerError::NotConstant { expression: other.to_string() }),
+        }
+    }
+
+    fn of_prefix(prefix: &Prefix, place: Place) -> Result<Self, LowerError> {
+        let mut low = place.bytes(&prefix.value)?;
+        let bits = low.len() * 8;
+        if usize::from(prefix.length) > bits {
+            return Err(LowerError::PrefixLength { length: prefix.length, bits });
+        }
+        let mut high = low.clone();
+        for (i, (l, h)) in low.iter_mut().zip(&mut high).enumerate() {
+            let fixed = usize::from(prefix.length).saturating_sub(i * 8).min(8);
+            let host = u8::try_from((1_u16 << (8 - fixed)) - 1).unwrap_or(u8::MAX);
+            *l &= !host;
+            *h |= host;
+        }
+        Ok(Self { low, high, prefix: Some(prefix.length) })
+    }
+}
+
+/// Where a constant goes: its type, and how many bytes it has there. Bit fields lie some bits above the lowest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) part: Part,
+    pub(crate) bytes: usize,
+    pub(crate) shift: u16,
+}
+
+impl Place {
+    pub(crate) fn of(part: Part) -> Self {
+        Self { part, bytes: part.bytes(), shift: 0 }
+    }
+
+    /// A value as bytes.
+    pub(crate) fn bytes(self, value: &Value) -> Result<Vec<u8>, LowerError> {
+        let mismatch = || LowerError::Constant {
+            value: Expression::Value(value.clone()).to_string(),
+            wanted: format!("{} of {} bytes", self.part.data_type(), self.bytes),
+        };
+        let bytes = match value {
+            Value::Number(number) => return self.number(*number).ok_or_else(mismatch),
+            Value::Address(std::net::IpAddr::V4(address)) => address.octets().to_vec(),
+            Value::Address(std::net::IpAddr::V6(address)) => address.octets().to_vec(),
+            Value::Ether(address) => address.0.to_vec(),
+            Value::Bytes(bytes) => bytes.clone(),
+            Value::Interface(name) | Value::Text(name) => {
+                let text = name.as_str().as_bytes();
+                let mut bytes = vec![0; self.bytes];
+                let to = bytes.get_mut(..text.len()).ok_or_else(mismatch)?;
+                to.copy_from_slice(text);
+                bytes
+            }
+        };
+        if bytes.len() == self.bytes && self.takes(value) { Ok(bytes) } else { Err(mismatch()) }
+    }
+
+    /// Whether a value that is more than a number can be of this type. A number's width may be asked for raw bytes.
+    fn takes(self, value: &Value) -> bool {
+        let of = self.part.data_type();
+        let integer = of == DataType::INTEGER;
+        match value {
+            Value::Address(address) if address.is_ipv4() => integer || of == DataType::IPV4_ADDR,
+            Value::Address(_) => integer || of == DataType::IPV6_ADDR,
+            Value::Ether(_) => integer || matches!(of, DataType::ETHER_ADDR | DataType::LL_ADDR),
+            Value::Interface(_) | Value::Text(_) => matches!(of, DataType::IFNAME | DataType::STRING),
+            Value::Number(_) | Value::Bytes(_) => true,
+        }
+    }
+
+    fn number(self, number: u64) -> Option<Vec<u8>> {
+        if matches!(self.part.data_type(), DataType::IFNAME | DataType::STRING | DataType::VERDICT) {
+            return None;
+        }
+        let shifted = number.checked_shl(u32::from(self.shift))?;
+        let bits = u32::try_from(self.bytes * 8).ok()?;
+        let fits = shifted >> self.shift == number && (bits >= 64 || shifted >> bits == 0);
+        fits.then(|| integer_bytes(self.part.order(), self.bytes, shifted))
+    }
+}

@@ -1,0 +1,138 @@
+//! How nft notes the expression of a `typeof` in a set's user data, so that it can print it again. Captured from nft
+//! 1.0.6, one expression after the other.
+
+use crate::expr::{Direction, PayloadBase};
+use crate::lang::Expression;
+use crate::object::SetType;
+use crate::object::userdata::{push, push_u32};
+
+/// The note for a type; `None` where nft makes none. A `type` of several parts notes only that it is a concatenation.
+pub(crate) fn encode(of: &SetType) -> Option<Vec<u8>> {
+    match of {
+        SetType::Types(types) if types.len() > 1 => Some(expression(CONCAT, &[])),
+        SetType::Parts(parts) if parts.len() > 1 => Some(expression(CONCAT, &[])),
+        SetType::Types(_) | SetType::Parts(_) => None,
+        SetType::Typeof(of) => note(of),
+    }
+}
+
+fn note(of: &Expression) -> Option<Vec<u8>> {
+    let (number, data) = match of {
+        Expression::Concat(list) => {
+            let mut data = Vec::new();
+            for (i, item) in list.iter().enumerate() {
+                push(&mut data, u8::try_from(i).ok()?, &note(item)?);
+            }
+            (CONCAT, data)
+        }
+        Expression::Payload(payload) => {
+            let (header, field) = payload.numbers();
+            let mut data = numbers(&[header.into(), field.into()]);
+            // nft notes the width of what has no type of its own.
+            if payload.data_type() == crate::DataType::INTEGER {
+                push_u32(&mut data, 4, payload.bits().into());
+            }
+            (PAYLOAD, data)
+        }
+        Expression::RawPayload(raw) => {
+            // nft numbers the headers from one.
+            let base = match raw.base {
+                PayloadBase::LINK => 1,
+                PayloadBase::NETWORK => 2,
+                _ => 3,
+            };
+            (PAYLOAD, numbers(&[0, 0, base, raw.offset.into(), raw.bits.into()]))
+        }
+        Expression::Exthdr(exthdr) => {
+            let (header, field) = exthdr.numbers();
+            let mut data = Vec::new();
+            push_u32(&mut data, 0, header.into());
+            push_u32(&mut data, 1, field.into());
+            push_u32(&mut data, 2, exthdr.op().0);
+            (EXTHDR, data)
+        }
+        Expression::Meta(key) => (META, numbers(&[key.0])),
+        Expression::Ct(ct) => {
+            let direction = ct.direction.map_or(u32::MAX, |Direction(direction)| direction.into());
+            (CT, numbers(&[ct.key.0, direction]))
+        }
+        Expression::Rt(rt) => (RT, numbers(&[rt.key.0])),
+        Expression::Socket(socket) => (SOCKET, numbers(&[socket.key.0])),
+        Expression::Osf(_) => (OSF, Vec::new()),
+        Expression::Fib(fib) => (FIB, numbers(&[fib.result.0, fib.flags.bits()])),
+        Expression::Numgen(numgen) => (NUMGEN, numbers(&[numgen.mode.0, numgen.modulus, numgen.offset])),
+        Expression::Jhash(hash) => {
+            let seed = [hash.seed.unwrap_or(0), u32::from(hash.seed.is_some())];
+            (HASH, numbers(&[0, hash.offset, hash.modulus, seed[0], seed[1]]))
+        }
+        Expression::Symhash(hash) => (HASH, numbers(&[1, hash.offset, hash.modulus, 0, 0])),
+        Expression::Ipsec(ipsec) => (XFRM, numbers(&[ipsec.key.0, u32::from(ipsec.out), ipsec.number])),
+        _ => return None,
+    };
+    Some(expression(number, &data))
+}
+
+fn expression(number: u32, data: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(data.len() + 8);
+    push_u32(&mut bytes, 0, number);
+    push(&mut bytes, 1, data);
+    bytes
+}
+
+/// Numbers with types 0, 1, 2, ...
+fn numbers(values: &[u32]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(values.len() * 6);
+    for (kind, value) in (0..).zip(values) {
+        push_u32(&mut bytes, kind, *value);
+    }
+    bytes
+}
+
+/// nft's numbers of expressions (`enum expr_types`).
+const PAYLOAD: u32 = 7;
+const EXTHDR: u32 = 8;
+const META: u32 = 9;
+const SOCKET: u32 = 10;
+const OSF: u32 = 11;
+const CT: u32 = 12;
+const CONCAT: u32 = 13;
+const NUMGEN: u32 = 23;
+const HASH: u32 = 24;
+const RT: u32 = 25;
+const FIB: u32 = 26;
+const XFRM: u32 = 27;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expr::MetaKey;
+    use crate::lang::Payload;
+
+    #[test]
+    fn a_typeof_is_noted_as_nft_notes_it() {
+        // strace of nft 1.0.6: add map ip t m { typeof ip daddr . meta l4proto . th dport . numgen random mod 2 : ... }
+        let of = Expression::concat([
+            Payload::IP_DADDR.into(),
+            MetaKey::L4PROTO.into(),
+            Payload::TH_DPORT.into(),
+            Expression::random(2),
+        ]);
+        let captured = "00040d0000000158001400040700000001 0c00040c00000001040c000000010e0004090000000106000410000000\
+            0214000407000000010c00040b000000010402000000031a0004170000000112000401000000010402000000020400000000";
+        assert_eq!(hex(&encode(&SetType::Typeof(of)).unwrap()), captured.replace(' ', ""));
+    }
+
+    #[test]
+    fn what_has_no_type_is_noted_with_its_width() {
+        // strace of nft 1.0.6: add set inet t s { typeof ip ttl; } and { typeof @nh,96,32; }
+        let ttl = SetType::Typeof(Payload::IP_TTL.into());
+        assert_eq!(hex(&encode(&ttl).unwrap()), "000407000000011200040c000000010408000000040408000000");
+        let raw = crate::lang::RawPayload { base: PayloadBase::NETWORK, offset: 96, bits: 32 };
+        let captured = "000407000000011e000400000000010400000000020402000000030460000000040420000000";
+        assert_eq!(hex(&encode(&SetType::Typeof(Expression::RawPayload(raw))).unwrap()), captured);
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
