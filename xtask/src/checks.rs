@@ -64,7 +64,7 @@ fn deny(session: &Session) -> Result<Outcome, String> {
 
 fn clippy(session: &Session) -> Result<Outcome, String> {
     let mut cargo = session.cargo();
-    cargo.args(["clippy", "--workspace", "--all-targets", "--all-features", "--"]);
+    cargo.args(["clippy", "--workspace", "--all-targets", "--all-features", "--keep-going", "--"]);
     // The second lint is how an item of the standard library that is newer than our oldest Rust is found.
     session.run(cargo.args(["-D", "warnings", "-D", "clippy::incompatible_msrv"]))?;
     Ok(Outcome::passed())
@@ -73,7 +73,7 @@ fn clippy(session: &Session) -> Result<Outcome, String> {
 /// `cargo doc` as it is checked.
 pub(crate) fn doc_command(session: &Session) -> Command {
     let mut cargo = session.cargo();
-    cargo.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+    cargo.args(["doc", "--workspace", "--no-deps", "--keep-going"]).env("RUSTDOCFLAGS", "-D warnings");
     cargo
 }
 
