@@ -85,6 +85,8 @@ fn doc(session: &Session) -> Result<Outcome, String> {
 fn test(session: &Session) -> Result<Outcome, String> {
     // Tests append to it, each from a process of its own. That it is not there is no error.
     let _ = fs::remove_file(&session.skipped);
+    // Tests call the examples as programs, while `cargo test --examples` builds them as tests of their own.
+    session.run(session.cargo().args(["build", "--workspace", "--examples"]))?;
     let mut cargo = session.cargo_test();
     cargo.args(["--workspace", "--lib", "--bins", "--tests", "--examples"]);
     let mut outcome = test_run::run(&mut cargo)?;
