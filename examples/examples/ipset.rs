@@ -345,7 +345,11 @@ impl Failure {
     }
 
     fn report(self, options: &Options) -> ExitCode {
-        let usage = matches!(&self, Self::Parse(error) if error.reason.is_usage());
+        let usage = match &self {
+            Self::Parse(error) => error.reason.is_usage(),
+            Self::Ipset(error) | Self::Line(_, error) => matches!(error, Error::NeedsRevision { .. }),
+            _ => false,
+        };
         if !options.quiet {
             let text = match self {
                 Self::Parse(error) => match error.line {

@@ -557,6 +557,67 @@ fn elements_with_ports_mean_the_same() {
     );
 }
 
+/// Where the kernel does not have a type, both must say so alike.
+#[test]
+fn types_that_a_kernel_may_lack_mean_the_same() {
+    alike(
+        "
+        create m hash:mac
+        create im hash:ip,mac
+        create im6 hash:ip,mac -6
+        create nn hash:net,net
+        create ik hash:ip,mark
+        create ikm hash:ip,mark markmask 0xff
+        create npn hash:net,port,net
+        create npn6 hash:net,port,net -6
+        create x2 hash:ip,mark markmask 0
+        create x3 hash:net,net netmask 24
+        create x4 hash:ip bitmask 255.255.0.0
+        create x5 hash:ip,port netmask 24
+        create x6 hash:net,net bitmask 255.255.0.0
+        create x7 netnethash
+        create x8 ipmarkhash markmask 0x1 markmask 2
+        create x9 netportnethash
+        create x10 ipmachash
+        add m 01:02:03:04:05:06
+        add m 00:00:00:00:00:00
+        add m 01:02:03:04:05
+        add m 1.1.1.1
+        test m 01:02:03:04:05:06
+        test m 01:02:03:04:05:07
+        add im 1.1.1.1,01:02:03:04:05:06
+        add im 1.1.1.0/30,01:02:03:04:05:06
+        add im 1.1.1.1-1.1.1.3,01:02:03:04:05:06
+        add im 1.1.1.1/32,01:02:03:04:05:06
+        add im 1.1.1.1
+        test im 1.1.1.1,01:02:03:04:05:06
+        test im 1.1.1.1/32,01:02:03:04:05:06
+        add im6 1::1,01:02:03:04:05:06
+        add nn 10.0.0.0/8,11.0.0.0/8
+        add nn 10.0.0.0/0,11.0.0.0/8
+        add nn 10.0.0.1,11.0.0.0-11.0.0.6
+        add nn 10.0.0.0-10.0.0.2,11.0.0.0-11.0.0.6 nomatch
+        add nn 10.0.0.1
+        test nn 10.5.5.5,11.0.0.3
+        test nn 10.5.5.5-10.5.5.8,11.0.0.3
+        add ik 1.1.1.1,0x63
+        add ik 1.1.1.0/30,555
+        add ik 1.1.1.1,4294967296
+        add ik 1.1.1.1,foo
+        add ikm 1.1.1.1,0x1263
+        test ik 1.1.1.1,99
+        test ik 1.1.1.0/30,99
+        add npn 10.0.0.0/8,tcp:80,11.0.0.0/8
+        add npn 0.0.0.0/0,tcp:80,0.0.0.0/0
+        add npn 10.0.0.0-10.0.0.5,80-81,11.0.0.0-11.0.0.2
+        test npn 10.0.0.1,80,11.0.0.1
+        test npn 10.0.0.1,80-81,11.0.0.1
+        add npn6 1::/64,80,2::/64
+        add npn6 1::/64,80,2::-3::
+    ",
+    );
+}
+
 #[test]
 fn options_of_entries_mean_the_same() {
     alike("

@@ -376,7 +376,7 @@ const HASH_IP_MAC: Facts = Facts {
     name: "hash:ip,mac",
     aliases: &["ipmachash"],
     method: Method::Hash,
-    parts: &[Part::Addresses, Part::Mac],
+    parts: &[Part::Address, Part::Mac],
     create: HASH,
     revisions: (0, 1),
     features: &[(F::Counters, 0), (F::Comment, 0), (F::Forceadd, 0), (F::Skbinfo, 0), (F::Bucketsize, 1)],

@@ -1,12 +1,14 @@
 //! Whole sets: replace the contents at once, or change only what differs.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::thread;
 use std::time::Duration;
 
 use sluicegate_netlink::Transport;
 
-use crate::{Client, CreateOptions, Element, Entry, EntryOptions, Error, Exist, Reason, SetName, SetSpec};
+use crate::{
+    Client, CreateOptions, Element, Entry, EntryOptions, Error, Exist, Reason, SetName, SetSpec, SetType,
+};
 
 /// What [`Client::sync`] did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,37 +51,53 @@ impl Difference {
     /// # Errors
     /// Those of [`Entry::stored`].
     pub fn between(wanted: &[Entry], present: &[Entry], set: &CreateOptions) -> Result<Self, Reason> {
-        let there: HashMap<Element, &EntryOptions> =
-            present.iter().map(|entry| (*entry.element(), entry.options())).collect();
+        let there: HashMap<Element, &Entry> = present.iter().map(|entry| (key(entry), entry)).collect();
         let mut places = HashMap::with_capacity(wanted.len());
         let mut stored: Vec<Entry> = Vec::with_capacity(wanted.len());
         for entry in wanted {
             for entry in entry.stored(set)? {
-                match places.insert(*entry.element(), stored.len()) {
-                    Some(earlier) => {
-                        places.insert(*entry.element(), earlier);
-                        if let Some(slot) = stored.get_mut(earlier) {
-                            *slot = entry;
-                        }
-                    }
+                let place = *places.entry(key(&entry)).or_insert(stored.len());
+                match stored.get_mut(place) {
+                    Some(earlier) => *earlier = over(earlier, entry),
                     None => stored.push(entry),
                 }
             }
         }
-        let wanted: HashSet<Element> = stored.iter().map(|entry| *entry.element()).collect();
         let add = stored
             .into_iter()
-            .filter(|entry| {
-                !there.get(entry.element()).is_some_and(|options| serves(options, entry.options()))
-            })
-            .collect();
-        let delete = present.iter().filter(|entry| !wanted.contains(entry.element())).cloned().collect();
+            .filter(|entry| !there.get(&key(entry)).is_some_and(|present| serves(present, entry)));
+        let add = add.collect();
+        let delete = present.iter().filter(|entry| !places.contains_key(&key(entry))).cloned().collect();
         Ok(Self { add, delete })
     }
 }
 
-/// Whether an entry with the options that are there is as good as one with those that are wanted.
-fn serves(present: &EntryOptions, wanted: &EntryOptions) -> bool {
+/// What makes an entry the same as another. A `bitmap:ip,mac` has one entry for an address, whatever its MAC address.
+fn key(entry: &Entry) -> Element {
+    match *entry.element() {
+        Element::IpMac(address, _) if entry.set_type() == SetType::BitmapIpMac => {
+            Element::IpMac(address, None)
+        }
+        element => element,
+    }
+}
+
+/// What is in a set after an entry was added over an earlier one of the same key. No MAC address does not undo one.
+fn over(earlier: &Entry, later: Entry) -> Entry {
+    match (earlier.element(), later.element()) {
+        (mac @ Element::IpMac(_, Some(_)), Element::IpMac(_, None)) => later.at(*mac),
+        _ => later,
+    }
+}
+
+/// Whether the entry that is there is as good as the one that is wanted.
+fn serves(present: &Entry, wanted: &Entry) -> bool {
+    // Without a MAC address, the first packet decides on it: whatever is there will do.
+    let any_mac = matches!(wanted.element(), Element::IpMac(_, None));
+    (any_mac || present.element() == wanted.element()) && options_serve(present.options(), wanted.options())
+}
+
+fn options_serve(present: &EntryOptions, wanted: &EntryOptions) -> bool {
     fn asked<T: PartialEq + Copy>(present: Option<T>, wanted: Option<T>) -> bool {
         wanted.is_none() || present == wanted
     }
@@ -196,7 +214,7 @@ impl<T: Transport> Client<T> {
     }
 }
 
-fn different(spec: &SetSpec, kind: crate::SetType, family: crate::Family) -> Error {
+fn different(spec: &SetSpec, kind: SetType, family: crate::Family) -> Error {
     Error::Different {
         set: spec.name(),
         found: format!("{kind} with family {family}"),
@@ -221,7 +239,7 @@ const DESTROY_TRIES: u32 = 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Comment, Family, Numeric, SetType};
+    use crate::{Comment, Family, Numeric};
 
     fn entries(kind: SetType, texts: &[&str]) -> Vec<Entry> {
         texts.iter().map(|text| Entry::parse(kind, Family::Inet, text, &Numeric).unwrap()).collect()

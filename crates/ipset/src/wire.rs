@@ -84,7 +84,7 @@ pub(crate) mod data {
     pub(crate) const LINENO: u16 = 9;
     /// be32.
     pub(crate) const MARK: u16 = 10;
-    /// be32.
+    /// be32 to the kernel, u32 in host order from it.
     pub(crate) const MARKMASK: u16 = 11;
     /// Nested address.
     pub(crate) const BITMASK: u16 = 12;

@@ -157,6 +157,11 @@ impl Entry {
         Self { kind, family, element, options }
     }
 
+    /// The same entry with another element of its type.
+    pub(crate) fn at(self, element: Element) -> Self {
+        Self { element, ..self }
+    }
+
     /// Checks what `test` adds to the rules: one element, not a range of them.
     pub(crate) fn check_test(&self) -> Result<(), Reason> {
         let refuse = |what| {

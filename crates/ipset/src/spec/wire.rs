@@ -75,7 +75,8 @@ pub(crate) fn read(
             data::PORT_TO => port_to = Some(attribute.be16()?),
             data::TIMEOUT => options.timeout = Some(attribute.be32()?),
             data::CADT_FLAGS => set_flags(options, Flags::from_bits_retain(attribute.be32()?)),
-            data::MARKMASK => options.markmask = Some(attribute.be32()?),
+            // The one number that the kernel sends in host order (`mtype_head`), although it takes it in network order.
+            data::MARKMASK => options.markmask = Some(attribute.u32()?),
             data::BITMASK => options.bitmask = Some(read_address(&attribute)?),
             create::INITVAL => options.initval = Some(attribute.be32()?),
             create::HASHSIZE => options.hashsize = Some(attribute.be32()?),
