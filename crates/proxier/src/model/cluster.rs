@@ -100,6 +100,11 @@ impl Cluster {
         self.services.get(name).into_iter().flat_map(|entry| entry.slices.values().map(AsRef::as_ref))
     }
 
+    /// The names of all slices, in no order.
+    pub fn slice_names(&self) -> impl Iterator<Item = &SliceName> {
+        self.slices.keys()
+    }
+
     /// The networks from which cluster IPs are taken, in the order of their objects' names; none when not known.
     pub fn service_cidrs(&self, family: Family) -> impl Iterator<Item = IpNet> {
         self.service_cidrs.values().flatten().copied().filter(move |net| Family::of_net(net) == family)

@@ -10,7 +10,7 @@ use sluicegate_nftables::expr::MetaKey;
 use sluicegate_nftables::lang::{AddressType, Expression, Match, Nat, SetUpdate, Statement, Verdict, Vmap};
 use sluicegate_nftables::{Name, Rule, Set, SetFlags, SetId};
 
-use super::element::{Backend, ChainId, Container, Path, PortChain, Scope};
+use super::element::{Backend, Balance, ChainId, Path, PortChain, Scope};
 use super::port::ChainPlan;
 use super::schema::{Schema, comment, drop, fixed_name, networks, nft_family, nft_protocol};
 use crate::model::{PortName, Protocol};
@@ -18,27 +18,26 @@ use crate::model::{PortName, Protocol};
 /// Makes names, and keeps those that many elements share.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    balancers: HashMap<(Scope, Path, u32), Name>,
+    balancers: HashMap<Balance, Name>,
 }
 
 impl Names {
     /// The name of a chain.
     pub(super) fn chain(&mut self, id: &ChainId) -> Name {
         match id {
-            ChainId::Balance(scope, path, count) => {
-                let name = self.balancers.entry((*scope, *path, *count));
-                name.or_insert_with(|| balancer(*scope, *path, *count)).clone()
+            ChainId::Balance(balance) => {
+                self.balancers.entry(*balance).or_insert_with(|| balancer(balance)).clone()
             }
             ChainId::Port(port, kind) => port_chain(port, *kind),
         }
     }
 }
 
-/// `lb-5`, `shortcut-nodeport-lb-2`
-fn balancer(scope: Scope, path: Path, count: u32) -> Name {
-    let path = if path == Path::Shortcut { "shortcut-" } else { "" };
-    let scope = if scope == Scope::NodePort { "nodeport-" } else { "" };
-    fixed_name(&format!("{path}{scope}lb-{count}"))
+/// `lb-tcp-5`, `shortcut-nodeport-lb-udp-2`
+fn balancer(Balance { scope, path, protocol, count }: &Balance) -> Name {
+    let path = if *path == Path::Shortcut { "shortcut-" } else { "" };
+    let scope = if *scope == Scope::NodePort { "nodeport-" } else { "" };
+    fixed_name(&format!("{path}{scope}lb-{protocol}-{count}"))
 }
 
 /// The name of a chain of a service port, which is kube-proxy's.
@@ -87,18 +86,19 @@ fn endpoint(backend: Backend) -> names::Endpoint {
 /// The rules of a chain; `plan` is what a chain of a service port holds.
 pub(super) fn rules(schema: &Schema, name: &Name, id: &ChainId, plan: Option<&ChainPlan>) -> Vec<Rule> {
     let statements = match (id, plan) {
-        (ChainId::Balance(scope, path, count), _) => vec![balance(schema, *scope, *path, *count)],
+        (ChainId::Balance(balance), _) => balance_statements(schema, balance),
         (ChainId::Port(port, kind), Some(plan)) => return port_rules(schema, name, port, *kind, plan),
         (ChainId::Port(..), None) => return Vec::new(),
     };
     vec![schema.rule(name, statements)]
 }
 
-/// `dnat ip to ip daddr . meta l4proto . th dport . numgen random mod 5 map @endpoints`
-fn balance(schema: &Schema, scope: Scope, path: Path, count: u32) -> Statement {
-    let map = fixed_name(Container::Endpoints(scope, path).name());
-    let endpoint = schema.endpoint_key(scope, count).map(&map);
-    Statement::Dnat(Nat::to_concat(nft_family(schema.settings.family), endpoint))
+/// `meta l4proto tcp dnat ip to ip daddr . tcp dport . numgen random mod 5 map @endpoints-tcp`
+fn balance_statements(schema: &Schema, balance: &Balance) -> Vec<Statement> {
+    let map = fixed_name(balance.endpoints().name());
+    let endpoint = schema.endpoint_key(balance.scope, balance.protocol, balance.count).map(&map);
+    let to = Nat::to_concat(nft_family(schema.settings.family), endpoint);
+    vec![is_protocol(balance.protocol), Statement::Dnat(to)]
 }
 
 fn port_rules(schema: &Schema, name: &Name, port: &PortName, kind: PortChain, plan: &ChainPlan) -> Vec<Rule> {

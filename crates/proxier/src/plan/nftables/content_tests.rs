@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::Layout;
-use super::element::{ChainId, Container, Element, ElementKey, ElementValue};
+use super::element::{ChainId, Container, Element, ElementKey, ElementValue, Target};
 use super::port::{ChainPlan, PortPlan};
 use super::table::{Content, Delta};
 use crate::model::{
@@ -55,7 +55,7 @@ impl Kernel {
         let mut counts: BTreeMap<Container, usize> = BTreeMap::new();
         for ((container, _), value) in &self.elements {
             *counts.entry(*container).or_default() += 1;
-            if let ElementValue::Verdict(super::element::Target::Goto(chain)) = value {
+            if let ElementValue::Verdict(Target::Goto(chain)) = value {
                 assert!(self.chains.contains_key(chain), "{container:?} goes to {chain:?}");
             }
         }
@@ -71,12 +71,10 @@ impl Kernel {
             let (Container::Dispatch(scope, path), ElementKey::Frontend(frontend)) = (container, key) else {
                 continue;
             };
-            let ElementValue::Verdict(super::element::Target::Goto(ChainId::Balance(_, _, count))) = value
-            else {
-                continue;
-            };
-            for index in 0..*count {
-                wanted.insert((Container::Endpoints(*scope, *path), ElementKey::Indexed(*frontend, index)));
+            let ElementValue::Verdict(Target::Goto(ChainId::Balance(balance))) = value else { continue };
+            assert_eq!((balance.scope, balance.path), (*scope, *path));
+            for index in 0..balance.count {
+                wanted.insert((balance.endpoints(), ElementKey::Indexed(*frontend, index)));
             }
         }
         let held: BTreeSet<_> =

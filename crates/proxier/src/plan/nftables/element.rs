@@ -67,8 +67,11 @@ pub(super) enum Container {
     NodeportIps,
     /// `hairpin-connections`: a local endpoint that reaches itself through its service.
     Hairpin,
-    /// `endpoints` and its three sisters: (frontend, index) to endpoint. Layout `maps`.
-    Endpoints(Scope, Path),
+    /// `endpoints-tcp` and its sisters: (frontend, number) to endpoint. Layout `maps`.
+    ///
+    /// One for each protocol, because nft (1.0.6 at least) cannot add a rule for several to a map that says `th dport`
+    /// once that is in the kernel, and takes one that says `tcp dport` for TCP's whatever the rule says.
+    Endpoints(Scope, Path, Protocol),
     /// `masquerade-ips`, `masquerade-nodeports`: frontends whose traffic is always masqueraded. Layout `maps`.
     Masquerade(Scope),
     /// `masquerade-local-ips`, `masquerade-local-nodeports`: the same for traffic of the node itself. Layout `maps`.
@@ -87,17 +90,14 @@ pub(super) enum Container {
 
 impl Container {
     /// All of them. Data first, then what makes it reachable: the order in which a change in several batches must go.
-    pub(super) const ALL: [Self; 20] = {
+    pub(super) const ALL: [Self; 28] = {
         use Path::{Main, Shortcut};
+        use Protocol::{Sctp, Tcp, Udp};
         use Scope::{Address, NodePort};
         [
             Self::ClusterIps,
             Self::NodeportIps,
             Self::Hairpin,
-            Self::Endpoints(Address, Main),
-            Self::Endpoints(Address, Shortcut),
-            Self::Endpoints(NodePort, Main),
-            Self::Endpoints(NodePort, Shortcut),
             Self::Masquerade(Address),
             Self::Masquerade(NodePort),
             Self::MasqueradeLocal(Address),
@@ -105,6 +105,18 @@ impl Container {
             Self::Restricted,
             Self::Allowed,
             Self::Firewall,
+            Self::Endpoints(Address, Main, Tcp),
+            Self::Endpoints(Address, Main, Udp),
+            Self::Endpoints(Address, Main, Sctp),
+            Self::Endpoints(Address, Shortcut, Tcp),
+            Self::Endpoints(Address, Shortcut, Udp),
+            Self::Endpoints(Address, Shortcut, Sctp),
+            Self::Endpoints(NodePort, Main, Tcp),
+            Self::Endpoints(NodePort, Main, Udp),
+            Self::Endpoints(NodePort, Main, Sctp),
+            Self::Endpoints(NodePort, Shortcut, Tcp),
+            Self::Endpoints(NodePort, Shortcut, Udp),
+            Self::Endpoints(NodePort, Shortcut, Sctp),
             Self::NoEndpoint(Address),
             Self::NoEndpoint(NodePort),
             Self::Dispatch(Address, Main),
@@ -115,8 +127,22 @@ impl Container {
     };
 
     /// Its place in [`Container::ALL`].
-    pub(super) fn index(self) -> usize {
-        Self::ALL.iter().position(|other| *other == self).unwrap_or_default()
+    pub(super) const fn index(self) -> usize {
+        match self {
+            Self::ClusterIps => 0,
+            Self::NodeportIps => 1,
+            Self::Hairpin => 2,
+            Self::Masquerade(scope) => 3 + scope as usize,
+            Self::MasqueradeLocal(scope) => 5 + scope as usize,
+            Self::Restricted => 7,
+            Self::Allowed => 8,
+            Self::Firewall => 9,
+            Self::Endpoints(scope, path, protocol) => {
+                10 + 6 * scope as usize + 3 * path as usize + protocol as usize
+            }
+            Self::NoEndpoint(scope) => 22 + scope as usize,
+            Self::Dispatch(scope, path) => 24 + 2 * scope as usize + path as usize,
+        }
     }
 
     /// Its name in the kernel.
@@ -128,10 +154,7 @@ impl Container {
             Self::ClusterIps => "cluster-ips",
             Self::NodeportIps => "nodeport-ips",
             Self::Hairpin => "hairpin-connections",
-            Self::Endpoints(Address, Main) => "endpoints",
-            Self::Endpoints(Address, Shortcut) => "shortcut-endpoints",
-            Self::Endpoints(NodePort, Main) => "nodeport-endpoints",
-            Self::Endpoints(NodePort, Shortcut) => "shortcut-nodeport-endpoints",
+            Self::Endpoints(scope, path, protocol) => endpoints_name(scope, path, protocol),
             Self::Masquerade(Address) => "masquerade-ips",
             Self::Masquerade(NodePort) => "masquerade-nodeports",
             Self::MasqueradeLocal(Address) => "masquerade-local-ips",
@@ -146,6 +169,26 @@ impl Container {
             Self::Dispatch(NodePort, Main) => "service-nodeports",
             Self::Dispatch(NodePort, Shortcut) => "shortcut-nodeports",
         }
+    }
+}
+
+const fn endpoints_name(scope: Scope, path: Path, protocol: Protocol) -> &'static str {
+    use Path::{Main, Shortcut};
+    use Protocol::{Sctp, Tcp, Udp};
+    use Scope::{Address, NodePort};
+    match (scope, path, protocol) {
+        (Address, Main, Tcp) => "endpoints-tcp",
+        (Address, Main, Udp) => "endpoints-udp",
+        (Address, Main, Sctp) => "endpoints-sctp",
+        (Address, Shortcut, Tcp) => "shortcut-endpoints-tcp",
+        (Address, Shortcut, Udp) => "shortcut-endpoints-udp",
+        (Address, Shortcut, Sctp) => "shortcut-endpoints-sctp",
+        (NodePort, Main, Tcp) => "nodeport-endpoints-tcp",
+        (NodePort, Main, Udp) => "nodeport-endpoints-udp",
+        (NodePort, Main, Sctp) => "nodeport-endpoints-sctp",
+        (NodePort, Shortcut, Tcp) => "shortcut-nodeport-endpoints-tcp",
+        (NodePort, Shortcut, Udp) => "shortcut-nodeport-endpoints-udp",
+        (NodePort, Shortcut, Sctp) => "shortcut-nodeport-endpoints-sctp",
     }
 }
 
@@ -189,10 +232,30 @@ pub(super) enum Target {
 /// A chain that exists for services: one that many share, or one of a service port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum ChainId {
-    /// Sends to one of so many endpoints of any frontend. Layout `maps`.
-    Balance(Scope, Path, u32),
+    /// Sends to one of so many endpoints of any frontend of a protocol. Layout `maps`.
+    Balance(Balance),
     /// Belongs to a service port.
     Port(PortName, PortChain),
+}
+
+/// What the frontends that share a balancing chain have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Balance {
+    /// Whether their keys have an address.
+    pub(super) scope: Scope,
+    /// Which of their endpoint lists it is.
+    pub(super) path: Path,
+    /// Their protocol.
+    pub(super) protocol: Protocol,
+    /// How many endpoints each has.
+    pub(super) count: u32,
+}
+
+impl Balance {
+    /// Where the endpoints are.
+    pub(super) const fn endpoints(&self) -> Container {
+        Container::Endpoints(self.scope, self.path, self.protocol)
+    }
 }
 
 /// The chains that a service port may have, by kube-proxy's names.
@@ -221,4 +284,18 @@ pub(super) struct Element {
     pub(super) value: ElementValue,
     /// The service port that its comment names, where it has one. No part of any comparison with the kernel.
     pub(super) comment: Option<PortName>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_container_knows_its_place_and_has_a_name_of_its_own() {
+        let mut names = std::collections::BTreeSet::new();
+        for (index, container) in Container::ALL.into_iter().enumerate() {
+            assert_eq!(container.index(), index);
+            assert!(names.insert(container.name()));
+        }
+    }
 }

@@ -230,9 +230,9 @@ impl FamilyPlan {
         for base in self.base.iter().filter(|base| base.uses.contains(&container)) {
             rewrite.base(base);
         }
-        if let Container::Endpoints(scope, path) = container {
+        if let Container::Endpoints(..) = container {
             for (id, plan) in self.content.chains() {
-                let user = matches!(&id, ChainId::Balance(s, p, _) if (*s, *p) == (scope, path));
+                let user = matches!(&id, ChainId::Balance(balance) if balance.endpoints() == container);
                 if user && !delta.chains.contains_key(&id) {
                     rewrite.chain_rules(&self.schema, chain_name(&id), &id, plan);
                 }
@@ -401,7 +401,7 @@ fn key(key: &ElementKey) -> (Key, Option<Key>) {
     match key {
         ElementKey::Address(ip) => (Key::from(*ip), None),
         ElementKey::Frontend(frontend) => (frontend.key(), None),
-        ElementKey::Indexed(frontend, index) => (frontend.key().and(nft::Number(*index)), None),
+        ElementKey::Indexed(frontend, index) => (frontend.numbered(*index), None),
         ElementKey::Hairpin(backend, protocol) => {
             (Key::from((backend.ip, backend.ip, nft_protocol(*protocol), nft::Port(backend.port))), None)
         }
@@ -412,6 +412,15 @@ fn key(key: &ElementKey) -> (Key, Option<Key>) {
 }
 
 impl super::element::Frontend {
+    /// The key in a map of endpoints, which is of one protocol.
+    fn numbered(&self, number: u32) -> Key {
+        let port = (nft::Port(self.port), nft::Number(number));
+        match self.address {
+            Some(ip) => Key::from((ip, port.0, port.1)),
+            None => Key::from(port),
+        }
+    }
+
     fn key(&self) -> Key {
         let port = (nft_protocol(self.protocol), nft::Port(self.port));
         match self.address {

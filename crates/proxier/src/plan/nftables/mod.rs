@@ -8,8 +8,8 @@
 //!
 //! - `maps` keeps all state of services in elements. A connection's frontend (`address . protocol . port`, or
 //!   `protocol . port` of the node) is looked up in a verdict map that sends it to a chain shared by all frontends with
-//!   as many endpoints, `lb-5`; its one rule draws a number and looks up the endpoint in the map `endpoints`, whose key
-//!   is the frontend and the number. What kube-proxy decides in chains of each service (masquerading, the short cut of pods and the node
+//!   the protocol and as many endpoints, `lb-tcp-5`; its one rule draws a number and looks up the endpoint in the map
+//!   `endpoints-tcp`, whose key is the frontend and the number. What kube-proxy decides in chains of each service (masquerading, the short cut of pods and the node
 //!   past `externalTrafficPolicy: Local`, `loadBalancerSourceRanges`) are sets of frontends. Only a service with
 //!   session affinity has chains of its own, because a client's endpoint must be remembered by the endpoint.
 //! - `chains` is kube-proxy 1.36's, rule for rule.

@@ -9,7 +9,8 @@ use ipnet::IpNet;
 
 use super::Layout;
 use super::element::{
-    Backend, ChainId, Container, Element, ElementKey, ElementValue, Frontend, Path, PortChain, Target,
+    Backend, Balance, ChainId, Container, Element, ElementKey, ElementValue, Frontend, Path, PortChain,
+    Target,
 };
 use crate::model::{Categorized, Endpoint, PortName, ServicePort};
 
@@ -287,9 +288,10 @@ impl FrontendPlan {
         let mut plain = |container, key, value| sink(Element { container, key, value, comment: None });
         for (path, route) in self.routes() {
             if let Route::Balance(backends) = route {
+                let endpoints = self.balance(path, backends).endpoints();
                 for (index, backend) in (0..).zip(backends.iter()) {
                     let value = ElementValue::Backend(*backend);
-                    plain(Container::Endpoints(scope, path), ElementKey::Indexed(frontend, index), value);
+                    plain(endpoints, ElementKey::Indexed(frontend, index), value);
                 }
             }
             let target = Target::Goto(self.chain_of(path, route, owner));
@@ -323,10 +325,15 @@ impl FrontendPlan {
     /// The shared chains that its verdicts go to.
     pub(super) fn balancers(&self) -> impl Iterator<Item = ChainId> + '_ {
         let balanced = |(path, route): (Path, &Route)| match route {
-            Route::Balance(backends) => Some(ChainId::Balance(self.frontend.scope(), path, count(backends))),
+            Route::Balance(backends) => Some(ChainId::Balance(self.balance(path, backends))),
             Route::Chain(_) => None,
         };
         self.routes().filter_map(balanced)
+    }
+
+    fn balance(&self, path: Path, backends: &[Backend]) -> Balance {
+        let count = u32::try_from(backends.len()).unwrap_or(u32::MAX);
+        Balance { scope: self.frontend.scope(), path, protocol: self.frontend.protocol, count }
     }
 
     fn routes(&self) -> impl Iterator<Item = (Path, &Route)> {
@@ -336,7 +343,7 @@ impl FrontendPlan {
 
     fn chain_of(&self, path: Path, route: &Route, owner: &PortName) -> ChainId {
         match route {
-            Route::Balance(backends) => ChainId::Balance(self.frontend.scope(), path, count(backends)),
+            Route::Balance(backends) => ChainId::Balance(self.balance(path, backends)),
             Route::Chain(chain) => ChainId::Port(owner.clone(), *chain),
         }
     }
@@ -345,8 +352,4 @@ impl FrontendPlan {
 /// The networks that are not inside another of them: a set of intervals takes no others.
 fn outermost(nets: &[IpNet]) -> Vec<IpNet> {
     IpNet::aggregate(&nets.to_vec())
-}
-
-fn count(backends: &[Backend]) -> u32 {
-    u32::try_from(backends.len()).unwrap_or(u32::MAX)
 }

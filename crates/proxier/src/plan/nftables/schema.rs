@@ -88,10 +88,10 @@ impl Schema {
                 let key = frontend.into_iter().chain([address]).collect();
                 Set::new(id, types(key)).flags(SetFlags::INTERVAL)
             }
-            Container::Endpoints(scope, _) => {
-                // Any modulus stands for the type of the index; the chains use as many as there are endpoints.
-                let key = self.endpoint_key(scope, 2);
-                Set::map(id, key, Expression::concat([self.daddr(), Payload::TH_DPORT.into()]))
+            Container::Endpoints(scope, _, protocol) => {
+                // Any modulus stands for the type of the number; the chains use as many as there are endpoints.
+                let key = self.endpoint_key(scope, protocol, 2);
+                Set::map(id, key, Expression::concat([self.daddr(), dport(protocol)]))
             }
             Container::Firewall | Container::NoEndpoint(_) | Container::Dispatch(..) => {
                 Set::verdict_map(id, types(frontend))
@@ -133,9 +133,10 @@ impl Schema {
         Expression::concat(self.frontend_parts(scope))
     }
 
-    /// The same and a random number below `count`.
-    pub(super) fn endpoint_key(&self, scope: Scope, count: u32) -> Expression {
-        Expression::concat(self.frontend_parts(scope).into_iter().chain([Expression::random(count)]))
+    /// `ip daddr . tcp dport . numgen random mod COUNT`, or for node ports without the address.
+    pub(super) fn endpoint_key(&self, scope: Scope, protocol: Protocol, count: u32) -> Expression {
+        let address = (scope == Scope::Address).then(|| self.daddr());
+        Expression::concat(address.into_iter().chain([dport(protocol), Expression::random(count)]))
     }
 
     pub(super) fn frontend_parts(&self, scope: Scope) -> Vec<Expression> {
@@ -202,7 +203,7 @@ impl Container {
     /// Whether its key begins with an address.
     pub(super) const fn scope(self) -> Scope {
         match self {
-            Self::Endpoints(scope, _)
+            Self::Endpoints(scope, ..)
             | Self::Masquerade(scope)
             | Self::MasqueradeLocal(scope)
             | Self::NoEndpoint(scope)
@@ -217,10 +218,12 @@ impl Container {
             Self::ClusterIps => "Active ClusterIPs",
             Self::NodeportIps => "IPs that accept NodePort traffic",
             Self::Hairpin => "service hairpin connections",
-            Self::Endpoints(Scope::Address, Path::Main) => "endpoints of service-ips by number",
-            Self::Endpoints(Scope::Address, Path::Shortcut) => "endpoints of shortcut-ips by number",
-            Self::Endpoints(Scope::NodePort, Path::Main) => "endpoints of service-nodeports by number",
-            Self::Endpoints(Scope::NodePort, Path::Shortcut) => "endpoints of shortcut-nodeports by number",
+            Self::Endpoints(Scope::Address, Path::Main, _) => "endpoints of service-ips by number",
+            Self::Endpoints(Scope::Address, Path::Shortcut, _) => "endpoints of shortcut-ips by number",
+            Self::Endpoints(Scope::NodePort, Path::Main, _) => "endpoints of service-nodeports by number",
+            Self::Endpoints(Scope::NodePort, Path::Shortcut, _) => {
+                "endpoints of shortcut-nodeports by number"
+            }
             Self::Masquerade(Scope::Address) => "external IPs whose traffic is masqueraded",
             Self::Masquerade(Scope::NodePort) => "node ports whose traffic is masqueraded",
             Self::MasqueradeLocal(Scope::Address) => {
@@ -246,6 +249,16 @@ impl Container {
             }
         }
     }
+}
+
+/// `tcp dport`
+fn dport(protocol: Protocol) -> Expression {
+    match protocol {
+        Protocol::Tcp => Payload::TCP_DPORT,
+        Protocol::Udp => Payload::UDP_DPORT,
+        Protocol::Sctp => Payload::SCTP_DPORT,
+    }
+    .into()
 }
 
 /// `ct state new`
