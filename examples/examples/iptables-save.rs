@@ -38,8 +38,8 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use sluicegate_iptables_save::{
-    Action, Command, Counters, Error, Family, Module, OptionUse, Rule, Save, Table, Verb, check_line,
-    find_match, find_target,
+    Action, Command, Counters, Error, Family, Module, OptionUse, Rule, Save, State, Table, Verb, check_line,
+    diff, find_match, find_target,
 };
 
 fn main() -> ExitCode {
@@ -59,6 +59,14 @@ fn run(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
     let output = match arguments[..] {
         [] => Save::parse_bytes(&input)?.to_string(),
         ["--json"] => format!("{:#}\n", tree(&Save::parse_bytes(&input)?)?),
+        ["--normalise"] => State::of(&Save::parse_bytes(&input)?)?.normal()?,
+        ["--diff", file] => {
+            let wanted = std::fs::read(file).map_err(|error| format!("{file}: {error}"))?;
+            let wanted = Save::parse_bytes(&wanted)
+                .and_then(|save| State::of(&save))
+                .map_err(|error| format!("{file}: {error}"))?;
+            diff(&State::of(&Save::parse_bytes(&input)?)?, &wanted, |_, _| true)?.to_string()
+        }
         ["--check-rule"] => {
             check_line(std::str::from_utf8(&input)?)?;
             String::new()

@@ -47,12 +47,22 @@ pub fn check_line(line: &str) -> Result<CheckedLine<'static>, Error> {
     let family = if matches!(rule.action(), Action::DeleteNumber(_)) && rule.text().is_empty() {
         Family::V4
     } else {
-        match crate::read::guess_family(rule.text()) {
-            Family::V6 => check(Family::V6)?,
-            Family::V4 => check(Family::V4).or_else(|error| check(Family::V6).map_err(|_| error))?,
+        match (asked_family(rule.text()), crate::read::guess_family(rule.text())) {
+            (Some(family), _) => check(family)?,
+            (None, Family::V6) => check(Family::V6)?,
+            (None, Family::V4) => check(Family::V4).or_else(|error| check(Family::V6).map_err(|_| error))?,
         }
     };
     Ok(CheckedLine { table, rule, family })
+}
+
+/// The family that `-4` or `-6` asks for.
+fn asked_family(words: &str) -> Option<Family> {
+    words.split([' ', '\t']).find_map(|word| match word {
+        "-4" | "--ipv4" => Some(Family::V4),
+        "-6" | "--ipv6" => Some(Family::V6),
+        _ => None,
+    })
 }
 
 /// Reads the words of a rule and checks them for a place: options, values, and what table, chain, protocol and the other
@@ -238,7 +248,7 @@ impl Checker<'_> {
             return Err(wrong(format!("works in {} alone, not in {chain}", extension.chains.join(", "))));
         }
         self.demands_protocol(extension, spec).map_err(&wrong)?;
-        (extension.whole)(&Whole { extension, module, spec, family, chain }).map_err(wrong)
+        (extension.whole)(&Whole { extension, module, spec, family, table, chain }).map_err(wrong)
     }
 
     fn option(&self, row: &OptionRow, option: &OptionUse<'_>) -> Result<(), Error> {
@@ -337,6 +347,9 @@ pub(crate) fn chain_name(name: &str) -> Result<(), String> {
 fn target_name(name: &str) -> Result<(), String> {
     match name.len() {
         0 => Err("expected the name of a target".to_owned()),
+        _ if name.starts_with('-') => {
+            Err("expected the name of a target, which does not start with `-`".to_owned())
+        }
         1..=Limits::CHAIN_NAME if !name.contains(|c: char| c.is_ascii_whitespace()) => Ok(()),
         1..=Limits::CHAIN_NAME => Err("the name of a target has no blanks".to_owned()),
         length => {

@@ -64,6 +64,7 @@ pub(crate) struct Whole<'a> {
     pub(crate) module: &'a Module<'a>,
     pub(crate) spec: &'a Spec<'a>,
     pub(crate) family: Family,
+    pub(crate) table: &'a str,
     pub(crate) chain: &'a str,
 }
 

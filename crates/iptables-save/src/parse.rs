@@ -168,14 +168,14 @@ fn head<'a>(line: &Line<'a>) -> Result<Table<'a>, Error> {
         let at = rest.find(more).map_or(0, |at| at + 1);
         return Err(line.expected(at, "nothing behind the name of the table"));
     }
-    Ok(Table { head: line.source(), name: name.into(), line: line.number(), ..Table::new("") })
+    Ok(Table::read(line.source(), name.into(), line.number()))
 }
 
 fn over(what: &'static str, found: usize, limit: usize, line: usize) -> Result<(), Error> {
     if found > limit { Err(Error::Limit { line, what, found, limit }) } else { Ok(()) }
 }
 
-fn not_utf8(bytes: &[u8], at: usize) -> Error {
+pub(crate) fn not_utf8(bytes: &[u8], at: usize) -> Error {
     let valid = std::str::from_utf8(bytes.get(..at).unwrap_or_default()).unwrap_or_default();
     let start = valid.rfind('\n').map_or(0, |end| end + 1);
     Error::NotUtf8 {

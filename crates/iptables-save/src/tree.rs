@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+use crate::Error;
+use crate::check::chain_name;
+
 /// A whole `iptables-save` output or `iptables-restore` input.
 ///
 /// Everything borrows from the input where it can; [`Save::into_owned`] cuts the tie. Rendering an untouched tree gives
@@ -177,15 +180,17 @@ impl Item<'_> {
 
 impl<'a> Table<'a> {
     /// An empty table.
-    #[must_use]
-    pub fn new(name: impl Into<Cow<'a, str>>) -> Self {
-        Self {
-            head: Source::default(),
-            name: name.into(),
-            entries: Vec::new(),
-            commit: Source::default(),
-            line: 0,
-        }
+    ///
+    /// # Errors
+    /// [`Error::Unquotable`] if the name is none of a table.
+    pub fn new(table: impl Into<Cow<'a, str>>) -> Result<Self, Error> {
+        let table = table.into();
+        name(&table)?;
+        Ok(Self::read(Source::default(), table, 0))
+    }
+
+    pub(crate) fn read(head: Source<'a>, name: Cow<'a, str>, line: u32) -> Self {
+        Self { head, name, entries: Vec::new(), commit: Source::default(), line }
     }
 
     /// `filter`, `nat`, `mangle`, `raw`, `security`.
@@ -266,13 +271,18 @@ impl Entry<'_> {
 
 impl<'a> Chain<'a> {
     /// A chain line; a user-defined chain has no policy.
-    #[must_use]
+    ///
+    /// # Errors
+    /// [`Error::Unquotable`] if the name is none of a chain, or the policy no word.
     pub fn new(
-        name: impl Into<Cow<'a, str>>,
+        chain: impl Into<Cow<'a, str>>,
         policy: Option<Cow<'a, str>>,
         counters: Option<Counters>,
-    ) -> Self {
-        Self { source: Source::default(), name: name.into(), policy, counters, line: 0 }
+    ) -> Result<Self, Error> {
+        let chain = chain.into();
+        name(&chain)?;
+        policy.iter().try_for_each(|policy| name(policy))?;
+        Ok(Self { source: Source::default(), name: chain, policy, counters, line: 0 })
     }
 
     /// Its name.
@@ -306,9 +316,14 @@ impl<'a> Chain<'a> {
     }
 
     /// Changes the policy; the line is then rendered anew.
-    pub fn set_policy(&mut self, policy: Option<Cow<'a, str>>) {
+    ///
+    /// # Errors
+    /// [`Error::Unquotable`] if the policy is no word.
+    pub fn set_policy(&mut self, policy: Option<Cow<'a, str>>) -> Result<(), Error> {
+        policy.iter().try_for_each(|policy| name(policy))?;
         self.policy = policy;
         self.source = Source::default();
+        Ok(())
     }
 
     /// The same chain, owning all its text.
@@ -326,10 +341,18 @@ impl<'a> Chain<'a> {
 
 impl<'a> Rule<'a> {
     /// A rule line from the words of the rule, quoted as they are to stand in the line. [`crate::Spec`] writes them.
-    #[must_use]
-    pub fn new(action: Action, chain: impl Into<Cow<'a, str>>, words: impl Into<Cow<'a, str>>) -> Self {
-        let source = Source::default();
-        Self { source, counters: None, action, chain: chain.into(), words: words.into(), line: 0 }
+    ///
+    /// # Errors
+    /// [`Error::Unquotable`] if the name is none of a chain, or the words are more than one line.
+    pub fn new(
+        action: Action,
+        chain: impl Into<Cow<'a, str>>,
+        words: impl Into<Cow<'a, str>>,
+    ) -> Result<Self, Error> {
+        let (source, chain, words) = (Source::default(), chain.into(), words.into());
+        name(&chain)?;
+        one_line(&words)?;
+        Ok(Self { source, counters: None, action, chain, words, line: 0 })
     }
 
     /// The chain that the rule is in.
@@ -375,15 +398,27 @@ impl<'a> Rule<'a> {
     }
 
     /// Moves the rule to another chain; the line is then rendered anew.
-    pub fn set_chain(&mut self, chain: impl Into<Cow<'a, str>>) {
-        self.chain = chain.into();
+    ///
+    /// # Errors
+    /// [`Error::Unquotable`] if the name is none of a chain.
+    pub fn set_chain(&mut self, chain: impl Into<Cow<'a, str>>) -> Result<(), Error> {
+        let chain = chain.into();
+        name(&chain)?;
+        self.chain = chain;
         self.source = Source::default();
+        Ok(())
     }
 
     /// Changes the words of the rule; the line is then rendered anew.
-    pub fn set_text(&mut self, words: impl Into<Cow<'a, str>>) {
-        self.words = words.into();
+    ///
+    /// # Errors
+    /// [`Error::Unquotable`] if the words are more than one line.
+    pub fn set_text(&mut self, words: impl Into<Cow<'a, str>>) -> Result<(), Error> {
+        let words = words.into();
+        one_line(&words)?;
+        self.words = words;
         self.source = Source::default();
+        Ok(())
     }
 
     /// The same rule, owning all its text.
@@ -437,6 +472,26 @@ impl<'a> Command<'a> {
 impl Source<'_> {
     fn into_owned(self) -> Source<'static> {
         Source(own(self.0))
+    }
+}
+
+/// Refuses a name that would not stand as one word of a line.
+fn name(name: &str) -> Result<(), Error> {
+    match chain_name(name) {
+        Ok(()) => Ok(()),
+        Err(_) => {
+            Err(Error::Unquotable { word: name.to_owned(), reason: "it is no name of a chain or table" })
+        }
+    }
+}
+
+/// Refuses words that would end their line.
+fn one_line(words: &str) -> Result<(), Error> {
+    match words.contains(['\n', '\0']) {
+        true => {
+            Err(Error::Unquotable { word: words.to_owned(), reason: "it holds a line end or a zero byte" })
+        }
+        false => Ok(()),
     }
 }
 

@@ -13,8 +13,8 @@ use crate::ext::Family;
 
 pub(crate) use address::{Network, networks};
 pub(crate) use named::protocol_number;
-pub(crate) use number::integer;
-pub(crate) use packed::{hash_rate, seconds};
+pub(crate) use number::{integer, mark};
+pub(crate) use packed::{hash_rate, seconds, string_bytes};
 pub(crate) use time::seconds_of_day;
 
 /// The kind of a value. Reading one gives its normal spelling.
@@ -22,15 +22,23 @@ pub(crate) use time::seconds_of_day;
 pub(crate) enum Value {
     /// A number from .. to; also hexadecimal and octal, as strtoul(3) takes them.
     Int(u64, u64),
+    /// A number up to the second, printed in hexadecimal with so many digits at least.
+    Hex(usize, u64),
     U8,
     U16,
     U32,
     /// `a`, `a:b`, `:b`, `a:`, up to the number.
     Range(u64),
+    /// The same, where `a` stands for `a:`.
+    OpenRange(u64),
     /// From 0 to 1.
     Probability,
     /// Text of at most so many bytes, quoted as a string.
     Text(usize),
+    /// The same, not empty.
+    Name(usize),
+    /// The same, not empty, as the name of a file: without `/`.
+    FileName(usize),
     Mark,
     Tos,
     DscpClass,
@@ -39,6 +47,7 @@ pub(crate) enum Value {
     Realm,
     Group,
     Protocol,
+    ProtocolNumber,
     Port,
     PortRange,
     Ports,
@@ -65,6 +74,8 @@ pub(crate) enum Value {
     OneOfAnyCase(&'static [&'static str]),
     /// Comma-separated; printed in the order of the list.
     ListOf(&'static [&'static str]),
+    /// The same, where the beginning of a name will do.
+    BeginningsOf(&'static [&'static str]),
     Rate,
     LimitRate,
     Burst,
@@ -96,20 +107,34 @@ pub(crate) type Read = Result<String, Cow<'static, str>>;
 impl Value {
     /// Whether iptables-save prints it as a string, in quotes unless it is plain.
     pub(crate) fn is_text(self) -> bool {
-        matches!(self, Self::Text(_) | Self::HexString | Self::ConnLabel | Self::Bytecode | Self::U32Tests)
+        matches!(
+            self,
+            Self::Text(_)
+                | Self::Name(_)
+                | Self::FileName(_)
+                | Self::HexString
+                | Self::ConnLabel
+                | Self::Bytecode
+                | Self::U32Tests
+        )
     }
 
     /// Reads a value: the normal spelling, or what was expected.
     pub(crate) fn read(self, word: &str, family: Family) -> Read {
         match self {
             Self::Int(from, to) => number::int(word, from, to),
+            Self::Hex(digits, to) => number::hex(word, digits, to),
             Self::U8 => number::int(word, 0, u8::MAX.into()),
             Self::U16 => number::int(word, 0, u16::MAX.into()),
             Self::U32 => number::int(word, 0, u32::MAX.into()),
             Self::Range(to) => number::range(word, to),
+            Self::OpenRange(to) => number::open_range(word, to),
             Self::Probability => number::probability(word),
             Self::Text(most) => text(word, most),
-            Self::Mark => number::mark(word).map(|(value, mask)| match mask {
+            Self::Name(_) | Self::FileName(_) if word.is_empty() => Err("expected a name".into()),
+            Self::FileName(_) if word.contains('/') => Err("expected the name of a file, without `/`".into()),
+            Self::Name(most) | Self::FileName(most) => text(word, most),
+            Self::Mark => mark(word).map(|(value, mask)| match mask {
                 u32::MAX => format!("{value:#x}"),
                 _ => format!("{value:#x}/{mask:#x}"),
             }),
@@ -119,6 +144,7 @@ impl Value {
             Self::LogLevel => named::log_level(word),
             Self::Realm | Self::Group => packed::masked(word),
             Self::Protocol => named::protocol(word),
+            Self::ProtocolNumber => named::protocol_as_number(word),
             Self::Port => named::port(word).map(|port| port.to_string()),
             Self::PortRange => named::port_range(word),
             Self::Ports => named::ports(word),
@@ -142,7 +168,8 @@ impl Value {
             Self::SegmentSize => number::int(word, 0, if family == Family::V4 { 65515 } else { 65495 }),
             Self::OneOf(words) => lists::one_of(word, words, false),
             Self::OneOfAnyCase(words) => lists::one_of(word, words, true),
-            Self::ListOf(words) => lists::list_of(word, words),
+            Self::ListOf(words) => lists::list_of(word, words, false),
+            Self::BeginningsOf(words) => lists::list_of(word, words, true),
             Self::Rate => packed::rate(word),
             Self::LimitRate => packed::limit_rate(word),
             Self::Burst => packed::burst(word),

@@ -19,8 +19,8 @@ pub(super) static MATCHES: &[Extension] = &[
     ext(
         "addrtype",
         &[
-            opt("src-type", &[V::ListOf(l::ADDRESS_TYPES)]).not(),
-            opt("dst-type", &[V::ListOf(l::ADDRESS_TYPES)]).not(),
+            opt("src-type", &[V::BeginningsOf(l::ADDRESS_TYPES)]).not(),
+            opt("dst-type", &[V::BeginningsOf(l::ADDRESS_TYPES)]).not(),
             flag("limit-iface-in").group(1),
             flag("limit-iface-out").group(1),
         ],
@@ -39,10 +39,10 @@ pub(super) static MATCHES: &[Extension] = &[
     ext(
         "cluster",
         &[
-            opt("cluster-total-nodes", &[V::Int(1, 32)]).must(),
             opt("cluster-local-node", &[V::Int(1, 32)]).not().group(1),
-            opt("cluster-local-nodemask", &[V::Int(1, u32::MAX as u64)]).not().group(1),
-            opt("cluster-hash-seed", &[V::U32]).must(),
+            opt("cluster-local-nodemask", &[V::Hex(8, u32::MAX as u64)]).not().group(1),
+            opt("cluster-total-nodes", &[V::Int(1, 32)]).must(),
+            opt("cluster-hash-seed", &[V::Hex(8, u32::MAX as u64)]).must(),
         ],
     )
     .whole(rules::cluster),
@@ -50,7 +50,7 @@ pub(super) static MATCHES: &[Extension] = &[
     ext(
         "connbytes",
         &[
-            opt("connbytes", &[V::Range(u64::MAX)]).not().must(),
+            opt("connbytes", &[V::OpenRange(u64::MAX)]).not().must(),
             opt("connbytes-mode", &[V::OneOf(&["packets", "bytes", "avgpkt"])]).must(),
             opt("connbytes-dir", &[V::OneOf(&["original", "reply", "both"])]).must(),
         ],
@@ -71,8 +71,8 @@ pub(super) static MATCHES: &[Extension] = &[
     ext(
         "conntrack",
         &[
-            opt("ctstate", &[V::ListOf(l::CONNTRACK_STATES)]).not(),
-            opt("ctproto", &[V::Protocol]).not(),
+            opt("ctstate", &[V::BeginningsOf(l::CONNTRACK_STATES)]).not(),
+            opt("ctproto", &[V::ProtocolNumber]).not(),
             opt("ctorigsrc", &[V::HostMask]).not(),
             opt("ctorigdst", &[V::HostMask]).not(),
             opt("ctreplsrc", &[V::HostMask]).not(),
@@ -81,7 +81,7 @@ pub(super) static MATCHES: &[Extension] = &[
             opt("ctorigdstport", &[V::PortRange]).not(),
             opt("ctreplsrcport", &[V::PortRange]).not(),
             opt("ctrepldstport", &[V::PortRange]).not(),
-            opt("ctstatus", &[V::ListOf(l::CONNTRACK_STATUSES)]).not(),
+            opt("ctstatus", &[V::BeginningsOf(l::CONNTRACK_STATUSES)]).not(),
             opt("ctexpire", &[V::Range(u32::MAX as u64)]).not(),
             opt("ctdir", &[V::OneOfAnyCase(&["ORIGINAL", "REPLY"])]),
         ],
@@ -102,7 +102,7 @@ pub(super) static MATCHES: &[Extension] = &[
         .whole(rules::devgroup),
     ext(
         "dscp",
-        &[opt("dscp", &[V::Int(0, 63)]).not().group(1), opt("dscp-class", &[V::DscpClass]).not().group(1)],
+        &[opt("dscp", &[V::Hex(2, 63)]).not().group(1), opt("dscp-class", &[V::DscpClass]).not().group(1)],
     )
     .whole(rules::one_of_them),
     ext("dst", &[opt("dst-len", &[V::U32]).not(), opt("dst-opts", &[V::HeaderOptions])]).v6(),
@@ -131,8 +131,8 @@ pub(super) static MATCHES: &[Extension] = &[
             opt("hashlimit-upto", &[V::Rate]).alias(&["hashlimit"]).not().group(1),
             opt("hashlimit-above", &[V::Rate]).not().group(1),
             opt("hashlimit-burst", &[V::Burst]),
-            opt("hashlimit-mode", &[V::ListOf(&["dstip", "srcip", "dstport", "srcport", "none"])]),
-            opt("hashlimit-name", &[V::Text(254)]).must(),
+            opt("hashlimit-mode", &[V::ListOf(&["srcip", "srcport", "dstip", "dstport", "none"])]),
+            opt("hashlimit-name", &[V::FileName(254)]).must(),
             opt("hashlimit-htable-size", &[V::U32]),
             opt("hashlimit-htable-max", &[V::U32]),
             opt("hashlimit-htable-gcinterval", &[V::U32]),
@@ -170,7 +170,7 @@ pub(super) static MATCHES: &[Extension] = &[
         "ipvs",
         &[
             flag("ipvs").not(),
-            opt("vproto", &[V::Protocol]).not(),
+            opt("vproto", &[V::ProtocolNumber]).not(),
             opt("vaddr", &[V::HostMask]).not(),
             opt("vport", &[V::Port]).not(),
             opt("vdir", &[V::OneOfAnyCase(&["ORIGINAL", "REPLY"])]),

@@ -32,7 +32,7 @@ pub(super) static MATCHES: &[Extension] = &[
     )
     .protocols(PORTS)
     .whole(rules::multiport),
-    ext("nfacct", &[opt("nfacct-name", &[V::Text(31)]).must()]),
+    ext("nfacct", &[opt("nfacct-name", &[V::Name(31)]).must()]),
     ext(
         "osf",
         &[
@@ -74,11 +74,11 @@ pub(super) static MATCHES: &[Extension] = &[
             opt("pol", &[V::OneOf(&["none", "ipsec"])]),
             flag("strict"),
             opt("reqid", &[V::U32]).not().many(),
-            opt("spi", &[V::U32]).not().many(),
+            opt("spi", &[V::Hex(1, u32::MAX as u64)]).not().many(),
             opt("proto", &[V::Protocol]).not().many(),
             opt("mode", &[V::OneOf(&["transport", "tunnel"])]).not().many(),
-            opt("tunnel-src", &[V::HostMask]).not().many(),
             opt("tunnel-dst", &[V::HostMask]).not().many(),
+            opt("tunnel-src", &[V::HostMask]).not().many(),
             flag("next").many().needs("strict"),
         ],
     )
@@ -87,7 +87,7 @@ pub(super) static MATCHES: &[Extension] = &[
     ext(
         "rateest",
         &[
-            opt("rateest1", &[V::Text(15)]).alias(&["rateest"]),
+            opt("rateest1", &[V::Name(15)]).alias(&["rateest"]),
             flag("rateest-delta"),
             opt("rateest-bps1", &[V::BitRate]).maybe(),
             opt("rateest-pps1", &[V::U32]).maybe(),
@@ -117,7 +117,7 @@ pub(super) static MATCHES: &[Extension] = &[
             flag("reap").needs("seconds"),
             opt("hitcount", &[V::U32]),
             flag("rttl"),
-            opt("name", &[V::Text(199)]),
+            opt("name", &[V::FileName(199)]),
             opt("mask", &[V::Host]),
             flag("rsource").group(2),
             flag("rdest").group(2),
@@ -187,7 +187,7 @@ pub(super) static MATCHES: &[Extension] = &[
         ],
     )
     .v6(),
-    ext("state", &[opt("state", &[V::ListOf(l::STATES)]).not().must()]),
+    ext("state", &[opt("state", &[V::BeginningsOf(l::STATES)]).not().must()]),
     ext(
         "statistic",
         &[
@@ -201,7 +201,7 @@ pub(super) static MATCHES: &[Extension] = &[
     ext(
         "string",
         &[
-            opt("string", &[V::Text(127)]).not().group(1),
+            opt("string", &[V::Name(128)]).not().group(1),
             opt("hex-string", &[V::HexString]).not().group(1),
             opt("algo", &[V::OneOf(&["bm", "kmp"])]).must(),
             opt("from", &[V::U16]),

@@ -53,6 +53,16 @@ pub(super) fn one_at_least(whole: &Whole<'_>) -> Checked {
 
 pub(super) fn addrtype(whole: &Whole<'_>) -> Checked {
     whole.needs_one_of(&["src-type", "dst-type"])?;
+    if whole.family == Family::V6 {
+        let values = ["src-type", "dst-type"].iter().filter_map(|option| whole.module.value(option));
+        let unknown = values.flat_map(|value| value.split(',')).find(|kind| {
+            let only_v4 = ["BROADCAST", "BLACKHOLE", "PROHIBIT", "THROW", "NAT", "XRESOLVE"];
+            only_v4.iter().any(|name| name.eq_ignore_ascii_case(kind))
+        });
+        if let Some(kind) = unknown {
+            return Err(format!("has no type {kind} for IPv6"));
+        }
+    }
     if whole.has("limit-iface-in") && whole.chain_is(&["OUTPUT", "POSTROUTING"]) {
         return Err(format!(
             "--limit-iface-in is of no use in {}, where no interface was entered",
@@ -231,9 +241,6 @@ pub(super) fn recent(whole: &Whole<'_>) -> Checked {
             }
         }
     }
-    if whole.module.value("name").is_some_and(|name| name.is_empty() || name.contains('/')) {
-        return Err("--name is the name of a file: neither empty nor with a `/`".to_owned());
-    }
     match whole.number("hitcount") {
         Some(hits) if hits > 65_535 => Err("--hitcount is over 65535".to_owned()),
         _ => Ok(()),
@@ -318,7 +325,9 @@ pub(super) fn nat_ports(whole: &Whole<'_>) -> Checked {
             };
         port.then_some(value)
     });
-    match (value, whole.protocol()) {
+    // The tool does not ask whether the protocol is negated.
+    let protocol = whole.spec.generic("protocol").and_then(|option| protocol_number(option.value()?));
+    match (value, protocol) {
         (Some(_), Some(6 | 17 | 33 | 132 | 1 | 58)) | (None, _) => Ok(()),
         (Some(value), _) => Err(format!("`{value}` has a port, which needs -p tcp, udp, sctp or dccp")),
     }
@@ -379,6 +388,12 @@ pub(super) fn set_target(whole: &Whole<'_>) -> Checked {
     whole.needs_one_of(&["add-set", "del-set", "map-set"])?;
     if whole.has("map-set") {
         whole.needs_one_of(&["map-mark", "map-prio", "map-queue"])?;
+        if whole.table != "mangle" {
+            return Err(format!("--map-set works in table mangle alone, not in {}", whole.table));
+        }
+        if whole.has("map-prio") && whole.chain_is(&["PREROUTING", "INPUT"]) {
+            return Err(format!("--map-prio does not work in {}", whole.chain));
+        }
     }
     Ok(())
 }

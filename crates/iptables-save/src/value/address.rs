@@ -30,6 +30,11 @@ impl Network {
         Ok(Self { family, address: address & mask, mask })
     }
 
+    /// True of `0.0.0.0/0` and `::/0`.
+    pub(crate) fn is_all(self) -> bool {
+        self.mask == 0 && self.address == 0
+    }
+
     /// The spelling of `-s` in iptables-save: always with a mask, as a length if it has one.
     pub(crate) fn normal(self) -> String {
         format!("{}/{}", show(self.address, self.family), self.mask_text())
@@ -46,11 +51,6 @@ impl Network {
             None => show(self.mask, self.family),
         }
     }
-
-    /// The spelling of most extensions: without the mask of a single address.
-    fn short(self) -> String {
-        if self.mask == full(self.family) { show(self.address, self.family) } else { self.normal() }
-    }
 }
 
 pub(super) fn host(word: &str, family: Family) -> Read {
@@ -63,7 +63,14 @@ pub(super) fn host_mask(word: &str, family: Family) -> Read {
     if word.contains(',') {
         return Err("expected a single address".into());
     }
-    Network::read(word, family).map(Network::short)
+    let network = Network::read(word, family)?;
+    // Unlike `-s`, extensions keep the bits that the mask leaves out.
+    let (address, mask) = word.split_once('/').map_or((word, None), |(address, mask)| (address, Some(mask)));
+    let address = bits(address, family).map_or_else(|| address.to_owned(), |bits| show(bits, family));
+    Ok(match mask {
+        Some(_) if network.mask != full(family) => format!("{address}/{}", network.mask_text()),
+        _ => address,
+    })
 }
 
 pub(super) fn addresses(word: &str, family: Family) -> Read {
@@ -128,7 +135,9 @@ pub(super) fn nat_ports(word: &str) -> Read {
 
 fn pair(text: &str, family: Family) -> Read {
     let (low, high) = text.split_once('-').unwrap_or((text, text));
-    match bits(low, family).zip(bits(high, family)) {
+    let complete =
+        |part: &str| bits(part, family).filter(|_| family == Family::V6 || part.matches('.').count() == 3);
+    match complete(low).zip(complete(high)) {
         Some((low, high)) if low == high => Ok(show(low, family)),
         Some((low, high)) => Ok(format!("{}-{}", show(low, family), show(high, family))),
         None => Err(format!("expected an {} address, as in `{}`", name(family), nat_example(family)).into()),

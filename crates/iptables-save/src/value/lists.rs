@@ -50,7 +50,7 @@ pub(crate) const IPV6_HEADERS: &[&str] = &[
     "esp",
     "none",
     "ipv6-nonxt",
-    "proto",
+    "prot",
     "protocol",
 ];
 
@@ -62,11 +62,14 @@ pub(super) fn one_of(word: &str, words: &[&str], any_case: bool) -> Read {
     }
 }
 
-/// Names in any case, as every list of the tool takes them.
-pub(super) fn list_of(word: &str, words: &[&str]) -> Read {
+/// Names in any case, as every list of the tool takes them; some take the beginning of a name as well.
+pub(super) fn list_of(word: &str, words: &[&str], beginnings: bool) -> Read {
     let mut seen = vec![false; words.len()];
     for part in word.split(',') {
-        let at = words.iter().position(|known| known.eq_ignore_ascii_case(part));
+        let at = words.iter().position(|known| match known.get(..part.len()) {
+            Some(head) if beginnings && !part.is_empty() => head.eq_ignore_ascii_case(part),
+            _ => known.eq_ignore_ascii_case(part),
+        });
         match at.and_then(|at| seen.get_mut(at)) {
             Some(place) => *place = true,
             None => return Err(format!("expected a list (`a,b`) of {}", words.join(", ")).into()),

@@ -12,6 +12,12 @@ pub(super) fn protocol(word: &str) -> Read {
     }
 }
 
+pub(super) fn protocol_as_number(word: &str) -> Read {
+    protocol_number(word)
+        .map(|number| number.to_string())
+        .ok_or_else(|| "expected a protocol by name or number".into())
+}
+
 pub(crate) fn protocol_number(word: &str) -> Option<u8> {
     match integer(word) {
         Some(number) => u8::try_from(number).ok(),
@@ -198,11 +204,7 @@ pub(super) fn tcp_options(word: &str) -> Read {
     }
     kinds.sort_unstable();
     kinds.dedup();
-    let spelled = kinds.iter().map(|kind| {
-        let name = names::TCP_OPTIONS.iter().find(|(_, known)| known == kind);
-        name.map_or_else(|| kind.to_string(), |(name, _)| (*name).to_owned())
-    });
-    Ok(spelled.collect::<Vec<_>>().join(","))
+    Ok(kinds.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))
 }
 
 const REJECT: &[(&str, &str)] = &[

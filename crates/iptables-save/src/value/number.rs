@@ -23,6 +23,22 @@ pub(super) fn int(word: &str, from: u64, to: u64) -> Read {
     }
 }
 
+pub(super) fn hex(word: &str, digits: usize, to: u64) -> Read {
+    match integer(word) {
+        Some(number) if number <= to => Ok(format!("{number:#0width$x}", width = digits + 2)),
+        _ => Err(format!("expected a number from 0 to {to}").into()),
+    }
+}
+
+pub(super) fn open_range(word: &str, to: u64) -> Read {
+    let normal = if word.contains(':') { range(word, to)? } else { range(&format!("{word}:"), to)? };
+    Ok(match normal.split_once(':') {
+        Some((low, high)) if integer(high) == Some(to) => low.to_owned(),
+        Some(_) => normal,
+        None => format!("{normal}:{normal}"),
+    })
+}
+
 pub(super) fn range(word: &str, to: u64) -> Read {
     let expected = || format!("expected a number or a range (`a:b`) from 0 to {to}");
     let part = |part: &str, open| match part {

@@ -10,6 +10,7 @@ pub(super) fn masked(word: &str) -> Read {
         (Some(value), None) => Ok(format!("{value:#x}")),
         (Some(value), Some(Some(u32::MAX))) => Ok(format!("{value:#x}")),
         (Some(value), Some(Some(mask))) => Ok(format!("{value:#x}/{mask:#x}")),
+        (None, None) if word == "default" => Ok("0x0".to_owned()),
         (None, None) if is_name(word) => Ok(word.to_owned()),
         _ => Err("expected a number, with a mask if wanted, or a name".into()),
     }
@@ -27,7 +28,7 @@ pub(super) fn class(word: &str) -> Read {
         u16::from_str_radix(digits, 16).ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
     };
     match word.split_once(':').and_then(|(major, minor)| part(major).zip(part(minor))) {
-        Some((major, minor)) => Ok(format!("{major:x}:{minor:x}")),
+        Some((major, minor)) => Ok(format!("{major:04x}:{minor:04x}")),
         None => Err("expected a class `major:minor`, both hexadecimal up to ffff".into()),
     }
 }
@@ -62,7 +63,7 @@ pub(super) fn owner(word: &str) -> Read {
     let id =
         |part: &str| integer(part).and_then(|number| u32::try_from(number).ok()).filter(|id| *id < u32::MAX);
     if is_name(word) {
-        return Ok(word.to_owned());
+        return Ok(if word == "root" { "0".to_owned() } else { word.to_owned() });
     }
     match word.split_once('-') {
         None => id(word).map(|id| id.to_string()),
@@ -123,10 +124,17 @@ pub(crate) fn hash_rate(word: &str) -> Option<u64> {
     }
 }
 
+/// The kernel keeps the cost of sixteen bytes, out of 2^32 a second; this is the rate that comes back.
+fn as_kept(bytes: u64) -> u64 {
+    let most = u64::from(u32::MAX);
+    let cost = most / ((bytes >> 4) + 1);
+    (most.checked_div(cost).unwrap_or(most).saturating_sub(1)) << 4
+}
+
 fn bytes_per_second(word: &str) -> Option<Read> {
     word.strip_suffix("b/s")?;
     Some(match hash_rate(word) {
-        Some(bytes @ 1..=0xffff_ffff) => Ok(format!("{bytes}b/s")),
+        Some(bytes @ 1..=0xffff_ffff) => Ok(format!("{}b/s", as_kept(bytes))),
         _ => Err("expected a rate in bytes, as in `512kb/s`".into()),
     })
 }
@@ -136,19 +144,36 @@ pub(super) fn limit_rate(word: &str) -> Read {
     packets_per(word, 10_000)
 }
 
-fn packets_per(word: &str, most: u64) -> Read {
-    let wrong = || format!("expected a rate of packets, as in `10/sec`, of at most {most}/sec");
+/// The tool keeps the time that one packet costs, as a whole number of 1/scale seconds, and prints the unit that shows
+/// it best; `60/min` comes back as `1/sec`.
+fn packets_per(word: &str, scale: u64) -> Read {
     let (digits, unit) = word.split_once('/').unwrap_or((word, "second"));
-    let seconds = UNITS.iter().find(|(name, _)| {
+    let begins = |name: &str| {
         !unit.is_empty() && name.get(..unit.len()).is_some_and(|head| head.eq_ignore_ascii_case(unit))
-    });
-    let number = integer(digits).filter(|number| *number > 0);
-    match (seconds, number) {
-        (Some((name, seconds)), Some(number)) if number / seconds <= most => {
-            Ok(format!("{number}/{}", short_unit(name)))
+    };
+    let seconds = UNITS.iter().find(|(name, _)| begins(name)).map(|(_, seconds)| scale * seconds);
+    let cost = seconds.zip(integer(digits).filter(|number| *number > 0)).map(|(time, number)| time / number);
+    let Some(cost) = cost.filter(|cost| *cost > 0) else {
+        return Err(format!("expected a rate of packets, as in `10/sec`, of at most {scale}/sec").into());
+    };
+    let fits = |seconds: u64| {
+        let time = scale * seconds;
+        cost <= time && time / cost >= time % cost
+    };
+    let (name, seconds) = shortest_unit(fits);
+    Ok(format!("{}/{}", scale * seconds / cost, short_unit(name)))
+}
+
+/// From days down to seconds, the last unit before one that does not fit.
+fn shortest_unit(fits: impl Fn(u64) -> bool) -> (&'static str, u64) {
+    let mut best = ("day", 86_400);
+    for (name, seconds) in UNITS.iter().rev().skip(1) {
+        if !fits(*seconds) {
+            break;
         }
-        _ => Err(wrong().into()),
+        best = (name, *seconds);
     }
+    best
 }
 
 fn short_unit(name: &str) -> &str {
@@ -166,8 +191,8 @@ pub(super) fn burst(word: &str) -> Read {
         .iter()
         .any(|unit| word.strip_suffix(unit).is_some_and(|digits| integer(digits).is_some()));
     match integer(word) {
-        Some(1..=1_000_000) => Ok(word.to_owned()),
-        None if bytes => Ok(word.to_owned()),
+        Some(burst @ 1..=1_000_000) => Ok(burst.to_string()),
+        None if bytes => Ok(hash_rate(word).map_or_else(|| word.to_owned(), |bytes| format!("{bytes}b"))),
         _ => Err(wrong.into()),
     }
 }
@@ -269,21 +294,34 @@ pub(super) fn header_options(word: &str) -> Read {
 
 /// Text with bytes in hexadecimal between bars: `|0d 0a|`.
 pub(super) fn hex_string(word: &str) -> Read {
-    let wrong =
-        "expected text with bytes in hexadecimal between bars, as in `GET|0d0a|`, of at most 128 bytes";
-    let mut length = 0;
+    match string_bytes(word, true) {
+        Some(bytes) if (1..=128).contains(&bytes.len()) => Ok(word.to_owned()),
+        _ => Err(
+            "expected text with bytes in hexadecimal between bars, as in `GET|0d0a|`, of at most 128 bytes"
+                .into(),
+        ),
+    }
+}
+
+/// The bytes that the string match looks for.
+pub(crate) fn string_bytes(word: &str, hex: bool) -> Option<Vec<u8>> {
+    if !hex {
+        return Some(word.as_bytes().to_vec());
+    }
+    let mut bytes = Vec::new();
     for (at, part) in word.split('|').enumerate() {
-        let digits = part.bytes().filter(|byte| *byte != b' ');
         if at % 2 == 0 {
-            length += part.len();
-        } else if digits.clone().all(|byte| byte.is_ascii_hexdigit()) && digits.clone().count() % 2 == 0 {
-            length += digits.count() / 2;
-        } else {
-            return Err(wrong.into());
+            bytes.extend_from_slice(part.as_bytes());
+            continue;
+        }
+        let digits: String = part.chars().filter(|c| *c != ' ').collect();
+        for pair in digits.as_bytes().chunks(2) {
+            let pair =
+                std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2 && !pair.starts_with('+'))?;
+            bytes.push(u8::from_str_radix(pair, 16).ok()?);
         }
     }
-    let closed = word.matches('|').count().is_multiple_of(2);
-    if closed && (1..=128).contains(&length) { Ok(word.to_owned()) } else { Err(wrong.into()) }
+    word.matches('|').count().is_multiple_of(2).then_some(bytes)
 }
 
 /// `count,code jt jf k,...`
@@ -311,7 +349,23 @@ pub(super) fn u32_tests(word: &str) -> Read {
         Some((location, values)) => is_location(location) && values.split(',').all(is_u32_range),
         None => false,
     };
-    if tests.len() <= 11 && tests.iter().all(right) { Ok(word.to_owned()) } else { Err(wrong.into()) }
+    if tests.len() <= 11 && tests.iter().all(right) { Ok(in_hexadecimal(word)) } else { Err(wrong.into()) }
+}
+
+/// Every number in hexadecimal, without blanks.
+fn in_hexadecimal(word: &str) -> String {
+    let word: String = word.chars().filter(|c| !c.is_whitespace()).collect();
+    let mut normal = String::new();
+    for part in word.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
+        let number = part.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        match integer(number) {
+            Some(value) => {
+                normal.push_str(&format!("{value:#x}{}", part.get(number.len()..).unwrap_or_default()));
+            }
+            None => normal.push_str(part),
+        }
+    }
+    normal
 }
 
 fn is_location(location: &str) -> bool {

@@ -1,0 +1,136 @@
+//! One run of a program: input in, output out, within limits of time and size.
+
+use std::io::{Read, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::RunLimits;
+use crate::Error;
+
+pub(super) struct Process<'a> {
+    pub(super) program: &'a Path,
+    pub(super) arguments: &'a [String],
+    pub(super) limits: RunLimits,
+}
+
+/// What a program said.
+pub(super) struct Said {
+    pub(super) command: String,
+    pub(super) status: ExitStatus,
+    pub(super) output: Vec<u8>,
+    pub(super) error: Vec<u8>,
+}
+
+impl Process<'_> {
+    /// Runs the program to its end.
+    pub(super) fn run(&self, input: &str) -> Result<Said, Error> {
+        let command = self.command();
+        let mut child = Command::new(self.program)
+            .args(self.arguments)
+            // Messages are read, so they must be in one language.
+            .env("LC_ALL", "C")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| self.failed(&error))?;
+        let outcome = self.attend(&mut child, input);
+        if outcome.is_err() {
+            // It may be gone already; it must not stay behind in either case.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        let (output, error, status) = outcome?;
+        Ok(Said { command, status, output, error })
+    }
+
+    fn attend(&self, child: &mut Child, input: &str) -> Result<(Vec<u8>, Vec<u8>, ExitStatus), Error> {
+        let deadline = Instant::now() + self.limits.time;
+        let (Some(mut stdin), Some(stdout), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(self.failed(&std::io::Error::other("no pipes")));
+        };
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                // A program that stops reading early says why in its own words.
+                let _ = stdin.write_all(input.as_bytes());
+            });
+            let (sender, receiver) = channel();
+            let most = self.limits.output;
+            let second = sender.clone();
+            scope.spawn(move || read(stdout, most, 0, &sender));
+            scope.spawn(move || read(stderr, most, 1, &second));
+            let mut read = [None, None];
+            let finished = (0..2).try_for_each(|_| {
+                let left = deadline.saturating_duration_since(Instant::now());
+                match receiver.recv_timeout(left) {
+                    Ok((at, bytes)) if bytes.len() <= most => {
+                        read.get_mut(at).into_iter().for_each(|place| *place = Some(bytes.clone()));
+                        Ok(())
+                    }
+                    Ok(_) => Err(Error::Output { command: self.command(), limit: most }),
+                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Err(self.timed_out()),
+                }
+            });
+            let status = finished.and_then(|()| self.wait(child, deadline));
+            if status.is_err() {
+                // Ends the threads, which wait for the pipes to close.
+                let _ = child.kill();
+            }
+            let [output, error] = read.map(Option::unwrap_or_default);
+            status.map(|status| (output, error, status))
+        })
+    }
+
+    /// Waits for a program that has closed its output.
+    fn wait(&self, child: &mut Child, deadline: Instant) -> Result<ExitStatus, Error> {
+        loop {
+            match child.try_wait() {
+                Ok(Some(status)) => return Ok(status),
+                Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(1)),
+                Ok(None) => return Err(self.timed_out()),
+                Err(error) => return Err(self.failed(&error)),
+            }
+        }
+    }
+
+    fn command(&self) -> String {
+        let words = std::iter::once(self.program.display().to_string()).chain(self.arguments.iter().cloned());
+        words.collect::<Vec<_>>().join(" ")
+    }
+
+    fn failed(&self, error: &std::io::Error) -> Error {
+        let missing = error.kind() == std::io::ErrorKind::NotFound;
+        Error::Run { command: self.command(), reason: error.to_string(), missing }
+    }
+
+    fn timed_out(&self) -> Error {
+        Error::TimedOut { command: self.command(), seconds: self.limits.time.as_secs() }
+    }
+}
+
+impl Said {
+    /// The output of a program that succeeded, else the error that `refusal` makes of it.
+    pub(super) fn success(self, refusal: impl FnOnce(&Self) -> Error) -> Result<String, Error> {
+        if !self.status.success() {
+            return Err(refusal(&self));
+        }
+        String::from_utf8(self.output).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            crate::parse::not_utf8(error.as_bytes(), at)
+        })
+    }
+}
+
+/// Reads to the end, or to one byte over the limit.
+fn read(from: impl Read, most: usize, at: usize, to: &Sender<(usize, Vec<u8>)>) {
+    let mut bytes = Vec::new();
+    // What was read before an error is what there is.
+    let _ = from.take(most as u64 + 1).read_to_end(&mut bytes);
+    // Nobody listens any more once the run is given up.
+    let _ = to.send((at, bytes));
+}
