@@ -23,7 +23,7 @@ use crate::{Error, Spec};
 /// let current = state("*filter\n:MINE - [0:0]\n:OLD - [0:0]\n-A MINE -j OLD\nCOMMIT\n");
 /// let desired = state("*filter\n:MINE - [0:0]\n-A MINE -j ACCEPT\nCOMMIT\n");
 /// let input = diff(&current, &desired, |_, chain| chain == "MINE" || chain == "OLD").unwrap();
-/// assert_eq!(input.to_string(), "*filter\n:MINE - [0:0]\n:OLD - [0:0]\n-A MINE -j ACCEPT\n-X OLD\nCOMMIT\n");
+/// assert_eq!(input.to_string(), "*filter\n:OLD - [0:0]\n-D MINE 1\n-A MINE -j ACCEPT\n-X OLD\nCOMMIT\n");
 /// ```
 ///
 /// # Errors
