@@ -207,6 +207,7 @@ impl Transaction {
                     let data = elements.list.iter().all(|e| matches!(e.data(), ElementData::Value(_)));
                     !emptied.contains(&elements.set) && (data || made.contains_key(&elements.set))
                 }
+                Object::Stateful(_) | Object::Flowtable(_) => true,
                 Object::Rule(_) => false,
             },
             _ => false,

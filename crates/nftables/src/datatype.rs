@@ -155,7 +155,7 @@ impl DataType {
 
     /// Its number in `NFTA_SET_KEY_TYPE`.
     #[must_use]
-    pub fn id(self) -> u8 {
+    pub const fn id(self) -> u8 {
         self.0
     }
 

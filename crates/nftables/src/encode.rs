@@ -77,6 +77,13 @@ impl<'t> Encoder<'t> {
                 let number = self.number();
                 set.encode(&mut self.message(NFT_MSG_NEWSET, flags, set.id.table.family, tag), number);
             }
+            Object::Stateful(object) => {
+                object.encode(&mut self.message(NFT_MSG_NEWOBJ, flags, object.id.table.family, tag));
+            }
+            Object::Flowtable(flowtable) => {
+                let family = flowtable.id.table.family;
+                flowtable.encode(&mut self.message(NFT_MSG_NEWFLOWTABLE, flags, family, tag));
+            }
             Object::Rule(rule) => {
                 // The kernel keeps a rule's order by this flag, and knows no "exists already" for rules.
                 self.rule(index, rule, Flags::CREATE | Flags::APPEND)?;
@@ -116,13 +123,7 @@ impl<'t> Encoder<'t> {
 
     /// Whether elements are intervals: as the transaction itself defines the set, else as the elements look.
     fn form(&self, elements: &Elements) -> Form {
-        match self.sets.get(&elements.set) {
-            Some(set) => Form::of(set),
-            None => {
-                let interval = elements.list.iter().any(|e| e.end().is_some() && e.key().types().len() == 1);
-                if interval { Form::Interval } else { Form::Plain }
-            }
-        }
+        self.sets.get(&elements.set).map_or_else(|| Form::guess(&elements.list), |set| Form::of(set))
     }
 
     /// Packs elements into as few messages as their limit of 64 KiB allows.
@@ -225,6 +226,14 @@ impl<'t> Encoder<'t> {
                 message.put_str(NFTA_SET_TABLE, &set.table.name);
                 message.put_str(NFTA_SET_NAME, &set.name);
             }
+            Target::Stateful(object) => {
+                let command = command(NFT_MSG_DELOBJ, NFT_MSG_DESTROYOBJ);
+                object.encode(&mut self.message(command, Flags::empty(), object.table.family, tag));
+            }
+            Target::Flowtable(flowtable) => {
+                let command = command(NFT_MSG_DELFLOWTABLE, NFT_MSG_DESTROYFLOWTABLE);
+                flowtable.encode(&mut self.message(command, Flags::empty(), flowtable.table.family, tag));
+            }
             Target::Elements(elements) => {
                 let command = command(NFT_MSG_DELSETELEM, NFT_MSG_DESTROYSETELEM);
                 let index = untag(tag).map_or(0, |(operation, _)| operation);
@@ -304,11 +313,17 @@ const NFT_MSG_NEWSET: u8 = 9;
 const NFT_MSG_DELSET: u8 = 11;
 const NFT_MSG_NEWSETELEM: u8 = 12;
 const NFT_MSG_DELSETELEM: u8 = 14;
+const NFT_MSG_NEWOBJ: u8 = 18;
+const NFT_MSG_DELOBJ: u8 = 20;
+const NFT_MSG_NEWFLOWTABLE: u8 = 22;
+const NFT_MSG_DELFLOWTABLE: u8 = 24;
 const NFT_MSG_DESTROYTABLE: u8 = 26;
 const NFT_MSG_DESTROYCHAIN: u8 = 27;
 const NFT_MSG_DESTROYRULE: u8 = 28;
 const NFT_MSG_DESTROYSET: u8 = 29;
 const NFT_MSG_DESTROYSETELEM: u8 = 30;
+const NFT_MSG_DESTROYOBJ: u8 = 31;
+const NFT_MSG_DESTROYFLOWTABLE: u8 = 32;
 const NFTA_SET_ELEM_LIST_TABLE: u16 = 1;
 const NFTA_SET_ELEM_LIST_SET: u16 = 2;
 const NFTA_SET_ELEM_LIST_ELEMENTS: u16 = 3;

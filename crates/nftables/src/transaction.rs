@@ -4,7 +4,10 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::family::Family;
-use crate::object::{Chain, ChainId, Element, Elements, Rule, RuleId, Set, SetId, Table, TableId};
+use crate::object::{
+    Chain, ChainId, Element, Elements, Flowtable, FlowtableId, ObjectId, Rule, RuleId, Set, SetId,
+    StatefulObject, Table, TableId,
+};
 
 /// Operations in the order in which the kernel is to take them.
 ///
@@ -49,6 +52,10 @@ pub enum Object {
     Set(Set),
     /// Elements of a set or a map.
     Elements(Elements),
+    /// A stateful object.
+    Stateful(StatefulObject),
+    /// A flowtable.
+    Flowtable(Flowtable),
 }
 
 /// What can be deleted: by what names it.
@@ -65,6 +72,10 @@ pub enum Target {
     Set(SetId),
     /// Elements of a set or a map; only their keys matter.
     Elements(Elements),
+    /// A stateful object; nothing may use it.
+    Stateful(ObjectId),
+    /// A flowtable; no rule may use it.
+    Flowtable(FlowtableId),
 }
 
 /// What can be emptied.
@@ -216,6 +227,8 @@ impl Object {
             Self::Rule(rule) => format!("rule {}", rule.chain),
             Self::Set(set) => format!("{} {}", set.word(), set.id),
             Self::Elements(elements) => format!("element {}", elements.set),
+            Self::Stateful(object) => object.id.to_string(),
+            Self::Flowtable(flowtable) => format!("flowtable {}", flowtable.id),
         }
     }
 }
@@ -256,6 +269,8 @@ impl fmt::Display for Object {
             Self::Rule(rule) => rule.fmt(f),
             Self::Set(set) => set.fmt(f),
             Self::Elements(elements) => elements.fmt(f),
+            Self::Stateful(object) => object.fmt(f),
+            Self::Flowtable(flowtable) => flowtable.fmt(f),
         }
     }
 }
@@ -268,6 +283,8 @@ impl fmt::Display for Target {
             Self::Rule(rule) => write!(f, "rule {rule}"),
             Self::Set(set) => write!(f, "{} {set}", if set.map { "map" } else { "set" }),
             Self::Elements(elements) => elements.write(f, true),
+            Self::Stateful(object) => object.fmt(f),
+            Self::Flowtable(flowtable) => write!(f, "flowtable {flowtable}"),
         }
     }
 }
@@ -300,11 +317,15 @@ into! {
     Rule => Object::Rule;
     Set => Object::Set;
     Elements => Object::Elements;
+    StatefulObject => Object::Stateful;
+    Flowtable => Object::Flowtable;
     TableId => Target::Table;
     ChainId => Target::Chain;
     RuleId => Target::Rule;
     SetId => Target::Set;
     Elements => Target::Elements;
+    ObjectId => Target::Stateful;
+    FlowtableId => Target::Flowtable;
     TableId => Flush::Table;
     ChainId => Flush::Chain;
     SetId => Flush::Set;

@@ -70,7 +70,7 @@ macro_rules! expressions {
                 }
             }
 
-            fn encode_data(&self, w: &mut Writer<'_>) {
+            pub(crate) fn encode_data(&self, w: &mut Writer<'_>) {
                 match self {
                     $( Self::$kind(expr) => expr.encode(w), )*
                     Self::Unknown(unknown) => w.raw(&unknown.data),

@@ -9,7 +9,9 @@ use crate::expr::{HashType, LookupFlags, MetaKey, NumgenMode, PayloadBase, Range
 use crate::family::Family;
 use crate::key::{Key, Part};
 use crate::lang::constant::{Bounds, Place};
-use crate::lang::{BinaryOp, Expression, Mapping, Match, MatchOp, Payload, Statement, Value, Verdict, Vmap};
+use crate::lang::{
+    BinaryOp, Expression, Fib, Mapping, Match, MatchOp, Payload, Statement, Value, Verdict, Vmap,
+};
 use crate::name::Name;
 use crate::object::{Element, ElementData, Set, SetData, SetFlags, SetType, TableId};
 
@@ -198,6 +200,10 @@ impl<'a> Lower<'a> {
             Expression::Fib(fib) => {
                 let flags = if fib.check { fib.flags | FibFlags::PRESENT } else { fib.flags };
                 self.push(expr::Fib { dreg, result: fib.result, flags });
+                // Whether there is a route is kept as wide as the route's interface would be.
+                return Ok(whole(
+                    Expression::Fib(Fib { check: false, ..*fib }).part().map_or(0, Part::bytes),
+                ));
             }
             Expression::Numgen(numgen) => self.push(expr::Numgen {
                 dreg,

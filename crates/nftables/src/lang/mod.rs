@@ -16,7 +16,7 @@ pub use expression::{
 };
 pub use header::Payload;
 pub use lower::LowerError;
-pub(crate) use lower_statement::stateful;
+pub(crate) use lower_statement::{stateful, synproxy_expr};
 pub(crate) use print::Time;
 pub use statement::{
     Connlimit, Counter, Dup, Fwd, Limit, Log, Mangle, Match, MatchOp, Nat, NatTarget, ObjectName,

@@ -86,7 +86,17 @@ fn write_binary(f: &mut Formatter<'_>, binary: &Binary, parts: &[Part]) -> fmt::
         false => write!(f, "{}", binary.left)?,
     }
     write!(f, " {} ", binary.op)?;
-    Typed(&binary.right, parts).fmt(f)
+    match (&binary.right, parts.first()) {
+        // Here a comma would be nft's list, not its "or".
+        (Expression::Value(Value::Number(number)), Some(part)) if part.data_type().is_bitmask() => {
+            let bits = Typed(&Value::Number(*number).into(), parts).to_string();
+            match bits.contains(',') {
+                true => write!(f, "({})", bits.replace(',', " | ")),
+                false => f.write_str(&bits),
+            }
+        }
+        _ => Typed(&binary.right, parts).fmt(f),
+    }
 }
 
 fn write_set(f: &mut Formatter<'_>, members: &[Expression], parts: &[Part]) -> fmt::Result {

@@ -48,6 +48,7 @@ struct Rare {
 
 impl Element {
     /// An element with this key.
+    #[inline]
     pub fn new(key: impl Into<Key>) -> Self {
         Self { key: key.into(), data: ElementData::None, rare: None }
     }
@@ -67,6 +68,7 @@ impl Element {
     }
 
     /// That maps to a value.
+    #[inline]
     #[must_use]
     pub fn value(mut self, value: impl Into<Key>) -> Self {
         self.data = ElementData::Value(value.into());
@@ -81,6 +83,7 @@ impl Element {
     }
 
     /// That maps to a verdict.
+    #[inline]
     #[must_use]
     pub fn verdict(mut self, verdict: Verdict) -> Self {
         self.data = ElementData::Verdict(verdict);
@@ -311,8 +314,10 @@ impl Elements {
 /// How a set takes its elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// One by one; ranges, if there are any, with their end.
+    /// One by one.
     Plain,
+    /// Every key with its end: concatenations with intervals. nft takes the next element's key for an end that is not there.
+    Concat,
     /// Every key starts an interval, and another element ends it.
     Interval,
 }
@@ -320,15 +325,27 @@ pub(crate) enum Form {
 impl Form {
     /// That of a set of which only its definition is known.
     pub(crate) fn of(set: &Set) -> Self {
-        let interval = set.flags.contains(SetFlags::INTERVAL) && set.key.parts().len() == 1;
-        if interval { Self::Interval } else { Self::Plain }
+        match (set.flags.contains(SetFlags::INTERVAL), set.key.parts().len()) {
+            (false, _) => Self::Plain,
+            (true, 1) => Self::Interval,
+            (true, _) => Self::Concat,
+        }
+    }
+
+    /// That of a set that is not known, by its elements.
+    pub(crate) fn guess(elements: &[Element]) -> Self {
+        match elements.iter().find(|e| e.end().is_some()).map(|e| e.key.types().len()) {
+            None => Self::Plain,
+            Some(1) => Self::Interval,
+            Some(_) => Self::Concat,
+        }
     }
 }
 
 /// Elements that the kernel counts for these.
 pub(crate) fn wire_count(set: &Set, elements: &[Element]) -> usize {
     match Form::of(set) {
-        Form::Plain => elements.len(),
+        Form::Plain | Form::Concat => elements.len(),
         Form::Interval => {
             let ends = elements
                 .iter()
@@ -373,7 +390,8 @@ impl Element {
     /// Appends it as `NFTA_LIST_ELEM` attributes of a list: one, or two for an interval. `key_only` is for deletions.
     pub(crate) fn encode(&self, list: &mut Writer<'_>, form: Form, key_only: bool) {
         match form {
-            Form::Plain => self.encode_one(list, self.end(), false, key_only),
+            Form::Plain => self.encode_one(list, None, false, key_only),
+            Form::Concat => self.encode_one(list, Some(self.end().unwrap_or(&self.key)), false, key_only),
             Form::Interval => {
                 self.encode_one(list, None, true, key_only);
                 let last = self.end().unwrap_or(&self.key);
@@ -393,7 +411,7 @@ impl Element {
         } else {
             put_key(&mut element, NFTA_SET_ELEM_KEY, &self.key, turned);
         }
-        if let Some(end) = end {
+        if let Some(end) = end.filter(|_| !self.is_catch_all()) {
             put_key(&mut element, NFTA_SET_ELEM_KEY_END, end, false);
         }
         if key_only {

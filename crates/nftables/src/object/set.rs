@@ -408,7 +408,7 @@ impl Set {
         {
             userdata::push(&mut bytes, DATA_TYPEOF, &of);
         }
-        if matches!(self.data, Some(SetData::Value(_) | SetData::Verdict)) {
+        if self.data.is_some() {
             userdata::push_u32(&mut bytes, DATA_INTERVAL, 0);
         }
         if let Some(comment) = &self.comment {

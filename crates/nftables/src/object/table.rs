@@ -5,10 +5,11 @@ use std::fmt;
 use bitflags::bitflags;
 use sluicegate_netlink::attr::Writer;
 
+use crate::expr::ObjectKind;
 use crate::family::Family;
 use crate::name::{Comment, Name};
 use crate::object::userdata;
-use crate::object::{ChainId, SetId};
+use crate::object::{ChainId, FlowtableId, ObjectId, SetId};
 
 /// What names a table: its family and its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,6 +43,18 @@ impl TableId {
     #[must_use]
     pub fn map(&self, name: Name) -> SetId {
         SetId { table: self.clone(), name, map: true }
+    }
+
+    /// Names a stateful object in it.
+    #[must_use]
+    pub fn object(&self, kind: ObjectKind, name: Name) -> ObjectId {
+        ObjectId { table: self.clone(), kind, name }
+    }
+
+    /// Names a flowtable in it.
+    #[must_use]
+    pub fn flowtable(&self, name: Name) -> FlowtableId {
+        FlowtableId { table: self.clone(), name }
     }
 }
 

@@ -9,6 +9,8 @@ pub(crate) const TABLE_COMMENT: u8 = 0;
 pub(crate) const CHAIN_COMMENT: u8 = 0;
 /// `NFTNL_UDATA_RULE_COMMENT`
 pub(crate) const RULE_COMMENT: u8 = 0;
+/// `NFTNL_UDATA_OBJ_COMMENT`
+pub(crate) const OBJECT_COMMENT: u8 = 0;
 /// `NFTNL_UDATA_SET_ELEM_COMMENT`
 pub(crate) const ELEMENT_COMMENT: u8 = 0;
 

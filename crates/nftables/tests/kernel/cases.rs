@@ -5,7 +5,11 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-use sluicegate_nftables::expr::{CtKey, LogFlags, MetaKey, NatFlags};
+use sluicegate_nftables::expr::{
+    CtKey, Direction, ExthdrOp, FibFlags, FibResult, LogFlags, MetaKey, NatFlags, NumgenMode, ObjectKind,
+    PayloadBase, RtKey, SocketKey, XfrmKey,
+};
+use sluicegate_nftables::lang::exthdr::Exthdr;
 use sluicegate_nftables::lang::*;
 use sluicegate_nftables::*;
 
@@ -53,6 +57,8 @@ pub(crate) fn all() -> Vec<Case> {
     let mut cases = vec![objects(), maps_layout(), chains_layout()];
     cases.extend(matches());
     cases.extend(statements());
+    cases.extend(more_expressions());
+    cases.extend(more_statements());
     cases
 }
 
@@ -361,4 +367,354 @@ fn statements() -> Vec<Case> {
 
 fn port(port: u16) -> Expression {
     Port(port).into()
+}
+
+fn exthdr(op: ExthdrOp, header: &str, field: &str) -> Expression {
+    Exthdr::find(op, header, field).unwrap().into()
+}
+
+fn more_expressions() -> Vec<Case> {
+    let m = |l: Expression, r: Expression| vec![Statement::from(Match::new(l, r))];
+    let text = |t: &str| Expression::Value(Value::Text(InterfaceName::new(t).unwrap()));
+    let meta = |key| Expression::Meta(key);
+    let set_mark = |value: Expression| vec![Statement::from(Mangle::new(MetaKey::MARK, value))];
+    let jhash = |of: Expression, seed| Expression::Jhash(Box::new(Jhash { of, modulus: 4, seed, offset: 1 }));
+    let original = |key| Expression::Ct(Ct { key, direction: Some(Direction::ORIGINAL) });
+    let fib = |flags, result, check| Expression::Fib(Fib { flags, result, check });
+    let raw = |base, offset, bits| Expression::RawPayload(RawPayload { base, offset, bits });
+    let number = |n: u32| Expression::from(n);
+    vec![
+        rules(
+            "expressions, ip",
+            Family::IP,
+            [
+                m(raw(PayloadBase::TRANSPORT, 0, 16), number(80)),
+                m(raw(PayloadBase::NETWORK, 96, 32), number(0x0102_0304)),
+                m(exthdr(ExthdrOp::TCPOPT, "maxseg", "size"), number(500)),
+                m(exthdr(ExthdrOp::TCPOPT, "sack-perm", ""), number(1)),
+                m(exthdr(ExthdrOp::TCPOPT, "window", "count"), number(7)),
+                m(original(CtKey::SADDR_IP), ip(1, 2, 3, 4).into()),
+                m(CtKey::DIRECTION.into(), number(1)),
+                m(CtKey::HELPER.into(), text("ftp")),
+                m(Expression::Rt(Rt { key: RtKey::CLASSID }), number(7)),
+                m(Expression::Rt(Rt { key: RtKey::NEXTHOP_IP }), ip(1, 2, 3, 4).into()),
+                m(Expression::Rt(Rt { key: RtKey::MTU }), number(1400)),
+                m(Expression::Socket(Socket { key: SocketKey::TRANSPARENT, level: None }), number(1)),
+                m(Expression::Socket(Socket { key: SocketKey::MARK, level: None }), number(1)),
+                m(fib(FibFlags::SADDR | FibFlags::IIF, FibResult::OIF, true), number(0)),
+                m(
+                    fib(FibFlags::DADDR | FibFlags::MARK, FibResult::ADDRTYPE, false),
+                    AddressType::BROADCAST.into(),
+                ),
+                m(meta(MetaKey::PKTTYPE), number(1)),
+                m(meta(MetaKey::LEN), Expression::range(100_u32, 200_u32)),
+                m(meta(MetaKey::CPU), number(1)),
+                m(meta(MetaKey::PROTOCOL), number(0x0800)),
+                m(meta(MetaKey::L4PROTO), Expression::set([Protocol::TCP, Protocol::UDP])),
+                m(meta(MetaKey::MARK), Expression::range(5_u32, 9_u32)),
+                m(meta(MetaKey::MARK).and(0xff_u32), number(7)),
+                m(Expression::from(Payload::IP_SADDR).and(ip(255, 0, 0, 255)), ip(10, 0, 0, 1).into()),
+                m(Payload::IP_DSCP.into(), Expression::set([0x2e_u32, 8])),
+                m(Payload::IP_FRAG_OFF.into(), number(3)),
+                m(Payload::ICMP_TYPE.into(), number(8)),
+                m(Payload::UDP_LENGTH.into(), number(50)),
+                m(Payload::SCTP_DPORT.into(), port(80)),
+                m(
+                    Payload::IP_SADDR.into(),
+                    Expression::set([
+                        Expression::prefix(ip(10, 0, 0, 0), 8),
+                        ip(1, 1, 1, 1).into(),
+                        Expression::range(ip(2, 0, 0, 1), ip(2, 0, 0, 9)),
+                    ]),
+                ),
+                m(
+                    Payload::TCP_DPORT.into(),
+                    Expression::set([Expression::range(Port(100), Port(200)), port(80)]),
+                ),
+                m(
+                    Expression::concat([Payload::IP_SADDR.into(), Payload::TCP_DPORT.into()]),
+                    Expression::set([
+                        Expression::concat([ip(1, 1, 1, 1).into(), port(22)]),
+                        Expression::concat([
+                            Expression::prefix(ip(10, 0, 0, 0), 8),
+                            Expression::range(Port(80), Port(90)),
+                        ]),
+                    ]),
+                ),
+                vec![Match::with(Payload::TCP_FLAGS, MatchOp::None, TcpFlags::SYN).into()],
+                vec![
+                    Match::with(
+                        Expression::from(Payload::TCP_FLAGS).and(TcpFlags::SYN | TcpFlags::ACK),
+                        MatchOp::Eq,
+                        TcpFlags::SYN,
+                    )
+                    .into(),
+                ],
+                vec![Match::with(MetaKey::MARK, MatchOp::Lt, 5_u32).into()],
+                m(CtKey::STATE.into(), Expression::set([CtState::NEW, CtState::ESTABLISHED])),
+                set_mark(jhash(Payload::IP_SADDR.into(), Some(7))),
+                set_mark(jhash(
+                    Expression::concat([Payload::IP_SADDR.into(), Payload::TCP_SPORT.into()]),
+                    None,
+                )),
+                set_mark(Expression::Symhash(Symhash { modulus: 2, offset: 3 })),
+                set_mark(Expression::Numgen(Numgen {
+                    mode: NumgenMode::INCREMENTAL,
+                    modulus: 5,
+                    offset: 10,
+                })),
+                set_mark(meta(MetaKey::MARK).and(0xff_u32).or(0x100_u32)),
+                set_mark(meta(MetaKey::MARK).binary(BinaryOp::ShiftLeft, 1_u32)),
+                set_mark(
+                    Expression::from(Payload::IP_SADDR).map_anonymous([
+                        (ip(1, 1, 1, 1).into(), number(5)),
+                        (ip(2, 2, 2, 2).into(), number(6)),
+                    ]),
+                ),
+                set_mark(CtKey::MARK.into()),
+            ],
+        ),
+        rules(
+            "expressions, ip6",
+            Family::IP6,
+            [
+                m(exthdr(ExthdrOp::IPV6, "frag", "more-fragments"), number(1)),
+                m(exthdr(ExthdrOp::IPV6, "frag", "id"), number(7)),
+                m(exthdr(ExthdrOp::IPV6, "hbh", ""), number(1)),
+                m(exthdr(ExthdrOp::IPV6, "mh", "type"), number(1)),
+                m(Payload::IP6_NEXTHDR.into(), Protocol::UDP.into()),
+                m(Payload::IP6_HOPLIMIT.into(), number(1)),
+                m(Payload::ICMPV6_TYPE.into(), number(135)),
+                m(Payload::IP6_FLOWLABEL.into(), number(5)),
+            ],
+        ),
+        rules(
+            "expressions, inet",
+            Family::INET,
+            [
+                m(Payload::ICMP_TYPE.into(), number(8)),
+                m(Payload::ICMPV6_TYPE.into(), number(128)),
+                m(Payload::ETHER_SADDR.into(), EtherAddr([1, 2, 3, 4, 5, 6]).into()),
+                m(exthdr(ExthdrOp::IPV6, "frag", ""), number(1)),
+                m(Expression::Ipsec(Ipsec { key: XfrmKey::REQID, out: false, number: 0 }), number(1)),
+                m(
+                    Expression::Ipsec(Ipsec { key: XfrmKey::SADDR_IP, out: true, number: 1 }),
+                    ip(1, 2, 3, 4).into(),
+                ),
+                m(meta(MetaKey::IPSEC), number(1)),
+                m(
+                    Expression::concat([Payload::IP_SADDR.into(), Payload::TCP_DPORT.into()]),
+                    Expression::set([
+                        Expression::concat([ip(1, 1, 1, 1).into(), port(22)]),
+                        Expression::concat([ip(2, 2, 2, 2).into(), port(33)]),
+                    ]),
+                ),
+            ],
+        ),
+        rules(
+            "expressions, bridge",
+            Family::BRIDGE,
+            [
+                m(Payload::ETHER_DADDR.into(), EtherAddr([1, 2, 3, 4, 5, 6]).into()),
+                m(Payload::IP_SADDR.into(), ip(1, 1, 1, 1).into()),
+                m(Payload::TCP_DPORT.into(), port(80)),
+                m(Payload::VLAN_ID.into(), number(7)),
+            ],
+        ),
+        rules(
+            "expressions, arp",
+            Family::ARP,
+            [
+                m(Payload::ARP_OPERATION.into(), number(1)),
+                m(Payload::ARP_SADDR_IP.into(), ip(1, 1, 1, 1).into()),
+                m(Payload::ARP_SADDR_ETHER.into(), EtherAddr([1, 2, 3, 4, 5, 6]).into()),
+            ],
+        ),
+    ]
+}
+
+fn more_statements() -> Vec<Case> {
+    let s = |statement: Statement| vec![statement];
+    let tcp = || Statement::from(Match::new(MetaKey::L4PROTO, Protocol::TCP));
+    let to = |to: NatTarget, flags| Nat { family: None, to, flags };
+    let none = NatFlags::empty();
+    let v6 = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
+    vec![
+        rules(
+            "nat, all forms",
+            Family::IP,
+            [
+                s(Statement::Dnat(to(
+                    NatTarget::Address(Expression::range(ip(1, 2, 3, 4), ip(1, 2, 3, 9))),
+                    NatFlags::PERSISTENT,
+                ))),
+                vec![
+                    tcp(),
+                    Statement::Dnat(to(
+                        NatTarget::AddressPort(
+                            Expression::range(ip(1, 2, 3, 4), ip(1, 2, 3, 9)),
+                            Expression::range(Port(80), Port(90)),
+                        ),
+                        NatFlags::RANDOM,
+                    )),
+                ],
+                vec![tcp(), Statement::Dnat(to(NatTarget::Port(port(80)), none))],
+                vec![
+                    tcp(),
+                    Statement::Masquerade(PortNat {
+                        port: Some(Expression::range(Port(1024), Port(2048))),
+                        flags: none,
+                    }),
+                ],
+                s(Statement::Dnat(to(
+                    NatTarget::Address(Expression::from(Payload::IP_SADDR).map_anonymous([
+                        (ip(1, 1, 1, 1).into(), ip(2, 2, 2, 2).into()),
+                        (ip(1, 1, 1, 2).into(), ip(2, 2, 2, 3).into()),
+                    ])),
+                    none,
+                ))),
+            ],
+        ),
+        rules(
+            "nat, ip6",
+            Family::IP6,
+            [
+                s(Statement::Dnat(Nat::to(v6))),
+                vec![tcp(), Statement::Dnat(Nat::to_port(v6, Port(80)))],
+                vec![
+                    tcp(),
+                    Statement::Dnat(Nat::to_concat(
+                        Family::IP6,
+                        Expression::random(2).map_anonymous([
+                            (0_u32.into(), Expression::concat([v6.into(), port(80)])),
+                            (1_u32.into(), Expression::concat([Ipv6Addr::LOCALHOST.into(), port(81)])),
+                        ]),
+                    )),
+                ],
+                s(Reject::Default.into()),
+                s(Reject::Icmpv6(0).into()),
+            ],
+        ),
+        rules(
+            "nat, inet",
+            Family::INET,
+            [
+                s(Statement::Dnat(Nat { family: Some(Family::IP), ..Nat::to(ip(1, 2, 3, 4)) })),
+                s(Statement::Dnat(Nat { family: Some(Family::IP6), ..Nat::to(v6) })),
+                s(Statement::Masquerade(PortNat::default())),
+            ],
+        ),
+        rules(
+            "other statements",
+            Family::IP,
+            [
+                s(Dup { address: Some(ip(1, 2, 3, 4).into()), device: None }.into()),
+                vec![
+                    tcp(),
+                    Tproxy { family: None, address: Some(ip(1, 2, 3, 4).into()), port: Some(port(80)) }
+                        .into(),
+                ],
+                vec![tcp(), Tproxy { family: None, address: None, port: Some(port(80)) }.into()],
+                s(Connlimit { count: 3, over: true }.into()),
+                s(Connlimit { count: 3, over: false }.into()),
+                vec![
+                    tcp(),
+                    Synproxy { mss: Some(1460), wscale: Some(7), timestamp: true, sack_perm: true }.into(),
+                ],
+                s(Quota { bytes: 5000, used: 0, over: false }.into()),
+                s(Log { flags: LogFlags::from_bits_retain(0x2f), ..Log::default() }.into()),
+                s(Log { level: Some(8), ..Log::default() }.into()),
+                s(Mangle::new(Payload::IP_SADDR, ip(1, 2, 3, 4)).into()),
+                s(Mangle::new(Payload::IP_DSCP, 0x2e_u32).into()),
+                s(Mangle::new(Payload::IP_TTL, 5_u32).into()),
+                s(Mangle::new(Payload::TCP_DPORT, Port(80)).into()),
+                s(Mangle::new(exthdr(ExthdrOp::TCPOPT, "maxseg", "size"), 500_u32).into()),
+                s(Statement::ResetOption(Exthdr::find(ExthdrOp::TCPOPT, "sack-perm", "").unwrap())),
+                s(Mangle::new(MetaKey::PRIORITY, 7_u32).into()),
+                s(Mangle::new(CtKey::ZONE, 7_u32).into()),
+            ],
+        ),
+        case("dynamic sets", Family::IP, |tx, t, c| {
+            let dynamic = |n: &str, kind: DataType| {
+                Set::new(t.set(name(n)), kind)
+                    .timeout(Duration::from_secs(60))
+                    .flags(SetFlags::DYNAMIC | SetFlags::TIMEOUT)
+                    .size(1024)
+            };
+            tx.add(dynamic("seen", DataType::IPV4_ADDR));
+            let mut counted = dynamic("counted", DataType::IPV4_ADDR);
+            counted.statements = vec![Counter::default().into()];
+            tx.add(counted);
+            let mut map = Set::map(t.map(name("where")), DataType::IPV4_ADDR, DataType::MARK)
+                .timeout(Duration::from_secs(60));
+            map.flags |= SetFlags::DYNAMIC;
+            tx.add(map.size(1024));
+            let update = |n: &str| SetUpdate::update(&name(n), Payload::IP_SADDR);
+            tx.add(c.rule().then(SetUpdate { op: SetOp::Add, ..update("seen") }));
+            tx.add(c.rule().then(SetUpdate { timeout: Some(Duration::from_millis(1500)), ..update("seen") }));
+            tx.add(c.rule().then(SetUpdate { op: SetOp::Delete, ..update("seen") }));
+            let limit = Limit { rate: 3, per: TimeUnit::Minute, burst: None, bytes: false, over: true };
+            tx.add(
+                c.rule()
+                    .then(SetUpdate { statements: vec![limit.into()], ..update("seen") })
+                    .then(Verdict::Drop),
+            );
+            tx.add(c.rule().then(update("counted")));
+            tx.add(c.rule().then(SetUpdate { value: Some(MetaKey::MARK.into()), ..update("where") }));
+            tx.add_element(
+                &t.set(name("counted")),
+                Element::new(ip(1, 1, 1, 1)).statement(Counter { packets: 3, bytes: 4 }),
+            );
+        }),
+        case("rules in places", Family::IP, |tx, _, c| {
+            tx.add(c.rule().then(Verdict::Accept).comment(comment("second")));
+            tx.insert(c.rule().then(Verdict::Accept).comment(comment("first")));
+        }),
+        case("stateful objects", Family::IP, |tx, t, c| {
+            let object =
+                |n: &str, config: ObjectConfig| StatefulObject::new(t.object(config.kind(), name(n)), config);
+            tx.add(object("hits", ObjectConfig::Counter(Counter::default())).comment(comment("how many")));
+            tx.add(object("volume", ObjectConfig::Quota(Quota { bytes: 1 << 20, used: 0, over: true })));
+            let limit = Limit { rate: 3, per: TimeUnit::Minute, burst: Some(9), bytes: false, over: false };
+            tx.add(object("pace", ObjectConfig::Limit(limit)));
+            tx.add(object(
+                "syn",
+                ObjectConfig::Synproxy(Synproxy {
+                    mss: Some(1460),
+                    wscale: Some(7),
+                    timestamp: true,
+                    sack_perm: true,
+                }),
+            ));
+            let reference = |kind, n: &str| ObjectReference { kind, object: ObjectName::Named(name(n)) };
+            tx.add(c.rule().then(reference(ObjectKind::COUNTER, "hits")));
+            tx.add(c.rule().then(reference(ObjectKind::QUOTA, "volume")).then(Verdict::Drop));
+            tx.add(c.rule().then(reference(ObjectKind::LIMIT, "pace")));
+            let map = t.map(name("counters"));
+            tx.add(Set::object_map(map.clone(), DataType::IPV4_ADDR, ObjectKind::COUNTER));
+            tx.add_element(&map, Element::new(ip(1, 1, 1, 1)).object(name("hits")));
+            tx.add(c.rule().then(ObjectReference {
+                kind: ObjectKind::COUNTER,
+                object: ObjectName::Map(Box::new(Payload::IP_SADDR.into()), map.name),
+            }));
+        }),
+        case("flowtable", Family::INET, |tx, t, c| {
+            let mut flowtable = Flowtable::new(t.flowtable(name("ft")), Priority(0));
+            flowtable.devices.push(InterfaceName::new("lo").unwrap());
+            tx.add(flowtable);
+            tx.add(
+                c.rule()
+                    .then(Match::new(MetaKey::L4PROTO, Protocol::TCP))
+                    .then(Statement::FlowAdd(name("ft"))),
+            );
+        }),
+        case("devices", Family::NETDEV, |tx, t, c| {
+            let lo = InterfaceName::new("lo").unwrap();
+            let base = Chain::base(t.chain(name("in")), ChainType::Filter, Hook::Ingress, Priority(-500));
+            tx.add(base.devices([lo]).policy(Policy::Accept));
+            tx.add(c.rule().then(Match::new(Payload::IP_SADDR, ip(1, 1, 1, 1))).then(Verdict::Drop));
+            tx.add(c.rule().then(Match::new(Payload::UDP_DPORT, Port(53))).then(Counter::default()));
+            tx.add(t.chain(name("in")).rule().then(Fwd { device: 1_u32.into(), address: None }));
+        }),
+    ]
 }

@@ -1,0 +1,285 @@
+//! Stateful objects (`enum nft_object_attributes`): counters, quotas, limits and the like that rules share by name.
+
+use std::fmt;
+use std::time::Duration;
+
+use sluicegate_netlink::attr::Writer;
+
+use crate::expr::ObjectKind;
+use crate::family::Family;
+use crate::key::Protocol;
+use crate::lang::{Counter, Limit, Quota, Synproxy, Time, stateful, synproxy_expr};
+use crate::name::{Comment, Name};
+use crate::object::{TableId, userdata};
+
+/// What names a stateful object: its table, its kind and its name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId {
+    /// The table.
+    pub table: TableId,
+    /// The kind; objects of different kinds may have one name.
+    pub kind: ObjectKind,
+    /// The name.
+    pub name: Name,
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.kind, self.table, self.name)
+    }
+}
+
+/// A stateful object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatefulObject {
+    /// What names it.
+    pub id: ObjectId,
+    /// What it is.
+    pub config: ObjectConfig,
+    /// Its comment.
+    pub comment: Option<Comment>,
+}
+
+/// What a stateful object is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ObjectConfig {
+    /// `counter`
+    Counter(Counter),
+    /// `quota`
+    Quota(Quota),
+    /// `limit`
+    Limit(Limit),
+    /// `synproxy`
+    Synproxy(Synproxy),
+    /// `ct helper`
+    CtHelper {
+        /// The helper: `ftp`, `tftp` ...
+        helper: Name,
+        /// The transport protocol that it helps.
+        protocol: Protocol,
+        /// The network protocol, if only one.
+        family: Option<Family>,
+    },
+    /// `ct timeout`
+    CtTimeout {
+        /// The transport protocol.
+        protocol: Protocol,
+        /// The network protocol, if only one.
+        family: Option<Family>,
+        /// States of a connection and how long it may stay in each. Their names follow from the protocol: [`timeout_states`].
+        policy: Vec<(&'static str, Duration)>,
+    },
+    /// `ct expectation`
+    CtExpectation {
+        /// The transport protocol.
+        protocol: Protocol,
+        /// The port of the expected connection.
+        port: u16,
+        /// How long it is expected.
+        timeout: Duration,
+        /// How many of them.
+        size: u8,
+        /// The network protocol, if only one.
+        family: Option<Family>,
+    },
+    /// `secmark`: a security context, at most 255 bytes.
+    Secmark(Comment),
+}
+
+impl StatefulObject {
+    /// An object without comment.
+    ///
+    /// # Panics
+    /// When the kind of the name is not that of the configuration.
+    #[must_use]
+    pub fn new(id: ObjectId, config: ObjectConfig) -> Self {
+        assert_eq!(id.kind, config.kind(), "an object's name and configuration are of one kind");
+        Self { id, config, comment: None }
+    }
+
+    /// With a comment.
+    #[must_use]
+    pub fn comment(mut self, comment: Comment) -> Self {
+        self.comment = Some(comment);
+        self
+    }
+
+    pub(crate) fn encode(&self, w: &mut Writer<'_>) {
+        self.id.encode(w);
+        if let Some(comment) = &self.comment {
+            w.put(NFTA_OBJ_USERDATA, &userdata::comment(userdata::OBJECT_COMMENT, comment));
+        }
+        self.config.encode(&mut w.nest(NFTA_OBJ_DATA));
+    }
+}
+
+impl ObjectId {
+    pub(crate) fn encode(&self, w: &mut Writer<'_>) {
+        w.put_str(NFTA_OBJ_TABLE, &self.table.name);
+        w.put_str(NFTA_OBJ_NAME, &self.name);
+        w.put_be32(NFTA_OBJ_TYPE, self.kind.0);
+    }
+}
+
+impl ObjectConfig {
+    /// The kind of object.
+    #[must_use]
+    pub fn kind(&self) -> ObjectKind {
+        match self {
+            Self::Counter(_) => ObjectKind::COUNTER,
+            Self::Quota(_) => ObjectKind::QUOTA,
+            Self::Limit(_) => ObjectKind::LIMIT,
+            Self::Synproxy(_) => ObjectKind::SYNPROXY,
+            Self::CtHelper { .. } => ObjectKind::CT_HELPER,
+            Self::CtTimeout { .. } => ObjectKind::CT_TIMEOUT,
+            Self::CtExpectation { .. } => ObjectKind::CT_EXPECT,
+            Self::Secmark(_) => ObjectKind::SECMARK,
+        }
+    }
+
+    /// Counters, quotas, limits and synproxies have the attributes of the expressions of that name.
+    fn encode(&self, data: &mut Writer<'_>) {
+        let family = |family: &Option<Family>| family.map(|family| u16::from(family.0));
+        match self {
+            Self::Counter(counter) => encode_state(&(*counter).into(), data),
+            Self::Quota(quota) => encode_state(&(*quota).into(), data),
+            Self::Limit(limit) => encode_state(&(*limit).into(), data),
+            Self::Synproxy(synproxy) => crate::expr::Expr::from(synproxy_expr(*synproxy)).encode_data(data),
+            Self::CtHelper { helper, protocol, family: of } => {
+                data.put_str(NFTA_CT_HELPER_NAME, helper);
+                if let Some(of) = family(of) {
+                    data.put_be16(NFTA_CT_HELPER_L3PROTO, of);
+                }
+                data.put_u8(NFTA_CT_HELPER_L4PROTO, protocol.0);
+            }
+            Self::CtTimeout { protocol, family: of, policy } => {
+                if let Some(of) = family(of) {
+                    data.put_be16(NFTA_CT_TIMEOUT_L3PROTO, of);
+                }
+                data.put_u8(NFTA_CT_TIMEOUT_L4PROTO, protocol.0);
+                let mut states = data.nest(NFTA_CT_TIMEOUT_DATA);
+                for (state, time) in policy {
+                    let number = (1..).zip(timeout_states(*protocol)).find(|(_, name)| *name == state);
+                    if let Some((number, _)) = number {
+                        states.put_be32(number, u32::try_from(time.as_secs()).unwrap_or(u32::MAX));
+                    }
+                }
+            }
+            Self::CtExpectation { protocol, port, timeout, size, family: of } => {
+                if let Some(of) = family(of) {
+                    data.put_be16(NFTA_CT_EXPECT_L3PROTO, of);
+                }
+                data.put_u8(NFTA_CT_EXPECT_L4PROTO, protocol.0);
+                data.put_be16(NFTA_CT_EXPECT_DPORT, *port);
+                // The one number of nf_tables that is in host order.
+                data.put_u32(NFTA_CT_EXPECT_TIMEOUT, u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX));
+                data.put_u8(NFTA_CT_EXPECT_SIZE, *size);
+            }
+            Self::Secmark(context) => data.put_str(NFTA_SECMARK_CTX, context.as_str()),
+        }
+    }
+
+    /// What it says, in nft's words, one property each.
+    pub(crate) fn properties(&self) -> Vec<String> {
+        let l3 = |family: &Option<Family>| family.map(|family| format!("l3proto {family}"));
+        match self {
+            Self::Counter(counter) => vec![format!("packets {} bytes {}", counter.packets, counter.bytes)],
+            Self::Quota(quota) => vec![quota.to_string()],
+            Self::Limit(limit) => vec![limit.to_string()],
+            Self::Synproxy(synproxy) => {
+                let mut lines = Vec::new();
+                lines.extend(synproxy.mss.map(|mss| format!("mss {mss}")));
+                lines.extend(synproxy.wscale.map(|wscale| format!("wscale {wscale}")));
+                let flags = Synproxy { mss: None, wscale: None, ..*synproxy }.to_string();
+                lines.extend((!flags.is_empty()).then(|| flags.trim_start().to_owned()));
+                lines
+            }
+            Self::CtHelper { helper, protocol, family } => {
+                let mut lines = vec![format!("type \"{helper}\" protocol {protocol}")];
+                lines.extend(l3(family));
+                lines
+            }
+            Self::CtTimeout { protocol, family, policy } => {
+                let mut lines = vec![format!("protocol {protocol}")];
+                lines.extend(l3(family));
+                let states: Vec<_> =
+                    policy.iter().map(|(name, time)| format!("{name} : {}", time.as_secs())).collect();
+                lines.push(format!("policy = {{ {} }}", states.join(", ")));
+                lines
+            }
+            Self::CtExpectation { protocol, port, timeout, size, family } => {
+                let mut lines = vec![
+                    format!("protocol {protocol}"),
+                    format!("dport {port}"),
+                    format!("timeout {}", Time(*timeout)),
+                    format!("size {size}"),
+                ];
+                lines.extend(l3(family));
+                lines
+            }
+            Self::Secmark(context) => vec![context.to_string()],
+        }
+    }
+}
+
+fn encode_state(statement: &crate::lang::Statement, data: &mut Writer<'_>) {
+    if let Some(expr) = stateful(statement) {
+        expr.encode_data(data);
+    }
+}
+
+/// The states of a connection of this protocol for which `ct timeout` knows a time, in the kernel's order; empty for protocols that have one
+/// time only.
+#[must_use]
+pub fn timeout_states(protocol: Protocol) -> &'static [&'static str] {
+    match protocol {
+        Protocol::TCP => &[
+            "syn_sent",
+            "syn_recv",
+            "established",
+            "fin_wait",
+            "close_wait",
+            "last_ack",
+            "time_wait",
+            "close",
+            "syn_sent2",
+            "retrans",
+            "unack",
+        ],
+        Protocol::UDP => &["unreplied", "replied"],
+        _ => &[],
+    }
+}
+
+/// As nft's commands say it: `counter ip t hits { packets 0 bytes 0 ; }`.
+impl fmt::Display for StatefulObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {{", self.id)?;
+        for line in self.config.properties() {
+            write!(f, " {line} ;")?;
+        }
+        if let Some(comment) = &self.comment {
+            write!(f, " comment {comment} ;")?;
+        }
+        f.write_str(" }")
+    }
+}
+
+const NFTA_OBJ_TABLE: u16 = 1;
+const NFTA_OBJ_NAME: u16 = 2;
+const NFTA_OBJ_TYPE: u16 = 3;
+const NFTA_OBJ_DATA: u16 = 4;
+const NFTA_OBJ_USERDATA: u16 = 8;
+const NFTA_CT_HELPER_NAME: u16 = 1;
+const NFTA_CT_HELPER_L3PROTO: u16 = 2;
+const NFTA_CT_HELPER_L4PROTO: u16 = 3;
+const NFTA_CT_TIMEOUT_L3PROTO: u16 = 1;
+const NFTA_CT_TIMEOUT_L4PROTO: u16 = 2;
+const NFTA_CT_TIMEOUT_DATA: u16 = 3;
+const NFTA_CT_EXPECT_L3PROTO: u16 = 1;
+const NFTA_CT_EXPECT_L4PROTO: u16 = 2;
+const NFTA_CT_EXPECT_DPORT: u16 = 3;
+const NFTA_CT_EXPECT_TIMEOUT: u16 = 4;
+const NFTA_CT_EXPECT_SIZE: u16 = 5;
+const NFTA_SECMARK_CTX: u16 = 1;
