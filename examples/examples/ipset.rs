@@ -22,8 +22,8 @@ use sluicegate_ipset::{
 fn main() -> ExitCode {
     let mut words = Word::from_arguments(std::env::args().skip(1));
     let mut program = Program::default();
+    let mut line = String::new();
     if words.is_empty() {
-        let mut line = String::new();
         let read = io::stdin().read_line(&mut line).map_err(Failure::Io);
         match read.and_then(|_| Ok(Word::split(&line)?)) {
             Ok(read) => words = read,
@@ -234,8 +234,8 @@ impl Program {
         };
         prompt()?;
         for line in io::stdin().lock().lines() {
-            let words = line.map_err(Failure::Io).and_then(|line| Ok(Word::split(&line)?));
-            let statement = words.and_then(|words| {
+            let line = line.map_err(Failure::Io)?;
+            let statement = Word::split(&line).map_err(Failure::Parse).and_then(|words| {
                 if words.is_empty() { Ok(None) } else { Ok(Some(Statement::parse(words, &self.names)?)) }
             });
             let done = match statement {

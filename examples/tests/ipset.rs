@@ -115,7 +115,8 @@ fn alike(lines: &str) {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(their_sets, our_sets);
+    let differing = their_sets.iter().zip(&our_sets).find(|(theirs, ours)| theirs != ours);
+    assert_eq!((differing, their_sets.len()), (None, our_sets.len()));
 }
 
 /// Both tools list the same sets alike, byte for byte, in the kernel's order.
@@ -748,8 +749,10 @@ fn restore_files_mean_the_same() {
 
 #[test]
 fn a_large_restore_stops_where_the_real_one_does() {
-    let mut file = String::from("restore << create a hash:ip maxelem 3000\\n");
+    let mut file = String::from("restore << create a hash:ip\\n");
     for n in 0..4000 {
+        // The 3001st is there already. (Not a full set: when a hash is full depends on its seed.)
+        let n = if n == 3000 { 17 } else { n };
         file.push_str(&format!("add a 10.0.{}.{}\\n", n / 250, n % 250 + 1));
     }
     alike(&file);

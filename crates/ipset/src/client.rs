@@ -469,7 +469,7 @@ enum Pace {
 }
 
 /// Bytes in one datagram at most, where the socket takes as many.
-const PIPELINE: usize = 1 << 20;
+const PIPELINE: usize = 256 << 10;
 /// More than a message of entries can have.
 const MESSAGE_MAX: usize = 66 << 10;
 

@@ -1,6 +1,6 @@
 //! Requests and answers of the ipset protocol, as values: encoders beside decoders, no IO.
 
-use sluicegate_netlink::attr::{Attribute, Attributes, NLA_F_NET_BYTEORDER, Writer};
+use sluicegate_netlink::attr::{Attribute, Attributes, Writer};
 use sluicegate_netlink::message::{Flags, Message};
 use sluicegate_netlink::{Batch, DecodeError, MessageWriter};
 
@@ -128,7 +128,7 @@ pub(crate) fn entries(
         line = line.saturating_add(1);
         let mut nest = adt.nest(cmd::DATA);
         entry_wire::write(&mut nest, entry);
-        nest.put_be32(data::LINENO | NLA_F_NET_BYTEORDER, line);
+        nest.net32(data::LINENO, line);
         written += 1;
     }
     written

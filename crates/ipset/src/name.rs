@@ -125,6 +125,9 @@ impl fmt::Debug for SetName {
 
 /// `ipset` takes these for options wherever they stand on a line (ipset(8), OTHER OPTIONS), with one more dash as well.
 pub(crate) fn reads_as_option(word: &str) -> bool {
+    if !word.starts_with('-') {
+        return false;
+    }
     let word = if word.starts_with("--") { word.get(1..).unwrap_or_default() } else { word };
     crate::text::GLOBAL_OPTIONS.iter().any(|(short, long, _)| word == *short || word == *long)
 }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bitflags::bitflags;
 use sluicegate_netlink::DecodeError;
-use sluicegate_netlink::attr::{Attribute, NLA_F_NET_BYTEORDER, Writer};
+use sluicegate_netlink::attr::{Attribute, NLA_F_NESTED, NLA_F_NET_BYTEORDER, Writer};
 
 /// `NFNL_SUBSYS_IPSET` of `linux/netfilter/nfnetlink.h`.
 pub(crate) const SUBSYSTEM: u8 = 6;
@@ -186,13 +186,18 @@ pub(crate) trait Put {
     fn address(&mut self, kind: u16, address: IpAddr);
 }
 
+/// These are most of what is sent, so each is put together on the stack and appended at once.
 impl Put for Writer<'_> {
     fn net16(&mut self, kind: u16, value: u16) {
-        self.put_be16(kind | NLA_F_NET_BYTEORDER, value);
+        let ([k0, k1], [v0, v1]) = ((kind | NLA_F_NET_BYTEORDER).to_ne_bytes(), value.to_be_bytes());
+        let [l0, l1] = 6_u16.to_ne_bytes();
+        self.raw(&[l0, l1, k0, k1, v0, v1, 0, 0]);
     }
 
     fn net32(&mut self, kind: u16, value: u32) {
-        self.put_be32(kind | NLA_F_NET_BYTEORDER, value);
+        let ([k0, k1], [v0, v1, v2, v3]) = ((kind | NLA_F_NET_BYTEORDER).to_ne_bytes(), value.to_be_bytes());
+        let [l0, l1] = 8_u16.to_ne_bytes();
+        self.raw(&[l0, l1, k0, k1, v0, v1, v2, v3]);
     }
 
     fn net64(&mut self, kind: u16, value: u64) {
@@ -200,10 +205,14 @@ impl Put for Writer<'_> {
     }
 
     fn address(&mut self, kind: u16, address: IpAddr) {
-        let mut nest = self.nest(kind);
         match address {
-            IpAddr::V4(v4) => nest.put(IPADDR_IPV4 | NLA_F_NET_BYTEORDER, &v4.octets()),
-            IpAddr::V6(v6) => nest.put(IPADDR_IPV6 | NLA_F_NET_BYTEORDER, &v6.octets()),
+            IpAddr::V4(v4) => {
+                let ([l0, l1], [k0, k1]) = (12_u16.to_ne_bytes(), (kind | NLA_F_NESTED).to_ne_bytes());
+                let ([m0, m1], [a, b, c, d]) = (8_u16.to_ne_bytes(), v4.octets());
+                let [t0, t1] = (IPADDR_IPV4 | NLA_F_NET_BYTEORDER).to_ne_bytes();
+                self.raw(&[l0, l1, k0, k1, m0, m1, t0, t1, a, b, c, d]);
+            }
+            IpAddr::V6(v6) => self.nest(kind).put(IPADDR_IPV6 | NLA_F_NET_BYTEORDER, &v6.octets()),
         }
     }
 }

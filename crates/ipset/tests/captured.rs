@@ -178,7 +178,9 @@ fn run(client: &mut Client<Replay>, command: &str, known: &mut Known) -> Result<
             assert_eq!((listing.info.kind, listing.info.family), wanted);
             Ok(())
         }
-        _ if command.starts_with("list ") => client.list(Some(SetName::new(&command[5..]).unwrap())).map(|_| ()),
+        _ if command.starts_with("list ") => {
+            client.list(Some(SetName::new(&command[5..]).unwrap())).map(|_| ())
+        }
         _ => {
             let line = text::parse(command, &Numeric, |_| known.created).unwrap().remove(0);
             if let Command::Create(spec) = &line.command {
@@ -237,7 +239,8 @@ fn what_ipset_sent_to_linux_6_1_we_send() {
 
 #[test]
 fn a_captured_refusal_names_its_entry() {
-    let section = sections(NEW).into_iter().find(|s| s.command == "restore add a 10.0.0.2 | add a 10.0.0.1").unwrap();
+    let section =
+        sections(NEW).into_iter().find(|s| s.command == "restore add a 10.0.0.2 | add a 10.0.0.1").unwrap();
     let mut client = Client::new(Replay { exchanges: section.exchanges, answers: VecDeque::new() });
     let entries: Vec<_> = ["10.0.0.2", "10.0.0.1"]
         .iter()
@@ -247,6 +250,26 @@ fn a_captured_refusal_names_its_entry() {
     assert_eq!(error.to_string(), "add a 10.0.0.1: the entry is in the set already");
     let Error::Refused(refusal) = error else { panic!("a refusal") };
     assert_eq!(refusal.index, Some(1));
+}
+
+/// `NLM_F_DUMP_INTR` on the first try: what was read is thrown away and asked for again.
+#[test]
+fn a_dump_that_changed_while_it_was_read_is_read_again() {
+    let section = sections(NEW).into_iter().find(|section| section.command == "save").unwrap();
+    let mut exchanges = section.exchanges;
+    let whole = exchanges.back().unwrap().clone();
+    exchanges.back_mut().unwrap().answers[0][6] |= 0x10;
+    let mut client = Client::new(Replay { exchanges: exchanges.clone(), answers: VecDeque::new() });
+    client.protocol().unwrap();
+    let mut replay = client.into_transport();
+    replay.exchanges.push_front(exchanges.front().unwrap().clone());
+    replay.exchanges.push_back(whole);
+    let mut client = Client::new(replay);
+    let sets = client.save(None).unwrap();
+    let names: Vec<_> = sets.iter().map(|set| set.info.name.to_string()).collect();
+    assert_eq!(names, ["a", "b"]);
+    assert_eq!(sets[0].entries.len(), 1);
+    assert!(client.into_transport().exchanges.is_empty());
 }
 
 #[test]

@@ -37,10 +37,7 @@ impl Entry {
         }
         let elements = self.element.stored(self.kind, self.family, set);
         let elements = elements.ok_or_else(|| Reason::TooMany { text: self.to_string(), max: MOST })?;
-        Ok(elements
-            .into_iter()
-            .map(|element| Self::trusted(self.kind, self.family, element, self.options.clone()))
-            .collect())
+        Ok(elements.into_iter().map(|element| Self { element, ..self.clone() }).collect())
     }
 }
 

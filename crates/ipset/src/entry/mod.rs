@@ -41,7 +41,8 @@ pub struct Entry {
     kind: SetType,
     family: Family,
     element: Element,
-    options: EntryOptions,
+    /// Most entries have none.
+    options: Option<Box<EntryOptions>>,
 }
 
 /// What an entry stores: one variant for each shape.
@@ -100,7 +101,7 @@ impl Entry {
             return Err(Reason::TypeFamily { kind, family });
         }
         element.check(kind, family)?;
-        Ok(Self { kind, family, element, options: EntryOptions::default() })
+        Ok(Self { kind, family, element, options: None })
     }
 
     /// Reads an element in the notation of `ipset add` (`10.0.0.1,tcp:80`). Options are separate words there; see
@@ -124,7 +125,7 @@ impl Entry {
     /// When the type does not have one of them.
     pub fn with(mut self, options: EntryOptions) -> Result<Self, Reason> {
         options.check(self.kind, "add")?;
-        self.options = options;
+        self.options = options.boxed();
         Ok(self)
     }
 
@@ -149,12 +150,12 @@ impl Entry {
     /// The options.
     #[must_use]
     pub fn options(&self) -> &EntryOptions {
-        &self.options
+        self.options.as_deref().unwrap_or(&EntryOptions::NONE)
     }
 
     /// An entry that the kernel sent, or that was checked otherwise.
     pub(crate) fn trusted(kind: SetType, family: Family, element: Element, options: EntryOptions) -> Self {
-        Self { kind, family, element, options }
+        Self { kind, family, element, options: options.boxed() }
     }
 
     /// The same entry with another element of its type.

@@ -33,6 +33,23 @@ impl EntryOptions {
     /// The longest timeout: the kernel counts milliseconds in 31 bits.
     pub const MAX_TIMEOUT: u32 = (u32::MAX >> 1) / 1000;
 
+    /// No options.
+    pub(crate) const NONE: Self = Self {
+        timeout: None,
+        nomatch: false,
+        wildcard: false,
+        packets: None,
+        bytes: None,
+        comment: None,
+        skbmark: None,
+        skbprio: None,
+        skbqueue: None,
+    };
+
+    pub(crate) fn boxed(self) -> Option<Box<Self>> {
+        if self == Self::NONE { None } else { Some(Box::new(self)) }
+    }
+
     /// Whether the type and the command know the options that are set.
     pub(crate) fn check(&self, kind: SetType, command: &'static str) -> Result<(), Reason> {
         let refuse = |option| Err(Reason::NoSuchOption { option, kind, command });

@@ -10,7 +10,7 @@ use crate::port::write_numbers;
 impl fmt::Display for Entry {
     /// The element and its options, as after `add SETNAME`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.element, self.options)
+        write!(f, "{}{}", self.element, self.options())
     }
 }
 

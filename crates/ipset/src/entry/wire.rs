@@ -12,7 +12,7 @@ use crate::{Addresses, Family, Port, Protocol, SetName, SetType};
 
 /// Writes an element and its options, in the order of libipset: by attribute number.
 pub(crate) fn write(w: &mut Writer<'_>, entry: &Entry) {
-    let (element, options) = (&entry.element, &entry.options);
+    let (element, options) = (&entry.element, entry.options());
     let (first, second) = element_addresses(element);
     if let Some(first) = first {
         put_addresses(w, first, (data::IP, data::IP_TO, data::CIDR));

@@ -8,10 +8,10 @@ use crate::{Addresses, EntryOptions, Family, Names, Reason, SetName, SetType, nu
 
 /// Reads `SETNAME TYPENAME [OPTIONS]`.
 pub(crate) fn spec(
-    set: &Word,
-    kind: &Word,
-    words: Vec<Word>,
-    end: &Word,
+    set: &Word<'_>,
+    kind: &Word<'_>,
+    words: Vec<Word<'_>>,
+    end: u32,
     names: &dyn Names,
     warnings: &mut Vec<String>,
 ) -> Result<SetSpec, ParseError> {
@@ -34,7 +34,7 @@ pub(crate) fn spec(
             Opt::Network => {
                 let network = Addresses::parse(&value.text, family, names).map_err(wrong)?;
                 if !matches!(network, Addresses::Network { .. }) {
-                    return Err(wrong(Reason::NeedsRange(value.text.clone())));
+                    return Err(wrong(Reason::NeedsRange(value.text.to_string())));
                 }
                 options.range = Some(Range::Addresses(network));
             }
@@ -43,7 +43,7 @@ pub(crate) fn spec(
     }
     ends.read(&mut options, set_type, family, names)?;
     SetSpec::new(name, set_type, family, options).map_err(|reason| match &reason {
-        Reason::MissingOption(_) | Reason::Exclusive(..) => end.wrong(reason),
+        Reason::MissingOption(_) | Reason::Exclusive(..) => ParseError { line: None, column: end, reason },
         _ => kind.wrong(reason),
     })
 }
@@ -68,13 +68,16 @@ enum Opt {
     Ignored,
 }
 
+/// An option, its word, and the word of its value.
+type Paired<'l> = (Opt, Word<'l>, Word<'l>);
+
 /// Splits words into options with their values. A flag's value is the flag.
-fn pair(kind: SetType, words: Vec<Word>) -> Result<Vec<(Opt, Word, Word)>, ParseError> {
-    let mut pairs: Vec<(Opt, Word, Word)> = Vec::new();
+fn pair<'l>(kind: SetType, words: Vec<Word<'l>>) -> Result<Vec<Paired<'l>>, ParseError> {
+    let mut pairs: Vec<Paired<'l>> = Vec::new();
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
         let Some((option, name)) = option(kind, &word.text) else {
-            return Err(word.wrong(Reason::UnknownArgument(word.text.clone())));
+            return Err(word.wrong(Reason::UnknownArgument(word.text.to_string())));
         };
         let same = |given: &Opt| match (given, option) {
             (Opt::Word(CreateWord::Family) | Opt::Flag(_), Opt::Word(CreateWord::Family) | Opt::Flag(_)) => {
@@ -137,7 +140,7 @@ fn is_switch(option: Opt) -> bool {
     )
 }
 
-fn family(kind: SetType, words: &[(Opt, Word, Word)]) -> Result<Family, ParseError> {
+fn family(kind: SetType, words: &[Paired<'_>]) -> Result<Family, ParseError> {
     for (option, _, value) in words {
         let family = match option {
             Opt::Flag(family) => *family,
@@ -202,8 +205,8 @@ fn range(text: &str, kind: SetType, family: Family, names: &dyn Names) -> Result
 /// `from` and `to`, as ipset 4 gave a range.
 #[derive(Default)]
 struct Ends<'w> {
-    from: Option<&'w Word>,
-    to: Option<&'w Word>,
+    from: Option<&'w Word<'w>>,
+    to: Option<&'w Word<'w>>,
 }
 
 impl Ends<'_> {
@@ -224,14 +227,14 @@ impl Ends<'_> {
             return Err(from.wrong(Reason::Twice("range")));
         }
         let range = if kind == SetType::BitmapPort {
-            let one = |word: &Word| match port::parse_bare(&word.text, names) {
+            let one = |word: &Word<'_>| match port::parse_bare(&word.text, names) {
                 Ok((port, None)) => Ok(port),
-                Ok(_) => Err(word.wrong(Reason::Number(word.text.clone()))),
+                Ok(_) => Err(word.wrong(Reason::Number(word.text.to_string()))),
                 Err(reason) => Err(word.wrong(reason)),
             };
             Range::Ports(one(from)?, one(to)?)
         } else {
-            let one = |word: &Word| host(&word.text, family, names).map_err(|reason| word.wrong(reason));
+            let one = |word: &Word<'_>| host(&word.text, family, names).map_err(|reason| word.wrong(reason));
             Range::Addresses(Addresses::Range { from: one(from)?, to: one(to)? })
         };
         options.range = Some(range);

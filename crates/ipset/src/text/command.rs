@@ -49,7 +49,7 @@ impl Command {
     /// # Errors
     /// The word that is wrong; [`Reason::MissingOption`] is never it.
     pub fn from_statement(
-        statement: Statement,
+        statement: Statement<'_>,
         names: &dyn Names,
         type_of: impl FnOnce(&SetName) -> Option<(SetType, Family)>,
     ) -> Result<Option<Self>, ParseError> {
@@ -65,7 +65,7 @@ impl Command {
     }
 
     fn from_entry(
-        words: &EntryWords,
+        words: &EntryWords<'_>,
         names: &dyn Names,
         type_of: impl FnOnce(&SetName) -> Option<(SetType, Family)>,
     ) -> Result<Self, ParseError> {
@@ -80,8 +80,8 @@ impl Command {
         })
     }
 
-    /// Keeps account of what types the sets have after this command.
-    pub(super) fn follow(&self, sets: &mut HashMap<SetName, Option<(SetType, Family)>>) {
+    /// Keeps account of what types the sets have after this command, and says whether that changed.
+    pub(super) fn follow(&self, sets: &mut HashMap<SetName, Option<(SetType, Family)>>) -> bool {
         match self {
             Self::Create(spec) => {
                 sets.insert(spec.name(), Some((spec.set_type(), spec.family())));
@@ -96,8 +96,9 @@ impl Command {
                 }
             }
             // Sets of different types cannot be swapped.
-            Self::Swap(..) | Self::Add(..) | Self::Del(..) | Self::Test(..) | Self::Flush(_) => {}
+            Self::Swap(..) | Self::Add(..) | Self::Del(..) | Self::Test(..) | Self::Flush(_) => return false,
         }
+        true
     }
 }
 

@@ -65,26 +65,37 @@ pub fn parse(
 ) -> Result<Vec<Line>, ParseError> {
     let mut sets: HashMap<SetName, Option<(SetType, Family)>> = HashMap::new();
     let mut lines = Vec::new();
+    let mut last: Option<(SetName, (SetType, Family))> = None;
     let mut exist = false;
     for (number, line) in (1..).zip(text.lines()) {
         let at_line = |error: ParseError| ParseError { line: Some(number), ..error };
         let words = Word::split(line).map_err(at_line)?;
-        if words.is_empty() || line.trim() == "COMMIT" {
+        let Some(first) = words.first() else { continue };
+        if first.text == "COMMIT" && words.len() == 1 {
             continue;
         }
-        let column = words.first().map_or(1, |word| word.column);
+        let column = first.column;
         let wrong = |reason| ParseError { line: Some(number), column, reason };
         let (statement, options) = Statement::parse(words, names).map_err(at_line)?;
         // As in ipset, the option holds from here to the end.
         exist |= options.exist;
-        let command =
-            Command::from_statement(statement, names, |set| *sets.entry(*set).or_insert_with(|| known(set)));
+        let command = Command::from_statement(statement, names, |set| match last {
+            // Mostly the set of the line before.
+            Some((name, kind)) if name == *set => Some(kind),
+            _ => {
+                let kind = *sets.entry(*set).or_insert_with(|| known(set));
+                last = kind.map(|kind| (*set, kind));
+                kind
+            }
+        });
         let command = match command {
             Ok(Some(command)) => command,
             Ok(None) => return Err(wrong(Reason::UnknownCommand(line.trim().to_owned()))),
             Err(error) => return Err(at_line(error)),
         };
-        command.follow(&mut sets);
+        if command.follow(&mut sets) {
+            last = None;
+        }
         lines.push(Line { number, exist, command });
     }
     Ok(lines)

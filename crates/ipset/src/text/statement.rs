@@ -14,11 +14,11 @@ use crate::{
 /// A command with its arguments, as far as they can be read without asking the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Statement {
+pub enum Statement<'l> {
     /// `create`, `new`, `-N`.
     Create(SetSpec),
     /// `add`, `-A`; `del`, `-D`; `test`, `-T`.
-    Entry(EntryWords),
+    Entry(EntryWords<'l>),
     /// `destroy`, `x`, `-X`.
     Destroy(Option<SetName>),
     /// `list`, `-L`.
@@ -45,15 +45,15 @@ pub enum Statement {
 
 /// An `add`, `del` or `test` whose element waits for the type of its set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EntryWords {
+pub struct EntryWords<'l> {
     /// Which of the three.
     pub verb: Verb,
     /// The set.
     pub set: SetName,
     /// The element.
-    pub element: Word,
+    pub element: Word<'l>,
     /// What follows the element.
-    pub options: Vec<Word>,
+    pub options: Vec<Word<'l>>,
 }
 
 /// What is done with an entry.
@@ -114,38 +114,44 @@ pub enum Output {
     Xml,
 }
 
-impl Statement {
+impl<'l> Statement<'l> {
     /// Reads the words of a line.
     ///
     /// # Errors
     /// The first word that is wrong. The element and the options of an entry are read by [`EntryWords::read`].
-    pub fn parse(words: Vec<Word>, names: &dyn Names) -> Result<(Self, Options), ParseError> {
-        let end =
-            words.last().cloned().unwrap_or_else(|| Word { text: String::new(), column: 1, quoted: false });
-        let (words, mut options) = take_options(words, &end)?;
+    pub fn parse(mut words: Vec<Word<'l>>, names: &dyn Names) -> Result<(Self, Options), ParseError> {
+        let end = words.last().map_or(1, |word| word.column);
+        let mut options = Options::default();
+        if words.iter().any(Word::is_option) {
+            take_options(&mut words, &mut options, end)?;
+        }
         let mut words = words.into_iter();
         let Some(first) = words.next() else {
-            return Err(end.wrong(Reason::NoCommand));
+            return Err(missed(end, Reason::NoCommand));
         };
         if first.text == "-" {
             return Ok((Self::Interactive, options));
         }
         let name = match_command(&first.text)
-            .ok_or_else(|| first.wrong(Reason::UnknownCommand(first.text.clone())))?;
+            .ok_or_else(|| first.wrong(Reason::UnknownCommand(first.text.to_string())))?;
         let mut arguments = Arguments { command: name, words, end };
         let statement = Self::read(&mut arguments, &mut options, names)?;
         match arguments.words.next() {
             None => Ok((statement, options)),
-            Some(word) => Err(word.wrong(Reason::UnknownArgument(word.text.clone()))),
+            Some(word) => Err(word.wrong(Reason::UnknownArgument(word.text.to_string()))),
         }
     }
 
-    fn read(arguments: &mut Arguments, options: &mut Options, names: &dyn Names) -> Result<Self, ParseError> {
+    fn read(
+        arguments: &mut Arguments<'l>,
+        options: &mut Options,
+        names: &dyn Names,
+    ) -> Result<Self, ParseError> {
         Ok(match arguments.command {
             "create" => {
                 let (set, kind) = arguments.two()?;
                 let words: Vec<_> = arguments.words.by_ref().collect();
-                Self::Create(create::spec(&set, &kind, words, &arguments.end, names, &mut options.warnings)?)
+                Self::Create(create::spec(&set, &kind, words, arguments.end, names, &mut options.warnings)?)
             }
             "add" => Self::Entry(arguments.entry(Verb::Add)?),
             "del" => Self::Entry(arguments.entry(Verb::Del)?),
@@ -157,14 +163,14 @@ impl Statement {
             "rename" => arguments.two_sets().map(|(from, to)| Self::Rename(from, to))?,
             "swap" => arguments.two_sets().map(|(from, to)| Self::Swap(from, to))?,
             "restore" => Self::Restore,
-            "help" => Self::Help(arguments.words.next().map(|word| word.text)),
+            "help" => Self::Help(arguments.words.next().map(|word| word.text.into_owned())),
             "version" => Self::Version,
             _ => Self::Quit,
         })
     }
 }
 
-impl EntryWords {
+impl EntryWords<'_> {
     /// Reads the element and the options for a set of this type.
     ///
     /// # Errors
@@ -203,7 +209,7 @@ impl EntryWords {
     }
 
     /// The option that a word names, if the command has it with this type.
-    fn option(&self, kind: SetType, word: &Word) -> Result<&'static str, ParseError> {
+    fn option(&self, kind: SetType, word: &Word<'_>) -> Result<&'static str, ParseError> {
         let text = word.text.strip_prefix("--").unwrap_or(&word.text);
         let list = kind == SetType::ListSet;
         let adds = self.verb == Verb::Add;
@@ -217,7 +223,7 @@ impl EntryWords {
                 "before" | "after" => list,
                 _ => adds,
             })
-            .ok_or_else(|| word.wrong(Reason::UnknownArgument(word.text.clone())))
+            .ok_or_else(|| word.wrong(Reason::UnknownArgument(word.text.to_string())))
     }
 }
 
@@ -230,9 +236,9 @@ fn set_option(
     options: &mut EntryOptions,
     place: &mut Option<Place>,
     name: &'static str,
-    value: &Word,
+    value: &Word<'_>,
 ) -> Result<(), Reason> {
-    let text = value.text.as_str();
+    let text: &str = &value.text;
     match name {
         "timeout" => options.timeout = Some(create::timeout(text)?),
         "nomatch" => options.nomatch = true,
@@ -256,20 +262,20 @@ fn set_option(
 }
 
 /// What follows the command.
-struct Arguments {
+struct Arguments<'l> {
     command: &'static str,
-    words: std::vec::IntoIter<Word>,
-    /// Where something missing is missed.
-    end: Word,
+    words: std::vec::IntoIter<Word<'l>>,
+    /// The column where something missing is missed.
+    end: u32,
 }
 
-impl Arguments {
-    fn one(&mut self, which: &'static str) -> Result<Word, ParseError> {
+impl<'l> Arguments<'l> {
+    fn one(&mut self, which: &'static str) -> Result<Word<'l>, ParseError> {
         let command = self.command;
-        self.words.next().ok_or_else(|| self.end.wrong(Reason::MissingArgument { command, which }))
+        self.words.next().ok_or_else(|| missed(self.end, Reason::MissingArgument { command, which }))
     }
 
-    fn two(&mut self) -> Result<(Word, Word), ParseError> {
+    fn two(&mut self) -> Result<(Word<'l>, Word<'l>), ParseError> {
         Ok((self.one("first")?, self.one("second")?))
     }
 
@@ -282,13 +288,13 @@ impl Arguments {
         self.words.next().map(|word| set_name(&word)).transpose()
     }
 
-    fn entry(&mut self, verb: Verb) -> Result<EntryWords, ParseError> {
+    fn entry(&mut self, verb: Verb) -> Result<EntryWords<'l>, ParseError> {
         let (set, element) = self.two()?;
         Ok(EntryWords { verb, set: set_name(&set)?, element, options: self.words.by_ref().collect() })
     }
 }
 
-pub(crate) fn set_name(word: &Word) -> Result<SetName, ParseError> {
+fn set_name(word: &Word<'_>) -> Result<SetName, ParseError> {
     SetName::new(&word.text).map_err(|reason| word.wrong(reason))
 }
 
@@ -311,6 +317,9 @@ const COMMANDS: &[(&str, &[&str])] = &[
 ];
 
 fn match_command(word: &str) -> Option<&'static str> {
+    if word == "add" {
+        return Some("add");
+    }
     let start = word.strip_prefix("--").unwrap_or(word);
     if start.is_empty() || word == "-" {
         return None;
@@ -331,18 +340,16 @@ pub(crate) const GLOBAL_OPTIONS: &[(&str, &str, bool)] = &[
 ];
 
 /// Takes the options of `ipset` out of a line, wherever they stand.
-fn take_options(words: Vec<Word>, end: &Word) -> Result<(Vec<Word>, Options), ParseError> {
-    let mut options = Options::default();
-    let mut rest = Vec::with_capacity(words.len());
-    let mut words = words.into_iter();
-    while let Some(word) = words.next() {
+fn take_options(words: &mut Vec<Word<'_>>, options: &mut Options, end: u32) -> Result<(), ParseError> {
+    let mut all = std::mem::take(words).into_iter();
+    while let Some(word) = all.next() {
         if !word.is_option() {
-            rest.push(word);
+            words.push(word);
             continue;
         }
         let text =
             if word.text.starts_with("--") { word.text.get(1..).unwrap_or_default() } else { &word.text };
-        let mut value = |name| words.next().ok_or_else(|| end.wrong(Reason::MissingValue(name)));
+        let mut value = |name| all.next().ok_or_else(|| missed(end, Reason::MissingValue(name)));
         match text {
             "-s" | "-sorted" => options.sorted = true,
             "-q" | "-quiet" => options.quiet = true,
@@ -350,17 +357,21 @@ fn take_options(words: Vec<Word>, end: &Word) -> Result<(Vec<Word>, Options), Pa
             "-!" | "-exist" => options.exist = true,
             "-n" | "-name" => options.names = true,
             "-t" | "-terse" => options.terse = true,
-            "-f" | "-file" => options.file = Some(value("-file")?.text),
+            "-f" | "-file" => options.file = Some(value("-file")?.text.into_owned()),
             _ => {
                 let mode = value("-output")?;
-                options.output = Some(match mode.text.as_str() {
+                options.output = Some(match &*mode.text {
                     "plain" => Output::Plain,
                     "save" => Output::Save,
                     "xml" => Output::Xml,
-                    _ => return Err(mode.wrong(Reason::OutputMode(mode.text.clone()))),
+                    _ => return Err(mode.wrong(Reason::OutputMode(mode.text.to_string()))),
                 });
             }
         }
     }
-    Ok((rest, options))
+    Ok(())
+}
+
+fn missed(column: u32, reason: Reason) -> ParseError {
+    ParseError { line: None, column, reason }
 }

@@ -1,56 +1,62 @@
 //! Splits a line of a restore file into words, and remembers where each stood.
 
+use std::borrow::Cow;
+
 use crate::text::ParseError;
 use crate::{Reason, name::reads_as_option};
 
 /// A word and the column that it starts in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Word {
+pub struct Word<'l> {
     /// The word without its quotes.
-    pub text: String,
+    pub text: Cow<'l, str>,
     /// Characters from the start of the line, from 1. For a word of a command line, its place among the words.
     pub column: u32,
     /// Quotes were in it: such a word is never taken for an option of `ipset` itself.
     pub quoted: bool,
 }
 
-impl Word {
+impl<'l> Word<'l> {
     /// Splits a line: words are separated by white space, and double quotes keep it inside a word.
     ///
     /// A line without words, or a comment (`#`), gives no words.
     ///
     /// # Errors
     /// [`Reason::Quote`] when a quote is not closed.
-    pub fn split(line: &str) -> Result<Vec<Self>, ParseError> {
-        let mut words = Vec::new();
-        let mut word: Option<Self> = None;
-        let mut open: Option<u32> = None;
-        let mut column = 0;
-        for c in line.chars() {
-            column += 1;
-            match c {
-                '"' => {
-                    word.get_or_insert_with(|| Self::empty(column)).quoted = true;
-                    open = if open.is_some() { None } else { Some(column) };
+    pub fn split(line: &'l str) -> Result<Vec<Self>, ParseError> {
+        let mut words = Vec::with_capacity(4);
+        let mut rest = line.trim_ascii_start();
+        if rest.starts_with('#') {
+            return Ok(words);
+        }
+        let mut column = column_after(1, line.get(..line.len() - rest.len()).unwrap_or_default());
+        while !rest.is_empty() {
+            let length = length_of_word(rest).map_err(|at| {
+                let reason = Reason::Quote;
+                ParseError {
+                    line: None,
+                    column: column_after(column, rest.get(..at).unwrap_or_default()),
+                    reason,
                 }
-                '#' if words.is_empty() && word.is_none() => return Ok(words),
-                c if c.is_ascii_whitespace() && open.is_none() => words.extend(word.take()),
-                c => word.get_or_insert_with(|| Self::empty(column)).text.push(c),
-            }
+            })?;
+            let (raw, after) = rest.split_at_checked(length).unwrap_or((rest, ""));
+            let quoted = raw.contains('"');
+            let text = if quoted { Cow::Owned(raw.replace('"', "")) } else { Cow::Borrowed(raw) };
+            words.push(Self { text, column, quoted });
+            let next = after.trim_ascii_start();
+            column = column_after(column, rest.get(..rest.len() - next.len()).unwrap_or_default());
+            rest = next;
         }
-        match open {
-            Some(column) => Err(ParseError { line: None, column, reason: Reason::Quote }),
-            None => {
-                words.extend(word);
-                Ok(words)
-            }
-        }
+        Ok(words)
     }
 
     /// The words of a command line, as a shell has split them.
     #[must_use]
-    pub fn from_arguments(arguments: impl IntoIterator<Item = String>) -> Vec<Self> {
-        (1..).zip(arguments).map(|(column, text)| Self { text, column, quoted: false }).collect()
+    pub fn from_arguments(arguments: impl IntoIterator<Item = String>) -> Vec<Word<'static>> {
+        (1..)
+            .zip(arguments)
+            .map(|(column, text)| Word { text: Cow::Owned(text), column, quoted: false })
+            .collect()
     }
 
     /// This reason, with the place of this word.
@@ -60,12 +66,25 @@ impl Word {
     }
 
     pub(crate) fn is_option(&self) -> bool {
-        !self.quoted && reads_as_option(&self.text)
+        self.text.starts_with('-') && !self.quoted && reads_as_option(&self.text)
     }
+}
 
-    fn empty(column: u32) -> Self {
-        Self { text: String::new(), column, quoted: false }
+/// Bytes up to the white space that ends the first word, or where its open quote is.
+fn length_of_word(text: &str) -> Result<usize, usize> {
+    let mut open = None;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'"' => open = if open.is_some() { None } else { Some(at) },
+            byte if byte.is_ascii_whitespace() && open.is_none() => return Ok(at),
+            _ => {}
+        }
     }
+    open.map_or(Ok(text.len()), Err)
+}
+
+fn column_after(column: u32, text: &str) -> u32 {
+    column.saturating_add(u32::try_from(text.chars().count()).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]
@@ -73,7 +92,7 @@ mod tests {
     use super::*;
 
     fn split(line: &str) -> Vec<(String, u32)> {
-        Word::split(line).unwrap().into_iter().map(|word| (word.text, word.column)).collect()
+        Word::split(line).unwrap().into_iter().map(|word| (word.text.into_owned(), word.column)).collect()
     }
 
     #[test]
