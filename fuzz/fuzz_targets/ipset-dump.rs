@@ -86,10 +86,13 @@ impl Transport for Kernel<'_> {
         let number = u32::from_ne_bytes(sequence);
         if request[4] == 1 {
             // PROTOCOL is answered as it should be, to get further.
-            let payload = [&[2, 0, 0, 0][..], &attr::encode(|w| {
-                w.put_u8(1, 7);
-                w.put_u8(10, 6);
-            })?]
+            let payload = [
+                &[2, 0, 0, 0][..],
+                &attr::encode(|w| {
+                    w.put_u8(1, 7);
+                    w.put_u8(10, 6);
+                })?,
+            ]
             .concat();
             let header =
                 message::Header { kind: 0x0601, flags: message::Flags::empty(), sequence: number, port: 0 };

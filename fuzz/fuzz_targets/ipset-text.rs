@@ -21,7 +21,8 @@ fuzz_target!(|file: &str| {
         }
         Ok(lines) => {
             let written: String = lines.iter().map(|line| format!("{}\n", line.command)).collect();
-            let again = text::parse(&written, &Numeric, known).unwrap_or_else(|error| panic!("{error}\n{written}"));
+            let again =
+                text::parse(&written, &Numeric, known).unwrap_or_else(|error| panic!("{error}\n{written}"));
             let again: String = again.iter().map(|line| format!("{}\n", line.command)).collect();
             assert_eq!(again, written);
         }
