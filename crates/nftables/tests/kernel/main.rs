@@ -2,5 +2,4 @@
 
 mod cases;
 mod errors;
-mod listing;
 mod parity;

@@ -47,7 +47,9 @@ impl Entry {
     }
 
     fn ports(&self, name: &ServiceName, family: Family, node: &str) -> Vec<ServicePort<'_>> {
-        let Some(service) = self.service.as_deref() else { return Vec::new() };
+        let Some(service) = self.service.as_deref().filter(|s| s.cluster_ip(family).is_some()) else {
+            return Vec::new();
+        };
         let slices: Vec<&Slice> = self.slices.values().map(AsRef::as_ref).collect();
         ServicePort::all(name, service, &slices, family, node)
     }
@@ -87,6 +89,12 @@ impl Cluster {
     /// The names of all services, in no order.
     pub fn service_names(&self) -> impl Iterator<Item = &ServiceName> {
         self.services.iter().filter(|(_, entry)| entry.service.is_some()).map(|(name, _)| name)
+    }
+
+    /// All services, in no order.
+    pub fn services(&self) -> impl Iterator<Item = ClusterService<'_>> {
+        let present = self.services.iter().filter(|(_, entry)| entry.service.is_some());
+        present.map(|(name, entry)| ClusterService { name, entry, node: &self.node.name })
     }
 
     /// The configuration of a service.
@@ -179,6 +187,29 @@ impl Cluster {
         if self.services.get(name).is_some_and(Entry::is_empty) {
             self.services.remove(name);
         }
+    }
+}
+
+/// A service of a cluster, found already.
+#[derive(Clone, Copy, Debug)]
+pub struct ClusterService<'a> {
+    /// Its name.
+    pub name: &'a ServiceName,
+    entry: &'a Entry,
+    node: &'a str,
+}
+
+impl<'a> ClusterService<'a> {
+    /// Its ports in one family, with their endpoints; none when it has no cluster IP there.
+    #[must_use]
+    pub fn ports(&self, family: Family) -> Vec<ServicePort<'a>> {
+        self.entry.ports(self.name, family, self.node)
+    }
+
+    /// It has a cluster IP of this family.
+    #[must_use]
+    pub fn has(&self, family: Family) -> bool {
+        self.entry.service.as_deref().is_some_and(|service| service.cluster_ip(family).is_some())
     }
 }
 

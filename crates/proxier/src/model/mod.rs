@@ -17,7 +17,7 @@ mod slice;
 
 pub use address::{Family, parse_cidr, parse_ip};
 pub use categorize::{Categorized, Topology, categorize};
-pub use cluster::{Change, Changes, Cluster, Found, Problem};
+pub use cluster::{Change, Changes, Cluster, ClusterService, Found, Problem};
 pub use endpoint::{Endpoint, ServicePort};
 pub use local::{DetectLocal, DetectLocalMode, LocalDetector};
 pub use name::{PortName, Protocol, ServiceName};

@@ -8,13 +8,13 @@ use serde::de::DeserializeOwned;
 
 use super::{Object, json, yaml};
 
-/// Splits a file into documents. Empty documents (blank, or only comments) stay, so that numbers are those a person counts.
-pub(super) fn split(text: &str, is_json: bool) -> Vec<Result<Document<'_>, Fault>> {
+/// Splits a file into documents, each parsed when it is asked for. Empty documents (blank, or only comments) stay, so that
+/// numbers are those a person counts.
+pub(super) fn split(text: &str, is_json: bool) -> Box<dyn Iterator<Item = Result<Document<'_>, Fault>> + '_> {
     if is_json {
-        json::documents(text)
-    } else {
-        yaml_parts(text).into_iter().map(|(line, part)| yaml::parse(part, line).map(Document::from)).collect()
+        return Box::new(json::documents(text));
     }
+    Box::new(yaml_parts(text).into_iter().map(|(line, part)| yaml::parse(part, line).map(Document::from)))
 }
 
 /// A document before it is known what it holds.

@@ -7,20 +7,17 @@ use serde_json::value::RawValue;
 use super::document::{self, Document, Fault, Head};
 
 /// The values of a JSON text. After one that is not JSON nothing more can be found.
-pub(super) fn documents(text: &str) -> Vec<Result<Document<'_>, Fault>> {
+pub(super) fn documents(text: &str) -> impl Iterator<Item = Result<Document<'_>, Fault>> {
+    // Not fused by itself: after an error it would report the same one for ever.
     let stream = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
-    let mut documents = Vec::new();
-    for next in stream {
-        let failed = next.is_err();
-        documents.push(match next {
+    let mut failed = false;
+    stream.map_while(move |next| {
+        let ended = std::mem::replace(&mut failed, next.is_err());
+        (!ended).then(|| match next {
             Ok(raw) => Ok(Document::Json(Value { text, raw })),
             Err(e) => Err(fault(Place { line: 1, column: 1 }, &e, "")),
-        });
-        if failed {
-            break;
-        }
-    }
-    documents
+        })
+    })
 }
 
 /// A JSON value inside the text of its file.

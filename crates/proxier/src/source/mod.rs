@@ -163,7 +163,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read(&mut self, text: &str, sink: &mut dyn FnMut(Manifest)) {
-        for (number, part) in document::split(text, self.is_json(text)).into_iter().enumerate() {
+        for (number, part) in document::split(text, self.is_json(text)).enumerate() {
             let outcome = part.and_then(document::Document::objects);
             match outcome {
                 Ok(found) => found.into_iter().for_each(|item| self.take(number + 1, item, sink)),

@@ -34,12 +34,15 @@ pub(super) struct FamilyPlan {
 }
 
 impl FamilyPlan {
-    pub(super) fn new(settings: TableSettings) -> Self {
+    /// A table for about so many services.
+    pub(super) fn new(settings: TableSettings, services: usize) -> Self {
         let schema = Schema::new(settings);
+        let mut content = Content::default();
+        content.reserve(services);
         Self {
             base: base::chains(&schema),
             schema,
-            content: Content::default(),
+            content,
             delta: Delta::default(),
             previous: None,
             names: Names::default(),
@@ -115,15 +118,16 @@ impl FamilyPlan {
         for base in &hooks {
             transaction.add(base.chain.clone());
         }
-        let mut lists: BTreeMap<Container, Vec<nft::Element>> = BTreeMap::new();
+        let mut lists = Container::ALL.map(|container| Vec::with_capacity(self.content.count(container)));
         let (schema, names) = (&self.schema, &mut self.names);
         self.content.elements(|element| {
-            lists.entry(element.container).or_default().push(to_nft(&element, names, true));
+            let made = to_nft(&element, names, true);
+            lists[element.container.index()].push(made);
         });
         if let Some(ips) = node_port_ips(&schema.settings.node_ports) {
-            lists.insert(Container::NodeportIps, ips.map(nft::Element::new).collect());
+            lists[Container::NodeportIps.index()].extend(ips.map(nft::Element::new));
         }
-        for (container, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
+        for (container, list) in Container::ALL.into_iter().zip(lists).filter(|(_, list)| !list.is_empty()) {
             transaction.add(nft::Elements { set: schema.set_id(container), list });
         }
         for rule in hooks.iter().flat_map(|base| &base.rules) {

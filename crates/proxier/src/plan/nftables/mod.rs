@@ -40,7 +40,7 @@ use self::schema::TableSettings;
 use crate::Error;
 use crate::model::{
     Changes, Cluster, DetectLocal, Family, LocalDetector, NodePortAddresses, NodePorts, ServiceName,
-    Topology, categorize,
+    ServicePort, Topology, categorize,
 };
 
 pub use self::schema::TABLE;
@@ -164,10 +164,11 @@ impl Planner {
             topology: cluster.topology(),
             families: Vec::new(),
         };
-        let settings = settings.families.iter().map(|family| planner.table_settings(cluster, *family));
-        planner.families = settings.collect::<Vec<_>>().into_iter().map(FamilyPlan::new).collect();
-        for name in cluster.service_names() {
-            planner.plan_service(cluster, name, false);
+        let of_family = |family| cluster.services().filter(|service| service.has(family)).count();
+        let plan = |family| FamilyPlan::new(planner.table_settings(cluster, family), of_family(family));
+        planner.families = settings.families.iter().copied().map(plan).collect();
+        for service in cluster.services() {
+            planner.plan_service(cluster, service.name, |family| service.ports(family), false);
         }
         Ok(planner)
     }
@@ -206,7 +207,7 @@ impl Planner {
     pub fn sync(&mut self, cluster: &Cluster, changes: &Changes, now: Instant) -> Transaction {
         self.topology = cluster.topology();
         for name in changes.names() {
-            self.plan_service(cluster, name, true);
+            self.plan_service(cluster, name, |family| cluster.ports(name, family), true);
         }
         let mut transaction = Transaction::new();
         for index in 0..self.families.len() {
@@ -252,11 +253,17 @@ impl Planner {
             .for_each(|plan| plan.adopt_size(set, size));
     }
 
-    fn plan_service(&mut self, cluster: &Cluster, name: &ServiceName, incremental: bool) {
+    fn plan_service<'a>(
+        &mut self,
+        cluster: &Cluster,
+        name: &ServiceName,
+        ports: impl Fn(Family) -> Vec<ServicePort<'a>>,
+        incremental: bool,
+    ) {
         for plan in &mut self.families {
             let family = plan.family();
             let node_ip = cluster.node().primary(family);
-            let ports = cluster.ports(name, family);
+            let ports = ports(family);
             let plan_port =
                 |port| PortPlan::new(self.layout, port, &categorize(port, &self.topology), node_ip);
             plan.set_service(name, ports.iter().map(plan_port).collect(), incremental);

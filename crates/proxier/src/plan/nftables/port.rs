@@ -322,10 +322,37 @@ impl FrontendPlan {
         }
     }
 
+    /// How many elements there are of each container that has any.
+    pub(super) fn count(&self, mut add: impl FnMut(Container, usize)) {
+        let scope = self.frontend.scope();
+        for (path, route) in self.routes() {
+            if let Route::Balance(backends) = route {
+                add(self.balance(path, backends).endpoints(), backends.len());
+            }
+            add(Container::Dispatch(scope, path), 1);
+        }
+        match self.masquerade {
+            Masquerade::No => {}
+            Masquerade::Local => add(Container::MasqueradeLocal(scope), 1),
+            Masquerade::All => add(Container::Masquerade(scope), 1),
+        }
+        match &self.firewall {
+            None => {}
+            Some(Firewall::Chain) => add(Container::Firewall, 1),
+            Some(Firewall::Sources(sources)) => {
+                add(Container::Restricted, 1);
+                add(Container::Allowed, outermost(sources).len());
+            }
+        }
+        if self.refusal.is_some() {
+            add(Container::NoEndpoint(scope), 1);
+        }
+    }
+
     /// The shared chains that its verdicts go to.
-    pub(super) fn balancers(&self) -> impl Iterator<Item = ChainId> + '_ {
+    pub(super) fn balancers(&self) -> impl Iterator<Item = Balance> + '_ {
         let balanced = |(path, route): (Path, &Route)| match route {
-            Route::Balance(backends) => Some(ChainId::Balance(self.balance(path, backends))),
+            Route::Balance(backends) => Some(self.balance(path, backends)),
             Route::Chain(_) => None,
         };
         self.routes().filter_map(balanced)

@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::net::IpAddr;
 
-use super::element::{Backend, ChainId, Container, Element, ElementKey, ElementValue, Frontend, PortChain};
+use super::element::{
+    Backend, Balance, ChainId, Container, Element, ElementKey, ElementValue, Frontend, PortChain,
+};
 use super::port::{ChainPlan, FrontendPlan, PortPlan};
 use crate::model::{PortName, Protocol, ServiceName};
 
@@ -19,7 +21,7 @@ pub(super) struct Content {
     claims: HashMap<Frontend, Vec<Claim>>,
     cluster_ips: HashMap<IpAddr, usize>,
     hairpins: HashMap<(Backend, Protocol), usize>,
-    balancers: HashMap<ChainId, usize>,
+    balancers: HashMap<Balance, usize>,
     counts: [usize; Container::ALL.len()],
 }
 
@@ -54,6 +56,13 @@ pub(super) struct Edit<T> {
 }
 
 impl Content {
+    /// Makes room for so many services.
+    pub(super) fn reserve(&mut self, services: usize) {
+        self.services.reserve(services);
+        self.claims.reserve(services);
+        self.cluster_ips.reserve(services);
+    }
+
     /// Sets what a service wants, which is nothing once it is gone. With a `delta` the difference is noted there.
     pub(super) fn set(&mut self, name: &ServiceName, plans: Vec<PortPlan>, mut delta: Option<&mut Delta>) {
         let before = self.services.remove(name).unwrap_or_default();
@@ -97,7 +106,7 @@ impl Content {
 
     /// Every chain, with the content of those that belong to a service port.
     pub(super) fn chains(&self) -> impl Iterator<Item = (ChainId, Option<&ChainPlan>)> {
-        let shared = self.balancers.keys().map(|id| (id.clone(), None));
+        let shared = self.balancers.keys().map(|balance| (ChainId::Balance(*balance), None));
         let records = self.services.values().flat_map(|records| records.iter());
         let own = records.flat_map(|record| {
             record.chains.iter().map(|(kind, plan)| (ChainId::Port(record.name.clone(), *kind), Some(plan)))
@@ -164,7 +173,7 @@ impl Content {
                 let Some(previous) = claims.first_mut().map(|first| std::mem::replace(first, claim)) else {
                     return;
                 };
-                self.exchange(frontend, Some(previous), delta);
+                self.exchange(frontend, Some(&previous), delta);
             }
             Ok(place) => {
                 if let Some(other) = claims.get_mut(place) {
@@ -180,7 +189,7 @@ impl Content {
                 claims.insert(0, claim);
                 let previous =
                     claims.get(1).map(|other| Claim { owner: other.owner.clone(), plan: other.plan.clone() });
-                self.exchange(frontend, previous, delta);
+                self.exchange(frontend, previous.as_ref(), delta);
             }
             Err(place) => claims.insert(place, claim),
         }
@@ -194,43 +203,32 @@ impl Content {
             self.claims.remove(&frontend);
         }
         if place == 0 {
-            self.exchange(frontend, Some(removed), delta);
+            self.exchange(frontend, Some(&removed), delta);
         }
     }
 
     /// Notes that the frontend is now of another plan than `previous`.
-    fn exchange(&mut self, frontend: Frontend, previous: Option<Claim>, mut delta: Option<&mut Delta>) {
-        let (mut old, mut new) = (Vec::new(), Vec::new());
-        if let Some(claim) = self.claims.get(&frontend).and_then(|claims| claims.first()) {
-            if previous
-                .as_ref()
-                .is_some_and(|previous| previous.owner == claim.owner && previous.plan == claim.plan)
-            {
-                return;
-            }
-            claim.plan.elements(&claim.owner, |element| new.push(element));
-            for id in claim.plan.balancers() {
-                if acquire(&mut self.balancers, id.clone())
-                    && let Some(delta) = delta.as_deref_mut()
-                {
-                    delta.shared_chain(id, true);
-                }
+    fn exchange(&mut self, frontend: Frontend, previous: Option<&Claim>, mut delta: Option<&mut Delta>) {
+        let current = self.claims.get(&frontend).and_then(|claims| claims.first());
+        if let (Some(before), Some(now)) = (previous, current)
+            && (&before.owner, &before.plan) == (&now.owner, &now.plan)
+        {
+            return;
+        }
+        if let Some(claim) = current {
+            claim.plan.count(|container, count| self.counts[container.index()] += count);
+            for balance in claim.plan.balancers().filter(|balance| acquire(&mut self.balancers, *balance)) {
+                delta.as_deref_mut().into_iter().for_each(|delta| delta.shared_chain(balance, true));
             }
         }
         if let Some(claim) = previous {
-            claim.plan.elements(&claim.owner, |element| old.push(element));
-            for id in claim.plan.balancers() {
-                if release(&mut self.balancers, &id)
-                    && let Some(delta) = delta.as_deref_mut()
-                {
-                    delta.shared_chain(id, false);
-                }
+            claim.plan.count(|container, count| self.counts[container.index()] -= count);
+            for balance in claim.plan.balancers().filter(|balance| release(&mut self.balancers, balance)) {
+                delta.as_deref_mut().into_iter().for_each(|delta| delta.shared_chain(balance, false));
             }
         }
-        old.iter().for_each(|element| self.counts[element.container.index()] -= 1);
-        new.iter().for_each(|element| self.counts[element.container.index()] += 1);
         if let Some(delta) = delta {
-            delta.exchange(old, new);
+            delta.exchange(elements(previous), elements(current));
         }
     }
 
@@ -288,11 +286,19 @@ impl Delta {
         }
     }
 
-    fn shared_chain(&mut self, id: ChainId, wanted: bool) {
+    fn shared_chain(&mut self, balance: Balance, wanted: bool) {
         let before = if wanted { None } else { Some(None) };
-        let edit = self.chains.entry(id).or_insert(Edit { before, after: None });
+        let edit = self.chains.entry(ChainId::Balance(balance)).or_insert(Edit { before, after: None });
         edit.after = wanted.then_some(None);
     }
+}
+
+fn elements(claim: Option<&Claim>) -> Vec<Element> {
+    let mut elements = Vec::new();
+    if let Some(claim) = claim {
+        claim.plan.elements(&claim.owner, |element| elements.push(element));
+    }
+    elements
 }
 
 /// Counts one more; true for the first.
