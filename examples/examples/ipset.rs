@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, BufRead, Read as _, Write as _};
+use std::io::{self, BufRead, Write as _};
 use std::net::{IpAddr, ToSocketAddrs as _};
 use std::process::ExitCode;
 
@@ -429,15 +429,9 @@ fn read_services(text: &str) -> HashMap<(String, String), u16> {
     services
 }
 
-/// The name of an address in `/etc/hosts`.
+/// The name that the system's resolver knows for an address.
 fn host_name(address: IpAddr) -> Option<String> {
-    let mut text = String::new();
-    fs::File::open("/etc/hosts").ok()?.read_to_string(&mut text).ok()?;
-    text.lines().find_map(|line| {
-        let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
-        let found = words.next()?.parse::<IpAddr>().ok()?;
-        if found == address { words.next().map(str::to_owned) } else { None }
-    })
+    dns_lookup::lookup_addr(&address).ok().filter(|name| name.parse::<IpAddr>().is_err())
 }
 
 fn help(kind: Option<&str>) -> Result<ExitCode, Failure> {

@@ -138,6 +138,25 @@ impl Key {
         if host { bytes.iter_mut().any(add) } else { bytes.iter_mut().rev().any(add) }
     }
 
+    /// Makes it the value before of its only part; all ones before the first.
+    pub(crate) fn decrement(&mut self) {
+        let (length, host) = (self.bytes().len(), crate::object::element::is_turned(self.kinds[0].part()));
+        let bytes = self.bytes.get_mut(..length).unwrap_or_default();
+        let subtract = |byte: &mut u8| {
+            *byte = byte.wrapping_sub(1);
+            *byte != u8::MAX
+        };
+        let _ = if host { bytes.iter_mut().any(subtract) } else { bytes.iter_mut().rev().any(subtract) };
+    }
+
+    /// The highest value of its only part.
+    pub(crate) fn last_of_type(&self) -> Self {
+        let mut last = *self;
+        let length = self.bytes().len();
+        last.bytes.get_mut(..length).unwrap_or_default().fill(0xff);
+        last
+    }
+
     fn try_append(&mut self, part: Part, value: &[u8]) -> Option<()> {
         if value.len() != part.bytes() {
             return None;
@@ -461,6 +480,7 @@ pub(crate) fn write_number(f: &mut fmt::Formatter<'_>, of: DataType, number: u64
     }
     match of {
         DataType::MARK => write!(f, "{number:#010x}"),
+        DataType::CLASSID => write!(f, "{:x}:{:x}", number >> 16, number & 0xffff),
         DataType::ETHER_TYPE => write!(f, "{number:#06x}"),
         DataType::DSCP | DataType::ECN => write!(f, "{number:#04x}"),
         _ => write!(f, "{number}"),

@@ -9,7 +9,8 @@
 //!   `nft list` shows it as its own: types, comments and rules are noted as nft 1.0.6 notes them.
 //! * [`Error`] names every refused operation of a batch: its number, its verb, the object down to the element, the error and what it means there.
 //! * [`expr`] holds the expressions that the kernel runs. They encode and decode; rules are lowered to them, and dumps give them back.
-//! * [`read`] lists what the kernel holds.
+//! * [`read`] lists what the kernel holds; [`read::Ruleset::content`] gives it back in the typed language ([`TableContent`]), which prints as
+//!   `nft -s list ruleset` does.
 //!
 //! Names and comments are checked when they are made ([`Name`], [`Comment`]): nothing that is printed can break out of its place.
 //! Elements ([`Element`], [`Key`]) are packed as the kernel keeps them, without an allocation each, and travel 64 KiB a message.
@@ -64,6 +65,7 @@ pub mod expr;
 mod family;
 mod key;
 pub mod lang;
+mod listing;
 mod name;
 mod object;
 pub mod read;
@@ -74,6 +76,7 @@ pub use datatype::{DataType, Order};
 pub use error::{Error, Failure};
 pub use family::{Family, UnknownFamily};
 pub use key::{EtherAddr, Key, KeyPart, Mark, Number, Part, Port, Protocol};
+pub use listing::TableContent;
 pub use name::{Comment, InterfaceName, Name, NameError, NameProblem};
 pub use object::*;
 pub use transaction::{Flush, Object, Operation, Target, Transaction};

@@ -105,7 +105,7 @@ impl Entry {
     }
 
     /// Reads an element in the notation of `ipset add` (`10.0.0.1,tcp:80`). Options are separate words there; see
-    /// [`Restore`](crate::text) for whole lines.
+    /// [`text`](crate::text) for whole lines.
     ///
     /// # Errors
     /// The part that is wrong, and why.

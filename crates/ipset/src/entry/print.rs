@@ -37,9 +37,13 @@ impl Element {
             Self::IpPortIp(a, port, b) => write!(f, "{},{port},{}", addresses(a), addresses(b)),
             Self::IpMark(a, mark) => write!(f, "{},0x{mark:08x}", addresses(a)),
             Self::NetInterface(a, interface) => write!(f, "{},{interface}", addresses(a)),
-            Self::Set(set, None) => write!(f, "{set}"),
-            Self::Set(set, Some(Place::Before(other))) => write!(f, "{set} before {other}"),
-            Self::Set(set, Some(Place::After(other))) => write!(f, "{set} after {other}"),
+            Self::Set(set, None) => f.write_str(&set.quoted()),
+            Self::Set(set, Some(Place::Before(other))) => {
+                write!(f, "{} before {}", set.quoted(), other.quoted())
+            }
+            Self::Set(set, Some(Place::After(other))) => {
+                write!(f, "{} after {}", set.quoted(), other.quoted())
+            }
         }
     }
 }

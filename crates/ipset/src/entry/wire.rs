@@ -304,3 +304,162 @@ fn low(both: u64) -> u32 {
 fn missing(what: &'static str) -> DecodeError {
     DecodeError::Missing { what }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Exist, entries};
+    use crate::text::Verb;
+    use crate::{Entry, Numeric};
+    use proptest::prelude::*;
+    use sluicegate_netlink::{Batch, attr};
+
+    fn family() -> impl Strategy<Value = Family> {
+        prop_oneof![Just(Family::Inet), Just(Family::Inet6)]
+    }
+
+    fn address(family: Family) -> BoxedStrategy<IpAddr> {
+        any::<[u8; 16]>()
+            .prop_map(move |bytes| match (family, bytes) {
+                (Family::Inet6, bytes) => bytes.into(),
+                (_, [a, b, c, d, ..]) => [a, b, c, d].into(),
+            })
+            .boxed()
+    }
+
+    fn addresses(family: Family) -> BoxedStrategy<Addresses> {
+        let (host, from, to) = (address(family), address(family), address(family));
+        prop_oneof![
+            host.prop_map(Addresses::Host),
+            (address(family), 0..=family.bits())
+                .prop_map(|(address, prefix)| Addresses::Network { address, prefix }),
+            (from, to).prop_map(|(from, to)| Addresses::Range { from, to }),
+        ]
+        .boxed()
+    }
+
+    fn port() -> BoxedStrategy<Port> {
+        (1_u8.., any::<u16>(), any::<Option<u16>>())
+            .prop_map(|(protocol, from, to)| Port { protocol: Protocol(protocol), from, to })
+            .boxed()
+    }
+
+    fn name() -> impl Strategy<Value = SetName> {
+        "[A-Za-z0-9:._ -]{1,31}".prop_filter_map("an option", |name| SetName::new(&name).ok())
+    }
+
+    fn element(family: Family) -> BoxedStrategy<Element> {
+        let mac = || any::<[u8; 6]>().prop_map(Mac);
+        let interface = ("[a-z0-9.]{1,15}", any::<bool>()).prop_map(|(name, physdev)| {
+            let interface = Interface::new(&name).expect("a name");
+            if physdev { interface.physdev() } else { interface }
+        });
+        let place = prop_oneof![
+            Just(None),
+            name().prop_map(|name| Some(Place::Before(name))),
+            name().prop_map(|name| Some(Place::After(name))),
+        ];
+        let a = move || addresses(family);
+        prop_oneof![
+            a().prop_map(Element::Ip),
+            (a(), prop::option::of(mac())).prop_map(|(a, mac)| Element::IpMac(a, mac)),
+            (any::<u16>(), any::<Option<u16>>()).prop_map(|(from, to)| Element::Port(from, to)),
+            mac().prop_map(Element::Mac),
+            (a(), a()).prop_map(|(a, b)| Element::NetNet(a, b)),
+            (a(), port()).prop_map(|(a, port)| Element::IpPort(a, port)),
+            (a(), port(), a()).prop_map(|(a, port, b)| Element::IpPortIp(a, port, b)),
+            (a(), any::<u32>()).prop_map(|(a, mark)| Element::IpMark(a, mark)),
+            (a(), interface).prop_map(|(a, interface)| Element::NetInterface(a, interface)),
+            (name(), place).prop_map(|(name, place)| Element::Set(name, place)),
+        ]
+        .boxed()
+    }
+
+    fn options() -> BoxedStrategy<EntryOptions> {
+        let comment =
+            prop::option::of("[a-z \\\\']{0,255}".prop_map(|text| Comment::new(&text).expect("a comment")));
+        let skb = (
+            prop::option::of(any::<(u32, u32)>().prop_map(|(mark, mask)| SkbMark { mark, mask })),
+            prop::option::of(any::<(u16, u16)>().prop_map(|(major, minor)| SkbPrio { major, minor })),
+            any::<Option<u16>>(),
+        );
+        (
+            prop::option::of(0..=EntryOptions::MAX_TIMEOUT),
+            any::<(bool, bool)>(),
+            // ipset takes one less than the largest number.
+            prop::option::of(0..u64::MAX),
+            prop::option::of(0..u64::MAX),
+            comment,
+            skb,
+        )
+            .prop_map(|(timeout, (nomatch, wildcard), packets, bytes, comment, skb)| EntryOptions {
+                timeout,
+                nomatch,
+                wildcard,
+                packets,
+                bytes,
+                comment,
+                skbmark: skb.0,
+                skbprio: skb.1,
+                skbqueue: skb.2,
+            })
+            .boxed()
+    }
+
+    /// Any entry that can be made, of any type.
+    fn entry() -> BoxedStrategy<Entry> {
+        let shape = family().prop_flat_map(|family| (Just(family), element(family), options()));
+        (shape, 0..SetType::ALL.len())
+            .prop_filter_map("not an entry", |((family, element, options), first)| {
+                // The first type, from a random one on, whose element this is.
+                SetType::ALL.into_iter().cycle().skip(first).take(SetType::ALL.len()).find_map(|kind| {
+                    let family =
+                        if kind.families().contains(&family) { family } else { kind.default_family() };
+                    let entry = Entry::new(kind, family, element).ok()?;
+                    let flags = EntryOptions { nomatch: false, wildcard: false, ..options.clone() };
+                    entry.clone().with(options.clone()).or_else(|_| entry.with(flags)).ok()
+                })
+            })
+            .boxed()
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(entry in entry()) {
+            let bytes = attr::encode(|w| write(w, &entry)).unwrap();
+            let again = read(entry.set_type(), entry.family(), Attributes::new(&bytes)).unwrap();
+            prop_assert_eq!(again, entry);
+        }
+
+        #[test]
+        fn what_is_printed_is_read_back(entry in entry()) {
+            let (kind, family) = (entry.set_type(), entry.family());
+            let line = format!("add s {entry}");
+            // Names of sets with spaces or commas are not for the text of a list.
+            prop_assume!(!matches!(entry.element(), Element::Set(..)) || !line.contains(['"', ',']));
+            let lines = crate::text::parse(&line, &Numeric, |_| Some((kind, family)));
+            let lines = lines.map_err(|error| TestCaseError::fail(format!("{line}: {error}")))?;
+            prop_assert_eq!(lines[0].command.to_string(), line);
+        }
+
+        #[test]
+        fn no_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0_usize..16) {
+            let kind = SetType::ALL[kind];
+            let _ = read(kind, kind.default_family(), Attributes::new(&bytes));
+        }
+
+        #[test]
+        fn any_entries_fit_into_messages(entry in entry(), count in 1_usize..3000) {
+            let list = vec![entry; count];
+            let (mut batch, mut done) = (Batch::new(), 0);
+            let set = SetName::new(&"x".repeat(31)).unwrap();
+            while done < list.len() {
+                let written = entries(&mut batch, 7, Verb::Add, &set, &list[done..], done, Exist::Fail);
+                prop_assert!(written > 0);
+                done += written;
+            }
+            prop_assert!(batch.bytes().is_ok());
+            prop_assert!(batch.len() <= usize::try_from(batch.messages()).unwrap() * (66 << 10));
+        }
+    }
+}

@@ -4,9 +4,56 @@
 //! Each works on registers. One table (`table.rs`) says for each its name, its fields and their attributes; encoder and
 //! decoder both come from it, so they cannot disagree. An expression without a row is kept as [`Unknown`] and sent back
 //! unchanged.
+//!
+//! | expression | in the typed language ([`lang`](crate::lang)) |
+//! |---|---|
+//! | `payload` | `Expression::Payload`, `RawPayload`; written: `Statement::Mangle` |
+//! | `cmp` | `Statement::Match` |
+//! | `bitwise` | `Expression::Binary`, prefixes, bit fields |
+//! | `byteorder` | implied by order comparisons of numbers in host order |
+//! | `range` | `Statement::Match` with a range |
+//! | `lookup` | `Statement::Match` with a set, `Expression::Map`, `Statement::Vmap` |
+//! | `immediate` | `Expression::Value`, `Statement::Verdict` |
+//! | `meta` | `Expression::Meta`; set: `Statement::Mangle` |
+//! | `ct` | `Expression::Ct`; set: `Statement::Mangle` |
+//! | `rt` | `Expression::Rt` |
+//! | `socket` | `Expression::Socket` |
+//! | `osf` | `Expression::Osf` |
+//! | `fib` | `Expression::Fib` |
+//! | `numgen` | `Expression::Numgen` |
+//! | `hash` | `Expression::Jhash`, `Expression::Symhash` |
+//! | `xfrm` | `Expression::Ipsec` |
+//! | `tunnel` | low level only |
+//! | `exthdr` | `Expression::Exthdr`; written: `Statement::Mangle`; removed: `Statement::ResetOption` |
+//! | `inner` | low level only |
+//! | `nat` | `Statement::Dnat`, `Statement::Snat` |
+//! | `masq` | `Statement::Masquerade` |
+//! | `redir` | `Statement::Redirect` |
+//! | `reject` | `Statement::Reject` |
+//! | `tproxy` | `Statement::Tproxy` |
+//! | `dup` | `Statement::Dup` |
+//! | `fwd` | `Statement::Fwd` |
+//! | `queue` | `Statement::Queue` |
+//! | `counter` | `Statement::Counter` |
+//! | `quota` | `Statement::Quota` |
+//! | `limit` | `Statement::Limit` |
+//! | `last` | `Statement::Last` |
+//! | `log` | `Statement::Log` |
+//! | `connlimit` | `Statement::Connlimit` |
+//! | `dynset` | `Statement::Set` |
+//! | `notrack` | `Statement::Notrack` |
+//! | `objref` | `Statement::Object` |
+//! | `flow_offload` | `Statement::FlowAdd` |
+//! | `synproxy` | `Statement::Synproxy` |
+//! | `match` | low level only: a module of xtables |
+//! | `target` | low level only: a module of xtables |
+//!
+//! Low-level expressions go into a rule as [`Statement::Raw`](crate::lang::Statement::Raw).
 
 pub(crate) mod data;
 mod kinds;
+#[cfg(test)]
+mod sample;
 mod table;
 pub(crate) mod wire;
 

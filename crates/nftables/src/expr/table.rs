@@ -41,6 +41,13 @@ macro_rules! expressions {
                 }
             }
 
+            #[cfg(test)]
+            impl crate::expr::sample::Sample for $kind {
+                fn sample(#[allow(unused_variables, reason = "some have no field")] source: &mut crate::expr::sample::Source) -> Self {
+                    Self { $( $field: crate::expr::sample::Sample::sample(source), )* }
+                }
+            }
+
             impl From<$kind> for Expr {
                 fn from(expr: $kind) -> Self {
                     Self::$kind(expr)
@@ -55,6 +62,14 @@ macro_rules! expressions {
             $( $(#[$doc])* $kind($kind), )*
             /// One that this crate does not know, as it came.
             Unknown(Unknown),
+        }
+
+        #[cfg(test)]
+        impl Expr {
+            /// One of every kind.
+            pub(crate) fn samples(source: &mut crate::expr::sample::Source) -> Vec<Self> {
+                vec![$( <$kind as crate::expr::sample::Sample>::sample(source).into(), )*]
+            }
         }
 
         impl Expr {
@@ -576,6 +591,12 @@ impl Expr {
         expr.put_str(NFTA_EXPR_NAME, self.name());
         let mut data = expr.nest(NFTA_EXPR_DATA);
         self.encode_data(&mut data);
+    }
+
+    /// Reads the data of an expression of this name: stateful objects have the same.
+    pub(crate) fn decode_bytes(name: &str, data: &[u8]) -> Result<Self, DecodeError> {
+        let data = Attribute { kind: NFTA_EXPR_DATA, nested: true, payload: data, offset: 0 };
+        Self::decode_data(name, Some(&data))
     }
 
     /// Reads it from an attribute that [`encode`](Self::encode) or the kernel wrote.

@@ -459,6 +459,7 @@ macro_rules! into_expression {
 
 into_expression! {
     Payload, v => Self::Payload(v);
+    RawPayload, v => Self::RawPayload(v);
     MetaKey, v => Self::Meta(v);
     CtKey, v => Self::Ct(Ct { key: v, direction: None });
     Ct, v => Self::Ct(v);

@@ -8,6 +8,8 @@ mod header;
 pub(crate) mod lower;
 mod lower_statement;
 mod print;
+pub(crate) mod raise;
+pub(crate) mod raise_statement;
 mod statement;
 
 pub use expression::{

@@ -80,10 +80,9 @@ fn write_binary(f: &mut Formatter<'_>, binary: &Binary, parts: &[Part]) -> fmt::
         BinaryOp::ShiftLeft | BinaryOp::ShiftRight => &[],
         _ => parts,
     };
-    let nested = |e: &Expression| matches!(e, Expression::Binary(_));
-    match nested(&binary.left) {
-        true => write!(f, "({})", binary.left)?,
-        false => write!(f, "{}", binary.left)?,
+    match &binary.left {
+        Expression::Binary(inner) if inner.op.binds() < binary.op.binds() => write!(f, "({})", binary.left)?,
+        left => write!(f, "{left}")?,
     }
     write!(f, " {} ", binary.op)?;
     match (&binary.right, parts.first()) {
@@ -244,6 +243,18 @@ impl Display for Ipsec {
     }
 }
 
+impl BinaryOp {
+    /// How tightly it binds in nft's language; what binds less needs parentheses inside.
+    fn binds(self) -> u8 {
+        match self {
+            Self::Or => 0,
+            Self::Xor => 1,
+            Self::And => 2,
+            Self::ShiftLeft | Self::ShiftRight => 3,
+        }
+    }
+}
+
 impl Display for BinaryOp {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -302,6 +313,11 @@ impl Display for Statement {
 
 impl Display for Match {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if let Some((bits, mask)) = self.flags_of() {
+            let parts = bits.parts();
+            let op = if self.op == MatchOp::Neq { "!= " } else { "" };
+            return write!(f, "{bits} {op}{} / {}", Typed(&self.right, &parts), Typed(mask, &parts));
+        }
         write!(f, "{} ", self.left)?;
         if let Some(op) = self.op.text() {
             write!(f, "{op} ")?;
@@ -312,6 +328,18 @@ impl Display for Match {
             }
             (left, right) => Typed(right, &left.parts()).fmt(f),
         }
+    }
+}
+
+impl Match {
+    /// `tcp flags BITS / MASK`: which of some bits are set.
+    fn flags_of(&self) -> Option<(&Expression, &Expression)> {
+        let Expression::Binary(binary) = &self.left else { return None };
+        let number = |e: &Expression| matches!(e, Expression::Value(Value::Number(n)) if *n != 0);
+        let flags = binary.op == BinaryOp::And
+            && matches!(self.op, MatchOp::In | MatchOp::Eq | MatchOp::Neq)
+            && binary.left == Expression::Payload(crate::lang::Payload::TCP_FLAGS);
+        (flags && number(&self.right) && number(&binary.right)).then_some((&binary.left, &binary.right))
     }
 }
 

@@ -221,6 +221,16 @@ impl ChainType {
 }
 
 impl Hook {
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Prerouting,
+        Self::Input,
+        Self::Forward,
+        Self::Output,
+        Self::Postrouting,
+        Self::Ingress,
+        Self::Egress,
+    ];
+
     /// Its number in a family (`enum nf_inet_hooks` and its like); `None` where the family has no such hook.
     #[must_use]
     pub fn number(self, family: Family) -> Option<u32> {

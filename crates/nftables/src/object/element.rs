@@ -173,6 +173,20 @@ impl Element {
         self.key.types().len() == 0
     }
 
+    /// With another end.
+    pub(crate) fn to(mut self, end: Key) -> Self {
+        self.rare().end = Some(end);
+        self
+    }
+
+    /// Without what time and packets have made of it.
+    pub(crate) fn set_stateless(&mut self, stateless: impl Fn(&Statement) -> Statement) {
+        if let Some(rare) = &mut self.rare {
+            rare.expires = None;
+            rare.statements = rare.statements.iter().map(stateless).collect();
+        }
+    }
+
     fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
     }

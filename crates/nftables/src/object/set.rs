@@ -182,6 +182,16 @@ impl Set {
         self
     }
 
+    /// Bytes of a key in registers.
+    pub(crate) fn key_bytes(&self) -> u32 {
+        length(&self.key.parts())
+    }
+
+    /// Whether it belongs to a rule.
+    pub(crate) fn is_anonymous(&self) -> bool {
+        self.flags.contains(SetFlags::ANONYMOUS)
+    }
+
     /// `set` or `map`.
     pub(crate) fn word(&self) -> &'static str {
         if self.data.is_some() { "map" } else { "set" }
@@ -194,6 +204,10 @@ impl Set {
 
     /// The flags that nft's text shows.
     pub(crate) fn flag_names(&self) -> Vec<&'static str> {
+        // A set with a default timeout needs no flag for it, but nft shows it beside others.
+        if self.timeout.is_some() && self.flags == SetFlags::TIMEOUT {
+            return Vec::new();
+        }
         [
             (SetFlags::CONSTANT, "constant"),
             (SetFlags::DYNAMIC, "dynamic"),
@@ -290,21 +304,19 @@ impl Set {
             Some(SetPolicy::Memory) => Some("policy memory".to_owned()),
             _ => None,
         };
+        let statements: Vec<_> = self.statements.iter().map(ToString::to_string).collect();
         let mut lines: Vec<String> = [
             policy,
             self.size.map(|size| format!("size {size}")),
             (!flags.is_empty()).then(|| format!("flags {}", flags.join(","))),
+            self.auto_merge.then(|| "auto-merge".to_owned()),
+            (!statements.is_empty()).then(|| statements.join(" ")),
             self.timeout.map(|timeout| format!("timeout {}", Time(timeout))),
             self.gc_interval.map(|interval| format!("gc-interval {}", Time(interval))),
-            self.auto_merge.then(|| "auto-merge".to_owned()),
         ]
         .into_iter()
         .flatten()
         .collect();
-        if !self.statements.is_empty() {
-            let statements: Vec<_> = self.statements.iter().map(ToString::to_string).collect();
-            lines.push(statements.join(" "));
-        }
         lines.extend(self.comment.as_ref().map(|comment| format!("comment {comment}")));
         lines
     }

@@ -1,10 +1,15 @@
 //! How nft notes the expression of a `typeof` in a set's user data, so that it can print it again. Captured from nft
 //! 1.0.6, one expression after the other.
 
-use crate::expr::{Direction, PayloadBase};
-use crate::lang::Expression;
+use crate::expr::{
+    CtKey, Direction, ExthdrOp, FibFlags, FibResult, MetaKey, NumgenMode, PayloadBase, RtKey, SocketKey,
+    XfrmKey,
+};
+use crate::lang::exthdr::Exthdr;
+use crate::lang::{Ct, Expression, Fib, Ipsec, Numgen, Osf, Payload, RawPayload, Rt, Socket, Symhash};
 use crate::object::SetType;
 use crate::object::userdata::{push, push_u32};
+use crate::read::UserData;
 
 /// The note for a type; `None` where nft makes none. A `type` of several parts notes only that it is a concatenation.
 pub(crate) fn encode(of: &SetType) -> Option<Vec<u8>> {
@@ -88,6 +93,63 @@ fn numbers(values: &[u32]) -> Vec<u8> {
     bytes
 }
 
+/// The expression of a note; `None` for one that this crate cannot say, and for what is only known to be a concatenation.
+pub(crate) fn decode(bytes: &[u8]) -> Option<Expression> {
+    decode_nested(bytes, 2)
+}
+
+fn decode_nested(bytes: &[u8], depth: u32) -> Option<Expression> {
+    let entry = |kind| UserData::new(bytes).find(kind);
+    let (number, data) = (u32::from_ne_bytes(entry(0)?.try_into().ok()?), entry(1)?);
+    let value = |kind| UserData::new(data).find(kind)?.try_into().ok().map(u32::from_ne_bytes);
+    Some(match number {
+        CONCAT => {
+            let items = UserData::new(data).map(|(_, item)| decode_nested(item, depth.checked_sub(1)?));
+            let items = items.collect::<Option<Vec<_>>>()?;
+            return (!items.is_empty()).then_some(Expression::Concat(items));
+        }
+        PAYLOAD if value(0)? == 0 => {
+            let base = match value(2)? {
+                1 => PayloadBase::LINK,
+                2 => PayloadBase::NETWORK,
+                _ => PayloadBase::TRANSPORT,
+            };
+            let (offset, bits) = (u16::try_from(value(3)?).ok()?, u16::try_from(value(4)?).ok()?);
+            Expression::RawPayload(RawPayload { base, offset, bits })
+        }
+        PAYLOAD => {
+            let (header, field) = (u8::try_from(value(0)?).ok()?, u8::try_from(value(1)?).ok()?);
+            Payload::ALL.iter().copied().find(|p| p.numbers() == (header, field))?.into()
+        }
+        EXTHDR => {
+            let numbers = (u8::try_from(value(0)?).ok()?, u8::try_from(value(1)?).ok()?);
+            let op = ExthdrOp(value(2)?);
+            Exthdr::all().find(|e| e.op() == op && !e.is_presence() && e.numbers() == numbers)?.into()
+        }
+        META => MetaKey(value(0)?).into(),
+        CT => {
+            let direction = value(1).and_then(|d| u8::try_from(d).ok()).map(Direction);
+            Ct { key: CtKey(value(0)?), direction }.into()
+        }
+        RT => Expression::Rt(Rt { key: RtKey(value(0)?) }),
+        SOCKET => Expression::Socket(Socket { key: SocketKey(value(0)?), level: None }),
+        OSF => Expression::Osf(Osf { ttl: 0, version: false }),
+        FIB => {
+            let flags = FibFlags::from_bits_retain(value(1)?);
+            Fib {
+                flags: flags - FibFlags::PRESENT,
+                result: FibResult(value(0)?),
+                check: flags.contains(FibFlags::PRESENT),
+            }
+            .into()
+        }
+        NUMGEN => Numgen { mode: NumgenMode(value(0)?), modulus: value(1)?, offset: value(2)? }.into(),
+        HASH if value(0)? == 1 => Expression::Symhash(Symhash { modulus: value(2)?, offset: value(1)? }),
+        XFRM => Expression::Ipsec(Ipsec { key: XfrmKey(value(0)?), out: value(1)? != 0, number: value(2)? }),
+        _ => return None,
+    })
+}
+
 /// nft's numbers of expressions (`enum expr_types`).
 const PAYLOAD: u32 = 7;
 const EXTHDR: u32 = 8;
@@ -105,8 +167,6 @@ const XFRM: u32 = 27;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expr::MetaKey;
-    use crate::lang::Payload;
 
     #[test]
     fn a_typeof_is_noted_as_nft_notes_it() {
@@ -119,7 +179,9 @@ mod tests {
         ]);
         let captured = "00040d0000000158001400040700000001 0c00040c00000001040c000000010e0004090000000106000410000000\
             0214000407000000010c00040b000000010402000000031a0004170000000112000401000000010402000000020400000000";
-        assert_eq!(hex(&encode(&SetType::Typeof(of)).unwrap()), captured.replace(' ', ""));
+        let note = encode(&SetType::Typeof(of.clone())).unwrap();
+        assert_eq!(hex(&note), captured.replace(' ', ""));
+        assert_eq!(decode(&note), Some(of));
     }
 
     #[test]
@@ -127,7 +189,7 @@ mod tests {
         // strace of nft 1.0.6: add set inet t s { typeof ip ttl; } and { typeof @nh,96,32; }
         let ttl = SetType::Typeof(Payload::IP_TTL.into());
         assert_eq!(hex(&encode(&ttl).unwrap()), "000407000000011200040c000000010408000000040408000000");
-        let raw = crate::lang::RawPayload { base: PayloadBase::NETWORK, offset: 96, bits: 32 };
+        let raw = RawPayload { base: PayloadBase::NETWORK, offset: 96, bits: 32 };
         let captured = "000407000000011e000400000000010400000000020402000000030460000000040420000000";
         assert_eq!(hex(&encode(&SetType::Typeof(Expression::RawPayload(raw))).unwrap()), captured);
     }

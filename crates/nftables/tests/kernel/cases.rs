@@ -708,13 +708,17 @@ fn more_statements() -> Vec<Case> {
                     .then(Statement::FlowAdd(name("ft"))),
             );
         }),
+        case("interfaces by number", Family::NETDEV, |tx, t, _| {
+            let base = Chain::base(t.chain(name("in")), ChainType::Filter, Hook::Ingress, Priority(0));
+            tx.add(base.devices([InterfaceName::new("lo").unwrap()]));
+            tx.add(t.chain(name("in")).rule().then(Fwd { device: 1_u32.into(), address: None }));
+        }),
         case("devices", Family::NETDEV, |tx, t, c| {
             let lo = InterfaceName::new("lo").unwrap();
             let base = Chain::base(t.chain(name("in")), ChainType::Filter, Hook::Ingress, Priority(-500));
             tx.add(base.devices([lo]).policy(Policy::Accept));
             tx.add(c.rule().then(Match::new(Payload::IP_SADDR, ip(1, 1, 1, 1))).then(Verdict::Drop));
             tx.add(c.rule().then(Match::new(Payload::UDP_DPORT, Port(53))).then(Counter::default()));
-            tx.add(t.chain(name("in")).rule().then(Fwd { device: 1_u32.into(), address: None }));
         }),
     ]
 }

@@ -22,7 +22,7 @@ fn text_and_netlink_load_to_the_same_ruleset() {
             match by_netlink.run(|| apply(&case.transaction)) {
                 // The kernel was built without it: then it must refuse both.
                 Err(_) if lacking => {
-                    skipped.push(format!("{}: this kernel lacks what it needs: {said}", case.name))
+                    skipped.push(format!("{}: this kernel lacks what it needs: {said}", case.name));
                 }
                 _ => failed.push(format!("{}: nft: {said}\n{script}", case.name)),
             }
@@ -61,6 +61,21 @@ fn listing(command: &str) -> Vec<String> {
     lines
 }
 
+/// A listing with the elements of each set in one line, sorted, and no empty lines.
+pub(crate) fn normal(listing: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for line in listing.lines() {
+        match lines.last_mut() {
+            Some(last) if line.starts_with("\t\t\t") => {
+                last.push(' ');
+                last.push_str(line.trim());
+            }
+            _ => lines.push(line.to_owned()),
+        }
+    }
+    lines.iter().map(|line| sorted_elements(line)).filter(|line| !line.is_empty()).collect()
+}
+
 /// `ip t c 5 4`: family, table, chain, handle, position.
 fn without_handles(line: &str) -> String {
     if line.starts_with(char::is_whitespace) {
@@ -83,7 +98,7 @@ fn sorted_elements(line: &str) -> String {
     words.join(" ")
 }
 
-fn difference(text: &[String], netlink: &[String]) -> String {
+pub(crate) fn difference(text: &[String], netlink: &[String]) -> String {
     let only = |a: &[String], b: &[String], mark: char| -> Vec<String> {
         a.iter().filter(|line| !b.contains(line)).map(|line| format!("{mark} {line}")).collect()
     };

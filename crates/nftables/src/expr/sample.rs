@@ -1,0 +1,184 @@
+//! Arbitrary expressions of every kind, and that each survives being encoded and decoded.
+
+use proptest::prelude::*;
+use sluicegate_netlink::attr::{self, Attributes};
+
+use crate::expr::*;
+use crate::lang::Verdict;
+use crate::name::Name;
+
+/// Numbers that proptest chose.
+pub(crate) struct Source {
+    numbers: Vec<u64>,
+    next: usize,
+    /// Expressions hold expressions: not without end.
+    depth: u32,
+}
+
+impl Source {
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        let number = self.numbers.get(self.next % self.numbers.len()).copied().unwrap_or(0);
+        // Not the same numbers each time round.
+        number.wrapping_mul(2 * self.next as u64 + 1)
+    }
+}
+
+pub(crate) trait Sample {
+    fn sample(source: &mut Source) -> Self;
+}
+
+macro_rules! sampled {
+    ($($of:ty, $source:ident => $value:expr;)*) => {$(
+        impl Sample for $of {
+            #[allow(clippy::cast_possible_truncation, reason = "any number will do")]
+            fn sample($source: &mut Source) -> Self {
+                $value
+            }
+        }
+    )*};
+}
+
+macro_rules! sampled_newtypes {
+    ($($of:ident)*) => { sampled! { $($of, s => Self(Sample::sample(s));)* } };
+}
+
+macro_rules! sampled_flags {
+    ($($of:ident)*) => { sampled! { $($of, s => Self::from_bits_retain(Sample::sample(s));)* } };
+}
+
+sampled! {
+    u8, s => s.number() as u8;
+    u16, s => s.number() as u16;
+    u32, s => s.number() as u32;
+    u64, s => s.number();
+    Name, s => Name::held(&format!("n{}", s.number()));
+    String, s => format!("text {}", s.number());
+    Vec<u8>, s => {
+        let length = s.number() as usize % 65;
+        (0..length).map(|_| s.number() as u8).collect()
+    };
+    Data, s => match s.number() % 4 {
+        0 => Data::Verdict(Verdict::Drop),
+        1 => Data::Verdict(Verdict::Jump(Sample::sample(s))),
+        2 => Data::Code(VerdictCode(0x0001_0003)),
+        _ => Data::Value(Sample::sample(s)),
+    };
+    Box<Expr>, s => Box::new(one(s));
+    Vec<Expr>, s => (0..s.number() % 3).map(|_| one(s)).collect();
+}
+
+sampled_newtypes! {
+    Register PayloadBase MetaKey CtKey Direction RtKey SocketKey FibResult NumgenMode HashType XfrmKey TunnelKey CmpOp RangeOp
+    BitwiseOp ByteorderOp NatType RejectType LimitType DynsetOp ExthdrOp ChecksumType ObjectKind
+}
+
+sampled_flags! {
+    FibFlags NatFlags LogFlags Invert LookupFlags ExthdrFlags DynsetFlags QueueFlags SynproxyFlags OsfFlags ChecksumFlags
+}
+
+impl<T: Sample> Sample for Option<T> {
+    fn sample(source: &mut Source) -> Self {
+        source.number().is_multiple_of(2).then(|| T::sample(source))
+    }
+}
+
+fn one(source: &mut Source) -> Expr {
+    if source.depth == 0 {
+        return Notrack {}.into();
+    }
+    source.depth -= 1;
+    let mut all = Expr::samples(source);
+    source.depth += 1;
+    let index = usize::try_from(source.number()).unwrap_or(0) % all.len();
+    all.swap_remove(index)
+}
+
+fn round_trip(expr: &Expr) -> Expr {
+    let bytes = attr::encode(|w| expr.encode(w, 1)).unwrap();
+    let attribute = Attributes::new(&bytes).next().unwrap().unwrap();
+    Expr::decode(&attribute).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn every_kind_of_expression_survives_the_wire(numbers in prop::collection::vec(any::<u64>(), 16..64)) {
+        let mut source = Source { numbers, next: 0, depth: 1 };
+        for expr in Expr::samples(&mut source) {
+            prop_assert_eq!(round_trip(&expr), expr);
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_the_decoder_panic(name in prop::sample::select(Expr::NAMES), data in prop::collection::vec(any::<u8>(), 0..200)) {
+        let bytes = attr::encode(|w| {
+            w.put_str(1, name);
+            w.put(2, &data);
+        }).unwrap();
+        let whole = attr::encode(|w| w.put(1, &bytes)).unwrap();
+        let _ = Expr::decode(&Attributes::new(&whole).next().unwrap().unwrap());
+    }
+}
+
+#[test]
+fn an_expression_of_a_newer_kernel_is_kept() {
+    let expr = Expr::Unknown(Unknown { name: Name::held("newer"), data: vec![8, 0, 1, 0, 1, 2, 3, 4] });
+    assert_eq!(round_trip(&expr), expr);
+}
+
+#[test]
+fn every_expression_of_the_kernel_has_a_row_and_a_line_in_the_documentation() {
+    let documentation = include_str!("mod.rs");
+    for name in KERNEL {
+        assert!(Expr::NAMES.contains(name), "{name} has no row in table.rs");
+        assert!(
+            documentation.contains(&format!("//! | `{name}` |")),
+            "{name} has no line in the table of mod.rs"
+        );
+    }
+    assert_eq!(KERNEL.len(), Expr::NAMES.len());
+}
+
+/// The names of `struct nft_expr_type` in Linux 6.12.
+const KERNEL: &[&str] = &[
+    "bitwise",
+    "byteorder",
+    "cmp",
+    "connlimit",
+    "counter",
+    "ct",
+    "dup",
+    "dynset",
+    "exthdr",
+    "fib",
+    "flow_offload",
+    "fwd",
+    "hash",
+    "immediate",
+    "inner",
+    "last",
+    "limit",
+    "log",
+    "lookup",
+    "masq",
+    "match",
+    "meta",
+    "nat",
+    "notrack",
+    "numgen",
+    "objref",
+    "osf",
+    "payload",
+    "queue",
+    "quota",
+    "range",
+    "redir",
+    "reject",
+    "rt",
+    "socket",
+    "synproxy",
+    "target",
+    "tproxy",
+    "tunnel",
+    "xfrm",
+];
