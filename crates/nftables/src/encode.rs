@@ -95,7 +95,7 @@ impl<'t> Encoder<'t> {
 
     fn rule(&mut self, index: usize, rule: &Rule, flags: Flags) -> Result<(), Error> {
         let table = &rule.chain.table;
-        let lowered = lower(table, &rule.statements, &mut self.numbers)
+        let lowered = lower(table, &rule.statements, &self.sets, &mut self.numbers)
             .map_err(|cause| Error::Statement { operation: index, rule: rule.to_string(), cause })?;
         for set in &lowered.sets {
             self.anonymous(index, set);

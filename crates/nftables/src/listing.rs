@@ -14,7 +14,7 @@ use crate::lang::Statement;
 use crate::lang::raise::{Sets, raise};
 use crate::lang::raise_statement::{state, synproxy};
 use crate::name::{Comment, InterfaceName, Name};
-use crate::object::element::{in_network_order, sortable, successor};
+use crate::object::element::{sortable, successor, turned_back};
 use crate::object::set::{DATA_TYPEOF, KEY_TYPEOF, TypeLine};
 use crate::object::*;
 use crate::read;
@@ -211,8 +211,9 @@ fn type_of(held: &read::Set, note: u8, code: u32, length: u32, fields: &[u32]) -
 
 /// A length in pieces that a part can have.
 fn words(length: u32) -> impl Iterator<Item = u32> {
-    let whole = length / 16;
-    (0..whole).map(|_| 16).chain((!length.is_multiple_of(16)).then_some(length % 16))
+    // NFT_DATA_VALUE_MAXLEN
+    let length = length.min(64);
+    (0..length / 16).map(|_| 16).chain((!length.is_multiple_of(16)).then_some(length % 16))
 }
 
 fn order(held: &read::Set) -> Order {
@@ -269,10 +270,10 @@ fn predecessor(key: &Key) -> Option<Key> {
 }
 
 fn element_of(set: &Set, parts: &[Part], held: &read::Element) -> Option<(Element, bool)> {
-    let turned = set.flags.contains(SetFlags::INTERVAL) && parts.len() == 1;
-    let key_of = |bytes: &[u8]| match parts {
-        [part] if turned => Key::decode(parts, &in_network_order(*part, bytes)),
-        _ => Key::decode(parts, bytes),
+    let turned = set.flags.contains(SetFlags::INTERVAL);
+    let key_of = |bytes: &[u8]| match turned {
+        true => Key::decode(parts, &turned_back(parts, bytes)),
+        false => Key::decode(parts, bytes),
     };
     let mut element = if held.flags.contains(read::ElementFlags::CATCHALL) {
         Element::catch_all()

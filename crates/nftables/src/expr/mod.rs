@@ -53,7 +53,7 @@
 pub(crate) mod data;
 mod kinds;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod table;
 pub(crate) mod wire;
 

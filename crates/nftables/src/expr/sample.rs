@@ -16,6 +16,10 @@ pub(crate) struct Source {
 }
 
 impl Source {
+    pub(crate) fn new(numbers: Vec<u64>) -> Self {
+        Self { numbers, next: 0, depth: 1 }
+    }
+
     fn number(&mut self) -> u64 {
         self.next += 1;
         let number = self.numbers.get(self.next % self.numbers.len()).copied().unwrap_or(0);
@@ -103,7 +107,7 @@ fn round_trip(expr: &Expr) -> Expr {
 proptest! {
     #[test]
     fn every_kind_of_expression_survives_the_wire(numbers in prop::collection::vec(any::<u64>(), 16..64)) {
-        let mut source = Source { numbers, next: 0, depth: 1 };
+        let mut source = Source::new(numbers);
         for expr in Expr::samples(&mut source) {
             prop_assert_eq!(round_trip(&expr), expr);
         }

@@ -4,6 +4,7 @@ use crate::datatype::{DataType, Order};
 use crate::key::{Part, integer_bytes};
 use crate::lang::lower::LowerError;
 use crate::lang::{Expression, Prefix, Value};
+use crate::name::InterfaceName;
 
 /// The bounds of a constant, both included; equal for a single value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +27,9 @@ impl Bounds {
     /// The constant that an expression is, as a value of `length` bytes of type `part`, shifted to its place in them.
     pub(crate) fn of(expression: &Expression, place: Place) -> Result<Self, LowerError> {
         match expression {
+            Expression::Value(Value::Interface(name) | Value::Text(name)) if name.as_str().ends_with('*') => {
+                Self::of_wildcard(name, place)
+            }
             Expression::Value(value) => place.bytes(value).map(Self::single),
             Expression::Prefix(prefix) => Self::of_prefix(prefix, place),
             Expression::Range(range) => {
@@ -42,6 +46,16 @@ impl Bounds {
             }
             other => Err(LowerError::NotConstant { expression: other.to_string() }),
         }
+    }
+
+    /// All interface names that start alike.
+    fn of_wildcard(name: &InterfaceName, place: Place) -> Result<Self, LowerError> {
+        let stem = name.as_str().trim_end_matches('*').len();
+        let mut low = place.bytes(&Value::Interface(name.clone()))?;
+        let mut high = low.clone();
+        low.get_mut(stem..).unwrap_or_default().fill(0);
+        high.get_mut(stem..).unwrap_or_default().fill(0xff);
+        Ok(Self { low, high, prefix: None })
     }
 
     fn of_prefix(prefix: &Prefix, place: Place) -> Result<Self, LowerError> {

@@ -1,6 +1,8 @@
 //! From the typed language to the kernel's expressions: implied matches, registers, sets without a name. What comes out is
 //! what nft 1.0.6 makes of the same text, so that every nft lists it as its own.
 
+use std::collections::HashMap;
+
 use crate::datatype::{DataType, Order};
 use crate::expr::{
     self, BitwiseOp, ByteorderOp, CmpOp, Data, Expr, ExthdrFlags, ExthdrOp, FibFlags, Register,
@@ -13,7 +15,7 @@ use crate::lang::{
     BinaryOp, Expression, Fib, Mapping, Match, MatchOp, Payload, Statement, Value, Verdict, Vmap,
 };
 use crate::name::Name;
-use crate::object::{Element, ElementData, Set, SetData, SetFlags, SetType, TableId};
+use crate::object::{Element, ElementData, Set, SetData, SetFlags, SetId, SetType, TableId};
 
 /// A rule as the kernel takes it, and the anonymous sets that have to be made before it.
 #[derive(Debug, Default)]
@@ -79,21 +81,28 @@ pub enum LowerError {
 }
 
 /// Lowers the statements of a rule. `numbers` counts the anonymous sets of a batch.
+///
+/// `sets` are those that are known: where a set has intervals, numbers in host order are looked up the other way round.
 pub(crate) fn lower(
     table: &TableId,
     statements: &[Statement],
+    sets: &KnownSets<'_>,
     numbers: &mut u32,
 ) -> Result<Lowered, LowerError> {
-    let mut lower = Lower::new(table, numbers);
+    let mut lower = Lower::new(table, sets, numbers);
     for statement in statements {
         lower.statement(statement)?;
     }
     Ok(lower.out)
 }
 
+/// Sets by what names them.
+pub(crate) type KnownSets<'a> = HashMap<&'a SetId, &'a Set>;
+
 pub(crate) struct Lower<'a> {
     pub(crate) table: &'a TableId,
     pub(crate) out: Lowered,
+    sets: &'a KnownSets<'a>,
     numbers: &'a mut u32,
     /// The network and transport protocol that earlier matches of the rule have fixed.
     network: Option<u64>,
@@ -101,8 +110,8 @@ pub(crate) struct Lower<'a> {
 }
 
 impl<'a> Lower<'a> {
-    pub(crate) fn new(table: &'a TableId, numbers: &'a mut u32) -> Self {
-        Self { table, out: Lowered::default(), numbers, network: None, transport: None }
+    pub(crate) fn new(table: &'a TableId, sets: &'a KnownSets<'a>, numbers: &'a mut u32) -> Self {
+        Self { table, out: Lowered::default(), sets, numbers, network: None, transport: None }
     }
 
     pub(crate) fn family(&self) -> Family {
@@ -358,6 +367,11 @@ impl<'a> Lower<'a> {
     fn load_map(&mut self, map: &crate::lang::Map, wanted: &[Part], word: u32) -> Result<u32, LowerError> {
         self.imply(&map.key)?;
         let key = self.load_key(&map.key, matches!(map.map, Mapping::Anonymous(_)), word)?;
+        let intervals = match &map.map {
+            Mapping::Named(name) => self.has_intervals(name),
+            Mapping::Anonymous(pairs) => pairs.iter().any(|(key, _)| is_interval(key)),
+        };
+        self.turn(intervals, &key, word);
         let (set, set_id, bytes) = match &map.map {
             Mapping::Named(name) => (name.clone(), None, wanted.iter().map(|p| p.bytes()).sum()),
             Mapping::Anonymous(pairs) => {
@@ -500,12 +514,14 @@ impl<'a> Lower<'a> {
             Expression::Named(name) => self.look_up(&m.left, m.op, name.clone(), None),
             Expression::Set(members) => {
                 let keys = self.load_key(&m.left, true, 0)?;
+                self.turn(members.iter().any(is_interval), &keys, 0);
                 let (name, number) = self.anonymous_set(&keys, members)?;
                 self.push_lookup(m.op, name, Some(number));
                 Ok(())
             }
             Expression::Concat(_) => {
                 let keys = self.load_key(&m.left, true, 0)?;
+                self.turn(is_interval(right), &keys, 0);
                 let (name, number) = self.anonymous_set(&keys, std::slice::from_ref(right))?;
                 self.push_lookup(m.op, name, Some(number));
                 Ok(())
@@ -547,9 +563,44 @@ impl<'a> Lower<'a> {
         set: Name,
         number: Option<u32>,
     ) -> Result<(), LowerError> {
-        self.load_plain(left, 0)?;
+        self.load_named(left, &set)?;
         self.push_lookup(op, set, number);
         Ok(())
+    }
+
+    /// Loads the key of a named set.
+    fn load_named(&mut self, key: &Expression, set: &Name) -> Result<(), LowerError> {
+        if !self.has_intervals(set) {
+            return self.load_plain(key, 0).map(drop);
+        }
+        let keys = self.load_key(key, false, 0)?;
+        self.turn(true, &keys, 0);
+        Ok(())
+    }
+
+    fn has_intervals(&self, name: &Name) -> bool {
+        let id = |map| SetId { table: self.table.clone(), name: name.clone(), map };
+        let set = self.sets.get(&id(false)).or_else(|| self.sets.get(&id(true)));
+        set.is_some_and(|set| set.flags.contains(SetFlags::INTERVAL))
+    }
+
+    /// Intervals are compared in network order: numbers in host order are turned before they are looked up in them.
+    fn turn(&mut self, intervals: bool, keys: &[Place], word: u32) {
+        let mut word = word;
+        for place in keys.iter().filter(|_| intervals) {
+            let size = u32::try_from(place.bytes).unwrap_or(0);
+            if crate::object::element::is_turned(place.part) && matches!(size, 2 | 4 | 8) {
+                let register = Register::word(word);
+                self.push(expr::Byteorder {
+                    sreg: register,
+                    dreg: register,
+                    op: ByteorderOp::HTON,
+                    len: size,
+                    size,
+                });
+            }
+            word += size.div_ceil(4);
+        }
     }
 
     fn push_lookup(&mut self, op: MatchOp, set: Name, set_id: Option<u32>) {
@@ -646,11 +697,12 @@ impl<'a> Lower<'a> {
         self.imply(&vmap.key)?;
         let (set, set_id) = match &vmap.map {
             Mapping::Named(name) => {
-                self.load_plain(&vmap.key, 0)?;
+                self.load_named(&vmap.key, name)?;
                 (name.clone(), None)
             }
             Mapping::Anonymous(pairs) => {
                 let keys = self.load_key(&vmap.key, true, 0)?;
+                self.turn(pairs.iter().any(|(key, _)| is_interval(key)), &keys, 0);
                 let (name, number) = self.anonymous_vmap(&keys, pairs)?;
                 (name, Some(number))
             }
@@ -707,7 +759,7 @@ impl<'a> Lower<'a> {
         *self.numbers += 1;
         let number = *self.numbers;
         let name = Name::held(if data.is_some() { "__map%d" } else { "__set%d" });
-        let id = crate::object::SetId { table: self.table.clone(), name: name.clone(), map: data.is_some() };
+        let id = SetId { table: self.table.clone(), name: name.clone(), map: data.is_some() };
         let mut set = Set::new(id, SetType::Parts(keys.iter().map(|place| place.wide_part()).collect()));
         set.flags = SetFlags::ANONYMOUS | SetFlags::CONSTANT;
         if elements.iter().any(|e| e.end().is_some()) {
@@ -783,6 +835,16 @@ fn combine(ops: &[(BinaryOp, &Expression)], place: Place) -> Result<(Vec<u8>, Ve
         }
     }
     Ok((mask, xor))
+}
+
+/// Whether a member of a set is more than one value.
+fn is_interval(member: &Expression) -> bool {
+    match member {
+        Expression::Prefix(_) | Expression::Range(_) => true,
+        Expression::Value(Value::Interface(name) | Value::Text(name)) => name.as_str().ends_with('*'),
+        Expression::Concat(parts) => parts.iter().any(is_interval),
+        _ => false,
+    }
 }
 
 /// Bytes of a value in registers.

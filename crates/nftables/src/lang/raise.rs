@@ -1,7 +1,7 @@
 //! From the kernel's expressions back to the typed language, as nft lists them. What the language cannot say stays as it is
 //! ([`Statement::Raw`]); nothing is lost.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::datatype::{DataType, Order};
 use crate::expr::{
@@ -14,8 +14,8 @@ use crate::lang::expression::*;
 use crate::lang::exthdr::Exthdr;
 use crate::lang::{Match, MatchOp, Payload, Statement, Vmap};
 use crate::name::{InterfaceName, Name};
-use crate::object::element::prefix_length;
-use crate::object::{Element, ElementData, Set, SetData};
+use crate::object::element::{prefix_length, wildcard};
+use crate::object::{Element, ElementData, Set, SetData, SetFlags};
 
 /// The sets of a table, by name, with the elements of those that belong to a rule.
 pub(crate) type Sets = HashMap<Name, (Set, Vec<Element>)>;
@@ -46,6 +46,8 @@ pub(crate) struct Raise<'a> {
     /// Where in `out` it was matched that there is an Ethernet header, or a VLAN tag.
     link_at: Option<usize>,
     vlan_at: Option<usize>,
+    /// Registers whose bytes were turned, for a comparison by order or a look-up in a set of intervals.
+    turned: HashSet<u32>,
     /// What the last `cmp` was about, to make a range of two.
     last: Option<(u32, CmpOp)>,
 }
@@ -83,6 +85,7 @@ impl<'a> Raise<'a> {
             transport_at: None,
             link_at: None,
             vlan_at: None,
+            turned: HashSet::new(),
             last: None,
         }
     }
@@ -94,6 +97,7 @@ impl<'a> Raise<'a> {
 
     fn hold(&mut self, register: Register, expression: Expression, bytes: u32) -> Option<()> {
         let held = Held::Loaded { expression, bytes, mask: None, place: None };
+        self.turned.remove(&register.first_word()?);
         self.registers.insert(register.first_word()?, held);
         Some(())
     }
@@ -147,8 +151,10 @@ impl<'a> Raise<'a> {
                 Some(())
             }
             Expr::Bitwise(b) => self.bitwise(b),
-            // Only order comparisons need it, and they undo it.
-            Expr::Byteorder(b) if b.sreg == b.dreg => Some(()),
+            Expr::Byteorder(b) if b.sreg == b.dreg => {
+                self.turned.insert(b.sreg.first_word()?);
+                Some(())
+            }
             Expr::Cmp(c) => self.compare(c, last),
             Expr::Range(r) => self.range(r),
             Expr::Lookup(l) => self.lookup(l),
@@ -157,7 +163,7 @@ impl<'a> Raise<'a> {
     }
 
     fn payload(&mut self, p: &expr::Payload) -> Option<()> {
-        let (offset, bits) = (u16::try_from(p.offset * 8).ok()?, u16::try_from(p.len * 8).ok()?);
+        let (offset, bits) = (in_bits(p.offset)?, in_bits(p.len)?);
         let protocol = self.protocol(p.base);
         let named = Payload::ALL.iter().copied().find(|f| {
             f.base() == p.base && (f.offset(), f.bits()) == (offset, bits) && protocol == Some(f.protocol())
@@ -235,9 +241,9 @@ impl<'a> Raise<'a> {
         let presence = e.flags.is_some_and(|flags| flags.contains(ExthdrFlags::PRESENT));
         let op = e.op.unwrap_or(expr::ExthdrOp::IPV6);
         let (offset, len) = (u16::try_from(e.offset?).ok()?, e.len?);
-        let bits = u16::try_from(len * 8).ok()?;
+        let bits = in_bits(len)?;
         // A bit field is known by its mask, which comes next: any field in these bytes will do until then.
-        let field = Exthdr::at(op, e.kind, offset * 8, bits, presence).or_else(|| {
+        let field = Exthdr::at(op, e.kind, in_bits(offset.into())?, bits, presence).or_else(|| {
             Exthdr::all().find(|f| {
                 (f.op(), f.kind(), f.offset() / 8) == (op, e.kind, offset)
                     && !f.is_presence()
@@ -263,7 +269,7 @@ impl<'a> Raise<'a> {
     /// What the registers from one on hold, for a key of so many bytes.
     pub(crate) fn key(&self, register: Register, bytes: u32) -> Option<Expression> {
         let mut word = register.first_word()?;
-        let end = word + bytes.div_ceil(4);
+        let end = word.checked_add(bytes.div_ceil(4))?;
         let mut parts = Vec::new();
         while word < end {
             let held = self.registers.get(&word)?;
@@ -272,7 +278,7 @@ impl<'a> Raise<'a> {
                 Held::Constant(_) => return None,
             };
             parts.push(expression);
-            word += length.div_ceil(4).max(1);
+            word = word.checked_add(length.div_ceil(4).max(1))?;
         }
         if parts.len() == 1 { parts.pop() } else { Some(Expression::Concat(parts)) }
     }
@@ -321,7 +327,7 @@ impl<'a> Raise<'a> {
             Expression::Payload(_) | Expression::RawPayload(_) => {
                 let (base, start) = place?;
                 let protocol = self.protocol(base)?;
-                let offset = u16::try_from(start * 8).ok()? + lead;
+                let offset = in_bits(start)?.checked_add(lead)?;
                 let field = |f: &Payload| {
                     f.base() == base
                         && (f.offset(), f.bits()) == (offset, bits)
@@ -368,6 +374,9 @@ impl<'a> Raise<'a> {
     fn compare(&mut self, c: &expr::Cmp, last: Option<(u32, CmpOp)>) -> Option<()> {
         let word = c.sreg.first_word()?;
         let data = c.data.value()?;
+        if matches!(c.op, CmpOp::EQ | CmpOp::NEQ) && self.turned.contains(&word) {
+            return None;
+        }
         let held = self.registers.get(&word)?.clone();
         let Held::Loaded { expression, mask, place, bytes } = &held else { return None };
         let op = match c.op {
@@ -399,6 +408,9 @@ impl<'a> Raise<'a> {
             return Some(());
         }
         self.last = Some((word, c.op));
+        if c.op != CmpOp::GTE {
+            self.turned.remove(&word);
+        }
         let op = if op == MatchOp::In && part.data_type().is_bitmask() { MatchOp::Eq } else { op };
         self.note(&left, op, &right);
         self.say(Match { left, op, right })
@@ -429,7 +441,7 @@ impl<'a> Raise<'a> {
             // A bit field, whose value lies some bits above the lowest.
             let (lead, bits) = ones(mask)?;
             let below = mask.len() * 8 - usize::from(lead + bits);
-            let number = integer(Order::Network, data) >> below;
+            let number = integer(Order::Network, data).checked_shr(u32::try_from(below).ok()?)?;
             self.forget_payload(&whole);
             return self.say(Match { left: whole, op, right: Value::Number(number).into() });
         }
@@ -473,8 +485,8 @@ impl<'a> Raise<'a> {
         data: &[u8],
     ) -> Option<Vec<Statement>> {
         let protocol = self.protocol(base)?;
-        let mut at = u16::try_from(start * 8).ok()?;
-        let end = at + u16::try_from(bytes * 8).ok()?;
+        let mut at = in_bits(start)?;
+        let end = at.checked_add(in_bits(bytes)?)?;
         let mut rest = data;
         let mut statements = Vec::new();
         while at < end {
@@ -542,6 +554,10 @@ impl<'a> Raise<'a> {
 
     fn lookup(&mut self, l: &expr::Lookup) -> Option<()> {
         let (set, elements) = self.sets.get(&l.set)?;
+        if !self.turned.is_empty() && !set.flags.contains(SetFlags::INTERVAL) {
+            return None;
+        }
+        self.turned.clear();
         let key = self.key(l.sreg, set.key_bytes())?;
         let anonymous = set.is_anonymous();
         let members = || elements.iter().map(|e| member(&key, e)).collect::<Option<Vec<_>>>();
@@ -611,6 +627,11 @@ impl<'a> Raise<'a> {
     }
 }
 
+/// Bytes as bits, where that many can be meant.
+pub(crate) fn in_bits(bytes: u32) -> Option<u16> {
+    u16::try_from(bytes.checked_mul(8)?).ok()
+}
+
 /// A member of an anonymous set as a constant: a value, a prefix, a range, or a concatenation of such.
 fn member(key: &Expression, element: &Element) -> Option<Expression> {
     if element.is_catch_all() {
@@ -638,13 +659,16 @@ fn bounds(of: &Expression, low: &Key, high: Option<&Key>) -> Option<Expression> 
         let shift = if single { field_shift(of) } else { 0 };
         let part = wanted.get(i).copied().filter(|p| p.bytes() == part.bytes()).unwrap_or(part);
         let down = |bytes: &[u8]| match value(part, bytes) {
-            Value::Number(number) => Value::Number(number >> shift),
+            Value::Number(number) => Value::Number(number.checked_shr(shift.into()).unwrap_or(0)),
             other => other,
         };
         parts.push(match prefix_length(part, l, h) {
             _ if l == h => Expression::Value(down(l)),
             Some(length) => Expression::Prefix(Prefix { value: down(l), length: u8::try_from(length).ok()? }),
-            None => Expression::Range(Box::new((down(l), down(h)))),
+            None => match wildcard(part, l, h) {
+                Some(stem) => Expression::Value(Value::Interface(InterfaceName::held(&(stem + "*")))),
+                None => Expression::Range(Box::new((down(l), down(h)))),
+            },
         });
     }
     if parts.len() == 1 { parts.pop() } else { Some(Expression::Concat(parts)) }
@@ -721,4 +745,27 @@ fn leading_ones(part: Part, mask: &[u8]) -> Option<u8> {
         u32::try_from(whole).ok()? * 8 + mask.get(whole).map_or(0, |byte| byte.leading_ones())
     };
     (bits == leading && bits > 0).then(|| u8::try_from(bits).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::expr::sample::Source;
+
+    proptest! {
+        #[test]
+        fn no_expressions_make_it_panic_or_are_lost(numbers in prop::collection::vec(any::<u64>(), 16..64), order in prop::collection::vec(any::<prop::sample::Index>(), 1..12)) {
+            let all = Expr::samples(&mut Source::new(numbers));
+            let exprs: Vec<_> = order.iter().map(|index| index.get(&all).clone()).collect();
+            for family in [Family::IP, Family::INET, Family::BRIDGE] {
+                let statements = raise(family, &Sets::new(), &exprs);
+                if let [Statement::Raw(kept)] = statements.as_slice() {
+                    prop_assert_eq!(kept, &exprs);
+                }
+                let _ = statements.iter().map(ToString::to_string).count();
+            }
+        }
+    }
 }

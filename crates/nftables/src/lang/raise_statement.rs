@@ -6,7 +6,7 @@ use crate::expr::{ExthdrOp, PayloadBase, QueueFlags, Register};
 use crate::family::Family;
 use crate::key::Part;
 use crate::lang::exthdr::Exthdr;
-use crate::lang::raise::{Held, Raise, ones};
+use crate::lang::raise::{Held, Raise, in_bits, ones};
 use crate::lang::statement::*;
 use crate::lang::{Ct, Expression, Payload, Value};
 use crate::name::Comment;
@@ -68,7 +68,7 @@ impl Raise<'_> {
 
     /// A field of a header is set: as a whole, or its bits among those of its neighbours.
     fn write(&mut self, p: &expr::Payload) -> Option<()> {
-        let (offset, bits) = (u16::try_from(p.offset * 8).ok()?, u16::try_from(p.len * 8).ok()?);
+        let (offset, bits) = (in_bits(p.offset)?, in_bits(p.len)?);
         let named = |offset, bits| self.field(p.base, offset, bits);
         if let Some(field) = named(offset, bits) {
             let value = self.value(p.sreg?, field.part())?;
@@ -78,9 +78,9 @@ impl Raise<'_> {
         let Held::Loaded { mask: Some((mask, xor)), .. } = self.held(p.sreg?)? else { return None };
         let changed: Vec<u8> = mask.iter().map(|byte| !byte).collect();
         let (lead, width) = ones(&changed)?;
-        let field = named(offset + lead, width)?;
-        let below = usize::from(bits - lead - width);
-        let number = crate::key::integer(crate::Order::Network, xor) >> below;
+        let field = named(offset.checked_add(lead)?, width)?;
+        let below = bits.checked_sub(lead)?.checked_sub(width)?;
+        let number = crate::key::integer(crate::Order::Network, xor).checked_shr(below.into())?;
         self.forget_of(field);
         self.say(Mangle { key: field.into(), value: Value::Number(number).into() })
     }
@@ -99,7 +99,7 @@ impl Raise<'_> {
             let option = Exthdr::at(op, e.kind, 0, 8, true).filter(|_| op == ExthdrOp::TCPOPT)?;
             return self.say(Statement::ResetOption(option));
         }
-        let (offset, bits) = (u16::try_from(e.offset? * 8).ok()?, u16::try_from(e.len? * 8).ok()?);
+        let (offset, bits) = (in_bits(e.offset?)?, in_bits(e.len?)?);
         let option = Exthdr::at(op, e.kind, offset, bits, false)?;
         let value = self.value(e.sreg?, option.part())?;
         self.say(Mangle { key: option.into(), value })

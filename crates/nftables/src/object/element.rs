@@ -274,6 +274,10 @@ fn write_interval(f: &mut fmt::Formatter<'_>, low: &Key, high: &Key) -> fmt::Res
             key.append(part, value);
             key
         };
+        if let Some(stem) = wildcard(part, low, high) {
+            write!(f, "\"{stem}*\"")?;
+            continue;
+        }
         single(low).fmt(f)?;
         match prefix_length(part, low, high) {
             _ if low == high => {}
@@ -282,6 +286,16 @@ fn write_interval(f: &mut fmt::Formatter<'_>, low: &Key, high: &Key) -> fmt::Res
         }
     }
     Ok(())
+}
+
+/// What interface names start with, if a range is of all that start so: zeros below, ones above.
+pub(crate) fn wildcard(part: Part, low: &[u8], high: &[u8]) -> Option<String> {
+    let length = low.iter().zip(high).take_while(|(l, h)| l == h).count();
+    let rest =
+        |bytes: &[u8], byte: u8| bytes.get(length..).is_some_and(|rest| rest.iter().all(|b| *b == byte));
+    let whole =
+        part.data_type() == DataType::IFNAME && length < low.len() && rest(low, 0) && rest(high, 0xff);
+    whole.then(|| String::from_utf8_lossy(low.get(..length).unwrap_or_default()).into_owned())
 }
 
 /// How many leading bits agree, if all others are 0 in `low` and 1 in `high`; for addresses, which nft shows so.
@@ -405,7 +419,7 @@ impl Element {
     pub(crate) fn encode(&self, list: &mut Writer<'_>, form: Form, key_only: bool) {
         match form {
             Form::Plain => self.encode_one(list, None, false, key_only),
-            Form::Concat => self.encode_one(list, Some(self.end().unwrap_or(&self.key)), false, key_only),
+            Form::Concat => self.encode_one(list, Some(self.end().unwrap_or(&self.key)), true, key_only),
             Form::Interval => {
                 self.encode_one(list, None, true, key_only);
                 let last = self.end().unwrap_or(&self.key);
@@ -426,7 +440,7 @@ impl Element {
             put_key(&mut element, NFTA_SET_ELEM_KEY, &self.key, turned);
         }
         if let Some(end) = end.filter(|_| !self.is_catch_all()) {
-            put_key(&mut element, NFTA_SET_ELEM_KEY_END, end, false);
+            put_key(&mut element, NFTA_SET_ELEM_KEY_END, end, turned);
         }
         if key_only {
             return;
@@ -466,12 +480,33 @@ pub(crate) fn encode_start(first: &Key, list: &mut Writer<'_>) {
 
 fn put_key(w: &mut Writer<'_>, kind: u16, key: &Key, turned: bool) {
     let mut data = w.nest(kind);
-    match key.types().next() {
-        Some(part) if turned && is_turned(part) => {
-            data.put(NFTA_DATA_VALUE, &in_network_order(part, key.bytes()));
-        }
-        _ => data.put(NFTA_DATA_VALUE, key.bytes()),
+    if turned && key.types().any(is_turned) {
+        let turned: Vec<u8> =
+            key.parts().flat_map(|(part, value)| padded(in_network_order(part, value))).collect();
+        data.put(NFTA_DATA_VALUE, turned.get(..key.bytes().len()).unwrap_or_default());
+    } else {
+        data.put(NFTA_DATA_VALUE, key.bytes());
     }
+}
+
+fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+/// Bytes of an interval set's key with numbers of host order turned back.
+pub(crate) fn turned_back(parts: &[Part], bytes: &[u8]) -> Vec<u8> {
+    let mut out = bytes.to_vec();
+    let mut at = 0;
+    for part in parts {
+        if let Some(value) = out.get_mut(at..at + part.bytes())
+            && is_turned(*part)
+        {
+            value.reverse();
+        }
+        at += part.bytes().next_multiple_of(4);
+    }
+    out
 }
 
 impl Rare {
