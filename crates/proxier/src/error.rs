@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::lab::LabError;
 use crate::source::ManifestError;
 
 /// Why something was not done.
@@ -33,6 +34,17 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// A throw-away network could not be made.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// The kernel refused, or could not be talked to.
+    #[error("{doing}: {source}{}", advice(source))]
+    Kernel {
+        /// What was being done.
+        doing: &'static str,
+        /// What it said.
+        source: sluicegate_nftables::Error,
+    },
 }
 
 impl Error {
@@ -46,5 +58,29 @@ impl Error {
     #[must_use]
     pub const fn is_flag(&self) -> bool {
         matches!(self, Self::Flag { .. })
+    }
+
+    /// True when a capability is missing.
+    #[must_use]
+    pub fn is_permission_denied(&self) -> bool {
+        matches!(self, Self::Kernel { source, .. } if source.is_permission_denied())
+    }
+
+    pub(crate) fn kernel(doing: &'static str, source: sluicegate_netlink::Error) -> Self {
+        Self::nftables(doing, source.into())
+    }
+
+    pub(crate) fn nftables(doing: &'static str, source: sluicegate_nftables::Error) -> Self {
+        Self::Kernel { doing, source }
+    }
+}
+
+/// What to do about it, where that is known.
+fn advice(error: &sluicegate_nftables::Error) -> &'static str {
+    if error.is_permission_denied() {
+        "; this needs CAP_NET_ADMIN in the network namespace: run it as root, or with `setcap cap_net_admin+ep`, or in a \
+         container with NET_ADMIN"
+    } else {
+        ""
     }
 }

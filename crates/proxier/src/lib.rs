@@ -13,6 +13,7 @@
 //! What it does not do: watch an API server, run a health-check server, or support the userspace and kernelspace modes.
 #![forbid(unsafe_code)]
 
+pub mod apply;
 mod error;
 pub mod lab;
 pub mod model;

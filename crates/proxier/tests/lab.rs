@@ -6,7 +6,7 @@ use std::time::Duration;
 use sluicegate_proxier::lab::{Answer, Network, NetworkSpec, PodSpec, Transport, ask};
 
 fn spec() -> NetworkSpec {
-    let both = |v4: &str, v6: &str| (v4.parse().unwrap(), v6.parse().unwrap());
+    let both = |v4: &str, v6: &str| (v4.parse().expect("an address"), v6.parse().expect("an address"));
     NetworkSpec {
         node: both("192.168.0.2", "fd00:192:168::2"),
         client: both("192.168.0.100", "fd00:192:168::100"),
@@ -15,12 +15,12 @@ fn spec() -> NetworkSpec {
             PodSpec { name: "here", address: both("10.244.0.10", "fd00:10:244::10"), ports: vec![8080] },
             PodSpec { name: "there", address: both("10.244.1.10", "fd00:10:244:1::10"), ports: vec![8080] },
         ],
-        routed: vec!["10.244.0.0/16".parse().unwrap(), "fd00:10:244::/48".parse().unwrap()],
+        routed: ["10.244.0.0/16", "fd00:10:244::/48"].map(|net| net.parse().expect("a network")).into(),
     }
 }
 
 fn once(network: &Network, from: &str, transport: Transport, to: &str) -> Answer {
-    let target: SocketAddr = to.parse().unwrap();
+    let target: SocketAddr = to.parse().expect("an address and a port");
     let host = network.host(from).expect("a host of the network");
     host.namespace.run(|| ask(transport, target, 1, Duration::from_secs(2))).remove(0)
 }

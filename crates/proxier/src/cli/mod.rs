@@ -2,7 +2,10 @@
 
 mod args;
 mod check;
+mod demo;
+mod matrix;
 mod render;
+mod sync;
 
 use std::process::ExitCode;
 
@@ -21,6 +24,16 @@ pub(crate) struct Command {
 enum Sub {
     /// Print the plan as a script; `nft -f` loads it in place of what was there.
     Render(render::Render),
+    /// Bring the current network namespace to the plan, by netlink; sends only what differs.
+    Sync(sync::Sync),
+    /// Print what sync would change, as a script, and change nothing.
+    Diff(sync::Diff),
+    /// Remove everything that is ours from the current network namespace.
+    Cleanup(sync::Cleanup),
+    /// Show it all on a small cluster network in throw-away namespaces, with real connections, and then at scale.
+    Demo(demo::Demo),
+    /// Try every kind of connection to every kind of service in throw-away namespaces.
+    Matrix(matrix::Matrix),
     /// Say what the manifests hold and what is wrong with them.
     Check(check::Check),
 }
@@ -29,6 +42,11 @@ impl Command {
     pub(crate) fn run(self) -> Result<ExitCode, Error> {
         match self.subcommand {
             Sub::Render(render) => render.run(),
+            Sub::Sync(sync) => sync.run(),
+            Sub::Diff(diff) => diff.run(),
+            Sub::Cleanup(cleanup) => cleanup.run(),
+            Sub::Demo(demo) => demo.run(),
+            Sub::Matrix(matrix) => matrix.run(),
             Sub::Check(check) => check.run(),
         }
     }

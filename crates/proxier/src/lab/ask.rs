@@ -34,6 +34,8 @@ pub enum Answer {
     },
     /// Refused at once (a reset, or an ICMP error).
     Refused,
+    /// A rule on the way out of the client's own host stopped it (`EPERM`): dropped or rejected, the client cannot tell.
+    Stopped,
     /// Nothing came back in time.
     Silence,
     /// Something else went wrong.
@@ -82,6 +84,9 @@ fn parse(text: &str) -> Answer {
 }
 
 fn failure(error: &io::Error) -> Answer {
+    if error.raw_os_error() == Some(EPERM) {
+        return Answer::Stopped;
+    }
     match error.kind() {
         // A prohibited address is refused by ICMP as EHOSTUNREACH or EACCES.
         io::ErrorKind::ConnectionRefused
@@ -92,3 +97,5 @@ fn failure(error: &io::Error) -> Answer {
         _ => Answer::Failed(error.to_string()),
     }
 }
+
+const EPERM: i32 = 1;

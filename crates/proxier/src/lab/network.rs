@@ -62,6 +62,9 @@ impl Network {
         let node = Host::new("node", spec.node)?;
         node.namespace.sysctl("net/ipv4/ip_forward", "1")?;
         node.namespace.sysctl("net/ipv6/conf/all/forwarding", "1")?;
+        // Refusals are ICMP errors, of which the kernel otherwise sends only a few a second to one client.
+        node.namespace.sysctl("net/ipv4/icmp_ratelimit", "0")?;
+        node.namespace.sysctl("net/ipv6/icmp/ratelimit", "0")?;
         let client = Host::new("client", spec.client)?;
         connect_client(spec, &node, &client)?;
         let mut pods = Vec::new();

@@ -1,0 +1,269 @@
+//! Brings the kernel to where the plan is, with the smallest change.
+//!
+//! The first sync compares the plan with what the kernel holds and sends the difference, so that a restart disturbs nothing.
+//! From then on the applied state is in memory: a sync costs what changed, and nothing is listed unless a transaction
+//! failed or somebody else has committed to `nf_tables` meanwhile, which the generation tells.
+
+mod compare;
+mod timed;
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use sluicegate_netlink::{Options, Protocol, Socket, Transport};
+use sluicegate_nftables::{self as nft, ApplyOptions, Flush, Object, Operation, Target, Transaction, read};
+
+use crate::Error;
+use crate::model::{Cluster, Family};
+use crate::plan::nftables::{Planner, Settings, TABLE};
+
+use compare::Comparison;
+use timed::Timed;
+
+/// Applies plans over one transport, which belongs to one network namespace.
+#[derive(Debug)]
+pub struct Applier<T = Socket> {
+    transport: Timed<T>,
+    settings: Settings,
+    applied: Option<Applied>,
+}
+
+/// What the kernel holds because of us.
+#[derive(Debug)]
+struct Applied {
+    planner: Planner,
+    generation: u32,
+}
+
+/// What one sync did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Synced {
+    /// How the change was found.
+    pub found: Found,
+    /// What was added and deleted.
+    pub changes: Changes,
+    /// Messages that were sent.
+    pub messages: usize,
+    /// Bytes that were sent.
+    pub bytes: usize,
+    /// Batches that were sent: none when nothing was to be done, several where the send buffer was too small for one.
+    pub batches: usize,
+    /// Time in the kernel: sending returns when the batch is applied.
+    pub kernel: Duration,
+}
+
+/// How a sync found out what to change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Found {
+    /// From what changed in the model since the last sync.
+    #[default]
+    Changed,
+    /// By comparing with what the kernel held.
+    Compared,
+    /// Not at all: what was there was not ours, or of another layout, and was replaced as a whole.
+    Replaced,
+}
+
+/// Counts of what a transaction adds and deletes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Changes {
+    /// Tables, chains and sets that were added or deleted.
+    pub objects: usize,
+    /// Rules that were added.
+    pub rules: usize,
+    /// Elements that were added.
+    pub elements_added: usize,
+    /// Elements that were deleted.
+    pub elements_deleted: usize,
+}
+
+impl Applier {
+    /// Opens a socket in the current network namespace.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] when there is no netfilter to talk to.
+    pub fn open(settings: Settings) -> Result<Self, Error> {
+        let socket = Socket::open(Protocol::NETFILTER, &Options::default());
+        Ok(Self::new(socket.map_err(|error| Error::kernel("opening a netlink socket", error))?, settings))
+    }
+}
+
+impl<T: Transport> Applier<T> {
+    /// Applies over any transport.
+    pub fn new(transport: T, settings: Settings) -> Self {
+        Self { transport: Timed::new(transport), settings, applied: None }
+    }
+
+    /// Brings the kernel to what `cluster` wants.
+    ///
+    /// # Errors
+    /// [`Error::Flag`] when the settings cannot be planned. [`Error::Kernel`] when the kernel refuses; it then holds what it held before,
+    /// and the next sync compares everything.
+    pub fn sync(&mut self, cluster: &mut Cluster, now: Instant) -> Result<Synced, Error> {
+        self.transport.reset();
+        let changes = cluster.take_changes();
+        let (found, transaction, mut applied) = match self.still_ours()? {
+            Some(mut applied) => {
+                self.remove_stale(&mut applied, now)?;
+                let transaction = applied.planner.sync(cluster, &changes, now);
+                (Found::Changed, transaction, applied)
+            }
+            None => self.compare(cluster)?,
+        };
+        let mut synced = Synced { found, changes: Changes::of(&transaction), ..Synced::default() };
+        if !transaction.is_empty() {
+            let sent = self.send(&transaction, applied.generation);
+            let sent = match sent {
+                // What differed could not be mended piece by piece: replace all of it.
+                Err(nft::Error::Rejected { applied: 0, .. }) if found == Found::Compared => {
+                    let whole = applied.planner.replacement();
+                    synced.found = Found::Replaced;
+                    synced.changes = Changes::of(&whole);
+                    self.send(&whole, applied.generation)
+                }
+                sent => sent,
+            };
+            let sent = sent.map_err(|error| Error::nftables("programming the services", error))?;
+            applied.generation = sent.generation;
+            synced.batches = sent.batches;
+        }
+        (synced.messages, synced.bytes, synced.kernel) = self.transport.totals();
+        self.applied = Some(applied);
+        Ok(synced)
+    }
+
+    /// The transaction that [`sync`](Self::sync) would send, found by comparing with the kernel. Sends nothing.
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync).
+    pub fn difference(&mut self, cluster: &Cluster) -> Result<Transaction, Error> {
+        self.compare(cluster).map(|(_, transaction, _)| transaction)
+    }
+
+    /// Removes everything that is ours, and says which tables there were.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] when the kernel refuses.
+    pub fn cleanup(&mut self) -> Result<Vec<String>, Error> {
+        self.applied = None;
+        let mut there = Vec::new();
+        for family in Family::BOTH.map(nft_family) {
+            let tables = read::tables(&mut self.transport, family);
+            let tables = tables.map_err(|error| Error::kernel("listing tables", error))?;
+            let ours = tables.iter().filter(|table| table.name.as_str() == TABLE);
+            there.extend(ours.map(|table| format!("table {} {}", table.family, table.name)));
+        }
+        if !there.is_empty() {
+            let removed = Planner::cleanup().apply(&mut self.transport);
+            removed.map_err(|error| Error::nftables("removing the tables", error))?;
+        }
+        Ok(there)
+    }
+
+    /// The state that was applied last, unless somebody else has committed since. Gone from `self`, so that a failure on the way
+    /// leads to a comparison.
+    fn still_ours(&mut self) -> Result<Option<Applied>, Error> {
+        let Some(applied) = self.applied.take() else { return Ok(None) };
+        let now = read::generation(&mut self.transport);
+        let now = now.map_err(|error| Error::kernel("asking for the generation", error))?;
+        Ok(Some(applied).filter(|applied| applied.generation == now.id))
+    }
+
+    fn compare(&mut self, cluster: &Cluster) -> Result<(Found, Transaction, Applied), Error> {
+        let listing = |error| Error::kernel("listing what the kernel holds", error);
+        let mut planner = Planner::new(&self.settings, cluster, None)?;
+        let before = read::generation(&mut self.transport).map_err(listing)?.id;
+        let mut held = Vec::new();
+        for family in self.settings.families.iter().copied().map(nft_family) {
+            held.push(read::ruleset(&mut self.transport, family, Some(TABLE)).map_err(listing)?);
+        }
+        // The same generation for all of it; what comes in between is caught when the transaction is sent.
+        let generation = held.iter().map(|ruleset| ruleset.generation).fold(before, u32::max);
+        let script = planner.script();
+        let comparison =
+            compare::compare(&script, &held).map_err(|error| Error::nftables("encoding the plan", error))?;
+        let (found, transaction) = match comparison {
+            Comparison::Differs { transaction, sizes } => {
+                for (family, set, size) in sizes {
+                    planner.adopt_size(family, &set, size);
+                }
+                (Found::Compared, transaction)
+            }
+            Comparison::Absent => (Found::Compared, script),
+            Comparison::Foreign => (Found::Replaced, planner.replacement()),
+        };
+        Ok((found, transaction, Applied { planner, generation }))
+    }
+
+    fn remove_stale(&mut self, applied: &mut Applied, now: Instant) -> Result<(), Error> {
+        if !applied.planner.has_stale() {
+            return Ok(());
+        }
+        let transaction = applied.planner.remove_stale(now);
+        if transaction.is_empty() {
+            return Ok(());
+        }
+        match self.send(&transaction, applied.generation) {
+            Ok(sent) => applied.generation = sent.generation,
+            // Something still refers to a chain: it is empty and harms nobody until its next turn.
+            Err(nft::Error::Rejected { applied: 0, .. }) => applied.planner.keep_stale(now),
+            Err(error) => return Err(Error::nftables("removing unused chains", error)),
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, transaction: &Transaction, generation: u32) -> Result<nft::Applied, nft::Error> {
+        let options = ApplyOptions { generation: Some(generation), ..ApplyOptions::default() };
+        transaction.apply_with(&mut self.transport, options)
+    }
+}
+
+impl Changes {
+    fn of(transaction: &Transaction) -> Self {
+        let mut changes = Self::default();
+        for operation in transaction.operations() {
+            match operation {
+                Operation::Add(Object::Elements(elements)) => changes.elements_added += elements.list.len(),
+                Operation::Delete(Target::Elements(elements)) => {
+                    changes.elements_deleted += elements.list.len();
+                }
+                Operation::Add(Object::Rule(_)) => changes.rules += 1,
+                Operation::Flush(Flush::Chain(_)) => {}
+                _ => changes.objects += 1,
+            }
+        }
+        changes
+    }
+}
+
+impl fmt::Display for Synced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.batches == 0 {
+            return f.write_str("nothing to change");
+        }
+        let Changes { objects, rules, elements_added, elements_deleted } = self.changes;
+        let how = match self.found {
+            Found::Changed | Found::Compared => "",
+            Found::Replaced => "replaced all: ",
+        };
+        write!(
+            f,
+            "{how}{objects} tables, chains and sets, {rules} rules, {elements_added} elements added, {elements_deleted} deleted; \
+             {} bytes in {} messages",
+            self.bytes, self.messages
+        )?;
+        if self.batches > 1 {
+            write!(f, ", split into {} batches because the send buffer may not grow", self.batches)?;
+        }
+        Ok(())
+    }
+}
+
+fn nft_family(family: Family) -> nft::Family {
+    match family {
+        Family::V4 => nft::Family::IP,
+        Family::V6 => nft::Family::IP6,
+    }
+}

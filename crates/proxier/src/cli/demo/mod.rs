@@ -1,0 +1,154 @@
+//! `demo`: the whole path on a small cluster network of our own, with real connections, and then at scale.
+
+mod cases;
+mod network;
+mod scale;
+
+use std::io::BufRead as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use comfy_table::Table;
+use sluicegate_proxier::Error;
+use sluicegate_proxier::apply::{Applier, Synced};
+use sluicegate_proxier::lab::{Namespace, Network, enter_user_namespace};
+use sluicegate_proxier::model::{Cluster, Family, Found};
+use sluicegate_proxier::plan::nftables::Settings;
+use sluicegate_proxier::source;
+
+use cases::{CASES, Outcome};
+
+#[derive(Args)]
+pub(crate) struct Demo {
+    /// The manifests to apply. The questions that are asked are about the services that come with the source.
+    #[arg(long, value_name = "PATH", default_value = "examples/manifests")]
+    manifests: PathBuf,
+    /// Leave the namespaces and the endpoints running until Enter is pressed, and say how to enter them.
+    #[arg(long)]
+    keep: bool,
+    /// How many services the second part has; 0 leaves it out.
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(..=50_000))]
+    services: u32,
+}
+
+impl Demo {
+    pub(crate) fn run(&self) -> Result<ExitCode, Error> {
+        enter_user_namespace()?;
+        println!(
+            "A node, its pods, pods of another node and a client outside, each in a network namespace of its own."
+        );
+        let network = Network::build(&network::spec())?;
+        let mut cluster = self.cluster()?;
+        let settings = settings();
+        let synced =
+            network.node.namespace.run(|| Applier::open(settings)?.sync(&mut cluster, Instant::now()))?;
+        println!("{} services programmed: {synced}\n", cluster.service_count());
+        let outcomes = ask_all(&network, &cluster)?;
+        print(&outcomes);
+        let wrong = outcomes.iter().filter(|outcome| !outcome.ok).count();
+        match wrong {
+            0 => println!("All {} answers are as they should be.\n", outcomes.len()),
+            _ => println!("{wrong} of {} answers are NOT as they should be.\n", outcomes.len()),
+        }
+        if self.services > 0 {
+            at_scale(self.services)?;
+        }
+        if self.keep {
+            wait_for_a_look(&network);
+        }
+        Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    fn cluster(&self) -> Result<Cluster, Error> {
+        let mut found = Found::default();
+        source::read(std::slice::from_ref(&self.manifests), |manifest| found.add(manifest))?;
+        let node = found.nodes.iter().find(|node| node.name == network::NODE).cloned().unwrap_or_default();
+        let (cluster, problems) = found.into_cluster(node);
+        problems.iter().for_each(|problem| eprintln!("{problem}"));
+        Ok(cluster)
+    }
+}
+
+fn settings() -> Settings {
+    let mut settings = Settings::default();
+    settings.detect_local.cluster_cidrs = network::cluster_cidrs();
+    settings
+}
+
+fn ask_all(network: &Network, cluster: &Cluster) -> Result<Vec<Outcome>, Error> {
+    let mut outcomes = Vec::new();
+    for family in Family::BOTH {
+        for case in CASES {
+            let outcome = case.run(network, cluster, family, network::gateway(family));
+            outcomes.push(outcome.map_err(|reason| Error::Flag { flag: "--manifests".into(), reason })?);
+        }
+    }
+    Ok(outcomes)
+}
+
+fn print(outcomes: &[Outcome]) {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
+    table.set_header(["", "who asks", "what", "who answered how often", "source they saw", "should be", ""]);
+    for outcome in outcomes {
+        table.add_row([
+            outcome.family.to_string().as_str(),
+            outcome.from,
+            &outcome.asked,
+            &outcome.answers,
+            &outcome.sources,
+            &outcome.expected,
+            if outcome.ok { "ok" } else { "WRONG" },
+        ]);
+    }
+    println!("{table}");
+}
+
+/// The second part: many services in a namespace of their own, then changes of one endpoint.
+fn at_scale(services: u32) -> Result<(), Error> {
+    println!("{services} services with {ENDPOINTS} endpoints each, in another namespace:");
+    let namespace = Namespace::new("scale")?;
+    let mut cluster = scale::cluster(services, ENDPOINTS);
+    namespace.run(|| -> Result<(), Error> {
+        let mut applier = Applier::open(settings())?;
+        let start = Instant::now();
+        let first = applier.sync(&mut cluster, Instant::now())?;
+        report("first sync", start.elapsed(), &first);
+        let mut changes = Vec::new();
+        for index in 0..services.min(CHANGES) {
+            scale::change_one(&mut cluster, index, ENDPOINTS);
+            let start = Instant::now();
+            let synced = applier.sync(&mut cluster, Instant::now())?;
+            changes.push((start.elapsed(), synced));
+        }
+        changes.sort_by_key(|(took, _)| *took);
+        if let Some((took, synced)) = changes.get(changes.len() / 2) {
+            report(&format!("one endpoint changed (median of {})", changes.len()), *took, synced);
+        }
+        Ok(())
+    })
+}
+
+fn report(what: &str, took: Duration, synced: &Synced) {
+    println!(
+        "  {what}: {took:.1?}, of which the kernel {:.1?}, our own work {:.1?} ({} messages, {} bytes)",
+        synced.kernel,
+        took.saturating_sub(synced.kernel),
+        synced.messages,
+        synced.bytes
+    );
+}
+
+fn wait_for_a_look(network: &Network) {
+    println!("The namespaces stay until you press Enter. A shell inside:");
+    for host in network.hosts() {
+        println!("  {:10} {}", host.namespace.name(), host.namespace.shell_command());
+    }
+    // End of file counts as Enter: without a terminal there is nobody to look.
+    let _ = std::io::stdin().lock().lines().next();
+}
+
+const ENDPOINTS: u32 = 5;
+const CHANGES: u32 = 101;

@@ -1,0 +1,73 @@
+//! Ten thousand services in a namespace of their own: how long the first sync takes, and how long one change.
+
+use std::net::Ipv4Addr;
+use std::num::NonZeroU16;
+use std::sync::Arc;
+
+use sluicegate_proxier::model::{
+    Cluster, Family, Node, Port, Protocol, Service, ServiceName, Slice, SliceEndpoint, SliceName, SlicePort,
+};
+
+/// A cluster of `services` services with `endpoints` ready endpoints each.
+pub(super) fn cluster(services: u32, endpoints: u32) -> Cluster {
+    let mut cluster = Cluster::new(Node {
+        name: super::network::NODE.to_owned(),
+        addresses: vec![Ipv4Addr::new(192, 168, 0, 2).into()],
+        ..Node::default()
+    });
+    for index in 0..services {
+        cluster.set_service(&service_name(index), Some(service(index)));
+        cluster.set_slice(&slice_name(index), Some(slice(index, 0..endpoints)));
+    }
+    cluster
+}
+
+/// Replaces the last of a service's endpoints by another one.
+pub(super) fn change_one(cluster: &mut Cluster, index: u32, endpoints: u32) {
+    let others = (0..endpoints - 1).chain([endpoints]);
+    cluster.set_slice(&slice_name(index), Some(slice(index, others)));
+}
+
+fn service(index: u32) -> Service {
+    let [_, a, b, c] = index.to_be_bytes();
+    Service {
+        cluster_ips: [Some(Ipv4Addr::new(172, 30 + a, b, c).into()), None],
+        ports: Box::new([Port { name: "http".into(), protocol: Protocol::Tcp, port: HTTP, node_port: None }]),
+        external_ips: Box::default(),
+        load_balancer_ips: Box::default(),
+        source_ranges: Box::default(),
+        external_local: false,
+        internal_local: false,
+        affinity_seconds: None,
+        health_check_node_port: None,
+    }
+}
+
+fn slice(index: u32, endpoints: impl Iterator<Item = u32>) -> Slice {
+    let node: Arc<str> = "other-node".into();
+    let endpoint = |place: u32| SliceEndpoint {
+        ip: Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 0).to_bits() + index * 16 + place + 1).into(),
+        node: Some(Arc::clone(&node)),
+        ready: true,
+        serving: true,
+        terminating: false,
+        hints: None,
+    };
+    Slice {
+        service: service_name(index),
+        family: Family::V4,
+        ports: Box::new([SlicePort { name: "http".into(), protocol: Protocol::Tcp, port: TARGET }]),
+        endpoints: endpoints.map(endpoint).collect(),
+    }
+}
+
+fn service_name(index: u32) -> ServiceName {
+    ServiceName::new("scale", &format!("service-{index}")).expect("a DNS label")
+}
+
+fn slice_name(index: u32) -> SliceName {
+    SliceName { namespace: "scale".into(), name: format!("service-{index}").into() }
+}
+
+const HTTP: NonZeroU16 = NonZeroU16::new(80).unwrap();
+const TARGET: NonZeroU16 = NonZeroU16::new(8080).unwrap();
