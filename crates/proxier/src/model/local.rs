@@ -78,7 +78,8 @@ impl DetectLocal {
             Some(DetectLocalMode::InterfaceNamePrefix) => {
                 let flag = "--pod-interface-name-prefix";
                 let prefix = self.prefix.as_ref().ok_or_else(|| missing(flag, "InterfaceNamePrefix"))?;
-                interface(flag, prefix, MAX_INTERFACE)?;
+                // A name goes on behind the prefix.
+                interface(flag, prefix, MAX_INTERFACE - 1)?;
                 Ok([
                     LocalDetector::InterfacePrefix(prefix.clone()),
                     LocalDetector::InterfacePrefix(prefix.clone()),
@@ -180,6 +181,15 @@ mod tests {
             assert_eq!(asked.detectors().unwrap_err().to_string(), message);
         }
         assert_eq!(DetectLocal::default().detectors().unwrap(), [LocalDetector::None, LocalDetector::None]);
+    }
+
+    #[test]
+    fn a_prefix_leaves_room_for_the_rest_of_the_name() {
+        for (prefix, good) in [("fourteen-long-", true), ("fifteen-letters", false)] {
+            let mode = Some(DetectLocalMode::InterfaceNamePrefix);
+            let asked = DetectLocal { mode, prefix: Some(prefix.to_owned()), ..DetectLocal::default() };
+            assert_eq!(asked.detectors().is_ok(), good, "{prefix}");
+        }
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub struct Node {
     pub zone: Option<String>,
     /// `spec.podCIDRs`.
     pub pod_cidrs: Vec<IpNet>,
+    /// It is about to go (deleted, or tainted by the cluster autoscaler): load balancers should send it nothing new.
+    pub is_leaving: bool,
 }
 
 impl Node {
@@ -55,7 +57,9 @@ impl Node {
             pod_cidrs.push(cidr);
         }
         let zone = object.metadata.labels.as_ref().and_then(|labels| labels.get(ZONE_LABEL)).cloned();
-        Ok(Self { name, addresses, zone: zone.filter(|zone| !zone.is_empty()), pod_cidrs })
+        let tainted = spec.taints.iter().flatten().any(|taint| taint.key == AUTOSCALER_TAINT);
+        let is_leaving = tainted || object.metadata.deletion_timestamp.is_some();
+        Ok(Self { name, addresses, zone: zone.filter(|zone| !zone.is_empty()), pod_cidrs, is_leaving })
     }
 
     /// The first address of a family: the one that other nodes and load balancers use.
@@ -65,4 +69,37 @@ impl Node {
     }
 }
 
+/// Set by the cluster autoscaler before it removes a node.
+const AUTOSCALER_TAINT: &str = "ToBeDeletedByClusterAutoscaler";
 const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Taint;
+
+    use super::*;
+
+    #[test]
+    fn a_node_that_is_about_to_go_says_so() {
+        let mut object = api::Node::default();
+        let is_leaving = |object: &api::Node| Node::from_api(object).unwrap().is_leaving;
+        assert!(!is_leaving(&object));
+        let taint = |key: &str| Taint { key: key.to_owned(), ..Taint::default() };
+        object.spec = Some(api::NodeSpec { taints: Some(vec![taint("other")]), ..api::NodeSpec::default() });
+        assert!(!is_leaving(&object));
+        object.spec =
+            Some(api::NodeSpec { taints: Some(vec![taint(AUTOSCALER_TAINT)]), ..api::NodeSpec::default() });
+        assert!(is_leaving(&object));
+    }
+
+    #[test]
+    fn a_bad_address_is_named() {
+        let mut object = api::Node::default();
+        object.metadata.name = Some("n".to_owned());
+        let address = api::NodeAddress { type_: "InternalIP".to_owned(), address: "10.0.0".to_owned() };
+        object.status =
+            Some(api::NodeStatus { addresses: Some(vec![address]), ..api::NodeStatus::default() });
+        let error = Node::from_api(&object).unwrap_err().to_string();
+        assert_eq!(error, "Node n: status.addresses[0]: \"10.0.0\" is not an IP address");
+    }
+}

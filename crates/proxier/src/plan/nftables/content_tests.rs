@@ -184,7 +184,7 @@ fn node(zone: Option<&str>) -> Node {
         name: "here".to_owned(),
         addresses: vec!["10.9.9.9".parse().unwrap()],
         zone: zone.map(str::to_owned),
-        pod_cidrs: Vec::new(),
+        ..Node::default()
     }
 }
 
