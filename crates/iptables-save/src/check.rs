@@ -42,7 +42,7 @@ pub fn check_line(line: &str) -> Result<CheckedLine<'static>, Error> {
     let shift = rest.strip_suffix(rule.text()).map_or(0, |before| before.chars().count());
     let check = |family| {
         let place = Place { table: &table, chain: rule.chain(), family };
-        check(rule.text(), place).map(|_| family).map_err(|error| moved(error, shift))
+        check(rule.text(), place).map(|_| family).map_err(|error| moved(error, shift, line))
     };
     let family = if matches!(rule.action(), Action::DeleteNumber(_)) && rule.text().is_empty() {
         Family::V4
@@ -109,10 +109,13 @@ fn take_table(line: &str) -> Result<(String, String), Error> {
     Ok((table, blank + words.rest()))
 }
 
-/// The error of the words of a rule, with the column of the whole line.
-fn moved(mut error: Error, shift: usize) -> Error {
-    if let Error::Rule { column, .. } = &mut error {
-        *column += shift;
+/// The error of the words of a rule, with the column of the whole line. Table and chain stand before the words.
+fn moved(mut error: Error, shift: usize, line: &str) -> Error {
+    if let Error::Rule { column: at, word, .. } = &mut error {
+        let before = || {
+            split(line).flatten().find(|found| found.text == *word).map(|found| column(line, found.offset))
+        };
+        *at = if *at == 1 { before().unwrap_or(shift + 1) } else { *at + shift };
     }
     error
 }
@@ -127,12 +130,20 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
+    /// The column is that of the word behind the option, or of the option itself.
     fn wrong(&self, option: &OptionUse<'_>, word: &str, reason: impl Into<String>) -> Error {
-        rule_error(self.words, option.offset as usize, word, &reason.into())
+        let start = option.offset as usize;
+        rule_error(self.words, self.find(word, start).unwrap_or(start), word, &reason.into())
     }
 
     fn wrong_rule(&self, word: &str, reason: impl Into<String>) -> Error {
-        rule_error(self.words, 0, word, &reason.into())
+        rule_error(self.words, self.find(word, 0).unwrap_or(0), word, &reason.into())
+    }
+
+    /// Where a word stands first from `start` on.
+    fn find(&self, word: &str, start: usize) -> Option<usize> {
+        let found = split(self.words.get(start..)?).flatten().find(|found| found.text == word)?;
+        Some(start + found.offset)
     }
 
     fn place(&self) -> Result<(), Error> {

@@ -82,12 +82,12 @@ pub fn find_target(name: &str, family: Family) -> Option<&'static Extension> {
 }
 
 /// All match extensions, of both families.
-pub fn matches() -> impl Iterator<Item = &'static Extension> {
+pub fn all_matches() -> impl Iterator<Item = &'static Extension> {
     matches_a::MATCHES.iter().chain(matches_m::MATCHES)
 }
 
 /// All target extensions, of both families.
-pub fn targets() -> impl Iterator<Item = &'static Extension> {
+pub fn all_targets() -> impl Iterator<Item = &'static Extension> {
     targets::TARGETS.iter()
 }
 

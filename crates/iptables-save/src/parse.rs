@@ -40,7 +40,11 @@ impl<'a> Save<'a> {
             over("the number of lines", number, limits.lines, number)?;
             let length = memchr(b'\n', rest.as_bytes()).map_or(rest.len(), |end| end + 1);
             over("the line, in bytes,", length, limits.line, number)?;
-            parser.line(&Line::new(rest.get(..length).unwrap_or(rest), number), at)?;
+            let line = Line::new(rest.get(..length).unwrap_or(rest), number);
+            if let Some(zero) = memchr(0, line.text.as_bytes()) {
+                return Err(line.expected(zero, "no zero byte"));
+            }
+            parser.line(&line, at)?;
             at += length;
         }
         parser.end(number)
@@ -240,6 +244,7 @@ mod tests {
         for (text, message) in [
             ("-A X\n", "line 1, column 1: `-A`: expected `*` and the name of a table, or a comment"),
             ("*\n", "line 1, column 2: expected the name of a table"),
+            ("*t\n# a\0b\n", "line 2, column 4: `\u{fffd}b`: expected no zero byte"),
             ("*a b\n", "line 1, column 4: `b`: expected nothing behind the name of the table"),
             ("*t\n:\n", "line 2, column 2: expected the name of a chain"),
             ("*t\n:X\n", "line 2, column 3: expected a policy, or `-` for a user-defined chain"),

@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr2;
+
 use crate::Error;
 use crate::ext::{Extension, Family, OptionRow, find_match, find_target};
 use crate::names;
@@ -112,7 +114,16 @@ impl<'a> Reader<'a> {
     }
 
     fn read(mut self) -> Result<Spec<'a>, Error> {
+        if let Some(at) = memchr2(b'\n', 0, self.line.as_bytes()) {
+            return Err(self.wrong_at(at, "", "a line end or a zero byte, which no rule can have"));
+        }
+        let mut count = 0;
         while let Some(word) = self.words.next().transpose()? {
+            count += 1;
+            if count > MOST_WORDS {
+                let what = "the number of options of a rule";
+                return Err(Error::Limit { line: 1, what, found: count, limit: MOST_WORDS });
+            }
             if word.text == "!" {
                 if self.negated.replace(word.offset).is_some() {
                     return Err(self.wrong(&word, "a second `!` before one option"));
@@ -187,6 +198,9 @@ impl<'a> Reader<'a> {
         let mut found = self.find(name, word)?;
         if found.is_none() && self.load_protocol() {
             found = self.find(name, word)?;
+            if found.is_none() {
+                self.unload_protocol();
+            }
         }
         let attached = attached.map(|value| Cow::Owned(value.to_owned()));
         match found {
@@ -262,6 +276,13 @@ impl<'a> Reader<'a> {
         true
     }
 
+    /// Takes back what [`Self::load_protocol`] did, if the option was not of the protocol after all.
+    fn unload_protocol(&mut self) {
+        self.loaded.pop();
+        self.spec.matches.pop();
+        self.protocol_loaded = false;
+    }
+
     fn option(
         &mut self,
         row: &'static OptionRow,
@@ -322,8 +343,8 @@ impl<'a> Reader<'a> {
     fn why_unknown(&self, name: &str) -> String {
         let has =
             |extension: &&Extension| extension.supports(self.family) && extension.option(name).is_some();
-        let matches: Vec<_> = crate::ext::matches().filter(has).map(Extension::name).collect();
-        let targets: Vec<_> = crate::ext::targets().filter(has).map(Extension::name).collect();
+        let matches: Vec<_> = crate::ext::all_matches().filter(has).map(Extension::name).collect();
+        let targets: Vec<_> = crate::ext::all_targets().filter(has).map(Extension::name).collect();
         let loaded: Vec<_> = self.loaded.iter().flatten().map(|extension| extension.name).collect();
         let belongs = match (matches.as_slice(), targets.as_slice()) {
             ([], []) if loaded.is_empty() && self.target.is_none() => return "no such option".to_owned(),
@@ -512,6 +533,9 @@ fn missing(row: &OptionRow, have: usize) -> String {
         count => format!("expected {count} values of `--{}`, there are {have}", row.name),
     }
 }
+
+/// More options than any rule has: iptables-restore takes 251 words. It keeps the look-up of options cheap.
+const MOST_WORDS: usize = 1024;
 
 /// Options whose value the tool takes from the word behind them, never from behind `=`.
 const WHOLE_WORD: [&str; 8] =

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use crate::ext::Family;
 
 pub(crate) use address::{Network, networks};
-pub(crate) use named::protocol_number;
+pub(crate) use named::{port, protocol_number};
 pub(crate) use number::{integer, mark};
 pub(crate) use packed::{hash_rate, seconds, string_bytes};
 pub(crate) use time::seconds_of_day;
@@ -145,7 +145,7 @@ impl Value {
             Self::Realm | Self::Group => packed::masked(word),
             Self::Protocol => named::protocol(word),
             Self::ProtocolNumber => named::protocol_as_number(word),
-            Self::Port => named::port(word).map(|port| port.to_string()),
+            Self::Port => port(word).map(|port| port.to_string()),
             Self::PortRange => named::port_range(word),
             Self::Ports => named::ports(word),
             Self::Host => address::host(word, family),
