@@ -69,10 +69,10 @@ fn text(c: &mut Criterion) {
         let mut group = c.benchmark_group("iptables-save");
         group.throughput(Throughput::Bytes(input.len() as u64));
         group.bench_with_input(BenchmarkId::new("parse", services), &input, |b, input| {
-            b.iter(|| Save::parse(black_box(input)).expect("a save"))
+            b.iter(|| Save::parse(black_box(input)).expect("a save"));
         });
         group.bench_with_input(BenchmarkId::new("render", services), &save, |b, save| {
-            b.iter(|| black_box(save).to_string())
+            b.iter(|| black_box(save).to_string());
         });
         group.bench_with_input(BenchmarkId::new("typed view", services), &save, |b, save| {
             b.iter(|| {

@@ -201,7 +201,7 @@ impl fmt::Display for Spec<'_> {
         }
         for option in &self.generic {
             let short = GENERIC.iter().find(|(long, _)| *long == option.name).map(|(_, short)| *short);
-            out.option(option, short, |_| false)?;
+            out.option(option, short, true, |_| false)?;
         }
         for module in &self.matches {
             out.word("-m")?;
@@ -242,7 +242,7 @@ impl Separated<'_, '_> {
         let known = find(&module.name, Family::V4).or_else(|| find(&module.name, Family::V6));
         for option in &module.options {
             let row = known.and_then(|extension| extension.option(&option.name));
-            self.option(option, None, |at| {
+            self.option(option, None, row.is_some(), |at| {
                 row.and_then(|row| row.values.get(at)).is_some_and(|value| value.is_text())
             })?;
         }
@@ -253,16 +253,23 @@ impl Separated<'_, '_> {
         &mut self,
         option: &OptionUse<'_>,
         short: Option<&str>,
+        known: bool,
         text: impl Fn(usize) -> bool,
     ) -> fmt::Result {
         if option.negated {
             self.word("!")?;
         }
-        match short {
-            Some(short) => self.word(short)?,
-            None => self.plain(&format!("--{}", printed(&option.name)))?,
+        let mut values = option.values.as_slice();
+        match (short, values) {
+            (Some(short), _) => self.word(short)?,
+            // Of an option that nobody knows, only `=` tells a value from the next option.
+            (None, [first, rest @ ..]) if !known && (first.starts_with('-') || first == "!") => {
+                self.plain(&format!("--{}={first}", printed(&option.name)))?;
+                values = rest;
+            }
+            (None, _) => self.plain(&format!("--{}", printed(&option.name)))?,
         }
-        for (at, value) in option.values.as_slice().iter().enumerate() {
+        for (at, value) in values.iter().enumerate() {
             match quote(value) {
                 Ok(quoted) if text(at) => self.word(&quoted)?,
                 _ => self.plain(value)?,
