@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use sluicegate_netlink::message::Messages;
-use sluicegate_nftables::expr::{self, Data, Expr, NatFlags};
+use sluicegate_nftables::expr::{self, Data, Expr, Lookup, NatFlags};
 use sluicegate_nftables::read::{self, Ruleset, SetFlags};
 use sluicegate_nftables::{
-    self as nft, ApplyOptions, ChainId, Element, ElementData, Flush, Key, Object, Operation, Rule, Set,
+    self as nft, ApplyOptions, ChainId, Element, ElementData, Flush, Key, Name, Object, Operation, Rule, Set,
     SetId, TableId, Target, Transaction,
 };
 
@@ -58,7 +58,7 @@ struct WantedSet<'a> {
 struct WantedChain<'a> {
     chain: &'a nft::Chain,
     sent: read::Chain,
-    rules: Vec<(&'a Rule, Vec<Expr>, Vec<u8>)>,
+    rules: Vec<(&'a Rule, Body)>,
 }
 
 /// The bytes of a key, and of the end of its range.
@@ -91,7 +91,7 @@ impl<'a> Wanted<'a> {
                 Operation::Add(Object::Rule(rule)) => {
                     let key = (rule.chain.table.family, rule.chain.name.as_str());
                     if let (Some(chain), Some(sent)) = (wanted.chains.get_mut(&key), sent.rules.next()) {
-                        chain.rules.push((rule, normal(sent.expressions), sent.user_data));
+                        chain.rules.push((rule, sent));
                     }
                 }
                 _ => {}
@@ -101,12 +101,83 @@ impl<'a> Wanted<'a> {
     }
 }
 
+/// What a rule says: its expressions, the content of the sets without a name that they look into, and its comment.
+#[derive(PartialEq, Eq)]
+struct Body {
+    expressions: Vec<Expr>,
+    anonymous: Vec<Anonymous>,
+    user_data: Vec<u8>,
+}
+
+/// A set that belongs to one rule. Its name is chosen by the kernel and says nothing.
+#[derive(Clone, PartialEq, Eq)]
+struct Anonymous {
+    flags: SetFlags,
+    key_type: u32,
+    key_len: u32,
+    data_type: Option<u32>,
+    /// In order.
+    elements: Vec<AnonymousElement>,
+}
+
+/// Key, end of a range, data and flags of an element.
+type AnonymousElement = (Vec<u8>, Option<Vec<u8>>, Option<Data>, u32);
+
+impl Anonymous {
+    fn new(set: &read::Set, elements: &[read::Element]) -> Self {
+        let mut anonymous = Self {
+            flags: set.flags,
+            key_type: set.key_type,
+            key_len: set.key_len,
+            data_type: set.data_type,
+            elements: Vec::new(),
+        };
+        anonymous.extend(elements);
+        anonymous
+    }
+
+    fn extend(&mut self, elements: &[read::Element]) {
+        let content = |e: &read::Element| (e.key.clone(), e.key_end.clone(), e.data.clone(), e.flags.bits());
+        self.elements.extend(elements.iter().map(content));
+        self.elements.sort_by(|a, b| (&a.0, &a.1, a.3).cmp(&(&b.0, &b.1, b.3)));
+    }
+}
+
+impl Body {
+    /// `find` gives the set without a name that a lookup means.
+    fn new(
+        mut expressions: Vec<Expr>,
+        user_data: Vec<u8>,
+        find: impl Fn(&Lookup) -> Option<Anonymous>,
+    ) -> Self {
+        let mut anonymous = Vec::new();
+        for expression in &mut expressions {
+            if let Expr::Lookup(lookup) = expression
+                && let Some(set) = find(lookup)
+            {
+                anonymous.push(set);
+                if let Ok(name) = Name::new("anonymous") {
+                    lookup.set = name;
+                }
+            }
+        }
+        Self { expressions: normal(expressions), anonymous, user_data }
+    }
+
+    fn held(rule: &read::Rule, sets: &HashMap<&str, &(read::Set, Vec<read::Element>)>) -> Self {
+        Self::new(rule.expressions.clone(), rule.user_data.clone(), |lookup| {
+            let (set, elements) = sets.get(lookup.set.as_str())?;
+            set.flags.contains(SetFlags::ANONYMOUS).then(|| Anonymous::new(set, elements))
+        })
+    }
+}
+
 /// A script as it would be sent, read back.
 struct Sent {
     sets: HashMap<(nft::Family, String), read::Set>,
     chains: HashMap<(nft::Family, String), read::Chain>,
     /// In the order of the script.
-    rules: std::vec::IntoIter<read::Rule>,
+    rules: std::vec::IntoIter<Body>,
 }
 
 impl Sent {
@@ -114,20 +185,37 @@ impl Sent {
         let batch = script.encode(ApplyOptions::default())?;
         let bytes = batch.bytes().map_err(sluicegate_netlink::Error::from)?;
         let (mut sets, mut chains, mut rules) = (HashMap::new(), HashMap::new(), Vec::new());
+        let mut anonymous: HashMap<u32, Anonymous> = HashMap::new();
+        let fail = |error| nft::Error::from(sluicegate_netlink::Error::from(error));
         for message in Messages::new(bytes) {
-            let message = message.map_err(sluicegate_netlink::Error::from)?;
-            let (header, attributes) = message.netfilter().map_err(sluicegate_netlink::Error::from)?;
+            let message = message.map_err(fail)?;
+            let (header, attributes) = message.netfilter().map_err(fail)?;
             let family = nft::Family(header.family);
-            let fail = |error| nft::Error::from(sluicegate_netlink::Error::from(error));
+            let number = |kind| attributes.clone().find(kind)?.map(|id| id.be32()).transpose();
             match message.header.kind {
                 NFT_MSG_NEWCHAIN => {
                     let chain = read::Chain::decode(family, attributes).map_err(fail)?;
                     chains.insert((family, chain.name.to_string()), chain);
                 }
-                NFT_MSG_NEWRULE => rules.push(read::Rule::decode(family, attributes).map_err(fail)?),
+                NFT_MSG_NEWRULE => {
+                    let rule = read::Rule::decode(family, attributes).map_err(fail)?;
+                    let find = |lookup: &Lookup| anonymous.get(&lookup.set_id?).cloned();
+                    rules.push(Body::new(rule.expressions, rule.user_data, find));
+                }
                 NFT_MSG_NEWSET => {
-                    let set = read::Set::decode(family, attributes).map_err(fail)?;
-                    sets.insert((family, set.name.to_string()), set);
+                    let set = read::Set::decode(family, attributes.clone()).map_err(fail)?;
+                    if set.flags.contains(SetFlags::ANONYMOUS) {
+                        let id = number(NFTA_SET_ID).map_err(fail)?;
+                        anonymous.extend(id.map(|id| (id, Anonymous::new(&set, &[]))));
+                    } else {
+                        sets.insert((family, set.name.to_string()), set);
+                    }
+                }
+                NFT_MSG_NEWSETELEM => {
+                    let id = number(NFTA_SET_ELEM_LIST_SET_ID).map_err(fail)?;
+                    if let Some(set) = id.and_then(|id| anonymous.get_mut(&id)) {
+                        set.extend(&read::Element::decode_list(attributes).map_err(fail)?);
+                    }
                 }
                 _ => {}
             }
@@ -220,6 +308,7 @@ impl Work {
         for rule in &held.rules {
             rules.entry(rule.chain.as_str()).or_default().push(rule);
         }
+        let sets: HashMap<_, _> = held.sets.iter().map(|held| (held.0.name.as_str(), held)).collect();
         let mut seen = HashSet::new();
         for chain in &held.chains {
             seen.insert(chain.name.as_str());
@@ -231,17 +320,19 @@ impl Work {
             if want.sent.hook != chain.hook || want.sent.kind != chain.kind {
                 return None;
             }
-            let empty = Vec::new();
-            if !same_rules(&want.rules, rules.get(chain.name.as_str()).unwrap_or(&empty)) {
+            let held = rules.remove(chain.name.as_str()).unwrap_or_default();
+            let same = want.rules.len() == held.len()
+                && want.rules.iter().zip(held).all(|((_, body), held)| *body == Body::held(held, &sets));
+            if !same {
                 self.flushed.push(id);
-                self.rules.extend(want.rules.iter().map(|(rule, ..)| (*rule).clone()));
+                self.rules.extend(want.rules.iter().map(|(rule, _)| (*rule).clone()));
             }
         }
         let family = table.family;
         let absent = wanted.chains.iter().filter(|((of, name), _)| *of == family && !seen.contains(name));
         for (_, want) in absent {
             self.new_chains.push(want.chain.clone());
-            self.rules.extend(want.rules.iter().map(|(rule, ..)| (*rule).clone()));
+            self.rules.extend(want.rules.iter().map(|(rule, _)| (*rule).clone()));
         }
         Some(())
     }
@@ -327,13 +418,6 @@ fn rebuild(set: &Set, held: &read::Element) -> Option<Element> {
     }
 }
 
-fn same_rules(wanted: &[(&Rule, Vec<Expr>, Vec<u8>)], held: &[&read::Rule]) -> bool {
-    wanted.len() == held.len()
-        && wanted.iter().zip(held).all(|((_, expressions, user_data), held)| {
-            *user_data == held.user_data && *expressions == normal(held.expressions.clone())
-        })
-}
-
 /// Evens out what the kernel fills in or leaves out.
 fn normal(mut expressions: Vec<Expr>) -> Vec<Expr> {
     for expression in &mut expressions {
@@ -365,5 +449,10 @@ fn normal(mut expressions: Vec<Expr>) -> Vec<Expr> {
 const NFT_MSG_NEWCHAIN: u16 = 0x0a03;
 const NFT_MSG_NEWRULE: u16 = 0x0a06;
 const NFT_MSG_NEWSET: u16 = 0x0a09;
+const NFT_MSG_NEWSETELEM: u16 = 0x0a0c;
+/// `NFTA_SET_ID`
+const NFTA_SET_ID: u16 = 10;
+/// `NFTA_SET_ELEM_LIST_SET_ID`
+const NFTA_SET_ELEM_LIST_SET_ID: u16 = 4;
 /// `NFT_DATA_VERDICT`: the kernel reports a length for it that nobody asked for.
 const VERDICT_TYPE: u32 = 0xffff_ff00;
