@@ -74,6 +74,7 @@ struct TableChange<'s, 'a> {
 impl TableChange<'_, '_> {
     fn find(&mut self, owned: &dyn Fn(&str) -> bool) -> Result<(), Error> {
         for (chain, wanted) in self.desired.iter().filter(|(chain, _)| owned(chain)) {
+            let before = self.rules.len();
             self.policy(chain, wanted)?;
             match self.current.get(chain) {
                 Some(have) => self.change(chain, have, wanted)?,
@@ -84,11 +85,14 @@ impl TableChange<'_, '_> {
                 // A built-in chain of a table that has not been used yet.
                 None => self.append_all(chain, wanted)?,
             }
-            self.targets_exist(chain, wanted, owned)?;
+            if self.rules.len() > before || !self.current.contains_key(chain) {
+                self.targets_exist(chain, wanted, owned)?;
+            }
         }
         let gone =
             self.current.iter().filter(|(chain, _)| owned(chain) && !self.desired.contains_key(*chain));
         for (chain, have) in gone {
+            self.not_referred_to(chain)?;
             match have.policy {
                 Some(_) => self.reset(chain, have)?,
                 None => self.delete(chain, owned)?,
@@ -186,6 +190,18 @@ impl TableChange<'_, '_> {
     fn append_all(&mut self, chain: &str, wanted: &Contents<'_>) -> Result<(), Error> {
         for rule in &wanted.rules {
             self.rules.push(append(chain, rule)?);
+        }
+        Ok(())
+    }
+
+    /// No chain that stays refers to one that goes.
+    fn not_referred_to(&self, chain: &str) -> Result<(), Error> {
+        for (other, contents) in self.desired {
+            for rule in &contents.rules {
+                if target_of(rule)?.as_deref() == Some(chain) {
+                    return Err(self.wrong(other, format!("jumps to {chain}, which is not there")));
+                }
+            }
         }
         Ok(())
     }

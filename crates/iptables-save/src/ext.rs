@@ -257,3 +257,59 @@ impl Families {
         matches!((self, family), (Self::Both, _) | (Self::V4, Family::V4) | (Self::V6, Family::V6))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The headings of iptables-extensions(8) of iptables 1.8.9.
+    const MATCHES: &str = "addrtype ah bpf cgroup cluster comment connbytes connlabel connlimit connmark conntrack cpu dccp \
+        devgroup dscp dst ecn esp eui64 frag hashlimit hbh helper hl icmp icmp6 iprange ipv6header ipvs length limit mac \
+        mark mh multiport nfacct osf owner physdev pkttype policy quota rateest realm recent rpfilter rt sctp set socket \
+        state statistic string tcp tcpmss time tos ttl u32 udp";
+    const TARGETS: &str = "AUDIT CHECKSUM CLASSIFY CLUSTERIP CONNMARK CONNSECMARK CT DNAT DNPT DSCP ECN HL HMARK IDLETIMER \
+        LED LOG MARK MASQUERADE NETMAP NFLOG NFQUEUE NOTRACK RATEEST REDIRECT REJECT SECMARK SET SNAT SNPT SYNPROXY TCPMSS \
+        TCPOPTSTRIP TEE TOS TPROXY TRACE TTL ULOG";
+
+    #[test]
+    fn every_extension_of_the_man_page_is_known() {
+        let both = [Family::V4, Family::V6];
+        for name in MATCHES.split_whitespace() {
+            assert!(both.iter().any(|family| find_match(name, *family).is_some()), "{name}");
+        }
+        for name in TARGETS.split_whitespace() {
+            assert!(both.iter().any(|family| find_target(name, *family).is_some()), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_corpus_has_every_option_that_the_kernel_of_the_tests_has() {
+        let corpus = [include_str!("../testdata/rules.v4"), include_str!("../testdata/rules.v6")];
+        let lines: Vec<_> = corpus.iter().flat_map(|corpus| corpus.lines()).collect();
+        // Not in that kernel, or it needs a file, a helper or a policy that the tests do not set up.
+        // Of rateest the tool saves most forms so that it cannot restore them itself.
+        let missing = ["ipvs", "nfacct", "rateest", "CLUSTERIP", "LED", "SECMARK", "ULOG"];
+        let apart = [
+            "path",
+            "object-pinned",
+            "helper",
+            "timeout",
+            "oif",
+            "selctx",
+            "ecn-tcp-cwr",
+            "ecn-tcp-ece",
+            "ecn-ip-ect",
+        ];
+        let used = |row: &OptionRow| {
+            let mut names = std::iter::once(row.name).chain(row.aliases.iter().copied());
+            names.any(|name| lines.iter().any(|line| line.contains(&format!("--{name}"))))
+        };
+        let extensions =
+            all_matches().chain(all_targets()).filter(|extension| !missing.contains(&extension.name));
+        let rows =
+            extensions.flat_map(|extension| extension.options.iter().map(move |row| (extension.name, row)));
+        let unused = rows.filter(|(_, row)| !apart.contains(&row.name) && !used(row));
+        let unused: Vec<_> = unused.map(|(name, row)| format!("{name} --{}", row.name)).collect();
+        assert!(unused.is_empty(), "{unused:?}");
+    }
+}

@@ -81,8 +81,8 @@ impl<'a> State<'a> {
         Ok(Some(words?.concat()))
     }
 
-    /// The normal form: tables and chains in order, built-in chains first, rules as [`normalise`] spells them, without
-    /// counters and comments. Two states that iptables would save alike have equal normal forms.
+    /// The normal form: tables and chains in order, built-in chains first, rules as [`normalise`] spells them, with
+    /// counters of zero and without comments. Two states that iptables would save alike have equal normal forms.
     ///
     /// # Errors
     /// As [`normalise`], with the line of the rule.
@@ -91,7 +91,7 @@ impl<'a> State<'a> {
         for (name, chains) in &self.tables {
             text.push_str(&format!("*{name}\n"));
             for (chain, contents) in in_order(chains) {
-                text.push_str(&format!(":{chain} {}\n", contents.policy.as_deref().unwrap_or("-")));
+                text.push_str(&format!(":{chain} {} [0:0]\n", contents.policy.as_deref().unwrap_or("-")));
             }
             for (chain, contents) in in_order(chains) {
                 for rule in &contents.rules {
