@@ -127,11 +127,16 @@ impl<T: Transport> Client<T> {
         }
         let what = || part.last().map_or_else(String::new, Command::summary);
         self.exchange(first, part.len(), &what, &mut |index, answer, _| {
-            if let (Answer::Error { errno, message }, Some(command)) = (answer, part.get(index)) {
-                let operation = Operation::Command { index: place + index, command: Box::new(*command) };
-                failed.push(Refusal { operation, errno, message });
+            let last = index + 1 == part.len();
+            match (answer, part.get(index)) {
+                (Answer::Error { errno, message }, Some(command)) => {
+                    let operation = Operation::Command { index: place + index, command: Box::new(*command) };
+                    failed.push(Refusal { operation, errno, message });
+                    Ok(last)
+                }
+                (Answer::Ack, _) => Ok(last),
+                _ => Ok(false),
             }
-            Ok(index + 1 == part.len())
         })
     }
 

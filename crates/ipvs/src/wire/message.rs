@@ -199,3 +199,70 @@ fn short(object: &'static str, have: usize, need: usize) -> DecodeError {
 pub(crate) fn service_nest<'a>(message: &Message<'a>) -> Result<Attributes<'a>, DecodeError> {
     message.nest("service", top::SERVICE)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::{self, Invocation};
+
+    /// All attributes of a message with the path of their types, sorted: order does not matter to the kernel.
+    fn flat(attributes: Attributes<'_>, path: &[u16], nests: usize) -> Vec<(Vec<u16>, Vec<u8>)> {
+        let mut all = Vec::new();
+        for attribute in attributes {
+            let attribute = attribute.unwrap();
+            let path = [path, &[attribute.kind]].concat();
+            if nests > 0 && attribute.kind <= top::DAEMON {
+                all.extend(flat(attribute.nested("nest"), &path, nests - 1));
+            } else {
+                all.push((path, attribute.payload.to_vec()));
+            }
+        }
+        all.sort();
+        all
+    }
+
+    fn message_of(bytes: &[u8]) -> (u8, Vec<(Vec<u16>, Vec<u8>)>) {
+        let message = Messages::new(bytes).next().unwrap().unwrap();
+        (message.body[0], flat(message.attributes("message").unwrap(), &[], 1))
+    }
+
+    #[test]
+    fn requests_say_what_those_of_ipvsadm_say() {
+        let captured = include_str!("../../testdata/requests.hex");
+        let mut count = 0;
+        for block in captured.split("> ").skip(1) {
+            let (line, hex) = block.split_once('\n').unwrap();
+            let theirs: Vec<u8> =
+                hex.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
+            let words: Vec<_> = line.split(' ').collect();
+            let Ok(Invocation::Change(command)) = text::parse_args(&words) else { panic!("{line}") };
+            let mut ours = Vec::new();
+            let to = Address { family: 0x1c, version: 1, sequence: 1 };
+            encode_command(&mut ours, to, NlmF::ACK, &command);
+            let (ours, mut theirs) = (message_of(&ours), message_of(&theirs));
+            // libipvs also sends what does not matter: an empty configuration with a name, no tunnel without a tunnel.
+            theirs.1.retain(|(path, payload)| {
+                let sent = ours.1.iter().any(|(ours, _)| ours == path);
+                let matters = matches!(command, Command::NewService { .. })
+                    || (matches!(command, Command::NewDestination { .. })
+                        && path[0] == top::DEST
+                        && payload.iter().any(|byte| *byte != 0));
+                sent || matters
+            });
+            assert_eq!(ours, theirs, "{line}");
+            count += 1;
+        }
+        assert_eq!(count, 9);
+    }
+
+    #[test]
+    fn what_is_left_of_a_buffer_is_not_ignored() {
+        for bytes in [&[16, 0, 0, 0, 1][..], &[20, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[0; 16]] {
+            assert!(Messages::new(bytes).next().unwrap().is_err(), "{bytes:?}");
+        }
+        let mut two = [0; 17];
+        two[0] = 16;
+        let mut messages = Messages::new(&two);
+        assert!(messages.next().unwrap().is_ok());
+    }
+}

@@ -1,0 +1,237 @@
+//! What holds for all values: text and bytes come back as they went, and no input makes a panic.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use proptest::option;
+use proptest::prelude::*;
+use sluicegate_ipvs::*;
+
+fn address() -> impl Strategy<Value = IpAddr> {
+    prop_oneof![any::<u32>().prop_map(|bits| Ipv4Addr::from(bits).into()), any::<u128>().prop_map(|bits| {
+        Ipv6Addr::from(bits).into()
+    })]
+}
+
+fn endpoint() -> impl Strategy<Value = Endpoint> {
+    (address(), any::<u16>()).prop_map(|(address, port)| Endpoint::new(address, port))
+}
+
+fn service_id() -> impl Strategy<Value = ServiceId> {
+    let family = prop_oneof![Just(Family::Ipv4), Just(Family::Ipv6)];
+    prop_oneof![
+        endpoint().prop_map(ServiceId::tcp),
+        endpoint().prop_map(ServiceId::udp),
+        endpoint().prop_map(ServiceId::sctp),
+        (1u32.., family).prop_map(|(mark, family)| ServiceId::mark(mark, family).unwrap()),
+    ]
+}
+
+fn scheduler() -> impl Strategy<Value = Scheduler> {
+    prop_oneof![
+        Just(Scheduler::RR),
+        Just(Scheduler::SH),
+        Just(Scheduler::MH),
+        "[a-z]{1,15}".prop_map(|name| Scheduler::new(&name).unwrap()),
+    ]
+}
+
+fn service() -> impl Strategy<Value = (ServiceId, ServiceConfig)> {
+    let persistence = option::of((1..=Persistence::MAX_TIMEOUT, option::of(0u32..=31)));
+    let engine = option::of("[a-z]{1,15}".prop_map(|name| Engine::new(&name).unwrap()));
+    (service_id(), scheduler(), 0u32..8, persistence, engine, any::<bool>()).prop_map(
+        |(id, scheduler, flags, persistence, engine, one_packet)| {
+            let granularity = |length: u32| match id.family() {
+                Family::Ipv4 => Granularity::Netmask((!(u32::MAX >> length)).into()),
+                Family::Ipv6 => Granularity::Prefix(length + 1),
+            };
+            let persistence = persistence.map(|(timeout, length)| Persistence {
+                timeout,
+                granularity: length.map(granularity),
+            });
+            let config = ServiceConfig {
+                scheduler,
+                scheduler_flags: SchedulerFlags::from_bits_truncate(flags << 3),
+                persistence,
+                engine,
+                one_packet,
+            };
+            (id, config)
+        },
+    )
+}
+
+fn forward() -> impl Strategy<Value = Forward> {
+    let flags = prop_oneof![Just(TunnelFlags::empty()), Just(TunnelFlags::CHECKSUM)];
+    prop_oneof![
+        Just(Forward::Masquerade),
+        Just(Forward::DirectRoute),
+        Just(Forward::Tunnel(Tunnel::Ipip)),
+        (1u16.., flags.clone()).prop_map(|(port, flags)| Forward::Tunnel(Tunnel::Gue { port, flags })),
+        flags.prop_map(|flags| Forward::Tunnel(Tunnel::Gre { flags })),
+    ]
+}
+
+fn destination() -> impl Strategy<Value = (Endpoint, DestinationConfig)> {
+    (endpoint(), forward(), 0..1u32 << 31, 0..1u32 << 31, any::<u32>()).prop_map(|(id, forward, weight, upper, lower)| {
+        let lower = lower.checked_rem(upper).unwrap_or(0);
+        (id, DestinationConfig { forward, weight, upper_threshold: upper, lower_threshold: lower })
+    })
+}
+
+fn command() -> impl Strategy<Value = Command> {
+    prop_oneof![
+        service().prop_map(|(id, config)| Command::NewService { id, config }),
+        service().prop_map(|(id, config)| Command::SetService { id, config }),
+        service_id().prop_map(|id| Command::DelService { id }),
+        (service_id(), destination())
+            .prop_map(|(service, (id, config))| Command::NewDestination { service, id, config }),
+        (service_id(), destination())
+            .prop_map(|(service, (id, config))| Command::SetDestination { service, id, config }),
+        (service_id(), endpoint()).prop_map(|(service, id)| Command::DelDestination { service, id }),
+        service_id().prop_map(|id| Command::ZeroService { id }),
+        Just(Command::ZeroAll),
+        Just(Command::Flush),
+    ]
+    .prop_filter("what can work", |command| command.check().is_ok())
+    .prop_map(canonical)
+}
+
+/// The whole address may be said in two ways, and direct routing has the port of the service.
+fn canonical(mut command: Command) -> Command {
+    if let Command::NewService { id, config } | Command::SetService { id, config } = &mut command
+        && let Some(persistence) = &mut config.persistence
+    {
+        let whole = match id.family() {
+            Family::Ipv4 => Granularity::Netmask(Ipv4Addr::BROADCAST),
+            Family::Ipv6 => Granularity::Prefix(128),
+        };
+        persistence.granularity = persistence.granularity.filter(|it| *it != whole);
+    }
+    if let Command::NewDestination { service, id, config } | Command::SetDestination { service, id, config } =
+        &mut command
+        && config.forward.keeps_port()
+    {
+        id.port = service.port().unwrap_or(id.port);
+    }
+    command
+}
+
+/// The body of the message that a command makes.
+fn sent(command: &Command) -> Vec<u8> {
+    let mut script = Script::new();
+    script.acknowledge();
+    let mut client = Client::over(script).unwrap();
+    client.run(command).unwrap();
+    client.transport().sent()[1].clone()
+}
+
+/// A client whose next question is answered by these bytes.
+fn answered(bytes: &[u8]) -> Client<Script> {
+    let mut script = Script::new();
+    script.answer(bytes);
+    Client::over(script).unwrap()
+}
+
+fn with_end(mut message: Vec<u8>) -> Vec<u8> {
+    message.extend([20, 0, 0, 0, 3, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    message
+}
+
+proptest! {
+    #[test]
+    fn a_command_is_read_as_it_is_printed(command in command()) {
+        let printed = command.to_string();
+        let read = text::parse(&printed);
+        prop_assert!(read.is_ok(), "{printed}: {read:?}");
+        prop_assert_eq!(read.unwrap(), [command], "{}", printed);
+    }
+
+    #[test]
+    fn a_service_is_reported_as_it_was_added((id, config) in service()) {
+        let Command::NewService { id, config } = canonical(Command::NewService { id, config }) else { unreachable!() };
+        prop_assume!(config.check(&id).is_ok());
+        let mut client = answered(&with_end(sent(&Command::NewService { id, config })));
+        let [service] = client.services().unwrap().try_into().unwrap();
+        prop_assert_eq!((service.id, service.config), (id, config));
+    }
+
+    #[test]
+    fn a_destination_is_reported_as_it_was_added(service in service_id(), (id, config) in destination()) {
+        prop_assume!(config.check(&service, &id).is_ok());
+        let mut client = answered(&with_end(sent(&Command::NewDestination { service, id, config })));
+        let [destination] = client.destinations(&service).unwrap().try_into().unwrap();
+        prop_assert_eq!((destination.id, destination.config), (id, config));
+    }
+
+    #[test]
+    fn no_text_makes_a_panic(text in "(-[AEDaedLSRZCtufpsMrgimwxyno6bX]{1,3}|--[a-z-]{1,12}|[0-9.:\\[\\]]{1,20}|\\PC{0,5}|[ \n]){0,12}") {
+        let _ = text::parse(&text);
+        let _ = text::parse_args(&text.split(' ').collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn no_answer_makes_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), question in 0..6) {
+        let mut client = answered(&bytes);
+        let id = ServiceId::tcp(Endpoint::new([10, 0, 0, 1], 80));
+        match question {
+            0 => drop(client.services()),
+            1 => drop(client.destinations(&id)),
+            2 => drop(client.daemons()),
+            3 => drop(client.timeouts()),
+            4 => drop(client.info()),
+            _ => drop(client.run(&Command::Flush)),
+        }
+    }
+
+    #[test]
+    fn a_plan_makes_what_is_wanted(
+        desired in prop::collection::vec((service(), prop::collection::vec(destination(), 0..4)), 0..5),
+        actual in prop::collection::vec((service(), prop::collection::vec(destination(), 0..4)), 0..5),
+        shared in 0usize..4,
+    ) {
+        let table = |services: &[((ServiceId, ServiceConfig), Vec<(Endpoint, DestinationConfig)>)]| {
+            let mut table = Table::new();
+            for ((id, config), destinations) in services {
+                let entry = table.service(*id, *config);
+                destinations.iter().for_each(|(id, config)| { entry.destination(*id, *config); });
+            }
+            table
+        };
+        let mixed: Vec<_> = desired.iter().take(shared).chain(&actual).cloned().collect();
+        let (desired, mut actual) = (table(&desired), table(&mixed));
+        for command in plan(&desired, &actual) {
+            apply(&mut actual, command);
+        }
+        prop_assert_eq!(actual, desired);
+    }
+}
+
+/// As the kernel would, refusing what it would refuse.
+fn apply(table: &mut Table, command: Command) {
+    match command {
+        Command::NewService { id, config } => {
+            assert!(table.get(&id).is_none());
+            table.service(id, config);
+        }
+        Command::SetService { id, config } => {
+            assert!(table.get(&id).is_some());
+            table.service(id, config);
+        }
+        Command::DelService { id } => assert!(table.remove(&id).is_some()),
+        Command::NewDestination { service, id, config } => {
+            let of_service = table.get(&service).unwrap().config;
+            assert!(table.service(service, of_service).destinations.insert(id, config).is_none());
+        }
+        Command::SetDestination { service, id, config } => {
+            let of_service = table.get(&service).unwrap().config;
+            assert!(table.service(service, of_service).destinations.insert(id, config).is_some());
+        }
+        Command::DelDestination { service, id } => {
+            let of_service = table.get(&service).unwrap().config;
+            assert!(table.service(service, of_service).destinations.remove(&id).is_some());
+        }
+        other => panic!("{other}"),
+    }
+}

@@ -1,0 +1,37 @@
+//! Answers of the kernel and texts of ipvsadm: no bytes make a panic, and what is read prints as something that reads the same.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use sluicegate_ipvs::{Client, Command, Endpoint, Script, ServiceId, text};
+
+fuzz_target!(|data: &[u8]| {
+    let Some((question, bytes)) = data.split_first() else { return };
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        check_text(text);
+    }
+    let mut script = Script::default();
+    if *question != 0 {
+        script = Script::new();
+    }
+    // More than once: an interrupted listing is asked again.
+    for _ in 0..5 {
+        script.answer(bytes);
+    }
+    let Ok(mut client) = Client::over(script) else { return };
+    let id = ServiceId::tcp(Endpoint::new([10, 0, 0, 1], 80));
+    match question % 6 {
+        0 => drop(client.listing(|_| true)),
+        1 => drop(client.destinations(&id)),
+        2 => drop(client.daemons()),
+        3 => drop(client.timeouts()),
+        4 => drop(client.info()),
+        _ => drop(client.run_all(&[Command::DelService { id }, Command::Flush])),
+    }
+});
+
+fn check_text(text: &str) {
+    let _ = text::parse_args(&text.split('\0').collect::<Vec<_>>());
+    let Ok(commands) = text::parse(text) else { return };
+    let printed: String = commands.iter().map(|command| format!("{command}\n")).collect();
+    assert_eq!(text::parse(&printed).expect("what we print"), commands);
+}
