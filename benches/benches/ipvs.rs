@@ -23,8 +23,8 @@ use netlink_sys::Socket as RawSocket;
 use netlink_sys::protocols::NETLINK_GENERIC;
 use rustix::net::sockopt;
 use sluicegate_ipvs::{
-    Client, Command, DestinationConfig, Endpoint, Forward, Scheduler, ServiceConfig, ServiceId, Socket, Table,
-    Transport, plan, text,
+    Client, Command, DestinationConfig, Endpoint, Forward, Scheduler, ServiceConfig, ServiceId, Socket,
+    Table, Transport, plan, text,
 };
 
 const SIZES: [u16; 4] = [10, 100, 1_000, 10_000];
@@ -204,7 +204,8 @@ fn encode(c: &mut Criterion) {
         group.bench_function(BenchmarkId::new("sluicegate", size), |b| {
             b.iter(|| client.run_all(black_box(&commands)).expect("it agrees"));
         });
-        group.bench_function(BenchmarkId::new("neli", size), |b| b.iter(|| all_by_neli(black_box(&commands))));
+        group
+            .bench_function(BenchmarkId::new("neli", size), |b| b.iter(|| all_by_neli(black_box(&commands))));
     }
     group.finish();
 }
@@ -328,7 +329,8 @@ impl Raw {
         let mut socket = RawSocket::new(NETLINK_GENERIC).expect("a socket");
         socket.bind_auto().expect("an address");
         // More than a megabyte in one send needs more than the default.
-        sockopt::set_socket_send_buffer_size_force(&socket, bytes.len() + 4096).expect("the guest's root may");
+        sockopt::set_socket_send_buffer_size_force(&socket, bytes.len() + 4096)
+            .expect("the guest's root may");
         Self { bytes, socket }
     }
 
@@ -351,7 +353,8 @@ fn family() -> [u8; 2] {
             self.0.receive()
         }
     }
-    let mut client = Client::over(Tap(Socket::open().expect("a socket"), Vec::new())).expect("a guest with IPVS");
+    let mut client =
+        Client::over(Tap(Socket::open().expect("a socket"), Vec::new())).expect("a guest with IPVS");
     client.info().expect("an answer");
     let Tap(_, sent) = client.transport();
     [sent[4], sent[5]]

@@ -41,7 +41,8 @@ fn services_of_every_kind_are_decoded() {
             client.services().unwrap().into_iter().map(|service| (service.id, service.config)).collect();
         services.sort_by_key(|(id, _)| *id);
         let sip = ServiceId::udp(Endpoint::new([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1], 5060));
-        let persistence = |timeout, granularity| Some(Persistence { timeout, granularity: Some(granularity) });
+        let persistence =
+            |timeout, granularity| Some(Persistence { timeout, granularity: Some(granularity) });
         assert_eq!(
             services,
             [

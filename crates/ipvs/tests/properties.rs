@@ -9,9 +9,10 @@ use proptest::prelude::*;
 use sluicegate_ipvs::*;
 
 fn address() -> impl Strategy<Value = IpAddr> {
-    prop_oneof![any::<u32>().prop_map(|bits| Ipv4Addr::from(bits).into()), any::<u128>().prop_map(|bits| {
-        Ipv6Addr::from(bits).into()
-    })]
+    prop_oneof![
+        any::<u32>().prop_map(|bits| Ipv4Addr::from(bits).into()),
+        any::<u128>().prop_map(|bits| { Ipv6Addr::from(bits).into() })
+    ]
 }
 
 fn endpoint() -> impl Strategy<Value = Endpoint> {
@@ -46,10 +47,8 @@ fn service() -> impl Strategy<Value = (ServiceId, ServiceConfig)> {
                 Family::Ipv4 => Granularity::Netmask((!(u32::MAX >> length)).into()),
                 Family::Ipv6 => Granularity::Prefix(length + 1),
             };
-            let persistence = persistence.map(|(timeout, length)| Persistence {
-                timeout,
-                granularity: length.map(granularity),
-            });
+            let persistence = persistence
+                .map(|(timeout, length)| Persistence { timeout, granularity: length.map(granularity) });
             let config = ServiceConfig {
                 scheduler,
                 scheduler_flags: SchedulerFlags::from_bits_truncate(flags << 3),
@@ -74,10 +73,12 @@ fn forward() -> impl Strategy<Value = Forward> {
 }
 
 fn destination() -> impl Strategy<Value = (Endpoint, DestinationConfig)> {
-    (endpoint(), forward(), 0..1u32 << 31, 0..1u32 << 31, any::<u32>()).prop_map(|(id, forward, weight, upper, lower)| {
-        let lower = lower.checked_rem(upper).unwrap_or(0);
-        (id, DestinationConfig { forward, weight, upper_threshold: upper, lower_threshold: lower })
-    })
+    (endpoint(), forward(), 0..1u32 << 31, 0..1u32 << 31, any::<u32>()).prop_map(
+        |(id, forward, weight, upper, lower)| {
+            let lower = lower.checked_rem(upper).unwrap_or(0);
+            (id, DestinationConfig { forward, weight, upper_threshold: upper, lower_threshold: lower })
+        },
+    )
 }
 
 fn command() -> impl Strategy<Value = Command> {
@@ -85,10 +86,16 @@ fn command() -> impl Strategy<Value = Command> {
         service().prop_map(|(id, config)| Command::NewService { id, config }),
         service().prop_map(|(id, config)| Command::SetService { id, config }),
         service_id().prop_map(|id| Command::DelService { id }),
-        (service_id(), destination())
-            .prop_map(|(service, (id, config))| Command::NewDestination { service, id, config }),
-        (service_id(), destination())
-            .prop_map(|(service, (id, config))| Command::SetDestination { service, id, config }),
+        (service_id(), destination()).prop_map(|(service, (id, config))| Command::NewDestination {
+            service,
+            id,
+            config
+        }),
+        (service_id(), destination()).prop_map(|(service, (id, config))| Command::SetDestination {
+            service,
+            id,
+            config
+        }),
         (service_id(), endpoint()).prop_map(|(service, id)| Command::DelDestination { service, id }),
         service_id().prop_map(|id| Command::ZeroService { id }),
         Just(Command::ZeroAll),
@@ -191,7 +198,7 @@ proptest! {
         actual in prop::collection::vec((service(), prop::collection::vec(destination(), 0..4)), 0..5),
         shared in 0usize..4,
     ) {
-        let table = |services: &[((ServiceId, ServiceConfig), Vec<(Endpoint, DestinationConfig)>)]| {
+        let table = |services: &[Wanted]| {
             let mut table = Table::new();
             for ((id, config), destinations) in services {
                 let entry = table.service(*id, *config);
@@ -207,6 +214,9 @@ proptest! {
         prop_assert_eq!(actual, desired);
     }
 }
+
+/// A service with its destinations.
+type Wanted = ((ServiceId, ServiceConfig), Vec<(Endpoint, DestinationConfig)>);
 
 /// As the kernel would, refusing what it would refuse.
 fn apply(table: &mut Table, command: Command) {

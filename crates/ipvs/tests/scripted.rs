@@ -169,7 +169,9 @@ fn an_empty_list_of_destinations_is_doubted() {
 #[test]
 fn an_answer_that_makes_no_sense_says_where() {
     let mut client = client(|script| {
-        script.answer(&[message(Script::FAMILY, MULTI, &[1, 1, 0, 0, 8, 0, 1, 0, 6, 0, 1, 0]), done()].concat());
+        script.answer(
+            &[message(Script::FAMILY, MULTI, &[1, 1, 0, 0, 8, 0, 1, 0, 6, 0, 1, 0]), done()].concat(),
+        );
         script.answer(&[service(80, MULTI), done()].concat());
     });
     let error = client.services().unwrap_err();
@@ -227,7 +229,9 @@ fn encoding_costs_no_allocation_a_message() {
                 _ => message(2, 0, &[0; 20]),
             };
             let mut at = 0;
-            while let Some(next) = messages.get(at..at + 4).map(|it| u32::from_ne_bytes(it.try_into().unwrap())) {
+            while let Some(next) =
+                messages.get(at..at + 4).map(|it| u32::from_ne_bytes(it.try_into().unwrap()))
+            {
                 self.0[8..12].copy_from_slice(&messages[at + 8..at + 12]);
                 at += next as usize;
             }

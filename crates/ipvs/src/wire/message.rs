@@ -205,8 +205,11 @@ mod tests {
     use super::*;
     use crate::text::{self, Invocation};
 
+    /// The types on the way to an attribute, and its payload.
+    type Flat = Vec<(Vec<u16>, Vec<u8>)>;
+
     /// All attributes of a message with the path of their types, sorted: order does not matter to the kernel.
-    fn flat(attributes: Attributes<'_>, path: &[u16], nests: usize) -> Vec<(Vec<u16>, Vec<u8>)> {
+    fn flat(attributes: Attributes<'_>, path: &[u16], nests: usize) -> Flat {
         let mut all = Vec::new();
         for attribute in attributes {
             let attribute = attribute.unwrap();
@@ -221,7 +224,7 @@ mod tests {
         all
     }
 
-    fn message_of(bytes: &[u8]) -> (u8, Vec<(Vec<u16>, Vec<u8>)>) {
+    fn message_of(bytes: &[u8]) -> (u8, Flat) {
         let message = Messages::new(bytes).next().unwrap().unwrap();
         (message.body[0], flat(message.attributes("message").unwrap(), &[], 1))
     }
