@@ -113,7 +113,8 @@ impl Error {
     /// True when the set is referred to by a rule, or by a list, or is being listed.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        matches!(self, Self::Busy { .. }) || matches!(self.code(), Some(Code::BUSY | Code::REFERENCED))
+        matches!(self, Self::Busy { .. })
+            || matches!(self.code(), Some(Code::LISTED | Code::BUSY | Code::REFERENCED))
     }
 
     /// True when the set has no room for more.
@@ -222,6 +223,8 @@ impl Code {
     pub const PERM: Self = Self(1);
     /// `ENOENT`: no set of that name.
     pub const NOENT: Self = Self(2);
+    /// `EBUSY`: a set that is being listed cannot be swapped.
+    pub const LISTED: Self = Self(16);
     /// `EEXIST`: a set of that name, with other properties.
     pub const ALREADY: Self = Self(17);
     /// `EINVAL`: among others, a kernel without ipset.
@@ -283,6 +286,7 @@ impl Code {
     fn of_all(self, command: &str) -> Option<&'static str> {
         Some(match (self, command) {
             (Self::NOENT, _) => "there is no set of that name",
+            (Self::LISTED, _) => "the set is being listed",
             (Self::ALREADY, "create") => {
                 "a set of that name exists already, with another type or other options"
             }

@@ -122,8 +122,9 @@ impl<T: Transport> Client<T> {
     ///
     /// # Errors
     /// Those of create, add and swap. [`Error::Different`] when the set exists with another type or family: the kernel
-    /// cannot swap those. [`Error::Busy`] when the old entries could not be destroyed after the swap, because
-    /// somebody keeps listing them: the set is replaced then, and a set of the temporary name is left over.
+    /// cannot swap those. [`Error::Busy`] with the set's name when somebody keeps listing it for a second, so that it cannot be
+    /// swapped; with the name of the temporary set when the old entries, which it has then, could not be destroyed: the
+    /// set is replaced, and the temporary one is left over.
     pub fn replace(&mut self, spec: &SetSpec, entries: &[Entry]) -> Result<(), Error> {
         let set = spec.name();
         match self.header(set) {
@@ -133,7 +134,8 @@ impl<T: Transport> Client<T> {
             Err(error) => return Err(error),
         }
         let temporary = self.create_temporary(&spec.clone().sized_for(entries.len()))?;
-        let swapped = self.add(temporary, entries, Exist::Ignore).and_then(|()| self.swap(temporary, set));
+        let swapped =
+            self.add(temporary, entries, Exist::Ignore).and_then(|()| self.swap_soon(temporary, set));
         if swapped.is_err() {
             // What went wrong counts, not what becomes of the temporary set.
             let _ = self.destroy_soon(temporary);
@@ -202,16 +204,26 @@ impl<T: Transport> Client<T> {
         Err(Error::Busy { set: temporary_name(spec.name(), 0), tries: TEMPORARY_NAMES })
     }
 
+    /// Swaps two sets, one of which somebody may be listing just now.
+    fn swap_soon(&mut self, from: SetName, to: SetName) -> Result<(), Error> {
+        unless_busy(to, || self.swap(from, to))
+    }
+
     /// Destroys a set that no rule refers to, but that somebody may be listing just now.
     fn destroy_soon(&mut self, set: SetName) -> Result<(), Error> {
-        for attempt in 0..DESTROY_TRIES {
-            match self.destroy(set, Exist::Ignore) {
-                Err(error) if error.is_busy() => thread::sleep(Duration::from_millis(1 << attempt.min(6))),
-                other => return other,
-            }
-        }
-        Err(Error::Busy { set, tries: DESTROY_TRIES })
+        unless_busy(set, || self.destroy(set, Exist::Ignore))
     }
+}
+
+/// Tries something again, after longer and longer pauses, while the set is busy.
+fn unless_busy(set: SetName, mut attempt: impl FnMut() -> Result<(), Error>) -> Result<(), Error> {
+    for number in 0..TRIES {
+        match attempt() {
+            Err(error) if error.is_busy() => thread::sleep(Duration::from_millis(1 << number.min(6))),
+            other => return other,
+        }
+    }
+    Err(Error::Busy { set, tries: TRIES })
 }
 
 fn different(spec: &SetSpec, kind: SetType, family: crate::Family) -> Error {
@@ -234,7 +246,7 @@ fn temporary_name(set: SetName, number: u32) -> SetName {
 
 const TEMPORARY_NAMES: u32 = 16;
 /// About a second altogether.
-const DESTROY_TRIES: u32 = 20;
+const TRIES: u32 = 20;
 
 #[cfg(test)]
 mod tests {

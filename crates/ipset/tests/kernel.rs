@@ -148,6 +148,45 @@ fn a_set_is_replaced_at_once_or_not_at_all() {
 }
 
 #[test]
+fn a_set_that_is_being_listed_is_replaced_when_the_listing_is_done() {
+    use sluicegate_netlink::{Batch, Options, Protocol, Socket, Transport, Wait, message::Flags};
+
+    let Some(namespace) = Netns::new() else { return };
+    namespace.run(|| {
+        let mut client = Client::open().unwrap();
+        let spec = plain("a", SetType::HashIp);
+        client.replace(&spec, &hosts(50_000)).unwrap();
+
+        // A listing that fills its receive buffer and goes on when somebody reads.
+        let mut options = Options::default();
+        options.receive_buffer = 16 << 10;
+        let mut listing = Socket::open(Protocol::NETFILTER, &options).unwrap();
+        let mut request = Batch::new();
+        let mut message = request.netfilter(6, 7, Flags::DUMP, 2, 0);
+        message.put_u8(1, 7);
+        message.put_str(2, "a");
+        drop(message);
+        listing.send(request.bytes().unwrap()).unwrap();
+        let mut buffer = Vec::new();
+        assert!(listing.receive(&mut buffer, Wait::Answer).unwrap());
+
+        assert!(client.destroy(name("a"), Exist::Fail).unwrap_err().is_busy());
+        client.create(&plain("b", SetType::HashIp), Exist::Fail).unwrap();
+        assert!(client.swap(name("a"), name("b")).unwrap_err().is_busy());
+
+        let other = std::thread::scope(|scope| {
+            let replacing = scope.spawn(|| client.replace(&spec, &hosts(3)));
+            std::thread::sleep(std::time::Duration::from_millis(60));
+            while listing.receive(&mut buffer, Wait::No).unwrap() {}
+            replacing.join().unwrap()
+        });
+        other.unwrap();
+        assert_eq!(client.infos(Some(name("a"))).unwrap()[0].entries, Some(3));
+        assert_eq!(client.names().unwrap(), [name("a"), name("b")]);
+    });
+}
+
+#[test]
 fn sync_changes_only_what_differs() {
     in_a_namespace(|client| {
         let spec = plain("a", SetType::HashIp);
