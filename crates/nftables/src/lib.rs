@@ -11,6 +11,7 @@
 //! * [`expr`] holds the expressions that the kernel runs. They encode and decode; rules are lowered to them, and dumps give them back.
 //! * [`read`] lists what the kernel holds; [`read::Ruleset::content`] gives it back in the typed language ([`TableContent`]), which prints as
 //!   `nft -s list ruleset` does.
+//! * [`monitor`] reads the events of commits; [`probe`] asks what this kernel can do.
 //!
 //! Names and comments are checked when they are made ([`Name`], [`Comment`]): nothing that is printed can break out of its place.
 //! Elements ([`Element`], [`Key`]) are packed as the kernel keeps them, without an allocation each, and travel 64 KiB a message.
@@ -66,8 +67,10 @@ mod family;
 mod key;
 pub mod lang;
 mod listing;
+pub mod monitor;
 mod name;
 mod object;
+pub mod probe;
 pub mod read;
 mod transaction;
 

@@ -4,3 +4,4 @@ mod cases;
 mod errors;
 mod listing;
 mod parity;
+mod watching;

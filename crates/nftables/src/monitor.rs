@@ -1,0 +1,148 @@
+//! Events: what others, and we, change while we look on.
+
+use sluicegate_netlink::message::{Message, Messages};
+use sluicegate_netlink::{DecodeError, Error, Transport, Wait};
+
+use crate::encode::SUBSYSTEM;
+use crate::family::Family;
+use crate::name::Name;
+use crate::read;
+
+/// Reads events from a socket that has joined [`GROUP`].
+///
+/// ```no_run
+/// use sluicegate_netlink::{Options, Protocol, Socket};
+/// use sluicegate_nftables::monitor::{Event, GROUP, Monitor};
+///
+/// let mut socket = Socket::open(Protocol::NETFILTER, &Options::default())?;
+/// socket.join(GROUP)?;
+/// let mut monitor = Monitor::new(socket);
+/// for event in monitor.events()? {
+///     match event {
+///         Event::Overrun => println!("events were lost: read everything again"),
+///         event => println!("{event:?}"),
+///     }
+/// }
+/// # Ok::<(), sluicegate_netlink::Error>(())
+/// ```
+///
+/// A slow reader slows down whoever commits: two to six times, measured.
+#[derive(Debug)]
+pub struct Monitor<T> {
+    transport: T,
+    buffer: Vec<u8>,
+}
+
+/// Something that happened to the ruleset. The events of one commit come together, ended by [`Event::Generation`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// A table.
+    Table(Change, read::Table),
+    /// A chain.
+    Chain(Change, read::Chain),
+    /// A rule.
+    Rule(Change, read::Rule),
+    /// A set or a map.
+    Set(Change, read::Set),
+    /// Elements of a set or a map.
+    Elements(Change, SetName, Vec<read::Element>),
+    /// A stateful object.
+    Object(Change, read::Object),
+    /// A flowtable.
+    Flowtable(Change, read::Flowtable),
+    /// A commit is complete; the ruleset is of this generation now.
+    Generation(read::Generation),
+    /// Events were lost (`ENOBUFS`): what is known of the ruleset has to be read again.
+    Overrun,
+    /// A message that this crate does not know: its command (`nfnl_msg_type`).
+    Unknown(u8),
+}
+
+/// Whether it is there now or gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Change {
+    /// Made or changed.
+    New,
+    /// Deleted.
+    Deleted,
+}
+
+/// The set that elements belong to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SetName {
+    /// The family of its table.
+    pub family: Family,
+    /// Its table.
+    pub table: Name,
+    /// Its name.
+    pub set: Name,
+}
+
+impl<T: Transport> Monitor<T> {
+    /// Reads events from a transport that gets them.
+    pub fn new(transport: T) -> Self {
+        Self { transport, buffer: Vec::new() }
+    }
+
+    /// The next events, as many as come in one datagram; empty when none came within the transport's time limit.
+    ///
+    /// # Errors
+    /// When receiving fails, or what comes is malformed. Lost events are no error but [`Event::Overrun`].
+    pub fn events(&mut self) -> Result<Vec<Event>, Error> {
+        match self.transport.receive(&mut self.buffer, Wait::Answer) {
+            Ok(true) => {}
+            Ok(false) | Err(Error::TimedOut(_)) => return Ok(Vec::new()),
+            Err(Error::Overrun) => return Ok(vec![Event::Overrun]),
+            Err(error) => return Err(error),
+        }
+        let messages = Messages::new(&self.buffer).map(|message| message.and_then(Event::decode));
+        Ok(messages.filter_map(Result::transpose).collect::<Result<_, DecodeError>>()?)
+    }
+
+    /// The transport, to send and read other things between events.
+    pub fn into_inner(self) -> T {
+        self.transport
+    }
+}
+
+impl Event {
+    /// Reads one message; `None` when it is not about nftables.
+    ///
+    /// # Errors
+    /// When it is malformed.
+    pub fn decode(message: Message<'_>) -> Result<Option<Self>, DecodeError> {
+        let [subsystem, command] = message.header.kind.to_be_bytes();
+        if subsystem != SUBSYSTEM {
+            return Ok(None);
+        }
+        let (header, attributes) = message.netfilter()?;
+        let family = Family(header.family);
+        let change = |new: u8| if command == new { Change::New } else { Change::Deleted };
+        Ok(Some(match command {
+            0 | 2 => Self::Table(change(0), read::Table::decode(family, attributes)?),
+            3 | 5 => Self::Chain(change(3), read::Chain::decode(family, attributes)?),
+            6 | 8 => Self::Rule(change(6), read::Rule::decode(family, attributes)?),
+            9 | 11 => Self::Set(change(9), read::Set::decode(family, attributes)?),
+            12 | 14 => {
+                let name = |kind, what| -> Result<Name, DecodeError> {
+                    let found = attributes.clone().find(kind)?.ok_or(DecodeError::Missing { what })?;
+                    found.str().map(Name::held)
+                };
+                let set = SetName {
+                    family,
+                    table: name(1, "NFTA_SET_ELEM_LIST_TABLE")?,
+                    set: name(2, "NFTA_SET_ELEM_LIST_SET")?,
+                };
+                Self::Elements(change(12), set, read::Element::decode_list(attributes)?)
+            }
+            15 => Self::Generation(read::Generation::decode(attributes)?),
+            18 | 20 => Self::Object(change(18), read::Object::decode(family, attributes)?),
+            22 | 24 => Self::Flowtable(change(22), read::Flowtable::decode(family, attributes)?),
+            other => Self::Unknown(other),
+        }))
+    }
+}
+
+/// `NFNLGRP_NFTABLES`: the multicast group of these events.
+pub const GROUP: u32 = 7;
