@@ -85,28 +85,38 @@ pub fn check<'a>(words: &'a str, place: Place<'_>) -> Result<Spec<'a>, Error> {
     Ok(spec)
 }
 
-/// Takes `-t TABLE` off the start of a line. The rest keeps its columns: blanks stand where the option stood.
+/// Takes `-t TABLE` out of a line. The rest keeps its columns: blanks stand where the option stood.
 fn take_table(line: &str) -> Result<(String, String), Error> {
     let mut words = split(line);
-    let first = words.next().transpose()?;
-    let Some(first) = first.filter(|word| word.text.starts_with("-t") || word.text.starts_with("--table"))
-    else {
-        return Ok(("filter".to_owned(), line.to_owned()));
-    };
-    let attached = match first.text.strip_prefix("--table") {
-        Some(rest) => rest.strip_prefix('='),
-        None => first.text.strip_prefix("-t").filter(|table| !table.is_empty()),
-    };
-    let table = match attached {
-        Some(table) => table.to_owned(),
-        None => match words.next().transpose()? {
-            Some(table) => table.text.into_owned(),
-            None => return Err(rule_error(line, first.offset, &first.text, "expected the name of a table")),
-        },
-    };
-    let end = line.len() - words.rest().len();
-    let blank = " ".repeat(column(line, end) - 1);
-    Ok((table, blank + words.rest()))
+    // What stands behind a long option is its value, even if it looks like `-t`.
+    let mut value = false;
+    while let Some(word) = words.next().transpose()? {
+        let attached = match word.text.strip_prefix("--table") {
+            Some(rest) => rest.strip_prefix('='),
+            None => word.text.strip_prefix("-t").filter(|table| !table.is_empty()),
+        };
+        let is_table = word.text.starts_with("-t")
+            || matches!(&*word.text, "--table")
+            || word.text.starts_with("--table=");
+        if value || !is_table {
+            value = word.text.starts_with("--") && !word.text.contains('=');
+            continue;
+        }
+        let table = match attached {
+            Some(table) => table.to_owned(),
+            None => match words.next().transpose()? {
+                Some(table) => table.text.into_owned(),
+                None => {
+                    return Err(rule_error(line, word.offset, &word.text, "expected the name of a table"));
+                }
+            },
+        };
+        let end = line.len() - words.rest().len();
+        let gap = " ".repeat(column(line, end) - column(line, word.offset));
+        let before = line.get(..word.offset).unwrap_or_default();
+        return Ok((table, format!("{before}{gap}{}", words.rest())));
+    }
+    Ok(("filter".to_owned(), line.to_owned()))
 }
 
 /// The error of the words of a rule, with the column of the whole line. Table and chain stand before the words.

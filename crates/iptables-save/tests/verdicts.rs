@@ -136,6 +136,9 @@ fn what_can_be_a_rule_passes() {
         "-A INPUT -p ipv6-icmp -j ACCEPT",
         "-t nat -A POSTROUTING -s fd00::/64 -j MASQUERADE --random-fully",
         "-D INPUT 4",
+        "-A PREROUTING -t nat -p tcp --dport 80 -j REDIRECT --to-ports 8080",
+        "-A INPUT -m comment --comment -t -j ACCEPT",
+        "  --table=mangle   -A X -j MARK --set-mark 1  ",
     ] {
         let verdict = check_line(line);
         assert_eq!(verdict.is_ok(), line != "-A INPUT -j", "{line}: {verdict:?}");
