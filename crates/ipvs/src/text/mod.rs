@@ -13,6 +13,7 @@
 //! # Ok::<(), sluicegate_ipvs::Error>(())
 //! ```
 
+mod given;
 mod order;
 mod parse;
 mod print;
