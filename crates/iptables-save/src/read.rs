@@ -148,10 +148,18 @@ impl<'a> Reader<'a> {
     fn stray(&mut self, word: Word<'a>) -> Result<(), Error> {
         let open = self.loaded.last().is_some_and(Option::is_none) && self.spec.target.is_none()
             || self.spec.target.is_some() && self.target.is_none();
-        if self.strict || !open {
+        let remark = word.text.starts_with('[') || word.text == "revision]";
+        if self.strict || !open && !(remark && (self.spec.target.is_some() || !self.loaded.is_empty())) {
             return Err(self.wrong(&word, "expected an option: this word belongs to none"));
         }
+        // `[unsupported revision]`, which the tool prints for a module that it has no matching plug-in of.
         let module = self.last_module();
+        if word.text.starts_with('[') || word.text == "revision]" {
+            if let Some(module) = module {
+                module.options.push(OptionUse::new(word.text, []));
+            }
+            return Ok(());
+        }
         if let Some(option) = module.and_then(|module| module.options.last_mut()) {
             option.values.push(word.text);
             return Ok(());
@@ -600,3 +608,51 @@ const LONG: [(&str, bool); 37] = [
     ("ipv4", false),
     ("ipv6", false),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &str) -> Spec<'_> {
+        Spec::read(words).unwrap()
+    }
+
+    #[test]
+    fn options_belong_to_the_module_loaded_last_that_knows_them() {
+        let spec = read("-m mark --mark 1 -m connmark ! --mark 2 -j SET --add-set s src --timeout 5");
+        assert_eq!(spec.matches[0].value("mark"), Some("1"));
+        assert!(spec.matches[1].option("mark").unwrap().negated);
+        assert_eq!(spec.target.unwrap().module.value("timeout"), Some("5"));
+    }
+
+    #[test]
+    fn a_beginning_of_a_name_will_do_if_it_is_the_only_one() {
+        assert_eq!(
+            read("-j DNAT --to 10.0.0.1").target.unwrap().module.value("to-destination"),
+            Some("10.0.0.1")
+        );
+        assert_eq!(read("-p tcp -m multiport --dport 1,2").matches[0].value("dports"), Some("1,2"));
+        let error = Spec::read("-m recent --r").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "line 1, column 11: `--r`: ambiguous: `--replace` or `--rename-chain`?"
+        );
+    }
+
+    #[test]
+    fn a_protocol_brings_its_match_along_when_an_option_asks_for_it() {
+        let spec = read("-p 17 --dport 53 -j ACCEPT");
+        assert!(spec.matches[0].implicit && spec.matches[0].name == "udp");
+        assert!(read("-p tcp -j ACCEPT").matches.is_empty());
+    }
+
+    #[test]
+    fn unknown_modules_keep_their_words() {
+        let words = "-m geoip ! --source-country DE,FR -m tcp --dport 80 -j CHAOS --tarpit";
+        let spec = read(words);
+        assert_eq!(spec.matches[0].value("source-country"), Some("DE,FR"));
+        assert_eq!(spec.to_words().unwrap(), words);
+        let words = "-p tcp -m nfacct [unsupported revision] -j DNAT [unsupported revision]";
+        assert_eq!(read(words).to_words().unwrap(), words);
+    }
+}

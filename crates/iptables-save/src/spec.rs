@@ -267,6 +267,10 @@ impl Separated<'_, '_> {
                 self.plain(&format!("--{}={first}", printed(&option.name)))?;
                 values = rest;
             }
+            // A remark of the tool, as in `[unsupported revision]`.
+            (None, []) if option.name.starts_with('[') || option.name == "revision]" => {
+                self.plain(&option.name)?;
+            }
             (None, _) => self.plain(&format!("--{}", printed(&option.name)))?,
         }
         for (at, value) in values.iter().enumerate() {
