@@ -91,12 +91,12 @@ pub enum Error {
         missing: bool,
     },
     /// A tool ran longer than it was given, and was ended.
-    #[error("{command}: still running after {seconds} s, ended")]
+    #[error("{command}: still running after {} s, ended", .time.as_secs_f64())]
     TimedOut {
         /// The command line.
         command: String,
         /// The time it was given.
-        seconds: u64,
+        time: std::time::Duration,
     },
     /// A tool wrote more than it was allowed to, and was ended.
     #[error("{command}: wrote more than {limit} bytes, ended")]

@@ -109,7 +109,7 @@ impl Process<'_> {
     }
 
     fn timed_out(&self) -> Error {
-        Error::TimedOut { command: self.command(), seconds: self.limits.time.as_secs() }
+        Error::TimedOut { command: self.command(), time: self.limits.time }
     }
 }
 
@@ -133,4 +133,34 @@ fn read(from: impl Read, most: usize, at: usize, to: &Sender<(usize, Vec<u8>)>) 
     let _ = from.take(most as u64 + 1).read_to_end(&mut bytes);
     // Nobody listens any more once the run is given up.
     let _ = to.send((at, bytes));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(program: &str, arguments: &[&str], limits: RunLimits) -> Result<Said, Error> {
+        let arguments: Vec<_> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        Process { program: Path::new(program), arguments: &arguments, limits }.run("input that nobody reads")
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_ended() {
+        let start = Instant::now();
+        let limits = RunLimits { time: Duration::from_millis(50), ..RunLimits::default() };
+        let error = run("sleep", &["600"], limits).err().unwrap();
+        assert_eq!(error.to_string(), "sleep 600: still running after 0.05 s, ended");
+        assert!(error.is_timeout() && start.elapsed() < Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_program_that_writes_without_end_is_ended() {
+        let error = run("yes", &[], RunLimits { output: 1000, ..RunLimits::default() }).err().unwrap();
+        assert_eq!(error.to_string(), "yes: wrote more than 1000 bytes, ended");
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_not_found() {
+        assert!(run("no-such-program", &[], RunLimits::default()).err().unwrap().is_not_found());
+    }
 }
