@@ -8,6 +8,7 @@ mod address;
 mod categorize;
 mod cluster;
 mod endpoint;
+mod found;
 mod local;
 mod name;
 mod node;
@@ -17,8 +18,9 @@ mod slice;
 
 pub use address::{Family, parse_cidr, parse_ip};
 pub use categorize::{Categorized, Topology, categorize};
-pub use cluster::{Change, Changes, Cluster, ClusterService, Found, Problem};
+pub use cluster::{Change, Changes, Cluster, ClusterService};
 pub use endpoint::{Endpoint, ServicePort};
+pub use found::{Found, Problem};
 pub use local::{DetectLocal, DetectLocalMode, LocalDetector};
 pub use name::{PortName, Protocol, ServiceName};
 pub use node::Node;

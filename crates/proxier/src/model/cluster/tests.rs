@@ -1,6 +1,7 @@
 //! Change tracking, joining of slices, and what is left out for a problem.
 
 use super::*;
+use crate::model::Found;
 use crate::source::read_str;
 
 fn found(text: &str) -> Found {
