@@ -45,7 +45,7 @@ impl<'a> Reply<'a> {
             },
             // A dump that fails half way says so in the code of its end.
             NLMSG_DONE => match code(message.payload) {
-                Ok(code) if code < 0 => Self::Error(KernelError::new(sequence, -code)),
+                Ok(code) if code < 0 => Self::Error(KernelError::new(sequence, code.saturating_neg())),
                 _ => Self::Done { sequence },
             },
             _ => Self::Data(message),
@@ -307,6 +307,8 @@ mod tests {
         done[16..20].copy_from_slice(&(-4i32).to_ne_bytes());
         assert!(matches!(read(&done), Ok(Reply::Error(KernelError { sequence: 4, code: 4, .. }))));
         assert_eq!(read(&scripted::done(4)), Ok(Reply::Done { sequence: 4 }));
+        done[16..20].copy_from_slice(&i32::MIN.to_ne_bytes());
+        assert!(matches!(read(&done), Ok(Reply::Error(KernelError { code: i32::MAX, .. }))));
     }
 
     #[test]
