@@ -255,6 +255,10 @@ pub fn timeout_states(protocol: Protocol) -> &'static [&'static str] {
 /// As nft's commands say it: `counter ip t hits { packets 0 bytes 0 ; }`.
 impl fmt::Display for StatefulObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.comment.is_none() && self.config == ObjectConfig::Counter(Counter::default()) {
+            // The form that nft 1.0.6 reads after `create` too.
+            return self.id.fmt(f);
+        }
         write!(f, "{} {{", self.id)?;
         for line in self.config.properties() {
             write!(f, " {line} ;")?;

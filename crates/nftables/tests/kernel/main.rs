@@ -4,4 +4,5 @@ mod cases;
 mod errors;
 mod listing;
 mod parity;
+mod verbs;
 mod watching;

@@ -50,7 +50,7 @@ pub(crate) fn apply(transaction: &Transaction) -> Result<(), String> {
 }
 
 /// A ruleset as nft lists it, without what differs from load to load: handles, the order of a hash.
-fn listing(command: &str) -> Vec<String> {
+pub(crate) fn listing(command: &str) -> Vec<String> {
     let text = testns::sh(command);
     let mut lines: Vec<_> = text.lines().map(without_handles).collect();
     if command.contains("debug") {

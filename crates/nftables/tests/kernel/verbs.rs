@@ -1,0 +1,191 @@
+//! Every verb with every object that it knows, by text and by netlink, on the same ruleset.
+
+use std::net::Ipv4Addr;
+
+use sluicegate_nftables::expr::ObjectKind;
+use sluicegate_nftables::lang::{Counter, Verdict, Vmap};
+use sluicegate_nftables::probe::{Feature, supports};
+use sluicegate_nftables::*;
+
+use crate::cases::name;
+use crate::parity::{apply, difference, listing};
+
+struct World {
+    t: TableId,
+}
+
+impl World {
+    fn chain(&self, n: &str) -> ChainId {
+        self.t.chain(name(n))
+    }
+
+    fn set(&self) -> SetId {
+        self.t.set(name("s"))
+    }
+
+    fn map(&self) -> SetId {
+        self.t.map(name("m"))
+    }
+
+    fn counter(&self) -> ObjectId {
+        self.t.object(ObjectKind::COUNTER, name("hits"))
+    }
+
+    /// What is there before each verb. Handles: chains 1 and 2, set 3, map 4, object 5, rules 6, 7 and 8.
+    fn base(&self) -> Transaction {
+        let mut tx = Transaction::new();
+        tx.add(Table::new(self.t.clone()));
+        tx.add(Chain::new(self.chain("c"))).add(Chain::new(self.chain("unused")));
+        tx.add(Set::new(self.set(), DataType::IPV4_ADDR));
+        tx.add(Elements::new(&self.set(), [1_u8, 2, 3].map(|i| Ipv4Addr::new(1, 1, 1, i))));
+        tx.add(Set::verdict_map(self.map(), DataType::IPV4_ADDR));
+        tx.add_element(&self.map(), Element::new(Ipv4Addr::new(1, 1, 1, 1)).verdict(Verdict::Drop));
+        tx.add(StatefulObject::new(self.counter(), ObjectConfig::Counter(Counter::default())));
+        for verdict in [Verdict::Accept, Verdict::Drop, Verdict::Return] {
+            tx.add(self.chain("c").rule().then(verdict));
+        }
+        tx
+    }
+}
+
+type Verb = fn(&World, &mut Transaction);
+
+const VERBS: &[(&str, Verb)] = &[
+    ("add what is there", |w, tx| {
+        tx.add(Table::new(w.t.clone()))
+            .add(Chain::new(w.chain("c")))
+            .add(Set::new(w.set(), DataType::IPV4_ADDR));
+        tx.add_element(&w.set(), Ipv4Addr::new(1, 1, 1, 1));
+    }),
+    ("create", |w, tx| {
+        let other = TableId::new(Family::IP6, name("other"));
+        tx.create(Table::new(other)).create(Chain::new(w.chain("new")));
+        let new = w.t.set(name("new"));
+        tx.create(Set::new(new.clone(), DataType::MARK)).create(Elements::new(&new, [Mark(1)]));
+        tx.create(StatefulObject::new(
+            w.t.object(ObjectKind::COUNTER, name("more")),
+            ObjectConfig::Counter(Counter::default()),
+        ));
+    }),
+    ("insert", |w, tx| {
+        tx.insert(w.chain("c").rule().then(Counter::default()));
+    }),
+    ("insert before", |w, tx| {
+        tx.insert(w.chain("c").rule().then(Counter::default()).position(RULES[1]));
+    }),
+    ("add behind", |w, tx| {
+        tx.add(w.chain("c").rule().then(Counter::default()).position(RULES[0]));
+    }),
+    ("replace", |w, tx| {
+        tx.replace(
+            w.chain("c").rule().then(Vmap::new(lang::Payload::IP_SADDR, &w.map().name)).handle(RULES[1]),
+        );
+    }),
+    ("delete rule", |w, tx| {
+        tx.delete(RuleId { chain: w.chain("c"), handle: RULES[2] });
+    }),
+    ("delete chain", |w, tx| {
+        tx.delete(w.chain("unused"));
+    }),
+    ("delete set and map", |w, tx| {
+        tx.delete(w.set()).delete(w.map());
+    }),
+    ("delete elements", |w, tx| {
+        tx.delete_element(&w.set(), Ipv4Addr::new(1, 1, 1, 1))
+            .delete_element(&w.set(), Ipv4Addr::new(1, 1, 1, 3));
+        tx.delete_element(&w.map(), Element::new(Ipv4Addr::new(1, 1, 1, 1)).verdict(Verdict::Drop));
+    }),
+    ("delete object", |w, tx| {
+        tx.delete(w.counter());
+    }),
+    ("delete table", |w, tx| {
+        tx.delete(&w.t);
+    }),
+    ("flush chain", |w, tx| {
+        tx.flush(w.chain("c"));
+    }),
+    ("flush table", |w, tx| {
+        tx.flush(&w.t);
+    }),
+    ("flush set and map", |w, tx| {
+        tx.flush(w.set()).flush(w.map());
+    }),
+    ("flush ruleset of a family", |_, tx| {
+        tx.flush(Flush::Ruleset(Family::IP));
+    }),
+    ("flush ruleset of another family", |_, tx| {
+        tx.flush(Flush::Ruleset(Family::IP6));
+    }),
+    ("flush ruleset", |_, tx| {
+        tx.flush(Flush::Ruleset(Family::UNSPEC));
+    }),
+];
+
+/// The handles of the three rules, as the kernel numbers the objects of a new table.
+const RULES: [u64; 3] = [6, 7, 8];
+
+#[test]
+fn verbs_do_by_netlink_what_they_do_by_text() {
+    if !testns::have(&["nft"]) {
+        return;
+    }
+    let world = World { t: TableId::new(Family::IP, name("t")) };
+    let mut failed = Vec::new();
+    for (what, verb) in VERBS {
+        let (Some(by_text), Some(by_netlink)) = (testns::Netns::new(), testns::Netns::new()) else { return };
+        let mut tx = Transaction::new();
+        verb(&world, &mut tx);
+        let output = by_text.run(|| {
+            apply(&world.base()).expect("what is there before");
+            testns::feed(&["nft", "-f", "-"], &tx.to_string())
+        });
+        let result = by_netlink.run(|| {
+            apply(&world.base()).expect("what is there before");
+            apply(&tx)
+        });
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if !output.status.success() || result.is_err() {
+            failed.push(format!("{what}: nft said {said:?}, netlink {result:?}\n{tx}"));
+            continue;
+        }
+        let list = || listing("nft -a list ruleset");
+        let (text, netlink) = (by_text.run(list), by_netlink.run(list));
+        if text != netlink {
+            failed.push(format!("{what}:\n{}", difference(&text, &netlink)));
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// nft 1.0.6 does not know the word, so there is only the kernel to ask.
+#[test]
+fn destroy_deletes_what_is_there_and_accepts_what_is_not() {
+    testns::netns(|| {
+        let mut socket = sluicegate_netlink::Socket::open(
+            sluicegate_netlink::Protocol::NETFILTER,
+            &sluicegate_netlink::Options::default(),
+        )
+        .expect("a socket");
+        if !supports(&mut socket, Feature::Destroy).expect("it answers") {
+            return testns::skip("this kernel has no destroy");
+        }
+        let world = World { t: TableId::new(Family::IP, name("t")) };
+        apply(&world.base()).expect("what is there before");
+        for _ in 0..2 {
+            let mut tx = Transaction::new();
+            tx.destroy(world.set())
+                .destroy(world.map())
+                .destroy(world.chain("unused"))
+                .destroy(world.counter());
+            apply(&tx).expect("there or not");
+        }
+        let held = read::ruleset(&mut socket, Family::IP, Some("t")).expect("a ruleset");
+        assert_eq!((held.chains.len(), held.sets.len(), held.objects.len()), (1, 0, 0));
+        for _ in 0..2 {
+            let mut tx = Transaction::new();
+            tx.destroy(&world.t);
+            apply(&tx).expect("there or not");
+        }
+        assert!(read::tables(&mut socket, Family::IP).expect("tables").is_empty());
+    });
+}
