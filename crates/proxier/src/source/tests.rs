@@ -152,8 +152,20 @@ fn aliases_and_merge_keys_work_but_cannot_explode() {
         bomb += &format!("a{level}: &a{level} [{}]\n", vec![item; 10].join(", "));
     }
     assert!(read_all("f.yaml", &bomb).unwrap_err().contains("aliases expand to more"));
+    let long = "x".repeat(100_000);
+    let wide = format!("kind: Service\napiVersion: v1\na: &a {long}\nb: [{}]\n", vec!["*a"; 1000].join(", "));
+    assert!(read_all("f.yaml", &wide).unwrap_err().contains("aliases expand to more"), "long text counts");
     let deep = "[".repeat(200);
     assert!(read_all("f.yaml", &deep).is_err());
+}
+
+#[test]
+fn a_key_that_comes_twice_is_found_among_many() {
+    let keys = |count: usize| (0..count).map(|n| format!("  k{n}: v\n")).collect::<String>();
+    let text = |extra: &str| format!("kind: Secret\napiVersion: v1\ndata:\n{}{extra}", keys(50_000));
+    assert!(read_all("f.yaml", &text("")).is_ok());
+    let message = read_all("f.yaml", &text("  k7: v\n")).unwrap_err();
+    assert_eq!(message, "f.yaml, document 1, line 50004, column 3: the key k7 comes twice");
 }
 
 #[test]

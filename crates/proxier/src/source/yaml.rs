@@ -4,7 +4,7 @@
 //! `010` is octal. A key that comes twice is an error. Aliases and merge keys work, within a limit on what they expand to.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 use serde::de::DeserializeOwned;
@@ -18,7 +18,7 @@ pub(super) fn parse(text: &str, first_line: usize) -> Result<Option<Node>, Fault
         parser: Parser::new_from_str(text),
         line_offset: first_line - 1,
         anchors: HashMap::new(),
-        budget: text.len().max(MIN_BUDGET),
+        budget: (text.len() / NODE_BYTES).max(MIN_BUDGET),
     };
     builder.document()
 }
@@ -63,9 +63,10 @@ impl Node {
         Fault { line: self.line, column: Some(self.column), reason }
     }
 
-    /// How many nodes there are, this one included.
+    /// How much memory it takes, in nodes; long text counts for several.
     fn size(&self) -> usize {
         1 + match &self.value {
+            Value::String(text) => text.len() / NODE_BYTES,
             Value::Sequence(items) => items.iter().map(Self::size).sum(),
             Value::Mapping(entries) => entries.iter().map(|(key, value)| key.size() + value.size()).sum(),
             _ => 0,
@@ -102,7 +103,7 @@ struct Builder<'a> {
     parser: Parser<'a, StrInput<'a>>,
     line_offset: usize,
     anchors: HashMap<usize, Node>,
-    /// How many nodes aliases may still add.
+    /// How much aliases may still add, in nodes.
     budget: usize,
 }
 
@@ -173,6 +174,7 @@ impl<'a> Builder<'a> {
 
     fn mapping(&mut self, depth: usize) -> Result<Value, Fault> {
         let mut entries: Vec<(Node, Node)> = Vec::new();
+        let mut keys = Keys::default();
         let mut merged = Vec::new();
         loop {
             let (event, span) = self.next()?;
@@ -185,7 +187,7 @@ impl<'a> Builder<'a> {
             let value = self.node(event, span, depth + 1)?;
             if is_merge {
                 merged.push(value);
-            } else if entries.iter().any(|(other, _)| same_key(other, &key)) {
+            } else if keys.holds(&entries, &key) {
                 return Err(key.fault(format!("the key {} comes twice", key_text(&key))));
             } else {
                 entries.push((key, value));
@@ -229,6 +231,23 @@ impl<'a> Builder<'a> {
             column: Some(error.marker().col() + 1),
             reason: format!("not YAML: {}", error.info()),
         }
+    }
+}
+
+/// Finds keys that come twice: by looking through a few, by a set of many.
+#[derive(Default)]
+struct Keys(HashSet<String>);
+
+impl Keys {
+    /// Whether `key` is among `entries`, each of which was asked for before it was added.
+    fn holds(&mut self, entries: &[(Node, Node)], key: &Node) -> bool {
+        if entries.len() < FEW_KEYS {
+            return entries.iter().any(|(other, _)| same_key(other, key));
+        }
+        if self.0.is_empty() {
+            self.0.extend(entries.iter().map(|(other, _)| key_text(other)));
+        }
+        !self.0.insert(key_text(key))
     }
 }
 
@@ -315,5 +334,8 @@ fn integer(text: &str) -> Option<i64> {
 }
 
 const MAX_DEPTH: usize = 100;
+const FEW_KEYS: usize = 32;
+/// About what a node takes.
+const NODE_BYTES: usize = 64;
 /// A short file may still use aliases freely.
 const MIN_BUDGET: usize = 100_000;
