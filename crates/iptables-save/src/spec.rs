@@ -9,7 +9,7 @@ use crate::words::{quote, quote_if_needed};
 
 /// The words of a rule, read.
 ///
-/// [`Spec::read`] takes what can be read, even with modules and options that are not known; [`Spec::check`] takes only
+/// [`Spec::read`] takes what can be read, even with modules and options that are not known; [`check`](crate::check) takes only
 /// what can be a rule. Both borrow the words from the rule.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spec<'a> {
