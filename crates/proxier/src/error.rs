@@ -45,6 +45,14 @@ pub enum Error {
         /// What it said.
         source: sluicegate_nftables::Error,
     },
+    /// iptables could not be run, refused its input, or printed what cannot be read.
+    #[error("{doing}: {source}")]
+    Iptables {
+        /// What was being done.
+        doing: &'static str,
+        /// What went wrong.
+        source: Box<sluicegate_iptables_save::Error>,
+    },
 }
 
 impl Error {

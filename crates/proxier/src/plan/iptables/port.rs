@@ -1,0 +1,335 @@
+//! What one service port needs: its rules in the chains that all services share, and chains of its own.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use sluicegate_chain_names as names;
+
+use super::Feature;
+use super::fixed::{LOCALHOST_COUNTER, MARK_MASQ, Shared};
+use super::words::Style;
+use crate::model::{Categorized, Endpoint, PortName, Protocol, ServicePort};
+
+/// All that is planned for one service port in one family.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct PortPlan {
+    /// Its rules in each shared chain.
+    shared: [Vec<String>; Shared::ALL.len()],
+    /// Its own chains, all of table nat, with their rules.
+    pub(super) chains: Vec<(names::XtName, Vec<String>)>,
+    /// How many endpoints it has, in whatever state.
+    pub(super) endpoints: usize,
+}
+
+impl PortPlan {
+    /// Plans `port` with its categorized endpoints.
+    pub(super) fn new(style: &Style, port: &ServicePort<'_>, endpoints: &Categorized<'_>) -> Self {
+        let mut plan = Self { endpoints: port.endpoints.len(), ..Self::default() };
+        if port.name.protocol != Protocol::Sctp || style.has(Feature::Sctp) {
+            Context::new(style, port, endpoints).plan(&mut plan);
+        }
+        plan
+    }
+
+    /// Its rules in a shared chain.
+    pub(super) fn shared(&self, chain: Shared) -> &[String] {
+        &self.shared[chain as usize]
+    }
+
+    fn add(&mut self, chain: Shared, words: String) {
+        self.shared[chain as usize].push(words);
+    }
+}
+
+/// The decisions that several rules of a service port share.
+struct Context<'a> {
+    style: &'a Style,
+    port: &'a ServicePort<'a>,
+    endpoints: &'a Categorized<'a>,
+    owner: names::ServicePort<'a>,
+    chains: names::IptablesNames,
+    /// `demo/web:http`
+    name: String,
+    /// `-m tcp -p tcp`
+    protocol: String,
+    ranges: Vec<&'a IpNet>,
+    has_internal: bool,
+    has_external: bool,
+}
+
+impl<'a> Context<'a> {
+    fn new(style: &'a Style, port: &'a ServicePort<'a>, endpoints: &'a Categorized<'a>) -> Self {
+        let (service, no_local) = (port.service, endpoints.local.is_empty());
+        let owner = owner(&port.name);
+        let protocol = port.name.protocol;
+        Self {
+            style,
+            port,
+            endpoints,
+            owner,
+            chains: owner.iptables(),
+            name: port.name.to_string(),
+            protocol: format!("-m {protocol} -p {protocol}"),
+            ranges: service.source_ranges(port.family).collect(),
+            has_internal: endpoints.has_any && !(service.internal_local && no_local),
+            has_external: endpoints.has_any && !(service.external_local && no_local),
+        }
+    }
+
+    fn plan(&self, plan: &mut PortPlan) {
+        self.cluster_ip(plan);
+        self.external_ips(plan);
+        self.load_balancer(plan);
+        self.node_port(plan);
+        self.own_chains(plan);
+    }
+
+    /// Rules 1 of section "per service port" in kube-proxy's order: the cluster IP, or what says that nobody is there.
+    fn cluster_ip(&self, plan: &mut PortPlan) {
+        let front = self.front(self.port.cluster_ip);
+        if self.has_internal {
+            let comment = self.comment("cluster IP");
+            plan.add(Shared::Services, format!("{comment}{front} -j {}", self.internal_chain()));
+        } else {
+            plan.add(Shared::FilterServices, self.refusal(&front));
+        }
+    }
+
+    fn external_ips(&self, plan: &mut PortPlan) {
+        for ip in self.port.service.external_ips(self.port.family) {
+            let front = self.front(ip);
+            if self.endpoints.has_any {
+                let comment = self.comment("external IP");
+                plan.add(Shared::Services, format!("{comment}{front} -j {}", self.chains.external()));
+            }
+            if !self.has_external {
+                plan.add(Shared::ExternalServices, self.refusal(&front));
+            }
+        }
+    }
+
+    fn load_balancer(&self, plan: &mut PortPlan) {
+        let target = if self.has_firewall() { self.chains.firewall() } else { self.chains.external() };
+        for ip in self.port.service.load_balancer_ips(self.port.family) {
+            let front = self.front(ip);
+            if self.endpoints.has_any {
+                let comment = self.comment("loadbalancer IP");
+                plan.add(Shared::Services, format!("{comment}{front} -j {target}"));
+            }
+            if self.has_firewall() {
+                let comment = self.comment(&format!("traffic not accepted by {target}"));
+                plan.add(Shared::ProxyFirewall, format!("{comment}{front} -j DROP"));
+            }
+            if !self.has_external {
+                plan.add(Shared::ExternalServices, self.refusal(&front));
+            }
+        }
+    }
+
+    fn node_port(&self, plan: &mut PortPlan) {
+        if let Some(port) = self.port.node_port {
+            let (comment, protocol) = (self.style.comment(&self.name), &self.protocol);
+            let target = self.chains.external();
+            if self.endpoints.has_any {
+                if self.style.localhost && self.style.has(Feature::Nfacct) {
+                    plan.add(
+                        Shared::NodePorts,
+                        format!(
+                            "{comment}{protocol} -d 127.0.0.0/8 --dport {port} -m nfacct --nfacct-name {LOCALHOST_COUNTER} -j {target}"
+                        ),
+                    );
+                }
+                plan.add(Shared::NodePorts, format!("{comment}{protocol} --dport {port} -j {target}"));
+            }
+            if !self.has_external && self.style.has(Feature::Addrtype) {
+                let front = format!("-m addrtype --dst-type LOCAL {protocol} --dport {port}");
+                plan.add(Shared::ExternalServices, self.refusal(&front));
+            }
+        }
+        if let Some(port) = self.port.service.health_check_node_port {
+            let comment = self.comment("health check node port");
+            plan.add(Shared::FilterNodePorts, format!("{comment}-m tcp -p tcp --dport {port} -j ACCEPT"));
+        }
+    }
+
+    fn own_chains(&self, plan: &mut PortPlan) {
+        let uses_external = self.endpoints.has_any && self.port.externally_accessible();
+        if uses_external {
+            plan.chains.push((self.chains.external(), self.external()));
+        }
+        if self.has_firewall() {
+            plan.chains.push((self.chains.firewall(), self.firewall()));
+        }
+        let policies =
+            [(self.chains.service(), &self.endpoints.cluster), (self.chains.local(), &self.endpoints.local)];
+        for (chain, endpoints) in policies.into_iter().filter(|(_, endpoints)| !endpoints.is_empty()) {
+            let mut rules = Vec::with_capacity(endpoints.len() + 1);
+            if self.has_internal && chain == self.internal_chain() {
+                rules.extend(self.masquerade_internal());
+            }
+            self.balance(endpoints, &mut rules);
+            plan.chains.push((chain, rules));
+        }
+        for endpoint in &self.endpoints.all_reachable {
+            plan.chains.push((self.endpoint_chain(endpoint), self.endpoint(endpoint)));
+        }
+    }
+
+    /// What comes to the cluster IP from elsewhere than pods.
+    fn masquerade_internal(&self) -> Option<String> {
+        let elsewhere = match self.style.local() {
+            _ if self.style.masquerade_all => String::new(),
+            Some(local) => format!(" ! {local}"),
+            None => return None,
+        };
+        let front = self.front(self.port.cluster_ip);
+        Some(format!("{}{front}{elsewhere} -j {MARK_MASQ}", self.comment("cluster IP")))
+    }
+
+    /// The chain of traffic to external, load-balancer and node addresses.
+    fn external(&self) -> Vec<String> {
+        let (name, all) = (&self.name, self.chains.service());
+        let mut rules = Vec::new();
+        if self.port.service.external_local {
+            if let Some(pods) = self.style.local() {
+                let comment =
+                    self.style.comment(format_args!("pod traffic for {name} external destinations"));
+                rules.push(format!("{comment}{pods} -j {all}"));
+            }
+            if self.style.has(Feature::Addrtype) {
+                for (verb, target) in [("masquerade", MARK_MASQ), ("route", all.as_str())] {
+                    let comment = self
+                        .style
+                        .comment(format_args!("{verb} LOCAL traffic for {name} external destinations"));
+                    rules.push(format!("{comment}-m addrtype --src-type LOCAL -j {target}"));
+                }
+            }
+        } else {
+            let comment =
+                self.style.comment(format_args!("masquerade traffic for {name} external destinations"));
+            rules.push(format!("{comment}-j {MARK_MASQ}"));
+        }
+        if self.has_external {
+            let local = self.port.service.external_local;
+            rules.push(format!("-j {}", if local { self.chains.local() } else { all }));
+        }
+        rules
+    }
+
+    /// The chain that knows who may use the load balancer's addresses.
+    fn firewall(&self) -> Vec<String> {
+        let (comment, target) = (self.comment("loadbalancer IP"), self.chains.external());
+        let covers_node =
+            self.style.node_ip.is_some_and(|ip| self.ranges.iter().any(|net| net.contains(&ip)));
+        let ranges = self.ranges.iter().map(|net| net.to_string());
+        // Where the node itself may use it, its packets to such an address carry that address as source.
+        let own = self.port.service.load_balancer_ips(self.port.family).filter(|_| covers_node);
+        let sources = ranges.chain(own.map(|ip| ip.to_string()));
+        let mut rules: Vec<_> = sources.map(|source| format!("{comment}-s {source} -j {target}")).collect();
+        let note = self
+            .style
+            .comment(format_args!("other traffic to {} will be dropped by KUBE-PROXY-FIREWALL", self.name));
+        if !note.is_empty() {
+            rules.push(note.trim_end().to_owned());
+        }
+        rules
+    }
+
+    /// Sends to one of the endpoints: the one that the client had before, else any.
+    fn balance(&self, endpoints: &[&Endpoint], rules: &mut Vec<String>) {
+        let affinity = self.port.service.affinity_seconds.filter(|_| self.style.has(Feature::Recent));
+        if let Some(seconds) = affinity {
+            rules.extend(endpoints.iter().map(|endpoint| {
+                let chain = self.endpoint_chain(endpoint);
+                format!(
+                    "{}-m recent --name {chain} --rcheck --seconds {seconds} --reap -j {chain}",
+                    self.arrow(endpoint)
+                )
+            }));
+        }
+        let count = endpoints.len();
+        for (index, endpoint) in endpoints.iter().enumerate() {
+            let (comment, chain) = (self.arrow(endpoint), self.endpoint_chain(endpoint));
+            if index + 1 == count || !self.style.has(Feature::Statistic) {
+                rules.push(format!("{comment}-j {chain}"));
+                return;
+            }
+            let probability = probability(count - index);
+            rules.push(format!("{comment}-m statistic --mode random --probability {probability} -j {chain}"));
+        }
+    }
+
+    /// The chain of an endpoint: who reaches itself is masqueraded, the client is noted, the address changed.
+    fn endpoint(&self, endpoint: &Endpoint) -> Vec<String> {
+        let comment = self.style.endpoint_comment(&self.name);
+        let (address, chain) = (endpoint.address, self.endpoint_chain(endpoint));
+        let affine = self.port.service.affinity_seconds.is_some() && self.style.has(Feature::Recent);
+        let note = if affine { format!("-m recent --name {chain} --set ") } else { String::new() };
+        vec![
+            format!("{comment}-s {} -j {MARK_MASQ}", address.ip()),
+            format!("{comment}{note}{} -j DNAT --to-destination {address}", self.protocol),
+        ]
+    }
+
+    fn has_firewall(&self) -> bool {
+        let balanced = self.port.service.load_balancer_ips(self.port.family).next().is_some();
+        self.endpoints.has_any && balanced && !self.ranges.is_empty()
+    }
+
+    fn internal_chain(&self) -> names::XtName {
+        if self.port.service.internal_local { self.chains.local() } else { self.chains.service() }
+    }
+
+    fn endpoint_chain(&self, endpoint: &Endpoint) -> names::XtName {
+        let port = endpoint.address.port().try_into().expect("an endpoint's port is not 0");
+        self.owner.iptables_endpoint(&names::Endpoint::new(endpoint.address.ip(), port))
+    }
+
+    fn front(&self, ip: IpAddr) -> String {
+        format!("{} -d {ip} --dport {}", self.protocol, self.port.port)
+    }
+
+    fn refusal(&self, front: &str) -> String {
+        let (what, target) = match (self.endpoints.has_any, self.style.has(Feature::Reject)) {
+            (true, _) => ("has no local endpoints", "DROP"),
+            (false, true) => ("has no endpoints", "REJECT"),
+            (false, false) => ("has no endpoints", "DROP"),
+        };
+        format!("{}{front} -j {target}", self.comment(what))
+    }
+
+    fn comment(&self, what: &str) -> String {
+        self.style.comment(format_args!("{} {what}", self.name))
+    }
+
+    fn arrow(&self, endpoint: &Endpoint) -> String {
+        self.style.endpoint_comment(format_args!("{} -> {}", self.name, endpoint.address))
+    }
+}
+
+fn owner(port: &PortName) -> names::ServicePort<'_> {
+    let protocol = match port.protocol {
+        Protocol::Tcp => names::Protocol::Tcp,
+        Protocol::Udp => names::Protocol::Udp,
+        Protocol::Sctp => names::Protocol::Sctp,
+    };
+    names::ServicePort::new(port.service.namespace(), port.service.name(), &port.port, protocol)
+        .expect("the names of a service in the model are DNS labels")
+}
+
+/// One in `count`, with ten decimals, rounded as C and Go round.
+fn probability(count: usize) -> String {
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    format!("{:.10}", 1.0 / f64::from(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probabilities_have_ten_decimals() {
+        let texts: Vec<_> = [1, 2, 3, 5, 7].map(probability).into();
+        assert_eq!(texts, ["1.0000000000", "0.5000000000", "0.3333333333", "0.2000000000", "0.1428571429"]);
+    }
+}
