@@ -71,7 +71,19 @@ impl Error {
     /// True when a capability is missing.
     #[must_use]
     pub fn is_permission_denied(&self) -> bool {
-        matches!(self, Self::Kernel { source, .. } if source.is_permission_denied())
+        match self {
+            Self::Kernel { source, .. } => source.is_permission_denied(),
+            Self::Iptables { source, .. } => {
+                source.cause() == Some(sluicegate_iptables_save::Cause::Permission)
+            }
+            _ => false,
+        }
+    }
+
+    /// True when a tool that is to be run is not installed.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Iptables { source, .. } if source.is_not_found())
     }
 
     pub(crate) fn kernel(doing: &'static str, source: sluicegate_netlink::Error) -> Self {

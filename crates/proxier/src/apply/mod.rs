@@ -5,6 +5,7 @@
 //! failed or somebody else has committed to `nf_tables` meanwhile, which the generation tells.
 
 mod compare;
+pub mod iptables;
 mod timed;
 
 use std::fmt;

@@ -3,13 +3,15 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgAction, Args, ValueEnum};
 use ipnet::IpNet;
+use sluicegate_iptables_save::restore::BackEnd;
 use sluicegate_proxier::Error;
 use sluicegate_proxier::model::{
     Cluster, DetectLocal, DetectLocalMode, Family, Found, Node, NodePortAddresses, Problem, parse_cidr,
     parse_ip,
 };
+use sluicegate_proxier::plan::iptables;
 use sluicegate_proxier::plan::nftables::{Layout, Settings};
 use sluicegate_proxier::source;
 
@@ -100,9 +102,16 @@ pub(crate) struct ProxyArgs {
     /// The bit of the packet mark that asks for masquerading, 0 to 31.
     #[arg(long, value_name = "BIT", default_value_t = 14, value_parser = clap::value_parser!(u8).range(0..32))]
     pub(crate) iptables_masquerade_bit: u8,
-    /// Where node ports are answered: `primary`, or CIDRs separated by commas.
-    #[arg(long, value_name = "primary|CIDR,...", default_value = "primary")]
-    pub(crate) nodeport_addresses: NodePortAddresses,
+    /// Where node ports are answered: `primary` (the default), or CIDRs separated by commas. In iptables mode the default
+    /// is every local address.
+    #[arg(long, value_name = "primary|CIDR,...")]
+    pub(crate) nodeport_addresses: Option<NodePortAddresses>,
+    /// In iptables mode, answer node ports on 127.0.0.1 as well; sync sets the sysctl `net.ipv4.conf.all.route_localnet` for it.
+    #[arg(long, value_name = "true|false", default_value_t = true, action = ArgAction::Set)]
+    pub(crate) iptables_localhost_nodeports: bool,
+    /// In iptables mode, the kernel interface to use instead of the one that `iptables-restore` itself uses.
+    #[arg(long, value_enum)]
+    pub(crate) iptables_backend: Option<IptablesBackend>,
     /// The networks of cluster IPs, besides those of ServiceCIDR objects: traffic to unused addresses in them is dropped.
     #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = cidr)]
     pub(crate) service_cluster_ip_range: Vec<IpNet>,
@@ -127,8 +136,28 @@ impl ProxyArgs {
             masquerade_all: self.masquerade_all,
             masquerade_bit: self.iptables_masquerade_bit,
             detect_local: self.detect_local(cluster.node()),
-            node_port_addresses: self.nodeport_addresses.clone(),
+            node_port_addresses: self.node_port_addresses(),
         }
+    }
+
+    /// What the iptables planner is to do.
+    pub(crate) fn iptables(&self, cluster: &Cluster) -> iptables::Settings {
+        iptables::Settings {
+            masquerade_all: self.masquerade_all,
+            masquerade_bit: self.iptables_masquerade_bit,
+            detect_local: self.detect_local(cluster.node()),
+            node_port_addresses: self.node_port_addresses(),
+            localhost_node_ports: self.iptables_localhost_nodeports,
+            tcp_be_liberal: false,
+        }
+    }
+
+    /// Where node ports are answered, by the flag or the default of the mode.
+    pub(crate) fn node_port_addresses(&self) -> NodePortAddresses {
+        self.nodeport_addresses.clone().unwrap_or_else(|| match self.proxy_mode {
+            ProxyMode::Nftables => NodePortAddresses::Primary,
+            ProxyMode::Iptables => NodePortAddresses::Within(Vec::new()),
+        })
     }
 
     /// What tells pods from the rest, by these flags and this node.
@@ -148,6 +177,26 @@ impl ProxyArgs {
 pub(crate) enum ProxyMode {
     /// nftables.
     Nftables,
+    /// iptables, with kube-proxy's chains and rules.
+    Iptables,
+}
+
+/// The kernel interfaces of iptables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IptablesBackend {
+    /// `ip_tables`.
+    Legacy,
+    /// `nf_tables`.
+    Nft,
+}
+
+impl From<IptablesBackend> for BackEnd {
+    fn from(back_end: IptablesBackend) -> Self {
+        match back_end {
+            IptablesBackend::Legacy => Self::Legacy,
+            IptablesBackend::Nft => Self::Nft,
+        }
+    }
 }
 
 /// The primary addresses, for a message.

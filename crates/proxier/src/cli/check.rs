@@ -25,7 +25,7 @@ impl Check {
         let node = self.node.node(&found.nodes)?;
         println!("{}", describe(&node));
         for (family, detector) in Family::BOTH.into_iter().zip(self.proxy.detect_local(&node).detectors()?) {
-            let addresses = self.proxy.nodeport_addresses.resolve(family, &node, None);
+            let addresses = self.proxy.node_port_addresses().resolve(family, &node, None);
             println!("{family}: {}; node ports on {addresses}", pods(&detector));
         }
         for line in found.passed_over.drain(..) {

@@ -3,6 +3,7 @@
 mod args;
 mod check;
 mod demo;
+mod iptables;
 mod matrix;
 mod render;
 mod sync;

@@ -8,6 +8,7 @@ use sluicegate_proxier::Error;
 use sluicegate_proxier::plan::nftables::Planner;
 
 use super::args::{ManifestArgs, NodeArgs, ProxyArgs, ProxyMode};
+use super::iptables::RenderArgs;
 
 #[derive(Args)]
 pub(crate) struct Render {
@@ -17,6 +18,8 @@ pub(crate) struct Render {
     node: NodeArgs,
     #[command(flatten)]
     proxy: ProxyArgs,
+    #[command(flatten)]
+    iptables: RenderArgs,
 }
 
 impl Render {
@@ -26,8 +29,9 @@ impl Render {
         let (cluster, _) = self.proxy.cluster(found, node);
         let script = match self.proxy.proxy_mode {
             ProxyMode::Nftables => {
-                Planner::new(&self.proxy.settings(&cluster), &cluster, None)?.replacement()
+                Planner::new(&self.proxy.settings(&cluster), &cluster, None)?.replacement().to_string()
             }
+            ProxyMode::Iptables => self.iptables.render(&self.proxy.iptables(&cluster), &cluster)?,
         };
         let mut out = BufWriter::new(io::stdout().lock());
         match write!(out, "{script}").and_then(|()| out.flush()) {

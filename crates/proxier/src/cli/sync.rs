@@ -10,7 +10,8 @@ use sluicegate_proxier::apply::Applier;
 use sluicegate_proxier::model::Cluster;
 use sluicegate_proxier::plan::nftables::Settings;
 
-use super::args::{ManifestArgs, NodeArgs, ProxyArgs};
+use super::args::{ManifestArgs, NodeArgs, ProxyArgs, ProxyMode};
+use super::iptables;
 
 #[derive(Args)]
 pub(crate) struct Sync {
@@ -25,7 +26,11 @@ pub(crate) struct Diff {
 }
 
 #[derive(Args)]
-pub(crate) struct Cleanup {}
+pub(crate) struct Cleanup {
+    /// What to remove; without it, that of every mode.
+    #[arg(long, value_enum)]
+    proxy_mode: Option<ProxyMode>,
+}
 
 #[derive(Args)]
 struct PlanArgs {
@@ -38,19 +43,23 @@ struct PlanArgs {
 }
 
 impl PlanArgs {
-    fn cluster(&self) -> Result<(Cluster, Settings), Error> {
+    fn cluster(&self) -> Result<Cluster, Error> {
         let found = self.manifests.read()?;
         let node = self.node.node(&found.nodes)?;
-        let (cluster, _) = self.proxy.cluster(found, node);
-        let settings = self.proxy.settings(&cluster);
-        Ok((cluster, settings))
+        Ok(self.proxy.cluster(found, node).0)
     }
 }
 
 impl Sync {
     pub(crate) fn run(&self) -> Result<ExitCode, Error> {
-        let (mut cluster, settings) = self.plan.cluster()?;
-        let synced = Applier::open(settings)?.sync(&mut cluster, Instant::now())?;
+        let mut cluster = self.plan.cluster()?;
+        let proxy = &self.plan.proxy;
+        let synced = match proxy.proxy_mode {
+            ProxyMode::Nftables => {
+                Applier::open(proxy.settings(&cluster))?.sync(&mut cluster, Instant::now())?.to_string()
+            }
+            ProxyMode::Iptables => iptables::sync(proxy, &mut cluster)?,
+        };
         println!("{} services: {synced}", cluster.service_count());
         Ok(ExitCode::SUCCESS)
     }
@@ -58,8 +67,12 @@ impl Sync {
 
 impl Diff {
     pub(crate) fn run(&self) -> Result<ExitCode, Error> {
-        let (cluster, settings) = self.plan.cluster()?;
-        let difference = Applier::open(settings)?.difference(&cluster)?;
+        let cluster = self.plan.cluster()?;
+        let proxy = &self.plan.proxy;
+        let difference = match proxy.proxy_mode {
+            ProxyMode::Nftables => Applier::open(proxy.settings(&cluster))?.difference(&cluster)?.to_string(),
+            ProxyMode::Iptables => iptables::diff(proxy, &cluster)?,
+        };
         match write!(io::stdout().lock(), "{difference}") {
             // Whoever reads has seen enough: `diff | head`.
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
@@ -71,7 +84,18 @@ impl Diff {
 
 impl Cleanup {
     pub(crate) fn run(&self) -> Result<ExitCode, Error> {
-        let removed = Applier::open(Settings::default())?.cleanup()?;
+        let mut removed = Vec::new();
+        if self.proxy_mode != Some(ProxyMode::Iptables) {
+            removed.extend(Applier::open(Settings::default())?.cleanup()?);
+        }
+        if self.proxy_mode != Some(ProxyMode::Nftables) {
+            match iptables::cleanup() {
+                Ok(what) => removed.extend(what),
+                // Nobody can have used tools that are not there.
+                Err(error) if self.proxy_mode.is_none() && error.is_not_found() => {}
+                Err(error) => return Err(error),
+            }
+        }
         if removed.is_empty() {
             println!("nothing of ours was there");
         }

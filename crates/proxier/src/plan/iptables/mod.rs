@@ -45,8 +45,8 @@ use self::port::PortPlan;
 use self::words::Style;
 use crate::Error;
 use crate::model::{
-    Changes, Cluster, DetectLocal, Family, LocalDetector, NodePortAddresses, NodePorts, ServiceName,
-    ServicePort, Topology, categorize,
+    Changes, Cluster, DetectLocal, Family, NodePortAddresses, NodePorts, ServiceName, ServicePort, Topology,
+    categorize,
 };
 
 pub use self::fixed::{

@@ -221,7 +221,7 @@ impl<'a> Context<'a> {
         let (comment, target) = (self.comment("loadbalancer IP"), self.chains.external());
         let covers_node =
             self.style.node_ip.is_some_and(|ip| self.ranges.iter().any(|net| net.contains(&ip)));
-        let ranges = self.ranges.iter().map(|net| net.to_string());
+        let ranges = self.ranges.iter().map(ToString::to_string);
         // Where the node itself may use it, its packets to such an address carry that address as source.
         let own = self.port.service.load_balancer_ips(self.port.family).filter(|_| covers_node);
         let sources = ranges.chain(own.map(|ip| ip.to_string()));

@@ -1,0 +1,453 @@
+//! Brings iptables to where the plan is, with the smallest input of `iptables-restore --noflush`.
+//!
+//! The first sync compares the plan with what `iptables-save` shows and sends the difference. From then on the applied state is in
+//! memory, and a sync sends what changed. The kernel has no count of changes to ask here, as nftables has: the canary, an
+//! empty chain in table mangle, tells when somebody has flushed everything. Input that does not fit what is there (a
+//! rule to be deleted is not) is refused by the tool as a whole; then everything is compared once more.
+//!
+//! Tools run in the network namespace of the thread that calls. Each family has its own tool, and is brought along by itself.
+
+mod host;
+mod probe;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use sluicegate_iptables_save::restore::{BackEnd, Restore, Tool, Tools};
+use sluicegate_iptables_save::{
+    self as save, Action, Entry, Item, Rule, Save, State, Table, diff, find_target, normalise,
+};
+
+use crate::Error;
+use crate::model::{Changes, Cluster, Family};
+use crate::plan::iptables::{
+    CANARY, CANARY_TABLES, FIREWALL, Feature, Jump, Planner, Settings, Support, is_ours, jumps, tool_family,
+};
+
+use super::Found;
+
+/// Applies plans by the tools of one or both families.
+#[derive(Debug)]
+pub struct Applier {
+    settings: Settings,
+    sides: Vec<Side>,
+}
+
+/// One family.
+#[derive(Debug)]
+struct Side {
+    tool: Tool,
+    support: Option<Support>,
+    planner: Option<Planner>,
+}
+
+/// What one sync did in each family.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Synced {
+    /// Each family by itself.
+    pub families: Vec<FamilySynced>,
+}
+
+/// What one sync did in one family.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FamilySynced {
+    /// IPv4 or IPv6.
+    pub family: Family,
+    /// The kernel interface.
+    pub back_end: BackEnd,
+    /// How the change was found.
+    pub found: Found,
+    /// Chains that were made, emptied or deleted.
+    pub chains: usize,
+    /// Rules that were added or deleted one by one.
+    pub rules: usize,
+    /// Bytes of input.
+    pub bytes: usize,
+    /// Time that the tools took.
+    pub tool: Duration,
+    /// What is not as it should be, and what that means.
+    pub notices: Vec<String>,
+}
+
+impl Applier {
+    /// Applies by these tools, one of each family.
+    #[must_use]
+    pub fn new(tools: Vec<Tool>, settings: Settings) -> Self {
+        let sides = tools.into_iter().map(|tool| Side { tool, support: None, planner: None });
+        Self { settings, sides: sides.collect() }
+    }
+
+    /// Looks for the tools of `families`: of the back end that is asked for, or the one that `iptables-restore` itself uses.
+    ///
+    /// # Errors
+    /// [`Error::Iptables`] when a family has none.
+    pub fn find(back_end: Option<BackEnd>, families: &[Family], settings: Settings) -> Result<Self, Error> {
+        let tools = families.iter().map(|family| find(*family, back_end));
+        Ok(Self::new(tools.collect::<Result<_, _>>()?, settings))
+    }
+
+    /// Brings the kernel to what `cluster` wants.
+    ///
+    /// # Errors
+    /// [`Error::Flag`] when the settings cannot be planned. [`Error::Iptables`] when a tool fails: the table it failed in holds what
+    /// it held before, and the next sync compares everything.
+    pub fn sync(&mut self, cluster: &mut Cluster) -> Result<Synced, Error> {
+        let changes = cluster.take_changes();
+        let mut synced = Synced::default();
+        let mut failed = None;
+        for side in &mut self.sides {
+            // One family that fails must not keep the other from its services.
+            match side.sync(&self.settings, cluster, &changes) {
+                Ok(family) => synced.families.push(family),
+                Err(error) => failed = Some(error),
+            }
+        }
+        failed.map_or(Ok(synced), Err)
+    }
+
+    /// The input that [`sync`](Self::sync) would send in each family, found by comparing with the kernel. Changes nothing: what
+    /// only a trial would show to be missing counts as there, `nfacct` as missing unless some rule has it.
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync).
+    pub fn difference(&self, cluster: &Cluster) -> Result<Vec<(Family, Save<'static>)>, Error> {
+        self.sides.iter().map(|side| side.difference(&self.settings, cluster)).collect()
+    }
+
+    /// Removes everything that is ours, and says what there was. Chain KUBE-FIREWALL and the jumps to it stay: the
+    /// kubelet uses them too.
+    ///
+    /// # Errors
+    /// [`Error::Iptables`] when a tool fails, or rules of others refer to chains of ours.
+    pub fn cleanup(&mut self) -> Result<Vec<String>, Error> {
+        let mut removed = Vec::new();
+        for side in &mut self.sides {
+            side.planner = None;
+            removed.extend(side.cleanup()?);
+        }
+        Ok(removed)
+    }
+
+    /// What tool and kernel of a family lack, once a sync has found out.
+    #[must_use]
+    pub fn support(&self, family: Family) -> Option<&Support> {
+        self.sides.iter().find(|side| side.family() == family)?.support.as_ref()
+    }
+}
+
+/// Every tool that is installed, for a cleanup of all that may have been used.
+///
+/// # Errors
+/// [`Error::Iptables`] when there is none at all.
+pub fn all_tools() -> Result<Vec<Tool>, Error> {
+    let found = Family::BOTH.map(|family| Tools::find(tool_family(family)));
+    let (mut tools, mut failed) = (Vec::new(), None);
+    for found in found {
+        match found {
+            Ok(found) => tools.extend(found.legacy.into_iter().chain(found.nft)),
+            Err(error) => failed = Some(error),
+        }
+    }
+    match failed {
+        Some(error) if tools.is_empty() => Err(iptables("looking for iptables")(error)),
+        _ => Ok(tools),
+    }
+}
+
+fn find(family: Family, back_end: Option<BackEnd>) -> Result<Tool, Error> {
+    let tools = Tools::find(tool_family(family)).map_err(iptables("looking for iptables"))?;
+    let tool = match back_end {
+        None => tools.usual.or(tools.nft).or(tools.legacy),
+        Some(BackEnd::Legacy) => tools.legacy,
+        Some(_) => tools.nft,
+    };
+    tool.ok_or_else(|| Error::Flag {
+        flag: "--iptables-backend".to_owned(),
+        reason: format!("no iptables-restore of that kind is installed for {family}"),
+    })
+}
+
+impl Side {
+    fn family(&self) -> Family {
+        if self.tool.family() == save::Family::V4 { Family::V4 } else { Family::V6 }
+    }
+
+    fn sync(
+        &mut self,
+        settings: &Settings,
+        cluster: &Cluster,
+        changes: &Changes,
+    ) -> Result<FamilySynced, Error> {
+        let mut synced = FamilySynced {
+            family: self.family(),
+            back_end: self.tool.back_end(),
+            found: Found::Changed,
+            chains: 0,
+            rules: 0,
+            bytes: 0,
+            tool: Duration::ZERO,
+            notices: Vec::new(),
+        };
+        if let Some(mut planner) = self.planner.take()
+            && let Some(input) = self.change(&mut planner, settings, cluster, changes)?
+        {
+            match self.restore(&input, &mut synced) {
+                Ok(()) => {
+                    self.planner = Some(planner);
+                    return Ok(synced);
+                }
+                // Somebody has changed our chains: what was applied last is there no more.
+                Err(error) if error.is_not_found() || error.cause().is_some() => {}
+                Err(error) => return Err(iptables("programming the services")(error)),
+            }
+        }
+        synced.found = Found::Compared;
+        self.sync_all(settings, cluster, &mut synced)?;
+        Ok(synced)
+    }
+
+    /// The input for a change since the last sync, unless somebody has flushed the tables.
+    fn change(
+        &self,
+        planner: &mut Planner,
+        settings: &Settings,
+        cluster: &Cluster,
+        changes: &Changes,
+    ) -> Result<Option<Save<'static>>, Error> {
+        let mangle = self.tool.save(Some("mangle"), false).map_err(iptables("looking for the canary"))?;
+        let canary = Save::parse(&mangle).map_err(iptables("reading iptables-save"))?;
+        if canary.table("mangle").and_then(|table| table.chain(CANARY)).is_none() {
+            return Ok(None);
+        }
+        planner.set_local_addresses(host::addresses()?);
+        if settings.answers_localhost(self.family(), cluster) {
+            host::route_localnet()?;
+        }
+        planner.sync(cluster, changes).map(Some)
+    }
+
+    fn sync_all(
+        &mut self,
+        settings: &Settings,
+        cluster: &Cluster,
+        synced: &mut FamilySynced,
+    ) -> Result<(), Error> {
+        let started = Instant::now();
+        let support = match self.support.take() {
+            Some(support) => support,
+            None => probe::by_trial(&self.tool)?,
+        };
+        for feature in support.missing().filter(|feature| *feature != Feature::RandomFully) {
+            synced.notices.push(format!("{feature} is missing here: {}", feature.without()));
+        }
+        self.support = Some(support.clone());
+        let settings = host::settings(settings);
+        if settings.answers_localhost(self.family(), cluster) {
+            host::route_localnet()?;
+        }
+        let planner = Planner::new(self.family(), &settings, support, cluster, Some(host::addresses()?))?;
+        let text = self.tool.save(None, false).map_err(iptables("listing what there is"))?;
+        synced.tool = started.elapsed();
+        let current = Save::parse(&text).map_err(iptables("reading iptables-save"))?;
+        let input = compare(&current, &planner)?;
+        self.restore(&input, synced).map_err(iptables("programming the services"))?;
+        self.canary(&current, synced);
+        self.planner = Some(planner);
+        Ok(())
+    }
+
+    /// Makes the canary of table mangle, which nothing else of ours needs.
+    fn canary(&self, current: &Save<'_>, synced: &mut FamilySynced) {
+        if current.table("mangle").and_then(|table| table.chain(CANARY)).is_some() {
+            return;
+        }
+        let input = format!("*mangle\n:{CANARY} - [0:0]\nCOMMIT\n");
+        if let Err(error) = self.tool.restore(&input, HOW) {
+            let notice = format!("no canary in table mangle, so everything is compared each time: {error}");
+            synced.notices.push(notice);
+        }
+    }
+
+    fn difference(&self, settings: &Settings, cluster: &Cluster) -> Result<(Family, Save<'static>), Error> {
+        let text = self.tool.save(None, false).map_err(iptables("listing what there is"))?;
+        let current = Save::parse(&text).map_err(iptables("reading iptables-save"))?;
+        let support = match &self.support {
+            Some(support) => support.clone(),
+            None => probe::by_test(&self.tool, text.contains("-m nfacct "))?,
+        };
+        let settings = host::settings(settings);
+        let planner = Planner::new(self.family(), &settings, support, cluster, Some(host::addresses()?))?;
+        Ok((self.family(), compare(&current, &planner)?))
+    }
+
+    fn restore(&self, input: &Save<'_>, synced: &mut FamilySynced) -> Result<(), save::Error> {
+        if input.items.is_empty() {
+            return Ok(());
+        }
+        let text = input.to_string();
+        let started = Instant::now();
+        self.tool.restore(&text, HOW)?;
+        synced.tool += started.elapsed();
+        synced.bytes += text.len();
+        for entry in input.tables().flat_map(|table| &table.entries) {
+            match entry {
+                Entry::Rule(_) => synced.rules += 1,
+                _ => synced.chains += 1,
+            }
+        }
+        Ok(())
+    }
+
+    fn cleanup(&self) -> Result<Option<String>, Error> {
+        let text = self.tool.save(None, false).map_err(iptables("listing what there is"))?;
+        let mut current = Save::parse(&text).map_err(iptables("reading iptables-save"))?;
+        let input = removal(&mut current).map_err(iptables("finding what is ours"))?;
+        if input.items.is_empty() {
+            return Ok(None);
+        }
+        self.tool.restore(&input.to_string(), HOW).map_err(iptables("removing what is ours"))?;
+        let count = |wanted: fn(&Entry<'_>) -> bool| {
+            input.tables().flat_map(|table| &table.entries).filter(|entry| wanted(entry)).count()
+        };
+        let chains = count(|entry| matches!(entry, Entry::Command(_)));
+        let rules = count(|entry| matches!(entry, Entry::Rule(_)));
+        let (family, back_end) = (self.family(), back_end(self.tool.back_end()));
+        Ok(Some(format!("{chains} chains and {rules} jumps to them ({family}, {back_end})")))
+    }
+}
+
+/// From what iptables-save shows to the plan, its canaries and its jumps.
+fn compare(current: &Save<'_>, planner: &Planner) -> Result<Save<'static>, Error> {
+    let comparing = iptables("comparing with the plan");
+    let family = tool_family(planner.family());
+    let mut desired = planner.input();
+    for table in desired.tables_mut().filter(|table| CANARY_TABLES.contains(&table.name())) {
+        table.entries.insert(0, Entry::Chain(save::Chain::new(CANARY, None, None).map_err(&comparing)?));
+    }
+    let state = State::of_family(current, family).map_err(&comparing)?;
+    let desired = State::of_family(&desired, family).map_err(&comparing)?;
+    // The canary of mangle is made apart: a kernel may lack that table.
+    let owned = |table: &str, chain: &str| table != "mangle" && is_ours(table, chain);
+    let mut input = diff(&state, &desired, owned).map_err(&comparing)?;
+    for jump in jumps(planner.support()) {
+        if !has_jump(&state, &jump, family).map_err(&comparing)? {
+            let rule = Rule::new(Action::Insert(None), jump.from, jump.words).map_err(&comparing)?;
+            add(&mut input, jump.table, Entry::Rule(rule)).map_err(&comparing)?;
+        }
+    }
+    Ok(input)
+}
+
+fn has_jump(state: &State<'_>, jump: &Jump, family: save::Family) -> Result<bool, save::Error> {
+    let wanted = normalise(&jump.words, family)?;
+    let Some(rules) = state.rules(jump.table, jump.from) else { return Ok(false) };
+    for rule in rules.iter().filter(|rule| rule.text().contains(jump.to)) {
+        if normalise(rule.text(), family)? == wanted {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Adds a line to a table of the input, filter before nat.
+fn add(input: &mut Save<'static>, name: &'static str, entry: Entry<'static>) -> Result<(), save::Error> {
+    if input.table(name).is_none() {
+        let at = if name == "filter" { 0 } else { input.items.len() };
+        input.items.insert(at, Item::Table(Table::new(name)?));
+    }
+    if let Some(table) = input.tables_mut().find(|table| table.name() == name) {
+        table.entries.push(entry);
+    }
+    Ok(())
+}
+
+/// What deletes the jumps and then the chains that are ours. `current` loses its jumps on the way.
+fn removal(current: &mut Save<'_>) -> Result<Save<'static>, save::Error> {
+    let mut jumps = Vec::new();
+    for table in current.tables_mut() {
+        let name = CANARY_TABLES.into_iter().find(|known| *known == table.name());
+        let Some(name) = name else { continue };
+        let mut kept = Vec::with_capacity(table.entries.len());
+        for entry in table.entries.drain(..) {
+            match entry {
+                Entry::Rule(rule) if is_jump(name, &rule)? => jumps.push((name, rule)),
+                other => kept.push(other),
+            }
+        }
+        table.entries = kept;
+    }
+    let state = State::of(current)?;
+    let goes = |table: &str, chain: &str| is_ours(table, chain) && chain != FIREWALL;
+    let none = State::of_family(&Save::default(), state.family())?;
+    let mut input = diff(&state, &none, goes)?;
+    for (table, rule) in jumps.into_iter().rev() {
+        let rule = Rule::new(Action::Delete, rule.chain().to_owned(), rule.text().to_owned())?;
+        if input.table(table).is_none() {
+            add(&mut input, table, Entry::Rule(rule))?;
+        } else if let Some(table) = input.tables_mut().find(|other| other.name() == table) {
+            table.entries.insert(0, Entry::Rule(rule));
+        }
+    }
+    Ok(input)
+}
+
+/// A rule of a built-in chain that jumps to a chain of ours which goes.
+fn is_jump(table: &str, rule: &Rule<'_>) -> Result<bool, save::Error> {
+    if is_ours(table, rule.chain()) || !rule.text().contains("KUBE-") {
+        return Ok(false);
+    }
+    let built_in = ["INPUT", "FORWARD", "OUTPUT", "PREROUTING", "POSTROUTING"].contains(&rule.chain());
+    let spec = rule.spec()?;
+    let target = spec.target_name();
+    let ours = |target: &str| {
+        is_ours(table, target) && target != FIREWALL && find_target(target, save::Family::V4).is_none()
+    };
+    Ok(built_in && target.is_some_and(ours))
+}
+
+fn iptables(doing: &'static str) -> impl Fn(save::Error) -> Error {
+    move |source| Error::Iptables { doing, source: Box::new(source) }
+}
+
+/// The name of a back end, as `--iptables-backend` takes it.
+const fn back_end(back_end: BackEnd) -> &'static str {
+    match back_end {
+        BackEnd::Legacy => "legacy",
+        _ => "nft",
+    }
+}
+
+impl Synced {
+    /// What is not as it should be, each thing once.
+    pub fn notices(&self) -> impl Iterator<Item = String> + '_ {
+        let all = self
+            .families
+            .iter()
+            .flat_map(|synced| synced.notices.iter().map(|notice| format!("{}: {notice}", synced.family)));
+        all.collect::<BTreeSet<_>>().into_iter()
+    }
+}
+
+impl fmt::Display for Synced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let families: Vec<_> = self.families.iter().map(ToString::to_string).collect();
+        f.write_str(&families.join("; "))
+    }
+}
+
+impl fmt::Display for FamilySynced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}): ", self.family, back_end(self.back_end))?;
+        match self.bytes {
+            0 => f.write_str("nothing to change"),
+            bytes => write!(f, "{} chains and {} rules in {bytes} bytes", self.chains, self.rules),
+        }
+    }
+}
+
+/// `--noflush --counters --wait=5`, as kube-proxy runs it.
+const HOW: Restore =
+    Restore { noflush: true, counters: true, test: false, wait: Some(5), wait_interval: None };
