@@ -40,6 +40,7 @@ struct Side {
     tool: Tool,
     support: Option<Support>,
     planner: Option<Planner>,
+    compared: Option<Instant>,
 }
 
 /// What one sync did in each family.
@@ -76,7 +77,7 @@ impl Applier {
     /// Applies by these tools, one of each family.
     #[must_use]
     pub fn new(tools: Vec<Tool>, settings: Settings) -> Self {
-        let sides = tools.into_iter().map(|tool| Side { tool, support: None, planner: None });
+        let sides = tools.into_iter().map(|tool| Side { tool, support: None, planner: None, compared: None });
         Self { settings, sides: sides.collect() }
     }
 
@@ -89,18 +90,19 @@ impl Applier {
         Ok(Self::new(tools.collect::<Result<_, _>>()?, settings))
     }
 
-    /// Brings the kernel to what `cluster` wants.
+    /// Brings the kernel to what `cluster` wants. What was applied last is trusted for an hour, in a large cluster for as long as
+    /// the canary lives; then everything is compared.
     ///
     /// # Errors
     /// [`Error::Flag`] when the settings cannot be planned. [`Error::Iptables`] when a tool fails: the table it failed in holds what
     /// it held before, and the next sync compares everything.
-    pub fn sync(&mut self, cluster: &mut Cluster) -> Result<Synced, Error> {
+    pub fn sync(&mut self, cluster: &mut Cluster, now: Instant) -> Result<Synced, Error> {
         let changes = cluster.take_changes();
         let mut synced = Synced::default();
         let mut failed = None;
         for side in &mut self.sides {
             // One family that fails must not keep the other from its services.
-            match side.sync(&self.settings, cluster, &changes) {
+            match side.sync(&self.settings, cluster, &changes, now) {
                 Ok(family) => synced.families.push(family),
                 Err(error) => failed = Some(error),
             }
@@ -180,6 +182,7 @@ impl Side {
         settings: &Settings,
         cluster: &Cluster,
         changes: &Changes,
+        now: Instant,
     ) -> Result<FamilySynced, Error> {
         let mut synced = FamilySynced {
             family: self.family(),
@@ -191,7 +194,8 @@ impl Side {
             tool: Duration::ZERO,
             notices: Vec::new(),
         };
-        if let Some(mut planner) = self.planner.take()
+        let fresh = self.compared.is_some_and(|then| now.saturating_duration_since(then) < TRUSTED);
+        if let Some(mut planner) = self.planner.take().filter(|planner| fresh || planner.is_large())
             && let Some(input) = self.change(&mut planner, settings, cluster, changes)?
         {
             match self.restore(&input, &mut synced) {
@@ -206,6 +210,7 @@ impl Side {
         }
         synced.found = Found::Compared;
         self.sync_all(settings, cluster, &mut synced)?;
+        self.compared = Some(now);
         Ok(synced)
     }
 
@@ -451,3 +456,5 @@ impl fmt::Display for FamilySynced {
 /// `--noflush --counters --wait=5`, as kube-proxy runs it.
 const HOW: Restore =
     Restore { noflush: true, counters: true, test: false, wait: Some(5), wait_interval: None };
+/// After this time everything is compared once more, as kube-proxy does.
+const TRUSTED: Duration = Duration::from_secs(3600);

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use sluicegate_proxier::Error;
@@ -62,7 +63,7 @@ impl RenderArgs {
 
 /// Brings the current network namespace to the plan; says what was done.
 pub(crate) fn sync(proxy: &ProxyArgs, cluster: &mut Cluster) -> Result<String, Error> {
-    let synced = applier(proxy, cluster)?.sync(cluster)?;
+    let synced = applier(proxy, cluster)?.sync(cluster, Instant::now())?;
     synced.notices().for_each(|notice| eprintln!("{notice}"));
     Ok(synced.to_string())
 }

@@ -14,15 +14,23 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use comfy_table::Table;
 use sluicegate_proxier::Error;
-use sluicegate_proxier::apply::Applier;
+use sluicegate_proxier::apply::{self, Applier};
 use sluicegate_proxier::lab::{Answer, Network, Transport, ask, enter_user_namespace};
-use sluicegate_proxier::model::Family;
+use sluicegate_proxier::model::{Cluster, DetectLocal, Family};
+use sluicegate_proxier::plan::iptables;
 use sluicegate_proxier::plan::nftables::{Layout, Settings};
 
+use super::args::{IptablesBackend, ProxyMode};
 use reference::{Client, Expectation, Front, Place, Source, Variation, variations};
 
 #[derive(Args)]
 pub(crate) struct Matrix {
+    /// Which part of the kernel does the work.
+    #[arg(long, value_enum, default_value_t = ProxyMode::Nftables)]
+    proxy_mode: ProxyMode,
+    /// In iptables mode, the kernel interface to use instead of the one that `iptables-restore` itself uses.
+    #[arg(long, value_enum)]
+    iptables_backend: Option<IptablesBackend>,
     /// The layout of the nftables rules.
     #[arg(long, value_name = "maps|chains", default_value = "maps")]
     layout: Layout,
@@ -37,12 +45,9 @@ impl Matrix {
         let variations = variations();
         let mut cluster = services::cluster(&variations);
         let network = Network::build(&services::network())?;
-        let mut settings = Settings { layout: self.layout, ..Settings::default() };
-        settings.detect_local.cluster_cidrs = services::cluster_cidrs();
-        let synced =
-            network.node.namespace.run(|| Applier::open(settings)?.sync(&mut cluster, Instant::now()))?;
+        let synced = network.node.namespace.run(|| self.program(&mut cluster))?;
         println!("{} services programmed: {synced}", cluster.service_count());
-        let results = ask_all(&network, &variations);
+        let results = ask_all(&network, &variations, self.proxy_mode);
         if let Some(path) = &self.report {
             let text = results.iter().fold(HEADER.to_owned(), |text, result| text + &result.row());
             std::fs::write(path, text).map_err(|source| Error::Read { path: path.clone(), source })?;
@@ -54,6 +59,27 @@ impl Matrix {
     }
 }
 
+impl Matrix {
+    /// Programs the services in the network namespace of this thread; says what was done.
+    fn program(&self, cluster: &mut Cluster) -> Result<String, Error> {
+        let detect_local = DetectLocal { cluster_cidrs: services::cluster_cidrs(), ..DetectLocal::default() };
+        Ok(match self.proxy_mode {
+            ProxyMode::Nftables => {
+                let settings = Settings { layout: self.layout, detect_local, ..Settings::default() };
+                Applier::open(settings)?.sync(cluster, Instant::now())?.to_string()
+            }
+            ProxyMode::Iptables => {
+                let settings = iptables::Settings { detect_local, ..iptables::Settings::default() };
+                let back_end = self.iptables_backend.map(Into::into);
+                let mut applier = apply::iptables::Applier::find(back_end, &Family::BOTH, settings)?;
+                let synced = applier.sync(cluster, Instant::now())?;
+                synced.notices().for_each(|notice| println!("{notice}"));
+                synced.to_string()
+            }
+        })
+    }
+}
+
 /// One question and what came of it.
 struct Case<'a> {
     index: usize,
@@ -62,6 +88,7 @@ struct Case<'a> {
     client: Client,
     transport: Transport,
     family: Family,
+    mode: ProxyMode,
 }
 
 struct Outcome<'a> {
@@ -73,7 +100,7 @@ struct Outcome<'a> {
 
 /// Asks everything. All questions to one port of one service are asked one after the other, so that session affinity is
 /// not stirred by others.
-fn ask_all<'a>(network: &Network, variations: &'a [Variation]) -> Vec<Outcome<'a>> {
+fn ask_all<'a>(network: &Network, variations: &'a [Variation], mode: ProxyMode) -> Vec<Outcome<'a>> {
     let ports: Vec<_> = variations
         .iter()
         .enumerate()
@@ -86,7 +113,9 @@ fn ask_all<'a>(network: &Network, variations: &'a [Variation]) -> Vec<Outcome<'a
         let workers: Vec<_> = ports
             .chunks(ports.len().div_ceil(WORKERS))
             .map(|part| {
-                scope.spawn(move || part.iter().flat_map(|port| ask_port(network, *port)).collect::<Vec<_>>())
+                scope.spawn(move || {
+                    part.iter().flat_map(|port| ask_port(network, *port, mode)).collect::<Vec<_>>()
+                })
             })
             .collect();
         workers
@@ -101,10 +130,11 @@ type ServicePort<'a> = ((usize, &'a Variation), Family, Transport);
 fn ask_port<'a>(
     network: &Network,
     ((index, variation), family, transport): ServicePort<'a>,
+    mode: ProxyMode,
 ) -> Vec<Outcome<'a>> {
     let cases = Client::ALL.into_iter().flat_map(|client| Front::ALL.map(|front| (client, front)));
     cases
-        .map(|(client, front)| Case { index, variation, front, client, transport, family }.ask(network))
+        .map(|(client, front)| Case { index, variation, front, client, transport, family, mode }.ask(network))
         .collect()
 }
 
@@ -112,7 +142,7 @@ impl<'a> Case<'a> {
     fn ask(self, network: &Network) -> Outcome<'a> {
         let host = network.host(self.client.host()).expect("a host of the laboratory");
         let target = services::target(self.index, self.front, self.family);
-        let expected = self.variation.expect(self.front, self.client);
+        let expected = self.variation.expect(self.front, self.client, self.mode);
         let answers = host.namespace.run(|| self.answers(&expected, target));
         let gateway = match self.family {
             Family::V4 => services::GATEWAY.0.into(),
@@ -179,7 +209,7 @@ impl<'a> Case<'a> {
 
 impl Outcome<'_> {
     fn row(&self) -> String {
-        let Case { index, variation, front, client, transport, family } = &self.case;
+        let Case { index, variation, front, client, transport, family, mode: _ } = &self.case;
         let Variation { endpoints, internal, external, extra } = variation;
         format!(
             "{}\t{family}\t{transport}\t{front:?}\t{client:?}\t{endpoints:?}\t{internal:?}\t{external:?}\t{extra:?}\tv{index}\t{}\t{}\n",

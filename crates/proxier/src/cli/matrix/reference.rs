@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::cli::args::ProxyMode;
+
 /// A kind of service that the matrix has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Variation {
@@ -96,7 +98,10 @@ pub(super) enum Expectation {
 
 impl Variation {
     /// What must come of it when `client` asks this service at `front`.
-    pub(super) fn expect(&self, front: Front, client: Client) -> Expectation {
+    pub(super) fn expect(&self, front: Front, client: Client, mode: ProxyMode) -> Expectation {
+        if mode == ProxyMode::Iptables && self.endpoints == Endpoints::None {
+            return Self::expect_of_iptables_without_endpoints(front, client);
+        }
         if front == Front::LoadBalancerIp && !self.extra.admits(client) {
             return Expectation::Dropped;
         }
@@ -113,6 +118,15 @@ impl Variation {
             Expectation::Dropped
         } else {
             Expectation::Answered { by, sticky: self.extra == Extra::Affinity }
+        }
+    }
+
+    /// In iptables mode the source ranges of a service without endpoints are not looked at, and what refuses traffic to
+    /// external addresses is not in the way of what the node itself sends: its packets leave for nowhere.
+    fn expect_of_iptables_without_endpoints(front: Front, client: Client) -> Expectation {
+        match (front, client) {
+            (Front::ExternalIp | Front::LoadBalancerIp, Client::Node) => Expectation::Dropped,
+            _ => Expectation::Refused,
         }
     }
 
