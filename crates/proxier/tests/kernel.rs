@@ -213,3 +213,18 @@ fn every_connection_of_the_matrix_is_as_the_documentation_has_it() {
         assert!(ok, "{table}{errors}");
     }
 }
+
+#[test]
+fn every_connection_of_the_matrix_is_as_it_should_be_in_iptables_mode() {
+    if testns::Netns::new().is_none() || !testns::have(&["iptables-legacy-restore", "iptables-nft-restore"]) {
+        return;
+    }
+    for back_end in ["legacy", "nft"] {
+        let report = format!("{}/traffic-matrix-iptables-{back_end}.tsv", env!("CARGO_TARGET_TMPDIR"));
+        let mode =
+            ["matrix", "--proxy-mode", "iptables", "--iptables-backend", back_end, "--report", &report];
+        let (ok, table, errors) = proxier(&mode);
+        println!("{back_end}: every case is in {report}\n{table}");
+        assert!(ok, "{table}{errors}");
+    }
+}
