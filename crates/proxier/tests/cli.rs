@@ -212,3 +212,47 @@ fn check_says_what_the_manifests_hold() {
         assert!(text.contains(expected), "no {expected:?} in\n{text}");
     }
 }
+
+/// The worked example in iptables mode.
+fn iptables(flags: &[&str]) -> String {
+    let mode = ["render", "--proxy-mode", "iptables", "--manifests", EXAMPLE];
+    let node = [
+        "--hostname-override",
+        "test-node",
+        "--bind-address",
+        "192.168.0.2",
+        "--cluster-cidr",
+        "10.244.0.0/16",
+    ];
+    stdout(&run(&[&mode[..], &node, flags].concat()))
+}
+
+#[test]
+fn render_prints_the_restore_input_of_kube_proxy() {
+    let sorted = |text: &str| {
+        let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let theirs = include_str!("../testdata/kube-proxy/ipt_restore1.txt");
+    let ours = iptables(&[]);
+    assert_eq!(sorted(&ours), sorted(theirs));
+    assert!(ours.starts_with("*filter\n:KUBE-SERVICES - [0:0]\n") && ours.ends_with("\nCOMMIT\n"));
+    assert!(!iptables(&["--without", "nfacct,recent"]).contains("nfacct"));
+    assert!(iptables(&["--random-fully"]).contains("-j MASQUERADE --random-fully\n"));
+    assert!(iptables(&["--family", "ipv6"]).contains("! -d ::1/128 -j KUBE-NODEPORTS\n"));
+    let errors = refused(&["render", "--proxy-mode", "iptables", "--manifests", EXAMPLE, "--without", "nft"]);
+    assert!(errors.contains("expected one of comment, conntrack"), "{errors}");
+}
+
+#[test]
+fn render_puts_the_tool_above_each_family_where_there_are_both() {
+    let manifest = Manifest::new(
+        "dual-stack",
+        "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {clusterIP: 172.30.0.1, clusterIPs: [172.30.0.1, 'fd00:30::1'], ipFamilies: [IPv4, IPv6], ports: [{port: 80}]}\n",
+    );
+    let text = stdout(&run(&["render", "--proxy-mode", "iptables", "--manifests", manifest.path()]));
+    let (v4, v6) = text.split_once("# ip6tables-restore --noflush\n").expect("a heading for IPv6");
+    assert!(v4.starts_with("# iptables-restore --noflush\n*filter\n") && v4.contains("-d 172.30.0.1 "));
+    assert!(v6.starts_with("*filter\n") && v6.contains("-d fd00:30::1 ") && !v6.contains("172.30.0.1"));
+}

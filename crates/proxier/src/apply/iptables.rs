@@ -38,6 +38,8 @@ pub struct Applier {
 #[derive(Debug)]
 struct Side {
     tool: Tool,
+    /// The same family's tool of the other back end, which packets pass as well.
+    other: Option<Tool>,
     support: Option<Support>,
     planner: Option<Planner>,
     compared: Option<Instant>,
@@ -77,7 +79,7 @@ impl Applier {
     /// Applies by these tools, one of each family.
     #[must_use]
     pub fn new(tools: Vec<Tool>, settings: Settings) -> Self {
-        let sides = tools.into_iter().map(|tool| Side { tool, support: None, planner: None, compared: None });
+        let sides = tools.into_iter().map(|tool| Side::new(tool, None));
         Self { settings, sides: sides.collect() }
     }
 
@@ -86,8 +88,8 @@ impl Applier {
     /// # Errors
     /// [`Error::Iptables`] when a family has none.
     pub fn find(back_end: Option<BackEnd>, families: &[Family], settings: Settings) -> Result<Self, Error> {
-        let tools = families.iter().map(|family| find(*family, back_end));
-        Ok(Self::new(tools.collect::<Result<_, _>>()?, settings))
+        let sides = families.iter().map(|family| find(*family, back_end));
+        Ok(Self { sides: sides.collect::<Result<_, _>>()?, settings })
     }
 
     /// Brings the kernel to what `cluster` wants. What was applied last is trusted for an hour, in a large cluster for as long as
@@ -159,20 +161,23 @@ pub fn all_tools() -> Result<Vec<Tool>, Error> {
     }
 }
 
-fn find(family: Family, back_end: Option<BackEnd>) -> Result<Tool, Error> {
+fn find(family: Family, back_end: Option<BackEnd>) -> Result<Side, Error> {
     let tools = Tools::find(tool_family(family)).map_err(iptables("looking for iptables"))?;
-    let tool = match back_end {
-        None => tools.usual.or(tools.nft).or(tools.legacy),
-        Some(BackEnd::Legacy) => tools.legacy,
-        Some(_) => tools.nft,
+    let installed = [&tools.usual, &tools.nft, &tools.legacy].into_iter().flatten();
+    let tool = installed.clone().find(|tool| back_end.is_none_or(|wanted| tool.back_end() == wanted));
+    let Some(tool) = tool.cloned() else {
+        let reason = format!("no iptables-restore of that kind is installed for {family}");
+        return Err(Error::Flag { flag: "--iptables-backend".to_owned(), reason });
     };
-    tool.ok_or_else(|| Error::Flag {
-        flag: "--iptables-backend".to_owned(),
-        reason: format!("no iptables-restore of that kind is installed for {family}"),
-    })
+    let other = installed.clone().find(|other| other.back_end() != tool.back_end()).cloned();
+    Ok(Side::new(tool, other))
 }
 
 impl Side {
+    const fn new(tool: Tool, other: Option<Tool>) -> Self {
+        Self { tool, other, support: None, planner: None, compared: None }
+    }
+
     fn family(&self) -> Family {
         if self.tool.family() == save::Family::V4 { Family::V4 } else { Family::V6 }
     }
@@ -260,6 +265,7 @@ impl Side {
         let input = compare(&current, &planner)?;
         self.restore(&input, synced).map_err(iptables("programming the services"))?;
         self.canary(&current, synced);
+        self.look_at_the_other(synced)?;
         self.planner = Some(planner);
         Ok(())
     }
@@ -274,6 +280,23 @@ impl Side {
             let notice = format!("no canary in table mangle, so everything is compared each time: {error}");
             synced.notices.push(notice);
         }
+    }
+
+    /// Rules of ours in the other back end, from before a switch, would go on working beside the new ones.
+    fn look_at_the_other(&self, synced: &mut FamilySynced) -> Result<(), Error> {
+        let Some(other) = &self.other else { return Ok(()) };
+        let text = other.save(None, false).map_err(iptables("looking at the other back end"))?;
+        let save = Save::parse(&text).map_err(iptables("reading iptables-save"))?;
+        let ours = |table: &Table<'_>| {
+            table.chains().any(|chain| chain.name() != FIREWALL && is_ours(table.name(), chain.name()))
+        };
+        if save.tables().any(ours) {
+            let other = back_end(other.back_end());
+            synced
+                .notices
+                .push(format!("back end {other} holds rules of a service proxy too; `cleanup` removes them"));
+        }
+        Ok(())
     }
 
     fn difference(&self, settings: &Settings, cluster: &Cluster) -> Result<(Family, Save<'static>), Error> {

@@ -8,7 +8,7 @@ use sluicegate_proxier::apply::iptables::Applier;
 use sluicegate_proxier::model::{Cluster, Family};
 use sluicegate_proxier::plan::iptables::{Feature, jumps, tool_family};
 
-use crate::world::{World, cluster, difference, found, have_iptables, restore, saved, settings};
+use crate::world::{cluster, difference, found, have_iptables, restore, saved, settings};
 
 const SERVICES: &str = include_str!("../../testdata/kube-proxy/services.yaml");
 const RESTORE1: &str = include_str!("../../testdata/kube-proxy/ipt_restore1.txt");
@@ -168,8 +168,6 @@ fn what_somebody_breaks_is_mended() {
         ));
         let mended = applier.sync(&mut cluster, Instant::now()).unwrap();
         assert_eq!(mended.families[0].found, Found::Compared, "{mended:?}");
-        let fresh = World::new(Family::V4, "nft", &settings(), &SERVICES.replacen(ENDPOINT, "", 1));
-        assert_eq!(fresh.cluster.service_count(), 4);
         assert!(applier.difference(&cluster).unwrap().iter().all(|(_, input)| input.items.is_empty()));
     });
 }
@@ -208,6 +206,20 @@ fn liberal_tracking_drops_no_invalid_packets() {
         }
         applier(back_end, &[Family::V4]).sync(&mut cluster(SERVICES), Instant::now()).unwrap();
         assert!(!saved(Family::V4, name).iter().any(|line| line.contains("INVALID")));
+    });
+}
+
+#[test]
+fn rules_in_the_other_back_end_are_pointed_out() {
+    in_both(|name, back_end| {
+        let other = if back_end == BackEnd::Nft { BackEnd::Legacy } else { BackEnd::Nft };
+        applier(other, &[Family::V4]).sync(&mut cluster(SERVICES), Instant::now()).unwrap();
+        let synced = applier(back_end, &[Family::V4]).sync(&mut cluster(SERVICES), Instant::now()).unwrap();
+        let told = |notice: &String| notice.contains("holds rules of a service proxy too");
+        assert_eq!(synced.notices().filter(told).count(), 1, "{name}: {synced:?}");
+        applier(other, &[Family::V4]).cleanup().unwrap();
+        let again = applier(back_end, &[Family::V4]).sync(&mut cluster(SERVICES), Instant::now()).unwrap();
+        assert_eq!(again.notices().filter(told).count(), 0, "{name}: {again:?}");
     });
 }
 

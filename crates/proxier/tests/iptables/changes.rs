@@ -2,7 +2,7 @@
 
 use sluicegate_proxier::model::Family;
 
-use crate::world::{BACK_ENDS, World, difference, have_iptables, saved, settings};
+use crate::world::{BACK_ENDS, World, difference, found, have_iptables, saved, settings};
 
 /// A service with all kinds of addresses; `IP` is its number.
 const SERVICE: &str = "
@@ -125,4 +125,31 @@ fn an_empty_change_sends_nothing() {
     let changes = world.cluster.take_changes();
     let sent = world.planner.sync(&world.cluster, &changes).unwrap();
     assert_eq!(sent.to_string(), "");
+}
+
+#[test]
+fn a_change_of_one_endpoint_is_a_hundredth_of_the_whole_at_most() {
+    let with = |endpoints: &dyn Fn(usize) -> usize| -> String {
+        (0..300)
+            .map(|n| {
+                let list: Vec<_> = (0..endpoints(n)).map(|i| format!("{{addresses: [10.244.{}.{}]}}", n % 250, i + n / 250 * 100)).collect();
+                format!("---\napiVersion: v1\nkind: Service\nmetadata: {{name: s{n}}}\nspec: {{clusterIP: 172.30.{}.{}, ports: [{{port: 80}}]}}\n---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{name: s{n}, labels: {{kubernetes.io/service-name: s{n}}}}}\naddressType: IPv4\nports: [{{name: '', port: 80}}]\nendpoints: [{}]\n", n / 250, n % 250 + 1, list.join(", "))
+            })
+            .collect()
+    };
+    let mut world = World::new(Family::V4, "nft", &settings(), &with(&|_| 5));
+    assert!(world.planner.is_large(), "1500 endpoints");
+    let whole = world.planner.input().to_string();
+    assert!(
+        !whole.contains(" -> ") && whole.contains("cluster IP"),
+        "a large cluster comments services, not endpoints"
+    );
+    for (name, slice) in found(&with(&|n| if n == 150 { 4 } else { 5 })).slices {
+        world.cluster.set_slice(&name, Some(slice));
+    }
+    let changes = world.cluster.take_changes();
+    assert_eq!(changes.names().len(), 1);
+    let sent = world.planner.sync(&world.cluster, &changes).unwrap().to_string();
+    assert!(!sent.is_empty() && sent.len() * 100 <= whole.len(), "{} of {}", sent.len(), whole.len());
+    assert!(!sent.contains(":KUBE-SERVICES"), "{sent}");
 }

@@ -4,4 +4,7 @@
 mod apply;
 mod changes;
 mod example;
+mod localhost;
+mod random;
+mod variants;
 mod world;
