@@ -163,6 +163,27 @@ fn the_worked_example_reaches_the_right_endpoints() {
 }
 
 #[test]
+fn node_ports_are_answered_on_the_interfaces_within_the_networks_that_are_named() {
+    if !testns::have(&["nft", "ip"]) {
+        return;
+    }
+    testns::netns(|| {
+        let _ =
+            testns::sh("ip link add type veth && ip addr add 192.0.2.7/24 dev veth0 && ip link set veth0 up");
+        let mut settings = settings(Layout::Maps);
+        settings.node_port_addresses = "192.0.2.0/24".parse().unwrap();
+        let mut cluster = cluster(EXAMPLE);
+        let mut applier = Applier::open(settings).unwrap();
+        applier.sync(&mut cluster, Instant::now()).unwrap();
+        let listed = || testns::sh("nft list set ip kube-proxy nodeport-ips");
+        assert!(listed().contains("elements = { 192.0.2.7 }"), "{}", listed());
+        let _ = testns::sh("ip addr add 192.0.2.8/24 dev veth0");
+        applier.sync(&mut cluster, Instant::now()).unwrap();
+        assert!(listed().contains("192.0.2.8"), "{}", listed());
+    });
+}
+
+#[test]
 fn a_change_of_one_endpoint_sends_a_few_elements_and_reads_nothing_back() {
     testns::netns(|| {
         let mut cluster = cluster(EXAMPLE);

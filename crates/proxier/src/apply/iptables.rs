@@ -19,6 +19,7 @@ use sluicegate_iptables_save::{
     self as save, Action, Entry, Item, Rule, Save, State, Table, diff, find_target, normalise,
 };
 
+use super::addresses;
 use crate::Error;
 use crate::model::{Changes, Cluster, Family};
 use crate::plan::iptables::{
@@ -232,7 +233,7 @@ impl Side {
         if canary.table("mangle").and_then(|table| table.chain(CANARY)).is_none() {
             return Ok(None);
         }
-        planner.set_local_addresses(host::addresses()?);
+        planner.set_local_addresses(addresses::of_interfaces()?);
         if settings.answers_localhost(self.family(), cluster) {
             host::route_localnet()?;
         }
@@ -258,7 +259,8 @@ impl Side {
         if settings.answers_localhost(self.family(), cluster) {
             host::route_localnet()?;
         }
-        let planner = Planner::new(self.family(), &settings, support, cluster, Some(host::addresses()?))?;
+        let planner =
+            Planner::new(self.family(), &settings, support, cluster, Some(addresses::of_interfaces()?))?;
         let text = self.tool.save(None, false).map_err(iptables("listing what there is"))?;
         synced.tool = started.elapsed();
         let current = Save::parse(&text).map_err(iptables("reading iptables-save"))?;
@@ -307,7 +309,8 @@ impl Side {
             None => probe::by_test(&self.tool, text.contains("-m nfacct "))?,
         };
         let settings = host::settings(settings);
-        let planner = Planner::new(self.family(), &settings, support, cluster, Some(host::addresses()?))?;
+        let planner =
+            Planner::new(self.family(), &settings, support, cluster, Some(addresses::of_interfaces()?))?;
         Ok((self.family(), compare(&current, &planner)?))
     }
 

@@ -4,18 +4,20 @@
 //! From then on the applied state is in memory: a sync costs what changed, and nothing is listed unless a transaction
 //! failed or somebody else has committed to `nf_tables` meanwhile, which the generation tells.
 
+mod addresses;
 mod compare;
 pub mod iptables;
 mod timed;
 
 use std::fmt;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use sluicegate_netlink::{Options, Protocol, Socket, Transport};
 use sluicegate_nftables::{self as nft, ApplyOptions, Flush, Object, Operation, Target, Transaction, read};
 
 use crate::Error;
-use crate::model::{Cluster, Family};
+use crate::model::{Cluster, Family, NodePortAddresses};
 use crate::plan::nftables::{Planner, Settings, TABLE};
 
 use compare::Comparison;
@@ -26,8 +28,12 @@ use timed::Timed;
 pub struct Applier<T = Socket> {
     transport: Timed<T>,
     settings: Settings,
+    /// How to learn the addresses of this node's interfaces, where there is a node.
+    interfaces: Option<ListAddresses>,
     applied: Option<Applied>,
 }
+
+type ListAddresses = fn() -> Result<Vec<IpAddr>, Error>;
 
 /// What the kernel holds because of us.
 #[derive(Debug)]
@@ -87,14 +93,16 @@ impl Applier {
     /// [`Error::Kernel`] when there is no netfilter to talk to.
     pub fn open(settings: Settings) -> Result<Self, Error> {
         let socket = Socket::open(Protocol::NETFILTER, &Options::default());
-        Ok(Self::new(socket.map_err(|error| Error::kernel("opening a netlink socket", error))?, settings))
+        let socket = socket.map_err(|error| Error::kernel("opening a netlink socket", error))?;
+        Ok(Self { interfaces: Some(addresses::of_interfaces), ..Self::new(socket, settings) })
     }
 }
 
 impl<T: Transport> Applier<T> {
-    /// Applies over any transport.
+    /// Applies over any transport. Node ports are answered on the addresses of the Node object, for those of interfaces are
+    /// not known.
     pub fn new(transport: T, settings: Settings) -> Self {
-        Self { transport: Timed::new(transport), settings, applied: None }
+        Self { transport: Timed::new(transport), settings, interfaces: None, applied: None }
     }
 
     /// Brings the kernel to what `cluster` wants.
@@ -108,6 +116,9 @@ impl<T: Transport> Applier<T> {
         let (found, transaction, mut applied) = match self.still_ours()? {
             Some(mut applied) => {
                 self.remove_stale(&mut applied, now)?;
+                if let Some(addresses) = self.local_addresses()? {
+                    applied.planner.set_local_addresses(addresses);
+                }
                 let transaction = applied.planner.sync(cluster, &changes, now);
                 (Found::Changed, transaction, applied)
             }
@@ -174,7 +185,7 @@ impl<T: Transport> Applier<T> {
 
     fn compare(&mut self, cluster: &Cluster) -> Result<(Found, Transaction, Applied), Error> {
         let listing = |error| Error::kernel("listing what the kernel holds", error);
-        let mut planner = Planner::new(&self.settings, cluster, None)?;
+        let mut planner = Planner::new(&self.settings, cluster, self.local_addresses()?)?;
         let before = read::generation(&mut self.transport).map_err(listing)?.id;
         let mut held = Vec::new();
         for family in self.settings.families.iter().copied().map(nft_family) {
@@ -196,6 +207,14 @@ impl<T: Transport> Applier<T> {
             Comparison::Foreign => (Found::Replaced, planner.replacement()),
         };
         Ok((found, transaction, Applied { planner, generation }))
+    }
+
+    /// The addresses of this node's interfaces, where node ports are answered on some of them.
+    fn local_addresses(&self) -> Result<Option<Vec<IpAddr>>, Error> {
+        match (&self.settings.node_port_addresses, self.interfaces) {
+            (NodePortAddresses::Within(_), Some(interfaces)) => interfaces().map(Some),
+            _ => Ok(None),
+        }
     }
 
     fn remove_stale(&mut self, applied: &mut Applied, now: Instant) -> Result<(), Error> {

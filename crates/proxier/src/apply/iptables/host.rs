@@ -1,28 +1,9 @@
-//! What the plan needs to know of this node, and the sysctl that localhost node ports need.
+//! The sysctls that the plan depends on, and the one that localhost node ports need.
 
-use std::collections::BTreeSet;
 use std::fs;
-use std::io;
-use std::net::IpAddr;
-use std::path::PathBuf;
 
 use crate::Error;
 use crate::plan::iptables::Settings;
-
-/// The addresses of the interfaces in this network namespace.
-pub(super) fn addresses() -> Result<Vec<IpAddr>, Error> {
-    let interfaces = nix::ifaddrs::getifaddrs();
-    let interfaces = interfaces.map_err(|errno| Error::Read {
-        path: PathBuf::from("the addresses of this node's interfaces"),
-        source: io::Error::from(errno),
-    })?;
-    let ip = |address: nix::sys::socket::SockaddrStorage| {
-        let v4 = address.as_sockaddr_in().map(|v4| IpAddr::from(v4.ip()));
-        v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::from(v6.ip())))
-    };
-    let found: BTreeSet<_> = interfaces.filter_map(|interface| ip(interface.address?)).collect();
-    Ok(found.into_iter().collect())
-}
 
 /// The settings with what the kernel is set to: where it is liberal about TCP windows, packets that look invalid are none.
 pub(super) fn settings(settings: &Settings) -> Settings {
