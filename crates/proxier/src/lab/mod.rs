@@ -8,12 +8,14 @@ mod ask;
 mod endpoint;
 mod namespace;
 mod network;
+mod scale;
 mod wire;
 
 pub use ask::{Answer, Transport, ask};
 pub use endpoint::serve;
 pub use namespace::{Namespace, enter_user_namespace};
 pub use network::{Host, Network, NetworkSpec, PodSpec};
+pub use scale::{change_one, uniform_cluster};
 pub use wire::Wire;
 
 /// What went wrong while a throw-away network was made or used.

@@ -2,7 +2,6 @@
 
 mod cases;
 mod network;
-mod scale;
 
 use std::io::BufRead as _;
 use std::path::PathBuf;
@@ -13,7 +12,7 @@ use clap::Args;
 use comfy_table::Table;
 use sluicegate_proxier::Error;
 use sluicegate_proxier::apply::{Applier, Synced};
-use sluicegate_proxier::lab::{Namespace, Network, enter_user_namespace};
+use sluicegate_proxier::lab::{Namespace, Network, change_one, enter_user_namespace, uniform_cluster};
 use sluicegate_proxier::model::{Cluster, Family, Found};
 use sluicegate_proxier::plan::nftables::Settings;
 use sluicegate_proxier::source;
@@ -117,7 +116,7 @@ fn print(outcomes: &[Outcome]) {
 fn at_scale(services: u32) -> Result<(), Error> {
     println!("{services} services with {ENDPOINTS} endpoints each, in another namespace:");
     let namespace = Namespace::new("scale")?;
-    let mut cluster = scale::cluster(services, ENDPOINTS);
+    let mut cluster = uniform_cluster(services, ENDPOINTS);
     namespace.run(|| -> Result<(), Error> {
         let mut applier = Applier::open(settings())?;
         let start = Instant::now();
@@ -125,7 +124,7 @@ fn at_scale(services: u32) -> Result<(), Error> {
         report("first sync", start.elapsed(), &first);
         let mut changes = Vec::new();
         for index in 0..services.min(CHANGES) {
-            scale::change_one(&mut cluster, index, ENDPOINTS);
+            change_one(&mut cluster, index, ENDPOINTS);
             let start = Instant::now();
             let synced = applier.sync(&mut cluster, Instant::now())?;
             changes.push((start.elapsed(), synced));

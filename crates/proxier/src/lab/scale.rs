@@ -1,17 +1,18 @@
-//! Ten thousand services in a namespace of their own: how long the first sync takes, and how long one change.
+//! Clusters of any size, all alike, to see what a sync costs and how that grows.
 
 use std::net::Ipv4Addr;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
-use sluicegate_proxier::model::{
+use crate::model::{
     Cluster, Family, Node, Port, Protocol, Service, ServiceName, Slice, SliceEndpoint, SliceName, SlicePort,
 };
 
-/// A cluster of `services` services with `endpoints` ready endpoints each.
-pub(super) fn cluster(services: u32, endpoints: u32) -> Cluster {
+/// A cluster of `services` services with one TCP port and `endpoints` ready endpoints each (15 at most), on another node.
+#[must_use]
+pub fn uniform_cluster(services: u32, endpoints: u32) -> Cluster {
     let mut cluster = Cluster::new(Node {
-        name: super::network::NODE.to_owned(),
+        name: "node".to_owned(),
         addresses: vec![Ipv4Addr::new(192, 168, 0, 2).into()],
         ..Node::default()
     });
@@ -22,10 +23,13 @@ pub(super) fn cluster(services: u32, endpoints: u32) -> Cluster {
     cluster
 }
 
-/// Replaces the last of a service's endpoints by another one.
-pub(super) fn change_one(cluster: &mut Cluster, index: u32, endpoints: u32) {
-    let others = (0..endpoints - 1).chain([endpoints]);
-    cluster.set_slice(&slice_name(index), Some(slice(index, others)));
+/// Replaces the last endpoint of the service with this index by one that it has not had; and back, the next time.
+pub fn change_one(cluster: &mut Cluster, index: u32, endpoints: u32) {
+    let last = slice(index, 0..endpoints);
+    let name = slice_name(index);
+    let is_first = cluster.slices(&last.service).any(|held| *held == last);
+    let others = (0..endpoints.saturating_sub(1)).chain([if is_first { endpoints } else { endpoints - 1 }]);
+    cluster.set_slice(&name, Some(slice(index, others)));
 }
 
 fn service(index: u32) -> Service {

@@ -1,0 +1,105 @@
+//! The proxier end to end, model to kernel, for n services of 5 endpoints each: the first sync in both layouts, one
+//! endpoint that changes, a hundred services that change at once; beside them `nft -f` of the `chains` text.
+//!
+//! `nft -f` of 10,000 services takes about half a minute a time: it is left out unless `SLUICEGATE_BENCH_ALL` is set.
+#![allow(missing_docs, reason = "criterion's macros make functions without")]
+
+use std::time::{Duration, Instant};
+
+use criterion::{BenchmarkId, Criterion, SamplingMode, criterion_group, criterion_main};
+use sluicegate_proxier::apply::Applier;
+use sluicegate_proxier::lab::{change_one, uniform_cluster};
+use sluicegate_proxier::plan::nftables::{Layout, Planner, Settings};
+use testns::Netns;
+
+const SIZES: [u32; 4] = [10, 100, 1_000, 10_000];
+const ENDPOINTS: u32 = 5;
+
+fn settings(layout: Layout) -> Settings {
+    let mut settings = Settings { layout, ..Settings::default() };
+    settings.detect_local.cluster_cidrs = vec!["10.0.0.0/8".parse().expect("a network")];
+    settings
+}
+
+fn first_sync(c: &mut Criterion) {
+    let mut group = c.benchmark_group("proxier/first sync");
+    group.sample_size(10).sampling_mode(SamplingMode::Flat);
+    for services in SIZES {
+        group.bench_function(BenchmarkId::new("maps", services), |b| {
+            b.iter_custom(|times| (0..times).map(|_| sync_once(services, Layout::Maps).0).sum());
+        });
+        // What the kernel alone takes of that: the time in sendmsg.
+        group.bench_function(BenchmarkId::new("maps, kernel", services), |b| {
+            b.iter_custom(|times| (0..times).map(|_| sync_once(services, Layout::Maps).1).sum());
+        });
+        if services < 10_000 || std::env::var_os("SLUICEGATE_BENCH_ALL").is_some() {
+            group.bench_function(BenchmarkId::new("nft -f of chains", services), |b| {
+                b.iter_custom(|times| (0..times).map(|_| nft_once(services)).sum());
+            });
+        }
+    }
+    group.finish();
+}
+
+fn changes(c: &mut Criterion) {
+    let mut group = c.benchmark_group("proxier/change");
+    group.sample_size(20);
+    for services in SIZES {
+        for (name, changed) in [("one endpoint", 1), ("100 services", 100.min(services))] {
+            group.bench_function(BenchmarkId::new(name, services), |b| {
+                b.iter_custom(|times| change(services, changed, times));
+            });
+        }
+    }
+    group.finish();
+}
+
+/// The time of a first sync in a new namespace, and the kernel's share of it.
+fn sync_once(services: u32, layout: Layout) -> (Duration, Duration) {
+    in_namespace(|| {
+        let mut cluster = uniform_cluster(services, ENDPOINTS);
+        let mut applier = Applier::open(settings(layout)).expect("a socket");
+        let start = Instant::now();
+        let synced = applier.sync(&mut cluster, start).expect("a sync");
+        (start.elapsed(), synced.kernel)
+    })
+}
+
+fn nft_once(services: u32) -> Duration {
+    let cluster = uniform_cluster(services, ENDPOINTS);
+    let script =
+        Planner::new(&settings(Layout::Chains), &cluster, None).expect("a plan").script().to_string();
+    in_namespace(|| {
+        let start = Instant::now();
+        let output = testns::feed(&["nft", "-f", "-"], &script);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        start.elapsed()
+    })
+}
+
+fn change(services: u32, changed: u32, times: u64) -> Duration {
+    in_namespace(|| {
+        let mut cluster = uniform_cluster(services, ENDPOINTS);
+        let mut applier = Applier::open(settings(Layout::Maps)).expect("a socket");
+        applier.sync(&mut cluster, Instant::now()).expect("a sync");
+        let mut took = Duration::ZERO;
+        for round in 0..times {
+            let first = u32::try_from(round % u64::from(services)).unwrap_or(0);
+            for index in (first..first + changed).map(|index| index % services) {
+                change_one(&mut cluster, index, ENDPOINTS);
+            }
+            let start = Instant::now();
+            let synced = applier.sync(&mut cluster, start).expect("a sync");
+            took += start.elapsed();
+            assert_eq!(synced.batches, 1, "one batch, however many services changed");
+        }
+        took
+    })
+}
+
+fn in_namespace<T: Send>(f: impl FnOnce() -> T + Send) -> T {
+    Netns::new().expect("a network namespace: run as root").run(f)
+}
+
+criterion_group!(benches, first_sync, changes);
+criterion_main!(benches);
