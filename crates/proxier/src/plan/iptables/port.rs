@@ -46,8 +46,9 @@ struct Context<'a> {
     style: &'a Style,
     port: &'a ServicePort<'a>,
     endpoints: &'a Categorized<'a>,
-    owner: names::ServicePort<'a>,
     chains: names::IptablesNames,
+    /// Every endpoint that is reachable, and its chain.
+    targets: Vec<Target<'a>>,
     /// `demo/web:http`
     name: String,
     /// `-m tcp -p tcp`
@@ -55,6 +56,14 @@ struct Context<'a> {
     ranges: Vec<&'a IpNet>,
     has_internal: bool,
     has_external: bool,
+}
+
+/// An endpoint and its chain, of which the name costs a hash.
+struct Target<'a> {
+    endpoint: &'a Endpoint,
+    chain: names::XtName,
+    /// `10.0.0.1:80`
+    address: names::Endpoint,
 }
 
 impl<'a> Context<'a> {
@@ -66,8 +75,8 @@ impl<'a> Context<'a> {
             style,
             port,
             endpoints,
-            owner,
             chains: owner.iptables(),
+            targets: endpoints.all_reachable.iter().map(|endpoint| Target::new(&owner, endpoint)).collect(),
             name: port.name.to_string(),
             protocol: format!("-m {protocol} -p {protocol}"),
             ranges: service.source_ranges(port.family).collect(),
@@ -170,9 +179,7 @@ impl<'a> Context<'a> {
             self.balance(endpoints, &mut rules);
             plan.chains.push((chain, rules));
         }
-        for endpoint in &self.endpoints.all_reachable {
-            plan.chains.push((self.endpoint_chain(endpoint), self.endpoint(endpoint)));
-        }
+        plan.chains.extend(self.targets.iter().map(|target| (target.chain, self.endpoint(target))));
     }
 
     /// What comes to the cluster IP from elsewhere than pods.
@@ -236,38 +243,50 @@ impl<'a> Context<'a> {
     }
 
     /// Sends to one of the endpoints: the one that the client had before, else any.
-    fn balance(&self, endpoints: &[&Endpoint], rules: &mut Vec<String>) {
+    fn balance(&self, endpoints: &[&'a Endpoint], rules: &mut Vec<String>) {
         let affinity = self.port.service.affinity_seconds.filter(|_| self.style.has(Feature::Recent));
         if let Some(seconds) = affinity {
-            rules.extend(endpoints.iter().map(|endpoint| {
-                let chain = self.endpoint_chain(endpoint);
-                format!(
-                    "{}-m recent --name {chain} --rcheck --seconds {seconds} --reap -j {chain}",
-                    self.arrow(endpoint)
-                )
+            rules.extend(self.targets(endpoints).map(|target @ Target { chain, .. }| {
+                let comment = self.arrow(target);
+                format!("{comment}-m recent --name {chain} --rcheck --seconds {seconds} --reap -j {chain}")
             }));
         }
         let count = endpoints.len();
-        for (index, endpoint) in endpoints.iter().enumerate() {
-            let (comment, chain) = (self.arrow(endpoint), self.endpoint_chain(endpoint));
-            if index + 1 == count || !self.style.has(Feature::Statistic) {
-                rules.push(format!("{comment}-j {chain}"));
+        for (index, target) in self.targets(endpoints).enumerate() {
+            let mut words = self.arrow(target);
+            let last = index + 1 == count || !self.style.has(Feature::Statistic);
+            if !last {
+                words.push_str("-m statistic --mode random --probability ");
+                words.push_str(&probability(count - index));
+                words.push(' ');
+            }
+            words.push_str("-j ");
+            words.push_str(target.chain.as_str());
+            rules.push(words);
+            if last {
                 return;
             }
-            let probability = probability(count - index);
-            rules.push(format!("{comment}-m statistic --mode random --probability {probability} -j {chain}"));
         }
     }
 
+    /// Some of the reachable endpoints, which stand in the same order.
+    fn targets(&self, endpoints: &[&'a Endpoint]) -> impl Iterator<Item = &Target<'a>> {
+        let mut rest = self.targets.iter();
+        endpoints
+            .iter()
+            .filter_map(move |endpoint| rest.find(|target| std::ptr::eq(target.endpoint, *endpoint)))
+    }
+
     /// The chain of an endpoint: who reaches itself is masqueraded, the client is noted, the address changed.
-    fn endpoint(&self, endpoint: &Endpoint) -> Vec<String> {
+    fn endpoint(&self, Target { chain, address, .. }: &Target<'_>) -> Vec<String> {
         let comment = self.style.endpoint_comment(&self.name);
-        let (address, chain) = (endpoint.address, self.endpoint_chain(endpoint));
         let affine = self.port.service.affinity_seconds.is_some() && self.style.has(Feature::Recent);
         let note = if affine { format!("-m recent --name {chain} --set ") } else { String::new() };
+        let (protocol, to) = (self.protocol.as_str(), address.as_str());
+        let ip = to.rsplit_once(':').map_or(to, |(ip, _)| ip).trim_matches(['[', ']']);
         vec![
-            format!("{comment}-s {} -j {MARK_MASQ}", address.ip()),
-            format!("{comment}{note}{} -j DNAT --to-destination {address}", self.protocol),
+            [&comment, "-s ", ip, " -j ", MARK_MASQ].concat(),
+            [&comment, &note, protocol, " -j DNAT --to-destination ", to].concat(),
         ]
     }
 
@@ -278,11 +297,6 @@ impl<'a> Context<'a> {
 
     fn internal_chain(&self) -> names::XtName {
         if self.port.service.internal_local { self.chains.local() } else { self.chains.service() }
-    }
-
-    fn endpoint_chain(&self, endpoint: &Endpoint) -> names::XtName {
-        let port = endpoint.address.port().try_into().expect("an endpoint's port is not 0");
-        self.owner.iptables_endpoint(&names::Endpoint::new(endpoint.address.ip(), port))
     }
 
     fn front(&self, ip: IpAddr) -> String {
@@ -302,8 +316,16 @@ impl<'a> Context<'a> {
         self.style.comment(format_args!("{} {what}", self.name))
     }
 
-    fn arrow(&self, endpoint: &Endpoint) -> String {
-        self.style.endpoint_comment(format_args!("{} -> {}", self.name, endpoint.address))
+    fn arrow(&self, target: &Target<'_>) -> String {
+        self.style.endpoint_comment(format_args!("{} -> {}", self.name, target.address.as_str()))
+    }
+}
+
+impl<'a> Target<'a> {
+    fn new(owner: &names::ServicePort<'_>, endpoint: &'a Endpoint) -> Self {
+        let port = endpoint.address.port().try_into().expect("an endpoint's port is not 0");
+        let address = names::Endpoint::new(endpoint.address.ip(), port);
+        Self { endpoint, chain: owner.iptables_endpoint(&address), address }
     }
 }
 
