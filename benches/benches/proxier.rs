@@ -14,6 +14,7 @@ use testns::Netns;
 
 const SIZES: [u32; 4] = [10, 100, 1_000, 10_000];
 const ENDPOINTS: u32 = 5;
+const WARM_UP: u32 = 20;
 
 fn settings(layout: Layout) -> Settings {
     let mut settings = Settings { layout, ..Settings::default() };
@@ -83,6 +84,11 @@ fn change(services: u32, changed: u32, times: u64) -> Duration {
         let mut applier = Applier::open(settings(Layout::Maps)).expect("a socket");
         applier.sync(&mut cluster, Instant::now()).expect("a sync");
         let mut took = Duration::ZERO;
+        // The first changes after a first sync find everything cold; they are not what a running proxier sees.
+        for round in 0..WARM_UP {
+            change_one(&mut cluster, round % services, ENDPOINTS);
+            applier.sync(&mut cluster, Instant::now()).expect("a sync");
+        }
         for round in 0..times {
             let first = u32::try_from(round % u64::from(services)).unwrap_or(0);
             for index in (first..first + changed).map(|index| index % services) {
