@@ -4,4 +4,5 @@
 
 mod changes;
 mod example;
+mod layouts;
 mod world;
