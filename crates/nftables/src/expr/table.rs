@@ -1,7 +1,7 @@
 //! The table of expressions: name, fields, attribute types. Everything else about them is made from it.
 
 use sluicegate_netlink::DecodeError;
-use sluicegate_netlink::attr::{Attribute, Writer};
+use sluicegate_netlink::attr::{Attribute, NLA_F_NESTED, Writer};
 
 use crate::expr::Data;
 use crate::expr::kinds::*;
@@ -589,8 +589,11 @@ impl Expr {
     pub fn encode(&self, w: &mut Writer<'_>, kind: u16) {
         let mut expr = w.nest(kind);
         expr.put_str(NFTA_EXPR_NAME, self.name());
-        let mut data = expr.nest(NFTA_EXPR_DATA);
-        self.encode_data(&mut data);
+        match self {
+            // As it came, to the byte: what it is made of is not known.
+            Self::Unknown(unknown) => expr.put(NFTA_EXPR_DATA | NLA_F_NESTED, &unknown.data),
+            known => known.encode_data(&mut expr.nest(NFTA_EXPR_DATA)),
+        }
     }
 
     /// Reads the data of an expression of this name: stateful objects have the same.
