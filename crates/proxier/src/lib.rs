@@ -20,6 +20,7 @@ mod error;
 pub mod lab;
 pub mod model;
 pub mod plan;
+pub mod run;
 pub mod source;
 
 pub use error::Error;

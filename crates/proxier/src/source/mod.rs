@@ -9,6 +9,7 @@
 mod deserialize;
 mod document;
 mod json;
+pub mod update;
 mod yaml;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,124 @@
+//! What a source of objects tells the run loop, whichever source it is: a directory that is watched, or an API server.
+//!
+//! Updates go over a `tokio::sync::mpsc` channel. Nothing is programmed before both [`Kind::Service`] and
+//! [`Kind::EndpointSlice`] were replaced once: until then a service without endpoints only means that its slices have not
+//! been read yet.
+
+use std::fmt;
+
+use super::Object;
+
+/// One piece of news.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Update {
+    /// An object was added or changed.
+    Apply(Object),
+    /// An object was deleted.
+    Delete(ObjectName),
+    /// All objects of a kind are exactly these: a first list, or a list made anew.
+    Replace(Kind, Vec<Object>),
+    /// The source has a problem that it goes on trying to mend (an API server that does not answer, a file that does not
+    /// parse): for logs, metrics and health. What was known stays.
+    Trouble(String),
+}
+
+/// The kinds of objects that a source gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// `v1` `Service`.
+    Service,
+    /// `discovery.k8s.io/v1` `EndpointSlice`.
+    EndpointSlice,
+    /// `v1` `Node`.
+    Node,
+    /// `networking.k8s.io/v1` `ServiceCIDR`.
+    ServiceCidr,
+}
+
+impl Kind {
+    /// All of them, in the order in which a source should give its first lists.
+    pub const ALL: [Self; 4] = [Self::Node, Self::ServiceCidr, Self::EndpointSlice, Self::Service];
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Service => "Service",
+            Self::EndpointSlice => "EndpointSlice",
+            Self::Node => "Node",
+            Self::ServiceCidr => "ServiceCIDR",
+        })
+    }
+}
+
+/// What names an object among all.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ObjectName {
+    /// A Service.
+    Service {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+    /// An EndpointSlice.
+    EndpointSlice {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+    /// A Node.
+    Node {
+        /// Its name.
+        name: String,
+    },
+    /// A ServiceCIDR.
+    ServiceCidr {
+        /// Its name.
+        name: String,
+    },
+}
+
+impl ObjectName {
+    /// The name of an object. As in the API, an object that names no namespace is in `default`.
+    #[must_use]
+    pub fn of(object: &Object) -> Self {
+        let metadata = match object {
+            Object::Service(object) => &object.metadata,
+            Object::EndpointSlice(object) => &object.metadata,
+            Object::Node(object) => &object.metadata,
+            Object::ServiceCidr(object) => &object.metadata,
+        };
+        let name = metadata.name.clone().unwrap_or_default();
+        let namespace = || metadata.namespace.clone().unwrap_or_else(|| "default".to_owned());
+        match object {
+            Object::Service(_) => Self::Service { namespace: namespace(), name },
+            Object::EndpointSlice(_) => Self::EndpointSlice { namespace: namespace(), name },
+            Object::Node(_) => Self::Node { name },
+            Object::ServiceCidr(_) => Self::ServiceCidr { name },
+        }
+    }
+
+    /// Of what kind it is.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Service { .. } => Kind::Service,
+            Self::EndpointSlice { .. } => Kind::EndpointSlice,
+            Self::Node { .. } => Kind::Node,
+            Self::ServiceCidr { .. } => Kind::ServiceCidr,
+        }
+    }
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Service { namespace, name } | Self::EndpointSlice { namespace, name } => {
+                write!(f, "{} {namespace}/{name}", self.kind())
+            }
+            Self::Node { name } | Self::ServiceCidr { name } => write!(f, "{} {name}", self.kind()),
+        }
+    }
+}
