@@ -61,6 +61,7 @@ fn set_slice(cluster: &mut Cluster, n: u32, endpoints: u32) {
         family: Family::V4,
         ports: [SlicePort { name: "http".into(), protocol: Protocol::Tcp, port: port(8080) }].into(),
         endpoints: (0..endpoints).map(endpoint).collect(),
+        last_change: None,
     };
     cluster.set_slice(&name, Some(slice));
 }

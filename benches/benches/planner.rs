@@ -63,6 +63,7 @@ fn slice(n: u32, version: u32) -> Slice {
         family: Family::V4,
         ports: [SlicePort { name: "http".into(), protocol: Protocol::Tcp, port: port(8080) }].into(),
         endpoints: (0..ENDPOINTS).map(endpoint).collect(),
+        last_change: None,
     }
 }
 

@@ -62,6 +62,7 @@ fn slice(index: u32, endpoints: impl Iterator<Item = u32>) -> Slice {
         family: Family::V4,
         ports: Box::new([SlicePort { name: "http".into(), protocol: Protocol::Tcp, port: TARGET }]),
         endpoints: endpoints.map(endpoint).collect(),
+        last_change: None,
     }
 }
 

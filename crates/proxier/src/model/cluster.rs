@@ -1,7 +1,8 @@
 //! The state of the cluster as this node sees it, and what changed since it was last asked.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use ipnet::IpNet;
 
@@ -18,6 +19,10 @@ pub struct Cluster {
     slices: HashMap<SliceName, ServiceName>,
     service_cidrs: BTreeMap<String, Box<[IpNet]>>,
     pending: BTreeMap<ServiceName, Pending>,
+    service_changes: u64,
+    endpoint_changes: u64,
+    /// The services of which some traffic must stay on its node.
+    local: BTreeSet<ServiceName>,
 }
 
 /// What is known of one service: its configuration and its slices by name. Cloning it copies references only.
@@ -33,6 +38,28 @@ struct Pending {
     before: Entry,
     /// It counts as changed even when it is as before: what it means has changed.
     forced: bool,
+    /// The times of the events behind its changed slices.
+    triggers: Vec<(Family, SystemTime)>,
+}
+
+impl Pending {
+    const fn new(before: Entry, forced: bool) -> Self {
+        Self { before, forced, triggers: Vec::new() }
+    }
+}
+
+/// How much has changed: since the beginning, and since [`Cluster::take_changes`] was called last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChangeCounts {
+    /// Times that a service was set or removed and so became different.
+    pub services: u64,
+    /// Times that a slice was set or removed and so became different.
+    pub endpoints: u64,
+    /// Services whose configuration is not as it was.
+    pub services_pending: usize,
+    /// Services whose slices are not as they were.
+    pub endpoints_pending: usize,
 }
 
 impl Entry {
@@ -91,6 +118,11 @@ impl Cluster {
         present.map(|(name, entry)| ClusterService { name, entry, node: &self.node.name })
     }
 
+    /// The services with a traffic policy Local, in the order of names; every one with a health-check node port is among them.
+    pub fn local_services(&self) -> impl Iterator<Item = (&ServiceName, &Service)> {
+        self.local.iter().filter_map(|name| Some((name, self.service(name)?)))
+    }
+
     /// The configuration of a service.
     #[must_use]
     pub fn service(&self, name: &ServiceName) -> Option<&Service> {
@@ -120,21 +152,42 @@ impl Cluster {
 
     /// Sets or removes a service.
     pub fn set_service(&mut self, name: &ServiceName, service: Option<Service>) {
+        if self.service(name) == service.as_ref() {
+            return;
+        }
+        self.service_changes += 1;
+        match &service {
+            Some(service) if service.internal_local || service.external_local => {
+                self.local.insert(name.clone());
+            }
+            _ => {
+                self.local.remove(name);
+            }
+        }
         self.touch(name, |entry| entry.service = service.map(Arc::new));
     }
 
     /// Sets or removes a slice. One that now belongs to another service leaves the first.
     pub fn set_slice(&mut self, name: &SliceName, slice: Option<Slice>) {
         let owner = slice.as_ref().map(|slice| slice.service.clone());
+        let held = self.slices.get(name).and_then(|owner| self.services.get(owner)?.slices.get(&name.name));
+        if held.map(AsRef::as_ref) == slice.as_ref() {
+            return;
+        }
+        self.endpoint_changes += 1;
         let previous = match &owner {
             Some(owner) => self.slices.insert(name.clone(), owner.clone()),
             None => self.slices.remove(name),
         };
         if let Some(previous) = previous.filter(|previous| Some(previous) != owner.as_ref()) {
             self.touch(&previous, |entry| drop(entry.slices.remove(&name.name)));
+            // As kube-proxy does: which of the service's times was the removed slice's is not known.
+            self.pending.entry(previous).and_modify(|pending| pending.triggers.clear());
         }
         if let (Some(owner), Some(slice)) = (owner, slice) {
+            let trigger = slice.last_change.map(|time| (slice.family, time));
             self.touch(&owner, |entry| drop(entry.slices.insert(Arc::clone(&name.name), Arc::new(slice))));
+            self.pending.entry(owner).and_modify(|pending| pending.triggers.extend(trigger));
         }
     }
 
@@ -151,7 +204,7 @@ impl Cluster {
     pub fn set_node(&mut self, node: Node) {
         if (&node.name, &node.zone) != (&self.node.name, &self.node.zone) {
             for (name, entry) in &self.services {
-                let before = || Pending { before: entry.clone(), forced: true };
+                let before = || Pending::new(entry.clone(), true);
                 self.pending.entry(name.clone()).or_insert_with(before).forced = true;
             }
         }
@@ -164,15 +217,36 @@ impl Cluster {
         !self.pending.is_empty()
     }
 
+    /// How much has changed.
+    #[must_use]
+    pub fn change_counts(&self) -> ChangeCounts {
+        let mut counts = ChangeCounts {
+            services: self.service_changes,
+            endpoints: self.endpoint_changes,
+            ..ChangeCounts::default()
+        };
+        let gone = Entry::default();
+        for (name, pending) in &self.pending {
+            let now = self.services.get(name).unwrap_or(&gone);
+            counts.services_pending += usize::from(pending.before.service != now.service);
+            counts.endpoints_pending += usize::from(pending.before.slices != now.slices);
+        }
+        counts
+    }
+
     /// What changed since the last call, in the order of names.
     pub fn take_changes(&mut self) -> Changes {
-        let pending = std::mem::take(&mut self.pending);
-        Changes(pending.into_iter().map(|(name, pending)| Change { name, before: pending.before }).collect())
+        let change = |(name, pending): (ServiceName, Pending)| Change {
+            name,
+            before: pending.before,
+            triggers: pending.triggers,
+        };
+        Changes(std::mem::take(&mut self.pending).into_iter().map(change).collect())
     }
 
     fn touch(&mut self, name: &ServiceName, change: impl FnOnce(&mut Entry)) {
         let entry = self.services.entry(name.clone()).or_default();
-        let fresh = || Pending { before: entry.clone(), forced: false };
+        let fresh = || Pending::new(entry.clone(), false);
         let pending = self.pending.entry(name.clone()).or_insert_with(fresh);
         change(entry);
         if !pending.forced && pending.before == *entry {
@@ -242,6 +316,7 @@ pub struct Change {
     /// Which.
     pub name: ServiceName,
     before: Entry,
+    triggers: Vec<(Family, SystemTime)>,
 }
 
 impl Change {
@@ -249,6 +324,12 @@ impl Change {
     #[must_use]
     pub fn ports_before(&self, family: Family, node: &str) -> Vec<ServicePort<'_>> {
         self.before.ports(&self.name, family, node)
+    }
+
+    /// When the events happened that led to new contents of its slices, as the slices tell.
+    #[must_use]
+    pub fn triggers(&self) -> &[(Family, SystemTime)] {
+        &self.triggers
     }
 }
 

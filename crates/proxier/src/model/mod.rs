@@ -18,7 +18,7 @@ mod slice;
 
 pub use address::{Family, parse_cidr, parse_ip};
 pub use categorize::{Categorized, Topology, categorize};
-pub use cluster::{Change, Changes, Cluster, ClusterService};
+pub use cluster::{Change, ChangeCounts, Changes, Cluster, ClusterService};
 pub use endpoint::{Endpoint, ServicePort};
 pub use found::{Found, Problem};
 pub use local::{DetectLocal, DetectLocalMode, LocalDetector};

@@ -3,8 +3,10 @@
 use std::net::IpAddr;
 use std::num::NonZeroU16;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use k8s_openapi::api::discovery::v1 as api;
+use k8s_openapi::chrono::DateTime;
 
 use super::service::Admission;
 use super::{Family, Invalid, Protocol, ServiceName, parse_ip};
@@ -35,6 +37,9 @@ pub struct Slice {
     pub ports: Box<[SlicePort]>,
     /// The endpoints.
     pub endpoints: Box<[SliceEndpoint]>,
+    /// When what made the controller write this slice happened: its annotation
+    /// `endpoints.kubernetes.io/last-change-trigger-time`, where it has a readable one.
+    pub last_change: Option<SystemTime>,
 }
 
 /// A port of every endpoint of a slice; `name` and `protocol` say which Service port it serves.
@@ -111,7 +116,8 @@ impl Slice {
         })?;
         let ports = fields.ports(object.ports.as_deref().unwrap_or_default())?;
         let endpoints = fields.endpoints(&object.endpoints, family)?;
-        Ok((slice_name, Admission::Accepted(Self { service: owner, family, ports, endpoints })))
+        let last_change = last_change(object);
+        Ok((slice_name, Admission::Accepted(Self { service: owner, family, ports, endpoints, last_change })))
     }
 
     /// The service that an EndpointSlice of the API says it belongs to, valid otherwise or not.
@@ -196,6 +202,14 @@ impl Fields<'_> {
     }
 }
 
+/// The time of the annotation. It is only measured with: one that cannot be read is none, and the slice is used all the same.
+fn last_change(object: &api::EndpointSlice) -> Option<SystemTime> {
+    let text = object.metadata.annotations.as_ref()?.get(LAST_CHANGE_ANNOTATION)?;
+    let time = DateTime::parse_from_rfc3339(text).ok()?;
+    let seconds = u64::try_from(time.timestamp()).ok()?;
+    SystemTime::UNIX_EPOCH.checked_add(Duration::new(seconds, time.timestamp_subsec_nanos()))
+}
+
 fn hints(hints: &api::EndpointHints) -> Option<Arc<Hints>> {
     let zones: Box<[_]> = hints.for_zones.iter().flatten().map(|zone| zone.name.as_str().into()).collect();
     let nodes: Box<[_]> = hints.for_nodes.iter().flatten().map(|node| node.name.as_str().into()).collect();
@@ -206,3 +220,29 @@ fn hints(hints: &api::EndpointHints) -> Option<Arc<Hints>> {
 const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 /// On slices of headless services, whatever its value.
 const HEADLESS_LABEL: &str = "service.kubernetes.io/headless";
+/// When a pod or service changed that made a controller write the slice, in the form of RFC 3339.
+const LAST_CHANGE_ANNOTATION: &str = "endpoints.kubernetes.io/last-change-trigger-time";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_the_last_change_is_read_and_a_bad_one_is_none() {
+        let mut object =
+            api::EndpointSlice { address_type: "IPv4".to_owned(), ..api::EndpointSlice::default() };
+        object.metadata.name = Some("web-1".to_owned());
+        object.metadata.labels = Some([(SERVICE_NAME_LABEL.to_owned(), "web".to_owned())].into());
+        let mut read = |text: &str| {
+            object.metadata.annotations = Some([(LAST_CHANGE_ANNOTATION.to_owned(), text.to_owned())].into());
+            match Slice::from_api(&object).unwrap().1 {
+                Admission::Accepted(slice) => slice.last_change,
+                Admission::PassedOver(why) => panic!("{why}"),
+            }
+        };
+        let epoch = |millis| Some(SystemTime::UNIX_EPOCH + Duration::from_millis(millis));
+        assert_eq!(read("1970-01-01T00:00:01Z"), epoch(1000));
+        assert_eq!(read("1970-01-01T01:00:01.25+01:00"), epoch(1250));
+        assert_eq!(read("yesterday"), None);
+    }
+}

@@ -95,6 +95,7 @@ impl Wanted {
             family: Family::V4,
             ports: ports.into(),
             endpoints: states.map(endpoint).collect(),
+            last_change: None,
         }
     }
 }

@@ -167,7 +167,13 @@ fn slice_of(service: &ServiceName, variation: &Variation, family: Family) -> Sli
         Endpoints::LocalTerminating => vec![endpoint(Place::Here, true), endpoint(Place::There, false)],
         Endpoints::AllTerminating => vec![endpoint(Place::Here, true), endpoint(Place::There, true)],
     };
-    Slice { service: service.clone(), family, ports: Box::new(ports), endpoints: endpoints.into() }
+    Slice {
+        service: service.clone(),
+        family,
+        ports: Box::new(ports),
+        endpoints: endpoints.into(),
+        last_change: None,
+    }
 }
 
 fn service_name(index: usize) -> ServiceName {

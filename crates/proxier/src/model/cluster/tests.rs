@@ -244,3 +244,44 @@ fn nodes_and_service_cidrs_are_read() {
     );
     assert_eq!(cluster.service_cidrs(Family::V6).map(|c| c.to_string()).collect::<Vec<_>>(), ["fd01::/108"]);
 }
+
+#[test]
+fn changes_are_counted_and_the_times_behind_them_kept_until_they_are_taken() {
+    let mut cluster = Cluster::default();
+    let at = |seconds| SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+    let (slice_name, slice) = slice_of(&slice("a-1", "a", "{addresses: [10.1.0.1]}"));
+    let written = |seconds| Some(Slice { last_change: Some(at(seconds)), ..slice.clone() });
+
+    cluster.set_slice(&slice_name, written(1));
+    cluster.set_slice(&slice_name, written(1));
+    cluster.set_slice(&slice_name, written(2));
+    let counts = cluster.change_counts();
+    assert_eq!((counts.endpoints, counts.endpoints_pending), (2, 1), "the second time nothing was new");
+    assert_eq!((counts.services, counts.services_pending), (0, 0));
+    let changes = cluster.take_changes();
+    let change = changes.iter().next().unwrap();
+    assert_eq!(change.triggers(), [(Family::V4, at(1)), (Family::V4, at(2))]);
+    assert_eq!(cluster.change_counts().endpoints_pending, 0);
+
+    cluster.set_slice(&slice_name, written(3));
+    cluster.set_slice(&slice_name, None);
+    let changes = cluster.take_changes();
+    assert!(changes.iter().next().unwrap().triggers().is_empty(), "of a removed slice no time is told");
+    assert_eq!(cluster.change_counts().endpoints, 4);
+}
+
+#[test]
+fn services_with_a_local_policy_are_found_without_looking_at_the_others() {
+    let mut cluster = cluster(&(service("a", "10.0.0.1", 80) + &service("b", "10.0.0.2", 80)));
+    let names = |cluster: &Cluster| -> Vec<String> {
+        cluster.local_services().map(|(name, _)| name.to_string()).collect()
+    };
+    assert!(names(&cluster).is_empty());
+    let plain = cluster.service(&name("b")).unwrap().clone();
+    cluster.set_service(&name("b"), Some(Service { internal_local: true, ..plain.clone() }));
+    cluster.set_service(&name("a"), Some(Service { external_local: true, ..plain.clone() }));
+    assert_eq!(names(&cluster), ["demo/a", "demo/b"]);
+    cluster.set_service(&name("b"), Some(plain));
+    cluster.set_service(&name("a"), None);
+    assert!(names(&cluster).is_empty());
+}

@@ -144,6 +144,7 @@ fn slice(owner: ServiceName) -> impl Strategy<Value = Option<Slice>> {
         family: Family::V4,
         ports: ports.clone(),
         endpoints: endpoints.into(),
+        last_change: None,
     });
     prop::option::weighted(0.8, slice)
 }
