@@ -1,18 +1,18 @@
 //! What the run loop tells of itself: the hook for health checks and metrics.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::Error;
 use crate::apply::Synced;
-use crate::model::{Cluster, ServiceName};
+use crate::model::{Cluster, Family, ServiceName};
 
 /// Is told what the run loop does. Every method does nothing unless it is written.
 ///
 /// The methods are called from the loop's thread, between its steps: what takes long belongs elsewhere.
 pub trait Observer: Send + Sync {
-    /// A change was queued that is not programmed yet. Called for every change, so also when one waits already.
-    fn queued(&self, now: Instant) {
-        let _ = now;
+    /// Changes were queued that are not programmed yet: `cluster` has them. Called also when some wait already.
+    fn queued(&self, now: Instant, cluster: &Cluster) {
+        let _ = (now, cluster);
     }
 
     /// A sync is about to begin.
@@ -62,9 +62,8 @@ pub struct SyncReport {
     pub changed: usize,
     /// Among those that changed is a service with a UDP port: connection tracking may hold stale flows.
     pub concerns_udp: bool,
-    /// When the endpoints that it programmed were last changed (`endpoints.kubernetes.io/last-change-trigger-time`), as
-    /// time since the epoch.
-    pub triggers: Vec<Duration>,
+    /// When the events happened that led to the endpoints it programmed, see [`Change::triggers`](crate::model::Change::triggers).
+    pub triggers: Vec<(Family, SystemTime)>,
     /// What was sent to the kernel.
     pub sent: Sent,
     /// The services that the kernel refused, each with its error; all others work.
