@@ -21,6 +21,7 @@ pub mod lab;
 pub mod model;
 pub mod plan;
 pub mod run;
+pub mod serve;
 pub mod source;
 
 pub use error::Error;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use crate::Error;
 
 /// The addresses of the interfaces in this network namespace.
-pub(super) fn of_interfaces() -> Result<Vec<IpAddr>, Error> {
+pub(crate) fn of_interfaces() -> Result<Vec<IpAddr>, Error> {
     let interfaces = nix::ifaddrs::getifaddrs();
     let interfaces = interfaces.map_err(|errno| Error::Read {
         path: PathBuf::from("the addresses of this node's interfaces"),

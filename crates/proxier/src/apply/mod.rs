@@ -4,7 +4,7 @@
 //! From then on the applied state is in memory: a sync costs what changed, and nothing is listed unless a transaction
 //! failed or somebody else has committed to `nf_tables` meanwhile, which the generation tells.
 
-mod addresses;
+pub(crate) mod addresses;
 mod compare;
 pub mod iptables;
 mod timed;

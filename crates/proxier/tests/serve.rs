@@ -1,0 +1,203 @@
+//! Health, service checks and metrics over real sockets, each test in a namespace of its own.
+
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use sluicegate_proxier::model::{Cluster, Found, Node};
+use sluicegate_proxier::run::Observer as _;
+use sluicegate_proxier::serve::{BindAddress, Mode, Serving, ServingSettings};
+use sluicegate_proxier::source;
+
+const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+struct Response {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Response {
+    fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|(header, _)| header.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+}
+
+fn get(address: impl Into<SocketAddr>, path: &str, more: &str) -> Response {
+    let mut stream = TcpStream::connect(address.into()).expect("a server");
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{more}\r\n").expect("a request");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("a response");
+    let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
+    Response { status, head: head.to_owned(), body: body.to_owned() }
+}
+
+fn settings() -> ServingSettings {
+    let mut settings = ServingSettings::new(Mode::Nftables);
+    settings.healthz = BindAddress::new(LOCALHOST, 0);
+    settings.metrics = BindAddress::new(LOCALHOST, 0);
+    settings
+}
+
+type Troubles = Arc<Mutex<Vec<String>>>;
+
+fn start(settings: ServingSettings) -> (Serving, Troubles) {
+    let troubles = Troubles::default();
+    let told = Arc::clone(&troubles);
+    let serving =
+        Serving::start(settings, move |trouble| told.lock().expect("no panic").push(trouble.to_owned()));
+    (serving.expect("both servers"), troubles)
+}
+
+/// Services `(name, health-check port)`, all with one endpoint here.
+fn cluster(services: &[(&str, u16)]) -> Cluster {
+    let mut text = String::new();
+    for (index, (name, port)) in services.iter().enumerate() {
+        text += &format!(
+            "apiVersion: v1\nkind: Service\nmetadata: {{namespace: demo, name: {name}}}\nspec: {{type: LoadBalancer, ipFamilies: [IPv4, IPv6], \
+             clusterIP: 10.0.0.{index}, clusterIPs: [10.0.0.{index}, 'fd00::{index}'], externalTrafficPolicy: Local, healthCheckNodePort: {port}, \
+             ports: [{{port: 80}}]}}\n---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{namespace: demo, name: {name}-1, \
+             labels: {{kubernetes.io/service-name: {name}}}}}\naddressType: IPv4\nports: [{{name: '', port: 8080}}]\nendpoints: \
+             [{{addresses: [10.1.0.{index}], nodeName: here}}]\n---\n"
+        );
+    }
+    let mut found = Found::default();
+    source::read_str("f.yaml", &text, |manifest| found.add(manifest)).expect("manifests that parse");
+    let node = Node { name: "here".to_owned(), ..Node::default() };
+    let (cluster, problems) = found.into_cluster(node);
+    assert!(problems.is_empty(), "{problems:?}");
+    cluster
+}
+
+#[test]
+fn health_metrics_and_mode_are_answered_where_kube_proxy_answers_them() {
+    testns::netns(|| {
+        let (serving, _) = start(settings());
+        let [healthz, metrics] = serving.addresses()[..] else { panic!("two servers") };
+        let answer = get(healthz, "/healthz", "");
+        assert_eq!((answer.status, answer.header("Content-Type")), (200, Some("application/json")));
+        assert_eq!(answer.header("X-Content-Type-Options"), Some("nosniff"));
+        assert!(answer.body.contains(r#""nodeEligible":true,"healthy":true}"#), "{}", answer.body);
+        assert_eq!(get(healthz, "/livez", "").status, 200);
+        assert_eq!(get(healthz, "/metrics", "").status, 404);
+
+        let leaving = Node { name: "here".to_owned(), is_leaving: true, ..Node::default() };
+        serving.services(&Cluster::new(leaving));
+        assert_eq!(get(healthz, "/healthz", "").status, 503);
+        assert_eq!(get(healthz, "/livez?verbose", "").status, 200);
+
+        assert_eq!(get(metrics, "/proxyMode", "").body, "nftables");
+        assert_eq!(get(metrics, "/healthz", "").body, "ok");
+        let plain = get(metrics, "/metrics", "");
+        assert_eq!(plain.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+        for line in [
+            "# TYPE kubeproxy_proxy_healthz_total counter",
+            "kubeproxy_proxy_healthz_total{code=\"200\"} 1",
+            "kubeproxy_proxy_healthz_total{code=\"503\"} 1",
+            "kubeproxy_proxy_livez_total{code=\"200\"} 2",
+        ] {
+            assert!(plain.body.lines().any(|other| other == line), "no {line} in {}", plain.body);
+        }
+        let open = get(
+            metrics,
+            "/metrics",
+            "Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n",
+        );
+        assert!(
+            open.header("content-type")
+                .is_some_and(|value| value.starts_with("application/openmetrics-text"))
+        );
+        assert!(
+            open.body.ends_with("# EOF\n") && open.body.contains("# TYPE kubeproxy_proxy_healthz counter\n")
+        );
+    });
+}
+
+#[test]
+fn health_check_node_ports_open_move_and_close_with_their_services() {
+    testns::netns(|| {
+        let (serving, troubles) = start(settings());
+        serving.services(&cluster(&[("a", 30001), ("b", 30002)]));
+        let v4 = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let v6 = |port| SocketAddr::from((Ipv6Addr::LOCALHOST, port));
+        let answer = get(v4(30001), "/any/path", "");
+        assert_eq!((answer.status, answer.header("X-Load-Balancing-Endpoint-Weight")), (200, Some("1")));
+        let expected = "{\n\t\"service\": {\n\t\t\"namespace\": \"demo\",\n\t\t\"name\": \"a\"\n\t},\n\t\"localEndpoints\": 1,\n\t\"serviceProxyHealthy\": true\n}";
+        assert_eq!(answer.body, expected);
+        // Its endpoints are all IPv4.
+        let other = get(v6(30001), "/", "");
+        assert_eq!((other.status, other.header("X-Load-Balancing-Endpoint-Weight")), (503, Some("0")));
+
+        // They swap their ports.
+        serving.services(&cluster(&[("a", 30002), ("b", 30001)]));
+        assert!(get(v4(30002), "/", "").body.contains("\"name\": \"a\""));
+        assert!(get(v4(30001), "/", "").body.contains("\"name\": \"b\""));
+
+        serving.services(&cluster(&[("b", 30001)]));
+        assert!(TcpStream::connect(v4(30002)).is_err() && TcpStream::connect(v6(30002)).is_err());
+        assert_eq!(get(v4(30001), "/", "").status, 200);
+        assert_eq!(*troubles.lock().unwrap(), [""; 0]);
+    });
+}
+
+#[test]
+fn a_port_that_is_taken_is_told_once_with_its_service_and_tried_again() {
+    testns::netns(|| {
+        let (serving, troubles) = start(settings());
+        let taken = TcpListener::bind("0.0.0.0:30001").expect("a free port");
+        let services = cluster(&[("a", 30001), ("b", 30002), ("c", 30002)]);
+        for _ in 0..2 {
+            serving.services(&services);
+        }
+        let expected = [
+            "the health check of service demo/c cannot listen on 0.0.0.0:30002: service demo/b has the same port",
+            "the health check of service demo/c cannot listen on [::]:30002: service demo/b has the same port",
+            "the health check of service demo/a cannot listen on 0.0.0.0:30001: Address already in use (os error 98)",
+        ];
+        assert_eq!(*troubles.lock().unwrap(), expected);
+        assert!(
+            get((Ipv4Addr::LOCALHOST, 30002), "/", "").body.contains("\"name\": \"b\""),
+            "the rest goes on"
+        );
+        drop(taken);
+        serving.services(&services);
+        assert!(get((Ipv4Addr::LOCALHOST, 30001), "/", "").body.contains("\"name\": \"a\""));
+    });
+}
+
+#[test]
+fn health_check_node_ports_are_answered_on_the_node_port_addresses_alone() {
+    if !testns::have(&["ip"]) {
+        return;
+    }
+    testns::netns(|| {
+        let _ = testns::sh("ip address add 192.0.2.1/24 dev lo; ip address add 198.51.100.1/24 dev lo");
+        let mut settings = settings();
+        settings.node_port_addresses = "192.0.2.0/24".parse().expect("a network");
+        let (serving, _) = start(settings);
+        serving.services(&cluster(&[("a", 30001)]));
+        assert_eq!(get((Ipv4Addr::new(192, 0, 2, 1), 30001), "/", "").status, 200);
+        assert!(TcpStream::connect("198.51.100.1:30001").is_err());
+        // An address that comes later is answered on from the next sync on.
+        let _ = testns::sh("ip address add 192.0.2.2/24 dev lo");
+        serving.services(&cluster(&[("a", 30001)]));
+        assert_eq!(get((Ipv4Addr::new(192, 0, 2, 2), 30001), "/", "").status, 200);
+    });
+}
+
+#[test]
+fn a_server_that_cannot_listen_says_which_and_where() {
+    testns::netns(|| {
+        let (_serving, _) = start(ServingSettings::new(Mode::Iptables));
+        let Err(error) = Serving::start(ServingSettings::new(Mode::Iptables), |_| {}) else {
+            panic!("a second one")
+        };
+        assert!(error.is_in_use());
+        assert_eq!(
+            error.to_string(),
+            "/healthz cannot listen on 0.0.0.0:10256: Address already in use (os error 98)"
+        );
+    });
+}
