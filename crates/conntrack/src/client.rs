@@ -1,0 +1,294 @@
+//! The commands, over one transport.
+
+use sluicegate_netlink::message::Message;
+use sluicegate_netlink::{Batch, KernelError, Options, Protocol, Socket, Transport, dump, exchange};
+
+use crate::wire::STATS_GLOBAL_ENTRIES;
+use crate::{Error, Family, Filter, Flow, FlowKey, NewFlow, Tuple, message};
+
+/// Carries commands out. Each is done when its method returns.
+#[derive(Debug)]
+pub struct Client<T = Socket> {
+    transport: T,
+    sequence: u32,
+}
+
+/// A list of flows that the kernel keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Table {
+    /// Those that are tracked.
+    #[default]
+    Conntrack,
+    /// Those that are removed but still in use; empty from Linux 6.1 on when no event waits to be delivered.
+    Dying,
+    /// Those whose first packet is still under way; always empty from Linux 6.1 on.
+    Unconfirmed,
+}
+
+/// What came of a deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Deleted {
+    /// Flows that were deleted.
+    pub deleted: usize,
+    /// Flows that had gone before.
+    pub gone: usize,
+}
+
+impl Client {
+    /// Opens a socket in the current network namespace.
+    ///
+    /// # Errors
+    /// [`Error::Netlink`] when the kernel has no netfilter.
+    pub fn open() -> Result<Self, Error> {
+        let socket = Socket::open(Protocol::NETFILTER, &Options::default());
+        socket.map(Self::new).map_err(Error::of("open"))
+    }
+}
+
+impl<T: Transport> Client<T> {
+    /// Speaks over any transport.
+    pub fn new(transport: T) -> Self {
+        Self { transport, sequence: 1 }
+    }
+
+    /// The transport.
+    pub fn into_transport(self) -> T {
+        self.transport
+    }
+
+    /// The flows that the filter chooses, in the kernel's order, which has no meaning. An empty filter chooses all.
+    ///
+    /// The table lives on while it is read: a flow that comes or goes meanwhile may or may not be there.
+    ///
+    /// # Errors
+    /// [`Error::MixedFamilies`]; [`Error::Netlink`], for which see [`Error::is_permission_denied`] and
+    /// [`Error::is_unsupported`].
+    pub fn list(&mut self, filter: &Filter) -> Result<Vec<Flow>, Error> {
+        self.list_table(Table::Conntrack, filter)
+    }
+
+    /// As [`list`](Self::list), of another table.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    pub fn list_table(&mut self, table: Table, filter: &Filter) -> Result<Vec<Flow>, Error> {
+        filter.check()?;
+        self.select(table, filter, |flow| filter.matches(&flow).then_some(flow))
+    }
+
+    /// Lists all flows of one family or both, and sets their counters to zero.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    pub fn list_and_zero(&mut self, family: Option<Family>) -> Result<Vec<Flow>, Error> {
+        let filter = Filter { family, ..Filter::default() };
+        let batch = self.request(|batch| message::list(batch, Table::Conntrack, true, &filter, false));
+        // Not asked twice, whatever happens: the first answer has taken the counters.
+        let mut found = Vec::new();
+        let report = exchange(&mut self.transport, &[&batch], |message| {
+            found.push(Flow::decode(message)?);
+            Ok(())
+        });
+        let report = report.map_err(Error::of("list"))?;
+        refused("list", report.errors)?;
+        if report.lost {
+            return Err(Error::Netlink { command: "list", source: sluicegate_netlink::Error::Overrun });
+        }
+        Ok(found)
+    }
+
+    /// The flow with this tuple in either direction.
+    ///
+    /// # Errors
+    /// [`Error::is_not_found`] when there is none.
+    pub fn get(&mut self, tuple: &Tuple, zone: Option<u16>) -> Result<Flow, Error> {
+        let mut found = None;
+        self.tell(
+            "get",
+            |batch| message::get(batch, tuple, zone),
+            |message| {
+                found = Some(Flow::decode(message)?);
+                Ok(())
+            },
+        )?;
+        found.ok_or(Error::Answer { command: "get", what: "CTA_TUPLE_ORIG" })
+    }
+
+    /// How many flows there are.
+    ///
+    /// # Errors
+    /// [`Error::Netlink`].
+    pub fn count(&mut self) -> Result<u32, Error> {
+        let mut count = None;
+        self.tell("count", message::count, |message| {
+            let (_, attributes) = message.netfilter()?;
+            let attribute = attributes.find(STATS_GLOBAL_ENTRIES)?;
+            count = attribute.map(|attribute| attribute.be32()).transpose()?;
+            Ok(())
+        })?;
+        count.ok_or(Error::Answer { command: "count", what: "CTA_STATS_GLOBAL_ENTRIES" })
+    }
+
+    /// Creates flows. All are tried, whatever becomes of some.
+    ///
+    /// # Errors
+    /// [`Error::Flow`] with the first that was refused; [`Error::is_already_exists`] when there is one with its tuples.
+    pub fn create(&mut self, flows: &[NewFlow]) -> Result<(), Error> {
+        let errors = self.pipeline("create", flows, message::create)?;
+        let keys = errors.into_iter().filter_map(|(n, error)| Some((flows.get(n)?.key(), error)));
+        first_refusal("create", keys.collect())
+    }
+
+    /// Deletes these flows and no others. All are tried, whatever becomes of some. One that has gone is no error.
+    ///
+    /// # Errors
+    /// [`Error::Flow`] with the first that was refused.
+    pub fn delete(&mut self, flows: &[FlowKey]) -> Result<Deleted, Error> {
+        let errors = self.pipeline("delete", flows, message::delete)?;
+        let count = errors.len();
+        let refused = |(n, error): (usize, KernelError)| match error.code {
+            ENOENT => None,
+            _ => Some((*flows.get(n)?, error)),
+        };
+        first_refusal("delete", errors.into_iter().filter_map(refused).collect())?;
+        Ok(Deleted { deleted: flows.len().saturating_sub(count), gone: count })
+    }
+
+    /// Deletes the flows that the filter chooses, and returns them as they were.
+    ///
+    /// They are listed, compared here, and deleted by tuple and id: nothing that was not looked at is deleted.
+    ///
+    /// # Errors
+    /// [`Error::NoCriterion`] when the filter chooses all flows: for that there is [`flush`](Self::flush).
+    /// [`Error::Flow`] when the kernel refuses.
+    pub fn delete_matching(&mut self, filter: &Filter) -> Result<Vec<Flow>, Error> {
+        if filter.is_empty() {
+            return Err(Error::NoCriterion);
+        }
+        let flows = self.list(filter)?;
+        let keys: Vec<_> = flows.iter().map(Flow::key).collect();
+        let errors = self.pipeline("delete", &keys, message::delete)?;
+        let mut gone: Vec<usize> = Vec::new();
+        let mut refused = Vec::new();
+        for (n, error) in errors {
+            match keys.get(n) {
+                Some(key) if error.code != ENOENT => refused.push((*key, error)),
+                _ => gone.push(n),
+            }
+        }
+        first_refusal("delete", refused)?;
+        let here = flows.into_iter().enumerate().filter(|(n, _)| gone.binary_search(n).is_err());
+        Ok(here.map(|(_, flow)| flow).collect())
+    }
+
+    /// Empties the table: every flow of this network namespace is forgotten, of one family or of both.
+    ///
+    /// Before Linux 5.3 the kernel does not heed the family, and empties both.
+    ///
+    /// # Errors
+    /// [`Error::Netlink`].
+    pub fn flush(&mut self, family: Option<Family>) -> Result<(), Error> {
+        self.tell("flush", |batch| message::flush(batch, family), |_| Ok(()))
+    }
+
+    /// What `keep` makes of the flows of a table. The filter only spares the kernel telling of others: `keep` decides.
+    pub(crate) fn select<R>(
+        &mut self,
+        table: Table,
+        filter: &Filter,
+        mut keep: impl FnMut(Flow) -> Option<R>,
+    ) -> Result<Vec<R>, Error> {
+        let mut narrow = table == Table::Conntrack;
+        loop {
+            let batch = self.request(|batch| message::list(batch, table, false, filter, narrow));
+            let found = dump(&mut self.transport, &batch, |message| Ok(keep(Flow::decode(message)?)));
+            match found {
+                // A kernel that knows filters, but not this one: compare everything here.
+                Err(sluicegate_netlink::Error::Kernel(error))
+                    if narrow && matches!(error.code, EINVAL | EOPNOTSUPP) =>
+                {
+                    narrow = false;
+                }
+                found => return found.map_err(Error::of("list")),
+            }
+        }
+    }
+
+    fn request(&mut self, write: impl FnOnce(&mut Batch)) -> Batch {
+        let mut batch = Batch::starting_at(self.sequence);
+        write(&mut batch);
+        self.sequence = next(batch.next_sequence());
+        batch
+    }
+
+    fn tell(
+        &mut self,
+        command: &'static str,
+        write: impl FnOnce(&mut Batch),
+        on_data: impl FnMut(Message<'_>) -> Result<(), sluicegate_netlink::Error>,
+    ) -> Result<(), Error> {
+        let batch = self.request(write);
+        let report = exchange(&mut self.transport, &[&batch], on_data).map_err(Error::of(command))?;
+        refused(command, report.errors)?;
+        if report.lost {
+            return Err(Error::Netlink { command, source: sluicegate_netlink::Error::Overrun });
+        }
+        Ok(())
+    }
+
+    /// Sends a message for each item, many in one datagram, and returns the refusals with the items' numbers, in order.
+    fn pipeline<I>(
+        &mut self,
+        command: &'static str,
+        items: &[I],
+        write: impl Fn(&mut Batch, &I, u64, bool),
+    ) -> Result<Vec<(usize, KernelError)>, Error> {
+        let mut errors = Vec::new();
+        for (n, chunk) in items.chunks(PIPELINE).enumerate() {
+            let batch = self.request(|batch| {
+                for (i, item) in chunk.iter().enumerate() {
+                    let number = u64::try_from(n * PIPELINE + i).unwrap_or(u64::MAX);
+                    write(batch, item, number, i + 1 == chunk.len());
+                }
+            });
+            let report = exchange(&mut self.transport, &[&batch], |_| Ok(())).map_err(Error::of(command))?;
+            if report.lost {
+                return Err(Error::Netlink { command, source: sluicegate_netlink::Error::Overrun });
+            }
+            for error in report.errors {
+                match batch.object(&error).and_then(|number| usize::try_from(number).ok()) {
+                    Some(number) => errors.push((number, error)),
+                    None => return Err(Error::Netlink { command, source: error.into() }),
+                }
+            }
+        }
+        Ok(errors)
+    }
+}
+
+fn refused(command: &'static str, errors: Vec<KernelError>) -> Result<(), Error> {
+    match errors.into_iter().next() {
+        None => Ok(()),
+        Some(error) => Err(Error::Netlink { command, source: error.into() }),
+    }
+}
+
+fn first_refusal(command: &'static str, refused: Vec<(FlowKey, KernelError)>) -> Result<(), Error> {
+    let more = refused.len().saturating_sub(1);
+    match refused.into_iter().next() {
+        None => Ok(()),
+        Some((flow, error)) => Err(Error::Flow { command, flow: Box::new(flow), more, source: error.into() }),
+    }
+}
+
+/// The next sequence number, never so high that a batch could run over the end.
+fn next(sequence: u32) -> u32 {
+    if sequence > u32::MAX / 2 { 1 } else { sequence }
+}
+
+/// Messages in one datagram. A receive buffer of the default size holds so many refusals, so that none is lost.
+const PIPELINE: usize = 128;
+
+const ENOENT: i32 = 2;
+const EINVAL: i32 = 22;
+const EOPNOTSUPP: i32 = 95;

@@ -1,0 +1,304 @@
+//! Which flows are meant: compared here, flow by flow, and as far as the kernel can be trusted with it, in the kernel.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use crate::tuple::PartialTuple;
+use crate::wire::filter;
+use crate::{Error, Family, Flow, Layer4, Protocol, ProtocolInfo, SctpState, Status, TcpState, Tuple};
+
+/// Which flows are meant. All criteria must hold; what is `None` is not compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Filter {
+    /// The family of the addresses.
+    pub family: Option<Family>,
+    /// The transport protocol.
+    pub protocol: Option<Protocol>,
+    /// The direction of the first packet.
+    pub original: Side,
+    /// The direction of the answers.
+    pub reply: Side,
+    /// Status bits.
+    pub status: StatusMatch,
+    /// The mark.
+    pub mark: Option<MarkMatch>,
+    /// The zone of both directions; 0 are the flows without.
+    pub zone: Option<u16>,
+    /// Translated sources, destinations, or either.
+    pub nat: NatMatch,
+    /// The state of a TCP connection.
+    pub tcp_state: Option<TcpState>,
+    /// The state of an SCTP association.
+    pub sctp_state: Option<SctpState>,
+    /// The id.
+    pub id: Option<u32>,
+}
+
+/// What one direction of a flow must be like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Side {
+    /// The sender is in this network.
+    pub source: Option<IpNet>,
+    /// The receiver is in this network.
+    pub destination: Option<IpNet>,
+    /// The sender's port, of GRE its key.
+    pub source_port: Option<u16>,
+    /// The receiver's port, of GRE its key.
+    pub destination_port: Option<u16>,
+    /// The type of ICMP messages.
+    pub icmp_type: Option<u8>,
+    /// Their code.
+    pub icmp_code: Option<u8>,
+    /// Their identifier.
+    pub icmp_id: Option<u16>,
+    /// The zone of this direction alone; 0 are the flows without.
+    pub zone: Option<u16>,
+}
+
+/// Status bits that must be set, and such that must not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StatusMatch {
+    /// These are set.
+    pub set: Status,
+    /// These are not.
+    pub unset: Status,
+}
+
+/// A mark, compared under a mask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MarkMatch {
+    /// What the mark is, masked.
+    pub value: u32,
+    /// The bits that count.
+    pub mask: u32,
+}
+
+/// Which translations a flow must have (`-n`, `-g`, `-j` of conntrack(8)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NatMatch {
+    /// Its source is translated, to this.
+    pub source: Option<AddressPort>,
+    /// Its destination is translated, to this.
+    pub destination: Option<AddressPort>,
+    /// Either is translated, to this.
+    pub any: Option<AddressPort>,
+}
+
+/// An address and a port, either of which may be left open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AddressPort {
+    /// The address.
+    pub address: Option<IpAddr>,
+    /// The port.
+    pub port: Option<u16>,
+}
+
+impl Filter {
+    /// It chooses all flows: there is no criterion at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        // A mask of nothing compares nothing.
+        let mark = self.mark.filter(|mark| *mark != MarkMatch { value: 0, mask: 0 });
+        Self { mark, ..*self } == Self::default()
+    }
+
+    /// Checks that some flow can match: that all addresses are of one family, the one that is named.
+    ///
+    /// # Errors
+    /// [`Error::MixedFamilies`].
+    pub fn check(&self) -> Result<(), Error> {
+        let mut families = self.families();
+        let first = families.next();
+        if families.any(|family| Some(family) != first) { Err(Error::MixedFamilies) } else { Ok(()) }
+    }
+
+    /// Whether a flow is meant.
+    #[must_use]
+    pub fn matches(&self, flow: &Flow) -> bool {
+        let status = flow.status.unwrap_or_default();
+        self.family().is_none_or(|family| family == flow.family())
+            && self.protocol.is_none_or(|protocol| protocol == flow.original.protocol)
+            && self.original.matches(&flow.original)
+            && self.reply.matches(&flow.reply)
+            && status.contains(self.status.set)
+            && !status.intersects(self.status.unset)
+            && self.mark.is_none_or(|mark| flow.mark.is_some_and(|have| have & mark.mask == mark.value))
+            && self.zone.is_none_or(|zone| flow.zone.unwrap_or(0) == zone)
+            && self.id.is_none_or(|id| flow.id == Some(id))
+            && self.tcp_state.is_none_or(|state| flow.protocol_info == Some(ProtocolInfo::Tcp { state }))
+            && self.sctp_state.is_none_or(
+                |want| matches!(flow.protocol_info, Some(ProtocolInfo::Sctp { state, .. }) if state == want),
+            )
+            && self.nat.matches(flow)
+    }
+
+    /// The family that is named, or that of the addresses.
+    #[must_use]
+    pub fn family(&self) -> Option<Family> {
+        self.families().next()
+    }
+
+    fn families(&self) -> impl Iterator<Item = Family> {
+        let Side { source, destination, .. } = self.original;
+        let nets = [source, destination, self.reply.source, self.reply.destination];
+        let nat = [self.nat.source, self.nat.destination, self.nat.any];
+        let addresses = nets.into_iter().flatten().map(|net| net.addr());
+        let addresses = addresses.chain(nat.into_iter().flatten().filter_map(|nat| nat.address));
+        self.family.into_iter().chain(addresses.map(Family::of))
+    }
+
+    /// What the kernel is asked to compare by `CTA_FILTER`: the part of the filter that all kernels do right.
+    ///
+    /// That is none without a family, which the kernel insists on, and no address of IPv6, for comparing those is inverted in
+    /// some kernels (6.1, 6.18). Only the original direction: it is what people filter by, and one walk of the table it
+    /// is anyway.
+    pub(crate) fn kernel_part(&self) -> Option<(Family, PartialTuple, u32)> {
+        let family = self.family()?;
+        let host = |net: Option<IpNet>| net.filter(|net| is_host(net) && family == Family::Ipv4);
+        let Side { source, destination, source_port, destination_port, .. } = self.original;
+        // Ports mean nothing to the kernel without their protocol.
+        let ports = self.protocol.filter(|protocol| protocol.has_ports()).is_some();
+        let tuple = PartialTuple {
+            source: host(source).map(|net| net.addr()),
+            destination: host(destination).map(|net| net.addr()),
+            protocol: self.protocol,
+            source_port: source_port.filter(|_| ports),
+            destination_port: destination_port.filter(|_| ports),
+        };
+        let bits = [
+            (tuple.source.is_some(), filter::IP_SRC),
+            (tuple.destination.is_some(), filter::IP_DST),
+            (tuple.protocol.is_some(), filter::PROTO_NUM),
+            (tuple.source_port.is_some(), filter::SRC_PORT),
+            (tuple.destination_port.is_some(), filter::DST_PORT),
+        ];
+        let flags = bits.into_iter().filter(|(set, _)| *set).fold(0, |flags, (_, bit)| flags | bit);
+        (flags != 0).then_some((family, tuple, flags))
+    }
+}
+
+impl Side {
+    fn matches(&self, tuple: &Tuple) -> bool {
+        let within = |net: Option<IpNet>, address| net.is_none_or(|net| net.contains(&address));
+        let port = |want: Option<u16>, have: Option<u16>| want.is_none_or(|want| have == Some(want));
+        let (kind, code, id) = match tuple.layer4 {
+            Layer4::Icmp { kind, code, id } => (Some(kind), Some(code), Some(id)),
+            _ => (None, None, None),
+        };
+        within(self.source, tuple.source())
+            && within(self.destination, tuple.destination())
+            && port(self.source_port, tuple.source_port())
+            && port(self.destination_port, tuple.destination_port())
+            && self.icmp_type.is_none_or(|want| kind == Some(want))
+            && self.icmp_code.is_none_or(|want| code == Some(want))
+            && port(self.icmp_id, id)
+            && self.zone.is_none_or(|want| tuple.zone.unwrap_or(0) == want)
+    }
+}
+
+impl NatMatch {
+    fn matches(&self, flow: &Flow) -> bool {
+        let source = |want: AddressPort| {
+            let (reply, original) = (&flow.reply, &flow.original);
+            flow.has(Status::SRC_NAT_DONE)
+                && want.matches(
+                    (reply.destination(), reply.destination_port()),
+                    (original.source(), original.source_port()),
+                )
+        };
+        let destination = |want: AddressPort| {
+            let (reply, original) = (&flow.reply, &flow.original);
+            flow.has(Status::DST_NAT_DONE)
+                && want.matches(
+                    (reply.source(), reply.source_port()),
+                    (original.destination(), original.destination_port()),
+                )
+        };
+        self.source.is_none_or(source)
+            && self.destination.is_none_or(destination)
+            && self.any.is_none_or(|want| source(want) || destination(want))
+    }
+}
+
+impl AddressPort {
+    /// What is named has been translated, to what is named; or anything at all, where nothing is named.
+    fn matches(&self, now: (IpAddr, Option<u16>), before: (IpAddr, Option<u16>)) -> bool {
+        let address = self.address.map(|want| now.0 == want && now.0 != before.0);
+        let port = self.port.map(|want| now.1 == Some(want) && now.1 != before.1);
+        match (address, port) {
+            (None, None) => now != before,
+            (address, port) => address.unwrap_or(true) && port.unwrap_or(true),
+        }
+    }
+}
+
+fn is_host(net: &IpNet) -> bool {
+    net.prefix_len() == net.max_prefix_len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(change: impl FnOnce(&mut Filter)) -> Filter {
+        let mut filter = Filter::default();
+        change(&mut filter);
+        filter
+    }
+
+    #[test]
+    fn what_compares_nothing_is_no_criterion() {
+        assert!(Filter::default().is_empty());
+        assert!(filter(|f| f.mark = Some(MarkMatch { value: 0, mask: 0 })).is_empty());
+        for criterion in [
+            filter(|f| f.family = Some(Family::Ipv4)),
+            filter(|f| f.protocol = Some(Protocol::UDP)),
+            filter(|f| f.original.destination_port = Some(0)),
+            filter(|f| f.reply.zone = Some(0)),
+            filter(|f| f.mark = Some(MarkMatch { value: 0, mask: 1 })),
+            filter(|f| f.zone = Some(0)),
+            filter(|f| f.status.unset = Status::SEEN_REPLY),
+            filter(|f| f.nat.any = Some(AddressPort::default())),
+            filter(|f| f.original.source = Some("10.0.0.0/8".parse().unwrap())),
+            filter(|f| f.id = Some(0)),
+        ] {
+            assert!(!criterion.is_empty(), "{criterion:?}");
+        }
+    }
+
+    #[test]
+    fn the_kernel_never_compares_addresses_of_ipv6() {
+        let v6 = filter(|f| {
+            f.original.destination = Some("fd00::a/128".parse().unwrap());
+            f.protocol = Some(Protocol::UDP);
+            f.original.destination_port = Some(53);
+        });
+        let (family, tuple, flags) = v6.kernel_part().unwrap();
+        assert_eq!(
+            (family, tuple.destination, flags),
+            (Family::Ipv6, None, filter::PROTO_NUM | filter::DST_PORT)
+        );
+        let only_address = filter(|f| f.original.destination = Some("fd00::a/128".parse().unwrap()));
+        assert_eq!(only_address.kernel_part(), None);
+    }
+
+    #[test]
+    fn the_kernel_compares_hosts_but_not_networks() {
+        let v4 = filter(|f| {
+            f.original.source = Some("10.0.0.0/8".parse().unwrap());
+            f.original.destination = Some("10.96.0.10/32".parse().unwrap());
+        });
+        let (_, tuple, flags) = v4.kernel_part().unwrap();
+        assert_eq!((tuple.source, flags), (None, filter::IP_DST));
+    }
+
+    #[test]
+    fn addresses_of_two_families_match_nothing_and_are_refused() {
+        let mixed = filter(|f| {
+            f.original.source = Some("10.0.0.0/8".parse().unwrap());
+            f.family = Some(Family::Ipv6);
+        });
+        assert!(matches!(mixed.check(), Err(Error::MixedFamilies)));
+    }
+}

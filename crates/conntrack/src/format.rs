@@ -1,0 +1,382 @@
+//! Flows as text, the way conntrack(8) 1.4.7 writes them.
+
+use std::fmt::{self, Display, Formatter};
+
+use crate::tuple::Inet;
+use crate::{Counters, Flow, Layer4, Protocol, ProtocolInfo, Status, TcpState, Tuple};
+
+/// How flows are written: conntrack(8)'s `-o`.
+///
+/// ```
+/// # use sluicegate_conntrack::{Flow, Format};
+/// # fn show(flow: &Flow) {
+/// println!("{}", Format { layer3: true, id: true, ..Format::default() }.flow(flow)); // -o extended,id
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Format {
+    /// A line, an element of XML, or a command.
+    pub layout: Layout,
+    /// `extended`: the family comes first. XML and commands have it anyway.
+    pub layer3: bool,
+    /// `id`: the id comes last. XML has it anyway.
+    pub id: bool,
+    /// `ktimestamp`: when the flow began and ended, in UTC.
+    pub timestamps: bool,
+    /// What happened to the flow: the words before a line, the type of an element, the verb of a command.
+    pub verb: Verb,
+    /// Now, in seconds of Unix time: for how long the flow has been there (`delta-time`).
+    pub now: u64,
+}
+
+/// The shape of a flow's text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Layout {
+    /// As `/proc/net/nf_conntrack` has it.
+    #[default]
+    Line,
+    /// An element `flow` (`-o xml`).
+    Xml,
+    /// What `conntrack -R` reads (`-o save`).
+    Save,
+}
+
+/// What happened to a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Verb {
+    /// Nothing: it is listed.
+    #[default]
+    Listed,
+    /// It was deleted by command.
+    Deleted,
+    /// It came (event).
+    New,
+    /// It changed (event).
+    Update,
+    /// It went (event).
+    Destroy,
+}
+
+impl Format {
+    /// The flow's text, without an end of line.
+    pub fn flow<'a>(&'a self, flow: &'a Flow) -> impl Display + 'a {
+        Shown { format: self, flow }
+    }
+}
+
+/// A line of `conntrack -L`. How long it has been there is left out, as nobody says what time it is.
+impl Display for Flow {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let flow = Self { timestamps: None, ..self.clone() };
+        Shown { format: &Format::default(), flow: &flow }.fmt(f)
+    }
+}
+
+struct Shown<'a> {
+    format: &'a Format,
+    flow: &'a Flow,
+}
+
+impl Display for Shown<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.format.layout {
+            Layout::Line => self.line(f),
+            Layout::Xml => self.xml(f),
+            Layout::Save => self.save(f),
+        }
+    }
+}
+
+impl Shown<'_> {
+    fn line(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let flow = self.flow;
+        match self.format.verb {
+            Verb::Listed | Verb::Deleted => {}
+            Verb::New => f.write_str("    [NEW] ")?,
+            Verb::Update => f.write_str(" [UPDATE] ")?,
+            Verb::Destroy => f.write_str("[DESTROY] ")?,
+        }
+        if self.format.layer3 {
+            write!(f, "{:<8} {} ", flow.family(), flow.family().number())?;
+        }
+        let protocol = flow.original.protocol;
+        write!(f, "{:<8} {}", protocol.name().unwrap_or("unknown"), protocol.0)?;
+        option(f, " ", flow.timeout)?;
+        if let Some(info) = flow.protocol_info {
+            write!(f, " {}", StateName(info))?;
+        }
+        direction(f, &flow.original, " zone-orig=", flow.counters[0])?;
+        let status = flow.status;
+        if status.is_some_and(|status| !status.contains(Status::SEEN_REPLY)) {
+            f.write_str(" [UNREPLIED]")?;
+        }
+        direction(f, &flow.reply, " zone-reply=", flow.counters[1])?;
+        let status = status.unwrap_or_default();
+        if status.contains(Status::HW_OFFLOAD) {
+            f.write_str(" [HW_OFFLOAD]")?;
+        } else if status.contains(Status::OFFLOAD) {
+            f.write_str(" [OFFLOAD]")?;
+        } else if status.contains(Status::ASSURED) {
+            f.write_str(" [ASSURED]")?;
+        }
+        option(f, " mark=", flow.mark)?;
+        option(f, " secmark=", flow.security_mark)?;
+        option(f, " secctx=", flow.security_context.as_ref())?;
+        option(f, " zone=", flow.zone)?;
+        self.times(f)?;
+        option(f, " helper=", flow.helper.as_ref())?;
+        option(f, " use=", flow.in_use)?;
+        option(f, " id=", flow.id.filter(|_| self.format.id))
+    }
+
+    fn times(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Some(times) = self.flow.timestamps else { return Ok(()) };
+        write!(f, " delta-time={}", self.seconds(times.start, times.stop))?;
+        if self.format.timestamps {
+            write!(f, " [start={}]", Calendar(times.start / NANOSECONDS))?;
+            if let Some(stop) = times.stop {
+                write!(f, " [stop={}]", Calendar(stop / NANOSECONDS))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How long the flow was, or has been, there.
+    fn seconds(&self, start: u64, stop: Option<u64>) -> u64 {
+        let end = stop.map_or(self.format.now, |stop| stop / NANOSECONDS);
+        end.saturating_sub(start / NANOSECONDS)
+    }
+
+    fn xml(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let flow = self.flow;
+        f.write_str(match self.format.verb {
+            Verb::Listed | Verb::Deleted => "<flow>",
+            Verb::New => "<flow type=\"new\">",
+            Verb::Update => "<flow type=\"update\">",
+            Verb::Destroy => "<flow type=\"destroy\">",
+        })?;
+        xml_direction(f, "original", &flow.original, flow.counters[0])?;
+        xml_direction(f, "reply", &flow.reply, flow.counters[1])?;
+        f.write_str("<meta direction=\"independent\">")?;
+        match flow.protocol_info {
+            // conntrack(8) takes the name of an SCTP state from the list of TCP's.
+            Some(ProtocolInfo::Sctp { state, .. }) => element(f, "state", Some(TcpState(state.0)))?,
+            Some(info @ ProtocolInfo::Tcp { .. }) => element(f, "state", Some(StateName(info)))?,
+            _ => {}
+        }
+        element(f, "timeout", flow.timeout)?;
+        element(f, "mark", flow.mark)?;
+        element(f, "secmark", flow.security_mark)?;
+        element(f, "secctx", flow.security_context.as_ref().map(|name| Escaped(name)))?;
+        element(f, "zone", flow.zone)?;
+        element(f, "use", flow.in_use)?;
+        element(f, "id", flow.id)?;
+        let status = flow.status.unwrap_or(Status::SEEN_REPLY);
+        if status.contains(Status::ASSURED) {
+            f.write_str("<assured/>")?;
+        }
+        if !status.contains(Status::SEEN_REPLY) {
+            f.write_str("<unreplied/>")?;
+        }
+        if let Some(times) = flow.timestamps {
+            if self.format.timestamps {
+                f.write_str("<timestamp>")?;
+                element(f, "start", Some(times.start))?;
+                element(f, "stop", times.stop)?;
+                f.write_str("</timestamp>")?;
+            }
+            element(f, "deltatime", Some(self.seconds(times.start, times.stop)))?;
+        }
+        element(f, "helper", flow.helper.as_ref().map(|name| Escaped(name)))?;
+        f.write_str("</meta></flow>")
+    }
+
+    fn save(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let flow = self.flow;
+        f.write_str(match self.format.verb {
+            Verb::Listed | Verb::New => "-A",
+            Verb::Update => "-U",
+            Verb::Deleted | Verb::Destroy => "-D",
+        })?;
+        option(f, " -t ", flow.timeout)?;
+        if let Some(status) = flow.status {
+            let set = SAVED_STATUS.iter().filter(|(_, bit)| status.contains(*bit));
+            let names: Vec<_> = set.map(|(name, _)| *name).collect();
+            write!(f, " -u {}", if names.is_empty() { "UNSET".to_owned() } else { names.join(",") })?;
+        }
+        option(f, " -w ", flow.zone)?;
+        option(f, " --orig-zone ", flow.original.zone)?;
+        option(f, " --reply-zone ", flow.reply.zone)?;
+        let has = |bit| flow.has(bit);
+        write!(f, " -s {} -d {}", Inet(flow.original.source()), Inet(flow.original.destination()))?;
+        let reply = |translated, option, plain| if translated { option } else { plain };
+        write!(f, " {} {}", reply(has(Status::DST_NAT), "-g", "-r"), Inet(flow.reply.source()))?;
+        write!(f, " {} {}", reply(has(Status::SRC_NAT), "-n", "-q"), Inet(flow.reply.destination()))?;
+        self.save_transport(f)
+    }
+
+    fn save_transport(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let flow = self.flow;
+        let protocol = flow.original.protocol;
+        match (flow.original.layer4, flow.reply.layer4) {
+            (Layer4::Icmp { kind, code, id }, _) if protocol.is_icmp() => {
+                return write!(
+                    f,
+                    " -p {protocol} --{protocol}-type {kind} --{protocol}-code {code} --{protocol}-id {id}"
+                );
+            }
+            (
+                Layer4::Ports { source, destination },
+                Layer4::Ports { source: reply_source, destination: reply_destination },
+            ) if protocol != Protocol::DCCP => {
+                let [sport, dport, reply_src, reply_dst] = match protocol {
+                    Protocol::GRE => ["srckey", "dstkey", "reply-key-src", "reply-key-dst"],
+                    _ => ["sport", "dport", "reply-port-src", "reply-port-dst"],
+                };
+                write!(f, " -p {protocol} --{sport} {source} --{dport} {destination}")?;
+                write!(f, " --{reply_src} {reply_source} --{reply_dst} {reply_destination}")?;
+            }
+            _ => write!(f, " -p {protocol}")?,
+        }
+        match flow.protocol_info {
+            Some(info @ ProtocolInfo::Sctp { tags: [original, reply], .. }) => {
+                write!(f, " --state {} --orig-vtag {original} --reply-vtag {reply}", StateName(info))
+            }
+            Some(info) => write!(f, " --state {}", StateName(info)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The statuses that a command can set, in the order of their bits.
+const SAVED_STATUS: [(&str, Status); 6] = [
+    ("EXPECTED", Status::EXPECTED),
+    ("SEEN_REPLY", Status::SEEN_REPLY),
+    ("ASSURED", Status::ASSURED),
+    ("FIXED_TIMEOUT", Status::FIXED_TIMEOUT),
+    ("OFFLOAD", Status::OFFLOAD),
+    ("HW_OFFLOAD", Status::HW_OFFLOAD),
+];
+
+fn option(f: &mut Formatter<'_>, name: &str, value: Option<impl Display>) -> fmt::Result {
+    value.map_or(Ok(()), |value| write!(f, "{name}{value}"))
+}
+
+fn element(f: &mut Formatter<'_>, name: &str, value: Option<impl Display>) -> fmt::Result {
+    value.map_or(Ok(()), |value| write!(f, "<{name}>{value}</{name}>"))
+}
+
+fn direction(f: &mut Formatter<'_>, tuple: &Tuple, zone: &str, counters: Option<Counters>) -> fmt::Result {
+    write!(f, " {tuple}")?;
+    option(f, zone, tuple.zone)?;
+    counters.map_or(Ok(()), |counters| write!(f, " packets={} bytes={}", counters.packets, counters.bytes))
+}
+
+fn xml_direction(
+    f: &mut Formatter<'_>,
+    name: &str,
+    tuple: &Tuple,
+    counters: Option<Counters>,
+) -> fmt::Result {
+    let (family, protocol) = (tuple.family(), tuple.protocol);
+    write!(f, "<meta direction=\"{name}\"><layer3 protonum=\"{}\" protoname=\"{family}\">", family.number())?;
+    element(f, "src", Some(Inet(tuple.source())))?;
+    element(f, "dst", Some(Inet(tuple.destination())))?;
+    let known = protocol.name().unwrap_or("unknown");
+    write!(f, "</layer3><layer4 protonum=\"{}\" protoname=\"{known}\">", protocol.0)?;
+    if let Layer4::Ports { source, destination } = tuple.layer4 {
+        if protocol == Protocol::GRE {
+            write!(f, "<srckey>{source:#x}</srckey><dstkey>{destination:#x}</dstkey>")?;
+        } else {
+            write!(f, "<sport>{source}</sport><dport>{destination}</dport>")?;
+        }
+    }
+    f.write_str("</layer4>")?;
+    element(f, "zone", tuple.zone)?;
+    if let Some(Counters { packets, bytes }) = counters {
+        write!(f, "<counters><packets>{packets}</packets><bytes>{bytes}</bytes></counters>")?;
+    }
+    f.write_str("</meta>")
+}
+
+/// The name of a state as conntrack(8) knows it: it calls those that it does not know `NONE`.
+struct StateName(ProtocolInfo);
+
+impl Display for StateName {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let name = match self.0 {
+            ProtocolInfo::Tcp { state } => state.name(),
+            ProtocolInfo::Dccp { state, .. } => state.name(),
+            ProtocolInfo::Sctp { state, .. } => state.name(),
+        };
+        f.write_str(name.unwrap_or("NONE"))
+    }
+}
+
+/// Text inside an element of XML.
+struct Escaped<'a>(&'a str);
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for c in self.0.chars() {
+            match c {
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '&' => f.write_str("&amp;")?,
+                c => write!(f, "{c}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A time as `ctime` writes it, in UTC: `Sat Nov 21 05:17:15 2026`.
+struct Calendar(u64);
+
+impl Display for Calendar {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (days, rest) = (self.0 / DAY, self.0 % DAY);
+        // Days since the first of March of the year 0, in eras of 400 years (H. Hinnant, days_from_civil).
+        let shifted = days + 719_468;
+        let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+        let year_of_era =
+            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let from_march = (5 * day_of_year + 2) / 153;
+        let day = day_of_year - (153 * from_march + 2) / 5 + 1;
+        let year = era * 400 + year_of_era + u64::from(from_march >= 10);
+        let name = |names: &[&'static str], at: u64| {
+            usize::try_from(at).ok().and_then(|at| names.get(at % names.len()).copied()).unwrap_or_default()
+        };
+        let (weekday, month) = (name(&WEEKDAYS, days % 7), name(&MONTHS, from_march));
+        let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+        write!(f, "{weekday} {month} {day:>2} {hour:02}:{minute:02}:{second:02} {year}")
+    }
+}
+
+/// The first of January 1970 was a Thursday.
+const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+const MONTHS: [&str; 12] =
+    ["Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Jan", "Feb"];
+const DAY: u64 = 86_400;
+const NANOSECONDS: u64 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        // date -u -d @N '+%a %b %e %T %Y'
+        let cases = [
+            (0, "Thu Jan  1 00:00:00 1970"),
+            (951_782_400, "Tue Feb 29 00:00:00 2000"),
+            (1_795_238_235, "Sat Nov 21 05:17:15 2026"),
+            (4_107_542_399, "Sun Feb 28 23:59:59 2100"),
+            (4_107_542_400, "Mon Mar  1 00:00:00 2100"),
+        ];
+        for (seconds, text) in cases {
+            assert_eq!(Calendar(seconds).to_string(), text);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Requests: what is sent for each command.
+
+use sluicegate_netlink::Batch;
+use sluicegate_netlink::message::{Flags, NfGenMsg};
+
+use crate::client::Table;
+use crate::wire::{SUBSYSTEM, command, cta, filter};
+use crate::{Family, Filter, FlowKey, NewFlow, Tuple};
+
+/// Asks for the flows of a table. With `narrow`, the kernel leaves out some that the filter does not choose.
+pub(crate) fn list(batch: &mut Batch, table: Table, zero: bool, wanted: &Filter, narrow: bool) {
+    let command = match table {
+        Table::Conntrack if zero => command::GET_CTRZERO,
+        Table::Conntrack => command::GET,
+        Table::Dying => command::GET_DYING,
+        Table::Unconfirmed => command::GET_UNCONFIRMED,
+    };
+    let family = wanted.family().map_or(0, Family::number);
+    let mut message = batch.netfilter(SUBSYSTEM, command, Flags::DUMP, family, 0);
+    if !narrow {
+        return;
+    }
+    if let Some((_, tuple, flags)) = wanted.kernel_part() {
+        tuple.encode(&mut message, cta::TUPLE_ORIG);
+        let mut nest = message.nest(cta::FILTER);
+        nest.put_u32(filter::ORIG_FLAGS, flags);
+        nest.put_u32(filter::REPLY_FLAGS, 0);
+    }
+    if let Some(mark) = wanted.mark {
+        message.put_be32(cta::MARK, mark.value);
+        message.put_be32(cta::MARK_MASK, mark.mask);
+    }
+    let status = wanted.status;
+    let mask = status.set | status.unset;
+    if !mask.is_empty() {
+        message.put_be32(cta::STATUS, status.set.bits());
+        message.put_be32(cta::STATUS_MASK, mask.bits());
+    }
+}
+
+/// Asks for one flow.
+pub(crate) fn get(batch: &mut Batch, tuple: &Tuple, zone: Option<u16>) {
+    let mut message = batch.netfilter(SUBSYSTEM, command::GET, Flags::ACK, tuple.family().number(), 0);
+    tuple.encode(&mut message, cta::TUPLE_ORIG);
+    if let Some(zone) = zone {
+        message.put_be16(cta::ZONE, zone);
+    }
+}
+
+/// Creates a flow; `object` is its number in the caller's list.
+pub(crate) fn create(batch: &mut Batch, flow: &NewFlow, object: u64, ack: bool) {
+    let flags = Flags::CREATE | Flags::EXCL | if ack { Flags::ACK } else { Flags::empty() };
+    let family = flow.original.family().number();
+    let mut message = batch.netfilter(SUBSYSTEM, command::NEW, flags, family, object);
+    flow.original.encode(&mut message, cta::TUPLE_ORIG);
+    flow.reply.encode(&mut message, cta::TUPLE_REPLY);
+    message.put_be32(cta::STATUS, flow.status.bits());
+    message.put_be32(cta::TIMEOUT, flow.timeout);
+    if let Some(mark) = flow.mark {
+        message.put_be32(cta::MARK, mark);
+    }
+    if let Some(info) = flow.protocol_info {
+        info.encode(&mut message, cta::PROTOINFO);
+    }
+    if let Some(zone) = flow.zone {
+        message.put_be16(cta::ZONE, zone);
+    }
+}
+
+/// Deletes one flow; `object` is its number in the caller's list. There is always a tuple: without, it would be a flush.
+pub(crate) fn delete(batch: &mut Batch, flow: &FlowKey, object: u64, ack: bool) {
+    let flags = if ack { Flags::ACK } else { Flags::empty() };
+    let family = flow.original.family().number();
+    let mut message = batch.netfilter(SUBSYSTEM, command::DELETE, flags, family, object);
+    flow.original.encode(&mut message, cta::TUPLE_ORIG);
+    if let Some(id) = flow.id {
+        message.put_be32(cta::ID, id);
+    }
+    if let Some(zone) = flow.zone {
+        message.put_be16(cta::ZONE, zone);
+    }
+}
+
+/// Empties the table, or the part of one family. The kernel heeds the family only of a message of version 1 (since 5.3).
+pub(crate) fn flush(batch: &mut Batch, family: Option<Family>) {
+    let Some(family) = family else {
+        drop(batch.netfilter(SUBSYSTEM, command::DELETE, Flags::ACK, 0, 0));
+        return;
+    };
+    let kind = u16::from_be_bytes([SUBSYSTEM, command::DELETE]);
+    let mut message = batch.message(kind, Flags::REQUEST | Flags::ACK, 0);
+    message.raw(&NfGenMsg { family: family.number(), version: 1, resource: 0 }.bytes());
+}
+
+/// Asks how many flows there are.
+pub(crate) fn count(batch: &mut Batch) {
+    drop(batch.netfilter(SUBSYSTEM, command::GET_STATS, Flags::ACK, 0, 0));
+}

@@ -1,0 +1,316 @@
+//! The client, the monitor and the reconciler against a real kernel, each test in a namespace of its own.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::net::{SocketAddr, UdpSocket};
+use std::process::Command;
+
+use sluicegate_conntrack::reconcile::{How, Services, reconcile};
+use sluicegate_conntrack::{
+    Client, Deleted, Error, Event, Family, Filter, Flow, Monitor, NewFlow, Protocol, ProtocolInfo, Status,
+    Table, TcpState, Tuple,
+};
+
+fn tuple(protocol: Protocol, from: &str, to: &str) -> Tuple {
+    Tuple::with_ports(protocol, from.parse().unwrap(), to.parse().unwrap()).unwrap()
+}
+
+/// A flow from a client to a service that a server answers.
+fn served(client: &str, service: &str, server: &str) -> NewFlow {
+    let mut flow = NewFlow::new(tuple(Protocol::UDP, client, service), 300);
+    flow.reply = tuple(Protocol::UDP, server, client);
+    flow
+}
+
+fn listed(client: &mut Client, filter: &Filter) -> Vec<String> {
+    let mut lines: Vec<_> =
+        client.list(filter).unwrap().iter().map(|flow| flow.original.to_string()).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn what_is_created_is_listed_found_and_deleted() {
+    testns::netns(|| {
+        let mut client = Client::open().unwrap();
+        let mut udp = served("10.0.0.1:1000", "10.96.0.10:53", "10.244.0.5:5353");
+        udp.mark = Some(7);
+        udp.status |= Status::SEEN_REPLY | Status::ASSURED;
+        let mut tcp = NewFlow::new(tuple(Protocol::TCP, "[fd00::1]:1000", "[fd00::2]:80"), 300);
+        tcp.protocol_info = Some(ProtocolInfo::Tcp { state: TcpState::ESTABLISHED });
+        tcp.zone = Some(5);
+        client.create(&[udp.clone(), tcp.clone()]).unwrap();
+        assert_eq!(client.count().unwrap(), 2);
+
+        let found = client.get(&udp.original, None).unwrap();
+        assert_eq!((found.original, found.reply, found.mark), (udp.original, udp.reply, Some(7)));
+        assert!(found.has(Status::SEEN_REPLY | Status::ASSURED | Status::CONFIRMED));
+        // Either direction finds it.
+        assert_eq!(client.get(&udp.reply, None).unwrap().id, found.id);
+        let found = client.get(&tcp.original, Some(5)).unwrap();
+        assert_eq!((found.zone, found.protocol_info), (Some(5), tcp.protocol_info));
+        assert!(client.get(&tcp.original, None).unwrap_err().is_not_found());
+
+        let again = client.create(&[udp.clone()]).unwrap_err();
+        assert!(again.is_already_exists(), "{again}");
+        assert_eq!(
+            again.to_string(),
+            "create ipv4 udp src=10.0.0.1 dst=10.96.0.10 sport=1000 dport=53: EEXIST (File exists)"
+        );
+        // One with another id is not this flow.
+        let mut other = found.key();
+        other.id = Some(found.id.unwrap().wrapping_add(1));
+        assert_eq!(client.delete(&[other]).unwrap(), Deleted { deleted: 0, gone: 1 });
+        assert_eq!(client.delete(&[found.key()]).unwrap(), Deleted { deleted: 1, gone: 0 });
+        assert_eq!(client.delete(&[found.key(), udp.key()]).unwrap(), Deleted { deleted: 1, gone: 1 });
+        assert_eq!(client.count().unwrap(), 0);
+    });
+}
+
+#[test]
+fn zones_of_one_direction_are_kept_apart() {
+    testns::netns(|| {
+        let mut client = Client::open().unwrap();
+        let mut flows = Vec::new();
+        for zone in [None, Some(3), Some(4)] {
+            let mut flow = served("10.0.0.1:1000", "10.96.0.10:53", "10.244.0.5:53");
+            flow.original.zone = zone;
+            flow.reply =
+                tuple(Protocol::UDP, &format!("10.244.0.{}:53", 5 + zone.unwrap_or(0)), "10.0.0.1:1000");
+            flows.push(flow);
+        }
+        client.create(&flows).unwrap();
+        let mut filter = Filter::default();
+        filter.original.zone = Some(3);
+        let deleted = client.delete_matching(&filter).unwrap();
+        assert_eq!(deleted.iter().map(|flow| flow.original.zone).collect::<Vec<_>>(), [Some(3)]);
+        assert_eq!(client.count().unwrap(), 2);
+    });
+}
+
+/// Linux 6.1 and 6.18 invert this comparison when it is left to them.
+#[test]
+fn an_address_of_ipv6_chooses_the_flows_that_have_it() {
+    testns::netns(|| {
+        let mut client = Client::open().unwrap();
+        let flow = |n: u16, to: &str| {
+            NewFlow::new(tuple(Protocol::UDP, &format!("[fd00::1]:{}", 1000 + n), &format!("[{to}]:53")), 300)
+        };
+        let flows: Vec<_> = (0..10).map(|n| flow(n, if n < 3 { "fd00::a" } else { "fd00::b" })).collect();
+        client.create(&flows).unwrap();
+        let mut filter = Filter { protocol: Some(Protocol::UDP), ..Filter::default() };
+        filter.original.destination = Some("fd00::a/128".parse().unwrap());
+        filter.original.destination_port = Some(53);
+        assert_eq!(client.list(&filter).unwrap().len(), 3);
+        assert_eq!(client.delete_matching(&filter).unwrap().len(), 3);
+        assert_eq!(client.count().unwrap(), 7);
+
+        let mut services = Services::new();
+        services.frontend("[fd00::b]:53".parse().unwrap(), ["[fd00::99]:53".parse().unwrap()]);
+        services.frontend("[fd00::a]:53".parse().unwrap(), []);
+        client.create(&[flow(1, "fd00::a"), flow(1, "fd00::c")]).unwrap();
+        let report = reconcile(&mut client, &services).unwrap();
+        assert_eq!((report.lists, report.deleted), (1, 8));
+        assert_eq!(listed(&mut client, &Filter::default()), ["src=fd00::1 dst=fd00::c sport=1001 dport=53"]);
+    });
+}
+
+#[test]
+fn only_flush_empties_the_table() {
+    testns::netns(|| {
+        let mut client = Client::open().unwrap();
+        let v4 = served("10.0.0.1:1000", "10.96.0.10:53", "10.244.0.5:53");
+        let v6 = NewFlow::new(tuple(Protocol::UDP, "[fd00::1]:1000", "[fd00::2]:53"), 300);
+        client.create(&[v4.clone(), v6]).unwrap();
+        assert!(matches!(client.delete_matching(&Filter::default()), Err(Error::NoCriterion)));
+        assert_eq!(client.delete(&[]).unwrap(), Deleted::default());
+        assert_eq!(reconcile(&mut client, &Services::new()).unwrap().lists, 0);
+        assert_eq!(client.count().unwrap(), 2);
+        client.flush(Some(Family::Ipv4)).unwrap();
+        assert_eq!(listed(&mut client, &Filter::default()), ["src=fd00::1 dst=fd00::2 sport=1000 dport=53"]);
+        client.create(&[v4]).unwrap();
+        client.flush(None).unwrap();
+        assert_eq!(client.count().unwrap(), 0);
+    });
+}
+
+#[test]
+fn the_kernels_filter_and_ours_choose_the_same() {
+    testns::netns(|| {
+        let mut client = Client::open().unwrap();
+        let mut flows = Vec::new();
+        for n in 0..64u16 {
+            let to = format!("10.96.0.{}:{}", n % 4, 50 + n % 3);
+            let protocol = if n % 5 == 0 { Protocol::TCP } else { Protocol::UDP };
+            let mut flow = NewFlow::new(tuple(protocol, &format!("10.0.0.1:{}", 1000 + n), &to), 300);
+            flow.mark = Some(u32::from(n % 8));
+            flow.protocol_info =
+                (protocol == Protocol::TCP).then_some(ProtocolInfo::Tcp { state: TcpState::SYN_SENT });
+            if (n / 4) % 2 == 0 {
+                flow.status |= Status::SEEN_REPLY;
+            }
+            flows.push(flow);
+        }
+        client.create(&flows).unwrap();
+        let all = client.list(&Filter::default()).unwrap();
+        assert_eq!(all.len(), 64);
+        let mut filters = vec![Filter { family: Some(Family::Ipv4), ..Filter::default() }];
+        let mut filter = Filter { protocol: Some(Protocol::UDP), ..Filter::default() };
+        filters.push(filter);
+        filter.original.destination_port = Some(51);
+        filters.push(filter);
+        filter.original.destination = Some("10.96.0.1/32".parse().unwrap());
+        filters.push(filter);
+        filter.status.set = Status::SEEN_REPLY;
+        filters.push(filter);
+        filter.status = Default::default();
+        filter.status.unset = Status::SEEN_REPLY;
+        filter.mark = Some(sluicegate_conntrack::MarkMatch { value: 1, mask: 3 });
+        filters.push(filter);
+        filter = Filter { tcp_state: Some(TcpState::SYN_SENT), ..Filter::default() };
+        filter.original.destination = Some("10.96.0.0/31".parse().unwrap());
+        filters.push(filter);
+        for filter in filters {
+            let mut ours: Vec<_> = all.iter().filter(|flow| filter.matches(flow)).map(Flow::key).collect();
+            let mut theirs: Vec<_> = client.list(&filter).unwrap().iter().map(Flow::key).collect();
+            ours.sort_by_key(|key| key.original);
+            theirs.sort_by_key(|key| key.original);
+            assert_eq!(ours, theirs, "{filter:?}");
+            assert!(!ours.is_empty(), "{filter:?}");
+        }
+    });
+}
+
+#[test]
+fn stale_flows_of_a_few_and_of_many_front_ends_go() {
+    testns::netns(|| {
+        let mut client = Client::open().unwrap();
+        for (count, how) in [(2u16, How::Filtered), (20, How::Whole)] {
+            let mut services = Services::new();
+            let mut flows = Vec::new();
+            for n in 0..count {
+                let service = format!("10.96.0.{n}:53");
+                let server: SocketAddr = format!("10.244.0.{n}:53").parse().unwrap();
+                services.frontend(service.parse().unwrap(), [server]);
+                flows.push(served(&format!("10.0.0.1:{}", 1000 + n), &service, &server.to_string()));
+                flows.push(served(&format!("10.0.0.2:{}", 1000 + n), &service, "10.244.9.9:53"));
+                flows.push(served(&format!("10.0.0.3:{}", 1000 + n), "10.99.0.1:53", "10.244.9.9:54"));
+            }
+            services.node_port(Family::Ipv4, 30053, ["10.244.0.1:53".parse().unwrap()]);
+            flows.push(served("10.0.0.4:1", "192.168.0.2:30053", "10.244.0.1:53"));
+            flows.push(served("10.0.0.4:2", "192.168.0.2:30053", "10.244.0.2:53"));
+            client.create(&flows).unwrap();
+            let report = reconcile(&mut client, &services).unwrap();
+            assert_eq!((report.how, report.deleted), (how, usize::from(count) + 1), "{report:?}");
+            assert_eq!(client.count().unwrap(), u32::from(count) * 2 + 1);
+            assert_eq!(reconcile(&mut client, &services).unwrap().deleted, 0);
+            client.flush(None).unwrap();
+        }
+    });
+}
+
+#[test]
+fn events_tell_of_flows_that_come_change_and_go() {
+    testns::netns(|| {
+        let mut monitor = Monitor::open().unwrap();
+        let mut client = Client::open().unwrap();
+        let flow = served("10.0.0.1:1000", "10.96.0.10:53", "10.244.0.5:53");
+        client.create(&[flow.clone()]).unwrap();
+        let id = client.get(&flow.original, None).unwrap().id;
+        client.delete(&[flow.key()]).unwrap();
+        let mut events = Vec::new();
+        while events.len() < 2 {
+            let more = monitor.events().unwrap();
+            assert!(!more.is_empty(), "no event came; so far {events:?}");
+            events.extend(more);
+        }
+        let [Event::New(new), Event::Destroy(gone)] = events.as_slice() else { panic!("{events:?}") };
+        assert_eq!((new.original, new.reply, new.id), (flow.original, flow.reply, id));
+        assert_eq!((gone.original, gone.id), (flow.original, id));
+    });
+}
+
+#[test]
+fn too_many_events_are_an_event() {
+    testns::netns(|| {
+        use sluicegate_netlink::{Options, Protocol as Netlink, Socket};
+        let mut options = Options::default();
+        options.receive_buffer = 4096;
+        let mut socket = Socket::open(Netlink::NETFILTER, &options).unwrap();
+        for group in sluicegate_conntrack::GROUPS {
+            socket.join(group).unwrap();
+        }
+        let mut monitor = Monitor::new(socket);
+        let mut client = Client::open().unwrap();
+        let flows: Vec<_> = (0..500)
+            .map(|n| served(&format!("10.0.0.1:{}", 1000 + n), "10.96.0.10:53", "10.244.0.5:53"))
+            .collect();
+        client.create(&flows).unwrap();
+        let mut lost = false;
+        while !lost {
+            let events = monitor.events().unwrap();
+            assert!(!events.is_empty(), "nothing was lost");
+            lost = events.contains(&Event::Overrun);
+        }
+    });
+}
+
+#[test]
+fn flows_of_real_traffic_are_told_of_with_counters_and_times() {
+    if !testns::have(&["nft", "sysctl"]) {
+        return;
+    }
+    testns::netns(|| {
+        // Tracking starts with the first rule that asks for it. The sysctls are the namespace's own.
+        let _ = testns::sh(
+            "sysctl -qw net.netfilter.nf_conntrack_acct=1 net.netfilter.nf_conntrack_timestamp=1
+             nft 'add table ip t; add chain ip t c { type filter hook input priority 0; }; add rule ip t c ct state new counter'",
+        );
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        client.connect(server.local_addr().unwrap()).unwrap();
+        client.send(b"question").unwrap();
+        let mut buffer = [0; 64];
+        let (size, from) = server.recv_from(&mut buffer).unwrap();
+        server.send_to(&buffer[..size / 2], from).unwrap();
+        client.recv(&mut buffer).unwrap();
+
+        let mut filter = Filter { protocol: Some(Protocol::UDP), ..Filter::default() };
+        filter.original.source_port = Some(client.local_addr().unwrap().port());
+        let mut tracker = Client::open().unwrap();
+        let flows = tracker.list_table(Table::Conntrack, &filter).unwrap();
+        let [flow] = flows.as_slice() else { panic!("{flows:?}") };
+        assert!(flow.has(Status::SEEN_REPLY | Status::CONFIRMED));
+        // 20 bytes of IP, 8 of UDP.
+        let counters = flow.counters.map(|counters| counters.map(|c| (c.packets, c.bytes)));
+        assert_eq!(counters, [Some((1, 36)), Some((1, 32))]);
+        assert!(flow.timestamps.is_some_and(|times| times.start > 0 && times.stop.is_none()));
+        let zeroed = tracker.list_and_zero(Some(Family::Ipv4)).unwrap();
+        assert!(zeroed.iter().any(|seen| seen.counters == flow.counters));
+        let after = tracker.get(&flow.original, None).unwrap();
+        assert_eq!(after.counters[0].map(|c| c.packets), Some(0));
+    });
+}
+
+#[test]
+fn without_the_right_to_it_the_error_says_so() {
+    if !testns::have(&["unshare", "setpriv"]) {
+        return;
+    }
+    if std::env::var_os("SLUICEGATE_UNPRIVILEGED_PROBE").is_some() {
+        let error = Client::open().and_then(|mut client| client.list(&Filter::default())).unwrap_err();
+        assert!(error.is_permission_denied(), "{error}");
+        assert!(error.to_string().ends_with("this needs CAP_NET_ADMIN in the network namespace"), "{error}");
+        return;
+    }
+    testns::netns(|| {
+        // This very test again, in the namespace, without capabilities.
+        let output = Command::new("setpriv")
+            .args(["--inh-caps=-all", "--bounding-set=-all", "--"])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", "without_the_right_to_it_the_error_says_so"])
+            .env("SLUICEGATE_UNPRIVILEGED_PROBE", "1")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    });
+}
