@@ -50,7 +50,7 @@ fn what_is_created_is_listed_found_and_deleted() {
         assert_eq!((found.zone, found.protocol_info), (Some(5), tcp.protocol_info));
         assert!(client.get(&tcp.original, None).unwrap_err().is_not_found());
 
-        let again = client.create(&[udp.clone()]).unwrap_err();
+        let again = client.create(std::slice::from_ref(&udp)).unwrap_err();
         assert!(again.is_already_exists(), "{again}");
         assert_eq!(
             again.to_string(),
@@ -214,7 +214,7 @@ fn events_tell_of_flows_that_come_change_and_go() {
         let mut monitor = Monitor::open().unwrap();
         let mut client = Client::open().unwrap();
         let flow = served("10.0.0.1:1000", "10.96.0.10:53", "10.244.0.5:53");
-        client.create(&[flow.clone()]).unwrap();
+        client.create(std::slice::from_ref(&flow)).unwrap();
         let id = client.get(&flow.original, None).unwrap().id;
         client.delete(&[flow.key()]).unwrap();
         let mut events = Vec::new();

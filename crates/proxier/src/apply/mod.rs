@@ -6,6 +6,7 @@
 
 pub(crate) mod addresses;
 mod compare;
+pub mod conntrack;
 pub mod iptables;
 mod timed;
 
