@@ -239,7 +239,9 @@ impl Shown<'_> {
             _ => write!(f, " -p {protocol}")?,
         }
         match flow.protocol_info {
-            Some(info @ ProtocolInfo::Sctp { tags: [original, reply], .. }) => {
+            Some(info @ ProtocolInfo::Sctp { tags, .. }) => {
+                // conntrack(8) reads and writes the tags, which are in network order, in the host's.
+                let [original, reply] = tags.map(u32::from_be);
                 write!(f, " --state {} --orig-vtag {original} --reply-vtag {reply}", StateName(info))
             }
             Some(info) => write!(f, " --state {}", StateName(info)),

@@ -1,0 +1,560 @@
+//! The command line, by the rules of `getopt_long` as conntrack(8) uses it.
+
+use std::net::{IpAddr, SocketAddr};
+
+use ipnet::IpNet;
+use sluicegate_conntrack::{
+    AddressPort, Family, Filter, Format, Layer4, Layout, MarkMatch, Protocol, SctpState, Side, Status, Table,
+    TcpState, Tuple,
+};
+
+/// What is to be done, and about which flows.
+pub(crate) struct Arguments {
+    pub(crate) command: Command,
+    pub(crate) filter: Filter,
+    pub(crate) format: Format,
+    pub(crate) zero: bool,
+    /// A status was asked for that has no bit: no flow can have it.
+    pub(crate) nothing_matches: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Command {
+    List(Table),
+    Get,
+    Delete,
+    Flush,
+    Count,
+    Version,
+    Help,
+}
+
+/// Why it was not done.
+pub(crate) enum Failure {
+    /// The command line is wrong.
+    Usage(String),
+    /// It cannot be done this way.
+    Plain(String),
+    /// It was tried and failed.
+    Operation(String),
+}
+
+/// One option: its names, its letter, what follows it, and with which commands it may stand.
+struct Opt {
+    letter: char,
+    /// The first is the one that messages use.
+    names: &'static [&'static str],
+    value: Value,
+    commands: &'static str,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Value {
+    None,
+    Needed,
+    Optional,
+}
+
+const fn opt(letter: char, names: &'static [&'static str], value: Value, commands: &'static str) -> Opt {
+    Opt { letter, names, value, commands }
+}
+
+/// Letters that are no option of the command line are conntrack(8)'s own inner names.
+const OPTIONS: &[Opt] = &[
+    opt('L', &["dump"], Value::Optional, ""),
+    opt('G', &["get"], Value::Optional, ""),
+    opt('D', &["delete"], Value::Optional, ""),
+    opt('F', &["flush"], Value::Optional, ""),
+    opt('C', &["counter"], Value::Optional, ""),
+    opt('V', &["version"], Value::None, ""),
+    opt('h', &["help"], Value::None, ""),
+    opt('s', &["src", "orig-src"], Value::Needed, "LGD"),
+    opt('d', &["dst", "orig-dst"], Value::Needed, "LGD"),
+    opt('r', &["reply-src"], Value::Needed, "LD"),
+    opt('q', &["reply-dst"], Value::Needed, "LD"),
+    opt('p', &["protonum"], Value::Needed, "LGDh"),
+    opt('u', &["status"], Value::Needed, "LD"),
+    opt('m', &["mark"], Value::Needed, "LD"),
+    opt('i', &["id"], Value::Needed, "D"),
+    opt('f', &["family"], Value::Needed, "LDF"),
+    opt('n', &["src-nat"], Value::Optional, "LD"),
+    opt('g', &["dst-nat"], Value::Optional, "LD"),
+    opt('j', &["any-nat"], Value::Optional, "LD"),
+    opt('o', &["output"], Value::Needed, "LGD"),
+    opt('w', &["zone"], Value::Needed, "LD"),
+    opt('(', &["orig-zone"], Value::Needed, "LD"),
+    opt(')', &["reply-zone"], Value::Needed, "LD"),
+    opt('{', &["mask-src"], Value::Needed, "LD"),
+    opt('}', &["mask-dst"], Value::Needed, "LD"),
+    opt('z', &["zero"], Value::None, "L"),
+    // Known, so that what is refused is named, and with no command allowed.
+    opt('t', &["timeout"], Value::Needed, ""),
+    opt('c', &["secmark"], Value::Needed, ""),
+    opt('l', &["label"], Value::Needed, ""),
+    opt('e', &["event-mask"], Value::Needed, ""),
+    opt('b', &["buffer-size"], Value::Needed, ""),
+    opt('[', &["tuple-src"], Value::Needed, ""),
+    opt(']', &["tuple-dst"], Value::Needed, ""),
+];
+
+/// Options that a protocol brings.
+const PORTS: &[Opt] = &[
+    opt('1', &["sport", "orig-port-src"], Value::Needed, "LGD"),
+    opt('2', &["dport", "orig-port-dst"], Value::Needed, "LGD"),
+    opt('3', &["reply-port-src"], Value::Needed, "LD"),
+    opt('4', &["reply-port-dst"], Value::Needed, "LD"),
+];
+const KEYS: &[Opt] = &[
+    opt('1', &["srckey", "orig-key-src"], Value::Needed, "LGD"),
+    opt('2', &["dstkey", "orig-key-dst"], Value::Needed, "LGD"),
+    opt('3', &["reply-key-src"], Value::Needed, "LD"),
+    opt('4', &["reply-key-dst"], Value::Needed, "LD"),
+];
+const STATE: &[Opt] = &[opt('5', &["state"], Value::Needed, "LD")];
+const ICMP: &[Opt] = &[
+    opt('6', &["icmp-type"], Value::Needed, "LGD"),
+    opt('7', &["icmp-code"], Value::Needed, "LGD"),
+    opt('8', &["icmp-id"], Value::Needed, "LGD"),
+];
+const ICMPV6: &[Opt] = &[
+    opt('6', &["icmpv6-type"], Value::Needed, "LGD"),
+    opt('7', &["icmpv6-code"], Value::Needed, "LGD"),
+    opt('8', &["icmpv6-id"], Value::Needed, "LGD"),
+];
+
+fn of_protocol(protocol: Option<Protocol>) -> impl Iterator<Item = &'static Opt> {
+    let lists: [&'static [Opt]; 2] = match protocol {
+        Some(Protocol::TCP | Protocol::SCTP) => [PORTS, STATE],
+        Some(Protocol::UDP | Protocol::UDPLITE | Protocol::DCCP) => [PORTS, &[]],
+        Some(Protocol::GRE) => [KEYS, &[]],
+        Some(Protocol::ICMP) => [ICMP, &[]],
+        Some(Protocol::ICMPV6) => [ICMPV6, &[]],
+        _ => [&[], &[]],
+    };
+    lists.into_iter().flatten()
+}
+
+impl Arguments {
+    pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Self, Failure> {
+        let mut words: Vec<String> = words.collect();
+        let plain = [("list", "-L"), ("get", "-G"), ("delete", "-D"), ("flush", "-F"), ("count", "-C")];
+        if let Some(first) = words.first_mut()
+            && let Some((_, option)) = plain.iter().find(|(word, _)| word == first)
+        {
+            *first = (*option).to_owned();
+        }
+        let mut parser = Parser { words, next: 0, ..Parser::default() };
+        while parser.word()? {}
+        parser.finish()
+    }
+
+    /// The original tuple that the criteria name in full.
+    pub(crate) fn tuple(&self) -> Result<Tuple, Failure> {
+        let Side { source, destination, .. } = self.filter.original;
+        let (Some(source), Some(destination)) = (source, destination) else {
+            return usage("you have to specify `--src' and `--dst'");
+        };
+        let protocol = self.filter.protocol.unwrap_or(Protocol(0));
+        let side = self.filter.original;
+        let layer4 = if protocol.has_ports() {
+            match (side.source_port, side.destination_port) {
+                (Some(source), Some(destination)) => Layer4::Ports { source, destination },
+                _ => return usage("you have to specify both ports"),
+            }
+        } else if protocol.is_icmp() {
+            match (side.icmp_type, side.icmp_code, side.icmp_id) {
+                (Some(kind), code, id) => Layer4::Icmp { kind, code: code.unwrap_or(0), id: id.unwrap_or(0) },
+                _ => return usage("you have to specify the type"),
+            }
+        } else {
+            Layer4::None
+        };
+        Tuple::new(source.addr(), destination.addr(), protocol, layer4)
+            .ok_or_else(|| Failure::Usage("mismatched address family".to_owned()))
+    }
+}
+
+#[derive(Default)]
+struct Parser {
+    words: Vec<String>,
+    next: usize,
+    command: Option<(char, Command)>,
+    given: Vec<&'static Opt>,
+    filter: Filter,
+    format: Format,
+    family: Option<Family>,
+    zero: bool,
+    status: Option<Status>,
+    save: bool,
+    other_output: bool,
+    masks: [Option<IpAddr>; 2],
+}
+
+impl Parser {
+    /// Reads one word with what belongs to it; false at the end.
+    fn word(&mut self) -> Result<bool, Failure> {
+        let Some(word) = self.words.get(self.next).cloned() else { return Ok(false) };
+        self.next += 1;
+        if let Some(long) = word.strip_prefix("--") {
+            let (name, value) = match long.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (long, None),
+            };
+            let option = self.long(name)?;
+            self.option(option, &format!("--{name}"), value)?;
+        } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+            let mut rest = letters;
+            while let Some(letter) = rest.chars().next() {
+                rest = &rest[letter.len_utf8()..];
+                let found = OPTIONS.iter().find(|o| o.letter == letter && letter.is_ascii_alphabetic());
+                let Some(option) = found else { return usage(format!("unknown option `-{letter}'")) };
+                let attached = (option.value != Value::None && !rest.is_empty()).then(|| rest.to_owned());
+                let ends = attached.is_some();
+                self.option(option, &format!("-{letter}"), attached)?;
+                if ends {
+                    break;
+                }
+            }
+        } else {
+            return usage(format!("unexpected argument `{word}'"));
+        }
+        Ok(true)
+    }
+
+    /// An option by its name, or by the beginning of one that no other option shares.
+    fn long(&self, name: &str) -> Result<&'static Opt, Failure> {
+        let all = || OPTIONS.iter().chain(of_protocol(self.filter.protocol));
+        if let Some(exact) = all().find(|option| option.names.contains(&name)) {
+            return Ok(exact);
+        }
+        let mut begins = all()
+            .filter(|option| !name.is_empty() && option.names.iter().any(|known| known.starts_with(name)));
+        match (begins.next(), begins.next()) {
+            (Some(option), None) => Ok(option),
+            _ => usage(format!("unknown option `--{name}'")),
+        }
+    }
+
+    fn option(&mut self, option: &'static Opt, shown: &str, attached: Option<String>) -> Result<(), Failure> {
+        let value = match option.value {
+            Value::None if attached.is_some() => return usage(format!("option `{shown}' takes no argument")),
+            Value::None => None,
+            Value::Optional => attached.or_else(|| self.take(|next| !next.starts_with(['-', '!']))),
+            Value::Needed => match attached.or_else(|| self.take(|_| true)) {
+                Some(value) => Some(value),
+                None => return usage(format!("option `{shown}' requires an argument")),
+            },
+        };
+        let command = match option.letter {
+            'L' => Some(Command::List(table(value.as_deref())?)),
+            'G' => Some(Command::Get),
+            'D' => Some(Command::Delete),
+            'F' => Some(Command::Flush),
+            'C' => Some(Command::Count),
+            'V' => Some(Command::Version),
+            'h' => Some(Command::Help),
+            _ => None,
+        };
+        let Some(command) = command else {
+            self.given.push(option);
+            return self.criterion(option.letter, &value.unwrap_or_default());
+        };
+        if !matches!(command, Command::List(_)) && table(value.as_deref())? != Table::Conntrack {
+            return usage(format!("unknown type `{}'", value.unwrap_or_default()));
+        }
+        if self.command.replace((option.letter, command)).is_some() {
+            return usage("Invalid commands combination");
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, fits: impl Fn(&str) -> bool) -> Option<String> {
+        let word = self.words.get(self.next).filter(|word| fits(word)).cloned();
+        self.next += usize::from(word.is_some());
+        word
+    }
+
+    fn criterion(&mut self, letter: char, value: &str) -> Result<(), Failure> {
+        match letter {
+            's' => self.filter.original.source = Some(self.network(value)?),
+            'd' => self.filter.original.destination = Some(self.network(value)?),
+            'r' => self.filter.reply.source = Some(self.network(value)?),
+            'q' => self.filter.reply.destination = Some(self.network(value)?),
+            '{' => self.masks[0] = Some(self.address(value)?),
+            '}' => self.masks[1] = Some(self.address(value)?),
+            'p' => self.filter.protocol = Some(protocol(value)?),
+            'u' => return self.statuses(value),
+            'm' => self.filter.mark = Some(mark(value)?),
+            'i' => self.filter.id = Some(number(value, "id")?),
+            'f' => {
+                let family = match value {
+                    "ipv4" => Family::Ipv4,
+                    "ipv6" => Family::Ipv6,
+                    _ => return usage(format!("`{value}' unsupported protocol")),
+                };
+                self.filter.family = Some(family);
+                self.same_family(family)?;
+            }
+            'n' => self.filter.nat.source = Some(self.translation(value)?),
+            'g' => self.filter.nat.destination = Some(self.translation(value)?),
+            'j' => self.filter.nat.any = Some(self.translation(value)?),
+            'o' => return self.output(value),
+            'w' => self.filter.zone = Some(number(value, "zone")?),
+            '(' => self.filter.original.zone = Some(number(value, "zone")?),
+            ')' => self.filter.reply.zone = Some(number(value, "zone")?),
+            'z' => self.zero = true,
+            '1' => self.filter.original.source_port = Some(number(value, "port")?),
+            '2' => self.filter.original.destination_port = Some(number(value, "port")?),
+            '3' => self.filter.reply.source_port = Some(number(value, "port")?),
+            '4' => self.filter.reply.destination_port = Some(number(value, "port")?),
+            '5' => return self.state(value),
+            '6' => self.filter.original.icmp_type = Some(number(value, "ICMP type")?),
+            '7' => self.filter.original.icmp_code = Some(number(value, "ICMP code")?),
+            '8' => self.filter.original.icmp_id = Some(number(value, "ICMP id")?),
+            // Allowed with no command: told when it is known which.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn same_family(&mut self, family: Family) -> Result<(), Failure> {
+        if self.family.replace(family).is_some_and(|before| before != family) {
+            return usage("mismatched address family");
+        }
+        Ok(())
+    }
+
+    fn address(&mut self, text: &str) -> Result<IpAddr, Failure> {
+        let Ok(address) = text.parse() else { return usage(format!("Invalid IP address `{text}'")) };
+        self.same_family(Family::of(address))?;
+        Ok(address)
+    }
+
+    fn network(&mut self, text: &str) -> Result<IpNet, Failure> {
+        let (address, length) = match text.split_once('/') {
+            Some((address, length)) => (address, Some(length)),
+            None => (text, None),
+        };
+        let address = self.address(address)?;
+        let Some(length) = length else { return Ok(address.into()) };
+        let plain = length.bytes().all(|byte| byte.is_ascii_digit());
+        let net = length.parse().ok().filter(|_| plain).and_then(|length| IpNet::new(address, length).ok());
+        net.ok_or_else(|| Failure::Usage("Invalid netmask".to_owned()))
+    }
+
+    fn translation(&mut self, text: &str) -> Result<AddressPort, Failure> {
+        if text.is_empty() {
+            return Ok(AddressPort::default());
+        }
+        if let Ok(address) = text.parse::<IpAddr>() {
+            self.same_family(Family::of(address))?;
+            return Ok(AddressPort { address: Some(address), port: None });
+        }
+        if let Ok(both) = text.parse::<SocketAddr>() {
+            self.same_family(Family::of(both.ip()))?;
+            return Ok(AddressPort { address: Some(both.ip()), port: Some(both.port()) });
+        }
+        let (address, port) = text.rsplit_once(':').unwrap_or((text, ""));
+        if address.is_empty() {
+            return Ok(AddressPort { address: None, port: Some(number(port, "port")?) });
+        }
+        let bare = address.trim_start_matches('[').trim_end_matches(']');
+        match bare.parse::<IpAddr>() {
+            Ok(_) => usage(format!("Invalid port `{port}'")),
+            Err(_) => usage(format!("Invalid IP address `{address}'")),
+        }
+    }
+
+    fn statuses(&mut self, text: &str) -> Result<(), Failure> {
+        let known = [
+            ("ASSURED", Status::ASSURED),
+            ("SEEN_REPLY", Status::SEEN_REPLY),
+            ("UNSET", Status::empty()),
+            ("FIXED_TIMEOUT", Status::FIXED_TIMEOUT),
+            ("EXPECTED", Status::EXPECTED),
+            ("OFFLOAD", Status::OFFLOAD),
+            ("UNREPLIED", Status::SEEN_REPLY),
+            ("HW_OFFLOAD", Status::HW_OFFLOAD),
+        ];
+        let bits = self.status.get_or_insert_default();
+        for (part, from_here) in list(text) {
+            if let Some(nat) = ["SRC_NAT", "DST_NAT"].into_iter().find(|nat| begins(nat, part)) {
+                let option = nat.to_lowercase().replace('_', "-");
+                eprintln!("WARNING: ignoring {nat}, use --{option} instead");
+                continue;
+            }
+            match known.iter().find(|(name, _)| begins(name, part)) {
+                Some(("UNREPLIED", bit)) => {
+                    self.filter.status.unset |= *bit;
+                    *bits |= *bit;
+                }
+                Some((_, bit)) => {
+                    self.filter.status.set |= *bit;
+                    *bits |= *bit;
+                }
+                None => return usage(format!("Bad parameter `{from_here}'")),
+            }
+        }
+        Ok(())
+    }
+
+    fn output(&mut self, text: &str) -> Result<(), Failure> {
+        let known = ["xml", "extended", "timestamp", "id", "ktimestamp", "labels", "userspace", "save"];
+        for (part, from_here) in list(text) {
+            let Some(name) = known.into_iter().find(|name| begins(name, part)) else {
+                return usage(format!("Bad parameter `{from_here}'"));
+            };
+            match name {
+                "xml" => self.format.layout = Layout::Xml,
+                "extended" => self.format.layer3 = true,
+                "id" => self.format.id = true,
+                "ktimestamp" => self.format.timestamps = true,
+                "save" => self.save = true,
+                "labels" => return Err(Failure::Plain("labels are not known here".to_owned())),
+                // About events.
+                _ => {}
+            }
+            self.other_output |= name != "save";
+        }
+        Ok(())
+    }
+
+    fn state(&mut self, name: &str) -> Result<(), Failure> {
+        if self.filter.protocol == Some(Protocol::SCTP) {
+            self.filter.sctp_state = SctpState::from_name(name);
+            return match self.filter.sctp_state {
+                Some(_) => Ok(()),
+                None => usage(format!("unknown SCTP state `{name}'")),
+            };
+        }
+        self.filter.tcp_state = TcpState::from_name(name);
+        match self.filter.tcp_state {
+            Some(_) => Ok(()),
+            None => usage(format!("unknown TCP state `{name}'")),
+        }
+    }
+
+    fn finish(mut self) -> Result<Arguments, Failure> {
+        let Some((letter, command)) = self.command else {
+            return match self.given.first() {
+                // As conntrack(8): without a word, its usage.
+                None => Ok(self.arguments(Command::Help)),
+                Some(option) => usage(format!("Illegal option `--{}' with this command", option.names[0])),
+            };
+        };
+        if let Some(option) = self.given.iter().find(|option| !option.commands.contains(letter)) {
+            return usage(format!("Illegal option `--{}' with this command", option.names[0]));
+        }
+        if command == Command::Get && self.filter.protocol.is_none() {
+            return usage("You need to supply the `--protonum' option for this command");
+        }
+        self.apply_masks()?;
+        let others = Filter { family: None, ..self.filter };
+        if self.zero && (!others.is_empty() || self.status.is_some()) {
+            return usage("Can't use -z with filtering parameters");
+        }
+        if self.save && self.other_output {
+            let message = "cannot combine save output with any other output type, use -o save only";
+            return Err(Failure::Plain(message.to_owned()));
+        }
+        if self.save {
+            self.format.layout = Layout::Save;
+        }
+        Ok(self.arguments(command))
+    }
+
+    fn apply_masks(&mut self) -> Result<(), Failure> {
+        let Side { source, destination, .. } = &mut self.filter.original;
+        for (name, mask, net) in [("src", self.masks[0], source), ("dst", self.masks[1], destination)] {
+            let Some(mask) = mask else { continue };
+            let Some(net) = net else {
+                return usage(format!("Can't use --mask-{name} without --{name}"));
+            };
+            *net = IpNet::with_netmask(net.addr(), mask)
+                .map_err(|_| Failure::Usage("Invalid netmask".to_owned()))?;
+        }
+        Ok(())
+    }
+
+    fn arguments(self, command: Command) -> Arguments {
+        Arguments {
+            command,
+            filter: self.filter,
+            format: self.format,
+            zero: self.zero,
+            nothing_matches: self.status.is_some_and(|bits| bits.is_empty()),
+        }
+    }
+}
+
+fn table(word: Option<&str>) -> Result<Table, Failure> {
+    let tables =
+        [("conntrack", Table::Conntrack), ("dying", Table::Dying), ("unconfirmed", Table::Unconfirmed)];
+    let Some(word) = word else { return Ok(Table::Conntrack) };
+    if !word.is_empty() && "expect".starts_with(word) {
+        return Err(Failure::Plain("expectations are not known here".to_owned()));
+    }
+    let found = tables.into_iter().find(|(name, _)| !word.is_empty() && name.starts_with(word));
+    found.map(|(_, table)| table).ok_or_else(|| Failure::Usage(format!("unknown type `{word}'")))
+}
+
+fn protocol(text: &str) -> Result<Protocol, Failure> {
+    let numbered = text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit())).map(Protocol);
+    let found = Protocol::from_name(text).or(numbered).or_else(|| in_protocols_file(text));
+    found.ok_or_else(|| Failure::Usage(format!("`{text}' unsupported protocol")))
+}
+
+/// A name or alias of `/etc/protocols`, where `getprotobyname` looks.
+fn in_protocols_file(name: &str) -> Option<Protocol> {
+    let file = std::fs::read_to_string("/etc/protocols").ok()?;
+    file.lines().find_map(|line| {
+        let mut words = line.split('#').next()?.split_whitespace();
+        let (first, number) = (words.next()?, words.next()?);
+        (first == name || words.any(|alias| alias == name)).then(|| number.parse().ok().map(Protocol))?
+    })
+}
+
+fn mark(text: &str) -> Result<MarkMatch, Failure> {
+    let (value, mask) = text.split_once('/').unwrap_or((text, "0xffffffff"));
+    match (c_number(value), c_number(mask)) {
+        (Some(value), Some(mask)) => Ok(MarkMatch { value, mask }),
+        _ => usage(format!("Invalid mark `{text}'")),
+    }
+}
+
+/// A number as C writes it: decimal, 0x and hexadecimal, 0 and octal.
+fn c_number(text: &str) -> Option<u32> {
+    let (digits, radix) = match text {
+        "0" => ("0", 10),
+        _ => match (text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")), text.strip_prefix('0')) {
+            (Some(digits), _) => (digits, 16),
+            (None, Some(digits)) => (digits, 8),
+            (None, None) => (text, 10),
+        },
+    };
+    if digits.starts_with(['+', '-']) { None } else { u32::from_str_radix(digits, radix).ok() }
+}
+
+fn number<N: std::str::FromStr>(text: &str, what: &str) -> Result<N, Failure> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| plain).ok_or_else(|| Failure::Usage(format!("Invalid {what} `{text}'")))
+}
+
+/// The parts of a list, each with all that is left of the text from it on.
+fn list(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let here = rest?;
+        let (part, next) = here.split_once(',').map_or((here, None), |(part, next)| (part, Some(next)));
+        rest = next;
+        Some((part, here))
+    })
+}
+
+fn begins(name: &str, part: &str) -> bool {
+    !part.is_empty() && name.get(..part.len()).is_some_and(|start| start.eq_ignore_ascii_case(part))
+}
+
+fn usage<T>(message: impl Into<String>) -> Result<T, Failure> {
+    Err(Failure::Usage(message.into()))
+}
