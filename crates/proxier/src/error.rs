@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::lab::LabError;
+use crate::model::ServiceName;
 use crate::source::ManifestError;
 
 /// Why something was not done.
@@ -26,6 +27,14 @@ pub enum Error {
     /// Documents that do not parse, all of them.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Manifests(Vec<ManifestError>),
+    /// A configuration file cannot be used: every reason, with its line.
+    #[error("{}", problems.iter().map(|problem| format!("{}: {problem}", path.display())).collect::<Vec<_>>().join("\n"))]
+    Config {
+        /// Which.
+        path: PathBuf,
+        /// Each with its line and field.
+        problems: Vec<crate::config::Note>,
+    },
     /// A flag is missing, or its value cannot be used.
     #[error("{flag}: {reason}")]
     Flag {
@@ -45,6 +54,24 @@ pub enum Error {
         /// What it said.
         source: sluicegate_nftables::Error,
     },
+    /// The kernel refused what belongs to these services, each with its reason, and so the change as a whole. Without them it can be
+    /// applied.
+    #[error("programming the services: {}", services.iter().map(|(name, why)| format!("service {name}: {why}")).collect::<Vec<_>>().join("\n"))]
+    Refused {
+        /// Each with what the kernel said, in the order of names.
+        services: Vec<(ServiceName, String)>,
+    },
+    /// Another proxier runs in this network namespace.
+    #[error(
+        "{holder} is a proxier of this network namespace already, and two would undo each other's work; stop that one first"
+    )]
+    Locked {
+        /// Who has the lock.
+        holder: String,
+    },
+    /// The source of objects has ended, so that nothing new would ever be heard of.
+    #[error("the source of Services and EndpointSlices has ended")]
+    SourceEnded,
     /// iptables could not be run, refused its input, or printed what cannot be read.
     #[error("{doing}: {source}")]
     Iptables {
@@ -84,6 +111,21 @@ impl Error {
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Iptables { source, .. } if source.is_not_found())
+    }
+
+    /// True when another proxier runs in this network namespace.
+    #[must_use]
+    pub const fn is_locked(&self) -> bool {
+        matches!(self, Self::Locked { .. })
+    }
+
+    /// The services that the kernel refuses, each with its reason; none for errors of another kind.
+    #[must_use]
+    pub fn refused(&self) -> &[(ServiceName, String)] {
+        match self {
+            Self::Refused { services } => services,
+            _ => &[],
+        }
     }
 
     pub(crate) fn kernel(doing: &'static str, source: sluicegate_netlink::Error) -> Self {

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod apply;
+pub mod config;
 mod error;
 pub mod lab;
 pub mod model;

@@ -101,16 +101,40 @@ impl Applier {
     /// it held before, and the next sync compares everything.
     pub fn sync(&mut self, cluster: &mut Cluster, now: Instant) -> Result<Synced, Error> {
         let changes = cluster.take_changes();
+        self.sync_changes(cluster, &changes, now)
+    }
+
+    /// The same for one who has taken the changes already: `changes` are those since the last sync, or since one that failed.
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync).
+    pub fn sync_changes(
+        &mut self,
+        cluster: &Cluster,
+        changes: &Changes,
+        now: Instant,
+    ) -> Result<Synced, Error> {
         let mut synced = Synced::default();
         let mut failed = None;
         for side in &mut self.sides {
             // One family that fails must not keep the other from its services.
-            match side.sync(&self.settings, cluster, &changes, now) {
+            match side.sync(&self.settings, cluster, changes, now) {
                 Ok(family) => synced.families.push(family),
                 Err(error) => failed = Some(error),
             }
         }
         failed.map_or(Ok(synced), Err)
+    }
+
+    /// Trusts nothing that was applied: the next sync compares everything with what the kernel holds.
+    pub fn distrust(&mut self) {
+        self.sides.iter_mut().for_each(|side| side.planner = None);
+    }
+
+    /// What the operator decides; after a change the next sync compares everything.
+    pub fn settings_mut(&mut self) -> &mut Settings {
+        self.distrust();
+        &mut self.settings
     }
 
     /// The input that [`sync`](Self::sync) would send in each family, found by comparing with the kernel. Changes nothing: what

@@ -10,6 +10,7 @@ pub mod conntrack;
 pub mod iptables;
 mod timed;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -18,7 +19,7 @@ use sluicegate_netlink::{Options, Protocol, Socket, Transport};
 use sluicegate_nftables::{self as nft, ApplyOptions, Flush, Object, Operation, Target, Transaction, read};
 
 use crate::Error;
-use crate::model::{Cluster, Family, NodePortAddresses};
+use crate::model::{self, Cluster, Family, NodePortAddresses, ServiceName};
 use crate::plan::nftables::{Planner, Settings, TABLE};
 
 use compare::Comparison;
@@ -112,39 +113,90 @@ impl<T: Transport> Applier<T> {
     /// [`Error::Flag`] when the settings cannot be planned. [`Error::Kernel`] when the kernel refuses; it then holds what it held before,
     /// and the next sync compares everything.
     pub fn sync(&mut self, cluster: &mut Cluster, now: Instant) -> Result<Synced, Error> {
-        self.transport.reset();
         let changes = cluster.take_changes();
+        self.sync_changes(cluster, &changes, now)
+    }
+
+    /// The same for one who has taken the changes already: `changes` are those since the last sync, or since one that failed.
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync), and [`Error::Refused`] where the kernel refuses what belongs to certain services: without them the
+    /// rest can be programmed.
+    pub fn sync_changes(
+        &mut self,
+        cluster: &Cluster,
+        changes: &model::Changes,
+        now: Instant,
+    ) -> Result<Synced, Error> {
+        self.transport.reset();
         let (found, transaction, mut applied) = match self.still_ours()? {
             Some(mut applied) => {
                 self.remove_stale(&mut applied, now)?;
                 if let Some(addresses) = self.local_addresses()? {
                     applied.planner.set_local_addresses(addresses);
                 }
-                let transaction = applied.planner.sync(cluster, &changes, now);
+                let transaction = applied.planner.sync(cluster, changes, now);
                 (Found::Changed, transaction, applied)
             }
             None => self.compare(cluster)?,
         };
         let mut synced = Synced { found, changes: Changes::of(&transaction), ..Synced::default() };
         if !transaction.is_empty() {
-            let sent = self.send(&transaction, applied.generation);
-            let sent = match sent {
-                // What differed could not be mended piece by piece: replace all of it.
-                Err(nft::Error::Rejected { applied: 0, .. }) if found == Found::Compared => {
-                    let whole = applied.planner.replacement();
-                    synced.found = Found::Replaced;
-                    synced.changes = Changes::of(&whole);
-                    self.send(&whole, applied.generation)
-                }
-                sent => sent,
-            };
-            let sent = sent.map_err(|error| Error::nftables("programming the services", error))?;
-            applied.generation = sent.generation;
+            let mut sent = self.send(&transaction, applied.generation);
+            let mut tried = transaction;
+            // What differed could not be mended piece by piece: replace all of it.
+            if matches!(sent, Err(nft::Error::Rejected { applied: 0, .. })) && found == Found::Compared {
+                tried = applied.planner.replacement();
+                synced.found = Found::Replaced;
+                synced.changes = Changes::of(&tried);
+                sent = self.send(&tried, applied.generation);
+            }
+            let sent = sent.map_err(|error| refusal(error, &tried, &applied.planner))?;
+            applied.generation = made(applied.generation, sent.batches);
             synced.batches = sent.batches;
         }
         (synced.messages, synced.bytes, synced.kernel) = self.transport.totals();
         self.applied = Some(applied);
         Ok(synced)
+    }
+
+    /// Trusts nothing that was applied: the next sync compares everything with what the kernel holds.
+    pub fn distrust(&mut self) {
+        self.applied = None;
+    }
+
+    /// Notes that another program's commit made this generation and touched nothing of ours, as its events tell. So the next sync need
+    /// not compare for its sake.
+    pub fn pass_over(&mut self, generation: u32) {
+        if let Some(applied) = &mut self.applied
+            && made(applied.generation, 1) == generation
+        {
+            applied.generation = generation;
+        }
+    }
+
+    /// True when nobody else has committed to `nf_tables` since the last sync, as far as was not
+    /// [passed over](Self::pass_over).
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] when the kernel cannot be asked.
+    pub fn is_current(&mut self) -> Result<bool, Error> {
+        let Some(applied) = &self.applied else { return Ok(false) };
+        let expected = applied.generation;
+        let now = read::generation(&mut self.transport);
+        now.map(|now| now.id == expected).map_err(|error| Error::kernel("asking for the generation", error))
+    }
+
+    /// There are emptied chains, which a sync over a second later deletes.
+    #[must_use]
+    pub fn has_leftovers(&self) -> bool {
+        self.applied.as_ref().is_some_and(|applied| applied.planner.has_stale())
+    }
+
+    /// What the operator decides; after a change the next sync compares everything.
+    pub fn settings_mut(&mut self) -> &mut Settings {
+        self.distrust();
+        &mut self.settings
     }
 
     /// The transaction that [`sync`](Self::sync) would send, found by comparing with the kernel. Sends nothing.
@@ -227,7 +279,7 @@ impl<T: Transport> Applier<T> {
             return Ok(());
         }
         match self.send(&transaction, applied.generation) {
-            Ok(sent) => applied.generation = sent.generation,
+            Ok(sent) => applied.generation = made(applied.generation, sent.batches),
             // Something still refers to a chain: it is empty and harms nobody until its next turn.
             Err(nft::Error::Rejected { applied: 0, .. }) => applied.planner.keep_stale(now),
             Err(error) => return Err(Error::nftables("removing unused chains", error)),
@@ -280,6 +332,27 @@ impl fmt::Display for Synced {
         }
         Ok(())
     }
+}
+
+/// The generation after so many commits: each counts one, and zero is left out. What the kernel tells right behind a commit may
+/// be another's already, which would then pass for ours.
+fn made(before: u32, commits: usize) -> u32 {
+    (0..commits).fold(before, |generation, _| generation.wrapping_add(1).max(1))
+}
+
+/// An error of programming, with the services that it is about where those are known.
+fn refusal(error: nft::Error, transaction: &Transaction, planner: &Planner) -> Error {
+    let mut services: BTreeMap<ServiceName, String> = BTreeMap::new();
+    for failure in error.failures() {
+        let operation = failure.operation.and_then(|index| transaction.operations().get(index));
+        if let Some(owner) = operation.and_then(|operation| planner.owner(operation, failure.element)) {
+            services.entry(owner).or_insert_with(|| failure.to_string());
+        }
+    }
+    if services.is_empty() {
+        return Error::nftables("programming the services", error);
+    }
+    Error::Refused { services: services.into_iter().collect() }
 }
 
 fn nft_family(family: Family) -> nft::Family {

@@ -129,23 +129,23 @@ impl ProxyArgs {
     }
 
     /// What the nftables planner is to do.
-    pub(crate) fn settings(&self, cluster: &Cluster) -> Settings {
+    pub(crate) fn settings(&self, node: &Node) -> Settings {
         Settings {
             layout: self.layout,
             families: Family::BOTH.into(),
             masquerade_all: self.masquerade_all,
             masquerade_bit: self.iptables_masquerade_bit,
-            detect_local: self.detect_local(cluster.node()),
+            detect_local: self.detect_local(node),
             node_port_addresses: self.node_port_addresses(),
         }
     }
 
     /// What the iptables planner is to do.
-    pub(crate) fn iptables(&self, cluster: &Cluster) -> iptables::Settings {
+    pub(crate) fn iptables(&self, node: &Node) -> iptables::Settings {
         iptables::Settings {
             masquerade_all: self.masquerade_all,
             masquerade_bit: self.iptables_masquerade_bit,
-            detect_local: self.detect_local(cluster.node()),
+            detect_local: self.detect_local(node),
             node_port_addresses: self.node_port_addresses(),
             localhost_node_ports: self.iptables_localhost_nodeports,
             tcp_be_liberal: false,

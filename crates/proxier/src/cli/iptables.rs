@@ -7,7 +7,7 @@ use std::time::Instant;
 use clap::{Args, ValueEnum};
 use sluicegate_proxier::Error;
 use sluicegate_proxier::apply::iptables::{Applier, all_tools};
-use sluicegate_proxier::model::{Cluster, Family};
+use sluicegate_proxier::model::{Cluster, Family, Node};
 use sluicegate_proxier::plan::iptables::{Feature, Planner, Settings, Support};
 
 use super::args::ProxyArgs;
@@ -63,7 +63,7 @@ impl RenderArgs {
 
 /// Brings the current network namespace to the plan; says what was done.
 pub(crate) fn sync(proxy: &ProxyArgs, cluster: &mut Cluster) -> Result<String, Error> {
-    let synced = applier(proxy, cluster)?.sync(cluster, Instant::now())?;
+    let synced = applier(proxy, cluster.node())?.sync(cluster, Instant::now())?;
     synced.notices().for_each(|notice| eprintln!("{notice}"));
     Ok(synced.to_string())
 }
@@ -71,7 +71,7 @@ pub(crate) fn sync(proxy: &ProxyArgs, cluster: &mut Cluster) -> Result<String, E
 /// What `sync` would send.
 pub(crate) fn diff(proxy: &ProxyArgs, cluster: &Cluster) -> Result<String, Error> {
     let mut text = String::new();
-    for (family, input) in applier(proxy, cluster)?.difference(cluster)? {
+    for (family, input) in applier(proxy, cluster.node())?.difference(cluster)? {
         if !input.items.is_empty() {
             let _ = write!(text, "# {}\n{input}", tool(family));
         }
@@ -84,11 +84,11 @@ pub(crate) fn cleanup() -> Result<Vec<String>, Error> {
     Applier::new(all_tools()?, Settings::default()).cleanup()
 }
 
-fn applier(proxy: &ProxyArgs, cluster: &Cluster) -> Result<Applier, Error> {
+pub(crate) fn applier(proxy: &ProxyArgs, node: &Node) -> Result<Applier, Error> {
     // A kernel without IPv6 has no tables for it.
     let has_v6 = Path::new("/proc/net/if_inet6").exists();
     let families: &[Family] = if has_v6 { &Family::BOTH } else { &[Family::V4] };
-    Applier::find(proxy.iptables_backend.map(Into::into), families, proxy.iptables(cluster))
+    Applier::find(proxy.iptables_backend.map(Into::into), families, proxy.iptables(node))
 }
 
 const fn tool(family: Family) -> &'static str {

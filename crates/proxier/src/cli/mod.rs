@@ -6,6 +6,7 @@ mod demo;
 mod iptables;
 mod matrix;
 mod render;
+mod run;
 mod sync;
 
 use std::process::ExitCode;
@@ -27,6 +28,8 @@ enum Sub {
     Render(render::Render),
     /// Bring the current network namespace to the plan, by netlink; sends only what differs.
     Sync(sync::Sync),
+    /// Keep the current network namespace there, following the manifests as they change, until SIGTERM or SIGINT; all rules stay.
+    Run(Box<run::Run>),
     /// Print what sync would change, as a script, and change nothing.
     Diff(sync::Diff),
     /// Remove everything that is ours from the current network namespace.
@@ -44,6 +47,7 @@ impl Command {
         match self.subcommand {
             Sub::Render(render) => render.run(),
             Sub::Sync(sync) => sync.run(),
+            Sub::Run(run) => run.run(),
             Sub::Diff(diff) => diff.run(),
             Sub::Cleanup(cleanup) => cleanup.run(),
             Sub::Demo(demo) => demo.run(),

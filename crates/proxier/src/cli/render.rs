@@ -29,9 +29,9 @@ impl Render {
         let (cluster, _) = self.proxy.cluster(found, node);
         let script = match self.proxy.proxy_mode {
             ProxyMode::Nftables => {
-                Planner::new(&self.proxy.settings(&cluster), &cluster, None)?.replacement().to_string()
+                Planner::new(&self.proxy.settings(cluster.node()), &cluster, None)?.replacement().to_string()
             }
-            ProxyMode::Iptables => self.iptables.render(&self.proxy.iptables(&cluster), &cluster)?,
+            ProxyMode::Iptables => self.iptables.render(&self.proxy.iptables(cluster.node()), &cluster)?,
         };
         let mut out = BufWriter::new(io::stdout().lock());
         match write!(out, "{script}").and_then(|()| out.flush()) {

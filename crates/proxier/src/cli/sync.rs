@@ -56,7 +56,7 @@ impl Sync {
         let proxy = &self.plan.proxy;
         let synced = match proxy.proxy_mode {
             ProxyMode::Nftables => {
-                Applier::open(proxy.settings(&cluster))?.sync(&mut cluster, Instant::now())?.to_string()
+                Applier::open(proxy.settings(cluster.node()))?.sync(&mut cluster, Instant::now())?.to_string()
             }
             ProxyMode::Iptables => iptables::sync(proxy, &mut cluster)?,
         };
@@ -70,7 +70,9 @@ impl Diff {
         let cluster = self.plan.cluster()?;
         let proxy = &self.plan.proxy;
         let difference = match proxy.proxy_mode {
-            ProxyMode::Nftables => Applier::open(proxy.settings(&cluster))?.difference(&cluster)?.to_string(),
+            ProxyMode::Nftables => {
+                Applier::open(proxy.settings(cluster.node()))?.difference(&cluster)?.to_string()
+            }
             ProxyMode::Iptables => iptables::diff(proxy, &cluster)?,
         };
         match write!(io::stdout().lock(), "{difference}") {

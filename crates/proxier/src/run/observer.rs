@@ -1,9 +1,10 @@
 //! What the run loop tells of itself: the hook for health checks and metrics.
 
+use std::fmt;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::Error;
-use crate::apply::Synced;
+use crate::apply::{Found, Synced};
 use crate::model::{Cluster, Family, ServiceName};
 
 /// Is told what the run loop does. Every method does nothing unless it is written.
@@ -70,6 +71,16 @@ pub struct SyncReport {
     pub refused: Vec<(ServiceName, String)>,
 }
 
+impl fmt::Display for SyncReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} services, {} changed: {}", self.services, self.changed, self.sent)?;
+        if !self.refused.is_empty() {
+            write!(f, "; {} refused by the kernel", self.refused.len())?;
+        }
+        write!(f, "; took {:.1?}", self.took)
+    }
+}
+
 /// What a sync sent, by the mode.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -78,4 +89,41 @@ pub enum Sent {
     Nftables(Synced),
     /// Through `iptables-restore`.
     Iptables(crate::apply::iptables::Synced),
+}
+
+impl Sent {
+    /// Everything was compared with what the kernel holds, or replaced.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        match self {
+            Self::Nftables(synced) => synced.found != Found::Changed,
+            Self::Iptables(synced) => synced.families.iter().any(|family| family.found != Found::Changed),
+        }
+    }
+
+    /// There was nothing to send.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        match self {
+            Self::Nftables(synced) => synced.batches == 0,
+            Self::Iptables(synced) => synced.families.iter().all(|family| family.bytes == 0),
+        }
+    }
+
+    /// What is not as it should be, and what that means.
+    pub(super) fn notices(&self) -> Vec<String> {
+        match self {
+            Self::Nftables(_) => Vec::new(),
+            Self::Iptables(synced) => synced.notices().collect(),
+        }
+    }
+}
+
+impl fmt::Display for Sent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nftables(synced) => synced.fmt(f),
+            Self::Iptables(synced) => synced.fmt(f),
+        }
+    }
 }

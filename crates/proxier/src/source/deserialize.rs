@@ -22,7 +22,7 @@ pub(super) fn typed<T: DeserializeOwned>(node: &Node, path: &str) -> Result<T, F
 
 /// What serde reports, and the innermost node that it concerns.
 #[derive(Debug)]
-pub(super) struct Error {
+pub(crate) struct Error {
     reason: String,
     path: String,
     place: Option<(usize, usize)>,

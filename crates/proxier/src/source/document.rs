@@ -55,10 +55,10 @@ pub(super) enum Content {
 
 /// What is wrong, and where in the file.
 #[derive(Debug)]
-pub(super) struct Fault {
-    pub(super) line: usize,
-    pub(super) column: Option<usize>,
-    pub(super) reason: String,
+pub(crate) struct Fault {
+    pub(crate) line: usize,
+    pub(crate) column: Option<usize>,
+    pub(crate) reason: String,
 }
 
 /// A parsed value of either format.

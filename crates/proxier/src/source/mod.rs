@@ -10,7 +10,8 @@ mod deserialize;
 mod document;
 mod json;
 pub mod update;
-mod yaml;
+mod watch;
+pub(crate) mod yaml;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,6 +24,8 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::ServiceCIDR;
 
 use crate::Error;
+
+pub use watch::watch;
 
 /// Reads every manifest under `paths` and hands each object to `sink`, in order.
 ///
@@ -210,8 +213,7 @@ fn expand<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<PathBuf>, Error> {
         let mut found = Vec::new();
         for entry in fs::read_dir(path).map_err(unreadable)? {
             let file = entry.map_err(unreadable)?.path();
-            let wanted = matches!(file.extension().and_then(|e| e.to_str()), Some("yaml" | "yml" | "json"));
-            if wanted && !file.is_dir() {
+            if is_manifest(&file) && !file.is_dir() {
                 found.push(file);
             }
         }
@@ -221,7 +223,12 @@ fn expand<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-fn read_text(path: &Path) -> Result<String, Error> {
+/// By its name.
+fn is_manifest(file: &Path) -> bool {
+    matches!(file.extension().and_then(|e| e.to_str()), Some("yaml" | "yml" | "json"))
+}
+
+pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
     let bytes = fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
     let mut text = String::from_utf8(bytes).map_err(|e| {
         let line = 1 + e.as_bytes()[..e.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count();

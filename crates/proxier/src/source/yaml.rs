@@ -13,7 +13,7 @@ use super::deserialize;
 use super::document::{self, Fault, Head};
 
 /// Parses one document that begins on line `first_line` of its file; `None` when it holds nothing.
-pub(super) fn parse(text: &str, first_line: usize) -> Result<Option<Node>, Fault> {
+pub(crate) fn parse(text: &str, first_line: usize) -> Result<Option<Node>, Fault> {
     let mut builder = Builder {
         parser: Parser::new_from_str(text),
         line_offset: first_line - 1,
@@ -25,14 +25,14 @@ pub(super) fn parse(text: &str, first_line: usize) -> Result<Option<Node>, Fault
 
 /// A value and the place where it begins.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) value: Value,
-    pub(super) line: usize,
-    pub(super) column: usize,
+pub(crate) struct Node {
+    pub(crate) value: Value,
+    pub(crate) line: usize,
+    pub(crate) column: usize,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Null,
     Bool(bool),
     Integer(i64),
@@ -59,7 +59,7 @@ impl Node {
         }
     }
 
-    pub(super) fn fault(&self, reason: String) -> Fault {
+    pub(crate) fn fault(&self, reason: String) -> Fault {
         Fault { line: self.line, column: Some(self.column), reason }
     }
 

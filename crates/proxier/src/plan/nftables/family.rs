@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use sluicegate_nftables as nft;
 use sluicegate_nftables::lang::Verdict;
-use sluicegate_nftables::{Comment, Key, Name, TableId, Transaction};
+use sluicegate_nftables::{Comment, Key, Name, Object, Operation, TableId, Transaction};
 
 use super::base::{self, BaseContent};
 use super::chain::{self, Names};
@@ -82,6 +82,43 @@ impl FamilyPlan {
         remove(self.family(), transaction);
         self.sizes.clear();
         self.stale.clear();
+    }
+
+    /// The service that an operation, or one element of it, is about.
+    pub(super) fn owner(&self, operation: &Operation, element: Option<usize>) -> Option<ServiceName> {
+        let of_chain = |id: &nft::ChainId| {
+            let mut chains = self.content.chains();
+            chains.find_map(|(own, _)| match &own {
+                ChainId::Port(port, _) if chain_name(&own) == id.name => Some(port.service.clone()),
+                _ => None,
+            })
+        };
+        let here = |table: &TableId| *table == self.schema.table;
+        match operation {
+            Operation::Add(Object::Chain(chain)) if here(&chain.id.table) => of_chain(&chain.id),
+            Operation::Add(Object::Rule(rule)) if here(&rule.chain.table) => of_chain(&rule.chain),
+            Operation::Add(Object::Set(set)) if here(&set.id.table) => {
+                self.content.chains().find_map(|(id, _)| match &id {
+                    ChainId::Port(port, PortChain::Endpoint(backend))
+                        if chain::affinity_set(&self.schema, port, *backend) == set.id =>
+                    {
+                        Some(port.service.clone())
+                    }
+                    _ => None,
+                })
+            }
+            Operation::Add(Object::Elements(elements)) if here(&elements.set.table) => {
+                let wanted = elements.list.get(element?)?;
+                let container = Container::ALL
+                    .into_iter()
+                    .find(|container| container.name() == elements.set.name.as_str());
+                self.content.owner(container?, |own| {
+                    let (low, high) = key(own);
+                    low == *wanted.key() && high.as_ref() == wanted.end()
+                })
+            }
+            _ => None,
+        }
     }
 
     /// Everything.

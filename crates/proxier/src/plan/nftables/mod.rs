@@ -32,7 +32,7 @@ use std::str::FromStr;
 use std::time::Instant;
 
 use ipnet::IpNet;
-use sluicegate_nftables::Transaction;
+use sluicegate_nftables::{Operation, Transaction};
 
 use self::family::FamilyPlan;
 use self::port::PortPlan;
@@ -243,6 +243,15 @@ impl Planner {
     #[must_use]
     pub fn has_stale(&self) -> bool {
         self.families.iter().any(FamilyPlan::has_stale)
+    }
+
+    /// The service that an operation of a transaction is about; with the number of an element, that element's. None for what
+    /// belongs to no service, or to several alike: tables, base chains, chains that services share.
+    ///
+    /// It goes through everything that is planned: for the account of an error.
+    #[must_use]
+    pub fn owner(&self, operation: &Operation, element: Option<usize>) -> Option<ServiceName> {
+        self.families.iter().find_map(|family| family.owner(operation, element))
     }
 
     /// Tells the size that a set or map has in the kernel, so that the plan reckons with that instead of its own choice.

@@ -104,6 +104,34 @@ impl Content {
         });
     }
 
+    /// The service that an element of this key is there for; the first by name where several want it.
+    pub(super) fn owner(
+        &self,
+        container: Container,
+        is_key: impl Fn(&ElementKey) -> bool,
+    ) -> Option<ServiceName> {
+        let claimed = self.claims.values().filter_map(|claims| claims.first()).find(|claim| {
+            let mut found = false;
+            claim.plan.elements(&claim.owner, |element| {
+                found |= element.container == container && is_key(&element.key);
+            });
+            found
+        });
+        let shared = || {
+            let records = self.services.values().flat_map(|records| records.iter());
+            let wants = |record: &&PortRecord| match container {
+                Container::ClusterIps => is_key(&ElementKey::Address(record.cluster_ip)),
+                Container::Hairpin => record
+                    .hairpins
+                    .iter()
+                    .any(|backend| is_key(&ElementKey::Hairpin(*backend, record.name.protocol))),
+                _ => false,
+            };
+            records.filter(wants).map(|record| &record.name).min()
+        };
+        claimed.map(|claim| &claim.owner).or_else(shared).map(|owner| owner.service.clone())
+    }
+
     /// Every chain, with the content of those that belong to a service port.
     pub(super) fn chains(&self) -> impl Iterator<Item = (ChainId, Option<&ChainPlan>)> {
         let shared = self.balancers.keys().map(|balance| (ChainId::Balance(*balance), None));

@@ -1,0 +1,239 @@
+//! `run`: the daemon.
+
+use std::collections::HashSet;
+use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use clap::parser::ValueSource;
+use clap::{Args, CommandFactory as _};
+use sluicegate_proxier::Error;
+use sluicegate_proxier::apply::Applier;
+use sluicegate_proxier::config::{Config, Rules, parse_duration};
+use sluicegate_proxier::model::Node;
+use sluicegate_proxier::run::{Backend, Intervals, Lock, Loop, Observer, Signal, ThisNode, World};
+use sluicegate_proxier::source;
+use sluicegate_proxier::source::update::Update;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::{self, Receiver};
+
+use super::args::{NodeArgs, ProxyArgs, ProxyMode};
+use super::iptables;
+
+#[derive(Args)]
+pub(crate) struct Run {
+    /// A configuration file in kube-proxy's form (`KubeProxyConfiguration`); flags stand above it.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Files, or directories of files (*.yaml, *.yml, *.json), with Services, EndpointSlices, Nodes and ServiceCIDRs; they
+    /// are watched.
+    #[arg(long = "manifests", value_name = "PATH", num_args = 1..)]
+    manifests: Vec<PathBuf>,
+    #[command(flatten)]
+    node: NodeArgs,
+    #[command(flatten)]
+    proxy: ProxyArgs,
+    #[command(flatten)]
+    periods: Periods,
+    /// How much to log: 0 what is programmed and what is wrong, 2 each look as well, 5 everything.
+    #[arg(long = "v", short = 'v', value_name = "LEVEL", default_value_t = 0)]
+    verbosity: u8,
+}
+
+/// How often to sync, by mode.
+#[derive(Args, Clone, Copy, Debug)]
+struct Periods {
+    /// In nftables mode, how often to look whether all is well; also the longest wait after a failure (30s).
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    nftables_sync_period: Option<Duration>,
+    /// In nftables mode, the least time between two syncs (1s).
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    nftables_min_sync_period: Option<Duration>,
+    /// In iptables mode, how often to look whether all is well; also the longest wait after a failure (30s).
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    iptables_sync_period: Option<Duration>,
+    /// In iptables mode, the least time between two syncs (1s).
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    iptables_min_sync_period: Option<Duration>,
+}
+
+impl Run {
+    pub(crate) fn run(mut self) -> Result<ExitCode, Error> {
+        let config = match &self.config {
+            Some(path) => Config::read(path)?,
+            None => Config::default(),
+        };
+        self.fill(&config)?;
+        log(self.verbosity);
+        for unused in &config.unused {
+            tracing::warn!("{}: {unused}", self.config.as_deref().unwrap_or("".as_ref()).display());
+        }
+        let _lock = Lock::take()?;
+        let mut world = World::new(self.this_node()?);
+        world.set_service_cidr("--service-cluster-ip-range", &self.proxy.service_cluster_ip_range);
+        let backend = self.backend(world.cluster().node())?;
+        let observer: Arc<dyn Observer> = Arc::new(());
+        let looping = Loop::new(world, backend, self.intervals(&config), observer)?;
+        let runtime = runtime()?;
+        let updates = self.updates()?;
+        let signals = runtime.block_on(async { signals() })?;
+        // The loop stays on this thread, whose syncs block; everything else has the runtime's own threads.
+        runtime.block_on(looping.run(updates, signals))?;
+        runtime.shutdown_background();
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Takes from the file what no flag says.
+    fn fill(&mut self, config: &Config) -> Result<(), Error> {
+        let given = given();
+        let proxy = &mut self.proxy;
+        if let Some(mode) = &config.mode
+            && !given.contains("proxy_mode")
+        {
+            proxy.proxy_mode = match mode.as_str() {
+                "nftables" => ProxyMode::Nftables,
+                "iptables" => ProxyMode::Iptables,
+                mode => {
+                    let reason = format!("mode {mode} of the configuration file is not built");
+                    return Err(Error::Flag { flag: "--proxy-mode".to_owned(), reason });
+                }
+            };
+        }
+        let rules = rules(config, proxy.proxy_mode);
+        fill(&given, "masquerade_all", &mut proxy.masquerade_all, rules.masquerade_all);
+        fill(&given, "iptables_masquerade_bit", &mut proxy.iptables_masquerade_bit, rules.masquerade_bit);
+        let localhost = config.localhost_node_ports;
+        fill(&given, "iptables_localhost_nodeports", &mut proxy.iptables_localhost_nodeports, localhost);
+        fill(&given, "cluster_cidr", &mut proxy.cluster_cidr, config.cluster_cidrs.clone());
+        let mode = config.detect_local_mode.map(Some);
+        fill(&given, "detect_local_mode", &mut proxy.detect_local_mode, mode);
+        let bridge = config.bridge_interface.clone().map(Some);
+        fill(&given, "pod_bridge_interface", &mut proxy.pod_bridge_interface, bridge);
+        let prefix = config.interface_name_prefix.clone().map(Some);
+        fill(&given, "pod_interface_name_prefix", &mut proxy.pod_interface_name_prefix, prefix);
+        let node_ports = config.node_port_addresses.clone().map(Some);
+        fill(&given, "nodeport_addresses", &mut proxy.nodeport_addresses, node_ports);
+        let host_name = config.hostname_override.clone().map(Some);
+        fill(&given, "hostname_override", &mut self.node.hostname_override, host_name);
+        let address = config.bind_address.map(|address| vec![address]);
+        fill(&given, "bind_address", &mut self.node.bind_address, address);
+        fill(&given, "verbosity", &mut self.verbosity, config.verbosity);
+        Ok(())
+    }
+
+    fn intervals(&self, config: &Config) -> Intervals {
+        let (rules, periods) = (rules(config, self.proxy.proxy_mode), self.periods);
+        let (min, sync) = match self.proxy.proxy_mode {
+            ProxyMode::Nftables => (periods.nftables_min_sync_period, periods.nftables_sync_period),
+            ProxyMode::Iptables => (periods.iptables_min_sync_period, periods.iptables_sync_period),
+        };
+        let usual = Intervals::default();
+        Intervals {
+            min: min.or(rules.min_sync_period).unwrap_or(usual.min),
+            sync: sync.or(rules.sync_period).unwrap_or(usual.sync),
+            ..usual
+        }
+    }
+
+    fn this_node(&self) -> Result<ThisNode, Error> {
+        let Node { name, .. } = self.node.node(&[])?;
+        Ok(ThisNode {
+            name,
+            addresses: self.node.bind_address.clone(),
+            pod_cidrs: self.node.node_pod_cidr.clone(),
+        })
+    }
+
+    fn backend(&self, node: &Node) -> Result<Box<dyn Backend>, Error> {
+        Ok(match self.proxy.proxy_mode {
+            ProxyMode::Nftables => Box::new(Applier::open(self.proxy.settings(node))?),
+            ProxyMode::Iptables => Box::new(iptables::applier(&self.proxy, node)?),
+        })
+    }
+
+    /// Starts the source.
+    fn updates(&self) -> Result<Receiver<Update>, Error> {
+        if self.manifests.is_empty() {
+            let reason = "is missing: say where Services and EndpointSlices come from".to_owned();
+            return Err(Error::Flag { flag: "--manifests".to_owned(), reason });
+        }
+        let (sender, updates) = mpsc::channel(UPDATES);
+        let paths = self.manifests.clone();
+        thread::spawn(move || {
+            if let Err(error) = source::watch(&paths, &sender) {
+                // The loop ends with it: nobody sends any more.
+                tracing::error!("{error}");
+            }
+        });
+        Ok(updates)
+    }
+}
+
+fn fill<T>(given: &HashSet<String>, flag: &str, place: &mut T, value: Option<T>) {
+    if let Some(value) = value.filter(|_| !given.contains(flag)) {
+        *place = value;
+    }
+}
+
+/// The arguments that the command line says itself, by their fields' names.
+fn given() -> HashSet<String> {
+    let matches = super::Command::command().get_matches();
+    let Some(matches) = matches.subcommand_matches("run") else { return HashSet::new() };
+    let said = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    matches.ids().map(clap::Id::as_str).filter(said).map(str::to_owned).collect()
+}
+
+fn rules(config: &Config, mode: ProxyMode) -> Rules {
+    match mode {
+        ProxyMode::Nftables => config.nftables,
+        ProxyMode::Iptables => config.iptables,
+    }
+}
+
+fn runtime() -> Result<Runtime, Error> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.map_err(|source| Error::Read { path: "the threads of the runtime".into(), source })
+}
+
+/// SIGTERM and SIGINT stop, SIGHUP compares everything.
+fn signals() -> Result<Receiver<Signal>, Error> {
+    let (sender, receiver) = mpsc::channel(1);
+    let meanings = [
+        (SignalKind::terminate(), Signal::Stop),
+        (SignalKind::interrupt(), Signal::Stop),
+        (SignalKind::hangup(), Signal::Resync),
+    ];
+    for (kind, meaning) in meanings {
+        let mut stream = signal(kind).map_err(|source| Error::Read { path: "signals".into(), source })?;
+        let sender = sender.clone();
+        tokio::spawn(async move {
+            while stream.recv().await.is_some() {
+                if sender.send(meaning).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    Ok(receiver)
+}
+
+fn log(verbosity: u8) {
+    let level = match verbosity {
+        0 | 1 => tracing::Level::INFO,
+        2..=4 => tracing::Level::DEBUG,
+        _ => tracing::Level::TRACE,
+    };
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_target(false)
+        .with_ansi(io::stderr().is_terminal())
+        .with_writer(io::stderr)
+        .init();
+}
+
+/// So many updates wait at most before a source has to.
+const UPDATES: usize = 1024;

@@ -1,0 +1,82 @@
+//! Durations as Go writes them, and so kube-proxy's flags and files: `30s`, `1m30s`, `100ms`, `1h`, `0`.
+
+use std::time::Duration;
+
+/// Reads a duration that is not negative.
+///
+/// # Errors
+/// What is wrong with it.
+///
+/// ```
+/// use std::time::Duration;
+/// use sluicegate_proxier::config::parse_duration;
+///
+/// assert_eq!(parse_duration("1m30.5s"), Ok(Duration::from_millis(90_500)));
+/// assert_eq!(parse_duration("30"), Err("\"30\" has no unit (30s, 1m30s, 100ms)".to_owned()));
+/// ```
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let wrong = || format!("{text:?} is not a duration (30s, 1m30s, 100ms)");
+    let (mut rest, mut total) = (text, Duration::ZERO);
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (number, tail) = rest.split_at(digits);
+        let end = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(end);
+        let nanoseconds: u64 = match unit {
+            "ns" => 1,
+            "us" | "µs" | "μs" => 1_000,
+            "ms" => 1_000_000,
+            "s" => 1_000_000_000,
+            "m" => 60_000_000_000,
+            "h" => 3_600_000_000_000,
+            "" if !number.is_empty() => return Err(format!("{text:?} has no unit (30s, 1m30s, 100ms)")),
+            _ => return Err(wrong()),
+        };
+        let part = scaled(number, nanoseconds).ok_or_else(wrong)?;
+        total = total.checked_add(part).ok_or_else(wrong)?;
+        rest = tail;
+    }
+    if text.is_empty() { Err(wrong()) } else { Ok(total) }
+}
+
+/// A decimal number of so many nanoseconds each, without floating point.
+fn scaled(number: &str, nanoseconds: u64) -> Option<Duration> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
+        return None;
+    }
+    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let mut total = whole.checked_mul(nanoseconds)?;
+    let mut place = nanoseconds;
+    for digit in fraction.chars() {
+        place /= 10;
+        total = total.checked_add(place.checked_mul(digit.to_digit(10)?.into())?)?;
+    }
+    Some(Duration::from_nanos(total))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_go_reads_them() {
+        let ms = |text| parse_duration(text).map(|duration| duration.as_millis());
+        assert_eq!(ms("30s"), Ok(30_000));
+        assert_eq!(ms("1h0m0s"), Ok(3_600_000));
+        assert_eq!(ms(".5s"), Ok(500));
+        assert_eq!(ms("1.m"), Ok(60_000));
+        assert_eq!(ms("0"), Ok(0));
+        assert_eq!(parse_duration("1.5us"), Ok(Duration::from_nanos(1500)));
+    }
+
+    #[test]
+    fn what_is_no_duration_is_refused() {
+        for bad in ["", "s", "-1s", "1", "1d", "1..s", ".s", "1s 2s", "99999999999h", "5x3s", "١s"] {
+            assert!(parse_duration(bad).is_err(), "{bad:?}");
+        }
+    }
+}

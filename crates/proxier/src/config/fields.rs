@@ -1,0 +1,272 @@
+//! Every field of `KubeProxyConfiguration` v1alpha1 (Kubernetes 1.36), and what becomes of it.
+
+use std::fmt::Display;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+use super::{Config, Note, Rules, parse_duration};
+use crate::model::{NodePortAddresses, parse_cidr, parse_ip};
+use crate::source::yaml::{Node, Value};
+
+/// Reads a document.
+pub(super) fn read(root: &Node) -> Result<Config, Vec<Note>> {
+    let mut reader = Reader { config: Config::default(), problems: Vec::new(), kind: None, version: None };
+    match &root.value {
+        Value::Mapping(entries) => reader.mapping("", entries),
+        _ => reader.problems.push(Note::of_file("expected an object with apiVersion and kind")),
+    }
+    reader.check_head();
+    if reader.problems.is_empty() { Ok(reader.config) } else { Err(reader.problems) }
+}
+
+struct Reader {
+    config: Config,
+    problems: Vec<Note>,
+    kind: Option<String>,
+    version: Option<String>,
+}
+
+impl Reader {
+    fn mapping(&mut self, path: &str, entries: &[(Node, Node)]) {
+        for (key, value) in entries {
+            let Value::String(name) = &key.value else {
+                self.problem(key, path, "a key that is not a string".to_owned());
+                continue;
+            };
+            let field = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+            if SECTIONS.contains(&field.as_str()) {
+                match &value.value {
+                    Value::Mapping(entries) => self.mapping(&field, entries),
+                    Value::Null => {}
+                    _ => self.problem(value, &field, "expected an object".to_owned()),
+                }
+            } else if UNUSED.contains(&field.as_str())
+                || UNUSED_SECTIONS.iter().any(|section| is_in(&field, section))
+            {
+                if says_something(value) {
+                    let text = "kube-proxy has this field, this proxier does not use it".to_owned();
+                    self.config.unused.push(note(key, &field, text));
+                }
+            } else if let Err(problem) = self.field(&field, value) {
+                match problem {
+                    Problem::Unknown => self.problem(key, &field, "there is no such field".to_owned()),
+                    Problem::Wrong(text) => self.problem(value, &field, text),
+                }
+            }
+        }
+    }
+
+    fn field(&mut self, field: &str, value: &Node) -> Result<(), Problem> {
+        if let Some((section, name)) = field.split_once('.')
+            && let Some(rules) = self.rules(section)
+        {
+            match name {
+                "masqueradeAll" if section != "ipvs" => {
+                    return set(&mut rules.masquerade_all, boolean(value));
+                }
+                "masqueradeBit" if section != "ipvs" => {
+                    return set(&mut rules.masquerade_bit, integer(value, 31));
+                }
+                "syncPeriod" => return set(&mut rules.sync_period, duration(value)),
+                // Zero is a value here: no waiting.
+                "minSyncPeriod" => return set(&mut rules.min_sync_period, any_duration(value)),
+                _ => {}
+            }
+        }
+        let config = &mut self.config;
+        match field {
+            "apiVersion" => set(&mut self.version, text(value)),
+            "kind" => set(&mut self.kind, text(value)),
+            "mode" => set(&mut config.mode, mode(value)),
+            "hostnameOverride" => set(&mut config.hostname_override, text(value)),
+            "bindAddress" => set(&mut config.bind_address, address(value)),
+            "bindAddressHardFail" => set(&mut config.bind_address_hard_fail, boolean(value)),
+            "clusterCIDR" => set(&mut config.cluster_cidrs, cidrs(value)),
+            "detectLocalMode" => set(&mut config.detect_local_mode, parsed(value)),
+            "detectLocal.bridgeInterface" => set(&mut config.bridge_interface, text(value)),
+            "detectLocal.interfaceNamePrefix" => set(&mut config.interface_name_prefix, text(value)),
+            "nodePortAddresses" => set(&mut config.node_port_addresses, node_ports(value)),
+            "healthzBindAddress" => set(&mut config.healthz_bind_address, text(value)),
+            "metricsBindAddress" => set(&mut config.metrics_bind_address, text(value)),
+            "clientConnection.kubeconfig" => {
+                set(&mut config.kubeconfig, text(value).map(|t| t.map(Into::into)))
+            }
+            "iptables.localhostNodePorts" => set(&mut config.localhost_node_ports, boolean(value)),
+            "ipvs.scheduler" => set(&mut config.ipvs_scheduler, text(value)),
+            "ipvs.excludeCIDRs" => set(&mut config.ipvs_exclude_cidrs, cidr_list(value)),
+            "ipvs.strictARP" => set(&mut config.ipvs_strict_arp, boolean(value)),
+            "ipvs.tcpTimeout" => set(&mut config.ipvs_tcp_timeout, duration(value)),
+            "ipvs.tcpFinTimeout" => set(&mut config.ipvs_tcp_fin_timeout, duration(value)),
+            "ipvs.udpTimeout" => set(&mut config.ipvs_udp_timeout, duration(value)),
+            "logging.verbosity" => set(&mut config.verbosity, integer(value, u8::MAX)),
+            _ => Err(Problem::Unknown),
+        }
+    }
+
+    fn rules(&mut self, section: &str) -> Option<&mut Rules> {
+        match section {
+            "iptables" => Some(&mut self.config.iptables),
+            "nftables" => Some(&mut self.config.nftables),
+            "ipvs" => Some(&mut self.config.ipvs),
+            _ => None,
+        }
+    }
+
+    fn check_head(&mut self) {
+        for (field, found, wanted) in [("apiVersion", &self.version, API_VERSION), ("kind", &self.kind, KIND)]
+        {
+            if found.as_deref() != Some(wanted) {
+                let found = found.as_ref().map_or("is missing".to_owned(), |found| format!("is {found:?}"));
+                self.problems.push(Note::of_file(&format!("{field} {found}; expected {wanted}")));
+            }
+        }
+    }
+
+    fn problem(&mut self, node: &Node, field: &str, text: String) {
+        self.problems.push(note(node, field, text));
+    }
+}
+
+enum Problem {
+    Unknown,
+    Wrong(String),
+}
+
+fn set<T>(place: &mut Option<T>, value: Result<Option<T>, String>) -> Result<(), Problem> {
+    *place = value.map_err(Problem::Wrong)?;
+    Ok(())
+}
+
+fn note(node: &Node, field: &str, text: String) -> Note {
+    Note { line: node.line, column: Some(node.column), field: field.to_owned(), text }
+}
+
+fn is_in(field: &str, section: &str) -> bool {
+    field.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// A value that a program would write for "nothing said" says nothing.
+fn says_something(node: &Node) -> bool {
+    match &node.value {
+        Value::Null | Value::Bool(false) | Value::Integer(0) => false,
+        Value::String(text) => !matches!(text.as_str(), "" | "0s"),
+        Value::Sequence(items) => !items.is_empty(),
+        Value::Mapping(entries) => entries.iter().any(|(_, value)| says_something(value)),
+        _ => true,
+    }
+}
+
+fn text(node: &Node) -> Result<Option<String>, String> {
+    match &node.value {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
+        _ => Err("expected a string".to_owned()),
+    }
+}
+
+fn boolean(node: &Node) -> Result<Option<bool>, String> {
+    match node.value {
+        Value::Null => Ok(None),
+        Value::Bool(value) => Ok(Some(value)),
+        _ => Err("expected true or false".to_owned()),
+    }
+}
+
+fn integer(node: &Node, most: u8) -> Result<Option<u8>, String> {
+    match node.value {
+        Value::Null => Ok(None),
+        Value::Integer(number) => match u8::try_from(number) {
+            Ok(number) if number <= most => Ok(Some(number)),
+            _ => Err(format!("{number} is not a number from 0 to {most}")),
+        },
+        _ => Err(format!("expected a number from 0 to {most}")),
+    }
+}
+
+fn parsed<T: FromStr<Err: Display>>(node: &Node) -> Result<Option<T>, String> {
+    text(node)?.map(|text| text.parse().map_err(|error: T::Err| format!("{text:?}: {error}"))).transpose()
+}
+
+fn any_duration(node: &Node) -> Result<Option<Duration>, String> {
+    text(node)?.map(|text| parse_duration(&text)).transpose()
+}
+
+fn duration(node: &Node) -> Result<Option<Duration>, String> {
+    Ok(any_duration(node)?.filter(|duration| !duration.is_zero()))
+}
+
+fn address(node: &Node) -> Result<Option<IpAddr>, String> {
+    let read = |text: String| parse_ip(&text).ok_or_else(|| format!("{text:?} is not an IP address"));
+    text(node)?.map(read).transpose()
+}
+
+fn mode(node: &Node) -> Result<Option<String>, String> {
+    match text(node)? {
+        Some(mode) if !["iptables", "ipvs", "nftables"].contains(&mode.as_str()) => {
+            Err(format!("{mode:?} is not one of iptables, ipvs, nftables"))
+        }
+        mode => Ok(mode),
+    }
+}
+
+/// Separated by commas.
+fn cidrs(node: &Node) -> Result<Option<Vec<IpNet>>, String> {
+    text(node)?.map(|text| text.split(',').map(|part| cidr(part.trim())).collect()).transpose()
+}
+
+fn cidr(text: &str) -> Result<IpNet, String> {
+    parse_cidr(text).ok_or_else(|| format!("{text:?} is not a CIDR (10.244.0.0/16)"))
+}
+
+fn list(node: &Node) -> Result<Option<Vec<String>>, String> {
+    match &node.value {
+        Value::Null => Ok(None),
+        Value::Sequence(items) => {
+            let items = items.iter().map(|item| Ok(text(item)?.unwrap_or_default()));
+            let items: Vec<String> = items.collect::<Result<_, String>>()?;
+            Ok(Some(items).filter(|items| !items.is_empty()))
+        }
+        _ => Err("expected a list of strings".to_owned()),
+    }
+}
+
+fn cidr_list(node: &Node) -> Result<Option<Vec<IpNet>>, String> {
+    list(node)?.map(|items| items.iter().map(|item| cidr(item)).collect()).transpose()
+}
+
+fn node_ports(node: &Node) -> Result<Option<NodePortAddresses>, String> {
+    list(node)?.map(|items| items.join(",").parse()).transpose()
+}
+
+const API_VERSION: &str = "kubeproxy.config.k8s.io/v1alpha1";
+const KIND: &str = "KubeProxyConfiguration";
+
+/// The objects whose fields are looked at.
+const SECTIONS: [&str; 6] = ["detectLocal", "clientConnection", "iptables", "nftables", "ipvs", "logging"];
+
+/// Fields that kube-proxy has and this proxier does not use.
+const UNUSED: [&str; 17] = [
+    "clientConnection.acceptContentTypes",
+    "clientConnection.contentType",
+    "clientConnection.qps",
+    "clientConnection.burst",
+    "configSyncPeriod",
+    "enableProfiling",
+    "featureGates",
+    "logging.format",
+    "logging.flushFrequency",
+    "logging.options",
+    "logging.vmodule",
+    "oomScoreAdj",
+    "portRange",
+    "showHiddenMetricsForVersion",
+    "udpIdleTimeout",
+    "windowsRunAsService",
+    "resourceContainer",
+];
+
+/// The same with all their fields.
+const UNUSED_SECTIONS: [&str; 2] = ["conntrack", "winkernel"];

@@ -1,0 +1,165 @@
+//! The configuration file: kube-proxy's `KubeProxyConfiguration` (`kubeproxy.config.k8s.io/v1alpha1`), YAML or JSON.
+//!
+//! A field that kube-proxy does not have is an error that says its line. One that kube-proxy has and this proxier does not use
+//! is told in [`Config::unused`] when it says anything, so that nobody relies on it in vain. Flags stand above the file: that
+//! is for the command to do.
+
+mod duration;
+mod fields;
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+use crate::Error;
+use crate::model::{DetectLocalMode, NodePortAddresses};
+use crate::source::{read_text, yaml};
+
+pub use duration::parse_duration;
+
+/// What a file says. A field that it does not say, or says as kube-proxy writes "not said" (`""`, `null`, `0s`), is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Config {
+    /// `mode`: `iptables`, `ipvs` or `nftables`.
+    pub mode: Option<String>,
+    /// `hostnameOverride`.
+    pub hostname_override: Option<String>,
+    /// `bindAddress`.
+    pub bind_address: Option<IpAddr>,
+    /// `bindAddressHardFail`.
+    pub bind_address_hard_fail: Option<bool>,
+    /// `clusterCIDR`.
+    pub cluster_cidrs: Option<Vec<IpNet>>,
+    /// `detectLocalMode`.
+    pub detect_local_mode: Option<DetectLocalMode>,
+    /// `detectLocal.bridgeInterface`.
+    pub bridge_interface: Option<String>,
+    /// `detectLocal.interfaceNamePrefix`.
+    pub interface_name_prefix: Option<String>,
+    /// `nodePortAddresses`.
+    pub node_port_addresses: Option<NodePortAddresses>,
+    /// `healthzBindAddress`.
+    pub healthz_bind_address: Option<String>,
+    /// `metricsBindAddress`.
+    pub metrics_bind_address: Option<String>,
+    /// `clientConnection.kubeconfig`.
+    pub kubeconfig: Option<PathBuf>,
+    /// `iptables`.
+    pub iptables: Rules,
+    /// `iptables.localhostNodePorts`.
+    pub localhost_node_ports: Option<bool>,
+    /// `nftables`.
+    pub nftables: Rules,
+    /// `ipvs`, of which the first two fields are `iptables`' own.
+    pub ipvs: Rules,
+    /// `ipvs.scheduler`.
+    pub ipvs_scheduler: Option<String>,
+    /// `ipvs.excludeCIDRs`.
+    pub ipvs_exclude_cidrs: Option<Vec<IpNet>>,
+    /// `ipvs.strictARP`.
+    pub ipvs_strict_arp: Option<bool>,
+    /// `ipvs.tcpTimeout`.
+    pub ipvs_tcp_timeout: Option<Duration>,
+    /// `ipvs.tcpFinTimeout`.
+    pub ipvs_tcp_fin_timeout: Option<Duration>,
+    /// `ipvs.udpTimeout`.
+    pub ipvs_udp_timeout: Option<Duration>,
+    /// `logging.verbosity`.
+    pub verbosity: Option<u8>,
+    /// The fields that say something which this proxier does not do.
+    pub unused: Vec<Note>,
+}
+
+/// The fields that the sections of all modes have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// `masqueradeAll`.
+    pub masquerade_all: Option<bool>,
+    /// `masqueradeBit`.
+    pub masquerade_bit: Option<u8>,
+    /// `syncPeriod`.
+    pub sync_period: Option<Duration>,
+    /// `minSyncPeriod`.
+    pub min_sync_period: Option<Duration>,
+}
+
+/// Something about a place in the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column, from 1, where it is known.
+    pub column: Option<usize>,
+    /// The field, as a path: `iptables.masqueradeBit`. Empty for the file as a whole.
+    pub field: String,
+    /// What is said of it.
+    pub text: String,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}", self.line)?;
+        if let Some(column) = self.column {
+            write!(f, ", column {column}")?;
+        }
+        match self.field.as_str() {
+            "" => write!(f, ": {}", self.text),
+            field => write!(f, ": {field}: {}", self.text),
+        }
+    }
+}
+
+impl Config {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`Error::Read`] when it cannot be read, [`Error::Config`] with everything that is wrong in it.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        Self::parse(path, &read_text(path)?)
+    }
+
+    /// Reads a text; `path` stands for the file in messages.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use sluicegate_proxier::config::Config;
+    ///
+    /// let text = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: nftables\nclustrCIDR: 10.0.0.0/8\n";
+    /// let error = Config::parse(Path::new("config.conf"), text).unwrap_err();
+    /// assert_eq!(error.to_string(), "config.conf: line 4, column 1: clustrCIDR: there is no such field");
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Config`] with everything that is wrong in it.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, Error> {
+        let failed = |problems| Error::Config { path: path.to_owned(), problems };
+        // One document; the marker that may stand before it is not part of what YAML is parsed from here.
+        let (line, text) = match text.strip_prefix("---\n") {
+            Some(rest) => (2, rest),
+            None => (1, text),
+        };
+        match yaml::parse(text, line) {
+            Ok(Some(root)) => fields::read(&root).map_err(failed),
+            Ok(None) => Err(failed(vec![Note::of_file("is empty")])),
+            Err(fault) => Err(failed(vec![Note {
+                line: fault.line,
+                column: fault.column,
+                field: String::new(),
+                text: fault.reason,
+            }])),
+        }
+    }
+}
+
+impl Note {
+    fn of_file(text: &str) -> Self {
+        Self { line: 1, column: None, field: String::new(), text: text.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

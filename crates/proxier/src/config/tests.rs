@@ -1,0 +1,110 @@
+//! Files as kubeadm and people write them.
+
+use super::*;
+
+fn parse(body: &str) -> Result<Config, String> {
+    let head = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
+    Config::parse(Path::new("c.yaml"), &format!("{head}{body}")).map_err(|error| error.to_string())
+}
+
+#[test]
+fn fields_that_apply_are_read() {
+    let config = parse(
+        "mode: nftables
+clusterCIDR: 10.244.0.0/16,fd00:10:244::/56
+bindAddress: 0.0.0.0
+hostnameOverride: Node-1
+detectLocalMode: InterfaceNamePrefix
+detectLocal: {bridgeInterface: '', interfaceNamePrefix: veth}
+nodePortAddresses: [192.168.0.0/16, fd00::/8]
+healthzBindAddress: 0.0.0.0:10256
+clientConnection: {kubeconfig: /var/lib/kube-proxy/kubeconfig.conf}
+iptables: {masqueradeBit: 15, masqueradeAll: true, localhostNodePorts: false, syncPeriod: 1m, minSyncPeriod: 0s}
+nftables: {syncPeriod: 0s, minSyncPeriod: 500ms}
+ipvs: {scheduler: sh, excludeCIDRs: [10.0.0.0/8], strictARP: true, udpTimeout: 5m0s}
+logging: {verbosity: 4}
+",
+    )
+    .unwrap();
+    assert_eq!(config.mode.as_deref(), Some("nftables"));
+    assert_eq!(config.cluster_cidrs.as_deref().map(<[_]>::len), Some(2));
+    assert_eq!(config.hostname_override.as_deref(), Some("Node-1"));
+    assert_eq!(config.detect_local_mode, Some(DetectLocalMode::InterfaceNamePrefix));
+    assert_eq!((config.bridge_interface, config.interface_name_prefix.as_deref()), (None, Some("veth")));
+    assert!(matches!(config.node_port_addresses, Some(NodePortAddresses::Within(nets)) if nets.len() == 2));
+    let seconds = |seconds| Some(Duration::from_secs(seconds));
+    assert_eq!(config.iptables.masquerade_bit, Some(15));
+    assert_eq!((config.iptables.sync_period, config.iptables.min_sync_period), (seconds(60), seconds(0)));
+    assert_eq!(config.nftables.sync_period, None, "zero means the default");
+    assert_eq!(config.nftables.min_sync_period, Some(Duration::from_millis(500)));
+    assert_eq!(config.ipvs_udp_timeout, seconds(300));
+    assert_eq!(config.localhost_node_ports, Some(false));
+    assert_eq!(config.verbosity, Some(4));
+    assert!(config.unused.is_empty(), "{:?}", config.unused);
+}
+
+#[test]
+fn what_kubeadm_writes_is_taken_and_what_is_not_used_is_named_only_where_it_says_something() {
+    // The fields of `kubeadm config print init-defaults --component-configs KubeProxyConfiguration`, 1.34.
+    let config = parse(
+        "bindAddress: 0.0.0.0
+bindAddressHardFail: false
+clientConnection: {acceptContentTypes: '', burst: 0, contentType: '', kubeconfig: /var/lib/kube-proxy/kubeconfig.conf, qps: 0}
+clusterCIDR: ''
+configSyncPeriod: 0s
+conntrack: {maxPerCore: null, min: null, tcpBeLiberal: false, tcpCloseWaitTimeout: null, udpTimeout: 0s}
+detectLocal: {bridgeInterface: '', interfaceNamePrefix: ''}
+detectLocalMode: ''
+enableProfiling: false
+healthzBindAddress: ''
+hostnameOverride: ''
+iptables: {localhostNodePorts: null, masqueradeAll: false, masqueradeBit: null, minSyncPeriod: 0s, syncPeriod: 0s}
+ipvs: {excludeCIDRs: null, minSyncPeriod: 0s, scheduler: '', strictARP: false, syncPeriod: 0s, tcpFinTimeout: 0s, tcpTimeout: 0s, udpTimeout: 0s}
+logging: {flushFrequency: 0, options: {json: {infoBufferSize: '0'}, text: {infoBufferSize: '0'}}, verbosity: 0}
+metricsBindAddress: ''
+mode: ''
+nftables: {masqueradeAll: false, masqueradeBit: null, minSyncPeriod: 0s, syncPeriod: 0s}
+nodePortAddresses: null
+oomScoreAdj: null
+portRange: ''
+showHiddenMetricsForVersion: ''
+winkernel: {enableDSR: false, forwardHealthCheckVip: false, networkName: '', rootHnsEndpointName: '', sourceVip: ''}
+featureGates: {Some: true}
+",
+    )
+    .unwrap();
+    assert_eq!(config.mode, None);
+    let unused: Vec<_> = config.unused.iter().map(ToString::to_string).collect();
+    assert_eq!(unused.len(), 2, "{unused:?}");
+    assert!(
+        unused[0].starts_with("line 16, column 30: logging.options: kube-proxy has this field"),
+        "{unused:?}"
+    );
+    assert!(unused[1].starts_with("line 25, column 1: featureGates: "), "{unused:?}");
+}
+
+#[test]
+fn everything_that_is_wrong_is_told_at_once_with_its_line() {
+    let error = parse("mode: userspace\niptables:\n  masqueradeBit: 32\n  masqueradeBits: 3\nclusterCIDR: 10.0.0.0\nnodePortAddresses: x\n").unwrap_err();
+    assert_eq!(
+        error,
+        "c.yaml: line 3, column 7: mode: \"userspace\" is not one of iptables, ipvs, nftables
+c.yaml: line 5, column 18: iptables.masqueradeBit: 32 is not a number from 0 to 31
+c.yaml: line 6, column 3: iptables.masqueradeBits: there is no such field
+c.yaml: line 7, column 14: clusterCIDR: \"10.0.0.0\" is not a CIDR (10.244.0.0/16)
+c.yaml: line 8, column 20: nodePortAddresses: expected a list of strings"
+    );
+}
+
+#[test]
+fn another_kind_or_version_no_yaml_and_nothing_are_refused() {
+    let parse = |text| Config::parse(Path::new("c"), text).unwrap_err().to_string();
+    assert_eq!(
+        parse("apiVersion: v1\nkind: KubeProxyConfiguration\n"),
+        "c: line 1: apiVersion is \"v1\"; expected kubeproxy.config.k8s.io/v1alpha1"
+    );
+    assert!(parse("mode: nftables\n").contains("kind is missing"));
+    assert_eq!(parse(""), "c: line 1: is empty");
+    assert!(parse("a: [").starts_with("c: line "));
+    assert!(parse("- a\n").contains("expected an object"));
+}

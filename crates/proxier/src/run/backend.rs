@@ -1,0 +1,125 @@
+//! What the loop needs of a proxy mode, and the modes.
+
+use std::time::Instant;
+
+use super::commits::Commits;
+use super::observer::Sent;
+use crate::Error;
+use crate::apply;
+use crate::model::{Changes, Cluster, Node};
+
+/// A part of the kernel that services are programmed into.
+pub trait Backend {
+    /// Brings the kernel to what `cluster` wants, `changes` being what changed since the last sync that succeeded or failed. After
+    /// one that failed, everything is compared. Without changes it looks whether all is as it was left, which costs little.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] names the services without which the rest can be programmed; any other error is tried again later.
+    fn sync(&mut self, cluster: &Cluster, changes: &Changes, now: Instant) -> Result<Sent, Error>;
+
+    /// Trusts nothing that was programmed: the next sync compares everything with what the kernel holds.
+    fn distrust(&mut self);
+
+    /// This node is another, or was found out: its networks of pods and addresses are part of the rules. Trusts nothing afterwards.
+    fn set_node(&mut self, node: &Node);
+
+    /// Something is left to do at the next sync, a second or two from now.
+    fn has_leftovers(&self) -> bool {
+        false
+    }
+
+    /// Begins to listen for changes that others make, where the kernel tells of them.
+    ///
+    /// # Errors
+    /// When that cannot be had here; the loop then looks every sync period.
+    fn listen(&mut self) -> Result<Option<Commits>, Error> {
+        Ok(None)
+    }
+
+    /// Another's commit made this generation and touched nothing of ours.
+    fn pass_over(&mut self, generation: u32) {
+        let _ = generation;
+    }
+
+    /// Nobody else has committed since the last sync.
+    ///
+    /// # Errors
+    /// When the kernel cannot be asked.
+    fn is_current(&mut self) -> Result<bool, Error> {
+        Ok(true)
+    }
+}
+
+impl Backend for apply::Applier {
+    fn sync(&mut self, cluster: &Cluster, changes: &Changes, now: Instant) -> Result<Sent, Error> {
+        self.sync_changes(cluster, changes, now).map(Sent::Nftables)
+    }
+
+    fn distrust(&mut self) {
+        Self::distrust(self);
+    }
+
+    fn set_node(&mut self, node: &Node) {
+        self.settings_mut().detect_local.node_cidrs.clone_from(&node.pod_cidrs);
+    }
+
+    fn has_leftovers(&self) -> bool {
+        Self::has_leftovers(self)
+    }
+
+    fn listen(&mut self) -> Result<Option<Commits>, Error> {
+        Commits::listen().map(Some)
+    }
+
+    fn pass_over(&mut self, generation: u32) {
+        Self::pass_over(self, generation);
+    }
+
+    fn is_current(&mut self) -> Result<bool, Error> {
+        Self::is_current(self)
+    }
+}
+
+impl Backend for apply::iptables::Applier {
+    fn sync(&mut self, cluster: &Cluster, changes: &Changes, now: Instant) -> Result<Sent, Error> {
+        self.sync_changes(cluster, changes, now).map(Sent::Iptables)
+    }
+
+    fn distrust(&mut self) {
+        Self::distrust(self);
+    }
+
+    fn set_node(&mut self, node: &Node) {
+        self.settings_mut().detect_local.node_cidrs.clone_from(&node.pod_cidrs);
+    }
+}
+
+impl Backend for Box<dyn Backend> {
+    fn sync(&mut self, cluster: &Cluster, changes: &Changes, now: Instant) -> Result<Sent, Error> {
+        self.as_mut().sync(cluster, changes, now)
+    }
+
+    fn distrust(&mut self) {
+        self.as_mut().distrust();
+    }
+
+    fn set_node(&mut self, node: &Node) {
+        self.as_mut().set_node(node);
+    }
+
+    fn has_leftovers(&self) -> bool {
+        self.as_ref().has_leftovers()
+    }
+
+    fn listen(&mut self) -> Result<Option<Commits>, Error> {
+        self.as_mut().listen()
+    }
+
+    fn pass_over(&mut self, generation: u32) {
+        self.as_mut().pass_over(generation);
+    }
+
+    fn is_current(&mut self) -> Result<bool, Error> {
+        self.as_mut().is_current()
+    }
+}

@@ -1,0 +1,437 @@
+//! The daemon, as a process of its own in a namespace of its own, and what it does to the kernel there.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A directory with manifests and a log, removed with it.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("sluicegate-run-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(path.join("m")).expect("a directory");
+        Self(path)
+    }
+
+    fn manifests(&self) -> PathBuf {
+        self.0.join("m")
+    }
+
+    /// Replaces a manifest as a whole, as a tool would.
+    fn write(&self, name: &str, text: &str) {
+        let new = self.0.join("new");
+        fs::write(&new, text).expect("a file");
+        fs::rename(new, self.manifests().join(name)).expect("a file that can be renamed");
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A running proxier; killed when it is dropped.
+struct Daemon {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Daemon {
+    fn start(directory: &Directory, flags: &[&str]) -> Self {
+        Self::start_by(Command::new(BINARY), directory, flags)
+    }
+
+    fn start_by(mut command: Command, directory: &Directory, flags: &[&str]) -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let log = directory.0.join(format!("log-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
+        let child = command
+            .args(["run", "--hostname-override", "node", "--manifests"])
+            .arg(directory.manifests())
+            .args(flags)
+            .stderr(fs::File::create(&log).expect("a log"))
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the command starts");
+        Self { child, log }
+    }
+
+    fn log(&self) -> String {
+        let mut text = String::new();
+        fs::File::open(&self.log).expect("a log").read_to_string(&mut text).expect("text");
+        text
+    }
+
+    /// Waits until the log holds this so many times.
+    fn says(&self, what: &str, times: usize) {
+        eventually(
+            || self.log().matches(what).count() >= times,
+            || format!("{what:?} is not {times} times in the log:\n{}", self.log()),
+        );
+    }
+
+    fn signal(&self, name: &str) {
+        let _ = testns::sh(&format!("kill -{name} {}", self.child.id()));
+    }
+
+    fn ends(&mut self) -> ExitStatus {
+        let mut status = None;
+        eventually(
+            || {
+                status = self.child.try_wait().expect("a child");
+                status.is_some()
+            },
+            || "it does not end".to_owned(),
+        );
+        status.expect("it has ended")
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn eventually(mut condition: impl FnMut() -> bool, why: impl FnOnce() -> String) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !condition() {
+        assert!(Instant::now() < end, "{}", why());
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn service(name: &str, ip: &str, endpoints: &[&str]) -> String {
+    let endpoints: Vec<_> = endpoints.iter().map(|ip| format!("{{addresses: [{ip}]}}")).collect();
+    format!(
+        "apiVersion: v1
+kind: Service
+metadata: {{name: {name}, namespace: demo}}
+spec: {{clusterIP: {ip}, ports: [{{name: p, port: 80}}]}}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {{name: {name}-1, namespace: demo, labels: {{kubernetes.io/service-name: {name}}}}}
+addressType: IPv4
+ports: [{{name: p, port: 8080, protocol: TCP}}]
+endpoints: [{}]
+---
+",
+        endpoints.join(", ")
+    )
+}
+
+fn table() -> String {
+    String::from_utf8_lossy(&testns::try_sh("nft -s list table ip kube-proxy | sort").stdout).into_owned()
+}
+
+/// What a process that knows nothing of the daemon says is still to be done.
+fn difference(directory: &Directory) -> String {
+    let output = Command::new(BINARY)
+        .args(["diff", "--hostname-override", "node", "--manifests"])
+        .arg(directory.manifests())
+        .output()
+        .expect("the command runs");
+    let text = [output.stdout, output.stderr].concat();
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+fn converges(directory: &Directory, daemon: &Daemon) {
+    eventually(
+        || difference(directory).is_empty(),
+        || format!("{}\n{}", difference(directory), daemon.log()),
+    );
+}
+
+fn namespace(test: impl FnOnce() + Send) {
+    if testns::have(&["nft"]) {
+        testns::netns(test);
+    }
+}
+
+#[test]
+fn it_follows_its_manifests_stops_with_all_rules_in_place_and_changes_nothing_when_it_is_back() {
+    namespace(|| {
+        let directory = Directory::new();
+        directory.write("web.yaml", &service("web", "172.30.0.1", &["10.0.0.1", "10.0.0.2"]));
+        let mut daemon = Daemon::start(&directory, FAST);
+        daemon.says("1 services, 1 changed: ", 1);
+        converges(&directory, &daemon);
+        assert!(table().contains("172.30.0.1 . tcp . 80 : goto lb-tcp-2"), "{}", table());
+
+        directory.write("db.yaml", &service("db", "172.30.0.2", &["10.0.0.3"]));
+        daemon.says("2 services, 1 changed: ", 1);
+        converges(&directory, &daemon);
+        fs::remove_file(directory.manifests().join("web.yaml")).expect("it is there");
+        eventually(|| !table().contains("172.30.0.1"), table);
+        converges(&directory, &daemon);
+
+        // Chains that nobody uses any more go by themselves.
+        eventually(|| !table().contains("lb-tcp-2"), table);
+
+        let before = table();
+        daemon.signal("TERM");
+        assert!(daemon.ends().success(), "{}", daemon.log());
+        daemon.says("stopped; all rules stay in place", 1);
+        assert_eq!(table(), before);
+
+        let mut again = Daemon::start(&directory, FAST);
+        again.says("1 services, 1 changed: nothing to change", 1);
+        assert_eq!(table(), before);
+        again.signal("INT");
+        assert!(again.ends().success());
+    });
+}
+
+#[test]
+fn what_others_break_is_mended_at_once_and_what_they_do_elsewhere_costs_nothing() {
+    namespace(|| {
+        let directory = Directory::new();
+        directory.write("web.yaml", &service("web", "172.30.0.1", &["10.0.0.1"]));
+        let daemon = Daemon::start(&directory, &[FAST, &["-v", "2"]].concat());
+        daemon.says("1 services, 1 changed", 1);
+        let before = table();
+        for damage in [
+            "delete element ip kube-proxy cluster-ips { 172.30.0.1 }",
+            "flush chain ip kube-proxy services",
+            "flush ruleset",
+        ] {
+            let _ = testns::sh(&format!("nft '{damage}'"));
+            eventually(|| table() == before, || format!("{damage}: {}\n{}", table(), daemon.log()));
+        }
+        assert!(daemon.log().contains("nft (process "), "the log names who did it: {}", daemon.log());
+
+        let _ =
+            testns::sh("nft 'add table inet others; add chain inet others c; add rule inet others c drop'");
+        directory.write("web.yaml", &service("web", "172.30.0.1", &["10.0.0.2"]));
+        converges(&directory, &daemon);
+        let log = daemon.log();
+        let last = log.lines().rfind(|line| line.contains("1 changed: ")).expect("a line for the change");
+        assert!(last.contains(" 1 elements added, 1 deleted"), "{last}");
+        assert!(!log.contains("may have been missed"), "{log}");
+    });
+}
+
+#[test]
+fn hangup_compares_everything_and_a_file_that_does_not_parse_keeps_what_it_held() {
+    namespace(|| {
+        let directory = Directory::new();
+        directory.write("web.yaml", &service("web", "172.30.0.1", &["10.0.0.1"]));
+        let daemon = Daemon::start(&directory, FAST);
+        daemon.says("1 services, 1 changed", 1);
+        let before = table();
+        daemon.signal("HUP");
+        daemon.says("told to compare everything", 1);
+        daemon.says("1 services, 0 changed: nothing to change", 1);
+
+        directory.write("web.yaml", "kind: Service\napiVersion: v1\nspec: {ports: [}\n");
+        daemon.says("web.yaml, document 1, line 3, column ", 1);
+        assert_eq!(table(), before);
+        // The whole source is gone for a while.
+        fs::rename(directory.manifests(), directory.0.join("away")).expect("a directory");
+        daemon.says("stays in use", 2);
+        directory.write_back();
+        directory.write("web.yaml", &service("web", "172.30.0.9", &["10.0.0.1"]));
+        eventually(|| table().contains("172.30.0.9"), || format!("{}\n{}", table(), daemon.log()));
+        converges(&directory, &daemon);
+    });
+}
+
+impl Directory {
+    fn write_back(&self) {
+        fs::rename(self.0.join("away"), self.manifests()).expect("a directory");
+    }
+}
+
+#[test]
+fn a_second_one_is_refused_with_a_clear_message() {
+    namespace(|| {
+        let directory = Directory::new();
+        directory.write("web.yaml", &service("web", "172.30.0.1", &["10.0.0.1"]));
+        let first = Daemon::start(&directory, FAST);
+        first.says("1 services", 1);
+        let mut second = Daemon::start(&directory, FAST);
+        assert!(!second.ends().success());
+        let expected = format!(
+            "process {} is a proxier of this network namespace already, and two would undo each other's work",
+            first.child.id()
+        );
+        assert!(second.log().contains(&expected), "{}", second.log());
+        // A third may begin as soon as the first is gone, even when it was killed.
+        drop(first);
+        Daemon::start(&directory, FAST).says("nothing to change", 1);
+    });
+}
+
+#[test]
+fn net_admin_is_the_only_capability_it_needs() {
+    if !testns::have(&["setpriv"]) {
+        return;
+    }
+    namespace(|| {
+        let directory = Directory::new();
+        directory.write("web.yaml", &service("web", "172.30.0.1", &["10.0.0.1"]));
+        let mut command = Command::new("setpriv");
+        command.args(["--bounding-set", "-all,+net_admin", "--inh-caps", "-all,+net_admin", "--", BINARY]);
+        let daemon = Daemon::start_by(command, &directory, FAST);
+        daemon.says("1 services, 1 changed", 1);
+        let status = fs::read_to_string(format!("/proc/{}/status", daemon.child.id())).expect("a process");
+        assert!(status.contains("CapEff:\t0000000000001000"), "{status}");
+        let _ = testns::sh("nft flush ruleset");
+        converges(&directory, &daemon);
+    });
+}
+
+#[test]
+fn without_the_capability_it_says_so_and_goes_on_trying() {
+    if !testns::have(&["setpriv"]) {
+        return;
+    }
+    namespace(|| {
+        let directory = Directory::new();
+        directory.write("web.yaml", &service("web", "172.30.0.1", &["10.0.0.1"]));
+        let mut command = Command::new("setpriv");
+        command.args(["--bounding-set", "-all", "--inh-caps", "-all", "--", BINARY]);
+        let daemon = Daemon::start_by(command, &directory, FAST);
+        daemon.says("this needs CAP_NET_ADMIN in the network namespace", 2);
+    });
+}
+
+#[test]
+fn a_configuration_file_is_taken_below_the_flags_and_a_wrong_field_is_named() {
+    namespace(|| {
+        let directory = Directory::new();
+        directory.write("web.yaml", &service("web", "172.30.0.1", &["10.0.0.1"]));
+        let config = directory.0.join("config.conf");
+        let write = |body: &str| {
+            let head = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
+            fs::write(&config, format!("{head}{body}")).expect("a file");
+        };
+        let path = config.to_str().expect("text").to_owned();
+        write("mode: nftables\nclusterCIDR: 10.9.0.0/16\nnftables: {masqueradeBit: 3}\nportRange: 1-2\n");
+        let daemon = Daemon::start(&directory, &["--config", &path, "--cluster-cidr", "10.8.0.0/16"]);
+        daemon.says("1 services", 1);
+        let table = table();
+        assert!(table.contains("ip saddr != 10.8.0.0/16") && !table.contains("10.9.0.0"), "{table}");
+        assert!(table.contains("0x00000008"), "{table}");
+        assert!(daemon.log().contains("config.conf: line 6, column 1: portRange: kube-proxy has this field"));
+        drop(daemon);
+        write("mode: nftables\nmasqueradeBit: 3\n");
+        let mut wrong = Daemon::start(&directory, &["--config", &path]);
+        assert!(!wrong.ends().success());
+        assert!(wrong.log().contains("config.conf: line 4, column 1: masqueradeBit: there is no such field"));
+    });
+}
+
+#[test]
+fn the_iptables_mode_runs_as_well_and_mends_a_flush_when_it_looks() {
+    if !testns::have(&["iptables-nft-restore"]) {
+        return;
+    }
+    testns::netns(|| {
+        let directory = Directory::new();
+        directory.write("web.yaml", &service("web", "172.30.0.1", &["10.0.0.1"]));
+        let flags = [
+            "--proxy-mode",
+            "iptables",
+            "--iptables-backend",
+            "nft",
+            "--iptables-min-sync-period",
+            "0s",
+            "--iptables-sync-period",
+            "300ms",
+        ];
+        let daemon = Daemon::start(&directory, &flags);
+        daemon.says("1 services, 1 changed", 1);
+        let rules = || testns::sh("iptables-nft-save -t nat");
+        assert!(rules().contains("demo/web:p -> 10.0.0.1:8080"), "{}", rules());
+        directory.write("web.yaml", &service("web", "172.30.0.1", &["10.0.0.2"]));
+        eventually(|| rules().contains("demo/web:p -> 10.0.0.2:8080"), || daemon.log());
+        let _ =
+            testns::sh("for t in filter nat mangle; do iptables-nft -t $t -F; iptables-nft -t $t -X; done");
+        eventually(|| rules().contains("demo/web:p -> 10.0.0.2:8080"), || daemon.log());
+    });
+}
+
+#[test]
+fn killed_in_the_middle_of_syncs_the_kernel_holds_one_state_or_the_other_and_converges() {
+    namespace(|| {
+        let directory = Directory::new();
+        // A thousand kills take a few minutes: set the variable for them.
+        let kills: u32 = std::env::var("SLUICEGATE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(30);
+        let mut random = Random(u64::from(std::process::id()) | 1);
+        println!("seed {}", random.0);
+        let (mut held, mut mid) = (String::new(), 0);
+        for round in 0..kills {
+            let manifests = cluster(&mut random);
+            directory.write("all.yaml", &manifests);
+            let mut daemon = Daemon::start(&directory, FAST);
+            // Another change while it is at it.
+            thread::sleep(Duration::from_micros(random.below(25_000)));
+            directory.write("all.yaml", &cluster(&mut random));
+            thread::sleep(Duration::from_micros(random.below(120_000)));
+            let _ = daemon.child.kill();
+            let _ = daemon.child.wait();
+            let now = table();
+            assert!(is_whole(&now), "round {round}: {now}");
+            mid += u32::from(now != held);
+            held = now;
+        }
+        println!("{mid} of {kills} kills left another state than the one before");
+        let daemon = Daemon::start(&directory, FAST);
+        converges(&directory, &daemon);
+    });
+}
+
+/// Every cluster IP has a frontend, every frontend all of its endpoints, and there are no endpoints of nobody: no transaction is
+/// there by half.
+fn is_whole(table: &str) -> bool {
+    let entries = || table.split([',', '{', '}', '\n']).map(str::trim);
+    let (mut wanted, mut found) = (BTreeSet::new(), BTreeSet::new());
+    for entry in entries() {
+        if let Some((ip, count)) = entry.split_once(" . tcp . 80 : goto lb-tcp-") {
+            let count: u32 = count.parse().expect("a number of endpoints");
+            wanted.extend((0..count).map(|n| format!("{ip} . {n}")));
+        } else if let Some((key, _)) = entry.split_once(" : 10.1.") {
+            found.insert(key.replace(" . 80 . ", " . "));
+        }
+    }
+    wanted == found
+}
+
+fn cluster(random: &mut Random) -> String {
+    let mut text = String::new();
+    for index in 0..20 + random.below(60) {
+        let endpoints: Vec<String> =
+            (0..random.below(5)).map(|n| format!("10.1.{index}.{}", n + random.below(200) + 1)).collect();
+        let mut endpoints: Vec<&str> = endpoints.iter().map(String::as_str).collect();
+        endpoints.sort_unstable();
+        endpoints.dedup();
+        text += &service(&format!("s{index}"), &format!("172.30.1.{}", index + 1), &endpoints);
+    }
+    text
+}
+
+/// Xorshift: enough for choosing.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+const BINARY: &str = env!("CARGO_BIN_EXE_sluicegate-proxier");
+const FAST: &[&str] = &["--nftables-min-sync-period", "20ms"];
