@@ -33,10 +33,17 @@ pub(crate) struct Tag {
 impl<'b> Writer<'b> {
     /// Appends an attribute with these bytes as payload.
     pub fn put(&mut self, kind: u16, payload: &[u8]) {
-        let length = HEADER + payload.len();
+        self.put_parts(kind, &[payload]);
+    }
+
+    /// Appends an attribute whose payload is these bytes, one part after the other, so that nobody has to join them first.
+    pub fn put_parts(&mut self, kind: u16, parts: &[&[u8]]) {
+        let length = HEADER + parts.iter().map(|part| part.len()).sum::<usize>();
         let field = self.checked(kind, length);
         self.bytes.extend_from_slice(&header(field, kind));
-        self.bytes.extend_from_slice(payload);
+        for part in parts {
+            self.bytes.extend_from_slice(part);
+        }
         self.pad();
     }
 
@@ -77,12 +84,7 @@ impl<'b> Writer<'b> {
 
     /// Appends a string and the NUL that `NLA_NUL_STRING` and `NLA_STRING` of netfilter expect.
     pub fn put_str(&mut self, kind: u16, value: &str) {
-        let length = HEADER + value.len() + 1;
-        let field = self.checked(kind, length);
-        self.bytes.extend_from_slice(&header(field, kind));
-        self.bytes.extend_from_slice(value.as_bytes());
-        self.bytes.push(0);
-        self.pad();
+        self.put_parts(kind, &[value.as_bytes(), &[0]]);
     }
 
     /// Appends an attribute without payload (`NLA_FLAG`).

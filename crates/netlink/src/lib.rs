@@ -8,6 +8,7 @@
 //! * [`reply`] reads answers: data, acknowledgements, errors with the kernel's extended report, the end of a dump.
 //! * [`Socket`] talks to the kernel; [`Transport`] is what it and [`scripted::Script`], the one for tests, have in
 //!   common. [`exchange`] and [`dump`] hold a whole conversation over either.
+//! * With the feature `tokio`, `tokio::AsyncSocket` is a socket for tasks of tokio. Without it everything blocks, and no runtime is needed.
 //!
 //! Everything but [`Socket`] is values in, values out, and needs neither root nor Linux' answers.
 //!
@@ -49,6 +50,8 @@ pub mod message;
 pub mod reply;
 pub mod scripted;
 mod socket;
+#[cfg(feature = "tokio")]
+pub mod tokio;
 mod transport;
 
 pub use batch::{Batch, MessageWriter};

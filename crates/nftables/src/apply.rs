@@ -83,6 +83,35 @@ impl Transaction {
         Ok(Applied { generation, batches: batches.len() })
     }
 
+    /// Applies it without blocking the task that waits for it (feature `tokio`). Whoever stops waiting does not stop it.
+    ///
+    /// For listings, and whatever else takes a transport, see [`AsyncSocket::run`](sluicegate_netlink::tokio::AsyncSocket::run).
+    ///
+    /// ```
+    /// use sluicegate_netlink::tokio::AsyncSocket;
+    /// use sluicegate_nftables::{Applied, ApplyOptions, Error, Family, Table, TableId, Transaction, read};
+    ///
+    /// async fn make_table(socket: &AsyncSocket, id: TableId) -> Result<Applied, Error> {
+    ///     let mut transaction = Transaction::new();
+    ///     transaction.add(Table::new(id));
+    ///     let applied = transaction.apply_async(socket, ApplyOptions::default()).await?;
+    ///     let tables = socket.run(|socket| read::tables(socket, Family::UNSPEC)).await?;
+    ///     println!("{} tables", tables.len());
+    ///     Ok(applied)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`apply_with`](Self::apply_with).
+    #[cfg(feature = "tokio")]
+    pub async fn apply_async(
+        self,
+        socket: &sluicegate_netlink::tokio::AsyncSocket,
+        options: ApplyOptions,
+    ) -> Result<Applied, Error> {
+        socket.run(move |socket| self.apply_with(socket, options)).await
+    }
+
     /// The one batch that it is.
     ///
     /// # Errors

@@ -122,6 +122,12 @@ impl Key {
         );
     }
 
+    /// The bytes, to be changed in place.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        let length = self.bytes().len();
+        self.bytes.get_mut(..length).unwrap_or_default()
+    }
+
     /// The bytes with padding behind the last part too.
     pub(crate) fn padded(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.length)).unwrap_or_default()

@@ -12,6 +12,7 @@
 //! * [`read`] lists what the kernel holds; [`read::Ruleset::content`] gives it back in the typed language ([`TableContent`]), which prints as
 //!   `nft -s list ruleset` does.
 //! * [`monitor`] reads the events of commits; [`probe`] asks what this kernel can do.
+//! * With the feature `tokio`, `Transaction::apply_async` and `Monitor::next` do not block a task. Without it, no runtime is needed.
 //!
 //! Names and comments are checked when they are made ([`Name`], [`Comment`]): nothing that is printed can break out of its place.
 //! Elements ([`Element`], [`Key`]) are packed as the kernel keeps them, without an allocation each, and travel 64 KiB a message.

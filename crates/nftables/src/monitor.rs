@@ -79,12 +79,24 @@ pub struct SetName {
     pub set: Name,
 }
 
-impl<T: Transport> Monitor<T> {
+impl<T> Monitor<T> {
     /// Reads events from a transport that gets them.
     pub fn new(transport: T) -> Self {
         Self { transport, buffer: Vec::new() }
     }
 
+    /// The transport, to send and read other things between events.
+    pub fn into_inner(self) -> T {
+        self.transport
+    }
+
+    fn decode(&self) -> Result<Vec<Event>, Error> {
+        let messages = Messages::new(&self.buffer).map(|message| message.and_then(Event::decode));
+        Ok(messages.filter_map(Result::transpose).collect::<Result<_, DecodeError>>()?)
+    }
+}
+
+impl<T: Transport> Monitor<T> {
     /// The next events, as many as come in one datagram; empty when none came within the transport's time limit.
     ///
     /// # Errors
@@ -96,13 +108,45 @@ impl<T: Transport> Monitor<T> {
             Err(Error::Overrun) => return Ok(vec![Event::Overrun]),
             Err(error) => return Err(error),
         }
-        let messages = Messages::new(&self.buffer).map(|message| message.and_then(Event::decode));
-        Ok(messages.filter_map(Result::transpose).collect::<Result<_, DecodeError>>()?)
+        self.decode()
     }
+}
 
-    /// The transport, to send and read other things between events.
-    pub fn into_inner(self) -> T {
-        self.transport
+#[cfg(feature = "tokio")]
+impl Monitor<sluicegate_netlink::tokio::AsyncSocket> {
+    /// Waits for the next events, as many as come in one datagram, without keeping a thread (feature `tokio`). Whoever stops waiting
+    /// loses nothing.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), sluicegate_netlink::Error> {
+    /// use std::time::Duration;
+    ///
+    /// use sluicegate_netlink::tokio::AsyncSocket;
+    /// use sluicegate_netlink::{Options, Protocol, Socket};
+    /// use sluicegate_nftables::monitor::{GROUP, Monitor};
+    ///
+    /// let mut socket = Socket::open(Protocol::NETFILTER, &Options::default())?;
+    /// # if socket.join(GROUP).is_err() { return Ok(()) } // needs CAP_NET_ADMIN
+    /// # #[cfg(any())]
+    /// socket.join(GROUP)?;
+    /// let mut monitor = Monitor::new(AsyncSocket::new(socket)?);
+    /// match tokio::time::timeout(Duration::from_millis(10), monitor.next()).await {
+    ///     Ok(events) => println!("{:?}", events?),
+    ///     Err(_) => println!("nothing happened so far"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`events`](Monitor::events).
+    pub async fn next(&mut self) -> Result<Vec<Event>, Error> {
+        match self.transport.receive(&mut self.buffer).await {
+            Ok(()) => self.decode(),
+            Err(Error::Overrun) => Ok(vec![Event::Overrun]),
+            Err(error) => Err(error),
+        }
     }
 }
 

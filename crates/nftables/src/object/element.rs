@@ -449,8 +449,8 @@ impl Element {
             ElementData::None => {}
             ElementData::Value(value) => put_key(&mut element, NFTA_SET_ELEM_DATA, value, false),
             ElementData::Range(range) => {
-                let both = [range.0.padded(), range.1.padded()].concat();
-                element.nest(NFTA_SET_ELEM_DATA).put(NFTA_DATA_VALUE, &both);
+                let both = [range.0.padded(), range.1.padded()];
+                element.nest(NFTA_SET_ELEM_DATA).put_parts(NFTA_DATA_VALUE, &both);
             }
             ElementData::Verdict(verdict) => {
                 encode_verdict(verdict, &mut element.nest(NFTA_SET_ELEM_DATA));
@@ -481,32 +481,33 @@ pub(crate) fn encode_start(first: &Key, list: &mut Writer<'_>) {
 fn put_key(w: &mut Writer<'_>, kind: u16, key: &Key, turned: bool) {
     let mut data = w.nest(kind);
     if turned && key.types().any(is_turned) {
-        let turned: Vec<u8> =
-            key.parts().flat_map(|(part, value)| padded(in_network_order(part, value))).collect();
-        data.put(NFTA_DATA_VALUE, turned.get(..key.bytes().len()).unwrap_or_default());
+        let mut bytes = *key;
+        let bytes = bytes.bytes_mut();
+        turn(key.types(), bytes);
+        data.put(NFTA_DATA_VALUE, bytes);
     } else {
         data.put(NFTA_DATA_VALUE, key.bytes());
     }
 }
 
-fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
-    bytes.resize(bytes.len().next_multiple_of(4), 0);
-    bytes
-}
-
 /// Bytes of an interval set's key with numbers of host order turned back.
 pub(crate) fn turned_back(parts: &[Part], bytes: &[u8]) -> Vec<u8> {
     let mut out = bytes.to_vec();
+    turn(parts.iter().copied(), &mut out);
+    out
+}
+
+/// Turns the numbers of host order among the parts of a key.
+fn turn(parts: impl Iterator<Item = Part>, key: &mut [u8]) {
     let mut at = 0;
     for part in parts {
-        if let Some(value) = out.get_mut(at..at + part.bytes())
-            && is_turned(*part)
+        if let Some(value) = key.get_mut(at..at + part.bytes())
+            && is_turned(part)
         {
             value.reverse();
         }
         at += part.bytes().next_multiple_of(4);
     }
-    out
 }
 
 impl Rare {
@@ -519,15 +520,19 @@ impl Rare {
             element.put_be64(NFTA_SET_ELEM_EXPIRATION, millis(expires));
         }
         if let Some(comment) = &self.comment {
-            element.put(NFTA_SET_ELEM_USERDATA, &userdata::comment(userdata::ELEMENT_COMMENT, comment));
+            let text = comment.as_str().as_bytes();
+            let length = u8::try_from(text.len() + 1).unwrap_or(u8::MAX);
+            element.put_parts(NFTA_SET_ELEM_USERDATA, &[&[userdata::ELEMENT_COMMENT, length], text, &[0]]);
         }
-        let exprs: Vec<_> = self.statements.iter().filter_map(stateful).collect();
-        match exprs.as_slice() {
-            [] => {}
-            [one] => one.encode(element, NFTA_SET_ELEM_EXPR),
-            several => {
-                let mut list = element.nest(NFTA_SET_ELEM_EXPRESSIONS);
-                several.iter().for_each(|expr| expr.encode(&mut list, NFTA_LIST_ELEM));
+        let mut exprs = self.statements.iter().filter_map(stateful);
+        match (exprs.next(), exprs.next()) {
+            (Some(only), None) => only.encode(element, NFTA_SET_ELEM_EXPR),
+            (first, second) => {
+                let mut several = first.into_iter().chain(second).chain(exprs).peekable();
+                if several.peek().is_some() {
+                    let mut list = element.nest(NFTA_SET_ELEM_EXPRESSIONS);
+                    several.for_each(|expr| expr.encode(&mut list, NFTA_LIST_ELEM));
+                }
             }
         }
     }

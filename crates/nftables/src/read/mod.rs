@@ -119,7 +119,7 @@ fn list<T>(
     command: u8,
     family: Family,
     write: impl FnOnce(&mut MessageWriter<'_>),
-    decode: impl Fn(Family, Attributes<'_>) -> Result<T, DecodeError>,
+    mut decode: impl FnMut(Family, Attributes<'_>) -> Result<T, DecodeError>,
     keep: impl Fn(&T) -> bool,
 ) -> Result<Vec<T>, Error> {
     let mut request = Batch::new();
@@ -146,7 +146,12 @@ fn name(attribute: &Attribute<'_>) -> Result<crate::Name, DecodeError> {
 }
 
 fn expressions(list: &Attribute<'_>) -> Result<Vec<crate::expr::Expr>, DecodeError> {
-    list.attributes().map(|element| crate::expr::Expr::decode(&element?)).collect()
+    // Walking the headers twice is cheaper than moving what is decoded as the list grows.
+    let mut expressions = Vec::with_capacity(list.attributes().count());
+    for element in list.attributes() {
+        expressions.push(crate::expr::Expr::decode(&element?)?);
+    }
+    Ok(expressions)
 }
 
 /// `NFTA_LIST_ELEM`.

@@ -1,9 +1,9 @@
 //! Rules (`enum nft_rule_attributes`).
 
-use sluicegate_netlink::attr::Attributes;
+use sluicegate_netlink::attr::{Attribute, Attributes};
 use sluicegate_netlink::{DecodeError, Error, Transport};
 
-use super::{UserData, list, name, need};
+use super::{UserData, list, need};
 use crate::expr::Expr;
 use crate::{Family, Name};
 
@@ -39,13 +39,26 @@ impl Rule {
     /// # Errors
     /// When they are malformed, or without a table and chain.
     pub fn decode(family: Family, attributes: Attributes<'_>) -> Result<Self, DecodeError> {
+        Self::decode_next(family, attributes, &mut None)
+    }
+
+    /// Reads one rule of a list. Its table and chain are mostly those of the one before, whose names are used again.
+    fn decode_next(
+        family: Family,
+        attributes: Attributes<'_>,
+        before: &mut Option<(Name, Name)>,
+    ) -> Result<Self, DecodeError> {
         let (mut table, mut chain, mut handle, mut position) = (None, None, 0, None);
         let (mut expressions, mut user_data) = (Vec::new(), Vec::new());
         for attribute in attributes {
             let attribute = attribute?;
             match attribute.kind {
-                NFTA_RULE_TABLE => table = Some(name(&attribute)?),
-                NFTA_RULE_CHAIN => chain = Some(name(&attribute)?),
+                NFTA_RULE_TABLE => {
+                    table = Some(name_like(&attribute, before.as_ref().map(|(table, _)| table))?);
+                }
+                NFTA_RULE_CHAIN => {
+                    chain = Some(name_like(&attribute, before.as_ref().map(|(_, chain)| chain))?);
+                }
                 NFTA_RULE_HANDLE => handle = attribute.be64()?,
                 NFTA_RULE_EXPRESSIONS => expressions = super::expressions(&attribute)?,
                 NFTA_RULE_POSITION => position = Some(attribute.be64()?),
@@ -54,8 +67,15 @@ impl Rule {
             }
         }
         let (table, chain) = (need(table, "NFTA_RULE_TABLE")?, need(chain, "NFTA_RULE_CHAIN")?);
+        *before = Some((table.clone(), chain.clone()));
         Ok(Self { family, table, chain, handle, position, expressions, user_data })
     }
+}
+
+/// A name; where it is the same as another one, that, which costs a reference count.
+fn name_like(attribute: &Attribute<'_>, other: Option<&Name>) -> Result<Name, DecodeError> {
+    let text = attribute.str()?;
+    Ok(other.filter(|other| other.as_str() == text).cloned().unwrap_or_else(|| Name::held(text)))
 }
 
 /// Reads the rules of a family, of one table, or of one chain, in their order.
@@ -68,6 +88,7 @@ pub fn rules(
     table: Option<&str>,
     chain: Option<&str>,
 ) -> Result<Vec<Rule>, Error> {
+    let mut before = None;
     list(
         transport,
         NFT_MSG_GETRULE,
@@ -80,7 +101,7 @@ pub fn rules(
                 request.put_str(NFTA_RULE_CHAIN, chain);
             }
         },
-        Rule::decode,
+        |family, attributes| Rule::decode_next(family, attributes, &mut before),
         |rule| {
             table.is_none_or(|table| rule.table.as_str() == table)
                 && chain.is_none_or(|chain| rule.chain.as_str() == chain)
