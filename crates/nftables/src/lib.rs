@@ -11,6 +11,7 @@
 //! * [`expr`] holds the expressions that the kernel runs. They encode and decode; rules are lowered to them, and dumps give them back.
 //! * [`read`] lists what the kernel holds; [`read::Ruleset::content`] gives it back in the typed language ([`TableContent`]), which prints as
 //!   `nft -s list ruleset` does.
+//! * [`fake`] is an in-memory kernel for unit tests: it takes the same batches, refuses what the kernel refuses, and lists what it holds.
 //! * [`monitor`] reads the events of commits; [`probe`] asks what this kernel can do.
 //! * With the feature `tokio`, `Transaction::apply_async` and `Monitor::next` do not block a task. Without it, no runtime is needed.
 //!
@@ -64,6 +65,7 @@ mod datatype;
 mod encode;
 mod error;
 pub mod expr;
+pub mod fake;
 mod family;
 mod key;
 pub mod lang;

@@ -1,0 +1,268 @@
+//! What is asked: lists of everything, single objects, the generation.
+
+use sluicegate_netlink::attr::{self, Attribute, Writer};
+use sluicegate_netlink::message::{Flags, Header, Message, NfGenMsg, encode};
+
+use crate::expr::data::NFTA_DATA_VALUE;
+use crate::expr::wire::NFTA_LIST_ELEM;
+use crate::fake::chain::*;
+use crate::fake::element::{self as elem, LIST_ELEMENTS, LIST_SET, LIST_TABLE};
+use crate::fake::message::{Attrs, EINVAL, ENOENT, EOPNOTSUPP, Refusal, SUBSYSTEM, command, refusal, refuse};
+use crate::fake::object::*;
+use crate::fake::rule::*;
+use crate::fake::set::*;
+use crate::fake::shown::{
+    number, put_some, write_chain, write_element, write_flowtable, write_object, write_rule, write_set,
+};
+use crate::fake::state::{Chain, State, Table};
+use crate::fake::store::Element;
+use crate::fake::table::*;
+use crate::name::Name;
+
+/// The messages that answer one that asks, without an acknowledgement or an end.
+pub(super) fn answer(state: &State, message: &Message<'_>) -> Result<Vec<Vec<u8>>, Refusal> {
+    let [subsystem, command] = message.header.kind.to_be_bytes();
+    if subsystem != SUBSYSTEM {
+        return refuse(EINVAL);
+    }
+    let (header, attributes) = message.netfilter().map_err(|_| refusal(EINVAL))?;
+    let mut listing = Listing {
+        state,
+        attrs: Attrs::read(attributes)?,
+        family: header.family,
+        all: message.header.flags.contains(Flags::DUMP),
+        sequence: message.header.sequence,
+        messages: Vec::new(),
+    };
+    match command {
+        command::GETGEN => {
+            listing.push(command::NEWGEN, 0, |w| {
+                w.put_be32(NFTA_GEN_ID, state.generation);
+                w.put_be32(NFTA_GEN_PROC_PID, std::process::id());
+                w.put_str(NFTA_GEN_PROC_NAME, "fake");
+            });
+        }
+        command::GETTABLE => listing.tables()?,
+        command::GETCHAIN => listing.chains()?,
+        command::GETRULE => listing.rules()?,
+        command::GETSET => listing.sets()?,
+        command::GETSETELEM => listing.elements()?,
+        command::GETOBJ => listing.objects()?,
+        command::GETFLOWTABLE => listing.flowtables()?,
+        // Changes come in batches, and counters are not reset: nothing counts here.
+        _ => return refuse(if command > command::DESTROYFLOWTABLE { EOPNOTSUPP } else { EINVAL }),
+    }
+    Ok(listing.messages)
+}
+
+struct Listing<'s, 'a> {
+    state: &'s State,
+    attrs: Attrs<'a>,
+    family: u8,
+    /// Whether all are wanted, or one.
+    all: bool,
+    sequence: u32,
+    messages: Vec<Vec<u8>>,
+}
+
+impl<'s> Listing<'s, '_> {
+    fn push(&mut self, command: u8, family: u8, write: impl FnOnce(&mut Writer<'_>)) {
+        let [_, _, r0, r1] = self.state.generation.to_be_bytes();
+        let header = NfGenMsg { family, version: 0, resource: u16::from_be_bytes([r0, r1]) };
+        let payload = attr::encode(|w| {
+            w.raw(&header.bytes());
+            write(w);
+        });
+        let flags = if self.all { Flags::MULTI } else { Flags::empty() };
+        let kind = u16::from_be_bytes([SUBSYSTEM, command]);
+        let header = Header { kind, flags, sequence: self.sequence, port: 0 };
+        // Whatever is held came in a message that was no longer than this one.
+        self.messages.extend(payload.map(|payload| encode(header, &payload)));
+    }
+
+    /// The tables that are meant: of the family, and of the name where one is given; one table where only one object is wanted.
+    fn wanted(&self, kind: u16) -> Result<Vec<&'s Table>, Refusal> {
+        if !self.all {
+            let at = self
+                .state
+                .find_table(self.family, &self.attrs, kind)
+                .map_err(|r| r.at(self.attrs.get(kind)))?;
+            return Ok(self.state.tables.get(at).into_iter().collect());
+        }
+        let name = self.attrs.name(kind)?;
+        let family = |table: &&Table| self.family == 0 || table.family == self.family;
+        let named = |table: &&Table| name.as_ref().is_none_or(|name| *name == table.name);
+        Ok(self.state.tables.iter().filter(family).filter(named).collect())
+    }
+
+    /// Of a list, those with the name that is asked for; an error where one is and there is none.
+    fn one<'t, T>(
+        &self,
+        kind: u16,
+        list: &'t [T],
+        name: impl Fn(&T) -> &Name,
+    ) -> Result<Vec<&'t T>, Refusal> {
+        if self.all {
+            return Ok(list.iter().collect());
+        }
+        let wanted = self.attrs.name(kind)?.ok_or(refusal(EINVAL))?;
+        let found = list.iter().find(|item| *name(item) == wanted);
+        Ok(vec![found.ok_or(refusal(ENOENT).at(self.attrs.get(kind)))?])
+    }
+
+    fn tables(&mut self) -> Result<(), Refusal> {
+        let tables = if self.all { self.wanted(u16::MAX)? } else { self.wanted(NFTA_TABLE_NAME)? };
+        for table in tables {
+            self.push(command::NEWTABLE, table.family, |w| {
+                w.put_str(NFTA_TABLE_NAME, &table.name);
+                w.put_be32(NFTA_TABLE_FLAGS, table.flags);
+                w.put_be32(NFTA_TABLE_USE, uses(table));
+                w.put_be64(NFTA_TABLE_HANDLE, table.handle);
+                if table.flags & crate::TableFlags::OWNER.bits() != 0 {
+                    w.put_be32(NFTA_TABLE_OWNER, PORT);
+                }
+                put_some(w, NFTA_TABLE_USERDATA, &table.user_data);
+            });
+        }
+        Ok(())
+    }
+
+    fn chains(&mut self) -> Result<(), Refusal> {
+        let tables = if self.all { self.wanted(u16::MAX)? } else { self.wanted(NFTA_CHAIN_TABLE)? };
+        for table in tables {
+            for chain in self.one(NFTA_CHAIN_NAME, &table.chains, |chain| &chain.name)? {
+                self.push(command::NEWCHAIN, table.family, |w| write_chain(table, chain, w));
+            }
+        }
+        Ok(())
+    }
+
+    fn rules(&mut self) -> Result<(), Refusal> {
+        let chain_name = self.attrs.name(NFTA_RULE_CHAIN)?;
+        for table in self.wanted(NFTA_RULE_TABLE)? {
+            let wanted =
+                |chain: &&std::sync::Arc<Chain>| chain_name.as_ref().is_none_or(|n| *n == chain.name);
+            let chains = table.chains.iter().filter(wanted);
+            if !self.all {
+                let chain = table.chain_named(self.attrs.get(NFTA_RULE_CHAIN))?;
+                let handle = self.attrs.be64(NFTA_RULE_HANDLE)?.ok_or(refusal(EINVAL))?;
+                let rule = chain.rules.iter().find(|rule| rule.handle == handle);
+                let rule = rule.ok_or(refusal(ENOENT).at(self.attrs.get(NFTA_RULE_HANDLE)))?;
+                self.push(command::NEWRULE, table.family, |w| write_rule(table, chain, rule, None, w));
+                continue;
+            }
+            for chain in chains {
+                let mut before = None;
+                for rule in &chain.rules {
+                    self.push(command::NEWRULE, table.family, |w| write_rule(table, chain, rule, before, w));
+                    before = Some(rule.handle);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn sets(&mut self) -> Result<(), Refusal> {
+        if self.all && self.attrs.has(NFTA_SET_TABLE) {
+            // The kernel looks the table up, and finds none where no family is given.
+            self.state
+                .find_table(self.family, &self.attrs, NFTA_SET_TABLE)
+                .map_err(|r| r.at(self.attrs.get(NFTA_SET_TABLE)))?;
+        }
+        for table in self.wanted(NFTA_SET_TABLE)? {
+            for set in self.one(NFTA_SET_NAME, &table.sets, |set| &set.name)? {
+                self.push(command::NEWSET, table.family, |w| write_set(table, set, w));
+            }
+        }
+        Ok(())
+    }
+
+    /// The elements of one set; or those that are looked up.
+    fn elements(&mut self) -> Result<(), Refusal> {
+        let at = self
+            .state
+            .find_table(self.family, &self.attrs, LIST_TABLE)
+            .map_err(|r| r.at(self.attrs.get(LIST_TABLE)))?;
+        let Some(table) = self.state.tables.get(at) else { return Ok(()) };
+        let attribute = self.attrs.get(LIST_SET);
+        let set = table.set_named(attribute).map_err(|r| r.at(attribute))?;
+        if self.all {
+            let elements: Vec<&Element> = set.store.iter().collect();
+            for some in elements.chunks(ELEMENTS_A_MESSAGE) {
+                self.element_list(table, set, some);
+            }
+            return Ok(());
+        }
+        let list = *self.attrs.need(LIST_ELEMENTS)?;
+        for item in list.attributes() {
+            let item = item.map_err(|_| refusal(EINVAL))?;
+            let found = look_up(set, &item).map_err(|r| r.at(Some(&item)))?;
+            self.element_list(table, set, &[found]);
+        }
+        Ok(())
+    }
+
+    fn element_list(&mut self, table: &Table, set: &Set, elements: &[&Element]) {
+        self.push(command::NEWSETELEM, table.family, |w| {
+            w.put_str(LIST_TABLE, &table.name);
+            w.put_str(LIST_SET, &set.name);
+            let mut list = w.nest(LIST_ELEMENTS);
+            for element in elements {
+                write_element(table, set, element, &mut list.nest(NFTA_LIST_ELEM));
+            }
+        });
+    }
+
+    fn objects(&mut self) -> Result<(), Refusal> {
+        let kind = self.attrs.be32(NFTA_OBJ_TYPE)?;
+        for table in self.wanted(NFTA_OBJ_TABLE)? {
+            if !self.all {
+                let kind = kind.ok_or(refusal(EINVAL))?;
+                let object = table.object_named(kind, self.attrs.get(NFTA_OBJ_NAME))?;
+                self.push(command::NEWOBJ, table.family, |w| write_object(table, object, w));
+                continue;
+            }
+            for object in table.objects.iter().filter(|o| kind.is_none_or(|kind| kind == 0 || kind == o.kind))
+            {
+                self.push(command::NEWOBJ, table.family, |w| write_object(table, object, w));
+            }
+        }
+        Ok(())
+    }
+
+    fn flowtables(&mut self) -> Result<(), Refusal> {
+        for table in self.wanted(NFTA_FLOWTABLE_TABLE)? {
+            for flowtable in self.one(NFTA_FLOWTABLE_NAME, &table.flowtables, |f| &f.name)? {
+                self.push(command::NEWFLOWTABLE, table.family, |w| write_flowtable(table, flowtable, w));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn look_up<'s>(set: &'s Set, item: &Attribute<'_>) -> Result<&'s Element, Refusal> {
+    let attrs = Attrs::nested(Some(item))?;
+    let flags = attrs.be32(elem::FLAGS)?.unwrap_or(0);
+    if flags & crate::fake::store::CATCHALL != 0 {
+        return set.store.catch_all.as_ref().ok_or(refusal(ENOENT));
+    }
+    let key = Attrs::nested(Some(attrs.need(elem::KEY)?))?;
+    let key = key.need(NFTA_DATA_VALUE)?.payload;
+    if key.len() != set.shape.key_len {
+        return refuse(EINVAL);
+    }
+    let end = flags & crate::fake::store::INTERVAL_END != 0;
+    set.store.find(key, end).ok_or(refusal(ENOENT))
+}
+
+fn uses(table: &Table) -> u32 {
+    number(table.chains.len() + table.sets.len() + table.objects.len() + table.flowtables.len())
+}
+
+/// An element is at most about a kilobyte, and the list's length is a u16.
+const ELEMENTS_A_MESSAGE: usize = 50;
+/// The port of the one client.
+const PORT: u32 = 1;
+const NFTA_GEN_ID: u16 = 1;
+const NFTA_GEN_PROC_PID: u16 = 2;
+const NFTA_GEN_PROC_NAME: u16 = 3;

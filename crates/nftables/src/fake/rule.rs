@@ -1,0 +1,250 @@
+//! Rules: their places, and the sets, chains and objects that they hold on to.
+
+use sluicegate_netlink::message::Flags;
+
+use crate::expr::Expr;
+use crate::expr::wire::NFTA_LIST_ELEM;
+use crate::fake::batch::Work;
+use crate::fake::chain::BINDING;
+use crate::fake::expression::{self, Frame};
+use crate::fake::message::{
+    Attrs, Done, EEXIST, EINVAL, ENOENT, EOPNOTSUPP, Refusal, Request, command, refusal, refuse,
+};
+use crate::fake::state::{Checks, Held, Reference, Rule, Table};
+
+/// `NFT_MSG_NEWRULE`
+pub(super) fn add(work: &mut Work, request: &Request<'_>) -> Done {
+    let attrs = &request.attrs;
+    let Work { state, set_ids, chain_ids, rule_ids, sized, .. } = work;
+    let table = state.table(request.family, attrs, NFTA_RULE_TABLE)?;
+    let chain = match (attrs.get(NFTA_RULE_CHAIN), attrs.be32(NFTA_RULE_CHAIN_ID)?) {
+        (name @ Some(_), _) => table.chain_named(name).map_err(|r| r.at(name))?,
+        (None, Some(id)) => expression::chain_by_id(chain_ids, table, id)
+            .and_then(|handle| table.chain(handle))
+            .ok_or(refusal(ENOENT).at(attrs.get(NFTA_RULE_CHAIN_ID)))?,
+        (None, None) => return refuse(EINVAL),
+    };
+    if chain.bound {
+        return refuse(EOPNOTSUPP);
+    }
+    let chain = chain.handle;
+    let Place { handle, at, replaces } = place(table, chain, request, rule_ids)?;
+    let mut frame = Frame::new(handle, set_ids, chain_ids, sized);
+    let exprs = expressions(table, &mut frame, attrs)?;
+    let user_data = attrs.bytes(NFTA_RULE_USERDATA);
+    if replaces {
+        delete_one(table, chain, handle)?;
+    }
+    let held = table.chain_mut(chain)?;
+    held.uses += 1;
+    held.rules.insert(at.min(held.rules.len()), Rule { handle, exprs, user_data });
+    if let Some(id) = attrs.be32(NFTA_RULE_ID)? {
+        rule_ids.push((chain, id, handle));
+    }
+    work.changes += 1;
+    let table = work.state.table(request.family, attrs, NFTA_RULE_TABLE)?;
+    if table.checks == Checks::AtOnce { super::checks::table(table) } else { Ok(()) }
+}
+
+/// `NFT_MSG_DELRULE`, `NFT_MSG_DESTROYRULE`: one rule, those of a chain, or those of a table.
+pub(super) fn delete(work: &mut Work, request: &Request<'_>) -> Done {
+    let attrs = &request.attrs;
+    let destroy = request.command == command::DESTROYRULE;
+    let table = work.state.table(request.family, attrs, NFTA_RULE_TABLE)?;
+    let Some(name) = attrs.get(NFTA_RULE_CHAIN) else {
+        let chains: Vec<(u64, usize)> = table
+            .chains
+            .iter()
+            .filter(|chain| chain.flags & BINDING == 0)
+            .map(|chain| (chain.handle, chain.rules.len()))
+            .collect();
+        for (chain, rules) in chains {
+            delete_all(table, chain)?;
+            work.changes += rules;
+        }
+        return Ok(());
+    };
+    let chain = match table.chain_named(Some(name)) {
+        Ok(chain) => chain,
+        Err(Refusal { code: ENOENT, .. }) if destroy => return Ok(()),
+        Err(refusal) => return Err(refusal.at(Some(name))),
+    };
+    if chain.flags & BINDING != 0 {
+        return refuse(EOPNOTSUPP);
+    }
+    let (chain, rules) = (chain.handle, chain.rules.len());
+    if let Some(handle) = attrs.be64(NFTA_RULE_HANDLE)? {
+        return match delete_one(table, chain, handle) {
+            Ok(_) => {
+                work.changes += 1;
+                Ok(())
+            }
+            Err(_) if destroy => Ok(()),
+            Err(refusal) => Err(refusal.at(attrs.get(NFTA_RULE_HANDLE))),
+        };
+    }
+    if let Some(id) = attrs.be32(NFTA_RULE_ID)? {
+        let handle = by_id(&work.rule_ids, chain, id);
+        let at = attrs.get(NFTA_RULE_ID);
+        handle.and_then(|handle| delete_one(table, chain, handle).ok()).ok_or(refusal(ENOENT).at(at))?;
+        work.changes += 1;
+        return Ok(());
+    }
+    delete_all(table, chain)?;
+    work.changes += rules;
+    Ok(())
+}
+
+/// Deletes all rules of a chain.
+pub(super) fn delete_all(table: &mut Table, chain: u64) -> Done {
+    let held = table.chain_mut(chain)?;
+    let rules = std::mem::take(&mut held.rules);
+    held.uses = held.uses.saturating_sub(u32::try_from(rules.len()).unwrap_or(u32::MAX));
+    for rule in &rules {
+        release(table, rule);
+    }
+    Ok(())
+}
+
+/// Deletes a rule; returns its place.
+fn delete_one(table: &mut Table, chain: u64, handle: u64) -> Result<usize, Refusal> {
+    let held = table.chain_mut(chain)?;
+    let at = held.rules.iter().position(|rule| rule.handle == handle).ok_or(refusal(ENOENT))?;
+    let rule = held.rules.remove(at);
+    held.uses = held.uses.saturating_sub(1);
+    release(table, &rule);
+    Ok(at)
+}
+
+/// Gives back what a rule holds on to. Sets keep its binding until the transaction ends.
+fn release(table: &mut Table, rule: &Rule) {
+    for reference in rule.exprs.iter().filter_map(|held| held.refers) {
+        unbind(table, reference, rule.handle, false);
+    }
+}
+
+/// Undoes one reference; `failed` is for a rule that never was.
+fn unbind(table: &mut Table, reference: Reference, rule: u64, failed: bool) {
+    table.count(reference, false);
+    match reference {
+        Reference::Set(handle) => {
+            let Ok(set) = table.set_mut(handle) else { return };
+            if set.is_anonymous() {
+                return super::set::remove(table, handle);
+            }
+            if failed {
+                set.bindings.retain(|binding| binding.rule != rule);
+            }
+            set.bindings.iter_mut().filter(|b| b.rule == rule).for_each(|b| b.gone = true);
+        }
+        Reference::Chain(handle) => {
+            let Some(chain) = table.chain(handle).filter(|chain| chain.flags & BINDING != 0) else { return };
+            if chain.bound {
+                let _ = delete_all(table, handle);
+                table.chains.retain(|chain| chain.handle != handle);
+            }
+        }
+        Reference::Object(_) | Reference::Flowtable(_) => {}
+    }
+}
+
+/// Where a rule goes.
+struct Place {
+    handle: u64,
+    at: usize,
+    replaces: bool,
+}
+
+fn place(
+    table: &mut Table,
+    chain: u64,
+    request: &Request<'_>,
+    ids: &[(u64, u32, u64)],
+) -> Result<Place, Refusal> {
+    let attrs = &request.attrs;
+    let flags = request.flags;
+    let find = |table: &Table, handle: u64| {
+        table.chain(chain).and_then(|chain| chain.rules.iter().position(|rule| rule.handle == handle))
+    };
+    if let Some(handle) = attrs.be64(NFTA_RULE_HANDLE)? {
+        let attribute = attrs.get(NFTA_RULE_HANDLE);
+        let at = find(table, handle).ok_or(refusal(ENOENT).at(attribute))?;
+        if flags.contains(Flags::EXCL) {
+            return Err(refusal(EEXIST).at(attribute));
+        }
+        if !flags.contains(Flags::REPLACE) {
+            return refuse(EOPNOTSUPP);
+        }
+        return Ok(Place { handle, at, replaces: true });
+    }
+    if !flags.contains(Flags::CREATE) || flags.contains(Flags::REPLACE) {
+        return refuse(EINVAL);
+    }
+    let handle = table.next_handle();
+    let beside = match (attrs.be64(NFTA_RULE_POSITION)?, attrs.be32(NFTA_RULE_POSITION_ID)?) {
+        (Some(position), _) => {
+            Some(find(table, position).ok_or(refusal(ENOENT).at(attrs.get(NFTA_RULE_POSITION)))?)
+        }
+        (None, Some(id)) => {
+            let at = by_id(ids, chain, id).and_then(|handle| find(table, handle));
+            Some(at.ok_or(refusal(ENOENT).at(attrs.get(NFTA_RULE_POSITION_ID)))?)
+        }
+        (None, None) => None,
+    };
+    let at = match (flags.contains(Flags::APPEND), beside) {
+        (true, Some(at)) => at + 1,
+        (true, None) => usize::MAX,
+        (false, Some(at)) => at,
+        (false, None) => 0,
+    };
+    Ok(Place { handle, at, replaces: false })
+}
+
+/// The expressions of a rule, each with what it holds on to. Where one is refused, those before it let go again.
+fn expressions(table: &mut Table, frame: &mut Frame<'_>, attrs: &Attrs<'_>) -> Result<Vec<Held>, Refusal> {
+    let Some(list) = attrs.get(NFTA_RULE_EXPRESSIONS) else { return Ok(Vec::new()) };
+    let mut parsed = Vec::new();
+    for item in list.attributes() {
+        let item = item.map_err(|_| refusal(EINVAL))?;
+        if item.kind != NFTA_LIST_ELEM || parsed.len() == MAX_EXPRESSIONS {
+            return refuse(EINVAL);
+        }
+        let expr = Expr::decode(&item).map_err(|_| refusal(EINVAL).at(Some(&item)))?;
+        if let Expr::Unknown(_) = expr {
+            return Err(refusal(ENOENT).at(Some(&item)));
+        }
+        expression::look_at(&expr).map_err(|refusal| refusal.at(Some(&item)))?;
+        parsed.push((item, expr));
+    }
+    let mut held: Vec<Held> = Vec::with_capacity(parsed.len());
+    for (item, expr) in parsed {
+        match expression::take(table, frame, &item, expr) {
+            Ok(expr) => held.push(expr),
+            Err(refusal) => {
+                let rule = frame.rule;
+                held.iter()
+                    .filter_map(|held| held.refers)
+                    .for_each(|reference| unbind(table, reference, rule, true));
+                return Err(refusal.at(Some(&item)));
+            }
+        }
+    }
+    Ok(held)
+}
+
+fn by_id(ids: &[(u64, u32, u64)], chain: u64, id: u32) -> Option<u64> {
+    ids.iter().find(|(of, number, _)| *of == chain && *number == id).map(|(_, _, handle)| *handle)
+}
+
+/// `NFT_RULE_MAXEXPRS`
+const MAX_EXPRESSIONS: usize = 128;
+
+pub(super) const NFTA_RULE_TABLE: u16 = 1;
+pub(super) const NFTA_RULE_CHAIN: u16 = 2;
+pub(super) const NFTA_RULE_HANDLE: u16 = 3;
+pub(super) const NFTA_RULE_EXPRESSIONS: u16 = 4;
+pub(super) const NFTA_RULE_POSITION: u16 = 6;
+pub(super) const NFTA_RULE_USERDATA: u16 = 7;
+const NFTA_RULE_ID: u16 = 9;
+const NFTA_RULE_POSITION_ID: u16 = 10;
+const NFTA_RULE_CHAIN_ID: u16 = 11;

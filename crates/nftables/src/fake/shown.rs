@@ -1,0 +1,205 @@
+//! What the kernel says of each object when it shows it.
+
+use sluicegate_netlink::attr::Writer;
+
+use crate::expr::data::{NFTA_DATA_VALUE, encode_verdict};
+use crate::expr::wire::NFTA_LIST_ELEM;
+use crate::expr::{Data, Expr, VerdictCode};
+use crate::fake::chain::*;
+use crate::fake::element as elem;
+use crate::fake::object::*;
+use crate::fake::rule::*;
+use crate::fake::set::*;
+use crate::fake::state::{Chain, Flowtable, Object, Reference, Rule, Table};
+use crate::fake::store::{Element, ElementData};
+use crate::lang::Verdict;
+use crate::read::SetFlags;
+
+pub(super) fn write_chain(table: &Table, chain: &Chain, w: &mut Writer<'_>) {
+    w.put_str(NFTA_CHAIN_TABLE, &table.name);
+    w.put_be64(NFTA_CHAIN_HANDLE, chain.handle);
+    w.put_str(NFTA_CHAIN_NAME, &chain.name);
+    if let Some(base) = &chain.base {
+        let mut hook = w.nest(NFTA_CHAIN_HOOK);
+        hook.put_be32(NFTA_HOOK_HOOKNUM, base.hook);
+        hook.put_be32(NFTA_HOOK_PRIORITY, base.priority.cast_unsigned());
+        if !base.devices.is_empty() {
+            if let [only] = base.devices.as_slice() {
+                hook.put_str(NFTA_HOOK_DEV, only);
+            }
+            let mut list = hook.nest(NFTA_HOOK_DEVS);
+            base.devices.iter().for_each(|device| list.put_str(NFTA_DEVICE_NAME, device));
+        }
+        drop(hook);
+        w.put_be32(NFTA_CHAIN_POLICY, base.policy);
+        w.put_str(NFTA_CHAIN_TYPE, &base.kind);
+    }
+    if chain.flags != 0 {
+        w.put_be32(NFTA_CHAIN_FLAGS, chain.flags);
+    }
+    w.put_be32(NFTA_CHAIN_USE, chain.uses);
+    put_some(w, NFTA_CHAIN_USERDATA, &chain.user_data);
+}
+
+pub(super) fn write_rule(table: &Table, chain: &Chain, rule: &Rule, before: Option<u64>, w: &mut Writer<'_>) {
+    w.put_str(NFTA_RULE_TABLE, &table.name);
+    w.put_str(NFTA_RULE_CHAIN, &chain.name);
+    w.put_be64(NFTA_RULE_HANDLE, rule.handle);
+    if let Some(before) = before {
+        w.put_be64(NFTA_RULE_POSITION, before);
+    }
+    let mut list = w.nest(NFTA_RULE_EXPRESSIONS);
+    for held in &rule.exprs {
+        // A chain may have another name by now.
+        match (held.refers, &held.expr) {
+            (Some(Reference::Chain(to)), Expr::Immediate(immediate)) => {
+                let mut immediate = immediate.clone();
+                let name = table.chain(to).map(|chain| chain.name.clone());
+                if let Data::Verdict(Verdict::Jump(to) | Verdict::Goto(to)) = &mut immediate.data
+                    && let Some(name) = name
+                {
+                    *to = name;
+                }
+                Expr::from(immediate).encode(&mut list, NFTA_LIST_ELEM);
+            }
+            (_, expr) => expr.encode(&mut list, NFTA_LIST_ELEM),
+        }
+    }
+    drop(list);
+    put_some(w, NFTA_RULE_USERDATA, &rule.user_data);
+}
+
+pub(super) fn write_set(table: &Table, set: &Set, w: &mut Writer<'_>) {
+    let shape = &set.shape;
+    w.put_str(NFTA_SET_TABLE, &table.name);
+    w.put_str(NFTA_SET_NAME, &set.name);
+    w.put_be64(NFTA_SET_HANDLE, set.handle);
+    if !shape.flags.is_empty() {
+        w.put_be32(NFTA_SET_FLAGS, shape.flags.bits());
+    }
+    w.put_be32(NFTA_SET_KEY_TYPE, shape.key_type);
+    w.put_be32(NFTA_SET_KEY_LEN, number(shape.key_len));
+    if set.has(SetFlags::MAP) {
+        w.put_be32(NFTA_SET_DATA_TYPE, shape.data_type);
+        w.put_be32(NFTA_SET_DATA_LEN, number(shape.data_len));
+    }
+    if set.has(SetFlags::OBJECT) {
+        w.put_be32(NFTA_SET_OBJ_TYPE, shape.object_kind);
+    }
+    if set.timeout > 0 {
+        w.put_be64(NFTA_SET_TIMEOUT, set.timeout);
+    }
+    if set.gc_interval > 0 {
+        w.put_be32(NFTA_SET_GC_INTERVAL, set.gc_interval);
+    }
+    if set.policy > 0 {
+        w.put_be32(NFTA_SET_POLICY, set.policy);
+    }
+    put_some(w, NFTA_SET_USERDATA, &set.user_data);
+    let mut description = w.nest(NFTA_SET_DESC);
+    if set.size > 0 {
+        description.put_be32(NFTA_SET_DESC_SIZE, set.user_size());
+    }
+    if shape.fields.len() > 1 {
+        let mut concat = description.nest(NFTA_SET_DESC_CONCAT);
+        for bytes in &shape.fields {
+            concat.nest(NFTA_LIST_ELEM).put_be32(NFTA_SET_FIELD_LEN, *bytes);
+        }
+    }
+    drop(description);
+    write_state(&shape.exprs, NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS, w);
+}
+
+pub(super) fn write_element(table: &Table, set: &Set, element: &Element, w: &mut Writer<'_>) {
+    if !element.is_catch_all() {
+        w.nest(elem::KEY).put(NFTA_DATA_VALUE, &element.key);
+    }
+    if let Some(end) = &element.key_end {
+        w.nest(elem::KEY_END).put(NFTA_DATA_VALUE, end);
+    }
+    match &element.data {
+        ElementData::None => {}
+        ElementData::Value(value) => w.nest(elem::DATA).put(NFTA_DATA_VALUE, value),
+        ElementData::Verdict(code, chain) => {
+            let mut data = w.nest(elem::DATA);
+            match chain.and_then(|chain| table.chain(chain)) {
+                Some(chain) => encode_verdict(&to_chain(VerdictCode(*code), chain), &mut data),
+                None => {
+                    data.nest(NFTA_DATA_VERDICT).put_be32(NFTA_VERDICT_CODE, *code);
+                }
+            }
+        }
+        ElementData::Object(object) => {
+            if let Some(object) = table.objects.iter().find(|held| held.handle == *object) {
+                w.put_str(elem::OBJREF, &object.name);
+            }
+        }
+    }
+    write_state(&element.exprs, elem::EXPR, elem::EXPRESSIONS, w);
+    if element.flags != 0 {
+        w.put_be32(elem::FLAGS, element.flags);
+    }
+    if let Some((timeout, left)) = element.time {
+        if timeout != set.timeout {
+            w.put_be64(elem::TIMEOUT, timeout);
+        }
+        if timeout > 0 {
+            w.put_be64(elem::EXPIRATION, left);
+        }
+    }
+    put_some(w, elem::USERDATA, &element.user_data);
+}
+
+fn to_chain(code: VerdictCode, chain: &Chain) -> Verdict {
+    match code {
+        VerdictCode::GOTO => Verdict::Goto(chain.name.clone()),
+        _ => Verdict::Jump(chain.name.clone()),
+    }
+}
+
+pub(super) fn write_object(table: &Table, object: &Object, w: &mut Writer<'_>) {
+    w.put_str(NFTA_OBJ_TABLE, &table.name);
+    w.put_str(NFTA_OBJ_NAME, &object.name);
+    w.put_be32(NFTA_OBJ_TYPE, object.kind);
+    w.put_be64(NFTA_OBJ_HANDLE, object.handle);
+    w.put_be32(NFTA_OBJ_USE, object.uses);
+    w.nest(NFTA_OBJ_DATA).raw(&object.data);
+    put_some(w, NFTA_OBJ_USERDATA, &object.user_data);
+}
+
+pub(super) fn write_flowtable(table: &Table, flowtable: &Flowtable, w: &mut Writer<'_>) {
+    w.put_str(NFTA_FLOWTABLE_TABLE, &table.name);
+    w.put_str(NFTA_FLOWTABLE_NAME, &flowtable.name);
+    w.put_be64(NFTA_FLOWTABLE_HANDLE, flowtable.handle);
+    w.put_be32(NFTA_FLOWTABLE_USE, flowtable.uses);
+    w.put_be32(NFTA_FLOWTABLE_FLAGS, flowtable.flags);
+    let mut hook = w.nest(NFTA_FLOWTABLE_HOOK);
+    hook.put_be32(NFTA_FLOWTABLE_HOOK_NUM, flowtable.hook);
+    hook.put_be32(NFTA_FLOWTABLE_HOOK_PRIORITY, flowtable.priority.cast_unsigned());
+    let mut list = hook.nest(NFTA_FLOWTABLE_HOOK_DEVS);
+    flowtable.devices.iter().for_each(|device| list.put_str(NFTA_DEVICE_NAME, device));
+}
+
+fn write_state(exprs: &[Expr], one: u16, several: u16, w: &mut Writer<'_>) {
+    match exprs {
+        [] => {}
+        [expr] => expr.encode(w, one),
+        exprs => {
+            let mut list = w.nest(several);
+            exprs.iter().for_each(|expr| expr.encode(&mut list, NFTA_LIST_ELEM));
+        }
+    }
+}
+
+pub(super) fn put_some(w: &mut Writer<'_>, kind: u16, bytes: &[u8]) {
+    if !bytes.is_empty() {
+        w.put(kind, bytes);
+    }
+}
+
+pub(super) fn number(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}
+
+const NFTA_DATA_VERDICT: u16 = 2;
+const NFTA_VERDICT_CODE: u16 = 1;

@@ -1,0 +1,249 @@
+//! What the fake kernel holds. Everything in a table is named by its handle, which is unique there; names are looked up.
+
+use std::sync::Arc;
+
+use sluicegate_netlink::attr::Attribute;
+
+use crate::expr::Expr;
+use crate::fake::message::{Attrs, EINVAL, ENOENT, Refusal, refusal};
+use crate::fake::set::Set;
+use crate::name::Name;
+
+/// Everything. Chains and sets are shared with the state before until they change.
+#[derive(Debug, Clone)]
+pub(super) struct State {
+    pub(super) generation: u32,
+    /// Handles of tables so far.
+    pub(super) table_handles: u64,
+    pub(super) tables: Vec<Table>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Table {
+    pub(super) family: u8,
+    pub(super) name: Name,
+    pub(super) handle: u64,
+    pub(super) flags: u32,
+    pub(super) user_data: Vec<u8>,
+    /// Handles of what is in it so far.
+    pub(super) handles: u64,
+    pub(super) chains: Vec<Arc<Chain>>,
+    pub(super) sets: Vec<Arc<Set>>,
+    pub(super) objects: Vec<Object>,
+    pub(super) flowtables: Vec<Flowtable>,
+    pub(super) checks: Checks,
+    /// What a transaction under way has done; empty between transactions.
+    pub(super) pending: Pending,
+}
+
+/// Whether the chains of a table have to be walked before a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Checks {
+    /// Nothing has changed that matters.
+    #[default]
+    None,
+    /// At the end of the transaction.
+    AtCommit,
+    /// After each operation: the end of the transaction found a fault, and this is how the kernel finds whose it is.
+    AtOnce,
+}
+
+/// What of a transaction waits for its end, or forbids things before it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pending {
+    /// Its flags have changed.
+    pub(super) table: bool,
+    /// A chain that was there has been added again, or a base chain deleted.
+    pub(super) chain: bool,
+    /// Changes that become visible at the end.
+    pub(super) later: Vec<Later>,
+}
+
+/// A change that becomes visible at the end of its transaction.
+#[derive(Debug, Clone)]
+pub(super) enum Later {
+    Rename { chain: u64, name: Name },
+    Set { set: u64, timeout: u64, gc_interval: u32, size: u32 },
+    Object { object: u64, data: Vec<u8> },
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Chain {
+    pub(super) name: Name,
+    pub(super) handle: u64,
+    pub(super) base: Option<Base>,
+    /// `NFT_CHAIN_*`
+    pub(super) flags: u32,
+    pub(super) user_data: Vec<u8>,
+    pub(super) rules: Vec<Rule>,
+    /// Its rules, and the jumps to it.
+    pub(super) uses: u32,
+    /// Whether a rule owns it, of those with `NFT_CHAIN_BINDING`.
+    pub(super) bound: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Base {
+    pub(super) kind: Name,
+    pub(super) hook: u32,
+    pub(super) priority: i32,
+    pub(super) policy: u32,
+    pub(super) devices: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Rule {
+    pub(super) handle: u64,
+    pub(super) exprs: Vec<Held>,
+    pub(super) user_data: Vec<u8>,
+}
+
+/// An expression and what it refers to.
+#[derive(Debug, Clone)]
+pub(super) struct Held {
+    pub(super) expr: Expr,
+    pub(super) refers: Option<Reference>,
+}
+
+/// What an expression refers to, by handle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reference {
+    Chain(u64),
+    Set(u64),
+    Object(u64),
+    Flowtable(u64),
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Object {
+    pub(super) name: Name,
+    pub(super) kind: u32,
+    pub(super) handle: u64,
+    pub(super) uses: u32,
+    pub(super) data: Vec<u8>,
+    pub(super) user_data: Vec<u8>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Flowtable {
+    pub(super) name: Name,
+    pub(super) handle: u64,
+    pub(super) uses: u32,
+    pub(super) hook: u32,
+    pub(super) priority: i32,
+    pub(super) flags: u32,
+    pub(super) devices: Vec<String>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self { generation: 1, table_handles: 0, tables: Vec::new() }
+    }
+}
+
+impl State {
+    /// The table that an attribute names.
+    pub(super) fn table(&mut self, family: u8, attrs: &Attrs<'_>, kind: u16) -> Result<&mut Table, Refusal> {
+        let attribute = attrs.get(kind);
+        let at = self.find_table(family, attrs, kind).map_err(|r| r.at(attribute))?;
+        self.tables.get_mut(at).ok_or(refusal(ENOENT))
+    }
+
+    /// The place of the table that an attribute names.
+    pub(super) fn find_table(&self, family: u8, attrs: &Attrs<'_>, kind: u16) -> Result<usize, Refusal> {
+        let name = attrs.name(kind)?.ok_or(refusal(EINVAL))?;
+        self.tables
+            .iter()
+            .position(|table| table.family == family && table.name == name)
+            .ok_or(refusal(ENOENT))
+    }
+}
+
+impl Table {
+    pub(super) fn next_handle(&mut self) -> u64 {
+        self.handles += 1;
+        self.handles
+    }
+
+    pub(super) fn need_checks(&mut self) {
+        if self.checks == Checks::None {
+            self.checks = Checks::AtCommit;
+        }
+    }
+
+    /// The chain that an attribute names.
+    pub(super) fn chain_named(&self, attribute: Option<&Attribute<'_>>) -> Result<&Chain, Refusal> {
+        let name = text(attribute)?;
+        self.chains
+            .iter()
+            .map(AsRef::as_ref)
+            .find(|chain| chain.name.as_str() == name)
+            .ok_or(refusal(ENOENT).at(attribute))
+    }
+
+    pub(super) fn chain(&self, handle: u64) -> Option<&Chain> {
+        self.chains.iter().map(AsRef::as_ref).find(|chain| chain.handle == handle)
+    }
+
+    pub(super) fn chain_mut(&mut self, handle: u64) -> Result<&mut Chain, Refusal> {
+        self.chains.iter_mut().find(|chain| chain.handle == handle).map(Arc::make_mut).ok_or(refusal(ENOENT))
+    }
+
+    /// The set that an attribute names.
+    pub(super) fn set_named(&self, attribute: Option<&Attribute<'_>>) -> Result<&Set, Refusal> {
+        let name = text(attribute)?;
+        self.sets
+            .iter()
+            .map(AsRef::as_ref)
+            .find(|set| set.name.as_str() == name)
+            .ok_or(refusal(ENOENT).at(attribute))
+    }
+
+    pub(super) fn set(&self, handle: u64) -> Option<&Set> {
+        self.sets.iter().map(AsRef::as_ref).find(|set| set.handle == handle)
+    }
+
+    pub(super) fn set_mut(&mut self, handle: u64) -> Result<&mut Set, Refusal> {
+        self.sets.iter_mut().find(|set| set.handle == handle).map(Arc::make_mut).ok_or(refusal(ENOENT))
+    }
+
+    pub(super) fn object_named(
+        &self,
+        kind: u32,
+        attribute: Option<&Attribute<'_>>,
+    ) -> Result<&Object, Refusal> {
+        let name = text(attribute)?;
+        self.objects
+            .iter()
+            .find(|object| object.kind == kind && object.name.as_str() == name)
+            .ok_or(refusal(ENOENT).at(attribute))
+    }
+
+    /// Counts one reference more, or one less.
+    pub(super) fn count(&mut self, reference: Reference, more: bool) {
+        let step = |uses: &mut u32| *uses = if more { *uses + 1 } else { uses.saturating_sub(1) };
+        match reference {
+            Reference::Chain(handle) => {
+                if let Ok(chain) = self.chain_mut(handle) {
+                    step(&mut chain.uses);
+                }
+            }
+            Reference::Set(handle) => {
+                if let Ok(set) = self.set_mut(handle) {
+                    step(&mut set.uses);
+                }
+            }
+            Reference::Object(handle) => {
+                self.objects.iter_mut().filter(|o| o.handle == handle).for_each(|o| step(&mut o.uses));
+            }
+            Reference::Flowtable(handle) => {
+                self.flowtables.iter_mut().filter(|f| f.handle == handle).for_each(|f| step(&mut f.uses));
+            }
+        }
+    }
+}
+
+fn text<'a>(attribute: Option<&Attribute<'a>>) -> Result<&'a str, Refusal> {
+    let attribute = attribute.ok_or(refusal(EINVAL))?;
+    attribute.str().map_err(|_| refusal(EINVAL).at(Some(attribute)))
+}
