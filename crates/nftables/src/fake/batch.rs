@@ -156,6 +156,9 @@ impl Work {
             later.into_iter().for_each(|later| settle(table, later));
             table.checks = Checks::None;
             // Whatever has been touched is no longer shared with the state before.
+            for chain in table.chains.iter_mut().filter_map(Arc::get_mut) {
+                chain.rules.retain(|rule| rule.active);
+            }
             for set in table.sets.iter_mut().filter_map(Arc::get_mut) {
                 set.fresh = false;
                 set.bindings.retain(|binding| !binding.gone);

@@ -89,8 +89,9 @@ pub(super) fn delete(work: &mut Work, request: &Request<'_>) -> Done {
         return refuse(EBUSY);
     }
     // Its own rules go first, and stay gone even where others keep the chain.
-    let jumps = chain.uses as usize - chain.rules.len().min(chain.uses as usize);
-    work.changes += chain.rules.len() + 1;
+    let rules = chain.rules().count();
+    let jumps = (chain.uses as usize).saturating_sub(rules);
+    work.changes += rules + 1;
     rule::delete_all(table, handle)?;
     if jumps > 0 {
         return Err(refusal(EBUSY).at(attribute));

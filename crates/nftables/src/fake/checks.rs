@@ -53,7 +53,7 @@ impl<'t> Walk<'t> {
                 return Ok(());
             }
         }
-        for held in chain.rules.iter().flat_map(|rule| &rule.exprs) {
+        for held in chain.rules().flat_map(|rule| &rule.exprs) {
             if place_of(&held.expr, self.family).is_some_and(|place| !place.allows(base)) {
                 return refuse(EOPNOTSUPP);
             }

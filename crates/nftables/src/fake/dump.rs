@@ -146,14 +146,14 @@ impl<'s> Listing<'s, '_> {
             if !self.all {
                 let chain = table.chain_named(self.attrs.get(NFTA_RULE_CHAIN))?;
                 let handle = self.attrs.be64(NFTA_RULE_HANDLE)?.ok_or(refusal(EINVAL))?;
-                let rule = chain.rules.iter().find(|rule| rule.handle == handle);
+                let rule = chain.rules().find(|rule| rule.handle == handle);
                 let rule = rule.ok_or(refusal(ENOENT).at(self.attrs.get(NFTA_RULE_HANDLE)))?;
                 self.push(command::NEWRULE, table.family, |w| write_rule(table, chain, rule, None, w));
                 continue;
             }
             for chain in chains {
                 let mut before = None;
-                for rule in &chain.rules {
+                for rule in chain.rules() {
                     self.push(command::NEWRULE, table.family, |w| write_rule(table, chain, rule, before, w));
                     before = Some(rule.handle);
                 }

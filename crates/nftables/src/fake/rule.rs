@@ -37,7 +37,7 @@ pub(super) fn add(work: &mut Work, request: &Request<'_>) -> Done {
     }
     let held = table.chain_mut(chain)?;
     held.uses += 1;
-    held.rules.insert(at.min(held.rules.len()), Rule { handle, exprs, user_data });
+    held.rules.insert(at.min(held.rules.len()), Rule { handle, exprs, user_data, active: true });
     if let Some(id) = attrs.be32(NFTA_RULE_ID)? {
         rule_ids.push((chain, id, handle));
     }
@@ -56,7 +56,7 @@ pub(super) fn delete(work: &mut Work, request: &Request<'_>) -> Done {
             .chains
             .iter()
             .filter(|chain| chain.flags & BINDING == 0)
-            .map(|chain| (chain.handle, chain.rules.len()))
+            .map(|chain| (chain.handle, chain.rules().count()))
             .collect();
         for (chain, rules) in chains {
             delete_all(table, chain)?;
@@ -72,21 +72,20 @@ pub(super) fn delete(work: &mut Work, request: &Request<'_>) -> Done {
     if chain.flags & BINDING != 0 {
         return refuse(EOPNOTSUPP);
     }
-    let (chain, rules) = (chain.handle, chain.rules.len());
+    let (chain, rules) = (chain.handle, chain.rules().count());
     if let Some(handle) = attrs.be64(NFTA_RULE_HANDLE)? {
-        return match delete_one(table, chain, handle) {
-            Ok(_) => {
-                work.changes += 1;
-                Ok(())
-            }
-            Err(_) if destroy => Ok(()),
-            Err(refusal) => Err(refusal.at(attrs.get(NFTA_RULE_HANDLE))),
-        };
+        if !is_held(table, chain, handle) {
+            let attribute = attrs.get(NFTA_RULE_HANDLE);
+            return if destroy { Ok(()) } else { Err(refusal(ENOENT).at(attribute)) };
+        }
+        delete_one(table, chain, handle)?;
+        work.changes += 1;
+        return Ok(());
     }
     if let Some(id) = attrs.be32(NFTA_RULE_ID)? {
         let handle = by_id(&work.rule_ids, chain, id);
         let at = attrs.get(NFTA_RULE_ID);
-        handle.and_then(|handle| delete_one(table, chain, handle).ok()).ok_or(refusal(ENOENT).at(at))?;
+        delete_one(table, chain, handle.ok_or(refusal(ENOENT).at(at))?)?;
         work.changes += 1;
         return Ok(());
     }
@@ -98,32 +97,33 @@ pub(super) fn delete(work: &mut Work, request: &Request<'_>) -> Done {
 /// Deletes all rules of a chain.
 pub(super) fn delete_all(table: &mut Table, chain: u64) -> Done {
     let held = table.chain_mut(chain)?;
-    let rules = std::mem::take(&mut held.rules);
-    held.uses = held.uses.saturating_sub(u32::try_from(rules.len()).unwrap_or(u32::MAX));
-    for rule in &rules {
-        release(table, rule);
+    let mut refers = Vec::new();
+    for rule in held.rules.iter_mut().filter(|rule| rule.active) {
+        rule.active = false;
+        held.uses = held.uses.saturating_sub(1);
+        refers.extend(rule.exprs.iter().filter_map(|held| Some((held.refers?, rule.handle))));
     }
+    refers.into_iter().for_each(|(reference, rule)| unbind(table, reference, rule, false));
     Ok(())
 }
 
-/// Deletes a rule; returns its place.
-fn delete_one(table: &mut Table, chain: u64, handle: u64) -> Result<usize, Refusal> {
+/// Deletes a rule. One that the transaction has deleted before is found, and is none.
+fn delete_one(table: &mut Table, chain: u64, handle: u64) -> Done {
     let held = table.chain_mut(chain)?;
-    let at = held.rules.iter().position(|rule| rule.handle == handle).ok_or(refusal(ENOENT))?;
-    let rule = held.rules.remove(at);
+    let rule = held.rules.iter_mut().find(|rule| rule.handle == handle && rule.active);
+    let rule = rule.ok_or(refusal(ENOENT))?;
+    rule.active = false;
+    let refers: Vec<Reference> = rule.exprs.iter().filter_map(|held| held.refers).collect();
     held.uses = held.uses.saturating_sub(1);
-    release(table, &rule);
-    Ok(at)
+    refers.into_iter().for_each(|reference| unbind(table, reference, handle, false));
+    Ok(())
 }
 
-/// Gives back what a rule holds on to. Sets keep its binding until the transaction ends.
-fn release(table: &mut Table, rule: &Rule) {
-    for reference in rule.exprs.iter().filter_map(|held| held.refers) {
-        unbind(table, reference, rule.handle, false);
-    }
+fn is_held(table: &Table, chain: u64, handle: u64) -> bool {
+    table.chain(chain).is_some_and(|chain| chain.rules.iter().any(|rule| rule.handle == handle))
 }
 
-/// Undoes one reference; `failed` is for a rule that never was.
+/// Undoes one reference; `failed` is for a rule that never was. Of a rule that is deleted, sets keep the binding until the transaction ends.
 fn unbind(table: &mut Table, reference: Reference, rule: u64, failed: bool) {
     table.count(reference, false);
     match reference {

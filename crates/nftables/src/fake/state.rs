@@ -96,6 +96,8 @@ pub(super) struct Rule {
     pub(super) handle: u64,
     pub(super) exprs: Vec<Held>,
     pub(super) user_data: Vec<u8>,
+    /// Of one that the transaction deletes: its place, and its handle, can be named until the end.
+    pub(super) active: bool,
 }
 
 /// An expression and what it refers to.
@@ -156,6 +158,13 @@ impl State {
             .iter()
             .position(|table| table.family == family && table.name == name)
             .ok_or(refusal(ENOENT))
+    }
+}
+
+impl Chain {
+    /// Its rules without those that the transaction deletes.
+    pub(super) fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().filter(|rule| rule.active)
     }
 }
 
