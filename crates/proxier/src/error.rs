@@ -128,6 +128,19 @@ impl Error {
         }
     }
 
+    /// The kernel took the change for wrong, whoever's part of it that was: it was asked, it was able, and it said no.
+    pub(crate) fn is_refusal(&self) -> bool {
+        use sluicegate_iptables_save::Cause;
+        match self {
+            Self::Kernel { source, .. } => !source.failures().is_empty() && !source.is_permission_denied(),
+            Self::Iptables { source, .. } => {
+                !matches!(source.cause(), None | Some(Cause::Permission | Cause::Locked))
+            }
+            Self::Refused { .. } => true,
+            _ => false,
+        }
+    }
+
     pub(crate) fn kernel(doing: &'static str, source: sluicegate_netlink::Error) -> Self {
         Self::nftables(doing, source.into())
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read as _;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -359,6 +360,31 @@ fn the_iptables_mode_runs_as_well_and_mends_a_flush_when_it_looks() {
         let _ =
             testns::sh("for t in filter nat mangle; do iptables-nft -t $t -F; iptables-nft -t $t -X; done");
         eventually(|| rules().contains("demo/web:p -> 10.0.0.2:8080"), || daemon.log());
+    });
+}
+
+#[test]
+fn events_that_were_lost_lead_to_a_comparison() {
+    namespace(|| {
+        let directory = Directory::new();
+        directory.write("web.yaml", &service("web", "172.30.0.1", &["10.0.0.1"]));
+        let daemon = Daemon::start(&directory, FAST);
+        daemon.says("1 services, 1 changed", 1);
+        let before = table();
+        // It sleeps while others do more than its socket can hold, and something to us among it.
+        daemon.signal("STOP");
+        let many: Vec<String> =
+            (0..100_000_u32).map(|n| format!("{}", Ipv4Addr::from(0x0a00_0000 + n))).collect();
+        let script = format!(
+            "add table ip others\nadd set ip others s {{ type ipv4_addr; }}\nadd element ip others s {{ {} }}\ndelete table ip kube-proxy\n",
+            many.join(",")
+        );
+        let output = testns::feed(&["nft", "-f", "-"], &script);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        daemon.signal("CONT");
+        daemon
+            .says("changes of others may have been missed (more happened than the receive buffer holds)", 1);
+        eventually(|| table() == before, || format!("{}\n{}", table(), daemon.log()));
     });
 }
 

@@ -2,11 +2,16 @@
 
 use std::time::Instant;
 
+use sluicegate_conntrack::Error as FlowError;
+use sluicegate_conntrack::reconcile::Report;
+use sluicegate_netlink::Transport;
+
 use super::commits::Commits;
 use super::observer::Sent;
 use crate::Error;
 use crate::apply;
-use crate::model::{Changes, Cluster, Node};
+use crate::apply::conntrack::{self, Scope};
+use crate::model::{Changes, Cluster, Family, Node};
 
 /// A part of the kernel that services are programmed into.
 pub trait Backend {
@@ -41,6 +46,15 @@ pub trait Backend {
         let _ = generation;
     }
 
+    /// Removes the UDP flows that a change of services made stale; none where connections are not tracked for this part of the kernel.
+    ///
+    /// # Errors
+    /// When connection tracking cannot be asked, or refuses.
+    fn clean_flows(&mut self, cluster: &Cluster, scope: Scope<'_>) -> Result<Option<Report>, FlowError> {
+        let _ = (cluster, scope);
+        Ok(None)
+    }
+
     /// Nobody else has committed since the last sync.
     ///
     /// # Errors
@@ -50,7 +64,7 @@ pub trait Backend {
     }
 }
 
-impl Backend for apply::Applier {
+impl<T: Transport> Backend for apply::Applier<T> {
     fn sync(&mut self, cluster: &Cluster, changes: &Changes, now: Instant) -> Result<Sent, Error> {
         self.sync_changes(cluster, changes, now).map(Sent::Nftables)
     }
@@ -65,6 +79,10 @@ impl Backend for apply::Applier {
 
     fn has_leftovers(&self) -> bool {
         Self::has_leftovers(self)
+    }
+
+    fn clean_flows(&mut self, cluster: &Cluster, scope: Scope<'_>) -> Result<Option<Report>, FlowError> {
+        conntrack::clean_up(cluster, scope, &Family::BOTH).map(Some)
     }
 
     fn listen(&mut self) -> Result<Option<Commits>, Error> {
@@ -92,6 +110,10 @@ impl Backend for apply::iptables::Applier {
     fn set_node(&mut self, node: &Node) {
         self.settings_mut().detect_local.node_cidrs.clone_from(&node.pod_cidrs);
     }
+
+    fn clean_flows(&mut self, cluster: &Cluster, scope: Scope<'_>) -> Result<Option<Report>, FlowError> {
+        conntrack::clean_up(cluster, scope, &Family::BOTH).map(Some)
+    }
 }
 
 impl Backend for Box<dyn Backend> {
@@ -113,6 +135,10 @@ impl Backend for Box<dyn Backend> {
 
     fn listen(&mut self) -> Result<Option<Commits>, Error> {
         self.as_mut().listen()
+    }
+
+    fn clean_flows(&mut self, cluster: &Cluster, scope: Scope<'_>) -> Result<Option<Report>, FlowError> {
+        self.as_mut().clean_flows(cluster, scope)
     }
 
     fn pass_over(&mut self, generation: u32) {

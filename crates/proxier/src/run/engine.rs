@@ -1,5 +1,7 @@
 //! The loop itself: waits for news, signals, other programs' commits and the time, and syncs.
 
+mod isolate;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -12,7 +14,8 @@ use super::observer::{Observer, Sent, SyncReport};
 use super::schedule::{Intervals, Job, Outcome, Schedule};
 use super::world::World;
 use crate::Error;
-use crate::model::{Cluster, Family, ServiceName};
+use crate::apply::conntrack::Scope;
+use crate::model::{Changes, Cluster, Family, ServiceName};
 use crate::source::update::Update;
 
 /// What the operator tells a running proxier.
@@ -32,8 +35,12 @@ pub struct Loop<B> {
     schedule: Schedule,
     intervals: Intervals,
     commits: Option<Commits>,
-    /// What changed in syncs that failed, and is not programmed.
+    /// What changed since the last sync that succeeded.
     unprogrammed: Unprogrammed,
+    /// Flows have to be looked for among all services: some clean-up failed, or there was none yet.
+    all_flows: bool,
+    /// A sync has succeeded, so that what is in the kernel is ours and known to work.
+    was_programmed: bool,
     is_ready: bool,
 }
 
@@ -71,6 +78,8 @@ impl<B: Backend> Loop<B> {
             intervals,
             commits: None,
             unprogrammed: Unprogrammed::default(),
+            all_flows: true,
+            was_programmed: false,
             is_ready: false,
         })
     }
@@ -207,9 +216,14 @@ impl<B: Backend> Loop<B> {
             let changes = self.world.take_changes();
             self.unprogrammed.add(&changes, self.world.cluster());
             let error = match self.backend.sync(self.world.cluster(), &changes, now) {
-                Ok(sent) => return Ok(sent),
+                Ok(sent) => {
+                    self.clean_flows(&changes);
+                    return Ok(sent);
+                }
                 Err(error) => error,
             };
+            // What these changes made stale is looked for after a sync that succeeds.
+            self.all_flows |= self.unprogrammed.concerns_udp;
             let mut is_news = false;
             for (name, why) in error.refused() {
                 // One that is not in the cluster cannot be left out.
@@ -220,13 +234,39 @@ impl<B: Backend> Loop<B> {
                 }
             }
             if !is_news {
-                return Err(error);
+                return if self.was_programmed && error.is_refusal() {
+                    self.isolate(error, now)
+                } else {
+                    Err(error)
+                };
+            }
+        }
+    }
+
+    /// Removes the flows to UDP endpoints that are no more. What fails is tried again after the next sync with a change.
+    fn clean_flows(&mut self, changes: &Changes) {
+        if !self.unprogrammed.concerns_udp {
+            return;
+        }
+        let scope = if self.all_flows { Scope::All } else { Scope::Changed(changes) };
+        let began = Instant::now();
+        match self.backend.clean_flows(self.world.cluster(), scope) {
+            Ok(None) => {}
+            Ok(Some(report)) => {
+                self.all_flows = false;
+                tracing::debug!("stale UDP flows: {report:?}, took {:.1?}", began.elapsed());
+                self.observer.flows(&report, began.elapsed());
+            }
+            Err(error) => {
+                self.all_flows = true;
+                tracing::warn!("stale UDP flows could not be removed: {error}");
             }
         }
     }
 
     fn succeeded(&mut self, job: Job, began: Instant, sent: Sent) {
         self.world.accepted();
+        self.was_programmed = true;
         let unprogrammed = std::mem::take(&mut self.unprogrammed);
         let cluster = self.world.cluster();
         let report = SyncReport {
@@ -272,7 +312,7 @@ impl<B: Backend> Loop<B> {
 }
 
 impl Unprogrammed {
-    fn add(&mut self, changes: &crate::model::Changes, cluster: &Cluster) {
+    fn add(&mut self, changes: &Changes, cluster: &Cluster) {
         self.services.extend(changes.names().cloned());
         self.concerns_udp |= changes.concerns_udp(cluster);
         self.triggers.extend(changes.iter().flat_map(|change| change.triggers().iter().copied()));
@@ -298,3 +338,6 @@ async fn until(due: Option<Instant>) {
 const MOST_AT_ONCE: usize = 4096;
 /// Unused chains are deleted when they have been unused for over a second.
 const LEFTOVERS_AFTER: Duration = Duration::from_millis(1500);
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::{Duration, Instant, SystemTime};
 
+use sluicegate_conntrack::reconcile::Report;
+
 use crate::Error;
 use crate::apply::{Found, Synced};
 use crate::model::{Cluster, Family, ServiceName};
@@ -29,6 +31,11 @@ pub trait Observer: Send + Sync {
     /// A sync failed as a whole; it is tried again after the retry interval.
     fn failed(&self, error: &Error) {
         let _ = error;
+    }
+
+    /// The UDP flows that a sync made stale were removed, which took so long.
+    fn flows(&self, report: &Report, took: Duration) {
+        let _ = (report, took);
     }
 
     /// What services there are now: after each sync that succeeded, and when this node changed.

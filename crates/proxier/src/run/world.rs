@@ -148,10 +148,31 @@ impl World {
         if let Some(service) = self.cluster.service(name) {
             held.service = Some(service.clone());
         }
-        let wait = held.refused.as_ref().map_or(wait, |before| before.wait.saturating_mul(2));
-        let wait = wait.min(LONGEST_HOLD);
+        let doubled = held.refused.as_ref().map(|before| before.wait.saturating_mul(2));
+        let wait = doubled.unwrap_or_default().max(wait).min(LONGEST_HOLD);
         held.refused = Some(Refused { why, again: now + wait, wait, on_trial: false });
         self.cluster.set_service(name, None);
+    }
+
+    /// Takes a service out for the moment, to see whether the rest can be programmed.
+    pub fn set_aside(&mut self, name: &ServiceName, now: Instant) {
+        self.refuse(
+            name,
+            "set aside while the culprit of a refusal is looked for".to_owned(),
+            Duration::ZERO,
+            now,
+        );
+    }
+
+    /// Puts one that is held back into the cluster again, to be tried.
+    pub fn put_on_trial(&mut self, name: &ServiceName) {
+        if let Some(held) = self.held.get_mut(name)
+            && held.bad_slices.is_empty()
+            && let Some(refused) = &mut held.refused
+        {
+            refused.on_trial = true;
+            self.cluster.set_service(name, held.service.clone());
+        }
     }
 
     /// Puts back the refused services whose time has come, or all of them.

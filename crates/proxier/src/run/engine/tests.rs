@@ -1,0 +1,271 @@
+//! The loop with a kernel that only remembers, and refuses what a test wants it to.
+
+use std::sync::Mutex;
+
+use tokio::sync::mpsc::{self, Sender};
+
+use super::*;
+use crate::model::Node;
+use crate::run::ThisNode;
+use crate::source;
+use crate::source::update::{Kind, ObjectName};
+
+/// What the backend and the observer share with a test.
+#[derive(Default)]
+struct Kernel {
+    holds: BTreeSet<String>,
+    syncs: usize,
+    /// Every sync fails so often more.
+    failures: usize,
+    /// Services that are refused, and whether by name.
+    refuses: Vec<(String, bool)>,
+    reports: Vec<SyncReport>,
+    errors: Vec<String>,
+    troubles: Vec<String>,
+    queued: usize,
+}
+
+#[derive(Clone, Default)]
+struct Fake(Arc<Mutex<Kernel>>);
+
+impl Backend for Fake {
+    fn sync(&mut self, cluster: &Cluster, _: &Changes, _: Instant) -> Result<Sent, Error> {
+        let mut kernel = self.0.lock().unwrap();
+        kernel.syncs += 1;
+        if kernel.failures > 0 {
+            kernel.failures -= 1;
+            return Err(Error::SourceEnded);
+        }
+        let wanted: BTreeSet<String> = cluster.service_names().map(ToString::to_string).collect();
+        let refused = kernel.refuses.iter().filter(|(name, _)| wanted.contains(name));
+        let (named, nameless): (Vec<_>, Vec<_>) = refused.partition(|(_, named)| *named);
+        if !named.is_empty() || !nameless.is_empty() {
+            let name = |text: &str| {
+                let (namespace, name) = text.split_once('/').unwrap();
+                ServiceName::new(namespace, name).unwrap()
+            };
+            let services = named.iter().map(|(text, _)| (name(text), "no room".to_owned())).collect();
+            return Err(Error::Refused { services });
+        }
+        kernel.holds = wanted;
+        Ok(Sent::Nftables(crate::apply::Synced::default()))
+    }
+
+    fn distrust(&mut self) {}
+
+    fn set_node(&mut self, _: &Node) {}
+}
+
+impl Observer for Fake {
+    fn queued(&self, _: Instant, _: &Cluster) {
+        self.0.lock().unwrap().queued += 1;
+    }
+
+    fn synced(&self, report: &SyncReport) {
+        self.0.lock().unwrap().reports.push(report.clone());
+    }
+
+    fn failed(&self, error: &Error) {
+        self.0.lock().unwrap().errors.push(error.to_string());
+    }
+
+    fn trouble(&self, trouble: &str) {
+        self.0.lock().unwrap().troubles.push(trouble.to_owned());
+    }
+}
+
+/// A loop that runs on a thread of its own.
+struct Running {
+    kernel: Fake,
+    updates: Sender<Update>,
+    signals: Sender<Signal>,
+    thread: std::thread::JoinHandle<Result<(), Error>>,
+}
+
+impl Running {
+    fn new() -> Self {
+        let kernel = Fake::default();
+        let intervals = Intervals {
+            min: Duration::from_millis(1),
+            sync: Duration::from_secs(60),
+            full: Duration::from_secs(3600),
+        };
+        let (updates, news) = mpsc::channel(100);
+        let (signals, told) = mpsc::channel(1);
+        let fake = kernel.clone();
+        let thread = std::thread::spawn(move || {
+            let world = World::new(ThisNode { name: "node".to_owned(), ..ThisNode::default() });
+            let looping = Loop::new(world, fake.clone(), intervals, Arc::new(fake)).unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(looping.run(news, told))
+        });
+        Self { kernel, updates, signals, thread }
+    }
+
+    fn listed(services: &[&str]) -> Self {
+        let running = Self::new();
+        running.tell(Update::Replace(Kind::EndpointSlice, Vec::new()));
+        running.tell(Update::Replace(Kind::Service, services.iter().map(|name| service(name)).collect()));
+        running
+    }
+
+    fn tell(&self, update: Update) {
+        self.updates.blocking_send(update).unwrap();
+    }
+
+    fn wait(&self, what: &str, condition: impl Fn(&Kernel) -> bool) {
+        let end = Instant::now() + Duration::from_secs(20);
+        while !condition(&self.kernel.0.lock().unwrap()) {
+            assert!(Instant::now() < end, "it never came to this: {what}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn holds(&self, names: &[&str]) {
+        let wanted: BTreeSet<String> = names.iter().map(|name| format!("demo/{name}")).collect();
+        self.wait(&format!("{names:?} is held"), |kernel| kernel.holds == wanted);
+    }
+
+    fn kernel<T>(&self, change: impl FnOnce(&mut Kernel) -> T) -> T {
+        change(&mut self.kernel.0.lock().unwrap())
+    }
+
+    fn stop(self) -> Result<(), Error> {
+        self.signals.blocking_send(Signal::Stop).unwrap();
+        self.thread.join().unwrap()
+    }
+}
+
+fn service(name: &str) -> source::Object {
+    service_with(name, 80)
+}
+
+fn service_with(name: &str, port: u16) -> source::Object {
+    let number: u32 = name.bytes().map(u32::from).sum();
+    let text = format!(
+        "{{apiVersion: v1, kind: Service, metadata: {{namespace: demo, name: {name}}}, spec: {{clusterIP: 10.0.0.{}, ports: [{{port: {port}}}]}}}}",
+        number % 250 + 1
+    );
+    let mut found = None;
+    source::read_str("test.yaml", &text, |manifest| found = Some(manifest.object)).unwrap();
+    found.unwrap()
+}
+
+#[test]
+fn nothing_is_programmed_before_services_and_slices_have_both_been_listed() {
+    for (first, second) in [(Kind::Service, Kind::EndpointSlice), (Kind::EndpointSlice, Kind::Service)] {
+        let running = Running::new();
+        running.tell(Update::Replace(Kind::Node, Vec::new()));
+        running.tell(Update::Replace(first, Vec::new()));
+        running.tell(Update::Apply(service("early")));
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(running.kernel(|kernel| (kernel.syncs, kernel.queued)), (0, 0));
+        let list = if second == Kind::Service { vec![service("early")] } else { Vec::new() };
+        running.tell(Update::Replace(second, list));
+        running.holds(&["early"]);
+        running.stop().unwrap();
+    }
+}
+
+#[test]
+fn objects_come_change_go_and_are_replaced() {
+    let running = Running::listed(&["a", "b"]);
+    running.holds(&["a", "b"]);
+    running.tell(Update::Apply(service("c")));
+    running.holds(&["a", "b", "c"]);
+    running.tell(Update::Delete(ObjectName::Service { namespace: "demo".to_owned(), name: "a".to_owned() }));
+    running.holds(&["b", "c"]);
+    running.tell(Update::Replace(Kind::Service, vec![service("d"), service("c")]));
+    running.holds(&["c", "d"]);
+    let syncs = running.kernel(|kernel| kernel.syncs);
+    running.tell(Update::Apply(service("d")));
+    running.tell(Update::Trouble("the server is away".to_owned()));
+    running.wait("the trouble is told", |kernel| kernel.troubles == ["the server is away"]);
+    assert_eq!(running.kernel(|kernel| kernel.syncs), syncs, "what is as it was is no change");
+    running.stop().unwrap();
+}
+
+#[test]
+fn a_failure_is_tried_again_and_the_report_has_all_that_waited() {
+    let running = Running::listed(&["a"]);
+    running.holds(&["a"]);
+    running.kernel(|kernel| kernel.failures = 2);
+    running.tell(Update::Apply(service("b")));
+    running.wait("a failure", |kernel| kernel.errors.len() == 1);
+    running.tell(Update::Apply(service("c")));
+    running.holds(&["a", "b", "c"]);
+    running.wait("a report", |kernel| kernel.reports.len() == 2);
+    let report = running.kernel(|kernel| kernel.reports[1].clone());
+    assert_eq!((report.services, report.changed, report.is_full), (3, 2, true));
+    assert!(report.queued.is_some_and(|queued| queued < report.began));
+    running.stop().unwrap();
+}
+
+#[test]
+fn a_service_that_is_refused_by_name_is_left_out_until_it_changes_or_is_asked_for_again() {
+    let running = Running::listed(&["a", "bad", "c"]);
+    running.holds(&["a", "bad", "c"]);
+    running.kernel(|kernel| kernel.refuses = vec![("demo/bad".to_owned(), true)]);
+    running.tell(Update::Apply(service_with("bad", 81)));
+    running.holds(&["a", "c"]);
+    running.wait("a report", |kernel| kernel.reports.len() == 2);
+    let refused = running.kernel(|kernel| kernel.reports[1].refused.clone());
+    assert_eq!(refused.len(), 1);
+    assert_eq!((refused[0].0.as_str(), refused[0].1.as_str()), ("demo/bad", "no room"));
+    // The others go on, and it stays out.
+    running.tell(Update::Apply(service("d")));
+    running.holds(&["a", "c", "d"]);
+    running.kernel(|kernel| kernel.refuses.clear());
+    running.signals.blocking_send(Signal::Resync).unwrap();
+    running.holds(&["a", "bad", "c", "d"]);
+    running.wait("a report", |kernel| kernel.reports.last().is_some_and(|report| report.refused.is_empty()));
+    // Refused once more, and mended by whoever wrote it.
+    running.kernel(|kernel| kernel.refuses = vec![("demo/bad".to_owned(), true)]);
+    running.tell(Update::Apply(service_with("bad", 82)));
+    running.holds(&["a", "c", "d"]);
+    running.kernel(|kernel| kernel.refuses.clear());
+    running.tell(Update::Apply(service_with("bad", 83)));
+    running.holds(&["a", "bad", "c", "d"]);
+    running.stop().unwrap();
+}
+
+#[test]
+fn the_culprits_of_an_error_that_names_nobody_are_found() {
+    let running = Running::listed(&["old"]);
+    running.holds(&["old"]);
+    running.kernel(|kernel| {
+        kernel.refuses = vec![("demo/s17".to_owned(), false), ("demo/s40".to_owned(), false)];
+    });
+    let names: Vec<String> = (0..60).map(|n| format!("s{n}")).collect();
+    let services = names.iter().map(String::as_str).chain(["old"]);
+    running.tell(Update::Replace(Kind::Service, services.clone().map(service).collect()));
+    let rest: Vec<&str> = services.filter(|name| !["s17", "s40"].contains(name)).collect();
+    running.wait("a report", |kernel| kernel.reports.len() == 2);
+    running.holds(&rest);
+    let report = running.kernel(|kernel| kernel.reports[1].clone());
+    let refused: Vec<_> = report.refused.iter().map(|(name, _)| name.to_string()).collect();
+    assert_eq!(refused, ["demo/s17", "demo/s40"]);
+    running.stop().unwrap();
+}
+
+#[test]
+fn an_error_that_is_nobodys_fault_leaves_nobody_out() {
+    let running = Running::listed(&["a", "bad"]);
+    running.holds(&["a", "bad"]);
+    // Refused whatever changes: the fault is with one that has not changed.
+    running.kernel(|kernel| kernel.refuses = vec![("demo/bad".to_owned(), false)]);
+    running.tell(Update::Apply(service("b")));
+    running.wait("a failure", |kernel| !kernel.errors.is_empty());
+    running.kernel(|kernel| kernel.refuses.clear());
+    running.holds(&["a", "b", "bad"]);
+    running.stop().unwrap();
+}
+
+#[test]
+fn the_end_of_the_source_ends_it_with_an_error() {
+    let running = Running::listed(&["a"]);
+    running.holds(&["a"]);
+    let Running { updates, thread, signals: _signals, .. } = running;
+    drop(updates);
+    assert!(matches!(thread.join().unwrap(), Err(Error::SourceEnded)));
+}
