@@ -24,7 +24,11 @@ pub(crate) const ALL: &[Check] = &[
     Check { name: "fmt", what: "the code is formatted", make: fmt },
     Check { name: "deny", what: "dependencies: bans, licences, sources (cargo-deny)", make: deny },
     Check { name: "msrv", what: "the oldest Rust that we promise", make: msrv::check },
-    Check { name: "clippy", what: "lints, all targets and features, warnings denied", make: clippy },
+    Check {
+        name: "clippy",
+        what: "lints, all targets, with all features and with the default ones, warnings denied",
+        make: clippy,
+    },
     Check { name: "doc", what: "documentation, warnings denied", make: doc },
     Check { name: "test", what: "unit and integration tests", make: test },
     Check { name: "doctest", what: "examples in the documentation", make: doctest },
@@ -67,13 +71,19 @@ fn clippy(session: &Session) -> Result<Outcome, String> {
     cargo.args(["clippy", "--workspace", "--all-targets", "--all-features", "--keep-going", "--"]);
     // The second lint is how an item of the standard library that is newer than our oldest Rust is found.
     session.run(cargo.args(["-D", "warnings", "-D", "clippy::incompatible_msrv"]))?;
+    // All other checks have all features on, so as to compile everything once. What most people build has few.
+    let mut cargo = session.cargo();
+    cargo.args(["clippy", "--workspace", "--exclude", "benches", "--all-targets", "--keep-going", "--"]);
+    session.run(cargo.args(["-D", "warnings"]))?;
     Ok(Outcome::passed())
 }
 
 /// `cargo doc` as it is checked.
 pub(crate) fn doc_command(session: &Session) -> Command {
     let mut cargo = session.cargo();
-    cargo.args(["doc", "--workspace", "--no-deps", "--keep-going"]).env("RUSTDOCFLAGS", "-D warnings");
+    cargo
+        .args(["doc", "--workspace", "--all-features", "--no-deps", "--keep-going"])
+        .env("RUSTDOCFLAGS", "-D warnings");
     cargo
 }
 
@@ -86,9 +96,9 @@ fn test(session: &Session) -> Result<Outcome, String> {
     // Tests append to it, each from a process of its own. That it is not there is no error.
     let _ = fs::remove_file(&session.skipped);
     // Tests call the examples as programs, while `cargo test --examples` builds them as tests of their own.
-    session.run(session.cargo().args(["build", "--workspace", "--examples"]))?;
+    session.run(session.cargo().args(["build", "--workspace", "--all-features", "--examples"]))?;
     let mut cargo = session.cargo_test();
-    cargo.args(["--workspace", "--lib", "--bins", "--tests", "--examples"]);
+    cargo.args(["--workspace", "--all-features", "--lib", "--bins", "--tests", "--examples"]);
     let mut outcome = test_run::run(&mut cargo)?;
     let logged = fs::read_to_string(&session.skipped).unwrap_or_default();
     test_run::take_skips(&mut outcome, &logged);
@@ -101,7 +111,7 @@ fn doctest(session: &Session) -> Result<Outcome, String> {
     if geteuid().is_root() {
         cargo.args(["test", "--no-fail-fast"]);
     }
-    test_run::run(cargo.args(["--workspace", "--doc"]))
+    test_run::run(cargo.args(["--workspace", "--all-features", "--doc"]))
 }
 
 /// In the profile of the tests: whether a benchmark runs is asked, not how fast, and nothing needs to be built anew.

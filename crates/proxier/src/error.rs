@@ -43,6 +43,14 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// The configuration of the Kubernetes API source cannot be used.
+    #[error("{what}: {reason}")]
+    Api {
+        /// Which part of it.
+        what: String,
+        /// Why.
+        reason: String,
+    },
     /// A throw-away network could not be made.
     #[error(transparent)]
     Lab(#[from] LabError),

@@ -9,6 +9,8 @@
 mod deserialize;
 mod document;
 mod json;
+#[cfg(feature = "kube")]
+pub mod kube;
 pub mod update;
 mod watch;
 pub(crate) mod yaml;

@@ -1,0 +1,246 @@
+//! Asking the API server: one list, or the beginning of a watch, and what a refusal means.
+
+use std::time::Duration;
+
+use http_body_util::BodyExt as _;
+use hyper::header::RETRY_AFTER;
+use hyper::{Response, StatusCode};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
+use kube::client::Body;
+use kube::core::Request;
+use kube::core::params::{ListParams, WatchParams};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::timeout;
+
+use super::backoff::fraction;
+use super::connect::{Connection, explain};
+use super::event::{self, Lines};
+use super::watched::Watched;
+use super::{Pace, Source};
+use crate::source::Object;
+
+/// All objects of a kind.
+pub(super) struct List {
+    pub(super) objects: Vec<Object>,
+    /// The version that a watch goes on from.
+    pub(super) version: String,
+    /// Why objects are left out.
+    pub(super) unreadable: Vec<String>,
+}
+
+/// Why something that was asked for was not given.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) reason: String,
+    pub(super) cause: Cause,
+    /// The server does not want to be asked again before.
+    pub(super) retry_after: Option<Duration>,
+}
+
+/// What to do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// No connection, or not the right credentials: perhaps the configuration has changed.
+    Connection,
+    /// 404: there is no such API.
+    Absent,
+    /// 410: the version that was asked for is gone.
+    Stale,
+    /// One side does not understand the other; the same should not be asked again.
+    Nonsense,
+    /// Anything else; the same may be asked again.
+    Other,
+}
+
+impl Refusal {
+    pub(super) fn new(cause: Cause, reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), cause, retry_after: None }
+    }
+}
+
+/// What is asked for of one kind.
+pub(super) struct Api {
+    connection: Connection,
+    request: Request,
+    labels: Option<String>,
+    fields: Option<String>,
+    pace: Pace,
+}
+
+impl Api {
+    pub(super) fn new<K: Watched>(source: &Source, connection: Connection) -> Self {
+        Self {
+            connection,
+            request: Request::new(K::url_path(&(), None)),
+            labels: K::LABELS.map(str::to_owned),
+            fields: K::fields(source),
+            pace: source.pace,
+        }
+    }
+
+    /// See [`Connection::refresh`].
+    pub(super) fn refresh(&mut self) {
+        self.connection.refresh();
+    }
+
+    /// The URL of the server, for messages.
+    pub(super) fn url(&self) -> String {
+        self.connection.url()
+    }
+
+    /// Lists everything, page by page. When the server forgets the list before its last page, everything is asked for at once.
+    pub(super) async fn list<K: Watched>(&mut self) -> Result<List, Refusal> {
+        match self.pages::<K>(Some(self.pace.page)).await {
+            Err(refusal) if refusal.cause == Cause::Stale => {
+                tracing::debug!(kind = %K::KIND, "a list took too long for its pages: {}", refusal.reason);
+                self.pages::<K>(None).await
+            }
+            listed => listed,
+        }
+    }
+
+    async fn pages<K: Watched>(&mut self, limit: Option<u32>) -> Result<List, Refusal> {
+        let mut list = List { objects: Vec::new(), version: String::new(), unreadable: Vec::new() };
+        let mut next = None;
+        loop {
+            let parameters = ListParams {
+                label_selector: self.labels.clone(),
+                field_selector: self.fields.clone(),
+                limit,
+                continue_token: next.take(),
+                ..ListParams::default()
+            };
+            let request =
+                self.request.list(&parameters).map_err(|e| Refusal::new(Cause::Other, e.to_string()))?;
+            let body = self.send(request).await?;
+            let text = self.whole(body).await?;
+            next = take_page::<K>(&text, &mut list).map_err(|reason| Refusal::new(Cause::Other, reason))?;
+            if next.is_none() {
+                return Ok(list);
+            }
+        }
+    }
+
+    /// Begins to watch what comes after `version`.
+    pub(super) async fn watch(&mut self, version: &str) -> Result<Stream, Refusal> {
+        let lasts = self.pace.watch - fraction(self.pace.watch / 10);
+        let parameters = WatchParams {
+            label_selector: self.labels.clone(),
+            field_selector: self.fields.clone(),
+            timeout: Some(u32::try_from(lasts.as_secs().max(1)).unwrap_or(u32::MAX)),
+            bookmarks: true,
+            send_initial_events: false,
+        };
+        let request = self
+            .request
+            .watch(&parameters, version)
+            .map_err(|e| Refusal::new(Cause::Other, e.to_string()))?;
+        let body = self.send(request).await?;
+        Ok(Stream { body, lines: Lines::default(), silence: lasts + self.pace.answer })
+    }
+
+    async fn send(&mut self, request: hyper::Request<Vec<u8>>) -> Result<Body, Refusal> {
+        let client = self.connection.client().map_err(|reason| Refusal::new(Cause::Connection, reason))?;
+        let answer = timeout(self.pace.answer, client.send(request.map(Body::from))).await.map_err(|_| {
+            Refusal::new(Cause::Connection, format!("no answer within {:?}", self.pace.answer))
+        })?;
+        let response = answer.map_err(|e| Refusal::new(Cause::Connection, explain(&e)))?;
+        if response.status().is_success() {
+            Ok(response.into_body())
+        } else {
+            Err(self.refusal(response).await)
+        }
+    }
+
+    async fn refusal(&self, response: Response<Body>) -> Refusal {
+        let status = response.status();
+        let header = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let retry_after = header.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
+        let said = self.whole(response.into_body()).await.unwrap_or_default();
+        let message = match serde_json::from_slice::<Status>(&said) {
+            Ok(Status { message: Some(message), .. }) => format!(": {message}"),
+            _ => String::new(),
+        };
+        let cause = match status {
+            StatusCode::UNAUTHORIZED => Cause::Connection,
+            StatusCode::NOT_FOUND => Cause::Absent,
+            StatusCode::GONE => Cause::Stale,
+            StatusCode::BAD_REQUEST => Cause::Nonsense,
+            _ => Cause::Other,
+        };
+        // No server may silence us for long.
+        let retry_after = retry_after.map(|asked: Duration| asked.min(LONGEST_RETRY_AFTER));
+        Refusal { reason: format!("{status}{message}"), cause, retry_after }
+    }
+
+    /// A whole body; as long as something comes now and then, it may take its time.
+    async fn whole(&self, mut body: Body) -> Result<Vec<u8>, Refusal> {
+        let mut whole = Vec::new();
+        while let Some(piece) = piece(&mut body, self.pace.answer).await? {
+            whole.extend_from_slice(&piece);
+        }
+        Ok(whole)
+    }
+}
+
+/// The lines of a watch.
+pub(super) struct Stream {
+    body: Body,
+    lines: Lines,
+    silence: Duration,
+}
+
+impl Stream {
+    /// The next line; none when the server ended the watch.
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, Refusal> {
+        loop {
+            if let Some(line) = self.lines.next() {
+                return Ok(Some(line));
+            }
+            let Some(piece) = piece(&mut self.body, self.silence).await? else { return Ok(None) };
+            self.lines.push(&piece).map_err(|reason| Refusal::new(Cause::Nonsense, reason))?;
+        }
+    }
+}
+
+/// The next bytes of a body, empty for what carries none; none at its end.
+async fn piece(body: &mut Body, patience: Duration) -> Result<Option<Vec<u8>>, Refusal> {
+    match timeout(patience, body.frame()).await {
+        Err(_) => Err(Refusal::new(Cause::Other, format!("the server went silent for {patience:?}"))),
+        Ok(Some(Err(e))) => Err(Refusal::new(Cause::Other, format!("the connection broke: {}", explain(&e)))),
+        Ok(Some(Ok(frame))) => Ok(Some(frame.into_data().map(Vec::from).unwrap_or_default())),
+        Ok(None) => Ok(None),
+    }
+}
+
+/// Adds a page to `list`, and returns how to ask for the next, if there is one.
+fn take_page<K: Watched>(text: &[u8], list: &mut List) -> Result<Option<String>, String> {
+    #[derive(Deserialize)]
+    struct Page<'a> {
+        metadata: Metadata,
+        #[serde(borrow)]
+        items: Option<Vec<&'a RawValue>>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Metadata {
+        resource_version: Option<String>,
+        r#continue: Option<String>,
+    }
+    let page: Page<'_> = serde_json::from_slice(text).map_err(|e| format!("the answer is no list: {e}"))?;
+    for item in page.items.unwrap_or_default() {
+        match event::object::<K>(item) {
+            Ok(object) => list.objects.push(object),
+            Err(reason) => list.unreadable.push(reason),
+        }
+    }
+    list.version = page
+        .metadata
+        .resource_version
+        .filter(|version| !version.is_empty())
+        .ok_or_else(|| "the list has no resourceVersion to watch from".to_owned())?;
+    Ok(page.metadata.r#continue.filter(|token| !token.is_empty()))
+}
+
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(300);

@@ -1,0 +1,313 @@
+//! Whatever fails: nothing is lost, nothing is half told, and the server is not stormed.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use sluicegate_proxier::source::kube::{Server, Source};
+use sluicegate_proxier::source::update::Kind;
+
+use crate::server::{ApiServer, Fault, PORT, Verb};
+use crate::watching::{Watching, fill, pace, service, slice, source};
+
+/// A server, and a source that knows all of it.
+fn settled(test: impl FnOnce(&ApiServer, &mut Watching) + Send) {
+    testns::netns(|| {
+        let server = ApiServer::started();
+        fill(&server);
+        let mut watching = Watching::start();
+        watching.settle(&server);
+        watching.until("everything is watched", |_| {
+            ["services", "endpointslices", "nodes", "servicecidrs"]
+                .iter()
+                .all(|resource| server.requests(resource).iter().any(|target| target.contains("watch=true")))
+        });
+        test(&server, &mut watching);
+    });
+}
+
+/// The same, after which a change of services has to arrive however the watch failed, without a new list.
+fn watch_fails(fault: &Fault, lists: usize) {
+    settled(|server, watching| {
+        // The watch that runs is cut, the next one has the fault.
+        server.fail("services", Verb::Watch, fault.clone());
+        server.down();
+        server.up();
+        (0..5).for_each(|n| server.put("services", service(&format!("svc-{n}"))));
+        server.delete("services", "demo", "web");
+        watching.settle(server);
+        watching.until("the fault happened", |_| server.has_failed());
+        server.put("services", service("last"));
+        watching.settle(server);
+        assert!(watching.has("last") && !watching.has("web"));
+        assert_eq!(watching.lists(Kind::Service), lists, "{fault:?}");
+        assert_eq!(watching.lists(Kind::EndpointSlice), 1, "the others are not disturbed");
+    });
+}
+
+/// A first list that fails: nothing is told of services until it is whole.
+fn list_fails(fault: &Fault, verb: Verb) {
+    testns::netns(|| {
+        let server = ApiServer::started();
+        fill(&server);
+        (0..6).for_each(|n| server.put("services", service(&format!("svc-{n}"))));
+        server.fail("services", verb, fault.clone());
+        let mut pace = pace();
+        pace.page = 3;
+        pace.answer = Duration::from_millis(500);
+        let mut watching = Watching::with(source(pace));
+        watching.until("services are listed", |watching| watching.lists(Kind::Service) > 0);
+        assert!(server.has_failed(), "{fault:?}");
+        assert!(watching.holds(&server), "the list is whole after {fault:?}");
+        server.put("services", service("last"));
+        watching.settle(&server);
+    });
+}
+
+#[test]
+fn a_server_that_is_not_up_yet_is_waited_for() {
+    testns::netns(|| {
+        let server = ApiServer::new();
+        fill(&server);
+        let mut watching = Watching::start();
+        watching.until("trouble is told", |watching| {
+            watching.trouble("Connection refused") && watching.troubles.len() == Kind::ALL.len()
+        });
+        watching.idle(Duration::from_millis(500));
+        assert_eq!(watching.troubles.len(), Kind::ALL.len(), "once for each kind: {:?}", watching.troubles);
+        assert!(
+            watching.trouble("Services from the API server http://127.0.0.1:6443/"),
+            "{:?}",
+            watching.troubles
+        );
+        assert!(watching.lists.is_empty() && watching.held.is_empty());
+        server.up();
+        watching.settle(&server);
+    });
+}
+
+#[test]
+fn a_server_that_was_gone_for_a_while_tells_what_was_missed() {
+    settled(|server, watching| {
+        server.down();
+        watching.idle(Duration::from_millis(300));
+        assert_eq!(watching.held.len(), 4, "what is known stays");
+        server.delete("services", "demo", "web");
+        server.put("services", service("new"));
+        server.put("endpointslices", slice("new-1"));
+        server.up();
+        watching.settle(server);
+        assert!(watching.has("new") && !watching.has("web"));
+        assert!(
+            watching.lists.values().all(|lists| *lists == 1),
+            "nothing is listed anew: {:?}",
+            watching.lists
+        );
+        assert!(watching.trouble("Connection refused"), "{:?}", watching.troubles);
+    });
+}
+
+#[test]
+fn a_deletion_that_the_server_forgot_is_seen_in_a_new_list() {
+    settled(|server, watching| {
+        server.down();
+        server.delete("services", "demo", "web");
+        server.put("services", service("new"));
+        server.forget();
+        server.up();
+        watching
+            .until("everything is listed anew", |watching| watching.lists.values().all(|lists| *lists == 2));
+        watching.settle(server);
+        assert!(watching.has("new") && !watching.has("web"));
+    });
+}
+
+#[test]
+fn a_version_that_is_gone_by_status_is_listed_anew() {
+    watch_fails(&Fault::Status(410, None), 2);
+}
+
+#[test]
+fn a_version_that_is_gone_by_event_is_listed_anew() {
+    watch_fails(&Fault::error(410), 2);
+}
+
+#[test]
+fn other_error_events_go_on_from_the_last_version() {
+    watch_fails(&Fault::error(500), 1);
+}
+
+#[test]
+fn a_connection_cut_in_the_middle_of_an_event_loses_nothing() {
+    watch_fails(&Fault::Cut, 1);
+}
+
+#[test]
+fn half_a_line_loses_nothing() {
+    watch_fails(&Fault::HalfLine, 1);
+}
+
+#[test]
+fn a_line_that_makes_no_sense_is_a_reason_to_list_anew() {
+    watch_fails(&Fault::Line("<html>502 Bad Gateway</html>".to_owned()), 2);
+    watch_fails(&Fault::Line(json!({"type": "RENAMED", "object": {}}).to_string()), 2);
+}
+
+#[test]
+fn a_watch_that_ends_at_once_is_begun_again() {
+    watch_fails(&Fault::End, 1);
+}
+
+#[test]
+fn a_watch_that_is_refused_is_begun_again() {
+    for code in [500, 503, 403, 401] {
+        watch_fails(&Fault::Status(code, None), 1);
+    }
+    watch_fails(&Fault::Status(400, None), 2);
+}
+
+#[test]
+fn a_list_is_told_whole_or_not_at_all() {
+    for verb in [Verb::List, Verb::Continue] {
+        list_fails(&Fault::Cut, verb);
+        list_fails(&Fault::Hang, verb);
+        for code in [401, 403, 404, 410, 429, 500, 504] {
+            list_fails(&Fault::Status(code, None), verb);
+        }
+    }
+}
+
+#[test]
+fn a_list_whose_pages_expired_is_asked_for_at_once() {
+    testns::netns(|| {
+        let server = ApiServer::started();
+        fill(&server);
+        (0..6).for_each(|n| server.put("services", service(&format!("svc-{n}"))));
+        server.fail("services", Verb::Continue, Fault::Status(410, None));
+        let mut pace = pace();
+        pace.page = 3;
+        let mut watching = Watching::with(source(pace));
+        watching.settle(&server);
+        let requests = server.requests("services");
+        assert!(requests[0].contains("limit=3") && requests[1].contains("continue="), "{requests:?}");
+        assert!(!requests[2].contains("limit=") && !requests[2].contains("continue="), "{requests:?}");
+        assert_eq!(watching.troubles, Vec::<String>::new(), "that happens");
+    });
+}
+
+#[test]
+fn the_server_says_when_it_wants_to_be_asked_again() {
+    for code in [429, 503] {
+        testns::netns(|| {
+            let server = ApiServer::started();
+            fill(&server);
+            server.fail("services", Verb::List, Fault::Status(code, Some(1)));
+            let began = Instant::now();
+            let mut watching = Watching::start();
+            watching.settle(&server);
+            assert!(began.elapsed() >= Duration::from_secs(1), "not before");
+            assert!(watching.trouble(&format!("told to answer {code}")), "{:?}", watching.troubles);
+            let lists =
+                server.requests("services").iter().filter(|target| !target.contains("watch=true")).count();
+            assert_eq!(lists, 2);
+        });
+    }
+}
+
+#[test]
+fn a_server_that_fails_for_long_is_not_stormed() {
+    testns::netns(|| {
+        let server = ApiServer::started();
+        fill(&server);
+        (0..1_000).for_each(|_| server.fail("services", Verb::List, Fault::Status(500, None)));
+        let mut watching = Watching::start();
+        watching.idle(Duration::from_secs(1));
+        let requests = server.requests("services").len();
+        // 10, 20, 40, 80, 100, 100, ... ms: at most 4 + 9 in a second, whatever is added by chance.
+        assert!((4..=14).contains(&requests), "{requests} requests in a second");
+        assert_eq!(watching.troubles.len(), 1, "told once: {:?}", watching.troubles);
+        server.mend();
+        watching.settle(&server);
+    });
+}
+
+#[test]
+fn a_watch_that_goes_silent_is_given_up() {
+    testns::netns(|| {
+        let server = ApiServer::started();
+        fill(&server);
+        server.fail("services", Verb::Watch, Fault::Hang);
+        let mut pace = pace();
+        pace.answer = Duration::from_millis(300);
+        let mut watching = Watching::with(source(pace));
+        watching.settle(&server);
+        server.put("services", service("later"));
+        watching.settle(&server);
+        assert!(watching.trouble("no answer within 300ms"), "{:?}", watching.troubles);
+    });
+}
+
+#[test]
+fn an_object_that_cannot_be_read_is_named_and_harms_no_other() {
+    settled(|server, watching| {
+        let mut odd = service("odd");
+        odd["spec"]["ports"] = json!("eighty");
+        server.put("services", odd);
+        server.put("services", service("fine"));
+        watching.until("the service after it is there", |watching| watching.has("fine"));
+        assert!(watching.trouble("Service demo/odd cannot be read: invalid type"), "{:?}", watching.troubles);
+        assert!(!watching.has("odd"));
+        let mut web = service("web");
+        web["spec"]["ports"] = json!("eighty");
+        server.put("services", web);
+        server.put("services", service("after"));
+        watching.until("the service after it is there", |watching| watching.has("after"));
+        assert!(watching.has("web"), "it stays as it was");
+        // In a list.
+        server.down();
+        server.forget();
+        server.up();
+        watching.until("everything is listed anew", |watching| watching.lists(Kind::Service) == 2);
+        assert!(watching.has("fine") && watching.has("after") && !watching.has("odd"));
+    });
+}
+
+#[test]
+fn a_node_that_cannot_be_listed_does_not_hold_up_services_for_ever() {
+    testns::netns(|| {
+        let server = ApiServer::started();
+        fill(&server);
+        (0..1_000).for_each(|_| server.fail("nodes", Verb::List, Fault::Status(403, None)));
+        let mut pace = pace();
+        pace.node = Duration::from_millis(500);
+        let began = Instant::now();
+        let mut watching = Watching::with(source(pace));
+        watching.until("services are listed", |watching| watching.lists(Kind::Service) == 1);
+        assert!(began.elapsed() >= Duration::from_millis(500), "it is waited for");
+        assert!(watching.trouble("Nodes from the API server"), "{:?}", watching.troubles);
+    });
+}
+
+#[test]
+fn a_configuration_that_changes_is_read_again() {
+    testns::netns(|| {
+        let config = |port: u16| {
+            format!(
+                "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: k, user: u}}}}]\n\
+                 clusters: [{{name: k, cluster: {{server: 'http://127.0.0.1:{port}'}}}}]\nusers: [{{name: u, user: {{token: t}}}}]\n"
+            )
+        };
+        let path = std::env::temp_dir().join(format!("sluicegate-kubeconfig-moved-{}", std::process::id()));
+        std::fs::write(&path, config(1)).expect("a temporary file");
+        let server = ApiServer::started();
+        fill(&server);
+        let source =
+            Source { server: Server { kubeconfig: Some(path.clone()), master: None }, ..source(pace()) };
+        let mut watching = Watching::with(source);
+        watching.until("trouble is told", |watching| watching.trouble("http://127.0.0.1:1/"));
+        std::fs::write(&path, "apiVersion: v1\nkind: ").expect("a temporary file");
+        watching.idle(Duration::from_millis(200));
+        std::fs::write(&path, config(PORT)).expect("a temporary file");
+        watching.settle(&server);
+        std::fs::remove_file(&path).expect("it was there");
+    });
+}

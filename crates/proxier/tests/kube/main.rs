@@ -1,0 +1,7 @@
+//! The Kubernetes API source against an API server of our own, in a namespace, that fails in every way it knows.
+
+mod faults;
+mod follow;
+mod random;
+mod server;
+mod watching;
