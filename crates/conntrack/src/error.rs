@@ -7,7 +7,7 @@ use crate::FlowKey;
 #[non_exhaustive]
 pub enum Error {
     /// The kernel could not be talked to, refused a command as a whole, or said what cannot be understood.
-    #[error("{command}: {source}{}", advice(source))]
+    #[error("{command}: {source}{}", advice(command, source))]
     Netlink {
         /// The command: `list`, `get`, `delete`, `flush`, `count`, `create`, `events`.
         command: &'static str,
@@ -15,7 +15,7 @@ pub enum Error {
         source: sluicegate_netlink::Error,
     },
     /// The kernel refused to create or delete a flow.
-    #[error("{command} {} {} {}{}: {source}{}", .flow.original.family(), .flow.original.protocol, .flow.original, also(*.more), advice(source))]
+    #[error("{command} {} {} {}{}: {source}{}", .flow.original.family(), .flow.original.protocol, .flow.original, also(*.more), advice(command, source))]
     Flow {
         /// The command: `create` or `delete`.
         command: &'static str,
@@ -64,10 +64,12 @@ impl Error {
     /// True when the kernel has no connection tracking over netlink (`nf_conntrack_netlink` is neither built in nor loaded).
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
-        // nfnetlink answers EINVAL for a subsystem that it does not have. These commands carry nothing else to object to.
-        let bare = matches!(self, Self::Netlink { command: "list" | "count" | "flush", .. });
-        self.netlink()
-            .is_some_and(|source| source.is_unsupported() || (bare && source.kernel_code() == Some(EINVAL)))
+        match self {
+            Self::Netlink { command, source } | Self::Flow { command, source, .. } => {
+                unsupported(command, source)
+            }
+            _ => false,
+        }
     }
 
     /// The errno of the kernel's refusal, if that is what this is.
@@ -88,11 +90,17 @@ impl Error {
     }
 }
 
+/// nfnetlink answers `EINVAL` for a subsystem that it does not have. Of our requests, these carry nothing else to object to.
+fn unsupported(command: &str, source: &sluicegate_netlink::Error) -> bool {
+    let bare = matches!(command, "list" | "count" | "flush");
+    source.is_unsupported() || (bare && source.kernel_code() == Some(EINVAL))
+}
+
 /// What to do about it, where that is known.
-fn advice(error: &sluicegate_netlink::Error) -> &'static str {
-    if error.is_permission_denied() {
+fn advice(command: &str, source: &sluicegate_netlink::Error) -> &'static str {
+    if source.is_permission_denied() {
         "; this needs CAP_NET_ADMIN in the network namespace"
-    } else if error.is_unsupported() {
+    } else if unsupported(command, source) {
         "; is the module nf_conntrack_netlink there?"
     } else {
         ""

@@ -1,0 +1,214 @@
+//! Conversations with a scripted kernel: what is asked again, what is never sent, what an error says.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use sluicegate_conntrack::reconcile::{Services, reconcile};
+use sluicegate_conntrack::{
+    Client, Deleted, Error, Event, Family, Filter, Flow, FlowKey, Monitor, NewFlow, Protocol, Tuple,
+};
+use sluicegate_netlink::attr::Attributes;
+use sluicegate_netlink::message::{Flags, Messages};
+use sluicegate_netlink::scripted::{self, Script};
+use sluicegate_netlink::{Batch, Transport, Wait};
+
+fn tuple(to: &str) -> Tuple {
+    let from = if to.starts_with('[') { "[fd00::1]:1000" } else { "10.0.0.1:1000" };
+    Tuple::with_ports(Protocol::UDP, from.parse().unwrap(), to.parse().unwrap()).unwrap()
+}
+
+/// The kernel's message about a flow: what creates it, answered.
+fn told(sequence: u32, to: &str, id: u32) -> Vec<u8> {
+    let mut kernel = Script::new();
+    kernel.expect_any().reply(scripted::ack(1));
+    let mut client = Client::new(kernel);
+    client.create(&[NewFlow::new(tuple(to), 30)]).unwrap();
+    let sent = client.into_transport().sent()[0].clone();
+    let request = Messages::new(&sent).next().unwrap().unwrap();
+    let mut batch = Batch::starting_at(sequence);
+    let mut message = batch.message(request.header.kind, Flags::MULTI, 0);
+    message.raw(request.payload);
+    message.put_be32(12, id);
+    drop(message);
+    batch.bytes().unwrap().to_vec()
+}
+
+fn to(address: &str, port: u16) -> Filter {
+    let mut filter = Filter { protocol: Some(Protocol::UDP), ..Filter::default() };
+    filter.original.destination = Some(address.parse().unwrap());
+    filter.original.destination_port = Some(port);
+    filter
+}
+
+/// The attributes of the one message of a datagram.
+fn attributes(datagram: &[u8]) -> Vec<u16> {
+    let message = Messages::new(datagram).next().unwrap().unwrap();
+    let (_, attributes): (_, Attributes<'_>) = message.netfilter().unwrap();
+    attributes.map(|attribute| attribute.unwrap().kind).collect()
+}
+
+const CTA_TUPLE_ORIG: u16 = 1;
+const CTA_FILTER: u16 = 25;
+
+#[test]
+fn a_kernel_that_ignores_the_filter_makes_no_difference() {
+    let mut kernel = Script::new();
+    // It tells of everything.
+    kernel
+        .expect_any()
+        .reply(told(1, "10.96.0.10:53", 7))
+        .reply([told(1, "10.96.0.11:53", 8), told(1, "10.96.0.10:54", 9), scripted::done(1)].concat());
+    kernel.expect_any().reply(scripted::ack(2));
+    let mut client = Client::new(kernel);
+    let deleted = client.delete_matching(&to("10.96.0.10/32", 53)).unwrap();
+    assert_eq!(deleted.iter().map(|flow| flow.id).collect::<Vec<_>>(), [Some(7)]);
+    let kernel = client.into_transport();
+    assert_eq!(attributes(&kernel.sent()[0]), [CTA_TUPLE_ORIG, CTA_FILTER]);
+    // One deletion, with a tuple and without a filter.
+    assert_eq!(Messages::new(&kernel.sent()[1]).count(), 1);
+    assert_eq!(attributes(&kernel.sent()[1]), [CTA_TUPLE_ORIG, 12]);
+    kernel.finish();
+}
+
+#[test]
+fn a_kernel_that_refuses_the_filter_is_asked_without() {
+    for code in [22, 95] {
+        let mut kernel = Script::new();
+        kernel.expect_any().reply(scripted::error(1, code, None, None));
+        kernel.expect_any().reply([told(2, "10.96.0.10:53", 7), scripted::done(2)].concat());
+        let mut client = Client::new(kernel);
+        assert_eq!(client.list(&to("10.96.0.10/32", 53)).unwrap().len(), 1);
+        let kernel = client.into_transport();
+        assert!(attributes(&kernel.sent()[1]).is_empty());
+        kernel.finish();
+    }
+}
+
+#[test]
+fn nothing_is_sent_for_a_filter_that_cannot_be_meant() {
+    let mut client = Client::new(Script::new());
+    assert!(matches!(client.delete_matching(&Filter::default()), Err(Error::NoCriterion)));
+    let mixed = Filter { family: Some(Family::Ipv6), ..to("10.96.0.10/32", 53) };
+    assert!(matches!(client.list(&mixed), Err(Error::MixedFamilies)));
+    assert!(matches!(client.delete_matching(&mixed), Err(Error::MixedFamilies)));
+    assert_eq!(client.delete(&[]).unwrap(), Deleted::default());
+    assert_eq!(reconcile(&mut client, &Services::new()).unwrap().lists, 0);
+    client.into_transport().finish();
+}
+
+#[test]
+fn many_deletions_go_in_few_sends_and_those_that_had_gone_are_counted() {
+    let keys: Vec<FlowKey> = (0..300u16)
+        .map(|n| FlowKey {
+            original: tuple(&format!("10.96.0.10:{}", n + 1)),
+            zone: None,
+            id: Some(n.into()),
+        })
+        .collect();
+    let mut kernel = Script::new();
+    kernel.expect_any().reply(scripted::error(5, 2, None, None)).reply(scripted::ack(128));
+    kernel.expect_any().reply(scripted::ack(256));
+    kernel.expect_any().reply(scripted::error(300, 2, None, None));
+    let mut client = Client::new(kernel);
+    assert_eq!(client.delete(&keys).unwrap(), Deleted { deleted: 298, gone: 2 });
+    let kernel = client.into_transport();
+    let sizes: Vec<_> = kernel.sent().iter().map(|datagram| Messages::new(datagram).count()).collect();
+    assert_eq!(sizes, [128, 128, 44]);
+    kernel.finish();
+}
+
+#[test]
+fn a_refusal_names_the_flow() {
+    let keys = [53, 54, 55].map(|port| FlowKey {
+        original: tuple(&format!("10.96.0.10:{port}")),
+        zone: None,
+        id: None,
+    });
+    let mut kernel = Script::new();
+    kernel
+        .expect_any()
+        .reply(scripted::error(1, 2, None, None))
+        .reply([scripted::error(2, 1, None, None), scripted::error(3, 1, None, None)].concat());
+    let error = Client::new(kernel).delete(&keys).unwrap_err();
+    assert!(error.is_permission_denied());
+    assert_eq!(
+        error.to_string(),
+        "delete ipv4 udp src=10.0.0.1 dst=10.96.0.10 sport=1000 dport=54 and 1 more: EPERM (Operation not permitted); \
+         this needs CAP_NET_ADMIN in the network namespace"
+    );
+}
+
+#[test]
+fn a_list_that_lost_messages_is_not_taken_as_the_whole() {
+    let mut kernel = Script::new();
+    kernel.expect_any().reply(told(1, "10.96.0.10:53", 7)).overrun().reply(scripted::done(1));
+    let mut services = Services::new();
+    services.frontend("10.96.0.10:53".parse().unwrap(), []);
+    let mut client = Client::new(kernel);
+    let error = reconcile(&mut client, &services).unwrap_err();
+    assert!(
+        matches!(error, Error::Netlink { command: "list", source: sluicegate_netlink::Error::Overrun }),
+        "{error}"
+    );
+    assert_eq!(client.into_transport().sent().len(), 1, "nothing was deleted");
+}
+
+#[test]
+fn an_answer_without_what_was_asked_for_is_an_error() {
+    let mut kernel = Script::new();
+    kernel.expect_any().reply(scripted::ack(1));
+    kernel.expect_any().reply(scripted::ack(2));
+    let mut client = Client::new(kernel);
+    assert_eq!(
+        client.count().unwrap_err().to_string(),
+        "count: the kernel's answer lacks CTA_STATS_GLOBAL_ENTRIES"
+    );
+    assert!(matches!(client.get(&tuple("10.96.0.10:53"), None), Err(Error::Answer { command: "get", .. })));
+}
+
+#[test]
+fn a_kernel_without_the_subsystem_is_told_apart() {
+    let mut kernel = Script::new();
+    kernel.expect_any().reply(scripted::error(1, 22, None, None));
+    let error = Client::new(kernel).count().unwrap_err();
+    assert!(error.is_unsupported());
+    assert!(error.to_string().ends_with("is the module nf_conntrack_netlink there?"), "{error}");
+}
+
+#[test]
+fn flush_is_the_only_request_without_a_tuple_that_changes_anything() {
+    let mut kernel = Script::new();
+    kernel.expect_any().reply(scripted::ack(1));
+    kernel.expect_any().reply(scripted::ack(2));
+    let mut client = Client::new(kernel);
+    client.flush(None).unwrap();
+    client.flush(Some(Family::Ipv6)).unwrap();
+    let kernel = client.into_transport();
+    // nfgenmsg: family, version, resource. The kernel heeds the family of version 1.
+    let heads: Vec<_> = kernel.sent().iter().map(|sent| sent[16..].to_vec()).collect();
+    assert_eq!(heads, [[0, 0, 0, 0], [10, 1, 0, 0]]);
+}
+
+#[test]
+fn events_that_were_lost_are_an_event_and_those_of_others_are_passed_over() {
+    let mut kernel = Script::new();
+    let mut other = Batch::new();
+    drop(other.netfilter(2, 0, Flags::empty(), 2, 0));
+    kernel.queued([other.bytes().unwrap().to_vec(), told(0, "10.96.0.10:53", 7)].concat());
+    let mut monitor = Monitor::new(kernel);
+    let [Event::Update(Flow { id: Some(7), .. })] = monitor.events().unwrap()[..] else {
+        panic!("another event")
+    };
+
+    struct Full;
+    impl Transport for Full {
+        fn send(&mut self, _: &[u8]) -> Result<(), sluicegate_netlink::Error> {
+            Ok(())
+        }
+        fn receive(&mut self, _: &mut Vec<u8>, _: Wait) -> Result<bool, sluicegate_netlink::Error> {
+            Err(sluicegate_netlink::Error::Overrun)
+        }
+        fn send_limit(&mut self, size: usize) -> usize {
+            size
+        }
+    }
+    assert_eq!(Monitor::new(Full).events().unwrap(), [Event::Overrun]);
+}
