@@ -105,7 +105,7 @@ fn service(n: u32) -> SocketAddr {
     SocketAddr::new(IpAddr::from((0x0a60_0001 + n).to_be_bytes()), 53)
 }
 
-/// A server that all services have, and that has gone from the first twenty.
+/// The server that all services had, and that the first has lost.
 fn server() -> SocketAddr {
     "10.244.0.5:53".parse().expect("an address")
 }
