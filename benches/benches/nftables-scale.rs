@@ -128,6 +128,22 @@ fn rules(count: u32) -> Transaction {
     tx
 }
 
+/// Says how many times as long a listing takes as the kernel's dump alone: the fastest of rounds in turn, so that both meet the same
+/// machine. A mere check of the bench leaves it out.
+fn compare(socket: &mut Socket, count: u32) {
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    let (mut alone, mut list) = (Duration::MAX, Duration::MAX);
+    for _ in 0..15 {
+        alone = alone.min(cpu_time(1, || receive_only(socket)));
+        list =
+            list.min(cpu_time(1, || read::rules(socket, Family::IP, Some("scale"), None).expect("a list")));
+    }
+    let ratio = list.as_secs_f64() / alone.as_secs_f64();
+    println!("{count} rules: recv alone {alone:?}, list {list:?}: {ratio:.2} times");
+}
+
 /// The processor time of this thread, in user space and in the kernel, for so many rounds; not for dropping what they give.
 fn cpu_time<T>(rounds: u64, mut work: impl FnMut() -> T) -> Duration {
     let now = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).expect("it is not negative");
@@ -182,6 +198,7 @@ fn list_rules(c: &mut Criterion) {
                 })
             });
         });
+        compare(&mut socket, count);
         if testns::have(&["nft"]) {
             group.bench_function(BenchmarkId::new("nft list", count), |b| {
                 b.iter(|| testns::sh("nft -n list table ip scale"));

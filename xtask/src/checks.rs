@@ -31,6 +31,7 @@ pub(crate) const ALL: &[Check] = &[
     },
     Check { name: "doc", what: "documentation, warnings denied", make: doc },
     Check { name: "test", what: "unit and integration tests", make: test },
+    Check { name: "conformance", what: "our bytes against those of libnftnl", make: conformance },
     Check { name: "doctest", what: "examples in the documentation", make: doctest },
     Check { name: "bench", what: "every benchmark runs once", make: bench },
     Check { name: "guest", what: "tests in kernels of their own (tests/guest.rs)", make: guest::check },
@@ -68,7 +69,16 @@ fn deny(session: &Session) -> Result<Outcome, String> {
 
 fn clippy(session: &Session) -> Result<Outcome, String> {
     let mut cargo = session.cargo();
-    cargo.args(["clippy", "--workspace", "--all-targets", "--all-features", "--keep-going", "--"]);
+    cargo.args([
+        "clippy",
+        "--workspace",
+        "--exclude",
+        CONFORMANCE,
+        "--all-targets",
+        "--all-features",
+        "--keep-going",
+        "--",
+    ]);
     // The second lint is how an item of the standard library that is newer than our oldest Rust is found.
     session.run(cargo.args(["-D", "warnings", "-D", "clippy::incompatible_msrv"]))?;
     // All other checks have all features on, so as to compile everything once. What most people build has few.
@@ -104,6 +114,30 @@ fn test(session: &Session) -> Result<Outcome, String> {
     test_run::take_skips(&mut outcome, &logged);
     Ok(outcome)
 }
+
+/// Its feature needs C libraries that nothing else here does, so it is linted and tested by itself.
+fn conformance(session: &Session) -> Result<Outcome, String> {
+    let missing: Vec<_> = ["libnftnl >= 1.2.4", "libmnl"]
+        .into_iter()
+        .filter(|library| !works("pkg-config", &["--exists", library]))
+        .collect();
+    if !missing.is_empty() {
+        let why =
+            format!("pkg-config does not find {} (Debian: libnftnl-dev libmnl-dev)", missing.join(" and "));
+        return Ok(Outcome::skipped(why));
+    }
+    let package = ["--package", CONFORMANCE, "--all-features"];
+    session.run(session.cargo().arg("clippy").args(package).args([
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ]))?;
+    test_run::run(session.cargo_test().args(package))
+}
+
+/// The package that needs libnftnl.
+pub(crate) const CONFORMANCE: &str = "sluicegate-conformance";
 
 fn doctest(session: &Session) -> Result<Outcome, String> {
     // With a runner, rustdoc runs all examples of a crate in one process. Root has no need of ours.

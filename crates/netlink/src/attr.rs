@@ -32,11 +32,13 @@ pub(crate) struct Tag {
 
 impl<'b> Writer<'b> {
     /// Appends an attribute with these bytes as payload.
+    #[inline]
     pub fn put(&mut self, kind: u16, payload: &[u8]) {
         self.put_parts(kind, &[payload]);
     }
 
     /// Appends an attribute whose payload is these bytes, one part after the other, so that nobody has to join them first.
+    #[inline]
     pub fn put_parts(&mut self, kind: u16, parts: &[&[u8]]) {
         let length = HEADER + parts.iter().map(|part| part.len()).sum::<usize>();
         let field = self.checked(kind, length);
@@ -48,6 +50,7 @@ impl<'b> Writer<'b> {
     }
 
     /// Appends a byte.
+    #[inline]
     pub fn put_u8(&mut self, kind: u16, value: u8) {
         self.put(kind, &[value]);
     }
@@ -68,21 +71,25 @@ impl<'b> Writer<'b> {
     }
 
     /// Appends a number in network order.
+    #[inline]
     pub fn put_be16(&mut self, kind: u16, value: u16) {
         self.put(kind, &value.to_be_bytes());
     }
 
     /// Appends a number in network order.
+    #[inline]
     pub fn put_be32(&mut self, kind: u16, value: u32) {
         self.put(kind, &value.to_be_bytes());
     }
 
     /// Appends a number in network order.
+    #[inline]
     pub fn put_be64(&mut self, kind: u16, value: u64) {
         self.put(kind, &value.to_be_bytes());
     }
 
     /// Appends a string and the NUL that `NLA_NUL_STRING` and `NLA_STRING` of netfilter expect.
+    #[inline]
     pub fn put_str(&mut self, kind: u16, value: &str) {
         self.put_parts(kind, &[value.as_bytes(), &[0]]);
     }
@@ -93,6 +100,7 @@ impl<'b> Writer<'b> {
     }
 
     /// Opens a nested attribute. What is written through the guard lies inside; dropping the guard closes it.
+    #[inline]
     pub fn nest(&mut self, kind: u16) -> Nest<'_, 'b> {
         let at = self.bytes.len();
         self.bytes.extend_from_slice(&header(0, kind | NLA_F_NESTED));
@@ -120,6 +128,7 @@ impl<'b> Writer<'b> {
         self.bytes.len() - self.start
     }
 
+    #[inline]
     fn checked(&mut self, kind: u16, length: usize) -> u16 {
         u16::try_from(length).unwrap_or_else(|_| {
             self.too_long.get_or_insert(TooLong::Attribute { sequence: self.sequence, kind, length });
@@ -127,6 +136,7 @@ impl<'b> Writer<'b> {
         })
     }
 
+    #[inline]
     fn pad(&mut self) {
         let padded = align(self.bytes.len() - self.start);
         self.bytes.resize(self.start + padded, 0);
@@ -205,12 +215,14 @@ pub struct Attributes<'a> {
 impl<'a> Attributes<'a> {
     /// Reads `bytes` as attributes.
     #[must_use]
+    #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self::at(bytes, 0)
     }
 
     /// As [`new`](Self::new), with offsets counted from further ahead (the start of the message, say).
     #[must_use]
+    #[inline]
     pub fn at(bytes: &'a [u8], offset: usize) -> Self {
         Self { rest: bytes, offset }
     }
@@ -219,6 +231,7 @@ impl<'a> Attributes<'a> {
     ///
     /// # Errors
     /// When the bytes before it are not attributes.
+    #[inline]
     pub fn find(self, kind: u16) -> Result<Option<Attribute<'a>>, DecodeError> {
         for attribute in self {
             let attribute = attribute?;
@@ -229,6 +242,7 @@ impl<'a> Attributes<'a> {
         Ok(None)
     }
 
+    #[inline]
     fn split(&mut self) -> Result<Attribute<'a>, DecodeError> {
         let (rest, offset) = (self.rest, self.offset);
         let Some(([l0, l1, k0, k1], _)) = rest.split_first_chunk::<HEADER>() else {
@@ -250,6 +264,7 @@ impl<'a> Attributes<'a> {
 impl<'a> Iterator for Attributes<'a> {
     type Item = Result<Attribute<'a>, DecodeError>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
             return None;
@@ -278,6 +293,7 @@ pub struct Attribute<'a> {
 impl<'a> Attribute<'a> {
     /// The payload as attributes.
     #[must_use]
+    #[inline]
     pub fn attributes(&self) -> Attributes<'a> {
         Attributes::at(self.payload, self.offset + HEADER)
     }
@@ -286,6 +302,7 @@ impl<'a> Attribute<'a> {
     ///
     /// # Errors
     /// [`DecodeError::Size`] when it is not one byte; likewise below.
+    #[inline]
     pub fn u8(&self) -> Result<u8, DecodeError> {
         self.array::<1>().map(|[value]| value)
     }
@@ -318,6 +335,7 @@ impl<'a> Attribute<'a> {
     ///
     /// # Errors
     /// [`DecodeError::Size`] when it has another size.
+    #[inline]
     pub fn be16(&self) -> Result<u16, DecodeError> {
         self.array().map(u16::from_be_bytes)
     }
@@ -326,6 +344,7 @@ impl<'a> Attribute<'a> {
     ///
     /// # Errors
     /// [`DecodeError::Size`] when it has another size.
+    #[inline]
     pub fn be32(&self) -> Result<u32, DecodeError> {
         self.array().map(u32::from_be_bytes)
     }
@@ -334,6 +353,7 @@ impl<'a> Attribute<'a> {
     ///
     /// # Errors
     /// [`DecodeError::Size`] when it has another size.
+    #[inline]
     pub fn be64(&self) -> Result<u64, DecodeError> {
         self.array().map(u64::from_be_bytes)
     }
@@ -342,6 +362,7 @@ impl<'a> Attribute<'a> {
     ///
     /// # Errors
     /// [`DecodeError::Size`] when it has another size.
+    #[inline]
     pub fn array<const N: usize>(&self) -> Result<[u8; N], DecodeError> {
         self.payload.try_into().map_err(|_| DecodeError::Size {
             kind: self.kind,
@@ -354,6 +375,7 @@ impl<'a> Attribute<'a> {
     ///
     /// # Errors
     /// [`DecodeError::NotText`] when it is not UTF-8 or has a NUL inside.
+    #[inline]
     pub fn str(&self) -> Result<&'a str, DecodeError> {
         let text = self.payload.strip_suffix(&[0]).unwrap_or(self.payload);
         std::str::from_utf8(text)

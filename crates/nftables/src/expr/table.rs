@@ -592,6 +592,8 @@ impl Expr {
         match self {
             // As it came, to the byte: what it is made of is not known.
             Self::Unknown(unknown) => expr.put(NFTA_EXPR_DATA | NLA_F_NESTED, &unknown.data),
+            // It has no data, not even none: libnftnl writes nothing there.
+            Self::Notrack(_) => {}
             known => known.encode_data(&mut expr.nest(NFTA_EXPR_DATA)),
         }
     }
