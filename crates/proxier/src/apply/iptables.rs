@@ -21,7 +21,7 @@ use sluicegate_iptables_save::{
 
 use super::addresses;
 use crate::Error;
-use crate::model::{Changes, Cluster, Family};
+use crate::model::{Changes, Cluster, Family, ServiceName};
 use crate::plan::iptables::{
     CANARY, CANARY_TABLES, FIREWALL, Feature, Jump, Planner, Settings, Support, is_ours, jumps, tool_family,
 };
@@ -107,7 +107,7 @@ impl Applier {
     /// The same for one who has taken the changes already: `changes` are those since the last sync, or since one that failed.
     ///
     /// # Errors
-    /// As [`sync`](Self::sync).
+    /// As [`sync`](Self::sync), and [`Error::Refused`] where the tool names a rule of a service.
     pub fn sync_changes(
         &mut self,
         cluster: &Cluster,
@@ -120,7 +120,7 @@ impl Applier {
             // One family that fails must not keep the other from its services.
             match side.sync(&self.settings, cluster, changes, now) {
                 Ok(family) => synced.families.push(family),
-                Err(error) => failed = Some(error),
+                Err(error) => failed = Some(refusal(error)),
             }
         }
         failed.map_or(Ok(synced), Err)
@@ -463,6 +463,25 @@ fn is_jump(table: &str, rule: &Rule<'_>) -> Result<bool, save::Error> {
     Ok(built_in && target.is_some_and(ours))
 }
 
+/// The same error with the service whose rule was refused, where the tool tells the rule.
+fn refusal(error: Error) -> Error {
+    let Error::Iptables { source, .. } = &error else { return error };
+    let save::Error::Refused(refused) = source.as_ref() else { return error };
+    match refused.text.as_deref().and_then(service_of) {
+        Some(service) => Error::Refused { services: vec![(service, source.to_string())] },
+        None => error,
+    }
+}
+
+/// The service that a rule names in its comment, as each rule of a service does: `demo/web:http cluster IP`.
+fn service_of(line: &str) -> Option<ServiceName> {
+    let (_, rest) = line.strip_prefix("-A ")?.split_once("--comment ")?;
+    let comment = rest.trim_start_matches('"');
+    let end = comment.find([':', ' ', '"']).unwrap_or(comment.len());
+    let (namespace, name) = comment.get(..end)?.split_once('/')?;
+    ServiceName::new(namespace, name)
+}
+
 fn iptables(doing: &'static str) -> impl Fn(save::Error) -> Error {
     move |source| Error::Iptables { doing, source: Box::new(source) }
 }
@@ -508,3 +527,28 @@ const HOW: Restore =
     Restore { noflush: true, counters: true, test: false, wait: Some(5), wait_interval: None };
 /// After this time everything is compared once more, as kube-proxy does.
 const TRUSTED: Duration = Duration::from_secs(3600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_of_a_service_is_known_by_its_comment() {
+        let service = |line| service_of(line).map(|name| name.to_string());
+        for line in [
+            "-A KUBE-SERVICES -m comment --comment \"demo/web:http cluster IP\" -m tcp -p tcp -j KUBE-SVC-X",
+            "-A KUBE-SEP-X -m comment --comment demo/web -s 10.0.0.1 -j KUBE-MARK-MASQ",
+            "-A KUBE-SEP-X -m comment --comment demo/web:http -m tcp -p tcp -j DNAT --to-destination 10.0.0.1:80",
+        ] {
+            assert_eq!(service(line).as_deref(), Some("demo/web"), "{line}");
+        }
+        for line in [
+            "-A KUBE-POSTROUTING -m comment --comment \"kubernetes service traffic requiring SNAT\" -j MASQUERADE",
+            "-A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP",
+            ":KUBE-SVC-X - [0:0]",
+            "COMMIT",
+        ] {
+            assert_eq!(service(line), None, "{line}");
+        }
+    }
+}

@@ -409,3 +409,6 @@ fn left_out(invalid: &Invalid, service: Option<&ServiceName>) -> String {
 
 /// How long a refused service waits at most.
 const LONGEST_HOLD: Duration = Duration::from_secs(3600);
+
+#[cfg(test)]
+mod tests;
