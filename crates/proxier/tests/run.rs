@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read as _;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -385,6 +385,35 @@ fn events_that_were_lost_lead_to_a_comparison() {
         daemon
             .says("changes of others may have been missed (more happened than the receive buffer holds)", 1);
         eventually(|| table() == before, || format!("{}\n{}", table(), daemon.log()));
+    });
+}
+
+#[test]
+fn a_udp_flow_to_an_endpoint_that_is_gone_is_removed() {
+    if !testns::have(&["ip", "conntrack"]) {
+        return;
+    }
+    namespace(|| {
+        let _ = testns::sh(
+            "ip addr add 10.0.0.1/32 dev lo; ip addr add 10.0.0.2/32 dev lo; ip route add 172.30.0.0/16 dev lo",
+        );
+        let directory = Directory::new();
+        let dns = |endpoint| {
+            service("dns", "172.30.0.1", &[endpoint])
+                .replace("port: 80}", "port: 80, protocol: UDP}")
+                .replace("TCP", "UDP")
+        };
+        directory.write("dns.yaml", &dns("10.0.0.1"));
+        let daemon = Daemon::start(&directory, FAST);
+        daemon.says("1 services, 1 changed", 1);
+        let client = UdpSocket::bind("10.0.0.1:0").expect("a socket");
+        client.send_to(b"?", "172.30.0.1:80").expect("it is sent");
+        let flows = || testns::sh("conntrack -L -p udp 2>/dev/null");
+        assert!(flows().contains("dst=172.30.0.1") && flows().contains("src=10.0.0.1"), "{}", flows());
+        directory.write("dns.yaml", &dns("10.0.0.2"));
+        eventually(|| !flows().contains("dst=172.30.0.1"), || format!("{}\n{}", flows(), daemon.log()));
+        client.send_to(b"?", "172.30.0.1:80").expect("it is sent");
+        assert!(flows().contains("src=10.0.0.2"), "the next packet goes to the new endpoint: {}", flows());
     });
 }
 

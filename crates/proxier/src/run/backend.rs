@@ -46,12 +46,17 @@ pub trait Backend {
         let _ = generation;
     }
 
-    /// Removes the UDP flows that a change of services made stale; none where connections are not tracked for this part of the kernel.
+    /// Removes the UDP flows of one family that a change of services made stale; none where connections are not tracked for this part of the kernel.
     ///
     /// # Errors
     /// When connection tracking cannot be asked, or refuses.
-    fn clean_flows(&mut self, cluster: &Cluster, scope: Scope<'_>) -> Result<Option<Report>, FlowError> {
-        let _ = (cluster, scope);
+    fn clean_flows(
+        &mut self,
+        cluster: &Cluster,
+        scope: Scope<'_>,
+        family: Family,
+    ) -> Result<Option<Report>, FlowError> {
+        let _ = (cluster, scope, family);
         Ok(None)
     }
 
@@ -81,8 +86,13 @@ impl<T: Transport> Backend for apply::Applier<T> {
         Self::has_leftovers(self)
     }
 
-    fn clean_flows(&mut self, cluster: &Cluster, scope: Scope<'_>) -> Result<Option<Report>, FlowError> {
-        conntrack::clean_up(cluster, scope, &Family::BOTH).map(Some)
+    fn clean_flows(
+        &mut self,
+        cluster: &Cluster,
+        scope: Scope<'_>,
+        family: Family,
+    ) -> Result<Option<Report>, FlowError> {
+        conntrack::clean_up(cluster, scope, &[family]).map(Some)
     }
 
     fn listen(&mut self) -> Result<Option<Commits>, Error> {
@@ -111,8 +121,13 @@ impl Backend for apply::iptables::Applier {
         self.settings_mut().detect_local.node_cidrs.clone_from(&node.pod_cidrs);
     }
 
-    fn clean_flows(&mut self, cluster: &Cluster, scope: Scope<'_>) -> Result<Option<Report>, FlowError> {
-        conntrack::clean_up(cluster, scope, &Family::BOTH).map(Some)
+    fn clean_flows(
+        &mut self,
+        cluster: &Cluster,
+        scope: Scope<'_>,
+        family: Family,
+    ) -> Result<Option<Report>, FlowError> {
+        conntrack::clean_up(cluster, scope, &[family]).map(Some)
     }
 }
 
@@ -137,8 +152,13 @@ impl Backend for Box<dyn Backend> {
         self.as_mut().listen()
     }
 
-    fn clean_flows(&mut self, cluster: &Cluster, scope: Scope<'_>) -> Result<Option<Report>, FlowError> {
-        self.as_mut().clean_flows(cluster, scope)
+    fn clean_flows(
+        &mut self,
+        cluster: &Cluster,
+        scope: Scope<'_>,
+        family: Family,
+    ) -> Result<Option<Report>, FlowError> {
+        self.as_mut().clean_flows(cluster, scope, family)
     }
 
     fn pass_over(&mut self, generation: u32) {

@@ -249,17 +249,21 @@ impl<B: Backend> Loop<B> {
             return;
         }
         let scope = if self.all_flows { Scope::All } else { Scope::Changed(changes) };
-        let began = Instant::now();
-        match self.backend.clean_flows(self.world.cluster(), scope) {
-            Ok(None) => {}
-            Ok(Some(report)) => {
-                self.all_flows = false;
-                tracing::debug!("stale UDP flows: {report:?}, took {:.1?}", began.elapsed());
-                self.observer.flows(&report, began.elapsed());
-            }
-            Err(error) => {
-                self.all_flows = true;
-                tracing::warn!("stale UDP flows could not be removed: {error}");
+        self.all_flows = false;
+        for family in Family::BOTH {
+            let began = Instant::now();
+            match self.backend.clean_flows(self.world.cluster(), scope, family) {
+                Ok(None) => {}
+                Ok(Some(report)) => {
+                    tracing::debug!("stale UDP flows, {family}: {report:?}, took {:.1?}", began.elapsed());
+                    self.observer.flows(family, &report, began.elapsed());
+                }
+                // Where nothing is tracked, nothing goes to the wrong endpoint.
+                Err(error) if error.is_unsupported() => tracing::debug!("stale UDP flows, {family}: {error}"),
+                Err(error) => {
+                    self.all_flows = true;
+                    tracing::warn!("stale UDP flows could not be removed, {family}: {error}");
+                }
             }
         }
     }

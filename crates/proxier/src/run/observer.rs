@@ -33,9 +33,9 @@ pub trait Observer: Send + Sync {
         let _ = error;
     }
 
-    /// The UDP flows that a sync made stale were removed, which took so long.
-    fn flows(&self, report: &Report, took: Duration) {
-        let _ = (report, took);
+    /// The UDP flows of one family that a sync made stale were removed, which took so long.
+    fn flows(&self, family: Family, report: &Report, took: Duration) {
+        let _ = (family, report, took);
     }
 
     /// What services there are now: after each sync that succeeded, and when this node changed.
