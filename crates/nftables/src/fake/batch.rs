@@ -184,6 +184,11 @@ fn settle(table: &mut Table, later: Later) {
                 set.size = if size > 0 { size } else { set.size };
             }
         }
+        Later::Element { set, element, timeout, left } => {
+            if let Ok(set) = table.set_mut(set) {
+                set.store.renew(element, timeout, left);
+            }
+        }
         Later::Object { object, data } => {
             if let Some(object) = table.objects.iter_mut().find(|held| held.handle == object) {
                 object.data = data;

@@ -13,7 +13,7 @@ use crate::fake::message::{
     command, refusal, refuse,
 };
 use crate::fake::set::{MAX_VALUE, Set, stateful, stateful_list};
-use crate::fake::state::{Checks, Reference, Table};
+use crate::fake::state::{Checks, Later, Reference, Table};
 use crate::fake::store::{CATCHALL, Clash, Element, ElementData, INTERVAL_END};
 use crate::read::SetFlags;
 
@@ -120,59 +120,81 @@ fn add_one(
         table.need_checks();
     }
     let refers = reference(&element);
+    let expires = if element.time.is_some() { expires_of(item).map_err(not)? } else { 0 };
+    let new = New { data: element.data.clone(), expires, exclusive };
+    let timeout = element.time.map(|(timeout, _)| timeout);
     let set = table.sets.get_mut(at).map(Arc::make_mut).ok_or(not(refusal(ENOENT)))?;
-    let clash = match insert(set, element, exclusive) {
+    match insert(set, element) {
         Ok(full) => {
             if let Some(refers) = refers {
                 table.count(refers, true);
             }
-            return if full { Err((refusal(ENFILE), true)) } else { Ok(true) };
+            if full { Err((refusal(ENFILE), true)) } else { Ok(true) }
         }
-        Err(clash) => clash,
-    };
-    clash.map_err(not)
+        Err(Clash::Same(held)) => {
+            let later = new.again(set.handle, &held, timeout).map_err(not)?;
+            let renewed = later.is_some();
+            table.pending.later.extend(later);
+            Ok(renewed)
+        }
+        Err(Clash::Overlap) => Err((refusal(EEXIST), false)),
+        Err(Clash::Mark) => Ok(false),
+        Err(Clash::Backwards) => Err((refusal(EINVAL), false)),
+    }
 }
 
-/// Puts an element in, and says whether the set is over full with it. What is there already is no fault unless it differs; then
-/// whether it has been renewed.
-fn insert(set: &mut Set, element: Element, exclusive: bool) -> Result<bool, Result<bool, Refusal>> {
+/// Puts an element in, and says whether the set is over full with it.
+fn insert(set: &mut Set, element: Element) -> Result<bool, Clash<Known>> {
+    let known = |held: &Element| Known { number: held.number, data: held.data.clone(), time: held.time };
     if element.is_catch_all() {
-        return match &mut set.store.catch_all {
-            Some(held) => Err(again(held, &element, exclusive)),
-            empty => {
-                *empty = Some(element);
-                Ok(false)
-            }
-        };
+        return set.store.insert_catch_all(element).map_or(Ok(false), |held| Err(Clash::Same(known(held))));
     }
-    let copy = element.without_notes();
     match set.store.insert(element) {
         Ok(()) => {
             let limit = (set.size as usize).saturating_add(set.store.spare());
             Ok(set.size > 0 && set.store.live() > limit)
         }
         Err(Clash::Same(slot)) => {
-            Err(set.store.get_mut(&slot).map_or(Ok(false), |held| again(held, &copy, exclusive)))
+            let held = set.store.get(&slot).map(known);
+            Err(held.map_or(Clash::Overlap, Clash::Same))
         }
-        Err(Clash::Overlap) => Err(refuse(EEXIST)),
-        Err(Clash::Mark) => Err(Ok(false)),
-        Err(Clash::Backwards) => Err(refuse(EINVAL)),
+        Err(Clash::Overlap) => Err(Clash::Overlap),
+        Err(Clash::Mark) => Err(Clash::Mark),
+        Err(Clash::Backwards) => Err(Clash::Backwards),
     }
 }
 
-/// An element that is there already.
-fn again(held: &mut Element, new: &Element, exclusive: bool) -> Result<bool, Refusal> {
-    if held.data != new.data || exclusive {
-        return refuse(EEXIST);
+/// What of an element counts when it is added again.
+struct Known {
+    number: u64,
+    data: ElementData,
+    time: Option<(u64, u64)>,
+}
+
+/// What of the one that is added counts then.
+struct New {
+    data: ElementData,
+    /// How long it is to stay this time; 0 where it does not say.
+    expires: u64,
+    exclusive: bool,
+}
+
+impl New {
+    /// It is no fault that it is there already, unless that is asked for or it maps to something else. Its times are renewed, at the end.
+    fn again(&self, set: u64, held: &Known, timeout: Option<u64>) -> Result<Option<Later>, Refusal> {
+        if held.data != self.data || self.exclusive {
+            return refuse(EEXIST);
+        }
+        let (Some((held_timeout, _)), Some(wanted)) = (held.time, timeout) else { return Ok(None) };
+        let timeout = (wanted != held_timeout).then_some(wanted);
+        let left = Some(self.expires).filter(|left| *left > 0).or(timeout).filter(|left| *left > 0);
+        let renewed = timeout.is_some() || left.is_some();
+        Ok(renewed.then_some(Later::Element { set, element: held.number, timeout, left }))
     }
-    let (Some((timeout, left)), Some((wanted, expires))) = (&mut held.time, new.time) else {
-        return Ok(false);
-    };
-    let renewed = *timeout != wanted || (expires != wanted);
-    if renewed {
-        (*timeout, *left) = (wanted, expires);
-    }
-    Ok(renewed)
+}
+
+fn expires_of(item: &Attribute<'_>) -> Result<u64, Refusal> {
+    Ok(Attrs::nested(Some(item))?.be64(EXPIRATION)?.unwrap_or(0))
 }
 
 fn delete_one(table: &mut Table, at: usize, item: &Attribute<'_>) -> Done {

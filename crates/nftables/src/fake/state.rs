@@ -62,9 +62,27 @@ pub(super) struct Pending {
 /// A change that becomes visible at the end of its transaction.
 #[derive(Debug, Clone)]
 pub(super) enum Later {
-    Rename { chain: u64, name: Name },
-    Set { set: u64, timeout: u64, gc_interval: u32, size: u32 },
-    Object { object: u64, data: Vec<u8> },
+    Rename {
+        chain: u64,
+        name: Name,
+    },
+    Set {
+        set: u64,
+        timeout: u64,
+        gc_interval: u32,
+        size: u32,
+    },
+    Object {
+        object: u64,
+        data: Vec<u8>,
+    },
+    /// An element's timeout, and how long it stays this time.
+    Element {
+        set: u64,
+        element: u64,
+        timeout: Option<u64>,
+        left: Option<u64>,
+    },
 }
 
 #[derive(Debug, Clone)]

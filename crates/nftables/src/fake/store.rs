@@ -15,6 +15,8 @@ pub(super) struct Store {
     pub(super) form: Form,
     elements: BTreeMap<Slot, Element>,
     pub(super) catch_all: Option<Element>,
+    /// Elements so far.
+    numbers: u64,
     /// Elements that count towards the size.
     live: usize,
     serial: i64,
@@ -45,6 +47,8 @@ pub(super) struct Element {
     pub(super) time: Option<(u64, u64)>,
     pub(super) exprs: Vec<Expr>,
     pub(super) user_data: Vec<u8>,
+    /// Which it is, of those that the set has ever had.
+    pub(super) number: u64,
     /// Of one that the transaction deletes: the neighbours of an interval see it until the end.
     active: bool,
 }
@@ -69,9 +73,9 @@ pub(super) struct Slot {
 }
 
 /// Why an element cannot be put in.
-pub(super) enum Clash {
+pub(super) enum Clash<T = Slot> {
     /// It is there already.
-    Same(Slot),
+    Same(T),
     /// It overlaps with one that is there.
     Overlap,
     /// The mark of the empty space at the start is there already.
@@ -90,14 +94,9 @@ impl Element {
             time: None,
             exprs: Vec::new(),
             user_data: Vec::new(),
+            number: 0,
             active: true,
         }
-    }
-
-    /// What of it is compared where it is there already.
-    pub(super) fn without_notes(&self) -> Self {
-        let (key, key_end) = (self.key.clone(), self.key_end.clone());
-        Self { data: self.data.clone(), time: self.time, ..Self::new(key, key_end, self.flags) }
     }
 
     pub(super) fn is_end(&self) -> bool {
@@ -119,7 +118,7 @@ impl Element {
 
 impl Store {
     pub(super) fn new(form: Form) -> Self {
-        Self { form, elements: BTreeMap::new(), catch_all: None, live: 0, serial: 0, start: None }
+        Self { form, elements: BTreeMap::new(), catch_all: None, numbers: 0, live: 0, serial: 0, start: None }
     }
 
     /// The elements, the catch-all last.
@@ -127,8 +126,17 @@ impl Store {
         self.elements.values().filter(|element| element.active).chain(&self.catch_all)
     }
 
-    pub(super) fn get_mut(&mut self, slot: &Slot) -> Option<&mut Element> {
-        self.elements.get_mut(slot)
+    pub(super) fn get(&self, slot: &Slot) -> Option<&Element> {
+        self.elements.get(slot)
+    }
+
+    /// Gives an element another time, if it is still there.
+    pub(super) fn renew(&mut self, number: u64, timeout: Option<u64>, left: Option<u64>) {
+        let all = self.elements.values_mut().chain(&mut self.catch_all);
+        for (held_timeout, held_left) in all.filter(|e| e.number == number).filter_map(|e| e.time.as_mut()) {
+            *held_timeout = timeout.unwrap_or(*held_timeout);
+            *held_left = left.unwrap_or(*held_left);
+        }
     }
 
     /// How many count towards the size.
@@ -144,8 +152,19 @@ impl Store {
         usize::from(matches!(self.form, Form::Intervals { .. }) && mark)
     }
 
+    /// Puts the catch-all in; where there is one already, it is returned.
+    pub(super) fn insert_catch_all(&mut self, mut element: Element) -> Option<&Element> {
+        if self.catch_all.is_some() {
+            return self.catch_all.as_ref();
+        }
+        self.numbers += 1;
+        element.number = self.numbers;
+        self.catch_all = Some(element);
+        None
+    }
+
     /// Puts an element in.
-    pub(super) fn insert(&mut self, element: Element) -> Result<(), Clash> {
+    pub(super) fn insert(&mut self, mut element: Element) -> Result<(), Clash> {
         let slot = match &self.form {
             Form::Keys => self.place_of_key(&element)?,
             Form::Intervals { anonymous } => {
@@ -158,6 +177,8 @@ impl Store {
             }
         };
         self.live += 1;
+        self.numbers += 1;
+        element.number = self.numbers;
         self.elements.insert(slot, element);
         Ok(())
     }

@@ -240,11 +240,19 @@ fn verdict(bytes: &mut Bytes<'_>) -> Verdict {
 fn statements(t: &TableId, bytes: &mut Bytes<'_>) -> Vec<Statement> {
     let saddr = || Expression::from(Payload::IP_SADDR);
     let member = |bytes: &mut Bytes<'_>| set_name(bytes.below(KINDS));
-    match bytes.below(16) {
+    let interval = |bytes: &mut Bytes<'_>| {
+        let (a, b) = (bytes.below(16), bytes.below(16));
+        if bytes.one_in(2) { (a, a) } else { (a.min(b), a.max(b)) }
+    };
+    match bytes.below(18) {
         0..=3 => vec![verdict(bytes).into()],
         4 => vec![Counter::default().into(), Match::new(saddr(), address(3)).into(), verdict(bytes).into()],
         5 => vec![Match::new(saddr(), Expression::named(&member(bytes))).into(), Verdict::Drop.into()],
         6 => vec![Vmap::new(saddr(), &name("verdicts")).into()],
+        7 if bytes.one_in(2) => {
+            let pair = Expression::concat([saddr(), Payload::TH_DPORT.into()]);
+            vec![Vmap::new(pair, &name("vpairs")).into()]
+        }
         7 => vec![Vmap::new(saddr(), &name("vranges")).into()],
         8 => {
             vec![Match::new(saddr(), Expression::set([address(1), address(2)])).into(), verdict(bytes).into()]
@@ -281,6 +289,17 @@ fn statements(t: &TableId, bytes: &mut Bytes<'_>) -> Vec<Statement> {
                 }
                 .into(),
             ]
+        }
+        16 => {
+            let of: Vec<_> = (0..3).map(|_| interval(bytes)).collect();
+            let of = of.into_iter().map(|(low, high)| Expression::range(address(low), address(high)));
+            vec![Match::new(saddr(), Expression::set(of)).into()]
+        }
+        17 => {
+            let of: Vec<_> = (0..2).map(|_| (interval(bytes), verdict(bytes))).collect();
+            let key = |(low, high)| Expression::range(address(low), address(high));
+            let of: Vec<_> = of.into_iter().map(|(of, verdict)| (key(of), verdict)).collect();
+            vec![Vmap::new(saddr(), of).into()]
         }
         14 => vec![Statement::Raw(raw(t, bytes))],
         _ => vec![
@@ -328,16 +347,32 @@ fn object(t: &TableId, n: &str, kind: u8) -> StatefulObject {
     StatefulObject::new(t.object(config.kind(), name(n)), config)
 }
 
-const NAMES: [&str; 10] =
-    ["addresses", "marks", "verdicts", "ranges", "vranges", "pairs", "counted", "timed", "grows", "things"];
-const KINDS: u8 = 10;
+const NAMES: [&str; 16] = [
+    "addresses",
+    "marks",
+    "verdicts",
+    "ranges",
+    "vranges",
+    "pairs",
+    "counted",
+    "timed",
+    "grows",
+    "things",
+    "vpairs",
+    "tranges",
+    "twice",
+    "ports",
+    "frugal",
+    "routes",
+];
+const KINDS: u8 = 16;
 
 fn set_name(kind: u8) -> Name {
     name(NAMES[usize::from(kind)])
 }
 
 fn set_id(t: &TableId, kind: u8) -> SetId {
-    if [1, 2, 4, 9].contains(&kind) { t.map(set_name(kind)) } else { t.set(set_name(kind)) }
+    if [1, 2, 4, 9, 10, 15].contains(&kind) { t.map(set_name(kind)) } else { t.set(set_name(kind)) }
 }
 
 /// A set of some kind under the name that usually is of that kind.
@@ -359,7 +394,17 @@ fn set(t: &TableId, as_name: u8, kind: u8) -> Set {
         }
         7 => Set::new(id, address).timeout(Duration::from_secs(36_000)),
         8 => Set::new(id, address).flags(SetFlags::DYNAMIC | SetFlags::TIMEOUT),
-        _ => Set::object_map(id, address, ObjectKind::COUNTER),
+        9 => Set::object_map(id, address, ObjectKind::COUNTER),
+        10 => Set::verdict_map(id, [address, DataType::INET_SERVICE]).flags(SetFlags::INTERVAL).size(3),
+        11 => Set::new(id, address).flags(SetFlags::INTERVAL).timeout(Duration::from_secs(36_000)),
+        12 => {
+            let mut set = Set::new(id, address).flags(SetFlags::DYNAMIC).size(4);
+            set.statements = vec![Counter::default().into(), Statement::Last];
+            set
+        }
+        13 => Set::new(id, DataType::INET_SERVICE),
+        14 => Set { policy: Some(SetPolicy::Memory), ..Set::new(id, address) },
+        _ => Set::map(id, address, address).flags(SetFlags::INTERVAL),
     }
 }
 
@@ -391,8 +436,9 @@ fn element(kind: u8, bytes: &mut Bytes<'_>) -> Element {
     let (low, high) = if bytes.one_in(30) { (a.max(b), a.min(b)) } else { (a.min(b), a.max(b)) };
     let element = match kind {
         _ if bytes.one_in(12) => Element::catch_all(),
-        3 | 4 => Element::range(address(low), address(high)),
-        5 => {
+        3 | 4 | 11 | 15 => Element::range(address(low), address(high)),
+        13 => Element::new(Port(u16::from(a))),
+        5 | 10 => {
             let port = |n: u8| Port(u16::from(n));
             let (p, q) = (bytes.below(8), bytes.below(8));
             Element::range((address(low), port(p.min(q))), (address(high), port(p.max(q))))
@@ -401,9 +447,12 @@ fn element(kind: u8, bytes: &mut Bytes<'_>) -> Element {
     };
     match kind {
         1 => element.value(Mark(u32::from(b % 2))),
-        2 | 4 => element.verdict(verdict(bytes)),
-        6 if b == 0 => element.statement(Counter { packets: 3, bytes: 4 }),
-        7 | 8 if b < 3 => element.timeout(Duration::from_secs(7200 * (1 + u64::from(b)))),
+        2 | 4 | 10 => element.verdict(verdict(bytes)),
+        15 if b == 0 => element.value(Port(1)),
+        15 => element.value(address(b)),
+        6 | 12 if b == 0 => element.statement(Counter { packets: 3, bytes: 4 }),
+        7 | 8 | 11 if b < 3 => element.timeout(Duration::from_secs(7200 * (1 + u64::from(b)))),
+        7 | 11 if b < 6 => element.expires(Duration::from_secs(18_000 * u64::from(b - 2))),
         9 => element.object(name(bytes.pick(&["n", "n", "q"]))),
         _ => element,
     }

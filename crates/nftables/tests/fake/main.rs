@@ -81,6 +81,31 @@ fn random_transactions_end_alike() {
     });
 }
 
+#[test]
+fn jumps_go_as_deep_as_in_the_kernel() {
+    if !follows_this_kernel() {
+        return;
+    }
+    testns::netns(|| {
+        let (mut socket, mut fake) = (socket(), Fake::new());
+        for depth in 13..19 {
+            let table = TableId::new(Family::IP, cases::name("t"));
+            let chain = |n: usize| table.chain(cases::name(&format!("c{n}")));
+            let mut transaction = Transaction::new();
+            transaction.flush(Flush::Ruleset(Family::UNSPEC)).add(Table::new(table.clone()));
+            transaction.add(Chain::base(chain(0), ChainType::Filter, Hook::Input, Priority::FILTER));
+            for n in 1..=depth {
+                transaction.add(Chain::new(chain(n)));
+                transaction.add(chain(n - 1).rule().then(lang::Verdict::Jump(chain(n).name)));
+            }
+            let step = history::Step { transaction, check: false, bound: false, stale: false };
+            let (ours, theirs) = (Outcome::of(&mut fake, &step), Outcome::of(&mut socket, &step));
+            assert_eq!(ours, theirs, "{depth} jumps");
+            assert_eq!(matches!(ours, Outcome::Applied(_)), depth < 16, "{depth} jumps");
+        }
+    });
+}
+
 /// Plays a history to both, and compares after each transaction.
 fn compare(socket: &mut Socket, history: &[history::Step]) -> Result<(), TestCaseError> {
     let mut fake = Fake::new();
