@@ -24,5 +24,6 @@ pub mod plan;
 pub mod run;
 pub mod serve;
 pub mod source;
+pub mod sysctl;
 
 pub use error::Error;

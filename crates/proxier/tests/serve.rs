@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use sluicegate_proxier::model::{Cluster, Found, Node};
@@ -199,5 +200,142 @@ fn a_server_that_cannot_listen_says_which_and_where() {
             error.to_string(),
             "/healthz cannot listen on 0.0.0.0:10256: Address already in use (os error 98)"
         );
+    });
+}
+
+/// A daemon and its manifests; both gone with it.
+struct Daemon {
+    child: std::process::Child,
+    directory: std::path::PathBuf,
+}
+
+impl Daemon {
+    fn start(flags: &[&str], manifests: &str) -> Self {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let name =
+            format!("sluicegate-serve-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let directory = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&directory).expect("a directory");
+        std::fs::write(directory.join("all.yaml"), manifests).expect("a file");
+        let log = std::fs::File::create(directory.join("log")).expect("a log");
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_sluicegate-proxier"));
+        command.args(["run", "--hostname-override", "here", "--manifests"]).arg(&directory).args(flags);
+        Self { child: command.stderr(log).spawn().expect("the command"), directory }
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.join("log")).expect("a log")
+    }
+
+    fn eventually(&self, what: &str, mut condition: impl FnMut() -> bool) {
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while !condition() {
+            assert!(std::time::Instant::now() < end, "{what}; the log:\n{}", self.log());
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+const MANIFESTS: &str = "apiVersion: v1
+kind: Service
+metadata: {namespace: demo, name: api}
+spec: {type: LoadBalancer, clusterIP: 10.0.0.1, externalTrafficPolicy: Local, healthCheckNodePort: 30999, ports: [{port: 80}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {namespace: demo, name: api-1, labels: {kubernetes.io/service-name: api}}
+addressType: IPv4
+ports: [{name: '', port: 8080}]
+endpoints: [{addresses: [10.1.0.1], nodeName: here}]
+";
+
+#[test]
+fn the_daemon_serves_what_it_does() {
+    testns::netns(|| {
+        let daemon = Daemon::start(&["--metrics-bind-address", "127.0.0.1:9999"], MANIFESTS);
+        let local = |port: u16| SocketAddr::from((LOCALHOST, port));
+        daemon.eventually("no health check", || TcpStream::connect(local(30999)).is_ok());
+        let check = get(local(30999), "/", "");
+        assert_eq!((check.status, check.header("X-Load-Balancing-Endpoint-Weight")), (200, Some("1")));
+        let health = get(local(10256), "/healthz", "");
+        assert_eq!(health.status, 200);
+        assert!(health.body.contains(r#""status":{"IPv4":{"#), "{}", health.body);
+        let text = get(local(9999), "/metrics", "").body;
+        for line in [
+            "kubeproxy_sync_proxy_rules_service_changes_total 1",
+            "kubeproxy_sync_proxy_rules_endpoint_changes_total 1",
+            "kubeproxy_sync_proxy_rules_service_changes_pending 0",
+            "kubeproxy_sync_proxy_rules_nftables_sync_failures_total{ip_family=\"IPv4\"} 0",
+            "sluicegate_services 1",
+            "sluicegate_health_check_sockets 1",
+        ] {
+            assert!(text.lines().any(|other| other == line), "no {line} in {text}");
+        }
+        let value = |text: &str, name: &str| -> f64 {
+            let line = text.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|value| value.trim().parse().ok()).unwrap_or_else(|| panic!("no {name} in {text}"))
+        };
+        assert!(value(&text, "sluicegate_kernel_messages_total ") > 10.0);
+        assert!(value(&text, "kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family=\"IPv4\"} ") > 1e9);
+
+        std::fs::write(
+            daemon.directory.join("all.yaml"),
+            MANIFESTS.replace("nodeName: here", "nodeName: there"),
+        )
+        .expect("a file");
+        daemon.eventually("the endpoint is still here", || get(local(30999), "/", "").status == 503);
+        let text = get(local(9999), "/metrics", "").body;
+        let gauge = "kubeproxy_sync_proxy_rules_no_local_endpoints_total{ip_family=\"IPv4\",traffic_policy=\"external\"} 1";
+        assert!(text.lines().any(|line| line == gauge), "{text}");
+        std::fs::remove_file(daemon.directory.join("all.yaml")).expect("the file");
+        daemon.eventually("the port is still open", || TcpStream::connect(local(30999)).is_err());
+    });
+}
+
+#[test]
+fn the_daemon_sets_sysctls_when_asked_and_tells_of_them_otherwise() {
+    const FORWARD: &str = "/proc/sys/net/ipv4/ip_forward";
+    testns::netns(|| {
+        if let Err(error) = std::fs::write(FORWARD, "0") {
+            return testns::skip(&format!("sysctls of a namespace cannot be written here: {error}"));
+        }
+        let forward = || std::fs::read_to_string(FORWARD).expect("a sysctl").trim() == "1";
+        let nowhere = ["--healthz-bind-address=", "--metrics-bind-address="];
+        let telling = Daemon::start(&nowhere, MANIFESTS);
+        let wanted = "net.ipv4.ip_forward is 0 and should be 1: nothing is forwarded";
+        telling.eventually("nothing is told", || telling.log().contains(wanted));
+        telling.eventually("nothing is synced", || TcpStream::connect((LOCALHOST, 30999)).is_ok());
+        assert!(!forward() && TcpStream::connect((LOCALHOST, 10256)).is_err());
+        drop(telling);
+        // Before Linux 5.3 the bridge's are the machine's: only where nothing is to be changed about them.
+        let bridge = |name| std::fs::read_to_string(format!("/proc/sys/net/bridge/bridge-nf-call-{name}"));
+        if ["iptables", "ip6tables"].map(bridge).iter().flatten().any(|value| value.trim() != "1") {
+            return testns::skip("the sysctls of bridges are not as they are by default");
+        }
+        let setting = Daemon::start(&[&nowhere[..], &["--set-sysctls"]].concat(), MANIFESTS);
+        setting.eventually("nothing is set", || {
+            setting.log().contains("net.ipv4.ip_forward was 0 and is 1 now")
+        });
+        assert!(forward());
+    });
+}
+
+#[test]
+fn a_taken_port_stops_the_daemon_with_the_flag_that_names_another() {
+    testns::netns(|| {
+        let _taken = TcpListener::bind("0.0.0.0:10256").expect("a free port");
+        let mut daemon = Daemon::start(&[], MANIFESTS);
+        assert!(!daemon.child.wait().expect("an end").success());
+        let expected =
+            "--healthz-bind-address: /healthz cannot listen on 0.0.0.0:10256: Address already in use";
+        assert!(daemon.log().contains(expected), "{}", daemon.log());
     });
 }

@@ -7,6 +7,7 @@ mod iptables;
 mod matrix;
 mod render;
 mod run;
+mod serve;
 mod sync;
 
 use std::process::ExitCode;

@@ -23,6 +23,7 @@ use tokio::sync::mpsc::{self, Receiver};
 
 use super::args::{NodeArgs, ProxyArgs, ProxyMode};
 use super::iptables;
+use super::serve::ServeArgs;
 
 #[derive(Args)]
 pub(crate) struct Run {
@@ -39,6 +40,8 @@ pub(crate) struct Run {
     proxy: ProxyArgs,
     #[command(flatten)]
     periods: Periods,
+    #[command(flatten)]
+    serve: ServeArgs,
     /// How much to log: 0 what is programmed and what is wrong, 2 each look as well, 5 everything.
     #[arg(long = "v", short = 'v', value_name = "LEVEL", default_value_t = 0)]
     verbosity: u8,
@@ -75,9 +78,11 @@ impl Run {
         let _lock = Lock::take()?;
         let mut world = World::new(self.this_node()?);
         world.set_service_cidr("--service-cluster-ip-range", &self.proxy.service_cluster_ip_range);
+        let intervals = self.intervals(&config);
+        self.serve.sysctls(&self.proxy, world.cluster());
+        let observer: Arc<dyn Observer> = Arc::new(self.serve.start(&self.proxy, intervals.sync)?);
         let backend = self.backend(world.cluster().node())?;
-        let observer: Arc<dyn Observer> = Arc::new(());
-        let looping = Loop::new(world, backend, self.intervals(&config), observer)?;
+        let looping = Loop::new(world, backend, intervals, observer)?;
         let runtime = runtime()?;
         let updates = self.updates()?;
         let signals = runtime.block_on(async { signals() })?;
@@ -122,7 +127,7 @@ impl Run {
         let address = config.bind_address.map(|address| vec![address]);
         fill(&given, "bind_address", &mut self.node.bind_address, address);
         fill(&given, "verbosity", &mut self.verbosity, config.verbosity);
-        Ok(())
+        self.serve.fill(config, |flag| given.contains(flag))
     }
 
     fn intervals(&self, config: &Config) -> Intervals {

@@ -205,6 +205,9 @@ impl Metrics {
         for family in self.families() {
             self.sync_failures.get_or_create(&family).inc();
         }
+        if let Error::Refused { services } = error {
+            self.kernel_errors.get_or_create(&ByObject { object: "service" }).inc_by(services.len() as u64);
+        }
         if let Error::Kernel { source, .. } = error {
             for failure in source.failures() {
                 self.kernel_errors.get_or_create(&ByObject { object: kind(&failure.object) }).inc();
@@ -245,9 +248,9 @@ impl Metrics {
     }
 
     /// Stale flows of a family were looked for, and so many deleted.
-    pub fn conntrack(&self, family: Family, took: Duration, deleted: u64) {
+    pub fn conntrack(&self, family: Family, took: Duration, deleted: usize) {
         self.conntrack.get_or_create(&by(family)).observe(took.as_secs_f64());
-        self.conntrack_deleted.get_or_create(&by(family)).inc_by(deleted);
+        self.conntrack_deleted.get_or_create(&by(family)).inc_by(deleted as u64);
     }
 
     /// Chains that nothing uses any more could not be deleted.

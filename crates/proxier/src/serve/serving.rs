@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use hyper::Request;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use sluicegate_conntrack::reconcile::Report;
 
 use super::http::{Handler, Listening, Server};
 use super::ports::Ports;
@@ -171,6 +172,10 @@ impl Observer for Serving {
 
     fn failed(&self, error: &Error) {
         self.shared.metrics.failed(error);
+    }
+
+    fn flows(&self, family: Family, report: &Report, took: Duration) {
+        self.shared.metrics.conntrack(family, took, report.deleted);
     }
 
     fn services(&self, cluster: &Cluster) {

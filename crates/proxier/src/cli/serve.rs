@@ -1,0 +1,107 @@
+//! Flags of the daemon's HTTP servers and of sysctls.
+
+use std::path::Path;
+use std::time::Duration;
+
+use clap::Args;
+use sluicegate_proxier::Error;
+use sluicegate_proxier::config::Config;
+use sluicegate_proxier::model::{Cluster, Family};
+use sluicegate_proxier::serve::{BindAddress, Mode, Serving, ServingSettings};
+use sluicegate_proxier::sysctl::{self, Needs, Sysctls};
+
+use super::args::{ProxyArgs, ProxyMode};
+
+/// What the daemon answers where.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ServeArgs {
+    /// Where /healthz and /livez are answered; empty for nowhere. An address alone takes port 10256.
+    #[arg(long, value_name = "IP[:PORT]", default_value = "0.0.0.0:10256")]
+    healthz_bind_address: BindAddress,
+    /// Where /metrics and /proxyMode are answered; empty for nowhere. An address alone takes port 10249.
+    #[arg(long, value_name = "IP[:PORT]", default_value = "127.0.0.1:10249")]
+    metrics_bind_address: BindAddress,
+    /// Set the sysctls that the mode relies on. Without this, those that differ are only told.
+    #[arg(long)]
+    set_sysctls: bool,
+}
+
+impl ServeArgs {
+    /// Takes from the configuration file what no flag says; `is_given` tells that of a flag's field.
+    pub(crate) fn fill(&mut self, config: &Config, is_given: impl Fn(&str) -> bool) -> Result<(), Error> {
+        let places = [
+            (
+                "healthz_bind_address",
+                "healthzBindAddress",
+                &config.healthz_bind_address,
+                &mut self.healthz_bind_address,
+            ),
+            (
+                "metrics_bind_address",
+                "metricsBindAddress",
+                &config.metrics_bind_address,
+                &mut self.metrics_bind_address,
+            ),
+        ];
+        for (flag, field, text, place) in places {
+            // kube-proxy's files have an empty field for the usual address; no server is `""` on the command line alone.
+            if let Some(text) = text.as_deref().filter(|text| !text.is_empty() && !is_given(flag)) {
+                *place = text.parse().map_err(|reason| Error::Flag { flag: field.to_owned(), reason })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts the servers, for syncs of this period.
+    pub(crate) fn start(&self, proxy: &ProxyArgs, sync_period: Duration) -> Result<Serving, Error> {
+        let mut settings = ServingSettings::new(mode(proxy.proxy_mode));
+        settings.healthz = self.healthz_bind_address;
+        settings.metrics = self.metrics_bind_address;
+        settings.timeout = sync_period * 2;
+        settings.node_port_addresses = proxy.node_port_addresses();
+        Serving::start(settings, |trouble| tracing::warn!("{trouble}")).map_err(|error| {
+            let flag =
+                if error.what == "/metrics" { "--metrics-bind-address" } else { "--healthz-bind-address" };
+            Error::Flag { flag: flag.to_owned(), reason: error.to_string() }
+        })
+    }
+
+    /// Sets the sysctls of the mode, or tells which are not as they should be.
+    pub(crate) fn sysctls(&self, proxy: &ProxyArgs, cluster: &Cluster) {
+        let needs = needs(proxy, cluster);
+        let sysctls = Sysctls::default();
+        let findings = if self.set_sysctls { sysctls.set(&needs) } else { sysctls.look(&needs) };
+        for finding in findings {
+            if finding.is_wanting() {
+                tracing::warn!("{finding}");
+            } else if finding.was_set {
+                tracing::info!("{finding}");
+            } else {
+                tracing::debug!("{finding}");
+            }
+        }
+        if sysctls.tcp_be_liberal() == Some(true) && proxy.proxy_mode == ProxyMode::Iptables {
+            tracing::info!(
+                "net.netfilter.nf_conntrack_tcp_be_liberal is on: packets that look invalid are not dropped"
+            );
+        }
+    }
+}
+
+/// What the choice of sysctls depends on, by these flags.
+pub(crate) fn needs(proxy: &ProxyArgs, cluster: &Cluster) -> Needs {
+    Needs {
+        mode: mode(proxy.proxy_mode),
+        ipv6: Path::new("/proc/net/if_inet6").exists(),
+        localhost_node_ports: proxy.iptables(cluster.node()).answers_localhost(Family::V4, cluster),
+        strict_arp: false,
+        kernel: sysctl::kernel(),
+    }
+}
+
+pub(crate) const fn mode(mode: ProxyMode) -> Mode {
+    match mode {
+        ProxyMode::Nftables => Mode::Nftables,
+        ProxyMode::Iptables => Mode::Iptables,
+    }
+}

@@ -1,0 +1,351 @@
+//! The sysctls that a mode relies on: what each should be, what is wrong without it, and what it is.
+//!
+//! [`wanted`] is a table, by mode. [`Sysctls`] reads it against `/proc/sys` and, only where that is asked for, sets what differs.
+//! All but the bridge's belong to the network namespace of the thread that reads or writes them.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use crate::serve::Mode;
+
+/// A sysctl, what it should be, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Its path below `/proc/sys`, as `net/ipv4/ip_forward`.
+    pub path: &'static str,
+    /// What it should be.
+    pub value: &'static str,
+    /// What goes wrong otherwise.
+    pub without: &'static str,
+    /// What has to be loaded for it to exist; a kernel without that has no need of it, unless [`Wanted::is_needed`].
+    pub module: &'static str,
+    /// Its absence is as bad as a wrong value.
+    pub is_needed: bool,
+}
+
+/// What the choice of sysctls depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// The mode.
+    pub mode: Mode,
+    /// Services of IPv6 are programmed too.
+    pub ipv6: bool,
+    /// Node ports are answered on 127.0.0.1 (iptables mode).
+    pub localhost_node_ports: bool,
+    /// This node is to answer ARP for service addresses on no other device (ipvs mode).
+    pub strict_arp: bool,
+    /// The first two numbers of the kernel's release.
+    pub kernel: (u32, u32),
+}
+
+/// What a sysctl is.
+#[derive(Debug)]
+pub enum State {
+    /// What it should be.
+    AsWanted,
+    /// Another value.
+    Is(String),
+    /// There is no such sysctl: what has it is not loaded.
+    Absent,
+    /// It cannot be read, or could not be set.
+    Failed(io::Error),
+}
+
+/// A sysctl and what it is.
+#[derive(Debug)]
+pub struct Finding {
+    /// Which, and what it should be.
+    pub wanted: Wanted,
+    /// What it is.
+    pub state: State,
+    /// It was set just now.
+    pub was_set: bool,
+}
+
+/// `/proc/sys`, or another directory of its form.
+#[derive(Clone, Debug)]
+pub struct Sysctls(PathBuf);
+
+impl Default for Sysctls {
+    fn default() -> Self {
+        Self(PathBuf::from("/proc/sys"))
+    }
+}
+
+/// The sysctls that a mode relies on.
+///
+/// ```
+/// use sluicegate_proxier::serve::Mode;
+/// use sluicegate_proxier::sysctl::{Needs, wanted};
+///
+/// let needs = Needs { mode: Mode::Nftables, ipv6: false, localhost_node_ports: true, strict_arp: true, kernel: (6, 1) };
+/// let paths: Vec<_> = wanted(&needs).map(|wanted| wanted.path).collect();
+/// assert_eq!(paths, ["net/ipv4/ip_forward", "net/bridge/bridge-nf-call-iptables"]);
+/// ```
+pub fn wanted(needs: &Needs) -> impl Iterator<Item = Wanted> {
+    let Needs { mode, ipv6, localhost_node_ports, strict_arp, kernel } = *needs;
+    // A kernel before has no such mode of reuse, one after is right with the other.
+    let old_reuse = ((4, 1)..(5, 9)).contains(&kernel);
+    TABLE.iter().copied().filter(move |wanted| match wanted.path {
+        "net/ipv6/conf/all/forwarding" | "net/bridge/bridge-nf-call-ip6tables" => ipv6,
+        "net/ipv4/conf/all/route_localnet" => mode == Mode::Iptables && localhost_node_ports,
+        "net/ipv4/vs/conn_reuse_mode" => mode == Mode::Ipvs && old_reuse,
+        path if path.starts_with("net/ipv4/vs/") => mode == Mode::Ipvs,
+        path if path.starts_with("net/ipv4/conf/all/arp_") => mode == Mode::Ipvs && strict_arp,
+        _ => true,
+    })
+}
+
+/// The first two numbers of the running kernel's release; (0, 0) where they cannot be read.
+#[must_use]
+pub fn kernel() -> (u32, u32) {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|digits| digits.parse().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
+impl Sysctls {
+    /// Those below another directory than `/proc/sys`, for tests and for a namespace's view elsewhere.
+    #[must_use]
+    pub fn below(directory: impl Into<PathBuf>) -> Self {
+        Self(directory.into())
+    }
+
+    /// What the sysctls of a mode are. Changes nothing.
+    #[must_use]
+    pub fn look(&self, needs: &Needs) -> Vec<Finding> {
+        wanted(needs).map(|wanted| Finding { wanted, state: self.state(&wanted), was_set: false }).collect()
+    }
+
+    /// Sets what is not as the mode needs it, and says what the sysctls were or are.
+    #[must_use]
+    pub fn set(&self, needs: &Needs) -> Vec<Finding> {
+        let mut findings = self.look(needs);
+        for finding in &mut findings {
+            if matches!(finding.state, State::Is(_)) {
+                match fs::write(self.0.join(finding.wanted.path), finding.wanted.value) {
+                    Ok(()) => finding.was_set = true,
+                    Err(error) => finding.state = State::Failed(error),
+                }
+            }
+        }
+        findings
+    }
+
+    /// Whether connection tracking takes TCP packets outside of windows for valid; `None` where nothing is tracked. Never set: it
+    /// is the operator's choice, and iptables mode leaves its rule against invalid packets out where it is on.
+    #[must_use]
+    pub fn tcp_be_liberal(&self) -> Option<bool> {
+        let text = fs::read_to_string(self.0.join(TCP_BE_LIBERAL)).ok()?;
+        Some(text.trim() != "0")
+    }
+
+    fn state(&self, wanted: &Wanted) -> State {
+        match fs::read_to_string(self.0.join(wanted.path)) {
+            Ok(text) if text.trim() == wanted.value => State::AsWanted,
+            Ok(text) => State::Is(text.trim().to_owned()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => State::Absent,
+            Err(error) => State::Failed(error),
+        }
+    }
+}
+
+impl Finding {
+    /// Something is to be done about it: it is another value or could not be read, or is absent and needed.
+    #[must_use]
+    pub fn is_wanting(&self) -> bool {
+        match self.state {
+            State::AsWanted => false,
+            State::Is(_) => !self.was_set,
+            State::Absent => self.wanted.is_needed,
+            State::Failed(_) => true,
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Wanted { path, value, without, module, .. } = self.wanted;
+        let name = path.replace('/', ".");
+        match &self.state {
+            State::AsWanted => write!(f, "{name} is {value}, as it should be"),
+            State::Is(was) if self.was_set => write!(f, "{name} was {was} and is {value} now"),
+            State::Is(is) => {
+                write!(
+                    f,
+                    "{name} is {is} and should be {value}: {without} (`sysctl -w {name}={value}`, or --set-sysctls)"
+                )
+            }
+            State::Absent => write!(
+                f,
+                "{name} is not there, since {module} is not loaded; it should be {value}: {without}"
+            ),
+            State::Failed(error) => write!(f, "{name} should be {value}: {without}; {error}"),
+        }
+    }
+}
+
+/// `net.netfilter.nf_conntrack_tcp_be_liberal`.
+const TCP_BE_LIBERAL: &str = "net/netfilter/nf_conntrack_tcp_be_liberal";
+
+const BRIDGED: &str =
+    "where pods hang on one bridge, their connections to each other by way of a service are lost";
+const TABLE: &[Wanted] = &[
+    Wanted {
+        path: "net/ipv4/ip_forward",
+        value: "1",
+        without: "nothing is forwarded to endpoints on other interfaces",
+        module: "IPv4",
+        is_needed: true,
+    },
+    Wanted {
+        path: "net/ipv6/conf/all/forwarding",
+        value: "1",
+        without: "nothing is forwarded to endpoints on other interfaces",
+        module: "IPv6",
+        is_needed: false,
+    },
+    Wanted {
+        path: "net/bridge/bridge-nf-call-iptables",
+        value: "1",
+        without: BRIDGED,
+        module: "br_netfilter",
+        is_needed: false,
+    },
+    Wanted {
+        path: "net/bridge/bridge-nf-call-ip6tables",
+        value: "1",
+        without: BRIDGED,
+        module: "br_netfilter",
+        is_needed: false,
+    },
+    Wanted {
+        path: "net/ipv4/conf/all/route_localnet",
+        value: "1",
+        without: "node ports on 127.0.0.1 lead nowhere",
+        module: "IPv4",
+        is_needed: true,
+    },
+    Wanted {
+        path: "net/ipv4/vs/conntrack",
+        value: "1",
+        without: "what IPVS forwards is not masqueraded",
+        module: "ip_vs",
+        is_needed: true,
+    },
+    Wanted {
+        path: "net/ipv4/vs/conn_reuse_mode",
+        value: "0",
+        without: "a client port that is used again waits for a second",
+        module: "ip_vs",
+        is_needed: true,
+    },
+    Wanted {
+        path: "net/ipv4/vs/expire_nodest_conn",
+        value: "1",
+        without: "connections of an endpoint that is gone wait for it",
+        module: "ip_vs",
+        is_needed: true,
+    },
+    Wanted {
+        path: "net/ipv4/vs/expire_quiescent_template",
+        value: "1",
+        without: "session affinity keeps clients at an endpoint that is on its way out",
+        module: "ip_vs",
+        is_needed: true,
+    },
+    Wanted {
+        path: "net/ipv4/conf/all/arp_ignore",
+        value: "1",
+        without: "this node answers ARP for every service address",
+        module: "IPv4",
+        is_needed: true,
+    },
+    Wanted {
+        path: "net/ipv4/conf/all/arp_announce",
+        value: "2",
+        without: "this node announces service addresses by ARP",
+        module: "IPv4",
+        is_needed: true,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IPVS: Needs =
+        Needs { mode: Mode::Ipvs, ipv6: true, localhost_node_ports: true, strict_arp: true, kernel: (5, 4) };
+
+    fn names(needs: Needs) -> Vec<&'static str> {
+        wanted(&needs).filter_map(|wanted| wanted.path.rsplit('/').next()).collect()
+    }
+
+    #[test]
+    fn each_mode_wants_its_own() {
+        let all = ["ip_forward", "forwarding", "bridge-nf-call-iptables", "bridge-nf-call-ip6tables"];
+        assert_eq!(names(Needs { mode: Mode::Nftables, ..IPVS }), all);
+        assert_eq!(names(Needs { mode: Mode::Iptables, ..IPVS }), [&all[..], &["route_localnet"]].concat());
+        assert_eq!(names(Needs { mode: Mode::Iptables, localhost_node_ports: false, ..IPVS }), all);
+        let vs = ["conntrack", "conn_reuse_mode", "expire_nodest_conn", "expire_quiescent_template"];
+        assert_eq!(names(IPVS), [&all[..], &vs, &["arp_ignore", "arp_announce"]].concat());
+        let new = names(Needs { strict_arp: false, kernel: (5, 9), ..IPVS });
+        assert_eq!(
+            new,
+            [&all[..], &["conntrack", "expire_nodest_conn", "expire_quiescent_template"]].concat()
+        );
+    }
+
+    #[test]
+    fn what_differs_is_told_with_its_reason_and_set_only_when_asked_for() {
+        let directory = std::env::temp_dir().join(format!("sluicegate-sysctl-{}", std::process::id()));
+        let forward = directory.join("net/ipv4/ip_forward");
+        fs::create_dir_all(forward.parent().unwrap()).unwrap();
+        fs::write(&forward, "0\n").unwrap();
+        let sysctls = Sysctls::below(&directory);
+        let needs = Needs { mode: Mode::Nftables, ipv6: false, ..IPVS };
+        let shown = |findings: Vec<Finding>| -> Vec<(String, bool)> {
+            findings.iter().map(|finding| (finding.to_string(), finding.is_wanting())).collect()
+        };
+        let (forward_wanting, bridge) = (
+            "net.ipv4.ip_forward is 0 and should be 1: nothing is forwarded to endpoints on other interfaces \
+             (`sysctl -w net.ipv4.ip_forward=1`, or --set-sysctls)",
+            "net.bridge.bridge-nf-call-iptables is not there, since br_netfilter is not loaded; it should be 1: where pods hang \
+             on one bridge, their connections to each other by way of a service are lost",
+        );
+        let bridge = (bridge.to_owned(), false);
+        assert_eq!(shown(sysctls.look(&needs)), [(forward_wanting.to_owned(), true), bridge.clone()]);
+        assert_eq!(fs::read_to_string(&forward).unwrap(), "0\n", "looking changes nothing");
+        let set = ("net.ipv4.ip_forward was 0 and is 1 now".to_owned(), false);
+        assert_eq!(shown(sysctls.set(&needs)), [set, bridge.clone()]);
+        let right = ("net.ipv4.ip_forward is 1, as it should be".to_owned(), false);
+        assert_eq!(shown(sysctls.set(&needs)), [right, bridge]);
+        assert_eq!(sysctls.tcp_be_liberal(), None);
+        fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn a_namespace_of_its_own_is_set_and_no_other() {
+        testns::netns(|| {
+            let needs = Needs { mode: Mode::Iptables, ipv6: false, ..IPVS };
+            let own = |findings: Vec<Finding>| -> Vec<String> {
+                let own = findings.into_iter().filter(|finding| finding.wanted.path.starts_with("net/ipv4"));
+                own.map(|finding| finding.to_string()).collect()
+            };
+            // The rest of the table is not of the namespace; write only what is.
+            let sysctls = Sysctls::default();
+            for path in ["net/ipv4/ip_forward", "net/ipv4/conf/all/route_localnet"] {
+                if let Err(error) = fs::write(format!("/proc/sys/{path}"), "0") {
+                    return testns::skip(&format!("sysctls of a namespace cannot be written here: {error}"));
+                }
+            }
+            let before = own(sysctls.look(&needs));
+            assert!(before.iter().all(|line| line.contains("is 0 and should be 1")), "{before:?}");
+            fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
+            let after = own(sysctls.look(&needs));
+            assert_eq!(after[0], "net.ipv4.ip_forward is 1, as it should be");
+        });
+    }
+}
