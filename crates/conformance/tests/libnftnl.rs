@@ -48,6 +48,29 @@ fn as_we_write(command: u8, mut message: Vec<Node>) -> Vec<Node> {
                 }
             }
         }
+        18..=20 => {
+            let kind = message.iter().find(|node| node.kind == 3).map(|node| node.content.clone());
+            let data = message.iter_mut().filter(|node| node.kind == 4).flat_map(Node::children);
+            match kind {
+                // It leaves out the NUL behind the name of a ct helper (NFT_OBJECT_CT_HELPER, NFTA_CT_HELPER_NAME), too.
+                Some(kind) if kind == Content::Bytes(vec![0, 0, 0, 3]) => {
+                    for name in data.filter(|field| field.kind == 1) {
+                        if let Content::Bytes(name) = &mut name.content {
+                            name.push(0);
+                        }
+                    }
+                }
+                // It writes a time of 0 for states that have none (NFT_OBJECT_CT_TIMEOUT, NFTA_CT_TIMEOUT_DATA).
+                Some(kind) if kind == Content::Bytes(vec![0, 0, 0, 7]) => {
+                    for states in data.filter(|field| field.kind == 3) {
+                        if let Content::Nested(states) = &mut states.content {
+                            states.retain(|state| state.content != Content::Bytes(vec![0; 4]));
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
         _ => {}
     }
     message

@@ -364,9 +364,12 @@ fn conntrack_config(held: &read::Object) -> Option<ObjectConfig> {
             let mut policy = Vec::new();
             for state in attribute(3)?.attributes() {
                 let state = state.ok()?;
-                let name = timeout_states(protocol).get(usize::from(state.kind).checked_sub(1)?);
-                if let Some(name) = name {
-                    policy.push((*name, Duration::from_secs(state.be32().ok()?.into())));
+                let index = usize::from(state.kind).checked_sub(1)?;
+                let time = Duration::from_secs(state.be32().ok()?.into());
+                // The kernel fills in what was not asked for; so nft takes these times for none.
+                let usual = stateful::usual_timeouts(protocol).get(index).copied().map(Duration::from_secs);
+                if let Some(name) = timeout_states(protocol).get(index).filter(|_| usual != Some(time)) {
+                    policy.push((*name, time));
                 }
             }
             ObjectConfig::CtTimeout { family: family(1), protocol, policy }

@@ -252,6 +252,15 @@ pub fn timeout_states(protocol: Protocol) -> &'static [&'static str] {
     }
 }
 
+/// The seconds that the kernel keeps a connection in each of these states unless told otherwise (`net.netfilter.nf_conntrack_*_timeout`).
+pub(crate) fn usual_timeouts(protocol: Protocol) -> &'static [u64] {
+    match protocol {
+        Protocol::TCP => &[120, 60, 432_000, 120, 60, 30, 120, 10, 120, 300, 300],
+        Protocol::UDP => &[30, 120],
+        _ => &[],
+    }
+}
+
 /// As nft's commands say it: `counter ip t hits { packets 0 bytes 0 ; }`.
 impl fmt::Display for StatefulObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

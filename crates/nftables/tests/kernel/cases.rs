@@ -54,12 +54,51 @@ fn frontend_key() -> Expression {
 }
 
 pub(crate) fn all() -> Vec<Case> {
-    let mut cases = vec![objects(), maps_layout(), chains_layout()];
+    let mut cases = vec![objects(), conntrack(), maps_layout(), chains_layout()];
     cases.extend(matches());
     cases.extend(statements());
     cases.extend(more_expressions());
     cases.extend(more_statements());
     cases
+}
+
+/// The objects of conntrack.
+pub(crate) fn conntrack_objects(t: &TableId) -> Vec<StatefulObject> {
+    let object =
+        |n: &str, config: ObjectConfig| StatefulObject::new(t.object(config.kind(), name(n)), config);
+    let policy = vec![("established", Duration::from_secs(100)), ("close", Duration::from_secs(4))];
+    vec![
+        object(
+            "ftp-standard",
+            ObjectConfig::CtHelper { helper: name("ftp"), protocol: Protocol::TCP, family: Some(Family::IP) },
+        ),
+        object(
+            "aggressive",
+            ObjectConfig::CtTimeout { protocol: Protocol::TCP, family: Some(Family::IP), policy },
+        ),
+        object(
+            "expected",
+            ObjectConfig::CtExpectation {
+                protocol: Protocol::TCP,
+                port: 9876,
+                timeout: Duration::from_secs(120),
+                size: 12,
+                family: Some(Family::IP),
+            },
+        ),
+    ]
+}
+
+fn conntrack() -> Case {
+    case("conntrack objects", Family::IP, |tx, t, chain| {
+        for object in conntrack_objects(t) {
+            let reference =
+                ObjectReference { kind: object.id.kind, object: ObjectName::Named(object.id.name.clone()) };
+            tx.add(object);
+            let port = Match::new(Payload::TCP_DPORT, Port(21));
+            tx.add(chain.rule().then(port).then(Statement::Object(reference)));
+        }
+    })
 }
 
 fn objects() -> Case {
