@@ -311,6 +311,14 @@ fn what_is_no_command_is_refused_in_the_same_words() {
             -F foo
             -C -p udp
             -G
+            -G -s 10.0.0.1
+            -G -p udp
+            -G -p udp -s 10.0.0.1 -d 10.96.0.10
+            -G -p udp -s 10.0.0.1 -d 10.96.0.10 --sport 1000
+            -G -p udp -s 10.0.0.1 -d 10.96.0.10 --sport 1000 --dport 53 -m 5
+            -G -p icmp -s 10.0.0.1 -d 10.96.0.10
+            -G -p icmp -s 10.0.0.1 -d 10.96.0.10 --icmp-type 8
+            -G -p icmpv6 -s fd00::1 -d fd00::3 --icmpv6-type 128
             -G -p udp -s 10.0.0.9",
         );
     });
@@ -326,7 +334,10 @@ fn one_flow_is_got_the_same_way() {
             -G -p udp -s 10.0.0.2 -d 10.96.0.10 --sport 1000 --dport 53 -w 5
             -G -f ipv6 -p udp -s ::10.0.0.1 -d ::5 --sport 1000 --dport 80
             -G -p tcp -s fd00::1 -d fd00::2 --sport 1001 --dport 80 -o extended,id
-            -G -p icmp -s 10.0.0.1 -d 10.96.0.10 --icmp-type 8 --icmp-code 0 --icmp-id 77",
+            -G -p icmp -s 10.0.0.1 -d 10.96.0.10 --icmp-type 8 --icmp-code 0 --icmp-id 77
+            -G -p gre -s 10.0.0.4 -d 10.96.0.10 --srckey 10 --dstkey 20
+            -G -p 89 -s 10.0.0.4 -d 10.96.0.10
+            -G -p udp -s 10.0.0.1 -d 10.96.0.10 --sport 1000 --dport 53 -o save",
         );
     });
 }

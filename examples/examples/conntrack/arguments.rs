@@ -159,12 +159,21 @@ impl Arguments {
         let layer4 = if protocol.has_ports() {
             match (side.source_port, side.destination_port) {
                 (Some(source), Some(destination)) => Layer4::Ports { source, destination },
-                _ => return usage("you have to specify both ports"),
+                _ if protocol == Protocol::GRE => {
+                    return usage("you have to specify `--srckey' and `--dstkey'");
+                }
+                _ => return usage("you have to specify `--sport' and `--dport'"),
             }
         } else if protocol.is_icmp() {
-            match (side.icmp_type, side.icmp_code, side.icmp_id) {
-                (Some(kind), code, id) => Layer4::Icmp { kind, code: code.unwrap_or(0), id: id.unwrap_or(0) },
-                _ => return usage("you have to specify the type"),
+            let need = |part: &str| {
+                Failure::Usage(format!(
+                    "You need to supply the `--{protocol}-{part}' option for this command"
+                ))
+            };
+            Layer4::Icmp {
+                kind: side.icmp_type.ok_or_else(|| need("type"))?,
+                code: side.icmp_code.ok_or_else(|| need("code"))?,
+                id: side.icmp_id.unwrap_or(0),
             }
         } else {
             Layer4::None
