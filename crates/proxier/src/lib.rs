@@ -12,7 +12,7 @@
 //!
 //! Behaviour, names and flags follow kube-proxy 1.36 where a user or another program can see them.
 //!
-//! What it does not do: watch an API server, run a health-check server, or support the userspace and kernelspace modes.
+//! What it does not do without the cargo feature `kube`: watch an API server. What it never does: support the userspace and kernelspace modes.
 #![forbid(unsafe_code)]
 
 pub mod apply;

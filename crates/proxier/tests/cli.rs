@@ -256,3 +256,18 @@ fn render_puts_the_tool_above_each_family_where_there_are_both() {
     assert!(v4.starts_with("# iptables-restore --noflush\n*filter\n") && v4.contains("-d 172.30.0.1 "));
     assert!(v6.starts_with("*filter\n") && v6.contains("-d fd00:30::1 ") && !v6.contains("172.30.0.1"));
 }
+
+#[cfg(not(feature = "kube"))]
+#[test]
+fn without_the_feature_the_flags_of_the_api_say_what_is_missing() {
+    testns::netns(|| {
+        for (flags, flag) in [
+            (&["--kubeconfig", "/nowhere"][..], "--kubeconfig: "),
+            (&["--master", "https://127.0.0.1"], "--master: "),
+            (&[], "--manifests: is missing"),
+        ] {
+            let message = refused(&[&["run"], flags].concat());
+            assert!(message.contains(flag) && message.contains("cargo feature `kube`"), "{message}");
+        }
+    });
+}

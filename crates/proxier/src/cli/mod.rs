@@ -8,6 +8,7 @@ mod matrix;
 mod render;
 mod run;
 mod serve;
+mod source;
 mod sync;
 
 use std::process::ExitCode;

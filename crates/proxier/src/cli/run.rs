@@ -5,7 +5,6 @@ use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use clap::parser::ValueSource;
@@ -15,8 +14,6 @@ use sluicegate_proxier::apply::Applier;
 use sluicegate_proxier::config::{Config, Rules, parse_duration};
 use sluicegate_proxier::model::Node;
 use sluicegate_proxier::run::{Backend, Intervals, Lock, Loop, Observer, Signal, ThisNode, World};
-use sluicegate_proxier::source;
-use sluicegate_proxier::source::update::Update;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver};
@@ -24,16 +21,15 @@ use tokio::sync::mpsc::{self, Receiver};
 use super::args::{NodeArgs, ProxyArgs, ProxyMode};
 use super::iptables;
 use super::serve::ServeArgs;
+use super::source::SourceArgs;
 
 #[derive(Args)]
 pub(crate) struct Run {
     /// A configuration file in kube-proxy's form (`KubeProxyConfiguration`); flags stand above it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Files, or directories of files (*.yaml, *.yml, *.json), with Services, EndpointSlices, Nodes and ServiceCIDRs; they
-    /// are watched.
-    #[arg(long = "manifests", value_name = "PATH", num_args = 1..)]
-    manifests: Vec<PathBuf>,
+    #[command(flatten)]
+    source: SourceArgs,
     #[command(flatten)]
     node: NodeArgs,
     #[command(flatten)]
@@ -76,7 +72,8 @@ impl Run {
             tracing::warn!("{}: {unused}", self.config.as_deref().unwrap_or("".as_ref()).display());
         }
         let _lock = Lock::take()?;
-        let mut world = World::new(self.this_node()?);
+        let this = self.this_node()?;
+        let mut world = World::new(this.clone());
         world.set_service_cidr("--service-cluster-ip-range", &self.proxy.service_cluster_ip_range);
         let intervals = self.intervals(&config);
         self.serve.sysctls(&self.proxy, world.cluster());
@@ -84,7 +81,8 @@ impl Run {
         let backend = self.backend(world.cluster().node())?;
         let looping = Loop::new(world, backend, intervals, observer)?;
         let runtime = runtime()?;
-        let updates = self.updates()?;
+        let has_cidrs = self.proxy.proxy_mode == ProxyMode::Nftables;
+        let updates = self.source.start(&runtime, &this.name, has_cidrs)?;
         let signals = runtime.block_on(async { signals() })?;
         // The loop stays on this thread, whose syncs block; everything else has the runtime's own threads.
         runtime.block_on(looping.run(updates, signals))?;
@@ -126,6 +124,12 @@ impl Run {
         fill(&given, "hostname_override", &mut self.node.hostname_override, host_name);
         let address = config.bind_address.map(|address| vec![address]);
         fill(&given, "bind_address", &mut self.node.bind_address, address);
+        // Manifests that the command line names leave the file's kubeconfig without a say.
+        let kubeconfig = config
+            .kubeconfig
+            .clone()
+            .filter(|path| !path.as_os_str().is_empty() && self.source.manifests.is_empty());
+        fill(&given, "kubeconfig", &mut self.source.kubeconfig, kubeconfig.map(Some));
         fill(&given, "verbosity", &mut self.verbosity, config.verbosity);
         self.serve.fill(config, |flag| given.contains(flag))
     }
@@ -158,23 +162,6 @@ impl Run {
             ProxyMode::Nftables => Box::new(Applier::open(self.proxy.settings(node))?),
             ProxyMode::Iptables => Box::new(iptables::applier(&self.proxy, node)?),
         })
-    }
-
-    /// Starts the source.
-    fn updates(&self) -> Result<Receiver<Update>, Error> {
-        if self.manifests.is_empty() {
-            let reason = "is missing: say where Services and EndpointSlices come from".to_owned();
-            return Err(Error::Flag { flag: "--manifests".to_owned(), reason });
-        }
-        let (sender, updates) = mpsc::channel(UPDATES);
-        let paths = self.manifests.clone();
-        thread::spawn(move || {
-            if let Err(error) = source::watch(&paths, &sender) {
-                // The loop ends with it: nobody sends any more.
-                tracing::error!("{error}");
-            }
-        });
-        Ok(updates)
     }
 }
 
@@ -239,6 +226,3 @@ fn log(verbosity: u8) {
         .with_writer(io::stderr)
         .init();
 }
-
-/// So many updates wait at most before a source has to.
-const UPDATES: usize = 1024;

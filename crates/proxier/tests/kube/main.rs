@@ -1,5 +1,6 @@
 //! The Kubernetes API source against an API server of our own, in a namespace, that fails in every way it knows.
 
+mod daemon;
 mod faults;
 mod follow;
 mod random;

@@ -1,0 +1,178 @@
+//! The daemon itself, fed by the API server: what it programs follows, and stays when the server is gone.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::server::{ApiServer, Fault, PORT, Verb};
+use crate::watching::{NODE, node, service_cidr};
+
+/// `sluicegate-proxier run`, killed when it is dropped.
+struct Daemon {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Daemon {
+    fn start(test: &str, flags: &[&str]) -> Self {
+        let log = std::env::temp_dir().join(format!("sluicegate-kube-{test}-{}", std::process::id()));
+        let child = Command::new(env!("CARGO_BIN_EXE_sluicegate-proxier"))
+            .args(["run", "--hostname-override", NODE, "--nftables-min-sync-period", "10ms"])
+            .args(flags)
+            .stderr(File::create(&log).expect("a log"))
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the command starts");
+        Self { child, log }
+    }
+
+    fn asking(test: &str) -> Self {
+        Self::start(test, &["--master", &format!("http://127.0.0.1:{PORT}")])
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(&self.log).expect("a log")
+    }
+
+    fn until(&self, what: &str, mut done: impl FnMut() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !done() {
+            assert!(Instant::now() < deadline, "never: {what}\n{}\n{}", table(), self.log());
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn says(&self, what: &str) {
+        self.until(what, || self.log().contains(what));
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It may have ended; the log is of no use any more.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_file(&self.log);
+    }
+}
+
+fn table() -> String {
+    String::from_utf8_lossy(&testns::try_sh("nft -s list table ip kube-proxy").stdout).into_owned()
+}
+
+fn namespace(test: impl FnOnce() + Send) {
+    if testns::have(&["nft"]) {
+        testns::netns(test);
+    }
+}
+
+fn service(name: &str, ip: &str) -> Value {
+    json!({"metadata": {"namespace": "demo", "name": name},
+        "spec": {"clusterIP": ip, "ports": [{"name": "p", "port": 80}]}})
+}
+
+fn slice(of: &str, endpoints: &[&str]) -> Value {
+    let endpoints: Vec<_> = endpoints.iter().map(|ip| json!({"addresses": [ip]})).collect();
+    json!({"metadata": {"namespace": "demo", "name": format!("{of}-1"), "labels": {"kubernetes.io/service-name": of}},
+        "addressType": "IPv4", "ports": [{"name": "p", "port": 8080, "protocol": "TCP"}], "endpoints": endpoints})
+}
+
+fn filled() -> ApiServer {
+    let server = ApiServer::new();
+    server.put("nodes", node(NODE));
+    server.put("servicecidrs", service_cidr());
+    server.put("services", service("web", "10.96.0.1"));
+    server.put("endpointslices", slice("web", &["10.244.0.1", "10.244.0.2"]));
+    server
+}
+
+#[test]
+fn the_kernel_follows_the_api_server() {
+    namespace(|| {
+        let server = filled();
+        let daemon = Daemon::asking("follows");
+        daemon.says("Connection refused");
+        assert_eq!(table(), "", "nothing is programmed before both lists are there");
+        server.up();
+        daemon.until("the first service", || table().contains("10.96.0.1 . tcp . 80"));
+        assert!(table().contains("10.244.0.2") && table().contains("10.96.0.0/12"), "{}", table());
+        // The address of the Node object is where node ports are answered.
+        assert!(table().contains("192.168.0.2"), "{}", table());
+
+        server.put("services", service("db", "10.96.0.2"));
+        server.put("endpointslices", slice("db", &["10.244.0.3"]));
+        daemon.until("a new service", || table().contains("10.96.0.2 . tcp . 80 : goto"));
+        server.put("endpointslices", slice("web", &["10.244.0.9"]));
+        daemon
+            .until("another endpoint", || table().contains("10.244.0.9") && !table().contains("10.244.0.2"));
+        server.delete("services", "demo", "db");
+        daemon.until("a deletion", || !table().contains("10.96.0.2"));
+    });
+}
+
+#[test]
+fn half_of_the_lists_programs_nothing() {
+    namespace(|| {
+        let server = filled();
+        (0..1_000).for_each(|_| server.fail("endpointslices", Verb::List, Fault::Status(403, None)));
+        server.up();
+        let daemon = Daemon::asking("half");
+        daemon.says("EndpointSlices from the API server");
+        thread::sleep(Duration::from_secs(1));
+        assert_eq!(table(), "");
+        server.mend();
+        daemon.until("the first service", || table().contains("10.96.0.1 . tcp . 80"));
+    });
+}
+
+#[test]
+fn while_the_api_server_is_gone_everything_stays_and_is_mended() {
+    namespace(|| {
+        let server = filled();
+        server.up();
+        let daemon = Daemon::asking("gone");
+        daemon.until("the first service", || table().contains("10.96.0.1 . tcp . 80"));
+        let before = table();
+        server.down();
+        daemon.says("from the API server");
+        assert_eq!(table(), before);
+        let _ = testns::sh("nft flush ruleset");
+        daemon.until("what somebody else broke", || table() == before);
+        server.delete("services", "demo", "web");
+        server.put("services", service("new", "10.96.0.3"));
+        server.put("endpointslices", slice("new", &["10.244.0.4"]));
+        server.forget();
+        server.up();
+        daemon.until("what was missed", || {
+            table().contains("10.96.0.3 . tcp") && !table().contains("10.96.0.1 . ")
+        });
+    });
+}
+
+#[test]
+fn the_flags_of_the_source_are_checked() {
+    let refused = |flags: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_sluicegate-proxier"))
+            .arg("run")
+            .args(flags)
+            .env_remove("KUBERNETES_SERVICE_HOST")
+            .output()
+            .expect("the command starts");
+        assert!(!output.status.success(), "{flags:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let both = refused(&["--manifests", "/tmp", "--kubeconfig", "/nowhere"]);
+    assert!(
+        both.contains("--manifests") && both.contains("cannot be used with") && both.contains("--kubeconfig")
+    );
+    namespace(|| {
+        let missing = refused(&["--kubeconfig", "/nowhere"]);
+        assert!(missing.contains("--kubeconfig /nowhere: ") && missing.contains("No such file"), "{missing}");
+        let pod = refused(&[]);
+        assert!(pod.contains("no --kubeconfig, and this does not run in a pod"), "{pod}");
+    });
+}
