@@ -5,6 +5,7 @@ mod check;
 mod demo;
 mod iptables;
 mod matrix;
+mod progress;
 mod render;
 mod run;
 mod serve;

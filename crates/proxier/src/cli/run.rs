@@ -19,9 +19,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver};
 
 use super::args::{NodeArgs, ProxyArgs, ProxyMode};
-use super::iptables;
 use super::serve::ServeArgs;
 use super::source::SourceArgs;
+use super::{iptables, progress};
 
 #[derive(Args)]
 pub(crate) struct Run {
@@ -85,7 +85,7 @@ impl Run {
         let updates = self.source.start(&runtime, &this.name, has_cidrs)?;
         let signals = runtime.block_on(async { signals() })?;
         // The loop stays on this thread, whose syncs block; everything else has the runtime's own threads.
-        runtime.block_on(looping.run(updates, signals))?;
+        runtime.block_on(looping.observed_by(progress::on_terminal()).run(updates, signals))?;
         runtime.shutdown_background();
         Ok(ExitCode::SUCCESS)
     }
@@ -223,6 +223,6 @@ fn log(verbosity: u8) {
         .with_max_level(level)
         .with_target(false)
         .with_ansi(io::stderr().is_terminal())
-        .with_writer(io::stderr)
+        .with_writer(progress::Log::new)
         .init();
 }

@@ -84,6 +84,15 @@ impl<B: Backend> Loop<B> {
         })
     }
 
+    /// Tells this one as well.
+    #[must_use]
+    pub fn observed_by(mut self, other: Option<Arc<dyn Observer>>) -> Self {
+        if let Some(other) = other {
+            self.observer = Arc::new(vec![self.observer, other]);
+        }
+        self
+    }
+
     /// Runs until it is told to stop. Rules stay in place, however it ends.
     ///
     /// A sync blocks the thread that polls this: use `block_on` of a runtime whose other tasks have threads of their own. The backend's

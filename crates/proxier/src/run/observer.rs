@@ -1,6 +1,7 @@
 //! What the run loop tells of itself: the hook for health checks and metrics.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use sluicegate_conntrack::reconcile::Report;
@@ -51,6 +52,37 @@ pub trait Observer: Send + Sync {
 
 /// The observer that does not look.
 impl Observer for () {}
+
+/// Several observers, told one after the other.
+impl Observer for Vec<Arc<dyn Observer>> {
+    fn queued(&self, now: Instant, cluster: &Cluster) {
+        self.iter().for_each(|observer| observer.queued(now, cluster));
+    }
+
+    fn syncing(&self, now: Instant) {
+        self.iter().for_each(|observer| observer.syncing(now));
+    }
+
+    fn synced(&self, report: &SyncReport) {
+        self.iter().for_each(|observer| observer.synced(report));
+    }
+
+    fn failed(&self, error: &Error) {
+        self.iter().for_each(|observer| observer.failed(error));
+    }
+
+    fn flows(&self, family: Family, report: &Report, took: Duration) {
+        self.iter().for_each(|observer| observer.flows(family, report, took));
+    }
+
+    fn services(&self, cluster: &Cluster) {
+        self.iter().for_each(|observer| observer.services(cluster));
+    }
+
+    fn trouble(&self, trouble: &str) {
+        self.iter().for_each(|observer| observer.trouble(trouble));
+    }
+}
 
 /// One sync that succeeded.
 #[derive(Clone, Debug)]
