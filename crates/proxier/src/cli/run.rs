@@ -222,6 +222,8 @@ fn log(verbosity: u8) {
     tracing_subscriber::fmt()
         .with_max_level(level)
         .with_target(false)
+        // It would tell of a log that cannot be written on standard error, which is the log, and panic there.
+        .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal())
         .with_writer(progress::Log::new)
         .init();
