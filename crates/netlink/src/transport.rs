@@ -97,24 +97,45 @@ pub fn dump<T>(
     request: &Batch,
     mut decode: impl FnMut(Message<'_>) -> Result<Option<T>, Error>,
 ) -> Result<Vec<T>, Error> {
-    debug_assert!(request.find(request.first_sequence()).is_some_and(|(h, _)| h.flags.contains(Flags::DUMP)));
     for _ in 0..DUMP_TRIES {
-        let mut found = Vec::new();
-        let report = exchange(transport, &[request], |message| {
-            found.extend(decode(message)?);
-            Ok(())
-        })?;
-        if let Some(error) = report.errors.into_iter().next() {
-            return Err(error.into());
-        }
-        if report.lost {
-            return Err(Error::Overrun);
-        }
-        if !report.interrupted {
+        if let Some(found) = attempt(transport, request, &mut decode)? {
             return Ok(found);
         }
     }
     Err(Error::Interrupted(DUMP_TRIES))
+}
+
+/// Asks for a dump as [`dump`] does, and never again: for requests that change what they read, as those that reset counters.
+///
+/// # Errors
+/// As [`dump`]; [`Error::Interrupted`] when the objects changed while they were read.
+pub fn dump_once<T>(
+    transport: &mut (impl Transport + ?Sized),
+    request: &Batch,
+    mut decode: impl FnMut(Message<'_>) -> Result<Option<T>, Error>,
+) -> Result<Vec<T>, Error> {
+    attempt(transport, request, &mut decode)?.ok_or(Error::Interrupted(1))
+}
+
+/// One dump; `None` when it was interrupted.
+fn attempt<T>(
+    transport: &mut (impl Transport + ?Sized),
+    request: &Batch,
+    decode: &mut impl FnMut(Message<'_>) -> Result<Option<T>, Error>,
+) -> Result<Option<Vec<T>>, Error> {
+    debug_assert!(request.find(request.first_sequence()).is_some_and(|(h, _)| h.flags.contains(Flags::DUMP)));
+    let mut found = Vec::new();
+    let report = exchange(transport, &[request], |message| {
+        found.extend(decode(message)?);
+        Ok(())
+    })?;
+    if let Some(error) = report.errors.into_iter().next() {
+        return Err(error.into());
+    }
+    if report.lost {
+        return Err(Error::Overrun);
+    }
+    Ok((!report.interrupted).then_some(found))
 }
 
 const DUMP_TRIES: u32 = 8;
@@ -160,6 +181,15 @@ mod tests {
             .reply([data(Flags::DUMP_INTR, 1), data(Flags::DUMP_INTR, 2), scripted::done(1)].concat());
         kernel.expect(batch.bytes().unwrap()).reply([data(Flags::empty(), 5), scripted::done(1)].concat());
         assert_eq!(dump(&mut kernel, &batch, first).unwrap(), [5]);
+    }
+
+    #[test]
+    fn a_dump_that_may_not_be_repeated_is_not() {
+        let batch = request(Flags::DUMP);
+        let mut kernel = Script::new();
+        kernel.expect(batch.bytes().unwrap()).reply([data(Flags::DUMP_INTR, 1), scripted::done(1)].concat());
+        assert!(matches!(dump_once(&mut kernel, &batch, first), Err(Error::Interrupted(1))));
+        kernel.finish();
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Elements of sets and maps (`enum nft_set_elem_attributes`).
 
 use sluicegate_netlink::attr::{Attribute, Attributes};
-use sluicegate_netlink::message::Flags;
-use sluicegate_netlink::{Batch, DecodeError, Error, MessageWriter, Transport, dump, exchange};
+use sluicegate_netlink::message::{Flags, Message};
+use sluicegate_netlink::{Batch, DecodeError, Error, MessageWriter, Transport, dump, dump_once, exchange};
 
 use super::{NFTA_LIST_ELEM, SUBSYSTEM, UserData, expressions, name, split};
 use crate::expr::{Data, Expr};
@@ -109,9 +109,38 @@ pub fn elements(
     table: &str,
     set: &str,
 ) -> Result<Vec<Element>, Error> {
+    elements_by(NFT_MSG_GETSETELEM, transport, family, table, set)
+}
+
+/// Reads all elements of one set as [`elements`] does and sets their counters and quotas back to nought, each in one step. As
+/// `nft reset set`. Since Linux 6.5.
+///
+/// # Errors
+/// As [`elements`]; `EINVAL` from an older kernel. A dump that changed while it was read is an error ([`Error::Interrupted`]): what
+/// was reset is not read again.
+pub fn reset_elements(
+    transport: &mut (impl Transport + ?Sized),
+    family: Family,
+    table: &str,
+    set: &str,
+) -> Result<Vec<Element>, Error> {
+    elements_by(NFT_MSG_GETSETELEM_RESET, transport, family, table, set)
+}
+
+fn elements_by(
+    command: u8,
+    transport: &mut (impl Transport + ?Sized),
+    family: Family,
+    table: &str,
+    set: &str,
+) -> Result<Vec<Element>, Error> {
     let mut request = Batch::new();
-    address(&mut request.netfilter(SUBSYSTEM, NFT_MSG_GETSETELEM, Flags::DUMP, family.0, 0), table, set);
-    let parts = dump(transport, &request, |message| Ok(Some(Element::decode_list(split(message)?.1)?)))?;
+    address(&mut request.netfilter(SUBSYSTEM, command, Flags::DUMP, family.0, 0), table, set);
+    let decode = |message: Message<'_>| Ok(Some(Element::decode_list(split(message)?.1)?));
+    let parts = match command {
+        NFT_MSG_GETSETELEM => dump(transport, &request, decode),
+        _ => dump_once(transport, &request, decode),
+    }?;
     Ok(parts.into_iter().flatten().collect())
 }
 
@@ -154,6 +183,8 @@ fn address(message: &mut MessageWriter<'_>, table: &str, set: &str) {
 
 /// `NFT_MSG_GETSETELEM`.
 const NFT_MSG_GETSETELEM: u8 = 13;
+/// `NFT_MSG_GETSETELEM_RESET`.
+const NFT_MSG_GETSETELEM_RESET: u8 = 33;
 /// `NFTA_SET_ELEM_LIST_TABLE`.
 const NFTA_SET_ELEM_LIST_TABLE: u16 = 1;
 /// `NFTA_SET_ELEM_LIST_SET`.

@@ -30,14 +30,14 @@ mod user_data;
 
 use sluicegate_netlink::attr::{Attribute, Attributes};
 use sluicegate_netlink::message::{Flags, Message};
-use sluicegate_netlink::{Batch, DecodeError, Error, MessageWriter, Transport, dump};
+use sluicegate_netlink::{Batch, DecodeError, Error, MessageWriter, Transport, dump, dump_once};
 
 pub use chain::{Chain, ChainFlags, Hook, chains};
-pub use element::{Element, ElementFlags, element, elements};
+pub use element::{Element, ElementFlags, element, elements, reset_elements};
 pub use flowtable::{Flowtable, FlowtableFlags, flowtables};
 pub use generation::{Generation, generation};
-pub use object::{Object, objects};
-pub use rule::{Rule, rules};
+pub use object::{Object, objects, reset_objects};
+pub use rule::{Rule, reset_rules, rules};
 pub use set::{Set, SetFlags, sets};
 pub use table::{Table, TableFlags, tables};
 pub use user_data::UserData;
@@ -124,11 +124,14 @@ fn list<T>(
 ) -> Result<Vec<T>, Error> {
     let mut request = Batch::new();
     write(&mut request.netfilter(SUBSYSTEM, command, Flags::DUMP, family.0, 0));
-    dump(transport, &request, |message| {
+    let decode = |message: Message<'_>| {
         let (family, attributes) = split(message)?;
         let object = decode(family, attributes)?;
         Ok(keep(&object).then_some(object))
-    })
+    };
+    // What was reset must not be read again.
+    let repeatable = ![object::NFT_MSG_GETOBJ_RESET, rule::NFT_MSG_GETRULE_RESET].contains(&command);
+    if repeatable { dump(transport, &request, decode) } else { dump_once(transport, &request, decode) }
 }
 
 fn split(message: Message<'_>) -> Result<(Family, Attributes<'_>), DecodeError> {

@@ -78,9 +78,31 @@ pub fn objects(
     family: Family,
     table: Option<&str>,
 ) -> Result<Vec<Object>, Error> {
+    objects_by(NFT_MSG_GETOBJ, transport, family, table)
+}
+
+/// Reads the stateful objects as [`objects`] does and sets those that count back to nought, each in one step: what comes after is
+/// counted anew, and nothing is lost in between. As `nft reset counters` and `nft reset quotas`, in one.
+///
+/// # Errors
+/// As [`objects`]. A dump that changed while it was read is an error here ([`Error::Interrupted`]): what was reset is not read again.
+pub fn reset_objects(
+    transport: &mut (impl Transport + ?Sized),
+    family: Family,
+    table: Option<&str>,
+) -> Result<Vec<Object>, Error> {
+    objects_by(NFT_MSG_GETOBJ_RESET, transport, family, table)
+}
+
+fn objects_by(
+    command: u8,
+    transport: &mut (impl Transport + ?Sized),
+    family: Family,
+    table: Option<&str>,
+) -> Result<Vec<Object>, Error> {
     list(
         transport,
-        NFT_MSG_GETOBJ,
+        command,
         family,
         |request| {
             if let Some(table) = table {
@@ -94,6 +116,8 @@ pub fn objects(
 
 /// `NFT_MSG_GETOBJ`.
 const NFT_MSG_GETOBJ: u8 = 19;
+/// `NFT_MSG_GETOBJ_RESET`.
+pub(super) const NFT_MSG_GETOBJ_RESET: u8 = 21;
 /// `NFTA_OBJ_TABLE`.
 const NFTA_OBJ_TABLE: u16 = 1;
 /// `NFTA_OBJ_NAME`.

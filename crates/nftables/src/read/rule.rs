@@ -88,10 +88,35 @@ pub fn rules(
     table: Option<&str>,
     chain: Option<&str>,
 ) -> Result<Vec<Rule>, Error> {
+    rules_by(NFT_MSG_GETRULE, transport, family, table, chain)
+}
+
+/// Reads rules as [`rules`] does and sets their counters and quotas back to nought, each in one step. As `nft reset rules`. Since Linux
+/// 6.2.
+///
+/// # Errors
+/// As [`rules`]; `EINVAL` from an older kernel. A dump that changed while it was read is an error ([`Error::Interrupted`]): what was
+/// reset is not read again.
+pub fn reset_rules(
+    transport: &mut (impl Transport + ?Sized),
+    family: Family,
+    table: Option<&str>,
+    chain: Option<&str>,
+) -> Result<Vec<Rule>, Error> {
+    rules_by(NFT_MSG_GETRULE_RESET, transport, family, table, chain)
+}
+
+fn rules_by(
+    command: u8,
+    transport: &mut (impl Transport + ?Sized),
+    family: Family,
+    table: Option<&str>,
+    chain: Option<&str>,
+) -> Result<Vec<Rule>, Error> {
     let mut before = None;
     list(
         transport,
-        NFT_MSG_GETRULE,
+        command,
         family,
         |request| {
             if let Some(table) = table {
@@ -111,6 +136,8 @@ pub fn rules(
 
 /// `NFT_MSG_GETRULE`.
 const NFT_MSG_GETRULE: u8 = 7;
+/// `NFT_MSG_GETRULE_RESET`.
+pub(super) const NFT_MSG_GETRULE_RESET: u8 = 25;
 /// `NFTA_RULE_TABLE`.
 const NFTA_RULE_TABLE: u16 = 1;
 /// `NFTA_RULE_CHAIN`.

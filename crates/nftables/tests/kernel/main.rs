@@ -4,6 +4,7 @@ mod cases;
 mod errors;
 mod listing;
 mod parity;
+mod reset;
 mod verbs;
 mod watching;
 

@@ -1,0 +1,99 @@
+//! What has been counted is read and set back in one step.
+
+use std::net::Ipv4Addr;
+
+use sluicegate_netlink::{Error, Options, Protocol, Socket};
+use sluicegate_nftables::expr::{Expr, ObjectKind};
+use sluicegate_nftables::lang::{Counter, Verdict};
+use sluicegate_nftables::*;
+
+use crate::cases::name;
+
+const COUNTED: Counter = Counter { packets: 7, bytes: 700 };
+
+fn table() -> TableId {
+    TableId::new(Family::IP, name("t"))
+}
+
+/// A counter as an object, in a rule and in an element; each has counted.
+fn counted() -> Transaction {
+    let (t, set) = (table(), table().set(name("s")));
+    let mut tx = Transaction::new();
+    tx.add(Table::new(t.clone())).add(Chain::new(t.chain(name("c"))));
+    tx.add(StatefulObject::new(t.object(ObjectKind::COUNTER, name("hits")), ObjectConfig::Counter(COUNTED)));
+    tx.add(t.chain(name("c")).rule().then(COUNTED).then(Verdict::Drop));
+    let mut counting = Set::new(set.clone(), DataType::IPV4_ADDR);
+    counting.statements = vec![Counter::default().into()];
+    tx.add(counting).add_element(&set, Element::new(Ipv4Addr::LOCALHOST).statement(COUNTED));
+    tx
+}
+
+fn in_a_kernel(test: impl FnOnce(&mut Socket) + Send) {
+    testns::netns(|| {
+        let mut socket = Socket::open(Protocol::NETFILTER, &Options::default()).expect("a socket");
+        counted().apply(&mut socket).expect("it can be applied");
+        test(&mut socket);
+    });
+}
+
+/// What the counters among these expressions have counted.
+fn packets(expressions: &[Expr]) -> Vec<u64> {
+    let counters = expressions.iter().filter_map(|expression| match expression {
+        Expr::Counter(counter) => counter.packets,
+        _ => None,
+    });
+    counters.collect()
+}
+
+/// `None`, and a word, where the kernel is too old to reset such things.
+fn reset<T>(result: Result<T, Error>) -> Option<T> {
+    match result {
+        Err(Error::Kernel(error)) if error.code == 22 => {
+            testns::skip("this kernel cannot reset these");
+            None
+        }
+        result => Some(result.expect("they can be reset")),
+    }
+}
+
+#[test]
+fn objects_are_reset() {
+    in_a_kernel(|socket| {
+        let counts = |objects: Vec<read::Object>| {
+            let held = read::Ruleset {
+                tables: read::tables(
+                    &mut Socket::open(Protocol::NETFILTER, &Options::default()).unwrap(),
+                    Family::IP,
+                )
+                .unwrap(),
+                objects,
+                ..read::Ruleset::default()
+            };
+            held.content()[0].objects.iter().map(|object| object.config.clone()).collect::<Vec<_>>()
+        };
+        let before = reset(read::reset_objects(socket, Family::IP, Some("t"))).unwrap();
+        assert_eq!(counts(before), [ObjectConfig::Counter(COUNTED)]);
+        let after = read::objects(socket, Family::IP, Some("t")).unwrap();
+        assert_eq!(counts(after), [ObjectConfig::Counter(Counter::default())]);
+    });
+}
+
+#[test]
+fn rules_are_reset() {
+    in_a_kernel(|socket| {
+        let Some(before) = reset(read::reset_rules(socket, Family::IP, Some("t"), Some("c"))) else { return };
+        assert_eq!(packets(&before[0].expressions), [7]);
+        let after = read::rules(socket, Family::IP, Some("t"), Some("c")).unwrap();
+        assert_eq!(packets(&after[0].expressions), [0]);
+    });
+}
+
+#[test]
+fn elements_are_reset() {
+    in_a_kernel(|socket| {
+        let Some(before) = reset(read::reset_elements(socket, Family::IP, "t", "s")) else { return };
+        assert_eq!(packets(&before[0].expressions), [7]);
+        let after = read::elements(socket, Family::IP, "t", "s").unwrap();
+        assert_eq!(packets(&after[0].expressions), [0]);
+    });
+}
