@@ -9,6 +9,8 @@
 //! - [`model::categorize`] decides which endpoints get traffic: readiness, termination, traffic policies, topology hints.
 //! - [`plan::nftables`] and [`plan::iptables`] plan for one part of the kernel each; [`apply`] brings it there, by netlink or, because
 //!   iptables leaves no other way, by `iptables-restore`.
+//! - [`run`] is the daemon: it follows a source ([`source::watch`] or the API server), mends what others break, and tells an
+//!   [`Observer`](run::Observer) how it goes. [`config`] reads kube-proxy's configuration file.
 //!
 //! Behaviour, names and flags follow kube-proxy 1.36 where a user or another program can see them.
 //!
