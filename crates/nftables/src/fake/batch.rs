@@ -173,11 +173,7 @@ impl Work {
 
 fn settle(table: &mut Table, later: Later) {
     match later {
-        Later::Rename { chain, name } => {
-            if let Ok(chain) = table.chain_mut(chain) {
-                chain.name = name;
-            }
-        }
+        Later::Rename { chain, name } => table.rename_chain(chain, name),
         Later::Set { set, timeout, gc_interval, size } => {
             if let Ok(set) = table.set_mut(set) {
                 (set.timeout, set.gc_interval) = (timeout, gc_interval);

@@ -1,7 +1,5 @@
 //! Chains: hooks, policies, and what keeps one from being deleted.
 
-use std::sync::Arc;
-
 use sluicegate_netlink::attr::Attribute;
 use sluicegate_netlink::message::Flags;
 
@@ -97,7 +95,7 @@ pub(super) fn delete(work: &mut Work, request: &Request<'_>) -> Done {
         return Err(refusal(EBUSY).at(attribute));
     }
     table.pending.chain |= table.chain(handle).is_some_and(|chain| chain.base.is_some());
-    table.chains.retain(|chain| chain.handle != handle);
+    table.remove_chain(handle);
     Ok(())
 }
 
@@ -155,16 +153,7 @@ fn create(
     };
     let flags = if base.is_some() { flags | BASE } else { flags };
     let user_data = attrs.bytes(NFTA_CHAIN_USERDATA);
-    table.chains.push(Arc::new(Chain {
-        name,
-        handle,
-        base,
-        flags,
-        user_data,
-        rules: Vec::new(),
-        uses: 0,
-        bound: false,
-    }));
+    table.add_chain(Chain { name, handle, base, flags, user_data, rules: Vec::new(), uses: 0, bound: false });
     Ok(handle)
 }
 
@@ -194,7 +183,7 @@ fn update(
     let rename = attrs.name(NFTA_CHAIN_NAME)?.filter(|_| attrs.has(NFTA_CHAIN_HANDLE));
     if let Some(name) = &rename {
         let taken = |later: &Later| matches!(later, Later::Rename { name: other, .. } if other == name);
-        if table.chains.iter().any(|chain| chain.name == *name) || table.pending.later.iter().any(taken) {
+        if table.has_chain(name) || table.pending.later.iter().any(taken) {
             return Err(refusal(EEXIST).at(attrs.get(NFTA_CHAIN_NAME)));
         }
     }

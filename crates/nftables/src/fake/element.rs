@@ -377,7 +377,7 @@ pub(super) fn verdict_of(
 }
 
 fn place(table: &Table, handle: u64) -> Result<usize, Refusal> {
-    table.sets.iter().position(|set| set.handle == handle).ok_or(refusal(ENOENT))
+    table.place_of_set(handle).ok_or(refusal(ENOENT))
 }
 
 /// The first number of milliseconds that the kernel cannot count in nanoseconds.

@@ -141,7 +141,7 @@ fn unbind(table: &mut Table, reference: Reference, rule: u64, failed: bool) {
             let Some(chain) = table.chain(handle).filter(|chain| chain.flags & BINDING != 0) else { return };
             if chain.bound {
                 let _ = delete_all(table, handle);
-                table.chains.retain(|chain| chain.handle != handle);
+                table.remove_chain(handle);
             }
         }
         Reference::Object(_) | Reference::Flowtable(_) => {}

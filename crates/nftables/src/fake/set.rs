@@ -195,7 +195,7 @@ pub(super) fn delete(work: &mut Work, request: &Request<'_>) -> Done {
 
 /// Takes a set out of its table, and with it the references of its elements.
 pub(super) fn remove(table: &mut Table, handle: u64) {
-    let Some(at) = table.sets.iter().position(|set| set.handle == handle) else { return };
+    let Some(at) = table.place_of_set(handle) else { return };
     let set = table.sets.remove(at);
     for element in set.store.iter() {
         super::element::release(table, element);

@@ -1,5 +1,6 @@
 //! What the fake kernel holds. Everything in a table is named by its handle, which is unique there; names are looked up.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use sluicegate_netlink::attr::Attribute;
@@ -27,7 +28,10 @@ pub(super) struct Table {
     pub(super) user_data: Vec<u8>,
     /// Handles of what is in it so far.
     pub(super) handles: u64,
+    /// In the order of their handles, and so of their making; likewise sets.
     pub(super) chains: Vec<Arc<Chain>>,
+    /// The chains' handles by name: there may be tens of thousands.
+    names: Arc<HashMap<Name, u64>>,
     pub(super) sets: Vec<Arc<Set>>,
     pub(super) objects: Vec<Object>,
     pub(super) flowtables: Vec<Flowtable>,
@@ -187,6 +191,25 @@ impl Chain {
 }
 
 impl Table {
+    /// One without anything in it.
+    pub(super) fn new(family: u8, name: Name, handle: u64) -> Self {
+        Self {
+            family,
+            name,
+            handle,
+            flags: 0,
+            user_data: Vec::new(),
+            handles: 0,
+            chains: Vec::new(),
+            names: Arc::default(),
+            sets: Vec::new(),
+            objects: Vec::new(),
+            flowtables: Vec::new(),
+            checks: Checks::None,
+            pending: Pending::default(),
+        }
+    }
+
     pub(super) fn next_handle(&mut self) -> u64 {
         self.handles += 1;
         self.handles
@@ -200,20 +223,43 @@ impl Table {
 
     /// The chain that an attribute names.
     pub(super) fn chain_named(&self, attribute: Option<&Attribute<'_>>) -> Result<&Chain, Refusal> {
-        let name = text(attribute)?;
-        self.chains
-            .iter()
-            .map(AsRef::as_ref)
-            .find(|chain| chain.name.as_str() == name)
-            .ok_or(refusal(ENOENT).at(attribute))
+        let handle = self.names.get(text(attribute)?);
+        handle.and_then(|handle| self.chain(*handle)).ok_or(refusal(ENOENT).at(attribute))
+    }
+
+    pub(super) fn has_chain(&self, name: &Name) -> bool {
+        self.names.contains_key(name.as_str())
     }
 
     pub(super) fn chain(&self, handle: u64) -> Option<&Chain> {
-        self.chains.iter().map(AsRef::as_ref).find(|chain| chain.handle == handle)
+        let at = self.chains.binary_search_by_key(&handle, |chain| chain.handle).ok()?;
+        self.chains.get(at).map(AsRef::as_ref)
     }
 
     pub(super) fn chain_mut(&mut self, handle: u64) -> Result<&mut Chain, Refusal> {
-        self.chains.iter_mut().find(|chain| chain.handle == handle).map(Arc::make_mut).ok_or(refusal(ENOENT))
+        let at = self.chains.binary_search_by_key(&handle, |chain| chain.handle);
+        let chain = at.ok().and_then(|at| self.chains.get_mut(at));
+        chain.map(Arc::make_mut).ok_or(refusal(ENOENT))
+    }
+
+    /// Adds a chain with a new handle.
+    pub(super) fn add_chain(&mut self, chain: Chain) {
+        Arc::make_mut(&mut self.names).insert(chain.name.clone(), chain.handle);
+        self.chains.push(Arc::new(chain));
+    }
+
+    pub(super) fn remove_chain(&mut self, handle: u64) {
+        let Ok(at) = self.chains.binary_search_by_key(&handle, |chain| chain.handle) else { return };
+        let chain = self.chains.remove(at);
+        Arc::make_mut(&mut self.names).remove(chain.name.as_str());
+    }
+
+    pub(super) fn rename_chain(&mut self, handle: u64, name: Name) {
+        let Ok(chain) = self.chain_mut(handle) else { return };
+        let before = std::mem::replace(&mut chain.name, name.clone());
+        let names = Arc::make_mut(&mut self.names);
+        names.remove(before.as_str());
+        names.insert(name, handle);
     }
 
     /// The set that an attribute names.
@@ -227,11 +273,16 @@ impl Table {
     }
 
     pub(super) fn set(&self, handle: u64) -> Option<&Set> {
-        self.sets.iter().map(AsRef::as_ref).find(|set| set.handle == handle)
+        self.sets.get(self.place_of_set(handle)?).map(AsRef::as_ref)
     }
 
     pub(super) fn set_mut(&mut self, handle: u64) -> Result<&mut Set, Refusal> {
-        self.sets.iter_mut().find(|set| set.handle == handle).map(Arc::make_mut).ok_or(refusal(ENOENT))
+        let set = self.place_of_set(handle).and_then(|at| self.sets.get_mut(at));
+        set.map(Arc::make_mut).ok_or(refusal(ENOENT))
+    }
+
+    pub(super) fn place_of_set(&self, handle: u64) -> Option<usize> {
+        self.sets.binary_search_by_key(&handle, |set| set.handle).ok()
     }
 
     pub(super) fn object_named(

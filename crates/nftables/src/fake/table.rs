@@ -6,7 +6,7 @@ use crate::fake::batch::Work;
 use crate::fake::message::{
     Done, EEXIST, EINVAL, ENOENT, EOPNOTSUPP, Refusal, Request, command, refusal, refuse,
 };
-use crate::fake::state::{Pending, Table};
+use crate::fake::state::Table;
 use crate::{Family, TableFlags};
 
 /// `NFT_MSG_NEWTABLE`
@@ -39,20 +39,12 @@ pub(super) fn add(work: &mut Work, request: &Request<'_>) -> Done {
                 return refuse(EOPNOTSUPP);
             }
             work.state.table_handles += 1;
-            work.state.tables.push(Table {
-                family: request.family,
-                name: attrs.name(NFTA_TABLE_NAME)?.ok_or(refusal(EINVAL))?,
-                handle: work.state.table_handles,
-                flags: flags.unwrap_or(0),
-                user_data: attrs.bytes(NFTA_TABLE_USERDATA),
-                handles: 0,
-                chains: Vec::new(),
-                sets: Vec::new(),
-                objects: Vec::new(),
-                flowtables: Vec::new(),
-                checks: work.checks_of_new,
-                pending: Pending::default(),
-            });
+            let name = attrs.name(NFTA_TABLE_NAME)?.ok_or(refusal(EINVAL))?;
+            let mut table = Table::new(request.family, name, work.state.table_handles);
+            table.flags = flags.unwrap_or(0);
+            table.user_data = attrs.bytes(NFTA_TABLE_USERDATA);
+            table.checks = work.checks_of_new;
+            work.state.tables.push(table);
             work.changes += 1;
             Ok(())
         }
