@@ -19,6 +19,7 @@
 
 pub mod apply;
 pub mod config;
+pub mod doctor;
 mod error;
 pub mod lab;
 pub mod model;

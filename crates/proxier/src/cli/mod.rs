@@ -3,6 +3,7 @@
 mod args;
 mod check;
 mod demo;
+mod doctor;
 mod iptables;
 mod matrix;
 mod progress;
@@ -37,6 +38,8 @@ enum Sub {
     Diff(sync::Diff),
     /// Remove everything that is ours from the current network namespace.
     Cleanup(sync::Cleanup),
+    /// Say what this kernel, its tools, sysctls and rights allow for each mode, and who else writes rules here; change nothing.
+    Doctor(doctor::Doctor),
     /// Show it all on a small cluster network in throw-away namespaces, with real connections, and then at scale.
     Demo(demo::Demo),
     /// Try every kind of connection to every kind of service in throw-away namespaces.
@@ -53,6 +56,7 @@ impl Command {
             Sub::Run(run) => run.run(),
             Sub::Diff(diff) => diff.run(),
             Sub::Cleanup(cleanup) => cleanup.run(),
+            Sub::Doctor(doctor) => doctor.run(),
             Sub::Demo(demo) => demo.run(),
             Sub::Matrix(matrix) => matrix.run(),
             Sub::Check(check) => check.run(),

@@ -1,0 +1,45 @@
+//! `doctor` in a namespace that others write rules in: it names them, and changes nothing.
+
+use std::process::Command;
+
+#[test]
+fn others_are_named_and_nothing_is_changed() {
+    if !testns::have(&["nft", "iptables-nft"]) {
+        return;
+    }
+    testns::netns(|| {
+        let _ = testns::sh(
+            "nft add table inet firewalld; nft add table ip kube-proxy; nft add table ip elsewhere
+             iptables-nft -t nat -N DOCKER; iptables-nft -N KUBE-FORWARD",
+        );
+        let rules = || testns::sh("nft list ruleset");
+        let before = rules();
+        let output = Command::new(env!("CARGO_BIN_EXE_sluicegate-proxier"))
+            .arg("doctor")
+            .output()
+            .expect("the command");
+        let text = String::from_utf8(output.stdout).expect("text");
+        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(rules(), before);
+        for (what, whose) in [
+            ("nftables table inet firewalld", "firewalld"),
+            ("nftables table ip kube-proxy", "a service proxy (this one or kube-proxy)"),
+            ("nftables table ip elsewhere", "not known"),
+            ("iptables IPv4 nft, table nat", "Docker"),
+            ("iptables IPv4 nft, table filter", "a service proxy (this one or kube-proxy)"),
+        ] {
+            let line = text.lines().any(|line| line.contains(what) && line.contains(whose));
+            assert!(line, "no {what} of {whose} in\n{text}");
+        }
+        for (mode, what, state) in [
+            ("every", "CAP_NET_ADMIN", "ok"),
+            ("nftables", "numgen", "ok"),
+            ("ipvs", "net.ipv4.vs.conntrack", ""),
+        ] {
+            let line =
+                text.lines().any(|line| line.contains(mode) && line.contains(what) && line.contains(state));
+            assert!(line, "no {mode} {what} {state} in\n{text}");
+        }
+        assert!(text.contains("nftables mode: nothing that it needs is missing"), "{text}");
+    });
+}
