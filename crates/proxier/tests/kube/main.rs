@@ -5,4 +5,5 @@ mod faults;
 mod follow;
 mod random;
 mod server;
+mod tls;
 mod watching;

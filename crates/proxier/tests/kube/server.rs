@@ -73,6 +73,8 @@ struct State {
     history: Vec<Change>,
     faults: VecDeque<(&'static str, Verb, Fault)>,
     requests: Vec<String>,
+    /// The headers `Authorization` of all requests.
+    authorizations: Vec<String>,
     /// How many bookmarks every watch should have sent.
     bookmarks: usize,
     /// Requests to this resource are answered with 404.
@@ -212,6 +214,11 @@ impl ApiServer {
         self.lock().requests.iter().filter(|target| target.split('?').next() == Some(path)).cloned().collect()
     }
 
+    /// How the requests were authorised.
+    pub(crate) fn authorizations(&self) -> Vec<String> {
+        self.lock().authorizations.clone()
+    }
+
     /// What a client that asks for all of a resource with these selectors should know.
     pub(crate) fn objects(&self, resource: &str, selectors: &str) -> Vec<Value> {
         let query = Query::parse(selectors);
@@ -277,7 +284,8 @@ impl Connection<'_> {
     /// Answers one request after the other.
     fn serve(&mut self) -> io::Result<()> {
         let mut reader = BufReader::new(self.stream.try_clone()?);
-        while let Some(target) = request(&mut reader)? {
+        while let Some((target, authorization)) = request(&mut reader)? {
+            lock(self.shared).authorizations.extend(authorization);
             self.answer(&target)?;
         }
         Ok(())
@@ -442,17 +450,24 @@ impl Connection<'_> {
     }
 }
 
-/// Reads a request and returns its target; none when the client is done.
-fn request(reader: &mut BufReader<TcpStream>) -> io::Result<Option<String>> {
+/// Reads a request and returns its target and its authorisation; none when the client is done.
+fn request(reader: &mut BufReader<TcpStream>) -> io::Result<Option<(String, Option<String>)>> {
     let mut first = String::new();
     if reader.read_line(&mut first)? == 0 {
         return Ok(None);
     }
-    let mut line = String::new();
-    while reader.read_line(&mut line)? > 2 {
-        line.clear();
+    let mut authorization = None;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? <= 2 {
+            return Ok(first.split(' ').nth(1).map(|target| (target.to_owned(), authorization)));
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("authorization")
+        {
+            authorization = Some(value.trim().to_owned());
+        }
     }
-    Ok(first.split(' ').nth(1).map(str::to_owned))
 }
 
 /// The parameters of a request.
