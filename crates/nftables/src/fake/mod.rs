@@ -46,8 +46,8 @@
 //!
 //! # What it does not do
 //!
-//! No packet ever meets its rules: counters stay, dynamic sets stay empty, nothing is limited or logged. Time passes only by
-//! [`Fake::advance`]. There are no devices; a chain may name any, as in Linux 6.16 and newer. Every module is loaded: expressions,
+//! No packet ever meets its rules: counters stay (requests to reset them are refused with `EINVAL`), dynamic sets stay empty, nothing is
+//! limited or logged. Time passes only by [`Fake::advance`]. There are no devices; a chain may name any, as in Linux 6.16 and newer. Every module is loaded: expressions,
 //! objects, helpers and flowtables that a real kernel may lack are there. Nobody else is there: no events are sent, and a table with an
 //! owner is its owner's. Limits of memory, and the lengths inside of an element that the kernel packs into 255 bytes, are not known. What depends on
 //! the widths of `meta`, `ct` and similar registers is not checked, nor the data of helpers, timeouts, expectations and secmarks.
