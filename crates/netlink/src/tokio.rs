@@ -3,7 +3,7 @@
 //! Two things take time with netlink, and they want different treatment. A request is worked off inside `sendmsg`, and a dump inside
 //! `recvmsg`: the kernel never answers later, it keeps the thread until it is done, tens of milliseconds for a large
 //! transaction. Waiting for readiness would not help there, so [`AsyncSocket::run`] holds whole conversations on a thread for
-//! blocking work, and everything that is written for a [`Transport`] can be used in it. What is really waited for are
+//! blocking work, and everything that is written for a [`Transport`](crate::Transport) can be used in it. What is really waited for are
 //! notifications: [`AsyncSocket::receive`] waits for those by the runtime's event loop and needs no thread.
 //!
 //! ```
