@@ -222,8 +222,8 @@ fn a_server_that_fails_for_long_is_not_stormed() {
         let mut watching = Watching::start();
         watching.idle(Duration::from_secs(1));
         let requests = server.requests("services").len();
-        // 10, 20, 40, 80, 100, 100, ... ms: at most 4 + 9 in a second, whatever is added by chance.
-        assert!((4..=14).contains(&requests), "{requests} requests in a second");
+        // 10, 20, 40, 80, 100, 100, ... ms: at most 4 + 9 in a second, whatever is added by chance; fewer on a busy machine.
+        assert!((2..=14).contains(&requests), "{requests} requests in a second");
         assert_eq!(watching.troubles.len(), 1, "told once: {:?}", watching.troubles);
         server.mend();
         watching.settle(&server);
