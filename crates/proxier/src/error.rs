@@ -88,6 +88,22 @@ pub enum Error {
         /// What went wrong.
         source: Box<sluicegate_iptables_save::Error>,
     },
+    /// A set could not be listed or changed.
+    #[error("{doing}: {source}")]
+    Ipset {
+        /// What was being done.
+        doing: &'static str,
+        /// What went wrong.
+        source: Box<sluicegate_ipset::Error>,
+    },
+    /// A virtual server could not be listed or changed.
+    #[error("{doing}: {source}")]
+    Ipvs {
+        /// What was being done.
+        doing: &'static str,
+        /// What went wrong.
+        source: Box<sluicegate_ipvs::Error>,
+    },
 }
 
 impl Error {
@@ -111,6 +127,8 @@ impl Error {
             Self::Iptables { source, .. } => {
                 source.cause() == Some(sluicegate_iptables_save::Cause::Permission)
             }
+            Self::Ipset { source, .. } => source.is_permission_denied(),
+            Self::Ipvs { source, .. } => source.is_permission_denied(),
             _ => false,
         }
     }
@@ -136,6 +154,12 @@ impl Error {
         }
     }
 
+    /// True when the kernel has no IPVS.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::Ipvs { source, .. } if source.is_absent())
+    }
+
     /// The kernel took the change for wrong, whoever's part of it that was: it was asked, it was able, and it said no.
     pub(crate) fn is_refusal(&self) -> bool {
         use sluicegate_iptables_save::Cause;
@@ -151,6 +175,14 @@ impl Error {
 
     pub(crate) fn kernel(doing: &'static str, source: sluicegate_netlink::Error) -> Self {
         Self::nftables(doing, source.into())
+    }
+
+    pub(crate) fn ipset(doing: &'static str, source: sluicegate_ipset::Error) -> Self {
+        Self::Ipset { doing, source: Box::new(source) }
+    }
+
+    pub(crate) fn ipvs(doing: &'static str, source: sluicegate_ipvs::Error) -> Self {
+        Self::Ipvs { doing, source: Box::new(source) }
     }
 
     pub(crate) fn nftables(doing: &'static str, source: sluicegate_nftables::Error) -> Self {

@@ -7,8 +7,8 @@
 //! - [`model::Cluster`] keeps services and slices and tells exactly which services changed since it was last asked, so
 //!   that the work follows the change and not the size of the cluster.
 //! - [`model::categorize`] decides which endpoints get traffic: readiness, termination, traffic policies, topology hints.
-//! - [`plan::nftables`] and [`plan::iptables`] plan for one part of the kernel each; [`apply`] brings it there, by netlink or, because
-//!   iptables leaves no other way, by `iptables-restore`.
+//! - [`plan::nftables`], [`plan::iptables`] and [`plan::ipvs`] plan for one part of the kernel each; [`apply`] brings it there, by
+//!   netlink or, because iptables leaves no other way, by `iptables-restore`.
 //! - [`run`] is the daemon: it follows a source ([`source::watch`] or the API server), mends what others break, and tells an
 //!   [`Observer`](run::Observer) how it goes. [`config`] reads kube-proxy's configuration file.
 //!

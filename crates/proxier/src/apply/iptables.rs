@@ -89,7 +89,8 @@ impl Applier {
     /// # Errors
     /// [`Error::Iptables`] when a family has none.
     pub fn find(back_end: Option<BackEnd>, families: &[Family], settings: Settings) -> Result<Self, Error> {
-        let sides = families.iter().map(|family| find(*family, back_end));
+        let side = |family: &Family| find_tool(*family, back_end).map(|(tool, other)| Side::new(tool, other));
+        let sides = families.iter().map(side);
         Ok(Self { sides: sides.collect::<Result<_, _>>()?, settings })
     }
 
@@ -186,7 +187,7 @@ pub fn all_tools() -> Result<Vec<Tool>, Error> {
     }
 }
 
-fn find(family: Family, back_end: Option<BackEnd>) -> Result<Side, Error> {
+pub(super) fn find_tool(family: Family, back_end: Option<BackEnd>) -> Result<(Tool, Option<Tool>), Error> {
     let tools = Tools::find(tool_family(family)).map_err(iptables("looking for iptables"))?;
     let installed = [&tools.usual, &tools.nft, &tools.legacy].into_iter().flatten();
     let tool = installed.clone().find(|tool| back_end.is_none_or(|wanted| tool.back_end() == wanted));
@@ -195,7 +196,7 @@ fn find(family: Family, back_end: Option<BackEnd>) -> Result<Side, Error> {
         return Err(Error::Flag { flag: "--iptables-backend".to_owned(), reason });
     };
     let other = installed.clone().find(|other| other.back_end() != tool.back_end()).cloned();
-    Ok(Side::new(tool, other))
+    Ok((tool, other))
 }
 
 impl Side {
@@ -359,7 +360,8 @@ impl Side {
     fn cleanup(&self) -> Result<Option<String>, Error> {
         let text = self.tool.save(None, false).map_err(iptables("listing what there is"))?;
         let mut current = Save::parse(&text).map_err(iptables("reading iptables-save"))?;
-        let input = removal(&mut current).map_err(iptables("finding what is ours"))?;
+        let goes = |table: &str, chain: &str| is_ours(table, chain) && chain != FIREWALL;
+        let input = removal(&mut current, goes).map_err(iptables("finding what is ours"))?;
         if input.items.is_empty() {
             return Ok(None);
         }
@@ -396,7 +398,7 @@ fn compare(current: &Save<'_>, planner: &Planner) -> Result<Save<'static>, Error
     Ok(input)
 }
 
-fn has_jump(state: &State<'_>, jump: &Jump, family: save::Family) -> Result<bool, save::Error> {
+pub(super) fn has_jump(state: &State<'_>, jump: &Jump, family: save::Family) -> Result<bool, save::Error> {
     let wanted = normalise(&jump.words, family)?;
     let Some(rules) = state.rules(jump.table, jump.from) else { return Ok(false) };
     for rule in rules.iter().filter(|rule| rule.text().contains(jump.to)) {
@@ -408,7 +410,11 @@ fn has_jump(state: &State<'_>, jump: &Jump, family: save::Family) -> Result<bool
 }
 
 /// Adds a line to a table of the input, filter before nat.
-fn add(input: &mut Save<'static>, name: &'static str, entry: Entry<'static>) -> Result<(), save::Error> {
+pub(super) fn add(
+    input: &mut Save<'static>,
+    name: &'static str,
+    entry: Entry<'static>,
+) -> Result<(), save::Error> {
     if input.table(name).is_none() {
         let at = if name == "filter" { 0 } else { input.items.len() };
         input.items.insert(at, Item::Table(Table::new(name)?));
@@ -419,8 +425,11 @@ fn add(input: &mut Save<'static>, name: &'static str, entry: Entry<'static>) -> 
     Ok(())
 }
 
-/// What deletes the jumps and then the chains that are ours. `current` loses its jumps on the way.
-fn removal(current: &mut Save<'_>) -> Result<Save<'static>, save::Error> {
+/// What deletes the jumps to the chains that go, and then those. `current` loses its jumps on the way.
+pub(super) fn removal(
+    current: &mut Save<'_>,
+    goes: impl Fn(&str, &str) -> bool,
+) -> Result<Save<'static>, save::Error> {
     let mut jumps = Vec::new();
     for table in current.tables_mut() {
         let name = CANARY_TABLES.into_iter().find(|known| *known == table.name());
@@ -428,16 +437,15 @@ fn removal(current: &mut Save<'_>) -> Result<Save<'static>, save::Error> {
         let mut kept = Vec::with_capacity(table.entries.len());
         for entry in table.entries.drain(..) {
             match entry {
-                Entry::Rule(rule) if is_jump(name, &rule)? => jumps.push((name, rule)),
+                Entry::Rule(rule) if is_jump(name, &rule, &goes)? => jumps.push((name, rule)),
                 other => kept.push(other),
             }
         }
         table.entries = kept;
     }
     let state = State::of(current)?;
-    let goes = |table: &str, chain: &str| is_ours(table, chain) && chain != FIREWALL;
     let none = State::of_family(&Save::default(), state.family())?;
-    let mut input = diff(&state, &none, goes)?;
+    let mut input = diff(&state, &none, &goes)?;
     for (table, rule) in jumps.into_iter().rev() {
         let rule = Rule::new(Action::Delete, rule.chain().to_owned(), rule.text().to_owned())?;
         if input.table(table).is_none() {
@@ -450,16 +458,14 @@ fn removal(current: &mut Save<'_>) -> Result<Save<'static>, save::Error> {
 }
 
 /// A rule of a built-in chain that jumps to a chain of ours which goes.
-fn is_jump(table: &str, rule: &Rule<'_>) -> Result<bool, save::Error> {
-    if is_ours(table, rule.chain()) || !rule.text().contains("KUBE-") {
+fn is_jump(table: &str, rule: &Rule<'_>, goes: impl Fn(&str, &str) -> bool) -> Result<bool, save::Error> {
+    if goes(table, rule.chain()) || !rule.text().contains("KUBE-") {
         return Ok(false);
     }
     let built_in = ["INPUT", "FORWARD", "OUTPUT", "PREROUTING", "POSTROUTING"].contains(&rule.chain());
     let spec = rule.spec()?;
     let target = spec.target_name();
-    let ours = |target: &str| {
-        is_ours(table, target) && target != FIREWALL && find_target(target, save::Family::V4).is_none()
-    };
+    let ours = |target: &str| goes(table, target) && find_target(target, save::Family::V4).is_none();
     Ok(built_in && target.is_some_and(ours))
 }
 
@@ -482,12 +488,12 @@ fn service_of(line: &str) -> Option<ServiceName> {
     ServiceName::new(namespace, name)
 }
 
-fn iptables(doing: &'static str) -> impl Fn(save::Error) -> Error {
+pub(super) fn iptables(doing: &'static str) -> impl Fn(save::Error) -> Error {
     move |source| Error::Iptables { doing, source: Box::new(source) }
 }
 
 /// The name of a back end, as `--iptables-backend` takes it.
-const fn back_end(back_end: BackEnd) -> &'static str {
+pub(super) const fn back_end(back_end: BackEnd) -> &'static str {
     match back_end {
         BackEnd::Legacy => "legacy",
         _ => "nft",
@@ -523,10 +529,10 @@ impl fmt::Display for FamilySynced {
 }
 
 /// `--noflush --counters --wait=5`, as kube-proxy runs it.
-const HOW: Restore =
+pub(super) const HOW: Restore =
     Restore { noflush: true, counters: true, test: false, wait: Some(5), wait_interval: None };
 /// After this time everything is compared once more, as kube-proxy does.
-const TRUSTED: Duration = Duration::from_secs(3600);
+pub(super) const TRUSTED: Duration = Duration::from_secs(3600);
 
 #[cfg(test)]
 mod tests {

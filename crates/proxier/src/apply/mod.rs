@@ -8,6 +8,7 @@ pub(crate) mod addresses;
 mod compare;
 pub mod conntrack;
 pub mod iptables;
+pub mod ipvs;
 mod timed;
 
 use std::collections::BTreeMap;

@@ -11,9 +11,11 @@ use sluicegate_proxier::model::{
     Cluster, DetectLocal, DetectLocalMode, Family, Found, Node, NodePortAddresses, Problem, parse_cidr,
     parse_ip,
 };
-use sluicegate_proxier::plan::iptables;
 use sluicegate_proxier::plan::nftables::{Layout, Settings};
+use sluicegate_proxier::plan::{iptables, ipvs};
 use sluicegate_proxier::source;
+
+use super::ipvs::IpvsArgs;
 
 /// Where the objects come from.
 #[derive(Args, Clone, Debug)]
@@ -102,8 +104,8 @@ pub(crate) struct ProxyArgs {
     /// The bit of the packet mark that asks for masquerading, 0 to 31.
     #[arg(long, value_name = "BIT", default_value_t = 14, value_parser = clap::value_parser!(u8).range(0..32))]
     pub(crate) iptables_masquerade_bit: u8,
-    /// Where node ports are answered: `primary` (the default), or CIDRs separated by commas. In iptables mode the default
-    /// is every local address.
+    /// Where node ports are answered: `primary` (the default), or CIDRs separated by commas. In iptables and
+    /// ipvs mode the default is every local address.
     #[arg(long, value_name = "primary|CIDR,...")]
     pub(crate) nodeport_addresses: Option<NodePortAddresses>,
     /// In iptables mode, answer node ports on 127.0.0.1 as well; sync sets the sysctl `net.ipv4.conf.all.route_localnet` for it.
@@ -115,6 +117,8 @@ pub(crate) struct ProxyArgs {
     /// The networks of cluster IPs, besides those of ServiceCIDR objects: traffic to unused addresses in them is dropped.
     #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = cidr)]
     pub(crate) service_cluster_ip_range: Vec<IpNet>,
+    #[command(flatten)]
+    pub(crate) ipvs: IpvsArgs,
 }
 
 impl ProxyArgs {
@@ -152,11 +156,22 @@ impl ProxyArgs {
         }
     }
 
+    /// What the IPVS planner is to do.
+    pub(crate) fn ipvs(&self, node: &Node) -> ipvs::Settings {
+        ipvs::Settings {
+            masquerade_all: self.masquerade_all,
+            masquerade_bit: self.iptables_masquerade_bit,
+            detect_local: self.detect_local(node),
+            node_port_addresses: self.node_port_addresses(),
+            ..self.ipvs.settings()
+        }
+    }
+
     /// Where node ports are answered, by the flag or the default of the mode.
     pub(crate) fn node_port_addresses(&self) -> NodePortAddresses {
         self.nodeport_addresses.clone().unwrap_or_else(|| match self.proxy_mode {
             ProxyMode::Nftables => NodePortAddresses::Primary,
-            ProxyMode::Iptables => NodePortAddresses::Within(Vec::new()),
+            ProxyMode::Iptables | ProxyMode::Ipvs => NodePortAddresses::Within(Vec::new()),
         })
     }
 
@@ -179,6 +194,8 @@ pub(crate) enum ProxyMode {
     Nftables,
     /// iptables, with kube-proxy's chains and rules.
     Iptables,
+    /// IPVS, with kube-proxy's sets, addresses and rules around it.
+    Ipvs,
 }
 
 /// The kernel interfaces of iptables.

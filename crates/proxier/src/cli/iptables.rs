@@ -15,7 +15,8 @@ use super::args::ProxyArgs;
 /// What `render` is to print in iptables mode.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RenderArgs {
-    /// In iptables mode, the family to print; without it, those that services have, each below the name of its tool.
+    /// In iptables and ipvs mode, the family to print; without it, those that services have, each below the name of its
+    /// tool.
     #[arg(long, value_enum)]
     family: Option<FamilyArg>,
     /// In iptables mode, leave out what needs these: nfacct, recent, sctp, ... (`sync` finds out what the kernel lacks)
@@ -49,7 +50,8 @@ impl RenderArgs {
         Ok(text)
     }
 
-    fn families(&self, cluster: &Cluster) -> Vec<Family> {
+    /// The families to print.
+    pub(crate) fn families(&self, cluster: &Cluster) -> Vec<Family> {
         match self.family {
             Some(FamilyArg::Ipv4) => return vec![Family::V4],
             Some(FamilyArg::Ipv6) => return vec![Family::V6],

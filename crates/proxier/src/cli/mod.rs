@@ -5,6 +5,7 @@ mod check;
 mod demo;
 mod doctor;
 mod iptables;
+mod ipvs;
 mod matrix;
 mod progress;
 mod render;

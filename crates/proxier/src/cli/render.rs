@@ -9,6 +9,7 @@ use sluicegate_proxier::plan::nftables::Planner;
 
 use super::args::{ManifestArgs, NodeArgs, ProxyArgs, ProxyMode};
 use super::iptables::RenderArgs;
+use super::ipvs;
 
 #[derive(Args)]
 pub(crate) struct Render {
@@ -32,6 +33,9 @@ impl Render {
                 Planner::new(&self.proxy.settings(cluster.node()), &cluster, None)?.replacement().to_string()
             }
             ProxyMode::Iptables => self.iptables.render(&self.proxy.iptables(cluster.node()), &cluster)?,
+            ProxyMode::Ipvs => {
+                ipvs::render(&self.proxy.ipvs(cluster.node()), &self.iptables.families(&cluster), &cluster)?
+            }
         };
         let mut out = BufWriter::new(io::stdout().lock());
         match write!(out, "{script}").and_then(|()| out.flush()) {

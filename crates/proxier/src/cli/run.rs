@@ -21,7 +21,7 @@ use tokio::sync::mpsc::{self, Receiver};
 use super::args::{NodeArgs, ProxyArgs, ProxyMode};
 use super::serve::ServeArgs;
 use super::source::SourceArgs;
-use super::{iptables, progress};
+use super::{iptables, ipvs, progress};
 
 #[derive(Args)]
 pub(crate) struct Run {
@@ -58,6 +58,12 @@ struct Periods {
     /// In iptables mode, the least time between two syncs (1s).
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     iptables_min_sync_period: Option<Duration>,
+    /// In ipvs mode, how often to look whether all is well; also the longest wait after a failure (30s).
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    ipvs_sync_period: Option<Duration>,
+    /// In ipvs mode, the least time between two syncs (1s).
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    ipvs_min_sync_period: Option<Duration>,
 }
 
 impl Run {
@@ -100,6 +106,7 @@ impl Run {
             proxy.proxy_mode = match mode.as_str() {
                 "nftables" => ProxyMode::Nftables,
                 "iptables" => ProxyMode::Iptables,
+                "ipvs" => ProxyMode::Ipvs,
                 mode => {
                     let reason = format!("mode {mode} of the configuration file is not built");
                     return Err(Error::Flag { flag: "--proxy-mode".to_owned(), reason });
@@ -110,6 +117,7 @@ impl Run {
         fill(&given, "masquerade_all", &mut proxy.masquerade_all, rules.masquerade_all);
         fill(&given, "iptables_masquerade_bit", &mut proxy.iptables_masquerade_bit, rules.masquerade_bit);
         let localhost = config.localhost_node_ports;
+        proxy.ipvs.fill(config, &|flag| given.contains(flag))?;
         fill(&given, "iptables_localhost_nodeports", &mut proxy.iptables_localhost_nodeports, localhost);
         fill(&given, "cluster_cidr", &mut proxy.cluster_cidr, config.cluster_cidrs.clone());
         let mode = config.detect_local_mode.map(Some);
@@ -139,6 +147,7 @@ impl Run {
         let (min, sync) = match self.proxy.proxy_mode {
             ProxyMode::Nftables => (periods.nftables_min_sync_period, periods.nftables_sync_period),
             ProxyMode::Iptables => (periods.iptables_min_sync_period, periods.iptables_sync_period),
+            ProxyMode::Ipvs => (periods.ipvs_min_sync_period, periods.ipvs_sync_period),
         };
         let usual = Intervals::default();
         Intervals {
@@ -161,6 +170,7 @@ impl Run {
         Ok(match self.proxy.proxy_mode {
             ProxyMode::Nftables => Box::new(Applier::open(self.proxy.settings(node))?),
             ProxyMode::Iptables => Box::new(iptables::applier(&self.proxy, node)?),
+            ProxyMode::Ipvs => Box::new(ipvs::applier(&self.proxy, node)?),
         })
     }
 }
@@ -183,6 +193,7 @@ fn rules(config: &Config, mode: ProxyMode) -> Rules {
     match mode {
         ProxyMode::Nftables => config.nftables,
         ProxyMode::Iptables => config.iptables,
+        ProxyMode::Ipvs => config.ipvs,
     }
 }
 

@@ -94,7 +94,7 @@ pub(crate) fn needs(proxy: &ProxyArgs, cluster: &Cluster) -> Needs {
         mode: mode(proxy.proxy_mode),
         ipv6: Path::new("/proc/net/if_inet6").exists(),
         localhost_node_ports: proxy.iptables(cluster.node()).answers_localhost(Family::V4, cluster),
-        strict_arp: false,
+        strict_arp: proxy.proxy_mode == ProxyMode::Ipvs && proxy.ipvs.settings().strict_arp,
         kernel: sysctl::kernel(),
     }
 }
@@ -103,5 +103,6 @@ pub(crate) const fn mode(mode: ProxyMode) -> Mode {
     match mode {
         ProxyMode::Nftables => Mode::Nftables,
         ProxyMode::Iptables => Mode::Iptables,
+        ProxyMode::Ipvs => Mode::Ipvs,
     }
 }

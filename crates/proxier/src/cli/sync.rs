@@ -11,7 +11,7 @@ use sluicegate_proxier::model::Cluster;
 use sluicegate_proxier::plan::nftables::Settings;
 
 use super::args::{ManifestArgs, NodeArgs, ProxyArgs, ProxyMode};
-use super::iptables;
+use super::{iptables, ipvs};
 
 #[derive(Args)]
 pub(crate) struct Sync {
@@ -59,6 +59,7 @@ impl Sync {
                 Applier::open(proxy.settings(cluster.node()))?.sync(&mut cluster, Instant::now())?.to_string()
             }
             ProxyMode::Iptables => iptables::sync(proxy, &mut cluster)?,
+            ProxyMode::Ipvs => ipvs::sync(proxy, &mut cluster)?,
         };
         println!("{} services: {synced}", cluster.service_count());
         Ok(ExitCode::SUCCESS)
@@ -74,6 +75,7 @@ impl Diff {
                 Applier::open(proxy.settings(cluster.node()))?.difference(&cluster)?.to_string()
             }
             ProxyMode::Iptables => iptables::diff(proxy, &cluster)?,
+            ProxyMode::Ipvs => ipvs::diff(proxy, &cluster)?,
         };
         match write!(io::stdout().lock(), "{difference}") {
             // Whoever reads has seen enough: `diff | head`.
@@ -87,10 +89,15 @@ impl Diff {
 impl Cleanup {
     pub(crate) fn run(&self) -> Result<ExitCode, Error> {
         let mut removed = Vec::new();
-        if self.proxy_mode != Some(ProxyMode::Iptables) {
+        let of = |mode| self.proxy_mode.is_none_or(|only| only == mode);
+        if of(ProxyMode::Nftables) {
             removed.extend(Applier::open(Settings::default())?.cleanup()?);
         }
-        if self.proxy_mode != Some(ProxyMode::Nftables) {
+        // Before those of iptables mode, some of whose chains bear the same names.
+        if of(ProxyMode::Ipvs) {
+            removed.extend(ipvs::cleanup()?);
+        }
+        if of(ProxyMode::Iptables) {
             match iptables::cleanup() {
                 Ok(what) => removed.extend(what),
                 // Nobody can have used tools that are not there.

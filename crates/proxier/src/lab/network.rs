@@ -1,6 +1,6 @@
 //! The network of a small cluster as one node sees it: the node, its pods, pods of another node, a client outside.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
@@ -59,6 +59,8 @@ impl Network {
     /// # Errors
     /// [`LabError`] says which step failed, and why.
     pub fn build(spec: &NetworkSpec) -> Result<Self, LabError> {
+        // A kernel with IPv6 as a module loads it for the first who wants a socket, and has no sysctls of it before.
+        drop(UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)));
         let node = Host::new("node", spec.node)?;
         node.namespace.sysctl("net/ipv4/ip_forward", "1")?;
         node.namespace.sysctl("net/ipv6/conf/all/forwarding", "1")?;

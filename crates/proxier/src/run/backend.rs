@@ -131,6 +131,20 @@ impl Backend for apply::iptables::Applier {
     }
 }
 
+impl Backend for apply::ipvs::Applier {
+    fn sync(&mut self, cluster: &Cluster, changes: &Changes, now: Instant) -> Result<Sent, Error> {
+        self.sync_changes(cluster, changes, now).map(Sent::Ipvs)
+    }
+
+    fn distrust(&mut self) {
+        Self::distrust(self);
+    }
+
+    fn set_node(&mut self, node: &Node) {
+        self.settings_mut().detect_local.node_cidrs.clone_from(&node.pod_cidrs);
+    }
+}
+
 impl Backend for Box<dyn Backend> {
     fn sync(&mut self, cluster: &Cluster, changes: &Changes, now: Instant) -> Result<Sent, Error> {
         self.as_mut().sync(cluster, changes, now)

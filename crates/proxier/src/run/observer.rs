@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use sluicegate_conntrack::reconcile::Report;
 
 use crate::Error;
+use crate::apply::ipvs::FamilySynced;
 use crate::apply::{Found, Synced};
 use crate::model::{Cluster, Family, ServiceName};
 
@@ -128,6 +129,8 @@ pub enum Sent {
     Nftables(Synced),
     /// Through `iptables-restore`.
     Iptables(crate::apply::iptables::Synced),
+    /// By netlink to ipset, IPVS and rtnetlink, and through `iptables-restore`.
+    Ipvs(crate::apply::ipvs::Synced),
 }
 
 impl Sent {
@@ -137,6 +140,7 @@ impl Sent {
         match self {
             Self::Nftables(synced) => synced.found != Found::Changed,
             Self::Iptables(synced) => synced.families.iter().any(|family| family.found != Found::Changed),
+            Self::Ipvs(synced) => synced.families.iter().any(|family| family.found != Found::Changed),
         }
     }
 
@@ -146,6 +150,7 @@ impl Sent {
         match self {
             Self::Nftables(synced) => synced.batches == 0,
             Self::Iptables(synced) => synced.families.iter().all(|family| family.bytes == 0),
+            Self::Ipvs(synced) => synced.families.iter().all(FamilySynced::is_unchanged),
         }
     }
 
@@ -154,6 +159,7 @@ impl Sent {
         match self {
             Self::Nftables(_) => Vec::new(),
             Self::Iptables(synced) => synced.notices().collect(),
+            Self::Ipvs(synced) => synced.notices().collect(),
         }
     }
 }
@@ -163,6 +169,7 @@ impl fmt::Display for Sent {
         match self {
             Self::Nftables(synced) => synced.fmt(f),
             Self::Iptables(synced) => synced.fmt(f),
+            Self::Ipvs(synced) => synced.fmt(f),
         }
     }
 }

@@ -308,6 +308,17 @@ impl Metrics {
                     self.changed("rule", "any", family.rules);
                 }
             }
+            Sent::Ipvs(synced) => {
+                for family in &synced.families {
+                    self.batches.inc_by(u64::from(!family.is_unchanged()));
+                    self.bytes.inc_by(family.rules as u64);
+                    self.changed("element", "added", family.entries_added);
+                    self.changed("element", "deleted", family.entries_deleted);
+                    self.changed("server", "any", family.commands);
+                    self.changed("address", "added", family.bound);
+                    self.changed("address", "deleted", family.unbound);
+                }
+            }
         }
     }
 

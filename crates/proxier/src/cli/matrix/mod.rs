@@ -15,10 +15,10 @@ use clap::Args;
 use comfy_table::Table;
 use sluicegate_proxier::Error;
 use sluicegate_proxier::apply::{self, Applier};
-use sluicegate_proxier::lab::{Answer, Network, Transport, ask, enter_user_namespace};
+use sluicegate_proxier::lab::{Answer, Namespace, Network, Transport, ask, enter_user_namespace};
 use sluicegate_proxier::model::{Cluster, DetectLocal, Family};
-use sluicegate_proxier::plan::iptables;
 use sluicegate_proxier::plan::nftables::{Layout, Settings};
+use sluicegate_proxier::plan::{iptables, ipvs};
 
 use super::args::{IptablesBackend, ProxyMode};
 use reference::{Client, Expectation, Front, Place, Source, Variation, variations};
@@ -37,17 +37,27 @@ pub(crate) struct Matrix {
     /// Write every case and what came of it to this file, columns separated by tabs.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Try one kind of service out of so many only. The numbers of policies, endpoints and extras have no factor in common
+    /// with 7 and 13, so that one of so many still has each of them.
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    one_of: u16,
+    /// Ask so many questions at a time: fewer on a slow machine, where answers would come too late.
+    #[arg(long, value_name = "COUNT", default_value_t = 96, value_parser = clap::value_parser!(u16).range(1..))]
+    workers: u16,
 }
 
 impl Matrix {
     pub(crate) fn run(&self) -> Result<ExitCode, Error> {
         enter_user_namespace()?;
-        let variations = variations();
+        let variations: Vec<_> = variations().into_iter().step_by(self.one_of.into()).collect();
         let mut cluster = services::cluster(&variations);
         let network = Network::build(&services::network())?;
+        if self.proxy_mode == ProxyMode::Ipvs {
+            prepare_ipvs(&network.node.namespace)?;
+        }
         let synced = network.node.namespace.run(|| self.program(&mut cluster))?;
         println!("{} services programmed: {synced}", cluster.service_count());
-        let results = ask_all(&network, &variations, self.proxy_mode);
+        let results = ask_all(&network, &variations, self.proxy_mode, self.workers.into());
         if let Some(path) = &self.report {
             let text = results.iter().fold(HEADER.to_owned(), |text, result| text + &result.row());
             std::fs::write(path, text).map_err(|source| Error::Read { path: path.clone(), source })?;
@@ -76,8 +86,25 @@ impl Matrix {
                 synced.notices().for_each(|notice| println!("{notice}"));
                 synced.to_string()
             }
+            ProxyMode::Ipvs => {
+                let settings = ipvs::Settings { detect_local, ..ipvs::Settings::default() };
+                let back_end = self.iptables_backend.map(Into::into);
+                let mut applier = apply::ipvs::Applier::open(back_end, super::ipvs::families(), settings)?;
+                let synced = applier.sync(cluster, Instant::now())?;
+                synced.notices().for_each(|notice| println!("{notice}"));
+                synced.to_string()
+            }
         })
     }
+}
+
+/// Sets what this mode needs to be set, in the node's namespace.
+fn prepare_ipvs(node: &Namespace) -> Result<(), Error> {
+    // IPVS has its sysctls from the moment on when it is first asked for.
+    node.run(apply::ipvs::Transports::open)?.load()?;
+    ipvs::sysctls(false, (6, 1))
+        .try_for_each(|sysctl| node.sysctl(sysctl.path, sysctl.value))
+        .map_err(Error::from)
 }
 
 /// One question and what came of it.
@@ -100,7 +127,12 @@ struct Outcome<'a> {
 
 /// Asks everything. All questions to one port of one service are asked one after the other, so that session affinity is
 /// not stirred by others.
-fn ask_all<'a>(network: &Network, variations: &'a [Variation], mode: ProxyMode) -> Vec<Outcome<'a>> {
+fn ask_all<'a>(
+    network: &Network,
+    variations: &'a [Variation],
+    mode: ProxyMode,
+    workers: usize,
+) -> Vec<Outcome<'a>> {
     let ports: Vec<_> = variations
         .iter()
         .enumerate()
@@ -111,7 +143,7 @@ fn ask_all<'a>(network: &Network, variations: &'a [Variation], mode: ProxyMode) 
         .collect();
     std::thread::scope(|scope| {
         let workers: Vec<_> = ports
-            .chunks(ports.len().div_ceil(WORKERS))
+            .chunks(ports.len().div_ceil(workers))
             .map(|part| {
                 scope.spawn(move || {
                     part.iter().flat_map(|port| ask_port(network, *port, mode)).collect::<Vec<_>>()
@@ -148,7 +180,7 @@ impl<'a> Case<'a> {
             Family::V4 => services::GATEWAY.0.into(),
             Family::V6 => services::GATEWAY.1.into(),
         };
-        let ok = self.is_right(&expected, &answers, host.address_of(self.family), gateway);
+        let ok = self.is_right(&expected, &answers, [host.address_of(self.family), gateway, target.ip()]);
         let mut seen = BTreeMap::new();
         for answer in answers {
             *seen.entry(words(&answer)).or_default() += 1;
@@ -183,25 +215,26 @@ impl<'a> Case<'a> {
         }
     }
 
-    fn is_right(&self, expected: &Expectation, answers: &[Answer], client: IpAddr, gateway: IpAddr) -> bool {
+    fn is_right(&self, expected: &Expectation, answers: &[Answer], addresses: [IpAddr; 3]) -> bool {
         match expected {
             Expectation::Dropped => answers.iter().all(|a| matches!(a, Answer::Silence | Answer::Stopped)),
             Expectation::Refused => matches!(answers.last(), Some(Answer::Refused | Answer::Stopped)),
             Expectation::Answered { by, sticky } => {
                 let found = places(answers);
                 let who = if *sticky { found.len() == 1 && found.is_subset(by) } else { found == *by };
-                who && answers.iter().all(|answer| self.has_right_source(answer, client, gateway))
+                who && answers.iter().all(|answer| self.has_right_source(answer, addresses))
             }
         }
     }
 
-    fn has_right_source(&self, answer: &Answer, client: IpAddr, gateway: IpAddr) -> bool {
+    fn has_right_source(&self, answer: &Answer, [client, gateway, target]: [IpAddr; 3]) -> bool {
         let Answer::From { name, source } = answer else { return false };
         place(name).is_some_and(|place| {
             *source
-                == match self.variation.source(self.front, self.client, place) {
+                == match self.variation.source(self.front, self.client, place, self.mode) {
                     Source::Client => client,
                     Source::Node => gateway,
+                    Source::Target => target,
                 }
         })
     }
@@ -286,7 +319,6 @@ fn expectation_words(expected: &Expectation) -> String {
 }
 
 const HEADER: &str = "result\tfamily\tprotocol\tfront\tclient\tendpoints\tinternal\texternal\textra\tservice\texpected\tseen\n";
-const WORKERS: usize = 96;
 /// An endpoint of two is left out by chance once in 10^12 cases.
 const MANY: usize = 40;
 const STICKY_TIMES: usize = 5;

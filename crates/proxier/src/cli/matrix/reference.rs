@@ -83,6 +83,8 @@ pub(super) enum Place {
 pub(super) enum Source {
     Client,
     Node,
+    /// The address that was asked, which the node has itself.
+    Target,
 }
 
 /// What must come of a question.
@@ -102,10 +104,13 @@ impl Variation {
         if mode == ProxyMode::Iptables && self.endpoints == Endpoints::None {
             return Self::expect_of_iptables_without_endpoints(front, client);
         }
-        if front == Front::LoadBalancerIp && !self.extra.admits(client) {
+        // In ipvs mode what the node sends is stopped by its connection, of which there is none without endpoints.
+        let unseen = mode == ProxyMode::Ipvs && client == Client::Node && self.endpoints == Endpoints::None;
+        if front == Front::LoadBalancerIp && !self.extra.admits(client) && !unseen {
             return Expectation::Dropped;
         }
         let by = match (front, self.policy(front)) {
+            (_, Policy::Local) if mode == ProxyMode::Ipvs => self.endpoints.of_node_or_cluster(),
             (_, Policy::Cluster) => self.endpoints.of_cluster(),
             (Front::ClusterIp, Policy::Local) => self.endpoints.of_node(),
             // "Local" is about traffic from outside; who is inside the cluster may use every endpoint.
@@ -131,7 +136,7 @@ impl Variation {
     }
 
     /// Whose address the endpoint at `place` sees.
-    pub(super) fn source(&self, front: Front, client: Client, place: Place) -> Source {
+    pub(super) fn source(&self, front: Front, client: Client, place: Place, mode: ProxyMode) -> Source {
         // An endpoint that reaches itself must not see its own address: it would answer past the node.
         if client == Client::Endpoint && place == Place::Here {
             return Source::Node;
@@ -140,6 +145,8 @@ impl Variation {
             (Front::ClusterIp, _, Client::Node | Client::Outside) => Source::Node,
             (Front::ClusterIp, ..) => Source::Client,
             (_, Policy::Cluster, _) => Source::Node,
+            // IPVS needs no masquerading for what the node sends to an address of its own.
+            (_, Policy::Local, Client::Node) if mode == ProxyMode::Ipvs => Source::Target,
             (_, Policy::Local, Client::Node) => Source::Node,
             (_, Policy::Local, _) => Source::Client,
         }
@@ -170,6 +177,13 @@ impl Endpoints {
             Self::Local | Self::Both | Self::LocalTerminating | Self::AllTerminating => [Place::Here].into(),
             Self::Remote | Self::None => BTreeSet::new(),
         }
+    }
+
+    /// In ipvs mode a virtual server does not know who asks: policy Local means the endpoints of this node, and without any, for
+    /// the sake of pods of this node, those of the cluster.
+    fn of_node_or_cluster(self) -> BTreeSet<Place> {
+        let here = self.of_node();
+        if here.is_empty() { self.of_cluster() } else { here }
     }
 }
 

@@ -90,20 +90,20 @@ fn differing(old: &[&str], new: &[&str]) -> (Range<usize>, Range<usize>) {
 }
 
 /// A table of the input; its name is one of ours.
-pub(super) fn table<'a>(name: &'static str, entries: Vec<Entry<'a>>) -> Table<'a> {
+pub(in crate::plan) fn table<'a>(name: &'static str, entries: Vec<Entry<'a>>) -> Table<'a> {
     let mut table = Table::new(name).expect("a name of this crate");
     table.entries = entries;
     table
 }
 
 /// A chain line, which makes a chain and empties it.
-pub(super) fn chain(name: std::borrow::Cow<'_, str>) -> Entry<'_> {
+pub(in crate::plan) fn chain(name: std::borrow::Cow<'_, str>) -> Entry<'_> {
     let chain = Chain::new(name, None, Some(Counters::default()));
     Entry::Chain(chain.expect("names of chains are made here"))
 }
 
 /// A rule line.
-pub(super) fn rule<'a>(
+pub(in crate::plan) fn rule<'a>(
     action: Action,
     chain: std::borrow::Cow<'a, str>,
     words: std::borrow::Cow<'a, str>,

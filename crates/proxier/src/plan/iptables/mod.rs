@@ -27,7 +27,7 @@
 //! Jumps from built-in chains and the canary chains are not part of the input, see [`jumps`] and [`CANARY_TABLES`]: they
 //! are kept beside the rules of others.
 
-mod change;
+pub(super) mod change;
 mod fixed;
 mod port;
 mod support;

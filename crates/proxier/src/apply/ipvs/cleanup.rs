@@ -1,0 +1,153 @@
+//! Removes what this mode leaves behind, in both families.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use sluicegate_ipset::{self as ipset, Element, Exist, Listing};
+use sluicegate_iptables_save::restore::Tool;
+use sluicegate_ipvs::{self as ipvs, Command, ServiceId};
+use sluicegate_netlink::{Options, Protocol, Socket};
+
+use super::links::Links;
+use super::rules;
+use crate::Error;
+use crate::model::Family;
+use crate::plan::ipvs::{DEVICE, Set};
+
+/// Removes rules, virtual servers, addresses and sets of this mode from the current network namespace; says what there was.
+///
+/// Of IPVS, what the sets name is ours, as it is on [`DEVICE`]; virtual servers of others stay. A kernel without
+/// IPVS or ipset has nothing of ours there.
+///
+/// # Errors
+/// [`Error::Iptables`], [`Error::Ipvs`], [`Error::Ipset`], [`Error::Kernel`] when something cannot be removed.
+pub fn cleanup(tools: &[Tool]) -> Result<Vec<String>, Error> {
+    let mut removed = Vec::new();
+    for tool in tools {
+        let chains = rules::remove(tool)?;
+        if chains > 0 {
+            let (family, back_end) = (tool.family(), super::back_end(tool.back_end()));
+            removed
+                .push(format!("{chains} chains of ipvs mode and the jumps to them ({family:?}, {back_end})"));
+        }
+    }
+    let failed = |error| Error::kernel("opening a netlink socket", error);
+    let mut links = Links::new(Socket::open(Protocol::ROUTE, &Options::default()).map_err(failed)?, None);
+    links.refresh().map_err(|error| Error::kernel("listing addresses", error))?;
+    let bound: BTreeSet<IpAddr> = Family::BOTH.iter().flat_map(|family| links.ours(*family)).collect();
+    let mut sets = Sets::open()?;
+    let servers = remove_servers(&bound, &sets.fronts()?)?;
+    if servers > 0 {
+        removed.push(format!("{servers} virtual servers"));
+    }
+    if links.remove().map_err(|error| Error::kernel("deleting the device of services", error))? {
+        removed.push(format!("device {DEVICE} with {} addresses", bound.len()));
+    }
+    let sets = sets.remove()?;
+    if sets > 0 {
+        removed.push(format!("{sets} ipsets"));
+    }
+    Ok(removed)
+}
+
+/// Addresses and ports of services.
+#[derive(Debug, Default)]
+struct Fronts {
+    /// Protocol, address, port.
+    addresses: BTreeSet<(u16, IpAddr, u16)>,
+    /// Protocol and port on every address of the node.
+    node_ports: BTreeSet<(u16, u16)>,
+}
+
+impl Fronts {
+    fn has(&self, id: &ServiceId) -> bool {
+        let ServiceId::Virtual { protocol, endpoint } = id else { return false };
+        self.addresses.contains(&(protocol.0, endpoint.address, endpoint.port))
+            || self.node_ports.contains(&(protocol.0, endpoint.port))
+    }
+
+    fn add(&mut self, set: Set, element: &Element) {
+        match (set, element) {
+            (
+                Set::ClusterIp
+                | Set::ExternalIp
+                | Set::ExternalIpLocal
+                | Set::LoadBalancer
+                | Set::NodePortSctp,
+                Element::IpPort(ip, port),
+            ) => {
+                self.addresses.insert((port.protocol.0.into(), ip.first(), port.from));
+            }
+            (Set::NodePortTcp, Element::Port(port, _)) => {
+                self.node_ports.insert((ipvs::Protocol::TCP.0, *port));
+            }
+            (Set::NodePortUdp, Element::Port(port, _)) => {
+                self.node_ports.insert((ipvs::Protocol::UDP.0, *port));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Our sets, where the kernel has ipset.
+struct Sets {
+    client: ipset::Client,
+    there: Vec<(Set, Listing)>,
+}
+
+impl Sets {
+    fn open() -> Result<Self, Error> {
+        let failed = |error| Error::ipset("listing sets", error);
+        let mut client = ipset::Client::open().map_err(failed)?;
+        let mut there = Vec::new();
+        let names = match client.names() {
+            Ok(names) => names,
+            Err(error) if error.is_unsupported() => Vec::new(),
+            Err(error) => return Err(failed(error)),
+        };
+        for name in names {
+            let set = Family::BOTH.into_iter().find_map(|family| Set::named(&name.to_text(), family));
+            if let Some(set) = set {
+                there.extend(client.list(Some(name)).map_err(failed)?.into_iter().map(|held| (set, held)));
+            }
+        }
+        Ok(Self { client, there })
+    }
+
+    fn fronts(&self) -> Result<Fronts, Error> {
+        let mut fronts = Fronts::default();
+        for (set, listing) in &self.there {
+            listing.entries.iter().for_each(|entry| fronts.add(*set, entry.element()));
+        }
+        Ok(fronts)
+    }
+
+    fn remove(&mut self) -> Result<usize, Error> {
+        for (_, listing) in &self.there {
+            let destroyed = self.client.destroy(listing.info.name, Exist::Ignore);
+            destroyed.map_err(|error| Error::ipset("destroying sets", error))?;
+        }
+        Ok(self.there.len())
+    }
+}
+
+fn remove_servers(bound: &BTreeSet<IpAddr>, fronts: &Fronts) -> Result<usize, Error> {
+    let failed = |error| Error::ipvs("removing virtual servers", error);
+    // Asking would load the module.
+    if bound.is_empty() && fronts.addresses.is_empty() && fronts.node_ports.is_empty() {
+        return Ok(0);
+    }
+    let mut client = match ipvs::Client::connect() {
+        Ok(client) => client,
+        Err(error) if error.is_absent() => return Ok(0),
+        Err(error) => return Err(failed(error)),
+    };
+    let is_ours = |id: &ServiceId| {
+        fronts.has(id)
+            || matches!(id, ServiceId::Virtual { endpoint, .. } if bound.contains(&endpoint.address))
+    };
+    let ours = client.services().map_err(failed)?.into_iter().map(|service| service.id).filter(is_ours);
+    let commands: Vec<_> = ours.map(|id| Command::DelService { id }).collect();
+    client.run_all(&commands).map_err(failed)?;
+    Ok(commands.len())
+}

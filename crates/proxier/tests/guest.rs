@@ -1,0 +1,30 @@
+//! ipvs mode in kernels that have IPVS: user-mode Linux with iptables' legacy back end, and a virtual machine with the nft one.
+//!
+//! Run by `cargo xtask test`, or by hand with `umlrun` or `qemurun` as the runner (see CONTRIBUTING.md). Every test makes its
+//! own network namespaces, each of which has an IPVS of its own.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+#[path = "../src/cli/mod.rs"]
+mod cli;
+#[path = "guest/counting.rs"]
+mod counting;
+#[path = "guest/keeping.rs"]
+mod keeping;
+#[path = "guest/traffic.rs"]
+mod traffic;
+
+use sluicegate_iptables_save::restore::BackEnd;
+
+/// The back end of iptables that works in this guest; skips the test outside of guests.
+fn back_end() -> Option<BackEnd> {
+    match testns::guest().as_deref() {
+        // Its kernel has nf_tables for bridges only.
+        Some("uml") => Some(BackEnd::Legacy),
+        Some(_) => Some(BackEnd::Nft),
+        None => {
+            testns::skip("runs in a guest kernel only (umlrun, qemurun)");
+            None
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What a sync costs: round trips, counted on the way to the kernel.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use sluicegate_iptables_save::Family as ToolFamily;
+use sluicegate_iptables_save::restore::Tools;
+use sluicegate_netlink::{Error, Transport, Wait};
+use sluicegate_proxier::apply::ipvs::{Applier, Transports};
+use sluicegate_proxier::lab::{change_one, uniform_cluster};
+use sluicegate_proxier::plan::ipvs::Settings;
+
+use crate::back_end;
+
+/// Another transport, whose sends are counted.
+struct Counting<T>(T, Arc<AtomicUsize>);
+
+impl<T> Counting<T> {
+    fn note(&self) {
+        self.1.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl<T: Transport> Transport for Counting<T> {
+    fn send(&mut self, datagram: &[u8]) -> Result<(), Error> {
+        self.note();
+        self.0.send(datagram)
+    }
+
+    fn receive(&mut self, buffer: &mut Vec<u8>, wait: Wait) -> Result<bool, Error> {
+        self.0.receive(buffer, wait)
+    }
+
+    fn send_limit(&mut self, size: usize) -> usize {
+        self.0.send_limit(size)
+    }
+}
+
+impl<T: sluicegate_ipvs::Transport> sluicegate_ipvs::Transport for Counting<T> {
+    fn send(&mut self, messages: &[u8]) -> io::Result<()> {
+        self.note();
+        self.0.send(messages)
+    }
+
+    fn receive(&mut self) -> io::Result<&[u8]> {
+        self.0.receive()
+    }
+}
+
+#[test]
+fn a_change_of_one_endpoint_is_a_few_round_trips_and_no_process() {
+    let Some(back_end) = back_end() else { return };
+    testns::netns(|| {
+        let sent = Arc::new(AtomicUsize::new(0));
+        let Transports { sets, servers, links, events } = Transports::open().unwrap();
+        let count = |transport| Counting(transport, Arc::clone(&sent));
+        let transports = Transports {
+            sets: count(sets),
+            servers: Counting(servers, Arc::clone(&sent)),
+            links: count(links),
+            events: events.map(count),
+        };
+        let tools = Tools::find(ToolFamily::V4).unwrap();
+        let tool = [tools.legacy, tools.nft].into_iter().flatten().find(|tool| tool.back_end() == back_end);
+        let mut applier = Applier::over(vec![tool.unwrap()], Settings::default(), transports).unwrap();
+
+        let mut cluster = uniform_cluster(SERVICES, ENDPOINTS);
+        let start = Instant::now();
+        let synced = applier.sync(&mut cluster, Instant::now()).unwrap();
+        println!(
+            "first sync of {SERVICES} services x {ENDPOINTS}: {:?}, {} round trips: {synced}",
+            start.elapsed(),
+            sent.swap(0, Ordering::Relaxed)
+        );
+        assert_eq!(synced.families[0].commands, (SERVICES * (ENDPOINTS + 1)) as usize);
+        for round in 0..4 {
+            change_one(&mut cluster, 500 + round, ENDPOINTS);
+            let start = Instant::now();
+            let synced = applier.sync(&mut cluster, Instant::now()).unwrap();
+            let trips = sent.swap(0, Ordering::Relaxed);
+            println!("change of one endpoint: {:?}, {trips} round trips: {synced}", start.elapsed());
+            let family = &synced.families[0];
+            // Comes, gets no more, goes.
+            assert_eq!((family.commands, family.rules), (3, 0), "{synced}");
+            assert!((1..=5).contains(&trips), "{trips} round trips");
+        }
+    });
+}
+
+const SERVICES: u32 = 1000;
+const ENDPOINTS: u32 = 5;

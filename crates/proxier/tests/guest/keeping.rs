@@ -1,0 +1,153 @@
+//! What is kept, mended and removed: restarts, interference of others, connections to what goes, cleanup.
+
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use sluicegate_iptables_save::Family as ToolFamily;
+use sluicegate_iptables_save::restore::{BackEnd, Tools};
+use sluicegate_ipvs::{Client, Timeouts};
+use sluicegate_proxier::apply::ipvs::{Applier, FamilySynced, Synced, cleanup};
+use sluicegate_proxier::lab::{Transport, Wire, ask};
+use sluicegate_proxier::model::Cluster;
+use sluicegate_proxier::plan::ipvs::Settings;
+
+use crate::back_end;
+use crate::traffic::{World, applier, endpoints};
+
+fn is_unchanged(synced: &Synced) -> bool {
+    synced.families.len() == 2 && synced.families.iter().all(FamilySynced::is_unchanged)
+}
+
+fn syncs(applier: &mut Applier, cluster: &mut Cluster) -> Synced {
+    applier.sync(cluster, Instant::now()).unwrap()
+}
+
+#[test]
+fn a_restart_changes_nothing_and_what_others_break_is_mended() {
+    if back_end().is_none() {
+        return;
+    }
+    let World { network, mut cluster, .. } = World::new();
+    network.node.namespace.run(|| {
+        let cluster = &mut cluster;
+        let first = syncs(&mut applier(Settings::default()), cluster);
+        assert!(!is_unchanged(&first), "{first}");
+        let mut applier = applier(Settings::default());
+        let again = syncs(&mut applier, cluster);
+        assert!(is_unchanged(&again), "{again}");
+        let again = syncs(&mut applier, cluster);
+        assert!(is_unchanged(&again) && again.families[0].rules == 0, "{again}");
+
+        let tool = if back_end() == Some(BackEnd::Nft) { "nft" } else { "legacy" };
+        for harm in [
+            "ipvsadm -C".to_owned(),
+            "ipset flush KUBE-6-CLUSTER-IP".to_owned(),
+            "ip addr del 172.30.0.1/32 dev kube-ipvs0".to_owned(),
+            "ip addr add 172.30.99.1/32 dev kube-ipvs0".to_owned(),
+            "ip link del kube-ipvs0".to_owned(),
+            format!("iptables-{tool} -t nat -F OUTPUT"),
+            format!("ip6tables-{tool} -t filter -D INPUT 1"),
+        ] {
+            let _ = testns::sh(&harm);
+            let mended = syncs(&mut applier, cluster);
+            assert!(!is_unchanged(&mended), "{harm}: {mended}");
+            let again = syncs(&mut applier, cluster);
+            assert!(is_unchanged(&again), "{harm}: {again}");
+        }
+    });
+}
+
+#[test]
+fn a_destination_that_goes_keeps_its_connections() {
+    if back_end().is_none() {
+        return;
+    }
+    let mut world = World::new();
+    let timeouts = Timeouts { tcp: 800, tcp_fin: 0, udp: 100 };
+    let (vip, mut applier, start) = (
+        world.vip,
+        world.node().run(|| applier(Settings { timeouts, ..Settings::default() })),
+        Instant::now(),
+    );
+    world.sync(&mut applier, start);
+    let set = world.node().run(|| Client::connect().unwrap().timeouts().unwrap());
+    assert_eq!((set.tcp, set.tcp_fin, set.udp), (800, 120, 100));
+    connect_and_reset(&world, vip);
+    endpoints(&mut world.cluster, &["here"]);
+    world.sync(&mut applier, start);
+    let weights = |world: &World| world.node().run(weights);
+    assert_eq!(weights(&world), [("10.244.0.10:8080".to_owned(), 1), ("10.244.1.10:8080".to_owned(), 0)]);
+    let due = applier.look_again().expect("something is being drained");
+    let answers = world.network.client.namespace.run(|| ask(Transport::Tcp, vip, 4, PATIENCE));
+    assert!(!format!("{answers:?}").contains("there"), "{answers:?}");
+
+    // It comes back, and goes again.
+    endpoints(&mut world.cluster, &["here", "there"]);
+    world.sync(&mut applier, start);
+    assert_eq!(weights(&world)[1].1, 1);
+    endpoints(&mut world.cluster, &["here"]);
+    world.sync(&mut applier, start);
+    // IPVS forgets a connection ten seconds after its reset.
+    for round in 1..30 {
+        world.sync(&mut applier, due + Duration::from_secs(60 * round));
+        if weights(&world).len() == 1 {
+            break;
+        }
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    assert_eq!(weights(&world), [("10.244.0.10:8080".to_owned(), 1)]);
+    assert_eq!(applier.look_again(), None);
+}
+
+/// Connects to each endpoint, and resets: what was received is not read.
+fn connect_and_reset(world: &World, vip: SocketAddr) {
+    world.network.client.namespace.run(|| {
+        for _ in 0..4 {
+            let stream = TcpStream::connect_timeout(&vip, PATIENCE).unwrap();
+            stream.peek(&mut [0]).unwrap();
+        }
+    });
+}
+
+/// The destinations of the TCP service at its cluster IP.
+fn weights() -> Vec<(String, u32)> {
+    let service = sluicegate_ipvs::ServiceId::tcp(sluicegate_ipvs::Endpoint::new([172, 30, 0, 1], 80));
+    let found = Client::connect().unwrap().destinations(&service).unwrap();
+    let mut found: Vec<_> = found.iter().map(|it| (it.id.to_string(), it.config.weight)).collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn cleanup_leaves_nothing_of_ours_and_everything_of_others() {
+    if back_end().is_none() {
+        return;
+    }
+    let World { network, mut cluster, .. } = World::new();
+    network.node.namespace.run(|| {
+        let excluded =
+            Settings { exclude_cidrs: vec!["10.99.0.0/16".parse().unwrap()], ..Settings::default() };
+        let _ =
+            testns::sh("ipvsadm -A -t 10.99.0.1:80; ipvsadm -A -t 10.98.0.1:80; ipset create other hash:ip");
+        let mut applier = applier(excluded);
+        syncs(&mut applier, &mut cluster);
+        // As with kube-proxy, what is not excluded is taken for a leftover.
+        let servers = testns::sh("ipvsadm -Sn");
+        assert!(servers.contains("10.99.0.1:80") && !servers.contains("10.98.0.1:80"), "{servers}");
+
+        let tools = [ToolFamily::V4, ToolFamily::V6].map(|family| Tools::find(family).unwrap());
+        let tools: Vec<_> = tools.into_iter().flat_map(|tools| [tools.legacy, tools.nft]).flatten().collect();
+        let tools: Vec<_> = tools.into_iter().filter(|tool| Some(tool.back_end()) == back_end()).collect();
+        let removed = cleanup(&tools).unwrap();
+        assert_eq!(removed.len(), 5, "{removed:?}");
+        assert_eq!(testns::sh("ipvsadm -Sn"), "-A -t 10.99.0.1:80 -s wlc\n");
+        assert_eq!(testns::sh("ipset list -n"), "other\n");
+        assert!(Wire::open().unwrap().up("kube-ipvs0").is_err());
+        for tool in &tools {
+            assert!(!tool.save(None, false).unwrap().contains("KUBE-"));
+        }
+        assert_eq!(cleanup(&tools).unwrap(), [""; 0]);
+    });
+}
+
+const PATIENCE: Duration = Duration::from_secs(10);
