@@ -8,13 +8,13 @@ use sluicegate_netlink::{Batch, MessageWriter};
 use crate::error::Error;
 use crate::family::Family;
 use crate::lang::lower::{AnonymousSet, lower};
-use crate::object::chain::{NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE};
+use crate::object::chain::{NFTA_CHAIN_HANDLE, NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE};
 use crate::object::element::{self, Form};
 use crate::object::rule::{NFTA_RULE_CHAIN, NFTA_RULE_HANDLE, NFTA_RULE_TABLE};
 use crate::object::set::{NFTA_SET_NAME, NFTA_SET_TABLE};
 use crate::object::table::NFTA_TABLE_NAME;
 use crate::object::{Element, Elements, Rule, Set, SetId};
-use crate::transaction::{Flush, Object, Operation, Target, Transaction};
+use crate::transaction::{Flush, Object, Operation, Rename, Target, Transaction};
 
 /// Writes operations into a batch.
 pub(crate) struct Encoder<'t> {
@@ -57,6 +57,7 @@ impl<'t> Encoder<'t> {
             Operation::Create(object) => self.object(index, object, create | Flags::EXCL)?,
             Operation::Insert(rule) => self.rule(index, rule, create)?,
             Operation::Replace(rule) => self.rule(index, rule, Flags::REPLACE)?,
+            Operation::Rename(rename) => self.rename(tag, rename),
             Operation::Delete(target) => self.target(tag, target, false),
             Operation::Destroy(target) => self.target(tag, target, true),
             Operation::Flush(target) => self.flush(tag, target),
@@ -197,6 +198,15 @@ impl<'t> Encoder<'t> {
             false,
         );
         Ok((next < elements.list.len()).then_some(next))
+    }
+
+    /// The kernel takes a handle and a name as: the chain with this handle gets this name.
+    fn rename(&mut self, tag: u64, rename: &Rename) {
+        let Rename { chain, handle, name } = rename;
+        let mut message = self.message(NFT_MSG_NEWCHAIN, Flags::empty(), chain.table.family, tag);
+        message.put_str(NFTA_CHAIN_TABLE, &chain.table.name);
+        message.put_be64(NFTA_CHAIN_HANDLE, *handle);
+        message.put_str(NFTA_CHAIN_NAME, name);
     }
 
     fn target(&mut self, tag: u64, target: &Target, destroy: bool) {

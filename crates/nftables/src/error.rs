@@ -168,7 +168,7 @@ fn elements_of(operation: &Operation) -> Option<&crate::object::Elements> {
 
 /// What an error number means for what was asked. The kernel itself says next to nothing.
 fn meaning(operation: Option<&Operation>, code: i32) -> Option<&'static str> {
-    use Operation::{Add, Create, Delete, Destroy, Flush, Insert, Replace};
+    use Operation::{Add, Create, Delete, Destroy, Flush, Insert, Rename, Replace};
     let Some(operation) = operation else {
         return match code {
             EPERM => Some("CAP_NET_ADMIN is missing in the namespace of this network"),
@@ -227,6 +227,9 @@ fn meaning(operation: Option<&Operation>, code: i32) -> Option<&'static str> {
         (Add(_) | Create(_) | Insert(_) | Replace(_), ERANGE) => {
             "a name is too long, or a number out of range"
         }
+        (Rename(_), ENOENT) => "the table, or a chain with this handle in it, does not exist",
+        (Rename(_), EEXIST) => "a chain of the table has the new name already",
+        (Rename(_), ERANGE) => "the new name is too long",
         (Delete(Target::Chain(_)), EBUSY) => {
             "rules or map elements still jump to the chain, or it has rules that were not flushed"
         }

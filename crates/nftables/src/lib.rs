@@ -85,4 +85,4 @@ pub use key::{EtherAddr, Key, KeyPart, Mark, Number, Part, Port, Protocol};
 pub use listing::TableContent;
 pub use name::{Comment, InterfaceName, Name, NameError, NameProblem};
 pub use object::*;
-pub use transaction::{Flush, Object, Operation, Target, Transaction};
+pub use transaction::{Flush, Object, Operation, Rename, Target, Transaction};

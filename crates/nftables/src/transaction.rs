@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::family::Family;
+use crate::name::Name;
 use crate::object::{
     Chain, ChainId, Element, Elements, Flowtable, FlowtableId, ObjectId, Rule, RuleId, Set, SetId,
     StatefulObject, Table, TableId,
@@ -30,6 +31,8 @@ pub enum Operation {
     Insert(Rule),
     /// `replace rule`: puts it in the place of the one with its handle.
     Replace(Rule),
+    /// `rename chain`: gives a chain another name.
+    Rename(Rename),
     /// `delete`: an error where it does not exist.
     Delete(Target),
     /// `destroy`: deletes it; no error where it does not exist. Needs Linux 6.3, and nft 1.0.7 for the text.
@@ -56,6 +59,19 @@ pub enum Object {
     Stateful(StatefulObject),
     /// A flowtable.
     Flowtable(Flowtable),
+}
+
+/// Another name for a chain.
+///
+/// The kernel finds the chain by its handle alone, nft by its name: the two have to be of one chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rename {
+    /// The chain, by the name that it has.
+    pub chain: ChainId,
+    /// Its handle, see [`read::Chain::handle`](crate::read::Chain::handle).
+    pub handle: u64,
+    /// The name that it gets.
+    pub name: Name,
 }
 
 /// What can be deleted: by what names it.
@@ -117,6 +133,25 @@ impl Transaction {
     /// `replace rule`: puts a rule in the place of the one with its handle.
     pub fn replace(&mut self, rule: Rule) -> &mut Self {
         self.push(Operation::Replace(rule))
+    }
+
+    /// `rename chain`: gives the chain with this handle another name, which no other chain of the table may have.
+    ///
+    /// What refers to the chain keeps doing so. The other operations of the transaction still know it by its old name. A chain that
+    /// the transaction itself makes has no handle yet and cannot be renamed by it.
+    ///
+    /// ```
+    /// use sluicegate_nftables::{Family, TableId, Transaction};
+    ///
+    /// let chain = TableId::new(Family::INET, "filter".parse()?).chain("old".parse()?);
+    /// let mut transaction = Transaction::new();
+    /// // `read::chains` tells the handle.
+    /// transaction.rename(chain, 7, "new".parse()?);
+    /// assert_eq!(transaction.to_string(), "rename chain inet filter old new\n");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn rename(&mut self, chain: ChainId, handle: u64, name: Name) -> &mut Self {
+        self.push(Operation::Rename(Rename { chain, handle, name }))
     }
 
     /// `delete`: an error where it does not exist.
@@ -201,6 +236,7 @@ impl Operation {
             Self::Create(_) => "create",
             Self::Insert(_) => "insert",
             Self::Replace(_) => "replace",
+            Self::Rename(_) => "rename",
             Self::Delete(_) => "delete",
             Self::Destroy(_) => "destroy",
             Self::Flush(_) => "flush",
@@ -213,6 +249,7 @@ impl Operation {
         match self {
             Self::Add(object) | Self::Create(object) => object.title(),
             Self::Insert(rule) | Self::Replace(rule) => format!("rule {}", rule.chain),
+            Self::Rename(rename) => format!("chain {}", rename.chain),
             Self::Delete(target) | Self::Destroy(target) => target.title(),
             Self::Flush(target) => target.to_string(),
         }
@@ -255,6 +292,7 @@ impl fmt::Display for Operation {
         match self {
             Self::Add(object) | Self::Create(object) => object.fmt(f),
             Self::Insert(rule) | Self::Replace(rule) => rule.fmt(f),
+            Self::Rename(rename) => rename.fmt(f),
             Self::Delete(target) | Self::Destroy(target) => target.fmt(f),
             Self::Flush(target) => target.fmt(f),
         }
@@ -272,6 +310,13 @@ impl fmt::Display for Object {
             Self::Stateful(object) => object.fmt(f),
             Self::Flowtable(flowtable) => flowtable.fmt(f),
         }
+    }
+}
+
+/// As nft's command says it: `chain ip t old new`.
+impl fmt::Display for Rename {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "chain {} {}", self.chain, self.name)
     }
 }
 

@@ -147,6 +147,34 @@ fn elements_go_when_time_passes_and_give_their_chain_free() {
 }
 
 #[test]
+fn a_renamed_chain_keeps_its_rules_and_what_jumps_to_it() {
+    let (mut fake, t) = (Fake::new(), table());
+    let [a, b] = ["a", "b"].map(|n| t.chain(name(n)));
+    applied(&mut fake, |tx| {
+        tx.add(Table::new(t.clone())).add(Chain::new(a.clone())).add(Chain::new(b.clone()));
+        tx.add(a.rule().then(Verdict::Jump(name("b")))).add(b.rule().then(Verdict::Drop));
+    })
+    .unwrap();
+    let handle = read::chains(&mut fake, Family::IP, Some("t")).unwrap()[1].handle;
+    let refused = applied(&mut fake, |tx| {
+        tx.rename(b.clone(), handle, name("a")).rename(b.clone(), 77, name("c"));
+    })
+    .unwrap_err();
+    let what: Vec<_> = refused.failures().iter().map(|f| (f.verb, f.object.as_str(), f.error.code)).collect();
+    assert_eq!(what, [("rename", "chain ip t b", 17), ("rename", "chain ip t b", 2)]);
+    applied(&mut fake, |tx| {
+        tx.rename(b.clone(), handle, name("c")).add(b.rule().then(Verdict::Accept));
+    })
+    .unwrap();
+    let chains = "\tchain a {\n\t\tjump c\n\t}\n\n\tchain c {\n\t\tdrop\n\t\taccept\n\t}\n";
+    assert_eq!(fake.to_string(), format!("table ip t {{\n{chains}}}\n"));
+    let gone = applied(&mut fake, |tx| {
+        tx.add(b.rule().then(Verdict::Accept));
+    });
+    assert_eq!(codes(gone), [(Some(0), 2)]);
+}
+
+#[test]
 fn a_clone_is_a_kernel_of_its_own() {
     let mut fake = Fake::new();
     applied(&mut fake, |tx| {

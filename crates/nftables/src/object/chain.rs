@@ -354,6 +354,7 @@ impl fmt::Display for Policy {
 }
 
 pub(crate) const NFTA_CHAIN_TABLE: u16 = 1;
+pub(crate) const NFTA_CHAIN_HANDLE: u16 = 2;
 pub(crate) const NFTA_CHAIN_NAME: u16 = 3;
 const NFTA_CHAIN_HOOK: u16 = 4;
 const NFTA_CHAIN_POLICY: u16 = 5;

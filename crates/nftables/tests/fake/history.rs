@@ -101,7 +101,7 @@ fn operation(tx: &mut Transaction, bytes: &mut Bytes<'_>) {
     } else {
         0
     });
-    match bytes.below(32) {
+    match bytes.below(33) {
         0 => {
             let flags = bytes.pick(&[TableFlags::empty(), TableFlags::empty(), TableFlags::DORMANT]);
             make(tx, bytes, Table::new(t).flags(flags));
@@ -143,7 +143,13 @@ fn operation(tx: &mut Transaction, bytes: &mut Bytes<'_>) {
                 tx.delete(target)
             };
         }
-        _ => flush(tx, t, bytes),
+        29..=31 => flush(tx, t, bytes),
+        _ => {
+            // Names that nothing adds: the kernel lets one transaction rename a chain and make another of that name, which then are two.
+            let handle = u64::from(bytes.below(12)) + 1;
+            let old = t.chain(chain_name(bytes));
+            tx.rename(old, handle, name(bytes.pick(&["e", "f"])));
+        }
     }
 }
 
@@ -188,11 +194,11 @@ fn table(number: u8) -> TableId {
 }
 
 fn chain_name(bytes: &mut Bytes<'_>) -> Name {
-    name(bytes.pick(&["a", "b", "c", "d", "in", "post", "a", "b"]))
+    name(bytes.pick(&["a", "b", "c", "d", "in", "post", "a", "b", "e"]))
 }
 
 fn chain(t: &TableId, bytes: &mut Bytes<'_>) -> Chain {
-    let id = t.chain(chain_name(bytes));
+    let id = t.chain(name(bytes.pick(&["a", "b", "c", "d", "in", "post", "a", "b"])));
     if bytes.below(3) > 0 {
         return Chain::new(id);
     }

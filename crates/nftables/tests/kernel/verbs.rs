@@ -81,6 +81,15 @@ const VERBS: &[(&str, Verb)] = &[
             w.chain("c").rule().then(Vmap::new(lang::Payload::IP_SADDR, &w.map().name)).handle(RULES[1]),
         );
     }),
+    ("rename", |w, tx| {
+        // The old name is the one that counts until the transaction is done.
+        tx.rename(w.chain("c"), CHAINS[0], name("renamed")).rename(
+            w.chain("unused"),
+            CHAINS[1],
+            name("other"),
+        );
+        tx.add(w.chain("c").rule().then(Verdict::Jump(name("unused"))));
+    }),
     ("delete rule", |w, tx| {
         tx.delete(RuleId { chain: w.chain("c"), handle: RULES[2] });
     }),
@@ -120,6 +129,9 @@ const VERBS: &[(&str, Verb)] = &[
         tx.flush(Flush::Ruleset(Family::UNSPEC));
     }),
 ];
+
+/// The handles of the two chains.
+const CHAINS: [u64; 2] = [1, 2];
 
 /// The handles of the three rules, as the kernel numbers the objects of a new table.
 const RULES: [u64; 3] = [6, 7, 8];
