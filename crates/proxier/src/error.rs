@@ -154,10 +154,17 @@ impl Error {
         }
     }
 
-    /// True when the kernel has no IPVS.
+    /// True when the kernel has no IPVS, no ipset, or none of what else was asked for.
     #[must_use]
     pub fn is_absent(&self) -> bool {
-        matches!(self, Self::Ipvs { source, .. } if source.is_absent())
+        match self {
+            Self::Ipvs { source, .. } => source.is_absent(),
+            Self::Ipset { source, .. } => source.is_unsupported(),
+            Self::Kernel { source: sluicegate_nftables::Error::Netlink(source), .. } => {
+                source.is_unsupported()
+            }
+            _ => false,
+        }
     }
 
     /// The kernel took the change for wrong, whoever's part of it that was: it was asked, it was able, and it said no.

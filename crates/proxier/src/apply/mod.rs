@@ -16,6 +16,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use sluicegate_netlink::{Options, Protocol, Socket, Transport};
 use sluicegate_nftables::{self as nft, ApplyOptions, Flush, Object, Operation, Target, Transaction, read};
 
@@ -216,8 +217,12 @@ impl<T: Transport> Applier<T> {
         self.applied = None;
         let mut there = Vec::new();
         for family in Family::BOTH.map(nft_family) {
-            let tables = read::tables(&mut self.transport, family);
-            let tables = tables.map_err(|error| Error::kernel("listing tables", error))?;
+            let tables = match read::tables(&mut self.transport, family) {
+                Ok(tables) => tables,
+                // nfnetlink's word for a subsystem that is not there; nothing else of this question could be invalid.
+                Err(error) if error.kernel_code() == Some(Errno::EINVAL as i32) => return Ok(there),
+                Err(error) => return Err(Error::kernel("listing tables", error)),
+            };
             let ours = tables.iter().filter(|table| table.name.as_str() == TABLE);
             there.extend(ours.map(|table| format!("table {} {}", table.family, table.name)));
         }

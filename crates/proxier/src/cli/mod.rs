@@ -2,6 +2,7 @@
 
 mod args;
 mod check;
+mod cleanup;
 mod demo;
 mod doctor;
 mod iptables;
@@ -37,8 +38,8 @@ enum Sub {
     Run(Box<run::Run>),
     /// Print what sync would change, as a script, and change nothing.
     Diff(sync::Diff),
-    /// Remove everything that is ours from the current network namespace.
-    Cleanup(sync::Cleanup),
+    /// Remove everything that any mode of ours or of kube-proxy left in the current network namespace, and say what.
+    Cleanup(cleanup::Cleanup),
     /// Say what this kernel, its tools, sysctls and rights allow for each mode, and who else writes rules here; change nothing.
     Doctor(doctor::Doctor),
     /// Show it all on a small cluster network in throw-away namespaces, with real connections, and then at scale.

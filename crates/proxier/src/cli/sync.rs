@@ -1,4 +1,4 @@
-//! `sync`, `diff` and `cleanup`: the plan and the current network namespace.
+//! `sync` and `diff`: the plan and the current network namespace.
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -8,7 +8,6 @@ use clap::Args;
 use sluicegate_proxier::Error;
 use sluicegate_proxier::apply::Applier;
 use sluicegate_proxier::model::Cluster;
-use sluicegate_proxier::plan::nftables::Settings;
 
 use super::args::{ManifestArgs, NodeArgs, ProxyArgs, ProxyMode};
 use super::{iptables, ipvs};
@@ -23,13 +22,6 @@ pub(crate) struct Sync {
 pub(crate) struct Diff {
     #[command(flatten)]
     plan: PlanArgs,
-}
-
-#[derive(Args)]
-pub(crate) struct Cleanup {
-    /// What to remove; without it, that of every mode.
-    #[arg(long, value_enum)]
-    proxy_mode: Option<ProxyMode>,
 }
 
 #[derive(Args)]
@@ -83,34 +75,5 @@ impl Diff {
             Err(source) => Err(Error::Write { source }),
             Ok(()) => Ok(ExitCode::SUCCESS),
         }
-    }
-}
-
-impl Cleanup {
-    pub(crate) fn run(&self) -> Result<ExitCode, Error> {
-        let mut removed = Vec::new();
-        let of = |mode| self.proxy_mode.is_none_or(|only| only == mode);
-        if of(ProxyMode::Nftables) {
-            removed.extend(Applier::open(Settings::default())?.cleanup()?);
-        }
-        // Before those of iptables mode, some of whose chains bear the same names.
-        if of(ProxyMode::Ipvs) {
-            removed.extend(ipvs::cleanup()?);
-        }
-        if of(ProxyMode::Iptables) {
-            match iptables::cleanup() {
-                Ok(what) => removed.extend(what),
-                // Nobody can have used tools that are not there.
-                Err(error) if self.proxy_mode.is_none() && error.is_not_found() => {}
-                Err(error) => return Err(error),
-            }
-        }
-        if removed.is_empty() {
-            println!("nothing of ours was there");
-        }
-        for what in removed {
-            println!("removed {what}");
-        }
-        Ok(ExitCode::SUCCESS)
     }
 }
