@@ -51,7 +51,8 @@ fn printed(flow: &Flow) {
 }
 
 fn chosen(flow: &Flow) {
-    let mut filter = Filter { family: Some(flow.family()), protocol: Some(flow.original.protocol), ..Filter::default() };
+    let mut filter =
+        Filter { family: Some(flow.family()), protocol: Some(flow.original.protocol), ..Filter::default() };
     filter.original.source = Some(flow.original.source().into());
     filter.original.destination_port = flow.original.destination_port();
     filter.reply.source = Some(flow.reply.source().into());
