@@ -136,7 +136,8 @@ impl Settings {
 ///
 /// let gone = cluster.service_names().next().unwrap().clone();
 /// cluster.set_service(&gone, None);
-/// let change = planner.sync(&cluster, &cluster.take_changes())?;
+/// let changes = cluster.take_changes();
+/// let change = planner.sync(&cluster, &changes)?;
 /// assert!(change.script(Family::V4).to_string().contains("# ipvsadm -R\n-D -t 172.30.10.1:80\n"));
 /// # Ok::<(), sluicegate_proxier::Error>(())
 /// ```
