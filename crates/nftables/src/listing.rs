@@ -165,7 +165,7 @@ fn set_of(table: &TableId, held: &read::Set) -> Set {
     set.policy = held.policy.filter(|policy| *policy == 1).map(|_| SetPolicy::Memory);
     let merge = read::UserData::new(&held.user_data).find(MERGE_ELEMENTS);
     set.auto_merge = merge.is_some_and(|value| value.iter().any(|byte| *byte != 0));
-    set.statements = held.expressions.iter().filter_map(state).collect();
+    set.statements = held.expressions.iter().filter_map(state_of).collect();
     set.comment = comment(held.comment());
     set
 }
@@ -299,10 +299,18 @@ fn element_of(set: &Set, parts: &[Part], held: &read::Element) -> Option<(Elemen
     if let Some(comment) = comment(held.comment()) {
         element = element.comment(comment);
     }
-    for statement in held.expressions.iter().filter_map(state) {
+    for statement in held.expressions.iter().filter_map(state_of) {
         element = element.statement(statement);
     }
     Some((element, held.flags.contains(read::ElementFlags::INTERVAL_END)))
+}
+
+/// What a set or an element carries. Of a state that a newer kernel knows more of, that much as has a word; what was read keeps the rest.
+fn state_of(expr: &Expr) -> Option<Statement> {
+    match expr {
+        Expr::Unknown(newer) => state(&Expr::decode_bytes(&newer.name, &newer.data).ok()?),
+        known => state(known),
+    }
 }
 
 fn data_of(element: Element, parts: &[Part], bytes: &[u8]) -> Option<Element> {

@@ -2,8 +2,8 @@
 //! dump gives back.
 //!
 //! Each works on registers. One table (`table.rs`) says for each its name, its fields and their attributes; encoder and
-//! decoder both come from it, so they cannot disagree. An expression without a row is kept as [`Unknown`] and sent back
-//! unchanged.
+//! decoder both come from it, so they cannot disagree. An expression without a row, or with an attribute that its
+//! row does not have, is kept as [`Unknown`] and sent back unchanged.
 //!
 //! | expression | in the typed language ([`lang`](crate::lang)) |
 //! |---|---|

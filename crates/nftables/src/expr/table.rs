@@ -25,19 +25,24 @@ macro_rules! expressions {
                     $( self.$field.put(w, $attribute); )*
                 }
 
-                fn decode(data: Option<&Attribute<'_>>) -> Result<Self, DecodeError> {
+                /// `None` where it says more than there are fields for, and the whole is wanted.
+                fn decode(data: Option<&Attribute<'_>>, whole: bool) -> Result<Option<Self>, DecodeError> {
+                    let mut newer = false;
                     $( let mut $field = None; )*
                     if let Some(data) = data {
                         for attribute in data.attributes() {
                             let attribute = attribute?;
                             match attribute.kind {
                                 $( $attribute => $field = Some(attribute), )*
-                                // A field of a newer kernel, or padding.
-                                _ => {}
+                                kind if attribute.payload.is_empty() && PADDING.contains(&($name, kind)) => {}
+                                _ => newer = true,
                             }
                         }
                     }
-                    Ok(Self { $( $field: Field::get($field.as_ref(), $c)?, )* })
+                    if newer && whole {
+                        return Ok(None);
+                    }
+                    Ok(Some(Self { $( $field: Field::get($field.as_ref(), $c)?, )* }))
                 }
             }
 
@@ -60,7 +65,7 @@ macro_rules! expressions {
         #[non_exhaustive]
         pub enum Expr {
             $( $(#[$doc])* $kind($kind), )*
-            /// One that this crate does not know, as it came.
+            /// One that this crate does not know, or not all of, as it came.
             Unknown(Unknown),
         }
 
@@ -92,14 +97,15 @@ macro_rules! expressions {
                 }
             }
 
-            fn decode_data(name: &str, data: Option<&Attribute<'_>>) -> Result<Self, DecodeError> {
-                match name {
-                    $( $name => $kind::decode(data).map(Self::$kind), )*
-                    _ => Ok(Self::Unknown(Unknown {
-                        name: Name::held(name),
-                        data: data.map(|data| data.payload.to_vec()).unwrap_or_default(),
-                    })),
-                }
+            fn decode_data(name: &str, data: Option<&Attribute<'_>>, whole: bool) -> Result<Self, DecodeError> {
+                let known = match name {
+                    $( $name => $kind::decode(data, whole)?.map(Self::$kind), )*
+                    _ => None,
+                };
+                Ok(known.unwrap_or_else(|| Self::Unknown(Unknown {
+                    name: Name::held(name),
+                    data: data.map(|data| data.payload.to_vec()).unwrap_or_default(),
+                })))
             }
         }
     };
@@ -575,7 +581,8 @@ expressions! {
     }
 }
 
-/// An expression of a kernel newer than this crate.
+/// An expression of a kernel newer than this crate, or one of this crate's with attributes that only a newer kernel has: leaving those
+/// out could change what it means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unknown {
     /// `NFTA_EXPR_NAME`
@@ -598,10 +605,11 @@ impl Expr {
         }
     }
 
-    /// Reads the data of an expression of this name: stateful objects have the same.
+    /// Reads the data of an expression of this name: stateful objects have the same. What only a newer kernel has is left out; who asks
+    /// keeps the bytes.
     pub(crate) fn decode_bytes(name: &str, data: &[u8]) -> Result<Self, DecodeError> {
         let data = Attribute { kind: NFTA_EXPR_DATA, nested: true, payload: data, offset: 0 };
-        Self::decode_data(name, Some(&data))
+        Self::decode_data(name, Some(&data), false)
     }
 
     /// Reads it from an attribute that [`encode`](Self::encode) or the kernel wrote.
@@ -618,7 +626,7 @@ impl Expr {
                 _ => {}
             }
         }
-        Self::decode_data(name.ok_or(DecodeError::Missing { what: "NFTA_EXPR_NAME" })?, data.as_ref())
+        Self::decode_data(name.ok_or(DecodeError::Missing { what: "NFTA_EXPR_NAME" })?, data.as_ref(), true)
     }
 }
 
@@ -632,6 +640,8 @@ impl crate::expr::wire::Value for Box<Expr> {
     }
 }
 
+/// Attributes without content that some machines need to align 64-bit numbers (`NFTA_*_PAD`).
+const PADDING: &[(&str, u16)] = &[("counter", 3), ("dynset", 8), ("last", 3), ("limit", 6), ("quota", 3)];
 /// `NFTA_EXPR_NAME`
 const NFTA_EXPR_NAME: u16 = 1;
 /// `NFTA_EXPR_DATA`
