@@ -8,7 +8,8 @@ use sluicegate_netlink::{Batch, KernelError, Transport, exchange};
 use crate::encode::{Encoder, SUBSYSTEM, untag};
 use crate::error::{ERESTART, Error, Failure};
 use crate::object::ElementData;
-use crate::read::Generation;
+use crate::place::Places;
+use crate::read::{self, Generation};
 use crate::transaction::{Flush, Object, Operation, Target, Transaction};
 
 /// How a transaction is applied.
@@ -51,7 +52,7 @@ impl Transaction {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Statement`] before anything is sent, [`Error::Rejected`] with every refused operation, [`Error::Netlink`].
+    /// [`Error::Statement`] and [`Error::Index`] before anything is sent, [`Error::Rejected`] with every refused operation, [`Error::Netlink`].
     pub fn apply(&self, transport: &mut (impl Transport + ?Sized)) -> Result<Applied, Error> {
         self.apply_with(transport, ApplyOptions::default())
     }
@@ -65,14 +66,36 @@ impl Transaction {
         transport: &mut (impl Transport + ?Sized),
         options: ApplyOptions,
     ) -> Result<Applied, Error> {
-        let whole = self.encode(options)?;
+        if self.indexed().next().is_none() {
+            return self.apply_placed(transport, &Places::default(), options);
+        }
+        let mut tries = TRIES;
+        loop {
+            tries -= 1;
+            let listed = read::generation(transport)?.id;
+            let places = Places::find(self, transport)?;
+            let generation = Some(options.generation.unwrap_or(listed));
+            match self.apply_placed(transport, &places, ApplyOptions { generation, ..options }) {
+                Err(Error::GenerationChanged { .. }) if options.generation.is_none() && tries > 0 => {}
+                result => return result,
+            }
+        }
+    }
+
+    fn apply_placed(
+        &self,
+        transport: &mut (impl Transport + ?Sized),
+        places: &Places,
+        options: ApplyOptions,
+    ) -> Result<Applied, Error> {
+        let whole = self.batch(0..self.operations().len(), places, options)?;
         let size = whole.bytes().map_err(sluicegate_netlink::Error::from)?.len();
         let limit = transport.send_limit(size);
         if size <= limit {
             let generation = self.send(transport, &whole, options, 0)?;
             return Ok(Applied { generation, batches: 1 });
         }
-        let batches = self.split(limit, options)?;
+        let batches = self.split(limit, places, options)?;
         let mut generation = 0;
         let mut options = options;
         for (i, batch) in batches.iter().enumerate() {
@@ -115,17 +138,18 @@ impl Transaction {
     /// The one batch that it is.
     ///
     /// # Errors
-    /// [`Error::Statement`] for a rule that the kernel has no expressions for.
+    /// [`Error::Statement`] for a rule that the kernel has no expressions for, [`Error::Index`] for one with an index.
     pub fn encode(&self, options: ApplyOptions) -> Result<Batch, Error> {
-        self.batch(0..self.operations().len(), options)
+        self.batch(0..self.operations().len(), &Places::default(), options)
     }
 
     fn batch(
         &self,
         operations: impl IntoIterator<Item = usize>,
+        places: &Places,
         options: ApplyOptions,
     ) -> Result<Batch, Error> {
-        let mut encoder = Encoder::new(self, options.generation);
+        let mut encoder = Encoder::new(self, places, options.generation);
         for index in operations {
             encoder.operation(index)?;
         }
@@ -167,18 +191,20 @@ impl Transaction {
 
     /// Batches that each fit. What nobody can reach yet comes first: tables, chains without hooks, sets, elements of data;
     /// everything that switches packets over is in the last one.
-    fn split(&self, limit: usize, mut options: ApplyOptions) -> Result<Vec<Batch>, Error> {
+    fn split(&self, limit: usize, places: &Places, mut options: ApplyOptions) -> Result<Vec<Batch>, Error> {
         let hidden = self.hidden();
         let message = (limit / 2).min(u16::MAX.into());
         let mut batches = Vec::new();
-        let mut encoder = self.encoder(message, options);
+        let mut encoder = self.encoder(message, places, options);
         for index in (0..self.operations().len()).filter(|i| hidden.contains(i)) {
             let mut position = Some(0);
             while let Some(from) = position {
                 if encoder.batch.len() + message + FRAME > limit {
                     // The condition is for the first batch; each one makes a new generation.
                     options.generation = None;
-                    batches.push(std::mem::replace(&mut encoder, self.encoder(message, options)).finish());
+                    batches.push(
+                        std::mem::replace(&mut encoder, self.encoder(message, places, options)).finish(),
+                    );
                 }
                 position = encoder.piece(index, from)?;
             }
@@ -186,12 +212,12 @@ impl Transaction {
         batches.push(encoder.finish());
         options.generation = None;
         let visible = (0..self.operations().len()).filter(|i| !hidden.contains(i));
-        batches.push(self.batch(visible, options)?);
+        batches.push(self.batch(visible, places, options)?);
         Ok(batches)
     }
 
-    fn encoder(&self, message: usize, options: ApplyOptions) -> Encoder<'_> {
-        let mut encoder = Encoder::new(self, options.generation);
+    fn encoder<'t>(&'t self, message: usize, places: &'t Places, options: ApplyOptions) -> Encoder<'t> {
+        let mut encoder = Encoder::new(self, places, options.generation);
         encoder.limit_messages(message);
         encoder
     }
@@ -246,6 +272,8 @@ impl Transaction {
     }
 }
 
+/// How often the rules are counted anew because somebody else changed them meanwhile.
+const TRIES: u32 = 8;
 /// Room for the end of a batch.
 const FRAME: usize = 32;
 /// `NFT_MSG_GETGEN`

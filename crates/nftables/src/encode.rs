@@ -14,12 +14,14 @@ use crate::object::rule::{NFTA_RULE_CHAIN, NFTA_RULE_HANDLE, NFTA_RULE_TABLE};
 use crate::object::set::{NFTA_SET_NAME, NFTA_SET_TABLE};
 use crate::object::table::NFTA_TABLE_NAME;
 use crate::object::{Element, Elements, Rule, Set, SetId};
+use crate::place::Places;
 use crate::transaction::{Flush, Object, Operation, Rename, Target, Transaction};
 
 /// Writes operations into a batch.
 pub(crate) struct Encoder<'t> {
     pub(crate) batch: Batch,
     transaction: &'t Transaction,
+    places: &'t Places,
     /// The sets that the transaction makes.
     sets: HashMap<&'t SetId, &'t Set>,
     /// Anonymous sets so far; each has a number in the batch.
@@ -30,10 +32,10 @@ pub(crate) struct Encoder<'t> {
 
 impl<'t> Encoder<'t> {
     /// Starts a batch that the kernel applies as a whole; with a generation, only on that one.
-    pub(crate) fn new(transaction: &'t Transaction, generation: Option<u32>) -> Self {
+    pub(crate) fn new(transaction: &'t Transaction, places: &'t Places, generation: Option<u32>) -> Self {
         let mut batch = Batch::new();
         batch.begin(SUBSYSTEM, generation, NO_OPERATION);
-        Self { batch, transaction, sets: transaction.sets(), numbers: 0, message_limit: MAX_LIST }
+        Self { batch, transaction, places, sets: transaction.sets(), numbers: 0, message_limit: MAX_LIST }
     }
 
     /// Writes messages of elements no longer than this, but for one element's length.
@@ -101,8 +103,10 @@ impl<'t> Encoder<'t> {
         for set in &lowered.sets {
             self.anonymous(index, set);
         }
-        rule.encode(&lowered.exprs, &mut self.message(NFT_MSG_NEWRULE, flags, table.family, tag(index, 0)));
-        Ok(())
+        let places = self.places;
+        let mut message = self.message(NFT_MSG_NEWRULE, flags, table.family, tag(index, 0));
+        rule.encode(&lowered.exprs, &mut message);
+        places.encode(index, rule, &mut message)
     }
 
     fn anonymous(&mut self, index: usize, anonymous: &AnonymousSet) {

@@ -21,6 +21,17 @@ pub enum Error {
         /// Why.
         cause: LowerError,
     },
+    /// A rule goes beside one with an index that the chain does not have; or the transaction was encoded without asking a kernel, which
+    /// alone knows the rules that there are.
+    #[error("operation {}: {rule}: {}", .operation + 1, NoIndex(*.rules))]
+    Index {
+        /// Which operation of the transaction, from 0.
+        operation: usize,
+        /// The rule, as text.
+        rule: String,
+        /// How many rules the chain has then; `None` where they were not counted.
+        rules: Option<usize>,
+    },
     /// The kernel refused operations.
     #[error("{}", Refusals(.failures, *.more, *.applied))]
     Rejected {
@@ -63,7 +74,7 @@ impl Error {
     /// True when something that a transaction names does not exist, and nothing else was wrong.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
-        self.all_codes(&[ENOENT])
+        matches!(self, Self::Index { rules: Some(_), .. }) || self.all_codes(&[ENOENT])
     }
 
     /// True when something that a transaction creates exists already, and nothing else was wrong.
@@ -240,6 +251,17 @@ fn meaning(operation: Option<&Operation>, code: i32) -> Option<&'static str> {
         (Delete(_) | Destroy(_), EOPNOTSUPP) => "it cannot be deleted so",
         _ => return None,
     })
+}
+
+struct NoIndex(Option<usize>);
+
+impl fmt::Display for NoIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(rules) => write!(f, "no such index: the chain has {rules} rules"),
+            None => f.write_str("an index is found by applying only"),
+        }
+    }
 }
 
 struct Refusals<'a>(&'a [Failure], bool, usize);

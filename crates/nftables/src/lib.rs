@@ -73,6 +73,7 @@ mod listing;
 pub mod monitor;
 mod name;
 mod object;
+mod place;
 pub mod probe;
 pub mod read;
 mod transaction;

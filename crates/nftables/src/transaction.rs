@@ -220,6 +220,16 @@ impl Transaction {
         sets
     }
 
+    /// The rules that are placed by counting.
+    pub(crate) fn indexed(&self) -> impl Iterator<Item = &Rule> {
+        self.operations.iter().filter_map(|operation| match operation {
+            Operation::Add(Object::Rule(rule))
+            | Operation::Create(Object::Rule(rule))
+            | Operation::Insert(rule) => (rule.index.is_some() && rule.position.is_none()).then_some(rule),
+            _ => None,
+        })
+    }
+
     /// Whether there is no operation.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -175,6 +175,45 @@ fn a_renamed_chain_keeps_its_rules_and_what_jumps_to_it() {
 }
 
 #[test]
+fn rules_are_counted_as_the_operations_before_leave_them() {
+    let (mut fake, t) = (Fake::new(), table());
+    let c = t.chain(name("c"));
+    let mark = |n| c.rule().then(lang::Match::new(expr::MetaKey::MARK, Mark(n)));
+    applied(&mut fake, |tx| {
+        tx.add(Table::new(t.clone())).add(Chain::new(c.clone()));
+        for n in 1..4 {
+            tx.add(mark(n));
+        }
+    })
+    .unwrap();
+    let handles: Vec<_> =
+        read::rules(&mut fake, Family::IP, None, None).unwrap().iter().map(|rule| rule.handle).collect();
+    applied(&mut fake, |tx| {
+        tx.delete(RuleId { chain: c.clone(), handle: handles[0] });
+        tx.add(mark(4).index(0)).replace(mark(5).handle(handles[2])).insert(mark(6).index(2));
+    })
+    .unwrap();
+    let marks = |fake: &Fake| -> Vec<String> {
+        fake.to_string()
+            .lines()
+            .filter_map(|l| l.trim().strip_prefix("meta mark 0x0000000"))
+            .map(str::to_owned)
+            .collect()
+    };
+    assert_eq!(marks(&fake), ["2", "4", "6", "5"]);
+    let mut beyond = Transaction::new();
+    beyond.flush(c.clone()).add(mark(7)).add(mark(8).index(1));
+    let error = beyond.apply(&mut fake).unwrap_err();
+    assert!(error.is_not_found());
+    assert_eq!(
+        error.to_string(),
+        "operation 3: rule ip t c index 1 meta mark 0x00000008: no such index: the chain has 1 rules"
+    );
+    assert!(matches!(beyond.encode(ApplyOptions::default()), Err(Error::Index { rules: None, .. })));
+    assert_eq!(marks(&fake).len(), 4);
+}
+
+#[test]
 fn a_clone_is_a_kernel_of_its_own() {
     let mut fake = Fake::new();
     applied(&mut fake, |tx| {

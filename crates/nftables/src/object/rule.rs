@@ -23,6 +23,8 @@ pub struct Rule {
     pub handle: Option<u64>,
     /// The handle of a rule of the chain: added after it, inserted before it, instead of at the chain's end or start.
     pub position: Option<u64>,
+    /// The same by counting: 0 is the chain's first rule. Ignored where there is a position.
+    pub index: Option<u32>,
 }
 
 /// What names a rule: its chain and the handle that the kernel gave it.
@@ -38,7 +40,7 @@ impl Rule {
     /// An empty rule: it matches everything and does nothing.
     #[must_use]
     pub fn new(chain: ChainId) -> Self {
-        Self { chain, statements: Vec::new(), comment: None, handle: None, position: None }
+        Self { chain, statements: Vec::new(), comment: None, handle: None, position: None, index: None }
     }
 
     /// With one more statement at its end.
@@ -66,6 +68,17 @@ impl Rule {
     #[must_use]
     pub fn position(mut self, handle: u64) -> Self {
         self.position = Some(handle);
+        self
+    }
+
+    /// After (`add`) or before (`insert`) the rule with this index, 0 being the first of the chain as the operations before leave it.
+    ///
+    /// The kernel knows no indices: [`Transaction::apply`](crate::Transaction::apply) lists the chain to find the rule, and has the batch
+    /// refused, and starts again, where somebody else changed the ruleset meanwhile. Prefer [`position`](Self::position) where the handle
+    /// is known.
+    #[must_use]
+    pub fn index(mut self, index: u32) -> Self {
+        self.index = Some(index);
         self
     }
 
@@ -102,6 +115,8 @@ impl fmt::Display for Rule {
         }
         if let Some(position) = self.position {
             write!(f, " position {position}")?;
+        } else if let Some(index) = self.index {
+            write!(f, " index {index}")?;
         }
         write!(f, " {}", self.body())
     }

@@ -230,6 +230,11 @@ fn rule(tx: &mut Transaction, t: &TableId, bytes: &mut Bytes<'_>) {
         2 => tx.add(rule.position(handle)),
         3 | 4 => tx.replace(rule.handle(handle)),
         5 => tx.create(rule),
+        // Seldom: without such a rule in the chain nothing of the transaction is tried.
+        6 if bytes.one_in(3) => {
+            let rule = rule.index(u32::from(bytes.below(2)));
+            if bytes.one_in(2) { tx.add(rule) } else { tx.insert(rule) }
+        }
         _ => tx.add(rule),
     };
 }

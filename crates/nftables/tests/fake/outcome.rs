@@ -33,7 +33,7 @@ impl Outcome {
             Err(Error::Rejected { failures, .. }) => Self::Refused(
                 failures.iter().map(|f| (f.operation, f.element, f.error.code, f.error.offset)).collect(),
             ),
-            Err(Error::Statement { .. }) => Self::Unsayable,
+            Err(Error::Statement { .. } | Error::Index { .. }) => Self::Unsayable,
             Err(error) => panic!("{error}"),
         }
     }

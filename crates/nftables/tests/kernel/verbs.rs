@@ -76,6 +76,11 @@ const VERBS: &[(&str, Verb)] = &[
     ("add behind", |w, tx| {
         tx.add(w.chain("c").rule().then(Counter::default()).position(RULES[0]));
     }),
+    ("count", |w, tx| {
+        let mark = |n| w.chain("c").rule().then(lang::Match::new(expr::MetaKey::MARK, Mark(n)));
+        tx.add(mark(1).index(0)).insert(mark(2).index(0)).add(mark(3).index(4)).add(mark(4).index(1));
+        tx.insert(mark(5)).insert(mark(6).index(1)).add(mark(7)).insert(mark(8).index(8));
+    }),
     ("replace", |w, tx| {
         tx.replace(
             w.chain("c").rule().then(Vmap::new(lang::Payload::IP_SADDR, &w.map().name)).handle(RULES[1]),

@@ -1,0 +1,142 @@
+//! `index`: where rules go that are placed by counting the rules of their chain.
+//!
+//! The kernel knows places by handles alone, and by numbers for rules of the same batch. So the rules are listed, and what the transaction
+//! itself does to them is played through on that list. A batch with places is for the generation that was listed.
+
+use std::collections::HashMap;
+
+use sluicegate_netlink::Transport;
+use sluicegate_netlink::attr::Writer;
+
+use crate::error::Error;
+use crate::object::{ChainId, Rule, TableId};
+use crate::read;
+use crate::transaction::{Flush, Object, Operation, Target, Transaction};
+
+/// A rule beside which another goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// One that is there, by its handle.
+    Handle(u64),
+    /// One of the transaction, by its operation.
+    Operation(usize),
+}
+
+/// Where the rules with an index go, by their operation.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    of: HashMap<usize, Place>,
+}
+
+/// The rules of the chains in which rules are counted.
+type Chains<'t> = HashMap<&'t ChainId, Vec<Place>>;
+
+impl Places {
+    /// Finds the places, on what the kernel holds now.
+    pub(crate) fn find(
+        transaction: &Transaction,
+        transport: &mut (impl Transport + ?Sized),
+    ) -> Result<Self, Error> {
+        let mut chains = Chains::new();
+        for rule in transaction.indexed() {
+            if !chains.contains_key(&rule.chain) {
+                let (table, chain) = (&rule.chain.table, &rule.chain.name);
+                let rules = read::rules(transport, table.family, Some(&table.name), Some(chain))?;
+                chains.insert(&rule.chain, rules.iter().map(|rule| Place::Handle(rule.handle)).collect());
+            }
+        }
+        let mut places = Self::default();
+        for (index, operation) in transaction.operations().iter().enumerate() {
+            places.play(&mut chains, index, operation)?;
+        }
+        Ok(places)
+    }
+
+    fn play(&mut self, chains: &mut Chains<'_>, operation: usize, what: &Operation) -> Result<(), Error> {
+        match what {
+            Operation::Add(Object::Rule(rule)) | Operation::Create(Object::Rule(rule)) => {
+                if let Some(rules) = chains.get_mut(&rule.chain) {
+                    let beside = self.beside(rules, operation, rule)?;
+                    rules.insert(beside.map_or(rules.len(), |at| at + 1), Place::Operation(operation));
+                }
+            }
+            Operation::Insert(rule) => {
+                if let Some(rules) = chains.get_mut(&rule.chain) {
+                    let beside = self.beside(rules, operation, rule)?;
+                    rules.insert(beside.unwrap_or(0), Place::Operation(operation));
+                }
+            }
+            Operation::Replace(rule) => {
+                let rules = chains.get_mut(&rule.chain).into_iter().flatten();
+                rules
+                    .filter(|place| rule.handle.is_some_and(|handle| **place == Place::Handle(handle)))
+                    .for_each(|place| *place = Place::Operation(operation));
+            }
+            Operation::Delete(target) | Operation::Destroy(target) => match target {
+                Target::Rule(rule) => {
+                    if let Some(rules) = chains.get_mut(&rule.chain) {
+                        rules.retain(|place| *place != Place::Handle(rule.handle));
+                    }
+                }
+                Target::Chain(chain) => empty(chains, |of| of == chain),
+                Target::Table(table) => empty_table(chains, table),
+                _ => {}
+            },
+            Operation::Flush(Flush::Chain(chain)) => empty(chains, |of| of == chain),
+            Operation::Flush(Flush::Table(table)) => empty_table(chains, table),
+            Operation::Flush(Flush::Ruleset(family)) => {
+                empty(chains, |of| of.table.family == *family || family.0 == 0);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Where in the list the rule is that a new one goes beside, if it names one.
+    fn beside(&mut self, rules: &[Place], operation: usize, rule: &Rule) -> Result<Option<usize>, Error> {
+        if let Some(handle) = rule.position {
+            return Ok(rules.iter().position(|place| *place == Place::Handle(handle)));
+        }
+        let Some(index) = rule.index else { return Ok(None) };
+        let at = usize::try_from(index).unwrap_or(usize::MAX);
+        let place = rules.get(at).ok_or_else(|| Error::Index {
+            operation,
+            rule: rule.to_string(),
+            rules: Some(rules.len()),
+        })?;
+        self.of.insert(operation, *place);
+        Ok(Some(at))
+    }
+
+    /// Appends where the rule of an operation goes, and its own number where others may ask for it.
+    pub(crate) fn encode(&self, operation: usize, rule: &Rule, w: &mut Writer<'_>) -> Result<(), Error> {
+        if !self.of.is_empty() {
+            w.put_be32(NFTA_RULE_ID, number(operation));
+        }
+        if rule.index.is_none() || rule.position.is_some() {
+            return Ok(());
+        }
+        match self.of.get(&operation) {
+            Some(Place::Handle(handle)) => w.put_be64(NFTA_RULE_POSITION, *handle),
+            Some(Place::Operation(other)) => w.put_be32(NFTA_RULE_POSITION_ID, number(*other)),
+            None => return Err(Error::Index { operation, rule: rule.to_string(), rules: None }),
+        }
+        Ok(())
+    }
+}
+
+fn empty(chains: &mut Chains<'_>, which: impl Fn(&ChainId) -> bool) {
+    chains.iter_mut().filter(|(chain, _)| which(chain)).for_each(|(_, rules)| rules.clear());
+}
+
+fn empty_table(chains: &mut Chains<'_>, table: &TableId) {
+    empty(chains, |of| of.table == *table);
+}
+
+fn number(operation: usize) -> u32 {
+    u32::try_from(operation).unwrap_or(u32::MAX).saturating_add(1)
+}
+
+const NFTA_RULE_POSITION: u16 = 6;
+const NFTA_RULE_ID: u16 = 9;
+const NFTA_RULE_POSITION_ID: u16 = 10;
