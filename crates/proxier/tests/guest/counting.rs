@@ -1,6 +1,7 @@
 //! What a sync costs: round trips, counted on the way to the kernel.
 
 use std::io;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -10,6 +11,7 @@ use sluicegate_iptables_save::restore::Tools;
 use sluicegate_netlink::{Error, Transport, Wait};
 use sluicegate_proxier::apply::ipvs::{Applier, Transports};
 use sluicegate_proxier::lab::{change_one, uniform_cluster};
+use sluicegate_proxier::model::{ServiceName, SliceName};
 use sluicegate_proxier::plan::ipvs::Settings;
 
 use crate::back_end;
@@ -85,6 +87,29 @@ fn a_change_of_one_endpoint_is_a_few_round_trips_and_no_process() {
             // Comes, gets no more, goes.
             assert_eq!((family.commands, family.rules), (3, 0), "{synced}");
             assert!((1..=5).contains(&trips), "{trips} round trips");
+        }
+
+        // An endpoint of this node has an entry as well, that of hairpins; the first one brings its rule.
+        let name = ServiceName::new("scale", "service-600").unwrap();
+        for last in [20, 21, 22] {
+            let mut slice = cluster.slices(&name).next().unwrap().clone();
+            for endpoint in &mut slice.endpoints {
+                endpoint.node = Some("node".into());
+            }
+            slice.endpoints.last_mut().unwrap().ip = Ipv4Addr::new(10, 1, 0, last).into();
+            let slice_name = SliceName { namespace: "scale".into(), name: "service-600".into() };
+            cluster.set_slice(&slice_name, Some(slice));
+            let synced = applier.sync(&mut cluster, Instant::now()).unwrap();
+            let trips = sent.swap(0, Ordering::Relaxed);
+            println!("change of one endpoint of this node: {trips} round trips: {synced}");
+            let family = &synced.families[0];
+            let entries = (family.entries_added, family.entries_deleted);
+            if last == 20 {
+                assert!(entries == (ENDPOINTS as usize, 0) && family.rules > 0, "{synced}");
+            } else {
+                assert_eq!((entries, family.commands, family.rules), ((1, 1), 3, 0), "{synced}");
+                assert!((1..=5).contains(&trips), "{trips} round trips");
+            }
         }
     });
 }

@@ -1,0 +1,250 @@
+//! ipvs mode, n services of 5 endpoints each: planning, anywhere; and in a guest kernel with IPVS, the first sync and the change
+//! of one endpoint, each beside one who starts a program for every object: `ipset create` and `ipset add`, `ipvsadm -A` and
+//! `-a`, `ip address add`, and `iptables-restore` once. Both do the same plan, and before the times it is seen to that both
+//! leave the same behind.
+//!
+//! ```text
+//! cargo bench -p benches --bench ipvs-mode
+//! xtask/guest/uml/umlrun -t 1200 -- target/release/deps/ipvs-mode-... --bench kernel      # needs a kernel of its own
+//! ```
+//!
+//! A first sync has everything from opening sockets and finding iptables to the last address, the jumps to our chains included,
+//! which the programs do not make. 9,000 programs take minutes: of more than 10 services they are started once, timed and told
+//! of beside ours, and that only with `SLUICEGATE_BENCH_ALL`.
+
+#![allow(missing_docs, reason = "criterion's macros make functions without")]
+
+use std::hint::black_box;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use criterion::{BenchmarkId, Criterion, SamplingMode, criterion_group, criterion_main};
+use sluicegate_iptables_save::restore::BackEnd;
+use sluicegate_proxier::apply::ipvs::Applier;
+use sluicegate_proxier::lab::{change_one, uniform_cluster};
+use sluicegate_proxier::model::{Cluster, Family};
+use sluicegate_proxier::plan::ipvs::{Change, DEVICE, Planner, Settings};
+use testns::Netns;
+
+const PLANNED: [u32; 4] = [10, 100, 1_000, 10_000];
+const SYNCED: [u32; 3] = [10, 100, 1_000];
+const ENDPOINTS: u32 = 5;
+
+fn cluster(services: u32) -> Cluster {
+    let mut cluster = uniform_cluster(services, ENDPOINTS);
+    cluster.take_changes();
+    cluster
+}
+
+fn planner(cluster: &Cluster) -> Planner {
+    Planner::new(Family::V4, &Settings::default(), cluster, Some(Vec::new())).expect("good settings")
+}
+
+/// Replaces an endpoint of one service by another, or back.
+fn change(planner: &mut Planner, cluster: &mut Cluster) -> Change {
+    change_one(cluster, 5, ENDPOINTS);
+    let changes = cluster.take_changes();
+    planner.sync(cluster, &changes).expect("it can be planned")
+}
+
+fn plan(c: &mut Criterion) {
+    let mut group = c.benchmark_group("ipvs-mode/plan");
+    for size in PLANNED {
+        let mut cluster = cluster(size);
+        group.bench_function(BenchmarkId::new("all", size), |b| {
+            b.iter(|| black_box(planner(&cluster).whole()));
+        });
+        let mut plan = planner(&cluster);
+        group.bench_function(BenchmarkId::new("one endpoint's change", size), |b| {
+            b.iter(|| black_box(change(&mut plan, &mut cluster)));
+        });
+    }
+    group.finish();
+}
+
+fn kernel(c: &mut Criterion) {
+    let Some(guest) = testns::guest() else {
+        println!("ipvs-mode/kernel: only in a guest kernel, see the head of benches/benches/ipvs-mode.rs");
+        return;
+    };
+    // user-mode Linux has nf_tables for bridges only.
+    let back_end = if guest == "uml" { BackEnd::Legacy } else { BackEnd::Nft };
+    both_leave_the_same(back_end);
+    let all = std::env::var_os("SLUICEGATE_BENCH_ALL").is_some();
+    let mut group = c.benchmark_group("ipvs-mode/kernel");
+    group.sample_size(10).sampling_mode(SamplingMode::Flat);
+    group.warm_up_time(Duration::from_millis(1)).measurement_time(Duration::from_secs(1));
+    for size in SYNCED {
+        let mut cluster = cluster(size);
+        group.bench_function(BenchmarkId::new("first sync", size), |b| {
+            b.iter_custom(|rounds| (0..rounds).map(|_| first_sync(back_end, &mut cluster)).sum());
+        });
+        if size <= 10 {
+            group.bench_function(BenchmarkId::new("first sync, a program for each object", size), |b| {
+                b.iter_custom(|rounds| (0..rounds).map(|_| first_by_programs(back_end, &cluster)).sum());
+            });
+        } else if all {
+            let programs = programs(&planner(&cluster).whole(), true).len() + 1;
+            let (ours, theirs) = (first_sync(back_end, &mut cluster), first_by_programs(back_end, &cluster));
+            println!(
+                "ipvs-mode/kernel: first sync of {size} services, once each: sluicegate {ours:?}, {programs} programs \
+                 {theirs:?}, {:.0} times as long",
+                theirs.as_secs_f64() / ours.as_secs_f64()
+            );
+        }
+        let namespace = Netns::new().expect("the guest's root may");
+        let mut applier = namespace.run(|| open(back_end));
+        namespace.run(|| applier.sync(&mut cluster, Instant::now()).expect("a guest with IPVS"));
+        group.bench_function(BenchmarkId::new("one endpoint's change", size), |b| {
+            b.iter_custom(|rounds| {
+                namespace.run(|| (0..rounds).map(|_| one_change(&mut applier, &mut cluster)).sum())
+            });
+        });
+        let mut plan = planner(&cluster);
+        let name = "one endpoint's change, a program for each object";
+        group.bench_function(BenchmarkId::new(name, size), |b| {
+            b.iter_custom(|rounds| {
+                namespace.run(|| (0..rounds).map(|_| one_by_programs(&mut plan, &mut cluster)).sum())
+            });
+        });
+        end(namespace);
+    }
+    group.finish();
+}
+
+fn open(back_end: BackEnd) -> Applier {
+    Applier::open(Some(back_end), &[Family::V4], Settings::default()).expect("a guest with IPVS")
+}
+
+/// The kernel takes a namespace to pieces later, and must not do so in our time.
+fn end(namespace: Netns) {
+    drop(namespace);
+    std::thread::sleep(Duration::from_secs(1));
+}
+
+fn in_new_namespace<T: Send>(f: impl FnOnce() -> T + Send) -> T {
+    let namespace = Netns::new().expect("the guest's root may");
+    let result = namespace.run(f);
+    end(namespace);
+    result
+}
+
+/// From nothing.
+fn first_sync(back_end: BackEnd, cluster: &mut Cluster) -> Duration {
+    in_new_namespace(|| sync_all(back_end, cluster))
+}
+
+fn sync_all(back_end: BackEnd, cluster: &mut Cluster) -> Duration {
+    let start = Instant::now();
+    let mut applier = open(back_end);
+    let synced = applier.sync(cluster, Instant::now()).expect("a guest with IPVS");
+    let took = start.elapsed();
+    let services = cluster.service_names().count();
+    assert_eq!(synced.families[0].commands, services * (1 + ENDPOINTS as usize), "{synced}");
+    took
+}
+
+fn first_by_programs(back_end: BackEnd, cluster: &Cluster) -> Duration {
+    in_new_namespace(|| all_by_programs(back_end, cluster))
+}
+
+fn all_by_programs(back_end: BackEnd, cluster: &Cluster) -> Duration {
+    let start = Instant::now();
+    let whole = planner(cluster).whole();
+    run(&programs(&whole, true));
+    let tool = if back_end == BackEnd::Legacy { "legacy" } else { "nft" };
+    let output = testns::feed(&[&format!("iptables-{tool}-restore"), "--noflush"], &whole.rules.to_string());
+    assert!(output.status.success(), "{output:?}");
+    start.elapsed()
+}
+
+fn one_change(applier: &mut Applier, cluster: &mut Cluster) -> Duration {
+    change_one(cluster, 5, ENDPOINTS);
+    let start = Instant::now();
+    let synced = applier.sync(cluster, Instant::now()).expect("a guest with IPVS");
+    let took = start.elapsed();
+    // Comes, gets no more, goes.
+    assert_eq!(synced.families[0].commands, 3, "{synced}");
+    took
+}
+
+/// Without a look at the connections of the destination that goes.
+fn one_by_programs(plan: &mut Planner, cluster: &mut Cluster) -> Duration {
+    change_one(cluster, 5, ENDPOINTS);
+    let changes = cluster.take_changes();
+    let start = Instant::now();
+    let change = plan.sync(cluster, &changes).expect("it can be planned");
+    let programs = programs(&change, false);
+    run(&programs);
+    let took = start.elapsed();
+    assert_eq!(programs.len(), 2, "{programs:?}");
+    took
+}
+
+/// One command line for each object of a change, as words; of the rules none.
+fn programs(change: &Change, device: bool) -> Vec<Vec<String>> {
+    let text = change.script(Family::V4).to_string();
+    let mut lines: Vec<String> = Vec::new();
+    let mut program = "";
+    for line in text.lines() {
+        if let Some(heading) = line.strip_prefix("# ") {
+            program = match heading.split(' ').next() {
+                Some("ipset") => "ipset",
+                Some("ipvsadm") => "ipvsadm",
+                Some("addresses") => "ip",
+                _ => break,
+            };
+            if program == "ip" && device {
+                lines.push(format!("ip link add {DEVICE} type dummy"));
+            }
+        } else {
+            lines.push(format!("{program} {line}"));
+        }
+    }
+    lines.iter().map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
+}
+
+fn run(programs: &[Vec<String>]) {
+    for words in programs {
+        let status = Command::new(&words[0]).args(&words[1..]).status().expect("it is installed");
+        assert!(status.success(), "{words:?}: {status}");
+    }
+}
+
+/// Sets, virtual servers and addresses.
+fn left_behind() -> [Vec<String>; 3] {
+    ["ipset save", "ipvsadm -Sn", "ip -o -4 address show dev kube-ipvs0"].map(|command| {
+        let text = testns::sh(command);
+        // The random initial value of a set's hash is nobody's choice; the index of a device neither.
+        let line = |line: &str| -> String {
+            let words = line.split_whitespace();
+            let mut previous = "";
+            let kept = words.filter(|word| {
+                let is_seed = previous == "initval" || *word == "initval";
+                previous = word;
+                !is_seed && !word.ends_with(':')
+            });
+            kept.collect::<Vec<_>>().join(" ")
+        };
+        let mut lines: Vec<_> = text.lines().map(line).collect();
+        lines.sort();
+        lines
+    })
+}
+
+fn both_leave_the_same(back_end: BackEnd) {
+    let mut cluster = cluster(10);
+    let ours = in_new_namespace(|| {
+        sync_all(back_end, &mut cluster);
+        left_behind()
+    });
+    let theirs = in_new_namespace(|| {
+        all_by_programs(back_end, &cluster);
+        left_behind()
+    });
+    assert_eq!(ours, theirs);
+    assert!(ours[0].len() > 30 && ours[1].len() == 60 && ours[2].len() == 10, "{ours:?}");
+}
+
+criterion_group!(benches, plan, kernel);
+criterion_main!(benches);
