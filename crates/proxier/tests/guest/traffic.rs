@@ -84,17 +84,21 @@ fn service(cluster: &mut Cluster, number: u8, there: bool) {
             Some(Ipv6Addr::new(0xfd00, 0x172, 0, 0, 0, 0, 0, number.into()).into()),
         ],
         ports: [Protocol::Tcp, Protocol::Udp].map(port).into(),
-        external_ips: if number % 2 == 0 {
+        external_ips: if number.is_multiple_of(2) {
             [IpAddr::from([172, 30, 1, number])].into()
         } else {
             Box::default()
         },
-        load_balancer_ips: if number % 3 == 0 {
+        load_balancer_ips: if number.is_multiple_of(3) {
             [IpAddr::from([172, 30, 2, number])].into()
         } else {
             Box::default()
         },
-        source_ranges: if number % 6 == 0 { ["10.0.0.0/8".parse().unwrap()].into() } else { Box::default() },
+        source_ranges: if number.is_multiple_of(6) {
+            ["10.0.0.0/8".parse().unwrap()].into()
+        } else {
+            Box::default()
+        },
         external_local: false,
         internal_local: false,
         affinity_seconds: None,
