@@ -3,12 +3,20 @@
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use sluicegate_proxier::model::{Cluster, Found, Node};
 use sluicegate_proxier::run::Observer as _;
 use sluicegate_proxier::serve::{BindAddress, Mode, Serving, ServingSettings};
 use sluicegate_proxier::source;
+
+/// Runs `f` in a namespace of its own, one test at a time: a program that another test starts (`ip`, the daemon) holds a copy of
+/// each descriptor of this process until it runs, and for that moment a port that was closed is not free.
+fn netns(f: impl FnOnce() + Send) {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    testns::netns(f);
+}
 
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -25,14 +33,26 @@ impl Response {
     }
 }
 
+/// Asks again, for a while, when it is not answered: a socket that is on its way out resets who came to it last.
 fn get(address: impl Into<SocketAddr>, path: &str, more: &str) -> Response {
-    let mut stream = TcpStream::connect(address.into()).expect("a server");
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{more}\r\n").expect("a request");
+    let (address, end) = (address.into(), std::time::Instant::now() + std::time::Duration::from_secs(10));
+    loop {
+        match try_get(address, path, more) {
+            Ok(response) => return response,
+            Err(error) => assert!(std::time::Instant::now() < end, "no response: {error}"),
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+fn try_get(address: impl Into<SocketAddr>, path: &str, more: &str) -> std::io::Result<Response> {
+    let mut stream = TcpStream::connect(address.into())?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{more}\r\n")?;
     let mut text = String::new();
-    stream.read_to_string(&mut text).expect("a response");
+    stream.read_to_string(&mut text)?;
     let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
     let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
-    Response { status, head: head.to_owned(), body: body.to_owned() }
+    Ok(Response { status, head: head.to_owned(), body: body.to_owned() })
 }
 
 fn settings() -> ServingSettings {
@@ -74,7 +94,7 @@ fn cluster(services: &[(&str, u16)]) -> Cluster {
 
 #[test]
 fn health_metrics_and_mode_are_answered_where_kube_proxy_answers_them() {
-    testns::netns(|| {
+    netns(|| {
         let (serving, _) = start(settings());
         let [healthz, metrics] = serving.addresses()[..] else { panic!("two servers") };
         let answer = get(healthz, "/healthz", "");
@@ -118,7 +138,7 @@ fn health_metrics_and_mode_are_answered_where_kube_proxy_answers_them() {
 
 #[test]
 fn health_check_node_ports_open_move_and_close_with_their_services() {
-    testns::netns(|| {
+    netns(|| {
         let (serving, troubles) = start(settings());
         serving.services(&cluster(&[("a", 30001), ("b", 30002)]));
         let v4 = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -145,7 +165,7 @@ fn health_check_node_ports_open_move_and_close_with_their_services() {
 
 #[test]
 fn a_port_that_is_taken_is_told_once_with_its_service_and_tried_again() {
-    testns::netns(|| {
+    netns(|| {
         let (serving, troubles) = start(settings());
         let taken = TcpListener::bind("0.0.0.0:30001").expect("a free port");
         let services = cluster(&[("a", 30001), ("b", 30002), ("c", 30002)]);
@@ -163,8 +183,15 @@ fn a_port_that_is_taken_is_told_once_with_its_service_and_tried_again() {
             "the rest goes on"
         );
         drop(taken);
-        serving.services(&services);
-        assert!(get((Ipv4Addr::LOCALHOST, 30001), "/", "").body.contains("\"name\": \"a\""));
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        // It is tried with every sync, until whoever has the port is gone for good.
+        loop {
+            serving.services(&services);
+            match try_get((Ipv4Addr::LOCALHOST, 30001), "/", "") {
+                Ok(answer) => break assert!(answer.body.contains("\"name\": \"a\"")),
+                Err(error) => assert!(std::time::Instant::now() < end, "never tried again: {error}"),
+            }
+        }
     });
 }
 
@@ -173,7 +200,7 @@ fn health_check_node_ports_are_answered_on_the_node_port_addresses_alone() {
     if !testns::have(&["ip"]) {
         return;
     }
-    testns::netns(|| {
+    netns(|| {
         let _ = testns::sh("ip address add 192.0.2.1/24 dev lo; ip address add 198.51.100.1/24 dev lo");
         let mut settings = settings();
         settings.node_port_addresses = "192.0.2.0/24".parse().expect("a network");
@@ -190,7 +217,7 @@ fn health_check_node_ports_are_answered_on_the_node_port_addresses_alone() {
 
 #[test]
 fn a_server_that_cannot_listen_says_which_and_where() {
-    testns::netns(|| {
+    netns(|| {
         let (_serving, _) = start(ServingSettings::new(Mode::Iptables));
         let Err(error) = Serving::start(ServingSettings::new(Mode::Iptables), |_| {}) else {
             panic!("a second one")
@@ -259,7 +286,7 @@ endpoints: [{addresses: [10.1.0.1], nodeName: here}]
 
 #[test]
 fn the_daemon_serves_what_it_does() {
-    testns::netns(|| {
+    netns(|| {
         let daemon = Daemon::start(&["--metrics-bind-address", "127.0.0.1:9999"], MANIFESTS);
         let local = |port: u16| SocketAddr::from((LOCALHOST, port));
         daemon.eventually("no health check", || TcpStream::connect(local(30999)).is_ok());
@@ -268,7 +295,9 @@ fn the_daemon_serves_what_it_does() {
         let health = get(local(10256), "/healthz", "");
         assert_eq!(health.status, 200);
         assert!(health.body.contains(r#""status":{"IPv4":{"#), "{}", health.body);
-        let text = get(local(9999), "/metrics", "").body;
+        // A port answers a moment before the figures say so.
+        let metrics = || get(local(9999), "/metrics", "").body;
+        let told = |line: &str| daemon.eventually(line, || metrics().lines().any(|other| other == line));
         for line in [
             "kubeproxy_sync_proxy_rules_service_changes_total 1",
             "kubeproxy_sync_proxy_rules_endpoint_changes_total 1",
@@ -277,8 +306,9 @@ fn the_daemon_serves_what_it_does() {
             "sluicegate_services 1",
             "sluicegate_health_check_sockets 1",
         ] {
-            assert!(text.lines().any(|other| other == line), "no {line} in {text}");
+            told(line);
         }
+        let text = metrics();
         let value = |text: &str, name: &str| -> f64 {
             let line = text.lines().find_map(|line| line.strip_prefix(name));
             line.and_then(|value| value.trim().parse().ok()).unwrap_or_else(|| panic!("no {name} in {text}"))
@@ -291,10 +321,13 @@ fn the_daemon_serves_what_it_does() {
             MANIFESTS.replace("nodeName: here", "nodeName: there"),
         )
         .expect("a file");
-        daemon.eventually("the endpoint is still here", || get(local(30999), "/", "").status == 503);
-        let text = get(local(9999), "/metrics", "").body;
-        let gauge = "kubeproxy_sync_proxy_rules_no_local_endpoints_total{ip_family=\"IPv4\",traffic_policy=\"external\"} 1";
-        assert!(text.lines().any(|line| line == gauge), "{text}");
+        // The port may be closed for a moment: a file that is being written may be read while it is empty.
+        daemon.eventually("the endpoint is still here", || {
+            try_get(local(30999), "/", "").is_ok_and(|answer| answer.status == 503)
+        });
+        told(
+            "kubeproxy_sync_proxy_rules_no_local_endpoints_total{ip_family=\"IPv4\",traffic_policy=\"external\"} 1",
+        );
         std::fs::remove_file(daemon.directory.join("all.yaml")).expect("the file");
         daemon.eventually("the port is still open", || TcpStream::connect(local(30999)).is_err());
     });
@@ -303,7 +336,7 @@ fn the_daemon_serves_what_it_does() {
 #[test]
 fn the_daemon_sets_sysctls_when_asked_and_tells_of_them_otherwise() {
     const FORWARD: &str = "/proc/sys/net/ipv4/ip_forward";
-    testns::netns(|| {
+    netns(|| {
         if let Err(error) = std::fs::write(FORWARD, "0") {
             return testns::skip(&format!("sysctls of a namespace cannot be written here: {error}"));
         }
@@ -330,7 +363,7 @@ fn the_daemon_sets_sysctls_when_asked_and_tells_of_them_otherwise() {
 
 #[test]
 fn a_taken_port_stops_the_daemon_with_the_flag_that_names_another() {
-    testns::netns(|| {
+    netns(|| {
         let _taken = TcpListener::bind("0.0.0.0:10256").expect("a free port");
         let mut daemon = Daemon::start(&[], MANIFESTS);
         assert!(!daemon.child.wait().expect("an end").success());

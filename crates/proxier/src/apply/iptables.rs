@@ -72,6 +72,8 @@ pub struct FamilySynced {
     pub bytes: usize,
     /// Time that the tools took.
     pub tool: Duration,
+    /// The tool refused the change alone, so that everything was compared.
+    pub was_refused: bool,
     /// What is not as it should be, and what that means.
     pub notices: Vec<String>,
 }
@@ -223,6 +225,7 @@ impl Side {
             rules: 0,
             bytes: 0,
             tool: Duration::ZERO,
+            was_refused: false,
             notices: Vec::new(),
         };
         let fresh = self.compared.is_some_and(|then| now.saturating_duration_since(then) < TRUSTED);
@@ -235,7 +238,7 @@ impl Side {
                     return Ok(synced);
                 }
                 // Somebody has changed our chains: what was applied last is there no more.
-                Err(error) if error.is_not_found() || error.cause().is_some() => {}
+                Err(error) if error.is_not_found() || error.cause().is_some() => synced.was_refused = true,
                 Err(error) => return Err(iptables("programming the services")(error)),
             }
         }

@@ -62,6 +62,8 @@ pub struct Synced {
     pub batches: usize,
     /// Time in the kernel: sending returns when the batch is applied.
     pub kernel: Duration,
+    /// Chains that nothing uses any more could not be deleted; they are empty, and their turn comes again.
+    pub is_stale_kept: bool,
 }
 
 /// How a sync found out what to change.
@@ -131,9 +133,10 @@ impl<T: Transport> Applier<T> {
         now: Instant,
     ) -> Result<Synced, Error> {
         self.transport.reset();
+        let mut is_stale_kept = false;
         let (found, transaction, mut applied) = match self.still_ours()? {
             Some(mut applied) => {
-                self.remove_stale(&mut applied, now)?;
+                is_stale_kept = !self.remove_stale(&mut applied, now)?;
                 if let Some(addresses) = self.local_addresses()? {
                     applied.planner.set_local_addresses(addresses);
                 }
@@ -142,7 +145,8 @@ impl<T: Transport> Applier<T> {
             }
             None => self.compare(cluster)?,
         };
-        let mut synced = Synced { found, changes: Changes::of(&transaction), ..Synced::default() };
+        let changes = Changes::of(&transaction);
+        let mut synced = Synced { found, changes, is_stale_kept, ..Synced::default() };
         if !transaction.is_empty() {
             let mut sent = self.send(&transaction, applied.generation);
             let mut tried = transaction;
@@ -276,21 +280,25 @@ impl<T: Transport> Applier<T> {
         }
     }
 
-    fn remove_stale(&mut self, applied: &mut Applied, now: Instant) -> Result<(), Error> {
+    /// Deletes the chains whose time has come; false when the kernel refused.
+    fn remove_stale(&mut self, applied: &mut Applied, now: Instant) -> Result<bool, Error> {
         if !applied.planner.has_stale() {
-            return Ok(());
+            return Ok(true);
         }
         let transaction = applied.planner.remove_stale(now);
         if transaction.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         match self.send(&transaction, applied.generation) {
             Ok(sent) => applied.generation = made(applied.generation, sent.batches),
             // Something still refers to a chain: it is empty and harms nobody until its next turn.
-            Err(nft::Error::Rejected { applied: 0, .. }) => applied.planner.keep_stale(now),
+            Err(nft::Error::Rejected { applied: 0, .. }) => {
+                applied.planner.keep_stale(now);
+                return Ok(false);
+            }
             Err(error) => return Err(Error::nftables("removing unused chains", error)),
         }
-        Ok(())
+        Ok(true)
     }
 
     fn send(&mut self, transaction: &Transaction, generation: u32) -> Result<nft::Applied, nft::Error> {

@@ -253,11 +253,6 @@ impl Metrics {
         self.conntrack_deleted.get_or_create(&by(family)).inc_by(deleted as u64);
     }
 
-    /// Chains that nothing uses any more could not be deleted.
-    pub fn cleanup_failed(&self, family: Family) {
-        self.cleanup_failures.get_or_create(&by(family)).inc();
-    }
-
     /// So many sockets of health-check node ports are open.
     pub fn health_ports(&self, open: usize) {
         self.health_ports.set(count(open));
@@ -297,9 +292,16 @@ impl Metrics {
                 self.changed("rule", "added", changes.rules);
                 self.changed("element", "added", changes.elements_added);
                 self.changed("element", "deleted", changes.elements_deleted);
+                if synced.is_stale_kept {
+                    // One transaction has the chains of both families.
+                    for family in self.families() {
+                        self.cleanup_failures.get_or_create(&family).inc();
+                    }
+                }
             }
             Sent::Iptables(synced) => {
                 for family in &synced.families {
+                    self.partial_failures.get_or_create(&by(family.family)).inc_by(family.was_refused.into());
                     self.batches.inc_by(u64::from(family.bytes > 0));
                     self.messages.inc_by((family.chains + family.rules) as u64);
                     self.bytes.inc_by(family.bytes as u64);

@@ -273,6 +273,7 @@ mod tests {
                 messages: 7,
                 bytes: 1000,
                 batches: 1,
+                is_stale_kept: true,
                 ..Default::default()
             }),
             refused: Vec::new(),
@@ -304,6 +305,7 @@ mod tests {
             for line in [
                 "kubeproxy_sync_full_proxy_rules_duration_seconds_count{ip_family=\"IPv6\"} 2",
                 "kubeproxy_proxy_livez_total{code=\"503\"} 1",
+                "kubeproxy_sync_proxy_rules_nftables_cleanup_failures_total{ip_family=\"IPv4\"} 2",
                 "sluicegate_kernel_messages_total 14",
                 "sluicegate_kernel_bytes_total 2000",
                 "sluicegate_services 1",

@@ -159,6 +159,7 @@ fn what_somebody_breaks_is_mended() {
         let _ = testns::sh(&format!("for t in filter nat mangle; do {tool} -t $t -F; {tool} -t $t -X; done"));
         let mended = applier.sync(&mut cluster, Instant::now()).unwrap();
         assert_eq!(mended.families[0].found, Found::Compared);
+        assert!(!mended.families[0].was_refused);
         assert_eq!(saved(Family::V4, name), whole);
 
         // A chain is emptied behind our back; the change of its service does not fit, so everything is compared.
@@ -168,6 +169,7 @@ fn what_somebody_breaks_is_mended() {
         ));
         let mended = applier.sync(&mut cluster, Instant::now()).unwrap();
         assert_eq!(mended.families[0].found, Found::Compared, "{mended:?}");
+        assert!(mended.families[0].was_refused);
         assert!(applier.difference(&cluster).unwrap().iter().all(|(_, input)| input.items.is_empty()));
     });
 }
