@@ -321,10 +321,7 @@ fn the_daemon_serves_what_it_does() {
             MANIFESTS.replace("nodeName: here", "nodeName: there"),
         )
         .expect("a file");
-        // The port may be closed for a moment: a file that is being written may be read while it is empty.
-        daemon.eventually("the endpoint is still here", || {
-            try_get(local(30999), "/", "").is_ok_and(|answer| answer.status == 503)
-        });
+        daemon.eventually("the endpoint is still here", || get(local(30999), "/", "").status == 503);
         told(
             "kubeproxy_sync_proxy_rules_no_local_endpoints_total{ip_family=\"IPv4\",traffic_policy=\"external\"} 1",
         );
