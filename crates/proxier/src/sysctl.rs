@@ -84,7 +84,7 @@ impl Default for Sysctls {
 /// let paths: Vec<_> = wanted(&needs).map(|wanted| wanted.path).collect();
 /// assert_eq!(paths, ["net/ipv4/ip_forward", "net/bridge/bridge-nf-call-iptables"]);
 /// ```
-pub fn wanted(needs: &Needs) -> impl Iterator<Item = Wanted> {
+pub fn wanted(needs: &Needs) -> impl Iterator<Item = Wanted> + use<> {
     let Needs { mode, ipv6, localhost_node_ports, strict_arp, kernel } = *needs;
     // A kernel before has no such mode of reuse, one after is right with the other.
     let old_reuse = ((4, 1)..(5, 9)).contains(&kernel);
@@ -96,6 +96,19 @@ pub fn wanted(needs: &Needs) -> impl Iterator<Item = Wanted> {
         path if path.starts_with("net/ipv4/conf/all/arp_") => mode == Mode::Ipvs && strict_arp,
         _ => true,
     })
+}
+
+/// Those of ipvs mode that belong to the network namespace: with IPVS loaded, all of them can be set there.
+///
+/// ```
+/// use sluicegate_proxier::sysctl::of_ipvs;
+///
+/// assert!(of_ipvs(false, (6, 1)).any(|wanted| wanted.path == "net/ipv4/vs/conntrack"));
+/// assert!(!of_ipvs(false, (6, 1)).any(|wanted| wanted.path.ends_with("conn_reuse_mode")));
+/// ```
+pub fn of_ipvs(strict_arp: bool, kernel: (u32, u32)) -> impl Iterator<Item = Wanted> {
+    let needs = Needs { mode: Mode::Ipvs, ipv6: false, localhost_node_ports: false, strict_arp, kernel };
+    wanted(&needs).filter(|wanted| wanted.path.starts_with("net/ipv4/"))
 }
 
 /// The first two numbers of the running kernel's release; (0, 0) where they cannot be read.

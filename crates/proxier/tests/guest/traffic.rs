@@ -13,7 +13,8 @@ use sluicegate_proxier::lab::{Answer, Namespace, Network, NetworkSpec, PodSpec, 
 use sluicegate_proxier::model::{
     Cluster, Family, Node, Port, Protocol, Service, ServiceName, Slice, SliceEndpoint, SliceName, SlicePort,
 };
-use sluicegate_proxier::plan::ipvs::{Settings, sysctls};
+use sluicegate_proxier::plan::ipvs::Settings;
+use sluicegate_proxier::sysctl;
 
 use crate::{back_end, cli};
 
@@ -44,7 +45,8 @@ impl World {
         .unwrap();
         let namespace = &network.node.namespace;
         namespace.run(|| sluicegate_ipvs::Client::connect().map(drop)).unwrap();
-        sysctls(false, (6, 1)).for_each(|sysctl| namespace.sysctl(sysctl.path, sysctl.value).unwrap());
+        sysctl::of_ipvs(false, (6, 1))
+            .for_each(|sysctl| namespace.sysctl(sysctl.path, sysctl.value).unwrap());
         let mut cluster = Cluster::new(Node {
             name: "node".to_owned(),
             addresses: vec![node.0.into(), node.1.into()],

@@ -33,7 +33,8 @@ use super::Found;
 use super::iptables::{TRUSTED, back_end, find_tool};
 use crate::Error;
 use crate::model::{Changes, Cluster, Family};
-use crate::plan::ipvs::{Change, Planner, Settings, Sysctl, sysctls};
+use crate::plan::ipvs::{Change, Planner, Settings};
+use crate::sysctl::{self, Wanted};
 
 pub use self::cleanup::cleanup;
 
@@ -361,10 +362,7 @@ impl Side {
 
 /// The sysctls that are not as this mode needs them, and what that means.
 fn unset_sysctls(strict_arp: bool) -> impl Iterator<Item = String> {
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let mut numbers = release.split(['.', '-']).map(|part| part.parse().unwrap_or(0));
-    let kernel = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    sysctls(strict_arp, kernel).filter_map(|Sysctl { path, value, without }| {
+    sysctl::of_ipvs(strict_arp, sysctl::kernel()).filter_map(|Wanted { path, value, without, .. }| {
         let held = fs::read_to_string(format!("/proc/sys/{path}")).ok()?;
         (held.trim() != value).then(|| format!("{path} is {}, not {value}: {without}", held.trim()))
     })

@@ -19,6 +19,7 @@ use sluicegate_proxier::lab::{Answer, Namespace, Network, Transport, ask, enter_
 use sluicegate_proxier::model::{Cluster, DetectLocal, Family};
 use sluicegate_proxier::plan::nftables::{Layout, Settings};
 use sluicegate_proxier::plan::{iptables, ipvs};
+use sluicegate_proxier::sysctl;
 
 use super::args::{IptablesBackend, ProxyMode};
 use reference::{Client, Expectation, Front, Place, Source, Variation, variations};
@@ -102,7 +103,7 @@ impl Matrix {
 fn prepare_ipvs(node: &Namespace) -> Result<(), Error> {
     // IPVS has its sysctls from the moment on when it is first asked for.
     node.run(apply::ipvs::Transports::open)?.load()?;
-    ipvs::sysctls(false, (6, 1))
+    sysctl::of_ipvs(false, (6, 1))
         .try_for_each(|sysctl| node.sysctl(sysctl.path, sysctl.value))
         .map_err(Error::from)
 }

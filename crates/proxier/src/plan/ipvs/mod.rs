@@ -24,7 +24,6 @@ mod change;
 mod port;
 mod rules;
 mod set;
-mod sysctl;
 mod wanted;
 
 use std::collections::BTreeMap;
@@ -48,7 +47,6 @@ pub(crate) use self::change::prefix;
 pub use self::change::{Change, Script};
 pub use self::rules::{is_ours, is_ours_alone, jumps};
 pub use self::set::Set;
-pub use self::sysctl::{Sysctl, sysctls};
 
 /// The dummy device that has the addresses of services. It is never set up: a local address needs no link.
 pub const DEVICE: &str = "kube-ipvs0";
