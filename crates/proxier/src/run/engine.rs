@@ -28,9 +28,9 @@ pub enum Signal {
 }
 
 /// Keeps the kernel where the updates of a source say.
-pub struct Loop<B> {
+pub struct Loop {
     world: World,
-    backend: B,
+    backend: Box<dyn Backend>,
     observer: Arc<dyn Observer>,
     schedule: Schedule,
     intervals: Intervals,
@@ -52,20 +52,20 @@ struct Unprogrammed {
     triggers: Vec<(Family, SystemTime)>,
 }
 
-impl<B> std::fmt::Debug for Loop<B> {
+impl std::fmt::Debug for Loop {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Loop").field("schedule", &self.schedule).finish_non_exhaustive()
     }
 }
 
-impl<B: Backend> Loop<B> {
+impl Loop {
     /// A loop that has not begun.
     ///
     /// # Errors
     /// [`Error::Flag`] when the intervals contradict each other.
     pub fn new(
         world: World,
-        backend: B,
+        backend: Box<dyn Backend>,
         intervals: Intervals,
         observer: Arc<dyn Observer>,
     ) -> Result<Self, Error> {

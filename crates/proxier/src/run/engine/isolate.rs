@@ -9,10 +9,9 @@ use std::time::Instant;
 use super::Loop;
 use crate::Error;
 use crate::model::ServiceName;
-use crate::run::backend::Backend;
 use crate::run::observer::Sent;
 
-impl<B: Backend> Loop<B> {
+impl Loop {
     /// Programs all but the culprits of `refusal`, which are held back and named.
     ///
     /// # Errors

@@ -95,7 +95,7 @@ impl Running {
         let fake = kernel.clone();
         let thread = std::thread::spawn(move || {
             let world = World::new(ThisNode { name: "node".to_owned(), ..ThisNode::default() });
-            let looping = Loop::new(world, fake.clone(), intervals, Arc::new(fake)).unwrap();
+            let looping = Loop::new(world, Box::new(fake.clone()), intervals, Arc::new(fake)).unwrap();
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(looping.run(news, told))
         });
