@@ -22,6 +22,13 @@ impl Directory {
         Self(path)
     }
 
+    /// One with the service `web` of one endpoint.
+    fn with_web() -> Self {
+        let directory = Self::new();
+        directory.write("web.yaml", &service("web", "172.30.0.1", &["10.0.0.1"]));
+        directory
+    }
+
     fn manifests(&self) -> PathBuf {
         self.0.join("m")
     }
@@ -196,8 +203,7 @@ fn it_follows_its_manifests_stops_with_all_rules_in_place_and_changes_nothing_wh
 #[test]
 fn what_others_break_is_mended_at_once_and_what_they_do_elsewhere_costs_nothing() {
     namespace(|| {
-        let directory = Directory::new();
-        directory.write("web.yaml", &service("web", "172.30.0.1", &["10.0.0.1"]));
+        let directory = Directory::with_web();
         let daemon = Daemon::start(&directory, &[FAST, &["-v", "2"]].concat());
         daemon.says("1 services, 1 changed", 1);
         let before = table();
@@ -225,8 +231,7 @@ fn what_others_break_is_mended_at_once_and_what_they_do_elsewhere_costs_nothing(
 #[test]
 fn hangup_compares_everything_and_a_file_that_does_not_parse_keeps_what_it_held() {
     namespace(|| {
-        let directory = Directory::new();
-        directory.write("web.yaml", &service("web", "172.30.0.1", &["10.0.0.1"]));
+        let directory = Directory::with_web();
         let daemon = Daemon::start(&directory, FAST);
         daemon.says("1 services, 1 changed", 1);
         let before = table();
@@ -256,8 +261,7 @@ impl Directory {
 #[test]
 fn a_second_one_is_refused_with_a_clear_message() {
     namespace(|| {
-        let directory = Directory::new();
-        directory.write("web.yaml", &service("web", "172.30.0.1", &["10.0.0.1"]));
+        let directory = Directory::with_web();
         let first = Daemon::start(&directory, FAST);
         first.says("1 services", 1);
         let mut second = Daemon::start(&directory, FAST);
@@ -279,8 +283,7 @@ fn net_admin_is_the_only_capability_it_needs() {
         return;
     }
     namespace(|| {
-        let directory = Directory::new();
-        directory.write("web.yaml", &service("web", "172.30.0.1", &["10.0.0.1"]));
+        let directory = Directory::with_web();
         let mut command = Command::new("setpriv");
         command.args(["--bounding-set", "-all,+net_admin", "--inh-caps", "-all,+net_admin", "--", BINARY]);
         let daemon = Daemon::start_by(command, &directory, FAST);
@@ -298,8 +301,7 @@ fn without_the_capability_it_says_so_and_goes_on_trying() {
         return;
     }
     namespace(|| {
-        let directory = Directory::new();
-        directory.write("web.yaml", &service("web", "172.30.0.1", &["10.0.0.1"]));
+        let directory = Directory::with_web();
         let mut command = Command::new("setpriv");
         command.args(["--bounding-set", "-all", "--inh-caps", "-all", "--", BINARY]);
         let daemon = Daemon::start_by(command, &directory, FAST);
@@ -310,8 +312,7 @@ fn without_the_capability_it_says_so_and_goes_on_trying() {
 #[test]
 fn a_configuration_file_is_taken_below_the_flags_and_a_wrong_field_is_named() {
     namespace(|| {
-        let directory = Directory::new();
-        directory.write("web.yaml", &service("web", "172.30.0.1", &["10.0.0.1"]));
+        let directory = Directory::with_web();
         let config = directory.0.join("config.conf");
         let write = |body: &str| {
             let head = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
@@ -339,8 +340,7 @@ fn the_iptables_mode_runs_as_well_and_mends_a_flush_when_it_looks() {
         return;
     }
     testns::netns(|| {
-        let directory = Directory::new();
-        directory.write("web.yaml", &service("web", "172.30.0.1", &["10.0.0.1"]));
+        let directory = Directory::with_web();
         let flags = [
             "--proxy-mode",
             "iptables",
@@ -366,8 +366,7 @@ fn the_iptables_mode_runs_as_well_and_mends_a_flush_when_it_looks() {
 #[test]
 fn events_that_were_lost_lead_to_a_comparison() {
     namespace(|| {
-        let directory = Directory::new();
-        directory.write("web.yaml", &service("web", "172.30.0.1", &["10.0.0.1"]));
+        let directory = Directory::with_web();
         let daemon = Daemon::start(&directory, FAST);
         daemon.says("1 services, 1 changed", 1);
         let before = table();
