@@ -1,41 +1,23 @@
 //! The `conntrack` example against the real conntrack: the same command lines to both over the same flows, in one namespace,
 //! and the same output, messages and exit status, byte for byte.
 
-use std::path::PathBuf;
-use std::process::Command;
+mod side_by_side;
 
+use std::path::{Path, PathBuf};
+
+use side_by_side::{Done, example, run_with};
 use testns::Netns;
 
-/// What a command did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Done {
-    status: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-/// The example, which cargo builds beside this test.
 fn ours() -> PathBuf {
-    let mut path = std::env::current_exe().expect("a running test has a path");
-    path.pop();
-    path.pop();
-    path.join("examples/conntrack")
+    example("conntrack")
 }
 
 fn real() -> PathBuf {
     "conntrack".into()
 }
 
-fn run(tool: &PathBuf, line: &str) -> Done {
-    let path = format!("{}:/usr/local/sbin:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
-    let output = Command::new(tool)
-        .args(line.split_whitespace().map(|word| if word == "''" { "" } else { word }))
-        .env("PATH", path)
-        .env("TZ", "UTC")
-        .output()
-        .unwrap_or_else(|e| panic!("{}: {e}", tool.display()));
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Done { status: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+fn run(tool: &Path, line: &str) -> Done {
+    run_with(tool, line.split_whitespace().map(|word| if word == "''" { "" } else { word }), "")
 }
 
 /// Timeouts run, and so does the time that a flow has been there.

@@ -1,52 +1,23 @@
 //! The `ipset` example against the real ipset: the same command lines to both, each in a namespace of its own, and the
 //! same listings of the same sets.
 
-use std::io::Write as _;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+mod side_by_side;
 
+use std::path::{Path, PathBuf};
+
+use side_by_side::{Done, example, run_with};
 use testns::Netns;
 
-/// What a command did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Done {
-    status: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-/// The example, which cargo builds beside this test.
 fn ours() -> PathBuf {
-    let mut path = std::env::current_exe().expect("a running test has a path");
-    path.pop();
-    path.pop();
-    path.join("examples/ipset")
+    example("ipset")
 }
 
 fn real() -> PathBuf {
     "ipset".into()
 }
 
-fn run(tool: &PathBuf, arguments: &[String], input: &str) -> Done {
-    let path = format!("{}:/usr/local/sbin:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
-    let mut child = Command::new(tool)
-        .args(arguments)
-        .env("PATH", path)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap_or_else(|e| panic!("{}: {e}", tool.display()));
-    let mut stdin = child.stdin.take().expect("stdin was asked for");
-    // One that stops reading early says why itself.
-    let _ = stdin.write_all(input.as_bytes());
-    drop(stdin);
-    let output = child.wait_with_output().expect("a child can be waited for");
-    Done {
-        status: output.status.code(),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
+fn run(tool: &Path, arguments: &[String], input: &str) -> Done {
+    run_with(tool, arguments.iter().map(String::as_str), input)
 }
 
 /// A command line of a table: words with spaces in single quotes, and the lines of standard input behind `<<`.
@@ -76,7 +47,7 @@ fn normal(text: &str) -> Vec<String> {
 }
 
 /// Runs the command lines with a tool in a new namespace, and what is there afterwards.
-fn play(tool: &PathBuf, lines: &[&str]) -> Option<(Vec<Done>, Vec<String>)> {
+fn play(tool: &Path, lines: &[&str]) -> Option<(Vec<Done>, Vec<String>)> {
     let namespace = Netns::new()?;
     Some(namespace.run(|| {
         let done = lines

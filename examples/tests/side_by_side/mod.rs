@@ -1,0 +1,43 @@
+//! An example and the tool whose command line it takes: run, with all that is to be compared.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What a command did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Done {
+    pub(crate) status: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// The example of this name, which cargo builds beside the tests.
+pub(crate) fn example(name: &str) -> PathBuf {
+    let mut path = std::env::current_exe().expect("a running test has a path");
+    path.pop();
+    path.pop();
+    path.join("examples").join(name)
+}
+
+/// Runs a program to its end, `input` being its standard input.
+pub(crate) fn run_with<'a>(tool: &Path, arguments: impl IntoIterator<Item = &'a str>, input: &str) -> Done {
+    let path = format!("{}:/usr/local/sbin:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
+    let mut child = Command::new(tool)
+        .args(arguments)
+        .env("PATH", path)
+        // Times are printed in the reader's zone.
+        .env("TZ", "UTC")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|e| panic!("{}: {e}", tool.display()));
+    let mut stdin = child.stdin.take().expect("stdin was asked for");
+    // One that stops reading early says why itself.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    let output = child.wait_with_output().expect("a child can be waited for");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Done { status: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+}
