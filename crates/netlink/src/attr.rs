@@ -242,38 +242,45 @@ impl<'a> Attributes<'a> {
         Ok(None)
     }
 
-    #[inline]
-    fn split(&mut self) -> Result<Attribute<'a>, DecodeError> {
+    #[inline(always)]
+    fn split(&mut self) -> Option<Attribute<'a>> {
         let (rest, offset) = (self.rest, self.offset);
-        let Some(([l0, l1, k0, k1], _)) = rest.split_first_chunk::<HEADER>() else {
-            return Err(DecodeError::Short { what: "nlattr", need: HEADER, have: rest.len(), offset });
-        };
-        let length = usize::from(u16::from_ne_bytes([*l0, *l1]));
-        let raw = u16::from_ne_bytes([*k0, *k1]);
-        let Some(payload) = rest.get(HEADER..length) else {
-            return Err(DecodeError::Length { what: "nlattr", claims: length, have: rest.len(), offset });
-        };
+        let (length, after) = rest.split_first_chunk::<2>()?;
+        let (kind, _) = after.split_first_chunk::<2>()?;
+        let length = usize::from(u16::from_ne_bytes(*length));
+        let raw = u16::from_ne_bytes(*kind);
+        let payload = rest.get(HEADER..length)?;
         // The last attribute of a message may come without its padding.
         let step = align(length).min(rest.len());
         self.rest = rest.get(step..).unwrap_or_default();
         self.offset = offset + step;
-        Ok(Attribute { kind: raw & NLA_TYPE_MASK, nested: raw & NLA_F_NESTED != 0, payload, offset })
+        Some(Attribute { kind: raw & NLA_TYPE_MASK, nested: raw & NLA_F_NESTED != 0, payload, offset })
+    }
+
+    /// Why what is left is no attribute. Nothing is left then.
+    #[cold]
+    fn broken(&mut self) -> DecodeError {
+        let (rest, offset) = (std::mem::take(&mut self.rest), self.offset);
+        match rest.first_chunk::<HEADER>() {
+            None => DecodeError::Short { what: "nlattr", need: HEADER, have: rest.len(), offset },
+            Some([l0, l1, ..]) => {
+                let claims = usize::from(u16::from_ne_bytes([*l0, *l1]));
+                DecodeError::Length { what: "nlattr", claims, have: rest.len(), offset }
+            }
+        }
     }
 }
 
 impl<'a> Iterator for Attributes<'a> {
     type Item = Result<Attribute<'a>, DecodeError>;
 
-    #[inline]
+    // Always: a dump is little else than this, and what is not inlined is passed through memory, which takes longer than the work.
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
             return None;
         }
-        let item = self.split();
-        if item.is_err() {
-            self.rest = &[];
-        }
-        Some(item)
+        Some(self.split().ok_or_else(|| self.broken()))
     }
 }
 

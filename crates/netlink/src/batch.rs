@@ -16,9 +16,10 @@ use crate::{KernelError, TooLong};
 pub struct Batch {
     bytes: Vec<u8>,
     tags: Vec<Tag>,
+    /// Where each message starts in `bytes`.
+    starts: Vec<usize>,
     too_long: Option<TooLong>,
     first: u32,
-    count: u32,
 }
 
 impl Batch {
@@ -46,7 +47,7 @@ impl Batch {
     pub fn message(&mut self, kind: u16, flags: Flags, object: u64) -> MessageWriter<'_> {
         let start = self.bytes.len();
         let sequence = self.next_sequence();
-        self.count += 1;
+        self.starts.push(start);
         let mut header = [0; HEADER];
         header[4..6].copy_from_slice(&kind.to_ne_bytes());
         header[6..8].copy_from_slice(&flags.bits().to_ne_bytes());
@@ -114,13 +115,13 @@ impl Batch {
     /// Whether it holds no message.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.starts.is_empty()
     }
 
     /// Messages so far.
     #[must_use]
     pub fn messages(&self) -> u32 {
-        self.count
+        u32::try_from(self.starts.len()).unwrap_or(u32::MAX)
     }
 
     /// The first message's sequence number.
@@ -132,7 +133,7 @@ impl Batch {
     /// The sequence number that the next message gets.
     #[must_use]
     pub fn next_sequence(&self) -> u32 {
-        self.first + self.count
+        self.first + self.messages()
     }
 
     /// The caller's object that an error is about: that of the last tagged attribute at or before the error's offset,
@@ -148,10 +149,10 @@ impl Batch {
     /// The header and payload of the message with this number, to look into what was sent when an error came back.
     #[must_use]
     pub fn find(&self, sequence: u32) -> Option<(Header, &[u8])> {
-        Messages::new(&self.bytes)
-            .filter_map(Result::ok)
-            .find(|message| message.header.sequence == sequence)
-            .map(|message| (message.header, message.payload))
+        // Not by reading from the first on: there may be as many errors as messages.
+        let index = usize::try_from(sequence.checked_sub(self.first)?).ok()?;
+        let message = Messages::new(self.bytes.get(*self.starts.get(index)?..)?).next()?.ok()?;
+        Some((message.header, message.payload))
     }
 
     fn frame(&mut self, kind: u16, flags: Flags, subsystem: u8, object: u64) -> MessageWriter<'_> {
@@ -245,7 +246,9 @@ mod tests {
         ];
         assert_eq!(batch.bytes().unwrap(), expected);
         assert_eq!((batch.messages(), batch.first_sequence(), batch.next_sequence()), (2, 7, 9));
+        assert_eq!(batch.find(7).unwrap().0.kind, NFNL_MSG_BATCH_BEGIN);
         assert_eq!(batch.find(8).unwrap().0.kind, NFNL_MSG_BATCH_END);
+        assert_eq!((batch.find(6), batch.find(9)), (None, None));
     }
 
     #[test]

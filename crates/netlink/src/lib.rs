@@ -58,4 +58,4 @@ pub use batch::{Batch, MessageWriter};
 pub use error::{DecodeError, Error, TooLong, errno_name};
 pub use reply::KernelError;
 pub use socket::{Options, Protocol, Socket};
-pub use transport::{Report, Transport, Wait, dump, dump_once, exchange};
+pub use transport::{Report, Transport, Wait, dump, dump_into, dump_once, exchange};

@@ -2,7 +2,9 @@
 
 use crate::attr::{Attributes, align};
 use crate::error::errno_name;
-use crate::message::{Flags, HEADER, Message, Messages, NLMSG_DONE, NLMSG_ERROR, NLMSG_NOOP, NLMSG_OVERRUN};
+use crate::message::{
+    Flags, HEADER, Header, Message, Messages, NLMSG_DONE, NLMSG_ERROR, NLMSG_NOOP, NLMSG_OVERRUN,
+};
 use crate::{DecodeError, Error};
 
 /// What one message of an answer is.
@@ -142,6 +144,7 @@ impl std::fmt::Display for KernelError {
 pub struct Conversation {
     first: u32,
     last: u32,
+    port: Option<u32>,
     finished: bool,
     report: Report,
 }
@@ -164,7 +167,12 @@ impl Conversation {
     /// So `last` must be one that is always answered: it asks for an acknowledgement, or is a dump.
     #[must_use]
     pub fn new(first: u32, last: u32) -> Self {
-        Self { first, last, finished: false, report: Report::default() }
+        Self { first, last, port: None, finished: false, report: Report::default() }
+    }
+
+    /// Takes for an answer only what comes for this port, where it is known; then also notifications for it that have no number.
+    pub fn answers_to(&mut self, port: Option<u32>) {
+        self.port = port;
     }
 
     /// Takes in one datagram; data goes to `on_data`. Answers to anybody else's messages are passed over.
@@ -178,7 +186,7 @@ impl Conversation {
     ) -> Result<(), Error> {
         for message in Messages::new(bytes) {
             let message = message?;
-            if !(self.first..=self.last).contains(&message.header.sequence) {
+            if !self.is_for_us(message.header) {
                 continue;
             }
             self.report.interrupted |=
@@ -218,6 +226,12 @@ impl Conversation {
     #[must_use]
     pub fn into_report(self) -> Report {
         self.report
+    }
+
+    fn is_for_us(&self, header: Header) -> bool {
+        let numbered = (self.first..=self.last).contains(&header.sequence);
+        // Of what a request of ours causes, nf_tables tells elements without a number.
+        self.port.map_or(numbered, |port| port == header.port && (numbered || header.sequence == 0))
     }
 
     fn answered(&mut self, sequence: u32) {
@@ -321,10 +335,28 @@ mod tests {
         assert_eq!(talk.into_report().errors.iter().map(|e| e.code).collect::<Vec<_>>(), [2]);
     }
 
+    #[test]
+    fn what_another_port_caused_is_no_answer_whatever_its_number() {
+        let event = |sequence, port| {
+            crate::message::encode(Header { kind: 99, flags: Flags::empty(), sequence, port }, &[1])
+        };
+        let mut seen = Vec::new();
+        let mut talk = Conversation::new(5, 6);
+        talk.answers_to(Some(7));
+        let datagram =
+            [event(5, 8), event(5, 7), event(5, 0), event(0, 0), event(0, 7), scripted::ack(6)].concat();
+        talk.datagram(&datagram, |message| {
+            seen.push((message.header.sequence, message.header.port));
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!((seen, talk.is_finished()), (vec![(5, 7), (0, 7)], false));
+    }
+
     proptest! {
         #[test]
         fn no_answer_makes_the_reader_panic(kind in 0u16..6, flags: u16, payload in prop::collection::vec(any::<u8>(), 0..80)) {
-            let header = crate::message::Header { kind, flags: Flags::from_bits_retain(flags), sequence: 1, port: 0 };
+            let header = Header { kind, flags: Flags::from_bits_retain(flags), sequence: 1, port: 0 };
             let bytes = crate::message::encode(header, &payload);
             let _ = Conversation::new(1, 1).datagram(&bytes, |_| Ok(()));
         }

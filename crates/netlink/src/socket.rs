@@ -55,6 +55,7 @@ impl Default for Options {
 pub struct Socket {
     raw: RawSocket,
     timeout: Duration,
+    port: u32,
     /// `SO_SNDBUF` as the kernel counts it, known once it was asked for.
     send_buffer: usize,
 }
@@ -69,7 +70,7 @@ impl Socket {
     pub fn open(protocol: Protocol, options: &Options) -> Result<Self, Error> {
         let protocol = isize::try_from(protocol.0).unwrap_or(-1);
         let mut raw = RawSocket::new(protocol).map_err(|e| Error::io("socket", e))?;
-        raw.bind_auto().map_err(|e| Error::io("bind", e))?;
+        let port = raw.bind_auto().map_err(|e| Error::io("bind", e))?.port_number();
         // Connected to port 0, the kernel: a datagram of another process never gets here.
         raw.connect(&SocketAddr::new(0, 0)).map_err(|e| Error::io("connect", e))?;
         raw.set_ext_ack(true).map_err(|e| Error::io("NETLINK_EXT_ACK", e))?;
@@ -82,7 +83,7 @@ impl Socket {
                 .map_err(|e| Error::io("SO_RCVBUF", e))?;
         }
         let send_buffer = sockopt::socket_send_buffer_size(&raw).map_err(|e| Error::io("SO_SNDBUF", e))?;
-        Ok(Self { raw, timeout: options.timeout, send_buffer })
+        Ok(Self { raw, timeout: options.timeout, port, send_buffer })
     }
 
     /// Joins a multicast group, to hear of changes. Answers and notifications then come through [`Transport::receive`].
@@ -100,6 +101,14 @@ impl Socket {
     /// [`Error::Io`].
     pub fn set_non_blocking(&mut self, non_blocking: bool) -> Result<(), Error> {
         self.raw.set_non_blocking(non_blocking).map_err(|e| Error::io("O_NONBLOCK", e))
+    }
+
+    /// Bytes of receive buffer as the kernel counts them: twice what was granted, for its own structures (`SO_RCVBUF`).
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn receive_buffer(&self) -> Result<usize, Error> {
+        sockopt::socket_recv_buffer_size(&self.raw).map_err(|e| Error::io("SO_RCVBUF", e))
     }
 
     fn grow_send_buffer(&mut self, size: usize) {
@@ -170,6 +179,10 @@ impl Transport for Socket {
             self.grow_send_buffer(size);
         }
         self.send_buffer.saturating_sub(SEND_OVERHEAD)
+    }
+
+    fn port(&self) -> Option<u32> {
+        Some(self.port)
     }
 }
 

@@ -22,6 +22,12 @@ pub trait Transport {
 
     /// Makes the send buffer large enough for `size` bytes if that is permitted, and says how much can be sent at once.
     fn send_limit(&mut self, size: usize) -> usize;
+
+    /// The port id of the socket, which is in the header of every answer to it. `None` where it is not known: then answers are known by
+    /// their sequence numbers alone, and on a socket that has joined a group the notification of another's change may pass for one.
+    fn port(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// How long [`Transport::receive`] waits.
@@ -45,6 +51,10 @@ impl<T: Transport + ?Sized> Transport for &mut T {
     fn send_limit(&mut self, size: usize) -> usize {
         (**self).send_limit(size)
     }
+
+    fn port(&self) -> Option<u32> {
+        (**self).port()
+    }
 }
 
 /// Sends batches, each as one datagram, and reads answers until the last message of the last batch is answered.
@@ -53,7 +63,8 @@ impl<T: Transport + ?Sized> Transport for &mut T {
 /// goes to `on_data`. The kernel's refusals are in the report, not an `Err`: which of them matter is the caller's
 /// business. After a full receive buffer the report says `lost` and holds what could be read.
 ///
-/// Answers that are still queued from an earlier, broken-off conversation are dropped first.
+/// Answers that are still queued from an earlier, broken-off conversation are dropped first. What comes meanwhile and is not for
+/// this socket ([`Transport::port`]) is passed over: notifications of what others do.
 ///
 /// # Errors
 /// When a datagram cannot be sent or read, no answer comes in time, or `on_data` fails.
@@ -68,6 +79,7 @@ pub fn exchange(
     let mut buffer = Vec::new();
     while matches!(transport.receive(&mut buffer, Wait::No), Ok(true) | Err(Error::Overrun)) {}
     let mut talk = Conversation::new(first.first_sequence(), last.next_sequence().saturating_sub(1));
+    talk.answers_to(transport.port());
     for batch in batches {
         transport.send(batch.bytes()?)?;
     }
@@ -97,6 +109,21 @@ pub fn dump<T>(
     request: &Batch,
     mut decode: impl FnMut(Message<'_>) -> Result<Option<T>, Error>,
 ) -> Result<Vec<T>, Error> {
+    dump_into(transport, request, |message, found| {
+        found.extend(decode(message)?);
+        Ok(())
+    })
+}
+
+/// Asks for a dump as [`dump`] does, and returns what `decode` adds to a list: for messages that hold several objects each.
+///
+/// # Errors
+/// As [`dump`].
+pub fn dump_into<T>(
+    transport: &mut (impl Transport + ?Sized),
+    request: &Batch,
+    mut decode: impl FnMut(Message<'_>, &mut Vec<T>) -> Result<(), Error>,
+) -> Result<Vec<T>, Error> {
     for _ in 0..DUMP_TRIES {
         if let Some(found) = attempt(transport, request, &mut decode)? {
             return Ok(found);
@@ -105,14 +132,14 @@ pub fn dump<T>(
     Err(Error::Interrupted(DUMP_TRIES))
 }
 
-/// Asks for a dump as [`dump`] does, and never again: for requests that change what they read, as those that reset counters.
+/// Asks for a dump as [`dump_into`] does, and never again: for requests that change what they read, as those that reset counters.
 ///
 /// # Errors
 /// As [`dump`]; [`Error::Interrupted`] when the objects changed while they were read.
 pub fn dump_once<T>(
     transport: &mut (impl Transport + ?Sized),
     request: &Batch,
-    mut decode: impl FnMut(Message<'_>) -> Result<Option<T>, Error>,
+    mut decode: impl FnMut(Message<'_>, &mut Vec<T>) -> Result<(), Error>,
 ) -> Result<Vec<T>, Error> {
     attempt(transport, request, &mut decode)?.ok_or(Error::Interrupted(1))
 }
@@ -121,14 +148,11 @@ pub fn dump_once<T>(
 fn attempt<T>(
     transport: &mut (impl Transport + ?Sized),
     request: &Batch,
-    decode: &mut impl FnMut(Message<'_>) -> Result<Option<T>, Error>,
+    decode: &mut impl FnMut(Message<'_>, &mut Vec<T>) -> Result<(), Error>,
 ) -> Result<Option<Vec<T>>, Error> {
     debug_assert!(request.find(request.first_sequence()).is_some_and(|(h, _)| h.flags.contains(Flags::DUMP)));
     let mut found = Vec::new();
-    let report = exchange(transport, &[request], |message| {
-        found.extend(decode(message)?);
-        Ok(())
-    })?;
+    let report = exchange(transport, &[request], |message| decode(message, &mut found))?;
     if let Some(error) = report.errors.into_iter().next() {
         return Err(error.into());
     }
@@ -160,6 +184,21 @@ mod tests {
         Ok(message.payload.first().copied())
     }
 
+    fn all(message: Message<'_>, found: &mut Vec<u8>) -> Result<(), Error> {
+        found.extend(message.payload);
+        Ok(())
+    }
+
+    #[test]
+    fn what_one_message_of_a_dump_holds_may_be_several_objects() {
+        let batch = request(Flags::DUMP);
+        let mut kernel = Script::new();
+        kernel
+            .expect(batch.bytes().unwrap())
+            .reply([data(Flags::empty(), 1), data(Flags::empty(), 2), scripted::done(1)].concat());
+        assert_eq!(dump_into(&mut kernel, &batch, all).unwrap(), [1, 1, 1, 1, 2, 2, 2, 2]);
+    }
+
     #[test]
     fn a_dump_over_several_datagrams_is_read_whole() {
         let batch = request(Flags::DUMP);
@@ -188,7 +227,7 @@ mod tests {
         let batch = request(Flags::DUMP);
         let mut kernel = Script::new();
         kernel.expect(batch.bytes().unwrap()).reply([data(Flags::DUMP_INTR, 1), scripted::done(1)].concat());
-        assert!(matches!(dump_once(&mut kernel, &batch, first), Err(Error::Interrupted(1))));
+        assert!(matches!(dump_once(&mut kernel, &batch, all), Err(Error::Interrupted(1))));
         kernel.finish();
     }
 

@@ -79,11 +79,13 @@ fn a_notification_is_waited_for_by_the_event_loop() {
 fn whoever_stops_waiting_leaves_the_socket_usable() {
     in_a_runtime(async || {
         let socket = socket(None);
-        let slow = socket.run(|socket| {
-            std::thread::sleep(Duration::from_millis(50));
+        let (go_on, waiting) = std::sync::mpsc::channel();
+        let slow = socket.run(move |socket| {
+            waiting.recv().expect("it is told to");
             dump(socket, &get_links(), |_| Ok(Some(())))
         });
         assert!(timeout(Duration::from_millis(5), slow).await.is_err());
+        go_on.send(()).expect("it waits for that");
         assert_eq!(links(&socket).await.unwrap(), 1);
     });
 }

@@ -13,13 +13,17 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod sockets;
+
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use nix::sched::{CloneFlags, setns, unshare};
+pub use sockets::{NetfilterSocket, netfilter_sockets};
 
 /// Runs `test` on a thread of its own in a new network namespace; loopback is up where iproute2 is installed.
 ///
@@ -28,6 +32,16 @@ use nix::sched::{CloneFlags, setns, unshare};
 pub fn netns(test: impl FnOnce() + Send) {
     if let Some(namespace) = Netns::new() {
         namespace.run(test);
+    }
+}
+
+/// Raises a flag when it goes, by a failed assertion too: a scoped thread that works until then would be waited for without end.
+#[derive(Debug)]
+pub struct RaiseOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for RaiseOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -100,11 +114,21 @@ pub fn skip(why: &str) {
     let test = thread::current().name().unwrap_or("a test").to_owned();
     let line = format!("SKIPPED {test}: {why}");
     assert!(std::env::var_os("SLUICEGATE_NO_SKIP").is_none(), "{line} (and nothing may be skipped here)");
+    note(&line);
+}
+
+/// Says what this kernel lacks, so that a part of a test has nothing to try. That is no skip: the part runs in another kernel (`cargo xtask test guest`).
+pub fn lacks(what: &str) {
+    note(&format!("LACKS {what}: {}", thread::current().name().unwrap_or("a test")));
+}
+
+/// Prints a line, and logs it where `SLUICEGATE_SKIPPED` says.
+fn note(line: &str) {
     eprintln!("{line}");
     if let Some(log) = std::env::var_os("SLUICEGATE_SKIPPED")
         && let Ok(mut file) = OpenOptions::new().create(true).append(true).open(log)
     {
-        // The reason is on standard error already; a log that cannot be written must not fail the test.
+        // The line is on standard error already; a log that cannot be written must not fail the test.
         let _ = writeln!(file, "{line}");
     }
 }
