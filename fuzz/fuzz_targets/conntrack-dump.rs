@@ -44,7 +44,8 @@ fn printed(flow: &Flow) {
     assert_eq!(flow.to_string().lines().count(), 1);
     for layout in [Layout::Line, Layout::Xml, Layout::Save] {
         for verb in [Verb::Listed, Verb::Deleted, Verb::Destroy] {
-            let format = Format { layout, verb, layer3: true, id: true, timestamps: true, now: 1 };
+            let format =
+                Format { layout, verb, layer3: true, id: true, timestamps: true, now: 1, when: true };
             assert_eq!(format.flow(flow).to_string().lines().count(), 1);
         }
     }

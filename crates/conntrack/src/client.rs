@@ -4,7 +4,10 @@ use sluicegate_netlink::message::Message;
 use sluicegate_netlink::{Batch, KernelError, Options, Protocol, Socket, Transport, dump, exchange};
 
 use crate::wire::STATS_GLOBAL_ENTRIES;
-use crate::{Error, Family, Filter, Flow, FlowKey, NewFlow, Tuple, message};
+use crate::{
+    Error, ExpectationStatistic, Family, Filter, Flow, FlowChange, FlowKey, NewFlow, PerCpu, Statistic,
+    Tuple, message,
+};
 
 /// Carries commands out. Each is done when its method returns.
 #[derive(Debug)]
@@ -129,6 +132,36 @@ impl<T: Transport> Client<T> {
         count.ok_or(Error::Answer { command: "count", what: "CTA_STATS_GLOBAL_ENTRIES" })
     }
 
+    /// What each processor has counted of flows.
+    ///
+    /// # Errors
+    /// [`Error::Netlink`].
+    pub fn statistics(&mut self) -> Result<Vec<PerCpu<Statistic>>, Error> {
+        let batch = self.request(message::statistics);
+        let read = |message: Message<'_>| Ok(Some(PerCpu::decode(message, Statistic)?));
+        dump(&mut self.transport, &batch, read).map_err(Error::of("statistics"))
+    }
+
+    /// What each processor has counted of expectations.
+    ///
+    /// # Errors
+    /// [`Error::Netlink`].
+    pub fn expectation_statistics(&mut self) -> Result<Vec<PerCpu<ExpectationStatistic>>, Error> {
+        let batch = self.request(message::expectation_statistics);
+        let read = |message: Message<'_>| Ok(Some(PerCpu::decode(message, ExpectationStatistic)?));
+        dump(&mut self.transport, &batch, read).map_err(Error::of("statistics"))
+    }
+
+    /// How many expectations there are: flows that a helper has announced.
+    ///
+    /// # Errors
+    /// [`Error::Netlink`].
+    pub fn count_expectations(&mut self) -> Result<usize, Error> {
+        let batch = self.request(message::expectations);
+        let found = dump(&mut self.transport, &batch, |_| Ok(Some(())));
+        found.map(|found| found.len()).map_err(Error::of("count"))
+    }
+
     /// Creates flows. All are tried, whatever becomes of some.
     ///
     /// # Errors
@@ -137,6 +170,19 @@ impl<T: Transport> Client<T> {
         let errors = self.pipeline("create", flows, message::create)?;
         let keys = errors.into_iter().filter_map(|(n, error)| Some((flows.get(n)?.key(), error)));
         first_refusal("create", keys.collect())
+    }
+
+    /// Changes flows that are there. All are tried, whatever becomes of some.
+    ///
+    /// The kernel finds a flow by its original tuple and zone, and looks at no id: where one has gone and another like it has
+    /// come since it was listed, that one is changed.
+    ///
+    /// # Errors
+    /// [`Error::Flow`] with the first that was refused; [`Error::is_not_found`] when it has gone.
+    pub fn update(&mut self, changes: &[(FlowKey, FlowChange)]) -> Result<(), Error> {
+        let errors = self.pipeline("update", changes, message::update)?;
+        let keys = errors.into_iter().filter_map(|(n, error)| Some((changes.get(n)?.0, error)));
+        first_refusal("update", keys.collect())
     }
 
     /// Deletes these flows and no others. All are tried, whatever becomes of some. One that has gone is no error.

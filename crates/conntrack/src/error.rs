@@ -9,15 +9,15 @@ pub enum Error {
     /// The kernel could not be talked to, refused a command as a whole, or said what cannot be understood.
     #[error("{command}: {source}{}", advice(command, source))]
     Netlink {
-        /// The command: `list`, `get`, `delete`, `flush`, `count`, `create`, `events`.
+        /// The command: `list`, `get`, `delete`, `flush`, `count`, `create`, `update`, `statistics`, `events`.
         command: &'static str,
         /// What went wrong.
         source: sluicegate_netlink::Error,
     },
-    /// The kernel refused to create or delete a flow.
+    /// The kernel refused to create, change or delete a flow.
     #[error("{command} {} {} {}{}: {source}{}", .flow.original.family(), .flow.original.protocol, .flow.original, also(*.more), advice(command, source))]
     Flow {
-        /// The command: `create` or `delete`.
+        /// The command: `create`, `update` or `delete`.
         command: &'static str,
         /// The flow.
         flow: Box<FlowKey>,
@@ -92,7 +92,7 @@ impl Error {
 
 /// nfnetlink answers `EINVAL` for a subsystem that it does not have. Of our requests, these carry nothing else to object to.
 fn unsupported(command: &str, source: &sluicegate_netlink::Error) -> bool {
-    let bare = matches!(command, "list" | "count" | "flush");
+    let bare = matches!(command, "list" | "count" | "flush" | "statistics");
     source.is_unsupported() || (bare && source.kernel_code() == Some(EINVAL))
 }
 

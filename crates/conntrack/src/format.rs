@@ -27,6 +27,8 @@ pub struct Format {
     pub verb: Verb,
     /// Now, in seconds of Unix time: for how long the flow has been there (`delta-time`).
     pub now: u64,
+    /// An element of XML tells that time too, in UTC: when an event was heard of (`timestamp`).
+    pub when: bool,
 }
 
 /// The shape of a flow's text.
@@ -133,9 +135,9 @@ impl Shown<'_> {
         let Some(times) = self.flow.timestamps else { return Ok(()) };
         write!(f, " delta-time={}", self.seconds(times.start, times.stop))?;
         if self.format.timestamps {
-            write!(f, " [start={}]", Calendar(times.start / NANOSECONDS))?;
+            write!(f, " [start={}]", Calendar::of(times.start / NANOSECONDS))?;
             if let Some(stop) = times.stop {
-                write!(f, " [stop={}]", Calendar(stop / NANOSECONDS))?;
+                write!(f, " [stop={}]", Calendar::of(stop / NANOSECONDS))?;
             }
         }
         Ok(())
@@ -188,7 +190,17 @@ impl Shown<'_> {
             element(f, "deltatime", Some(self.seconds(times.start, times.stop)))?;
         }
         element(f, "helper", flow.helper.as_ref().map(|name| Escaped(name)))?;
-        f.write_str("</meta></flow>")
+        f.write_str("</meta>")?;
+        if self.format.when {
+            let Calendar { weekday, day, month, year, hour, minute, second } = Calendar::of(self.format.now);
+            write!(
+                f,
+                "<when><hour>{hour}</hour><min>{minute}</min><sec>{second}</sec><wday>{}</wday>",
+                weekday + 1
+            )?;
+            write!(f, "<day>{day}</day><month>{month}</month><year>{year}</year></when>")?;
+        }
+        f.write_str("</flow>")
     }
 
     fn save(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -332,12 +344,23 @@ impl Display for Escaped<'_> {
     }
 }
 
-/// A time as `ctime` writes it, in UTC: `Sat Nov 21 05:17:15 2026`.
-struct Calendar(u64);
+/// A time of the calendar, in UTC. It prints as `ctime` writes it: `Sat Nov 21 05:17:15 2026`.
+struct Calendar {
+    /// From Sunday, which is 0.
+    weekday: u64,
+    day: u64,
+    /// From January, which is 1.
+    month: u64,
+    year: u64,
+    hour: u64,
+    minute: u64,
+    second: u64,
+}
 
-impl Display for Calendar {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let (days, rest) = (self.0 / DAY, self.0 % DAY);
+impl Calendar {
+    /// So many seconds after the beginning of 1970, which was a Thursday.
+    fn of(seconds: u64) -> Self {
+        let (days, rest) = (seconds / DAY, seconds % DAY);
         // Days since the first of March of the year 0, in eras of 400 years (H. Hinnant, days_from_civil).
         let shifted = days + 719_468;
         let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
@@ -345,21 +368,32 @@ impl Display for Calendar {
             (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
         let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
         let from_march = (5 * day_of_year + 2) / 153;
-        let day = day_of_year - (153 * from_march + 2) / 5 + 1;
-        let year = era * 400 + year_of_era + u64::from(from_march >= 10);
+        Self {
+            weekday: (days + 4) % 7,
+            day: day_of_year - (153 * from_march + 2) / 5 + 1,
+            month: (from_march + 2) % 12 + 1,
+            year: era * 400 + year_of_era + u64::from(from_march >= 10),
+            hour: rest / 3600,
+            minute: rest / 60 % 60,
+            second: rest % 60,
+        }
+    }
+}
+
+impl Display for Calendar {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let name = |names: &[&'static str], at: u64| {
-            usize::try_from(at).ok().and_then(|at| names.get(at % names.len()).copied()).unwrap_or_default()
+            usize::try_from(at).ok().and_then(|at| names.get(at).copied()).unwrap_or_default()
         };
-        let (weekday, month) = (name(&WEEKDAYS, days % 7), name(&MONTHS, from_march));
-        let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+        let Self { weekday, day, month, year, hour, minute, second } = *self;
+        let (weekday, month) = (name(&WEEKDAYS, weekday), name(&MONTHS, month - 1));
         write!(f, "{weekday} {month} {day:>2} {hour:02}:{minute:02}:{second:02} {year}")
     }
 }
 
-/// The first of January 1970 was a Thursday.
-const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 const MONTHS: [&str; 12] =
-    ["Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Jan", "Feb"];
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const DAY: u64 = 86_400;
 const NANOSECONDS: u64 = 1_000_000_000;
 
@@ -378,7 +412,7 @@ mod tests {
             (4_107_542_400, "Mon Mar  1 00:00:00 2100"),
         ];
         for (seconds, text) in cases {
-            assert_eq!(Calendar(seconds).to_string(), text);
+            assert_eq!(Calendar::of(seconds).to_string(), text);
         }
     }
 }

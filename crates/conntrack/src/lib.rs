@@ -5,12 +5,12 @@
 //!
 //! * identity: [`FlowKey`], the original tuple with zone and id;
 //! * observed: [`Flow`], all that the kernel tells of one;
-//! * wanted: [`NewFlow`], for who creates flows himself, tests above all;
+//! * wanted: [`NewFlow`], for who creates flows himself, and [`FlowChange`], for who changes some that are there;
 //! * chosen: [`Filter`], which flows are meant. What it leaves open is not compared; one that leaves everything open
 //!   chooses all flows, and is good for listing only.
 //!
-//! [`Client`] lists ([`list`](Client::list)), looks up ([`get`](Client::get)), counts, creates and deletes flows;
-//! [`Monitor`] gives events; [`reconcile`] removes the stale UDP flows of services, and [`Format`] prints a flow as
+//! [`Client`] lists ([`list`](Client::list)), looks up ([`get`](Client::get)), counts, creates, changes and deletes flows, and tells
+//! what each processor has counted ([`statistics`](Client::statistics)); [`Monitor`] gives events; [`reconcile`] removes the stale UDP flows of services, and [`Format`] prints a flow as
 //! conntrack(8) does. The command itself, made of this crate, is in the repository's `examples`.
 //!
 //! ```no_run
@@ -41,7 +41,7 @@
 //!
 //! # What it does not do
 //!
-//! It knows nothing of expectations, sysctls, time-out policies or helpers' inner life, loads no module, resolves no names and
+//! It only counts expectations, and knows nothing of sysctls, time-out policies or helpers' inner life, loads no module, resolves no names and
 //! has no global state. A kernel without `nf_conntrack_netlink` is an error ([`Error::is_unsupported`]).
 //!
 //! Reading needs `CAP_NET_ADMIN` as everything here does. All of it works in the network namespace in which the socket was
@@ -51,6 +51,7 @@
 //! behaviour measured on Linux 6.1, 6.12 and 6.18.
 #![forbid(unsafe_code)]
 
+mod change;
 mod client;
 mod error;
 mod filter;
@@ -62,18 +63,21 @@ mod new_flow;
 mod protocol;
 mod protocol_info;
 pub mod reconcile;
+mod statistics;
 mod status;
 mod tuple;
 mod wire;
 
+pub use change::FlowChange;
 pub use client::{Client, Deleted, Table};
 pub use error::Error;
 pub use filter::{AddressPort, Filter, MarkMatch, NatMatch, Side, StatusMatch};
 pub use flow::{Counters, Flow, FlowKey, Timestamps};
 pub use format::{Format, Layout, Verb};
-pub use monitor::{Event, GROUPS, Monitor};
+pub use monitor::{Event, GROUPS, Heard, Monitor};
 pub use new_flow::NewFlow;
 pub use protocol::{Family, Protocol};
 pub use protocol_info::{DccpState, ProtocolInfo, SctpState, TcpState};
+pub use statistics::{ExpectationStatistic, PerCpu, Statistic};
 pub use status::Status;
 pub use tuple::{Layer4, Tuple};

@@ -1,11 +1,14 @@
 //! Requests: what is sent for each command.
 
+use std::net::IpAddr;
+
 use sluicegate_netlink::Batch;
+use sluicegate_netlink::attr::Writer;
 use sluicegate_netlink::message::{Flags, NfGenMsg};
 
 use crate::client::Table;
-use crate::wire::{SUBSYSTEM, command, cta, filter};
-use crate::{Family, Filter, FlowKey, NewFlow, Tuple};
+use crate::wire::{EXPECTATIONS, SUBSYSTEM, command, cta, expectation, filter, nat};
+use crate::{AddressPort, Family, Filter, FlowChange, FlowKey, NewFlow, Tuple};
 
 /// Asks for the flows of a table. With `narrow`, the kernel leaves out some that the filter does not choose.
 pub(crate) fn list(batch: &mut Batch, table: Table, zero: bool, wanted: &Filter, narrow: bool) {
@@ -65,6 +68,50 @@ pub(crate) fn create(batch: &mut Batch, flow: &NewFlow, object: u64, ack: bool) 
     if let Some(zone) = flow.zone {
         message.put_be16(cta::ZONE, zone);
     }
+    for (kind, translation) in [(cta::NAT_SRC, flow.source_nat), (cta::NAT_DST, flow.destination_nat)] {
+        if let Some(translation) = translation.filter(|it| *it != AddressPort::default()) {
+            translate(&mut message, kind, translation);
+        }
+    }
+}
+
+/// To one address and one port, each where it is named: without the end of a range, its beginning is all of it.
+fn translate(message: &mut Writer<'_>, kind: u16, AddressPort { address, port }: AddressPort) {
+    let mut range = message.nest(kind);
+    match address {
+        Some(IpAddr::V4(address)) => range.put(nat::V4_MINIP, &address.octets()),
+        Some(IpAddr::V6(address)) => range.put(nat::V6_MINIP, &address.octets()),
+        None => {}
+    }
+    if let Some(port) = port {
+        let mut ports = range.nest(nat::PROTO);
+        ports.put_be16(nat::PORT_MIN, port);
+        ports.put_be16(nat::PORT_MAX, port);
+    }
+}
+
+/// Changes a flow; `object` is its number in the caller's list. Without `NLM_F_CREATE`, none is made where there is none.
+pub(crate) fn update(batch: &mut Batch, (flow, change): &(FlowKey, FlowChange), object: u64, ack: bool) {
+    let flags = if ack { Flags::ACK } else { Flags::empty() };
+    let family = flow.original.family().number();
+    let mut message = batch.netfilter(SUBSYSTEM, command::NEW, flags, family, object);
+    flow.original.encode(&mut message, cta::TUPLE_ORIG);
+    let numbers = [
+        (cta::STATUS, change.status.map(|status| status.bits())),
+        (cta::TIMEOUT, change.timeout),
+        (cta::MARK, change.mark),
+    ];
+    for (kind, value) in numbers {
+        if let Some(value) = value {
+            message.put_be32(kind, value);
+        }
+    }
+    if let Some(info) = change.protocol_info {
+        info.encode(&mut message, cta::PROTOINFO);
+    }
+    if let Some(zone) = flow.zone {
+        message.put_be16(cta::ZONE, zone);
+    }
 }
 
 /// Deletes one flow; `object` is its number in the caller's list. There is always a tuple: without, it would be a flush.
@@ -95,4 +142,19 @@ pub(crate) fn flush(batch: &mut Batch, family: Option<Family>) {
 /// Asks how many flows there are.
 pub(crate) fn count(batch: &mut Batch) {
     drop(batch.netfilter(SUBSYSTEM, command::GET_STATS, Flags::ACK, 0, 0));
+}
+
+/// Asks what each processor has counted of flows.
+pub(crate) fn statistics(batch: &mut Batch) {
+    drop(batch.netfilter(SUBSYSTEM, command::GET_STATS_CPU, Flags::DUMP, 0, 0));
+}
+
+/// Asks what each processor has counted of expectations.
+pub(crate) fn expectation_statistics(batch: &mut Batch) {
+    drop(batch.netfilter(EXPECTATIONS, expectation::GET_STATS_CPU, Flags::DUMP, 0, 0));
+}
+
+/// Asks for all expectations.
+pub(crate) fn expectations(batch: &mut Batch) {
+    drop(batch.netfilter(EXPECTATIONS, expectation::GET, Flags::DUMP, 0, 0));
 }

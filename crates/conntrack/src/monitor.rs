@@ -45,6 +45,16 @@ pub enum Event {
     Unknown(u8),
 }
 
+/// An event, and who caused it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Heard {
+    /// What happened.
+    pub event: Event,
+    /// The netlink port of the socket by which a program asked for it; `None` when it came of packets or of time, or the kernel did it.
+    pub port: Option<u32>,
+}
+
 impl Monitor {
     /// Opens a socket in the current network namespace and joins the groups of all events.
     ///
@@ -59,8 +69,17 @@ impl Monitor {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_groups(groups: &[u32]) -> Result<Self, Error> {
+        Self::open_with(groups, &Options::default())
+    }
+
+    /// As [`open_groups`](Self::open_groups), with a socket of these options: the receive buffer is what has to hold all events
+    /// that happen while nobody reads, and the time-out is how long [`events`](Self::events) waits.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(groups: &[u32], options: &Options) -> Result<Self, Error> {
         let fail = Error::of("events");
-        let mut socket = Socket::open(Protocol::NETFILTER, &Options::default()).map_err(&fail)?;
+        let mut socket = Socket::open(Protocol::NETFILTER, options).map_err(&fail)?;
         for group in groups {
             socket.join(*group).map_err(&fail)?;
         }
@@ -79,14 +98,28 @@ impl<T: Transport> Monitor<T> {
     /// # Errors
     /// When receiving fails, or what comes is malformed. Lost events are no error but [`Event::Overrun`].
     pub fn events(&mut self) -> Result<Vec<Event>, Error> {
+        Ok(self.heard()?.into_iter().map(|heard| heard.event).collect())
+    }
+
+    /// As [`events`](Self::events), with who caused each.
+    ///
+    /// # Errors
+    /// As [`events`](Self::events).
+    pub fn heard(&mut self) -> Result<Vec<Heard>, Error> {
         let fail = Error::of("events");
         match self.transport.receive(&mut self.buffer, Wait::Answer) {
             Ok(true) => {}
             Ok(false) | Err(sluicegate_netlink::Error::TimedOut(_)) => return Ok(Vec::new()),
-            Err(sluicegate_netlink::Error::Overrun) => return Ok(vec![Event::Overrun]),
+            Err(sluicegate_netlink::Error::Overrun) => {
+                return Ok(vec![Heard { event: Event::Overrun, port: None }]);
+            }
             Err(error) => return Err(fail(error)),
         }
-        let messages = Messages::new(&self.buffer).map(|message| message.and_then(Event::decode));
+        let heard = |message: Message<'_>| -> Result<Option<Heard>, DecodeError> {
+            let port = Some(message.header.port).filter(|port| *port != 0);
+            Ok(Event::decode(message)?.map(|event| Heard { event, port }))
+        };
+        let messages = Messages::new(&self.buffer).map(|message| message.and_then(heard));
         let events: Result<_, DecodeError> = messages.filter_map(Result::transpose).collect();
         events.map_err(|error| fail(error.into()))
     }

@@ -1,6 +1,6 @@
 //! A flow that is to be created.
 
-use crate::{FlowKey, ProtocolInfo, Status, Tuple};
+use crate::{AddressPort, FlowKey, ProtocolInfo, Status, Tuple};
 
 /// A flow that is to be created, as by `conntrack -I`: for tests, and for who restores flows elsewhere.
 ///
@@ -18,7 +18,8 @@ use crate::{FlowKey, ProtocolInfo, Status, Tuple};
 pub struct NewFlow {
     /// The original direction.
     pub original: Tuple,
-    /// The reply direction: where it is not the original one turned round, there is a translation.
+    /// The reply direction: where it is not the original one turned round, there is a translation. Packets are translated so only
+    /// by a kernel that translates anyway; [`source_nat`](Self::source_nat) and [`destination_nat`](Self::destination_nat) see to that.
     pub reply: Tuple,
     /// Seconds until it goes.
     pub timeout: u32,
@@ -30,6 +31,11 @@ pub struct NewFlow {
     pub zone: Option<u16>,
     /// The state of its protocol.
     pub protocol_info: Option<ProtocolInfo>,
+    /// Have the kernel translate its source to this, as a rule of NAT would (`-n` of conntrack(8)): it changes the reply
+    /// direction accordingly, and sees to it that no other flow has the same. What is not named stays.
+    pub source_nat: Option<AddressPort>,
+    /// The same of its destination (`-g`).
+    pub destination_nat: Option<AddressPort>,
 }
 
 impl NewFlow {
@@ -44,6 +50,8 @@ impl NewFlow {
             mark: None,
             zone: None,
             protocol_info: None,
+            source_nat: None,
+            destination_nat: None,
         }
     }
 

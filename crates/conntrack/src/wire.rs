@@ -5,6 +5,17 @@
 /// `NFNL_SUBSYS_CTNETLINK`
 pub(crate) const SUBSYSTEM: u8 = 1;
 
+/// `NFNL_SUBSYS_CTNETLINK_EXP`
+pub(crate) const EXPECTATIONS: u8 = 2;
+
+/// `enum ctnl_exp_msg_types`
+pub(crate) mod expectation {
+    /// `IPCTNL_MSG_EXP_GET`
+    pub(crate) const GET: u8 = 1;
+    /// `IPCTNL_MSG_EXP_GET_STATS_CPU`
+    pub(crate) const GET_STATS_CPU: u8 = 3;
+}
+
 /// `enum cntl_msg_types`
 pub(crate) mod command {
     /// `IPCTNL_MSG_CT_NEW`
@@ -15,6 +26,8 @@ pub(crate) mod command {
     pub(crate) const DELETE: u8 = 2;
     /// `IPCTNL_MSG_CT_GET_CTRZERO`
     pub(crate) const GET_CTRZERO: u8 = 3;
+    /// `IPCTNL_MSG_CT_GET_STATS_CPU`
+    pub(crate) const GET_STATS_CPU: u8 = 4;
     /// `IPCTNL_MSG_CT_GET_STATS`
     pub(crate) const GET_STATS: u8 = 5;
     /// `IPCTNL_MSG_CT_GET_DYING`
@@ -35,6 +48,8 @@ pub(crate) mod cta {
     pub(crate) const PROTOINFO: u16 = 4;
     /// `CTA_HELP`, nested
     pub(crate) const HELP: u16 = 5;
+    /// `CTA_NAT_SRC`, nested
+    pub(crate) const NAT_SRC: u16 = 6;
     /// `CTA_TIMEOUT`, be32, seconds
     pub(crate) const TIMEOUT: u16 = 7;
     /// `CTA_MARK`, be32
@@ -47,6 +62,8 @@ pub(crate) mod cta {
     pub(crate) const USE: u16 = 11;
     /// `CTA_ID`, be32
     pub(crate) const ID: u16 = 12;
+    /// `CTA_NAT_DST`, nested
+    pub(crate) const NAT_DST: u16 = 13;
     /// `CTA_SECMARK`, be32
     pub(crate) const SECMARK: u16 = 17;
     /// `CTA_ZONE`, be16
@@ -85,3 +102,17 @@ pub(crate) mod filter {
 
 /// `CTA_STATS_GLOBAL_ENTRIES`, be32: how many flows there are.
 pub(crate) const STATS_GLOBAL_ENTRIES: u16 = 1;
+
+/// `enum ctattr_nat` and `enum ctattr_protonat`
+pub(crate) mod nat {
+    /// `CTA_NAT_V4_MINIP`, 4 bytes
+    pub(crate) const V4_MINIP: u16 = 1;
+    /// `CTA_NAT_PROTO`, nested
+    pub(crate) const PROTO: u16 = 3;
+    /// `CTA_NAT_V6_MINIP`, 16 bytes
+    pub(crate) const V6_MINIP: u16 = 4;
+    /// `CTA_PROTONAT_PORT_MIN`, be16
+    pub(crate) const PORT_MIN: u16 = 1;
+    /// `CTA_PROTONAT_PORT_MAX`, be16
+    pub(crate) const PORT_MAX: u16 = 2;
+}

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use sluicegate_conntrack::{
-    Client, Event, Family, Filter, Flow, Format, Layout, MarkMatch, NewFlow, Protocol, Status, Tuple, Verb,
+    AddressPort, Client, Event, Family, Filter, Flow, FlowChange, Format, Layout, MarkMatch, NewFlow,
+    Protocol, Statistic, Status, Tuple, Verb,
 };
 use sluicegate_netlink::attr::{Attribute, Attributes};
 use sluicegate_netlink::message::Messages;
@@ -199,6 +200,77 @@ fn flows_are_created_as_the_tool_creates_them() {
         count += 1;
     }
     assert_eq!(count, 11, "commands that were compared");
+}
+
+#[test]
+fn a_translation_is_asked_for_as_the_tool_asks_for_it() {
+    let section =
+        sections().into_iter().find(|section| section.command.contains(" -g 10.1.1.1:8080")).unwrap();
+    let (_, _, theirs) = content(&section.requests[0]);
+    let asked = Flow::decode(Messages::new(&section.requests[0]).next().unwrap().unwrap()).unwrap();
+    let mut new = NewFlow::new(asked.original, asked.timeout.unwrap());
+    new.destination_nat = Some(AddressPort { address: Some("10.1.1.1".parse().unwrap()), port: Some(8080) });
+    let (_, _, ours) = content(&sent(|client| drop(client.create(&[new]))));
+    let nat = |found: &BTreeMap<Vec<u16>, Vec<u8>>| -> Vec<_> {
+        let nat = found.iter().filter(|(path, _)| matches!(path[0], CTA_NAT_SRC | CTA_NAT_DST));
+        nat.map(|(path, value)| (path.clone(), value.clone())).collect()
+    };
+    assert_eq!(nat(&ours), nat(&theirs));
+    assert!(nat(&ours).len() >= 3, "{ours:?}");
+}
+
+#[test]
+fn a_change_is_asked_for_as_the_tool_asks_for_it() {
+    let section = section("-U -p udp -s 10.0.0.1 -u ASSURED,SEEN_REPLY -t 100 -m 7");
+    let flow = Flow::decode(Messages::new(&section.answers[0]).next().unwrap().unwrap()).unwrap();
+    let change = FlowChange {
+        timeout: Some(100),
+        mark: Some(7),
+        status: Some(flow.status.unwrap() | Status::ASSURED | Status::SEEN_REPLY),
+        protocol_info: None,
+    };
+    assert!(!change.is_done(&flow));
+    let ours = sent(|client| drop(client.update(&[(flow.key(), change)])));
+    assert_eq!(content(&ours), content(&section.requests[1]));
+    let flags = |datagram: &[u8]| Messages::new(datagram).next().unwrap().unwrap().header.flags;
+    // Nothing is made where there is nothing to change.
+    assert_eq!(flags(&ours), flags(&section.requests[1]));
+    let after = section.answers[2].as_slice();
+    let after = Flow::decode(Messages::new(after).next().unwrap().unwrap()).unwrap();
+    assert!(change.is_done(&after), "{after:?}");
+}
+
+/// Plays the kernel's part of a section, whatever is asked.
+fn played<T>(section: &Section, talk: impl FnOnce(&mut Client<Script>) -> T) -> T {
+    let mut kernel = Script::new();
+    let step = kernel.expect_any();
+    for answer in &section.answers {
+        let mut answer = answer.clone();
+        // The tool numbers by the second, we from 1.
+        let mut at = 0;
+        while let Some(length) = answer.get(at..at + 4) {
+            let length = u32::from_le_bytes(length.try_into().unwrap()) as usize;
+            answer[at + 8..at + 12].copy_from_slice(&1_u32.to_le_bytes());
+            at += length.next_multiple_of(4);
+        }
+        step.reply(answer);
+    }
+    let mut client = Client::new(kernel);
+    let said = talk(&mut client);
+    let sent = client.into_transport().sent()[0].clone();
+    assert_eq!(content(&sent), content(&section.requests[0]), "{}", section.command);
+    said
+}
+
+#[test]
+fn statistics_are_asked_for_and_printed_as_by_the_tool() {
+    let flows = section("-S");
+    let ours = played(&flows, |client| client.statistics().unwrap());
+    assert_eq!(ours.iter().map(ToString::to_string).collect::<Vec<_>>(), flows.printed);
+    assert_eq!((ours[0].get(Statistic::INSERT), ours[0].get(Statistic::SEARCHED)), (Some(1), None));
+    let expectations = section("-S expect");
+    let ours = played(&expectations, |client| client.expectation_statistics().unwrap());
+    assert_eq!(ours.iter().map(ToString::to_string).collect::<Vec<_>>(), expectations.printed);
 }
 
 #[test]

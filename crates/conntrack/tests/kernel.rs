@@ -5,8 +5,8 @@ use std::net::{SocketAddr, UdpSocket};
 
 use sluicegate_conntrack::reconcile::{How, Services, reconcile};
 use sluicegate_conntrack::{
-    Client, Deleted, Error, Event, Family, Filter, Flow, Monitor, NewFlow, Protocol, ProtocolInfo, Status,
-    Table, TcpState, Tuple,
+    AddressPort, Client, Deleted, Error, Event, Family, Filter, Flow, FlowChange, Monitor, NewFlow, Protocol,
+    ProtocolInfo, Statistic, Status, Table, TcpState, Tuple,
 };
 
 fn tuple(protocol: Protocol, from: &str, to: &str) -> Tuple {
@@ -176,6 +176,92 @@ fn the_kernels_filter_and_ours_choose_the_same() {
             assert_eq!(ours, theirs, "{filter:?}");
             assert!(!ours.is_empty(), "{filter:?}");
         }
+    });
+}
+
+#[test]
+fn flows_are_changed_and_what_is_gone_is_told() {
+    testns::netns(|| {
+        let mut client = Client::open().unwrap();
+        let flow = served("10.0.0.1:1000", "10.96.0.10:53", "10.244.0.5:53");
+        let mut zoned = served("10.0.0.1:1000", "10.96.0.10:53", "10.244.0.5:53");
+        zoned.zone = Some(5);
+        client.create(&[flow.clone(), zoned.clone()]).unwrap();
+        let status = Status::CONFIRMED | Status::ASSURED | Status::SEEN_REPLY;
+        let change =
+            FlowChange { timeout: Some(77), mark: Some(9), status: Some(status), ..FlowChange::default() };
+        client.update(&[(zoned.key(), change)]).unwrap();
+        let now = client.get(&zoned.original, Some(5)).unwrap();
+        assert!(
+            (70..=77).contains(&now.timeout.unwrap()) && now.mark == Some(9) && now.has(status),
+            "{now:?}"
+        );
+        let other = client.get(&flow.original, None).unwrap();
+        assert!(other.mark == Some(0) && !other.has(Status::ASSURED), "{other:?}");
+
+        // A bit that cannot be taken away again, and a flow that is not there: neither keeps the others from their change.
+        let less = FlowChange { status: Some(Status::CONFIRMED), ..FlowChange::default() };
+        let gone = served("10.0.0.9:1000", "10.96.0.10:53", "10.244.0.5:53").key();
+        let marked = FlowChange { mark: Some(3), ..FlowChange::default() };
+        let error = client.update(&[(gone, marked), (zoned.key(), less), (flow.key(), marked)]).unwrap_err();
+        assert!(error.is_not_found(), "{error}");
+        assert!(error.to_string().starts_with("update ipv4 udp src=10.0.0.9 "), "{error}");
+        assert_eq!(client.get(&flow.original, None).unwrap().mark, Some(3));
+        let error = client.update(&[(zoned.key(), less)]).unwrap_err();
+        assert_eq!(error.errno(), Some(16));
+        assert_eq!(client.count().unwrap(), 2, "nothing is made by a change");
+    });
+}
+
+#[test]
+fn a_translation_is_made_by_the_kernel() {
+    testns::netns(|| {
+        let mut client = Client::open().unwrap();
+        let to = |address: &str, port| AddressPort { address: Some(address.parse().unwrap()), port };
+        let mut flow = NewFlow::new(tuple(Protocol::UDP, "10.0.0.1:1000", "10.96.0.10:53"), 300);
+        flow.destination_nat = Some(to("10.244.0.5", Some(5353)));
+        flow.source_nat = Some(to("10.5.5.5", None));
+        let mut v6 = NewFlow::new(tuple(Protocol::UDP, "[fd00::1]:1000", "[fd00::10]:53"), 300);
+        v6.source_nat = Some(to("fd00::99", Some(99)));
+        client.create(&[flow.clone(), v6.clone()]).unwrap();
+        let made = client.get(&flow.original, None).unwrap();
+        assert_eq!(made.reply, tuple(Protocol::UDP, "10.244.0.5:5353", "10.5.5.5:1000"));
+        assert!(made.is_source_translated() && made.is_destination_translated(), "{made:?}");
+        let made = client.get(&v6.original, None).unwrap();
+        assert_eq!(made.reply, tuple(Protocol::UDP, "[fd00::10]:53", "[fd00::99]:99"));
+        // As a rule of NAT would: what another flow has is not given twice.
+        let mut second = NewFlow::new(tuple(Protocol::UDP, "[fd00::2]:1000", "[fd00::10]:53"), 300);
+        second.source_nat = v6.source_nat;
+        let again = client.create(&[second.clone()]);
+        let taken = again.is_err() || client.get(&second.original, None).unwrap().reply != made.reply;
+        assert!(taken);
+    });
+}
+
+#[test]
+fn each_processor_counts() {
+    testns::netns(|| {
+        let mut client = Client::open().unwrap();
+        client.create(&[served("10.0.0.1:1000", "10.96.0.10:53", "10.244.0.5:53")]).unwrap();
+        let statistics = client.statistics().unwrap();
+        assert!(!statistics.is_empty() && statistics.is_sorted_by_key(|cpu| cpu.cpu), "{statistics:?}");
+        assert!(statistics.iter().all(|cpu| cpu.get(Statistic::DROP) == Some(0)), "{statistics:?}");
+        assert_eq!(client.expectation_statistics().unwrap().len(), statistics.len());
+        assert_eq!(client.count_expectations().unwrap(), 0);
+    });
+}
+
+#[test]
+fn an_event_tells_by_whom() {
+    testns::netns(|| {
+        let mut options = sluicegate_netlink::Options::default();
+        options.receive_buffer = 64 << 10;
+        let mut monitor = Monitor::open_with(&sluicegate_conntrack::GROUPS[..1], &options).unwrap();
+        assert!(monitor.transport().receive_buffer().unwrap() >= 64 << 10);
+        let mut client = Client::open().unwrap();
+        client.create(&[served("10.0.0.1:1000", "10.96.0.10:53", "10.244.0.5:53")]).unwrap();
+        let heard = monitor.heard().unwrap();
+        assert!(matches!(heard[0].event, Event::New(_)) && heard[0].port.is_some(), "{heard:?}");
     });
 }
 

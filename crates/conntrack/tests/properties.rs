@@ -66,7 +66,15 @@ fn formats() -> Vec<Format> {
     let mut formats = Vec::new();
     for layout in [Layout::Line, Layout::Xml, Layout::Save] {
         for verb in [Verb::Listed, Verb::Deleted, Verb::New, Verb::Update, Verb::Destroy] {
-            formats.push(Format { layout, verb, layer3: true, id: true, timestamps: true, now: 0 });
+            formats.push(Format {
+                layout,
+                verb,
+                layer3: true,
+                id: true,
+                timestamps: true,
+                now: 0,
+                when: true,
+            });
         }
     }
     formats

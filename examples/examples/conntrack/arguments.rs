@@ -4,16 +4,28 @@ use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
 use sluicegate_conntrack::{
-    AddressPort, Family, Filter, Format, Layer4, Layout, MarkMatch, Protocol, SctpState, Side, Status, Table,
-    TcpState, Tuple,
+    AddressPort, DccpState, Family, Filter, Format, GROUPS, Layer4, Layout, MarkMatch, Protocol, SctpState,
+    Side, Status, Table, TcpState, Tuple,
 };
 
 /// What is to be done, and about which flows.
 pub(crate) struct Arguments {
     pub(crate) command: Command,
+    /// What is chosen; of a flow that is to be made or changed, also what it is to be.
     pub(crate) filter: Filter,
     pub(crate) format: Format,
     pub(crate) zero: bool,
+    pub(crate) timeout: Option<u32>,
+    /// The verification tags of SCTP.
+    pub(crate) tags: [Option<u32>; 2],
+    pub(crate) dccp_state: Option<DccpState>,
+    /// Who is the client of DCCP.
+    pub(crate) role: u8,
+    /// The groups of the events that are asked for; none for all.
+    pub(crate) groups: Vec<u32>,
+    pub(crate) buffer: Option<usize>,
+    /// Each event comes with the time when it was heard of.
+    pub(crate) timed: bool,
     /// A status was asked for that has no bit: no flow can have it.
     pub(crate) nothing_matches: bool,
 }
@@ -23,10 +35,21 @@ pub(crate) enum Command {
     List(Table),
     Get,
     Delete,
+    Create,
+    Update,
+    Events,
     Flush,
-    Count,
+    Count(What),
+    Statistics(What),
     Version,
     Help,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum What {
+    Flows,
+    Expectations,
 }
 
 /// Why it was not done.
@@ -59,73 +82,85 @@ const fn opt(letter: char, names: &'static [&'static str], value: Value, command
     Opt { letter, names, value, commands }
 }
 
-/// Letters that are no option of the command line are conntrack(8)'s own inner names.
+/// In the order in which conntrack(8) looks at them. Letters that are no option of the command line are its own inner names.
 const OPTIONS: &[Opt] = &[
     opt('L', &["dump"], Value::Optional, ""),
     opt('G', &["get"], Value::Optional, ""),
     opt('D', &["delete"], Value::Optional, ""),
+    opt('I', &["create"], Value::Optional, ""),
+    opt('U', &["update"], Value::Optional, ""),
+    opt('E', &["event"], Value::Optional, ""),
     opt('F', &["flush"], Value::Optional, ""),
     opt('C', &["counter"], Value::Optional, ""),
+    opt('S', &["stats"], Value::Optional, ""),
     opt('V', &["version"], Value::None, ""),
     opt('h', &["help"], Value::None, ""),
-    opt('s', &["src", "orig-src"], Value::Needed, "LGD"),
-    opt('d', &["dst", "orig-dst"], Value::Needed, "LGD"),
-    opt('r', &["reply-src"], Value::Needed, "LD"),
-    opt('q', &["reply-dst"], Value::Needed, "LD"),
-    opt('p', &["protonum"], Value::Needed, "LGDh"),
-    opt('u', &["status"], Value::Needed, "LD"),
-    opt('m', &["mark"], Value::Needed, "LD"),
-    opt('i', &["id"], Value::Needed, "D"),
-    opt('f', &["family"], Value::Needed, "LDF"),
-    opt('n', &["src-nat"], Value::Optional, "LD"),
-    opt('g', &["dst-nat"], Value::Optional, "LD"),
-    opt('j', &["any-nat"], Value::Optional, "LD"),
-    opt('o', &["output"], Value::Needed, "LGD"),
-    opt('w', &["zone"], Value::Needed, "LD"),
-    opt('(', &["orig-zone"], Value::Needed, "LD"),
-    opt(')', &["reply-zone"], Value::Needed, "LD"),
-    opt('{', &["mask-src"], Value::Needed, "LD"),
-    opt('}', &["mask-dst"], Value::Needed, "LD"),
+    opt('s', &["src", "orig-src"], Value::Needed, "LGDIUE"),
+    opt('d', &["dst", "orig-dst"], Value::Needed, "LGDIUE"),
+    opt('r', &["reply-src"], Value::Needed, "LDIUE"),
+    opt('q', &["reply-dst"], Value::Needed, "LDIUE"),
+    opt('p', &["protonum"], Value::Needed, "LGDIUEh"),
+    opt('t', &["timeout"], Value::Needed, "IU"),
+    opt('u', &["status"], Value::Needed, "LDIU"),
     opt('z', &["zero"], Value::None, "L"),
-    // Known, so that what is refused is named, and with no command allowed.
-    opt('t', &["timeout"], Value::Needed, ""),
-    opt('c', &["secmark"], Value::Needed, ""),
-    opt('l', &["label"], Value::Needed, ""),
-    opt('e', &["event-mask"], Value::Needed, ""),
-    opt('b', &["buffer-size"], Value::Needed, ""),
+    opt('e', &["event-mask"], Value::Needed, "E"),
+    // With no command allowed: known, so that what is refused is named.
     opt('[', &["tuple-src"], Value::Needed, ""),
     opt(']', &["tuple-dst"], Value::Needed, ""),
+    opt('{', &["mask-src"], Value::Needed, "LDUE"),
+    opt('}', &["mask-dst"], Value::Needed, "LDUE"),
+    opt('m', &["mark"], Value::Needed, "LDIUE"),
+    opt('i', &["id"], Value::Needed, "DU"),
+    opt('f', &["family"], Value::Needed, "LDFUE"),
+    opt('n', &["src-nat"], Value::Optional, "LDIUE"),
+    opt('g', &["dst-nat"], Value::Optional, "LDIUE"),
+    opt('o', &["output"], Value::Needed, "LGDUE"),
+    opt('c', &["secmark"], Value::Needed, ""),
+    opt('b', &["buffer-size"], Value::Needed, "E"),
+    opt('j', &["any-nat"], Value::Optional, "LDE"),
+    opt('w', &["zone"], Value::Needed, "LDIE"),
+    opt('l', &["label"], Value::Needed, ""),
+    opt('(', &["orig-zone"], Value::Needed, "LDIE"),
+    opt(')', &["reply-zone"], Value::Needed, "LDIE"),
 ];
 
 /// Options that a protocol brings.
 const PORTS: &[Opt] = &[
-    opt('1', &["sport", "orig-port-src"], Value::Needed, "LGD"),
-    opt('2', &["dport", "orig-port-dst"], Value::Needed, "LGD"),
-    opt('3', &["reply-port-src"], Value::Needed, "LD"),
-    opt('4', &["reply-port-dst"], Value::Needed, "LD"),
+    opt('1', &["sport", "orig-port-src"], Value::Needed, "LGDIUE"),
+    opt('2', &["dport", "orig-port-dst"], Value::Needed, "LGDIUE"),
+    opt('3', &["reply-port-src"], Value::Needed, "LDIUE"),
+    opt('4', &["reply-port-dst"], Value::Needed, "LDIUE"),
 ];
 const KEYS: &[Opt] = &[
-    opt('1', &["srckey", "orig-key-src"], Value::Needed, "LGD"),
-    opt('2', &["dstkey", "orig-key-dst"], Value::Needed, "LGD"),
-    opt('3', &["reply-key-src"], Value::Needed, "LD"),
-    opt('4', &["reply-key-dst"], Value::Needed, "LD"),
+    opt('1', &["srckey", "orig-key-src"], Value::Needed, "LGDIUE"),
+    opt('2', &["dstkey", "orig-key-dst"], Value::Needed, "LGDIUE"),
+    opt('3', &["reply-key-src"], Value::Needed, "LDIUE"),
+    opt('4', &["reply-key-dst"], Value::Needed, "LDIUE"),
 ];
-const STATE: &[Opt] = &[opt('5', &["state"], Value::Needed, "LD")];
+const STATE: &[Opt] = &[opt('5', &["state"], Value::Needed, "LDIUE")];
+const SCTP: &[Opt] = &[
+    opt('5', &["state"], Value::Needed, "LDIUE"),
+    opt('9', &["orig-vtag"], Value::Needed, "I"),
+    opt('0', &["reply-vtag"], Value::Needed, "I"),
+];
+const DCCP: &[Opt] = &[opt('5', &["state"], Value::Needed, "I"), opt('*', &["role"], Value::Needed, "I")];
 const ICMP: &[Opt] = &[
-    opt('6', &["icmp-type"], Value::Needed, "LGD"),
-    opt('7', &["icmp-code"], Value::Needed, "LGD"),
-    opt('8', &["icmp-id"], Value::Needed, "LGD"),
+    opt('6', &["icmp-type"], Value::Needed, "LGDIUE"),
+    opt('7', &["icmp-code"], Value::Needed, "LGDIUE"),
+    opt('8', &["icmp-id"], Value::Needed, "LGDIUE"),
 ];
 const ICMPV6: &[Opt] = &[
-    opt('6', &["icmpv6-type"], Value::Needed, "LGD"),
-    opt('7', &["icmpv6-code"], Value::Needed, "LGD"),
-    opt('8', &["icmpv6-id"], Value::Needed, "LGD"),
+    opt('6', &["icmpv6-type"], Value::Needed, "LGDIUE"),
+    opt('7', &["icmpv6-code"], Value::Needed, "LGDIUE"),
+    opt('8', &["icmpv6-id"], Value::Needed, "LGDIUE"),
 ];
 
 fn of_protocol(protocol: Option<Protocol>) -> impl Iterator<Item = &'static Opt> {
     let lists: [&'static [Opt]; 2] = match protocol {
-        Some(Protocol::TCP | Protocol::SCTP) => [PORTS, STATE],
-        Some(Protocol::UDP | Protocol::UDPLITE | Protocol::DCCP) => [PORTS, &[]],
+        Some(Protocol::TCP) => [PORTS, STATE],
+        Some(Protocol::SCTP) => [PORTS, SCTP],
+        Some(Protocol::DCCP) => [PORTS, DCCP],
+        Some(Protocol::UDP | Protocol::UDPLITE) => [PORTS, &[]],
         Some(Protocol::GRE) => [KEYS, &[]],
         Some(Protocol::ICMP) => [ICMP, &[]],
         Some(Protocol::ICMPV6) => [ICMPV6, &[]],
@@ -137,7 +172,17 @@ fn of_protocol(protocol: Option<Protocol>) -> impl Iterator<Item = &'static Opt>
 impl Arguments {
     pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Self, Failure> {
         let mut words: Vec<String> = words.collect();
-        let plain = [("list", "-L"), ("get", "-G"), ("delete", "-D"), ("flush", "-F"), ("count", "-C")];
+        let plain = [
+            ("list", "-L"),
+            ("get", "-G"),
+            ("delete", "-D"),
+            ("create", "-I"),
+            ("update", "-U"),
+            ("monitor", "-E"),
+            ("flush", "-F"),
+            ("count", "-C"),
+            ("stats", "-S"),
+        ];
         if let Some(first) = words.first_mut()
             && let Some((_, option)) = plain.iter().find(|(word, _)| word == first)
         {
@@ -197,6 +242,13 @@ struct Parser {
     save: bool,
     other_output: bool,
     masks: [Option<IpAddr>; 2],
+    timeout: Option<u32>,
+    tags: [Option<u32>; 2],
+    dccp_state: Option<DccpState>,
+    role: u8,
+    groups: Vec<u32>,
+    buffer: Option<usize>,
+    timed: bool,
 }
 
 impl Parser {
@@ -254,23 +306,31 @@ impl Parser {
                 None => return usage(format!("option `{shown}' requires an argument")),
             },
         };
+        let of_what = || match option.letter {
+            'C' | 'S' if is_expect(value.as_deref()) => Ok(What::Expectations),
+            'V' | 'h' => Ok(What::Flows),
+            _ => match table(value.as_deref())? {
+                Table::Conntrack => Ok(What::Flows),
+                _ => usage("Can't do that command with tables `dying' and `unconfirmed'"),
+            },
+        };
         let command = match option.letter {
-            'L' => Some(Command::List(table(value.as_deref())?)),
-            'G' => Some(Command::Get),
-            'D' => Some(Command::Delete),
-            'F' => Some(Command::Flush),
-            'C' => Some(Command::Count),
-            'V' => Some(Command::Version),
-            'h' => Some(Command::Help),
-            _ => None,
+            'L' => Command::List(table(value.as_deref())?),
+            'G' => of_what().map(|_| Command::Get)?,
+            'D' => of_what().map(|_| Command::Delete)?,
+            'I' => of_what().map(|_| Command::Create)?,
+            'U' => of_what().map(|_| Command::Update)?,
+            'E' => of_what().map(|_| Command::Events)?,
+            'F' => of_what().map(|_| Command::Flush)?,
+            'C' => Command::Count(of_what()?),
+            'S' => Command::Statistics(of_what()?),
+            'V' => Command::Version,
+            'h' => Command::Help,
+            _ => {
+                self.given.push(option);
+                return self.criterion(option.letter, &value.unwrap_or_default());
+            }
         };
-        let Some(command) = command else {
-            self.given.push(option);
-            return self.criterion(option.letter, &value.unwrap_or_default());
-        };
-        if !matches!(command, Command::List(_)) && table(value.as_deref())? != Table::Conntrack {
-            return usage(format!("unknown type `{}'", value.unwrap_or_default()));
-        }
         if self.command.replace((option.letter, command)).is_some() {
             return usage("Invalid commands combination");
         }
@@ -312,6 +372,18 @@ impl Parser {
             '(' => self.filter.original.zone = Some(number(value, "zone")?),
             ')' => self.filter.reply.zone = Some(number(value, "zone")?),
             'z' => self.zero = true,
+            't' => self.timeout = Some(number(value, "timeout")?),
+            'e' => return self.events(value),
+            'b' => self.buffer = Some(number(value, "buffer size")?),
+            '9' => self.tags[0] = Some(number(value, "tag")?),
+            '0' => self.tags[1] = Some(number(value, "tag")?),
+            '*' => {
+                self.role = match value {
+                    "client" => 0,
+                    "server" => 1,
+                    _ => return usage(format!("unknown DCCP role `{value}'")),
+                }
+            }
             '1' => self.filter.original.source_port = Some(number(value, "port")?),
             '2' => self.filter.original.destination_port = Some(number(value, "port")?),
             '3' => self.filter.reply.source_port = Some(number(value, "port")?),
@@ -407,6 +479,19 @@ impl Parser {
         Ok(())
     }
 
+    fn events(&mut self, text: &str) -> Result<(), Failure> {
+        let [new, update, destroy] = GROUPS;
+        let known: [(&str, &[u32]); 4] =
+            [("ALL", &GROUPS), ("NEW", &[new]), ("UPDATES", &[update]), ("DESTROY", &[destroy])];
+        for (part, from_here) in list(text) {
+            let Some((_, groups)) = known.iter().find(|(name, _)| begins(name, part)) else {
+                return usage(format!("Bad parameter `{from_here}'"));
+            };
+            self.groups.extend_from_slice(groups);
+        }
+        Ok(())
+    }
+
     fn output(&mut self, text: &str) -> Result<(), Failure> {
         let known = ["xml", "extended", "timestamp", "id", "ktimestamp", "labels", "userspace", "save"];
         for (part, from_here) in list(text) {
@@ -419,6 +504,7 @@ impl Parser {
                 "id" => self.format.id = true,
                 "ktimestamp" => self.format.timestamps = true,
                 "save" => self.save = true,
+                "timestamp" => self.timed = true,
                 "labels" => return Err(Failure::Plain("labels are not known here".to_owned())),
                 // About events.
                 _ => {}
@@ -429,6 +515,13 @@ impl Parser {
     }
 
     fn state(&mut self, name: &str) -> Result<(), Failure> {
+        if self.filter.protocol == Some(Protocol::DCCP) {
+            self.dccp_state = DccpState::from_name(name);
+            return match self.dccp_state {
+                Some(_) => Ok(()),
+                None => usage(format!("unknown DCCP state `{name}'")),
+            };
+        }
         if self.filter.protocol == Some(Protocol::SCTP) {
             self.filter.sctp_state = SctpState::from_name(name);
             return match self.filter.sctp_state {
@@ -451,12 +544,7 @@ impl Parser {
                 Some(option) => usage(format!("Illegal option `--{}' with this command", option.names[0])),
             };
         };
-        if let Some(option) = self.given.iter().find(|option| !option.commands.contains(letter)) {
-            return usage(format!("Illegal option `--{}' with this command", option.names[0]));
-        }
-        if command == Command::Get && self.filter.protocol.is_none() {
-            return usage("You need to supply the `--protonum' option for this command");
-        }
+        self.check_options(letter)?;
         self.apply_masks()?;
         let others = Filter { family: None, ..self.filter };
         if self.zero && (!others.is_empty() || self.status.is_some()) {
@@ -470,6 +558,26 @@ impl Parser {
             self.format.layout = Layout::Save;
         }
         Ok(self.arguments(command))
+    }
+
+    /// What is missing, or may not stand with this command: of several the first in the order of the table.
+    fn check_options(&self, letter: char) -> Result<(), Failure> {
+        let needed = match letter {
+            'G' => "p",
+            'I' => "pt",
+            _ => "",
+        };
+        let is_given = |option: &Opt| self.given.iter().any(|given| given.letter == option.letter);
+        for option in OPTIONS.iter().chain(of_protocol(self.filter.protocol)) {
+            if needed.contains(option.letter) && !is_given(option) {
+                let name = option.names[0];
+                return usage(format!("You need to supply the `--{name}' option for this command"));
+            }
+            if is_given(option) && !option.commands.contains(letter) {
+                return usage(format!("Illegal option `--{}' with this command", option.names[0]));
+            }
+        }
+        Ok(())
     }
 
     fn apply_masks(&mut self) -> Result<(), Failure> {
@@ -491,16 +599,27 @@ impl Parser {
             filter: self.filter,
             format: self.format,
             zero: self.zero,
+            timeout: self.timeout,
+            tags: self.tags,
+            dccp_state: self.dccp_state,
+            role: self.role,
+            groups: self.groups,
+            buffer: self.buffer,
+            timed: self.timed,
             nothing_matches: self.status.is_some_and(|bits| bits.is_empty()),
         }
     }
+}
+
+fn is_expect(word: Option<&str>) -> bool {
+    word.is_some_and(|word| !word.is_empty() && "expect".starts_with(word))
 }
 
 fn table(word: Option<&str>) -> Result<Table, Failure> {
     let tables =
         [("conntrack", Table::Conntrack), ("dying", Table::Dying), ("unconfirmed", Table::Unconfirmed)];
     let Some(word) = word else { return Ok(Table::Conntrack) };
-    if !word.is_empty() && "expect".starts_with(word) {
+    if is_expect(Some(word)) {
         return Err(Failure::Plain("expectations are not known here".to_owned()));
     }
     let found = tables.into_iter().find(|(name, _)| !word.is_empty() && name.starts_with(word));
@@ -564,6 +683,6 @@ fn begins(name: &str, part: &str) -> bool {
     !part.is_empty() && name.get(..part.len()).is_some_and(|start| start.eq_ignore_ascii_case(part))
 }
 
-fn usage<T>(message: impl Into<String>) -> Result<T, Failure> {
+pub(crate) fn usage<T>(message: impl Into<String>) -> Result<T, Failure> {
     Err(Failure::Usage(message.into()))
 }
