@@ -155,7 +155,8 @@ fn a_set_that_is_being_listed_is_replaced_when_the_listing_is_done() {
     namespace.run(|| {
         let mut client = Client::open().unwrap();
         let spec = plain("a", SetType::HashIp);
-        client.replace(&spec, &hosts(50_000)).unwrap();
+        // Many times what its receive buffer holds, and yet read in a moment: whoever replaces the set waits for a second at most.
+        client.replace(&spec, &hosts(5_000)).unwrap();
 
         // A listing that fills its receive buffer and goes on when somebody reads.
         let mut options = Options::default();
@@ -174,13 +175,18 @@ fn a_set_that_is_being_listed_is_replaced_when_the_listing_is_done() {
         client.create(&plain("b", SetType::HashIp), Exist::Fail).unwrap();
         assert!(client.swap(name("a"), name("b")).unwrap_err().is_busy());
 
-        let other = std::thread::scope(|scope| {
+        let mut other = Client::open().unwrap();
+        let replaced = std::thread::scope(|scope| {
             let replacing = scope.spawn(|| client.replace(&spec, &hosts(3)));
-            std::thread::sleep(std::time::Duration::from_millis(60));
+            // The new set is made before the two are swapped.
+            while other.names().unwrap().len() < 3 && !replacing.is_finished() {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
             while listing.receive(&mut buffer, Wait::No).unwrap() {}
             replacing.join().unwrap()
         });
-        other.unwrap();
+        replaced.unwrap();
         assert_eq!(client.infos(Some(name("a"))).unwrap()[0].entries, Some(3));
         assert_eq!(client.names().unwrap(), [name("a"), name("b")]);
     });
