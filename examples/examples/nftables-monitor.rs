@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use sluicegate_netlink::tokio::AsyncSocket;
 use sluicegate_netlink::{Options, Protocol, Socket};
-use sluicegate_nftables::monitor::{Event, GROUP, Monitor};
-use sluicegate_nftables::{Family, read};
+use sluicegate_nftables::Family;
+use sluicegate_nftables::monitor::{Follower, GROUP, Monitor};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -26,15 +26,24 @@ async fn watch() -> Result<(), Box<dyn std::error::Error>> {
     let mut listener = Socket::open(Protocol::NETFILTER, &Options::default())?;
     listener.join(GROUP)?;
     let mut monitor = Monitor::new(AsyncSocket::new(listener)?);
-    // Joined first, listed then: a change in between is in the listing, or is an event, or both.
+    // Joined first, read then: what is told twice is passed over.
     let requests = AsyncSocket::new(Socket::open(Protocol::NETFILTER, &Options::default())?)?;
-    let held = requests.run(|socket| read::ruleset(socket, Family::UNSPEC, None)).await?;
-    println!("generation {}: {} tables, {} rules", held.generation, held.tables.len(), held.rules.len());
+    let read = || requests.run(|socket| Follower::read(socket, Family::UNSPEC, None));
+    let mut follower = read().await?;
+    println!("# generation {}: {} rules", follower.generation(), follower.ruleset().rules.len());
     loop {
         for event in monitor.next().await? {
-            match event {
-                Event::Overrun => println!("events were lost: everything has to be read again"),
-                event => println!("{event:?}"),
+            match follower.take(event) {
+                Ok(Some(commit)) => {
+                    print!("{}", commit.transaction);
+                    let by = commit.generation.process_name.unwrap_or_default();
+                    println!("# new generation {} by {by}", commit.generation.id);
+                }
+                Ok(None) => {}
+                Err(lost) => {
+                    follower = read().await?;
+                    println!("# {lost}; read again: generation {}", follower.generation());
+                }
             }
         }
     }

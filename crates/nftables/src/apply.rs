@@ -5,8 +5,10 @@ use std::collections::HashSet;
 use sluicegate_netlink::message::Flags;
 use sluicegate_netlink::{Batch, KernelError, Transport, exchange};
 
-use crate::encode::{Encoder, SUBSYSTEM, untag};
+use crate::echo::Applied;
+use crate::encode::{Encoder, SUBSYSTEM};
 use crate::error::{ERESTART, Error, Failure};
+use crate::monitor::Event;
 use crate::object::ElementData;
 use crate::place::Places;
 use crate::read::{self, Generation};
@@ -19,17 +21,9 @@ pub struct ApplyOptions {
     pub generation: Option<u32>,
     /// Only check it: nothing is applied. The kernel finds most errors, but not those it finds at commit (loops, generation).
     pub check: bool,
-}
-
-/// What came of a transaction that was applied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Applied {
-    /// The generation of the ruleset afterwards. Another program may have made it, if it committed in between.
-    pub generation: u32,
-    /// Batches that were sent: more than one where the send buffer was too small, and then not all at once. What makes the
-    /// change reachable came in the last one.
-    pub batches: usize,
+    /// Have the kernel say what it makes of each operation (`NLM_F_ECHO`, `nft --echo`): [`Applied::handle`], [`Applied::events`]. It
+    /// costs a message of some hundred bytes for every object, rule and element.
+    pub echo: bool,
 }
 
 impl Transaction {
@@ -52,7 +46,7 @@ impl Transaction {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Statement`] and [`Error::Index`] before anything is sent, [`Error::Rejected`] with every refused operation, [`Error::Netlink`].
+    /// [`Error::Statement`], [`Error::Index`] and [`Error::Rename`] before anything is sent, [`Error::Rejected`] with every refused operation, [`Error::Netlink`].
     pub fn apply(&self, transport: &mut (impl Transport + ?Sized)) -> Result<Applied, Error> {
         self.apply_with(transport, ApplyOptions::default())
     }
@@ -66,7 +60,7 @@ impl Transaction {
         transport: &mut (impl Transport + ?Sized),
         options: ApplyOptions,
     ) -> Result<Applied, Error> {
-        if self.indexed().next().is_none() {
+        if self.indexed().next().is_none() && self.renamed().next().is_none() {
             return self.apply_placed(transport, &Places::default(), options);
         }
         let mut tries = TRIES;
@@ -91,19 +85,18 @@ impl Transaction {
         let whole = self.batch(0..self.operations().len(), places, options)?;
         let size = whole.bytes().map_err(sluicegate_netlink::Error::from)?.len();
         let limit = transport.send_limit(size);
+        let mut applied = Applied::default();
         if size <= limit {
-            let generation = self.send(transport, &whole, options, 0)?;
-            return Ok(Applied { generation, batches: 1 });
+            self.send(transport, &whole, options, &mut applied)?;
+            return Ok(applied);
         }
-        let batches = self.split(limit, places, options)?;
-        let mut generation = 0;
         let mut options = options;
-        for (i, batch) in batches.iter().enumerate() {
-            generation = self.send(transport, batch, options, i)?;
+        for batch in self.split(limit, places, options)? {
+            self.send(transport, &batch, options, &mut applied)?;
             // The condition was for the first; each one changes the generation.
             options.generation = None;
         }
-        Ok(Applied { generation, batches: batches.len() })
+        Ok(applied)
     }
 
     /// Applies it without blocking the task that waits for it (feature `tokio`). Whoever stops waiting does not stop it.
@@ -138,7 +131,8 @@ impl Transaction {
     /// The one batch that it is.
     ///
     /// # Errors
-    /// [`Error::Statement`] for a rule that the kernel has no expressions for, [`Error::Index`] for one with an index.
+    /// [`Error::Statement`] for a rule that the kernel has no expressions for, [`Error::Index`] for one with an index, [`Error::Rename`] for a
+    /// new name without the chain's handle.
     pub fn encode(&self, options: ApplyOptions) -> Result<Batch, Error> {
         self.batch(0..self.operations().len(), &Places::default(), options)
     }
@@ -149,7 +143,7 @@ impl Transaction {
         places: &Places,
         options: ApplyOptions,
     ) -> Result<Batch, Error> {
-        let mut encoder = Encoder::new(self, places, options.generation);
+        let mut encoder = Encoder::new(self, places, options);
         for index in operations {
             encoder.operation(index)?;
         }
@@ -161,15 +155,19 @@ impl Transaction {
         transport: &mut (impl Transport + ?Sized),
         batch: &Batch,
         options: ApplyOptions,
-        applied: usize,
-    ) -> Result<u32, Error> {
+        applied: &mut Applied,
+    ) -> Result<(), Error> {
         // Every kernel answers this; before 6.10 none acknowledges the end of a batch.
         let mut last = Batch::starting_at(batch.next_sequence());
         drop(last.netfilter(SUBSYSTEM, NFT_MSG_GETGEN, Flags::ACK, 0, 0));
-        let mut generation = None;
+        let (mut generation, mut events) = (None, Vec::new());
         let report = exchange(transport, &[batch, &last], |message| {
-            let (_, attributes) = message.netfilter()?;
-            generation = Some(Generation::decode(attributes)?.id);
+            if message.header.sequence == last.first_sequence() {
+                let (_, attributes) = message.netfilter()?;
+                generation = Some(Generation::decode(attributes)?.id);
+            } else if options.echo {
+                events.extend(Event::decode(message)?.map(|event| (message.header.sequence, event)));
+            }
             Ok(())
         })?;
         if let Some(expected) = options.generation
@@ -177,16 +175,29 @@ impl Transaction {
         {
             return Err(Error::GenerationChanged { expected });
         }
-        if !report.errors.is_empty() || report.lost {
-            let failure =
-                |error: KernelError| Failure::new(self, batch.object(&error).and_then(untag), error);
+        if !report.errors.is_empty() {
+            let failure = |error: KernelError| Failure::new(self, batch, error);
             let failures = report.errors.into_iter().map(failure).collect();
-            return Err(Error::Rejected { failures, more: report.lost, applied });
+            // Once something is lost the kernel queues nothing more until all is read: with this answer, all errors came.
+            let more = report.lost && generation.is_none();
+            return Err(Error::Rejected { failures, more, applied: applied.batches });
         }
-        generation.ok_or_else(|| {
-            sluicegate_netlink::Error::from(sluicegate_netlink::DecodeError::Missing { what: "NFTA_GEN_ID" })
-                .into()
-        })
+        applied.generation = match generation {
+            Some(generation) => generation,
+            // What it made is told first: it was applied, and the rest of what it made did not fit the receive buffer.
+            None if report.lost && !events.is_empty() => {
+                applied.lost = true;
+                read::generation(transport)?.id
+            }
+            None if report.lost => return Err(sluicegate_netlink::Error::Overrun.into()),
+            None => {
+                let missing = sluicegate_netlink::DecodeError::Missing { what: "NFTA_GEN_ID" };
+                return Err(sluicegate_netlink::Error::from(missing).into());
+            }
+        };
+        applied.batches += 1;
+        events.into_iter().for_each(|(sequence, event)| applied.tell(batch, sequence, event));
+        Ok(())
     }
 
     /// Batches that each fit. What nobody can reach yet comes first: tables, chains without hooks, sets, elements of data;
@@ -217,7 +228,7 @@ impl Transaction {
     }
 
     fn encoder<'t>(&'t self, message: usize, places: &'t Places, options: ApplyOptions) -> Encoder<'t> {
-        let mut encoder = Encoder::new(self, places, options.generation);
+        let mut encoder = Encoder::new(self, places, options);
         encoder.limit_messages(message);
         encoder
     }
@@ -272,7 +283,7 @@ impl Transaction {
     }
 }
 
-/// How often the rules are counted anew because somebody else changed them meanwhile.
+/// How often the kernel is asked anew because somebody else changed them meanwhile.
 const TRIES: u32 = 8;
 /// Room for the end of a batch.
 const FRAME: usize = 32;

@@ -5,17 +5,19 @@ use std::collections::HashMap;
 use sluicegate_netlink::message::Flags;
 use sluicegate_netlink::{Batch, MessageWriter};
 
+use crate::apply::ApplyOptions;
 use crate::error::Error;
 use crate::family::Family;
-use crate::lang::lower::{AnonymousSet, lower};
-use crate::object::chain::{NFTA_CHAIN_HANDLE, NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE};
+use crate::lang::lower::{AnonymousSet, Before, lower};
+use crate::object::chain::{NFTA_CHAIN_HANDLE, NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE, encode_bound};
+use crate::object::devices::encode_still_there;
 use crate::object::element::{self, Form};
-use crate::object::rule::{NFTA_RULE_CHAIN, NFTA_RULE_HANDLE, NFTA_RULE_TABLE};
+use crate::object::rule::{self, NFTA_RULE_CHAIN, NFTA_RULE_CHAIN_ID, NFTA_RULE_HANDLE, NFTA_RULE_TABLE};
 use crate::object::set::{NFTA_SET_NAME, NFTA_SET_TABLE};
 use crate::object::table::NFTA_TABLE_NAME;
-use crate::object::{Element, Elements, Rule, Set, SetId};
+use crate::object::{Element, Elements, HookOwner, Rule, Set, SetId};
 use crate::place::Places;
-use crate::transaction::{Flush, Object, Operation, Rename, Target, Transaction};
+use crate::transaction::{Flush, HandleId, Object, Operation, Rename, Target, Transaction};
 
 /// Writes operations into a batch.
 pub(crate) struct Encoder<'t> {
@@ -24,18 +26,22 @@ pub(crate) struct Encoder<'t> {
     places: &'t Places,
     /// The sets that the transaction makes.
     sets: HashMap<&'t SetId, &'t Set>,
-    /// Anonymous sets so far; each has a number in the batch.
+    /// Sets and chains without a name so far; each has a number in the batch.
     numbers: u32,
     /// The longest message that is wanted.
     message_limit: usize,
+    /// What every message has besides its own flags.
+    echo: Flags,
 }
 
 impl<'t> Encoder<'t> {
     /// Starts a batch that the kernel applies as a whole; with a generation, only on that one.
-    pub(crate) fn new(transaction: &'t Transaction, places: &'t Places, generation: Option<u32>) -> Self {
+    pub(crate) fn new(transaction: &'t Transaction, places: &'t Places, options: ApplyOptions) -> Self {
         let mut batch = Batch::new();
-        batch.begin(SUBSYSTEM, generation, NO_OPERATION);
-        Self { batch, transaction, places, sets: transaction.sets(), numbers: 0, message_limit: MAX_LIST }
+        batch.begin(SUBSYSTEM, options.generation, NO_OPERATION);
+        let echo = if options.echo { Flags::ECHO } else { Flags::empty() };
+        let (sets, numbers, message_limit) = (transaction.sets(), 0, MAX_LIST);
+        Self { batch, transaction, places, sets, numbers, message_limit, echo }
     }
 
     /// Writes messages of elements no longer than this, but for one element's length.
@@ -59,7 +65,7 @@ impl<'t> Encoder<'t> {
             Operation::Create(object) => self.object(index, object, create | Flags::EXCL)?,
             Operation::Insert(rule) => self.rule(index, rule, create)?,
             Operation::Replace(rule) => self.rule(index, rule, Flags::REPLACE)?,
-            Operation::Rename(rename) => self.rename(tag, rename),
+            Operation::Rename(rename) => self.rename(index, rename)?,
             Operation::Delete(target) => self.target(tag, target, false),
             Operation::Destroy(target) => self.target(tag, target, true),
             Operation::Flush(target) => self.flush(tag, target),
@@ -100,8 +106,25 @@ impl<'t> Encoder<'t> {
         let table = &rule.chain.table;
         let lowered = lower(table, &rule.statements, &self.sets, &mut self.numbers)
             .map_err(|cause| Error::Statement { operation: index, rule: rule.to_string(), cause })?;
-        for set in &lowered.sets {
-            self.anonymous(index, set);
+        for before in &lowered.before {
+            match before {
+                Before::Set(set) => self.anonymous(index, set),
+                Before::Chain(number) => {
+                    let tag = tag(index, 0);
+                    encode_bound(
+                        table,
+                        *number,
+                        &mut self.message(NFT_MSG_NEWCHAIN, Flags::CREATE, table.family, tag),
+                    );
+                }
+                Before::Rule { chain, exprs, comment } => {
+                    let flags = Flags::CREATE | Flags::APPEND;
+                    let mut message = self.message(NFT_MSG_NEWRULE, flags, table.family, tag(index, 0));
+                    message.put_str(NFTA_RULE_TABLE, &table.name);
+                    message.put_be32(NFTA_RULE_CHAIN_ID, *chain);
+                    rule::encode_body(table.family, exprs, comment.as_ref(), &mut message);
+                }
+            }
         }
         let places = self.places;
         let mut message = self.message(NFT_MSG_NEWRULE, flags, table.family, tag(index, 0));
@@ -110,9 +133,11 @@ impl<'t> Encoder<'t> {
     }
 
     fn anonymous(&mut self, index: usize, anonymous: &AnonymousSet) {
-        let AnonymousSet { number, set, elements } = anonymous;
+        let AnonymousSet { number, set, elements, key_type } = anonymous;
         let family = set.id.table.family;
-        set.encode(&mut self.message(NFT_MSG_NEWSET, Flags::CREATE, family, tag(index, 0)), *number);
+        let mut message = self.message(NFT_MSG_NEWSET, Flags::CREATE, family, tag(index, 0));
+        set.encode_typed(&mut message, *number, *key_type);
+        drop(message);
         let form = Form::of(set);
         let start =
             (form == Form::Interval && element::needs_start(elements)).then(|| elements.first()).flatten();
@@ -205,12 +230,16 @@ impl<'t> Encoder<'t> {
     }
 
     /// The kernel takes a handle and a name as: the chain with this handle gets this name.
-    fn rename(&mut self, tag: u64, rename: &Rename) {
+    fn rename(&mut self, index: usize, rename: &Rename) -> Result<(), Error> {
         let Rename { chain, handle, name } = rename;
-        let mut message = self.message(NFT_MSG_NEWCHAIN, Flags::empty(), chain.table.family, tag);
+        let handle = handle.or_else(|| self.places.chain(index));
+        let handle =
+            handle.ok_or_else(|| Error::Rename { operation: index, chain: chain.clone(), asked: false })?;
+        let mut message = self.message(NFT_MSG_NEWCHAIN, Flags::empty(), chain.table.family, tag(index, 0));
         message.put_str(NFTA_CHAIN_TABLE, &chain.table.name);
-        message.put_be64(NFTA_CHAIN_HANDLE, *handle);
+        message.put_be64(NFTA_CHAIN_HANDLE, handle);
         message.put_str(NFTA_CHAIN_NAME, name);
+        Ok(())
     }
 
     fn target(&mut self, tag: u64, target: &Target, destroy: bool) {
@@ -248,12 +277,58 @@ impl<'t> Encoder<'t> {
                 let command = command(NFT_MSG_DELFLOWTABLE, NFT_MSG_DESTROYFLOWTABLE);
                 flowtable.encode(&mut self.message(command, Flags::empty(), flowtable.table.family, tag));
             }
+            Target::Handle(handle) => self.handle(tag, handle, destroy),
+            Target::Devices(devices) => {
+                let (family, command) = match &devices.hook {
+                    HookOwner::Chain(chain) => {
+                        (chain.table.family, command(NFT_MSG_DELCHAIN, NFT_MSG_DESTROYCHAIN))
+                    }
+                    HookOwner::Flowtable(flowtable) => {
+                        (flowtable.table.family, command(NFT_MSG_DELFLOWTABLE, NFT_MSG_DESTROYFLOWTABLE))
+                    }
+                };
+                devices.encode(&mut self.message(command, Flags::empty(), family, tag));
+                if let HookOwner::Chain(chain) = &devices.hook {
+                    encode_still_there(
+                        chain,
+                        &mut self.message(NFT_MSG_NEWCHAIN, Flags::empty(), family, tag),
+                    );
+                }
+            }
             Target::Elements(elements) => {
                 let command = command(NFT_MSG_DELSETELEM, NFT_MSG_DESTROYSETELEM);
                 let index = untag(tag).map_or(0, |(operation, _)| operation);
                 self.elements(index, elements, command, Flags::empty(), true);
             }
         }
+    }
+
+    fn handle(&mut self, tag: u64, target: &HandleId, destroy: bool) {
+        let (family, table, handle) = match target {
+            HandleId::Table(family, handle) => (*family, None, *handle),
+            HandleId::Chain(table, handle)
+            | HandleId::Set(table, handle)
+            | HandleId::Stateful(table, _, handle)
+            | HandleId::Flowtable(table, handle) => (table.family, Some(&table.name), *handle),
+        };
+        let (delete, gone, attribute) = match target {
+            HandleId::Table(..) => (NFT_MSG_DELTABLE, NFT_MSG_DESTROYTABLE, NFTA_TABLE_HANDLE),
+            HandleId::Chain(..) => (NFT_MSG_DELCHAIN, NFT_MSG_DESTROYCHAIN, NFTA_CHAIN_HANDLE),
+            HandleId::Set(..) => (NFT_MSG_DELSET, NFT_MSG_DESTROYSET, NFTA_SET_HANDLE),
+            HandleId::Stateful(..) => (NFT_MSG_DELOBJ, NFT_MSG_DESTROYOBJ, NFTA_OBJ_HANDLE),
+            HandleId::Flowtable(..) => {
+                (NFT_MSG_DELFLOWTABLE, NFT_MSG_DESTROYFLOWTABLE, NFTA_FLOWTABLE_HANDLE)
+            }
+        };
+        let command = if destroy { gone } else { delete };
+        let mut message = self.message(command, Flags::empty(), family, tag);
+        if let Some(table) = table {
+            message.put_str(NFTA_TABLE, table);
+        }
+        if let HandleId::Stateful(_, kind, _) = target {
+            message.put_be32(NFTA_OBJ_TYPE, kind.0);
+        }
+        message.put_be64(attribute, handle);
     }
 
     fn flush(&mut self, tag: u64, target: &Flush) {
@@ -277,7 +352,7 @@ impl<'t> Encoder<'t> {
     }
 
     fn message(&mut self, command: u8, flags: Flags, family: Family, tag: u64) -> MessageWriter<'_> {
-        self.batch.netfilter(SUBSYSTEM, command, flags, family.0, tag)
+        self.batch.netfilter(SUBSYSTEM, command, flags | self.echo, family.0, tag)
     }
 
     fn number(&mut self) -> u32 {
@@ -342,3 +417,10 @@ const NFTA_SET_ELEM_LIST_TABLE: u16 = 1;
 const NFTA_SET_ELEM_LIST_SET: u16 = 2;
 const NFTA_SET_ELEM_LIST_ELEMENTS: u16 = 3;
 const NFTA_SET_ELEM_LIST_SET_ID: u16 = 4;
+/// `NFTA_CHAIN_TABLE`, `NFTA_SET_TABLE`, `NFTA_OBJ_TABLE`, `NFTA_FLOWTABLE_TABLE`
+const NFTA_TABLE: u16 = 1;
+const NFTA_TABLE_HANDLE: u16 = 4;
+const NFTA_SET_HANDLE: u16 = 16;
+const NFTA_OBJ_TYPE: u16 = 3;
+const NFTA_OBJ_HANDLE: u16 = 6;
+const NFTA_FLOWTABLE_HANDLE: u16 = 5;

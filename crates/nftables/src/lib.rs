@@ -4,15 +4,17 @@
 //!   `...Id`s name them.
 //! * [`lang`] is the rule language as a typed tree whose nodes have the names of libnftables-json(5): matches, statements,
 //!   expressions.
-//! * [`Transaction`] is a list of operations: `add`, `create`, `insert`, `replace`, `delete`, `destroy`, `flush`. Printed, it is a script that
+//! * [`Transaction`] is a list of operations: `add`, `create`, `insert`, `replace`, `rename`, `delete`, `destroy`, `flush`. Printed, it is a script that
 //!   `nft -f` reads. Applied ([`Transaction::apply`]), it is one netlink batch: all of it happens, or nothing. Both give the same ruleset, and
-//!   `nft list` shows it as its own: types, comments and rules are noted as nft 1.0.6 notes them.
+//!   `nft list` shows it as its own: types, comments and rules are noted as nft 1.0.6 notes them. [`Applied::handle`] gives the handles.
 //! * [`Error`] names every refused operation of a batch: its number, its verb, the object down to the element, the error and what it means there.
 //! * [`expr`] holds the expressions that the kernel runs. They encode and decode; rules are lowered to them, and dumps give them back.
 //! * [`read`] lists what the kernel holds; [`read::Ruleset::content`] gives it back in the typed language ([`TableContent`]), which prints as
-//!   `nft -s list ruleset` does.
+//!   `nft -s list ruleset` does: with interfaces by number and times in UTC, or as [`ListOptions`] says, which [`read::machine`] fills; with counts
+//!   (`nft list ruleset`) and handles (`nft -a`) where they are asked for.
 //! * [`fake`] is an in-memory kernel for unit tests: it takes the same batches, refuses what the kernel refuses, and lists what it holds.
-//! * [`monitor`] reads the events of commits; [`probe`] asks what this kernel can do.
+//! * [`monitor`] reads the events of commits, and [`monitor::Follower`] keeps a copy of the ruleset up to date by them; [`monitor::Trace`] is what a
+//!   packet meets that is traced; [`probe`] asks what this kernel can do.
 //! * With the feature `tokio`, `Transaction::apply_async` and `Monitor::next` do not block a task. Without it, no runtime is needed.
 //!
 //! Names and comments are checked when they are made ([`Name`], [`Comment`]): nothing that is printed can break out of its place.
@@ -20,9 +22,9 @@
 //!
 //! # What it does not do
 //!
-//! It does not read nft text. It keeps no state and no cache, loads no module, starts no process and no thread; only what is given a
+//! It does not read nft text. It keeps no state and no cache but a [`Follower`](monitor::Follower) that is asked for, loads no module, starts no process and no thread; only what is given a
 //! [`Transport`](sluicegate_netlink::Transport) talks to the kernel. Elements are not merged or checked for overlap before they are sent; the
-//! kernel is the judge. `index` positions of rules are not offered: handles are.
+//! kernel is the judge.
 //!
 //! # Example
 //!
@@ -62,6 +64,7 @@
 
 mod apply;
 mod datatype;
+mod echo;
 mod encode;
 mod error;
 pub mod expr;
@@ -78,12 +81,13 @@ pub mod probe;
 pub mod read;
 mod transaction;
 
-pub use apply::{Applied, ApplyOptions};
+pub use apply::ApplyOptions;
 pub use datatype::{DataType, Order};
-pub use error::{Error, Failure};
+pub use echo::Applied;
+pub use error::{AttributePath, Error, Failure};
 pub use family::{Family, UnknownFamily};
-pub use key::{EtherAddr, Key, KeyPart, Mark, Number, Part, Port, Protocol};
-pub use listing::TableContent;
-pub use name::{Comment, InterfaceName, Name, NameError, NameProblem};
+pub use key::{EtherAddr, Key, KeyPart, Mark, Number, Part, Port, Protocol, QueueNumber};
+pub use listing::{Handles, ListOptions, TableContent};
+pub use name::{Comment, InterfaceName, Name, NameError, NameProblem, SecurityContext};
 pub use object::*;
-pub use transaction::{Flush, Object, Operation, Rename, Target, Transaction};
+pub use transaction::{Flush, HandleId, Object, Operation, Rename, Target, Transaction};

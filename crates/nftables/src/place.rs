@@ -1,7 +1,8 @@
-//! `index`: where rules go that are placed by counting the rules of their chain.
+//! What the kernel knows by handles alone, and a transaction otherwise: where rules go that are placed by counting the rules of their chain
+//! (`index`), and chains that are renamed.
 //!
-//! The kernel knows places by handles alone, and by numbers for rules of the same batch. So the rules are listed, and what the transaction
-//! itself does to them is played through on that list. A batch with places is for the generation that was listed.
+//! Rules of the same batch are known by numbers, too. So the rules are listed, and what the transaction itself does to them is played
+//! through on that list. A batch with places is for the generation that was listed.
 
 use std::collections::HashMap;
 
@@ -22,10 +23,11 @@ pub(crate) enum Place {
     Operation(usize),
 }
 
-/// Where the rules with an index go, by their operation.
+/// Where the rules with an index go, and the handles of chains that are renamed, by their operation.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     of: HashMap<usize, Place>,
+    chains: HashMap<usize, u64>,
 }
 
 /// The rules of the chains in which rules are counted.
@@ -49,7 +51,17 @@ impl Places {
         for (index, operation) in transaction.operations().iter().enumerate() {
             places.play(&mut chains, index, operation)?;
         }
+        for (operation, chain) in transaction.renamed() {
+            let held = read::chain(transport, chain.table.family, &chain.table.name, &chain.name)?;
+            let held = held.ok_or_else(|| Error::Rename { operation, chain: chain.clone(), asked: true })?;
+            places.chains.insert(operation, held.handle);
+        }
         Ok(places)
+    }
+
+    /// The handle of the chain that an operation renames, if it was asked for.
+    pub(crate) fn chain(&self, operation: usize) -> Option<u64> {
+        self.chains.get(&operation).copied()
     }
 
     fn play(&mut self, chains: &mut Chains<'_>, operation: usize, what: &Operation) -> Result<(), Error> {
@@ -67,15 +79,18 @@ impl Places {
                 }
             }
             Operation::Replace(rule) => {
-                let rules = chains.get_mut(&rule.chain).into_iter().flatten();
-                rules
-                    .filter(|place| rule.handle.is_some_and(|handle| **place == Place::Handle(handle)))
-                    .for_each(|place| *place = Place::Operation(operation));
+                if let (Some(rules), Some(handle)) = (chains.get_mut(&rule.chain), rule.handle)
+                    && let Some(place) = find(rules, handle).and_then(|at| rules.get_mut(at))
+                {
+                    *place = Place::Operation(operation);
+                }
             }
             Operation::Delete(target) | Operation::Destroy(target) => match target {
                 Target::Rule(rule) => {
-                    if let Some(rules) = chains.get_mut(&rule.chain) {
-                        rules.retain(|place| *place != Place::Handle(rule.handle));
+                    if let Some(rules) = chains.get_mut(&rule.chain)
+                        && let Some(at) = find(rules, rule.handle)
+                    {
+                        rules.remove(at);
                     }
                 }
                 Target::Chain(chain) => empty(chains, |of| of == chain),
@@ -95,7 +110,7 @@ impl Places {
     /// Where in the list the rule is that a new one goes beside, if it names one.
     fn beside(&mut self, rules: &[Place], operation: usize, rule: &Rule) -> Result<Option<usize>, Error> {
         if let Some(handle) = rule.position {
-            return Ok(rules.iter().position(|place| *place == Place::Handle(handle)));
+            return Ok(find(rules, handle));
         }
         let Some(index) = rule.index else { return Ok(None) };
         let at = usize::try_from(index).unwrap_or(usize::MAX);
@@ -123,6 +138,11 @@ impl Places {
         }
         Ok(())
     }
+}
+
+/// Where in the list the rule with a handle is. One after the other, as the kernel looks for it, which takes far longer over each.
+fn find(rules: &[Place], handle: u64) -> Option<usize> {
+    rules.iter().position(|place| *place == Place::Handle(handle))
 }
 
 fn empty(chains: &mut Chains<'_>, which: impl Fn(&ChainId) -> bool) {

@@ -3,7 +3,8 @@
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attribute, Writer};
 
-use crate::expr::VerdictCode;
+use crate::expr::wire::{Fault, Value};
+use crate::expr::{Bytes, VerdictCode};
 use crate::lang::Verdict;
 use crate::name::Name;
 
@@ -12,9 +13,12 @@ use crate::name::Name;
 #[non_exhaustive]
 pub enum Data {
     /// `NFTA_DATA_VALUE`: up to 64 bytes.
-    Value(Vec<u8>),
+    Value(Bytes),
     /// `NFTA_DATA_VERDICT`
     Verdict(Verdict),
+    /// A jump or goto to a chain by its number in the batch (`NFTA_VERDICT_CHAIN_ID`): a chain of the rule's own, which has no name yet. The
+    /// kernel gives back its name.
+    ChainId(VerdictCode, u32),
     /// A verdict that nft's language cannot say here (`queue`, with a queue number in its upper half).
     Code(VerdictCode),
 }
@@ -25,7 +29,7 @@ impl Data {
     pub fn value(&self) -> Option<&[u8]> {
         match self {
             Self::Value(bytes) => Some(bytes),
-            Self::Verdict(_) | Self::Code(_) => None,
+            Self::Verdict(_) | Self::ChainId(..) | Self::Code(_) => None,
         }
     }
 
@@ -34,20 +38,57 @@ impl Data {
         match self {
             Self::Value(bytes) => data.put(NFTA_DATA_VALUE, bytes),
             Self::Verdict(verdict) => encode_verdict(verdict, &mut data),
+            Self::ChainId(code, id) => {
+                let mut verdict = data.nest(NFTA_DATA_VERDICT);
+                verdict.put_be32(NFTA_VERDICT_CODE, code.0);
+                verdict.put_be32(NFTA_VERDICT_CHAIN_ID, *id);
+            }
             Self::Code(code) => data.nest(NFTA_DATA_VERDICT).put_be32(NFTA_VERDICT_CODE, code.0),
         }
     }
 
-    pub(crate) fn decode(attribute: &Attribute<'_>) -> Result<Self, DecodeError> {
+    /// The value, where that is all there is: so it nearly always is.
+    #[inline(always)]
+    pub(crate) fn only_value(attribute: &Attribute<'_>) -> Option<Bytes> {
+        let mut attributes = attribute.attributes();
+        let value = attributes.next()?.ok().filter(|value| value.kind == NFTA_DATA_VALUE)?;
+        attributes.next().is_none().then(|| value.payload.into())
+    }
+
+    /// Reads it, and whether that is all that the attribute says.
+    pub(crate) fn decode(attribute: &Attribute<'_>) -> Result<(Self, bool), DecodeError> {
+        let (mut found, mut whole) = (None, true);
         for inner in attribute.attributes() {
             let inner = inner?;
-            match inner.kind {
-                NFTA_DATA_VALUE => return Ok(Self::Value(inner.payload.to_vec())),
-                NFTA_DATA_VERDICT => return decode_verdict(&inner),
-                _ => {}
-            }
+            let (data, all) = match inner.kind {
+                NFTA_DATA_VALUE if found.is_none() => (Self::Value(inner.payload.into()), true),
+                NFTA_DATA_VERDICT if found.is_none() => decode_verdict(&inner)?,
+                _ => {
+                    whole = false;
+                    continue;
+                }
+            };
+            found = Some(data);
+            whole &= all;
         }
-        Err(DecodeError::Missing { what: "NFTA_DATA_VALUE" })
+        Ok((found.ok_or(DecodeError::Missing { what: "NFTA_DATA_VALUE" })?, whole))
+    }
+}
+
+impl Value for Data {
+    fn write(&self, w: &mut Writer<'_>, kind: u16) {
+        self.encode(w, kind);
+    }
+
+    #[inline(always)]
+    fn read(attribute: &Attribute<'_>) -> Result<Self, Fault> {
+        if let Some(value) = Self::only_value(attribute) {
+            return Ok(Self::Value(value));
+        }
+        match Self::decode(attribute)? {
+            (data, true) => Ok(data),
+            (_, false) => Err(Fault::Newer),
+        }
     }
 }
 
@@ -68,23 +109,34 @@ pub(crate) fn encode_verdict(verdict: &Verdict, w: &mut Writer<'_>) {
     }
 }
 
-fn decode_verdict(attribute: &Attribute<'_>) -> Result<Data, DecodeError> {
-    let attributes = attribute.attributes();
-    let code = attributes.clone().find(NFTA_VERDICT_CODE)?;
-    let code = VerdictCode(code.ok_or(DecodeError::Missing { what: "NFTA_VERDICT_CODE" })?.be32()?);
-    let chain = || -> Result<Name, DecodeError> {
-        let chain = attributes.clone().find(NFTA_VERDICT_CHAIN)?;
-        Ok(Name::held(chain.ok_or(DecodeError::Missing { what: "NFTA_VERDICT_CHAIN" })?.str()?))
+/// Reads a verdict, and whether that is all that the attribute says.
+pub(crate) fn decode_verdict(attribute: &Attribute<'_>) -> Result<(Data, bool), DecodeError> {
+    let (mut code, mut chain, mut id, mut whole) = (None, None, None, true);
+    for inner in attribute.attributes() {
+        let inner = inner?;
+        match inner.kind {
+            NFTA_VERDICT_CODE if code.is_none() => code = Some(VerdictCode(inner.be32()?)),
+            NFTA_VERDICT_CHAIN if chain.is_none() => chain = Some(inner.str()?),
+            NFTA_VERDICT_CHAIN_ID if id.is_none() => id = Some(inner.be32()?),
+            _ => whole = false,
+        }
+    }
+    let code = code.ok_or(DecodeError::Missing { what: "NFTA_VERDICT_CODE" })?;
+    let jumps = matches!(code, VerdictCode::JUMP | VerdictCode::GOTO);
+    let whole =
+        whole && if jumps { chain.is_none() || id.is_none() } else { chain.is_none() && id.is_none() };
+    let verdict = match (code, chain, id) {
+        (VerdictCode::ACCEPT, ..) => Verdict::Accept,
+        (VerdictCode::DROP, ..) => Verdict::Drop,
+        (VerdictCode::CONTINUE, ..) => Verdict::Continue,
+        (VerdictCode::RETURN, ..) => Verdict::Return,
+        (VerdictCode::JUMP, Some(chain), _) => Verdict::Jump(Name::held(chain)),
+        (VerdictCode::GOTO, Some(chain), _) => Verdict::Goto(Name::held(chain)),
+        (_, _, Some(id)) if jumps => return Ok((Data::ChainId(code, id), whole)),
+        _ if jumps => return Err(DecodeError::Missing { what: "NFTA_VERDICT_CHAIN" }),
+        _ => return Ok((Data::Code(code), whole)),
     };
-    Ok(Data::Verdict(match code {
-        VerdictCode::ACCEPT => Verdict::Accept,
-        VerdictCode::DROP => Verdict::Drop,
-        VerdictCode::CONTINUE => Verdict::Continue,
-        VerdictCode::RETURN => Verdict::Return,
-        VerdictCode::JUMP => Verdict::Jump(chain()?),
-        VerdictCode::GOTO => Verdict::Goto(chain()?),
-        code => return Ok(Data::Code(code)),
-    }))
+    Ok((Data::Verdict(verdict), whole))
 }
 
 /// `NFTA_DATA_VALUE`
@@ -95,3 +147,5 @@ const NFTA_DATA_VERDICT: u16 = 2;
 const NFTA_VERDICT_CODE: u16 = 1;
 /// `NFTA_VERDICT_CHAIN`
 const NFTA_VERDICT_CHAIN: u16 = 2;
+/// `NFTA_VERDICT_CHAIN_ID`
+const NFTA_VERDICT_CHAIN_ID: u16 = 3;

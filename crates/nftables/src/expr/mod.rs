@@ -2,8 +2,8 @@
 //! dump gives back.
 //!
 //! Each works on registers. One table (`table.rs`) says for each its name, its fields and their attributes; encoder and
-//! decoder both come from it, so they cannot disagree. An expression without a row, or with an attribute that its
-//! row does not have, is kept as [`Unknown`] and sent back unchanged.
+//! decoder both come from it (`define.rs`), so they cannot disagree. An expression without a row, or with an attribute, however deep, that
+//! its row does not have, is kept as [`Unknown`] and sent back unchanged.
 //!
 //! | expression | in the typed language ([`lang`](crate::lang)) |
 //! |---|---|
@@ -13,7 +13,7 @@
 //! | `byteorder` | implied by order comparisons of numbers in host order |
 //! | `range` | `Statement::Match` with a range |
 //! | `lookup` | `Statement::Match` with a set, `Expression::Map`, `Statement::Vmap` |
-//! | `immediate` | `Expression::Value`, `Statement::Verdict` |
+//! | `immediate` | `Expression::Value`, `Statement::Verdict`, `Statement::Bound` |
 //! | `meta` | `Expression::Meta`; set: `Statement::Mangle` |
 //! | `ct` | `Expression::Ct`; set: `Statement::Mangle` |
 //! | `rt` | `Expression::Rt` |
@@ -23,9 +23,9 @@
 //! | `numgen` | `Expression::Numgen` |
 //! | `hash` | `Expression::Jhash`, `Expression::Symhash` |
 //! | `xfrm` | `Expression::Ipsec` |
-//! | `tunnel` | low level only |
+//! | `tunnel` | `Expression::Tunnel` |
 //! | `exthdr` | `Expression::Exthdr`; written: `Statement::Mangle`; removed: `Statement::ResetOption` |
-//! | `inner` | low level only |
+//! | `inner` | `Expression::Inner`; of a tunnel's own header: `Expression::Payload` |
 //! | `nat` | `Statement::Dnat`, `Statement::Snat` |
 //! | `masq` | `Statement::Masquerade` |
 //! | `redir` | `Statement::Redirect` |
@@ -40,7 +40,7 @@
 //! | `last` | `Statement::Last` |
 //! | `log` | `Statement::Log` |
 //! | `connlimit` | `Statement::Connlimit` |
-//! | `dynset` | `Statement::Set` |
+//! | `dynset` | `Statement::Set`, `Statement::Meter` |
 //! | `notrack` | `Statement::Notrack` |
 //! | `objref` | `Statement::Object` |
 //! | `flow_offload` | `Statement::FlowAdd` |
@@ -50,18 +50,25 @@
 //!
 //! Low-level expressions go into a rule as [`Statement::Raw`](crate::lang::Statement::Raw).
 
+mod bytes;
 pub(crate) mod data;
+pub(crate) mod define;
 mod kinds;
+#[cfg(test)]
+mod newer;
 #[cfg(test)]
 pub(crate) mod sample;
 mod table;
 pub(crate) mod wire;
 
+pub use bytes::Bytes;
 pub use data::Data;
+pub(crate) use data::decode_verdict;
+pub use define::Unknown;
 pub use kinds::{
     BitwiseOp, ByteorderOp, ChecksumFlags, ChecksumType, CmpOp, CtKey, Direction, DynsetFlags, DynsetOp,
-    ExthdrFlags, ExthdrOp, FibFlags, FibResult, HashType, Invert, LimitType, LogFlags, LookupFlags, MetaKey,
-    NatFlags, NatType, NumgenMode, ObjectKind, OsfFlags, PayloadBase, QueueFlags, RangeOp, Register,
-    RejectType, RtKey, SocketKey, SynproxyFlags, TunnelKey, VerdictCode, XfrmKey,
+    ExthdrFlags, ExthdrOp, FibFlags, FibResult, HashType, InnerFlags, InnerType, Invert, LimitType, LogFlags,
+    LookupFlags, MetaKey, NatFlags, NatType, NumgenMode, ObjectKind, OsfFlags, PayloadBase, QueueFlags,
+    RangeOp, Register, RejectType, RtKey, SocketKey, SynproxyFlags, TunnelKey, VerdictCode, XfrmKey,
 };
 pub use table::*;

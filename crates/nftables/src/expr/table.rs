@@ -1,115 +1,15 @@
-//! The table of expressions: name, fields, attribute types. Everything else about them is made from it.
+//! The rows of the table of expressions: name, fields, attribute types (`linux/netfilter/nf_tables.h`). `define.rs` makes everything else
+//! about them from it.
+//!
+//! What is large and rare is `boxed`: a ruleset is a long list of expressions, each as large as the largest.
 
-use sluicegate_netlink::DecodeError;
-use sluicegate_netlink::attr::{Attribute, NLA_F_NESTED, Writer};
+use sluicegate_netlink::attr::{Attribute, Writer};
 
 use crate::expr::Data;
+use crate::expr::define::{PADDING, Unknown, expressions};
 use crate::expr::kinds::*;
-use crate::expr::wire::Field;
+use crate::expr::wire::{Fault, Field};
 use crate::name::Name;
-
-macro_rules! expressions {
-    ($(
-        $(#[$doc:meta])*
-        $kind:ident $name:literal { $( $(#[$field_doc:meta])* $field:ident: $of:ty = $attribute:literal $c:literal, )* }
-    )*) => {
-        $(
-            $(#[$doc])*
-            #[derive(Debug, Clone, PartialEq, Eq)]
-            pub struct $kind {
-                $( $(#[$field_doc])* #[doc = concat!("`", $c, "`")] pub $field: $of, )*
-            }
-
-            impl $kind {
-                fn encode(&self, #[allow(unused_variables, reason = "some have no field")] w: &mut Writer<'_>) {
-                    $( self.$field.put(w, $attribute); )*
-                }
-
-                /// `None` where it says more than there are fields for, and the whole is wanted.
-                fn decode(data: Option<&Attribute<'_>>, whole: bool) -> Result<Option<Self>, DecodeError> {
-                    let mut newer = false;
-                    $( let mut $field = None; )*
-                    if let Some(data) = data {
-                        for attribute in data.attributes() {
-                            let attribute = attribute?;
-                            match attribute.kind {
-                                $( $attribute => $field = Some(attribute), )*
-                                kind if attribute.payload.is_empty() && PADDING.contains(&($name, kind)) => {}
-                                _ => newer = true,
-                            }
-                        }
-                    }
-                    if newer && whole {
-                        return Ok(None);
-                    }
-                    Ok(Some(Self { $( $field: Field::get($field.as_ref(), $c)?, )* }))
-                }
-            }
-
-            #[cfg(test)]
-            impl crate::expr::sample::Sample for $kind {
-                fn sample(#[allow(unused_variables, reason = "some have no field")] source: &mut crate::expr::sample::Source) -> Self {
-                    Self { $( $field: crate::expr::sample::Sample::sample(source), )* }
-                }
-            }
-
-            impl From<$kind> for Expr {
-                fn from(expr: $kind) -> Self {
-                    Self::$kind(expr)
-                }
-            }
-        )*
-
-        /// An expression.
-        #[derive(Debug, Clone, PartialEq, Eq)]
-        #[non_exhaustive]
-        pub enum Expr {
-            $( $(#[$doc])* $kind($kind), )*
-            /// One that this crate does not know, or not all of, as it came.
-            Unknown(Unknown),
-        }
-
-        #[cfg(test)]
-        impl Expr {
-            /// One of every kind.
-            pub(crate) fn samples(source: &mut crate::expr::sample::Source) -> Vec<Self> {
-                vec![$( <$kind as crate::expr::sample::Sample>::sample(source).into(), )*]
-            }
-        }
-
-        impl Expr {
-            /// The names of all that have a type of their own here.
-            pub const NAMES: &'static [&'static str] = &[$($name),*];
-
-            /// Its name in the kernel (`NFTA_EXPR_NAME`).
-            #[must_use]
-            pub fn name(&self) -> &str {
-                match self {
-                    $( Self::$kind(_) => $name, )*
-                    Self::Unknown(unknown) => &unknown.name,
-                }
-            }
-
-            pub(crate) fn encode_data(&self, w: &mut Writer<'_>) {
-                match self {
-                    $( Self::$kind(expr) => expr.encode(w), )*
-                    Self::Unknown(unknown) => w.raw(&unknown.data),
-                }
-            }
-
-            fn decode_data(name: &str, data: Option<&Attribute<'_>>, whole: bool) -> Result<Self, DecodeError> {
-                let known = match name {
-                    $( $name => $kind::decode(data, whole)?.map(Self::$kind), )*
-                    _ => None,
-                };
-                Ok(known.unwrap_or_else(|| Self::Unknown(Unknown {
-                    name: Name::held(name),
-                    data: data.map(|data| data.payload.to_vec()).unwrap_or_default(),
-                })))
-            }
-        }
-    };
-}
 
 expressions! {
     /// Loads a part of the packet into a register, or writes one to it. It loads where `dreg` is set and writes where `sreg` is.
@@ -143,7 +43,7 @@ expressions! {
     }
 
     /// `dreg = (sreg & mask) ^ xor`, or a shift.
-    Bitwise "bitwise" {
+    Bitwise boxed "bitwise" {
         /// Where from.
         sreg: Register = 1 "NFTA_BITWISE_SREG",
         /// Where to.
@@ -177,7 +77,7 @@ expressions! {
     }
 
     /// Ends the rule unless a register is within (or outside) two bounds.
-    Range "range" {
+    Range boxed "range" {
         /// What is compared.
         sreg: Register = 1 "NFTA_RANGE_SREG",
         /// Inside or outside.
@@ -283,7 +183,7 @@ expressions! {
     }
 
     /// Hashes a register, or the packet.
-    Hash "hash" {
+    Hash boxed "hash" {
         /// What is hashed, for `jhash`.
         sreg: Option<Register> = 1 "NFTA_HASH_SREG",
         /// Where to.
@@ -341,14 +241,14 @@ expressions! {
         sreg: Option<Register> = 7 "NFTA_EXTHDR_SREG",
     }
 
-    /// Runs an expression on the packet inside a tunnel's.
+    /// Runs an expression on the packet inside a tunnel's (Linux 6.2).
     Inner "inner" {
         /// 0, the only one.
         number: u32 = 1 "NFTA_INNER_NUM",
-        /// VXLAN 0, GENEVE 1, GRE 2 ...
-        of: u32 = 2 "NFTA_INNER_TYPE",
+        /// What it is wrapped in.
+        of: InnerType = 2 "NFTA_INNER_TYPE",
         /// What is parsed.
-        flags: u32 = 3 "NFTA_INNER_FLAGS",
+        flags: InnerFlags = 3 "NFTA_INNER_FLAGS",
         /// Bytes of the tunnel's header.
         header_size: u32 = 4 "NFTA_INNER_HDRSIZE",
         /// The expression: `payload` or `meta`.
@@ -482,7 +382,7 @@ expressions! {
     }
 
     /// Logs the packet.
-    Log "log" {
+    Log boxed "log" {
         /// A group of `nfnetlink_log`.
         group: Option<u16> = 1 "NFTA_LOG_GROUP",
         /// What the line starts with.
@@ -506,7 +406,7 @@ expressions! {
     }
 
     /// Adds, renews or deletes an element of a set.
-    Dynset "dynset" {
+    Dynset boxed "dynset" {
         /// The set.
         set: Name = 1 "NFTA_DYNSET_SET_NAME",
         /// Its number in this batch.
@@ -531,7 +431,7 @@ expressions! {
     Notrack "notrack" {}
 
     /// Uses a stateful object, named or found by a map.
-    Objref "objref" {
+    Objref boxed "objref" {
         /// What kind.
         kind: Option<ObjectKind> = 1 "NFTA_OBJREF_IMM_TYPE",
         /// Its name.
@@ -560,89 +460,25 @@ expressions! {
         flags: Option<SynproxyFlags> = 3 "NFTA_SYNPROXY_FLAGS",
     }
 
-    /// A match of xtables, put there by iptables-nft. Its data is that module's own.
+    /// A match of xtables, put there by iptables-nft. Its data is that module's own: its `struct` of `linux/netfilter/xt_*.h`, in the machine's
+    /// byte order, filled up to a multiple of eight bytes. A module that is for one protocol (`tcp`, `multiport`) is taken where the rule has a match of that
+    /// protocol before it.
     XtMatch "match" {
-        /// The module.
-        name: Name = 1 "NFTA_MATCH_NAME",
+        /// The module, in up to 28 bytes (`XT_EXTENSION_MAXNAMELEN` with its NUL). Its names are not nft's: `comment`, `mark`.
+        name: Box<str> = 1 "NFTA_MATCH_NAME",
         /// Its revision.
         revision: u32 = 2 "NFTA_MATCH_REV",
         /// Its data.
         info: Vec<u8> = 3 "NFTA_MATCH_INFO",
     }
 
-    /// A target of xtables, put there by iptables-nft. Its data is that module's own.
+    /// A target of xtables, put there by iptables-nft. Its data is that module's own, as of a match.
     XtTarget "target" {
-        /// The module.
-        name: Name = 1 "NFTA_TARGET_NAME",
+        /// The module, in up to 28 bytes (`XT_EXTENSION_MAXNAMELEN` with its NUL). Its names are not nft's: `comment`, `mark`.
+        name: Box<str> = 1 "NFTA_TARGET_NAME",
         /// Its revision.
         revision: u32 = 2 "NFTA_TARGET_REV",
         /// Its data.
         info: Vec<u8> = 3 "NFTA_TARGET_INFO",
     }
 }
-
-/// An expression of a kernel newer than this crate, or one of this crate's with attributes that only a newer kernel has: leaving those
-/// out could change what it means.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unknown {
-    /// `NFTA_EXPR_NAME`
-    pub name: Name,
-    /// The payload of `NFTA_EXPR_DATA`.
-    pub data: Vec<u8>,
-}
-
-impl Expr {
-    /// Appends it as an attribute of this type.
-    pub fn encode(&self, w: &mut Writer<'_>, kind: u16) {
-        let mut expr = w.nest(kind);
-        expr.put_str(NFTA_EXPR_NAME, self.name());
-        match self {
-            // As it came, to the byte: what it is made of is not known.
-            Self::Unknown(unknown) => expr.put(NFTA_EXPR_DATA | NLA_F_NESTED, &unknown.data),
-            // It has no data, not even none: libnftnl writes nothing there.
-            Self::Notrack(_) => {}
-            known => known.encode_data(&mut expr.nest(NFTA_EXPR_DATA)),
-        }
-    }
-
-    /// Reads the data of an expression of this name: stateful objects have the same. What only a newer kernel has is left out; who asks
-    /// keeps the bytes.
-    pub(crate) fn decode_bytes(name: &str, data: &[u8]) -> Result<Self, DecodeError> {
-        let data = Attribute { kind: NFTA_EXPR_DATA, nested: true, payload: data, offset: 0 };
-        Self::decode_data(name, Some(&data), false)
-    }
-
-    /// Reads it from an attribute that [`encode`](Self::encode) or the kernel wrote.
-    ///
-    /// # Errors
-    /// When the bytes are not attributes, one has the wrong size, or one that the expression needs is absent.
-    pub fn decode(attribute: &Attribute<'_>) -> Result<Self, DecodeError> {
-        let (mut name, mut data) = (None, None);
-        for inner in attribute.attributes() {
-            let inner = inner?;
-            match inner.kind {
-                NFTA_EXPR_NAME => name = Some(inner.str()?),
-                NFTA_EXPR_DATA => data = Some(inner),
-                _ => {}
-            }
-        }
-        Self::decode_data(name.ok_or(DecodeError::Missing { what: "NFTA_EXPR_NAME" })?, data.as_ref(), true)
-    }
-}
-
-impl crate::expr::wire::Value for Box<Expr> {
-    fn write(&self, w: &mut Writer<'_>, kind: u16) {
-        self.encode(w, kind);
-    }
-
-    fn read(attribute: &Attribute<'_>) -> Result<Self, DecodeError> {
-        Expr::decode(attribute).map(Self::new)
-    }
-}
-
-/// Attributes without content that some machines need to align 64-bit numbers (`NFTA_*_PAD`).
-const PADDING: &[(&str, u16)] = &[("counter", 3), ("dynset", 8), ("last", 3), ("limit", 6), ("quota", 3)];
-/// `NFTA_EXPR_NAME`
-const NFTA_EXPR_NAME: u16 = 1;
-/// `NFTA_EXPR_DATA`
-const NFTA_EXPR_DATA: u16 = 2;

@@ -3,45 +3,84 @@
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attribute, Writer};
 
-use crate::expr::{Data, Expr};
+use crate::expr::Expr;
 use crate::name::Name;
+
+/// Why a value could not be read.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// It says more than our types can.
+    Newer,
+    /// The kernel would not take it either.
+    Malformed(DecodeError),
+}
+
+impl From<DecodeError> for Fault {
+    fn from(error: DecodeError) -> Self {
+        Self::Malformed(error)
+    }
+}
 
 /// A value that fills an attribute.
 pub(crate) trait Value: Sized {
     fn write(&self, w: &mut Writer<'_>, kind: u16);
-    fn read(attribute: &Attribute<'_>) -> Result<Self, DecodeError>;
+    fn read(attribute: &Attribute<'_>) -> Result<Self, Fault>;
 }
 
 /// A field of an expression: a value that must be there, one that may be, or a list.
 pub(crate) trait Field: Sized {
+    /// What one attribute gives.
+    type Found;
+
     fn put(&self, w: &mut Writer<'_>, kind: u16);
-    fn get(found: Option<&Attribute<'_>>, what: &'static str) -> Result<Self, DecodeError>;
+    fn read(attribute: &Attribute<'_>) -> Result<Self::Found, Fault>;
+    fn found(found: Option<Self::Found>, what: &'static str) -> Result<Self, Fault>;
 }
 
 impl<T: Value> Field for T {
+    type Found = T;
+
+    #[inline]
     fn put(&self, w: &mut Writer<'_>, kind: u16) {
         self.write(w, kind);
     }
 
-    fn get(found: Option<&Attribute<'_>>, what: &'static str) -> Result<Self, DecodeError> {
-        T::read(found.ok_or(DecodeError::Missing { what })?)
+    #[inline]
+    fn read(attribute: &Attribute<'_>) -> Result<T, Fault> {
+        T::read(attribute)
+    }
+
+    #[inline]
+    fn found(found: Option<T>, what: &'static str) -> Result<Self, Fault> {
+        found.ok_or(Fault::Malformed(DecodeError::Missing { what }))
     }
 }
 
 impl<T: Value> Field for Option<T> {
+    type Found = T;
+
+    #[inline]
     fn put(&self, w: &mut Writer<'_>, kind: u16) {
         if let Some(value) = self {
             value.write(w, kind);
         }
     }
 
-    fn get(found: Option<&Attribute<'_>>, _: &'static str) -> Result<Self, DecodeError> {
-        found.map(T::read).transpose()
+    #[inline]
+    fn read(attribute: &Attribute<'_>) -> Result<T, Fault> {
+        T::read(attribute)
+    }
+
+    #[inline]
+    fn found(found: Self, _: &'static str) -> Result<Self, Fault> {
+        Ok(found)
     }
 }
 
 /// A list of expressions (`NFTA_LIST_ELEM` each); absent when empty.
 impl Field for Vec<Expr> {
+    type Found = Self;
+
     fn put(&self, w: &mut Writer<'_>, kind: u16) {
         if !self.is_empty() {
             let mut list = w.nest(kind);
@@ -51,8 +90,21 @@ impl Field for Vec<Expr> {
         }
     }
 
-    fn get(found: Option<&Attribute<'_>>, _: &'static str) -> Result<Self, DecodeError> {
-        found.map_or(Ok(Self::new()), |list| list.attributes().map(|a| Expr::decode(&a?)).collect())
+    fn read(list: &Attribute<'_>) -> Result<Self, Fault> {
+        let mut exprs = Self::new();
+        for item in list.attributes() {
+            let item = item?;
+            if item.kind != NFTA_LIST_ELEM {
+                return Err(Fault::Newer);
+            }
+            exprs.push(Expr::decode_inner(&item)?);
+        }
+        // None is said by leaving the list out.
+        if exprs.is_empty() { Err(Fault::Newer) } else { Ok(exprs) }
+    }
+
+    fn found(found: Option<Self>, _: &'static str) -> Result<Self, Fault> {
+        Ok(found.unwrap_or_default())
     }
 }
 
@@ -63,8 +115,8 @@ macro_rules! numbers {
                 w.$put(kind, *self);
             }
 
-            fn read(attribute: &Attribute<'_>) -> Result<Self, DecodeError> {
-                attribute.$get()
+            fn read(attribute: &Attribute<'_>) -> Result<Self, Fault> {
+                Ok(attribute.$get()?)
             }
         }
     )*};
@@ -82,8 +134,8 @@ impl Value for Name {
         w.put_str(kind, self);
     }
 
-    fn read(attribute: &Attribute<'_>) -> Result<Self, DecodeError> {
-        attribute.str().map(Self::held)
+    fn read(attribute: &Attribute<'_>) -> Result<Self, Fault> {
+        Ok(Self::held(attribute.str()?))
     }
 }
 
@@ -92,8 +144,18 @@ impl Value for String {
         w.put_str(kind, self);
     }
 
-    fn read(attribute: &Attribute<'_>) -> Result<Self, DecodeError> {
-        attribute.str().map(str::to_owned)
+    fn read(attribute: &Attribute<'_>) -> Result<Self, Fault> {
+        Ok(attribute.str()?.to_owned())
+    }
+}
+
+impl Value for Box<str> {
+    fn write(&self, w: &mut Writer<'_>, kind: u16) {
+        w.put_str(kind, self);
+    }
+
+    fn read(attribute: &Attribute<'_>) -> Result<Self, Fault> {
+        Ok(attribute.str()?.into())
     }
 }
 
@@ -103,18 +165,8 @@ impl Value for Vec<u8> {
         w.put(kind, self);
     }
 
-    fn read(attribute: &Attribute<'_>) -> Result<Self, DecodeError> {
+    fn read(attribute: &Attribute<'_>) -> Result<Self, Fault> {
         Ok(attribute.payload.to_vec())
-    }
-}
-
-impl Value for Data {
-    fn write(&self, w: &mut Writer<'_>, kind: u16) {
-        self.encode(w, kind);
-    }
-
-    fn read(attribute: &Attribute<'_>) -> Result<Self, DecodeError> {
-        Self::decode(attribute)
     }
 }
 

@@ -5,17 +5,20 @@ use sluicegate_netlink::message::Flags;
 
 use crate::Family;
 use crate::fake::batch::Work;
+use crate::fake::device::{self, Device};
+use crate::fake::event::{Change, What};
 use crate::fake::message::{
-    Attrs, Done, EBUSY, EEXIST, EFBIG, EINVAL, ENOENT, EOPNOTSUPP, Refusal, Request, command, refusal, refuse,
+    Attrs, Done, EBUSY, EEXIST, EINVAL, ENOENT, EOPNOTSUPP, Refusal, Request, command, refusal, refuse,
 };
+use crate::fake::pending::Later;
 use crate::fake::rule;
-use crate::fake::state::{Base, Chain, Later, Table};
+use crate::fake::state::{Base, Chain, Table};
 use crate::name::Name;
 
 /// `NFT_MSG_NEWCHAIN`
 pub(super) fn add(work: &mut Work, request: &Request<'_>) -> Done {
     let attrs = &request.attrs;
-    let table = work.state.table(request.family, attrs, NFTA_CHAIN_TABLE)?;
+    let table = work.state.table(request, NFTA_CHAIN_TABLE)?;
     let (attribute, held) = find(table, attrs)?;
     let base = held.and_then(|handle| table.chain(handle)).map(|chain| chain.base.is_some());
     let policy = attrs.be32(NFTA_CHAIN_POLICY)?;
@@ -43,8 +46,11 @@ pub(super) fn add(work: &mut Work, request: &Request<'_>) -> Done {
             update(table, held, attrs, attribute, policy, flags)?;
         }
         None => {
-            let handle = create(table, request.family, attrs, policy, flags.unwrap_or(0))?;
+            let flags = flags.unwrap_or(0);
+            let handle = create(table, request.family, attrs, policy, flags)?;
+            let of_devices = Family(table.family) == Family::NETDEV && flags & HW_OFFLOAD != 0;
             let table = table.handle;
+            work.not_of_devices |= of_devices && policy == Some(DROP);
             if let Some(id) = attrs.be32(NFTA_CHAIN_ID)? {
                 work.chain_ids.push((table, id, handle));
             }
@@ -57,7 +63,7 @@ pub(super) fn add(work: &mut Work, request: &Request<'_>) -> Done {
 /// `NFT_MSG_DELCHAIN`, `NFT_MSG_DESTROYCHAIN`
 pub(super) fn delete(work: &mut Work, request: &Request<'_>) -> Done {
     let attrs = &request.attrs;
-    let table = work.state.table(request.family, attrs, NFTA_CHAIN_TABLE)?;
+    let table = work.state.table(request, NFTA_CHAIN_TABLE)?;
     let (attribute, found) = match attrs.be64(NFTA_CHAIN_HANDLE)? {
         Some(handle) => (attrs.get(NFTA_CHAIN_HANDLE), table.chain(handle).ok_or(refusal(ENOENT))),
         None => (attrs.get(NFTA_CHAIN_NAME), table.chain_named(attrs.get(NFTA_CHAIN_NAME))),
@@ -90,11 +96,12 @@ pub(super) fn delete(work: &mut Work, request: &Request<'_>) -> Done {
     let rules = chain.rules().count();
     let jumps = (chain.uses as usize).saturating_sub(rules);
     work.changes += rules + 1;
-    rule::delete_all(table, handle)?;
+    rule::delete_all(table, handle, true)?;
     if jumps > 0 {
         return Err(refusal(EBUSY).at(attribute));
     }
     table.pending.chain |= table.chain(handle).is_some_and(|chain| chain.base.is_some());
+    table.tell(Change::Gone, What::Chain(handle, None));
     table.remove_chain(handle);
     Ok(())
 }
@@ -136,6 +143,10 @@ fn create(
             return refuse(EOPNOTSUPP);
         }
         let hook = hook_of(family, attrs)?;
+        // Devices number what they do from 1 on.
+        if flags & HW_OFFLOAD != 0 && !(1..=i32::from(u16::MAX)).contains(&hook.priority) {
+            return refuse(EOPNOTSUPP);
+        }
         base = Some(Base { policy: policy.unwrap_or(ACCEPT), ..hook });
     } else {
         if flags & BASE != 0 {
@@ -153,6 +164,7 @@ fn create(
     };
     let flags = if base.is_some() { flags | BASE } else { flags };
     let user_data = attrs.bytes(NFTA_CHAIN_USERDATA);
+    table.tell(Change::New, What::Chain(handle, None));
     table.add_chain(Chain { name, handle, base, flags, user_data, rules: Vec::new(), uses: 0, bound: false });
     Ok(handle)
 }
@@ -178,25 +190,31 @@ fn update(
         if hook.kind != base.kind {
             return Err(refusal(EEXIST).at(attribute));
         }
-        devices = hook.devices.into_iter().filter(|device| !base.devices.contains(device)).collect();
+        let is_new = |device: &Device| !base.devices.iter().any(|held| held.is_same(device));
+        devices = hook.devices.into_iter().filter(is_new).collect();
     }
     let rename = attrs.name(NFTA_CHAIN_NAME)?.filter(|_| attrs.has(NFTA_CHAIN_HANDLE));
-    if let Some(name) = &rename {
-        let taken = |later: &Later| matches!(later, Later::Rename { name: other, .. } if other == name);
-        if table.has_chain(name) || table.pending.later.iter().any(taken) {
-            return Err(refusal(EEXIST).at(attrs.get(NFTA_CHAIN_NAME)));
-        }
+    if let Some(name) = &rename
+        && (table.has_chain(name) || table.pending.names.contains(name))
+    {
+        return Err(refusal(EEXIST).at(attrs.get(NFTA_CHAIN_NAME)));
     }
     if pending && !devices.is_empty() {
         return Err(refusal(EOPNOTSUPP).at(attribute));
     }
     let chain = table.chain_mut(handle)?;
+    let new_devices = chain.base.is_some().then(|| devices.clone());
     if let Some(base) = &mut chain.base {
-        base.policy = policy.unwrap_or(base.policy);
         base.devices.append(&mut devices);
     }
     table.pending.chain = true;
-    table.pending.later.extend(rename.map(|name| Later::Rename { chain: handle, name }));
+    if let Some(policy) = policy {
+        table.later(Later::Policy { chain: handle, policy });
+    }
+    if let Some(name) = rename {
+        table.later(Later::Rename { chain: handle, name });
+    }
+    table.tell(Change::New, What::Chain(handle, new_devices));
     Ok(())
 }
 
@@ -208,10 +226,8 @@ fn delete_devices(table: &mut Table, handle: u64, attrs: &Attrs<'_>) -> Done {
     let chain = table.chain_mut(handle)?;
     let Some(base) = &mut chain.base else { return Ok(()) };
     let hook = hook_again(family, attrs, base)?;
-    if hook.devices.iter().any(|device| !base.devices.contains(device)) {
-        return refuse(ENOENT);
-    }
-    base.devices.retain(|device| !hook.devices.contains(device));
+    let gone = device::remove(&mut base.devices, &hook.devices).ok_or(refusal(ENOENT))?;
+    table.tell(Change::Gone, What::Chain(handle, Some(gone)));
     Ok(())
 }
 
@@ -258,41 +274,16 @@ fn kind_of(family: u8, attrs: &Attrs<'_>) -> Result<Option<Name>, Refusal> {
     Ok(Some(kind))
 }
 
-/// Devices need not exist (since Linux 6.16; before, that was `ENOENT`).
-fn devices_of(family: u8, number: u32, hook: &Attrs<'_>) -> Result<Vec<String>, Refusal> {
+fn devices_of(family: u8, number: u32, hook: &Attrs<'_>) -> Result<Vec<Device>, Refusal> {
     let (one, several) = (hook.get(NFTA_HOOK_DEV), hook.get(NFTA_HOOK_DEVS));
     if !is_of_device(family, number) {
         return if one.is_some() || several.is_some() { refuse(EOPNOTSUPP) } else { Ok(Vec::new()) };
     }
     match (one, several) {
-        (Some(one), _) => Ok(vec![device(one)?]),
-        (None, Some(list)) => device_list(list),
+        (Some(one), _) => Ok(vec![Device::read(one, false)?]),
+        (None, Some(list)) => device::list(list),
         (None, None) => Ok(Vec::new()),
     }
-}
-
-/// A list of devices, none of them twice.
-pub(super) fn device_list(list: &Attribute<'_>) -> Result<Vec<String>, Refusal> {
-    let mut devices = Vec::new();
-    for item in list.attributes() {
-        let item = item.map_err(|_| refusal(EINVAL))?;
-        if item.kind != NFTA_DEVICE_NAME {
-            return refuse(EINVAL);
-        }
-        let name = device(&item)?;
-        if devices.contains(&name) {
-            return Err(refusal(EEXIST).at(Some(&item)));
-        }
-        devices.push(name);
-        if devices.len() == MAX_DEVICES {
-            return refuse(EFBIG);
-        }
-    }
-    Ok(devices)
-}
-
-fn device(attribute: &Attribute<'_>) -> Result<String, Refusal> {
-    attribute.str().map(str::to_owned).map_err(|_| refusal(EINVAL).at(Some(attribute)))
 }
 
 fn is_of_device(family: u8, hook: u32) -> bool {
@@ -311,16 +302,16 @@ fn hooks(family: Family, kind: &str) -> &'static [u32] {
     }
 }
 
-/// `NF_ACCEPT`; `NF_DROP` is 0.
+/// `NF_ACCEPT`
 const ACCEPT: u32 = 1;
+/// `NF_DROP`
+const DROP: u32 = 0;
 /// `NF_INET_INGRESS`
 const INET_INGRESS: u32 = 5;
-/// `NFT_NETDEVICE_MAX`
-const MAX_DEVICES: usize = 256;
 /// `NFT_CHAIN_BASE`
 pub(super) const BASE: u32 = 1;
 /// `NFT_CHAIN_HW_OFFLOAD`
-const HW_OFFLOAD: u32 = 2;
+pub(super) const HW_OFFLOAD: u32 = 2;
 /// `NFT_CHAIN_BINDING`
 pub(super) const BINDING: u32 = 4;
 
@@ -338,4 +329,3 @@ pub(super) const NFTA_HOOK_HOOKNUM: u16 = 1;
 pub(super) const NFTA_HOOK_PRIORITY: u16 = 2;
 pub(super) const NFTA_HOOK_DEV: u16 = 3;
 pub(super) const NFTA_HOOK_DEVS: u16 = 4;
-pub(super) const NFTA_DEVICE_NAME: u16 = 1;

@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 
 use crate::Family;
-use crate::expr::{Expr, FibFlags, FibResult, NatType, RtKey};
+use crate::expr::{Expr, Fib, FibFlags, FibResult, Meta, MetaKey, NatType, ObjectKind, RtKey};
 use crate::fake::element::reference;
 use crate::fake::message::{Done, ELOOP, EMLINK, EOPNOTSUPP, refuse};
 use crate::fake::set::Set;
-use crate::fake::state::{Base, Chain, Reference, Table};
+use crate::fake::state::{Base, Chain, Held, Reference, Table};
 
 /// Walks all chains that packets can reach.
 pub(super) fn table(table: &Table) -> Done {
@@ -28,7 +28,8 @@ pub(super) fn table(table: &Table) -> Done {
 
 /// Whether an expression makes the kernel walk the chains.
 pub(super) fn is_checked(expr: &Expr) -> bool {
-    matches!(expr, Expr::Immediate(_) | Expr::Lookup(_)) || place_of(expr, Family::IP).is_some()
+    let refers = matches!(expr, Expr::Immediate(_) | Expr::Lookup(_) | Expr::Objref(_));
+    refers || [Family::INET, Family::NETDEV].iter().any(|family| place_of(expr, *family).is_some())
 }
 
 struct Walk<'t> {
@@ -54,7 +55,7 @@ impl<'t> Walk<'t> {
             }
         }
         for held in chain.rules().flat_map(|rule| &rule.exprs) {
-            if place_of(&held.expr, self.family).is_some_and(|place| !place.allows(base)) {
+            if self.place_of(held).is_some_and(|place| !place.allows(base)) {
                 return refuse(EOPNOTSUPP);
             }
             match held.refers {
@@ -75,6 +76,21 @@ impl<'t> Walk<'t> {
         let depth = self.seen.entry(key).or_default();
         *depth = level.max(*depth);
         Ok(())
+    }
+
+    /// A reference to a synproxy, or to a map of them, works where the statement does.
+    fn place_of(&self, held: &Held) -> Option<Place> {
+        let kind = match (&held.expr, held.refers) {
+            (Expr::Objref(_), Some(Reference::Set(set))) => {
+                self.sets.get(&set).map(|set| ObjectKind(set.shape.object_kind))
+            }
+            (Expr::Objref(reference), _) => reference.kind,
+            _ => None,
+        };
+        match kind {
+            Some(ObjectKind::SYNPROXY) => Some(place_of_synproxy(self.family)),
+            _ => place_of(&held.expr, self.family),
+        }
     }
 
     fn jump(&mut self, base: &'t Base, to: u64, level: usize) -> Done {
@@ -99,35 +115,73 @@ impl Place {
     }
 }
 
-/// Where an expression can work; `None` where that is everywhere. Hooks of the same number mean another place in families that are
-/// not of the internet protocols; there only `reject` and `fwd` are bound to one.
+/// Where an expression can work; `None` where that is everywhere. In families that are not of the internet protocols hooks of the same
+/// number are other places.
 fn place_of(expr: &Expr, family: Family) -> Option<Place> {
     let nat = |hooks| Some(Place { nat: true, hooks });
     let only = |hooks| Some(Place { nat: false, hooks });
+    let inet = is_inet(family);
+    let inet_only = |hooks| only(if inet { hooks } else { NOWHERE });
     match expr {
         Expr::Nat(e) if e.of == NatType::SNAT => nat(POST | IN),
         Expr::Nat(_) | Expr::Redir(_) => nat(PRE | OUT),
         Expr::Masq(_) => nat(POST),
-        Expr::Tproxy(_) => only(PRE),
+        Expr::Tproxy(_) => inet_only(PRE),
         Expr::Reject(_) => match family {
             Family::BRIDGE => only(PRE | IN),
-            Family::NETDEV => only(PRE),
+            Family::NETDEV => only(DEVICE_IN),
             Family::INET => only(PRE | IN | FORWARD | OUT | INGRESS),
             _ => only(PRE | IN | FORWARD | OUT),
         },
-        Expr::Synproxy(_) => only(IN | FORWARD),
-        Expr::FlowOffload(_) => only(FORWARD),
-        Expr::Osf(_) => only(PRE | IN | FORWARD),
+        Expr::Synproxy(_) => Some(place_of_synproxy(family)),
+        Expr::FlowOffload(_) => inet_only(FORWARD),
+        Expr::Queue(_) if family == Family::BRIDGE => only(ALL),
+        Expr::Queue(_) => inet_only(ALL),
+        Expr::Osf(_) if family == Family::IP6 => only(NOWHERE),
+        Expr::Osf(_) => inet_only(PRE | IN | FORWARD),
         Expr::Socket(_) => only(PRE | IN | OUT),
-        Expr::Rt(e) if e.key != RtKey::CLASSID => only(FORWARD | OUT | POST),
+        Expr::Rt(e) if e.key == RtKey::MTU => inet_only(FORWARD | OUT | POST),
+        Expr::Rt(_) => (!inet).then_some(Place { nat: false, hooks: NOWHERE }),
         Expr::Xfrm(e) if e.direction == 0 => only(PRE | IN | FORWARD),
         Expr::Xfrm(_) => only(FORWARD | OUT | POST),
-        Expr::Fib(e) => match e.result {
-            FibResult::OIF | FibResult::OIFNAME => only(PRE | IN | FORWARD),
-            FibResult::ADDRTYPE if e.flags.contains(FibFlags::IIF) => only(PRE | IN | FORWARD),
-            FibResult::ADDRTYPE if e.flags.contains(FibFlags::OIF) => only(OUT | POST | FORWARD),
-            _ => None,
-        },
+        Expr::Fib(e) => only(place_of_fib(e, family)),
+        Expr::Meta(e) => place_of_meta(e, family).map(|hooks| Place { nat: false, hooks }),
+        _ => None,
+    }
+}
+
+fn place_of_synproxy(family: Family) -> Place {
+    Place { nat: false, hooks: if is_inet(family) { IN | FORWARD } else { NOWHERE } }
+}
+
+/// Whether its hooks are those of the internet protocols.
+fn is_inet(family: Family) -> bool {
+    [Family::IP, Family::IP6, Family::INET].contains(&family)
+}
+
+/// What asks about the device of the one side needs to know it.
+fn place_of_fib(e: &Fib, family: Family) -> u32 {
+    let incoming = e.result != FibResult::ADDRTYPE || e.flags.contains(FibFlags::IIF);
+    let outgoing = !incoming && e.flags.contains(FibFlags::OIF);
+    match (family, incoming, outgoing) {
+        (Family::NETDEV, true, _) => DEVICE_IN,
+        (Family::NETDEV, _, true) => DEVICE_OUT,
+        (Family::NETDEV, ..) => DEVICE_IN | DEVICE_OUT,
+        (_, true, _) => PRE | IN | FORWARD,
+        (_, _, true) => OUT | POST | FORWARD,
+        _ => ALL,
+    }
+}
+
+fn place_of_meta(e: &Meta, family: Family) -> Option<u32> {
+    let inet = is_inet(family);
+    match (e.key, e.dreg.is_some()) {
+        (MetaKey::IPSEC, true) if inet => Some(PRE | IN | FORWARD),
+        (MetaKey::IPSEC, true) if family == Family::NETDEV => Some(DEVICE_IN),
+        (MetaKey::SDIF | MetaKey::SDIFNAME, true) if inet => Some(IN | FORWARD),
+        (MetaKey::IPSEC | MetaKey::SDIF | MetaKey::SDIFNAME, true) => Some(NOWHERE),
+        (MetaKey::PKTTYPE, false) if family == Family::ARP => Some(NOWHERE),
+        (MetaKey::PKTTYPE | MetaKey::BROUTE, false) => Some(PRE),
         _ => None,
     }
 }
@@ -140,3 +194,10 @@ const FORWARD: u32 = 1 << 2;
 const OUT: u32 = 1 << 3;
 const POST: u32 = 1 << 4;
 const INGRESS: u32 = 1 << 5;
+/// Of the internet protocols.
+const ALL: u32 = PRE | IN | FORWARD | OUT | POST;
+/// `NF_NETDEV_INGRESS`, `NF_NETDEV_EGRESS`
+const DEVICE_IN: u32 = 1;
+const DEVICE_OUT: u32 = 1 << 1;
+/// In no base chain.
+const NOWHERE: u32 = 0;

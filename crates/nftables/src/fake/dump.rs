@@ -1,30 +1,42 @@
 //! What is asked: lists of everything, single objects, the generation.
 
+use std::sync::Arc;
+
 use sluicegate_netlink::attr::{self, Attribute, Writer};
 use sluicegate_netlink::message::{Flags, Header, Message, NfGenMsg, encode};
 
 use crate::expr::data::NFTA_DATA_VALUE;
 use crate::expr::wire::NFTA_LIST_ELEM;
 use crate::fake::chain::*;
-use crate::fake::element::{self as elem, LIST_ELEMENTS, LIST_SET, LIST_TABLE};
+use crate::fake::element::{LIST_ELEMENTS, LIST_SET, LIST_TABLE};
+use crate::fake::element_attrs as elem;
+use crate::fake::flowtable::*;
 use crate::fake::message::{Attrs, EINVAL, ENOENT, Refusal, SUBSYSTEM, command, refusal, refuse};
 use crate::fake::object::*;
+use crate::fake::reset::{self, Counted};
 use crate::fake::rule::*;
 use crate::fake::set::*;
-use crate::fake::shown::{
-    number, put_some, write_chain, write_element, write_flowtable, write_object, write_rule, write_set,
-};
+use crate::fake::shown::*;
 use crate::fake::state::{Chain, State, Table};
 use crate::fake::store::Element;
 use crate::fake::table::*;
 use crate::name::Name;
 
 /// The messages that answer one that asks, without an acknowledgement or an end.
-pub(super) fn answer(state: &State, message: &Message<'_>) -> Result<Vec<Vec<u8>>, Refusal> {
+pub(super) fn answer(state: &mut Arc<State>, message: &Message<'_>) -> Result<Vec<Vec<u8>>, Refusal> {
     let [subsystem, command] = message.header.kind.to_be_bytes();
     if subsystem != SUBSYSTEM {
         return refuse(EINVAL);
     }
+    let (messages, counted) = list(state, command, message)?;
+    if [command::GETRULE_RESET, command::GETSETELEM_RESET, command::GETOBJ_RESET].contains(&command) {
+        reset::all(Arc::make_mut(state), &counted);
+    }
+    Ok(messages)
+}
+
+/// The answers, and what of them may count something.
+fn list(state: &State, command: u8, message: &Message<'_>) -> Result<(Vec<Vec<u8>>, Vec<Counted>), Refusal> {
     let (header, attributes) = message.netfilter().map_err(|_| refusal(EINVAL))?;
     let mut listing = Listing {
         state,
@@ -33,26 +45,23 @@ pub(super) fn answer(state: &State, message: &Message<'_>) -> Result<Vec<Vec<u8>
         all: message.header.flags.contains(Flags::DUMP),
         sequence: message.header.sequence,
         messages: Vec::new(),
+        counted: Vec::new(),
     };
     match command {
         command::GETGEN => {
-            listing.push(command::NEWGEN, 0, |w| {
-                w.put_be32(NFTA_GEN_ID, state.generation);
-                w.put_be32(NFTA_GEN_PROC_PID, std::process::id());
-                w.put_str(NFTA_GEN_PROC_NAME, "fake");
-            });
+            listing.push(command::NEWGEN, 0, |w| write_generation(state.generation, PROCESS, w));
         }
         command::GETTABLE => listing.tables()?,
         command::GETCHAIN => listing.chains()?,
-        command::GETRULE => listing.rules()?,
+        command::GETRULE | command::GETRULE_RESET => listing.rules()?,
         command::GETSET => listing.sets()?,
-        command::GETSETELEM => listing.elements()?,
-        command::GETOBJ => listing.objects()?,
+        command::GETSETELEM | command::GETSETELEM_RESET => listing.elements()?,
+        command::GETOBJ | command::GETOBJ_RESET => listing.objects()?,
         command::GETFLOWTABLE => listing.flowtables()?,
-        // Changes come in batches, and counters are not reset: nothing counts here.
+        // Changes come in batches.
         _ => return refuse(EINVAL),
     }
-    Ok(listing.messages)
+    Ok((listing.messages, listing.counted))
 }
 
 struct Listing<'s, 'a> {
@@ -63,6 +72,7 @@ struct Listing<'s, 'a> {
     all: bool,
     sequence: u32,
     messages: Vec<Vec<u8>>,
+    counted: Vec<Counted>,
 }
 
 impl<'s> Listing<'s, '_> {
@@ -113,16 +123,7 @@ impl<'s> Listing<'s, '_> {
     fn tables(&mut self) -> Result<(), Refusal> {
         let tables = if self.all { self.wanted(u16::MAX)? } else { self.wanted(NFTA_TABLE_NAME)? };
         for table in tables {
-            self.push(command::NEWTABLE, table.family, |w| {
-                w.put_str(NFTA_TABLE_NAME, &table.name);
-                w.put_be32(NFTA_TABLE_FLAGS, table.flags);
-                w.put_be32(NFTA_TABLE_USE, uses(table));
-                w.put_be64(NFTA_TABLE_HANDLE, table.handle);
-                if table.flags & crate::TableFlags::OWNER.bits() != 0 {
-                    w.put_be32(NFTA_TABLE_OWNER, PORT);
-                }
-                put_some(w, NFTA_TABLE_USERDATA, &table.user_data);
-            });
+            self.push(command::NEWTABLE, table.family, |w| write_table(table, w));
         }
         Ok(())
     }
@@ -131,7 +132,7 @@ impl<'s> Listing<'s, '_> {
         let tables = if self.all { self.wanted(u16::MAX)? } else { self.wanted(NFTA_CHAIN_TABLE)? };
         for table in tables {
             for chain in self.one(NFTA_CHAIN_NAME, &table.chains, |chain| &chain.name)? {
-                self.push(command::NEWCHAIN, table.family, |w| write_chain(table, chain, w));
+                self.push(command::NEWCHAIN, table.family, |w| write_chain(table, chain, None, w));
             }
         }
         Ok(())
@@ -140,8 +141,7 @@ impl<'s> Listing<'s, '_> {
     fn rules(&mut self) -> Result<(), Refusal> {
         let chain_name = self.attrs.name(NFTA_RULE_CHAIN)?;
         for table in self.wanted(NFTA_RULE_TABLE)? {
-            let wanted =
-                |chain: &&std::sync::Arc<Chain>| chain_name.as_ref().is_none_or(|n| *n == chain.name);
+            let wanted = |chain: &&Arc<Chain>| chain_name.as_ref().is_none_or(|n| *n == chain.name);
             let chains = table.chains.iter().filter(wanted);
             if !self.all {
                 let chain = table.chain_named(self.attrs.get(NFTA_RULE_CHAIN))?;
@@ -149,12 +149,14 @@ impl<'s> Listing<'s, '_> {
                 let rule = chain.rules().find(|rule| rule.handle == handle);
                 let rule = rule.ok_or(refusal(ENOENT).at(self.attrs.get(NFTA_RULE_HANDLE)))?;
                 self.push(command::NEWRULE, table.family, |w| write_rule(table, chain, rule, None, w));
+                self.counted.push(Counted::rule(table, chain, rule));
                 continue;
             }
             for chain in chains {
                 let mut before = None;
                 for rule in chain.rules() {
                     self.push(command::NEWRULE, table.family, |w| write_rule(table, chain, rule, before, w));
+                    self.counted.push(Counted::rule(table, chain, rule));
                     before = Some(rule.handle);
                 }
             }
@@ -188,6 +190,7 @@ impl<'s> Listing<'s, '_> {
         let set = table.set_named(attribute).map_err(|r| r.at(attribute))?;
         if self.all {
             let elements: Vec<&Element> = set.store.iter().collect();
+            self.counted.push(Counted::elements(table, set, &elements));
             for some in elements.chunks(ELEMENTS_A_MESSAGE) {
                 self.element_list(table, set, some);
             }
@@ -197,6 +200,7 @@ impl<'s> Listing<'s, '_> {
         for item in list.attributes() {
             let item = item.map_err(|_| refusal(EINVAL))?;
             let found = look_up(set, &item).map_err(|r| r.at(Some(&item)))?;
+            self.counted.push(Counted::elements(table, set, &[found]));
             self.element_list(table, set, &[found]);
         }
         Ok(())
@@ -220,11 +224,13 @@ impl<'s> Listing<'s, '_> {
                 let kind = kind.ok_or(refusal(EINVAL))?;
                 let object = table.object_named(kind, self.attrs.get(NFTA_OBJ_NAME))?;
                 self.push(command::NEWOBJ, table.family, |w| write_object(table, object, w));
+                self.counted.push(Counted::object(table, object));
                 continue;
             }
             for object in table.objects.iter().filter(|o| kind.is_none_or(|kind| kind == 0 || kind == o.kind))
             {
                 self.push(command::NEWOBJ, table.family, |w| write_object(table, object, w));
+                self.counted.push(Counted::object(table, object));
             }
         }
         Ok(())
@@ -233,7 +239,9 @@ impl<'s> Listing<'s, '_> {
     fn flowtables(&mut self) -> Result<(), Refusal> {
         for table in self.wanted(NFTA_FLOWTABLE_TABLE)? {
             for flowtable in self.one(NFTA_FLOWTABLE_NAME, &table.flowtables, |f| &f.name)? {
-                self.push(command::NEWFLOWTABLE, table.family, |w| write_flowtable(table, flowtable, w));
+                self.push(command::NEWFLOWTABLE, table.family, |w| {
+                    write_flowtable(table, flowtable, None, w);
+                });
             }
         }
         Ok(())
@@ -255,14 +263,7 @@ fn look_up<'s>(set: &'s Set, item: &Attribute<'_>) -> Result<&'s Element, Refusa
     set.store.find(key, end).ok_or(refusal(ENOENT))
 }
 
-fn uses(table: &Table) -> u32 {
-    number(table.chains.len() + table.sets.len() + table.objects.len() + table.flowtables.len())
-}
-
 /// An element is at most about a kilobyte, and the list's length is a u16.
 const ELEMENTS_A_MESSAGE: usize = 50;
-/// The port of the one client.
-const PORT: u32 = 1;
-const NFTA_GEN_ID: u16 = 1;
-const NFTA_GEN_PROC_PID: u16 = 2;
-const NFTA_GEN_PROC_NAME: u16 = 3;
+/// The name of the process that commits.
+pub(super) const PROCESS: &str = "fake";

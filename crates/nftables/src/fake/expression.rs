@@ -3,20 +3,20 @@
 use sluicegate_netlink::attr::Attribute;
 
 use crate::Family;
-use crate::expr::{
-    Counter, CtKey, Data, DynsetFlags, DynsetOp, Expr, FibResult, LimitType, Lookup, LookupFlags, Objref,
-    Quota, Register, TunnelKey,
-};
+use crate::expr::{DynsetFlags, DynsetOp, Expr, Lookup, LookupFlags, Objref, Register};
 use crate::fake::batch::GROWN;
-use crate::fake::element::{find_by_id, verdict_of};
+use crate::fake::carried;
+use crate::fake::demand::{self, bytes};
+use crate::fake::element::find_by_id;
+use crate::fake::element_attrs::{MAX_MILLIS, verdict_of};
 use crate::fake::message::{
-    Attrs, Done, EBUSY, EINVAL, ENODATA, ENOENT, EOPNOTSUPP, EOVERFLOW, ERANGE, Refusal, refusal, refuse,
+    Attrs, Done, E2BIG, EBUSY, EINVAL, ENODATA, ENOENT, EOPNOTSUPP, ERANGE, Refusal, refusal, refuse,
 };
-use crate::fake::set::{Binding, Set, VERDICT};
+use crate::fake::set::Binding;
+use crate::fake::shape::VERDICT;
 use crate::fake::state::{Held, Reference, Table};
-use crate::fake::store::Form;
 use crate::name::Name;
-use crate::read::SetFlags;
+use crate::object::SetFlags;
 
 /// A rule that is being made.
 pub(super) struct Frame<'w> {
@@ -40,7 +40,7 @@ impl<'w> Frame<'w> {
     }
 
     /// A register that is read has to have been written.
-    fn load(&self, register: Register, len: usize) -> Done {
+    pub(super) fn load(&self, register: Register, len: usize) -> Done {
         let word = word(register)?;
         if word < FIRST_WORD || len == 0 {
             return refuse(EINVAL);
@@ -52,11 +52,11 @@ impl<'w> Frame<'w> {
         if self.written & wanted == wanted { Ok(()) } else { refuse(ENODATA) }
     }
 
-    fn load_some(&self, register: Option<Register>, len: usize) -> Done {
+    pub(super) fn load_some(&self, register: Option<Register>, len: usize) -> Done {
         register.map_or(Ok(()), |register| self.load(register, len))
     }
 
-    fn store(&mut self, register: Register, len: usize) -> Done {
+    pub(super) fn store(&mut self, register: Register, len: usize) -> Done {
         let word = word(register)?;
         if word < FIRST_WORD || len == 0 {
             return refuse(EINVAL);
@@ -68,21 +68,8 @@ impl<'w> Frame<'w> {
         Ok(())
     }
 
-    fn store_some(&mut self, register: Option<Register>, len: usize) -> Done {
+    pub(super) fn store_some(&mut self, register: Option<Register>, len: usize) -> Done {
         register.map_or(Ok(()), |register| self.store(register, len))
-    }
-}
-
-/// What the kernel looks at in all expressions of a rule before it takes up the first.
-pub(super) fn look_at(expr: &Expr) -> Done {
-    match expr {
-        Expr::Cmp(e) => bytes(&e.data).map(|_| ()),
-        Expr::Objref(e)
-            if (e.sreg.is_none() || e.set.is_none()) && (e.kind.is_none() || e.name.is_none()) =>
-        {
-            refuse(EOPNOTSUPP)
-        }
-        _ => Ok(()),
     }
 }
 
@@ -93,7 +80,6 @@ pub(super) fn take(
     item: &Attribute<'_>,
     mut expr: Expr,
 ) -> Result<Held, Refusal> {
-    check_state(&expr)?;
     let refers = match &mut expr {
         Expr::Immediate(immediate) => {
             if immediate.dreg == Register(0) {
@@ -112,7 +98,7 @@ pub(super) fn take(
             Some(Reference::Flowtable(flowtable.ok_or(refusal(ENOENT))?.handle))
         }
         other => {
-            registers(frame, Family(table.family), other)?;
+            demand::check(frame, Family(table.family), other)?;
             None
         }
     };
@@ -120,7 +106,7 @@ pub(super) fn take(
         Some(Reference::Set(_)) | None => {}
         Some(reference) => table.count(reference, true),
     }
-    complete(&mut expr);
+    super::complete::complete(&mut expr, Family(table.family));
     if super::checks::is_checked(&expr) {
         table.need_checks();
     }
@@ -130,17 +116,6 @@ pub(super) fn take(
 /// The chain that a transaction has given a number.
 pub(super) fn chain_by_id(ids: &[(u64, u32, u64)], table: &Table, id: u32) -> Option<u64> {
     ids.iter().find(|(of, number, _)| *of == table.handle && *number == id).map(|(_, _, chain)| *chain)
-}
-
-/// Counters, quotas, limits, which are objects and parts of elements, too.
-pub(super) fn check_state(expr: &Expr) -> Done {
-    match expr {
-        Expr::Quota(quota) if i64::try_from(quota.bytes).is_err() => refuse(EOVERFLOW),
-        Expr::Quota(quota) if quota.flags.is_some_and(|flags| flags.bits() > 1) => refuse(EINVAL),
-        Expr::Limit(limit) if limit.rate == 0 || limit.unit == 0 => refuse(EINVAL),
-        Expr::Limit(limit) if limit.unit.checked_mul(1_000_000_000).is_none() => refuse(EOVERFLOW),
-        _ => Ok(()),
-    }
 }
 
 fn verdict(table: &mut Table, frame: &Frame<'_>, item: &Attribute<'_>) -> Result<Option<Reference>, Refusal> {
@@ -157,7 +132,7 @@ fn verdict(table: &mut Table, frame: &Frame<'_>, item: &Attribute<'_>) -> Result
 }
 
 fn lookup(table: &mut Table, frame: &mut Frame<'_>, expr: &mut Lookup) -> Result<Reference, Refusal> {
-    let handle = find_set(table, frame, &expr.set, expr.set_id)?;
+    let handle = find_set(table, frame, Some(&expr.set), expr.set_id)?;
     let set = table.set(handle).ok_or(refusal(ENOENT))?;
     frame.load(expr.sreg, set.shape.key_len)?;
     let flags = expr.flags.unwrap_or_default();
@@ -192,10 +167,10 @@ fn dynset(table: &mut Table, frame: &mut Frame<'_>, expr: &mut Expr) -> Result<R
     if !(flags - DynsetFlags::all_named()).is_empty() {
         return refuse(EOPNOTSUPP);
     }
-    let handle = find_set(table, frame, &expr.set, expr.set_id)?;
+    let handle = find_set(table, frame, Some(&expr.set), expr.set_id)?;
     let set = table.set(handle).ok_or(refusal(ENOENT))?;
     // Only the representation that grows by itself can be changed by packets.
-    if set.has(SetFlags::OBJECT) || !is_growing(set) {
+    if set.has(SetFlags::OBJECT) || !set.grows {
         return refuse(EOPNOTSUPP);
     }
     if set.has(SetFlags::CONSTANT) {
@@ -207,6 +182,9 @@ fn dynset(table: &mut Table, frame: &mut Frame<'_>, expr: &mut Expr) -> Result<R
     if expr.timeout.is_some() && !set.has(SetFlags::TIMEOUT) {
         return refuse(EOPNOTSUPP);
     }
+    if expr.timeout.is_some_and(|timeout| timeout >= MAX_MILLIS) {
+        return refuse(ERANGE);
+    }
     frame.load(expr.key, set.shape.key_len)?;
     match expr.data {
         Some(_) if !set.has(SetFlags::MAP) || set.shape.data_type == VERDICT => return refuse(EOPNOTSUPP),
@@ -214,15 +192,25 @@ fn dynset(table: &mut Table, frame: &mut Frame<'_>, expr: &mut Expr) -> Result<R
         None if set.has(SetFlags::MAP) => return refuse(EINVAL),
         None => {}
     }
-    let carried: Vec<&Expr> = expr.expr.as_deref().into_iter().chain(&expr.exprs).collect();
-    if !carried.is_empty() && !set.has(SetFlags::EVAL) {
+    let exprs: Vec<&Expr> = expr.expr.as_deref().into_iter().chain(&expr.exprs).collect();
+    if !exprs.is_empty() && !set.has(SetFlags::DYNAMIC) {
         return refuse(EINVAL);
     }
-    for carried in &carried {
-        check_state(carried)?;
+    let all = &set.shape.exprs;
+    for (at, carried) in exprs.iter().enumerate() {
+        if at == carried::MAX_EXPRS {
+            return refuse(E2BIG);
+        }
+        carried::is_stateful(carried)?;
+        demand::check(frame, Family(table.family), carried)?;
+        carried::can_go(carried, set.cleans())?;
+        match all.get(at) {
+            Some(wanted) if !carried::is_alike(wanted, carried) => return refuse(EOPNOTSUPP),
+            None if !all.is_empty() => return refuse(EINVAL),
+            _ => {}
+        }
     }
-    let same = carried.iter().map(|e| e.name()).eq(set.shape.exprs.iter().map(Expr::name));
-    if !carried.is_empty() && !set.shape.exprs.is_empty() && !same {
+    if !exprs.is_empty() && exprs.len() < all.len() {
         return refuse(EOPNOTSUPP);
     }
     expr.set = set.name.clone();
@@ -244,24 +232,26 @@ fn dynset(table: &mut Table, frame: &mut Frame<'_>, expr: &mut Expr) -> Result<R
 }
 
 fn objref(table: &mut Table, frame: &mut Frame<'_>, expr: &mut Objref) -> Result<Reference, Refusal> {
-    if let (Some(sreg), Some(name)) = (expr.sreg, expr.set.clone()) {
-        let handle = find_set(table, frame, &name, expr.set_id)?;
+    if let Some(sreg) = expr.sreg.filter(|_| expr.set.is_some() || expr.set_id.is_some()) {
+        let handle = find_set(table, frame, expr.set.as_ref(), expr.set_id)?;
         let set = table.set(handle).ok_or(refusal(ENOENT))?;
         if !set.has(SetFlags::OBJECT) {
             return refuse(EINVAL);
         }
         frame.load(sreg, set.shape.key_len)?;
-        expr.set = Some(set.name.clone());
-        expr.set_id = None;
+        // What else is said is forgotten, here as below.
+        *expr = Objref { kind: None, name: None, set: Some(set.name.clone()), set_id: None, ..*expr };
         return bind(table, frame, handle);
     }
     let (Some(kind), Some(name)) = (expr.kind, &expr.name) else { return refuse(EOPNOTSUPP) };
     let object = table.objects.iter().find(|object| object.kind == kind.0 && object.name == *name);
-    Ok(Reference::Object(object.ok_or(refusal(ENOENT))?.handle))
+    let handle = object.ok_or(refusal(ENOENT))?.handle;
+    (expr.sreg, expr.set, expr.set_id) = (None, None, None);
+    Ok(Reference::Object(handle))
 }
 
-fn find_set(table: &Table, frame: &Frame<'_>, name: &Name, id: Option<u32>) -> Result<u64, Refusal> {
-    let named = table.sets.iter().find(|set| set.name == *name).map(|set| set.handle);
+fn find_set(table: &Table, frame: &Frame<'_>, name: Option<&Name>, id: Option<u32>) -> Result<u64, Refusal> {
+    let named = name.and_then(|name| table.sets.iter().find(|set| set.name == *name)).map(|set| set.handle);
     named.or_else(|| find_by_id(frame.set_ids, table, id?)).ok_or(refusal(ENOENT))
 }
 
@@ -275,111 +265,6 @@ fn bind(table: &mut Table, frame: &Frame<'_>, handle: u64) -> Result<Reference, 
     set.bindings.push(Binding { rule: frame.rule, map, gone: false });
     set.uses += 1;
     Ok(Reference::Set(handle))
-}
-
-/// Whether the kernel keeps it in the hash table that grows: of single keys, without a size or with what needs that table.
-fn is_growing(set: &Set) -> bool {
-    if set.store.form != Form::Keys {
-        return false;
-    }
-    let needs = set.shape.flags.intersects(SetFlags::EVAL | SetFlags::TIMEOUT);
-    let bitmap = set.shape.key_len <= 2
-        && set.shape.exprs.is_empty()
-        && !set.shape.flags.intersects(SetFlags::MAP | SetFlags::OBJECT);
-    needs || (set.size == 0 && !bitmap)
-}
-
-/// The registers of expressions that refer to nothing else.
-fn registers(frame: &mut Frame<'_>, family: Family, expr: &Expr) -> Done {
-    match expr {
-        Expr::Payload(e) => {
-            frame.load_some(e.sreg, e.len as usize)?;
-            e.dreg.map_or(Ok(()), |dreg| frame.store(dreg, e.len as usize))
-        }
-        Expr::Cmp(e) => frame.load(e.sreg, bytes(&e.data)?),
-        Expr::Range(e) => {
-            let (from, to) = (bytes(&e.from)?, bytes(&e.to)?);
-            if from != to { refuse(EINVAL) } else { frame.load(e.sreg, from) }
-        }
-        Expr::Bitwise(e) => {
-            frame.load(e.sreg, e.len as usize)?;
-            frame.load_some(e.sreg2, e.len as usize)?;
-            frame.store(e.dreg, e.len as usize)
-        }
-        Expr::Byteorder(e) => {
-            if !matches!(e.size, 2 | 4 | 8) {
-                return refuse(EINVAL);
-            }
-            frame.load(e.sreg, e.len as usize)?;
-            frame.store(e.dreg, e.len as usize)
-        }
-        Expr::Meta(e) => {
-            frame.load_some(e.sreg, e.key.part().bytes())?;
-            frame.store_some(e.dreg, e.key.part().bytes())
-        }
-        Expr::Ct(e) => {
-            let either = matches!(e.key, CtKey::SADDR | CtKey::DADDR) && family != Family::IP;
-            let len = if either { 16 } else { e.key.part().bytes() };
-            frame.load_some(e.sreg, len)?;
-            frame.store_some(e.dreg, len)
-        }
-        Expr::Rt(e) => frame.store(e.dreg, e.key.part().bytes()),
-        Expr::Socket(e) => frame.store(e.dreg, e.key.part().bytes()),
-        Expr::Osf(e) => frame.store(e.dreg, NAME),
-        Expr::Fib(e) => frame.store(e.dreg, if e.result == FibResult::OIFNAME { NAME } else { 4 }),
-        Expr::Numgen(e) if e.modulus == 0 => refuse(ERANGE),
-        Expr::Numgen(e) => frame.store(e.dreg, 4),
-        Expr::Hash(e) if e.modulus == 0 => refuse(ERANGE),
-        Expr::Hash(e) => {
-            frame.load_some(e.sreg, e.len.unwrap_or(0).max(1) as usize)?;
-            frame.store(e.dreg, 4)
-        }
-        Expr::Xfrm(e) => frame.store(e.dreg, e.key.part().bytes()),
-        Expr::Tunnel(e) => frame.store(e.dreg, if e.key == TunnelKey::PATH { 1 } else { 4 }),
-        Expr::Exthdr(e) => {
-            let len = e.len.unwrap_or(1).max(1) as usize;
-            frame.load_some(e.sreg, len)?;
-            frame.store_some(e.dreg, len)
-        }
-        Expr::Inner(e) => registers(frame, family, &e.expr),
-        Expr::Nat(e) => [e.addr_min, e.addr_max, e.proto_min, e.proto_max]
-            .into_iter()
-            .try_for_each(|register| frame.load_some(register, 1)),
-        Expr::Masq(e) => frame.load_some(e.proto_min, 2).and(frame.load_some(e.proto_max, 2)),
-        Expr::Redir(e) => frame.load_some(e.proto_min, 2).and(frame.load_some(e.proto_max, 2)),
-        Expr::Tproxy(e) => frame.load_some(e.addr, 4).and(frame.load_some(e.port, 2)),
-        Expr::Dup(e) => frame.load_some(e.addr, 4).and(frame.load_some(e.device, 4)),
-        Expr::Fwd(e) => frame.load(e.device, 4).and(frame.load_some(e.addr, 4)),
-        Expr::Queue(e) => frame.load_some(e.sreg, 2),
-        _ => Ok(()),
-    }
-}
-
-/// What the kernel adds to an expression when it shows it.
-pub(super) fn complete(expr: &mut Expr) {
-    match expr {
-        Expr::Counter(Counter { bytes, packets }) => {
-            *bytes = Some(bytes.unwrap_or(0));
-            *packets = Some(packets.unwrap_or(0));
-        }
-        Expr::Quota(Quota { flags, consumed, .. }) => {
-            *flags = Some(flags.unwrap_or_default());
-            *consumed = Some(consumed.unwrap_or(0));
-        }
-        Expr::Limit(limit) => {
-            limit.of = Some(limit.of.unwrap_or(LimitType::PACKETS));
-            limit.flags = Some(limit.flags.unwrap_or_default());
-        }
-        _ => {}
-    }
-}
-
-fn bytes(data: &Data) -> Result<usize, Refusal> {
-    match data.value().map(<[u8]>::len) {
-        None | Some(0) => refuse(EINVAL),
-        Some(len) if len > MAX_CONSTANT => refuse(EOVERFLOW),
-        Some(len) => Ok(len),
-    }
 }
 
 /// The first of the 32-bit words that a register is: the verdict's four come before all others.
@@ -397,10 +282,6 @@ impl DynsetFlags {
     }
 }
 
-/// `sizeof(struct nft_data)`: a constant in an expression is of one large register at most.
-const MAX_CONSTANT: usize = 16;
-/// `IFNAMSIZ`, and what osf writes.
-const NAME: usize = 16;
 /// Words of all registers, and the first behind the verdict.
 const WORDS: usize = 20;
 const FIRST_WORD: usize = 4;

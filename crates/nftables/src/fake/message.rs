@@ -10,7 +10,32 @@ pub(super) struct Request<'a> {
     pub(super) command: u8,
     pub(super) flags: Flags,
     pub(super) family: u8,
+    /// The port of the socket that sent it.
+    pub(super) port: u32,
     pub(super) attrs: Attrs<'a>,
+}
+
+impl Request<'_> {
+    /// What the kernel finds wrong with lengths before it looks for the object: here, with those by which
+    /// [`probe`](crate::probe) finds out whether an attribute is known.
+    pub(super) fn check_lengths(&self) -> Done {
+        let user_data = match self.command {
+            command::NEWTABLE => 6,
+            command::NEWCHAIN => 12,
+            command::NEWRULE => 7,
+            command::NEWSET => 13,
+            command::NEWOBJ => 8,
+            _ => return Ok(()),
+        };
+        if let Some(long) = self.attrs.get(user_data).filter(|data| data.payload.len() > NFT_USERDATA_MAXLEN)
+        {
+            return Err(refusal(ERANGE).at(Some(long)));
+        }
+        if self.command == command::NEWCHAIN {
+            self.attrs.be32(NFTA_CHAIN_ID)?;
+        }
+        Ok(())
+    }
 }
 
 /// Why a message is refused: a positive errno, and the place of the attribute that is to blame where the kernel names one.
@@ -109,9 +134,12 @@ impl<'a> Attrs<'a> {
 
 /// More than any object of `nf_tables` has attributes.
 const KINDS: usize = 24;
+const NFT_USERDATA_MAXLEN: usize = 256;
+const NFTA_CHAIN_ID: u16 = 11;
 /// `NFT_NAME_MAXLEN` without the NUL.
 const MAX_NAME: usize = 255;
 
+pub(super) const EPERM: i32 = 1;
 pub(super) const ENOENT: i32 = 2;
 pub(super) const E2BIG: i32 = 7;
 pub(super) const EBUSY: i32 = 16;
@@ -123,6 +151,7 @@ pub(super) const EMLINK: i32 = 31;
 pub(super) const ERANGE: i32 = 34;
 pub(super) const ELOOP: i32 = 40;
 pub(super) const ENODATA: i32 = 61;
+pub(super) const EPROTO: i32 = 71;
 pub(super) const EOVERFLOW: i32 = 75;
 pub(super) const ERESTART: i32 = 85;
 pub(super) const EOPNOTSUPP: i32 = 95;
@@ -153,9 +182,11 @@ pub(super) mod command {
     pub(in crate::fake) const NEWOBJ: u8 = 18;
     pub(in crate::fake) const GETOBJ: u8 = 19;
     pub(in crate::fake) const DELOBJ: u8 = 20;
+    pub(in crate::fake) const GETOBJ_RESET: u8 = 21;
     pub(in crate::fake) const NEWFLOWTABLE: u8 = 22;
     pub(in crate::fake) const GETFLOWTABLE: u8 = 23;
     pub(in crate::fake) const DELFLOWTABLE: u8 = 24;
+    pub(in crate::fake) const GETRULE_RESET: u8 = 25;
     pub(in crate::fake) const DESTROYTABLE: u8 = 26;
     pub(in crate::fake) const DESTROYCHAIN: u8 = 27;
     pub(in crate::fake) const DESTROYRULE: u8 = 28;
@@ -163,4 +194,5 @@ pub(super) mod command {
     pub(in crate::fake) const DESTROYSETELEM: u8 = 30;
     pub(in crate::fake) const DESTROYOBJ: u8 = 31;
     pub(in crate::fake) const DESTROYFLOWTABLE: u8 = 32;
+    pub(in crate::fake) const GETSETELEM_RESET: u8 = 33;
 }

@@ -2,21 +2,26 @@
 
 use sluicegate_netlink::message::Flags;
 
+use crate::Family;
 use crate::expr::Expr;
 use crate::expr::wire::NFTA_LIST_ELEM;
 use crate::fake::batch::Work;
-use crate::fake::chain::BINDING;
+use crate::fake::chain::{BINDING, HW_OFFLOAD};
+use crate::fake::demand;
+use crate::fake::event::{Change, What};
 use crate::fake::expression::{self, Frame};
 use crate::fake::message::{
     Attrs, Done, EEXIST, EINVAL, ENOENT, EOPNOTSUPP, Refusal, Request, command, refusal, refuse,
 };
-use crate::fake::state::{Checks, Held, Reference, Rule, Table};
+use crate::fake::offload;
+use crate::fake::pending::Checks;
+use crate::fake::state::{Held, Reference, Rule, Table};
 
 /// `NFT_MSG_NEWRULE`
 pub(super) fn add(work: &mut Work, request: &Request<'_>) -> Done {
     let attrs = &request.attrs;
-    let Work { state, set_ids, chain_ids, rule_ids, sized, .. } = work;
-    let table = state.table(request.family, attrs, NFTA_RULE_TABLE)?;
+    let Work { state, set_ids, chain_ids, rule_ids, sized, not_of_devices, .. } = work;
+    let table = state.table(request, NFTA_RULE_TABLE)?;
     let chain = match (attrs.get(NFTA_RULE_CHAIN), attrs.be32(NFTA_RULE_CHAIN_ID)?) {
         (name @ Some(_), _) => table.chain_named(name).map_err(|r| r.at(name))?,
         (None, Some(id)) => expression::chain_by_id(chain_ids, table, id)
@@ -27,22 +32,33 @@ pub(super) fn add(work: &mut Work, request: &Request<'_>) -> Done {
     if chain.bound {
         return refuse(EOPNOTSUPP);
     }
-    let chain = chain.handle;
+    let (chain, offload) = (chain.handle, chain.flags & HW_OFFLOAD != 0);
     let Place { handle, at, replaces } = place(table, chain, request, rule_ids)?;
     let mut frame = Frame::new(handle, set_ids, chain_ids, sized);
     let exprs = expressions(table, &mut frame, attrs)?;
-    let user_data = attrs.bytes(NFTA_RULE_USERDATA);
+    if offload {
+        if let Err(refusal) = offload::follows(&exprs) {
+            let refers = exprs.iter().filter_map(|held| held.refers);
+            refers.for_each(|reference| unbind(table, reference, handle, true));
+            return Err(refusal);
+        }
+        // Devices take rules in the order in which they come.
+        let of_devices = Family(table.family) == Family::NETDEV;
+        *not_of_devices |= of_devices && (replaces || !request.flags.contains(Flags::APPEND));
+    }
+    let (user_data, number) = (attrs.bytes(NFTA_RULE_USERDATA), table.next_rule());
     if replaces {
         delete_one(table, chain, handle)?;
     }
     let held = table.chain_mut(chain)?;
     held.uses += 1;
-    held.rules.insert(at.min(held.rules.len()), Rule { handle, exprs, user_data, active: true });
+    held.rules.insert(at.min(held.rules.len()), Rule { handle, number, exprs, user_data, active: true });
+    table.tell(Change::New, What::Rule(chain, number));
     if let Some(id) = attrs.be32(NFTA_RULE_ID)? {
         rule_ids.push((chain, id, handle));
     }
     work.changes += 1;
-    let table = work.state.table(request.family, attrs, NFTA_RULE_TABLE)?;
+    let table = work.state.table(request, NFTA_RULE_TABLE)?;
     if table.checks == Checks::AtOnce { super::checks::table(table) } else { Ok(()) }
 }
 
@@ -50,7 +66,7 @@ pub(super) fn add(work: &mut Work, request: &Request<'_>) -> Done {
 pub(super) fn delete(work: &mut Work, request: &Request<'_>) -> Done {
     let attrs = &request.attrs;
     let destroy = request.command == command::DESTROYRULE;
-    let table = work.state.table(request.family, attrs, NFTA_RULE_TABLE)?;
+    let table = work.state.table(request, NFTA_RULE_TABLE)?;
     let Some(name) = attrs.get(NFTA_RULE_CHAIN) else {
         let chains: Vec<(u64, usize)> = table
             .chains
@@ -59,7 +75,7 @@ pub(super) fn delete(work: &mut Work, request: &Request<'_>) -> Done {
             .map(|chain| (chain.handle, chain.rules().count()))
             .collect();
         for (chain, rules) in chains {
-            delete_all(table, chain)?;
+            delete_all(table, chain, true)?;
             work.changes += rules;
         }
         return Ok(());
@@ -89,22 +105,31 @@ pub(super) fn delete(work: &mut Work, request: &Request<'_>) -> Done {
         work.changes += 1;
         return Ok(());
     }
-    delete_all(table, chain)?;
+    delete_all(table, chain, true)?;
     work.changes += rules;
     Ok(())
 }
 
-/// Deletes all rules of a chain.
-pub(super) fn delete_all(table: &mut Table, chain: u64) -> Done {
+/// Deletes all rules of a chain. The kernel does not tell of those that go with the one rule that their chain belongs to.
+pub(super) fn delete_all(table: &mut Table, chain: u64, told: bool) -> Done {
     let held = table.chain_mut(chain)?;
-    let mut refers = Vec::new();
+    let mut deleted = Vec::new();
     for rule in held.rules.iter_mut().filter(|rule| rule.active) {
         rule.active = false;
         held.uses = held.uses.saturating_sub(1);
-        refers.extend(rule.exprs.iter().filter_map(|held| Some((held.refers?, rule.handle))));
+        deleted.push((rule.number, rule.handle, references(rule)));
     }
-    refers.into_iter().for_each(|(reference, rule)| unbind(table, reference, rule, false));
+    for (number, handle, refers) in deleted {
+        if told {
+            table.tell(Change::Gone, What::Rule(chain, number));
+        }
+        refers.into_iter().for_each(|reference| unbind(table, reference, handle, false));
+    }
     Ok(())
+}
+
+fn references(rule: &Rule) -> Vec<Reference> {
+    rule.exprs.iter().filter_map(|held| held.refers).collect()
 }
 
 /// Deletes a rule. One that the transaction has deleted before is found, and is none.
@@ -113,8 +138,9 @@ fn delete_one(table: &mut Table, chain: u64, handle: u64) -> Done {
     let rule = held.rules.iter_mut().find(|rule| rule.handle == handle && rule.active);
     let rule = rule.ok_or(refusal(ENOENT))?;
     rule.active = false;
-    let refers: Vec<Reference> = rule.exprs.iter().filter_map(|held| held.refers).collect();
+    let (number, refers) = (rule.number, references(rule));
     held.uses = held.uses.saturating_sub(1);
+    table.tell(Change::Gone, What::Rule(chain, number));
     refers.into_iter().for_each(|reference| unbind(table, reference, handle, false));
     Ok(())
 }
@@ -130,6 +156,7 @@ fn unbind(table: &mut Table, reference: Reference, rule: u64, failed: bool) {
         Reference::Set(handle) => {
             let Ok(set) = table.set_mut(handle) else { return };
             if set.is_anonymous() {
+                table.tell(Change::Gone, What::Set(handle));
                 return super::set::remove(table, handle);
             }
             if failed {
@@ -140,7 +167,7 @@ fn unbind(table: &mut Table, reference: Reference, rule: u64, failed: bool) {
         Reference::Chain(handle) => {
             let Some(chain) = table.chain(handle).filter(|chain| chain.flags & BINDING != 0) else { return };
             if chain.bound {
-                let _ = delete_all(table, handle);
+                let _ = delete_all(table, handle, false);
                 table.remove_chain(handle);
             }
         }
@@ -209,11 +236,8 @@ fn expressions(table: &mut Table, frame: &mut Frame<'_>, attrs: &Attrs<'_>) -> R
         if item.kind != NFTA_LIST_ELEM || parsed.len() == MAX_EXPRESSIONS {
             return refuse(EINVAL);
         }
-        let expr = Expr::decode(&item).map_err(|_| refusal(EINVAL).at(Some(&item)))?;
-        if let Expr::Unknown(_) = expr {
-            return Err(refusal(ENOENT).at(Some(&item)));
-        }
-        expression::look_at(&expr).map_err(|refusal| refusal.at(Some(&item)))?;
+        let expr = Expr::decode_strictly(&item).map_err(|_| refusal(EINVAL).at(Some(&item)))?;
+        demand::exists(&expr, Family(table.family)).map_err(|refusal| refusal.at(Some(&item)))?;
         parsed.push((item, expr));
     }
     let mut held: Vec<Held> = Vec::with_capacity(parsed.len());

@@ -6,16 +6,44 @@ use crate::expr::data::{NFTA_DATA_VALUE, encode_verdict};
 use crate::expr::wire::NFTA_LIST_ELEM;
 use crate::expr::{Data, Expr, VerdictCode};
 use crate::fake::chain::*;
-use crate::fake::element as elem;
+use crate::fake::complete::shown;
+use crate::fake::device::{self, Device};
+use crate::fake::element_attrs as elem;
+use crate::fake::flowtable::*;
 use crate::fake::object::*;
 use crate::fake::rule::*;
 use crate::fake::set::*;
 use crate::fake::state::{Chain, Flowtable, Object, Reference, Rule, Table};
 use crate::fake::store::{Element, ElementData};
+use crate::fake::table::*;
 use crate::lang::Verdict;
-use crate::read::SetFlags;
+use crate::object::SetFlags;
 
-pub(super) fn write_chain(table: &Table, chain: &Chain, w: &mut Writer<'_>) {
+pub(super) fn write_table(table: &Table, w: &mut Writer<'_>) {
+    w.put_str(NFTA_TABLE_NAME, &table.name);
+    w.put_be32(NFTA_TABLE_FLAGS, table.flags);
+    w.put_be32(NFTA_TABLE_USE, number(table.uses()));
+    w.put_be64(NFTA_TABLE_HANDLE, table.handle);
+    if let Some(owner) = table.owner {
+        w.put_be32(NFTA_TABLE_OWNER, owner);
+    }
+    put_some(w, NFTA_TABLE_USERDATA, &table.user_data);
+}
+
+pub(super) fn write_generation(generation: u32, process: &str, w: &mut Writer<'_>) {
+    w.put_be32(NFTA_GEN_ID, generation);
+    w.put_be32(NFTA_GEN_PROC_PID, std::process::id());
+    w.put_str(NFTA_GEN_PROC_NAME, process);
+}
+
+/// What the kernel says of a table that is gone.
+pub(super) fn write_table_name(table: &Table, w: &mut Writer<'_>) {
+    w.put_str(NFTA_TABLE_NAME, &table.name);
+    w.put_be64(NFTA_TABLE_HANDLE, table.handle);
+}
+
+/// A chain with its devices, or with those that are given.
+pub(super) fn write_chain(table: &Table, chain: &Chain, devices: Option<&[Device]>, w: &mut Writer<'_>) {
     w.put_str(NFTA_CHAIN_TABLE, &table.name);
     w.put_be64(NFTA_CHAIN_HANDLE, chain.handle);
     w.put_str(NFTA_CHAIN_NAME, &chain.name);
@@ -23,12 +51,12 @@ pub(super) fn write_chain(table: &Table, chain: &Chain, w: &mut Writer<'_>) {
         let mut hook = w.nest(NFTA_CHAIN_HOOK);
         hook.put_be32(NFTA_HOOK_HOOKNUM, base.hook);
         hook.put_be32(NFTA_HOOK_PRIORITY, base.priority.cast_unsigned());
-        if !base.devices.is_empty() {
-            if let [only] = base.devices.as_slice() {
+        let devices = devices.unwrap_or(&base.devices);
+        if !devices.is_empty() {
+            if let Some(only) = device::only(devices) {
                 hook.put_str(NFTA_HOOK_DEV, only);
             }
-            let mut list = hook.nest(NFTA_HOOK_DEVS);
-            base.devices.iter().for_each(|device| list.put_str(NFTA_DEVICE_NAME, device));
+            device::write(devices, &mut hook.nest(NFTA_HOOK_DEVS));
         }
         drop(hook);
         w.put_be32(NFTA_CHAIN_POLICY, base.policy);
@@ -37,7 +65,8 @@ pub(super) fn write_chain(table: &Table, chain: &Chain, w: &mut Writer<'_>) {
     if chain.flags != 0 {
         w.put_be32(NFTA_CHAIN_FLAGS, chain.flags);
     }
-    w.put_be32(NFTA_CHAIN_USE, chain.uses);
+    // That it belongs to a rule counts beside the jump of that rule.
+    w.put_be32(NFTA_CHAIN_USE, chain.uses + u32::from(chain.bound));
     put_some(w, NFTA_CHAIN_USERDATA, &chain.user_data);
 }
 
@@ -55,14 +84,18 @@ pub(super) fn write_rule(table: &Table, chain: &Chain, rule: &Rule, before: Opti
             (Some(Reference::Chain(to)), Expr::Immediate(immediate)) => {
                 let mut immediate = immediate.clone();
                 let name = table.chain(to).map(|chain| chain.name.clone());
-                if let Data::Verdict(Verdict::Jump(to) | Verdict::Goto(to)) = &mut immediate.data
-                    && let Some(name) = name
-                {
-                    *to = name;
+                match (&immediate.data, name) {
+                    (Data::Verdict(Verdict::Jump(_)) | Data::ChainId(VerdictCode::JUMP, _), Some(name)) => {
+                        immediate.data = Data::Verdict(Verdict::Jump(name));
+                    }
+                    (Data::Verdict(Verdict::Goto(_)) | Data::ChainId(VerdictCode::GOTO, _), Some(name)) => {
+                        immediate.data = Data::Verdict(Verdict::Goto(name));
+                    }
+                    _ => {}
                 }
                 Expr::from(immediate).encode(&mut list, NFTA_LIST_ELEM);
             }
-            (_, expr) => expr.encode(&mut list, NFTA_LIST_ELEM),
+            (_, expr) => shown(expr).encode(&mut list, NFTA_LIST_ELEM),
         }
     }
     drop(list);
@@ -107,6 +140,7 @@ pub(super) fn write_set(table: &Table, set: &Set, w: &mut Writer<'_>) {
         }
     }
     drop(description);
+    w.put_be32(NFTA_SET_COUNT, number(set.store.count()));
     write_state(&shape.exprs, NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS, w);
 }
 
@@ -163,11 +197,17 @@ pub(super) fn write_object(table: &Table, object: &Object, w: &mut Writer<'_>) {
     w.put_be32(NFTA_OBJ_TYPE, object.kind);
     w.put_be64(NFTA_OBJ_HANDLE, object.handle);
     w.put_be32(NFTA_OBJ_USE, object.uses);
-    w.nest(NFTA_OBJ_DATA).raw(&object.data);
+    write_data(object, &mut w.nest(NFTA_OBJ_DATA));
     put_some(w, NFTA_OBJ_USERDATA, &object.user_data);
 }
 
-pub(super) fn write_flowtable(table: &Table, flowtable: &Flowtable, w: &mut Writer<'_>) {
+/// A flowtable with its devices, or with those that are given.
+pub(super) fn write_flowtable(
+    table: &Table,
+    flowtable: &Flowtable,
+    devices: Option<&[Device]>,
+    w: &mut Writer<'_>,
+) {
     w.put_str(NFTA_FLOWTABLE_TABLE, &table.name);
     w.put_str(NFTA_FLOWTABLE_NAME, &flowtable.name);
     w.put_be64(NFTA_FLOWTABLE_HANDLE, flowtable.handle);
@@ -176,17 +216,16 @@ pub(super) fn write_flowtable(table: &Table, flowtable: &Flowtable, w: &mut Writ
     let mut hook = w.nest(NFTA_FLOWTABLE_HOOK);
     hook.put_be32(NFTA_FLOWTABLE_HOOK_NUM, flowtable.hook);
     hook.put_be32(NFTA_FLOWTABLE_HOOK_PRIORITY, flowtable.priority.cast_unsigned());
-    let mut list = hook.nest(NFTA_FLOWTABLE_HOOK_DEVS);
-    flowtable.devices.iter().for_each(|device| list.put_str(NFTA_DEVICE_NAME, device));
+    device::write(devices.unwrap_or(&flowtable.devices), &mut hook.nest(NFTA_FLOWTABLE_HOOK_DEVS));
 }
 
 fn write_state(exprs: &[Expr], one: u16, several: u16, w: &mut Writer<'_>) {
     match exprs {
         [] => {}
-        [expr] => expr.encode(w, one),
+        [expr] => shown(expr).encode(w, one),
         exprs => {
             let mut list = w.nest(several);
-            exprs.iter().for_each(|expr| expr.encode(&mut list, NFTA_LIST_ELEM));
+            exprs.iter().for_each(|expr| shown(expr).encode(&mut list, NFTA_LIST_ELEM));
         }
     }
 }
@@ -201,5 +240,8 @@ pub(super) fn number(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
+const NFTA_GEN_ID: u16 = 1;
+const NFTA_GEN_PROC_PID: u16 = 2;
+const NFTA_GEN_PROC_NAME: u16 = 3;
 const NFTA_DATA_VERDICT: u16 = 2;
 const NFTA_VERDICT_CODE: u16 = 1;

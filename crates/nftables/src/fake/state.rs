@@ -6,7 +6,10 @@ use std::sync::Arc;
 use sluicegate_netlink::attr::Attribute;
 
 use crate::expr::Expr;
-use crate::fake::message::{Attrs, EINVAL, ENOENT, Refusal, refusal};
+use crate::fake::device::Device;
+use crate::fake::event::{Change, Event, What};
+use crate::fake::message::{Attrs, EINVAL, ENOENT, EPERM, Refusal, Request, refusal};
+use crate::fake::pending::{Checks, Later, Pending, Step};
 use crate::fake::set::Set;
 use crate::name::Name;
 
@@ -25,9 +28,13 @@ pub(super) struct Table {
     pub(super) name: Name,
     pub(super) handle: u64,
     pub(super) flags: u32,
+    /// The port of the socket that alone may change it.
+    pub(super) owner: Option<u32>,
     pub(super) user_data: Vec<u8>,
     /// Handles of what is in it so far.
     pub(super) handles: u64,
+    /// Rules so far: one that replaces another has its handle, but is not the same.
+    rules: u64,
     /// In the order of their handles, and so of their making; likewise sets.
     pub(super) chains: Vec<Arc<Chain>>,
     /// The chains' handles by name: there may be tens of thousands.
@@ -38,55 +45,6 @@ pub(super) struct Table {
     pub(super) checks: Checks,
     /// What a transaction under way has done; empty between transactions.
     pub(super) pending: Pending,
-}
-
-/// Whether the chains of a table have to be walked before a commit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Checks {
-    /// Nothing has changed that matters.
-    #[default]
-    None,
-    /// At the end of the transaction.
-    AtCommit,
-    /// After each operation: the end of the transaction found a fault, and this is how the kernel finds whose it is.
-    AtOnce,
-}
-
-/// What of a transaction waits for its end, or forbids things before it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Pending {
-    /// Its flags have changed.
-    pub(super) table: bool,
-    /// A chain that was there has been added again, or a base chain deleted.
-    pub(super) chain: bool,
-    /// Changes that become visible at the end.
-    pub(super) later: Vec<Later>,
-}
-
-/// A change that becomes visible at the end of its transaction.
-#[derive(Debug, Clone)]
-pub(super) enum Later {
-    Rename {
-        chain: u64,
-        name: Name,
-    },
-    Set {
-        set: u64,
-        timeout: u64,
-        gc_interval: u32,
-        size: u32,
-    },
-    Object {
-        object: u64,
-        data: Vec<u8>,
-    },
-    /// An element's timeout, and how long it stays this time.
-    Element {
-        set: u64,
-        element: u64,
-        timeout: Option<u64>,
-        left: Option<u64>,
-    },
 }
 
 #[derive(Debug, Clone)]
@@ -110,12 +68,14 @@ pub(super) struct Base {
     pub(super) hook: u32,
     pub(super) priority: i32,
     pub(super) policy: u32,
-    pub(super) devices: Vec<String>,
+    pub(super) devices: Vec<Device>,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Rule {
     pub(super) handle: u64,
+    /// Which of all rules that the table has ever had.
+    pub(super) number: u64,
     pub(super) exprs: Vec<Held>,
     pub(super) user_data: Vec<u8>,
     /// Of one that the transaction deletes: its place, and its handle, can be named until the end.
@@ -156,7 +116,7 @@ pub(super) struct Flowtable {
     pub(super) hook: u32,
     pub(super) priority: i32,
     pub(super) flags: u32,
-    pub(super) devices: Vec<String>,
+    pub(super) devices: Vec<Device>,
 }
 
 impl Default for State {
@@ -166,11 +126,12 @@ impl Default for State {
 }
 
 impl State {
-    /// The table that an attribute names.
-    pub(super) fn table(&mut self, family: u8, attrs: &Attrs<'_>, kind: u16) -> Result<&mut Table, Refusal> {
-        let attribute = attrs.get(kind);
-        let at = self.find_table(family, attrs, kind).map_err(|r| r.at(attribute))?;
-        self.tables.get_mut(at).ok_or(refusal(ENOENT))
+    /// The table that an attribute names, to be changed by the one who asks.
+    pub(super) fn table(&mut self, request: &Request<'_>, kind: u16) -> Result<&mut Table, Refusal> {
+        let attribute = request.attrs.get(kind);
+        let at = self.find_table(request.family, &request.attrs, kind);
+        let table = at.map_err(|r| r.at(attribute)).map(|at| self.tables.get_mut(at))?;
+        table.ok_or(refusal(ENOENT))?.for_client(request.port).map_err(|r| r.at(attribute))
     }
 
     /// The place of the table that an attribute names.
@@ -198,8 +159,10 @@ impl Table {
             name,
             handle,
             flags: 0,
+            owner: None,
             user_data: Vec::new(),
             handles: 0,
+            rules: 0,
             chains: Vec::new(),
             names: Arc::default(),
             sets: Vec::new(),
@@ -208,6 +171,45 @@ impl Table {
             checks: Checks::None,
             pending: Pending::default(),
         }
+    }
+
+    /// The table, unless it is somebody else's.
+    pub(super) fn for_client(&mut self, port: u32) -> Result<&mut Self, Refusal> {
+        if self.is_foreign(port) { Err(refusal(EPERM)) } else { Ok(self) }
+    }
+
+    /// How many objects it has. A set without a name counts until its transaction ends; from then on it is its rule's.
+    pub(super) fn uses(&self) -> usize {
+        if self.pending.doomed {
+            return 0;
+        }
+        let sets = self.sets.iter().filter(|set| set.fresh || !set.is_anonymous()).count();
+        self.chains.len() + sets + self.objects.len() + self.flowtables.len()
+    }
+
+    /// Whether it belongs to another socket.
+    pub(super) fn is_foreign(&self, port: u32) -> bool {
+        self.owner.is_some_and(|owner| owner != port)
+    }
+
+    /// Leaves a change to the end of the transaction.
+    pub(super) fn later(&mut self, later: Later) {
+        if let Later::Rename { name, .. } = &later {
+            self.pending.names.push(name.clone());
+        }
+        self.pending.steps.push(Step::Settle(later));
+    }
+
+    /// Notes what the end of the transaction tells those who listen.
+    pub(super) fn tell(&mut self, change: Change, what: What) {
+        if self.pending.told {
+            self.pending.steps.push(Step::Tell(Event { change, what }));
+        }
+    }
+
+    pub(super) fn next_rule(&mut self) -> u64 {
+        self.rules += 1;
+        self.rules
     }
 
     pub(super) fn next_handle(&mut self) -> u64 {
@@ -252,6 +254,9 @@ impl Table {
         let Ok(at) = self.chains.binary_search_by_key(&handle, |chain| chain.handle) else { return };
         let chain = self.chains.remove(at);
         Arc::make_mut(&mut self.names).remove(chain.name.as_str());
+        if self.pending.told {
+            self.pending.gone.chains.push(chain);
+        }
     }
 
     pub(super) fn rename_chain(&mut self, handle: u64, name: Name) {

@@ -1,27 +1,26 @@
-//! Where a set keeps its elements, and which of them exclude each other.
-//!
-//! The kernel has several representations. Those that hold single keys behave alike. Intervals are starts and ends in one
-//! order, and an overlap is found by looking at the neighbours. Concatenations with ranges are a list, in which a key is
-//! searched from the front. What they refuse, and what they let pass, is theirs.
+//! Where a set keeps its elements: put in, found, taken out, and gone when their time is up.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::expr::Expr;
+use crate::fake::overlap::{first_of, last_of};
 
 /// The elements of one set.
 #[derive(Debug, Clone)]
 pub(super) struct Store {
     pub(super) form: Form,
-    elements: BTreeMap<Slot, Element>,
+    pub(super) elements: BTreeMap<Slot, Element>,
     pub(super) catch_all: Option<Element>,
     /// Elements so far.
     numbers: u64,
     /// Elements that count towards the size.
     live: usize,
-    serial: i64,
+    /// Elements that the transaction deletes: the kernel counts them until it tells of that.
+    gone: usize,
+    pub(super) serial: i64,
     /// The start that was last found to be there already, or deleted: its end belongs to it.
-    start: Option<Slot>,
+    pub(super) start: Option<Slot>,
 }
 
 /// How a set keeps its elements.
@@ -50,7 +49,7 @@ pub(super) struct Element {
     /// Which it is, of those that the set has ever had.
     pub(super) number: u64,
     /// Of one that the transaction deletes: the neighbours of an interval see it until the end.
-    active: bool,
+    pub(super) active: bool,
 }
 
 /// What an element maps to.
@@ -67,9 +66,9 @@ pub(super) enum ElementData {
 /// Where an element is: keys from the highest, at one key starts before ends.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Slot {
-    key: Reverse<Vec<u8>>,
-    end: bool,
-    order: i64,
+    pub(super) key: Reverse<Vec<u8>>,
+    pub(super) end: bool,
+    pub(super) order: i64,
 }
 
 /// Why an element cannot be put in.
@@ -107,18 +106,27 @@ impl Element {
         self.flags & CATCHALL != 0
     }
 
-    fn last(&self) -> &[u8] {
+    pub(super) fn last(&self) -> &[u8] {
         self.key_end.as_deref().unwrap_or(&self.key)
     }
 
-    fn is_mark(&self) -> bool {
+    pub(super) fn is_mark(&self) -> bool {
         self.is_end() && self.key.iter().all(|byte| *byte == 0)
     }
 }
 
 impl Store {
     pub(super) fn new(form: Form) -> Self {
-        Self { form, elements: BTreeMap::new(), catch_all: None, numbers: 0, live: 0, serial: 0, start: None }
+        Self {
+            form,
+            elements: BTreeMap::new(),
+            catch_all: None,
+            numbers: 0,
+            live: 0,
+            gone: 0,
+            serial: 0,
+            start: None,
+        }
     }
 
     /// The elements, the catch-all last.
@@ -139,9 +147,26 @@ impl Store {
         }
     }
 
+    /// The expressions of those elements that have these numbers.
+    pub(super) fn exprs_of(&mut self, numbers: &HashSet<u64>) -> impl Iterator<Item = &mut Expr> {
+        let all = self.elements.values_mut().chain(&mut self.catch_all);
+        all.filter(|element| numbers.contains(&element.number)).flat_map(|element| &mut element.exprs)
+    }
+
     /// How many count towards the size.
     pub(super) fn live(&self) -> usize {
         self.live
+    }
+
+    /// How many the kernel says that there are.
+    pub(super) fn count(&self) -> usize {
+        let count = self.live + self.gone;
+        if let Form::Intervals { .. } = self.form { count / 2 } else { count }
+    }
+
+    /// A deletion has been told.
+    pub(super) fn told(&mut self) {
+        self.gone = self.gone.saturating_sub(1);
     }
 
     /// One more than the size is allowed where the lowest element is the mark of the empty space before all intervals. The kernel
@@ -194,6 +219,7 @@ impl Store {
             Form::Ranges(parts) => self.containing(&wanted.key, parts)?,
         };
         self.live -= 1;
+        self.gone += 1;
         if let Form::Intervals { .. } = self.form {
             let element = self.elements.get_mut(&slot)?;
             element.active = false;
@@ -204,6 +230,7 @@ impl Store {
 
     /// Takes all elements out.
     pub(super) fn clear(&mut self) -> Vec<Element> {
+        self.gone += self.live;
         self.live = 0;
         let out: Vec<Element> = self.iter().cloned().collect();
         if let Form::Intervals { .. } = self.form {
@@ -219,12 +246,20 @@ impl Store {
     pub(super) fn find(&self, key: &[u8], end: bool) -> Option<&Element> {
         let slot = match &self.form {
             Form::Keys => Slot { key: Reverse(key.to_vec()), end: false, order: 0 },
+            Form::Intervals { .. } if end => {
+                let mut here = self.elements.range(first_of(key)..=last_of(key)).filter(|(_, e)| e.active);
+                let found = here.find(|(slot, _)| slot.end).or_else(|| {
+                    let above = self.elements.range(..first_of(key)).rfind(|(_, e)| e.active);
+                    above.filter(|(slot, _)| slot.end)
+                });
+                found?.0.clone()
+            }
             Form::Intervals { .. } => {
                 let below = self.elements.range(first_of(key)..).filter(|(_, e)| e.active);
                 let (slot, _) =
-                    below.clone().find(|(slot, _)| slot.key.0 == key && slot.end == end).or_else(|| {
+                    below.clone().find(|(slot, _)| slot.key.0 == key && !slot.end).or_else(|| {
                         let mut below = below;
-                        below.next().filter(|(slot, _)| slot.end == end)
+                        below.next().filter(|(slot, _)| !slot.end)
                     })?;
                 slot.clone()
             }
@@ -238,6 +273,7 @@ impl Store {
         self.elements.retain(|_, element| element.active);
         self.start = None;
         self.live = self.elements.len();
+        self.gone = 0;
     }
 
     /// Lets time pass; returns the elements whose time is up.
@@ -277,133 +313,6 @@ impl Store {
         self.live = self.elements.len();
         gone
     }
-
-    fn place_of_key(&self, element: &Element) -> Result<Slot, Clash> {
-        let slot = Slot { key: Reverse(element.key.clone()), end: false, order: 0 };
-        if self.elements.contains_key(&slot) { Err(Clash::Same(slot)) } else { Ok(slot) }
-    }
-
-    /// A start or an end, between its neighbours of the transaction's view.
-    fn place_of_bound(&mut self, new: &Element, anonymous: bool) -> Result<Slot, Clash> {
-        let end = new.is_end();
-        let active = |range: &(&Slot, &Element)| range.1.active;
-        let above = self.elements.range(..first_of(&new.key)).rfind(active).map(|(s, _)| s.clone());
-        let here: Vec<Slot> = self
-            .elements
-            .range(first_of(&new.key)..=last_of(&new.key))
-            .filter(active)
-            .map(|(slot, _)| slot.clone())
-            .collect();
-        let start_here = here.iter().find(|slot| !slot.end).cloned();
-        let end_here = here.iter().find(|slot| slot.end).cloned();
-        let below = self
-            .elements
-            .range((std::ops::Bound::Excluded(last_of(&new.key)), std::ops::Bound::Unbounded))
-            .find(active)
-            .map(|(slot, _)| slot.clone());
-        let lower = end_here.clone().or_else(|| below.clone());
-        let upper = start_here.clone().or(above);
-
-        if new.is_mark() || !end {
-            self.start = None;
-        }
-        if !end && let Some(same) = start_here {
-            self.start = Some(same.clone());
-            return Err(Clash::Same(same));
-        }
-        if end && let Some(same) = end_here {
-            if new.is_mark() {
-                return Err(Clash::Mark);
-            }
-            let start = self.start.take();
-            let next = below.filter(|slot| !slot.end);
-            return Err(if start.is_none() || start == next { Clash::Same(same) } else { Clash::Overlap });
-        }
-        if let Some(lower) = &lower {
-            if !lower.end && !end {
-                let before = self.elements.range(..lower).next_back();
-                if !anonymous || before.is_some_and(|(slot, _)| slot.end) {
-                    return Err(Clash::Overlap);
-                }
-            }
-            if lower.end && end {
-                return Err(Clash::Overlap);
-            }
-        }
-        if end && upper.is_some_and(|upper| upper.end) {
-            return Err(Clash::Overlap);
-        }
-        self.serial += 1;
-        let order = if end { -self.serial } else { self.serial };
-        Ok(Slot { key: Reverse(new.key.clone()), end, order })
-    }
-
-    /// The bound with just this key. An end goes only with the start that went before it.
-    fn bound_to_delete(&mut self, wanted: &Element) -> Option<Slot> {
-        let end = wanted.is_end();
-        if !end || wanted.is_mark() {
-            self.start = None;
-        }
-        let (slot, _) = self
-            .elements
-            .range(first_of(&wanted.key)..=last_of(&wanted.key))
-            .find(|(slot, element)| slot.end == end && element.active)?;
-        let slot = slot.clone();
-        if !end {
-            self.start = Some(slot.clone());
-            return Some(slot);
-        }
-        let Some(start) = self.start.take() else { return Some(slot) };
-        let after = (std::ops::Bound::Excluded(slot.clone()), std::ops::Bound::Unbounded);
-        let (next, element) = self.elements.range(after).next()?;
-        (!next.end && !element.active && *next == start).then_some(slot)
-    }
-
-    fn place_of_range(&mut self, new: &Element, parts: &[usize]) -> Result<Slot, Clash> {
-        if let Some(slot) = self.containing(&new.key, parts) {
-            let same = self.elements.get(&slot).is_some_and(|e| e.key == new.key && e.last() == new.last());
-            return Err(if same { Clash::Same(slot) } else { Clash::Overlap });
-        }
-        if self.containing(new.last(), parts).is_some() {
-            return Err(Clash::Overlap);
-        }
-        if fields(&new.key, parts).zip(fields(new.last(), parts)).any(|(low, high)| low > high) {
-            return Err(Clash::Backwards);
-        }
-        self.serial += 1;
-        Ok(Slot { key: Reverse(Vec::new()), end: false, order: self.serial })
-    }
-
-    /// The first element that was put in of those that hold a key.
-    fn containing(&self, key: &[u8], parts: &[usize]) -> Option<Slot> {
-        let holds = |element: &Element| {
-            fields(&element.key, parts)
-                .zip(fields(element.last(), parts))
-                .zip(fields(key, parts))
-                .all(|((low, high), value)| low <= value && value <= high)
-        };
-        self.elements.iter().find(|(_, element)| holds(element)).map(|(slot, _)| slot.clone())
-    }
-}
-
-/// Before all places of a key.
-fn first_of(key: &[u8]) -> Slot {
-    Slot { key: Reverse(key.to_vec()), end: false, order: i64::MIN }
-}
-
-/// Behind all places of a key.
-fn last_of(key: &[u8]) -> Slot {
-    Slot { key: Reverse(key.to_vec()), end: true, order: i64::MAX }
-}
-
-/// The parts of a key, each padded to four bytes in it.
-fn fields<'a>(key: &'a [u8], parts: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
-    let mut at = 0;
-    parts.iter().map(move |bytes| {
-        let field = key.get(at..at + bytes).unwrap_or_default();
-        at += bytes.next_multiple_of(4);
-        field
-    })
 }
 
 /// `NFT_SET_ELEM_INTERVAL_END`

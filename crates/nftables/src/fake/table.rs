@@ -3,10 +3,13 @@
 use sluicegate_netlink::message::Flags;
 
 use crate::fake::batch::Work;
+use crate::fake::chain::BINDING;
+use crate::fake::event::{Change, What};
 use crate::fake::message::{
-    Done, EEXIST, EINVAL, ENOENT, EOPNOTSUPP, Refusal, Request, command, refusal, refuse,
+    Done, EBUSY, EEXIST, EINVAL, ENOENT, EOPNOTSUPP, Refusal, Request, command, refusal, refuse,
 };
-use crate::fake::state::Table;
+use crate::fake::set::Set;
+use crate::fake::state::{Reference, Table};
 use crate::{Family, TableFlags};
 
 /// `NFT_MSG_NEWTABLE`
@@ -16,34 +19,36 @@ pub(super) fn add(work: &mut Work, request: &Request<'_>) -> Done {
     if !families.contains(&Family(request.family)) {
         return refuse(EOPNOTSUPP);
     }
-    let flags = attrs.be32(NFTA_TABLE_FLAGS)?;
+    let flags = attrs.be32(NFTA_TABLE_FLAGS)?.map(TableFlags::from_bits_retain);
     let known = TableFlags::DORMANT | TableFlags::OWNER | TableFlags::PERSIST;
+    let unknown = flags.is_some_and(|flags| !(flags - known).is_empty());
     match work.state.find_table(request.family, attrs, NFTA_TABLE_NAME) {
         Ok(at) => {
+            let Some(table) = work.state.tables.get_mut(at) else { return Ok(()) };
+            let table = table.for_client(request.port)?;
             if request.flags.contains(Flags::EXCL) {
                 return Err(refusal(EEXIST).at(attrs.get(NFTA_TABLE_NAME)));
             }
-            if request.flags.contains(Flags::REPLACE) {
+            if request.flags.contains(Flags::REPLACE) || unknown {
                 return refuse(EOPNOTSUPP);
             }
-            let Some(table) = work.state.tables.get_mut(at) else { return Ok(()) };
-            let Some(flags) = flags else { return Ok(()) };
-            if flags & !known.bits() != 0 {
-                return refuse(EOPNOTSUPP);
-            }
-            work.changes += usize::from(update(table, TableFlags::from_bits_retain(flags))?);
+            work.changes += usize::from(update(table, flags, request.port)?);
             Ok(())
         }
         Err(Refusal { code: ENOENT, .. }) => {
-            if flags.is_some_and(|flags| flags & !known.bits() != 0) {
+            if unknown {
                 return refuse(EOPNOTSUPP);
             }
+            let flags = flags.unwrap_or_default();
             work.state.table_handles += 1;
             let name = attrs.name(NFTA_TABLE_NAME)?.ok_or(refusal(EINVAL))?;
             let mut table = Table::new(request.family, name, work.state.table_handles);
-            table.flags = flags.unwrap_or(0);
+            table.flags = flags.bits();
+            table.owner = flags.contains(TableFlags::OWNER).then_some(request.port);
             table.user_data = attrs.bytes(NFTA_TABLE_USERDATA);
             table.checks = work.checks_of_new;
+            table.pending.told = work.told;
+            table.tell(Change::New, What::Table);
             work.state.tables.push(table);
             work.changes += 1;
             Ok(())
@@ -58,14 +63,13 @@ pub(super) fn delete(work: &mut Work, request: &Request<'_>) -> Done {
     let handle = attrs.be64(NFTA_TABLE_HANDLE)?;
     if request.family == 0 || (!attrs.has(NFTA_TABLE_NAME) && handle.is_none()) {
         let name = attrs.name(NFTA_TABLE_NAME)?;
-        let before = work.state.tables.len();
-        let goes = |table: &Table| {
+        let goes = |table: &mut Table| {
             (request.family == 0 || table.family == request.family)
                 && name.as_ref().is_none_or(|name| *name == table.name)
+                && !table.is_foreign(request.port)
         };
-        work.deleted.extend(work.state.tables.iter().filter(|t| goes(t)).map(|t| (t.handle, t.handles)));
-        work.state.tables.retain(|table| !goes(table));
-        work.changes += before - work.state.tables.len();
+        let gone: Vec<Table> = work.state.tables.extract_if(.., goes).collect();
+        gone.into_iter().for_each(|table| work.table_is_gone(table));
         return Ok(());
     }
     let (attribute, found) = match handle {
@@ -79,27 +83,52 @@ pub(super) fn delete(work: &mut Work, request: &Request<'_>) -> Done {
         ),
         None => (attrs.get(NFTA_TABLE_NAME), work.state.find_table(request.family, attrs, NFTA_TABLE_NAME)),
     };
-    match found {
-        Ok(at) => {
-            let table = work.state.tables.remove(at);
-            work.deleted.push((table.handle, table.handles));
-            work.changes += 1;
-            Ok(())
-        }
-        Err(Refusal { code: ENOENT, .. }) if request.command == command::DESTROYTABLE => Ok(()),
-        Err(refusal) => Err(refusal.at(attribute)),
+    let at = match found {
+        Ok(at) => at,
+        Err(Refusal { code: ENOENT, .. }) if request.command == command::DESTROYTABLE => return Ok(()),
+        Err(refusal) => return Err(refusal.at(attribute)),
+    };
+    let Some(table) = work.state.tables.get_mut(at) else { return Ok(()) };
+    table.for_client(request.port).map_err(|refusal| refusal.at(attribute))?;
+    if request.flags.contains(Flags::NONREC) && table.uses() > 0 {
+        return refuse(EBUSY);
     }
+    let table = work.state.tables.remove(at);
+    work.table_is_gone(table);
+    Ok(())
 }
 
-/// Only being dormant can be changed, and only once in a transaction, and not along with base chains.
-fn update(table: &mut Table, flags: TableFlags) -> Result<bool, Refusal> {
-    let held = TableFlags::from_bits_retain(table.flags);
-    if flags == held {
-        return Ok(false);
+/// Notes in the kernel's order that a table goes with all that is in it.
+pub(super) fn tell_gone(table: &mut Table) {
+    let mut gone = Vec::new();
+    for chain in table.chains.iter().filter(|chain| chain.flags & BINDING == 0) {
+        for rule in chain.rules() {
+            gone.push(What::Rule(chain.handle, rule.number));
+            let sets = rule.exprs.iter().filter_map(|held| match held.refers {
+                Some(Reference::Set(set)) => Some(set),
+                _ => None,
+            });
+            let unnamed = |set: &u64| table.set(*set).is_some_and(Set::is_anonymous);
+            gone.extend(sets.filter(unnamed).map(What::Set));
+        }
     }
-    if (held ^ flags).intersects(TableFlags::OWNER | TableFlags::PERSIST)
-        && !(flags.contains(TableFlags::OWNER) && held.contains(TableFlags::PERSIST))
-    {
+    gone.extend(table.sets.iter().filter(|set| !set.is_anonymous()).map(|set| What::Set(set.handle)));
+    gone.extend(table.flowtables.iter().map(|flowtable| What::Flowtable(flowtable.handle, None)));
+    gone.extend(table.objects.iter().map(|object| What::Object(object.handle)));
+    let chains = table.chains.iter().filter(|chain| chain.flags & BINDING == 0);
+    gone.extend(chains.map(|chain| What::Chain(chain.handle, None)));
+    gone.push(What::Table);
+    gone.into_iter().for_each(|what| table.tell(Change::Gone, what));
+}
+
+/// Being dormant can be changed, once in a transaction, and not along with base chains; and who persists without an owner can get one.
+fn update(table: &mut Table, flags: Option<TableFlags>, port: u32) -> Result<bool, Refusal> {
+    let held = TableFlags::from_bits_retain(table.flags);
+    let Some(flags) = flags.filter(|flags| *flags != held) else { return Ok(false) };
+    let owned = |flags: TableFlags| flags.contains(TableFlags::OWNER);
+    let orphan = held.contains(TableFlags::PERSIST) && !owned(held);
+    let moved = (owned(held) && !owned(flags)) || (owned(flags) && !orphan);
+    if moved || (flags ^ held).contains(TableFlags::PERSIST) {
         return refuse(EOPNOTSUPP);
     }
     if table.pending.table || table.pending.chain {
@@ -107,6 +136,8 @@ fn update(table: &mut Table, flags: TableFlags) -> Result<bool, Refusal> {
     }
     table.pending.table = true;
     table.flags = flags.bits();
+    table.owner = owned(flags).then_some(port);
+    table.tell(Change::New, What::Table);
     Ok(true)
 }
 

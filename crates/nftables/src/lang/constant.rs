@@ -27,7 +27,7 @@ impl Bounds {
     /// The constant that an expression is, as a value of `length` bytes of type `part`, shifted to its place in them.
     pub(crate) fn of(expression: &Expression, place: Place) -> Result<Self, LowerError> {
         match expression {
-            Expression::Value(Value::Interface(name) | Value::Text(name)) if name.as_str().ends_with('*') => {
+            Expression::Value(Value::Interface(name) | Value::Text(name)) if name.prefix().is_some() => {
                 Self::of_wildcard(name, place)
             }
             Expression::Value(value) => place.bytes(value).map(Self::single),
@@ -59,7 +59,12 @@ impl Bounds {
     }
 
     fn of_prefix(prefix: &Prefix, place: Place) -> Result<Self, LowerError> {
+        // Of numbers in host order the last byte comes first.
+        let host = crate::object::element::is_turned(place.part);
         let mut low = place.bytes(&prefix.value)?;
+        if host {
+            low.reverse();
+        }
         let bits = low.len() * 8;
         if usize::from(prefix.length) > bits {
             return Err(LowerError::PrefixLength { length: prefix.length, bits });
@@ -67,9 +72,13 @@ impl Bounds {
         let mut high = low.clone();
         for (i, (l, h)) in low.iter_mut().zip(&mut high).enumerate() {
             let fixed = usize::from(prefix.length).saturating_sub(i * 8).min(8);
-            let host = u8::try_from((1_u16 << (8 - fixed)) - 1).unwrap_or(u8::MAX);
-            *l &= !host;
-            *h |= host;
+            let free = u8::try_from((1_u16 << (8 - fixed)) - 1).unwrap_or(u8::MAX);
+            *l &= !free;
+            *h |= free;
+        }
+        if host {
+            low.reverse();
+            high.reverse();
         }
         Ok(Self { low, high, prefix: Some(prefix.length) })
     }
@@ -101,7 +110,8 @@ impl Place {
             Value::Ether(address) => address.0.to_vec(),
             Value::Bytes(bytes) => bytes.clone(),
             Value::Interface(name) | Value::Text(name) => {
-                let text = name.as_str().as_bytes();
+                let text = name.literal();
+                let text = text.as_bytes();
                 let mut bytes = vec![0; self.bytes];
                 let to = bytes.get_mut(..text.len()).ok_or_else(mismatch)?;
                 to.copy_from_slice(text);

@@ -3,17 +3,18 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use bitflags::bitflags;
-
 use crate::datatype::{DataType, Order};
 use crate::expr::{
-    CtKey, Direction, FibFlags, FibResult, MetaKey, NumgenMode, PayloadBase, RtKey, SocketKey, XfrmKey,
+    CtKey, Direction, FibFlags, FibResult, InnerType, MetaKey, NumgenMode, PayloadBase, RtKey, SocketKey,
+    TunnelKey, XfrmKey,
 };
 use crate::family::Family;
 use crate::key::{EtherAddr, Mark, Part, Port, Protocol};
 use crate::lang::exthdr::Exthdr;
-use crate::lang::{Payload, Verdict};
-use crate::name::{InterfaceName, Name};
+use crate::lang::{
+    AddressType, CtState, CtStatus, MptcpSubtype, Payload, Statement, TcpFlags, Value, Verdict,
+};
+use crate::name::{Comment, InterfaceName, Name};
 
 /// An expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +46,11 @@ pub enum Expression {
     Symhash(Symhash),
     /// How `IPsec` transformed it: `ipsec in reqid`.
     Ipsec(Ipsec),
+    /// What the kernel noted of the tunnel that it came through, or goes into: `tunnel id`. In tables of family
+    /// netdev only; nft reads it since 1.1.6, nft 1.0.6 cannot list it.
+    Tunnel(TunnelKey),
+    /// A header field of the packet inside a tunnel's: `vxlan ip saddr`.
+    Inner(Inner),
     /// Several side by side: `ip daddr . th dport`.
     Concat(Vec<Expression>),
     /// Arithmetic on bits: `meta mark & 0xff`.
@@ -57,28 +63,12 @@ pub enum Expression {
     Prefix(Prefix),
     /// From one constant to another, both included: `1024-65535`.
     Range(Box<(Value, Value)>),
-    /// A set without a name: `{ 80, 443 }`. Its members are values, prefixes, ranges and concatenations of them.
+    /// A set without a name: `{ 80, 443 }`. Its members are values, prefixes, ranges and concatenations of them, and [`Elem`]s of such.
     Set(Vec<Expression>),
+    /// A member of such a set, or a key of such a map, that has more than its value: `22 comment "ssh"`.
+    Elem(Box<Elem>),
     /// A set with a name: `@s`.
     Named(Name),
-}
-
-/// A constant. How it is written and how many bytes it has follows from what it is compared with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Value {
-    /// A number; prints by its name where the type has names (`tcp`, `established`).
-    Number(u64),
-    /// An IP address.
-    Address(IpAddr),
-    /// A link-layer address.
-    Ether(EtherAddr),
-    /// An interface name, or a prefix of one with `*`.
-    Interface(InterfaceName),
-    /// Text of 1 to 15 bytes: `ct helper "ftp"`, `osf name "Linux"`.
-    Text(InterfaceName),
-    /// Bytes of a width that no other kind has.
-    Bytes(Vec<u8>),
 }
 
 /// `@base,offset,length`: bits of a header by place.
@@ -133,7 +123,9 @@ pub struct Fib {
     pub flags: FibFlags,
     /// What to give: the type of the address, the interface.
     pub result: FibResult,
-    /// Whether only the existence of a route is asked for (`exists`, `missing`).
+    /// Whether only the existence of a route is asked for (`exists`, `missing`). With the result [`FibResult::OIF`], which a comparison with one of
+    /// these words prints as `fib daddr oif exists`; anything else as `fib daddr check`, which nft reads since 1.1.4, and nft 1.0.6 refuses. With
+    /// another result it can only be compared.
     pub check: bool,
 }
 
@@ -181,6 +173,31 @@ pub struct Ipsec {
     pub number: u32,
 }
 
+/// `vxlan ip saddr`: a header field of the packet that a tunnel's packet carries.
+///
+/// Linux 6.2 and nft 1.0.7; nft 1.0.6 cannot list a rule that has one. The fields of the tunnel's own header are [`Payload`]s:
+/// `vxlan vni`, `geneve type`, `gre version`. GRE is implied by `gre` and `gretap`; before `vxlan` and `geneve`, as in nft, the rule has to
+/// match on UDP, usually on its port.
+///
+/// ```
+/// use sluicegate_nftables::expr::InnerType;
+/// use sluicegate_nftables::lang::{Inner, Match, Payload};
+/// use sluicegate_nftables::{Family, Name, Port, TableId};
+///
+/// let chain = TableId::new(Family::INET, Name::new("t")?).chain(Name::new("c")?);
+/// let web = Inner { tunnel: InnerType::VXLAN, field: Payload::TCP_DPORT };
+/// let rule = chain.rule().then(Match::new(Payload::UDP_DPORT, Port(4789))).then(Match::new(web, Port(80)));
+/// assert!(rule.to_string().ends_with("udp dport 4789 vxlan tcp dport 80"));
+/// # Ok::<(), sluicegate_nftables::NameError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Inner {
+    /// What the packet is wrapped in.
+    pub tunnel: InnerType,
+    /// The field, of a header inside.
+    pub field: Payload,
+}
+
 /// Two expressions and what joins them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binary {
@@ -188,7 +205,7 @@ pub struct Binary {
     pub left: Expression,
     /// What is done.
     pub op: BinaryOp,
-    /// The second; a constant, in what the kernel can do.
+    /// The second. Before Linux 6.13 and nft 1.1.2 a constant; by how much to shift has to be one anyway.
     pub right: Expression,
 }
 
@@ -221,8 +238,32 @@ pub struct Map {
 pub enum Mapping<V> {
     /// `@name`
     Named(Name),
-    /// `{ key : value, ... }`. A key [`Expression::any`] is the wildcard `*`.
+    /// `{ key : value, ... }`. A key [`Expression::any`] is the wildcard `*`; one that has a comment or carries a counter is an [`Elem`].
     Anonymous(Vec<(Expression, V)>),
+}
+
+/// A member of a set without a name, or a key of such a map, with what it carries and a comment: `established counter comment "x"`.
+///
+/// nft 1.0.6 reads comments of both, and of sets also what members carry; since 1.0.8 it reads that of the keys of maps, too. Of an only
+/// member nft makes a plain comparison, and forgets its comment, and 1.0.6 also what it carries; by netlink they stay.
+///
+/// ```
+/// use sluicegate_nftables::lang::{Elem, Expression, Match, Payload};
+/// use sluicegate_nftables::{Comment, Port};
+///
+/// let ssh = Elem::new(Port(22)).comment(Comment::new("ssh")?);
+/// let ports = Match::new(Payload::TCP_DPORT, Expression::set([ssh, Elem::new(Port(80))]));
+/// assert_eq!(ports.to_string(), "tcp dport { 22 comment \"ssh\", 80 }");
+/// # Ok::<(), sluicegate_nftables::NameError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elem {
+    /// Its value, which is none of these again.
+    pub value: Expression,
+    /// What it carries: counters, limits and the like.
+    pub statements: Vec<Statement>,
+    /// Its comment.
+    pub comment: Option<Comment>,
 }
 
 /// The addresses (or numbers) that agree in their first bits.
@@ -234,80 +275,34 @@ pub struct Prefix {
     pub length: u8,
 }
 
-bitflags! {
-    /// The states of `ct state` (`NF_CT_STATE_BIT`).
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-    pub struct CtState: u32 {
-        /// `invalid`
-        const INVALID = 1;
-        /// `established`
-        const ESTABLISHED = 2;
-        /// `related`
-        const RELATED = 4;
-        /// `new`
-        const NEW = 8;
-        /// `untracked`
-        const UNTRACKED = 64;
-
-        const _ = !0;
+impl Elem {
+    /// A value with nothing more, which is the same as the value itself.
+    pub fn new(value: impl Into<Expression>) -> Self {
+        Self { value: value.into(), statements: Vec::new(), comment: None }
     }
 
-    /// The bits of `ct status` (`enum ip_conntrack_status`).
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-    pub struct CtStatus: u32 {
-        /// `expected`
-        const EXPECTED = 1;
-        /// `seen-reply`
-        const SEEN_REPLY = 2;
-        /// `assured`
-        const ASSURED = 4;
-        /// `confirmed`
-        const CONFIRMED = 8;
-        /// `snat`
-        const SNAT = 0x10;
-        /// `dnat`
-        const DNAT = 0x20;
-        /// `dying`
-        const DYING = 0x200;
-
-        const _ = !0;
+    /// With a comment.
+    #[must_use]
+    pub fn comment(mut self, comment: Comment) -> Self {
+        self.comment = Some(comment);
+        self
     }
 
-    /// The bits of `tcp flags`.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-    pub struct TcpFlags: u8 {
-        /// `fin`
-        const FIN = 1;
-        /// `syn`
-        const SYN = 2;
-        /// `rst`
-        const RST = 4;
-        /// `psh`
-        const PSH = 8;
-        /// `ack`
-        const ACK = 16;
-        /// `urg`
-        const URG = 32;
-        /// `ecn`
-        const ECN = 64;
-        /// `cwr`
-        const CWR = 128;
+    /// That carries a counter, a limit or the like.
+    #[must_use]
+    pub fn statement(mut self, statement: impl Into<Statement>) -> Self {
+        self.statements.push(statement.into());
+        self
     }
 }
 
-/// What `fib ... type` gives (`RTN_*` of `linux/rtnetlink.h`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct AddressType(pub u32);
-
-impl AddressType {
-    /// `unicast`
-    pub const UNICAST: Self = Self(1);
-    /// `local`: an address of this machine.
-    pub const LOCAL: Self = Self(2);
-    /// `broadcast`
-    pub const BROADCAST: Self = Self(3);
-    /// `multicast`
-    pub const MULTICAST: Self = Self(5);
+impl From<Elem> for Expression {
+    fn from(elem: Elem) -> Self {
+        match elem.statements.is_empty() && elem.comment.is_none() {
+            true => elem.value,
+            false => Self::Elem(Box::new(elem)),
+        }
+    }
 }
 
 impl Expression {
@@ -416,13 +411,24 @@ impl Expression {
             Self::Fib(fib) => Some(fib.part()),
             Self::Numgen(_) | Self::Jhash(_) | Self::Symhash(_) => integer(4, Order::Host),
             Self::Ipsec(ipsec) => Some(ipsec.key.part()),
+            Self::Tunnel(key) => Some(key.part()),
+            Self::Inner(inner) => Some(inner.field.part()),
+            Self::Binary(binary) if binary.left.is_constant() => binary.right.part(),
             Self::Binary(binary) => binary.left.part().or_else(|| binary.right.part()),
             Self::Value(Value::Address(IpAddr::V4(_))) => Some(DataType::IPV4_ADDR.into()),
             Self::Value(Value::Address(IpAddr::V6(_))) => Some(DataType::IPV6_ADDR.into()),
             Self::Value(Value::Ether(_)) => Some(DataType::ETHER_ADDR.into()),
             Self::Value(Value::Interface(_)) => Some(DataType::IFNAME.into()),
             Self::Map(_) | Self::Concat(_) | Self::Value(_) | Self::Prefix(_) | Self::Range(_) => None,
-            Self::Set(_) | Self::Named(_) => None,
+            Self::Set(_) | Self::Named(_) | Self::Elem(_) => None,
+        }
+    }
+
+    /// The value of a member of a set or of a key of a map, whatever else that has.
+    pub(crate) fn member(&self) -> &Self {
+        match self {
+            Self::Elem(elem) => &elem.value,
+            plain => plain,
         }
     }
 
@@ -438,8 +444,17 @@ impl Expression {
 
 impl Fib {
     fn part(&self) -> Part {
+        if self.check { DataType::BOOLEAN.into() } else { self.held_part() }
+    }
+
+    /// Whether nft has a word for it where it is not compared: for a route's having an interface of some name it has none.
+    pub(crate) fn has_word(&self) -> bool {
+        !self.check || self.result == FibResult::OIF
+    }
+
+    /// What the kernel would leave in the register, did it not only check.
+    pub(crate) fn held_part(&self) -> Part {
         match self.result {
-            _ if self.check => DataType::BOOLEAN.into(),
             FibResult::OIF => DataType::IFACE_INDEX.into(),
             FibResult::OIFNAME => DataType::IFNAME.into(),
             _ => DataType::FIB_ADDRTYPE.into(),
@@ -466,6 +481,8 @@ into_expression! {
     Fib, v => Self::Fib(v);
     Numgen, v => Self::Numgen(v);
     Exthdr, v => Self::Exthdr(v);
+    Inner, v => Self::Inner(v);
+    TunnelKey, v => Self::Tunnel(v);
     Value, v => Self::Value(v);
     u16, v => Value::from(v).into();
     u32, v => Value::from(v).into();
@@ -482,35 +499,8 @@ into_expression! {
     CtStatus, v => Value::from(v).into();
     TcpFlags, v => Value::from(v).into();
     AddressType, v => Value::from(v).into();
+    MptcpSubtype, v => Value::from(v).into();
     Family, v => Value::Number(v.0.into()).into();
-}
-
-macro_rules! into_value {
-    ($($rust:ty, $v:ident => $value:expr;)*) => {$(
-        impl From<$rust> for Value {
-            fn from($v: $rust) -> Self {
-                $value
-            }
-        }
-    )*};
-}
-
-into_value! {
-    u16, v => Self::Number(v.into());
-    u32, v => Self::Number(v.into());
-    u64, v => Self::Number(v);
-    IpAddr, v => Self::Address(v);
-    Ipv4Addr, v => Self::Address(v.into());
-    Ipv6Addr, v => Self::Address(v.into());
-    Protocol, v => Self::Number(v.0.into());
-    Port, v => Self::Number(v.0.into());
-    Mark, v => Self::Number(v.0.into());
-    EtherAddr, v => Self::Ether(v);
-    InterfaceName, v => Self::Interface(v);
-    CtState, v => Self::Number(v.bits().into());
-    CtStatus, v => Self::Number(v.bits().into());
-    TcpFlags, v => Self::Number(v.bits().into());
-    AddressType, v => Self::Number(v.0.into());
 }
 
 impl From<Vec<(Expression, Verdict)>> for Mapping<Verdict> {

@@ -1,4 +1,7 @@
 //! The fields of packet headers that nft(8) names, "PAYLOAD EXPRESSIONS".
+//!
+//! The numbers are those of nft 1.1. nft 1.0.6 has all but the fields of GRE, VXLAN and GENEVE, and `icmpv6 taddr` and `daddr`: it lists
+//! GRE's as raw payload (`@th,...`) and cannot list what is inside a tunnel.
 
 use std::fmt;
 
@@ -55,6 +58,7 @@ fields! {
     LINK 16 "vlan" {
         VLAN_PCP "pcp" 1: 112, 3, INTEGER;
         VLAN_DEI "dei" 2: 115, 1, INTEGER;
+        VLAN_CFI "cfi" 3: 115, 1, INTEGER;
         VLAN_ID "id" 4: 116, 12, INTEGER;
         VLAN_TYPE "type" 5: 128, 16, ETHER_TYPE;
     }
@@ -118,6 +122,8 @@ fields! {
         ICMPV6_PARAMETER_PROBLEM "parameter-problem" 4: 32, 32, INTEGER;
         ICMPV6_PACKET_TOO_BIG "mtu" 5: 32, 32, INTEGER;
         ICMPV6_MAX_DELAY "max-delay" 8: 32, 16, INTEGER;
+        ICMPV6_TADDR "taddr" 9: 64, 128, IPV6_ADDR;
+        ICMPV6_DADDR "daddr" 10: 192, 128, IPV6_ADDR;
     }
     TRANSPORT 8 "tcp" {
         TCP_SPORT "sport" 1: 0, 16, INET_SERVICE;
@@ -167,12 +173,25 @@ fields! {
     }
     TRANSPORT 3 "comp" {
         COMP_NEXTHDR "nexthdr" 1: 0, 8, INET_PROTO;
-        COMP_FLAGS "flags" 2: 8, 8, INTEGER;
+        COMP_FLAGS "flags" 2: 8, 8, BITMASK;
         COMP_CPI "cpi" 3: 16, 16, INTEGER;
     }
     TRANSPORT 11 "th" {
         TH_SPORT "sport" 1: 0, 16, INET_SERVICE;
         TH_DPORT "dport" 2: 16, 16, INET_SERVICE;
+    }
+    TRANSPORT 20 "gre" {
+        GRE_FLAGS "flags" 2: 0, 5, INTEGER;
+        GRE_VERSION "version" 1: 13, 3, INTEGER;
+        GRE_PROTOCOL "protocol" 3: 16, 16, ETHER_TYPE;
+    }
+    TUNNEL 18 "vxlan" {
+        VXLAN_FLAGS "flags" 2: 0, 8, BITMASK;
+        VXLAN_VNI "vni" 1: 32, 24, INTEGER;
+    }
+    TUNNEL 19 "geneve" {
+        GENEVE_TYPE "type" 2: 16, 16, ETHER_TYPE;
+        GENEVE_VNI "vni" 1: 32, 24, INTEGER;
     }
 }
 
@@ -231,6 +250,40 @@ impl Payload {
         }
     }
 
+    /// The transport protocol that has this header; none for those of other layers, and for `th`, which is any.
+    #[must_use]
+    pub fn transport(self) -> Option<u8> {
+        TRANSPORTS.iter().find(|(name, _)| *name == self.protocol()).map(|(_, number)| *number)
+    }
+
+    /// The header of a transport protocol: `udp` of 17.
+    #[must_use]
+    pub fn protocol_of(transport: u8) -> Option<&'static str> {
+        TRANSPORTS.iter().find(|(_, number)| *number == transport).map(|(name, _)| *name)
+    }
+
+    /// The types of ICMP messages that have this field, if not all have it. nft matches them where a rule does not.
+    #[must_use]
+    pub fn icmp_types(self) -> &'static [u8] {
+        match self {
+            Self::ICMP_ID | Self::ICMP_SEQUENCE => &[8, 0],
+            Self::ICMP_GATEWAY => &[5],
+            Self::ICMP_MTU => &[3],
+            Self::ICMPV6_ID | Self::ICMPV6_SEQUENCE => &[128, 129],
+            Self::ICMPV6_PARAMETER_PROBLEM => &[4],
+            Self::ICMPV6_PACKET_TOO_BIG => &[2],
+            Self::ICMPV6_MAX_DELAY => &[130],
+            Self::ICMPV6_TADDR => &[130, 131, 132, 135, 136, 137],
+            Self::ICMPV6_DADDR => &[137],
+            _ => &[],
+        }
+    }
+
+    /// Whether messages of this type have this field.
+    pub(crate) fn is_of_icmp_type(self, of: u8) -> bool {
+        self.icmp_types().is_empty() || self.icmp_types().contains(&of)
+    }
+
     /// nft's numbers of the header and of the field.
     pub(crate) fn numbers(self) -> (u8, u8) {
         (self.header, self.index)
@@ -238,9 +291,21 @@ impl Payload {
 
     fn row(self) -> &'static Row {
         // Every value of this type is one of the rows'.
-        ROWS.iter().find(|row| row.id == self).unwrap_or(&ROWS[0])
+        let place = PLACES.get(usize::from(self.header)).and_then(|of| of.get(usize::from(self.index)));
+        place.and_then(|place| ROWS.get(*place)).unwrap_or(&ROWS[0])
     }
 }
+
+/// Where the row of a field is, by nft's numbers of header and field.
+static PLACES: [[usize; 16]; 32] = {
+    let mut places = [[0; 16]; 32];
+    let mut at = 0;
+    while at < ROWS.len() {
+        places[ROWS[at].id.header as usize][ROWS[at].id.index as usize] = at;
+        at += 1;
+    }
+    places
+};
 
 impl fmt::Debug for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -255,6 +320,22 @@ impl fmt::Display for Payload {
     }
 }
 
+/// Headers by the numbers of their protocols (`IPPROTO_*` of `linux/in.h`).
+const TRANSPORTS: &[(&str, u8)] = &[
+    ("icmp", 1),
+    ("igmp", 2),
+    ("tcp", 6),
+    ("udp", 17),
+    ("dccp", 33),
+    ("gre", 47),
+    ("esp", 50),
+    ("ah", 51),
+    ("icmpv6", 58),
+    ("comp", 108),
+    ("sctp", 132),
+    ("udplite", 136),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -263,6 +344,14 @@ mod tests {
     fn every_field_is_found_by_its_name() {
         for field in Payload::ALL {
             assert_eq!(Payload::find(field.protocol(), field.field()), Some(*field));
+        }
+    }
+
+    #[test]
+    fn every_transport_header_but_any_has_a_number() {
+        for field in Payload::ALL.iter().filter(|field| field.base() == PayloadBase::TRANSPORT) {
+            let name = field.transport().and_then(Payload::protocol_of);
+            assert_eq!(name.unwrap_or("th"), field.protocol());
         }
     }
 }

@@ -1,27 +1,30 @@
 //! The rule language as a typed tree. It prints as nft text ([`Display`](std::fmt::Display)) and is lowered to the
 //! kernel's expressions; node names are those of libnftables-json(5).
 
+mod bound;
 mod constant;
 mod expression;
 pub mod exthdr;
 mod header;
 pub(crate) mod lower;
-mod lower_statement;
 mod print;
 pub(crate) mod raise;
-pub(crate) mod raise_statement;
 mod statement;
+mod value;
 
+pub(crate) use bound::write_rule;
+pub use bound::{BoundChain, BoundRule};
 pub use expression::{
-    AddressType, Binary, BinaryOp, Ct, CtState, CtStatus, Expression, Fib, Ipsec, Jhash, Map, Mapping,
-    Numgen, Osf, Prefix, RawPayload, Rt, Socket, Symhash, TcpFlags, Value,
+    Binary, BinaryOp, Ct, Elem, Expression, Fib, Inner, Ipsec, Jhash, Map, Mapping, Numgen, Osf, Prefix,
+    RawPayload, Rt, Socket, Symhash,
 };
 pub use header::Payload;
 pub use lower::LowerError;
-pub(crate) use lower_statement::{stateful, synproxy_expr};
-pub(crate) use print::Time;
+pub(crate) use lower::{stateful, synproxy_expr};
+pub(crate) use print::{Time, TypedUpdate, Wording, Words, write_part};
 pub use statement::{
-    Connlimit, Counter, Dup, Fwd, Limit, Log, Mangle, Match, MatchOp, Nat, NatTarget, ObjectName,
-    ObjectReference, PortNat, Queue, Quota, Reject, SetOp, SetUpdate, Statement, Synproxy, TimeUnit, Tproxy,
-    Verdict, Vmap,
+    Connlimit, Counter, Dup, Fwd, Last, Limit, Log, Mangle, Match, MatchOp, Meter, Nat, NatTarget,
+    ObjectName, ObjectReference, PortNat, Queue, Quota, Reject, SetOp, SetUpdate, Statement, Synproxy,
+    TimeUnit, Tproxy, Verdict, Vmap,
 };
+pub use value::{AddressType, CtState, CtStatus, MptcpSubtype, TcpFlags, Value};

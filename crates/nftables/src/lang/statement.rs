@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::expr::{self, LogFlags, NatFlags, ObjectKind};
 use crate::family::Family;
 use crate::lang::exthdr::Exthdr;
-use crate::lang::{Expression, Mapping};
+use crate::lang::{BoundChain, Expression, Mapping};
 use crate::name::{Comment, Name};
 
 /// A statement of a rule. A rule is a list of them; the first match that fails ends it.
@@ -17,6 +17,8 @@ pub enum Statement {
     Match(Match),
     /// `accept`, `jump CHAIN` and the like.
     Verdict(Verdict),
+    /// `jump { ... }` or `goto { ... }`: a chain of the rule's own.
+    Bound(BoundChain),
     /// `KEY vmap ...`
     Vmap(Vmap),
     /// `counter`
@@ -25,8 +27,8 @@ pub enum Statement {
     Quota(Quota),
     /// `limit`
     Limit(Limit),
-    /// `last`: when the rule was last reached.
-    Last,
+    /// `last`
+    Last(Last),
     /// `log`
     Log(Log),
     /// `reject`
@@ -53,6 +55,8 @@ pub enum Statement {
     Mangle(Mangle),
     /// `add|update|delete @SET { ... }`
     Set(SetUpdate),
+    /// `meter NAME { ... }`
+    Meter(Meter),
     /// `ct count [over] N`
     Connlimit(Connlimit),
     /// `synproxy`
@@ -146,6 +150,13 @@ pub struct Quota {
     pub over: bool,
 }
 
+/// `last [used TIME]`: when the rule or the element was last reached. Since Linux 5.14; nft 1.0.6 does not know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Last {
+    /// How long ago; `None` is never.
+    pub used: Option<Duration>,
+}
+
 /// `limit rate [over] N[bytes]/UNIT [burst N]`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
@@ -211,7 +222,7 @@ pub enum Reject {
 /// `dnat|snat [ip|ip6] to TARGET [FLAGS]`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nat {
-    /// `ip` or `ip6`; needed in tables of family inet, and for [`NatTarget::Concat`].
+    /// `ip` or `ip6`; needed in tables of family inet, and for [`NatTarget::Concat`] and [`NatTarget::ConcatInterval`].
     pub family: Option<Family>,
     /// Where to.
     pub to: NatTarget,
@@ -222,7 +233,8 @@ pub struct Nat {
 /// The new address, port or both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NatTarget {
-    /// `to ADDRESS`: a constant, a prefix, a range or a map to one.
+    /// `to ADDRESS`: a constant, a range, a map to one, or a prefix, which is a range as well unless [`NatFlags::NETMAP`] keeps the rest of
+    /// the packet's address.
     Address(Expression),
     /// `to :PORT`
     Port(Expression),
@@ -232,6 +244,8 @@ pub enum NatTarget {
     Concat(Expression),
     /// `to MAP` of an interval map whose values are ranges or prefixes of addresses.
     Interval(Expression),
+    /// `ip to MAP` of an interval map whose values are ranges of addresses and of ports: `10.0.0.0/24 . 8000-8080`.
+    ConcatInterval(Expression),
 }
 
 /// `masquerade|redirect [to :PORT] [FLAGS]`
@@ -299,13 +313,30 @@ pub struct SetUpdate {
     pub op: SetOp,
     /// The set or map; it needs the flag `dynamic`.
     pub set: Name,
-    /// The key.
+    /// The key. Constants in it have the types of the set's keys, if the transaction adds the set; else only those are possible that have a type of
+    /// their own, such as addresses.
     pub key: Expression,
     /// For maps: the value. nft before 1.0.9 aborts when it lists a rule whose value comes from a map; give something of the packet.
     pub value: Option<Expression>,
     /// When the element is to go, if not after the set's own time.
     pub timeout: Option<Duration>,
     /// What the element carries: counters, limits and the like.
+    pub statements: Vec<Statement>,
+}
+
+/// `meter NAME [size N] { KEY [timeout T] STATEMENT }`: a set of the rule's own. nft calls meters obsolete; a [`SetUpdate`] says the same with a
+/// set that is not the rule's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Meter {
+    /// Its name, which no set of the table may have.
+    pub name: Name,
+    /// The most elements that there may be.
+    pub size: u32,
+    /// The key.
+    pub key: Expression,
+    /// When an element is to go, if at all.
+    pub timeout: Option<Duration>,
+    /// What an element carries.
     pub statements: Vec<Statement>,
 }
 
@@ -358,6 +389,8 @@ pub enum ObjectName {
     Named(Name),
     /// The one that a map of objects gives for a key.
     Map(Box<Expression>, Name),
+    /// The same, with the map given in place: `ip saddr map { 1.1.1.1 : "x" }`.
+    Among(Box<Expression>, Vec<(Expression, Name)>),
 }
 
 impl Match {
@@ -436,7 +469,7 @@ macro_rules! into_statement {
     )*};
 }
 
-into_statement! { Match Verdict Vmap Counter Quota Limit Log Reject Tproxy Dup Fwd Queue Mangle Connlimit Synproxy }
+into_statement! { Match Verdict Vmap Counter Quota Last Limit Log Reject Tproxy Dup Fwd Queue Mangle Meter Connlimit Synproxy }
 
 impl From<SetUpdate> for Statement {
     fn from(update: SetUpdate) -> Self {

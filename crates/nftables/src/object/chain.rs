@@ -5,7 +5,9 @@ use std::fmt;
 use sluicegate_netlink::attr::Writer;
 
 use crate::family::Family;
+use crate::lang::Wording;
 use crate::name::{Comment, InterfaceName, Name};
+use crate::object::devices::device_list;
 use crate::object::{Rule, TableId, userdata};
 
 /// What names a chain: its table and its name.
@@ -53,8 +55,15 @@ pub struct BaseChain {
     pub priority: Priority,
     /// What becomes of packets at its end; the kernel's default is to accept them.
     pub policy: Option<Policy>,
-    /// The devices of an ingress or egress hook.
+    /// The devices of an ingress or egress hook. A name that ends with `*` is for all devices whose names start so; only kernels with
+    /// [`Feature::DevicePrefix`](crate::probe::Feature::DevicePrefix) take it.
     pub devices: Vec<InterfaceName>,
+    /// Whether the devices do it themselves (`flags offload`): they match and drop before a processor sees the packet.
+    ///
+    /// The kernel takes this at the ingress hook of family netdev, for devices whose drivers can do it, with a priority of 1 to 65535 and without
+    /// the policy `drop`; and in the chain only rules that are added at its end and that a device can follow: equality of addresses, protocols and
+    /// ports, `accept`, `drop`, `fwd` and `dup`.
+    pub offload: bool,
 }
 
 /// What a base chain may do.
@@ -114,7 +123,7 @@ impl Chain {
     /// A base chain.
     #[must_use]
     pub fn base(id: ChainId, kind: ChainType, hook: Hook, priority: Priority) -> Self {
-        let base = BaseChain { kind, hook, priority, policy: None, devices: Vec::new() };
+        let base = BaseChain { kind, hook, priority, policy: None, devices: Vec::new(), offload: false };
         Self { id, base: Some(base), comment: None }
     }
 
@@ -143,6 +152,15 @@ impl Chain {
         self
     }
 
+    /// Done by the devices themselves ([`BaseChain::offload`]); a regular chain has none and ignores this.
+    #[must_use]
+    pub fn offload(mut self) -> Self {
+        if let Some(base) = &mut self.base {
+            base.offload = true;
+        }
+        self
+    }
+
     pub(crate) fn encode(&self, w: &mut Writer<'_>) {
         w.put_str(NFTA_CHAIN_TABLE, &self.id.table.name);
         w.put_str(NFTA_CHAIN_NAME, &self.id.name);
@@ -157,16 +175,35 @@ impl Chain {
             hook.put_be32(NFTA_HOOK_PRIORITY, base.priority.0.cast_unsigned());
             match base.devices.as_slice() {
                 [] => {}
-                [device] => hook.put_str(NFTA_HOOK_DEV, device.as_str()),
+                [device] if device.prefix().is_none() => hook.put_str(NFTA_HOOK_DEV, device.as_str()),
                 devices => {
                     let mut list = hook.nest(NFTA_HOOK_DEVS);
-                    devices.iter().for_each(|device| list.put_str(NFTA_DEVICE_NAME, device.as_str()));
+                    devices.iter().for_each(|device| encode_device(device, &mut list));
                 }
+            }
+            drop(hook);
+            if base.offload {
+                w.put_be32(NFTA_CHAIN_FLAGS, NFT_CHAIN_HW_OFFLOAD);
             }
         }
         if let Some(comment) = &self.comment {
             w.put(NFTA_CHAIN_USERDATA, &userdata::comment(userdata::CHAIN_COMMENT, comment));
         }
+    }
+}
+
+/// A chain of a rule's own, which the kernel gives a name; in the batch it goes by its number.
+pub(crate) fn encode_bound(table: &TableId, number: u32, w: &mut Writer<'_>) {
+    w.put_str(NFTA_CHAIN_TABLE, &table.name);
+    w.put_be32(NFTA_CHAIN_ID, number);
+    w.put_be32(NFTA_CHAIN_FLAGS, NFT_CHAIN_BINDING);
+}
+
+/// Appends a device, or all devices whose names start alike, to a list of them.
+pub(crate) fn encode_device(device: &InterfaceName, list: &mut Writer<'_>) {
+    match device.prefix() {
+        Some(prefix) => list.put_str(NFTA_DEVICE_PREFIX, prefix),
+        None => list.put_str(NFTA_DEVICE_NAME, device.as_str()),
     }
 }
 
@@ -179,9 +216,12 @@ impl fmt::Display for Chain {
         }
         f.write_str(" {")?;
         if let Some(base) = &self.base {
-            write!(f, " {} ;", base.header(|priority, _| priority.0.to_string()))?;
+            write!(f, " {} ;", base.header(self.id.table.family, Wording::SCRIPT))?;
             if let Some(policy) = base.policy {
                 write!(f, " policy {policy} ;")?;
+            }
+            if base.offload {
+                f.write_str(" flags offload ;")?;
             }
         }
         if let Some(comment) = &self.comment {
@@ -193,17 +233,18 @@ impl fmt::Display for Chain {
 
 impl BaseChain {
     /// `type nat hook prerouting priority -100`
-    pub(crate) fn header(&self, priority: impl Fn(Priority, Hook) -> String) -> String {
+    pub(crate) fn header(&self, family: Family, with: Wording<'_>) -> String {
         let devices = match self.devices.as_slice() {
             [] => String::new(),
             [device] => format!("device {device} "),
-            devices => {
-                let names: Vec<_> = devices.iter().map(ToString::to_string).collect();
-                format!("devices = {{ {} }} ", names.join(", "))
-            }
+            devices => device_list(devices, with) + " ",
         };
         let (kind, hook) = (self.kind.name(), self.hook);
-        format!("type {kind} hook {hook} {devices}priority {}", priority(self.priority, hook))
+        let priority = match with.is_script() {
+            true => self.priority.0.to_string(),
+            false => self.priority.name(family, hook),
+        };
+        format!("type {kind} hook {hook} {devices}priority {priority}")
     }
 }
 
@@ -359,9 +400,15 @@ pub(crate) const NFTA_CHAIN_NAME: u16 = 3;
 const NFTA_CHAIN_HOOK: u16 = 4;
 const NFTA_CHAIN_POLICY: u16 = 5;
 const NFTA_CHAIN_TYPE: u16 = 7;
+const NFTA_CHAIN_FLAGS: u16 = 10;
+const NFTA_CHAIN_ID: u16 = 11;
 const NFTA_CHAIN_USERDATA: u16 = 12;
+const NFT_CHAIN_HW_OFFLOAD: u32 = 2;
+const NFT_CHAIN_BINDING: u32 = 4;
 const NFTA_HOOK_HOOKNUM: u16 = 1;
 const NFTA_HOOK_PRIORITY: u16 = 2;
 const NFTA_HOOK_DEV: u16 = 3;
 const NFTA_HOOK_DEVS: u16 = 4;
 const NFTA_DEVICE_NAME: u16 = 1;
+/// Since Linux 6.17.
+const NFTA_DEVICE_PREFIX: u16 = 2;

@@ -5,7 +5,10 @@ use std::fmt;
 use bitflags::bitflags;
 use sluicegate_netlink::attr::Writer;
 
+use crate::lang::Wording;
 use crate::name::{InterfaceName, Name};
+use crate::object::chain::encode_device;
+use crate::object::devices::device_list;
 use crate::object::{Priority, TableId};
 
 /// What names a flowtable: its table and its name.
@@ -62,19 +65,18 @@ impl Flowtable {
         hook.put_be32(NFTA_FLOWTABLE_HOOK_NUM, INGRESS);
         hook.put_be32(NFTA_FLOWTABLE_HOOK_PRIORITY, self.priority.0.cast_unsigned());
         let mut list = hook.nest(NFTA_FLOWTABLE_HOOK_DEVS);
-        self.devices.iter().for_each(|device| list.put_str(NFTA_DEVICE_NAME, device.as_str()));
+        self.devices.iter().for_each(|device| encode_device(device, &mut list));
         drop(list);
         drop(hook);
         w.put_be32(NFTA_FLOWTABLE_FLAGS, self.flags.bits());
     }
 
     /// What it says, in nft's words, one property each.
-    pub(crate) fn properties(&self) -> Vec<String> {
+    pub(crate) fn properties(&self, with: Wording<'_>) -> Vec<String> {
         let priority = self.priority.name(crate::Family::NETDEV, crate::Hook::Ingress);
         let mut lines = vec![format!("hook ingress priority {priority}")];
         if !self.devices.is_empty() {
-            let devices: Vec<_> = self.devices.iter().map(InterfaceName::as_str).collect();
-            lines.push(format!("devices = {{ {} }}", devices.join(", ")));
+            lines.push(device_list(&self.devices, with));
         }
         if self.flags.contains(FlowtableFlags::OFFLOAD) {
             lines.push("flags offload".to_owned());
@@ -93,11 +95,11 @@ impl FlowtableId {
     }
 }
 
-/// As nft's commands say it: `flowtable inet t ft { hook ingress priority filter ; devices = { eth0 } ; }`.
+/// As nft's commands say it: `flowtable inet t ft { hook ingress priority filter ; devices = { "eth0" } ; }`.
 impl fmt::Display for Flowtable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "flowtable {} {{", self.id)?;
-        self.properties().iter().try_for_each(|line| write!(f, " {line} ;"))?;
+        self.properties(Wording::SCRIPT).iter().try_for_each(|line| write!(f, " {line} ;"))?;
         f.write_str(" }")
     }
 }
@@ -109,6 +111,5 @@ const NFTA_FLOWTABLE_FLAGS: u16 = 7;
 const NFTA_FLOWTABLE_HOOK_NUM: u16 = 1;
 const NFTA_FLOWTABLE_HOOK_PRIORITY: u16 = 2;
 const NFTA_FLOWTABLE_HOOK_DEVS: u16 = 3;
-const NFTA_DEVICE_NAME: u16 = 1;
 /// `NF_NETDEV_INGRESS`
 const INGRESS: u32 = 0;

@@ -6,9 +6,11 @@ use sluicegate_netlink::attr::Writer;
 
 use crate::expr::Expr;
 use crate::expr::wire::NFTA_LIST_ELEM;
-use crate::lang::Statement;
+use crate::family::Family;
+use crate::lang::{Statement, Wording, write_rule};
+use crate::listing::ListOptions;
 use crate::name::Comment;
-use crate::object::{ChainId, userdata};
+use crate::object::{ChainId, compat, userdata};
 
 /// A rule: statements in the order in which a packet meets them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,27 +84,23 @@ impl Rule {
         self
     }
 
-    /// Its statements and comment, as nft lists them.
+    /// Its statements and comment, as nft lists them: in one line, or, with `#`, with the rules of a chain of its own in lines of theirs.
+    /// Interfaces and times are numbers.
     pub fn body(&self) -> impl fmt::Display + '_ {
-        Body(self)
+        Body(self, Wording::SCRIPT)
+    }
+
+    /// Its statements and comment, as nft lists them on a machine.
+    pub fn body_with<'a>(&'a self, options: &'a ListOptions) -> impl fmt::Display + 'a {
+        Body(self, Wording::new(options))
     }
 }
 
-struct Body<'a>(&'a Rule);
+struct Body<'a>(&'a Rule, Wording<'a>);
 
 impl fmt::Display for Body<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, statement) in self.0.statements.iter().enumerate() {
-            if i > 0 {
-                f.write_str(" ")?;
-            }
-            write!(f, "{statement}")?;
-        }
-        if let Some(comment) = &self.0.comment {
-            let space = if self.0.statements.is_empty() { "" } else { " " };
-            write!(f, "{space}comment {comment}")?;
-        }
-        Ok(())
+        write_rule(f, &self.0.statements, self.0.comment.as_ref(), self.1)
     }
 }
 
@@ -139,12 +137,18 @@ impl Rule {
         if let Some(position) = self.position {
             w.put_be64(NFTA_RULE_POSITION, position);
         }
-        let mut list = w.nest(NFTA_RULE_EXPRESSIONS);
-        exprs.iter().for_each(|expr| expr.encode(&mut list, NFTA_LIST_ELEM));
-        drop(list);
-        if let Some(comment) = &self.comment {
-            w.put(NFTA_RULE_USERDATA, &userdata::comment(userdata::RULE_COMMENT, comment));
-        }
+        encode_body(self.chain.table.family, exprs, self.comment.as_ref(), w);
+    }
+}
+
+/// Appends what a rule does, what its modules of xtables have to know, and its comment.
+pub(crate) fn encode_body(family: Family, exprs: &[Expr], comment: Option<&Comment>, w: &mut Writer<'_>) {
+    let mut list = w.nest(NFTA_RULE_EXPRESSIONS);
+    exprs.iter().for_each(|expr| expr.encode(&mut list, NFTA_LIST_ELEM));
+    drop(list);
+    compat::encode(family, exprs, w);
+    if let Some(comment) = comment {
+        w.put(NFTA_RULE_USERDATA, &userdata::comment(userdata::RULE_COMMENT, comment));
     }
 }
 
@@ -154,3 +158,4 @@ pub(crate) const NFTA_RULE_HANDLE: u16 = 3;
 pub(crate) const NFTA_RULE_EXPRESSIONS: u16 = 4;
 pub(crate) const NFTA_RULE_POSITION: u16 = 6;
 pub(crate) const NFTA_RULE_USERDATA: u16 = 7;
+pub(crate) const NFTA_RULE_CHAIN_ID: u16 = 11;

@@ -8,9 +8,11 @@ use sluicegate_netlink::attr::Writer;
 use crate::expr::ObjectKind;
 use crate::family::Family;
 use crate::key::Protocol;
-use crate::lang::{Counter, Limit, Quota, Synproxy, Time, stateful, synproxy_expr};
-use crate::name::{Comment, Name};
-use crate::object::{TableId, userdata};
+use crate::lang::{
+    Connlimit, Counter, Limit, Quota, Synproxy, Time, Wording, Words, stateful, synproxy_expr,
+};
+use crate::name::{Comment, Name, SecurityContext};
+use crate::object::{TableId, Tunnel, userdata};
 
 /// What names a stateful object: its table, its kind and its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,7 +69,8 @@ pub enum ObjectConfig {
         protocol: Protocol,
         /// The network protocol, if only one.
         family: Option<Family>,
-        /// States of a connection and how long it may stay in each. Their names follow from the protocol: [`timeout_states`].
+        /// States of a connection and how long it may stay in each. Their names follow from the protocol: [`timeout_states`]. nft knows those of
+        /// TCP and UDP, and neither reads nor lists others.
         policy: Vec<(&'static str, Duration)>,
     },
     /// `ct expectation`
@@ -83,8 +86,12 @@ pub enum ObjectConfig {
         /// The network protocol, if only one.
         family: Option<Family>,
     },
-    /// `secmark`: a security context, at most 255 bytes.
-    Secmark(Comment),
+    /// `secmark`
+    Secmark(SecurityContext),
+    /// `ct count`: how many connections. nft 1.0.6 has no word for such objects; later versions do.
+    Connlimit(Connlimit),
+    /// `tunnel`
+    Tunnel(Tunnel),
 }
 
 impl StatefulObject {
@@ -135,6 +142,8 @@ impl ObjectConfig {
             Self::CtTimeout { .. } => ObjectKind::CT_TIMEOUT,
             Self::CtExpectation { .. } => ObjectKind::CT_EXPECT,
             Self::Secmark(_) => ObjectKind::SECMARK,
+            Self::Connlimit(_) => ObjectKind::CONNLIMIT,
+            Self::Tunnel(_) => ObjectKind::TUNNEL,
         }
     }
 
@@ -177,22 +186,28 @@ impl ObjectConfig {
                 data.put_u8(NFTA_CT_EXPECT_SIZE, *size);
             }
             Self::Secmark(context) => data.put_str(NFTA_SECMARK_CTX, context.as_str()),
+            Self::Connlimit(limit) => encode_state(&(*limit).into(), data),
+            Self::Tunnel(tunnel) => tunnel.encode(data),
         }
     }
 
-    /// What it says, in nft's words, one property each.
-    pub(crate) fn properties(&self) -> Vec<String> {
+    /// What it says, in nft's words, one property each; what has properties of its own is in one line, or in several.
+    pub(crate) fn properties(&self, lines: bool, with: Wording<'_>) -> Vec<String> {
         let l3 = |family: &Option<Family>| family.map(|family| format!("l3proto {family}"));
         match self {
+            Self::Counter(_) if !with.says_state(true) => Vec::new(),
             Self::Counter(counter) => vec![format!("packets {} bytes {}", counter.packets, counter.bytes)],
-            Self::Quota(quota) => vec![quota.to_string()],
+            Self::Quota(quota) => vec![quota.worded(with).to_string()],
             Self::Limit(limit) => vec![limit.to_string()],
             Self::Synproxy(synproxy) => {
                 let mut lines = Vec::new();
                 lines.extend(synproxy.mss.map(|mss| format!("mss {mss}")));
                 lines.extend(synproxy.wscale.map(|wscale| format!("wscale {wscale}")));
-                let flags = Synproxy { mss: None, wscale: None, ..*synproxy }.to_string();
-                lines.extend((!flags.is_empty()).then(|| flags.trim_start().to_owned()));
+                // With a space between the two, whichever there are.
+                let word = |is: bool, word: &'static str| if is { word } else { "" };
+                let (time, sack) =
+                    (word(synproxy.timestamp, "timestamp"), word(synproxy.sack_perm, "sack-perm"));
+                lines.extend((synproxy.timestamp || synproxy.sack_perm).then(|| format!("{time} {sack}")));
                 lines
             }
             Self::CtHelper { helper, protocol, family } => {
@@ -219,8 +234,26 @@ impl ObjectConfig {
                 lines
             }
             Self::Secmark(context) => vec![context.to_string()],
+            Self::Connlimit(Connlimit { count, over }) => {
+                vec![format!("{} {count}", if *over { "over" } else { "to" })]
+            }
+            Self::Tunnel(tunnel) => tunnel.properties(lines),
         }
     }
+}
+
+macro_rules! into_config {
+    ($($kind:ident($of:ty))*) => {$(
+        impl From<$of> for ObjectConfig {
+            fn from(config: $of) -> Self {
+                Self::$kind(config)
+            }
+        }
+    )*};
+}
+
+into_config! {
+    Counter(Counter) Quota(Quota) Limit(Limit) Synproxy(Synproxy) Secmark(SecurityContext) Connlimit(Connlimit) Tunnel(Tunnel)
 }
 
 fn encode_state(statement: &crate::lang::Statement, data: &mut Writer<'_>) {
@@ -229,8 +262,8 @@ fn encode_state(statement: &crate::lang::Statement, data: &mut Writer<'_>) {
     }
 }
 
-/// The states of a connection of this protocol for which `ct timeout` knows a time, in the kernel's order; empty for protocols that have one
-/// time only.
+/// The states of a connection of this protocol for which `ct timeout` knows a time, in the kernel's order
+/// (`linux/netfilter/nfnetlink_cttimeout.h`); empty for protocols that the kernel does not track by themselves.
 #[must_use]
 pub fn timeout_states(protocol: Protocol) -> &'static [&'static str] {
     match protocol {
@@ -247,16 +280,34 @@ pub fn timeout_states(protocol: Protocol) -> &'static [&'static str] {
             "retrans",
             "unack",
         ],
-        Protocol::UDP => &["unreplied", "replied"],
+        Protocol::UDP | Protocol::UDPLITE | Protocol::GRE => &["unreplied", "replied"],
+        Protocol::ICMP | Protocol::ICMPV6 => &["timeout"],
+        Protocol::DCCP => &["request", "respond", "partopen", "open", "closereq", "closing", "timewait"],
+        Protocol::SCTP => &[
+            "closed",
+            "cookie_wait",
+            "cookie_echoed",
+            "established",
+            "shutdown_sent",
+            "shutdown_recd",
+            "shutdown_ack_sent",
+            "heartbeat_sent",
+            // No longer used, since 2023.
+            "heartbeat_acked",
+        ],
         _ => &[],
     }
 }
 
 /// The seconds that the kernel keeps a connection in each of these states unless told otherwise (`net.netfilter.nf_conntrack_*_timeout`).
-pub(crate) fn usual_timeouts(protocol: Protocol) -> &'static [u64] {
+pub(crate) fn usual_timeouts(protocol: Protocol) -> &'static [u32] {
     match protocol {
         Protocol::TCP => &[120, 60, 432_000, 120, 60, 30, 120, 10, 120, 300, 300],
-        Protocol::UDP => &[30, 120],
+        Protocol::UDP | Protocol::UDPLITE => &[30, 120],
+        Protocol::GRE => &[30, 180],
+        Protocol::ICMP | Protocol::ICMPV6 => &[30],
+        Protocol::DCCP => &[240, 480, 480, 43_200, 64, 64, 240],
+        Protocol::SCTP => &[10, 3, 3, 210, 3, 3, 3, 30, 0],
         _ => &[],
     }
 }
@@ -269,7 +320,7 @@ impl fmt::Display for StatefulObject {
             return self.id.fmt(f);
         }
         write!(f, "{} {{", self.id)?;
-        for line in self.config.properties() {
+        for line in self.config.properties(false, Wording::SCRIPT) {
             write!(f, " {line} ;")?;
         }
         if let Some(comment) = &self.comment {

@@ -1,12 +1,13 @@
 //! How nft notes the expression of a `typeof` in a set's user data, so that it can print it again. Captured from nft
-//! 1.0.6, one expression after the other.
+//! 1.0.6, one expression after the other; what is inside tunnels from the sources of nft 1.1.
 
 use crate::expr::{
-    CtKey, Direction, ExthdrOp, FibFlags, FibResult, MetaKey, NumgenMode, PayloadBase, RtKey, SocketKey,
-    XfrmKey,
+    CtKey, Direction, ExthdrOp, FibFlags, FibResult, InnerType, MetaKey, NumgenMode, PayloadBase, RtKey,
+    SocketKey, XfrmKey,
 };
 use crate::lang::exthdr::Exthdr;
-use crate::lang::{Ct, Expression, Fib, Ipsec, Numgen, Osf, Payload, RawPayload, Rt, Socket, Symhash};
+use crate::lang::lower::tunnel_of;
+use crate::lang::{Ct, Expression, Fib, Inner, Ipsec, Numgen, Osf, Payload, RawPayload, Rt, Socket, Symhash};
 use crate::object::SetType;
 use crate::object::userdata::{push, push_u32};
 use crate::read::UserData;
@@ -17,8 +18,14 @@ pub(crate) fn encode(of: &SetType) -> Option<Vec<u8>> {
         SetType::Types(types) if types.len() > 1 => Some(expression(CONCAT, &[])),
         SetType::Parts(parts) if parts.len() > 1 => Some(expression(CONCAT, &[])),
         SetType::Types(_) | SetType::Parts(_) => None,
+        SetType::Queue => Some(expression(VALUE, &numbers(&[QUEUE]))),
         SetType::Typeof(of) => note(of),
     }
+}
+
+/// The note for verdicts, without which nft ignores that of the keys.
+pub(crate) fn verdict() -> Vec<u8> {
+    expression(VERDICT, &[])
 }
 
 fn note(of: &Expression) -> Option<Vec<u8>> {
@@ -26,19 +33,12 @@ fn note(of: &Expression) -> Option<Vec<u8>> {
         Expression::Concat(list) => {
             let mut data = Vec::new();
             for (i, item) in list.iter().enumerate() {
-                push(&mut data, u8::try_from(i).ok()?, &note(item)?);
+                push(&mut data, u8::try_from(i).ok()?, &note(calculated_from(item))?);
             }
             (CONCAT, data)
         }
-        Expression::Payload(payload) => {
-            let (header, field) = payload.numbers();
-            let mut data = numbers(&[header.into(), field.into()]);
-            // nft notes the width of what has no type of its own.
-            if payload.data_type() == crate::DataType::INTEGER {
-                push_u32(&mut data, 4, payload.bits().into());
-            }
-            (PAYLOAD, data)
-        }
+        Expression::Payload(payload) => (PAYLOAD, header_field(*payload, tunnel_of(*payload))),
+        Expression::Inner(inner) => (PAYLOAD, header_field(inner.field, Some(inner.tunnel))),
         Expression::RawPayload(raw) => {
             // nft numbers the headers from one.
             let base = match raw.base {
@@ -49,11 +49,13 @@ fn note(of: &Expression) -> Option<Vec<u8>> {
             (PAYLOAD, numbers(&[0, 0, base, raw.offset.into(), raw.bits.into()]))
         }
         Expression::Exthdr(exthdr) => {
-            let (header, field) = exthdr.numbers();
+            let (header, field) = exthdr.numbers()?;
             let mut data = Vec::new();
-            push_u32(&mut data, 0, header.into());
             push_u32(&mut data, 1, field.into());
-            push_u32(&mut data, 2, exthdr.op().0);
+            if exthdr.op() != ExthdrOp::IPV6 {
+                push_u32(&mut data, 2, exthdr.op().0);
+            }
+            push_u32(&mut data, 0, header.into());
             (EXTHDR, data)
         }
         Expression::Meta(key) => (META, numbers(&[key.0])),
@@ -64,7 +66,10 @@ fn note(of: &Expression) -> Option<Vec<u8>> {
         Expression::Rt(rt) => (RT, numbers(&[rt.key.0])),
         Expression::Socket(socket) => (SOCKET, numbers(&[socket.key.0])),
         Expression::Osf(_) => (OSF, Vec::new()),
-        Expression::Fib(fib) => (FIB, numbers(&[fib.result.0, fib.flags.bits()])),
+        Expression::Fib(fib) => {
+            let check = if fib.check { FibFlags::PRESENT } else { FibFlags::empty() };
+            (FIB, numbers(&[fib.result.0, (fib.flags | check).bits()]))
+        }
         Expression::Numgen(numgen) => (NUMGEN, numbers(&[numgen.mode.0, numgen.modulus, numgen.offset])),
         Expression::Jhash(hash) => {
             let seed = [hash.seed.unwrap_or(0), u32::from(hash.seed.is_some())];
@@ -75,6 +80,27 @@ fn note(of: &Expression) -> Option<Vec<u8>> {
         _ => return None,
     };
     Some(expression(number, &data))
+}
+
+/// Of a part that is calculated nft notes from what.
+fn calculated_from(of: &Expression) -> &Expression {
+    match of {
+        Expression::Binary(binary) => calculated_from(&binary.left),
+        other => other,
+    }
+}
+
+fn header_field(payload: Payload, tunnel: Option<InnerType>) -> Vec<u8> {
+    let (header, field) = payload.numbers();
+    let mut data = numbers(&[header.into(), field.into()]);
+    // nft notes the width of what has no type of its own.
+    if payload.data_type() == crate::DataType::INTEGER {
+        push_u32(&mut data, 4, payload.bits().into());
+    }
+    if let Some((_, number)) = TUNNELS.iter().find(|(of, _)| Some(*of) == tunnel) {
+        push_u32(&mut data, 5, *number);
+    }
+    data
 }
 
 fn expression(number: u32, data: &[u8]) -> Vec<u8> {
@@ -93,15 +119,27 @@ fn numbers(values: &[u32]) -> Vec<u8> {
     bytes
 }
 
-/// The expression of a note; `None` for one that this crate cannot say, and for what is only known to be a concatenation.
-pub(crate) fn decode(bytes: &[u8]) -> Option<Expression> {
-    decode_nested(bytes, 2)
+/// The type of a note; `None` for one that this crate cannot say, and for what is only known to be a concatenation.
+pub(crate) fn decode(bytes: &[u8]) -> Option<SetType> {
+    match opened(bytes)? {
+        (VALUE, data) => (number_of(data, 0)? == QUEUE).then_some(SetType::Queue),
+        _ => decode_nested(bytes, 2).map(SetType::Typeof),
+    }
+}
+
+/// The number of an expression, and what is noted of it.
+fn opened(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let entry = |kind| UserData::new(bytes).find(kind);
+    Some((u32::from_ne_bytes(entry(0)?.try_into().ok()?), entry(1)?))
+}
+
+fn number_of(data: &[u8], kind: u8) -> Option<u32> {
+    UserData::new(data).find(kind)?.try_into().ok().map(u32::from_ne_bytes)
 }
 
 fn decode_nested(bytes: &[u8], depth: u32) -> Option<Expression> {
-    let entry = |kind| UserData::new(bytes).find(kind);
-    let (number, data) = (u32::from_ne_bytes(entry(0)?.try_into().ok()?), entry(1)?);
-    let value = |kind| UserData::new(data).find(kind)?.try_into().ok().map(u32::from_ne_bytes);
+    let (number, data) = opened(bytes)?;
+    let value = |kind| number_of(data, kind);
     Some(match number {
         CONCAT => {
             let items = UserData::new(data).map(|(_, item)| decode_nested(item, depth.checked_sub(1)?));
@@ -119,12 +157,20 @@ fn decode_nested(bytes: &[u8], depth: u32) -> Option<Expression> {
         }
         PAYLOAD => {
             let (header, field) = (u8::try_from(value(0)?).ok()?, u8::try_from(value(1)?).ok()?);
-            Payload::ALL.iter().copied().find(|p| p.numbers() == (header, field))?.into()
+            let field = Payload::ALL.iter().copied().find(|p| p.numbers() == (header, field))?;
+            match value(5) {
+                Some(_) if tunnel_of(field).is_some() => field.into(),
+                Some(number) => {
+                    let (tunnel, _) = *TUNNELS.iter().find(|(_, of)| *of == number)?;
+                    Inner { tunnel, field }.into()
+                }
+                None => field.into(),
+            }
         }
         EXTHDR => {
             let numbers = (u8::try_from(value(0)?).ok()?, u8::try_from(value(1)?).ok()?);
-            let op = ExthdrOp(value(2)?);
-            Exthdr::all().find(|e| e.op() == op && !e.is_presence() && e.numbers() == numbers)?.into()
+            let op = value(2).map_or(ExthdrOp::IPV6, ExthdrOp);
+            Exthdr::all().find(|e| e.op() == op && !e.is_presence() && e.numbers() == Some(numbers))?.into()
         }
         META => MetaKey(value(0)?).into(),
         CT => {
@@ -150,7 +196,14 @@ fn decode_nested(bytes: &[u8], depth: u32) -> Option<Expression> {
     })
 }
 
+/// nft's numbers of the tunnels' headers (`enum proto_desc_id`, since 1.0.7).
+const TUNNELS: &[(InnerType, u32)] =
+    &[(InnerType::VXLAN, 18), (InnerType::GENEVE, 19), (InnerType::GRE, 20), (InnerType::GRETAP, 21)];
+/// nft's number of the one constant that stands for a type (`CONSTANT_EXPR_NFQUEUE_ID`).
+const QUEUE: u32 = 0;
 /// nft's numbers of expressions (`enum expr_types`).
+const VERDICT: u32 = 1;
+const VALUE: u32 = 4;
 const PAYLOAD: u32 = 7;
 const EXTHDR: u32 = 8;
 const META: u32 = 9;
@@ -181,7 +234,7 @@ mod tests {
             0214000407000000010c00040b000000010402000000031a0004170000000112000401000000010402000000020400000000";
         let note = encode(&SetType::Typeof(of.clone())).unwrap();
         assert_eq!(hex(&note), captured.replace(' ', ""));
-        assert_eq!(decode(&note), Some(of));
+        assert_eq!(decode(&note), Some(SetType::Typeof(of)));
     }
 
     #[test]
@@ -192,6 +245,41 @@ mod tests {
         let raw = RawPayload { base: PayloadBase::NETWORK, offset: 96, bits: 32 };
         let captured = "000407000000011e000400000000010400000000020402000000030460000000040420000000";
         assert_eq!(hex(&encode(&SetType::Typeof(Expression::RawPayload(raw))).unwrap()), captured);
+    }
+
+    #[test]
+    fn numbers_of_queues_are_noted_as_the_constant_that_they_are() {
+        // nft 1.1.2: constant_expr_build_udata.
+        let note = encode(&SetType::Queue).unwrap();
+        assert_eq!(hex(&note), "000404000000 0106000400000000".replace(' ', ""));
+        assert_eq!(decode(&note), Some(SetType::Queue));
+        assert_eq!(decode(&expression(VALUE, &numbers(&[1]))), None);
+    }
+
+    #[test]
+    fn whether_there_is_a_route_is_noted_as_such() {
+        for check in [false, true] {
+            let of = Expression::from(Fib { flags: FibFlags::DADDR, result: FibResult::OIF, check });
+            assert_eq!(note(&of).and_then(|note| decode(&note)), Some(SetType::Typeof(of)));
+        }
+    }
+
+    #[test]
+    fn a_field_inside_a_tunnel_is_noted_with_the_tunnel() {
+        let inside = Inner { tunnel: InnerType::GENEVE, field: Payload::IP_DADDR };
+        for of in [
+            inside.into(),
+            Payload::VXLAN_VNI.into(),
+            Payload::GRE_VERSION.into(),
+            Expression::from(Payload::IP_DADDR),
+        ] {
+            assert_eq!(note(&of).and_then(|note| decode(&note)), Some(SetType::Typeof(of)));
+        }
+        // Header 12 (ip), field 12, tunnel 19.
+        assert_eq!(
+            hex(&note(&inside.into()).unwrap()),
+            "000407000000011200040c00000001040c000000050413000000"
+        );
     }
 
     fn hex(bytes: &[u8]) -> String {

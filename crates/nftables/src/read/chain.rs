@@ -1,9 +1,10 @@
 //! Chains (`enum nft_chain_attributes`).
 
 use sluicegate_netlink::attr::{Attribute, Attributes};
-use sluicegate_netlink::{DecodeError, Error, Transport};
+use sluicegate_netlink::{DecodeError, Error, MessageWriter, Transport};
 
-use super::{UserData, list, name, need};
+use super::{UserData, list, name, need, one};
+use crate::lang::Counter;
 use crate::{Family, Name};
 
 /// A chain that the kernel holds.
@@ -28,6 +29,9 @@ pub struct Chain {
     pub flags: ChainFlags,
     /// How many rules and jumps refer to it.
     pub uses: u32,
+    /// What packets have come to the end of a base chain, and so to its policy. The kernel counts where its maker gave it a count to start
+    /// from, as iptables-nft does.
+    pub counter: Option<Counter>,
     /// What its maker noted with it.
     pub user_data: Vec<u8>,
 }
@@ -39,7 +43,7 @@ pub struct Hook {
     pub number: u32,
     /// The lower, the earlier.
     pub priority: i32,
-    /// The devices, where the hook belongs to devices.
+    /// The devices, where the hook belongs to devices. One that ends with `*` stands for all whose names start so.
     pub devices: Vec<String>,
 }
 
@@ -64,6 +68,11 @@ impl Chain {
         UserData::new(&self.user_data).comment()
     }
 
+    /// The devices that it is hooked to.
+    pub(crate) fn devices(&self) -> &[String] {
+        self.hook.as_ref().map_or(&[], |hook| &hook.devices)
+    }
+
     /// Reads the attributes of a message about a chain.
     ///
     /// # Errors
@@ -71,7 +80,7 @@ impl Chain {
     pub fn decode(family: Family, attributes: Attributes<'_>) -> Result<Self, DecodeError> {
         let (mut table, mut named, mut handle, mut uses) = (None, None, 0, 0);
         let (mut hook, mut kind, mut policy) = (None, None, None);
-        let (mut flags, mut user_data) = (ChainFlags::empty(), Vec::new());
+        let (mut flags, mut counter, mut user_data) = (ChainFlags::empty(), None, Vec::new());
         for attribute in attributes {
             let attribute = attribute?;
             match attribute.kind {
@@ -82,14 +91,28 @@ impl Chain {
                 NFTA_CHAIN_POLICY => policy = Some(attribute.be32()?),
                 NFTA_CHAIN_USE => uses = attribute.be32()?,
                 NFTA_CHAIN_TYPE => kind = Some(attribute.str()?.to_owned()),
+                NFTA_CHAIN_COUNTERS => counter = Some(count(&attribute)?),
                 NFTA_CHAIN_FLAGS => flags = ChainFlags::from_bits_retain(attribute.be32()?),
                 NFTA_CHAIN_USERDATA => user_data = attribute.payload.to_vec(),
                 _ => {}
             }
         }
         let (table, name) = (need(table, "NFTA_CHAIN_TABLE")?, need(named, "NFTA_CHAIN_NAME")?);
-        Ok(Self { family, table, name, handle, hook, kind, policy, flags, uses, user_data })
+        Ok(Self { family, table, name, handle, hook, kind, policy, flags, uses, counter, user_data })
     }
+}
+
+fn count(counters: &Attribute<'_>) -> Result<Counter, DecodeError> {
+    let mut counter = Counter::default();
+    for attribute in counters.attributes() {
+        let attribute = attribute?;
+        match attribute.kind {
+            NFTA_COUNTER_BYTES => counter.bytes = attribute.be64()?,
+            NFTA_COUNTER_PACKETS => counter.packets = attribute.be64()?,
+            _ => {}
+        }
+    }
+    Ok(counter)
 }
 
 impl Hook {
@@ -102,8 +125,8 @@ impl Hook {
                 NFTA_HOOK_PRIORITY => priority = Some(attribute.be32()?.cast_signed()),
                 NFTA_HOOK_DEV => devices.push(attribute.str()?.to_owned()),
                 NFTA_HOOK_DEVS => {
-                    for device in attribute.attributes() {
-                        devices.push(device?.str()?.to_owned());
+                    for listed in attribute.attributes() {
+                        devices.push(device(&listed?)?);
                     }
                 }
                 _ => {}
@@ -112,6 +135,12 @@ impl Hook {
         let (number, priority) = (need(number, "NFTA_HOOK_HOOKNUM")?, need(priority, "NFTA_HOOK_PRIORITY")?);
         Ok(Self { number, priority, devices })
     }
+}
+
+/// A device in a list of them; with a `*` behind it, all whose names start so.
+pub(super) fn device(listed: &Attribute<'_>) -> Result<String, DecodeError> {
+    let name = listed.str()?;
+    Ok(if listed.kind == NFTA_DEVICE_PREFIX { format!("{name}*") } else { name.to_owned() })
 }
 
 /// Reads the chains of a family, or those of one table.
@@ -125,6 +154,23 @@ pub fn chains(
 ) -> Result<Vec<Chain>, Error> {
     let filter = |chain: &Chain| table.is_none_or(|table| chain.table.as_str() == table);
     list(transport, NFT_MSG_GETCHAIN, family, |_| {}, Chain::decode, filter)
+}
+
+/// Reads one chain by its name; `None` when there is none.
+///
+/// # Errors
+/// When the kernel refuses for another reason than that, or does not answer.
+pub fn chain(
+    transport: &mut (impl Transport + ?Sized),
+    family: Family,
+    table: &str,
+    name: &str,
+) -> Result<Option<Chain>, Error> {
+    let write = |request: &mut MessageWriter<'_>| {
+        request.put_str(NFTA_CHAIN_TABLE, table);
+        request.put_str(NFTA_CHAIN_NAME, name);
+    };
+    one(transport, NFT_MSG_GETCHAIN, family, write, Chain::decode)
 }
 
 /// `NFT_MSG_GETCHAIN`.
@@ -143,10 +189,16 @@ const NFTA_CHAIN_POLICY: u16 = 5;
 const NFTA_CHAIN_USE: u16 = 6;
 /// `NFTA_CHAIN_TYPE`.
 const NFTA_CHAIN_TYPE: u16 = 7;
+/// `NFTA_CHAIN_COUNTERS`.
+const NFTA_CHAIN_COUNTERS: u16 = 8;
 /// `NFTA_CHAIN_FLAGS`.
 const NFTA_CHAIN_FLAGS: u16 = 10;
 /// `NFTA_CHAIN_USERDATA`.
 const NFTA_CHAIN_USERDATA: u16 = 12;
+/// `NFTA_COUNTER_BYTES`.
+const NFTA_COUNTER_BYTES: u16 = 1;
+/// `NFTA_COUNTER_PACKETS`.
+const NFTA_COUNTER_PACKETS: u16 = 2;
 /// `NFTA_HOOK_HOOKNUM`.
 const NFTA_HOOK_HOOKNUM: u16 = 1;
 /// `NFTA_HOOK_PRIORITY`.
@@ -155,3 +207,5 @@ const NFTA_HOOK_PRIORITY: u16 = 2;
 const NFTA_HOOK_DEV: u16 = 3;
 /// `NFTA_HOOK_DEVS`.
 const NFTA_HOOK_DEVS: u16 = 4;
+/// `NFTA_DEVICE_PREFIX`, since Linux 6.17, and 6.16.6 of the stable series.
+const NFTA_DEVICE_PREFIX: u16 = 2;

@@ -1,10 +1,11 @@
 //! Flowtables (`enum nft_flowtable_attributes`).
 
 use sluicegate_netlink::attr::{Attribute, Attributes};
-use sluicegate_netlink::{DecodeError, Error, Transport};
+use sluicegate_netlink::{DecodeError, Error, MessageWriter, Transport};
 
-use super::{list, name, need};
-use crate::{Family, Name};
+use super::chain::device;
+use super::{list, name, need, one};
+use crate::{Family, FlowtableFlags, Name};
 
 /// A flowtable that the kernel holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,18 +29,6 @@ pub struct Flowtable {
     pub uses: u32,
     /// Its handle.
     pub handle: u64,
-}
-
-bitflags::bitflags! {
-    /// `enum nft_flowtable_flags`.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-    pub struct FlowtableFlags: u32 {
-        /// `NFT_FLOWTABLE_HW_OFFLOAD`.
-        const HW_OFFLOAD = 1;
-        /// `NFT_FLOWTABLE_COUNTER`.
-        const COUNTER = 2;
-        const _ = !0;
-    }
 }
 
 impl Flowtable {
@@ -76,8 +65,8 @@ fn decode_hook(attribute: &Attribute<'_>) -> Result<(u32, i32, Vec<String>), Dec
             NFTA_FLOWTABLE_HOOK_NUM => hook = part.be32()?,
             NFTA_FLOWTABLE_HOOK_PRIORITY => priority = part.be32()?.cast_signed(),
             NFTA_FLOWTABLE_HOOK_DEVS => {
-                for device in part.attributes() {
-                    devices.push(device?.str()?.to_owned());
+                for listed in part.attributes() {
+                    devices.push(device(&listed?)?);
                 }
             }
             _ => {}
@@ -107,6 +96,23 @@ pub fn flowtables(
         Flowtable::decode,
         |flowtable| table.is_none_or(|table| flowtable.table.as_str() == table),
     )
+}
+
+/// Reads one flowtable by its name; `None` when there is none.
+///
+/// # Errors
+/// When the kernel refuses for another reason than that, or does not answer.
+pub fn flowtable(
+    transport: &mut (impl Transport + ?Sized),
+    family: Family,
+    table: &str,
+    name: &str,
+) -> Result<Option<Flowtable>, Error> {
+    let write = |request: &mut MessageWriter<'_>| {
+        request.put_str(NFTA_FLOWTABLE_TABLE, table);
+        request.put_str(NFTA_FLOWTABLE_NAME, name);
+    };
+    one(transport, NFT_MSG_GETFLOWTABLE, family, write, Flowtable::decode)
 }
 
 /// `NFT_MSG_GETFLOWTABLE`.

@@ -3,6 +3,15 @@
 //! These are observations: they carry handles, counters and times that nobody can ask for. Each is read by a function of
 //! its own, filtered by table; [`ruleset`] reads a whole table, or all of them, as of one generation.
 //!
+//! One object alone is read by its name, a rule by its handle ([`table`], [`chain`], [`rule`], [`set`], [`element`], [`object`], [`flowtable`]): `None`
+//! is that there is none.
+//!
+//! `reset` of nft(8) is here as well: to the kernel it is a question that sets back what it has answered. It is no operation of a transaction:
+//! it is not undone when something else fails. [`reset_objects`], [`reset_rules`] and [`reset_elements`] are about many, [`reset_object`],
+//! [`reset_rule`] and [`reset_element`] about one.
+//!
+//! [`find`] looks up an element by its value, and an interval whole.
+//!
 //! A dump whose objects changed while it was read is started again, and never taken as the whole
 //! ([`sluicegate_netlink::dump`]). Text in user data (comments, types) was written by whoever made the object: it is
 //! shown, never believed.
@@ -20,8 +29,10 @@
 
 mod chain;
 mod element;
+mod find;
 mod flowtable;
 mod generation;
+mod machine;
 mod object;
 mod rule;
 mod set;
@@ -30,16 +41,20 @@ mod user_data;
 
 use sluicegate_netlink::attr::{Attribute, Attributes};
 use sluicegate_netlink::message::{Flags, Message};
-use sluicegate_netlink::{Batch, DecodeError, Error, MessageWriter, Transport, dump, dump_once};
+use sluicegate_netlink::{
+    Batch, DecodeError, Error, MessageWriter, Transport, dump_into, dump_once, exchange,
+};
 
-pub use chain::{Chain, ChainFlags, Hook, chains};
-pub use element::{Element, ElementFlags, element, elements, reset_elements};
-pub use flowtable::{Flowtable, FlowtableFlags, flowtables};
+pub use chain::{Chain, ChainFlags, Hook, chain, chains};
+pub use element::{Element, ElementFlags, Wanted, element, elements, reset_element, reset_elements};
+pub use find::{find, find_and_reset};
+pub use flowtable::{Flowtable, flowtable, flowtables};
 pub use generation::{Generation, generation};
-pub use object::{Object, objects, reset_objects};
-pub use rule::{Rule, reset_rules, rules};
-pub use set::{Set, SetFlags, sets};
-pub use table::{Table, TableFlags, tables};
+pub use machine::{interfaces, machine};
+pub use object::{Object, object, objects, reset_object, reset_objects};
+pub use rule::{Rule, reset_rule, reset_rules, rule, rules};
+pub use set::{Set, set, sets};
+pub use table::{Table, table, tables};
 pub use user_data::UserData;
 
 use crate::Family;
@@ -113,6 +128,29 @@ fn ruleset_once(
 
 const TRIES: u32 = 8;
 
+/// Asks for one object, which `write` names; `None` where there is none.
+fn one<T>(
+    transport: &mut (impl Transport + ?Sized),
+    command: u8,
+    family: Family,
+    write: impl FnOnce(&mut MessageWriter<'_>),
+    mut decode: impl FnMut(Family, Attributes<'_>) -> Result<T, DecodeError>,
+) -> Result<Option<T>, Error> {
+    let mut request = Batch::new();
+    write(&mut request.netfilter(SUBSYSTEM, command, Flags::ACK, family.0, 0));
+    let mut found = None;
+    let report = exchange(transport, &[&request], |message| {
+        let (family, attributes) = split(message)?;
+        found = Some(decode(family, attributes)?);
+        Ok(())
+    })?;
+    match report.errors.into_iter().map(Error::from).next() {
+        Some(error) if error.is_not_found() => Ok(None),
+        Some(error) => Err(error),
+        None => Ok(found),
+    }
+}
+
 /// Asks for a dump of one kind of object; `write` adds the filter.
 fn list<T>(
     transport: &mut (impl Transport + ?Sized),
@@ -124,14 +162,17 @@ fn list<T>(
 ) -> Result<Vec<T>, Error> {
     let mut request = Batch::new();
     write(&mut request.netfilter(SUBSYSTEM, command, Flags::DUMP, family.0, 0));
-    let decode = |message: Message<'_>| {
+    let decode = |message: Message<'_>, list: &mut Vec<T>| {
         let (family, attributes) = split(message)?;
         let object = decode(family, attributes)?;
-        Ok(keep(&object).then_some(object))
+        if keep(&object) {
+            list.push(object);
+        }
+        Ok(())
     };
     // What was reset must not be read again.
     let repeatable = ![object::NFT_MSG_GETOBJ_RESET, rule::NFT_MSG_GETRULE_RESET].contains(&command);
-    if repeatable { dump(transport, &request, decode) } else { dump_once(transport, &request, decode) }
+    if repeatable { dump_into(transport, &request, decode) } else { dump_once(transport, &request, decode) }
 }
 
 fn split(message: Message<'_>) -> Result<(Family, Attributes<'_>), DecodeError> {
@@ -140,11 +181,11 @@ fn split(message: Message<'_>) -> Result<(Family, Attributes<'_>), DecodeError> 
 }
 
 /// The value of an attribute that every object of its kind has.
-fn need<T>(value: Option<T>, what: &'static str) -> Result<T, DecodeError> {
+pub(crate) fn need<T>(value: Option<T>, what: &'static str) -> Result<T, DecodeError> {
     value.ok_or(DecodeError::Missing { what })
 }
 
-fn name(attribute: &Attribute<'_>) -> Result<crate::Name, DecodeError> {
+pub(crate) fn name(attribute: &Attribute<'_>) -> Result<crate::Name, DecodeError> {
     attribute.str().map(crate::Name::held)
 }
 
@@ -152,7 +193,7 @@ fn expressions(list: &Attribute<'_>) -> Result<Vec<crate::expr::Expr>, DecodeErr
     // Walking the headers twice is cheaper than moving what is decoded as the list grows.
     let mut expressions = Vec::with_capacity(list.attributes().count());
     for element in list.attributes() {
-        expressions.push(crate::expr::Expr::decode(&element?)?);
+        crate::expr::Expr::decode_onto(&element?, &mut expressions)?;
     }
     Ok(expressions)
 }

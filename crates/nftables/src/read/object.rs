@@ -1,9 +1,9 @@
 //! Stateful objects (`enum nft_object_attributes`).
 
 use sluicegate_netlink::attr::Attributes;
-use sluicegate_netlink::{DecodeError, Error, Transport};
+use sluicegate_netlink::{DecodeError, Error, MessageWriter, Transport};
 
-use super::{UserData, list, name, need};
+use super::{UserData, list, name, need, one};
 use crate::expr::ObjectKind;
 use crate::{Family, Name};
 
@@ -92,6 +92,51 @@ pub fn reset_objects(
     table: Option<&str>,
 ) -> Result<Vec<Object>, Error> {
     objects_by(NFT_MSG_GETOBJ_RESET, transport, family, table)
+}
+
+/// Reads one stateful object by its kind and name; `None` when there is none.
+///
+/// # Errors
+/// When the kernel refuses for another reason than that, or does not answer.
+pub fn object(
+    transport: &mut (impl Transport + ?Sized),
+    family: Family,
+    table: &str,
+    kind: ObjectKind,
+    name: &str,
+) -> Result<Option<Object>, Error> {
+    object_by(NFT_MSG_GETOBJ, transport, family, table, kind, name)
+}
+
+/// Reads one stateful object as [`object`] does and sets it back to nought in one step, as `nft reset counter` and `nft reset quota`. Of other kinds
+/// nothing is reset.
+///
+/// # Errors
+/// As [`object`].
+pub fn reset_object(
+    transport: &mut (impl Transport + ?Sized),
+    family: Family,
+    table: &str,
+    kind: ObjectKind,
+    name: &str,
+) -> Result<Option<Object>, Error> {
+    object_by(NFT_MSG_GETOBJ_RESET, transport, family, table, kind, name)
+}
+
+fn object_by(
+    command: u8,
+    transport: &mut (impl Transport + ?Sized),
+    family: Family,
+    table: &str,
+    kind: ObjectKind,
+    name: &str,
+) -> Result<Option<Object>, Error> {
+    let write = |request: &mut MessageWriter<'_>| {
+        request.put_str(NFTA_OBJ_TABLE, table);
+        request.put_str(NFTA_OBJ_NAME, name);
+        request.put_be32(NFTA_OBJ_TYPE, kind.0);
+    };
+    one(transport, command, family, write, Object::decode)
 }
 
 fn objects_by(

@@ -1,9 +1,9 @@
 //! Rules (`enum nft_rule_attributes`).
 
 use sluicegate_netlink::attr::{Attribute, Attributes};
-use sluicegate_netlink::{DecodeError, Error, Transport};
+use sluicegate_netlink::{DecodeError, Error, MessageWriter, Transport};
 
-use super::{UserData, list, need};
+use super::{UserData, list, need, one};
 use crate::expr::Expr;
 use crate::{Family, Name};
 
@@ -19,7 +19,7 @@ pub struct Rule {
     pub chain: Name,
     /// Its handle, by which alone it can be named.
     pub handle: u64,
-    /// The handle of the rule before it; only in events.
+    /// The handle of the rule before it. In events only where there is one behind it as well.
     pub position: Option<u64>,
     /// What it does.
     pub expressions: Vec<Expr>,
@@ -43,6 +43,7 @@ impl Rule {
     }
 
     /// Reads one rule of a list. Its table and chain are mostly those of the one before, whose names are used again.
+    #[inline(always)]
     fn decode_next(
         family: Family,
         attributes: Attributes<'_>,
@@ -67,15 +68,21 @@ impl Rule {
             }
         }
         let (table, chain) = (need(table, "NFTA_RULE_TABLE")?, need(chain, "NFTA_RULE_CHAIN")?);
-        *before = Some((table.clone(), chain.clone()));
+        // Only where it is another one: counting references is what costs most here.
+        if before.as_ref().is_none_or(|before| !before.0.is(&table) || !before.1.is(&chain)) {
+            *before = Some((table.clone(), chain.clone()));
+        }
         Ok(Self { family, table, chain, handle, position, expressions, user_data })
     }
 }
 
 /// A name; where it is the same as another one, that, which costs a reference count.
 fn name_like(attribute: &Attribute<'_>, other: Option<&Name>) -> Result<Name, DecodeError> {
-    let text = attribute.str()?;
-    Ok(other.filter(|other| other.as_str() == text).cloned().unwrap_or_else(|| Name::held(text)))
+    let bytes = attribute.payload.strip_suffix(&[0]).unwrap_or(attribute.payload);
+    match other {
+        Some(other) if other.as_bytes() == bytes => Ok(other.clone()),
+        _ => super::name(attribute),
+    }
 }
 
 /// Reads the rules of a family, of one table, or of one chain, in their order.
@@ -104,6 +111,50 @@ pub fn reset_rules(
     chain: Option<&str>,
 ) -> Result<Vec<Rule>, Error> {
     rules_by(NFT_MSG_GETRULE_RESET, transport, family, table, chain)
+}
+
+/// Reads one rule by its handle; `None` when there is none.
+///
+/// # Errors
+/// When the kernel refuses for another reason than that, or does not answer.
+pub fn rule(
+    transport: &mut (impl Transport + ?Sized),
+    family: Family,
+    table: &str,
+    chain: &str,
+    handle: u64,
+) -> Result<Option<Rule>, Error> {
+    rule_by(NFT_MSG_GETRULE, transport, family, table, chain, handle)
+}
+
+/// Reads one rule as [`rule`] does and sets its counters and quotas back to nought in one step, as `nft reset rule`. Since Linux 6.2.
+///
+/// # Errors
+/// As [`rule`]; `EINVAL` from an older kernel.
+pub fn reset_rule(
+    transport: &mut (impl Transport + ?Sized),
+    family: Family,
+    table: &str,
+    chain: &str,
+    handle: u64,
+) -> Result<Option<Rule>, Error> {
+    rule_by(NFT_MSG_GETRULE_RESET, transport, family, table, chain, handle)
+}
+
+fn rule_by(
+    command: u8,
+    transport: &mut (impl Transport + ?Sized),
+    family: Family,
+    table: &str,
+    chain: &str,
+    handle: u64,
+) -> Result<Option<Rule>, Error> {
+    let write = |request: &mut MessageWriter<'_>| {
+        request.put_str(NFTA_RULE_TABLE, table);
+        request.put_str(NFTA_RULE_CHAIN, chain);
+        request.put_be64(NFTA_RULE_HANDLE, handle);
+    };
+    one(transport, command, family, write, Rule::decode)
 }
 
 fn rules_by(

@@ -1,10 +1,12 @@
 //! Sets and maps (`enum nft_set_attributes`).
 
 use sluicegate_netlink::attr::{Attribute, Attributes};
-use sluicegate_netlink::{DecodeError, Error, Transport};
+use sluicegate_netlink::{DecodeError, Error, MessageWriter, Transport};
 
-use super::{UserData, expressions, list, name, need};
+use super::{UserData, expressions, list, name, need, one};
+use crate::expr::define::keep_alone;
 use crate::expr::{Expr, ObjectKind};
+use crate::object::SetFlags;
 use crate::{Family, Name};
 
 /// A set or map that the kernel holds, without its elements.
@@ -45,32 +47,14 @@ pub struct Set {
     pub expressions: Vec<Expr>,
     /// What its maker noted with it: the types of its keys and data, their byte order, a comment.
     pub user_data: Vec<u8>,
-}
-
-bitflags::bitflags! {
-    /// `enum nft_set_flags`.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-    pub struct SetFlags: u32 {
-        /// `NFT_SET_ANONYMOUS`: it belongs to one rule.
-        const ANONYMOUS = 0x01;
-        /// `NFT_SET_CONSTANT`: it does not change once a rule uses it.
-        const CONSTANT = 0x02;
-        /// `NFT_SET_INTERVAL`: it holds ranges.
-        const INTERVAL = 0x04;
-        /// `NFT_SET_MAP`: it gives data.
-        const MAP = 0x08;
-        /// `NFT_SET_TIMEOUT`: elements may go by themselves.
-        const TIMEOUT = 0x10;
-        /// `NFT_SET_EVAL`: the packet path may change it.
-        const EVAL = 0x20;
-        /// `NFT_SET_OBJECT`: it gives stateful objects.
-        const OBJECT = 0x40;
-        /// `NFT_SET_CONCAT`: it holds ranges in several dimensions.
-        const CONCAT = 0x80;
-        /// `NFT_SET_EXPR`: elements have expressions.
-        const EXPR = 0x100;
-        const _ = !0;
-    }
+    /// How many elements it has, without the catch-all. Of intervals, half of their bounds: one that ends with the last key of all has no second.
+    /// From Linux 6.16 on.
+    pub count: Option<u32>,
+    /// How the kernel keeps its elements, by the name of the code that does it: to be shown, not to be decided by. A kernel without
+    /// names of its code says an address. From Linux 6.16 on.
+    pub backend: Option<String>,
+    /// Attributes that only a newer kernel has, or that say more than the fields above can, as they came: none so far.
+    pub rest: Vec<u8>,
 }
 
 impl Set {
@@ -104,6 +88,9 @@ impl Set {
             gc_interval: None,
             expressions: Vec::new(),
             user_data: Vec::new(),
+            count: None,
+            backend: None,
+            rest: Vec::new(),
         };
         for attribute in attributes {
             let attribute = attribute?;
@@ -116,7 +103,11 @@ impl Set {
                 NFTA_SET_DATA_TYPE => set.data_type = Some(attribute.be32()?),
                 NFTA_SET_DATA_LEN => set.data_len = Some(attribute.be32()?),
                 NFTA_SET_POLICY => set.policy = Some(attribute.be32()?),
-                NFTA_SET_DESC => set.describe(&attribute)?,
+                NFTA_SET_DESC => {
+                    if !set.describe(&attribute)? {
+                        keep_alone(&mut set.rest, &attribute);
+                    }
+                }
                 NFTA_SET_TIMEOUT => set.timeout = Some(attribute.be64()?),
                 NFTA_SET_GC_INTERVAL => set.gc_interval = Some(attribute.be32()?),
                 NFTA_SET_USERDATA => set.user_data = attribute.payload.to_vec(),
@@ -124,7 +115,11 @@ impl Set {
                 NFTA_SET_HANDLE => set.handle = attribute.be64()?,
                 NFTA_SET_EXPR => set.expressions = vec![Expr::decode(&attribute)?],
                 NFTA_SET_EXPRESSIONS => set.expressions = expressions(&attribute)?,
-                _ => {}
+                NFTA_SET_TYPE => set.backend = Some(attribute.str()?.to_owned()),
+                NFTA_SET_COUNT => set.count = Some(attribute.be32()?),
+                // What is only sent has its number.
+                NFTA_SET_ID | NFTA_SET_PAD => {}
+                _ => keep_alone(&mut set.rest, &attribute),
             }
         }
         set.table = need(table, "NFTA_SET_TABLE")?;
@@ -132,21 +127,25 @@ impl Set {
         Ok(set)
     }
 
-    fn describe(&mut self, description: &Attribute<'_>) -> Result<(), DecodeError> {
+    /// Reads the size and the parts; tells whether that is all that was said.
+    fn describe(&mut self, description: &Attribute<'_>) -> Result<bool, DecodeError> {
+        let mut whole = true;
         for attribute in description.attributes() {
             let attribute = attribute?;
             match attribute.kind {
                 NFTA_SET_DESC_SIZE => self.size = Some(attribute.be32()?),
                 NFTA_SET_DESC_CONCAT => {
                     for field in attribute.attributes() {
-                        let length = field?.attributes().find(NFTA_SET_FIELD_LEN)?;
+                        let field = field?;
+                        let length = field.attributes().find(NFTA_SET_FIELD_LEN)?;
                         self.fields.push(need(length, "NFTA_SET_FIELD_LEN")?.be32()?);
+                        whole &= field.attributes().count() == 1;
                     }
                 }
-                _ => {}
+                _ => whole = false,
             }
         }
-        Ok(())
+        Ok(whole)
     }
 }
 
@@ -174,6 +173,23 @@ pub fn sets(
     )
 }
 
+/// Reads one set or map by its name; `None` when there is none.
+///
+/// # Errors
+/// When the kernel refuses for another reason than that, or does not answer.
+pub fn set(
+    transport: &mut (impl Transport + ?Sized),
+    family: Family,
+    table: &str,
+    name: &str,
+) -> Result<Option<Set>, Error> {
+    let write = |request: &mut MessageWriter<'_>| {
+        request.put_str(NFTA_SET_TABLE, table);
+        request.put_str(NFTA_SET_NAME, name);
+    };
+    one(transport, NFT_MSG_GETSET, family, write, Set::decode)
+}
+
 /// `NFT_MSG_GETSET`.
 const NFT_MSG_GETSET: u8 = 10;
 /// `NFTA_SET_TABLE`.
@@ -194,12 +210,16 @@ const NFTA_SET_DATA_LEN: u16 = 7;
 const NFTA_SET_POLICY: u16 = 8;
 /// `NFTA_SET_DESC`.
 const NFTA_SET_DESC: u16 = 9;
+/// `NFTA_SET_ID`.
+const NFTA_SET_ID: u16 = 10;
 /// `NFTA_SET_TIMEOUT`.
 const NFTA_SET_TIMEOUT: u16 = 11;
 /// `NFTA_SET_GC_INTERVAL`.
 const NFTA_SET_GC_INTERVAL: u16 = 12;
 /// `NFTA_SET_USERDATA`.
 const NFTA_SET_USERDATA: u16 = 13;
+/// `NFTA_SET_PAD`.
+const NFTA_SET_PAD: u16 = 14;
 /// `NFTA_SET_OBJ_TYPE`.
 const NFTA_SET_OBJ_TYPE: u16 = 15;
 /// `NFTA_SET_HANDLE`.
@@ -208,9 +228,65 @@ const NFTA_SET_HANDLE: u16 = 16;
 const NFTA_SET_EXPR: u16 = 17;
 /// `NFTA_SET_EXPRESSIONS`.
 const NFTA_SET_EXPRESSIONS: u16 = 18;
+/// `NFTA_SET_TYPE`.
+const NFTA_SET_TYPE: u16 = 19;
+/// `NFTA_SET_COUNT`.
+const NFTA_SET_COUNT: u16 = 20;
 /// `NFTA_SET_DESC_SIZE`.
 const NFTA_SET_DESC_SIZE: u16 = 1;
 /// `NFTA_SET_DESC_CONCAT`.
 const NFTA_SET_DESC_CONCAT: u16 = 2;
 /// `NFTA_SET_FIELD_LEN`.
 const NFTA_SET_FIELD_LEN: u16 = 1;
+
+#[cfg(test)]
+mod tests {
+    use sluicegate_netlink::attr::{self, Writer};
+
+    use super::*;
+
+    fn read(write: impl FnOnce(&mut Writer<'_>)) -> Set {
+        let bytes = attr::encode(|w| {
+            w.put_str(NFTA_SET_TABLE, "t");
+            w.put_str(NFTA_SET_NAME, "s");
+            write(w);
+        })
+        .unwrap();
+        Set::decode(Family::IP, Attributes::new(&bytes)).unwrap()
+    }
+
+    #[test]
+    fn what_a_kernel_says_of_the_elements_is_read() {
+        let set = read(|w| {
+            w.put_str(NFTA_SET_TYPE, "nft_set_rbtree_type");
+            w.put_be32(NFTA_SET_COUNT, 3);
+        });
+        assert_eq!(set.backend.as_deref(), Some("nft_set_rbtree_type"));
+        assert_eq!((set.count, set.rest.len()), (Some(3), 0));
+    }
+
+    #[test]
+    fn what_only_a_newer_kernel_says_is_kept() {
+        let newer = |w: &mut Writer<'_>| {
+            w.put_u8(77, 5);
+            w.nest(78).put_be32(1, 9);
+        };
+        assert_eq!(read(newer).rest, attr::encode(newer).unwrap());
+        let described = |w: &mut Writer<'_>| {
+            let mut description = w.nest(NFTA_SET_DESC);
+            description.put_be32(NFTA_SET_DESC_SIZE, 7);
+            description.put_be32(9, 1);
+        };
+        let set = read(described);
+        assert_eq!((set.size, set.rest), (Some(7), attr::encode(described).unwrap()));
+        let field = |w: &mut Writer<'_>| {
+            let mut description = w.nest(NFTA_SET_DESC);
+            let mut field = description.nest(NFTA_SET_DESC_CONCAT);
+            let mut field = field.nest(1);
+            field.put_be32(NFTA_SET_FIELD_LEN, 4);
+            field.put_u8(2, 1);
+        };
+        let set = read(field);
+        assert_eq!((set.fields, set.rest), (vec![4], attr::encode(field).unwrap()));
+    }
+}

@@ -3,8 +3,8 @@
 use sluicegate_netlink::attr::Attributes;
 use sluicegate_netlink::{DecodeError, Error, Transport};
 
-use super::{UserData, list, name, need};
-use crate::{Family, Name};
+use super::{UserData, list, name, need, one};
+use crate::{Family, Name, TableFlags};
 
 /// A table that the kernel holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,20 +24,6 @@ pub struct Table {
     pub owner: Option<u32>,
     /// What its maker noted with it.
     pub user_data: Vec<u8>,
-}
-
-bitflags::bitflags! {
-    /// `enum nft_table_flags`.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-    pub struct TableFlags: u32 {
-        /// `NFT_TABLE_F_DORMANT`: its base chains see no packet.
-        const DORMANT = 1;
-        /// `NFT_TABLE_F_OWNER`: it goes with the socket that made it.
-        const OWNER = 2;
-        /// `NFT_TABLE_F_PERSIST` (since 6.9): it stays when its owner goes.
-        const PERSIST = 4;
-        const _ = !0;
-    }
 }
 
 impl Table {
@@ -76,6 +62,18 @@ impl Table {
 /// See [`sluicegate_netlink::dump`]; so for the other lists.
 pub fn tables(transport: &mut (impl Transport + ?Sized), family: Family) -> Result<Vec<Table>, Error> {
     list(transport, NFT_MSG_GETTABLE, family, |_| {}, Table::decode, |_| true)
+}
+
+/// Reads one table by its name; `None` when there is none.
+///
+/// # Errors
+/// When the kernel refuses for another reason than that, or does not answer.
+pub fn table(
+    transport: &mut (impl Transport + ?Sized),
+    family: Family,
+    name: &str,
+) -> Result<Option<Table>, Error> {
+    one(transport, NFT_MSG_GETTABLE, family, |request| request.put_str(NFTA_TABLE_NAME, name), Table::decode)
 }
 
 /// `NFT_MSG_GETTABLE`.

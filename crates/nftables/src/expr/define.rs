@@ -1,0 +1,294 @@
+//! What is made of the rows of the table of expressions: types, encoder, decoder.
+
+use sluicegate_netlink::DecodeError;
+use sluicegate_netlink::attr::{Attribute, HEADER, NLA_F_NESTED, Writer, align};
+
+use crate::expr::Expr;
+use crate::expr::wire::{Fault, Value};
+use crate::name::Name;
+
+/// An expression of a kernel newer than this crate, or one that this crate cannot say in full: with attributes, however deep, that only a
+/// newer kernel has, or with text that is not UTF-8. Leaving those out could change what it means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown {
+    /// `NFTA_EXPR_NAME`
+    pub name: Name,
+    /// The payload of `NFTA_EXPR_DATA`.
+    pub data: Option<Vec<u8>>,
+    /// Attributes beside these two, as they came. No kernel has any so far.
+    pub rest: Vec<u8>,
+}
+
+impl Unknown {
+    /// An expression with this name and, as the payload of `NFTA_EXPR_DATA`, these bytes.
+    #[must_use]
+    pub fn new(name: Name, data: Vec<u8>) -> Self {
+        Self { name, data: Some(data), rest: Vec::new() }
+    }
+}
+
+impl Expr {
+    /// Appends it as an attribute of this type.
+    pub fn encode(&self, w: &mut Writer<'_>, kind: u16) {
+        let mut expr = w.nest(kind);
+        expr.put_str(NFTA_EXPR_NAME, self.name());
+        match self {
+            // As it came, to the byte: what it is made of is not known.
+            Self::Unknown(unknown) => {
+                if let Some(data) = &unknown.data {
+                    expr.put(NFTA_EXPR_DATA | NLA_F_NESTED, data);
+                }
+                expr.raw(&unknown.rest);
+            }
+            // It has no data, not even none: libnftnl writes nothing there.
+            Self::Notrack(_) => {}
+            known => known.encode_data(&mut expr.nest(NFTA_EXPR_DATA)),
+        }
+    }
+
+    /// Reads it from an attribute that [`encode`](Self::encode) or the kernel wrote. What its own type cannot say in full becomes
+    /// [`Unknown`], which can.
+    ///
+    /// # Errors
+    /// When the bytes are not attributes, or there is no name.
+    pub fn decode(attribute: &Attribute<'_>) -> Result<Self, DecodeError> {
+        let mut one = Vec::with_capacity(1);
+        Self::decode_onto(attribute, &mut one)?;
+        one.pop().ok_or(DecodeError::Missing { what: "NFTA_EXPR_NAME" })
+    }
+
+    /// As [`decode`](Self::decode), to the end of a list.
+    #[inline]
+    pub(crate) fn decode_onto(attribute: &Attribute<'_>, list: &mut Vec<Self>) -> Result<(), DecodeError> {
+        let parts = Parts::read(attribute)?;
+        match parts.typed(list) {
+            Ok(()) => Ok(()),
+            Err(_) => parts.unknown(list),
+        }
+    }
+
+    /// As [`decode`](Self::decode), but with an error, as from the kernel, where an attribute that it knows has the wrong size or one that
+    /// it needs is absent.
+    pub(crate) fn decode_strictly(attribute: &Attribute<'_>) -> Result<Self, DecodeError> {
+        let (parts, mut one) = (Parts::read(attribute)?, Vec::with_capacity(1));
+        match parts.typed(&mut one) {
+            Ok(()) => {}
+            Err(Fault::Newer) => parts.unknown(&mut one)?,
+            Err(Fault::Malformed(error)) => return Err(error),
+        }
+        one.pop().ok_or(DecodeError::Missing { what: "NFTA_EXPR_NAME" })
+    }
+
+    /// As [`decode_strictly`](Self::decode_strictly), of an expression inside another one.
+    pub(crate) fn decode_inner(attribute: &Attribute<'_>) -> Result<Self, Fault> {
+        match Self::decode_strictly(attribute)? {
+            // The order in which that came is kept by the outer one.
+            Self::Unknown(unknown) if !unknown.rest.is_empty() => Err(Fault::Newer),
+            expr => Ok(expr),
+        }
+    }
+
+    /// Reads the data of an expression of this name: stateful objects have the same. What only a newer kernel has is left out; who asks
+    /// keeps the bytes.
+    pub(crate) fn decode_bytes(name: &str, data: &[u8]) -> Result<Self, DecodeError> {
+        let attribute = Attribute { kind: NFTA_EXPR_DATA, nested: true, payload: data, offset: 0 };
+        let mut one = Vec::with_capacity(1);
+        match Self::decode_data(name.as_bytes(), Some(&attribute), false, &mut one) {
+            Ok(()) => {}
+            Err(Fault::Newer) => one.push(Unknown::new(Name::held(name), data.to_vec()).into()),
+            Err(Fault::Malformed(error)) => return Err(error),
+        }
+        one.pop().ok_or(DecodeError::Missing { what: "NFTA_EXPR_NAME" })
+    }
+}
+
+/// The attributes of an expression (`enum nft_expr_attributes`).
+struct Parts<'a> {
+    name: Attribute<'a>,
+    data: Option<Attribute<'a>>,
+    /// All others, headers and all.
+    rest: Vec<u8>,
+}
+
+impl<'a> Parts<'a> {
+    #[inline]
+    fn read(attribute: &Attribute<'a>) -> Result<Self, DecodeError> {
+        let (mut name, mut data, mut rest) = (None, None, Vec::new());
+        for inner in attribute.attributes() {
+            let inner = inner?;
+            match inner.kind {
+                NFTA_EXPR_NAME if name.is_none() => name = Some(inner),
+                NFTA_EXPR_DATA if data.is_none() => data = Some(inner),
+                _ => keep(&mut rest, attribute, &inner),
+            }
+        }
+        Ok(Self { name: name.ok_or(DecodeError::Missing { what: "NFTA_EXPR_NAME" })?, data, rest })
+    }
+
+    #[inline]
+    fn typed(&self, list: &mut Vec<Expr>) -> Result<(), Fault> {
+        if !self.rest.is_empty() {
+            return Err(Fault::Newer);
+        }
+        let name = self.name.payload;
+        Expr::decode_data(name.strip_suffix(&[0]).unwrap_or(name), self.data.as_ref(), true, list)
+    }
+
+    #[cold]
+    fn unknown(self, list: &mut Vec<Expr>) -> Result<(), DecodeError> {
+        let name = Name::held(self.name.str()?);
+        let data = self.data.map(|data| data.payload.to_vec());
+        list.push(Unknown { name, data, rest: self.rest }.into());
+        Ok(())
+    }
+}
+
+/// Keeps the bytes of an attribute inside another one: header, payload, and padding, which the last one may come without.
+pub(crate) fn keep(rest: &mut Vec<u8>, outer: &Attribute<'_>, inner: &Attribute<'_>) {
+    let from = outer.payload.get(inner.offset - outer.offset - HEADER..).unwrap_or_default();
+    rest.extend_from_slice(from.get(..align(HEADER + inner.payload.len())).unwrap_or(from));
+    rest.resize(align(rest.len()), 0);
+}
+
+/// As [`keep`], of an attribute that is inside of none.
+pub(crate) fn keep_alone(rest: &mut Vec<u8>, attribute: &Attribute<'_>) {
+    // It came with a length that fits.
+    let length = u16::try_from(HEADER + attribute.payload.len()).unwrap_or(u16::MAX);
+    let nested = if attribute.nested { NLA_F_NESTED } else { 0 };
+    rest.extend_from_slice(&length.to_ne_bytes());
+    rest.extend_from_slice(&(attribute.kind | nested).to_ne_bytes());
+    rest.extend_from_slice(attribute.payload);
+    rest.resize(align(rest.len()), 0);
+}
+
+impl From<Unknown> for Expr {
+    fn from(expr: Unknown) -> Self {
+        Self::Unknown(Box::new(expr))
+    }
+}
+
+impl Value for Box<Expr> {
+    fn write(&self, w: &mut Writer<'_>, kind: u16) {
+        self.encode(w, kind);
+    }
+
+    fn read(attribute: &Attribute<'_>) -> Result<Self, Fault> {
+        Expr::decode_inner(attribute).map(Self::new)
+    }
+}
+
+/// Attributes without content that some machines need to align 64-bit numbers (`NFTA_*_PAD`).
+pub(crate) const PADDING: &[(&str, u16)] =
+    &[("counter", 3), ("dynset", 8), ("last", 3), ("limit", 6), ("quota", 3)];
+/// `NFTA_EXPR_NAME`
+const NFTA_EXPR_NAME: u16 = 1;
+/// `NFTA_EXPR_DATA`
+const NFTA_EXPR_DATA: u16 = 2;
+
+/// `KIND "name" { fields }`: an expression that the kernel calls so; `KIND boxed "name"`: likewise, kept outside of [`Expr`].
+macro_rules! expressions {
+    ($(
+        $(#[$doc:meta])*
+        $kind:ident $($boxed:ident)? $name:literal { $( $(#[$field_doc:meta])* $field:ident: $of:ty = $attribute:literal $c:literal, )* }
+    )*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug, Clone, PartialEq, Eq)]
+            pub struct $kind {
+                $( $(#[$field_doc])* #[doc = concat!("`", $c, "`")] pub $field: $of, )*
+            }
+
+            impl $kind {
+                const NAME: &'static [u8] = $name.as_bytes();
+
+                fn encode(&self, #[allow(unused_variables, reason = "some have no field")] w: &mut Writer<'_>) {
+                    $( self.$field.put(w, $attribute); )*
+                }
+
+                /// [`Fault::Newer`] where it says more than there are fields for, and the whole is wanted.
+                #[inline(always)]
+                fn decode(data: Option<&Attribute<'_>>, whole: bool) -> Result<Self, Fault> {
+                    $( let mut $field = None; )*
+                    if let Some(data) = data {
+                        for attribute in data.attributes() {
+                            let attribute = attribute?;
+                            let more = match attribute.kind {
+                                $( $attribute => $field.replace(<$of as Field>::read(&attribute)?).is_some(), )*
+                                kind => !(attribute.payload.is_empty() && PADDING.contains(&($name, kind))),
+                            };
+                            if more && whole {
+                                return Err(Fault::Newer);
+                            }
+                        }
+                    }
+                    Ok(Self { $( $field: <$of as Field>::found($field, $c)?, )* })
+                }
+            }
+
+            #[cfg(test)]
+            impl $crate::expr::sample::Sample for $kind {
+                fn sample(#[allow(unused_variables, reason = "some have no field")] source: &mut $crate::expr::sample::Source) -> Self {
+                    Self { $( $field: $crate::expr::sample::Sample::sample(source), )* }
+                }
+            }
+
+            impl From<$kind> for Expr {
+                fn from(expr: $kind) -> Self {
+                    Self::$kind(expr.into())
+                }
+            }
+        )*
+
+        /// An expression.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Expr {
+            $( $(#[$doc])* $kind(expressions!(@ $kind $($boxed)?)), )*
+            /// One that this crate does not know, or not all of, as it came.
+            Unknown(Box<Unknown>),
+        }
+
+        #[cfg(test)]
+        impl Expr {
+            /// One of every kind.
+            pub(crate) fn samples(source: &mut $crate::expr::sample::Source) -> Vec<Self> {
+                vec![$( <$kind as $crate::expr::sample::Sample>::sample(source).into(), )*]
+            }
+        }
+
+        impl Expr {
+            /// The names of all that have a type of their own here.
+            pub const NAMES: &'static [&'static str] = &[$($name),*];
+
+            /// Its name in the kernel (`NFTA_EXPR_NAME`).
+            #[must_use]
+            pub fn name(&self) -> &str {
+                match self {
+                    $( Self::$kind(_) => $name, )*
+                    Self::Unknown(unknown) => &unknown.name,
+                }
+            }
+
+            pub(crate) fn encode_data(&self, w: &mut Writer<'_>) {
+                match self {
+                    $( Self::$kind(expr) => expr.encode(w), )*
+                    Self::Unknown(unknown) => w.raw(unknown.data.as_deref().unwrap_or_default()),
+                }
+            }
+
+            /// Reads an expression of this name to the end of a list, where it stays: moving one takes as long as reading it.
+            ///
+            /// [`Fault::Newer`] where there is no such name, either.
+            pub(crate) fn decode_data(name: &[u8], data: Option<&Attribute<'_>>, whole: bool, list: &mut Vec<Self>) -> Result<(), Fault> {
+                match name {
+                    $( $kind::NAME => list.push($kind::decode(data, whole)?.into()), )*
+                    _ => return Err(Fault::Newer),
+                }
+                Ok(())
+            }
+        }
+    };
+    (@ $kind:ident) => { $kind };
+    (@ $kind:ident boxed) => { Box<$kind> };
+}
+pub(crate) use expressions;

@@ -1,0 +1,116 @@
+//! The type of one part of a key, and numbers as bytes.
+
+use crate::datatype::{DataType, Order};
+
+/// The type of one part of a key: a data type, or a number that has only a width (`numgen`, raw payload).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// A named type.
+    Type(DataType),
+    /// A value of a named type in one byte more than the type has: `ip6 dscp`, which lies across two.
+    Wide(DataType),
+    /// An integer of so many bytes.
+    Integer {
+        /// Its bytes, 1 to 16.
+        bytes: u8,
+        /// Their order.
+        order: Order,
+    },
+}
+
+impl Part {
+    /// Bytes of a value.
+    #[must_use]
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Type(of) => of.bytes(),
+            Self::Wide(of) => of.bytes() + 1,
+            Self::Integer { bytes, .. } => usize::from(bytes),
+        }
+    }
+
+    /// The order of its bytes.
+    #[must_use]
+    pub fn order(self) -> Order {
+        match self {
+            Self::Type(of) | Self::Wide(of) => of.order(),
+            Self::Integer { order, .. } => order,
+        }
+    }
+
+    /// The data type that nft gives it.
+    #[must_use]
+    pub fn data_type(self) -> DataType {
+        match self {
+            Self::Type(of) | Self::Wide(of) => of,
+            Self::Integer { .. } => DataType::INTEGER,
+        }
+    }
+}
+
+impl From<DataType> for Part {
+    fn from(of: DataType) -> Self {
+        Self::Type(of)
+    }
+}
+
+/// A [`Part`] in one byte: the number of a data type, with a mark where it is wide, or a width with marks for "integer" and "network order".
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Kind(u8);
+
+impl Kind {
+    pub(super) const IPV4_ADDR: Self = Self::named(DataType::IPV4_ADDR);
+    pub(super) const IPV6_ADDR: Self = Self::named(DataType::IPV6_ADDR);
+    pub(super) const ETHER_ADDR: Self = Self::named(DataType::ETHER_ADDR);
+    pub(super) const INET_PROTO: Self = Self::named(DataType::INET_PROTO);
+    pub(super) const INET_SERVICE: Self = Self::named(DataType::INET_SERVICE);
+    pub(super) const MARK: Self = Self::named(DataType::MARK);
+    pub(super) const IFNAME: Self = Self::named(DataType::IFNAME);
+    /// An integer of four bytes in host order.
+    pub(super) const NUMBER: Self = Self(0x84);
+    /// An integer of two bytes in host order.
+    pub(super) const QUEUE: Self = Self(0x82);
+
+    /// Of no part yet.
+    pub(super) const NONE: Self = Self(0);
+
+    const fn named(of: DataType) -> Self {
+        Self(of.id())
+    }
+
+    pub(super) fn of(part: Part) -> Option<Self> {
+        match part {
+            Part::Type(of) => Some(Self(of.id())),
+            Part::Wide(of) => Some(Self(0x40 | of.id())),
+            Part::Integer { bytes: bytes @ 1..=16, order: Order::Host } => Some(Self(0x80 | bytes)),
+            Part::Integer { bytes: bytes @ 1..=16, order: Order::Network } => Some(Self(0xc0 | bytes)),
+            Part::Integer { .. } => None,
+        }
+    }
+
+    pub(super) fn part(self) -> Part {
+        match self.0 {
+            0xc0.. => Part::Integer { bytes: self.0 & 0x1f, order: Order::Network },
+            0x80.. => Part::Integer { bytes: self.0 & 0x1f, order: Order::Host },
+            0x40.. => Part::Wide(DataType::from_id(self.0 & 0x3f).unwrap_or(DataType::INTEGER)),
+            id => Part::Type(DataType::from_id(id).unwrap_or(DataType::INTEGER)),
+        }
+    }
+}
+
+/// The number that up to eight bytes are.
+pub(crate) fn integer(order: Order, bytes: &[u8]) -> u64 {
+    let add = |sum: u64, byte: &u8| sum << 8 | u64::from(*byte);
+    let little = order == Order::Host && cfg!(target_endian = "little");
+    if little { bytes.iter().rev().fold(0, add) } else { bytes.iter().fold(0, add) }
+}
+
+/// The lowest `length` bytes of a number, in an order.
+pub(crate) fn integer_bytes(order: Order, length: usize, number: u64) -> Vec<u8> {
+    let mut bytes: Vec<u8> =
+        number.to_le_bytes().into_iter().chain(std::iter::repeat(0)).take(length).collect();
+    if order == Order::Network || cfg!(target_endian = "big") {
+        bytes.reverse();
+    }
+    bytes
+}

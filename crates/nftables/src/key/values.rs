@@ -1,0 +1,144 @@
+//! The values that keys are made of, each with a type of its own.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::InterfaceName;
+use crate::datatype::DataType;
+use crate::key::Key;
+use crate::key::part::Kind;
+
+/// A value that can be part of a key.
+pub trait KeyPart {
+    /// Appends it; see [`Key::append`].
+    fn push(&self, key: &mut Key);
+}
+
+/// A transport protocol (`inet_proto`). Open: any number is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Protocol(pub u8);
+
+impl Protocol {
+    /// `IPPROTO_ICMP`.
+    pub const ICMP: Self = Self(1);
+    /// `IPPROTO_TCP`.
+    pub const TCP: Self = Self(6);
+    /// `IPPROTO_UDP`.
+    pub const UDP: Self = Self(17);
+    /// `IPPROTO_DCCP`.
+    pub const DCCP: Self = Self(33);
+    /// `IPPROTO_GRE`.
+    pub const GRE: Self = Self(47);
+    /// `IPPROTO_ICMPV6`.
+    pub const ICMPV6: Self = Self(58);
+    /// `IPPROTO_SCTP`.
+    pub const SCTP: Self = Self(132);
+    /// `IPPROTO_UDPLITE`.
+    pub const UDPLITE: Self = Self(136);
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match DataType::INET_PROTO.symbol_of(self.0.into()) {
+            Some(name) => f.write_str(name),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+/// A port (`inet_service`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Port(pub u16);
+
+/// A packet or connection mark (`mark`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mark(pub u32);
+
+/// What `numgen` and the hashes give: a 32-bit integer in host order. A set that has one needs the `typeof` form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Number(pub u32);
+
+/// The number of a queue, as the data of a map of them ([`SetType::Queue`](crate::SetType::Queue)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QueueNumber(pub u16);
+
+/// A link-layer address of six bytes (`ether_addr`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EtherAddr(pub [u8; 6]);
+
+impl fmt::Display for EtherAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+macro_rules! key_parts {
+    ($($rust:ty, $self:ident => $kind:expr, $bytes:expr;)*) => {$(
+        impl KeyPart for $rust {
+            #[inline]
+            fn push(&self, key: &mut Key) {
+                let $self = self;
+                key.put($kind, $bytes);
+            }
+        }
+
+        impl From<$rust> for Key {
+            fn from(part: $rust) -> Self {
+                Self::new().and(part)
+            }
+        }
+    )*};
+}
+
+key_parts! {
+    Ipv4Addr, v => Kind::IPV4_ADDR, v.octets();
+    Ipv6Addr, v => Kind::IPV6_ADDR, v.octets();
+    Protocol, v => Kind::INET_PROTO, [v.0];
+    Port, v => Kind::INET_SERVICE, v.0.to_be_bytes();
+    Mark, v => Kind::MARK, v.0.to_ne_bytes();
+    EtherAddr, v => Kind::ETHER_ADDR, v.0;
+    Number, v => Kind::NUMBER, v.0.to_ne_bytes();
+    QueueNumber, v => Kind::QUEUE, v.0.to_ne_bytes();
+    InterfaceName, v => Kind::IFNAME, interface(v);
+}
+
+impl KeyPart for IpAddr {
+    #[inline]
+    fn push(&self, key: &mut Key) {
+        match self {
+            Self::V4(address) => address.push(key),
+            Self::V6(address) => address.push(key),
+        }
+    }
+}
+
+impl From<IpAddr> for Key {
+    fn from(address: IpAddr) -> Self {
+        Self::new().and(address)
+    }
+}
+
+macro_rules! key_tuples {
+    ($(($($name:ident),*))*) => {$(
+        impl<$($name: KeyPart),*> From<($($name,)*)> for Key {
+            #[inline]
+            #[allow(non_snake_case, reason = "the type's letter names its value")]
+            fn from(($($name,)*): ($($name,)*)) -> Self {
+                let mut key = Self::new();
+                $($name.push(&mut key);)*
+                key
+            }
+        }
+    )*};
+}
+
+key_tuples! { (A, B) (A, B, C) (A, B, C, D) (A, B, C, D, E) }
+
+fn interface(name: &InterfaceName) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    for (to, from) in bytes.iter_mut().zip(name.as_str().as_bytes()) {
+        *to = *from;
+    }
+    bytes
+}

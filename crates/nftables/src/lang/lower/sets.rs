@@ -1,0 +1,291 @@
+//! Sets and maps without a name, made for one rule.
+
+use crate::expr::ObjectKind;
+use crate::key::{Key, Part};
+use crate::lang::constant::{Bounds, Place};
+use crate::lang::lower::statement::carried;
+use crate::lang::lower::{AnonymousSet, Before, Lower, LowerError};
+use crate::lang::{Expression, Meter, Value, Verdict};
+use crate::name::Name;
+use crate::object::{Element, ElementData, Set, SetData, SetFlags, SetId, SetType};
+
+impl Lower<'_> {
+    pub(super) fn anonymous_set(
+        &mut self,
+        of: &Expression,
+        keys: &[Place],
+        members: &[Expression],
+    ) -> Result<(Name, u32), LowerError> {
+        let elements = members.iter().map(|member| element(keys, member)).collect::<Result<_, _>>()?;
+        Ok(self.anonymous(of, keys, None, elements))
+    }
+
+    pub(super) fn anonymous_vmap(
+        &mut self,
+        of: &Expression,
+        keys: &[Place],
+        pairs: &[(Expression, Verdict)],
+    ) -> Result<(Name, u32), LowerError> {
+        let elements = pairs
+            .iter()
+            .map(|(key, verdict)| Ok(element(keys, key)?.verdict(verdict.clone())))
+            .collect::<Result<_, _>>()?;
+        Ok(self.anonymous(of, keys, Some(SetData::Verdict), elements))
+    }
+
+    pub(super) fn anonymous_object_map(
+        &mut self,
+        of: &Expression,
+        keys: &[Place],
+        pairs: &[(Expression, Name)],
+        kind: ObjectKind,
+    ) -> Result<(Name, u32), LowerError> {
+        let elements = pairs
+            .iter()
+            .map(|(key, object)| Ok(element(keys, key)?.object(object.clone())))
+            .collect::<Result<_, _>>()?;
+        Ok(self.anonymous(of, keys, Some(SetData::Object(kind)), elements))
+    }
+
+    pub(super) fn anonymous_map(
+        &mut self,
+        of: &Expression,
+        keys: &[Place],
+        pairs: &[(Expression, Expression)],
+        data: &[Part],
+    ) -> Result<(Name, u32), LowerError> {
+        let places: Vec<_> = data.iter().copied().map(Place::of).collect();
+        let intervals = pairs.iter().any(|(_, value)| is_interval(value));
+        let elements: Vec<_> = pairs
+            .iter()
+            .map(|(key, value)| {
+                let (low, high) = key_bounds(&places, value)?;
+                Ok(match high {
+                    None if !intervals => element(keys, key)?.value(low),
+                    high => element(keys, key)?.value_range(low, high.unwrap_or(low)),
+                })
+            })
+            .collect::<Result<_, _>>()?;
+        let values = SetType::Parts(data.to_vec());
+        let data = if intervals { SetData::Interval(values) } else { SetData::Value(values) };
+        Ok(self.anonymous(of, keys, Some(data), elements))
+    }
+
+    /// The set of a meter: one of the rule's own that has a name, and that the rule fills.
+    pub(super) fn meter_set(&mut self, meter: &Meter) -> u32 {
+        *self.numbers += 1;
+        let number = *self.numbers;
+        let id = SetId { table: self.table.clone(), name: meter.name.clone(), map: false };
+        let mut set = Set::new(id, SetType::Parts(meter.key.parts()));
+        set.flags = SetFlags::ANONYMOUS | SetFlags::DYNAMIC;
+        set.flags.set(SetFlags::TIMEOUT, meter.timeout.is_some());
+        set.size = Some(meter.size);
+        let made = AnonymousSet { number, set, elements: Vec::new(), key_type: None };
+        self.out.before.push(Before::Set(Box::new(made)));
+        number
+    }
+
+    /// `of` is what is looked up: nft notes it, to list constants by it, but of maps only where it has several parts.
+    fn anonymous(
+        &mut self,
+        of: &Expression,
+        keys: &[Place],
+        data: Option<SetData>,
+        mut elements: Vec<Element>,
+    ) -> (Name, u32) {
+        *self.numbers += 1;
+        let number = *self.numbers;
+        let name = Name::held(match data {
+            None => "__set%d",
+            Some(SetData::Object(_)) => "__objmap%d",
+            Some(_) => "__map%d",
+        });
+        let id = SetId { table: self.table.clone(), name: name.clone(), map: data.is_some() };
+        let parts: Vec<_> = keys.iter().map(|place| place.wide_part()).collect();
+        let key_type = match keys {
+            [place] if place.wide_part() != place.part => Some(place.part.data_type()),
+            _ => None,
+        };
+        let noted = match data {
+            None => key_type.is_none(),
+            Some(SetData::Object(_)) => false,
+            Some(_) => keys.len() > 1,
+        };
+        let key = match noted && of.parts() == parts {
+            true => SetType::Typeof(of.clone()),
+            false => SetType::Parts(parts),
+        };
+        let mut set = Set::new(id, key);
+        set.flags = SetFlags::ANONYMOUS | SetFlags::CONSTANT;
+        if elements.iter().any(|e| e.end().is_some()) {
+            set.flags |= SetFlags::INTERVAL;
+            if keys.len() == 1 {
+                elements = merged(elements);
+            }
+        }
+        set.data = data;
+        let sized = crate::object::element::wire_count(&set, &elements);
+        set.size = u32::try_from(sized).ok();
+        self.out.before.push(Before::Set(Box::new(AnonymousSet { number, set, elements, key_type })));
+        (name, number)
+    }
+}
+
+impl Place {
+    /// The part that a key of this place has: a bit field may make the value wider than its type.
+    fn wide_part(self) -> Part {
+        match self.part {
+            part if self.bytes == part.bytes() => part,
+            Part::Type(of) if self.bytes == of.bytes() + 1 => Part::Wide(of),
+            part => Part::Integer { bytes: u8::try_from(self.bytes).unwrap_or(16), order: part.order() },
+        }
+    }
+}
+
+/// Whether a member of a set is more than one value.
+pub(super) fn is_interval(member: &Expression) -> bool {
+    match member.member() {
+        Expression::Prefix(_) | Expression::Range(_) => true,
+        Expression::Value(Value::Interface(name) | Value::Text(name)) => name.prefix().is_some(),
+        Expression::Concat(parts) => parts.iter().any(is_interval),
+        _ => false,
+    }
+}
+
+/// Bytes of a value in registers.
+pub(super) fn padded(parts: &[Part]) -> usize {
+    match parts {
+        [only] => only.bytes(),
+        parts => parts.iter().map(|part| part.bytes().next_multiple_of(4)).sum(),
+    }
+}
+
+/// A member of a set as an element, with what it carries and its comment.
+fn element(keys: &[Place], member: &Expression) -> Result<Element, LowerError> {
+    let Expression::Elem(elem) = member else { return plain(keys, member) };
+    let mut element = plain(keys, &elem.value)?;
+    for statement in &elem.statements {
+        carried(statement)?;
+        element = element.statement(statement.clone());
+    }
+    Ok(match &elem.comment {
+        Some(comment) => element.comment(comment.clone()),
+        None => element,
+    })
+}
+
+fn plain(keys: &[Place], member: &Expression) -> Result<Element, LowerError> {
+    if matches!(member, Expression::Set(members) if members.is_empty()) {
+        return Ok(Element::catch_all());
+    }
+    Ok(match key_bounds(keys, member)? {
+        (low, None) => Element::new(low),
+        (low, Some(high)) => Element::range(low, high),
+    })
+}
+
+/// A constant as a key, and its upper bound where it is a range.
+fn key_bounds(places: &[Place], constant: &Expression) -> Result<(Key, Option<Key>), LowerError> {
+    let parts: &[Expression] = match constant {
+        Expression::Concat(parts) => parts,
+        single => std::slice::from_ref(single),
+    };
+    if parts.len() != places.len() {
+        return Err(LowerError::Constant {
+            value: constant.to_string(),
+            wanted: format!("value of {} parts", places.len()),
+        });
+    }
+    let (mut low, mut high, mut single) = (Key::new(), Key::new(), true);
+    for (part, place) in parts.iter().zip(places) {
+        let bounds = Bounds::of(part, *place)?;
+        single &= bounds.is_single();
+        low.append(place.wide_part(), &bounds.low);
+        high.append(place.wide_part(), &bounds.high);
+    }
+    Ok((low, (!single).then_some(high)))
+}
+
+/// Ranges that touch or overlap are one, as nft makes them in a set without a name. Where they overlap, what the first of them carries is
+/// kept; those that only touch and do not carry the same stay apart, which nft, too, lists as two.
+fn merged(mut elements: Vec<Element>) -> Vec<Element> {
+    if elements.iter().any(|e| *e.data() != ElementData::None || e.is_catch_all()) {
+        return elements;
+    }
+    let order = |e: &Element| crate::object::element::sortable(e.key());
+    elements.sort_by_key(order);
+    let mut out: Vec<Element> = Vec::with_capacity(elements.len());
+    for element in elements {
+        let end = *element.end().unwrap_or(element.key());
+        if let Some(last) = out.last_mut() {
+            let last_end = *last.end().unwrap_or(last.key());
+            let overlaps = order(&element) <= crate::object::element::sortable(&last_end);
+            let touches = crate::object::element::successor(&last_end).is_none_or(|next| {
+                crate::object::element::sortable(element.key()) <= crate::object::element::sortable(&next)
+            });
+            if touches && (overlaps || element.carries_like(last)) {
+                let high = std::cmp::max_by_key(end, last_end, crate::object::element::sortable);
+                *last = last.clone().to(high);
+                continue;
+            }
+        }
+        out.push(element);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lang::lower::{KnownSets, lower};
+    use crate::lang::{Counter, Elem, Match, Payload, Reject};
+    use crate::{Comment, Family, Port, TableId};
+
+    fn elements(members: impl IntoIterator<Item = Elem>) -> Result<Vec<String>, LowerError> {
+        let table = TableId::new(Family::IP, "t".parse().unwrap());
+        let statements = [Match::new(Payload::TCP_DPORT, Expression::set(members)).into()];
+        let lowered = lower(&table, &statements, &KnownSets::new(), &mut 0)?;
+        let of = |before: &Before| match before {
+            Before::Set(set) => set.elements.iter().map(ToString::to_string).collect(),
+            _ => Vec::new(),
+        };
+        Ok(lowered.before.iter().flat_map(of).collect())
+    }
+
+    fn ports(low: u16, high: u16) -> Elem {
+        Elem::new(Expression::range(Port(low), Port(high)))
+    }
+
+    fn commented(elem: Elem) -> Elem {
+        elem.comment(Comment::new("x").unwrap())
+    }
+
+    #[test]
+    fn ranges_side_by_side_are_one_where_they_carry_the_same() {
+        assert_eq!(elements([ports(1, 2), ports(3, 4)]).unwrap(), ["1-4"]);
+        let both = [commented(ports(1, 2)), commented(ports(3, 4))];
+        assert_eq!(elements(both).unwrap(), ["1-4 comment \"x\""]);
+        let one = [commented(ports(1, 2)), ports(3, 4)];
+        assert_eq!(elements(one).unwrap(), ["1-2 comment \"x\"", "3-4"]);
+    }
+
+    #[test]
+    fn of_ranges_that_overlap_the_first_keeps_its_comment() {
+        assert_eq!(elements([ports(3, 5), commented(ports(1, 3))]).unwrap(), ["1-5 comment \"x\""]);
+        assert_eq!(elements([commented(ports(3, 5)), ports(1, 9)]).unwrap(), ["1-9"]);
+    }
+
+    #[test]
+    fn an_only_member_that_carries_something_is_a_set() {
+        assert_eq!(elements([Elem::new(Port(22))]).unwrap(), [""; 0]);
+        assert_eq!(elements([commented(Elem::new(Port(22)))]).unwrap(), ["22 comment \"x\""]);
+    }
+
+    #[test]
+    fn what_an_element_cannot_carry_is_refused() {
+        let counted = Elem::new(Port(22)).statement(Counter::default());
+        assert_eq!(elements([counted.clone()]).unwrap(), ["22 counter"]);
+        let error = elements([counted.statement(Reject::TcpReset)]).unwrap_err().to_string();
+        assert!(error.contains("an element cannot carry this"), "{error}");
+    }
+}

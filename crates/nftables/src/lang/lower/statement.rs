@@ -1,0 +1,310 @@
+//! Statements as the kernel's expressions.
+
+use std::time::Duration;
+
+use crate::datatype::{DataType, Order};
+use crate::expr::{
+    self, Data, DynsetFlags, DynsetOp, Expr, Invert, LimitType, NatType, QueueFlags, Register, RejectType,
+    SynproxyFlags,
+};
+use crate::family::Family;
+use crate::key::Part;
+use crate::lang::Expression;
+use crate::lang::constant::{Bounds, Place};
+use crate::lang::lower::lookup::KeyForm;
+use crate::lang::lower::mangle::exthdr;
+use crate::lang::lower::nat::{address_part, port_flags};
+use crate::lang::lower::{Lower, LowerError};
+use crate::lang::statement::*;
+use crate::name::Name;
+use crate::object::SetData;
+
+impl Lower<'_> {
+    pub(crate) fn statement(&mut self, statement: &Statement) -> Result<(), LowerError> {
+        match statement {
+            Statement::Match(m) => self.matching(m)?,
+            Statement::Verdict(verdict) => {
+                self.push(expr::Immediate { dreg: Register::VERDICT, data: Data::Verdict(verdict.clone()) });
+            }
+            Statement::Bound(chain) => self.bound(chain)?,
+            Statement::Vmap(vmap) => self.vmap(vmap)?,
+            Statement::Counter(_)
+            | Statement::Quota(_)
+            | Statement::Limit(_)
+            | Statement::Last(_)
+            | Statement::Connlimit(_) => {
+                let state = stateful(statement).ok_or_else(|| unsupported("no state", statement))?;
+                self.push(state);
+            }
+            Statement::Log(log) => self.log(log),
+            Statement::Reject(reject) => self.reject(*reject),
+            Statement::Dnat(nat) => self.nat(NatType::DNAT, nat)?,
+            Statement::Snat(nat) => self.nat(NatType::SNAT, nat)?,
+            Statement::Masquerade(nat) => {
+                let (proto_min, proto_max) = self.ports(nat.port.as_ref(), 0)?;
+                let flags = port_flags(nat);
+                self.push(expr::Masq { flags, proto_min, proto_max });
+            }
+            Statement::Redirect(nat) => {
+                let (proto_min, proto_max) = self.ports(nat.port.as_ref(), 0)?;
+                let flags = port_flags(nat);
+                self.push(expr::Redir { proto_min, proto_max, flags });
+            }
+            Statement::Tproxy(tproxy) => self.tproxy(tproxy)?,
+            Statement::Dup(dup) => self.dup(dup)?,
+            Statement::Fwd(fwd) => self.forward(fwd)?,
+            Statement::Queue(queue) => self.queue(queue)?,
+            Statement::Notrack => self.push(expr::Notrack {}),
+            Statement::Mangle(mangle) => self.mangle(mangle)?,
+            Statement::Set(update) => self.update(update)?,
+            Statement::Meter(meter) => self.meter(meter)?,
+            Statement::Synproxy(synproxy) => self.push(synproxy_expr(*synproxy)),
+            Statement::FlowAdd(flowtable) => self.push(expr::FlowOffload { flowtable: flowtable.clone() }),
+            Statement::Object(reference) => self.object(reference)?,
+            Statement::ResetOption(option) => {
+                self.push(exthdr(*option, None, true));
+            }
+            Statement::Raw(exprs) => self.out.exprs.extend(exprs.iter().cloned()),
+        }
+        Ok(())
+    }
+
+    fn log(&mut self, log: &Log) {
+        self.push(expr::Log {
+            group: log.group,
+            prefix: log.prefix.as_ref().map(|prefix| prefix.as_str().to_owned()),
+            snaplen: log.snaplen,
+            queue_threshold: log.queue_threshold,
+            level: log.level.map(u32::from),
+            flags: (!log.flags.is_empty()).then_some(log.flags),
+        });
+    }
+
+    fn reject(&mut self, reject: Reject) {
+        const PORT_UNREACHABLE: u8 = 3;
+        const PORT_UNREACHABLE_V6: u8 = 4;
+        const PORT_UNREACHABLE_ANY: u8 = 1;
+        let (of, code) = match reject {
+            Reject::Default => match self.family() {
+                Family::IP => (RejectType::ICMP_UNREACH, PORT_UNREACHABLE),
+                Family::IP6 => (RejectType::ICMP_UNREACH, PORT_UNREACHABLE_V6),
+                _ => (RejectType::ICMPX_UNREACH, PORT_UNREACHABLE_ANY),
+            },
+            Reject::TcpReset => {
+                self.imply_transport(6);
+                (RejectType::TCP_RST, 0)
+            }
+            Reject::Icmp(code) => {
+                self.imply_network(Family::IP);
+                (RejectType::ICMP_UNREACH, code)
+            }
+            Reject::Icmpv6(code) => {
+                self.imply_network(Family::IP6);
+                (RejectType::ICMP_UNREACH, code)
+            }
+            Reject::Icmpx(code) => (RejectType::ICMPX_UNREACH, code),
+        };
+        self.push(expr::Reject { of, code: Some(code) });
+    }
+
+    fn tproxy(&mut self, tproxy: &Tproxy) -> Result<(), LowerError> {
+        let family = match (tproxy.family, self.family()) {
+            (Some(family), _) => family,
+            (None, own @ (Family::IP | Family::IP6)) => own,
+            (None, _) => Family::UNSPEC,
+        };
+        let mut word = 0;
+        let mut register = |lower: &mut Self, value: &Option<Expression>, part| -> Result<_, LowerError> {
+            let Some(value) = value else { return Ok(None) };
+            lower.load_for(value, part, word)?;
+            let register = Register::word(word);
+            word += 4;
+            Ok(Some(register))
+        };
+        let addr = register(self, &tproxy.address, address_part(family))?;
+        let port = register(self, &tproxy.port, DataType::INET_SERVICE.into())?;
+        self.push(expr::Tproxy { family: family.0.into(), addr, port });
+        Ok(())
+    }
+
+    fn dup(&mut self, dup: &Dup) -> Result<(), LowerError> {
+        let (mut addr, mut device) = (None, None);
+        if let Some(address) = &dup.address {
+            self.load_for(address, address_part(self.family()), 0)?;
+            addr = Some(Register::word(0));
+        }
+        if let Some(to) = &dup.device {
+            let word = if addr.is_some() { 4 } else { 0 };
+            self.load_as(to, &[DataType::IFACE_INDEX.into()], word)?;
+            device = Some(Register::word(word));
+        }
+        self.push(expr::Dup { addr, device });
+        Ok(())
+    }
+
+    fn forward(&mut self, forward: &Fwd) -> Result<(), LowerError> {
+        self.load_as(&forward.device, &[DataType::IFACE_INDEX.into()], 0)?;
+        let (mut addr, mut family) = (None, None);
+        if let Some((of, address)) = &forward.address {
+            self.load_for(address, address_part(*of), 4)?;
+            (addr, family) = (Some(Register::word(4)), Some(u32::from(of.0)));
+        }
+        self.push(expr::Fwd { device: Register::word(0), addr, family });
+        Ok(())
+    }
+
+    fn queue(&mut self, queue: &Queue) -> Result<(), LowerError> {
+        let mut flags = QueueFlags::empty();
+        flags.set(QueueFlags::BYPASS, queue.bypass);
+        flags.set(QueueFlags::FANOUT, queue.fanout);
+        let flags = (!flags.is_empty()).then_some(flags);
+        let number = Place { part: DataType::INET_SERVICE.into(), bytes: 2, shift: 0 };
+        if queue.to.is_constant() {
+            let bounds = Bounds::of(&queue.to, number)?;
+            let read = |bytes: &[u8]| bytes.try_into().map_or(0, u16::from_be_bytes);
+            let (low, high) = (read(&bounds.low), read(&bounds.high));
+            // The kernel counts the queues; nft sends 1 for a single one by leaving it out.
+            let total = high.checked_sub(low).and_then(|more| more.checked_add(1));
+            self.push(expr::Queue { number: Some(low), total: total.or(Some(1)), flags, sreg: None });
+        } else {
+            self.load_for(&queue.to, Part::Integer { bytes: 2, order: Order::Host }, 0)?;
+            self.push(expr::Queue { number: None, total: None, flags, sreg: Some(Register::word(0)) });
+        }
+        Ok(())
+    }
+
+    /// The types of what a map maps to; none where the map is not known.
+    fn data_of(&self, map: &Name) -> Vec<Part> {
+        match self.set(map).and_then(|set| set.data.as_ref()) {
+            Some(SetData::Value(of)) => of.parts(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn update(&mut self, update: &SetUpdate) -> Result<(), LowerError> {
+        // What the value implies is compared before the key is in its register.
+        self.imply(&update.key)?;
+        update.value.iter().try_for_each(|value| self.imply(value))?;
+        let types = self.key_types(&update.set);
+        let bytes = self.load_typed(&update.key, &types)?;
+        let mut data = None;
+        if let Some(value) = &update.value {
+            let word = bytes.div_ceil(4).next_multiple_of(4);
+            let parts = self.data_of(&update.set);
+            self.load_as(value, &parts, word)?;
+            data = Some(Register::word(word));
+        }
+        let dynset = dynset(&update.set, update.timeout, &update.statements)?;
+        let op = match update.op {
+            SetOp::Add => DynsetOp::ADD,
+            SetOp::Update => DynsetOp::UPDATE,
+            SetOp::Delete => DynsetOp::DELETE,
+        };
+        self.push(expr::Dynset { op, data, ..dynset });
+        Ok(())
+    }
+
+    fn meter(&mut self, meter: &Meter) -> Result<(), LowerError> {
+        self.imply(&meter.key)?;
+        self.load(&meter.key, 0)?;
+        let number = self.meter_set(meter);
+        self.push(expr::Dynset {
+            set_id: Some(number),
+            op: if meter.timeout.is_some() { DynsetOp::UPDATE } else { DynsetOp::ADD },
+            ..dynset(&meter.name, meter.timeout, &meter.statements)?
+        });
+        Ok(())
+    }
+
+    fn object(&mut self, reference: &ObjectReference) -> Result<(), LowerError> {
+        let mut objref = expr::Objref { kind: None, name: None, sreg: None, set: None, set_id: None };
+        match &reference.object {
+            ObjectName::Named(name) => {
+                objref.kind = Some(reference.kind);
+                objref.name = Some(name.clone());
+            }
+            ObjectName::Map(key, map) => {
+                self.imply(key)?;
+                self.load_named(key, map)?;
+                objref.sreg = Some(Register::word(0));
+                objref.set = Some(map.clone());
+            }
+            ObjectName::Among(key, pairs) => {
+                self.imply(key)?;
+                let keys = self.load_key(key, &[], KeyForm::of(pairs.iter().map(|(key, _)| key)), 0)?;
+                let (name, number) = self.anonymous_object_map(key, &keys, pairs, reference.kind)?;
+                objref.sreg = Some(Register::word(0));
+                (objref.set, objref.set_id) = (Some(name), Some(number));
+            }
+        }
+        self.push(objref);
+        Ok(())
+    }
+}
+
+/// An element of a set that is made from the first register.
+fn dynset(
+    set: &Name,
+    timeout: Option<Duration>,
+    statements: &[Statement],
+) -> Result<expr::Dynset, LowerError> {
+    let mut exprs = statements.iter().map(carried).collect::<Result<Vec<_>, _>>()?;
+    let single = if exprs.len() == 1 { exprs.pop().map(Box::new) } else { None };
+    Ok(expr::Dynset {
+        set: set.clone(),
+        set_id: None,
+        op: DynsetOp::ADD,
+        key: Register::word(0),
+        data: None,
+        timeout: timeout.map(|t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX)),
+        expr: single,
+        flags: (!exprs.is_empty()).then_some(DynsetFlags::EXPR),
+        exprs,
+    })
+}
+
+/// What an element carries.
+pub(super) fn carried(statement: &Statement) -> Result<Expr, LowerError> {
+    stateful(statement).ok_or_else(|| unsupported("an element cannot carry this", statement))
+}
+
+/// What a rule or an element can carry state of.
+pub(crate) fn stateful(statement: &Statement) -> Option<Expr> {
+    let over = |over| Some(if over { Invert::OVER } else { Invert::empty() });
+    Some(match statement {
+        Statement::Counter(c) => expr::Counter { bytes: Some(c.bytes), packets: Some(c.packets) }.into(),
+        Statement::Quota(q) => {
+            expr::Quota { bytes: q.bytes, flags: over(q.over), consumed: Some(q.used) }.into()
+        }
+        Statement::Limit(l) => expr::Limit {
+            rate: l.rate,
+            unit: l.per.seconds(),
+            burst: Some(l.burst.unwrap_or(if l.bytes { 0 } else { DEFAULT_BURST })),
+            of: Some(if l.bytes { LimitType::BYTES } else { LimitType::PACKETS }),
+            flags: over(l.over),
+        }
+        .into(),
+        Statement::Last(last) => {
+            let msecs = last.used.map(|used| u64::try_from(used.as_millis()).unwrap_or(u64::MAX));
+            expr::Last { set: msecs.map(|_| 1), msecs }.into()
+        }
+        Statement::Connlimit(c) => expr::Connlimit { count: c.count, flags: over(c.over) }.into(),
+        _ => return None,
+    })
+}
+
+pub(crate) fn synproxy_expr(synproxy: Synproxy) -> expr::Synproxy {
+    let mut flags = SynproxyFlags::empty();
+    flags.set(SynproxyFlags::MSS, synproxy.mss.is_some());
+    flags.set(SynproxyFlags::WSCALE, synproxy.wscale.is_some());
+    flags.set(SynproxyFlags::TIMESTAMP, synproxy.timestamp);
+    flags.set(SynproxyFlags::SACK_PERM, synproxy.sack_perm);
+    expr::Synproxy { mss: synproxy.mss, wscale: synproxy.wscale, flags: Some(flags) }
+}
+
+fn unsupported(what: &'static str, statement: &Statement) -> LowerError {
+    LowerError::Unsupported { what, expression: statement.to_string() }
+}
+
+/// Packets that may come at once where a limit does not say.
+const DEFAULT_BURST: u32 = 5;

@@ -1,0 +1,67 @@
+//! nft text of the tree: what `nft -f` reads, in the words in which `nft list` writes.
+
+mod expression;
+mod nat;
+mod statement;
+mod value;
+
+use std::fmt::{self, Display, Formatter};
+use std::time::Duration;
+
+pub(crate) use statement::TypedUpdate;
+pub(crate) use value::{Wording, write_number, write_part};
+
+/// What is worded otherwise where more is known of the machine. Printed by itself it is worded as a script.
+pub(crate) trait Words {
+    fn write(&self, f: &mut Formatter<'_>, with: Wording<'_>) -> fmt::Result;
+
+    /// Itself, worded so.
+    fn worded<'a>(&'a self, with: Wording<'a>) -> Worded<'a, Self> {
+        Worded(self, with)
+    }
+}
+
+/// Something, and how it is to be worded.
+pub(crate) struct Worded<'a, T: ?Sized>(&'a T, Wording<'a>);
+
+impl<T: Words + ?Sized> Display for Worded<'_, T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.0.write(f, self.1)
+    }
+}
+
+macro_rules! as_script {
+    ($($of:ty)*) => {$(
+        impl Display for $of {
+            fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                self.write(f, Wording::SCRIPT)
+            }
+        }
+    )*};
+}
+
+as_script! {
+    crate::lang::Expression crate::lang::Jhash crate::lang::Statement crate::lang::Match crate::lang::Tproxy crate::lang::Dup
+    crate::lang::Fwd crate::lang::Queue crate::lang::SetUpdate crate::lang::ObjectReference
+    crate::lang::Counter crate::lang::Last crate::lang::Quota
+}
+
+/// A time as nft writes it: `1d2h3m4s5ms`.
+pub(crate) struct Time(pub(crate) Duration);
+
+impl Display for Time {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.as_secs();
+        let parts = [
+            (seconds / 86_400, "d"),
+            (seconds / 3_600 % 24, "h"),
+            (seconds / 60 % 60, "m"),
+            (seconds % 60, "s"),
+            (u64::from(self.0.subsec_millis()), "ms"),
+        ];
+        if parts.iter().all(|(n, _)| *n == 0) {
+            return f.write_str("0s");
+        }
+        parts.iter().filter(|(n, _)| *n > 0).try_for_each(|(n, unit)| write!(f, "{n}{unit}"))
+    }
+}

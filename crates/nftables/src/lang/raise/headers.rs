@@ -1,0 +1,273 @@
+//! Fields of headers, and the matches that they take for granted.
+
+use crate::expr::{self, CtKey, ExthdrFlags, ExthdrOp, MetaKey, PayloadBase};
+use crate::family::Family;
+use crate::lang::expression::*;
+use crate::lang::exthdr::Exthdr;
+use crate::lang::lower::imply::{Link, family_of, offset_within};
+use crate::lang::raise::constant::in_bits;
+use crate::lang::raise::{Held, Raise};
+use crate::lang::value::*;
+use crate::lang::{Match, MatchOp, Payload, Statement};
+
+/// Where in a rule it was matched which header there is, by the layer of that header. nft does not show such a match where a later field says
+/// the same.
+#[derive(Debug, Default)]
+pub(super) struct Implied {
+    link: Option<usize>,
+    network: Option<usize>,
+    transport: Option<usize>,
+    /// The type of an ICMP message, or what follows an AH or `IPComp` header.
+    inner: Option<usize>,
+}
+
+impl Implied {
+    fn at(&mut self, base: PayloadBase) -> Option<&mut Option<usize>> {
+        Some(match base {
+            PayloadBase::LINK => &mut self.link,
+            PayloadBase::NETWORK => &mut self.network,
+            PayloadBase::TRANSPORT if self.transport.is_none() => &mut self.inner,
+            PayloadBase::TRANSPORT => &mut self.transport,
+            _ => return None,
+        })
+    }
+}
+
+impl Raise<'_> {
+    pub(super) fn payload(&mut self, p: &expr::Payload) -> Option<()> {
+        let (offset, bits) = (in_bits(p.offset)?, in_bits(p.len)?);
+        let expression = match self.field(p.base, offset, bits) {
+            Some(field) => field.into(),
+            None => RawPayload { base: p.base, offset, bits }.into(),
+        };
+        let place = Some((p.base, p.offset));
+        let held = Held::Loaded { expression, bytes: p.len, mask: None, place, moved: false, turned: false };
+        self.put(p.dreg?, held)
+    }
+
+    /// The field of the known headers that has this place.
+    pub(super) fn field(&self, base: PayloadBase, offset: u16, bits: u16) -> Option<Payload> {
+        self.known_fields(base).find(|field| (self.offset_of(*field), field.bits()) == (offset, bits))
+    }
+
+    /// Bits from its base to a field.
+    pub(super) fn offset_of(&self, field: Payload) -> u16 {
+        offset_within(field, self.inner_tags)
+    }
+
+    /// The fields of the headers that are known to be at a base, in the order in which nft tries them.
+    pub(super) fn known_fields(&self, base: PayloadBase) -> impl Iterator<Item = Payload> {
+        let (link, protocol, icmp) = (self.link, self.protocol(base), self.icmp);
+        Payload::ALL.iter().copied().filter(move |field| {
+            field.base() == base
+                && match base {
+                    PayloadBase::LINK => match link {
+                        Link::Unknown => false,
+                        Link::Ether => field.protocol() == "ether",
+                        Link::Vlan => true,
+                    },
+                    _ => protocol == Some(field.protocol()),
+                }
+                && match icmp {
+                    Some(of) => field.is_of_icmp_type(of),
+                    // Of an unknown type nft takes it to be an echo.
+                    None => field.icmp_types().len() != 1,
+                }
+        })
+    }
+
+    pub(super) fn exthdr(&mut self, e: &expr::Exthdr) -> Option<()> {
+        let presence = e.flags.is_some_and(|flags| flags.contains(ExthdrFlags::PRESENT));
+        let op = e.op.unwrap_or(ExthdrOp::IPV6);
+        let (offset, len) = (u16::try_from(e.offset?).ok()?, e.len?);
+        let bits = in_bits(len)?;
+        // A bit field is known by its mask, which comes next: any field in these bytes will do until then.
+        let field = Exthdr::at(op, e.kind, in_bits(offset.into())?, bits, presence).or_else(|| {
+            Exthdr::all().find(|f| {
+                (f.op(), f.kind(), f.offset() / 8) == (op, e.kind, offset)
+                    && !f.is_presence()
+                    && (f.offset() % 8 + f.bits()).div_ceil(8) * 8 == bits
+            })
+        })?;
+        match op {
+            ExthdrOp::IPV6 | ExthdrOp::IPV4 => self.forget_network(),
+            ExthdrOp::TCPOPT => self.forget_transport(),
+            _ => {}
+        }
+        self.hold(e.dreg?, field.into(), len)
+    }
+
+    /// The network or transport protocol that is known.
+    fn protocol(&self, base: PayloadBase) -> Option<&'static str> {
+        match base {
+            PayloadBase::NETWORK => match u8::try_from(self.network?).ok()? {
+                2 => Some("ip"),
+                10 => Some("ip6"),
+                3 => Some("arp"),
+                _ => None,
+            },
+            PayloadBase::TRANSPORT => match self.transport {
+                None => Some("th"),
+                Some(number) => u8::try_from(number).ok().and_then(Payload::protocol_of).or(Some("th")),
+            },
+            _ => None,
+        }
+    }
+
+    pub(super) fn network_is(&self, family: Family) -> bool {
+        self.network == Some(u64::from(family.0))
+    }
+
+    /// Remembers what a match says of the headers, before it is said.
+    pub(super) fn note(&mut self, left: &Expression, op: MatchOp, right: &Expression) {
+        let (MatchOp::In | MatchOp::Eq, Expression::Value(Value::Number(number))) = (op, right) else {
+            return;
+        };
+        let at = Some(self.out.len());
+        match left {
+            Expression::Meta(MetaKey::L4PROTO) | Expression::Ct(Ct { key: CtKey::PROTOCOL, .. }) => {
+                self.forget_network_for(*number);
+                (self.transport, self.implied.transport) = (Some(*number), at);
+            }
+            Expression::Payload(Payload::IP_PROTOCOL | Payload::IP6_NEXTHDR) => {
+                (self.transport, self.implied.transport) = (Some(*number), at);
+            }
+            Expression::Meta(MetaKey::NFPROTO) | Expression::Ct(Ct { key: CtKey::L3PROTO, .. }) => {
+                (self.network, self.implied.network) = (Some(*number), at);
+            }
+            Expression::Meta(MetaKey::PROTOCOL)
+            | Expression::Payload(Payload::ETHER_TYPE | Payload::VLAN_TYPE) => match number {
+                0x8100 | 0x88a8 if !matches!(left, Expression::Meta(_)) => {
+                    (self.link, self.implied.link) = (Link::Vlan, at);
+                    if *left == Expression::Payload(Payload::VLAN_TYPE) {
+                        self.inner_tags = self.inner_tags.saturating_add(1);
+                    }
+                }
+                _ => {
+                    self.network = family_of(*number).map(|family| u64::from(family.0)).or(self.network);
+                    self.implied.network = at;
+                }
+            },
+            Expression::Meta(MetaKey::IIFTYPE) if *number == 1 => {
+                (self.link, self.implied.link) = (Link::Ether, at);
+            }
+            Expression::Payload(field @ (Payload::ICMP_TYPE | Payload::ICMPV6_TYPE)) => {
+                self.icmp = u8::try_from(*number).ok();
+                // nft says so of these two even where a field implies it.
+                let echo = match *field {
+                    Payload::ICMP_TYPE => matches!(number, 0 | 8),
+                    _ => matches!(number, 128 | 129),
+                };
+                self.implied.inner = at.filter(|_| !echo);
+            }
+            Expression::Inner(inner) => self.note_inside(inner.field, *number, self.out.len()),
+            Expression::Payload(Payload::AH_NEXTHDR | Payload::COMP_NEXTHDR) => self.implied.inner = at,
+            _ => {}
+        }
+    }
+
+    /// Something of the packet is used: what its fields imply needs no words.
+    pub(super) fn forget_for(&mut self, expression: &Expression) {
+        match expression {
+            Expression::Payload(field) => self.forget_of(*field, false),
+            Expression::Concat(list) => list.iter().for_each(|item| self.forget_for(item)),
+            Expression::Binary(binary) => {
+                self.forget_for(&binary.left);
+                self.forget_for(&binary.right);
+            }
+            _ => {}
+        }
+    }
+
+    /// A field says which header it belongs to; nft does not show the match for it. `compared` is where the field is compared with one value.
+    pub(super) fn forget_of(&mut self, field: Payload, compared: bool) {
+        let base = field.base();
+        let Some(at) = self.implied.at(base).and_then(|at| *at) else { return };
+        let Some(Some(Statement::Match(m))) = self.out.get(at) else { return };
+        if self.may_forget(m, field, compared) {
+            self.drop_at(at);
+            if let Some(slot) = self.implied.at(base) {
+                *slot = None;
+            }
+        }
+    }
+
+    fn may_forget(&self, m: &Match, field: Payload, compared: bool) -> bool {
+        let Expression::Payload(of) = m.left else { return true };
+        if matches!(self.family, Family::INET | Family::BRIDGE | Family::NETDEV) {
+            // It says that this is IPv4, or IPv6, too.
+            if field.base() == PayloadBase::TRANSPORT && matches!(of.protocol(), "ip" | "ip6") {
+                return false;
+            }
+            if of.base() == field.base() && (compared && is_protocol(field)) {
+                return false;
+            }
+            if of.base() == field.base() && field.base() == PayloadBase::LINK {
+                return of == Payload::ETHER_TYPE && m.right == Expression::from(0x8100_u16);
+            }
+        }
+        match of {
+            Payload::ICMP_TYPE | Payload::ICMPV6_TYPE => {
+                of.protocol() == field.protocol()
+                    && matches!(field.icmp_types(), [only] if self.icmp == Some(*only))
+            }
+            _ => true,
+        }
+    }
+
+    /// Of families, only ICMP says which one it belongs to. In a table of one family that needs no words.
+    fn forget_network_for(&mut self, protocol: u64) {
+        let mixed = matches!(self.family, Family::INET | Family::BRIDGE | Family::NETDEV);
+        let own = match protocol {
+            1 if mixed => self.network_is(Family::IP),
+            58 if mixed => self.network_is(Family::IP6),
+            _ => !mixed && self.is_own_type(),
+        };
+        if own {
+            self.forget_network();
+        }
+    }
+
+    /// Whether the last type of frames that was matched is that of the table's family.
+    fn is_own_type(&self) -> bool {
+        let matched = self.implied.network.and_then(|at| self.out.get(at));
+        let Some(Some(Statement::Match(m))) = matched else { return false };
+        match m.right {
+            Expression::Value(Value::Number(number)) => family_of(number) == Some(self.family),
+            _ => false,
+        }
+    }
+
+    pub(super) fn forget_transport(&mut self) {
+        if let Some(at) = self.implied.transport.take() {
+            self.drop_at(at);
+        }
+    }
+
+    pub(super) fn forget_network(&mut self) {
+        if let Some(at) = self.implied.network.take() {
+            self.drop_at(at);
+        }
+    }
+
+    pub(super) fn drop_at(&mut self, at: usize) {
+        if let Some(statement) = self.out.get_mut(at) {
+            *statement = None;
+        }
+    }
+}
+
+/// Whether a field says what comes next.
+fn is_protocol(field: Payload) -> bool {
+    matches!(
+        field,
+        Payload::ETHER_TYPE
+            | Payload::VLAN_TYPE
+            | Payload::IP_PROTOCOL
+            | Payload::IP6_NEXTHDR
+            | Payload::ICMP_TYPE
+            | Payload::ICMPV6_TYPE
+            | Payload::AH_NEXTHDR
+            | Payload::COMP_NEXTHDR
+    )
+}

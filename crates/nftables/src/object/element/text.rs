@@ -1,0 +1,204 @@
+//! Elements as nft writes them.
+
+use std::fmt::{self, Display};
+
+use crate::datatype::DataType;
+use crate::key::{Key, Part};
+use crate::lang::{Time, Wording, Words, write_part};
+use crate::object::element::wire::in_network_order;
+use crate::object::{Element, ElementData, Elements};
+
+/// As nft writes it: `1.2.3.4 . tcp . 80 comment "x" : goto c`.
+impl Display for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, Wording::SCRIPT)
+    }
+}
+
+impl Words for Element {
+    fn write(&self, f: &mut fmt::Formatter<'_>, with: Wording<'_>) -> fmt::Result {
+        Printed { element: self, key_only: false, with }.fmt(f)
+    }
+}
+
+/// An element, or, where it is to be deleted, only its key.
+struct Printed<'a> {
+    element: &'a Element,
+    key_only: bool,
+    with: Wording<'a>,
+}
+
+impl Display for Printed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { element, with, .. } = *self;
+        match element.end() {
+            _ if element.is_catch_all() => f.write_str("*")?,
+            Some(end) => write_interval(f, &element.key, end, with)?,
+            None => element.key.write(f, with)?,
+        }
+        if self.key_only {
+            return Ok(());
+        }
+        for statement in element.statements() {
+            write!(f, " {}", statement.worded(with))?;
+        }
+        match element.get_timeout() {
+            None => {}
+            // `0s` is that of the set.
+            Some(Element::NEVER) => f.write_str(" timeout never")?,
+            Some(timeout) => write!(f, " timeout {}", Time(timeout))?,
+        }
+        if let Some(expires) = element.get_expires().filter(|_| with.says_state(true)) {
+            write!(f, " expires {}", Time(expires))?;
+        }
+        if let Some(comment) = element.get_comment() {
+            write!(f, " comment {comment}")?;
+        }
+        match &element.data {
+            ElementData::None => Ok(()),
+            ElementData::Value(value) => write!(f, " : {}", value.worded(with.data())),
+            ElementData::Range(range) => {
+                f.write_str(" : ")?;
+                write_data_interval(f, &range.0, &range.1, with.data())
+            }
+            ElementData::Verdict(verdict) => write!(f, " : {verdict}"),
+            ElementData::Object(name) => write!(f, " : \"{name}\""),
+        }
+    }
+}
+
+/// As a key's. nft takes a single address for a range where it is a prefix, and shows it so unless there are several parts.
+fn write_data_interval(f: &mut fmt::Formatter<'_>, low: &Key, high: &Key, with: Wording<'_>) -> fmt::Result {
+    if low != high {
+        return write_interval(f, low, high, with);
+    }
+    let several = low.types().len() > 1;
+    for (i, (part, value)) in low.parts().enumerate() {
+        if i > 0 {
+            f.write_str(" . ")?;
+        }
+        write_part(f, part, value, with)?;
+        if part.data_type().has_prefixes() && (!several || with.is_script()) {
+            write!(f, "/{}", part.bytes() * 8)?;
+        }
+    }
+    Ok(())
+}
+
+/// A range part by part: a single value, a prefix where it is one, else both ends.
+fn write_interval(f: &mut fmt::Formatter<'_>, low: &Key, high: &Key, with: Wording<'_>) -> fmt::Result {
+    let several = low.types().len() > 1;
+    for (i, ((part, low), (_, high))) in low.parts().zip(high.parts()).enumerate() {
+        if i > 0 {
+            f.write_str(" . ")?;
+        }
+        if let Some(stem) = wildcard(part, low, high) {
+            write!(f, "\"{stem}*\"")?;
+            continue;
+        }
+        let with = with.part(i);
+        match prefix_length(part, low, high).filter(|_| !several || !with.avoids_prefix(part)) {
+            _ if low == high => write_part(f, part, low, with)?,
+            Some(length) => {
+                write_part(f, part, low, with)?;
+                write!(f, "/{length}")?;
+            }
+            None => {
+                write_part(f, part, low, with.bare())?;
+                f.write_str("-")?;
+                write_part(f, part, high, with.bare())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What interface names start with, if a range is of all that start so: zeros below, ones above.
+pub(crate) fn wildcard(part: Part, low: &[u8], high: &[u8]) -> Option<String> {
+    let length = low.iter().zip(high).take_while(|(l, h)| l == h).count();
+    let rest =
+        |bytes: &[u8], byte: u8| bytes.get(length..).is_some_and(|rest| rest.iter().all(|b| *b == byte));
+    let whole =
+        part.data_type() == DataType::IFNAME && length < low.len() && rest(low, 0) && rest(high, 0xff);
+    whole.then(|| String::from_utf8_lossy(low.get(..length).unwrap_or_default()).into_owned())
+}
+
+/// How many leading bits agree, if all others are 0 in `low` and 1 in `high`; for addresses and marks, which nft shows so.
+pub(crate) fn prefix_length(part: Part, low: &[u8], high: &[u8]) -> Option<u32> {
+    if !part.data_type().has_prefixes() {
+        return None;
+    }
+    let (low, high) = (in_network_order(part, low), in_network_order(part, high));
+    let mut length = 0;
+    let mut ended = false;
+    for (l, h) in low.iter().zip(&high) {
+        let differ = l ^ h;
+        let host = differ.count_ones();
+        // The bits that differ must be the byte's lowest ones, 0 below and 1 above, and all of every later byte.
+        let lowest = u8::try_from((1_u16 << host) - 1).ok()?;
+        if differ != lowest || l & lowest != 0 || (ended && differ != 0xff) {
+            return None;
+        }
+        length += 8 - host;
+        ended |= differ != 0;
+    }
+    Some(length)
+}
+
+/// As nft's commands say it: `element ip t s { 1.2.3.4, 5.6.7.8 }`.
+impl Display for Elements {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, false)
+    }
+}
+
+impl Elements {
+    pub(crate) fn write(&self, f: &mut fmt::Formatter<'_>, key_only: bool) -> fmt::Result {
+        write!(f, "element {} {{ ", self.set)?;
+        for (i, element) in self.list.iter().enumerate() {
+            if i > 0 {
+                f.write_str(", ")?;
+            }
+            Printed { element, key_only, with: Wording::SCRIPT }.fmt(f)?;
+        }
+        f.write_str(" }")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::{Port, Protocol};
+    use crate::lang::Verdict;
+    use crate::name::{Comment, Name};
+    use std::net::Ipv4Addr;
+    use std::time::Duration;
+
+    #[test]
+    fn elements_print_as_nft_reads_them() {
+        let key = (Ipv4Addr::new(1, 2, 3, 4), Protocol::TCP, Port(80));
+        let element = Element::new(key)
+            .comment(Comment::new("demo/web").unwrap())
+            .verdict(Verdict::Goto(Name::new("reject-chain").unwrap()));
+        assert_eq!(element.to_string(), "1.2.3.4 . tcp . 80 comment \"demo/web\" : goto reject-chain");
+    }
+
+    #[test]
+    fn what_never_goes_is_not_what_goes_at_once() {
+        let after = |timeout| Element::new(Port(80)).timeout(timeout).to_string();
+        assert_eq!(after(Element::NEVER), "80 timeout never");
+        assert_eq!(after(Duration::from_nanos(1)), "80 timeout 1ms");
+        assert_eq!(after(Duration::from_millis(1500)), "80 timeout 1s500ms");
+    }
+
+    #[test]
+    fn ranges_print_as_prefixes_where_they_are() {
+        let range = |a: [u8; 4], b: [u8; 4]| Element::range(Ipv4Addr::from(a), Ipv4Addr::from(b)).to_string();
+        assert_eq!(range([10, 0, 0, 0], [10, 255, 255, 255]), "10.0.0.0/8");
+        assert_eq!(range([10, 0, 0, 4], [10, 0, 0, 7]), "10.0.0.4/30");
+        assert_eq!(range([10, 0, 0, 1], [10, 0, 0, 2]), "10.0.0.1-10.0.0.2");
+        assert_eq!(range([10, 0, 0, 0], [10, 1, 0, 255]), "10.0.0.0-10.1.0.255");
+        assert_eq!(range([1, 1, 1, 1], [1, 1, 1, 1]), "1.1.1.1");
+        assert_eq!(range([0, 0, 0, 0], [255, 255, 255, 255]), "0.0.0.0/0");
+    }
+}

@@ -1,0 +1,107 @@
+//! What nft asks the machine for when it lists: names of links, and of numbers in `/etc/iproute2`.
+
+use std::collections::BTreeMap;
+
+use sluicegate_netlink::attr::Attributes;
+use sluicegate_netlink::message::{Flags, Message};
+use sluicegate_netlink::{Batch, DecodeError, Error, Transport, dump};
+
+use super::need;
+use crate::datatype::DataType;
+use crate::listing::ListOptions;
+use crate::name::{InterfaceName, Name, NameProblem};
+
+/// Reads the names that a listing on this machine has: those of the links of the socket's network namespace, and those that the files `group`,
+/// `rt_marks` and `rt_realms` of `/etc/iproute2` give to numbers. A file that is not there has no names.
+///
+/// Times stay in UTC: which time zone the reader is in is not looked for ([`ListOptions::utc_offset`]).
+///
+/// `transport` has to speak `NETLINK_ROUTE`.
+///
+/// ```no_run
+/// use sluicegate_netlink::{Options, Protocol, Socket};
+/// use sluicegate_nftables::{Family, read};
+///
+/// let mut route = Socket::open(Protocol::ROUTE, &Options::default())?;
+/// let mut netfilter = Socket::open(Protocol::NETFILTER, &Options::default())?;
+/// let options = read::machine(&mut route)?;
+/// for table in read::ruleset(&mut netfilter, Family::UNSPEC, None)?.content() {
+///     print!("{}", table.display(&options)); // iif "lo"
+/// }
+/// # Ok::<(), sluicegate_netlink::Error>(())
+/// ```
+///
+/// # Errors
+/// When the kernel refuses or does not answer.
+pub fn machine(transport: &mut (impl Transport + ?Sized)) -> Result<ListOptions, Error> {
+    let mut options = ListOptions { interfaces: interfaces(transport)?, ..ListOptions::default() };
+    for (file, of) in FILES {
+        let text = std::fs::read_to_string(format!("/etc/iproute2/{file}")).unwrap_or_default();
+        options.symbols.extend(symbols(&text).map(|(number, name)| ((of, number), name)));
+    }
+    Ok(options)
+}
+
+/// The links of a network namespace, by index.
+///
+/// # Errors
+/// As [`machine`].
+pub fn interfaces(transport: &mut (impl Transport + ?Sized)) -> Result<BTreeMap<u32, InterfaceName>, Error> {
+    let mut request = Batch::new();
+    request.message(RTM_GETLINK, Flags::REQUEST | Flags::DUMP, 0).raw(&[0; IFINFOMSG]);
+    let links = dump(transport, &request, |message| {
+        Ok(if message.header.kind == RTM_NEWLINK { Some(link(&message)?) } else { None })
+    })?;
+    Ok(links.into_iter().collect())
+}
+
+fn link(message: &Message<'_>) -> Result<(u32, InterfaceName), DecodeError> {
+    let (header, rest) = need(message.payload.split_at_checked(IFINFOMSG), "struct ifinfomsg")?;
+    let index = need(header.get(4..8).and_then(|bytes| bytes.try_into().ok()), "ifi_index")?;
+    let name = need(Attributes::new(rest).find(IFLA_IFNAME)?, "IFLA_IFNAME")?;
+    Ok((u32::from_ne_bytes(index), InterfaceName::held(name.str()?)))
+}
+
+/// Lines of a number, decimal or with `0x`, and a name. A name that could not stand in a listing is passed over, as is every other line.
+fn symbols(text: &str) -> impl Iterator<Item = (u64, Name)> {
+    text.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let (number, name) = (words.next()?, words.next()?);
+        let number = match number.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16),
+            None => number.parse(),
+        };
+        Some((number.ok()?, quoted(name)?))
+    })
+}
+
+/// In quotes a word of nft's language is a name as any other.
+fn quoted(name: &str) -> Option<Name> {
+    match Name::new(name) {
+        Err(error) if error.reason != NameProblem::Keyword => None,
+        _ => Some(Name::held(name)),
+    }
+}
+
+const FILES: [(&str, DataType); 3] =
+    [("group", DataType::DEVGROUP), ("rt_marks", DataType::MARK), ("rt_realms", DataType::REALM)];
+/// Bytes of `struct ifinfomsg`.
+const IFINFOMSG: usize = 16;
+/// `RTM_NEWLINK`
+const RTM_NEWLINK: u16 = 16;
+/// `RTM_GETLINK`
+const RTM_GETLINK: u16 = 18;
+/// `IFLA_IFNAME`
+const IFLA_IFNAME: u16 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_numbers_are_read_as_iproute2_writes_them() {
+        let text = "# device groups\n0\tdefault\n 7 uplinks # a comment\n0x10 flags\n8 \"quoted\"\nnot a-number\n9\n";
+        let found: Vec<_> = symbols(text).map(|(number, name)| (number, name.as_str().to_owned())).collect();
+        assert_eq!(found, [(0, "default".to_owned()), (7, "uplinks".to_owned()), (16, "flags".to_owned())]);
+    }
+}

@@ -1,0 +1,28 @@
+//! Prints what this kernel's nftables can do, asked by batches that are checked and thrown away.
+//!
+//! ```text
+//! unshare -rn target/debug/examples/nftables-features    # or as root
+//! ```
+
+use sluicegate_netlink::{Options, Protocol, Socket};
+use sluicegate_nftables::Family;
+use sluicegate_nftables::expr::Expr;
+use sluicegate_nftables::probe::{Feature, has_expression, supports};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut socket = Socket::open(Protocol::NETFILTER, &Options::default())?;
+    for feature in Feature::ALL {
+        let answer = if supports(&mut socket, *feature)? { "yes" } else { "no" };
+        println!("{feature:?}: {answer}");
+    }
+    for family in [Family::IP, Family::BRIDGE, Family::NETDEV] {
+        let mut names = Vec::new();
+        for name in Expr::NAMES {
+            if has_expression(&mut socket, family, name)? {
+                names.push(*name);
+            }
+        }
+        println!("expressions of family {family}: {}", names.join(" "));
+    }
+    Ok(())
+}
