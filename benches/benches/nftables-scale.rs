@@ -1,8 +1,13 @@
 //! nftables at the sizes that hurt: 100,000 elements of one map, and 30,000 rules listed.
 //!
 //! Elements: values made, encoded, sent and committed, beside the kernel alone with the same bytes, and `nft -f` with the same text.
-//! Rules: listed as typed expressions, beside a bare `recv` loop over the same dump, which is the kernel's own time. Both are timed by
-//! the processor time of their thread, in which the kernel's part is included, so that what else runs here does not count.
+//! Rules: listed as low-level expressions, beside a bare `recv` loop over the same dump, which is the kernel's own time. `decode` is the
+//! same without the kernel, from datagrams that were kept; `content` and `print` are what comes behind it, the typed language and its text.
+//! Both kinds: read, typed and printed, beside `nft -s list`.
+//! Following: an element more in a copy of the ruleset that hears of it, beside reading the ruleset again.
+//!
+//! A line `... times (... to ...)` compares two things that are run in turn, by processor time, the kernel's part included, so that what
+//! else runs here counts little.
 //!
 //! It runs in a network namespace of its own, and is left out with a word where none can be made.
 
@@ -15,13 +20,16 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use rustix::time::{ClockId, clock_gettime};
 use sluicegate_netlink::message::{Flags, Messages, NLMSG_DONE};
 use sluicegate_netlink::{
-    Batch, Options, Protocol as NetlinkProtocol, Socket, Transport as _, Wait, exchange,
+    Batch, Error, Options, Protocol as NetlinkProtocol, Socket, Transport, Wait, exchange,
 };
 use sluicegate_nftables::lang::{Counter, Match, Payload, Verdict};
+use sluicegate_nftables::monitor::{Follower, GROUP, Monitor};
 use sluicegate_nftables::*;
 
 const ELEMENTS: [u32; 4] = [100, 1_000, 10_000, 100_000];
 const RULES: [u32; 3] = [300, 3_000, 30_000];
+/// From so many on, a tool's time is told: the shell tells it in hundredths of a second.
+const FEWEST: u32 = 3_000;
 
 fn name(name: &str) -> Name {
     Name::new(name).expect("a name of the bench")
@@ -100,8 +108,28 @@ fn add_elements(c: &mut Criterion) {
                 })
             });
         });
+        let mut socket = socket();
+        let empty = empty(count);
+        let mut load = || {
+            empty.apply(&mut socket).expect("a table of ours can be made anew");
+            cpu_time(1, || elements(count).apply(&mut socket).expect("it can be applied"))
+        };
+        let mut other = self::socket();
+        let alone = || {
+            empty.apply(&mut other).expect("a table of ours can be made anew");
+            cpu_time(1, || send(&mut other, &batch))
+        };
+        compare(15, &format!("{count} elements made, encoded, sent"), "the kernel alone", &mut load, alone);
         if nft {
             let text = tx.to_string();
+            let tool = || {
+                empty.apply(&mut other).expect("a table of ours can be made anew");
+                time_of_tool("nft -f -", &text)
+            };
+            if count >= FEWEST {
+                compare(5, &format!("{count} elements made, encoded, sent"), "nft -f", &mut load, tool);
+                compare_listing(&mut socket, &format!("{count} elements"));
+            }
             group.bench_function(BenchmarkId::new("nft -f", count), |b| {
                 b.iter_custom(|rounds| {
                     timed(rounds, count, |_| {
@@ -128,20 +156,80 @@ fn rules(count: u32) -> Transaction {
     tx
 }
 
-/// Says how many times as long a listing takes as the kernel's dump alone: the fastest of rounds in turn, so that both meet the same
+/// Says how long something takes, and how many times as long as something else: the medians of rounds in turn, so that both meet the same
 /// machine. A mere check of the bench leaves it out.
-fn compare(socket: &mut Socket, count: u32) {
+fn compare(
+    rounds: u32,
+    what: &str,
+    beside: &str,
+    mut ours: impl FnMut() -> Duration,
+    mut theirs: impl FnMut() -> Duration,
+) {
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
-    let (mut alone, mut list) = (Duration::MAX, Duration::MAX);
-    for _ in 0..15 {
-        alone = alone.min(cpu_time(1, || receive_only(socket)));
-        list =
-            list.min(cpu_time(1, || read::rules(socket, Family::IP, Some("scale"), None).expect("a list")));
+    let mut rounds: Vec<_> = (0..rounds)
+        .map(|_| {
+            let (theirs, ours) = (theirs(), ours());
+            (ours.as_secs_f64() / theirs.as_secs_f64(), ours, theirs)
+        })
+        .collect();
+    rounds.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (ratio, ours, theirs) = rounds[rounds.len() / 2];
+    let (least, most) = (rounds[0].0, rounds[rounds.len() - 1].0);
+    println!("{what}: {ours:?}, {beside}: {theirs:?}: {ratio:.2} times ({least:.2} to {most:.2})");
+}
+
+/// The processor time of a tool, in user space and in the kernel.
+fn time_of_tool(command: &str, input: &str) -> Duration {
+    let script = format!("{command} > /dev/null && times");
+    let output = testns::feed(&["sh", "-c", &script], input);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout);
+    // Two lines of two times, as `0m1.250000s`: the shell's own, and that of what it ran.
+    let times = text.lines().nth(1).expect("the times of what was run").split_whitespace();
+    let seconds = times.map(|time| {
+        let (minutes, seconds) = time.trim_end_matches('s').split_once('m').expect("minutes and seconds");
+        let number = |text: &str| text.parse::<f64>().expect("a number");
+        60.0 * number(minutes) + number(seconds)
+    });
+    Duration::from_secs_f64(seconds.sum())
+}
+
+/// A dump that was kept, to be read again without the kernel.
+struct Kept {
+    datagrams: Vec<Vec<u8>>,
+    next: usize,
+}
+
+impl Kept {
+    /// The rules of the table.
+    fn rules(socket: &mut Socket) -> Self {
+        let mut datagrams = Vec::new();
+        receive(socket, |datagram| datagrams.push(datagram.to_vec()));
+        Self { datagrams, next: 0 }
     }
-    let ratio = list.as_secs_f64() / alone.as_secs_f64();
-    println!("{count} rules: recv alone {alone:?}, list {list:?}: {ratio:.2} times");
+}
+
+impl Transport for Kept {
+    fn send(&mut self, _: &[u8]) -> Result<(), Error> {
+        self.next = 0;
+        Ok(())
+    }
+
+    fn receive(&mut self, buffer: &mut Vec<u8>, wait: Wait) -> Result<bool, Error> {
+        let found = self.datagrams.get(self.next).filter(|_| wait == Wait::Answer);
+        if let Some(datagram) = found {
+            buffer.clear();
+            buffer.extend_from_slice(datagram);
+            self.next += 1;
+        }
+        Ok(found.is_some())
+    }
+
+    fn send_limit(&mut self, size: usize) -> usize {
+        size
+    }
 }
 
 /// The processor time of this thread, in user space and in the kernel, for so many rounds; not for dropping what they give.
@@ -160,6 +248,10 @@ fn cpu_time<T>(rounds: u64, mut work: impl FnMut() -> T) -> Duration {
 
 /// Reads a dump of rules to its end and looks at nothing but the headers. Returns how many there were.
 fn receive_only(socket: &mut Socket) -> usize {
+    receive(socket, |_| ())
+}
+
+fn receive(socket: &mut Socket, mut on_datagram: impl FnMut(&[u8])) -> usize {
     let mut request = Batch::new();
     // NFT_MSG_GETRULE of NFNL_SUBSYS_NFTABLES, for one table (NFTA_RULE_TABLE).
     let mut message = request.netfilter(10, 7, Flags::DUMP, Family::IP.0, 0);
@@ -169,6 +261,7 @@ fn receive_only(socket: &mut Socket) -> usize {
     let (mut buffer, mut count) = (Vec::new(), 0);
     loop {
         assert!(socket.receive(&mut buffer, Wait::Answer).expect("a datagram"));
+        on_datagram(&buffer);
         for message in Messages::new(&buffer) {
             if message.expect("a message").header.kind == NLMSG_DONE {
                 return count;
@@ -176,6 +269,18 @@ fn receive_only(socket: &mut Socket) -> usize {
             count += 1;
         }
     }
+}
+
+/// What is in the kernel, read, in the typed language and printed; beside nft, which prints the same.
+fn compare_listing(socket: &mut Socket, what: &str) {
+    let print = || {
+        cpu_time(1, || {
+            let held = read::ruleset(socket, Family::IP, Some("scale")).expect("a ruleset");
+            held.content().iter().map(|table| table.to_string().len()).sum::<usize>()
+        })
+    };
+    let tool = || time_of_tool("nft -s list table ip scale", "");
+    compare(5, &format!("{what} read, typed, printed"), "nft -s list", print, tool);
 }
 
 fn list_rules(c: &mut Criterion) {
@@ -198,12 +303,69 @@ fn list_rules(c: &mut Criterion) {
                 })
             });
         });
-        compare(&mut socket, count);
-        if testns::have(&["nft"]) {
-            group.bench_function(BenchmarkId::new("nft list", count), |b| {
-                b.iter(|| testns::sh("nft -n list table ip scale"));
+        let mut other = self::socket();
+        let list =
+            || cpu_time(1, || read::rules(&mut socket, Family::IP, Some("scale"), None).expect("a list"));
+        compare(15, &format!("{count} rules listed"), "recv alone", list, || {
+            cpu_time(1, || receive_only(&mut other))
+        });
+        let mut kept = Kept::rules(&mut socket);
+        group.bench_function(BenchmarkId::new("decode", count), |b| {
+            b.iter_custom(|rounds| {
+                cpu_time(rounds, || read::rules(&mut kept, Family::IP, None, None).expect("a list"))
             });
+        });
+        let held = read::ruleset(&mut socket, Family::IP, Some("scale")).expect("a ruleset");
+        group.bench_function(BenchmarkId::new("content", count), |b| {
+            b.iter_custom(|rounds| cpu_time(rounds, || held.content()));
+        });
+        let content = held.content().remove(0);
+        group.bench_function(BenchmarkId::new("print", count), |b| {
+            b.iter_custom(|rounds| cpu_time(rounds, || content.to_string()));
+        });
+        if count >= FEWEST && testns::have(&["nft"]) {
+            compare_listing(&mut socket, &format!("{count} rules"));
         }
+    }
+    group.finish();
+}
+
+/// What one element more costs whoever wants to know what there is.
+fn follow(c: &mut Criterion) {
+    let mut group = c.benchmark_group("nftables following");
+    for count in [10, 100, 1_000, 10_000] {
+        let (mut writer, mut reader, mut listener) = (socket(), socket(), socket());
+        empty(count).apply(&mut writer).expect("it can be applied");
+        elements(count).apply(&mut writer).expect("it can be applied");
+        listener.join(GROUP).expect("the group of events");
+        let mut monitor = Monitor::new(listener);
+        let mut copy = Follower::read(&mut reader, Family::UNSPEC, None).expect("a ruleset");
+        let set = table().map(name("m"));
+        let (mut more, mut less) = (Transaction::new(), Transaction::new());
+        more.add_element(&set, element(count));
+        less.delete_element(&set, element(count));
+        let mut one = || {
+            more.apply(&mut writer).expect("it can be applied");
+            less.apply(&mut writer).expect("it can be applied");
+            let took = cpu_time(1, || {
+                let mut commits = 0;
+                while commits < 2 {
+                    for event in monitor.events().expect("events") {
+                        commits += usize::from(copy.take(event).expect("the copy follows").is_some());
+                    }
+                }
+            });
+            took / 2
+        };
+        let mut again =
+            || cpu_time(1, || read::ruleset(&mut reader, Family::UNSPEC, None).expect("a ruleset"));
+        group.bench_function(BenchmarkId::new("a commit of one", count), |b| {
+            b.iter_custom(|rounds| (0..rounds).map(|_| one()).sum());
+        });
+        group.bench_function(BenchmarkId::new("read again", count), |b| {
+            b.iter_custom(|rounds| (0..rounds).map(|_| again()).sum());
+        });
+        compare(15, &format!("one element more than {count} followed"), "read again", one, again);
     }
     group.finish();
 }
@@ -215,6 +377,7 @@ fn in_a_namespace(_: &mut Criterion) {
         let mut c = Criterion::default().configure_from_args();
         add_elements(&mut c);
         list_rules(&mut c);
+        follow(&mut c);
     });
 }
 

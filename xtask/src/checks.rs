@@ -34,7 +34,11 @@ pub(crate) const ALL: &[Check] = &[
     Check { name: "conformance", what: "our bytes against those of libnftnl", make: conformance },
     Check { name: "doctest", what: "examples in the documentation", make: doctest },
     Check { name: "bench", what: "every benchmark runs once", make: bench },
-    Check { name: "guest", what: "tests in kernels of their own (tests/guest.rs)", make: guest::check },
+    Check {
+        name: "guest",
+        what: "tests in kernels of their own, those of each package's manifest",
+        make: guest::check,
+    },
     Check { name: "demo", what: "the demo of the README", make: demo },
     Check { name: "fuzz", what: "a few seconds of fuzzing for every target", make: fuzz::check },
 ];

@@ -10,13 +10,20 @@
 //! [package.metadata.guest]
 //! kernels = ["uml", "qemu", "qemu:linux-image-6.12-cloud-amd64"]      # ["uml"] if there is no such table
 //! arguments = ["-m", "1G"]                                            # more for umlrun and qemurun, if need be
+//! tests = ["kernel"]                                                  # instead of `guest`: what runs on the machine's kernel, too
 //! ```
 //!
 //! `uml` is user-mode Linux (`xtask/guest/uml/umlrun`), `qemu` Debian's current cloud kernel in an emulated machine
-//! (`xtask/guest/qemu/qemurun`), and a package of Debian may follow. The tests run one after the other, as root of the guest.
+//! (`xtask/guest/qemu/qemurun`), and a package of Debian may follow. The tests run one after the other, as root of the guest; there are as many
+//! guests at a time as processors.
 
+use std::collections::BTreeSet;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use serde_json::Value;
 
@@ -25,26 +32,35 @@ use crate::session::{Session, on_path, shown};
 use crate::test_run;
 
 pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
-    let packages: Vec<_> = session.members().filter(|package| has_guest_tests(package)).collect();
+    let packages: Vec<_> = session.members().filter(|package| !tests(package).is_empty()).collect();
     if packages.is_empty() {
         return Ok(Outcome::default());
     }
     let programs = build(session, &packages)?;
-    let mut outcome = Outcome::default();
+    let mut runs = Vec::new();
     for package in packages {
         let name = package["name"].as_str().unwrap_or_default();
-        let program = programs
-            .iter()
-            .find(|(id, _)| *id == package["id"])
-            .map(|(_, program)| program)
-            .ok_or_else(|| format!("cargo built no test program `guest` for {name}"))?;
-        for kernel in words(package, "kernels").unwrap_or_else(|| vec!["uml".to_owned()]) {
-            outcome.add(
-                run(session, package, &kernel, program).unwrap_or_else(Outcome::failed).of(name, &kernel),
-            );
+        for test in tests(package) {
+            let program = programs
+                .iter()
+                .find(|built| built.package == package["id"] && built.test == test)
+                .ok_or_else(|| format!("cargo built no test program `{test}` for {name}"))?;
+            for kernel in words(package, "kernels").unwrap_or_else(|| vec!["uml".to_owned()]) {
+                runs.push((package, kernel, &program.path));
+            }
         }
     }
-    Ok(outcome)
+    let (next, outcome) = (AtomicUsize::new(0), Mutex::new(Outcome::default()));
+    let work = || {
+        while let Some((package, kernel, program)) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let name = package["name"].as_str().unwrap_or_default();
+            let came = run(session, package, kernel, program).unwrap_or_else(Outcome::failed);
+            outcome.lock().unwrap_or_else(PoisonError::into_inner).add(came.of(name, kernel));
+        }
+    };
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| (0..processors).for_each(|_| drop(scope.spawn(work))));
+    Ok(outcome.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 impl Outcome {
@@ -74,7 +90,8 @@ fn run(session: &Session, package: &Value, kernel: &str, program: &Path) -> Resu
     command.current_dir(
         Path::new(package["manifest_path"].as_str().unwrap_or_default()).parent().unwrap_or(&session.root),
     );
-    test_run::run(&mut command)
+    let name = package["name"].as_str().unwrap_or_default();
+    test_run::run_labelled(&mut command, &format!("{name} in {kernel}| "))
 }
 
 /// Runs the test program, prints what it skipped, and ends as it ended. user-mode Linux shows the machine's own files, so there could be
@@ -111,12 +128,25 @@ fn kernel_directory(scripts: &Path, image: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Builds the test programs; returns each with the ID of its package.
-fn build(session: &Session, packages: &[&Value]) -> Result<Vec<(String, PathBuf)>, String> {
+/// A test program that cargo built.
+#[derive(Debug, PartialEq)]
+struct Built {
+    /// The ID of its package.
+    package: String,
+    /// Its name in the manifest.
+    test: String,
+    path: PathBuf,
+}
+
+/// Builds the test programs.
+fn build(session: &Session, packages: &[&Value]) -> Result<Vec<Built>, String> {
     let mut cargo = session.cargo();
-    cargo.args(["test", "--no-run", "--message-format=json-render-diagnostics", "--test", "guest"]);
+    cargo.args(["test", "--no-run", "--message-format=json-render-diagnostics"]);
     for package in packages {
         cargo.arg("--package").arg(package["name"].as_str().unwrap_or_default());
+    }
+    for test in packages.iter().flat_map(|package| tests(package)).collect::<BTreeSet<_>>() {
+        cargo.arg("--test").arg(test);
     }
     println!("$ {}", shown(&cargo));
     let output = cargo.stderr(Stdio::inherit()).output().map_err(|e| format!("{}: {e}", shown(&cargo)))?;
@@ -126,22 +156,29 @@ fn build(session: &Session, packages: &[&Value]) -> Result<Vec<(String, PathBuf)
     Ok(programs(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// The test programs called `guest` among cargo's messages.
-fn programs(messages: &str) -> Vec<(String, PathBuf)> {
+/// The test programs among cargo's messages.
+fn programs(messages: &str) -> Vec<Built> {
     messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|message| message["reason"] == "compiler-artifact" && message["target"]["name"] == "guest")
+        .filter(|message| message["reason"] == "compiler-artifact")
         .filter_map(|message| {
-            let program = message["executable"].as_str()?;
-            Some((message["package_id"].as_str()?.to_owned(), PathBuf::from(program)))
+            Some(Built {
+                package: message["package_id"].as_str()?.to_owned(),
+                test: message["target"]["name"].as_str()?.to_owned(),
+                path: message["executable"].as_str()?.into(),
+            })
         })
         .collect()
 }
 
-fn has_guest_tests(package: &Value) -> bool {
-    let mut targets = package["targets"].as_array().into_iter().flatten();
-    targets.any(|target| target["name"] == "guest" && target["kind"][0] == "test")
+/// The tests of a package that run in guests.
+fn tests(package: &Value) -> Vec<String> {
+    let is_there = |test: &String| {
+        let mut targets = package["targets"].as_array().into_iter().flatten();
+        targets.any(|target| target["name"] == **test && target["kind"][0] == "test")
+    };
+    words(package, "tests").unwrap_or_else(|| vec!["guest".to_owned()]).into_iter().filter(is_there).collect()
 }
 
 /// A list of words in the package's `[package.metadata.guest]`.
@@ -160,13 +197,12 @@ mod tests {
         let messages = r#"{"reason":"compiler-artifact","package_id":"path+file:///w/crates/ipvs#sluicegate-ipvs@0.1.0","target":{"kind":["lib"],"name":"sluicegate_ipvs"},"executable":null}
 {"reason":"compiler-artifact","package_id":"path+file:///w/crates/ipvs#sluicegate-ipvs@0.1.0","target":{"kind":["test"],"name":"guest"},"executable":"/w/target/debug/deps/guest-0123456789abcdef"}
 {"reason":"build-finished","success":true}"#;
-        assert_eq!(
-            programs(messages),
-            [(
-                "path+file:///w/crates/ipvs#sluicegate-ipvs@0.1.0".to_owned(),
-                PathBuf::from("/w/target/debug/deps/guest-0123456789abcdef")
-            )]
-        );
+        let built = Built {
+            package: "path+file:///w/crates/ipvs#sluicegate-ipvs@0.1.0".to_owned(),
+            test: "guest".to_owned(),
+            path: PathBuf::from("/w/target/debug/deps/guest-0123456789abcdef"),
+        };
+        assert_eq!(programs(messages), [built]);
     }
 
     #[test]
@@ -175,12 +211,17 @@ mod tests {
             "targets": [{ "name": "x", "kind": ["lib"] }, { "name": "guest", "kind": ["test"] }],
             "metadata": { "guest": { "kernels": ["uml", "qemu:linux-image-6.12-cloud-amd64"] } },
         });
-        assert!(has_guest_tests(&package));
+        assert_eq!(tests(&package), ["guest"]);
         assert_eq!(words(&package, "kernels").unwrap(), ["uml", "qemu:linux-image-6.12-cloud-amd64"]);
         assert_eq!(words(&package, "arguments"), None);
+        let named = serde_json::json!({
+            "targets": [{ "name": "guest", "kind": ["test"] }, { "name": "kernel", "kind": ["test"] }],
+            "metadata": { "guest": { "tests": ["kernel"] } },
+        });
+        assert_eq!(tests(&named), ["kernel"]);
         let other =
             serde_json::json!({ "targets": [{ "name": "guest", "kind": ["bin"] }], "metadata": null });
-        assert!(!has_guest_tests(&other));
+        assert!(tests(&other).is_empty());
         assert_eq!(words(&other, "kernels"), None);
     }
 

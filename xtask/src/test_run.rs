@@ -8,7 +8,12 @@ use crate::session::shown;
 
 /// Runs `cargo test`, or a test program, and counts what came of its tests.
 pub(crate) fn run(command: &mut Command) -> Result<Outcome, String> {
-    println!("$ {}", shown(command));
+    run_labelled(command, "")
+}
+
+/// With a label before each line, for programs that run side by side.
+pub(crate) fn run_labelled(command: &mut Command, label: &str) -> Result<Outcome, String> {
+    println!("{label}$ {}", shown(command));
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|e| format!("{}: {e}", shown(command)))?;
     let output = child.stdout.take().ok_or("no pipe")?;
     let mut counter = Counter::default();
@@ -16,7 +21,7 @@ pub(crate) fn run(command: &mut Command) -> Result<Outcome, String> {
         let line = line.map_err(|e| format!("{}: {e}", shown(command)))?;
         let line = String::from_utf8_lossy(&line);
         let line = line.trim_end_matches('\r');
-        println!("{line}");
+        println!("{label}{line}");
         counter.take(line);
     }
     let status = child.wait().map_err(|e| format!("{}: {e}", shown(command)))?;

@@ -9,8 +9,10 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use sluicegate_netlink::message::Messages;
-use sluicegate_nftables::expr::MetaKey;
-use sluicegate_nftables::lang::{Expression, Payload, Verdict};
+use sluicegate_nftables::expr::{MetaKey, ObjectKind};
+use sluicegate_nftables::lang::{
+    BoundChain, BoundRule, Expression, ObjectName, ObjectReference, Payload, Verdict,
+};
 use sluicegate_nftables::*;
 
 /// The attributes of the messages of a transaction, without the frame of the batch.
@@ -160,4 +162,54 @@ fn an_element_with_a_comment_and_a_verdict() {
     // nft names the set by its number in the batch too.
     let captured = [attribute(1, "7400"), attribute(2, "6d3100"), attribute(3 | NESTED, &list)];
     assert_eq!(ours, [captured.concat()]);
+}
+
+#[test]
+fn a_chain_of_a_rule() {
+    // add rule ip t c goto { accept comment "in"; } comment "cc"
+    let ours = attributes(|tx, t| {
+        let inner = BoundRule::new().then(Verdict::Accept).comment(comment("in"));
+        tx.add(t.chain(name("c")).rule().then(BoundChain::goto([inner])).comment(comment("cc")));
+    });
+    let immediate = |verdict: &str| {
+        let data = attribute(2 | NESTED, &attribute(2 | NESTED, verdict));
+        let data = attribute(2 | NESTED, &[attribute(1, "00000000"), data].concat());
+        let name = attribute(1, "696d6d65646961746500");
+        attribute(4 | NESTED, &attribute(1 | NESTED, &[name, data].concat()))
+    };
+    let chain = [attribute(1, "7400"), attribute(11, "00000001"), attribute(10, "00000004")];
+    let inner = [
+        attribute(1, "7400"),
+        attribute(11, "00000001"),
+        immediate(&attribute(1, "00000001")),
+        attribute(7, "0003696e00"),
+    ];
+    let goto = [attribute(1, "fffffffc"), attribute(3, "00000001")].concat();
+    let rule = [attribute(1, "7400"), attribute(2, "6300"), immediate(&goto), attribute(7, "0003636300")];
+    assert_eq!(ours, [chain.concat(), inner.concat(), rule.concat()]);
+}
+
+#[test]
+fn a_secmark_and_the_rule_that_uses_it() {
+    // add secmark ip t ssh { "system_u:object_r:x:s0"; }, add rule ip t c meta secmark set "ssh"
+    let ours = attributes(|tx, t| {
+        let context = SecurityContext::new("system_u:object_r:x:s0").unwrap();
+        let id = t.object(ObjectKind::SECMARK, name("ssh"));
+        tx.add(StatefulObject::new(id, context.into()));
+        let object = ObjectName::Named(name("ssh"));
+        tx.add(t.chain(name("c")).rule().then(ObjectReference { kind: ObjectKind::SECMARK, object }));
+    });
+    // nft leaves out the NUL behind the context, and behind the name in the rule.
+    let context = "73797374656d5f753a6f626a6563745f723a783a733000";
+    let secmark = [
+        attribute(1, "7400"),
+        attribute(2, "73736800"),
+        attribute(3, "00000008"),
+        attribute(4 | NESTED, &attribute(1, context)),
+    ];
+    let fields = [attribute(1, "00000008"), attribute(2, "73736800")].concat();
+    let objref = [attribute(1, "6f626a72656600"), attribute(2 | NESTED, &fields)].concat();
+    let rule =
+        [attribute(1, "7400"), attribute(2, "6300"), attribute(4 | NESTED, &attribute(1 | NESTED, &objref))];
+    assert_eq!(ours, [secmark.concat(), rule.concat()]);
 }

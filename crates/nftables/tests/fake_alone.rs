@@ -4,8 +4,9 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use sluicegate_nftables::expr::ObjectKind;
-use sluicegate_nftables::fake::Fake;
+use sluicegate_nftables::fake::{Fake, Fault};
 use sluicegate_nftables::lang::{Counter, Payload, Verdict, Vmap};
+use sluicegate_nftables::monitor::{Change, Event, GROUP, Monitor};
 use sluicegate_nftables::*;
 
 fn name(name: &str) -> Name {
@@ -157,13 +158,13 @@ fn a_renamed_chain_keeps_its_rules_and_what_jumps_to_it() {
     .unwrap();
     let handle = read::chains(&mut fake, Family::IP, Some("t")).unwrap()[1].handle;
     let refused = applied(&mut fake, |tx| {
-        tx.rename(b.clone(), handle, name("a")).rename(b.clone(), 77, name("c"));
+        tx.rename_handle(b.clone(), handle, name("a")).rename_handle(b.clone(), 77, name("c"));
     })
     .unwrap_err();
     let what: Vec<_> = refused.failures().iter().map(|f| (f.verb, f.object.as_str(), f.error.code)).collect();
     assert_eq!(what, [("rename", "chain ip t b", 17), ("rename", "chain ip t b", 2)]);
     applied(&mut fake, |tx| {
-        tx.rename(b.clone(), handle, name("c")).add(b.rule().then(Verdict::Accept));
+        tx.rename(b.clone(), name("c")).add(b.rule().then(Verdict::Accept));
     })
     .unwrap();
     let chains = "\tchain a {\n\t\tjump c\n\t}\n\n\tchain c {\n\t\tdrop\n\t\taccept\n\t}\n";
@@ -256,4 +257,133 @@ fn one_element_can_be_looked_up() {
     .unwrap();
     let mut find = |last| read::element(&mut fake, Family::IP, "t", "s", &ip(last).octets()).unwrap();
     assert!(find(1).is_some() && find(2).is_none());
+}
+
+/// All events that wait.
+fn events(monitor: &mut Monitor<Fake>) -> Vec<Event> {
+    std::iter::from_fn(|| Some(monitor.events().expect("events")).filter(|events| !events.is_empty()))
+        .flatten()
+        .collect()
+}
+
+fn listener(fake: &Fake) -> Monitor<Fake> {
+    let mut socket = fake.open();
+    socket.join(GROUP).expect("the group of events");
+    Monitor::new(socket)
+}
+
+#[test]
+fn whoever_listens_is_told_of_each_commit_and_of_nothing_else() {
+    let (mut fake, t) = (Fake::new(), table());
+    let mut early = listener(&fake);
+    applied(&mut fake, |tx| {
+        tx.add(Table::new(t.clone())).add(Chain::new(t.chain(name("c"))));
+        tx.add(t.chain(name("c")).rule().then(Verdict::Drop));
+    })
+    .unwrap();
+    let mut late = listener(&fake);
+    let _ = applied(&mut fake, |tx| {
+        tx.delete(t.set(name("absent")));
+    });
+    let check = ApplyOptions { check: true, ..ApplyOptions::default() };
+    let mut tx = Transaction::new();
+    tx.delete(t.clone()).apply_with(&mut fake.open(), check).unwrap();
+    applied(&mut fake, |tx| {
+        tx.delete(t.chain(name("c")));
+    })
+    .unwrap();
+    let kinds = |events: Vec<Event>| -> Vec<String> {
+        let name = |event: Event| match event {
+            Event::Table(change, _) => format!("{change:?} table"),
+            Event::Chain(change, _) => format!("{change:?} chain"),
+            Event::Rule(change, _) => format!("{change:?} rule"),
+            Event::Generation(generation) => format!("generation {}", generation.id),
+            other => format!("{other:?}"),
+        };
+        events.into_iter().map(name).collect()
+    };
+    let second = ["Deleted rule", "Deleted chain", "generation 3"];
+    assert_eq!(kinds(events(&mut late)), second);
+    let first = ["New table", "New chain", "New(Last) rule", "generation 2"];
+    assert_eq!(kinds(events(&mut early)), [&first[..], &second[..]].concat());
+    assert!(fake.join(GROUP + 1).is_err());
+}
+
+#[test]
+fn who_listens_and_is_too_slow_is_told_that_too() {
+    let (mut fake, t) = (Fake::new(), table());
+    let mut monitor = listener(&fake);
+    applied(&mut fake, |tx| {
+        tx.add(Table::new(t.clone()));
+    })
+    .unwrap();
+    fake.inject(Fault::Overrun);
+    applied(&mut fake, |tx| {
+        tx.add(Chain::new(t.chain(name("c"))));
+    })
+    .unwrap();
+    let seen = events(&mut monitor);
+    assert!(
+        matches!(&seen[..], [Event::Overrun, Event::Chain(Change::New, _), Event::Generation(_)]),
+        "{seen:?}"
+    );
+}
+
+#[test]
+fn a_table_with_an_owner_is_nobody_elses_and_goes_with_it() {
+    let fake = Fake::new();
+    let [ours, kept, free] = ["ours", "kept", "free"].map(|n| TableId::new(Family::IP, name(n)));
+    let mut owner = fake.open();
+    applied(&mut owner, |tx| {
+        tx.add(Table::new(ours.clone()).flags(TableFlags::OWNER));
+        tx.add(Table::new(kept.clone()).flags(TableFlags::OWNER | TableFlags::PERSIST));
+        tx.add(Table::new(free.clone()));
+    })
+    .unwrap();
+    let mut other = fake.open();
+    let refused = applied(&mut other, |tx| {
+        tx.add(Chain::new(ours.chain(name("c")))).delete(kept.clone()).add(Chain::new(free.chain(name("c"))));
+    });
+    assert_eq!(codes(refused), [(Some(0), 1), (Some(1), 1)]);
+    // Who flushes everything leaves them alone.
+    applied(&mut other, |tx| {
+        tx.flush(Flush::Ruleset(Family::UNSPEC));
+    })
+    .unwrap();
+    let tables = |fake: &Fake| -> Vec<(String, u32)> {
+        fake.ruleset().tables.iter().map(|t| (t.name.to_string(), t.flags.bits())).collect()
+    };
+    assert_eq!(tables(&fake).len(), 2);
+    drop(owner);
+    assert_eq!(tables(&fake), [("kept".to_owned(), TableFlags::PERSIST.bits())]);
+    applied(&mut other, |tx| {
+        tx.add(Table::new(kept.clone()).flags(TableFlags::OWNER | TableFlags::PERSIST));
+    })
+    .unwrap();
+    assert_eq!(fake.ruleset().tables[0].owner, Some(other.port()));
+}
+
+#[test]
+fn what_is_injected_happens_once() {
+    let (mut fake, t) = (Fake::new(), table());
+    let make = |fake: &mut Fake| {
+        applied(fake, |tx| {
+            tx.create(Table::new(t.clone()));
+        })
+    };
+    fake.inject(Fault::Refuse(12));
+    fake.inject(Fault::Interrupt);
+    assert_eq!(codes(make(&mut fake)), [(Some(0), 12)]);
+    assert!(matches!(
+        read::reset_objects(&mut fake, Family::IP, None),
+        Err(sluicegate_netlink::Error::Interrupted(_))
+    ));
+    fake.inject(Fault::Interrupt);
+    assert_eq!(read::tables(&mut fake, Family::UNSPEC).unwrap(), []);
+    make(&mut fake).unwrap();
+    let mut theirs = Transaction::new();
+    theirs.delete(t.clone());
+    fake.inject(Fault::Meanwhile(theirs));
+    make(&mut fake).unwrap();
+    assert_eq!(codes(make(&mut fake)), [(Some(0), 17)]);
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sluicegate_netlink::tokio::AsyncSocket;
 use sluicegate_netlink::{Options, Protocol, Socket};
 use sluicegate_nftables::monitor::{Change, Event, GROUP, Monitor};
-use sluicegate_nftables::{ApplyOptions, Family, Table, TableId, Transaction, read};
+use sluicegate_nftables::{ApplyOptions, Chain, Family, Table, TableId, Transaction, read};
 use tokio::time::timeout;
 
 fn in_a_runtime(test: impl AsyncFnOnce() + Send) {
@@ -42,7 +42,7 @@ fn a_task_applies_lists_and_hears_of_it() {
         let (mut events, applied) = (events.expect("events"), applied.expect("it can be applied"));
         while !events.iter().any(|event| matches!(event, Event::Generation(_))) {
             events.extend(
-                timeout(Duration::from_secs(5), monitor.next()).await.expect("in time").expect("events"),
+                timeout(Duration::from_secs(20), monitor.next()).await.expect("in time").expect("events"),
             );
         }
         assert!(matches!(&events[0], Event::Table(Change::New, held) if held.name == table().name));
@@ -50,6 +50,23 @@ fn a_task_applies_lists_and_hears_of_it() {
 
         let held = socket.run(|socket| read::ruleset(socket, Family::IP, None)).await.expect("a ruleset");
         assert_eq!((held.generation, held.tables.len()), (applied.generation, 1));
+    });
+}
+
+#[test]
+fn a_task_is_told_the_handles_of_what_it_made() {
+    in_a_runtime(async || {
+        let chain = table().chain("c".parse().expect("a name"));
+        let mut transaction = Transaction::new();
+        transaction.add(Table::new(table())).add(Chain::new(chain.clone()));
+        transaction.add(chain.rule()).add(chain.rule());
+        // A socket that hears of all events as well.
+        let socket = socket(Some(GROUP));
+        let echo = ApplyOptions { echo: true, ..ApplyOptions::default() };
+        let applied = transaction.apply_async(&socket, echo).await.expect("it can be applied");
+        let held = socket.run(|socket| read::rules(socket, Family::IP, None, None)).await.expect("rules");
+        assert_eq!([2, 3].map(|n| applied.handle(n)), [0, 1].map(|i| held.get(i).map(|rule| rule.handle)));
+        assert_eq!(applied.events.len(), 4);
     });
 }
 

@@ -3,10 +3,15 @@
 use std::net::Ipv4Addr;
 
 use sluicegate_netlink::{Options, Protocol as NetlinkProtocol, Socket, Transport};
-use sluicegate_nftables::lang::Verdict;
+use sluicegate_nftables::lang::{BoundChain, BoundRule, Verdict};
 use sluicegate_nftables::*;
 
 use crate::cases::name;
+
+const ENOENT: i32 = 2;
+const EBUSY: i32 = 16;
+const EINVAL: i32 = 22;
+const EOPNOTSUPP: i32 = 95;
 
 fn socket() -> Socket {
     Socket::open(NetlinkProtocol::NETFILTER, &Options::default()).expect("a socket of our own namespace")
@@ -37,6 +42,9 @@ fn every_refused_operation_is_named_down_to_the_element() {
         );
         let places: Vec<_> = error.failures().iter().map(|f| (f.operation, f.element)).collect();
         assert_eq!(places, [(Some(2), Some(3)), (Some(3), None)]);
+        let blamed: Vec<_> =
+            error.failures().iter().map(|f| f.attribute.as_ref().unwrap().to_string()).collect();
+        assert_eq!(blamed, ["NFTA_SET_ELEM_LIST_ELEMENTS/NFTA_LIST_ELEM[3]", "NFTA_RULE_CHAIN"]);
         assert!(read::tables(&mut socket(), Family::IP).unwrap().is_empty(), "nothing is applied");
     });
 }
@@ -60,6 +68,111 @@ fn what_exists_what_is_missing_and_what_is_busy_is_told_apart() {
         let mut tx = Transaction::new();
         tx.delete(&c);
         assert!(tx.apply(&mut socket).unwrap_err().is_busy());
+    });
+}
+
+#[test]
+fn a_chain_that_is_not_there_cannot_be_renamed() {
+    testns::netns(|| {
+        let (t, c) = (table(), table().chain(name("c")));
+        let mut tx = Transaction::new();
+        tx.add(Table::new(t.clone())).add(Chain::new(c.clone())).rename(c.clone(), name("d"));
+        assert!(matches!(
+            tx.encode(ApplyOptions::default()),
+            Err(Error::Rename { operation: 2, asked: false, .. })
+        ));
+        let error = tx.apply(&mut socket()).unwrap_err();
+        assert!(error.is_not_found());
+        assert_eq!(
+            error.to_string(),
+            "operation 3: rename chain ip t c: there is no such chain; one that the transaction itself makes has no handle yet"
+        );
+        assert!(read::tables(&mut socket(), Family::IP).unwrap().is_empty(), "nothing is applied");
+    });
+}
+
+#[test]
+fn a_chain_of_a_rule_is_of_that_rule_alone() {
+    testns::netns(|| {
+        let mut socket = socket();
+        let (t, c) = (table(), table().chain(name("c")));
+        let mut tx = Transaction::new();
+        tx.add(Table::new(t.clone())).add(Chain::new(c.clone()));
+        tx.add(c.rule().then(BoundChain::jump([BoundRule::new().then(Verdict::Accept)])));
+        tx.apply(&mut socket).unwrap();
+        let chains = read::chains(&mut socket, Family::IP, Some("t")).unwrap();
+        let bound = chains.iter().find(|chain| chain.flags.contains(read::ChainFlags::BINDING)).unwrap();
+        let bound = t.chain(bound.name.clone());
+        let mut refused = |what: &str, fill: &dyn Fn(&mut Transaction)| {
+            let mut tx = Transaction::new();
+            fill(&mut tx);
+            let error = tx.apply(&mut socket).expect_err(what);
+            assert_eq!(error.failures()[0].operation, Some(0), "{what}: {error}");
+            (error.failures()[0].error.code, error.to_string())
+        };
+        // Nobody else adds a rule to it, jumps to it, empties it or deletes it.
+        let (code, said) = refused("a rule", &|tx| {
+            tx.add(bound.rule().then(Verdict::Drop));
+        });
+        assert_eq!(code, EOPNOTSUPP, "{said}");
+        assert!(said.contains("the chain belongs to another rule alone"), "{said}");
+        let (code, said) = refused("a jump", &|tx| {
+            tx.add(c.rule().then(Verdict::Jump(bound.name.clone())));
+        });
+        assert_eq!(code, EINVAL, "{said}");
+        let (code, said) = refused("a deletion", &|tx| {
+            tx.delete(&bound);
+        });
+        assert!([EBUSY, EOPNOTSUPP].contains(&code), "{said}");
+
+        // It goes with its rule.
+        let rule = read::rules(&mut socket, Family::IP, Some("t"), Some("c")).unwrap().remove(0);
+        let mut tx = Transaction::new();
+        tx.delete(RuleId { chain: c.clone(), handle: rule.handle });
+        tx.apply(&mut socket).unwrap();
+        assert_eq!(read::chains(&mut socket, Family::IP, Some("t")).unwrap().len(), 1);
+        assert!(read::rules(&mut socket, Family::IP, Some("t"), None).unwrap().is_empty());
+    });
+}
+
+#[test]
+fn what_is_refused_in_a_chain_of_a_rule_leads_back_to_the_rule() {
+    testns::netns(|| {
+        let (t, c) = (table(), table().chain(name("c")));
+        let mut tx = Transaction::new();
+        tx.add(Table::new(t.clone())).add(Chain::new(c.clone())).add(c.rule());
+        tx.add(c.rule().then(BoundChain::jump([
+            BoundRule::new().then(Verdict::Accept),
+            BoundRule::new().then(Verdict::Jump(name("absent"))),
+        ])));
+        let error = tx.apply(&mut socket()).unwrap_err();
+        let failure = &error.failures()[0];
+        assert_eq!((failure.operation, failure.error.code), (Some(3), ENOENT), "{error}");
+        assert!(error.to_string().starts_with("operation 4: add rule ip t c: ENOENT"), "{error}");
+
+        // The kernel has no such chains within each other: this is said before anything is sent.
+        let inner = BoundChain::goto([BoundRule::new().then(Verdict::Drop)]);
+        let mut tx = Transaction::new();
+        tx.add(c.rule().then(BoundChain::jump([BoundRule::new().then(inner)])));
+        let said = tx.apply(&mut socket()).unwrap_err().to_string();
+        assert!(said.contains("a chain of a rule's own cannot hold another one: `goto { drop; }`"), "{said}");
+    });
+}
+
+#[test]
+fn the_expression_that_is_refused_is_named() {
+    testns::netns(|| {
+        let (t, c) = (table(), table().chain(name("c")));
+        let mut tx = Transaction::new();
+        tx.add(Table::new(t.clone())).add(Chain::new(c.clone()));
+        let port = lang::Match::new(lang::Payload::TCP_DPORT, Port(22));
+        tx.add(c.rule().then(port).then(lang::Counter::default()).then(Verdict::Goto(name("absent"))));
+        let error = tx.apply(&mut socket()).unwrap_err();
+        let attribute = error.failures()[0].attribute.as_ref().unwrap();
+        // `tcp dport 22` is four expressions, the counter a fifth.
+        assert_eq!(attribute.expression(), Some((5, "immediate")));
+        assert_eq!(attribute.to_string(), "NFTA_RULE_EXPRESSIONS/NFTA_LIST_ELEM[5]");
+        assert!(error.to_string().ends_with(" at expression 6 (immediate)"), "{error}");
     });
 }
 

@@ -1,7 +1,7 @@
-//! What we read back and print, against `nft -s list ruleset`.
+//! What we read back and print, against `nft list ruleset` with its options.
 
 use sluicegate_netlink::{Options, Protocol, Socket};
-use sluicegate_nftables::{Family, read};
+use sluicegate_nftables::{Family, ListOptions, read};
 
 use crate::cases;
 use crate::parity::{difference, normal};
@@ -11,23 +11,54 @@ fn a_ruleset_is_listed_as_nft_lists_it() {
     if !testns::have(&["nft"]) {
         return;
     }
-    let mut failed = Vec::new();
-    for case in cases::all().into_iter().filter(shows_no_numbers) {
-        let Some(namespace) = testns::Netns::new() else { return };
-        let script = case.transaction.to_string();
-        namespace.run(|| {
-            if !testns::feed(&["nft", "-f", "-"], &script).status.success() {
-                // The parity test says why.
-                return;
-            }
-            let nft = normal(&testns::sh("nft -s list ruleset"));
-            let ours = normal(&listing());
-            if nft != ours {
-                failed.push(format!("{}:\n{}", case.name, difference(&nft, &ours)));
-            }
-        });
-    }
+    let failed: Vec<String> = cases::all().iter().filter_map(|case| lists_as_nft(case).err()).collect();
     assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// Loads a case by nft, and compares our listing with its own.
+pub(crate) fn lists_as_nft(case: &cases::Case) -> Result<(), String> {
+    let Some(namespace) = testns::Netns::new() else { return Ok(()) };
+    let script = case.transaction.to_string();
+    namespace.run(|| {
+        if !testns::feed(&["nft", "-f", "-"], &script).status.success() {
+            // The parity test says why.
+            return Ok(());
+        }
+        for (flags, state, handles) in [("-s", false, false), ("", true, false), ("-a", true, true)] {
+            let mut options = machine();
+            (options.state, options.handles) = (state, handles);
+            let nft = normal(&testns::sh(&format!("TZ=UTC nft {flags} list ruleset")));
+            let ours = normal(&listing(&options));
+            if nft != ours {
+                return Err(format!("{} {flags}:\n{}", case.name, difference(&nft, &ours)));
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Two hours before UTC: POSIX counts westwards.
+#[test]
+fn times_are_listed_in_the_time_zone_of_the_reader() {
+    if !testns::have(&["nft"]) {
+        return;
+    }
+    let mut options = ListOptions::default();
+    options.utc_offset = Some(2 * 60 * 60);
+    for case in cases::times::cases() {
+        let (Some(first), Some(second)) = (testns::Netns::new(), testns::Netns::new()) else { return };
+        let loaded = first.run(|| testns::feed(&["nft", "-f", "-"], &case.transaction.to_string()));
+        assert!(loaded.status.success(), "{}", String::from_utf8_lossy(&loaded.stderr));
+        let nft = normal(&first.run(|| testns::sh("TZ=UTC-2 nft -s list ruleset")));
+        let text = first.run(|| listing(&options));
+        assert_eq!(nft, normal(&text), "{}", case.name);
+        assert!(text.contains('"'), "no time in {text}");
+        // Read in that time zone it means the same.
+        let loaded = second.run(|| testns::feed(&["env", "TZ=UTC-2", "nft", "-f", "-"], &text));
+        assert!(loaded.status.success(), "{}", String::from_utf8_lossy(&loaded.stderr));
+        let plain = |namespace: &testns::Netns| normal(&namespace.run(|| listing(&ListOptions::default())));
+        assert_eq!(plain(&first), plain(&second), "{}", case.name);
+    }
 }
 
 /// What is listed can be loaded, and is then listed alike.
@@ -42,21 +73,28 @@ fn a_listing_is_a_script() {
         if !first.run(|| testns::feed(&["nft", "-f", "-"], &script)).status.success() {
             continue;
         }
-        let listed = first.run(listing);
-        let output = second.run(|| testns::feed(&["nft", "-f", "-"], &listed));
+        let listed = first.run(here);
+        let output = second.run(|| testns::feed(&["env", "TZ=UTC", "nft", "-f", "-"], &listed));
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{}: {said}\n{listed}", case.name);
-        assert_eq!(normal(&second.run(listing)), normal(&listed), "{}", case.name);
+        assert_eq!(normal(&second.run(here)), normal(&listed), "{}", case.name);
     }
 }
 
-/// nft asks the machine for the names of interfaces; we show their numbers.
-fn shows_no_numbers(case: &cases::Case) -> bool {
-    case.name != "interfaces by number"
+fn listing(options: &ListOptions) -> String {
+    let ruleset = read::ruleset(&mut open(Protocol::NETFILTER), Family::UNSPEC, None).expect("a ruleset");
+    ruleset.content().iter().map(|table| table.display(options).to_string()).collect()
 }
 
-fn listing() -> String {
-    let mut socket = Socket::open(Protocol::NETFILTER, &Options::default()).expect("a socket");
-    let ruleset = read::ruleset(&mut socket, Family::UNSPEC, None).expect("a ruleset");
-    ruleset.content().iter().map(ToString::to_string).collect()
+/// As on this machine, but in UTC.
+fn here() -> String {
+    listing(&machine())
+}
+
+fn machine() -> ListOptions {
+    read::machine(&mut open(Protocol::ROUTE)).expect("names")
+}
+
+fn open(protocol: Protocol) -> Socket {
+    Socket::open(protocol, &Options::default()).expect("a socket")
 }

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use sluicegate_netlink::{Error, Options, Protocol, Socket};
 use sluicegate_nftables::expr::{Expr, ObjectKind};
 use sluicegate_nftables::lang::{Counter, Verdict};
+use sluicegate_nftables::probe::{Feature, supports};
 use sluicegate_nftables::*;
 
 use crate::cases::name;
@@ -45,14 +46,18 @@ fn packets(expressions: &[Expr]) -> Vec<u64> {
     counters.collect()
 }
 
-/// `None`, and a word, where the kernel is too old to reset such things.
-fn reset<T>(result: Result<T, Error>) -> Option<T> {
+/// `None`, and a word, where the kernel is too old to reset such things, as it has said when asked.
+fn reset<T>(socket: &mut Socket, feature: Feature, result: Result<T, Error>) -> Option<T> {
+    let has = supports(socket, feature).expect("it answers");
     match result {
-        Err(Error::Kernel(error)) if error.code == 22 => {
-            testns::skip("this kernel cannot reset these");
+        Err(Error::Kernel(error)) if error.code == 22 && !has => {
+            testns::lacks(&format!("{feature:?}"));
             None
         }
-        result => Some(result.expect("they can be reset")),
+        result => {
+            assert!(has, "it was not known to have {feature:?}");
+            Some(result.expect("they can be reset"))
+        }
     }
 }
 
@@ -71,7 +76,7 @@ fn objects_are_reset() {
             };
             held.content()[0].objects.iter().map(|object| object.config.clone()).collect::<Vec<_>>()
         };
-        let before = reset(read::reset_objects(socket, Family::IP, Some("t"))).unwrap();
+        let before = read::reset_objects(socket, Family::IP, Some("t")).unwrap();
         assert_eq!(counts(before), [ObjectConfig::Counter(COUNTED)]);
         let after = read::objects(socket, Family::IP, Some("t")).unwrap();
         assert_eq!(counts(after), [ObjectConfig::Counter(Counter::default())]);
@@ -81,7 +86,8 @@ fn objects_are_reset() {
 #[test]
 fn rules_are_reset() {
     in_a_kernel(|socket| {
-        let Some(before) = reset(read::reset_rules(socket, Family::IP, Some("t"), Some("c"))) else { return };
+        let result = read::reset_rules(socket, Family::IP, Some("t"), Some("c"));
+        let Some(before) = reset(socket, Feature::RuleReset, result) else { return };
         assert_eq!(packets(&before[0].expressions), [7]);
         let after = read::rules(socket, Family::IP, Some("t"), Some("c")).unwrap();
         assert_eq!(packets(&after[0].expressions), [0]);
@@ -91,7 +97,8 @@ fn rules_are_reset() {
 #[test]
 fn elements_are_reset() {
     in_a_kernel(|socket| {
-        let Some(before) = reset(read::reset_elements(socket, Family::IP, "t", "s")) else { return };
+        let result = read::reset_elements(socket, Family::IP, "t", "s");
+        let Some(before) = reset(socket, Feature::ElementReset, result) else { return };
         assert_eq!(packets(&before[0].expressions), [7]);
         let after = read::elements(socket, Family::IP, "t", "s").unwrap();
         assert_eq!(packets(&after[0].expressions), [0]);

@@ -88,11 +88,7 @@ const VERBS: &[(&str, Verb)] = &[
     }),
     ("rename", |w, tx| {
         // The old name is the one that counts until the transaction is done.
-        tx.rename(w.chain("c"), CHAINS[0], name("renamed")).rename(
-            w.chain("unused"),
-            CHAINS[1],
-            name("other"),
-        );
+        tx.rename(w.chain("c"), name("renamed")).rename_handle(w.chain("unused"), CHAINS[1], name("other"));
         tx.add(w.chain("c").rule().then(Verdict::Jump(name("unused"))));
     }),
     ("delete rule", |w, tx| {
@@ -111,6 +107,15 @@ const VERBS: &[(&str, Verb)] = &[
     }),
     ("delete object", |w, tx| {
         tx.delete(w.counter());
+    }),
+    ("delete by handle", |w, tx| {
+        tx.delete(HandleId::Chain(w.t.clone(), CHAINS[1]));
+        tx.delete(HandleId::Set(w.t.clone(), 3)).delete(HandleId::Set(w.t.clone(), 4));
+        tx.delete(HandleId::Stateful(w.t.clone(), ObjectKind::COUNTER, 5));
+    }),
+    ("delete table by handle", |_, tx| {
+        // The first of its namespace.
+        tx.delete(HandleId::Table(Family::IP, 1));
     }),
     ("delete table", |w, tx| {
         tx.delete(&w.t);
@@ -135,10 +140,10 @@ const VERBS: &[(&str, Verb)] = &[
     }),
 ];
 
-/// The handles of the two chains.
+/// The handles of the two chains, as the kernel numbers the objects of a new table.
 const CHAINS: [u64; 2] = [1, 2];
 
-/// The handles of the three rules, as the kernel numbers the objects of a new table.
+/// The handles of the three rules.
 const RULES: [u64; 3] = [6, 7, 8];
 
 #[test]
@@ -184,7 +189,7 @@ fn destroy_deletes_what_is_there_and_accepts_what_is_not() {
         )
         .expect("a socket");
         if !supports(&mut socket, Feature::Destroy).expect("it answers") {
-            return testns::skip("this kernel has no destroy");
+            return testns::lacks("destroy");
         }
         let world = World { t: TableId::new(Family::IP, name("t")) };
         apply(&world.base()).expect("what is there before");
