@@ -1,6 +1,8 @@
 //! Our messages as libnftnl 1.2.4 understands them, and libnftnl's as we do.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use nftnl::{MsgType, ProtoFamily, nft_expr};
 use sluicegate_conformance::tree::{Content, Node};
@@ -8,11 +10,11 @@ use sluicegate_conformance::{reference, tree};
 use sluicegate_netlink::message::{Message, Messages};
 use sluicegate_netlink::{Options, Protocol as NetlinkProtocol, Socket};
 use sluicegate_nftables::expr::MetaKey;
-use sluicegate_nftables::lang::{Match, Payload, Verdict};
+use sluicegate_nftables::lang::{Counter, Last, Match, Payload, Verdict};
 use sluicegate_nftables::*;
 
 #[allow(dead_code, unreachable_pub, reason = "shared with the tests of the crate itself")]
-#[path = "../../nftables/tests/kernel/cases.rs"]
+#[path = "../../nftables/tests/kernel/cases/mod.rs"]
 mod cases;
 
 /// The lines of both messages that the other has not.
@@ -60,6 +62,14 @@ fn as_we_write(command: u8, mut message: Vec<Node>) -> Vec<Node> {
                         }
                     }
                 }
+                // And behind the context of a secmark (NFT_OBJECT_SECMARK, NFTA_SECMARK_CTX).
+                Some(kind) if kind == Content::Bytes(vec![0, 0, 0, 8]) => {
+                    for context in data.filter(|field| field.kind == 1) {
+                        if let Content::Bytes(context) = &mut context.content {
+                            context.push(0);
+                        }
+                    }
+                }
                 // It writes a time of 0 for states that have none (NFT_OBJECT_CT_TIMEOUT, NFTA_CT_TIMEOUT_DATA).
                 Some(kind) if kind == Content::Bytes(vec![0, 0, 0, 7]) => {
                     for states in data.filter(|field| field.kind == 3) {
@@ -76,6 +86,34 @@ fn as_we_write(command: u8, mut message: Vec<Node>) -> Vec<Node> {
     message
 }
 
+/// What libnftnl keeps of a tunnel (`NFT_OBJECT_TUNNEL`): it loses the flags (`NFTA_TUNNEL_KEY_FLAGS`), and leaves out the nest of VXLAN's options
+/// (`NFTA_TUNNEL_KEY_OPTS_VXLAN`), which the kernel wants.
+fn kept(mut message: Vec<Node>) -> Vec<Node> {
+    let tunnel =
+        message.iter().any(|node| node.kind == 3 && node.content == Content::Bytes(vec![0, 0, 0, 6]));
+    let data = message.iter_mut().filter(|node| tunnel && node.kind == 4).flat_map(Node::children);
+    for field in data {
+        match (field.kind, &mut field.content) {
+            (4, Content::Bytes(flags)) => flags.clear(),
+            (9, Content::Nested(options)) => {
+                for vxlan in options.iter_mut().filter(|option| option.kind == 1) {
+                    let inner = vxlan.children().first().map(|gbp| gbp.content.clone());
+                    vxlan.content = inner.unwrap_or(vxlan.content.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+    message
+}
+
+fn inner(node: &Node) -> &[Node] {
+    match &node.content {
+        Content::Nested(nodes) => nodes,
+        Content::Bytes(_) => &[],
+    }
+}
+
 fn command(message: &Message<'_>) -> Option<u8> {
     let [subsystem, command] = message.header.kind.to_be_bytes();
     (subsystem == 10).then_some(command)
@@ -84,7 +122,12 @@ fn command(message: &Message<'_>) -> Option<u8> {
 #[test]
 fn libnftnl_understands_every_object_as_it_was_meant() {
     let (mut compared, mut failed) = (0, Vec::new());
-    for case in cases::all() {
+    let mut seen: BTreeMap<u8, BTreeSet<u16>> = BTreeMap::new();
+    let mut kinds = BTreeSet::new();
+    // libnftnl writes the number of a chain in a batch and cannot read it: it ends with a segmentation fault. Bytes of nft's own are in
+    // the crate's captured messages.
+    let more = [cases::objects::tunnels(), cases::objects::secmarks(), with_all_attributes()];
+    for case in cases::all().into_iter().filter(|case| case.name != "chains of rules").chain(more) {
         let batch = case.transaction.encode(ApplyOptions::default()).expect("it can be encoded");
         let bytes = batch.bytes().expect("no length passes its limit");
         let mut at = 0;
@@ -94,12 +137,25 @@ fn libnftnl_understands_every_object_as_it_was_meant() {
             let whole = &bytes[at..at + length];
             at += length.next_multiple_of(4);
             let Some(command) = command(&message) else { continue };
-            let ours = tree::read(&message.payload[4..]).expect("attributes of ours");
+            let ours = kept(tree::read(&message.payload[4..]).expect("attributes of ours"));
             compared += 1;
+            let attributes = seen.entry(command).or_default();
+            match command {
+                // NFTA_SET_ELEM_LIST_ELEMENTS
+                12 => {
+                    let elements = ours.iter().filter(|node| node.kind == 3).flat_map(inner);
+                    attributes.extend(elements.flat_map(inner).map(|node| node.kind));
+                }
+                _ => attributes.extend(ours.iter().map(|node| node.kind)),
+            }
+            // NFTA_OBJ_TYPE
+            let of_objects = ours.iter().filter(|node| command == 18 && node.kind == 3);
+            kinds.extend(of_objects.map(|node| node.content.clone()));
             match reference::rebuild(whole) {
                 Err(why) => failed.push(format!("{}: command {command}: {why}", case.name)),
                 Ok(theirs) => {
-                    let theirs = as_we_write(command, tree::read(&theirs).expect("attributes of libnftnl"));
+                    let theirs =
+                        kept(as_we_write(command, tree::read(&theirs).expect("attributes of libnftnl")));
                     if ours != theirs {
                         failed.push(format!(
                             "{}: command {command}:\n{}",
@@ -113,6 +169,49 @@ fn libnftnl_understands_every_object_as_it_was_meant() {
     }
     assert!(compared > 300, "only {compared} messages");
     assert!(failed.is_empty(), "{} of {compared} messages:\n{}", failed.len(), failed.join("\n"));
+    let expected = ATTRIBUTES.iter().map(|(command, kinds)| (*command, kinds.iter().copied().collect()));
+    assert_eq!(seen, expected.collect());
+    // libnftnl 1.2.4 has no limits of connections (NFT_OBJECT_CONNLIMIT, 5).
+    let every = [1, 2, 3, 4, 6, 7, 8, 9, 10].map(|kind| Content::Bytes(vec![0, 0, 0, kind]));
+    assert_eq!(kinds, BTreeSet::from(every));
+}
+
+/// What can be said of an object by the message that makes it (`NFT_MSG_NEW...`, `NFTA_..._*`): all of it has to be compared. Left out are what only
+/// the kernel says (`USE`, `HANDLE`, `OWNER`, counters of chains), padding, and numbers of chains (above).
+const ATTRIBUTES: &[(u8, &[u16])] = &[
+    (0, &[1, 2, 6]),
+    // NFTA_CHAIN_HANDLE: of the chain that is renamed.
+    (3, &[1, 2, 3, 4, 5, 7, 10, 12]),
+    // NFTA_RULE_HANDLE and POSITION: of rules that are replaced and placed.
+    (6, &[1, 2, 3, 4, 5, 6, 7]),
+    (9, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 17, 18]),
+    // Of the elements in it.
+    (12, &[1, 2, 3, 4, 5, 6, 7, 9, 10, 11]),
+    (18, &[1, 2, 3, 4, 8]),
+    (22, &[1, 2, 3, 7]),
+];
+
+/// What no transaction that a kernel takes in one go has.
+fn with_all_attributes() -> cases::Case {
+    let table = TableId::new(Family::INET, cases::name("t"));
+    let (chain, set) = (table.chain(cases::name("c")), table.set(cases::name("s")));
+    let mut tx = Transaction::new();
+    tx.add(Table::new(table).flags(TableFlags::DORMANT));
+    tx.rename_handle(chain.clone(), 7, cases::name("d"));
+    tx.add(chain.rule().then(Verdict::Accept).position(5));
+    tx.replace(chain.rule().then(Verdict::Drop).handle(5));
+    let module = expr::XtMatch { name: "tcp".into(), revision: 0, info: vec![0; 16] };
+    let of_tcp = chain.rule().then(Match::new(MetaKey::L4PROTO, Protocol::TCP));
+    tx.add(of_tcp.then(lang::Statement::Raw(vec![module.into()])));
+    let statements = || [Counter::default().into(), Last::default().into()];
+    let mut made = Set::new(set.clone(), DataType::INET_SERVICE).timeout(Duration::from_secs(60));
+    made.gc_interval = Some(Duration::from_secs(5));
+    made.policy = Some(SetPolicy::Memory);
+    made.statements = statements().into();
+    tx.add(made);
+    let element = Element::new(Port(80)).timeout(Duration::from_secs(30)).expires(Duration::from_secs(20));
+    tx.add_element(&set, statements().into_iter().fold(element, Element::statement));
+    cases::Case { name: "all attributes", transaction: tx }
 }
 
 /// A table, a base chain and rules, written with libnftnl's own interface.

@@ -1,9 +1,14 @@
 //! libnftnl as the one who says what a message means.
 #![allow(unsafe_code, reason = "libnftnl is a C library, and its safe wrapper has no parser")]
 
+mod expression;
+
 use std::mem::size_of;
 
-use nftnl::nftnl_sys as sys;
+/// libnftnl's own names and numbers.
+pub use nftnl::nftnl_sys as sys;
+
+pub use expression::{Stated, attributes_of, rule_of};
 
 /// Lets libnftnl parse a message (`nlmsghdr` and all) and build its payload again, `nfgenmsg` left out.
 ///
@@ -40,35 +45,36 @@ pub fn rebuild(message: &[u8]) -> Result<Vec<u8>, String> {
             }
         }};
     }
+    // NFT_MSG_DESTROY... say what NFT_MSG_DEL... do.
     let parsed = match command {
-        0..=2 => object!(
+        0..=2 | 26 => object!(
             nftnl_table_alloc,
             nftnl_table_nlmsg_parse,
             nftnl_table_nlmsg_build_payload,
             nftnl_table_free
         ),
-        3..=5 => object!(
+        3..=5 | 27 => object!(
             nftnl_chain_alloc,
             nftnl_chain_nlmsg_parse,
             nftnl_chain_nlmsg_build_payload,
             nftnl_chain_free
         ),
-        6..=8 => {
+        6..=8 | 28 => {
             object!(nftnl_rule_alloc, nftnl_rule_nlmsg_parse, nftnl_rule_nlmsg_build_payload, nftnl_rule_free)
         }
-        9..=11 => {
+        9..=11 | 29 => {
             object!(nftnl_set_alloc, nftnl_set_nlmsg_parse, nftnl_set_nlmsg_build_payload, nftnl_set_free)
         }
-        12..=14 => object!(
+        12..=14 | 30 => object!(
             nftnl_set_alloc,
             nftnl_set_elems_nlmsg_parse,
             nftnl_set_elems_nlmsg_build_payload,
             nftnl_set_free
         ),
-        18..=20 => {
+        18..=20 | 31 => {
             object!(nftnl_obj_alloc, nftnl_obj_nlmsg_parse, nftnl_obj_nlmsg_build_payload, nftnl_obj_free)
         }
-        22..=24 => object!(
+        22..=24 | 32 => object!(
             nftnl_flowtable_alloc,
             nftnl_flowtable_nlmsg_parse,
             nftnl_flowtable_nlmsg_build_payload,
