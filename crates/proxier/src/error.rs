@@ -167,6 +167,21 @@ impl Error {
         }
     }
 
+    /// Two errors of one sync in one: services that are refused are named together, and before anything else, as the rest can be told
+    /// again without them.
+    pub(crate) fn both(first: Option<Self>, second: Self) -> Self {
+        match (first, second) {
+            (Some(Self::Refused { mut services }), Self::Refused { services: more }) => {
+                services.extend(more);
+                services.sort();
+                services.dedup_by(|a, b| a.0 == b.0);
+                Self::Refused { services }
+            }
+            (Some(first @ Self::Refused { .. }), _) => first,
+            (_, second) => second,
+        }
+    }
+
     /// The kernel took the change for wrong, whoever's part of it that was: it was asked, it was able, and it said no.
     pub(crate) fn is_refusal(&self) -> bool {
         use sluicegate_iptables_save::Cause;

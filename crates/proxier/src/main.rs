@@ -5,10 +5,8 @@ mod cli;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 fn main() -> ExitCode {
-    match cli::Command::parse().run() {
+    match cli::run(std::env::args_os()) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("sluicegate-proxier: {error}");

@@ -9,6 +9,8 @@
 mod cli;
 #[path = "guest/counting.rs"]
 mod counting;
+#[path = "guest/daemon.rs"]
+mod daemon;
 #[path = "guest/keeping.rs"]
 mod keeping;
 #[path = "guest/traffic.rs"]

@@ -22,7 +22,7 @@ fn spec() -> NetworkSpec {
 fn once(network: &Network, from: &str, transport: Transport, to: &str) -> Answer {
     let target: SocketAddr = to.parse().expect("an address and a port");
     let host = network.host(from).expect("a host of the network");
-    host.namespace.run(|| ask(transport, target, 1, Duration::from_secs(2))).remove(0)
+    host.namespace.run(|| ask(transport, target, 1, Duration::from_secs(20))).remove(0)
 }
 
 #[test]

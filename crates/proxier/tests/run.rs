@@ -86,6 +86,12 @@ impl Daemon {
         );
     }
 
+    /// Waits until it listens for what others do, which it does between its syncs.
+    fn listens(&self) {
+        let listens = || testns::netfilter_sockets().iter().any(|socket| socket.listens);
+        eventually(listens, || format!("it does not listen:\n{}", self.log()));
+    }
+
     fn signal(&self, name: &str) {
         let _ = testns::sh(&format!("kill -{name} {}", self.child.id()));
     }
@@ -206,6 +212,7 @@ fn what_others_break_is_mended_at_once_and_what_they_do_elsewhere_costs_nothing(
         let directory = Directory::with_web();
         let daemon = Daemon::start(&directory, &[FAST, &["-v", "2"]].concat());
         daemon.says("1 services, 1 changed", 1);
+        daemon.listens();
         let before = table();
         for damage in [
             "delete element ip kube-proxy cluster-ips { 172.30.0.1 }",
@@ -221,6 +228,8 @@ fn what_others_break_is_mended_at_once_and_what_they_do_elsewhere_costs_nothing(
             testns::sh("nft 'add table inet others; add chain inet others c; add rule inet others c drop'");
         directory.write("web.yaml", &service("web", "172.30.0.1", &["10.0.0.2"]));
         converges(&directory, &daemon);
+        // The kernel has it a moment before the log says so.
+        daemon.says("1 changed: ", 2);
         let log = daemon.log();
         let last = log.lines().rfind(|line| line.contains("1 changed: ")).expect("a line for the change");
         assert!(last.contains(" 1 elements added, 1 deleted"), "{last}");
@@ -369,6 +378,7 @@ fn events_that_were_lost_lead_to_a_comparison() {
         let directory = Directory::with_web();
         let daemon = Daemon::start(&directory, FAST);
         daemon.says("1 services, 1 changed", 1);
+        daemon.listens();
         let before = table();
         // It sleeps while others do more than its socket can hold, and something to us among it.
         daemon.signal("STOP");

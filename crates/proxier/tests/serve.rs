@@ -50,7 +50,8 @@ fn try_get(address: impl Into<SocketAddr>, path: &str, more: &str) -> std::io::R
     write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{more}\r\n")?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;
-    let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
+    // One that is closed before it has answered.
+    let (head, body) = text.split_once("\r\n\r\n").ok_or(std::io::ErrorKind::UnexpectedEof)?;
     let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("a status");
     Ok(Response { status, head: head.to_owned(), body: body.to_owned() })
 }
@@ -219,9 +220,9 @@ fn health_check_node_ports_are_answered_on_the_node_port_addresses_alone() {
 fn a_server_that_cannot_listen_says_which_and_where() {
     netns(|| {
         let (_serving, _) = start(ServingSettings::new(Mode::Iptables));
-        let Err(error) = Serving::start(ServingSettings::new(Mode::Iptables), |_| {}) else {
-            panic!("a second one")
-        };
+        let mut settings = ServingSettings::new(Mode::Iptables);
+        settings.bind_hard_fail = true;
+        let Err(error) = Serving::start(settings, |_| {}) else { panic!("a second one") };
         assert!(error.is_in_use());
         assert_eq!(
             error.to_string(),
@@ -359,13 +360,60 @@ fn the_daemon_sets_sysctls_when_asked_and_tells_of_them_otherwise() {
 }
 
 #[test]
-fn a_taken_port_stops_the_daemon_with_the_flag_that_names_another() {
+fn a_taken_port_stops_the_daemon_where_it_is_told_to_stop() {
     netns(|| {
         let _taken = TcpListener::bind("0.0.0.0:10256").expect("a free port");
-        let mut daemon = Daemon::start(&[], MANIFESTS);
+        let mut daemon = Daemon::start(&["--bind-address-hard-fail"], MANIFESTS);
         assert!(!daemon.child.wait().expect("an end").success());
         let expected =
             "--healthz-bind-address: /healthz cannot listen on 0.0.0.0:10256: Address already in use";
         assert!(daemon.log().contains(expected), "{}", daemon.log());
+    });
+}
+
+#[test]
+fn otherwise_it_goes_on_and_listens_when_the_port_is_free() {
+    netns(|| {
+        let taken = TcpListener::bind("0.0.0.0:10256").expect("a free port");
+        let daemon = Daemon::start(&[], MANIFESTS);
+        daemon.eventually("it is not told", || {
+            daemon.log().contains(
+                "/healthz cannot listen on 0.0.0.0:10256: Address already in use (os error 98); trying again every 5s",
+            )
+        });
+        let address = SocketAddr::from((LOCALHOST, 30999));
+        daemon.eventually("nothing is synced", || TcpStream::connect(address).is_ok());
+        assert_eq!(get((LOCALHOST, 10249), "/healthz", "").body, "ok");
+        drop(taken);
+        daemon.eventually("it does not listen", || {
+            daemon.log().contains("/healthz listens on 0.0.0.0:10256 now")
+        });
+        assert_eq!(get((LOCALHOST, 10256), "/livez", "").status, 200);
+    });
+}
+
+/// Names and forms are those of kube-proxy's internal type, which it answers with.
+#[test]
+fn the_configuration_in_force_is_told() {
+    netns(|| {
+        let flags =
+            ["--cluster-cidr=10.244.0.0/16", "--nftables-min-sync-period=500ms", "--healthz-bind-address="];
+        let daemon = Daemon::start(&flags, MANIFESTS);
+        daemon.eventually("no server", || TcpStream::connect((LOCALHOST, 10249)).is_ok());
+        let answer = get((LOCALHOST, 10249), "/configz", "");
+        assert_eq!((answer.status, answer.header("Content-Type")), (200, Some("application/json")));
+        let all: serde_json::Value = serde_json::from_str(&answer.body).expect("JSON");
+        let config = &all["kubeproxy.config.k8s.io"];
+        assert_eq!(config["Mode"], "nftables");
+        assert_eq!(config["HostnameOverride"], "here");
+        assert_eq!(config["DetectLocal"]["ClusterCIDRs"], serde_json::json!(["10.244.0.0/16"]));
+        assert_eq!(config["NodePortAddresses"], serde_json::json!(["primary"]));
+        assert_eq!(config["NFTables"]["MasqueradeBit"], 14);
+        assert_eq!((&config["SyncPeriod"], &config["MinSyncPeriod"]), (&"30s".into(), &"500ms".into()));
+        assert_eq!(
+            (&config["HealthzBindAddress"], &config["MetricsBindAddress"]),
+            (&"".into(), &"127.0.0.1:10249".into())
+        );
+        assert_eq!(config["IPVS"]["Scheduler"], "rr");
     });
 }

@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use sluicegate_netlink::message::Messages;
-use sluicegate_nftables::expr::{self, Data, Expr, Lookup, NatFlags};
-use sluicegate_nftables::read::{self, Ruleset, SetFlags};
+use sluicegate_nftables::SetFlags;
+use sluicegate_nftables::expr::{self, Bytes, Data, Expr, Lookup, NatFlags};
+use sluicegate_nftables::read::{self, Ruleset};
 use sluicegate_nftables::{
     self as nft, ApplyOptions, ChainId, Element, ElementData, Flush, Key, Name, Object, Operation, Rule, Set,
     SetId, TableId, Target, Transaction,
@@ -62,7 +63,7 @@ struct WantedChain<'a> {
 }
 
 /// The bytes of a key, and of the end of its range.
-type ElementKey = (Vec<u8>, Option<Vec<u8>>);
+type ElementKey = (Bytes, Option<Bytes>);
 
 impl<'a> Wanted<'a> {
     fn of(script: &'a Transaction) -> Result<Self, nft::Error> {
@@ -121,7 +122,7 @@ struct Anonymous {
 }
 
 /// Key, end of a range, data and flags of an element.
-type AnonymousElement = (Vec<u8>, Option<Vec<u8>>, Option<Data>, u32);
+type AnonymousElement = (Bytes, Option<Bytes>, Option<Data>, u32);
 
 impl Anonymous {
     fn new(set: &read::Set, elements: &[read::Element]) -> Self {
@@ -278,7 +279,7 @@ impl Work {
             self.sizes.push((family, held.name.to_string(), size));
         }
         // What the packet path fills is not ours to compare.
-        if held.flags.contains(SetFlags::EVAL) {
+        if held.flags.contains(SetFlags::DYNAMIC) {
             return Some(());
         }
         let mut kept = HashSet::new();
@@ -395,7 +396,7 @@ fn same_kind(wanted: &read::Set, held: &read::Set) -> bool {
 }
 
 fn key_of(element: &Element) -> ElementKey {
-    (element.key().bytes().to_vec(), element.end().map(|end| end.bytes().to_vec()))
+    (element.key().bytes().into(), element.end().map(|end| end.bytes().into()))
 }
 
 /// Whether an element gives the same; its comment does not matter.

@@ -7,6 +7,7 @@
 //!
 //! Tools run in the network namespace of the thread that calls. Each family has its own tool, and is brought along by itself.
 
+pub mod counters;
 mod host;
 mod probe;
 
@@ -23,10 +24,11 @@ use super::addresses;
 use crate::Error;
 use crate::model::{Changes, Cluster, Family, ServiceName};
 use crate::plan::iptables::{
-    CANARY, CANARY_TABLES, FIREWALL, Feature, Jump, Planner, Settings, Support, is_ours, jumps, tool_family,
+    CANARY, CANARY_TABLES, FIREWALL, Feature, Jump, Planner, RuleCounts, Settings, Support, is_ours, jumps,
+    tool_family,
 };
 
-use super::Found;
+use super::{Cleaned, Found};
 
 /// Applies plans by the tools of one or both families.
 #[derive(Debug)]
@@ -72,6 +74,10 @@ pub struct FamilySynced {
     pub bytes: usize,
     /// Time that the tools took.
     pub tool: Duration,
+    /// Rules that are ours, jumps to them aside.
+    pub total: RuleCounts,
+    /// Rules of ours that were written.
+    pub written: RuleCounts,
     /// The tool refused the change alone, so that everything was compared.
     pub was_refused: bool,
     /// What is not as it should be, and what that means.
@@ -123,7 +129,7 @@ impl Applier {
             // One family that fails must not keep the other from its services.
             match side.sync(&self.settings, cluster, changes, now) {
                 Ok(family) => synced.families.push(family),
-                Err(error) => failed = Some(refusal(error)),
+                Err(error) => failed = Some(Error::both(failed, refusal(error))),
             }
         }
         failed.map_or(Ok(synced), Err)
@@ -149,18 +155,15 @@ impl Applier {
         self.sides.iter().map(|side| side.difference(&self.settings, cluster)).collect()
     }
 
-    /// Removes everything that is ours, and says what there was. Chain KUBE-FIREWALL and the jumps to it stay: the
-    /// kubelet uses them too.
-    ///
-    /// # Errors
-    /// [`Error::Iptables`] when a tool fails, or rules of others refer to chains of ours.
-    pub fn cleanup(&mut self) -> Result<Vec<String>, Error> {
-        let mut removed = Vec::new();
+    /// Removes everything that is ours by every tool, and says what there was. Chain KUBE-FIREWALL and the jumps to it stay: the
+    /// kubelet uses them too. [`Error::Iptables`] tells of a tool that fails, or of rules of others that refer to chains of ours.
+    pub fn cleanup(&mut self) -> Cleaned {
+        let mut cleaned = Cleaned::default();
         for side in &mut self.sides {
             side.planner = None;
-            removed.extend(side.cleanup()?);
+            cleaned.add(side.cleanup());
         }
-        Ok(removed)
+        cleaned
     }
 
     /// What tool and kernel of a family lack, once a sync has found out.
@@ -225,6 +228,8 @@ impl Side {
             rules: 0,
             bytes: 0,
             tool: Duration::ZERO,
+            total: RuleCounts::default(),
+            written: RuleCounts::default(),
             was_refused: false,
             notices: Vec::new(),
         };
@@ -234,6 +239,7 @@ impl Side {
         {
             match self.restore(&input, &mut synced) {
                 Ok(()) => {
+                    synced.total = planner.rule_counts();
                     self.planner = Some(planner);
                     return Ok(synced);
                 }
@@ -296,6 +302,7 @@ impl Side {
         self.restore(&input, synced).map_err(iptables("programming the services"))?;
         self.canary(&current, synced);
         self.look_at_the_other(synced)?;
+        synced.total = planner.rule_counts();
         self.planner = Some(planner);
         Ok(())
     }
@@ -351,10 +358,15 @@ impl Side {
         self.tool.restore(&text, HOW)?;
         synced.tool += started.elapsed();
         synced.bytes += text.len();
-        for entry in input.tables().flat_map(|table| &table.entries) {
-            match entry {
-                Entry::Rule(_) => synced.rules += 1,
-                _ => synced.chains += 1,
+        for table in input.tables() {
+            for entry in &table.entries {
+                match entry {
+                    Entry::Rule(rule) => {
+                        synced.rules += 1;
+                        synced.written.add(table.name(), usize::from(rule.action() != Action::Delete));
+                    }
+                    _ => synced.chains += 1,
+                }
             }
         }
         Ok(())

@@ -5,6 +5,7 @@
 //! failed or somebody else has committed to `nf_tables` meanwhile, which the generation tells.
 
 pub(crate) mod addresses;
+mod cleaned;
 mod compare;
 pub mod conntrack;
 pub mod iptables;
@@ -26,6 +27,8 @@ use crate::plan::nftables::{Planner, Settings, TABLE};
 
 use compare::Comparison;
 use timed::Timed;
+
+pub use cleaned::Cleaned;
 
 /// Applies plans over one transport, which belongs to one network namespace.
 #[derive(Debug)]
@@ -213,6 +216,19 @@ impl<T: Transport> Applier<T> {
         self.compare(cluster).map(|(_, transaction, _)| transaction)
     }
 
+    /// Whether the kernel has `nf_tables`, or could load it now that it is asked.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] when it cannot be asked.
+    pub fn has_nf_tables(&mut self) -> Result<bool, Error> {
+        match read::generation(&mut self.transport) {
+            Ok(_) => Ok(true),
+            // nfnetlink's word for a subsystem that is not there; nothing else of this question could be invalid.
+            Err(error) if error.kernel_code() == Some(Errno::EINVAL as i32) => Ok(false),
+            Err(error) => Err(Error::kernel("looking for nf_tables", error)),
+        }
+    }
+
     /// Removes everything that is ours, and says which tables there were.
     ///
     /// # Errors
@@ -220,13 +236,12 @@ impl<T: Transport> Applier<T> {
     pub fn cleanup(&mut self) -> Result<Vec<String>, Error> {
         self.applied = None;
         let mut there = Vec::new();
+        if !self.has_nf_tables()? {
+            return Ok(there);
+        }
         for family in Family::BOTH.map(nft_family) {
-            let tables = match read::tables(&mut self.transport, family) {
-                Ok(tables) => tables,
-                // nfnetlink's word for a subsystem that is not there; nothing else of this question could be invalid.
-                Err(error) if error.kernel_code() == Some(Errno::EINVAL as i32) => return Ok(there),
-                Err(error) => return Err(Error::kernel("listing tables", error)),
-            };
+            let tables = read::tables(&mut self.transport, family)
+                .map_err(|error| Error::kernel("listing tables", error))?;
             let ours = tables.iter().filter(|table| table.name.as_str() == TABLE);
             there.extend(ours.map(|table| format!("table {} {}", table.family, table.name)));
         }
@@ -357,10 +372,13 @@ fn made(before: u32, commits: usize) -> u32 {
 /// An error of programming, with the services that it is about where those are known.
 fn refusal(error: nft::Error, transaction: &Transaction, planner: &Planner) -> Error {
     let mut services: BTreeMap<ServiceName, String> = BTreeMap::new();
-    for failure in error.failures() {
-        let operation = failure.operation.and_then(|index| transaction.operations().get(index));
-        if let Some(owner) = operation.and_then(|operation| planner.owner(operation, failure.element)) {
-            services.entry(owner).or_insert_with(|| failure.to_string());
+    if !error.failures().is_empty() {
+        let owners = planner.owners();
+        for failure in error.failures() {
+            let operation = failure.operation.and_then(|index| transaction.operations().get(index));
+            if let Some(owner) = operation.and_then(|operation| owners.of(operation, failure.element)) {
+                services.entry(owner.clone()).or_insert_with(|| failure.to_string());
+            }
         }
     }
     if services.is_empty() {
@@ -373,5 +391,24 @@ fn nft_family(family: Family) -> nft::Family {
     match family {
         Family::V4 => nft::Family::IP,
         Family::V6 => nft::Family::IP6,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sluicegate_netlink::scripted::{self, Script};
+
+    use super::*;
+
+    #[test]
+    fn a_kernel_without_nf_tables_has_nothing_of_ours() {
+        let refusing = |errno: Errno| {
+            let mut kernel = Script::new();
+            kernel.expect_any().reply(scripted::error(1, errno as i32, None, None));
+            Applier::new(kernel, Settings::default())
+        };
+        assert!(!refusing(Errno::EINVAL).has_nf_tables().unwrap());
+        assert_eq!(refusing(Errno::EINVAL).cleanup().unwrap(), [""; 0]);
+        assert!(refusing(Errno::EPERM).has_nf_tables().unwrap_err().is_permission_denied());
     }
 }

@@ -47,4 +47,8 @@ impl<T: Transport> Transport for Timed<T> {
     fn send_limit(&mut self, size: usize) -> usize {
         self.inner.send_limit(size)
     }
+
+    fn port(&self) -> Option<u32> {
+        self.inner.port()
+    }
 }

@@ -1,4 +1,4 @@
-//! `render`, `sync`, `diff` and `cleanup` in iptables mode.
+//! `render`, `sync` and `diff` in iptables mode.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use sluicegate_proxier::Error;
-use sluicegate_proxier::apply::iptables::{Applier, all_tools};
+use sluicegate_proxier::apply::iptables::Applier;
 use sluicegate_proxier::model::{Cluster, Family, Node};
 use sluicegate_proxier::plan::iptables::{Feature, Planner, Settings, Support};
 
@@ -79,11 +79,6 @@ pub(crate) fn diff(proxy: &ProxyArgs, cluster: &Cluster) -> Result<String, Error
         }
     }
     Ok(text)
-}
-
-/// Removes what is ours from every back end that is installed; says what there was.
-pub(crate) fn cleanup() -> Result<Vec<String>, Error> {
-    Applier::new(all_tools()?, Settings::default()).cleanup()
 }
 
 pub(crate) fn applier(proxy: &ProxyArgs, node: &Node) -> Result<Applier, Error> {

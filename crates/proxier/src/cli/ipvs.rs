@@ -1,4 +1,4 @@
-//! `render`, `sync`, `diff` and `cleanup` in ipvs mode.
+//! `render`, `sync` and `diff` in ipvs mode.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -7,13 +7,14 @@ use clap::Args;
 use ipnet::IpNet;
 use sluicegate_ipvs::{Scheduler, Timeouts};
 use sluicegate_proxier::Error;
-use sluicegate_proxier::apply::iptables::all_tools;
-use sluicegate_proxier::apply::ipvs::{self, Applier};
+use sluicegate_proxier::apply::ipvs::Applier;
 use sluicegate_proxier::config::{Config, parse_duration};
 use sluicegate_proxier::model::{Cluster, Family, Node, parse_cidr};
 use sluicegate_proxier::plan::ipvs::{Planner, Settings};
+use sluicegate_proxier::sysctl::Sysctls;
 
 use super::args::ProxyArgs;
+use super::serve::needs;
 
 /// The flags of this mode, by kube-proxy's names.
 #[derive(Args, Clone, Debug)]
@@ -87,7 +88,8 @@ pub(crate) fn render(settings: &Settings, families: &[Family], cluster: &Cluster
 /// Brings the current network namespace to the plan; says what was done.
 pub(crate) fn sync(proxy: &ProxyArgs, cluster: &mut Cluster) -> Result<String, Error> {
     let synced = applier(proxy, cluster.node())?.sync(cluster, Instant::now())?;
-    synced.notices().for_each(|notice| eprintln!("{notice}"));
+    let findings = Sysctls::default().look(&needs(proxy, cluster));
+    findings.iter().filter(|finding| finding.is_wanting()).for_each(|finding| eprintln!("{finding}"));
     Ok(synced.to_string())
 }
 
@@ -95,17 +97,6 @@ pub(crate) fn sync(proxy: &ProxyArgs, cluster: &mut Cluster) -> Result<String, E
 pub(crate) fn diff(proxy: &ProxyArgs, cluster: &Cluster) -> Result<String, Error> {
     let changes = applier(proxy, cluster.node())?.difference(cluster)?;
     Ok(changes.iter().map(|(family, change)| change.script(*family).to_string()).collect())
-}
-
-/// Removes what is ours; says what there was.
-pub(crate) fn cleanup() -> Result<Vec<String>, Error> {
-    let tools = match all_tools() {
-        Ok(tools) => tools,
-        // Nobody can have used tools that are not there.
-        Err(error) if error.is_not_found() => Vec::new(),
-        Err(error) => return Err(error),
-    };
-    ipvs::cleanup(&tools)
 }
 
 /// What brings the current network namespace along.

@@ -3,6 +3,7 @@
 mod args;
 mod check;
 mod cleanup;
+mod configz;
 mod demo;
 mod doctor;
 mod iptables;
@@ -15,15 +16,18 @@ mod serve;
 mod source;
 mod sync;
 
+use std::collections::HashSet;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use sluicegate_proxier::Error;
 
 /// Kubernetes Services into the kernel's packet filter.
 #[derive(Parser)]
 #[command(name = "sluicegate-proxier", version, propagate_version = true)]
-pub(crate) struct Command {
+struct Command {
     #[command(subcommand)]
     subcommand: Sub,
 }
@@ -50,18 +54,26 @@ enum Sub {
     Check(check::Check),
 }
 
-impl Command {
-    pub(crate) fn run(self) -> Result<ExitCode, Error> {
-        match self.subcommand {
-            Sub::Render(render) => render.run(),
-            Sub::Sync(sync) => sync.run(),
-            Sub::Run(run) => run.run(),
-            Sub::Diff(diff) => diff.run(),
-            Sub::Cleanup(cleanup) => cleanup.run(),
-            Sub::Doctor(doctor) => doctor.run(),
-            Sub::Demo(demo) => demo.run(),
-            Sub::Matrix(matrix) => matrix.run(),
-            Sub::Check(check) => check.run(),
-        }
+/// Does what these words say, the first being the program's name. Ends the process where they say nothing that can be done.
+pub(crate) fn run(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<ExitCode, Error> {
+    let matches = Command::command().get_matches_from(words);
+    let command = Command::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match command.subcommand {
+        Sub::Render(render) => render.run(),
+        Sub::Sync(sync) => sync.run(),
+        Sub::Run(run) => run.run(&said(&matches)),
+        Sub::Diff(diff) => diff.run(),
+        Sub::Cleanup(cleanup) => cleanup.run(),
+        Sub::Doctor(doctor) => doctor.run(),
+        Sub::Demo(demo) => demo.run(),
+        Sub::Matrix(matrix) => matrix.run(),
+        Sub::Check(check) => check.run(),
     }
+}
+
+/// The arguments of the subcommand that the command line says itself, by their fields' names.
+fn said(matches: &ArgMatches) -> HashSet<String> {
+    let Some((_, matches)) = matches.subcommand() else { return HashSet::new() };
+    let said = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    matches.ids().map(clap::Id::as_str).filter(said).map(str::to_owned).collect()
 }

@@ -7,8 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::parser::ValueSource;
-use clap::{Args, CommandFactory as _};
+use clap::Args;
 use sluicegate_proxier::Error;
 use sluicegate_proxier::apply::Applier;
 use sluicegate_proxier::config::{Config, Rules, parse_duration};
@@ -19,6 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver};
 
 use super::args::{NodeArgs, ProxyArgs, ProxyMode};
+use super::configz::configz;
 use super::serve::ServeArgs;
 use super::source::SourceArgs;
 use super::{iptables, ipvs, progress};
@@ -67,12 +67,13 @@ struct Periods {
 }
 
 impl Run {
-    pub(crate) fn run(mut self) -> Result<ExitCode, Error> {
+    /// Runs until it is told to stop; `given` names the arguments that stand above the configuration file.
+    pub(crate) fn run(mut self, given: &HashSet<String>) -> Result<ExitCode, Error> {
         let config = match &self.config {
             Some(path) => Config::read(path)?,
             None => Config::default(),
         };
-        self.fill(&config)?;
+        self.fill(&config, given)?;
         log(self.verbosity);
         for unused in &config.unused {
             tracing::warn!("{}: {unused}", self.config.as_deref().unwrap_or("".as_ref()).display());
@@ -82,9 +83,11 @@ impl Run {
         let mut world = World::new(this.clone());
         world.set_service_cidr("--service-cluster-ip-range", &self.proxy.service_cluster_ip_range);
         let intervals = self.intervals(&config);
-        self.serve.sysctls(&self.proxy, world.cluster());
-        let observer: Arc<dyn Observer> = Arc::new(self.serve.start(&self.proxy, intervals.sync)?);
         let backend = self.backend(world.cluster().node())?;
+        // IPVS has its sysctls from the moment on when it is first asked for.
+        self.serve.sysctls(&self.proxy, world.cluster());
+        let observer: Arc<dyn Observer> =
+            Arc::new(self.serve.start(&self.proxy, intervals.sync, self.configz(&intervals))?);
         let looping = Loop::new(world, backend, intervals, observer)?;
         let runtime = runtime()?;
         let has_cidrs = self.proxy.proxy_mode == ProxyMode::Nftables;
@@ -97,8 +100,7 @@ impl Run {
     }
 
     /// Takes from the file what no flag says.
-    fn fill(&mut self, config: &Config) -> Result<(), Error> {
-        let given = given();
+    fn fill(&mut self, config: &Config, given: &HashSet<String>) -> Result<(), Error> {
         let proxy = &mut self.proxy;
         if let Some(mode) = &config.mode
             && !given.contains("proxy_mode")
@@ -114,31 +116,31 @@ impl Run {
             };
         }
         let rules = rules(config, proxy.proxy_mode);
-        fill(&given, "masquerade_all", &mut proxy.masquerade_all, rules.masquerade_all);
-        fill(&given, "iptables_masquerade_bit", &mut proxy.iptables_masquerade_bit, rules.masquerade_bit);
+        fill(given, "masquerade_all", &mut proxy.masquerade_all, rules.masquerade_all);
+        fill(given, "iptables_masquerade_bit", &mut proxy.iptables_masquerade_bit, rules.masquerade_bit);
         let localhost = config.localhost_node_ports;
         proxy.ipvs.fill(config, &|flag| given.contains(flag))?;
-        fill(&given, "iptables_localhost_nodeports", &mut proxy.iptables_localhost_nodeports, localhost);
-        fill(&given, "cluster_cidr", &mut proxy.cluster_cidr, config.cluster_cidrs.clone());
+        fill(given, "iptables_localhost_nodeports", &mut proxy.iptables_localhost_nodeports, localhost);
+        fill(given, "cluster_cidr", &mut proxy.cluster_cidr, config.cluster_cidrs.clone());
         let mode = config.detect_local_mode.map(Some);
-        fill(&given, "detect_local_mode", &mut proxy.detect_local_mode, mode);
+        fill(given, "detect_local_mode", &mut proxy.detect_local_mode, mode);
         let bridge = config.bridge_interface.clone().map(Some);
-        fill(&given, "pod_bridge_interface", &mut proxy.pod_bridge_interface, bridge);
+        fill(given, "pod_bridge_interface", &mut proxy.pod_bridge_interface, bridge);
         let prefix = config.interface_name_prefix.clone().map(Some);
-        fill(&given, "pod_interface_name_prefix", &mut proxy.pod_interface_name_prefix, prefix);
+        fill(given, "pod_interface_name_prefix", &mut proxy.pod_interface_name_prefix, prefix);
         let node_ports = config.node_port_addresses.clone().map(Some);
-        fill(&given, "nodeport_addresses", &mut proxy.nodeport_addresses, node_ports);
+        fill(given, "nodeport_addresses", &mut proxy.nodeport_addresses, node_ports);
         let host_name = config.hostname_override.clone().map(Some);
-        fill(&given, "hostname_override", &mut self.node.hostname_override, host_name);
+        fill(given, "hostname_override", &mut self.node.hostname_override, host_name);
         let address = config.bind_address.map(|address| vec![address]);
-        fill(&given, "bind_address", &mut self.node.bind_address, address);
+        fill(given, "bind_address", &mut self.node.bind_address, address);
         // Manifests that the command line names leave the file's kubeconfig without a say.
         let kubeconfig = config
             .kubeconfig
             .clone()
             .filter(|path| !path.as_os_str().is_empty() && self.source.manifests.is_empty());
-        fill(&given, "kubeconfig", &mut self.source.kubeconfig, kubeconfig.map(Some));
-        fill(&given, "verbosity", &mut self.verbosity, config.verbosity);
+        fill(given, "kubeconfig", &mut self.source.kubeconfig, kubeconfig.map(Some));
+        fill(given, "verbosity", &mut self.verbosity, config.verbosity);
         self.serve.fill(config, |flag| given.contains(flag))
     }
 
@@ -155,6 +157,11 @@ impl Run {
             sync: sync.or(rules.sync_period).unwrap_or(usual.sync),
             ..usual
         }
+    }
+
+    fn configz(&self, intervals: &Intervals) -> String {
+        let kubeconfig = self.source.kubeconfig.as_ref().map(|path| path.display().to_string());
+        configz(&self.node, &self.proxy, &self.serve, intervals, kubeconfig.as_deref(), self.verbosity)
     }
 
     fn this_node(&self) -> Result<ThisNode, Error> {
@@ -179,14 +186,6 @@ fn fill<T>(given: &HashSet<String>, flag: &str, place: &mut T, value: Option<T>)
     if let Some(value) = value.filter(|_| !given.contains(flag)) {
         *place = value;
     }
-}
-
-/// The arguments that the command line says itself, by their fields' names.
-fn given() -> HashSet<String> {
-    let matches = super::Command::command().get_matches();
-    let Some(matches) = matches.subcommand_matches("run") else { return HashSet::new() };
-    let said = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
-    matches.ids().map(clap::Id::as_str).filter(said).map(str::to_owned).collect()
 }
 
 fn rules(config: &Config, mode: ProxyMode) -> Rules {

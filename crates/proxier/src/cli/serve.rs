@@ -7,7 +7,7 @@ use clap::Args;
 use sluicegate_proxier::Error;
 use sluicegate_proxier::config::Config;
 use sluicegate_proxier::model::{Cluster, Family};
-use sluicegate_proxier::serve::{BindAddress, Mode, Serving, ServingSettings};
+use sluicegate_proxier::serve::{BindAddress, HEALTHZ_PORT, METRICS_PORT, Mode, Serving, ServingSettings};
 use sluicegate_proxier::sysctl::{self, Needs, Sysctls};
 
 use super::args::{ProxyArgs, ProxyMode};
@@ -18,9 +18,12 @@ pub(crate) struct ServeArgs {
     /// Where /healthz and /livez are answered; empty for nowhere. An address alone takes port 10256.
     #[arg(long, value_name = "IP[:PORT]", default_value = "0.0.0.0:10256")]
     healthz_bind_address: BindAddress,
-    /// Where /metrics and /proxyMode are answered; empty for nowhere. An address alone takes port 10249.
+    /// Where /metrics, /proxyMode and /configz are answered; empty for nowhere. An address alone takes port 10249.
     #[arg(long, value_name = "IP[:PORT]", default_value = "127.0.0.1:10249")]
     metrics_bind_address: BindAddress,
+    /// End when a port of these is taken, instead of trying again every five seconds.
+    #[arg(long)]
+    pub(super) bind_address_hard_fail: bool,
     /// Set the sysctls that the mode relies on. Without this, those that differ are only told.
     #[arg(long)]
     set_sysctls: bool,
@@ -29,6 +32,9 @@ pub(crate) struct ServeArgs {
 impl ServeArgs {
     /// Takes from the configuration file what no flag says; `is_given` tells that of a flag's field.
     pub(crate) fn fill(&mut self, config: &Config, is_given: impl Fn(&str) -> bool) -> Result<(), Error> {
+        if let Some(hard) = config.bind_address_hard_fail.filter(|_| !is_given("bind_address_hard_fail")) {
+            self.bind_address_hard_fail = hard;
+        }
         let places = [
             (
                 "healthz_bind_address",
@@ -52,13 +58,26 @@ impl ServeArgs {
         Ok(())
     }
 
-    /// Starts the servers, for syncs of this period.
-    pub(crate) fn start(&self, proxy: &ProxyArgs, sync_period: Duration) -> Result<Serving, Error> {
+    /// Where /healthz and /metrics are answered, empty for nowhere.
+    pub(crate) fn places(&self) -> [String; 2] {
+        [(self.healthz_bind_address, HEALTHZ_PORT), (self.metrics_bind_address, METRICS_PORT)]
+            .map(|(place, port)| place.socket(port).map(|socket| socket.to_string()).unwrap_or_default())
+    }
+
+    /// Starts the servers, for syncs of this period; `configz` is the configuration in force.
+    pub(crate) fn start(
+        &self,
+        proxy: &ProxyArgs,
+        sync_period: Duration,
+        configz: String,
+    ) -> Result<Serving, Error> {
         let mut settings = ServingSettings::new(mode(proxy.proxy_mode));
         settings.healthz = self.healthz_bind_address;
         settings.metrics = self.metrics_bind_address;
         settings.timeout = sync_period * 2;
         settings.node_port_addresses = proxy.node_port_addresses();
+        settings.bind_hard_fail = self.bind_address_hard_fail;
+        settings.configz = Some(configz);
         Serving::start(settings, |trouble| tracing::warn!("{trouble}")).map_err(|error| {
             let flag =
                 if error.what == "/metrics" { "--metrics-bind-address" } else { "--healthz-bind-address" };

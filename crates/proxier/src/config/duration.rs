@@ -42,6 +42,43 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     if text.is_empty() { Err(wrong()) } else { Ok(total) }
 }
 
+/// Writes a duration as Go does: hours and minutes from a minute on, below a second the unit that leaves no leading zero.
+///
+/// ```
+/// use std::time::Duration;
+/// use sluicegate_proxier::config::format_duration;
+///
+/// assert_eq!(format_duration(Duration::from_secs(900)), "15m0s");
+/// assert_eq!(format_duration(Duration::from_millis(1500)), "1.5s");
+/// assert_eq!(format_duration(Duration::from_millis(20)), "20ms");
+/// ```
+#[must_use]
+pub fn format_duration(duration: Duration) -> String {
+    let nanoseconds = duration.as_nanos();
+    let (unit, scale) = match nanoseconds {
+        0 => return "0s".to_owned(),
+        1..1_000 => ("ns", 1),
+        1_000..1_000_000 => ("µs", 1_000),
+        1_000_000..1_000_000_000 => ("ms", 1_000_000),
+        _ => ("s", 1_000_000_000),
+    };
+    let minutes = duration.as_secs() / 60;
+    let (hours, rest) = (minutes / 60, nanoseconds - u128::from(minutes) * 60_000_000_000);
+    let mut text = match (hours, minutes) {
+        (0, 0) => String::new(),
+        (0, _) => format!("{minutes}m"),
+        _ => format!("{hours}h{}m", minutes % 60),
+    };
+    text += &(rest / scale).to_string();
+    let digits = scale.ilog10() as usize;
+    if rest % scale > 0 {
+        let fraction = format!("{:0digits$}", rest % scale);
+        text += ".";
+        text += fraction.trim_end_matches('0');
+    }
+    text + unit
+}
+
 /// A decimal number of so many nanoseconds each, without floating point.
 fn scaled(number: &str, nanoseconds: u64) -> Option<Duration> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
@@ -71,6 +108,26 @@ mod tests {
         assert_eq!(ms("1.m"), Ok(60_000));
         assert_eq!(ms("0"), Ok(0));
         assert_eq!(parse_duration("1.5us"), Ok(Duration::from_nanos(1500)));
+    }
+
+    #[test]
+    fn durations_are_written_as_go_writes_them() {
+        // time.Duration.String()
+        for text in [
+            "0s",
+            "1ns",
+            "1.1µs",
+            "2.2ms",
+            "3.3s",
+            "4m5s",
+            "4m5.001s",
+            "5h6m7.001s",
+            "8m0.000000001s",
+            "2h0m0s",
+            "30s",
+        ] {
+            assert_eq!(parse_duration(text).map(format_duration).as_deref(), Ok(text));
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::Error;
 use crate::model::{DetectLocalMode, NodePortAddresses};
 use crate::source::{read_text, yaml};
 
-pub use duration::parse_duration;
+pub use duration::{format_duration, parse_duration};
 
 /// What a file says. A field that it does not say, or says as kube-proxy writes "not said" (`""`, `null`, `0s`), is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -21,6 +21,19 @@ pub enum DetectLocalMode {
     InterfaceNamePrefix,
 }
 
+impl DetectLocalMode {
+    /// The name, as the flag takes it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ClusterCidr => "ClusterCIDR",
+            Self::NodeCidr => "NodeCIDR",
+            Self::BridgeInterface => "BridgeInterface",
+            Self::InterfaceNamePrefix => "InterfaceNamePrefix",
+        }
+    }
+}
+
 impl FromStr for DetectLocalMode {
     type Err = String;
 

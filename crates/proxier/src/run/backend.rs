@@ -11,7 +11,7 @@ use super::observer::Sent;
 use crate::Error;
 use crate::apply;
 use crate::apply::conntrack::{self, Scope};
-use crate::model::{Changes, Cluster, Family, Node};
+use crate::model::{Changes, Cluster, DetectLocal, Family, Node};
 
 /// A part of the kernel that services are programmed into.
 pub trait Backend {
@@ -25,8 +25,13 @@ pub trait Backend {
     /// Trusts nothing that was programmed: the next sync compares everything with what the kernel holds.
     fn distrust(&mut self);
 
+    /// What tells pods from the rest, to be changed. Trusts nothing afterwards.
+    fn detect_local_mut(&mut self) -> &mut DetectLocal;
+
     /// This node is another, or was found out: its networks of pods and addresses are part of the rules. Trusts nothing afterwards.
-    fn set_node(&mut self, node: &Node);
+    fn set_node(&mut self, node: &Node) {
+        self.detect_local_mut().node_cidrs.clone_from(&node.pod_cidrs);
+    }
 
     /// Something is left to do at the next sync, a second or two from now.
     fn has_leftovers(&self) -> bool {
@@ -46,7 +51,8 @@ pub trait Backend {
         let _ = generation;
     }
 
-    /// Removes the UDP flows of one family that a change of services made stale; none where connections are not tracked for this part of the kernel.
+    /// Removes the UDP flows of one family that a change of services made stale, from the connection tracking of the kernel in the
+    /// network namespace of this thread, whatever the mode; `None` where that is not what the connections go through.
     ///
     /// # Errors
     /// When connection tracking cannot be asked, or refuses.
@@ -56,8 +62,7 @@ pub trait Backend {
         scope: Scope<'_>,
         family: Family,
     ) -> Result<Option<Report>, FlowError> {
-        let _ = (cluster, scope, family);
-        Ok(None)
+        conntrack::clean_up(cluster, scope, &[family]).map(Some)
     }
 
     /// Nobody else has committed since the last sync.
@@ -78,21 +83,12 @@ impl<T: Transport> Backend for apply::Applier<T> {
         Self::distrust(self);
     }
 
-    fn set_node(&mut self, node: &Node) {
-        self.settings_mut().detect_local.node_cidrs.clone_from(&node.pod_cidrs);
+    fn detect_local_mut(&mut self) -> &mut DetectLocal {
+        &mut self.settings_mut().detect_local
     }
 
     fn has_leftovers(&self) -> bool {
         Self::has_leftovers(self)
-    }
-
-    fn clean_flows(
-        &mut self,
-        cluster: &Cluster,
-        scope: Scope<'_>,
-        family: Family,
-    ) -> Result<Option<Report>, FlowError> {
-        conntrack::clean_up(cluster, scope, &[family]).map(Some)
     }
 
     fn listen(&mut self) -> Result<Option<Commits>, Error> {
@@ -117,17 +113,8 @@ impl Backend for apply::iptables::Applier {
         Self::distrust(self);
     }
 
-    fn set_node(&mut self, node: &Node) {
-        self.settings_mut().detect_local.node_cidrs.clone_from(&node.pod_cidrs);
-    }
-
-    fn clean_flows(
-        &mut self,
-        cluster: &Cluster,
-        scope: Scope<'_>,
-        family: Family,
-    ) -> Result<Option<Report>, FlowError> {
-        conntrack::clean_up(cluster, scope, &[family]).map(Some)
+    fn detect_local_mut(&mut self) -> &mut DetectLocal {
+        &mut self.settings_mut().detect_local
     }
 }
 
@@ -140,7 +127,7 @@ impl Backend for apply::ipvs::Applier {
         Self::distrust(self);
     }
 
-    fn set_node(&mut self, node: &Node) {
-        self.settings_mut().detect_local.node_cidrs.clone_from(&node.pod_cidrs);
+    fn detect_local_mut(&mut self) -> &mut DetectLocal {
+        &mut self.settings_mut().detect_local
     }
 }

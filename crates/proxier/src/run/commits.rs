@@ -8,9 +8,9 @@ use std::os::fd::AsFd as _;
 use std::os::unix::net;
 
 use sluicegate_netlink::{Options, Protocol, Socket};
+use sluicegate_nftables::Family;
 use sluicegate_nftables::monitor::{Event, GROUP, Monitor};
 use sluicegate_nftables::read::Generation;
-use sluicegate_nftables::{Family, Name};
 use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 
@@ -115,26 +115,12 @@ fn take(event: Event, touched: &mut bool) -> Option<Foreign> {
         }),
         Event::Overrun => Some(Foreign::Lost("more happened than the receive buffer holds".to_owned())),
         event => {
-            *touched |= table_of(&event).is_none_or(|(family, table)| {
+            *touched |= event.table().is_none_or(|(family, table)| {
                 table.as_str() == TABLE && (family == Family::IP || family == Family::IP6)
             });
             None
         }
     }
-}
-
-/// The table that an event is about; none where that is not known.
-fn table_of(event: &Event) -> Option<(Family, &Name)> {
-    Some(match event {
-        Event::Table(_, table) => (table.family, &table.name),
-        Event::Chain(_, chain) => (chain.family, &chain.table),
-        Event::Rule(_, rule) => (rule.family, &rule.table),
-        Event::Set(_, set) => (set.family, &set.table),
-        Event::Elements(_, set, _) => (set.family, &set.table),
-        Event::Object(_, object) => (object.family, &object.table),
-        Event::Flowtable(_, flowtable) => (flowtable.family, &flowtable.table),
-        _ => return None,
-    })
 }
 
 fn describe(generation: &Generation) -> String {

@@ -243,11 +243,12 @@ impl Loop {
                 }
             }
             if !is_news {
-                return if self.was_programmed && error.is_refusal() {
-                    self.isolate(error, now)
-                } else {
-                    Err(error)
-                };
+                if !(self.was_programmed && error.is_refusal()) {
+                    return Err(error);
+                }
+                let sent = self.isolate(error, now)?;
+                self.clean_flows(&Changes::default());
+                return Ok(sent);
             }
         }
     }

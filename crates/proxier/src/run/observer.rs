@@ -157,9 +157,8 @@ impl Sent {
     /// What is not as it should be, and what that means.
     pub(super) fn notices(&self) -> Vec<String> {
         match self {
-            Self::Nftables(_) => Vec::new(),
+            Self::Nftables(_) | Self::Ipvs(_) => Vec::new(),
             Self::Iptables(synced) => synced.notices().collect(),
-            Self::Ipvs(synced) => synced.notices().collect(),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! HTTP servers: sockets, one thread for all of them, and what a server answers with.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{Domain, Socket, Type};
+use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinSet};
@@ -126,15 +127,54 @@ impl Server {
         handler: Handler,
     ) -> Result<Listening, ServeError> {
         let failed = |source| ServeError { what: what.to_owned(), address, source };
-        let listener = bind(address).map_err(failed)?;
-        let local = listener.local_addr().map_err(failed)?;
-        let guard = self.handle.enter();
-        let listener = tokio::net::TcpListener::from_std(listener).map_err(failed)?;
-        drop(guard);
+        let _guard = self.handle.enter();
+        let (listener, local) = bind(address).map_err(failed)?;
         let (closing, closed) = mpsc::channel();
         let open = Open { listener, _closing: closing };
         let task = self.handle.spawn(accept(open, handler));
-        Ok(Listening { address: local, task: task.abort_handle(), closed })
+        Ok(Listening { address: Arc::new(local.into()), task: task.abort_handle(), closed })
+    }
+
+    /// The same, but where it cannot listen it tries again and again, `every` so often. `told` is given each error that is another
+    /// than the one before, and then nothing when it listens at last.
+    pub(super) fn listen_some_time(
+        &self,
+        what: &str,
+        address: SocketAddr,
+        every: Duration,
+        handler: Handler,
+        told: impl Fn(Result<SocketAddr, ServeError>) + Send + 'static,
+    ) -> Listening {
+        let error = match self.listen(what, address, Arc::clone(&handler)) {
+            Ok(listening) => return listening,
+            Err(error) => error,
+        };
+        let mut said = error.to_string();
+        told(Err(error));
+        let (closing, closed) = mpsc::channel();
+        let (what, place) = (what.to_owned(), Arc::new(OnceLock::new()));
+        let known = Arc::clone(&place);
+        let task = self.handle.spawn(async move {
+            let (listener, local) = loop {
+                tokio::time::sleep(every).await;
+                match bind(address) {
+                    Ok(bound) => break bound,
+                    Err(source) => {
+                        let error = ServeError { what: what.clone(), address, source };
+                        let text = error.to_string();
+                        if text != said {
+                            said = text;
+                            told(Err(error));
+                        }
+                    }
+                }
+            };
+            told(Ok(local));
+            // Nobody else sets it.
+            let _ = known.set(local);
+            accept(Open { listener, _closing: closing }, handler).await;
+        });
+        Listening { address: place, task: task.abort_handle(), closed }
     }
 }
 
@@ -151,15 +191,15 @@ impl Drop for Server {
 /// A server that listens until this is dropped. Then its port is free and its connections are closed.
 #[derive(Debug)]
 pub(super) struct Listening {
-    address: SocketAddr,
+    address: Arc<OnceLock<SocketAddr>>,
     task: AbortHandle,
     closed: mpsc::Receiver<()>,
 }
 
 impl Listening {
-    /// Where: with the port that the kernel chose, if it was to.
-    pub(super) fn address(&self) -> SocketAddr {
-        self.address
+    /// Where: with the port that the kernel chose, if it was to. None as long as it could not listen.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        self.address.get().copied()
     }
 }
 
@@ -174,11 +214,12 @@ impl Drop for Listening {
 /// A listener, and what tells that it is closed: fields are dropped in this order.
 #[derive(Debug)]
 struct Open {
-    listener: tokio::net::TcpListener,
+    listener: TcpListener,
     _closing: mpsc::Sender<()>,
 }
 
-fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+/// A listener and where it listens; to be called on the runtime.
+fn bind(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), None)?;
     if address.is_ipv6() {
         // `::` and `0.0.0.0` are two servers with one port, whatever net.ipv6.bindv6only says.
@@ -188,7 +229,9 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
-    Ok(socket.into())
+    let listener = TcpListener::from_std(socket.into())?;
+    let local = listener.local_addr()?;
+    Ok((listener, local))
 }
 
 async fn accept(open: Open, handler: Handler) {
@@ -265,7 +308,7 @@ mod tests {
         testns::netns(|| {
             let server = Server::start().unwrap();
             let first = server.listen("first", loopback(0), echo()).unwrap();
-            let address = first.address();
+            let address = first.address().unwrap();
             assert!(ask(address, "GET /a HTTP/1.0\r\n\r\n").ends_with("\r\n\r\n/a"));
             let kept = TcpStream::connect(address).unwrap();
             let second = server.listen("second", address, echo()).unwrap_err();
@@ -276,7 +319,7 @@ mod tests {
             );
             for _ in 0..100 {
                 let again = server.listen("first", loopback(0), echo()).unwrap();
-                let address = again.address();
+                let address = again.address().unwrap();
                 drop(again);
                 soon(|| server.listen("next", address, echo()).is_ok());
             }
@@ -290,16 +333,46 @@ mod tests {
     }
 
     #[test]
+    fn a_taken_port_is_tried_again_until_it_is_free() {
+        testns::netns(|| {
+            let server = Server::start().unwrap();
+            let taken = std::net::TcpListener::bind(loopback(0)).unwrap();
+            let address = taken.local_addr().unwrap();
+            let (told, heard) = mpsc::channel();
+            let told = move |said: Result<SocketAddr, ServeError>| {
+                told.send(said.map_err(|error| error.is_in_use())).unwrap();
+            };
+            let every = Duration::from_millis(1);
+            let listening = server.listen_some_time("server", address, every, echo(), told);
+            assert_eq!(heard.recv(), Ok(Err(true)));
+            assert_eq!(listening.address(), None);
+            std::thread::sleep(Duration::from_millis(20));
+            assert!(heard.try_recv().is_err(), "the same is told once");
+            drop(taken);
+            assert_eq!(heard.recv(), Ok(Ok(address)));
+            assert!(ask(address, "GET /a HTTP/1.0\r\n\r\n").ends_with("/a"));
+            assert_eq!(listening.address(), Some(address));
+
+            let taken = std::net::TcpListener::bind(loopback(0)).unwrap();
+            let waiting =
+                server.listen_some_time("server", taken.local_addr().unwrap(), every, echo(), |_| ());
+            // It ends with this, although it never listened.
+            drop(waiting);
+        });
+    }
+
+    #[test]
     fn a_server_outlives_clients_that_speak_no_http_or_break_off() {
         testns::netns(|| {
             let server = Server::start().unwrap();
             let listening = server.listen("server", loopback(0), echo()).unwrap();
+            let address = listening.address().unwrap();
             for _ in 0..2 * MAX_CONNECTIONS {
-                drop(TcpStream::connect(listening.address()).unwrap());
+                drop(TcpStream::connect(address).unwrap());
             }
-            assert!(ask(listening.address(), "\0\0\0\r\n\r\n").starts_with("HTTP/1.1 400"));
-            assert!(ask(listening.address(), "HEAD /b HTTP/1.0\r\n\r\n").ends_with("\r\n\r\n"));
-            assert!(ask(listening.address(), "GET /c HTTP/1.0\r\n\r\n").ends_with("/c"));
+            assert!(ask(address, "\0\0\0\r\n\r\n").starts_with("HTTP/1.1 400"));
+            assert!(ask(address, "HEAD /b HTTP/1.0\r\n\r\n").ends_with("\r\n\r\n"));
+            assert!(ask(address, "GET /c HTTP/1.0\r\n\r\n").ends_with("/c"));
         });
     }
 

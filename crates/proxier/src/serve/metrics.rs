@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime};
 
-use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::Counter;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _};
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family as Labelled;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
@@ -14,7 +15,9 @@ use prometheus_client::registry::{Metric, Registry};
 
 use super::text_format;
 use crate::Error;
+use crate::apply::iptables::counters::Counters;
 use crate::model::{ChangeCounts, Cluster, Family, categorize};
+use crate::plan::iptables::{INVALID_COUNTER, LOCALHOST_COUNTER, RuleCounts};
 use crate::run::{Sent, SyncReport};
 
 /// Which part of the kernel the proxier programs, for `/proxyMode` and for which metrics there are.
@@ -73,6 +76,8 @@ pub struct Metrics {
     sync_failures: Labelled<ByFamily, Counter>,
     cleanup_failures: Labelled<ByFamily, Counter>,
     partial_failures: Labelled<ByFamily, Counter>,
+    rules_total: Labelled<ByTable, Gauge>,
+    rules_last: Labelled<ByTable, Gauge>,
     conntrack: Histograms,
     conntrack_deleted: Labelled<ByFamily, Counter>,
     failures: Counter,
@@ -100,6 +105,12 @@ struct ByFamily {
 struct ByPolicy {
     ip_family: &'static str,
     traffic_policy: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByTable {
+    ip_family: &'static str,
+    table: &'static str,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -145,6 +156,8 @@ impl Metrics {
             sync_failures: Labelled::default(),
             cleanup_failures: Labelled::default(),
             partial_failures: Labelled::default(),
+            rules_total: Labelled::default(),
+            rules_last: Labelled::default(),
             conntrack: labelled(),
             conntrack_deleted: Labelled::default(),
             failures: Counter::default(),
@@ -302,6 +315,8 @@ impl Metrics {
             Sent::Iptables(synced) => {
                 for family in &synced.families {
                     self.partial_failures.get_or_create(&by(family.family)).inc_by(family.was_refused.into());
+                    Self::rules(&self.rules_total, family.family, family.total);
+                    Self::rules(&self.rules_last, family.family, family.written);
                     self.batches.inc_by(u64::from(family.bytes > 0));
                     self.messages.inc_by((family.chains + family.rules) as u64);
                     self.bytes.inc_by(family.bytes as u64);
@@ -324,6 +339,12 @@ impl Metrics {
         }
     }
 
+    fn rules(gauges: &Labelled<ByTable, Gauge>, family: Family, rules: RuleCounts) {
+        for (table, number) in [("filter", rules.filter), ("nat", rules.nat)] {
+            gauges.get_or_create(&ByTable { ip_family: family.as_str(), table }).set(count(number));
+        }
+    }
+
     fn changed(&self, object: &'static str, change: &'static str, times: usize) {
         self.changed.get_or_create(&ByChange { object, change }).inc_by(times as u64);
     }
@@ -339,6 +360,11 @@ impl Metrics {
             drop(self.sync_failures.get_or_create(&family));
             drop(self.cleanup_failures.get_or_create(&family));
             drop(self.partial_failures.get_or_create(&family));
+            for table in ["filter", "nat"] {
+                let table = ByTable { ip_family: family.ip_family, table };
+                drop(self.rules_total.get_or_create(&table));
+                drop(self.rules_last.get_or_create(&table));
+            }
             drop(self.conntrack.get_or_create(&family));
             drop(self.conntrack_deleted.get_or_create(&family));
             for traffic_policy in ["internal", "external"] {
@@ -428,6 +454,11 @@ impl Metrics {
         if self.mode == Mode::Iptables {
             let help = "Cumulative proxy iptables partial restore failures";
             add(kube, "sync_proxy_rules_iptables_partial_restore_failures", help, &self.partial_failures);
+            let help = "Total number of iptables rules owned by kube-proxy";
+            add(kube, "sync_proxy_rules_iptables_total", help, &self.rules_total);
+            let help = "Number of iptables rules written by kube-proxy in last sync";
+            add(kube, "sync_proxy_rules_iptables_last", help, &self.rules_last);
+            kube.register_collector(Box::new(PacketCounters));
         }
         let help = "ReconcileConntrackFlowsLatency latency in seconds";
         add(kube, "conntrack_reconciler_sync_duration_seconds", help, &self.conntrack);
@@ -458,6 +489,34 @@ impl Metrics {
         add(ours, "troubles", "Problems of sources and servers", &self.troubles);
         self.registry = registry;
         self
+    }
+}
+
+/// Reads the counters of the kernel whenever somebody asks; there are none in many kernels, and in others before the first sync.
+#[derive(Debug)]
+struct PacketCounters;
+
+impl Collector for PacketCounters {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let Ok(mut counters) = Counters::open() else { return Ok(()) };
+        for (counter, name, help) in [
+            (
+                INVALID_COUNTER,
+                "iptables_ct_state_invalid_dropped_packets",
+                "Packets dropped to work around conntrack problems",
+            ),
+            (
+                LOCALHOST_COUNTER,
+                "iptables_localhost_nodeports_accepted_packets",
+                "Packets accepted on node ports of loopback",
+            ),
+        ] {
+            if let Ok(Some(packets)) = counters.packets(counter) {
+                let metric = ConstCounter::new(packets);
+                metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -557,7 +616,12 @@ mod tests {
             "sync_proxy_rules_nftables_cleanup_failures_total counter",
         ];
         let restore = ["sync_proxy_rules_iptables_restore_failures_total counter"];
-        let partial = ["sync_proxy_rules_iptables_partial_restore_failures_total counter"];
+        // Those of nfacct are there with the counters of the kernel.
+        let partial = [
+            "sync_proxy_rules_iptables_partial_restore_failures_total counter",
+            "sync_proxy_rules_iptables_total gauge",
+            "sync_proxy_rules_iptables_last gauge",
+        ];
         for (mode, more) in [
             (Mode::Nftables, [&extent[..], &nftables].concat()),
             (Mode::Iptables, [&extent[..], &restore, &partial].concat()),

@@ -21,7 +21,7 @@ pub use health::{FamilyHealth, Health, ProxyHealth};
 pub use http::{BindAddress, ServeError};
 pub use metrics::{Metrics, Mode};
 pub use service_health::{Check, ServiceHealth};
-pub use serving::{Serving, ServingSettings};
+pub use serving::{HEALTHZ_PORT, METRICS_PORT, Serving, ServingSettings};
 
 /// What is answered: a response that is complete.
 pub type Answer = hyper::Response<String>;

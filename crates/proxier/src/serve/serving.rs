@@ -7,12 +7,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use hyper::Request;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
-use sluicegate_conntrack::reconcile::Report;
+use sluicegate_conntrack::reconcile;
 
 use super::http::{Handler, Listening, Server};
 use super::ports::Ports;
 use super::{
-    Answer, BindAddress, Metrics, Mode, PLAIN, ProxyHealth, ServeError, ServiceHealth, answer, not_found,
+    Answer, BindAddress, JSON, Metrics, Mode, PLAIN, ProxyHealth, ServeError, ServiceHealth, answer,
+    not_found,
 };
 use crate::Error;
 use crate::apply::addresses;
@@ -35,6 +36,10 @@ pub struct ServingSettings {
     pub timeout: Duration,
     /// On which addresses health-check node ports are answered.
     pub node_port_addresses: NodePortAddresses,
+    /// A server that cannot listen at the start is an error (`--bind-address-hard-fail`). Otherwise it is tried again and again.
+    pub bind_hard_fail: bool,
+    /// What `/configz` answers: the configuration that is in force, as JSON. Without it there is no such path.
+    pub configz: Option<String>,
 }
 
 impl ServingSettings {
@@ -48,6 +53,8 @@ impl ServingSettings {
             metrics: BindAddress::new([127, 0, 0, 1].into(), METRICS_PORT),
             timeout: Duration::from_secs(60),
             node_port_addresses: NodePortAddresses::Within(Vec::new()),
+            bind_hard_fail: false,
+            configz: None,
         }
     }
 }
@@ -60,8 +67,10 @@ pub struct Serving {
     shared: Arc<Shared>,
     settings: ServingSettings,
     sockets: Mutex<Sockets>,
-    report: Box<dyn Fn(&str) + Send + Sync>,
+    report: Report,
 }
+
+type Report = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// What handlers on the servers' thread read.
 struct Shared {
@@ -79,10 +88,13 @@ struct Sockets {
 }
 
 impl Serving {
-    /// Opens the servers in the network namespace of the calling thread. `report` is given each problem that comes up later.
+    /// Opens the servers in the network namespace of the calling thread. `report` is given each problem, and the news that it is over.
+    ///
+    /// A port that is taken is tried again every five seconds.
     ///
     /// # Errors
-    /// [`ServeError`] when `/healthz` or `/metrics` cannot be served where they should be.
+    /// [`ServeError`] when there can be no servers; with [`ServingSettings::bind_hard_fail`], also when `/healthz` or `/metrics` cannot
+    /// be served where they should be.
     pub fn start(
         settings: ServingSettings,
         report: impl Fn(&str) + Send + Sync + 'static,
@@ -93,9 +105,15 @@ impl Serving {
             services: Mutex::default(),
             metrics,
         });
+        let report: Report = Arc::new(report);
+        let configz = settings.configz.clone();
         let places = [
             ("/healthz", settings.healthz.socket(HEALTHZ_PORT), health_handler(Arc::clone(&shared))),
-            ("/metrics", settings.metrics.socket(METRICS_PORT), metrics_handler(Arc::clone(&shared))),
+            (
+                "/metrics",
+                settings.metrics.socket(METRICS_PORT),
+                metrics_handler(Arc::clone(&shared), configz),
+            ),
         ];
         let server = Server::start().map_err(|source| ServeError {
             what: "the thread of the HTTP servers".to_owned(),
@@ -104,12 +122,17 @@ impl Serving {
         })?;
         let mut fixed = Vec::new();
         for (what, address, handler) in places {
-            if let Some(address) = address {
-                fixed.push(server.listen(what, address, handler)?);
-            }
+            let Some(address) = address else { continue };
+            fixed.push(if settings.bind_hard_fail {
+                server.listen(what, address, handler)?
+            } else {
+                let (shared, report) = (Arc::clone(&shared), Arc::clone(&report));
+                let told = move |outcome| tell(what, outcome, &shared, &*report);
+                server.listen_some_time(what, address, TRY_AGAIN, handler, told)
+            });
         }
         let sockets = Sockets { ports: Ports::default(), fixed, told: Vec::new(), server };
-        Ok(Self { shared, settings, sockets: Mutex::new(sockets), report: Box::new(report) })
+        Ok(Self { shared, settings, sockets: Mutex::new(sockets), report })
     }
 
     /// The metrics, for what else is to be counted.
@@ -118,10 +141,10 @@ impl Serving {
         &self.shared.metrics
     }
 
-    /// Where `/healthz` and `/metrics` are answered, in this order, without what is answered nowhere.
+    /// Where `/healthz` and `/metrics` are answered, in this order, without what is answered nowhere, or not yet.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        lock(&self.sockets).fixed.iter().map(Listening::address).collect()
+        lock(&self.sockets).fixed.iter().filter_map(Listening::address).collect()
     }
 
     fn follow_ports(&self, cluster: &Cluster, services: &ServiceHealth) {
@@ -174,7 +197,7 @@ impl Observer for Serving {
         self.shared.metrics.failed(error);
     }
 
-    fn flows(&self, family: Family, report: &Report, took: Duration) {
+    fn flows(&self, family: Family, report: &reconcile::Report, took: Duration) {
         self.shared.metrics.conntrack(family, took, report.deleted);
     }
 
@@ -198,6 +221,17 @@ impl fmt::Debug for Serving {
     }
 }
 
+/// Tells how it goes with a server that could not listen at once.
+fn tell(what: &str, outcome: Result<SocketAddr, ServeError>, shared: &Shared, report: &dyn Fn(&str)) {
+    match outcome {
+        Ok(address) => report(&format!("{what} listens on {address} now")),
+        Err(error) => {
+            shared.metrics.trouble();
+            report(&format!("{error}; trying again every {TRY_AGAIN:?}"));
+        }
+    }
+}
+
 fn health_handler(shared: Arc<Shared>) -> Handler {
     Arc::new(move |request| {
         let (now, wall) = (Instant::now(), SystemTime::now());
@@ -217,11 +251,12 @@ fn health_handler(shared: Arc<Shared>) -> Handler {
     })
 }
 
-fn metrics_handler(shared: Arc<Shared>) -> Handler {
-    Arc::new(move |request| match request.uri().path() {
-        "/metrics" => metrics(&shared.metrics, request),
-        "/proxyMode" => answer(200, PLAIN, shared.metrics.mode().to_string()),
-        "/healthz" | "/healthz/ping" => answer(200, PLAIN, "ok".to_owned()),
+fn metrics_handler(shared: Arc<Shared>, configz: Option<String>) -> Handler {
+    Arc::new(move |request| match (request.uri().path(), &configz) {
+        ("/metrics", _) => metrics(&shared.metrics, request),
+        ("/proxyMode", _) => answer(200, PLAIN, shared.metrics.mode().to_string()),
+        ("/configz", Some(configz)) => answer(200, JSON, configz.clone()),
+        ("/healthz" | "/healthz/ping", _) => answer(200, PLAIN, "ok".to_owned()),
         _ => not_found(),
     })
 }
@@ -249,9 +284,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// kube-proxy's port for `/healthz`.
-const HEALTHZ_PORT: u16 = 10256;
+pub const HEALTHZ_PORT: u16 = 10256;
 /// kube-proxy's port for `/metrics`.
-const METRICS_PORT: u16 = 10249;
+pub const METRICS_PORT: u16 = 10249;
+
+/// As often as kube-proxy.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use clap::Parser as _;
 use sluicegate_iptables_save::restore::BackEnd;
 use sluicegate_proxier::apply::ipvs::Applier;
 use sluicegate_proxier::lab::{Answer, Namespace, Network, NetworkSpec, PodSpec, Transport, ask};
@@ -154,7 +153,7 @@ fn connections_are_answered_as_they_should_be() {
     let words = ["sluicegate-proxier", "matrix", "--proxy-mode", "ipvs", "--iptables-backend", back_end];
     // One processor, and that a slow one.
     let words = words.into_iter().chain(["--workers", "8", "--one-of", "13"]);
-    let code = cli::Command::try_parse_from(words).unwrap().run().unwrap();
+    let code = cli::run(words).unwrap();
     assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::SUCCESS));
 }
 
@@ -201,6 +200,7 @@ fn every_address_stays_reachable_while_services_change() {
                 })
             })
             .collect();
+        let enough = testns::RaiseOnDrop(&stop);
         for round in 0..ROUNDS {
             // The endpoints that are asked change, and services come and go beside them; sets become empty and are so no longer.
             endpoints(cluster, if round % 2 == 0 { &["here"] } else { &["here", "there"] });
@@ -213,7 +213,7 @@ fn every_address_stays_reachable_while_services_change() {
                 std::thread::sleep(Duration::from_millis(200));
             });
         }
-        stop.store(true, Ordering::Relaxed);
+        drop(enough);
         let wrong: Vec<_> = askers.into_iter().flat_map(|asker| asker.join().unwrap()).collect();
         println!("{} questions while {ROUNDS} syncs", asked.load(Ordering::Relaxed));
         assert_eq!(wrong, []);

@@ -130,6 +130,9 @@ proptest! {
             let whole = fresh(&cluster).input().to_string();
             prop_assert_eq!(normal(&[&held, &sent]), normal(&[&whole]), "sent:\n{}", sent);
             prop_assert_eq!(planner.input().to_string(), whole.clone());
+            let count = |table: &str| Save::parse(&whole).expect("it parses").table(table).map_or(0, |table| table.rules().count());
+            let counts = planner.rule_counts();
+            prop_assert_eq!((counts.filter, counts.nat), (count("filter"), count("nat")));
             held = whole;
         }
     }

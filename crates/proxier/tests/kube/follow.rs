@@ -108,7 +108,8 @@ fn a_bookmark_is_where_the_next_watch_begins() {
         (0..10).for_each(|_| server.put("endpointslices", slice("web-1")));
         watching.settle(&server);
         server.bookmark();
-        watching.idle(std::time::Duration::from_millis(300));
+        // What was sent before a connection is closed is read before its end.
+        watching.until("the bookmark is sent", |_| server.has_bookmarked("services"));
         server.down();
         server.up();
         server.put("services", service("later"));

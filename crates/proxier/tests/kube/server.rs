@@ -77,6 +77,8 @@ struct State {
     authorizations: Vec<String>,
     /// How many bookmarks every watch should have sent.
     bookmarks: usize,
+    /// The resource of each bookmark that was sent.
+    bookmarked: Vec<String>,
     /// Requests to this resource are answered with 404.
     absent: Option<&'static str>,
     connections: Vec<TcpStream>,
@@ -140,7 +142,7 @@ impl ApiServer {
         }
         drop(state);
         self.shared.changed.notify_all();
-        let deadline = Instant::now() + Duration::from_secs(5);
+        let deadline = Instant::now() + Duration::from_secs(20);
         while TcpStream::connect(("127.0.0.1", PORT)).is_ok() {
             assert!(Instant::now() < deadline, "the listener goes away");
             thread::sleep(Duration::from_millis(2));
@@ -201,6 +203,11 @@ impl ApiServer {
         state.version += 1;
         drop(state);
         self.shared.changed.notify_all();
+    }
+
+    /// True when a bookmark was sent to a watch of this resource.
+    pub(crate) fn has_bookmarked(&self, resource: &str) -> bool {
+        self.lock().bookmarked.iter().any(|bookmarked| bookmarked == resource)
     }
 
     /// This API does not exist, or exists after all.
@@ -413,6 +420,7 @@ impl Connection<'_> {
             if let Some(version) = bookmark.filter(|_| query.get("allowWatchBookmarks") == Some("true")) {
                 let metadata = json!({"resourceVersion": version.to_string()});
                 self.line(&json!({"type": "BOOKMARK", "object": {"metadata": metadata}}).to_string())?;
+                lock(self.shared).bookmarked.push(resource.to_owned());
             }
             let Some(left) = deadline.checked_duration_since(Instant::now()) else { return self.end() };
             let state = lock(self.shared);

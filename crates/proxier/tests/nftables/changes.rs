@@ -266,7 +266,7 @@ fn a_chain_that_is_wanted_again_is_not_removed() {
         world.load();
         world.become_(&without);
         assert!(world.planner.has_stale());
-        assert!(world.planner.remove_stale(Instant::now()).is_empty(), "a second has not passed");
+        assert!(world.planner.remove_stale(world.now).is_empty(), "a second has not passed");
         // The same turn in which it would have gone.
         let wanted = cluster(&with);
         for name in wanted.service_names().cloned().collect::<Vec<_>>() {
@@ -277,7 +277,7 @@ fn a_chain_that_is_wanted_again_is_not_removed() {
             });
         }
         let changes = world.cluster.take_changes();
-        run_nft(&world.planner.sync(&world.cluster, &changes, Instant::now()));
+        run_nft(&world.planner.sync(&world.cluster, &changes, world.now));
         assert!(!world.planner.has_stale());
         assert_as_fresh(&world, &settings);
     });

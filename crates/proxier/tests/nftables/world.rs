@@ -12,7 +12,7 @@ use sluicegate_proxier::source;
 pub(crate) struct World {
     pub(crate) cluster: Cluster,
     pub(crate) planner: Planner,
-    now: Instant,
+    pub(crate) now: Instant,
 }
 
 impl World {

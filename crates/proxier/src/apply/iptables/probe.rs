@@ -5,9 +5,8 @@
 
 use sluicegate_iptables_save::restore::{Restore, Tool};
 use sluicegate_iptables_save::{self as save, Cause};
-use sluicegate_netlink::message::Flags;
-use sluicegate_netlink::{Batch, Options, Protocol, Socket, exchange};
 
+use super::counters::Counters;
 use super::{HOW, iptables};
 use crate::Error;
 use crate::plan::iptables::{Feature, INVALID_COUNTER, LOCALHOST_COUNTER, Support};
@@ -89,26 +88,10 @@ fn remove(tool: &Tool) -> Result<(), Error> {
 /// Makes the two counters of nfacct, unless they are there. False where the kernel has none, or they cannot be made: then
 /// rules do without.
 fn counters_are_there() -> bool {
-    let Ok(mut socket) = Socket::open(Protocol::NETFILTER, &Options::default()) else { return false };
-    [INVALID_COUNTER, LOCALHOST_COUNTER].into_iter().all(|name| {
-        let mut batch = Batch::new();
-        let flags = Flags::ACK | Flags::CREATE | Flags::EXCL;
-        let mut message = batch.netfilter(SUBSYSTEM, ACCT_NEW, flags, 0, 0);
-        message.put_str(NAME, name);
-        drop(message);
-        let done = exchange(&mut socket, &[&batch], |_| Ok(()));
-        done.is_ok_and(|report| report.errors.iter().all(|error| error.code == EXIST))
-    })
+    let Ok(mut counters) = Counters::open() else { return false };
+    [INVALID_COUNTER, LOCALHOST_COUNTER].into_iter().all(|name| counters.ensure(name).is_ok())
 }
 
 const CHAIN: &str = "KUBE-PROXY-PROBE";
 const TEST: Restore =
     Restore { noflush: true, counters: true, test: true, wait: Some(5), wait_interval: None };
-/// `NFNL_SUBSYS_ACCT` (`linux/netfilter/nfnetlink.h`).
-const SUBSYSTEM: u8 = 7;
-/// `NFNL_MSG_ACCT_NEW` (`linux/netfilter/nfnetlink_acct.h`).
-const ACCT_NEW: u8 = 0;
-/// `NFACCT_NAME` (`linux/netfilter/nfnetlink_acct.h`).
-const NAME: u16 = 1;
-/// `EEXIST`: there already.
-const EXIST: i32 = 17;

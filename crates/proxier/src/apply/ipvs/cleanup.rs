@@ -8,6 +8,7 @@ use sluicegate_iptables_save::restore::Tool;
 use sluicegate_ipvs::{self as ipvs, Command, ServiceId};
 use sluicegate_netlink::{Options, Protocol, Socket};
 
+use super::super::Cleaned;
 use super::links::Links;
 use super::rules;
 use crate::Error;
@@ -17,37 +18,37 @@ use crate::plan::ipvs::{DEVICE, Set};
 /// Removes rules, virtual servers, addresses and sets of this mode from the current network namespace; says what there was.
 ///
 /// Of IPVS, what the sets name is ours, as it is on [`DEVICE`]; virtual servers of others stay. A kernel without
-/// IPVS or ipset has nothing of ours there.
-///
-/// # Errors
-/// [`Error::Iptables`], [`Error::Ipvs`], [`Error::Ipset`], [`Error::Kernel`] when something cannot be removed.
-pub fn cleanup(tools: &[Tool]) -> Result<Vec<String>, Error> {
-    let mut removed = Vec::new();
+/// IPVS or ipset has nothing of ours there. [`Error::Iptables`], [`Error::Ipvs`], [`Error::Ipset`], [`Error::Kernel`] tell of what
+/// cannot be removed.
+pub fn cleanup(tools: &[Tool]) -> Cleaned {
+    let mut cleaned = Cleaned::default();
     for tool in tools {
-        let chains = rules::remove(tool)?;
-        if chains > 0 {
-            let (family, back_end) = (tool.family(), super::back_end(tool.back_end()));
-            removed
-                .push(format!("{chains} chains of ipvs mode and the jumps to them ({family:?}, {back_end})"));
-        }
+        let (family, back_end) = (tool.family(), super::back_end(tool.back_end()));
+        let said =
+            |chains| format!("{chains} chains of ipvs mode and the jumps to them ({family:?}, {back_end})");
+        cleaned.add(rules::remove(tool).map(|chains| (chains > 0).then(|| said(chains))));
     }
+    if let Err(error) = remove_rest(&mut cleaned) {
+        cleaned.failed.push(error);
+    }
+    cleaned
+}
+
+/// All but the rules. The sets tell which virtual servers are ours, and so go last.
+fn remove_rest(cleaned: &mut Cleaned) -> Result<(), Error> {
     let failed = |error| Error::kernel("opening a netlink socket", error);
     let mut links = Links::new(Socket::open(Protocol::ROUTE, &Options::default()).map_err(failed)?, None);
     links.refresh().map_err(|error| Error::kernel("listing addresses", error))?;
     let bound: BTreeSet<IpAddr> = Family::BOTH.iter().flat_map(|family| links.ours(*family)).collect();
     let mut sets = Sets::open()?;
     let servers = remove_servers(&bound, &sets.fronts()?)?;
-    if servers > 0 {
-        removed.push(format!("{servers} virtual servers"));
-    }
+    cleaned.removed.extend((servers > 0).then(|| format!("{servers} virtual servers")));
     if links.remove().map_err(|error| Error::kernel("deleting the device of services", error))? {
-        removed.push(format!("device {DEVICE} with {} addresses", bound.len()));
+        cleaned.removed.push(format!("device {DEVICE} with {} addresses", bound.len()));
     }
     let sets = sets.remove()?;
-    if sets > 0 {
-        removed.push(format!("{sets} ipsets"));
-    }
-    Ok(removed)
+    cleaned.removed.extend((sets > 0).then(|| format!("{sets} ipsets")));
+    Ok(())
 }
 
 /// Addresses and ports of services.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Instant;
 
+use nix::errno::Errno;
 use sluicegate_ipset::{self as ipset, Difference, Exist};
 use sluicegate_ipvs::{self as ipvs, Command, Connections, Drain, Endpoint, Protocol, ServiceId};
 use sluicegate_netlink::Transport;
@@ -146,14 +147,25 @@ impl<N: Transport, V: ipvs::Transport> Kernel<N, V> {
         Ok(())
     }
 
-    /// Carries commands out. Those that are refused hold up no others, but come back, with the services that they are about.
-    pub(super) fn serve(&mut self, commands: &[Command]) -> Result<Option<Refused>, Error> {
-        if commands.is_empty() {
-            return Ok(None);
+    /// Carries commands out. Those that are refused hold up no others, but come back.
+    pub(super) fn serve(&mut self, commands: &[Command]) -> Result<Refused, Error> {
+        let mut refused = Refused::default();
+        let mut sound = Vec::with_capacity(commands.len());
+        for command in commands {
+            match command.check() {
+                Ok(()) => sound.push(*command),
+                Err(error) => refused.add_invalid(command, error),
+            }
         }
-        match self.servers.run_all(commands) {
-            Ok(()) => Ok(None),
-            Err(error @ ipvs::Error::SomeRefused { .. }) => Ok(Some(Refused::new(error))),
+        if sound.is_empty() {
+            return Ok(refused);
+        }
+        match self.servers.run_all(&sound) {
+            Ok(()) => Ok(refused),
+            Err(error @ ipvs::Error::SomeRefused { .. }) => {
+                refused.add(error);
+                Ok(refused)
+            }
             Err(error) => Err(Error::ipvs("programming virtual servers", error)),
         }
     }
@@ -218,34 +230,75 @@ impl<N: Transport, V: ipvs::Transport> Kernel<N, V> {
 
 type Found = BTreeMap<Endpoint, (ipvs::DestinationConfig, Connections)>;
 
-/// Commands that the kernel refused.
-#[derive(Debug)]
+/// Commands that were refused: none, by default.
+#[derive(Debug, Default)]
 pub(super) struct Refused {
-    error: ipvs::Error,
-    services: BTreeSet<ServiceId>,
+    /// The virtual servers that something was refused to, and why, where it is for their own sake.
+    servers: BTreeMap<ServiceId, Option<String>>,
+    /// What is said where no Kubernetes service can be blamed.
+    error: Option<ipvs::Error>,
 }
 
 impl Refused {
-    fn new(error: ipvs::Error) -> Self {
-        let mut services = BTreeSet::new();
-        if let ipvs::Error::SomeRefused { failed, .. } = &error {
-            for refusal in failed {
-                if let ipvs::Operation::Command { command, .. } = &refusal.operation {
-                    services.extend(command.service());
-                }
+    fn add(&mut self, error: ipvs::Error) {
+        for refusal in error.refusals() {
+            if let Some(server) = refusal.command().and_then(Command::service) {
+                self.blame(*server, is_own_fault(refusal).then(|| refusal.to_string()));
             }
         }
-        Self { error, services }
+        self.error.get_or_insert(error);
     }
 
-    /// Whether the command is about none of the services that something was refused to.
+    /// Adds what would not be sent.
+    fn add_invalid(&mut self, command: &Command, error: ipvs::Error) {
+        if let Some(server) = command.service() {
+            self.blame(*server, Some(format!("{}: {error}", command.summary())));
+        }
+        self.error.get_or_insert(error);
+    }
+
+    fn blame(&mut self, server: ServiceId, why: Option<String>) {
+        let held = self.servers.entry(server).or_default();
+        *held = held.take().or(why);
+    }
+
+    /// Adds what was refused later.
+    pub(super) fn and(mut self, later: Self) -> Self {
+        later.servers.into_iter().for_each(|(server, why)| self.blame(server, why));
+        self.error = self.error.or(later.error);
+        self
+    }
+
+    /// Whether the command is about none of the virtual servers that something was refused to.
     pub(super) fn spares(&self, command: &Command) -> bool {
-        command.service().is_none_or(|service| !self.services.contains(service))
+        command.service().is_none_or(|server| !self.servers.contains_key(server))
     }
 
-    pub(super) fn into_error(self) -> Error {
-        Error::ipvs("programming virtual servers", self.error)
+    /// An error where something was refused, with the Kubernetes services for whose sake it was, if it was for any's.
+    pub(super) fn into_result(self, planner: &Planner) -> Result<(), Error> {
+        let Some(error) = self.error else { return Ok(()) };
+        let mut services = BTreeMap::new();
+        for (server, why) in self.servers {
+            if let (Some(owner), Some(why)) = (planner.owner(&server), why) {
+                services.entry(owner.clone()).or_insert(why);
+            }
+        }
+        if services.is_empty() {
+            return Err(Error::ipvs("programming virtual servers", error));
+        }
+        Err(Error::Refused { services: services.into_iter().collect() })
     }
+}
+
+/// The kernel refuses it for what the virtual server is, and would take another. A scheduler that is not there, a lack of rights,
+/// memory or IPv6 is nobody's fault.
+fn is_own_fault(refusal: &ipvs::Refusal) -> bool {
+    let is_scheduler = matches!(
+        refusal.command(),
+        Some(Command::NewService { .. } | Command::SetService { .. }) if refusal.is_not_found()
+    );
+    let errno = Errno::from_raw(refusal.errno);
+    !is_scheduler && !matches!(errno, Errno::EPERM | Errno::ENOMEM | Errno::EAFNOSUPPORT)
 }
 
 /// A virtual server of an address of this family.
@@ -320,3 +373,88 @@ const OURS: ipvs::DestinationConfig = ipvs::DestinationConfig {
     upper_threshold: 0,
     lower_threshold: 0,
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Cluster, Found as Objects, Node};
+    use crate::source;
+
+    fn cluster() -> Cluster {
+        let text = "apiVersion: v1
+kind: Service
+metadata: {namespace: demo, name: web}
+spec: {clusterIP: 172.30.10.1, externalIPs: [192.0.2.1], ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {namespace: demo, name: xeb}
+spec: {clusterIP: 172.30.10.2, ports: [{port: 80}]}
+";
+        let mut found = Objects::default();
+        source::read_str("test.yaml", text, |manifest| found.add(manifest)).unwrap();
+        found.into_cluster(Node::default()).0
+    }
+
+    fn refusal(command: Command, errno: Errno) -> ipvs::Error {
+        let operation = ipvs::Operation::Command { index: 0, command: Box::new(command) };
+        let refusal = ipvs::Refusal { operation, errno: errno as i32, message: None };
+        ipvs::Error::SomeRefused { failed: vec![refusal], more: false }
+    }
+
+    fn blamed(refused: Refused) -> Vec<String> {
+        let planner = Planner::new(Family::V4, &Settings::default(), &cluster(), None).unwrap();
+        let error = refused.into_result(&planner).unwrap_err();
+        error.refused().iter().map(|(name, why)| format!("{name}: {why}")).collect()
+    }
+
+    #[test]
+    fn a_refusal_names_the_service_whose_virtual_server_it_is_about() {
+        let server = |ip: [u8; 4]| ServiceId::tcp(Endpoint::new(ip, 80));
+        let destination = |ip, to: [u8; 4]| Command::NewDestination {
+            service: server(ip),
+            id: Endpoint::new(to, 8080),
+            config: OURS,
+        };
+        let mut refused = Refused::default();
+        refused.add(refusal(destination([172, 30, 10, 2], [10, 0, 0, 255]), Errno::EINVAL));
+        let mut later = Refused::default();
+        later.add(refusal(Command::DelService { id: server([192, 0, 2, 1]) }, Errno::EBUSY));
+        let refused = refused.and(later);
+        assert!(!refused.spares(&Command::DelService { id: server([172, 30, 10, 2]) }));
+        assert!(refused.spares(&Command::DelService { id: server([172, 30, 10, 1]) }));
+        let blamed = blamed(refused);
+        assert_eq!(blamed.len(), 2, "{blamed:?}");
+        assert!(blamed[0].starts_with("demo/web: ") && blamed[0].contains("192.0.2.1:80"), "{blamed:?}");
+        assert!(blamed[1].starts_with("demo/xeb: ") && blamed[1].contains("10.0.0.255:8080"), "{blamed:?}");
+    }
+
+    #[test]
+    fn what_would_not_be_sent_names_its_service_too() {
+        let mut refused = Refused::default();
+        let service = ServiceId::tcp(Endpoint::new([172, 30, 10, 1], 80));
+        let command =
+            Command::NewDestination { service, id: Endpoint::new([224, 0, 0, 1], 80), config: OURS };
+        refused.add_invalid(&command, command.check().unwrap_err());
+        let blamed = blamed(refused);
+        assert!(blamed[0].starts_with("demo/web: ") && blamed[0].contains("unicast"), "{blamed:?}");
+    }
+
+    #[test]
+    fn what_the_kernel_lacks_is_no_services_fault() {
+        let id = ServiceId::tcp(Endpoint::new([172, 30, 10, 1], 80));
+        let config = ipvs::ServiceConfig::new(ipvs::Scheduler::MH);
+        for errno in [Errno::ENOENT, Errno::EPERM, Errno::EAFNOSUPPORT] {
+            let mut refused = Refused::default();
+            refused.add(refusal(Command::NewService { id, config }, errno));
+            assert_eq!(blamed(refused), [""; 0]);
+        }
+        // One of nobody that is known.
+        let mut refused = Refused::default();
+        let id = ServiceId::tcp(Endpoint::new([172, 30, 10, 9], 80));
+        refused.add(refusal(Command::DelService { id }, Errno::EBUSY));
+        assert_eq!(blamed(refused), [""; 0]);
+        let planner = Planner::new(Family::V4, &Settings::default(), &cluster(), None).unwrap();
+        assert!(Refused::default().into_result(&planner).is_ok());
+    }
+}

@@ -16,9 +16,7 @@ mod kernel;
 mod links;
 mod rules;
 
-use std::collections::BTreeSet;
 use std::fmt;
-use std::fs;
 use std::time::{Duration, Instant};
 
 use sluicegate_ipset as ipset;
@@ -34,7 +32,6 @@ use super::iptables::{TRUSTED, back_end, find_tool};
 use crate::Error;
 use crate::model::{Changes, Cluster, Family};
 use crate::plan::ipvs::{Change, Planner, Settings};
-use crate::sysctl::{self, Wanted};
 
 pub use self::cleanup::cleanup;
 
@@ -102,8 +99,6 @@ pub struct FamilySynced {
     pub rules: usize,
     /// Jumps to our chains that were missing.
     pub jumps: usize,
-    /// What is not as it should be, and what that means.
-    pub notices: Vec<String>,
 }
 
 impl Applier {
@@ -163,7 +158,8 @@ impl<N: Transport, V: ipvs::Transport> Applier<N, V> {
     ///
     /// # Errors
     /// [`Error::Flag`] when the settings cannot be planned; [`Error::Ipset`], [`Error::Ipvs`], [`Error::Kernel`],
-    /// [`Error::Iptables`] when the kernel or the tool refuses something. What does not depend on it is done all the
+    /// [`Error::Iptables`] when the kernel or the tool refuses something; [`Error::Refused`] where that is virtual servers of certain
+    /// services, without which the rest can be programmed. What does not depend on it is done all the
     /// same, nothing is removed that would have been replaced, and the next sync compares everything.
     pub fn sync(&mut self, cluster: &mut Cluster, now: Instant) -> Result<Synced, Error> {
         let changes = cluster.take_changes();
@@ -187,7 +183,7 @@ impl<N: Transport, V: ipvs::Transport> Applier<N, V> {
             // One family that fails must not keep the other from its services.
             match side.sync(&mut self.kernel, &self.settings, cluster, changes, now) {
                 Ok(family) => synced.families.push(family),
-                Err(error) => failed = Some(error),
+                Err(error) => failed = Some(Error::both(failed, error)),
             }
         }
         failed.map_or(Ok(synced), Err)
@@ -297,7 +293,7 @@ impl Side {
         planner.set_local_addresses(kernel.links.others());
         let mut change = planner.sync(cluster, changes)?;
         kernel.links.mend(&planner, &mut change);
-        self.apply(kernel, change, now, synced)?;
+        self.apply(kernel, &planner, change, now, synced)?;
         self.planner = Some(planner);
         Ok(())
     }
@@ -312,10 +308,8 @@ impl Side {
     ) -> Result<(), Error> {
         kernel.links.list().map_err(|error| Error::kernel("listing addresses", error))?;
         let planner = self.plan(settings, cluster, kernel)?;
-        synced.notices.extend(unset_sysctls(settings.strict_arp));
         if settings.timeouts != Timeouts::default() {
-            let set = kernel.serve(&[Command::SetTimeouts(settings.timeouts)])?;
-            set.map_or(Ok(()), |refused| Err(refused.into_error()))?;
+            kernel.serve(&[Command::SetTimeouts(settings.timeouts)])?.into_result(&planner)?;
         }
         let mut comparison = kernel.compare(&planner, settings)?;
         keep_wanted(&mut self.drain, &planner);
@@ -324,7 +318,7 @@ impl Side {
             synced.sets += 1;
         }
         comparison.change.rules = planner.input();
-        let applied = self.apply(kernel, comparison.change, now, synced);
+        let applied = self.apply(kernel, &planner, comparison.change, now, synced);
         // One virtual server that is refused must not keep the others from their rules.
         let jumps = rules::ensure_jumps(&self.tool);
         applied?;
@@ -337,35 +331,24 @@ impl Side {
     fn apply<N: Transport, V: ipvs::Transport>(
         &mut self,
         kernel: &mut Kernel<N, V>,
+        planner: &Planner,
         mut change: Change,
         now: Instant,
         synced: &mut FamilySynced,
     ) -> Result<(), Error> {
         let quiet = quieten(&mut change, &mut self.drain);
         kernel.fill(self.family, &change)?;
-        let mut refused = kernel.serve(&change.serve)?;
+        let refused = kernel.serve(&change.serve)?;
         synced.rules = rules::restore(&self.tool, &change.rules)?;
         kernel.bind(&change.bind)?;
         kernel.unbind(&change.unbind)?;
         kernel.retire(quiet, &mut change, &mut self.drain, now)?;
-        if let Some(refused) = &refused {
-            change.retire.retain(|command| refused.spares(command));
-        }
-        if let Some(more) = kernel.serve(&change.retire)? {
-            refused = refused.or(Some(more));
-        }
+        change.retire.retain(|command| refused.spares(command));
+        let refused = refused.and(kernel.serve(&change.retire)?);
         kernel.empty(self.family, &change)?;
         synced.count(&change);
-        refused.map_or(Ok(()), |refused| Err(refused.into_error()))
+        refused.into_result(planner)
     }
-}
-
-/// The sysctls that are not as this mode needs them, and what that means.
-fn unset_sysctls(strict_arp: bool) -> impl Iterator<Item = String> {
-    sysctl::of_ipvs(strict_arp, sysctl::kernel()).filter_map(|Wanted { path, value, without, .. }| {
-        let held = fs::read_to_string(format!("/proc/sys/{path}")).ok()?;
-        (held.trim() != value).then(|| format!("{path} is {}, not {value}: {without}", held.trim()))
-    })
 }
 
 impl FamilySynced {
@@ -382,7 +365,6 @@ impl FamilySynced {
             unbound: 0,
             rules: 0,
             jumps: 0,
-            notices: Vec::new(),
         }
     }
 
@@ -400,14 +382,6 @@ impl FamilySynced {
         let Self { sets, entries_added, entries_deleted, commands, bound, unbound, jumps, rules, .. } = self;
         let rules = if self.found == Found::Compared { 0 } else { *rules };
         [*sets, *entries_added, *entries_deleted, *commands, *bound, *unbound, *jumps, rules] == [0; 8]
-    }
-}
-
-impl Synced {
-    /// What is not as it should be, each thing once.
-    pub fn notices(&self) -> impl Iterator<Item = String> + '_ {
-        let all = self.families.iter().flat_map(|synced| &synced.notices);
-        all.cloned().collect::<BTreeSet<_>>().into_iter()
     }
 }
 

@@ -244,5 +244,6 @@ const REFUSED: &str = "refused";
 const TIMES: usize = 24;
 /// Few, because the kernel sends ICMP errors at a limited rate.
 const TIMES_REFUSED: usize = 4;
-const PATIENCE: Duration = Duration::from_millis(1500);
+/// Longer than an answer takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(5);
 const WRONG_PORT: u16 = 8;

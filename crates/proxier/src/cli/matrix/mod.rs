@@ -91,9 +91,7 @@ impl Matrix {
                 let settings = ipvs::Settings { detect_local, ..ipvs::Settings::default() };
                 let back_end = self.iptables_backend.map(Into::into);
                 let mut applier = apply::ipvs::Applier::open(back_end, super::ipvs::families(), settings)?;
-                let synced = applier.sync(cluster, Instant::now())?;
-                synced.notices().for_each(|notice| println!("{notice}"));
-                synced.to_string()
+                applier.sync(cluster, Instant::now())?.to_string()
             }
         })
     }
@@ -202,11 +200,11 @@ impl<'a> Case<'a> {
                 }
                 answers
             }
-            Expectation::Answered { sticky: true, .. } => ask(self.transport, target, STICKY_TIMES, LONG),
+            Expectation::Answered { sticky: true, .. } => ask(self.transport, target, STICKY_TIMES, LONGEST),
             Expectation::Answered { by, sticky: false } => {
                 let mut answers = Vec::new();
                 while answers.len() < MANY && places(&answers) != *by {
-                    answers.extend(once(LONG));
+                    answers.extend(once(LONGEST));
                     if answers.last().is_some_and(|answer| !matches!(answer, Answer::From { .. })) {
                         break;
                     }
@@ -324,6 +322,9 @@ const HEADER: &str = "result\tfamily\tprotocol\tfront\tclient\tendpoints\tintern
 const MANY: usize = 40;
 const STICKY_TIMES: usize = 5;
 const REFUSALS: usize = 4;
+/// Longer than an answer takes on a busy machine.
+const LONGEST: Duration = Duration::from_secs(10);
+/// For a refusal, which may have to be asked for again.
 const LONG: Duration = Duration::from_secs(2);
 const SHORT: Duration = Duration::from_millis(400);
 const SHOWN: usize = 40;

@@ -146,6 +146,29 @@ pub struct Planner {
     endpoints: usize,
     /// How many rules of services each shared chain has.
     rules: [usize; Shared::ALL.len()],
+    /// How many rules the chains of services have.
+    own_rules: usize,
+}
+
+/// How many rules, by table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RuleCounts {
+    /// In table `filter`.
+    pub filter: usize,
+    /// In table `nat`.
+    pub nat: usize,
+}
+
+impl RuleCounts {
+    /// Counts so many more in a table; those of others do not count.
+    pub(crate) fn add(&mut self, table: &str, more: usize) {
+        match table {
+            "filter" => self.filter += more,
+            "nat" => self.nat += more,
+            _ => {}
+        }
+    }
 }
 
 impl Planner {
@@ -190,6 +213,7 @@ impl Planner {
             services: BTreeMap::new(),
             endpoints: 0,
             rules: [0; Shared::ALL.len()],
+            own_rules: 0,
         };
         planner.plan_all(cluster);
         Ok(planner)
@@ -211,6 +235,17 @@ impl Planner {
     #[must_use]
     pub const fn is_large(&self) -> bool {
         self.style.large
+    }
+
+    /// How many rules there are in all, jumps to our chains aside. Costs the same for any number of services.
+    #[must_use]
+    pub fn rule_counts(&self) -> RuleCounts {
+        let mut counts = RuleCounts { filter: 0, nat: self.own_rules + self.fixed.tail.len() };
+        for table in ["filter", "nat"] {
+            counts.add(table, self.fixed.of(table).iter().map(|(_, rules)| rules.len()).sum());
+            counts.add(table, Shared::of(table).map(|chain| self.rules[chain as usize]).sum());
+        }
+        counts
     }
 
     /// Everything, as input of `iptables-restore --noflush`: chains that are named in it are made or emptied, other chains
@@ -289,14 +324,18 @@ impl Planner {
     /// The plans of these services, in order, and with them the size of the cluster.
     fn plan(&mut self, cluster: &Cluster, names: &[ServiceName]) -> Vec<Vec<PortPlan>> {
         let ports: Vec<_> = names.iter().map(|name| cluster.ports(name, self.family)).collect();
-        let before = names.iter().filter_map(|name| self.services.get(name)).flatten();
-        let before: usize = before.map(|plan| plan.endpoints).sum();
+        let before = || names.iter().filter_map(|name| self.services.get(name)).flatten();
+        let endpoints: usize = before().map(|plan| plan.endpoints).sum();
+        let rules: usize = before().map(PortPlan::own_rules).sum();
         let now: usize = ports.iter().flatten().map(|port| port.endpoints.len()).sum();
-        self.endpoints = self.endpoints + now - before;
+        self.endpoints = self.endpoints + now - endpoints;
         self.style.large = self.endpoints > LARGE;
         let plan =
             |port: &ServicePort<'_>| PortPlan::new(&self.style, port, &categorize(port, &self.topology));
-        ports.iter().map(|ports| ports.iter().map(plan).collect()).collect()
+        let plans: Vec<Vec<_>> = ports.iter().map(|ports| ports.iter().map(plan).collect()).collect();
+        self.own_rules =
+            self.own_rules + plans.iter().flatten().map(PortPlan::own_rules).sum::<usize>() - rules;
+        plans
     }
 
     fn change_shared(

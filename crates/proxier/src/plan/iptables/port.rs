@@ -22,6 +22,11 @@ pub(super) struct PortPlan {
 }
 
 impl PortPlan {
+    /// How many rules its own chains have.
+    pub(super) fn own_rules(&self) -> usize {
+        self.chains.iter().map(|(_, rules)| rules.len()).sum()
+    }
+
     /// Plans `port` with its categorized endpoints.
     pub(super) fn new(style: &Style, port: &ServicePort<'_>, endpoints: &Categorized<'_>) -> Self {
         let mut plan = Self { endpoints: port.endpoints.len(), ..Self::default() };

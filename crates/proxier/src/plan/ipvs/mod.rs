@@ -238,6 +238,12 @@ impl Planner {
         self.wanted.server(id).is_some()
     }
 
+    /// Whose this virtual server is: of several that claim it, the service that it is made for.
+    #[must_use]
+    pub fn owner(&self, id: &ServiceId) -> Option<&ServiceName> {
+        self.wanted.owner(id)
+    }
+
     /// What [`DEVICE`] should have.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         self.wanted.elements(Set::IpvsIps).filter_map(address)

@@ -10,7 +10,7 @@ use sluicegate_ipvs::{DestinationConfig, Forward, ServiceId, Table};
 
 use super::port::{PortPlan, Server, Vip};
 use super::set::Set;
-use crate::model::PortName;
+use crate::model::{PortName, ServiceName};
 
 /// What the kernel should hold besides rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,6 +75,10 @@ impl Wanted {
 
     pub(super) fn server(&self, id: &ServiceId) -> Option<&Server> {
         self.servers.get(id)?.values().next()
+    }
+
+    pub(super) fn owner(&self, id: &ServiceId) -> Option<&ServiceName> {
+        Some(&self.servers.get(id)?.keys().next()?.service)
     }
 
     pub(super) fn elements(&self, set: Set) -> impl Iterator<Item = &Element> {

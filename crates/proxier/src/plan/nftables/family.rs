@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use sluicegate_nftables as nft;
 use sluicegate_nftables::lang::Verdict;
-use sluicegate_nftables::{Comment, Key, Name, Object, Operation, TableId, Transaction};
+use sluicegate_nftables::{Comment, Key, Name, TableId, Transaction};
 
 use super::base::{self, BaseContent};
 use super::chain::{self, Names};
 use super::element::{ChainId, Container, Element, ElementKey, ElementValue, PortChain, Target};
 use super::node_port_ips;
+use super::owner::Owners;
 use super::port::{ChainPlan, PortPlan};
 use super::schema::{Schema, TABLE, TableSettings, fixed_name, nft_family, nft_protocol};
 use super::table::{Content, Delta};
@@ -84,41 +85,21 @@ impl FamilyPlan {
         self.stale.clear();
     }
 
-    /// The service that an operation, or one element of it, is about.
-    pub(super) fn owner(&self, operation: &Operation, element: Option<usize>) -> Option<ServiceName> {
-        let of_chain = |id: &nft::ChainId| {
-            let mut chains = self.content.chains();
-            chains.find_map(|(own, _)| match &own {
-                ChainId::Port(port, _) if chain_name(&own) == id.name => Some(port.service.clone()),
-                _ => None,
-            })
-        };
-        let here = |table: &TableId| *table == self.schema.table;
-        match operation {
-            Operation::Add(Object::Chain(chain)) if here(&chain.id.table) => of_chain(&chain.id),
-            Operation::Add(Object::Rule(rule)) if here(&rule.chain.table) => of_chain(&rule.chain),
-            Operation::Add(Object::Set(set)) if here(&set.id.table) => {
-                self.content.chains().find_map(|(id, _)| match &id {
-                    ChainId::Port(port, PortChain::Endpoint(backend))
-                        if chain::affinity_set(&self.schema, port, *backend) == set.id =>
-                    {
-                        Some(port.service.clone())
-                    }
-                    _ => None,
-                })
+    /// Notes whose everything is.
+    pub(super) fn owners(&self, owners: &mut Owners) {
+        for (id, _) in self.content.chains() {
+            let ChainId::Port(port, kind) = &id else { continue };
+            let chain = self.schema.table.chain(chain_name(&id));
+            owners.chains.insert(chain, port.service.clone());
+            if let PortChain::Endpoint(backend) = kind {
+                let clients = chain::affinity_set(&self.schema, port, *backend);
+                owners.sets.insert(clients, port.service.clone());
             }
-            Operation::Add(Object::Elements(elements)) if here(&elements.set.table) => {
-                let wanted = elements.list.get(element?)?;
-                let container = Container::ALL
-                    .into_iter()
-                    .find(|container| container.name() == elements.set.name.as_str());
-                self.content.owner(container?, |own| {
-                    let (low, high) = key(own);
-                    low == *wanted.key() && high.as_ref() == wanted.end()
-                })
-            }
-            _ => None,
         }
+        self.content.owned_elements(|element, service| {
+            let (low, high) = key(&element.key);
+            owners.own_element(self.schema.set_id(element.container), low, high, service);
+        });
     }
 
     /// Everything.

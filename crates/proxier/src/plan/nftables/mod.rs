@@ -20,6 +20,7 @@ mod base;
 mod chain;
 mod element;
 mod family;
+mod owner;
 mod port;
 mod schema;
 mod table;
@@ -32,7 +33,7 @@ use std::str::FromStr;
 use std::time::Instant;
 
 use ipnet::IpNet;
-use sluicegate_nftables::{Operation, Transaction};
+use sluicegate_nftables::Transaction;
 
 use self::family::FamilyPlan;
 use self::port::PortPlan;
@@ -43,6 +44,7 @@ use crate::model::{
     ServicePort, Topology, categorize,
 };
 
+pub use self::owner::Owners;
 pub use self::schema::TABLE;
 
 /// How the table is built.
@@ -245,13 +247,12 @@ impl Planner {
         self.families.iter().any(FamilyPlan::has_stale)
     }
 
-    /// The service that an operation of a transaction is about; with the number of an element, that element's. None for what
-    /// belongs to no service, or to several alike: tables, base chains, chains that services share.
-    ///
-    /// It goes through everything that is planned: for the account of an error.
+    /// Whose everything is that is planned. It goes through all of it: for the account of an error.
     #[must_use]
-    pub fn owner(&self, operation: &Operation, element: Option<usize>) -> Option<ServiceName> {
-        self.families.iter().find_map(|family| family.owner(operation, element))
+    pub fn owners(&self) -> Owners {
+        let mut owners = Owners::default();
+        self.families.iter().for_each(|family| family.owners(&mut owners));
+        owners
     }
 
     /// Tells the size that a set or map has in the kernel, so that the plan reckons with that instead of its own choice.

@@ -104,32 +104,16 @@ impl Content {
         });
     }
 
-    /// The service that an element of this key is there for; the first by name where several want it.
-    pub(super) fn owner(
-        &self,
-        container: Container,
-        is_key: impl Fn(&ElementKey) -> bool,
-    ) -> Option<ServiceName> {
-        let claimed = self.claims.values().filter_map(|claims| claims.first()).find(|claim| {
-            let mut found = false;
-            claim.plan.elements(&claim.owner, |element| {
-                found |= element.container == container && is_key(&element.key);
-            });
-            found
-        });
-        let shared = || {
-            let records = self.services.values().flat_map(|records| records.iter());
-            let wants = |record: &&PortRecord| match container {
-                Container::ClusterIps => is_key(&ElementKey::Address(record.cluster_ip)),
-                Container::Hairpin => record
-                    .hairpins
-                    .iter()
-                    .any(|backend| is_key(&ElementKey::Hairpin(*backend, record.name.protocol))),
-                _ => false,
-            };
-            records.filter(wants).map(|record| &record.name).min()
-        };
-        claimed.map(|claim| &claim.owner).or_else(shared).map(|owner| owner.service.clone())
+    /// Every element with each service that wants it; of a frontend only the one that has it.
+    pub(super) fn owned_elements(&self, mut sink: impl FnMut(Element, &ServiceName)) {
+        for claim in self.claims.values().filter_map(|claims| claims.first()) {
+            claim.plan.elements(&claim.owner, |element| sink(element, &claim.owner.service));
+        }
+        for record in self.services.values().flat_map(|records| records.iter()) {
+            let PortName { service, protocol, .. } = &record.name;
+            sink(cluster_ip(record.cluster_ip), service);
+            record.hairpins.iter().for_each(|backend| sink(hairpin(*backend, *protocol), service));
+        }
     }
 
     /// Every chain, with the content of those that belong to a service port.
