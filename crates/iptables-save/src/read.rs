@@ -87,6 +87,17 @@ struct Reader<'a> {
     target_after: usize,
     negated: Option<usize>,
     protocol_loaded: bool,
+    /// Options that no module knew when they were read.
+    unknown: Vec<Unknown<'a>>,
+}
+
+/// An option that no module knew when it was read.
+struct Unknown<'a> {
+    word: Word<'a>,
+    /// It was given to the target, and not to a match.
+    of_target: bool,
+    /// How many matches were loaded then.
+    matches: usize,
 }
 
 /// What a long option name stands for.
@@ -110,6 +121,7 @@ impl<'a> Reader<'a> {
             target_after: 0,
             negated: None,
             protocol_loaded: false,
+            unknown: Vec::new(),
         }
     }
 
@@ -140,8 +152,28 @@ impl<'a> Reader<'a> {
         }
         match self.negated {
             Some(at) => Err(self.wrong_at(at, "!", "nothing follows that could be negated")),
-            None => Ok(self.spec),
+            None => {
+                self.nothing_too_early()?;
+                Ok(self.spec)
+            }
         }
+    }
+
+    /// A rule is written with `-p` and the matches first, so an option that nobody knew must not be one of a match, or of
+    /// the protocol, that was named only behind it: written, it would be theirs. No tool takes it where it stands, either.
+    fn nothing_too_early(&self) -> Result<(), Error> {
+        for Unknown { word, of_target, matches } in &self.unknown {
+            let name = word.text.trim_start_matches('-');
+            let name = name.split_once('=').map_or(name, |(name, _)| name);
+            let later = self.loaded.iter().skip(*matches).flatten().copied().filter(|_| *of_target);
+            let mut may_take = later.chain(self.protocol_match());
+            if let Some(owner) = may_take.find(|extension| takes(extension, name)) {
+                return Err(
+                    self.wrong(word, &format!("an option of {}, which is named behind it", owner.name))
+                );
+            }
+        }
+        Ok(())
     }
 
     /// A word that is no option and no value of one.
@@ -269,19 +301,23 @@ impl<'a> Reader<'a> {
 
     /// Loads the match of the protocol, if it has one that is not loaded yet.
     fn load_protocol(&mut self) -> bool {
-        let Some(name) = self.spec.generic("protocol").and_then(OptionUse::value) else { return false };
-        let lower = name.to_ascii_lowercase();
-        let name = match integer(&lower) {
-            Some(number) => u8::try_from(number).ok().and_then(names::protocol_name),
-            None => Some(lower.as_str()),
-        };
-        let Some(extension) = name.and_then(|name| find_match(name, self.family)) else { return false };
-        if std::mem::replace(&mut self.protocol_loaded, true) || extension.protocols.is_empty() {
+        let Some(extension) = self.protocol_match() else { return false };
+        if std::mem::replace(&mut self.protocol_loaded, true) {
             return false;
         }
         self.loaded.push(Some(extension));
         self.spec.matches.push(Module { implicit: true, ..Module::new(extension.name) });
         true
+    }
+
+    /// The match that `-p` brings along.
+    fn protocol_match(&self) -> Option<&'static Extension> {
+        let name = self.spec.generic("protocol")?.value()?.to_ascii_lowercase();
+        let name = match integer(&name) {
+            Some(number) => u8::try_from(number).ok().and_then(names::protocol_name)?,
+            None => &name,
+        };
+        find_match(name, self.family).filter(|extension| !extension.protocols.is_empty())
     }
 
     /// Takes back what [`Self::load_protocol`] did, if the option was not of the protocol after all.
@@ -341,6 +377,11 @@ impl<'a> Reader<'a> {
             option.values.push(next.text);
             self.words.next();
         }
+        self.unknown.push(Unknown {
+            word: word.clone(),
+            of_target: self.spec.target.is_some(),
+            matches: self.loaded.len(),
+        });
         if let Some(module) = self.last_module() {
             module.options.push(option);
         }
@@ -514,6 +555,11 @@ fn names_of(row: &'static OptionRow) -> impl Iterator<Item = &'static str> {
     std::iter::once(row.name).chain(row.aliases.iter().copied())
 }
 
+/// Whether an extension has that option, or options whose names begin so.
+fn takes(extension: &Extension, name: &str) -> bool {
+    extension.options.iter().flat_map(names_of).any(|full| full.starts_with(name))
+}
+
 fn push<'a>(
     module: &mut Module<'a>,
     row: &OptionRow,
@@ -644,6 +690,27 @@ mod tests {
         let spec = read("-p 17 --dport 53 -j ACCEPT");
         assert!(spec.matches[0].implicit && spec.matches[0].name == "udp");
         assert!(read("-p tcp -j ACCEPT").matches.is_empty());
+    }
+
+    #[test]
+    fn an_option_before_the_match_that_it_is_of_is_refused() {
+        for (words, column, owner) in [
+            ("-p tcp -j SNAT --to-sourceort --ports 8 -m multiport ! --dports 1", 31, "multiport"),
+            ("-j CHAOS --port=8 -m multiport ! --dports 1", 10, "multiport"),
+            ("-j SNAT --dport 80 -p tcp", 9, "tcp"),
+            ("-m geoip ! --dport 80 -p 6 --sport 1", 12, "tcp"),
+        ] {
+            let error = Spec::read(words).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("line 1, column {column}: ")), "{words}: {error}");
+            assert!(
+                error.ends_with(&format!("an option of {owner}, which is named behind it")),
+                "{words}: {error}"
+            );
+        }
+        // Behind its match it is taken for that of the match, before the target as behind it.
+        for words in ["-m multiport -j SNAT --ports 8", "-j SNAT -m multiport --ports 8"] {
+            assert_eq!(read(words).to_words().unwrap(), "-m multiport --ports 8 -j SNAT");
+        }
     }
 
     #[test]
