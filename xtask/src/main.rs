@@ -3,7 +3,7 @@
 //! - `test` makes every check there is, goes on after a failure, and ends with one summary and the line
 //!   `N passed, N failed, N skipped`. `test NAME...` makes some of them; `test --list` names them.
 //! - `bench [AREA] [-- ARGS]` runs the benchmarks, or those of one area.
-//! - `fuzz-smoke` fuzzes every target for a few seconds (`SLUICEGATE_FUZZ_SECONDS`, 5 if unset).
+//! - `fuzz-smoke` fuzzes every target for five seconds with a fixed seed, or for `SLUICEGATE_FUZZ_SECONDS` with a random one.
 //! - `doc [--open]` builds the documentation as it is checked.
 //!
 //! Nothing is skipped in silence: what could not run is listed with the reason, and fails with `SLUICEGATE_NO_SKIP` set.
