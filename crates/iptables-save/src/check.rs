@@ -287,9 +287,8 @@ impl Checker<'_> {
         option: &OptionUse<'_>,
         module: &Module<'_>,
     ) -> Result<(), Error> {
-        let other = extension.options.iter().find(|other| {
-            row.group & other.group != 0 && other.name != row.name && module.option(other.name).is_some()
-        });
+        let other =
+            extension.options.iter().find(|other| row.excludes(other) && module.option(other.name).is_some());
         if let Some(other) = other {
             let reason = format!("`--{}` and `--{}` exclude each other", row.name, other.name);
             return Err(self.wrong(option, "", reason));

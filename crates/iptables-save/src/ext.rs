@@ -198,6 +198,11 @@ impl OptionRow {
         self.negatable
     }
 
+    /// Whether a rule can have one or the other only.
+    pub(crate) fn excludes(&self, other: &Self) -> bool {
+        self.group & other.group != 0 && self.name != other.name
+    }
+
     pub(crate) fn is(&self, name: &str) -> bool {
         self.name == name || self.aliases.contains(&name)
     }

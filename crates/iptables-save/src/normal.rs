@@ -18,7 +18,8 @@ use options::Options;
 
 /// The words of a rule in their normal form: more than one rule where `-s` or `-d` list several addresses.
 ///
-/// Words that no option of a known module takes, and values that are not right, are kept as they are.
+/// Words that no option of a known module takes, and values that are not right, are kept as they are; so are the options of a
+/// module that exclude each other, of which nothing is saved as no tool takes them.
 ///
 /// ```
 /// use sluicegate_iptables_save::{Family, normalise};
@@ -92,7 +93,8 @@ fn plain_generic(option: &OptionUse<'_>) -> Option<OptionUse<'static>> {
 }
 
 fn match_module(module: &Module<'_>, family: Family) -> Module<'static> {
-    let Some(extension) = find_match(&module.name, family) else { return owned(module) };
+    let extension = find_match(&module.name, family).filter(|extension| !contradict(extension, module));
+    let Some(extension) = extension else { return owned(module) };
     let mut options = own_options(extension, module, family);
     matches::fix(extension.name, &mut options, family);
     in_order(extension, &mut options);
@@ -100,7 +102,8 @@ fn match_module(module: &Module<'_>, family: Family) -> Module<'static> {
 }
 
 fn target_module(target: &Target<'_>, family: Family) -> Target<'static> {
-    let extension = find_target(&target.module.name, family).filter(|_| !target.goto);
+    let extension = find_target(&target.module.name, family)
+        .filter(|extension| !target.goto && !contradict(extension, &target.module));
     let Some(extension) = extension else {
         return Target { module: owned(&target.module), goto: target.goto };
     };
@@ -111,6 +114,15 @@ fn target_module(target: &Target<'_>, family: Family) -> Target<'static> {
         module: Module { name: Cow::Borrowed(extension.name), options: options.list, implicit: false },
         goto: false,
     }
+}
+
+/// Whether there are options that exclude each other, or one twice that may stand once. What stands for what is not defined
+/// then: `! --connlimit-upto 1` is another `--connlimit-above`.
+fn contradict(extension: &Extension, module: &Module<'_>) -> bool {
+    let rows: Vec<_> = module.options.iter().filter_map(|option| extension.option(&option.name)).collect();
+    rows.iter().enumerate().any(|(at, row)| {
+        rows.iter().take(at).any(|other| row.excludes(other) || !row.repeatable && row.name == other.name)
+    })
 }
 
 /// The options with full names and normal values.
@@ -177,5 +189,24 @@ impl Network {
 impl Values<'_> {
     fn first(&self) -> Option<&str> {
         self.as_slice().first().map(|value| &**value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_exclude_each_other_are_kept() {
+        for words in [
+            "-m connlimit ! --connlimit-upto 1 --connlimit-above 2",
+            "-m connlimit ! --connlimit-upto 1 --connlimit-upto 2",
+            "-p tcp -m tcp --tcp-flags SYN SYN --syn",
+            "-j MARK --set-mark 1 --or-mark 2",
+        ] {
+            assert_eq!(normalise(words, Family::V4).unwrap(), [words]);
+        }
+        let more = "-m connlimit --connlimit-above 1 --connlimit-mask 32 --connlimit-saddr";
+        assert_eq!(normalise("-m connlimit ! --connlimit-upto 1", Family::V4).unwrap(), [more]);
     }
 }
