@@ -180,13 +180,15 @@ impl<'a> Reader<'a> {
     fn stray(&mut self, word: Word<'a>) -> Result<(), Error> {
         let open = self.loaded.last().is_some_and(Option::is_none) && self.spec.target.is_none()
             || self.spec.target.is_some() && self.target.is_none();
-        let remark = word.text.starts_with('[') || word.text == "revision]";
+        if let Some(at) = self.negated {
+            return Err(self.wrong_at(at, "!", "no option follows that could be negated"));
+        }
+        let remark = is_remark(&word.text);
         if self.strict || !open && !(remark && (self.spec.target.is_some() || !self.loaded.is_empty())) {
             return Err(self.wrong(&word, "expected an option: this word belongs to none"));
         }
-        // `[unsupported revision]`, which the tool prints for a module that it has no matching plug-in of.
         let module = self.last_module();
-        if word.text.starts_with('[') || word.text == "revision]" {
+        if remark {
             if let Some(module) = module {
                 module.options.push(OptionUse::new(word.text, []));
             }
@@ -363,8 +365,8 @@ impl<'a> Reader<'a> {
     }
 
     fn unknown(&mut self, word: &Word<'a>, name: &str, attached: Option<Cow<'a, str>>) -> Result<(), Error> {
-        let at = self.loaded.len();
-        if self.strict || (at == 0 && self.spec.target.is_none()) {
+        let to_nothing = self.loaded.is_empty() && self.spec.target.is_none();
+        if self.strict || to_nothing || is_remark(name) {
             return Err(self.wrong(word, &self.why_unknown(name)));
         }
         let mut option = OptionUse::new(name.to_owned(), attached).negated(self.negated.take().is_some());
@@ -551,6 +553,11 @@ impl Found {
     }
 }
 
+/// A word of `[unsupported revision]`, which the tool prints for a module that it has no matching plug-in of.
+pub(crate) fn is_remark(word: &str) -> bool {
+    word.starts_with('[') || word == "revision]"
+}
+
 fn names_of(row: &'static OptionRow) -> impl Iterator<Item = &'static str> {
     std::iter::once(row.name).chain(row.aliases.iter().copied())
 }
@@ -711,6 +718,15 @@ mod tests {
         for words in ["-m multiport -j SNAT --ports 8", "-j SNAT -m multiport --ports 8"] {
             assert_eq!(read(words).to_words().unwrap(), "-m multiport --ports 8 -j SNAT");
         }
+    }
+
+    #[test]
+    fn what_is_negated_is_an_option_and_no_remark_of_the_tool() {
+        for words in ["-m geoip --source-country ! DE --more", "-m geoip ! [unsupported revision] --more"] {
+            let error = Spec::read(words).unwrap_err().to_string();
+            assert!(error.ends_with("`!`: no option follows that could be negated"), "{error}");
+        }
+        assert!(Spec::read("-m geoip --[unsupported").unwrap_err().to_string().ends_with("no such option"));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
 use crate::ext::{self, Family};
+use crate::read::is_remark;
 use crate::tree::Counters;
 use crate::words::{quote, quote_if_needed};
 
@@ -268,7 +269,7 @@ impl Separated<'_, '_> {
                 values = rest;
             }
             // A remark of the tool, as in `[unsupported revision]`.
-            (None, []) if option.name.starts_with('[') || option.name == "revision]" => {
+            (None, []) if is_remark(&option.name) => {
                 self.plain(&option.name)?;
             }
             (None, _) => self.plain(&format!("--{}", printed(&option.name)))?,
