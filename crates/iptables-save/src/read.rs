@@ -735,7 +735,11 @@ mod tests {
         let spec = read(words);
         assert_eq!(spec.matches[0].value("source-country"), Some("DE,FR"));
         assert_eq!(spec.to_words().unwrap(), words);
-        let words = "-p tcp -m nfacct [unsupported revision] -j DNAT [unsupported revision]";
-        assert_eq!(read(words).to_words().unwrap(), words);
+        for words in [
+            "-p tcp -m nfacct [unsupported revision] -j DNAT [unsupported revision]",
+            "-j CHAOS [unsupported revision] 5 bytes",
+        ] {
+            assert_eq!(read(words).to_words().unwrap(), words);
+        }
     }
 }

@@ -263,14 +263,12 @@ impl Separated<'_, '_> {
         let mut values = option.values.as_slice();
         match (short, values) {
             (Some(short), _) => self.word(short)?,
+            // A remark of the tool, as in `[unsupported revision]`.
+            (None, _) if is_remark(&option.name) => self.plain(&option.name)?,
             // Of an option that nobody knows, only `=` tells a value from the next option.
             (None, [first, rest @ ..]) if !known && (first.starts_with('-') || first == "!") => {
                 self.plain(&format!("--{}={first}", printed(&option.name)))?;
                 values = rest;
-            }
-            // A remark of the tool, as in `[unsupported revision]`.
-            (None, []) if is_remark(&option.name) => {
-                self.plain(&option.name)?;
             }
             (None, _) => self.plain(&format!("--{}", printed(&option.name)))?,
         }
