@@ -1,4 +1,4 @@
-//! What nft sends for some commands, byte for byte, against what we send for the same objects.
+//! What nft sends for some commands, byte for byte, against what we send for the same objects; and what a kernel answers to some.
 //!
 //! Captured with `strace -e trace=sendmsg -e write=all nft -f FILE`, nft 1.0.6 (Debian 1.0.6-2+deb12u2), Linux 6.18, x86-64. Messages
 //! are compared by their attributes; sequence numbers are each program's own affair.
@@ -9,6 +9,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use sluicegate_netlink::message::Messages;
+use sluicegate_netlink::scripted::Script;
 use sluicegate_nftables::expr::{MetaKey, ObjectKind};
 use sluicegate_nftables::lang::{
     BoundChain, BoundRule, Expression, ObjectName, ObjectReference, Payload, Verdict,
@@ -212,4 +213,97 @@ fn a_secmark_and_the_rule_that_uses_it() {
     let rule =
         [attribute(1, "7400"), attribute(2, "6300"), attribute(4 | NESTED, &attribute(1 | NESTED, &objref))];
     assert_eq!(ours, [secmark.concat(), rule.concat()]);
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    hex.as_bytes()
+        .chunks(2)
+        .map(|digits| u8::from_str_radix(std::str::from_utf8(digits).unwrap(), 16).unwrap())
+        .collect()
+}
+
+/// A conversation of nft 1.0.6 with Linux 6.12.117 (Debian, amd64), captured with `strace -e trace=sendto,recvmsg -e read=3 -e write=3`.
+fn talk(question: &str, answer: &str) -> Script {
+    let mut kernel = Script::new();
+    kernel
+        .expect(&bytes(question))
+        .reply(bytes(answer))
+        .reply(bytes("140000000300020001000000ad00000000000000"));
+    kernel
+}
+
+#[test]
+fn what_is_registered_for_a_device() {
+    // nft list hooks netdev device one
+    let mut kernel = talk(
+        "24000000000c0103010000000000000005000000080003006f6e65000800010000000000",
+        "74000000000c02000100000000000000050000000e0005006e665f7461626c6573000000180004006e66745f646f5f636861696e5f6e6574\
+        64657600080001000000000008000200000000002800068008000200000000011c000180060001006e000000060003006900000005000200\
+        050000007c000000000c02000100000000000000050000000e0005006e665f7461626c65730000001e0004006e66745f646f5f636861696e\
+        5f696e65745f696e6772657373000000080001000000000008000200000000032800068008000200000000011c0001800600010069000000\
+        060003006700000005000200010000005c000000000c0200010000000000000005000000170005006e665f666c6f775f7461626c655f696e\
+        657400001e0004006e665f666c6f775f6f66666c6f61645f696e65745f686f6f6b00000008000100000000000800020000000007",
+    );
+    let hooks = read::hook(&mut kernel, Family::NETDEV, 0, Some("one")).unwrap().unwrap();
+    let table = |family, table| TableId::new(family, name(table));
+    let [first, second, third] = &hooks[..] else { panic!("{hooks:?}") };
+    assert_eq!(first.by, Some(read::RegisteredBy::Chain(table(Family::NETDEV, "n").chain(name("i")))));
+    assert_eq!(second.by, Some(read::RegisteredBy::Chain(table(Family::INET, "i").chain(name("g")))));
+    assert_eq!(second.function.as_deref(), Some("nft_do_chain_inet_ingress"));
+    assert_eq!((third.priority, &third.by, third.hook()), (7, &None, Some(Hook::Ingress)));
+    assert_eq!(third.device.as_deref(), Some("one"));
+    assert!(hooks.iter().all(|hook| hook.unknown.is_empty()));
+    assert_eq!(
+        read::HookListing(&hooks).to_string(),
+        "\
+family netdev {
+\thook ingress {
+\t\t 0000000000 chain netdev n i [nf_tables]
+\t\t+0000000003 chain inet i g [nf_tables]
+\t\t+0000000007 nf_flow_offload_inet_hook [nf_flow_table_inet]
+\t}
+}
+"
+    );
+    kernel.finish();
+}
+
+#[test]
+fn what_is_registered_before_routing() {
+    // nft list hooks ip
+    let mut kernel = talk(
+        "1c000000000c01030100000000000000020000000800010000000000",
+        "54000000000c0200010000000000000002000000130005006e665f6465667261675f6970763400001a000400697076345f636f6e6e747261\
+        636b5f646566726167000000080001000000000008000200fffffe7050000000000c0200010000000000000002000000110005006e665f63\
+        6f6e6e747261636b0000000016000400697076345f636f6e6e747261636b5f696e000000080001000000000008000200ffffff384c000000\
+        000c02000100000000000000020000000b0005006e665f6e617400001c0004006e665f6e61745f697076345f7072655f726f7574696e6700\
+        080001000000000008000200ffffff9c",
+    );
+    let hooks = read::hook(&mut kernel, Family::IP, 0, None).unwrap().unwrap();
+    assert_eq!(
+        read::HookListing(&hooks).to_string(),
+        "\
+family ip {
+\thook prerouting {
+\t\t-0000000400 ipv4_conntrack_defrag [nf_defrag_ipv4]
+\t\t-0000000200 ipv4_conntrack_in [nf_conntrack]
+\t\t-0000000100 nf_nat_ipv4_pre_routing [nf_nat]
+\t}
+}
+"
+    );
+    kernel.finish();
+}
+
+#[test]
+fn a_kernel_that_cannot_tell_what_is_registered() {
+    // nft list hooks ip, on Linux 6.18 without CONFIG_NETFILTER_NETLINK_HOOK.
+    let question = "1c000000000c01030100000000000000020000000800010000000000";
+    let answer = format!("300000000200000001000000575a0000eaffffff{question}");
+    let mut kernel = Script::new();
+    kernel.expect(&bytes(question)).reply(bytes(&answer));
+    // It is asked again, as it might have meant the hook.
+    kernel.expect(&bytes(question)).reply(bytes(&answer));
+    assert_eq!(read::hooks(&mut kernel, Family::IP, None).unwrap(), None);
+    kernel.finish();
 }

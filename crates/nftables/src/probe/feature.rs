@@ -41,6 +41,8 @@ features! {
     RuleReset => Question::Asks(NFT_MSG_GETRULE_RESET, Flags::empty()),
     /// `reset element`, `reset set`. Since Linux 6.5.
     ElementReset => Question::Asks(NFT_MSG_GETSETELEM_RESET, Flags::DUMP),
+    /// `list hooks`: what is registered at the hooks of netfilter ([`read::hooks`](crate::read::hooks)). Since Linux 5.14, where built.
+    RegisteredHooks => Question::RegisteredHooks,
 
     /// Comments of tables. Since Linux 5.10.
     TableComment => Question::Refuses(user_data(NFT_MSG_NEWTABLE, 6)),

@@ -11,6 +11,7 @@ use crate::family::Family;
 use crate::lang::Statement;
 use crate::name::Name;
 use crate::object::{Chain, ChainId, ObjectId, SetId, Table, TableId};
+use crate::read::tells_hooks;
 use crate::transaction::Transaction;
 
 /// Ways to ask.
@@ -27,6 +28,8 @@ pub(super) enum Question<'a> {
     Object(Family, ObjectKind),
     /// Does it know this message, which asks for something in a table?
     Asks(u8, Flags),
+    /// Does it tell what is registered at a hook?
+    RegisteredHooks,
 }
 
 /// An attribute with a value that it can never have.
@@ -92,6 +95,7 @@ impl Question<'_> {
                 knows(transport, &batch)
             }
             Self::Asks(command, flags) => knows_message(transport, command, flags),
+            Self::RegisteredHooks => Ok(tells_hooks(transport)?),
         }
     }
 }

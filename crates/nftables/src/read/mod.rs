@@ -12,6 +12,8 @@
 //!
 //! [`find`] looks up an element by its value, and an interval whole.
 //!
+//! [`hooks`] lists whatever is registered to see packets, as `nft list hooks` does: chains, and what is none of nftables' as well.
+//!
 //! A dump whose objects changed while it was read is started again, and never taken as the whole
 //! ([`sluicegate_netlink::dump`]). Text in user data (comments, types) was written by whoever made the object: it is
 //! shown, never believed.
@@ -32,6 +34,7 @@ mod element;
 mod find;
 mod flowtable;
 mod generation;
+mod hook;
 mod machine;
 mod object;
 mod rule;
@@ -50,6 +53,8 @@ pub use element::{Element, ElementFlags, Wanted, element, elements, reset_elemen
 pub use find::{find, find_and_reset};
 pub use flowtable::{Flowtable, flowtable, flowtables};
 pub use generation::{Generation, generation};
+pub(crate) use hook::tells_hooks;
+pub use hook::{HookListing, RegisteredBy, RegisteredHook, hook, hooks};
 pub use machine::{interfaces, machine};
 pub use object::{Object, object, objects, reset_object, reset_objects};
 pub use rule::{Rule, reset_rule, reset_rules, rule, rules};
@@ -222,6 +227,7 @@ mod tests {
             let _ = Object::decode(Family::IP, attributes());
             let _ = Flowtable::decode(Family::IP, attributes());
             let _ = Generation::decode(attributes());
+            let _ = RegisteredHook::decode(Family::IP, attributes()).map(|hook| HookListing(&[hook]).to_string());
             let _ = UserData::new(&bytes).count();
         }
     }

@@ -1,0 +1,504 @@
+//! Functions that are registered at the hooks of netfilter (`linux/netfilter/nfnetlink_hook.h`): whatever sees packets, and in which order.
+
+use std::fmt;
+
+use sluicegate_netlink::attr::{Attribute, Attributes};
+use sluicegate_netlink::message::Flags;
+use sluicegate_netlink::{Batch, DecodeError, Error, Transport, dump_into};
+
+use super::{name, need, split};
+use crate::{ChainId, Family, FlowtableId, Hook, Name, TableId};
+
+/// A function that the kernel calls for packets at a hook: that of a chain or a flowtable, or one of connection tracking, of iptables, of a
+/// security module, ...
+///
+/// Printed, it is a line of `nft list hooks`: `-0000000200 ipv4_conntrack_in [nf_conntrack]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RegisteredHook {
+    /// The family of the hook. Never [`Family::INET`]: what such a chain does is registered for IPv4 and for IPv6, or with a device.
+    pub family: Family,
+    /// The hook: `NF_INET_*`, `NF_ARP_*` or `NF_NETDEV_*` of the family.
+    pub number: u32,
+    /// The lower, the earlier.
+    pub priority: i32,
+    /// The device, of family netdev.
+    pub device: Option<String>,
+    /// The function; `None` from a kernel without symbols (`CONFIG_KALLSYMS`).
+    pub function: Option<String>,
+    /// The module that the function is in; `None` of one that is built in.
+    pub module: Option<String>,
+    /// What had it registered, where the kernel says that.
+    pub by: Option<RegisteredBy>,
+    /// Attributes that have no name here, each with its type.
+    pub unknown: Vec<(u16, Vec<u8>)>,
+}
+
+/// What had a function registered (`enum nfnl_hook_chaintype`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RegisteredBy {
+    /// `NFNL_HOOK_TYPE_NFTABLES`: a base chain.
+    Chain(ChainId),
+    /// `NFNL_HOOK_TYPE_BPF`, since Linux 6.4: the BPF program with this number.
+    Bpf(u32),
+    /// `NFNL_HOOK_TYPE_NFT_FLOWTABLE`, since Linux 6.17.
+    Flowtable(FlowtableId),
+    /// Something else.
+    Unknown {
+        /// `NFNLA_HOOK_INFO_TYPE`.
+        kind: u32,
+        /// `NFNLA_HOOK_INFO_DESC`.
+        description: Vec<u8>,
+    },
+}
+
+/// Reads what is registered at the hooks of a family, as `nft list hooks` does: hook by hook, and at each in the order in which the kernel calls
+/// it. Since Linux 5.14; `None` from a kernel that cannot tell, which is built without `CONFIG_NETFILTER_NETLINK_HOOK`
+/// ([`Feature::RegisteredHooks`](crate::probe::Feature::RegisteredHooks)). An empty list says that packets meet nothing there.
+///
+/// [`Family::INET`] is IPv4 and IPv6, [`Family::UNSPEC`] these with bridges and ARP. With a device its own hooks, ingress and egress, come
+/// last: those of family netdev, where chains of family inet are as well. [`Family::NETDEV`] is these alone. What this kernel has no hooks for, has none.
+///
+/// Chains of type nat are not in the list: functions of the module `nf_nat` are, which run them.
+///
+/// Each hook is read as of one moment, all of them are not.
+///
+/// ```no_run
+/// use sluicegate_netlink::{Options, Protocol, Socket};
+/// use sluicegate_nftables::{Family, read};
+///
+/// let mut socket = Socket::open(Protocol::NETFILTER, &Options::default())?;
+/// match read::hooks(&mut socket, Family::UNSPEC, Some("eth0"))? {
+///     Some(hooks) => print!("{}", read::HookListing(&hooks)),
+///     None => println!("this kernel cannot tell"),
+/// }
+/// # Ok::<(), sluicegate_netlink::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`hook`].
+pub fn hooks(
+    transport: &mut (impl Transport + ?Sized),
+    family: Family,
+    device: Option<&str>,
+) -> Result<Option<Vec<RegisteredHook>>, Error> {
+    let mut all = Vec::new();
+    for family in families(family, device.is_some()) {
+        for number in Hook::ALL.into_iter().filter_map(|hook| hook.number(family)) {
+            match hook(transport, family, number, device) {
+                Ok(Some(found)) => all.extend(found),
+                Ok(None) => return Ok(None),
+                Err(error) if has_no_such_hook(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(Some(all))
+}
+
+/// The families that are asked for, in the order of nft.
+fn families(family: Family, with_device: bool) -> impl Iterator<Item = Family> {
+    let own: &[Family] = match family {
+        Family::UNSPEC => &[Family::IP, Family::IP6, Family::BRIDGE, Family::ARP],
+        Family::INET => &[Family::IP, Family::IP6],
+        Family::NETDEV => &[],
+        _ => &[family],
+    };
+    let of_device = with_device || family == Family::NETDEV;
+    own.to_vec().into_iter().chain(of_device.then_some(Family::NETDEV))
+}
+
+/// A kernel without `CONFIG_NETFILTER_EGRESS`, for one, or an older one.
+fn has_no_such_hook(error: &Error) -> bool {
+    matches!(error.kernel_code(), Some(EOPNOTSUPP | EPROTONOSUPPORT))
+}
+
+/// Reads what is registered at one hook by its number, in the order in which the kernel calls it; `None` as from [`hooks`]. A device is what
+/// the hooks of family netdev need, and no other.
+///
+/// # Errors
+/// `ENODEV` when there is no such device, `EPROTONOSUPPORT` or `EOPNOTSUPP` when the kernel has no hooks of this family or no such hook of devices,
+/// `EINVAL` when another family has no such hook, or family netdev is asked for without a device. Also when the kernel refuses for another reason, or does not answer.
+pub fn hook(
+    transport: &mut (impl Transport + ?Sized),
+    family: Family,
+    number: u32,
+    device: Option<&str>,
+) -> Result<Option<Vec<RegisteredHook>>, Error> {
+    match ask(transport, family, number, device.filter(|_| family == Family::NETDEV)) {
+        Ok(found) => Ok(Some(found)),
+        // What nfnetlink says of a subsystem that it does not find, and this subsystem of a hook that it does not find.
+        Err(error) if error.kernel_code() == Some(EINVAL) => {
+            if tells_hooks(transport)? {
+                Err(error)
+            } else {
+                Ok(None)
+            }
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether the kernel tells what is registered. It may load a module to do so.
+pub(crate) fn tells_hooks(transport: &mut (impl Transport + ?Sized)) -> Result<bool, Error> {
+    // A hook that is in every kernel.
+    match ask(transport, Family::IP, 0, None) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kernel_code() == Some(EINVAL) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn ask(
+    transport: &mut (impl Transport + ?Sized),
+    family: Family,
+    number: u32,
+    device: Option<&str>,
+) -> Result<Vec<RegisteredHook>, Error> {
+    let mut request = Batch::new();
+    let mut message = request.netfilter(SUBSYSTEM, NFNL_MSG_HOOK_GET, Flags::DUMP, family.0, 0);
+    if let Some(device) = device {
+        message.put_str(NFNLA_HOOK_DEV, device);
+    }
+    message.put_be32(NFNLA_HOOK_HOOKNUM, number);
+    drop(message);
+    dump_into(transport, &request, |message, found| {
+        let (family, attributes) = split(message)?;
+        let mut hook = RegisteredHook::decode(family, attributes)?;
+        // The kernel does not repeat it.
+        hook.device = hook.device.or_else(|| device.map(str::to_owned));
+        found.push(hook);
+        Ok(())
+    })
+}
+
+impl RegisteredHook {
+    /// Reads the attributes of a message about a registered function.
+    ///
+    /// # Errors
+    /// When they are malformed, or without a hook and a priority.
+    pub fn decode(family: Family, attributes: Attributes<'_>) -> Result<Self, DecodeError> {
+        let (mut number, mut priority, mut device) = (None, None, None);
+        let (mut function, mut module, mut by, mut unknown) = (None, None, None, Vec::new());
+        for attribute in attributes {
+            let attribute = attribute?;
+            match attribute.kind {
+                NFNLA_HOOK_HOOKNUM => number = Some(attribute.be32()?),
+                NFNLA_HOOK_PRIORITY => priority = Some(attribute.be32()?.cast_signed()),
+                NFNLA_HOOK_DEV => device = Some(attribute.str()?.to_owned()),
+                NFNLA_HOOK_FUNCTION_NAME => function = Some(attribute.str()?.to_owned()),
+                NFNLA_HOOK_MODULE_NAME => module = Some(attribute.str()?.to_owned()),
+                NFNLA_HOOK_CHAIN_INFO => by = Some(RegisteredBy::decode(&attribute)?),
+                kind => unknown.push((kind, attribute.payload.to_vec())),
+            }
+        }
+        let number = need(number, "NFNLA_HOOK_HOOKNUM")?;
+        let priority = need(priority, "NFNLA_HOOK_PRIORITY")?;
+        Ok(Self { family, number, priority, device, function, module, by, unknown })
+    }
+
+    /// The hook by its name, if it has one.
+    #[must_use]
+    pub fn hook(&self) -> Option<Hook> {
+        Hook::ALL.into_iter().find(|hook| hook.number(self.family) == Some(self.number))
+    }
+
+    /// Whether another one is registered at the same hook.
+    fn is_beside(&self, other: &Self) -> bool {
+        (self.family, self.number, &self.device) == (other.family, other.number, &other.device)
+    }
+}
+
+impl RegisteredBy {
+    fn decode(info: &Attribute<'_>) -> Result<Self, DecodeError> {
+        let (mut kind, mut description) = (None, None);
+        for part in info.attributes() {
+            let part = part?;
+            match part.kind {
+                NFNLA_HOOK_INFO_TYPE => kind = Some(part.be32()?),
+                NFNLA_HOOK_INFO_DESC => description = Some(part),
+                _ => {}
+            }
+        }
+        let (Some(kind), Some(description)) = (kind, description) else {
+            return Ok(Self::Unknown { kind: kind.unwrap_or_default(), description: Vec::new() });
+        };
+        let known = match kind {
+            NFNL_HOOK_TYPE_NFTABLES => {
+                named(&description)?.map(|(table, name)| Self::Chain(table.chain(name)))
+            }
+            NFNL_HOOK_TYPE_NFT_FLOWTABLE => {
+                named(&description)?.map(|(table, name)| Self::Flowtable(table.flowtable(name)))
+            }
+            NFNL_HOOK_TYPE_BPF => match description.attributes().find(NFNLA_HOOK_BPF_ID)? {
+                Some(id) => Some(Self::Bpf(id.be32()?)),
+                None => None,
+            },
+            _ => None,
+        };
+        Ok(known.unwrap_or_else(|| Self::Unknown { kind, description: description.payload.to_vec() }))
+    }
+}
+
+/// The table and the name of a chain or flowtable (`enum nfnl_hook_chain_desc_attributes`).
+fn named(description: &Attribute<'_>) -> Result<Option<(TableId, Name)>, DecodeError> {
+    let (mut table, mut family, mut named) = (None, None, None);
+    for part in description.attributes() {
+        let part = part?;
+        match part.kind {
+            NFNLA_CHAIN_TABLE => table = Some(name(&part)?),
+            NFNLA_CHAIN_FAMILY => family = Some(Family(part.u8()?)),
+            NFNLA_CHAIN_NAME => named = Some(name(&part)?),
+            _ => {}
+        }
+    }
+    Ok(match (family, table, named) {
+        (Some(family), Some(table), Some(name)) => Some((TableId::new(family, table), name)),
+        _ => None,
+    })
+}
+
+/// As nft writes a line of `nft list hooks`.
+impl fmt::Display for RegisteredHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.priority {
+            0 => f.write_str(" 0000000000")?,
+            priority => write!(f, "{priority:+011}")?,
+        }
+        match (&self.by, &self.function) {
+            (Some(RegisteredBy::Chain(chain)), _) => write!(f, " chain {chain}")?,
+            (Some(RegisteredBy::Flowtable(flowtable)), _) => write!(f, " flowtable {flowtable}")?,
+            (_, Some(function)) => write!(f, " {}", function.escape_debug())?,
+            (_, None) => {}
+        }
+        if let Some(RegisteredBy::Bpf(id)) = self.by {
+            write!(f, " id {id}")?;
+        }
+        match &self.module {
+            Some(module) => write!(f, " [{}]", module.escape_debug()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Prints what [`hooks`] has read as `nft list hooks` does.
+///
+/// Three or more functions of one hook and one priority are in the order in which they are called. nft 1.0.6 has another there: it turns round all
+/// but the first. It lists what is registered for ARP when it is asked for that family only, and a device's egress never; and the ingress of a device
+/// once for each other family that is listed with it. Where a list has several devices, each hook bears its device's name, as newer versions of nft have it.
+#[derive(Debug, Clone, Copy)]
+pub struct HookListing<'a>(pub &'a [RegisteredHook]);
+
+impl fmt::Display for HookListing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut devices = self.0.iter().filter_map(|hook| hook.device.as_deref());
+        let first = devices.next();
+        let several = devices.any(|device| Some(device) != first);
+        let mut family = None;
+        for hooks in self.0.chunk_by(|a, b| a.is_beside(b)) {
+            let Some(first) = hooks.first() else { continue };
+            if family != Some(first.family) {
+                f.write_str(if family.is_some() { "}\n" } else { "" })?;
+                writeln!(f, "family {} {{", first.family)?;
+                family = Some(first.family);
+            }
+            match first.hook() {
+                Some(hook) => write!(f, "\thook {hook}")?,
+                None => write!(f, "\thook {}", first.number)?,
+            }
+            match &first.device {
+                Some(device) if several => writeln!(f, " device {} {{", device.escape_debug())?,
+                _ => f.write_str(" {\n")?,
+            }
+            for hook in hooks {
+                writeln!(f, "\t\t{hook}")?;
+            }
+            f.write_str("\t}\n")?;
+        }
+        f.write_str(if family.is_some() { "}\n" } else { "" })
+    }
+}
+
+/// `NFNL_SUBSYS_HOOK`, of `linux/netfilter/nfnetlink.h`.
+const SUBSYSTEM: u8 = 12;
+/// `NFNL_MSG_HOOK_GET`.
+const NFNL_MSG_HOOK_GET: u8 = 0;
+/// `NFNLA_HOOK_HOOKNUM`.
+const NFNLA_HOOK_HOOKNUM: u16 = 1;
+/// `NFNLA_HOOK_PRIORITY`.
+const NFNLA_HOOK_PRIORITY: u16 = 2;
+/// `NFNLA_HOOK_DEV`.
+const NFNLA_HOOK_DEV: u16 = 3;
+/// `NFNLA_HOOK_FUNCTION_NAME`.
+const NFNLA_HOOK_FUNCTION_NAME: u16 = 4;
+/// `NFNLA_HOOK_MODULE_NAME`.
+const NFNLA_HOOK_MODULE_NAME: u16 = 5;
+/// `NFNLA_HOOK_CHAIN_INFO`.
+const NFNLA_HOOK_CHAIN_INFO: u16 = 6;
+/// `NFNLA_HOOK_INFO_DESC`.
+const NFNLA_HOOK_INFO_DESC: u16 = 1;
+/// `NFNLA_HOOK_INFO_TYPE`.
+const NFNLA_HOOK_INFO_TYPE: u16 = 2;
+/// `NFNLA_CHAIN_TABLE`.
+const NFNLA_CHAIN_TABLE: u16 = 1;
+/// `NFNLA_CHAIN_FAMILY`.
+const NFNLA_CHAIN_FAMILY: u16 = 2;
+/// `NFNLA_CHAIN_NAME`.
+const NFNLA_CHAIN_NAME: u16 = 3;
+/// `NFNLA_HOOK_BPF_ID`.
+const NFNLA_HOOK_BPF_ID: u16 = 1;
+/// `NFNL_HOOK_TYPE_NFTABLES`.
+const NFNL_HOOK_TYPE_NFTABLES: u32 = 1;
+/// `NFNL_HOOK_TYPE_BPF`.
+const NFNL_HOOK_TYPE_BPF: u32 = 2;
+/// `NFNL_HOOK_TYPE_NFT_FLOWTABLE`.
+const NFNL_HOOK_TYPE_NFT_FLOWTABLE: u32 = 3;
+const EINVAL: i32 = 22;
+const EPROTONOSUPPORT: i32 = 93;
+const EOPNOTSUPP: i32 = 95;
+
+#[cfg(test)]
+mod tests {
+    use sluicegate_netlink::attr::encode;
+    use sluicegate_netlink::scripted::{Script, done, error};
+
+    use super::*;
+
+    fn decode(by: &RegisteredBy, family: Family) -> RegisteredHook {
+        let bytes = encode(|w| {
+            w.put_be32(NFNLA_HOOK_HOOKNUM, 0);
+            w.put_be32(NFNLA_HOOK_PRIORITY, 7);
+            w.put_str(NFNLA_HOOK_FUNCTION_NAME, "run");
+            w.put_str(NFNLA_HOOK_MODULE_NAME, "of");
+            w.put(99, &[1, 2]);
+            let mut info = w.nest(NFNLA_HOOK_CHAIN_INFO);
+            let mut name = |kind, id: (&TableId, &Name)| {
+                info.put_be32(NFNLA_HOOK_INFO_TYPE, kind);
+                let mut description = info.nest(NFNLA_HOOK_INFO_DESC);
+                description.put_str(NFNLA_CHAIN_TABLE, &id.0.name);
+                description.put_u8(NFNLA_CHAIN_FAMILY, id.0.family.0);
+                description.put_str(NFNLA_CHAIN_NAME, id.1);
+            };
+            match by {
+                RegisteredBy::Chain(id) => name(NFNL_HOOK_TYPE_NFTABLES, (&id.table, &id.name)),
+                RegisteredBy::Flowtable(id) => name(NFNL_HOOK_TYPE_NFT_FLOWTABLE, (&id.table, &id.name)),
+                RegisteredBy::Bpf(id) => {
+                    info.put_be32(NFNLA_HOOK_INFO_TYPE, NFNL_HOOK_TYPE_BPF);
+                    info.nest(NFNLA_HOOK_INFO_DESC).put_be32(NFNLA_HOOK_BPF_ID, *id);
+                }
+                RegisteredBy::Unknown { kind, description } => {
+                    info.put_be32(NFNLA_HOOK_INFO_TYPE, *kind);
+                    info.put(NFNLA_HOOK_INFO_DESC, description);
+                }
+            }
+        });
+        RegisteredHook::decode(family, Attributes::new(&bytes.unwrap())).unwrap()
+    }
+
+    #[test]
+    fn what_has_a_function_registered_is_kept_known_or_not() {
+        let table = TableId::new(Family::INET, Name::held("t"));
+        let cases = [
+            (RegisteredBy::Chain(table.chain(Name::held("c"))), "+0000000007 chain inet t c [of]"),
+            (
+                RegisteredBy::Flowtable(table.flowtable(Name::held("f"))),
+                "+0000000007 flowtable inet t f [of]",
+            ),
+            (RegisteredBy::Bpf(12), "+0000000007 run id 12 [of]"),
+            (RegisteredBy::Unknown { kind: 4, description: vec![1, 2, 3] }, "+0000000007 run [of]"),
+            // Of a known kind, and without what that kind has.
+            (RegisteredBy::Unknown { kind: 1, description: Vec::new() }, "+0000000007 run [of]"),
+            (RegisteredBy::Unknown { kind: 2, description: Vec::new() }, "+0000000007 run [of]"),
+        ];
+        for (by, line) in cases {
+            let hook = decode(&by, Family::NETDEV);
+            assert_eq!((hook.to_string().as_str(), &hook.unknown), (line, &vec![(99, vec![1, 2])]));
+            assert_eq!(hook.by, Some(by));
+        }
+    }
+
+    #[test]
+    fn priorities_have_a_sign_and_ten_digits() {
+        let mut hook = decode(&RegisteredBy::Bpf(1), Family::IP);
+        for (priority, shown) in
+            [(i32::MIN, "-2147483648"), (-400, "-0000000400"), (0, " 0000000000"), (i32::MAX, "+2147483647")]
+        {
+            hook.priority = priority;
+            assert_eq!(hook.to_string(), format!("{shown} run id 1 [of]"));
+        }
+    }
+
+    #[test]
+    fn devices_are_told_apart_where_there_are_several() {
+        let of = |device: &str, number| RegisteredHook {
+            device: Some(device.to_owned()),
+            number,
+            ..decode(&RegisteredBy::Bpf(1), Family::NETDEV)
+        };
+        let line = "\t\t+0000000007 run id 1 [of]\n\t}\n";
+        assert_eq!(
+            HookListing(&[of("one", 0), of("one", 1), of("two", 1)]).to_string(),
+            format!(
+                "family netdev {{\n\thook ingress device one {{\n{line}\thook egress device one {{\n{line}\thook egress device two {{\n{line}}}\n"
+            )
+        );
+        assert_eq!(
+            HookListing(&[of("one", 0), decode(&RegisteredBy::Bpf(1), Family::ARP), of("one", 2)])
+                .to_string(),
+            format!(
+                "family netdev {{\n\thook ingress {{\n{line}}}\nfamily arp {{\n\thook input {{\n{line}}}\nfamily netdev {{\n\thook 2 {{\n{line}}}\n"
+            )
+        );
+        assert_eq!(HookListing(&[]).to_string(), "");
+    }
+
+    fn refusing(codes: &[i32]) -> Script {
+        let mut kernel = Script::new();
+        for code in codes {
+            let answer = if *code == 0 { done(1) } else { error(1, *code, None, None) };
+            kernel.expect_any().reply(answer);
+        }
+        kernel
+    }
+
+    #[test]
+    fn a_kernel_that_cannot_tell_is_not_one_that_has_nothing() {
+        let mut cannot = refusing(&[EINVAL, EINVAL]);
+        assert_eq!(hooks(&mut cannot, Family::IP, None).unwrap(), None);
+        cannot.finish();
+        let mut empty = refusing(&[0, 0, 0, 0, 0]);
+        assert_eq!(hooks(&mut empty, Family::IP, None).unwrap(), Some(Vec::new()));
+        empty.finish();
+    }
+
+    #[test]
+    fn a_hook_that_the_kernel_does_not_have_has_nothing() {
+        let mut kernel = refusing(&[0, EPROTONOSUPPORT]);
+        assert_eq!(hooks(&mut kernel, Family::NETDEV, Some("lo")).unwrap(), Some(Vec::new()));
+        kernel.finish();
+        let mut kernel = refusing(&[EPROTONOSUPPORT]);
+        assert_eq!(hook(&mut kernel, Family::NETDEV, 1, Some("lo")).unwrap_err().kernel_code(), Some(93));
+    }
+
+    #[test]
+    fn a_question_that_the_kernel_does_not_take_is_an_error() {
+        // It is asked for something else then, and answers.
+        let mut kernel = refusing(&[EINVAL, 0]);
+        assert_eq!(hooks(&mut kernel, Family::NETDEV, None).unwrap_err().kernel_code(), Some(EINVAL));
+        kernel.finish();
+        for code in [1, 19] {
+            let mut kernel = refusing(&[code]);
+            assert_eq!(hooks(&mut kernel, Family::NETDEV, Some("no")).unwrap_err().kernel_code(), Some(code));
+        }
+    }
+
+    #[test]
+    fn everything_is_asked_for_family_by_family() {
+        let all: Vec<u8> = families(Family::UNSPEC, true).map(|family| family.0).collect();
+        assert_eq!(all, [2, 10, 7, 3, 5]);
+        assert_eq!(families(Family::INET, false).count(), 2);
+        assert_eq!(families(Family::NETDEV, true).collect::<Vec<_>>(), [Family::NETDEV]);
+        assert_eq!(families(Family::ARP, false).collect::<Vec<_>>(), [Family::ARP]);
+    }
+}
