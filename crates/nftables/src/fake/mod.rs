@@ -137,6 +137,7 @@
 //! the lengths inside of an element that the kernel packs into 255 bytes, are not known. Any security context will do for a secmark, which in a
 //! kernel is a matter of its security modules; and what `match` and `target` say to the modules of xtables is not checked, nor whether a device
 //! can do what is offloaded to it. How a kernel keeps the elements of a set has no name here (`read::Set::backend`).
+//! What is registered at hooks ([`read::hooks`]) it cannot tell, as a kernel that is built without that: most of it is none of nftables'.
 //! Elements come in the order of their keys; the kernel's order of a hash is random.
 
 mod batch;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use sluicegate_netlink::attr::{Attribute, Attributes};
 use sluicegate_netlink::message::Flags;
-use sluicegate_netlink::{Batch, DecodeError, Error, Transport, dump_into};
+use sluicegate_netlink::{Batch, DecodeError, Error, Transport, Wait, dump_into};
 
 use super::{name, need, split};
 use crate::{ChainId, Family, FlowtableId, Hook, Name, TableId};
@@ -163,7 +163,11 @@ fn ask(
     }
     message.put_be32(NFNLA_HOOK_HOOKNUM, number);
     drop(message);
-    dump_into(transport, &request, |message, found| {
+    dump_into(&mut AnyPort(transport), &request, |message, found| {
+        // Without the port, another's change may bear the number of the question.
+        if message.header.kind != u16::from_be_bytes([SUBSYSTEM, NFNL_MSG_HOOK_GET]) {
+            return Ok(());
+        }
         let (family, attributes) = split(message)?;
         let mut hook = RegisteredHook::decode(family, attributes)?;
         // The kernel does not repeat it.
@@ -171,6 +175,24 @@ fn ask(
         found.push(hook);
         Ok(())
     })
+}
+
+/// A transport whose answers are known by their numbers alone. This subsystem answers to port 0, whoever asks: Linux 6.12 does, and the source of
+/// later ones is the same there.
+struct AnyPort<'t, T: ?Sized>(&'t mut T);
+
+impl<T: Transport + ?Sized> Transport for AnyPort<'_, T> {
+    fn send(&mut self, datagram: &[u8]) -> Result<(), Error> {
+        self.0.send(datagram)
+    }
+
+    fn receive(&mut self, buffer: &mut Vec<u8>, wait: Wait) -> Result<bool, Error> {
+        self.0.receive(buffer, wait)
+    }
+
+    fn send_limit(&mut self, size: usize) -> usize {
+        self.0.send_limit(size)
+    }
 }
 
 impl RegisteredHook {

@@ -20,6 +20,7 @@ mod pairs;
 mod parity;
 mod probed;
 mod probing;
+mod registered_hooks;
 mod reset;
 mod traffic;
 mod verbs;

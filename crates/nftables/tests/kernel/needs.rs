@@ -26,7 +26,7 @@ struct Need {
 /// The kernels of the guests, as this package's manifest has them: Debian's for clouds.
 const GUESTS: &[(u32, u32)] = &[(6, 1), (6, 12)];
 
-static NEEDS: [Need; 12] = [
+static NEEDS: [Need; 13] = [
     need("bits of two registers", &["two values"], GUESTS, |s| supports(s, Feature::BitwiseRegisters)),
     need("flowtables", &["flowtable", "flowtables"], &[], |socket| supports(socket, Feature::Flowtable)),
     need("chains on devices that are not there", &["offload", "a chain of devices"], GUESTS, |socket| {
@@ -53,6 +53,9 @@ static NEEDS: [Need; 12] = [
     }),
     need("reject of devices", &["netdev_reject"], GUESTS, |socket| {
         has_expression(socket, Family::NETDEV, "reject")
+    }),
+    need("what is registered at hooks", &["registered hooks"], &[(6, 1)], |socket| {
+        supports(socket, Feature::RegisteredHooks)
     }),
     // nft 1.0.6 sends that where it does nothing, and some kernels refuse it.
     need("byteorder of a single byte", &["concat_protocol"], &[(6, 12)], |socket| {
