@@ -5,6 +5,7 @@
 //! sudo target/debug/examples/nftables-list +02:00      # times as two hours ahead of it
 //! sudo target/debug/examples/nftables-list state       # with counts, as nft list ruleset
 //! sudo target/debug/examples/nftables-list state handles   # as nft -a list ruleset
+//! sudo target/debug/examples/nftables-list hooks             # as nft list hooks: who sees packets, and in which order
 //! ```
 
 use sluicegate_netlink::{Options, Protocol, Socket};
@@ -18,10 +19,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         match word.as_str() {
             "state" => options.state = true,
             "handles" => options.handles = true,
+            "hooks" => {
+                let hooks = read::hooks(&mut netfilter, Family::UNSPEC, None)?;
+                print!(
+                    "{}",
+                    read::HookListing(
+                        &hooks.ok_or("this kernel cannot tell what is registered at its hooks")?
+                    )
+                );
+                return Ok(());
+            }
             zone => {
                 let offset = seconds(zone);
                 options.utc_offset = Some(offset.ok_or_else(|| {
-                    format!("{zone:?} is neither state, handles nor an offset from UTC, as +02:00")
+                    format!("{zone:?} is neither state, handles, hooks nor an offset from UTC, as +02:00")
                 })?);
             }
         }

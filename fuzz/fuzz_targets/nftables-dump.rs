@@ -1,13 +1,14 @@
-//! Bytes of all kinds as what the kernel says of its ruleset: nothing panics, every rule can be read back and printed, and an expression
+//! Bytes of all kinds as what the kernel says of its ruleset and of its hooks: nothing panics, every rule can be read back and printed, and an expression
 //! that decodes is the same after another round over the wire.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use sluicegate_netlink::attr::{self, Attributes};
 use sluicegate_netlink::message::Messages;
+use sluicegate_nftables::Family;
 use sluicegate_nftables::expr::Expr;
 use sluicegate_nftables::monitor::Event;
-use sluicegate_nftables::read::Ruleset;
+use sluicegate_nftables::read::{HookListing, RegisteredHook, Ruleset};
 
 fuzz_target!(|data: &[u8]| {
     for attribute in Attributes::new(data).filter_map(Result::ok) {
@@ -38,4 +39,10 @@ fuzz_target!(|data: &[u8]| {
     for table in ruleset.content() {
         let _ = table.to_string();
     }
+    let hooks: Vec<_> = Messages::new(data)
+        .filter_map(Result::ok)
+        .filter_map(|message| message.netfilter().ok())
+        .filter_map(|(header, attributes)| RegisteredHook::decode(Family(header.family), attributes).ok())
+        .collect();
+    let _ = HookListing(&hooks).to_string();
 });

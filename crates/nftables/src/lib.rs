@@ -11,7 +11,8 @@
 //! * [`expr`] holds the expressions that the kernel runs. They encode and decode; rules are lowered to them, and dumps give them back.
 //! * [`read`] lists what the kernel holds; [`read::Ruleset::content`] gives it back in the typed language ([`TableContent`]), which prints as
 //!   `nft -s list ruleset` does: with interfaces by number and times in UTC, or as [`ListOptions`] says, which [`read::machine`] fills; with counts
-//!   (`nft list ruleset`) and handles (`nft -a`) where they are asked for.
+//!   (`nft list ruleset`) and handles (`nft -a`) where they are asked for. [`read::hooks`] says what sees packets in which order, nftables' or not
+//!   (`nft list hooks`).
 //! * [`fake`] is an in-memory kernel for unit tests: it takes the same batches, refuses what the kernel refuses, and lists what it holds.
 //! * [`monitor`] reads the events of commits, and [`monitor::Follower`] keeps a copy of the ruleset up to date by them; [`monitor::Trace`] is what a
 //!   packet meets that is traced; [`probe`] asks what this kernel can do.

@@ -58,7 +58,7 @@ pub enum RegisteredBy {
 /// ([`Feature::RegisteredHooks`](crate::probe::Feature::RegisteredHooks)). An empty list says that packets meet nothing there.
 ///
 /// [`Family::INET`] is IPv4 and IPv6, [`Family::UNSPEC`] these with bridges and ARP. With a device its own hooks, ingress and egress, come
-/// last: those of family netdev, where chains of family inet are as well. [`Family::NETDEV`] is these alone. What this kernel has no hooks for, has none.
+/// last: those of family netdev, where chains of family inet are as well. [`Family::NETDEV`] is these alone. Hooks that this kernel does not have are left out.
 ///
 /// Chains of type nat are not in the list: functions of the module `nf_nat` are, which run them.
 ///
@@ -98,15 +98,17 @@ pub fn hooks(
 }
 
 /// The families that are asked for, in the order of nft.
-fn families(family: Family, with_device: bool) -> impl Iterator<Item = Family> {
-    let own: &[Family] = match family {
-        Family::UNSPEC => &[Family::IP, Family::IP6, Family::BRIDGE, Family::ARP],
-        Family::INET => &[Family::IP, Family::IP6],
-        Family::NETDEV => &[],
-        _ => &[family],
+fn families(family: Family, with_device: bool) -> Vec<Family> {
+    let mut asked = match family {
+        Family::UNSPEC => vec![Family::IP, Family::IP6, Family::BRIDGE, Family::ARP],
+        Family::INET => vec![Family::IP, Family::IP6],
+        Family::NETDEV => Vec::new(),
+        _ => vec![family],
     };
-    let of_device = with_device || family == Family::NETDEV;
-    own.to_vec().into_iter().chain(of_device.then_some(Family::NETDEV))
+    if with_device || family == Family::NETDEV {
+        asked.push(Family::NETDEV);
+    }
+    asked
 }
 
 /// A kernel without `CONFIG_NETFILTER_EGRESS`, for one, or an older one.
@@ -119,7 +121,8 @@ fn has_no_such_hook(error: &Error) -> bool {
 ///
 /// # Errors
 /// `ENODEV` when there is no such device, `EPROTONOSUPPORT` or `EOPNOTSUPP` when the kernel has no hooks of this family or no such hook of devices,
-/// `EINVAL` when another family has no such hook, or family netdev is asked for without a device. Also when the kernel refuses for another reason, or does not answer.
+/// `EINVAL` when another family has no such hook, or family netdev is asked for without a device. Also when the kernel refuses for another reason,
+/// or does not answer.
 pub fn hook(
     transport: &mut (impl Transport + ?Sized),
     family: Family,
@@ -383,6 +386,7 @@ const EOPNOTSUPP: i32 = 95;
 #[cfg(test)]
 mod tests {
     use sluicegate_netlink::attr::encode;
+    use sluicegate_netlink::message::{self, Header};
     use sluicegate_netlink::scripted::{Script, done, error};
 
     use super::*;
@@ -494,6 +498,45 @@ mod tests {
         empty.finish();
     }
 
+    /// A socket, which has a port; the script's answers bear none.
+    struct OfPort(Script);
+
+    impl Transport for OfPort {
+        fn send(&mut self, datagram: &[u8]) -> Result<(), Error> {
+            self.0.send(datagram)
+        }
+
+        fn receive(&mut self, buffer: &mut Vec<u8>, wait: Wait) -> Result<bool, Error> {
+            self.0.receive(buffer, wait)
+        }
+
+        fn send_limit(&mut self, size: usize) -> usize {
+            self.0.send_limit(size)
+        }
+
+        fn port(&self) -> Option<u32> {
+            Some(7)
+        }
+    }
+
+    #[test]
+    fn answers_without_a_port_are_taken_and_events_with_their_number_are_not() {
+        let told = |subsystem: u8| {
+            let attributes = encode(|w| {
+                w.raw(&[Family::ARP.0, 0, 0, 0]);
+                w.put_be32(NFNLA_HOOK_HOOKNUM, 0);
+                w.put_be32(NFNLA_HOOK_PRIORITY, 1);
+            });
+            let kind = u16::from_be_bytes([subsystem, NFNL_MSG_HOOK_GET]);
+            let header = Header { kind, flags: Flags::MULTI, sequence: 1, port: 0 };
+            message::encode(header, &attributes.unwrap())
+        };
+        let mut kernel = Script::new();
+        kernel.expect_any().reply(told(10)).reply(told(SUBSYSTEM)).reply(done(1));
+        let found = hook(&mut OfPort(kernel), Family::ARP, 0, None).unwrap().unwrap();
+        assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>(), ["+0000000001"]);
+    }
+
     #[test]
     fn a_hook_that_the_kernel_does_not_have_has_nothing() {
         let mut kernel = refusing(&[0, EPROTONOSUPPORT]);
@@ -517,10 +560,10 @@ mod tests {
 
     #[test]
     fn everything_is_asked_for_family_by_family() {
-        let all: Vec<u8> = families(Family::UNSPEC, true).map(|family| family.0).collect();
+        let all: Vec<u8> = families(Family::UNSPEC, true).iter().map(|family| family.0).collect();
         assert_eq!(all, [2, 10, 7, 3, 5]);
-        assert_eq!(families(Family::INET, false).count(), 2);
-        assert_eq!(families(Family::NETDEV, true).collect::<Vec<_>>(), [Family::NETDEV]);
-        assert_eq!(families(Family::ARP, false).collect::<Vec<_>>(), [Family::ARP]);
+        assert_eq!(families(Family::INET, false), [Family::IP, Family::IP6]);
+        assert_eq!(families(Family::NETDEV, true), [Family::NETDEV]);
+        assert_eq!(families(Family::ARP, false), [Family::ARP]);
     }
 }
