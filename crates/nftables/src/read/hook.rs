@@ -321,7 +321,7 @@ impl fmt::Display for HookListing<'_> {
         let first = devices.next();
         let several = devices.any(|device| Some(device) != first);
         let mut family = None;
-        for hooks in self.0.chunk_by(|a, b| a.is_beside(b)) {
+        for hooks in self.0.chunk_by(RegisteredHook::is_beside) {
             let Some(first) = hooks.first() else { continue };
             if family != Some(first.family) {
                 f.write_str(if family.is_some() { "}\n" } else { "" })?;

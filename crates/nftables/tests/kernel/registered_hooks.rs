@@ -193,6 +193,25 @@ fn functions_of_one_priority_are_in_the_order_in_which_packets_meet_them() {
 }
 
 #[test]
+fn a_list_over_several_datagrams_is_whole() {
+    if !needs::met("registered hooks") {
+        return;
+    }
+    testns::netns(|| {
+        let table = TableId::new(Family::ARP, name("t"));
+        let mut tx = Transaction::new();
+        tx.add(Table::new(table.clone()));
+        let priorities = 1000..1600;
+        for priority in priorities.clone().rev() {
+            tx.add(base(&table, &format!("c{priority}"), ChainType::Filter, Hook::Input, priority));
+        }
+        tx.apply(&mut socket()).expect("chains");
+        let found: Vec<_> = listed(Family::ARP, None).iter().map(|hook| hook.priority).collect();
+        assert_eq!(found, priorities.collect::<Vec<_>>());
+    });
+}
+
+#[test]
 fn a_kernel_that_cannot_tell_says_so_and_others_refuse_what_is_not_there() {
     testns::netns(|| {
         let mut socket = socket();
