@@ -58,7 +58,8 @@ pub enum RegisteredBy {
 /// ([`Feature::RegisteredHooks`](crate::probe::Feature::RegisteredHooks)). An empty list says that packets meet nothing there.
 ///
 /// [`Family::INET`] is IPv4 and IPv6, [`Family::UNSPEC`] these with bridges and ARP. With a device its own hooks, ingress and egress, come
-/// last: those of family netdev, where chains of family inet are as well. [`Family::NETDEV`] is these alone. Hooks that this kernel does not have are left out.
+/// last: those of family netdev, where chains of family inet are as well. [`Family::NETDEV`] is these alone. Hooks that this kernel does not have
+/// are left out.
 ///
 /// Chains of type nat are not in the list: functions of the module `nf_nat` are, which run them.
 ///
@@ -311,7 +312,8 @@ impl fmt::Display for RegisteredHook {
 ///
 /// Three or more functions of one hook and one priority are in the order in which they are called. nft 1.0.6 has another there: it turns round all
 /// but the first. It lists what is registered for ARP when it is asked for that family only, and a device's egress never; and the ingress of a device
-/// once for each other family that is listed with it. Where a list has several devices, each hook bears its device's name, as newer versions of nft have it.
+/// once for each other family that is listed with it. Where a list has several devices, each hook bears its device's name, as newer versions of nft
+/// have it.
 #[derive(Debug, Clone, Copy)]
 pub struct HookListing<'a>(pub &'a [RegisteredHook]);
 
