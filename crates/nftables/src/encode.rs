@@ -8,7 +8,8 @@ use sluicegate_netlink::{Batch, MessageWriter};
 use crate::apply::ApplyOptions;
 use crate::error::Error;
 use crate::family::Family;
-use crate::lang::lower::{AnonymousSet, Before, lower};
+use crate::lang::LowerError;
+use crate::lang::lower::{AnonymousSet, Before, Lowered, lower};
 use crate::object::chain::{NFTA_CHAIN_HANDLE, NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE, encode_bound};
 use crate::object::devices::encode_still_there;
 use crate::object::element::{self, Form};
@@ -104,8 +105,11 @@ impl<'t> Encoder<'t> {
 
     fn rule(&mut self, index: usize, rule: &Rule, flags: Flags) -> Result<(), Error> {
         let table = &rule.chain.table;
-        let lowered = lower(table, &rule.statements, &self.sets, &mut self.numbers)
-            .map_err(|cause| Error::Statement { operation: index, rule: rule.to_string(), cause })?;
+        let lowered = self.lower(index, rule).map_err(|cause| Error::Statement {
+            operation: index,
+            rule: rule.to_string(),
+            cause,
+        })?;
         for before in &lowered.before {
             match before {
                 Before::Set(set) => self.anonymous(index, set),
@@ -130,6 +134,20 @@ impl<'t> Encoder<'t> {
         let mut message = self.message(NFT_MSG_NEWRULE, flags, table.family, tag(index, 0));
         rule.encode(&lowered.exprs, &mut message);
         places.encode(index, rule, &mut message)
+    }
+
+    /// The rule's expressions, by the sets that the transaction makes.
+    fn lower(&mut self, index: usize, rule: &Rule) -> Result<Lowered, LowerError> {
+        let (table, statements) = (&rule.chain.table, &rule.statements);
+        let numbers = self.numbers;
+        let lowered = lower(table, statements, &self.sets, &mut self.numbers);
+        if let Err(LowerError::KeyType { .. } | LowerError::ValueType { .. }) = lowered {
+            // It may be meant for a set of that name which goes before this one comes.
+            self.numbers = numbers;
+            let sets = self.transaction.sets_before(index);
+            return lower(table, statements, &sets, &mut self.numbers);
+        }
+        lowered
     }
 
     fn anonymous(&mut self, index: usize, anonymous: &AnonymousSet) {

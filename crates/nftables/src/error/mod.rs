@@ -20,7 +20,7 @@ pub use path::AttributePath;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A rule says what the kernel has no expressions for.
+    /// A rule says what the kernel has no expressions for, or looks something up in a set of another type.
     #[error("operation {}: {rule}: {cause}", .operation + 1)]
     Statement {
         /// Which operation of the transaction, from 0.

@@ -67,7 +67,9 @@ pub enum Expression {
     Set(Vec<Expression>),
     /// A member of such a set, or a key of such a map, that has more than its value: `22 comment "ssh"`.
     Elem(Box<Elem>),
-    /// A set with a name: `@s`.
+    /// A set with a name: `@s`. What is looked up in it has to be of the type of its keys: where the transaction adds the set, anything else is a
+    /// [`LowerError::KeyType`](crate::lang::LowerError::KeyType) before something is sent, as nft has it. What a kernel has already it knows without types:
+    /// there, a rule that looks for ports among addresses only never matches.
     Named(Name),
 }
 
@@ -236,7 +238,8 @@ pub struct Map {
 /// A map, named or given in place. `V` is what it maps to: an [`Expression`] or a [`Verdict`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mapping<V> {
-    /// `@name`
+    /// `@name`. Where the transaction adds the map, its keys have to be of the type of what is looked up, and its values of the type that they are used
+    /// for ([`LowerError::ValueType`](crate::lang::LowerError::ValueType)).
     Named(Name),
     /// `{ key : value, ... }`. A key [`Expression::any`] is the wildcard `*`; one that has a comment or carries a counter is an [`Elem`].
     Anonymous(Vec<(Expression, V)>),

@@ -314,7 +314,7 @@ pub struct SetUpdate {
     /// The set or map; it needs the flag `dynamic`.
     pub set: Name,
     /// The key. Constants in it have the types of the set's keys, if the transaction adds the set; else only those are possible that have a type of
-    /// their own, such as addresses.
+    /// their own, such as addresses. Anything else has to be of these types, too.
     pub key: Expression,
     /// For maps: the value. nft before 1.0.9 aborts when it lists a rule whose value comes from a map; give something of the packet.
     pub value: Option<Expression>,

@@ -134,8 +134,13 @@ impl Transaction {
 
     /// The sets that it makes.
     pub(crate) fn sets(&self) -> HashMap<&SetId, &Set> {
+        self.sets_before(self.operations.len())
+    }
+
+    /// The sets that its first operations make: each as it was made last.
+    pub(crate) fn sets_before(&self, index: usize) -> HashMap<&SetId, &Set> {
         let mut sets = HashMap::new();
-        for operation in &self.operations {
+        for operation in self.operations.iter().take(index) {
             if let Operation::Add(Object::Set(set)) | Operation::Create(Object::Set(set)) = operation {
                 sets.insert(&set.id, set);
             }

@@ -22,6 +22,7 @@ mod probed;
 mod probing;
 mod registered_hooks;
 mod reset;
+mod set_types;
 mod traffic;
 mod verbs;
 mod watching;

@@ -320,6 +320,74 @@ const WRONG: &[Wrong] = &[
         |tx| drop_of(tx.add(chain("c").rule().then(SetUpdate::update(&name("iv"), Payload::IP_SADDR)))),
         &["`iv`", "`flags dynamic`"],
     ),
+    // What nft says of these: "datatype mismatch, expected internet network service, expression has type IPv4 address", "datatype mismatch, map expects
+    // IPv4 address, mapping expression has type internet network service", "datatype mismatch: expected IPv4 address, expression has type ...". The
+    // kernel takes all but the verdicts of a map of ports.
+    (
+        "ports looked for among addresses",
+        |tx| {
+            tx.add(Set::new(set("typed"), DataType::IPV4_ADDR));
+            let typed = lang::Expression::named(&name("typed"));
+            tx.add(chain("c").rule().then(Match::new(Payload::TCP_DPORT, typed)));
+        },
+        &[
+            "operation 2: rule ip t c tcp dport @typed: `tcp dport` is of type inet_service, ",
+            "of type ipv4_addr",
+        ],
+    ),
+    (
+        "a key whose parts are in another order",
+        |tx| {
+            tx.add(Set::verdict_map(map("typed"), [DataType::INET_SERVICE, DataType::IPV4_ADDR]));
+            let key = lang::Expression::concat([Payload::IP_SADDR.into(), Payload::TCP_DPORT.into()]);
+            tx.add(chain("c").rule().then(Vmap::new(key, &name("typed"))));
+        },
+        &[
+            "operation 2: ",
+            "is of type ipv4_addr . inet_service, but the keys of @typed are of type inet_service . ",
+        ],
+    ),
+    (
+        "verdicts of a map of ports",
+        |tx| {
+            tx.add(Set::map(map("typed"), DataType::IPV4_ADDR, DataType::INET_SERVICE));
+            tx.add(chain("c").rule().then(Vmap::new(Payload::IP_SADDR, &name("typed"))));
+        },
+        &["operation 2: ", "the values of @typed are of type inet_service, not verdict"],
+    ),
+    (
+        "NAT to what a map of ports gives",
+        |tx| {
+            tx.add(Set::map(map("typed"), DataType::IPV4_ADDR, DataType::INET_SERVICE));
+            let given = lang::Expression::from(Payload::IP_SADDR).map(&name("typed"));
+            tx.add(chain("nat").rule().then(Statement::Snat(Nat::to(given))));
+        },
+        &["operation 2: ", "the values of @typed are of type inet_service, not ipv4_addr"],
+    ),
+    (
+        "a port put into a set of addresses",
+        |tx| {
+            tx.add(Set::new(set("typed"), DataType::IPV4_ADDR).flags(SetFlags::DYNAMIC).size(9));
+            tx.add(chain("c").rule().then(SetUpdate::update(&name("typed"), Payload::TCP_DPORT)));
+        },
+        &[
+            "operation 2: ",
+            "`tcp dport` is of type inet_service, but the keys of @typed are of type ipv4_addr",
+        ],
+    ),
+    (
+        "counters of ports by an address",
+        |tx| {
+            tx.add(Set::object_map(map("typed"), DataType::INET_SERVICE, ObjectKind::COUNTER));
+            let object = ObjectName::Map(Box::new(Payload::IP_SADDR.into()), name("typed"));
+            let reference = ObjectReference { kind: ObjectKind::COUNTER, object };
+            tx.add(chain("c").rule().then(reference));
+        },
+        &[
+            "operation 2: ",
+            "`ip saddr` is of type ipv4_addr, but the keys of @typed are of type inet_service",
+        ],
+    ),
     (
         "snat in a filter chain",
         |tx| drop_of(tx.add(chain("base").rule().then(Statement::Snat(Nat::to(ip(1)))))),
@@ -585,8 +653,11 @@ fn what_nft_refuses_is_refused_with_the_same_operation_named() {
             fill(&mut tx);
             let nft = testns::feed(&["nft", "-c", "-f", "-"], &tx.to_string());
             let theirs = String::from_utf8_lossy(&nft.stderr).into_owned();
-            // What nft cannot read, or asks of the text alone, the kernel never hears.
-            let Some((place, _)) = theirs.split_once(": Error: Could not process rule") else { continue };
+            // What nft cannot read, or asks of the text alone, the kernel never hears; of that we find only look-ups of another type.
+            let Some((place, why)) = theirs.split_once(": Error: ") else { continue };
+            if !why.starts_with("Could not process rule") && !why.starts_with("datatype mismatch") {
+                continue;
+            }
             let Some(line) = place.lines().last().and_then(|place| place.split(':').nth(1)) else { continue };
             let ours = tx.apply(&mut kernel).expect_err(what).to_string();
             assert!(ours.contains(&format!("operation {line}: ")), "{what}: {theirs}\nwhere ours is {ours}");

@@ -3,12 +3,14 @@
 use crate::expr::{self, ByteorderOp, LookupFlags, Register};
 use crate::key::Part;
 use crate::lang::constant::Place;
+use crate::lang::lower::agree::Taker;
 use crate::lang::lower::load::{WORDS, has_word};
 use crate::lang::lower::sets::{is_interval, padded};
 use crate::lang::lower::{Lower, LowerError};
 use crate::lang::{Expression, Mapping, MatchOp, Value, Vmap};
 use crate::name::Name;
 use crate::object::element::is_turned;
+use crate::object::{Set, SetFlags};
 
 impl Lower<'_> {
     /// Looks a key up and leaves the value where the key was.
@@ -20,7 +22,11 @@ impl Lower<'_> {
     ) -> Result<u32, LowerError> {
         self.imply(&map.key)?;
         let (form, types) = match &map.map {
-            Mapping::Named(name) => (KeyForm::named(self.has_intervals(name)), self.key_types(name)),
+            Mapping::Named(name) => {
+                let known = self.set(name);
+                self.is_key_of(&map.key, known, Taker::Map)?;
+                (KeyForm::named(has_intervals(known)), key_types(known))
+            }
             Mapping::Anonymous(pairs) => (KeyForm::of(pairs.iter().map(|(key, _)| key)), Vec::new()),
         };
         let key = self.load_key(&map.key, &types, form, word)?;
@@ -43,7 +49,9 @@ impl Lower<'_> {
         self.imply(&vmap.key)?;
         let (set, set_id) = match &vmap.map {
             Mapping::Named(name) => {
-                self.load_named(&vmap.key, name)?;
+                let known = self.set(name);
+                self.gives_verdicts(known)?;
+                self.load_named(&vmap.key, known, Taker::Map)?;
                 (name.clone(), None)
             }
             Mapping::Anonymous(pairs) => {
@@ -65,7 +73,7 @@ impl Lower<'_> {
         set: Name,
         number: Option<u32>,
     ) -> Result<(), LowerError> {
-        self.load_named(left, &set)?;
+        self.load_named(left, self.set(&set), Taker::Set)?;
         self.push_lookup(op, set, number);
         Ok(())
     }
@@ -75,10 +83,16 @@ impl Lower<'_> {
         self.push(expr::Lookup { set, sreg: Register::word(0), dreg: None, set_id, flags });
     }
 
-    /// Loads the key of a named set.
-    pub(super) fn load_named(&mut self, key: &Expression, set: &Name) -> Result<(), LowerError> {
-        let types = self.key_types(set);
-        if !self.has_intervals(set) {
+    /// Loads the key of a named set, if that is known.
+    pub(super) fn load_named(
+        &mut self,
+        key: &Expression,
+        set: Option<&Set>,
+        taker: Taker,
+    ) -> Result<(), LowerError> {
+        self.is_key_of(key, set, taker)?;
+        let types = key_types(set);
+        if !has_intervals(set) {
             return self.load_typed(key, &types).map(drop);
         }
         self.load_key(key, &types, KeyForm::named(true), 0).map(drop)
@@ -101,11 +115,6 @@ impl Lower<'_> {
             total += bytes.next_multiple_of(4);
         }
         Ok(total)
-    }
-
-    /// The types of the keys of a set with a name; none where the set is not known.
-    pub(super) fn key_types(&self, set: &Name) -> Vec<Part> {
-        self.set(set).map(|set| set.key.parts()).unwrap_or_default()
     }
 
     /// A constant as it is looked up.
@@ -193,6 +202,15 @@ impl Lower<'_> {
             expression: expression.to_string(),
         })
     }
+}
+
+/// The types of the keys of a set with a name; none where the set is not known.
+pub(super) fn key_types(set: Option<&Set>) -> Vec<Part> {
+    set.map(|set| set.key.parts()).unwrap_or_default()
+}
+
+fn has_intervals(set: Option<&Set>) -> bool {
+    set.is_some_and(|set| set.flags.contains(SetFlags::INTERVAL))
 }
 
 /// What a set demands of the register that is looked up in it.

@@ -5,6 +5,7 @@ use crate::expr::{self, ChecksumFlags, ChecksumType, ExthdrOp, PayloadBase, Regi
 use crate::key::Part;
 use crate::lang::constant::{Bounds, Place};
 use crate::lang::exthdr::Exthdr;
+use crate::lang::lower::agree::type_of;
 use crate::lang::lower::load::{combine, flatten};
 use crate::lang::lower::{Lower, LowerError};
 use crate::lang::{Expression, Mangle, Payload};
@@ -12,6 +13,7 @@ use crate::lang::{Expression, Mangle, Payload};
 impl Lower<'_> {
     pub(super) fn mangle(&mut self, mangle: &Mangle) -> Result<(), LowerError> {
         let sreg = Some(Register::word(0));
+        self.is_given(&mangle.value, &[type_of(&mangle.key)])?;
         match &mangle.key {
             Expression::Meta(key) => {
                 self.load_for(&mangle.value, key.part(), 0)?;

@@ -1,6 +1,7 @@
 //! From the typed language to the kernel's expressions: implied matches, registers, sets without a name. What comes out is
 //! what nft 1.0.6 makes of the same text, so that every nft lists it as its own.
 
+mod agree;
 mod bound;
 pub(crate) mod imply;
 mod inner;
@@ -20,7 +21,7 @@ use crate::expr::{self, BitwiseOp, ByteorderOp, CmpOp, Data, Expr, Register};
 use crate::family::Family;
 use crate::lang::Statement;
 use crate::name::{Comment, Name};
-use crate::object::{Element, Set, SetFlags, SetId, TableId};
+use crate::object::{Element, Set, SetId, TableId};
 pub(crate) use inner::{shape, tunnel_of};
 pub(crate) use mangle::raw_checksum;
 pub(crate) use statement::{stateful, synproxy_expr};
@@ -67,7 +68,7 @@ pub(crate) struct AnonymousSet {
     pub(crate) key_type: Option<DataType>,
 }
 
-/// A rule that the kernel has no expressions for.
+/// A rule that the kernel has no expressions for, or that it would take and never find to match.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LowerError {
@@ -106,6 +107,29 @@ pub enum LowerError {
         what: &'static str,
         /// The expression or statement.
         expression: String,
+    },
+    /// What is looked up in a set or map, or put into one, is of another type than its keys. The kernel would take most of such rules, and they would never
+    /// match. Types are compared where the transaction adds the set: the kernel does not keep them.
+    #[error("`{expression}` is of type {has}, but the keys of @{set} are of type {wanted}")]
+    KeyType {
+        /// The set or map.
+        set: Name,
+        /// What is looked up in it.
+        expression: String,
+        /// The type of that, in nft's words.
+        has: String,
+        /// The type of the keys.
+        wanted: String,
+    },
+    /// The values of a map are of another type than what they are used for, or what is put into it. As [`KeyType`](Self::KeyType).
+    #[error("the values of @{map} are of type {has}, not {wanted}")]
+    ValueType {
+        /// The map.
+        map: Name,
+        /// The type of its values, in nft's words.
+        has: String,
+        /// The type that is wanted.
+        wanted: String,
     },
     /// More than the sixteen words of registers hold.
     #[error("`{expression}` needs more than the 64 bytes of registers that there are")]
@@ -231,12 +255,8 @@ impl<'a> Lower<'a> {
     }
 
     /// A set or map with a name, if it is known.
-    fn set(&self, name: &Name) -> Option<&Set> {
+    fn set(&self, name: &Name) -> Option<&'a Set> {
         let id = |map| SetId { table: self.table.clone(), name: name.clone(), map };
         self.sets.get(&id(false)).or_else(|| self.sets.get(&id(true))).copied()
-    }
-
-    fn has_intervals(&self, name: &Name) -> bool {
-        self.set(name).is_some_and(|set| set.flags.contains(SetFlags::INTERVAL))
     }
 }

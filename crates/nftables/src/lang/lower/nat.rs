@@ -30,8 +30,11 @@ impl Lower<'_> {
             flags: None,
         };
         let mut flags = nat.flags;
+        let address_port = [Some(address.data_type()), Some(DataType::INET_SERVICE)];
         match &nat.to {
             NatTarget::Address(to) => {
+                // To nft, what the map gives says whether there is a port.
+                self.is_given(to, &address_port)?;
                 (out.addr_min, out.addr_max) = self.bounds(to, address, 0)?;
             }
             NatTarget::Port(port) => {
@@ -39,12 +42,14 @@ impl Lower<'_> {
                 flags |= NatFlags::PROTO_SPECIFIED;
             }
             NatTarget::AddressPort(to, port) => {
+                self.is_given(to, &address_port[..1])?;
                 (out.addr_min, out.addr_max) = self.bounds(to, address, 0)?;
                 let word = out.addr_max.or(out.addr_min).and_then(Register::first_word).map_or(0, |w| w + 4);
                 (out.proto_min, out.proto_max) = self.ports(Some(port), word)?;
                 flags |= NatFlags::PROTO_SPECIFIED;
             }
             NatTarget::Concat(to) | NatTarget::ConcatInterval(to) => {
+                self.is_given(to, &address_port)?;
                 self.load_as(to, &[address, DataType::INET_SERVICE.into()], 0)?;
                 let words = u32::try_from(address.bytes() / 4).unwrap_or(0);
                 out.addr_min = Some(Register::word(0));
@@ -55,6 +60,7 @@ impl Lower<'_> {
                 }
             }
             NatTarget::Interval(to) => {
+                self.is_given(to, &address_port)?;
                 self.load_as(to, &[address], 0)?;
                 let words = u32::try_from(address.bytes() / 4).unwrap_or(0);
                 out.addr_min = Some(Register::word(0));
@@ -71,7 +77,9 @@ impl Lower<'_> {
         port: Option<&Expression>,
         word: u32,
     ) -> Result<(Option<Register>, Option<Register>), LowerError> {
-        port.map_or(Ok((None, None)), |port| self.bounds(port, DataType::INET_SERVICE.into(), word))
+        let Some(port) = port else { return Ok((None, None)) };
+        self.is_given(port, &[Some(DataType::INET_SERVICE)])?;
+        self.bounds(port, DataType::INET_SERVICE.into(), word)
     }
 
     /// Loads a value, or the two bounds of a range, each into registers of its own.

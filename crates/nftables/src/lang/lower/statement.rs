@@ -11,13 +11,14 @@ use crate::family::Family;
 use crate::key::Part;
 use crate::lang::Expression;
 use crate::lang::constant::{Bounds, Place};
-use crate::lang::lower::lookup::KeyForm;
+use crate::lang::lower::agree::Taker;
+use crate::lang::lower::lookup::{KeyForm, key_types};
 use crate::lang::lower::mangle::exthdr;
 use crate::lang::lower::nat::{address_part, port_flags};
 use crate::lang::lower::{Lower, LowerError};
 use crate::lang::statement::*;
 use crate::name::Name;
-use crate::object::SetData;
+use crate::object::{Set, SetData};
 
 impl Lower<'_> {
     pub(crate) fn statement(&mut self, statement: &Statement) -> Result<(), LowerError> {
@@ -114,13 +115,15 @@ impl Lower<'_> {
             (None, _) => Family::UNSPEC,
         };
         let mut word = 0;
-        let mut register = |lower: &mut Self, value: &Option<Expression>, part| -> Result<_, LowerError> {
-            let Some(value) = value else { return Ok(None) };
-            lower.load_for(value, part, word)?;
-            let register = Register::word(word);
-            word += 4;
-            Ok(Some(register))
-        };
+        let mut register =
+            |lower: &mut Self, value: &Option<Expression>, part: Part| -> Result<_, LowerError> {
+                let Some(value) = value else { return Ok(None) };
+                lower.is_given(value, &[Some(part.data_type())])?;
+                lower.load_for(value, part, word)?;
+                let register = Register::word(word);
+                word += 4;
+                Ok(Some(register))
+            };
         let addr = register(self, &tproxy.address, address_part(family))?;
         let port = register(self, &tproxy.port, DataType::INET_SERVICE.into())?;
         self.push(expr::Tproxy { family: family.0.into(), addr, port });
@@ -130,11 +133,14 @@ impl Lower<'_> {
     fn dup(&mut self, dup: &Dup) -> Result<(), LowerError> {
         let (mut addr, mut device) = (None, None);
         if let Some(address) = &dup.address {
-            self.load_for(address, address_part(self.family()), 0)?;
+            let part = address_part(self.family());
+            self.is_given(address, &[Some(part.data_type())])?;
+            self.load_for(address, part, 0)?;
             addr = Some(Register::word(0));
         }
         if let Some(to) = &dup.device {
             let word = if addr.is_some() { 4 } else { 0 };
+            self.is_given(to, &[Some(DataType::IFACE_INDEX)])?;
             self.load_as(to, &[DataType::IFACE_INDEX.into()], word)?;
             device = Some(Register::word(word));
         }
@@ -143,10 +149,13 @@ impl Lower<'_> {
     }
 
     fn forward(&mut self, forward: &Fwd) -> Result<(), LowerError> {
+        self.is_given(&forward.device, &[Some(DataType::IFACE_INDEX)])?;
         self.load_as(&forward.device, &[DataType::IFACE_INDEX.into()], 0)?;
         let (mut addr, mut family) = (None, None);
         if let Some((of, address)) = &forward.address {
-            self.load_for(address, address_part(*of), 4)?;
+            let part = address_part(*of);
+            self.is_given(address, &[Some(part.data_type())])?;
+            self.load_for(address, part, 4)?;
             (addr, family) = (Some(Register::word(4)), Some(u32::from(of.0)));
         }
         self.push(expr::Fwd { device: Register::word(0), addr, family });
@@ -167,31 +176,25 @@ impl Lower<'_> {
             let total = high.checked_sub(low).and_then(|more| more.checked_add(1));
             self.push(expr::Queue { number: Some(low), total: total.or(Some(1)), flags, sreg: None });
         } else {
+            self.is_given(&queue.to, &[Some(DataType::INTEGER)])?;
             self.load_for(&queue.to, Part::Integer { bytes: 2, order: Order::Host }, 0)?;
             self.push(expr::Queue { number: None, total: None, flags, sreg: Some(Register::word(0)) });
         }
         Ok(())
     }
 
-    /// The types of what a map maps to; none where the map is not known.
-    fn data_of(&self, map: &Name) -> Vec<Part> {
-        match self.set(map).and_then(|set| set.data.as_ref()) {
-            Some(SetData::Value(of)) => of.parts(),
-            _ => Vec::new(),
-        }
-    }
-
     fn update(&mut self, update: &SetUpdate) -> Result<(), LowerError> {
         // What the value implies is compared before the key is in its register.
         self.imply(&update.key)?;
         update.value.iter().try_for_each(|value| self.imply(value))?;
-        let types = self.key_types(&update.set);
-        let bytes = self.load_typed(&update.key, &types)?;
+        let known = self.set(&update.set);
+        self.is_key_of(&update.key, known, Taker::Statement)?;
+        let bytes = self.load_typed(&update.key, &key_types(known))?;
         let mut data = None;
         if let Some(value) = &update.value {
             let word = bytes.div_ceil(4).next_multiple_of(4);
-            let parts = self.data_of(&update.set);
-            self.load_as(value, &parts, word)?;
+            self.is_value_of(value, known)?;
+            self.load_as(value, &data_types(known), word)?;
             data = Some(Register::word(word));
         }
         let dynset = dynset(&update.set, update.timeout, &update.statements)?;
@@ -225,7 +228,7 @@ impl Lower<'_> {
             }
             ObjectName::Map(key, map) => {
                 self.imply(key)?;
-                self.load_named(key, map)?;
+                self.load_named(key, self.set(map), Taker::Map)?;
                 objref.sreg = Some(Register::word(0));
                 objref.set = Some(map.clone());
             }
@@ -239,6 +242,14 @@ impl Lower<'_> {
         }
         self.push(objref);
         Ok(())
+    }
+}
+
+/// The types of what a map maps to; none where the map is not known.
+fn data_types(map: Option<&Set>) -> Vec<Part> {
+    match map.and_then(|map| map.data.as_ref()) {
+        Some(SetData::Value(of)) => of.parts(),
+        _ => Vec::new(),
     }
 }
 

@@ -1,0 +1,361 @@
+//! Whether what is looked up has the type that the set or map has. nft asks that before it sends a rule; the kernel compares lengths at best, and a
+//! rule that looks for ports among addresses would only never match.
+//!
+//! The types are those that nft 1.0.6 compares. What a later version takes is taken, and so is everything whose type only its writer knows.
+
+use crate::datatype::DataType;
+use crate::expr::{CtKey, ExthdrOp, FibResult};
+use crate::key::Part;
+use crate::lang::exthdr::Exthdr;
+use crate::lang::lower::{Lower, LowerError};
+use crate::lang::{BinaryOp, Expression, Mapping};
+use crate::object::{Set, SetData, SetType};
+
+/// A type for each part; `None` agrees with every type. In place, since every look-up of every rule is compared.
+#[derive(Clone, Copy, Default)]
+struct Types {
+    list: [Option<DataType>; MAX_PARTS],
+    count: usize,
+}
+
+/// What takes a value: each is more tolerant than the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Taker {
+    /// A set that is asked whether it has it.
+    Set,
+    /// A map that is asked what it has for it. Marks take all numbers, as in later versions of nft.
+    Map,
+    /// A statement, or an element that a rule makes. Everything takes numbers that are no more than that.
+    Statement,
+}
+
+impl Lower<'_> {
+    /// Whether a key can be looked up in, or put into, a set or map that is known.
+    pub(super) fn is_key_of(
+        &self,
+        key: &Expression,
+        set: Option<&Set>,
+        taker: Taker,
+    ) -> Result<(), LowerError> {
+        let Some(set) = set else { return Ok(()) };
+        let Some(wanted) = self.types_of_set(&set.key) else { return Ok(()) };
+        let Some(has) = self.types_of(key) else { return Ok(()) };
+        let (wanted, has) = (wanted.parts(), has.parts());
+        if all_agree(wanted, has, taker) && !(taker == Taker::Statement && is_of_other_width(key, wanted)) {
+            return Ok(());
+        }
+        let (has, wanted) = (text(has), text(wanted));
+        Err(LowerError::KeyType { set: set.id.name.clone(), expression: key.to_string(), has, wanted })
+    }
+
+    /// Whether a value can be put into a map that is known.
+    pub(super) fn is_value_of(&self, value: &Expression, map: Option<&Set>) -> Result<(), LowerError> {
+        let Some(map) = map else { return Ok(()) };
+        let Some(of_map) = self.types_of_values(map) else { return Ok(()) };
+        let Some(of_value) = self.types_of(value) else { return Ok(()) };
+        let (of_map, of_value) = (of_map.parts(), of_value.parts());
+        if all_agree(of_map, of_value, Taker::Statement) && !is_of_other_width(value, of_map) {
+            return Ok(());
+        }
+        Err(value_type(map, of_map, of_value))
+    }
+
+    /// Whether a statement can take what a map with a name gives. It may give fewer parts than are wanted: NAT does without a port.
+    pub(super) fn is_given(&self, value: &Expression, wanted: &[Option<DataType>]) -> Result<(), LowerError> {
+        let Expression::Map(map) = value else { return Ok(()) };
+        let Mapping::Named(map) = &map.map else { return Ok(()) };
+        let Some(map) = self.set(map) else { return Ok(()) };
+        let Some(has) = self.types_of_values(map) else { return Ok(()) };
+        let has = has.parts();
+        let mut parts = wanted.iter().zip(has);
+        if has.len() <= wanted.len() && parts.all(|(wanted, has)| agree(*wanted, *has, Taker::Statement)) {
+            return Ok(());
+        }
+        Err(value_type(map, has, wanted.get(..has.len()).unwrap_or(wanted)))
+    }
+
+    /// Whether a map that is known gives verdicts.
+    pub(super) fn gives_verdicts(&self, map: Option<&Set>) -> Result<(), LowerError> {
+        let verdict = [Some(DataType::VERDICT)];
+        let Some(map) = map else { return Ok(()) };
+        match self.types_of_values(map) {
+            Some(has) if !all_agree(&verdict, has.parts(), Taker::Statement) => {
+                Err(value_type(map, has.parts(), &verdict))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn types_of_values(&self, map: &Set) -> Option<Types> {
+        match map.data.as_ref()? {
+            SetData::Value(of) | SetData::Interval(of) => self.types_of_set(of),
+            SetData::Verdict => Types::of([Some(DataType::VERDICT)]),
+            // The kernel tells these apart.
+            SetData::Object(_) => None,
+        }
+    }
+
+    fn types_of_set(&self, of: &SetType) -> Option<Types> {
+        let named = |of: DataType| has_name(of).then_some(of);
+        match of {
+            SetType::Types(types) => Types::of(types.iter().map(|of| named(*of))),
+            SetType::Typeof(expression) => self.types_of(expression),
+            SetType::Queue => Types::of([Some(DataType::INTEGER)]),
+            // What was read without a note of its parts, or has types of its writer's own: bytes in a row.
+            SetType::Parts(parts) if parts.iter().any(|part| matches!(part, Part::Integer { .. })) => None,
+            SetType::Parts(parts) => Types::of(parts.iter().map(|part| named(part.data_type()))),
+        }
+    }
+
+    /// `None` where not even the number of parts is known.
+    fn types_of(&self, expression: &Expression) -> Option<Types> {
+        let mut types = Types::default();
+        self.append_types(expression, &mut types)?;
+        Some(types)
+    }
+
+    fn append_types(&self, expression: &Expression, types: &mut Types) -> Option<()> {
+        match expression {
+            Expression::Concat(list) => list.iter().try_for_each(|item| self.append_types(item, types)),
+            Expression::Map(map) => match &map.map {
+                Mapping::Named(name) => {
+                    let given = self.types_of_values(self.set(name)?)?;
+                    given.parts().iter().try_for_each(|of| types.push(*of))
+                }
+                Mapping::Anonymous(_) => None,
+            },
+            single => types.push(type_of(single)),
+        }
+    }
+}
+
+impl Types {
+    /// `None` where there are more parts than a key has, or none.
+    fn of(list: impl IntoIterator<Item = Option<DataType>>) -> Option<Self> {
+        let mut types = Self::default();
+        list.into_iter().try_for_each(|of| types.push(of))?;
+        (types.count > 0).then_some(types)
+    }
+
+    fn push(&mut self, of: Option<DataType>) -> Option<()> {
+        *self.list.get_mut(self.count)? = of;
+        self.count += 1;
+        Some(())
+    }
+
+    fn parts(&self) -> &[Option<DataType>] {
+        self.list.get(..self.count).unwrap_or_default()
+    }
+}
+
+/// The type that every version of nft gives to an expression of one part.
+pub(super) fn type_of(expression: &Expression) -> Option<DataType> {
+    let is_known = match expression {
+        Expression::Payload(_) | Expression::Inner(_) | Expression::Osf(_) => true,
+        Expression::Numgen(_) | Expression::Jhash(_) | Expression::Symhash(_) => true,
+        Expression::Exthdr(exthdr) => has_type(*exthdr),
+        Expression::Meta(key) => key.name().is_some(),
+        // Of either family.
+        Expression::Ct(ct) => ct.key.name().is_some() && ![CtKey::SADDR, CtKey::DADDR].contains(&ct.key),
+        Expression::Rt(rt) => rt.key.name().is_some(),
+        Expression::Socket(socket) => socket.key.name().is_some(),
+        Expression::Ipsec(ipsec) => ipsec.key.name().is_some(),
+        Expression::Tunnel(key) => key.name().is_some(),
+        // The name of an interface was no more than a string once.
+        Expression::Fib(fib) => !fib.check && fib.result != FibResult::OIFNAME,
+        Expression::Binary(binary) => {
+            let keeps_type = matches!(binary.op, BinaryOp::And | BinaryOp::Or | BinaryOp::Xor);
+            return if keeps_type && binary.right.is_constant() { type_of(&binary.left) } else { None };
+        }
+        // Bytes by place may be of any type, and constants are of the one that they are looked up in.
+        _ => false,
+    };
+    is_known.then(|| expression.part()).flatten().map(Part::data_type)
+}
+
+/// Whether nft has always had the same type for it: addresses of IP options and subtypes of MPTCP were numbers once, and whether there is an
+/// option is held in sets by later versions only.
+fn has_type(exthdr: Exthdr) -> bool {
+    !exthdr.is_presence()
+        && exthdr.op() != ExthdrOp::IPV4
+        && exthdr.header().is_some_and(|header| header != "mptcp")
+}
+
+/// Whether it can stand behind `type`. The others need an expression that says more.
+fn has_name(of: DataType) -> bool {
+    let unnamed = [
+        DataType::INTEGER,
+        DataType::BITMASK,
+        DataType::STRING,
+        DataType::LL_ADDR,
+        DataType::CT_LABEL,
+        DataType::CT_EVENT,
+    ];
+    !unnamed.contains(&of)
+}
+
+fn all_agree(wanted: &[Option<DataType>], has: &[Option<DataType>], taker: Taker) -> bool {
+    match (wanted, has) {
+        ([wanted], [has]) => agree(*wanted, *has, taker),
+        // nft does not ask what a number is put into.
+        (_, [Some(DataType::INTEGER)]) => taker == Taker::Statement,
+        // Parts of concatenations are of one type or not.
+        _ => {
+            let mut parts = wanted.iter().zip(has);
+            wanted.len() == has.len() && parts.all(|(wanted, has)| agree(*wanted, *has, Taker::Set))
+        }
+    }
+}
+
+fn agree(wanted: Option<DataType>, has: Option<DataType>, taker: Taker) -> bool {
+    let (Some(wanted), Some(has)) = (wanted, has) else { return true };
+    wanted == has
+        || wanted == DataType::MARK && taker >= Taker::Map && can_be_mark(has)
+        || has == DataType::INTEGER && taker == Taker::Statement
+}
+
+/// Whether it is a number, no wider than a mark.
+fn can_be_mark(of: DataType) -> bool {
+    ![DataType::VERDICT, DataType::STRING, DataType::IFNAME].contains(&of)
+        && of.bytes() <= DataType::MARK.bytes()
+}
+
+/// Whether it is a plain number of a header that has not as many bytes as the type has. Where bits are cut out of bytes, nft does not ask.
+fn is_of_other_width(value: &Expression, wanted: &[Option<DataType>]) -> bool {
+    let Expression::Payload(field) = value else { return false };
+    let is_whole = field.bits().is_multiple_of(8) && field.offset().is_multiple_of(8);
+    if field.data_type() != DataType::INTEGER || !is_whole {
+        return false;
+    }
+    match wanted {
+        [None | Some(DataType::INTEGER | DataType::MARK)] => false,
+        [Some(wanted)] => wanted.is_bitmask() || usize::from(field.bits() / 8) != wanted.bytes(),
+        _ => true,
+    }
+}
+
+fn value_type(map: &Set, has: &[Option<DataType>], wanted: &[Option<DataType>]) -> LowerError {
+    LowerError::ValueType { map: map.id.name.clone(), has: text(has), wanted: text(wanted) }
+}
+
+fn text(types: &[Option<DataType>]) -> String {
+    let name = |of: &Option<DataType>| of.map_or("?", DataType::name);
+    types.iter().map(name).collect::<Vec<_>>().join(" . ")
+}
+
+/// As many as a key has.
+const MAX_PARTS: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datatype::Order;
+    use crate::expr::{MetaKey, PayloadBase};
+    use crate::lang::{Mangle, Match, Payload, RawPayload, SetUpdate, Statement, Vmap};
+    use crate::{ApplyOptions, Error, Family, Name, Table, TableId, Transaction};
+
+    fn table() -> TableId {
+        TableId::new(Family::IP, Name::held("t"))
+    }
+
+    fn name() -> Name {
+        Name::held("s")
+    }
+
+    fn set(of: impl Into<SetType>) -> Set {
+        Set::new(table().set(name()), of)
+    }
+
+    fn map(of: impl Into<SetType>, to: impl Into<SetType>) -> Set {
+        Set::map(table().map(name()), of, to)
+    }
+
+    fn in_set(key: impl Into<Expression>) -> Statement {
+        Match::new(key, Expression::named(&name())).into()
+    }
+
+    fn rule(transaction: &mut Transaction, statement: Statement) {
+        transaction.add(table().chain(Name::held("c")).rule().then(statement));
+    }
+
+    fn said(transaction: &Transaction) -> Result<(), String> {
+        match transaction.encode(ApplyOptions::default()) {
+            Err(Error::Statement { cause, .. }) => Err(cause.to_string()),
+            other => other.map(drop).map_err(|error| error.to_string()),
+        }
+    }
+
+    fn lowered(set: Set, statement: Statement) -> Result<(), String> {
+        let mut transaction = Transaction::new();
+        transaction.add(set);
+        rule(&mut transaction, statement);
+        said(&transaction)
+    }
+
+    #[test]
+    fn a_key_is_of_the_type_of_the_set() {
+        let addresses = || set(DataType::IPV4_ADDR);
+        lowered(addresses(), in_set(Payload::IP_SADDR)).unwrap();
+        let wrong = "`tcp dport` is of type inet_service, but the keys of @s are of type ipv4_addr";
+        assert_eq!(lowered(addresses(), in_set(Payload::TCP_DPORT)).unwrap_err(), wrong);
+        let pair = || Expression::concat([Payload::TCP_DPORT.into(), Payload::IP_SADDR.into()]);
+        let wrong = "`tcp dport . ip saddr` is of type inet_service . ipv4_addr, but the keys of @s are of type ipv4_addr . inet_service";
+        let pairs = set([DataType::IPV4_ADDR, DataType::INET_SERVICE]);
+        assert_eq!(lowered(pairs, in_set(pair())).unwrap_err(), wrong);
+        lowered(set(pair()), in_set(pair())).unwrap();
+        let update = SetUpdate::update(&name(), Payload::TCP_DPORT);
+        assert!(lowered(addresses(), update.into()).unwrap_err().contains("are of type ipv4_addr"));
+    }
+
+    #[test]
+    fn values_are_of_the_type_that_is_wanted() {
+        let given = || Expression::from(Payload::IP_SADDR).map(&name());
+        let ports = || map(DataType::IPV4_ADDR, DataType::INET_SERVICE);
+        lowered(ports(), Mangle::new(Payload::TCP_DPORT, given()).into()).unwrap();
+        let wrong = "the values of @s are of type inet_service, not ipv4_addr";
+        assert_eq!(lowered(ports(), Mangle::new(Payload::IP_DADDR, given()).into()).unwrap_err(), wrong);
+        let wrong = "the values of @s are of type inet_service, not verdict";
+        assert_eq!(lowered(ports(), Vmap::new(Payload::IP_SADDR, &name()).into()).unwrap_err(), wrong);
+        let value = Some(Payload::IP_DADDR.into());
+        let update = SetUpdate { value, ..SetUpdate::update(&name(), Payload::IP_SADDR) };
+        let wrong = "the values of @s are of type inet_service, not ipv4_addr";
+        assert_eq!(lowered(ports(), update.into()).unwrap_err(), wrong);
+    }
+
+    #[test]
+    fn marks_take_numbers_from_maps_and_in_them() {
+        let given = || Mangle::new(MetaKey::MARK, Expression::from(Payload::IP_SADDR).map(&name()));
+        lowered(map(DataType::IPV4_ADDR, DataType::IPV4_ADDR), given().into()).unwrap();
+        for too_wide in [DataType::IPV6_ADDR, DataType::IFNAME] {
+            lowered(map(DataType::IPV4_ADDR, too_wide), given().into()).unwrap_err();
+        }
+        let marks = Set::verdict_map(table().map(name()), DataType::MARK);
+        lowered(marks, Vmap::new(Payload::IP_SADDR, &name()).into()).unwrap();
+        lowered(set(DataType::MARK), in_set(Payload::IP_SADDR)).unwrap_err();
+    }
+
+    #[test]
+    fn what_has_no_type_that_is_known_is_looked_up_anywhere() {
+        let raw = RawPayload { base: PayloadBase::NETWORK, offset: 96, bits: 32 };
+        lowered(set(DataType::IPV4_ADDR), in_set(raw)).unwrap();
+        lowered(set(Expression::from(raw)), in_set(Payload::IP_SADDR)).unwrap();
+        let number = SetType::Parts(vec![Part::Integer { bytes: 4, order: Order::Network }]);
+        lowered(set(number), in_set(Payload::IP_SADDR)).unwrap();
+        let mut elsewhere = Transaction::new();
+        rule(&mut elsewhere, in_set(Payload::IP_SADDR));
+        said(&elsewhere).unwrap();
+    }
+
+    /// A rule meets the set that there is when it is made.
+    #[test]
+    fn a_set_may_come_again_with_another_type() {
+        let mut again = Transaction::new();
+        again.add(set(DataType::IPV4_ADDR));
+        rule(&mut again, in_set(Payload::IP_SADDR));
+        again.delete(table()).add(Table::new(table())).add(set(DataType::INET_SERVICE));
+        rule(&mut again, in_set(Payload::TCP_DPORT));
+        said(&again).unwrap();
+        rule(&mut again, in_set(Payload::IP_SADDR));
+        said(&again).unwrap_err();
+    }
+}
