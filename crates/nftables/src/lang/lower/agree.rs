@@ -60,7 +60,7 @@ impl Lower<'_> {
         Err(value_type(map, of_map, of_value))
     }
 
-    /// Whether a statement can take what a map with a name gives. It may give fewer parts than are wanted: NAT does without a port.
+    /// Whether a statement can take what a map with a name gives. To nft, that says whether NAT has a port; here, the form of the target does.
     pub(super) fn is_given(&self, value: &Expression, wanted: &[Option<DataType>]) -> Result<(), LowerError> {
         let Expression::Map(map) = value else { return Ok(()) };
         let Mapping::Named(map) = &map.map else { return Ok(()) };
@@ -68,10 +68,10 @@ impl Lower<'_> {
         let Some(has) = self.types_of_values(map) else { return Ok(()) };
         let has = has.parts();
         let mut parts = wanted.iter().zip(has);
-        if has.len() <= wanted.len() && parts.all(|(wanted, has)| agree(*wanted, *has, Taker::Statement)) {
+        if has.len() == wanted.len() && parts.all(|(wanted, has)| agree(*wanted, *has, Taker::Statement)) {
             return Ok(());
         }
-        Err(value_type(map, has, wanted.get(..has.len()).unwrap_or(wanted)))
+        Err(value_type(map, has, wanted))
     }
 
     /// Whether a map that is known gives verdicts.
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
     use crate::datatype::Order;
     use crate::expr::{MetaKey, PayloadBase};
-    use crate::lang::{Mangle, Match, Payload, RawPayload, SetUpdate, Statement, Vmap};
+    use crate::lang::{Mangle, Match, Nat, Payload, RawPayload, SetUpdate, Statement, Vmap};
     use crate::{ApplyOptions, Error, Family, Name, Table, TableId, Transaction};
 
     fn table() -> TableId {
@@ -320,6 +320,20 @@ mod tests {
         let update = SetUpdate { value, ..SetUpdate::update(&name(), Payload::IP_SADDR) };
         let wrong = "the values of @s are of type inet_service, not ipv4_addr";
         assert_eq!(lowered(ports(), update.into()).unwrap_err(), wrong);
+    }
+
+    #[test]
+    fn nat_has_a_port_where_its_map_gives_one() {
+        let pairs = || map(DataType::IPV4_ADDR, [DataType::IPV4_ADDR, DataType::INET_SERVICE]);
+        let addresses = || map(DataType::IPV4_ADDR, DataType::IPV4_ADDR);
+        let given = || Expression::from(Payload::IP_SADDR).map(&name());
+        let (to, to_concat) = (|| Nat::to(given()), || Nat::to_concat(Family::IP, given()));
+        lowered(addresses(), Statement::Dnat(to())).unwrap();
+        lowered(pairs(), Statement::Dnat(to_concat())).unwrap();
+        let wrong = "the values of @s are of type ipv4_addr . inet_service, not ipv4_addr";
+        assert_eq!(lowered(pairs(), Statement::Dnat(to())).unwrap_err(), wrong);
+        let wrong = "the values of @s are of type ipv4_addr, not ipv4_addr . inet_service";
+        assert_eq!(lowered(addresses(), Statement::Dnat(to_concat())).unwrap_err(), wrong);
     }
 
     #[test]

@@ -33,8 +33,7 @@ impl Lower<'_> {
         let address_port = [Some(address.data_type()), Some(DataType::INET_SERVICE)];
         match &nat.to {
             NatTarget::Address(to) => {
-                // To nft, what the map gives says whether there is a port.
-                self.is_given(to, &address_port)?;
+                self.is_given(to, &address_port[..1])?;
                 (out.addr_min, out.addr_max) = self.bounds(to, address, 0)?;
             }
             NatTarget::Port(port) => {
@@ -60,7 +59,7 @@ impl Lower<'_> {
                 }
             }
             NatTarget::Interval(to) => {
-                self.is_given(to, &address_port)?;
+                self.is_given(to, &address_port[..1])?;
                 self.load_as(to, &[address], 0)?;
                 let words = u32::try_from(address.bytes() / 4).unwrap_or(0);
                 out.addr_min = Some(Register::word(0));
