@@ -108,7 +108,7 @@ impl<'t> Encoder<'t> {
         let lowered = self.lower(index, rule).map_err(|cause| Error::Statement {
             operation: index,
             rule: rule.to_string(),
-            cause,
+            cause: Box::new(cause),
         })?;
         for before in &lowered.before {
             match before {

@@ -28,7 +28,7 @@ pub enum Error {
         /// The rule, as text.
         rule: String,
         /// Why.
-        cause: LowerError,
+        cause: Box<LowerError>,
     },
     /// A rule goes beside one with an index that the chain does not have; or the transaction was encoded without asking a kernel, which
     /// alone knows the rules that there are.

@@ -144,10 +144,11 @@ fn refusal(set: &Set, rule: &Rule) -> Option<String> {
     let mut transaction = Transaction::new();
     transaction.add(set.clone()).add(rule.clone());
     match transaction.encode(ApplyOptions::default()) {
-        Err(Error::Statement {
-            cause: cause @ (LowerError::KeyType { .. } | LowerError::ValueType { .. }),
-            ..
-        }) => Some(cause.to_string()),
+        Err(Error::Statement { cause, .. })
+            if matches!(*cause, LowerError::KeyType { .. } | LowerError::ValueType { .. }) =>
+        {
+            Some(cause.to_string())
+        }
         _ => None,
     }
 }
