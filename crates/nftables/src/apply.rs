@@ -61,7 +61,8 @@ impl Transaction {
         options: ApplyOptions,
     ) -> Result<Applied, Error> {
         if self.indexed().next().is_none() && self.renamed().next().is_none() {
-            return self.apply_placed(transport, &Places::default(), options);
+            let places = Places::of_sets(self, transport)?;
+            return self.apply_placed(transport, &places, options);
         }
         let mut tries = TRIES;
         loop {
@@ -128,7 +129,8 @@ impl Transaction {
         socket.run(move |socket| self.apply_with(socket, options)).await
     }
 
-    /// The one batch that it is.
+    /// The one batch that it is, made without asking a kernel. Single keys of sets that the transaction does not make are taken to be just that,
+    /// which they are not in a set of intervals: see [`Element::range`](crate::Element::range).
     ///
     /// # Errors
     /// [`Error::Statement`] for a rule that the kernel has no expressions for, [`Error::Index`] for one with an index, [`Error::Rename`] for a

@@ -18,7 +18,7 @@ use crate::object::set::{NFTA_SET_NAME, NFTA_SET_TABLE};
 use crate::object::table::NFTA_TABLE_NAME;
 use crate::object::{Element, Elements, HookOwner, Rule, Set, SetId};
 use crate::place::Places;
-use crate::transaction::{Flush, HandleId, Object, Operation, Rename, Target, Transaction};
+use crate::transaction::{Flush, HandleId, Object, Operation, Rename, Target, Transaction, known};
 
 /// Writes operations into a batch.
 pub(crate) struct Encoder<'t> {
@@ -164,14 +164,22 @@ impl<'t> Encoder<'t> {
     }
 
     fn elements(&mut self, index: usize, elements: &Elements, command: u8, flags: Flags, key_only: bool) {
-        let form = self.form(elements);
+        let form = self.form(index, elements);
         let destination = Destination { id: &elements.set, number: None, form, start: None };
         self.list(index, &destination, &elements.list, command, flags, key_only);
     }
 
-    /// Whether elements are intervals: as the transaction itself defines the set, else as the elements look.
-    fn form(&self, elements: &Elements) -> Form {
-        self.sets.get(&elements.set).map_or_else(|| Form::guess(&elements.list), |set| Form::of(set))
+    /// Whether elements are intervals: as the transaction itself defines the set, as the kernel says, else as the elements look.
+    fn form(&self, index: usize, elements: &Elements) -> Form {
+        if self.places.are_intervals(index) {
+            return Form::Interval;
+        }
+        match known(&self.sets, &elements.set).map(Form::of) {
+            // A range in a set without `flags interval` is sent as one, for the kernel to refuse. Its first key alone is not what was meant.
+            Some(Form::Plain) if elements.list.iter().any(Element::is_range) => Form::guess(&elements.list),
+            Some(form) => form,
+            None => Form::guess(&elements.list),
+        }
     }
 
     /// Packs elements into as few messages as their limit of 64 KiB allows.
@@ -233,7 +241,7 @@ impl<'t> Encoder<'t> {
             self.operation(index)?;
             return Ok(None);
         };
-        let form = self.form(elements);
+        let form = self.form(index, elements);
         let destination = Destination { id: &elements.set, number: None, form, start: None };
         let next = self.message_of(
             index,

@@ -1,16 +1,16 @@
-//! What the kernel knows by handles alone, and a transaction otherwise: where rules go that are placed by counting the rules of their chain
-//! (`index`), and chains that are renamed.
+//! What a transaction leaves to be asked of the kernel: where rules go that are placed by counting the rules of their chain (`index`), and chains
+//! that are renamed, which the kernel knows by handles alone; and which sets hold intervals.
 //!
 //! Rules of the same batch are known by numbers, too. So the rules are listed, and what the transaction itself does to them is played
 //! through on that list. A batch with places is for the generation that was listed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use sluicegate_netlink::Transport;
 use sluicegate_netlink::attr::Writer;
 
 use crate::error::Error;
-use crate::object::{ChainId, Rule, TableId};
+use crate::object::{ChainId, Rule, SetFlags, SetId, TableId};
 use crate::read;
 use crate::transaction::{Flush, Object, Operation, Target, Transaction};
 
@@ -23,11 +23,12 @@ pub(crate) enum Place {
     Operation(usize),
 }
 
-/// Where the rules with an index go, and the handles of chains that are renamed, by their operation.
+/// Where the rules with an index go, the handles of chains that are renamed, and whose elements are intervals, by their operation.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     of: HashMap<usize, Place>,
     chains: HashMap<usize, u64>,
+    intervals: HashSet<usize>,
 }
 
 /// The rules of the chains in which rules are counted.
@@ -47,7 +48,7 @@ impl Places {
                 chains.insert(&rule.chain, rules.iter().map(|rule| Place::Handle(rule.handle)).collect());
             }
         }
-        let mut places = Self::default();
+        let mut places = Self::of_sets(transaction, transport)?;
         for (index, operation) in transaction.operations().iter().enumerate() {
             places.play(&mut chains, index, operation)?;
         }
@@ -57,6 +58,38 @@ impl Places {
             places.chains.insert(operation, held.handle);
         }
         Ok(places)
+    }
+
+    /// Finds which elements are intervals. In a set of intervals a key without an end would stand for all keys behind it, up to the next one.
+    ///
+    /// A set has its flags as long as it lives, so this needs no generation.
+    pub(crate) fn of_sets(
+        transaction: &Transaction,
+        transport: &mut (impl Transport + ?Sized),
+    ) -> Result<Self, Error> {
+        let mut asked: HashMap<&SetId, bool> = HashMap::new();
+        let mut places = Self::default();
+        for (operation, set) in transaction.of_unknown_form() {
+            let holds_intervals = match asked.get(set) {
+                Some(known) => *known,
+                None => match read::set(transport, set.table.family, &set.table.name, &set.name) {
+                    Ok(held) => held.is_some_and(|held| held.flags.contains(SetFlags::INTERVAL)),
+                    // Then the elements are refused as well, with an error that names them.
+                    Err(error) if error.is_permission_denied() => false,
+                    Err(error) => return Err(error.into()),
+                },
+            };
+            asked.insert(set, holds_intervals);
+            if holds_intervals {
+                places.intervals.insert(operation);
+            }
+        }
+        Ok(places)
+    }
+
+    /// Whether the elements of an operation are of a set that was found to hold intervals.
+    pub(crate) fn are_intervals(&self, operation: usize) -> bool {
+        self.intervals.contains(&operation)
     }
 
     /// The handle of the chain that an operation renames, if it was asked for.

@@ -215,6 +215,26 @@ fn rules_are_counted_as_the_operations_before_leave_them() {
 }
 
 #[test]
+fn a_single_key_of_a_set_of_intervals_is_that_key_alone() {
+    let (mut fake, t) = (Fake::new(), table());
+    let set = t.set(name("s"));
+    applied(&mut fake, |tx| {
+        tx.add(Table::new(t.clone()));
+        tx.add(Set::new(set.clone(), DataType::IPV4_ADDR).flags(SetFlags::INTERVAL));
+    })
+    .expect("nothing is wrong");
+    applied(&mut fake, |tx| _ = tx.add_element(&set, ip(1)).add_element(&set, ip(9)))
+        .expect("nothing is wrong");
+    assert!(fake.to_string().contains("elements = { 10.0.0.1, 10.0.0.9 }"), "{fake}");
+    applied(&mut fake, |tx| _ = tx.delete_element(&set, ip(9))).expect("it is there");
+    assert!(fake.to_string().contains("elements = { 10.0.0.1 }"), "{fake}");
+    // Of sets that are not there, the operation itself says so.
+    let absent = t.set(name("absent"));
+    let refused = applied(&mut fake, |tx| _ = tx.add_element(&absent, ip(1)));
+    assert_eq!(codes(refused), [(Some(0), 2)]);
+}
+
+#[test]
 fn a_clone_is_a_kernel_of_its_own() {
     let mut fake = Fake::new();
     applied(&mut fake, |tx| {

@@ -27,11 +27,19 @@ impl World {
         self.t.map(name("m"))
     }
 
+    fn intervals(&self) -> SetId {
+        self.t.set(name("iv"))
+    }
+
+    fn interval_map(&self) -> SetId {
+        self.t.map(name("ivm"))
+    }
+
     fn counter(&self) -> ObjectId {
         self.t.object(ObjectKind::COUNTER, name("hits"))
     }
 
-    /// What is there before each verb. Handles: chains 1 and 2, set 3, map 4, object 5, rules 6, 7 and 8.
+    /// What is there before each verb. Handles: chains 1 and 2, set 3, map 4, object 5, rules 6, 7 and 8, set and map of intervals 9 and 10.
     fn base(&self) -> Transaction {
         let mut tx = Transaction::new();
         tx.add(Table::new(self.t.clone()));
@@ -44,6 +52,10 @@ impl World {
         for verdict in [Verdict::Accept, Verdict::Drop, Verdict::Return] {
             tx.add(self.chain("c").rule().then(verdict));
         }
+        tx.add(Set::new(self.intervals(), DataType::IPV4_ADDR).flags(SetFlags::INTERVAL));
+        tx.add_element(&self.intervals(), Ipv4Addr::new(9, 9, 9, 9));
+        tx.add(Set::verdict_map(self.interval_map(), DataType::MARK).flags(SetFlags::INTERVAL));
+        tx.add_element(&self.interval_map(), Element::new(Mark(7)).verdict(Verdict::Drop));
         tx
     }
 }
@@ -104,6 +116,26 @@ const VERBS: &[(&str, Verb)] = &[
         tx.delete_element(&w.set(), Ipv4Addr::new(1, 1, 1, 1))
             .delete_element(&w.set(), Ipv4Addr::new(1, 1, 1, 3));
         tx.delete_element(&w.map(), Element::new(Ipv4Addr::new(1, 1, 1, 1)).verdict(Verdict::Drop));
+    }),
+    ("add single keys of intervals", |w, tx| {
+        tx.add_element(&w.intervals(), Ipv4Addr::new(1, 1, 1, 1));
+        tx.add_element(&w.interval_map(), Element::new(Mark(0x10)).verdict(Verdict::Accept));
+        tx.create(Elements::new(&w.intervals(), [Ipv4Addr::new(8, 8, 8, 8)]));
+    }),
+    ("delete single keys of intervals, and put wider ones in their place", |w, tx| {
+        tx.delete_element(&w.intervals(), Ipv4Addr::new(9, 9, 9, 9));
+        tx.delete_element(&w.interval_map(), Mark(7));
+        tx.add_element(&w.interval_map(), Element::range(Mark(1), Mark(20)).verdict(Verdict::Drop));
+    }),
+    ("single keys of intervals that are counted for", |w, tx| {
+        tx.add(w.chain("c").rule().then(Counter::default()).index(0));
+        tx.add_element(&w.intervals(), Ipv4Addr::new(1, 1, 1, 1));
+    }),
+    ("single keys of a map of intervals that is named as a set", |w, tx| {
+        let made = w.t.map(name("made"));
+        tx.add(Set::map(made, DataType::IPV4_ADDR, DataType::MARK).flags(SetFlags::INTERVAL));
+        let element = Element::new(Ipv4Addr::new(1, 1, 1, 1)).value(Mark(1));
+        tx.add_element(&w.t.set(name("made")), element);
     }),
     ("delete object", |w, tx| {
         tx.delete(w.counter());
@@ -197,6 +229,8 @@ fn destroy_deletes_what_is_there_and_accepts_what_is_not() {
             let mut tx = Transaction::new();
             tx.destroy(world.set())
                 .destroy(world.map())
+                .destroy(world.intervals())
+                .destroy(world.interval_map())
                 .destroy(world.chain("unused"))
                 .destroy(world.counter());
             apply(&tx).expect("there or not");

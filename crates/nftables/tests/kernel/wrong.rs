@@ -491,6 +491,14 @@ const WRONG: &[Wrong] = &[
         &["{ 1.1.1.15-1.1.1.30 }", "overlaps"],
     ),
     (
+        "an interval in a set without, which the transaction makes itself",
+        |tx| {
+            tx.add(Set::new(set("made"), DataType::IPV4_ADDR));
+            tx.add_element(&set("made"), Element::range(ip(1), ip(9)));
+        },
+        &["operation 2: add element ip t made { 1.1.1.1-1.1.1.9 }: EINVAL", "flags interval"],
+    ),
+    (
         "an interval in a set without",
         |tx| drop_of(tx.add_element(&map("m"), Element::range(ip(15), ip(30)).value(Port(1)))),
         &["flags interval"],

@@ -58,8 +58,11 @@ impl Element {
         Self { key: key.into(), data: ElementData::None, rare: None }
     }
 
-    /// An element for all keys from `low` to `high`, both included, of a set with the flag `interval`. In such a set, single keys
-    /// are intervals too: give the same key twice unless the transaction makes the set itself.
+    /// An element for all keys from `low` to `high`, both included, of a set with the flag `interval`.
+    ///
+    /// In such a set, single keys are intervals too, and one that is sent without its end would reach up to the next element.
+    /// [`Transaction::apply`](crate::Transaction::apply) sees to that: of a set that the transaction does not make, it asks the kernel. Give the same
+    /// key twice to save it the question, and to [`Transaction::encode`](crate::Transaction::encode), which asks nobody.
     pub fn range(low: impl Into<Key>, high: impl Into<Key>) -> Self {
         let mut element = Self::new(low);
         element.rare().end = Some(high.into());
@@ -186,6 +189,11 @@ impl Element {
     /// Whether it carries the same as another, and has the same comment.
     pub(crate) fn carries_like(&self, other: &Self) -> bool {
         (self.statements(), self.get_comment()) == (other.statements(), other.get_comment())
+    }
+
+    /// Whether it is for more than one key.
+    pub(crate) fn is_range(&self) -> bool {
+        self.end().is_some_and(|end| *end != self.key)
     }
 
     /// With another end.
