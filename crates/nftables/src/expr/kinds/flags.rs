@@ -58,7 +58,8 @@ bitflags! {
         const _ = !0;
     }
 
-    /// What a log line says (`NF_LOG_*` of `linux/netfilter/nf_log.h`).
+    /// What a log line says (`NF_LOG_*` of `linux/netfilter/nf_log.h`). `LogFlags::all()` is `flags all`: these and no others, which the kernel would
+    /// refuse.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct LogFlags: u32 {
         /// `flags tcp sequence`
@@ -71,8 +72,6 @@ bitflags! {
         const SKUID = 8;
         /// `flags ether`
         const ETHER = 32;
-
-        const _ = !0;
     }
 
     /// Flags of a limit, quota or connlimit: match above instead of below (`NFT_LIMIT_F_INV`, `NFT_QUOTA_F_INV`, `NFT_CONNLIMIT_F_INV`).

@@ -281,7 +281,7 @@ impl Display for Log {
         {
             write!(f, " level {level}")?;
         }
-        if self.flags.contains(LogFlags::all() & ALL_LOG_FLAGS) {
+        if self.flags.contains(LogFlags::all()) {
             return f.write_str(" flags all");
         }
         match (self.flags.contains(LogFlags::TCP_SEQUENCE), self.flags.contains(LogFlags::TCP_OPTIONS)) {
@@ -296,8 +296,6 @@ impl Display for Log {
             .try_for_each(|(_, name)| write!(f, " flags {name}"))
     }
 }
-
-const ALL_LOG_FLAGS: LogFlags = LogFlags::from_bits_retain(0x2f);
 
 impl Display for Reject {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

@@ -165,7 +165,7 @@ fn more_statements() -> Vec<Case> {
                     Synproxy { mss: Some(1460), wscale: Some(7), timestamp: true, sack_perm: true }.into(),
                 ],
                 s(Quota { bytes: 5000, used: 0, over: false }.into()),
-                s(Log { flags: LogFlags::from_bits_retain(0x2f), ..Log::default() }.into()),
+                s(Log { flags: LogFlags::all(), ..Log::default() }.into()),
                 s(Log { level: Some(8), ..Log::default() }.into()),
                 s(Mangle::new(Payload::IP_SADDR, ip(1, 2, 3, 4)).into()),
                 s(Mangle::new(Payload::IP_DSCP, 0x2e_u32).into()),
