@@ -1,6 +1,6 @@
 //! Sending a transaction: one batch where it fits, several where the send buffer may not grow.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use sluicegate_netlink::message::Flags;
 use sluicegate_netlink::{Batch, KernelError, Transport, exchange};
@@ -9,7 +9,7 @@ use crate::echo::Applied;
 use crate::encode::{Encoder, SUBSYSTEM};
 use crate::error::{ERESTART, Error, Failure};
 use crate::monitor::Event;
-use crate::object::ElementData;
+use crate::object::{ElementData, SetId};
 use crate::place::Places;
 use crate::read::{self, Generation};
 use crate::transaction::{Flush, Object, Operation, Target, Transaction};
@@ -61,16 +61,15 @@ impl Transaction {
         options: ApplyOptions,
     ) -> Result<Applied, Error> {
         if self.indexed().next().is_none() && self.renamed().next().is_none() {
-            let places = Places::of_sets(self, transport)?;
-            return self.apply_placed(transport, &places, options);
+            return self.apply_placed(transport, &mut Places::default(), options);
         }
         let mut tries = TRIES;
         loop {
             tries -= 1;
             let listed = read::generation(transport)?.id;
-            let places = Places::find(self, transport)?;
+            let mut places = Places::find(self, transport)?;
             let generation = Some(options.generation.unwrap_or(listed));
-            match self.apply_placed(transport, &places, ApplyOptions { generation, ..options }) {
+            match self.apply_placed(transport, &mut places, ApplyOptions { generation, ..options }) {
                 Err(Error::GenerationChanged { .. }) if options.generation.is_none() && tries > 0 => {}
                 result => return result,
             }
@@ -80,10 +79,14 @@ impl Transaction {
     fn apply_placed(
         &self,
         transport: &mut (impl Transport + ?Sized),
-        places: &Places,
+        places: &mut Places,
         options: ApplyOptions,
     ) -> Result<Applied, Error> {
-        let whole = self.batch(0..self.operations().len(), places, options)?;
+        let all = || 0..self.operations().len();
+        let (mut whole, doubts) = self.batch(all(), places, options)?;
+        if places.ask(&doubts, transport)? {
+            whole = self.batch(all(), places, options)?.0;
+        }
         let size = whole.bytes().map_err(sluicegate_netlink::Error::from)?.len();
         let limit = transport.send_limit(size);
         let mut applied = Applied::default();
@@ -129,27 +132,30 @@ impl Transaction {
         socket.run(move |socket| self.apply_with(socket, options)).await
     }
 
-    /// The one batch that it is, made without asking a kernel. Single keys of sets that the transaction does not make are taken to be just that,
-    /// which they are not in a set of intervals: see [`Element::range`](crate::Element::range).
+    /// The one batch that it is, made without asking a kernel. Sets that the transaction does not make are taken to hold no intervals, unless a range
+    /// says so: in one that does, single keys would be more than that ([`Element::range`](crate::Element::range)), and marks, user ids and other numbers
+    /// in the host's order would not be found by rules.
     ///
     /// # Errors
     /// [`Error::Statement`] for a rule that the kernel has no expressions for, [`Error::Index`] for one with an index, [`Error::Rename`] for a
     /// new name without the chain's handle.
     pub fn encode(&self, options: ApplyOptions) -> Result<Batch, Error> {
-        self.batch(0..self.operations().len(), &Places::default(), options)
+        Ok(self.batch(0..self.operations().len(), &Places::default(), options)?.0)
     }
 
+    /// The batch, and the sets of which it would have to be known whether they hold intervals.
     fn batch(
         &self,
         operations: impl IntoIterator<Item = usize>,
         places: &Places,
         options: ApplyOptions,
-    ) -> Result<Batch, Error> {
+    ) -> Result<(Batch, BTreeSet<SetId>), Error> {
         let mut encoder = Encoder::new(self, places, options);
         for index in operations {
             encoder.operation(index)?;
         }
-        Ok(if options.check { encoder.batch } else { encoder.finish() })
+        let doubts = std::mem::take(&mut encoder.doubts);
+        Ok((if options.check { encoder.batch } else { encoder.finish() }, doubts))
     }
 
     fn send(
@@ -225,7 +231,7 @@ impl Transaction {
         batches.push(encoder.finish());
         options.generation = None;
         let visible = (0..self.operations().len()).filter(|i| !hidden.contains(i));
-        batches.push(self.batch(visible, places, options)?);
+        batches.push(self.batch(visible, places, options)?.0);
         Ok(batches)
     }
 

@@ -1,6 +1,6 @@
 //! A transaction as netlink messages (`enum nf_tables_msg_types`).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use sluicegate_netlink::message::Flags;
 use sluicegate_netlink::{Batch, MessageWriter};
@@ -29,6 +29,8 @@ pub(crate) struct Encoder<'t> {
     sets: HashMap<&'t SetId, &'t Set>,
     /// Sets and chains without a name so far; each has a number in the batch.
     numbers: u32,
+    /// The sets that it does not make, and of which it would have to be known whether they hold intervals, each named as a set.
+    pub(crate) doubts: BTreeSet<SetId>,
     /// The longest message that is wanted.
     message_limit: usize,
     /// What every message has besides its own flags.
@@ -42,7 +44,8 @@ impl<'t> Encoder<'t> {
         batch.begin(SUBSYSTEM, options.generation, NO_OPERATION);
         let echo = if options.echo { Flags::ECHO } else { Flags::empty() };
         let (sets, numbers, message_limit) = (transaction.sets(), 0, MAX_LIST);
-        Self { batch, transaction, places, sets, numbers, message_limit, echo }
+        let doubts = BTreeSet::new();
+        Self { batch, transaction, places, sets, numbers, doubts, message_limit, echo }
     }
 
     /// Writes messages of elements no longer than this, but for one element's length.
@@ -140,12 +143,16 @@ impl<'t> Encoder<'t> {
     fn lower(&mut self, index: usize, rule: &Rule) -> Result<Lowered, LowerError> {
         let (table, statements) = (&rule.chain.table, &rule.statements);
         let numbers = self.numbers;
-        let lowered = lower(table, statements, &self.sets, &mut self.numbers);
+        let intervals = self.places.intervals();
+        let mut lowered = lower(table, statements, &self.sets, intervals, &mut self.numbers);
         if let Err(LowerError::KeyType { .. } | LowerError::ValueType { .. }) = lowered {
             // It may be meant for a set of that name which goes before this one comes.
             self.numbers = numbers;
             let sets = self.transaction.sets_before(index);
-            return lower(table, statements, &sets, &mut self.numbers);
+            lowered = lower(table, statements, &sets, intervals, &mut self.numbers);
+        }
+        if let Ok(lowered) = &mut lowered {
+            self.doubts.extend(lowered.doubts.drain(..));
         }
         lowered
     }
@@ -164,21 +171,29 @@ impl<'t> Encoder<'t> {
     }
 
     fn elements(&mut self, index: usize, elements: &Elements, command: u8, flags: Flags, key_only: bool) {
-        let form = self.form(index, elements);
+        let form = self.form(elements);
         let destination = Destination { id: &elements.set, number: None, form, start: None };
         self.list(index, &destination, &elements.list, command, flags, key_only);
     }
 
     /// Whether elements are intervals: as the transaction itself defines the set, as the kernel says, else as the elements look.
-    fn form(&self, index: usize, elements: &Elements) -> Form {
-        if self.places.are_intervals(index) {
-            return Form::Interval;
-        }
+    fn form(&mut self, elements: &Elements) -> Form {
         match known(&self.sets, &elements.set).map(Form::of) {
             // A range in a set without `flags interval` is sent as one, for the kernel to refuse. Its first key alone is not what was meant.
             Some(Form::Plain) if elements.list.iter().any(Element::is_range) => Form::guess(&elements.list),
             Some(form) => form,
-            None => Form::guess(&elements.list),
+            None => match Form::guess(&elements.list) {
+                // An end says by itself that it is one.
+                Form::Plain if element::are_otherwise_in_intervals(&elements.list) => {
+                    let id = SetId { map: false, ..elements.set.clone() };
+                    if self.places.intervals().contains(&id) {
+                        return Form::of_intervals(&elements.list);
+                    }
+                    self.doubts.insert(id);
+                    Form::Plain
+                }
+                form => form,
+            },
         }
     }
 
@@ -241,7 +256,7 @@ impl<'t> Encoder<'t> {
             self.operation(index)?;
             return Ok(None);
         };
-        let form = self.form(index, elements);
+        let form = self.form(elements);
         let destination = Destination { id: &elements.set, number: None, form, start: None };
         let next = self.message_of(
             index,

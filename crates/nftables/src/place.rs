@@ -4,12 +4,13 @@
 //! Rules of the same batch are known by numbers, too. So the rules are listed, and what the transaction itself does to them is played
 //! through on that list. A batch with places is for the generation that was listed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use sluicegate_netlink::Transport;
 use sluicegate_netlink::attr::Writer;
 
 use crate::error::Error;
+use crate::lang::lower::Intervals;
 use crate::object::{ChainId, Rule, SetFlags, SetId, TableId};
 use crate::read;
 use crate::transaction::{Flush, Object, Operation, Target, Transaction};
@@ -23,12 +24,12 @@ pub(crate) enum Place {
     Operation(usize),
 }
 
-/// Where the rules with an index go, the handles of chains that are renamed, and whose elements are intervals, by their operation.
+/// Where the rules with an index go and the handles of chains that are renamed, by their operation; and sets that hold intervals.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     of: HashMap<usize, Place>,
     chains: HashMap<usize, u64>,
-    intervals: HashSet<usize>,
+    intervals: Intervals,
 }
 
 /// The rules of the chains in which rules are counted.
@@ -48,7 +49,7 @@ impl Places {
                 chains.insert(&rule.chain, rules.iter().map(|rule| Place::Handle(rule.handle)).collect());
             }
         }
-        let mut places = Self::of_sets(transaction, transport)?;
+        let mut places = Self::default();
         for (index, operation) in transaction.operations().iter().enumerate() {
             places.play(&mut chains, index, operation)?;
         }
@@ -60,36 +61,32 @@ impl Places {
         Ok(places)
     }
 
-    /// Finds which elements are intervals. In a set of intervals a key without an end would stand for all keys behind it, up to the next one.
+    /// Asks the kernel which of some sets hold intervals. Whether there are any.
     ///
-    /// A set has its flags as long as it lives, so this needs no generation.
-    pub(crate) fn of_sets(
-        transaction: &Transaction,
+    /// In such a set a key without an end stands for all keys behind it, up to the next one, and numbers in host order are looked up the other way
+    /// round. A set has its flags as long as it lives, so this needs no generation.
+    pub(crate) fn ask<'s>(
+        &mut self,
+        sets: impl IntoIterator<Item = &'s SetId>,
         transport: &mut (impl Transport + ?Sized),
-    ) -> Result<Self, Error> {
-        let mut asked: HashMap<&SetId, bool> = HashMap::new();
-        let mut places = Self::default();
-        for (operation, set) in transaction.of_unknown_form() {
-            let holds_intervals = match asked.get(set) {
-                Some(known) => *known,
-                None => match read::set(transport, set.table.family, &set.table.name, &set.name) {
-                    Ok(held) => held.is_some_and(|held| held.flags.contains(SetFlags::INTERVAL)),
-                    // Then the elements are refused as well, with an error that names them.
-                    Err(error) if error.is_permission_denied() => false,
-                    Err(error) => return Err(error.into()),
-                },
+    ) -> Result<bool, Error> {
+        for set in sets {
+            let held = match read::set(transport, set.table.family, &set.table.name, &set.name) {
+                Ok(held) => held,
+                // Then the operation is refused as well, with an error that names it.
+                Err(error) if error.is_permission_denied() => None,
+                Err(error) => return Err(error.into()),
             };
-            asked.insert(set, holds_intervals);
-            if holds_intervals {
-                places.intervals.insert(operation);
+            if held.is_some_and(|held| held.flags.contains(SetFlags::INTERVAL)) {
+                self.intervals.insert(set.clone());
             }
         }
-        Ok(places)
+        Ok(!self.intervals.is_empty())
     }
 
-    /// Whether the elements of an operation are of a set that was found to hold intervals.
-    pub(crate) fn are_intervals(&self, operation: usize) -> bool {
-        self.intervals.contains(&operation)
+    /// The sets that the transaction does not make, and that were found to hold intervals.
+    pub(crate) fn intervals(&self) -> &Intervals {
+        &self.intervals
     }
 
     /// The handle of the chain that an operation renames, if it was asked for.

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::name::Name;
-use crate::object::element::Form;
 use crate::object::{ChainId, Element, Elements, Rule, Set, SetId};
 pub use operation::{Flush, HandleId, Object, Operation, Rename, Target};
 
@@ -164,26 +163,6 @@ impl Transaction {
         self.operations.iter().enumerate().filter_map(|(index, operation)| match operation {
             Operation::Rename(Rename { chain, handle: None, .. }) => Some((index, chain)),
             _ => None,
-        })
-    }
-
-    /// The operations on elements of sets that it does not make, of which only the kernel knows whether they hold intervals: single keys of one part.
-    /// An end says so by itself, and keys of several parts are the same in both.
-    pub(crate) fn of_unknown_form(&self) -> impl Iterator<Item = (usize, &SetId)> {
-        let lists = self.operations.iter().enumerate().filter_map(|(index, operation)| match operation {
-            Operation::Add(Object::Elements(elements))
-            | Operation::Create(Object::Elements(elements))
-            | Operation::Delete(Target::Elements(elements))
-            | Operation::Destroy(Target::Elements(elements)) => Some((index, elements)),
-            _ => None,
-        });
-        let mut made = None;
-        lists.filter_map(move |(index, elements)| {
-            let first = elements.list.iter().find(|element| !element.is_catch_all())?;
-            let is_unknown = first.key().types().len() == 1
-                && Form::guess(&elements.list) == Form::Plain
-                && known(made.get_or_insert_with(|| self.sets()), &elements.set).is_none();
-            is_unknown.then_some((index, &elements.set))
         })
     }
 

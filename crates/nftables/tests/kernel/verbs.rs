@@ -35,11 +35,15 @@ impl World {
         self.t.map(name("ivm"))
     }
 
+    fn concatenations(&self) -> SetId {
+        self.t.set(name("ivc"))
+    }
+
     fn counter(&self) -> ObjectId {
         self.t.object(ObjectKind::COUNTER, name("hits"))
     }
 
-    /// What is there before each verb. Handles: chains 1 and 2, set 3, map 4, object 5, rules 6, 7 and 8, set and map of intervals 9 and 10.
+    /// What is there before each verb. Handles: chains 1 and 2, set 3, map 4, object 5, rules 6, 7 and 8, those of intervals 9 to 11.
     fn base(&self) -> Transaction {
         let mut tx = Transaction::new();
         tx.add(Table::new(self.t.clone()));
@@ -56,6 +60,8 @@ impl World {
         tx.add_element(&self.intervals(), Ipv4Addr::new(9, 9, 9, 9));
         tx.add(Set::verdict_map(self.interval_map(), DataType::MARK).flags(SetFlags::INTERVAL));
         tx.add_element(&self.interval_map(), Element::new(Mark(7)).verdict(Verdict::Drop));
+        let types = [DataType::MARK, DataType::IPV4_ADDR];
+        tx.add(Set::new(self.concatenations(), types).flags(SetFlags::INTERVAL));
         tx
     }
 }
@@ -121,6 +127,7 @@ const VERBS: &[(&str, Verb)] = &[
         tx.add_element(&w.intervals(), Ipv4Addr::new(1, 1, 1, 1));
         tx.add_element(&w.interval_map(), Element::new(Mark(0x10)).verdict(Verdict::Accept));
         tx.create(Elements::new(&w.intervals(), [Ipv4Addr::new(8, 8, 8, 8)]));
+        tx.add_element(&w.concatenations(), (Mark(1), Ipv4Addr::new(1, 1, 1, 1)));
     }),
     ("delete single keys of intervals, and put wider ones in their place", |w, tx| {
         tx.delete_element(&w.intervals(), Ipv4Addr::new(9, 9, 9, 9));
@@ -130,6 +137,19 @@ const VERBS: &[(&str, Verb)] = &[
     ("single keys of intervals that are counted for", |w, tx| {
         tx.add(w.chain("c").rule().then(Counter::default()).index(0));
         tx.add_element(&w.intervals(), Ipv4Addr::new(1, 1, 1, 1));
+    }),
+    ("look up in intervals", |w, tx| {
+        let mark = || lang::Expression::Meta(expr::MetaKey::MARK);
+        tx.add(w.chain("c").rule().then(Vmap::new(mark(), &w.interval_map().name)));
+        let inner = lang::BoundRule::new().then(Vmap::new(mark(), &w.interval_map().name));
+        tx.add(w.chain("c").rule().then(lang::BoundChain::jump([inner])));
+        let saddr = lang::Match::new(lang::Payload::IP_SADDR, lang::Expression::named(&w.intervals().name));
+        tx.add(w.chain("c").rule().then(saddr));
+        tx.add(
+            w.chain("c")
+                .rule()
+                .then(lang::Match::not(mark(), lang::Expression::named(&w.interval_map().name))),
+        );
     }),
     ("single keys of a map of intervals that is named as a set", |w, tx| {
         let made = w.t.map(name("made"));
@@ -202,7 +222,7 @@ fn verbs_do_by_netlink_what_they_do_by_text() {
             failed.push(format!("{what}: nft said {said:?}, netlink {result:?}\n{tx}"));
             continue;
         }
-        let list = || listing("nft -a list ruleset");
+        let list = || listing("nft -a --debug=netlink list ruleset");
         let (text, netlink) = (by_text.run(list), by_netlink.run(list));
         if text != netlink {
             failed.push(format!("{what}:\n{}", difference(&text, &netlink)));
@@ -231,6 +251,7 @@ fn destroy_deletes_what_is_there_and_accepts_what_is_not() {
                 .destroy(world.map())
                 .destroy(world.intervals())
                 .destroy(world.interval_map())
+                .destroy(world.concatenations())
                 .destroy(world.chain("unused"))
                 .destroy(world.counter());
             apply(&tx).expect("there or not");

@@ -16,11 +16,12 @@ impl Lower<'_> {
         let number = *self.numbers;
         self.out.before.push(Before::Chain(number));
         for rule in &chain.rules {
-            let mut lower = Lower::new(self.table, self.sets, self.numbers);
+            let mut lower = Lower::new(self.table, self.sets, self.intervals, self.numbers);
             lower.within = true;
             lower.rule(&rule.statements)?;
             let out = lower.out;
             self.out.before.extend(out.before);
+            self.out.doubts.extend(out.doubts);
             self.out.before.push(Before::Rule {
                 chain: number,
                 exprs: out.exprs,

@@ -25,7 +25,7 @@ impl Lower<'_> {
             Mapping::Named(name) => {
                 let known = self.set(name);
                 self.is_key_of(&map.key, known, Taker::Map)?;
-                (KeyForm::named(has_intervals(known)), key_types(known))
+                (KeyForm::named(self.holds_intervals(name, known, &map.key)), key_types(known))
             }
             Mapping::Anonymous(pairs) => (KeyForm::of(pairs.iter().map(|(key, _)| key)), Vec::new()),
         };
@@ -51,7 +51,7 @@ impl Lower<'_> {
             Mapping::Named(name) => {
                 let known = self.set(name);
                 self.gives_verdicts(known)?;
-                self.load_named(&vmap.key, known, Taker::Map)?;
+                self.load_named(&vmap.key, name, Taker::Map)?;
                 (name.clone(), None)
             }
             Mapping::Anonymous(pairs) => {
@@ -73,7 +73,7 @@ impl Lower<'_> {
         set: Name,
         number: Option<u32>,
     ) -> Result<(), LowerError> {
-        self.load_named(left, self.set(&set), Taker::Set)?;
+        self.load_named(left, &set, Taker::Set)?;
         self.push_lookup(op, set, number);
         Ok(())
     }
@@ -83,16 +83,17 @@ impl Lower<'_> {
         self.push(expr::Lookup { set, sreg: Register::word(0), dreg: None, set_id, flags });
     }
 
-    /// Loads the key of a named set, if that is known.
+    /// Loads the key of a set or map with a name.
     pub(super) fn load_named(
         &mut self,
         key: &Expression,
-        set: Option<&Set>,
+        name: &Name,
         taker: Taker,
     ) -> Result<(), LowerError> {
+        let set = self.set(name);
         self.is_key_of(key, set, taker)?;
         let types = key_types(set);
-        if !has_intervals(set) {
+        if !self.holds_intervals(name, set, key) {
             return self.load_typed(key, &types).map(drop);
         }
         self.load_key(key, &types, KeyForm::named(true), 0).map(drop)
@@ -196,6 +197,22 @@ impl Lower<'_> {
         self.byteorder(word, ByteorderOp::HTON, len, len.min(AT_ONCE));
     }
 
+    /// Whether a set or map holds intervals. Where it is not known, and makes a difference to this key, it is noted as a doubt.
+    fn holds_intervals(&mut self, name: &Name, known: Option<&Set>, key: &Expression) -> bool {
+        if let Some(set) = known {
+            return set.flags.contains(SetFlags::INTERVAL);
+        }
+        if !key.parts().into_iter().any(is_turned) {
+            return false;
+        }
+        let id = self.table.set(name.clone());
+        let holds = self.intervals.contains(&id);
+        if !holds {
+            self.out.doubts.push(id);
+        }
+        holds
+    }
+
     pub(super) fn place(&self, expression: &Expression) -> Result<Place, LowerError> {
         expression.part().map(Place::of).ok_or_else(|| LowerError::Unsupported {
             what: "the type of this is not known here",
@@ -207,10 +224,6 @@ impl Lower<'_> {
 /// The types of the keys of a set with a name; none where the set is not known.
 pub(super) fn key_types(set: Option<&Set>) -> Vec<Part> {
     set.map(|set| set.key.parts()).unwrap_or_default()
-}
-
-fn has_intervals(set: Option<&Set>) -> bool {
-    set.is_some_and(|set| set.flags.contains(SetFlags::INTERVAL))
 }
 
 /// What a set demands of the register that is looked up in it.
@@ -248,7 +261,7 @@ impl KeyForm {
 
 #[cfg(test)]
 mod tests {
-    use crate::lang::lower::{KnownSets, lower};
+    use crate::lang::lower::{Intervals, KnownSets, lower};
     use crate::lang::{Expression, Payload, SetUpdate};
     use crate::{DataType, Family, Set, TableId};
 
@@ -261,9 +274,10 @@ mod tests {
             [SetUpdate::update(&set.id.name, key).into()]
         };
         let known = KnownSets::from([(&set.id, &set)]);
-        lower(&table, &update(6), &known, &mut 0).unwrap();
+        let none = Intervals::new();
+        lower(&table, &update(6), &known, &none, &mut 0).unwrap();
         let lowered =
-            |constant, sets| lower(&table, &update(constant), sets, &mut 0).unwrap_err().to_string();
+            |constant, sets| lower(&table, &update(constant), sets, &none, &mut 0).unwrap_err().to_string();
         assert_eq!(lowered(256, &known), "256 is no inet_proto of 1 bytes");
         assert_eq!(lowered(6, &KnownSets::new()), "a number needs something that says its width: `6`");
     }

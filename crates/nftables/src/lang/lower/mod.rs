@@ -14,7 +14,7 @@ mod neighbours;
 mod sets;
 mod statement;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::datatype::DataType;
 use crate::expr::{self, BitwiseOp, ByteorderOp, CmpOp, Data, Expr, Register};
@@ -28,14 +28,15 @@ pub(crate) use statement::{stateful, synproxy_expr};
 
 /// Lowers the statements of a rule. `numbers` counts the sets and chains without a name of a batch.
 ///
-/// `sets` are those that are known: where a set has intervals, numbers in host order are looked up the other way round.
+/// `sets` are those that are known, `intervals` others that hold intervals: in these, numbers in host order are looked up the other way round.
 pub(crate) fn lower(
     table: &TableId,
     statements: &[Statement],
     sets: &KnownSets<'_>,
+    intervals: &Intervals,
     numbers: &mut u32,
 ) -> Result<Lowered, LowerError> {
-    let mut lower = Lower::new(table, sets, numbers);
+    let mut lower = Lower::new(table, sets, intervals, numbers);
     lower.rule(statements)?;
     Ok(lower.out)
 }
@@ -45,6 +46,8 @@ pub(crate) fn lower(
 pub(crate) struct Lowered {
     pub(crate) exprs: Vec<Expr>,
     pub(crate) before: Vec<Before>,
+    /// The sets of which it would have to be known whether they hold intervals.
+    pub(crate) doubts: Vec<SetId>,
 }
 
 /// What belongs to one rule.
@@ -142,10 +145,14 @@ pub enum LowerError {
 /// Sets by what names them.
 pub(crate) type KnownSets<'a> = HashMap<&'a SetId, &'a Set>;
 
+/// Sets and maps that hold intervals, each named as a set.
+pub(crate) type Intervals = HashSet<SetId>;
+
 pub(crate) struct Lower<'a> {
     pub(crate) table: &'a TableId,
     pub(crate) out: Lowered,
     sets: &'a KnownSets<'a>,
+    intervals: &'a Intervals,
     numbers: &'a mut u32,
     /// The headers, network and transport protocol that earlier matches of the rule have fixed.
     link: imply::Link,
@@ -163,11 +170,17 @@ pub(crate) struct Lower<'a> {
 }
 
 impl<'a> Lower<'a> {
-    fn new(table: &'a TableId, sets: &'a KnownSets<'a>, numbers: &'a mut u32) -> Self {
+    fn new(
+        table: &'a TableId,
+        sets: &'a KnownSets<'a>,
+        intervals: &'a Intervals,
+        numbers: &'a mut u32,
+    ) -> Self {
         Self {
             table,
             out: Lowered::default(),
             sets,
+            intervals,
             numbers,
             link: imply::Link::Unknown,
             inner_tags: 0,

@@ -237,14 +237,14 @@ fn merged(mut elements: Vec<Element>) -> Vec<Element> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lang::lower::{KnownSets, lower};
+    use crate::lang::lower::{Intervals, KnownSets, lower};
     use crate::lang::{Counter, Elem, Match, Payload, Reject};
     use crate::{Comment, Family, Port, TableId};
 
     fn elements(members: impl IntoIterator<Item = Elem>) -> Result<Vec<String>, LowerError> {
         let table = TableId::new(Family::IP, "t".parse().unwrap());
         let statements = [Match::new(Payload::TCP_DPORT, Expression::set(members)).into()];
-        let lowered = lower(&table, &statements, &KnownSets::new(), &mut 0)?;
+        let lowered = lower(&table, &statements, &KnownSets::new(), &Intervals::new(), &mut 0)?;
         let of = |before: &Before| match before {
             Before::Set(set) => set.elements.iter().map(ToString::to_string).collect(),
             _ => Vec::new(),

@@ -228,7 +228,7 @@ impl Lower<'_> {
             }
             ObjectName::Map(key, map) => {
                 self.imply(key)?;
-                self.load_named(key, self.set(map), Taker::Map)?;
+                self.load_named(key, map, Taker::Map)?;
                 objref.sreg = Some(Register::word(0));
                 objref.set = Some(map.clone());
             }

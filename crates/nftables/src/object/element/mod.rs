@@ -11,7 +11,8 @@ use crate::name::{Comment, Name};
 use crate::object::SetId;
 pub(crate) use text::{prefix_length, wildcard};
 pub(crate) use wire::{
-    Form, encode_start, is_turned, needs_start, sortable, successor, turned_back, wire_count, wire_key,
+    Form, are_otherwise_in_intervals, encode_start, is_turned, needs_start, sortable, successor, turned_back,
+    wire_count, wire_key,
 };
 
 /// An element of a set or a map.

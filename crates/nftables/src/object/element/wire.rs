@@ -35,12 +35,26 @@ impl Form {
 
     /// That of a set that is not known, by its elements.
     pub(crate) fn guess(elements: &[Element]) -> Self {
-        match elements.iter().find(|e| e.end().is_some()).map(|e| e.key.types().len()) {
-            None => Self::Plain,
-            Some(1) => Self::Interval,
+        match elements.iter().any(|e| e.end().is_some()) {
+            false => Self::Plain,
+            true => Self::of_intervals(elements),
+        }
+    }
+
+    /// That of a set of which only is known that it holds intervals, by its elements.
+    pub(crate) fn of_intervals(elements: &[Element]) -> Self {
+        match elements.iter().find(|e| !e.is_catch_all()).map(|e| e.key.types().len()) {
+            None | Some(1) => Self::Interval,
             Some(_) => Self::Concat,
         }
     }
+}
+
+/// Whether single keys are otherwise in a set that holds intervals: where they have one part, and need an end, and where one is turned. All keys
+/// of a set have the same parts.
+pub(crate) fn are_otherwise_in_intervals(elements: &[Element]) -> bool {
+    let first = elements.iter().find(|e| !e.is_catch_all());
+    first.is_some_and(|e| e.key.types().len() == 1 || e.key.types().any(is_turned))
 }
 
 /// Elements that the kernel counts for these.
