@@ -322,9 +322,16 @@ impl Expression {
         Self::Named(name.clone())
     }
 
-    /// `a . b . c`
+    /// `a . b . c`. Of a part that is a concatenation itself the parts are taken: there is none within another.
     pub fn concat(parts: impl IntoIterator<Item = Self>) -> Self {
-        Self::Concat(parts.into_iter().collect())
+        let mut list = Vec::new();
+        for part in parts {
+            match part {
+                Self::Concat(inner) => list.extend(inner),
+                single => list.push(single),
+            }
+        }
+        Self::Concat(list)
     }
 
     /// `{ a, b, c }`

@@ -112,17 +112,23 @@ fn change_of_bits(
         },
         _ => None,
     };
-    let (mask, xor) = match change {
-        Some(ops) => combine(&ops, place)?,
-        None => (vec![0; place.bytes], Bounds::of(value, place)?.low),
+    let too_large = || LowerError::Constant {
+        value: value.to_string(),
+        wanted: format!("{} of {} bits", field.part().data_type(), field.bits()),
     };
+    let changed = match change {
+        Some(ops) => combine(&ops, place),
+        None => Bounds::of(value, place).map(|bounds| (vec![0; place.bytes], bounds.low)),
+    };
+    let (mask, xor) = changed.map_err(|error| match error {
+        // That speaks of the bytes that the field lies in.
+        LowerError::Constant { .. } => too_large(),
+        other => other,
+    })?;
     let ones = u64::MAX >> (64 - u32::from(field.bits()));
     let own = crate::key::integer_bytes(Order::Network, place.bytes, ones << place.shift);
     if xor.iter().zip(&own).any(|(xor, own)| xor & !own != 0) {
-        return Err(LowerError::Constant {
-            value: value.to_string(),
-            wanted: format!("{} of {} bits", field.part().data_type(), field.bits()),
-        });
+        return Err(too_large());
     }
     Ok((mask.into_iter().zip(own).map(|(mask, own)| mask | !own).collect(), xor))
 }
@@ -225,6 +231,8 @@ mod tests {
         let dscp = || Expression::from(Payload::IP_DSCP);
         assert_eq!(bits(Payload::IP_DSCP, 64_u32).unwrap_err(), "64 is no dscp of 6 bits");
         assert!(bits(Payload::IP_DSCP, dscp().or(64_u32)).unwrap_err().ends_with("is no dscp of 6 bits"));
+        assert_eq!(bits(Payload::IP_TTL, 256_u32).unwrap_err(), "256 is no integer of 8 bits");
+        assert_eq!(bits(Payload::IP_TTL, 70_000_u32).unwrap_err(), "70000 is no integer of 8 bits");
         let of_another = Expression::from(Payload::IP_ECN).or(1_u32);
         assert_eq!(bits(Payload::IP_DSCP, of_another).unwrap_err(), "`ip ecn | ect1` is not a constant");
     }

@@ -27,6 +27,9 @@ impl Lower<'_> {
     }
 
     fn match_right(&mut self, m: &Match, right: &Expression) -> Result<(), LowerError> {
+        if matches!(right, Expression::Named(_) | Expression::Set(_) | Expression::Concat(_)) {
+            equality(m)?;
+        }
         match right {
             Expression::Named(name) => self.look_up(&m.left, m.op, name.clone(), None),
             Expression::Set(members) => {
@@ -40,6 +43,13 @@ impl Lower<'_> {
                 let (name, number) = self.anonymous_set(&m.left, &keys, std::slice::from_ref(right))?;
                 self.push_lookup(m.op, name, Some(number));
                 Ok(())
+            }
+            // One constant, or a range of them, for several things at once.
+            single if matches!(m.left, Expression::Concat(_)) && single.is_constant() => {
+                Err(LowerError::Constant {
+                    value: single.to_string(),
+                    wanted: format!("value of {} parts", m.left.parts().len()),
+                })
             }
             Expression::Prefix(prefix) => self.match_prefix(m, prefix),
             Expression::Range(_) => self.match_range(m, right),

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 
 use crate::datatype::DataType;
 use crate::expr::{FibFlags, FibResult, MetaKey, SocketKey};
-use crate::key::Part;
+use crate::key::{Part, integer_bytes};
+use crate::lang::Payload;
 use crate::lang::expression::*;
 use crate::lang::print::value::{Inet6, write_bits};
 use crate::lang::print::{Wording, Words, write_number, write_part};
@@ -84,6 +85,10 @@ impl Display for Typed<'_> {
         let Self(expression, kinds, with) = *self;
         let first = kinds.first().copied();
         match expression {
+            // nft lists this by another word than it reads.
+            Expression::Payload(Payload::ICMPV6_PARAMETER_PROBLEM) if with.is_script() => {
+                f.write_str("icmpv6 param-problem")
+            }
             Expression::Payload(payload) => payload.fmt(f),
             Expression::RawPayload(raw) => write!(f, "@{},{},{}", raw.base, raw.offset, raw.bits),
             Expression::Exthdr(exthdr) => exthdr.fmt(f),
@@ -239,6 +244,10 @@ pub(super) fn write_mapping<V>(
 fn write_value(f: &mut Formatter<'_>, value: &Value, kind: Option<Kind>, with: Wording<'_>) -> fmt::Result {
     let with = if kind.is_some_and(|kind| kind.raw) { with.hexadecimal() } else { with };
     match (value, kind.map(|kind| kind.part)) {
+        // To nft a number is that of a bit.
+        (Value::Number(number), Some(part)) if part.data_type() == DataType::CT_LABEL => {
+            write_part(f, part, &integer_bytes(part.order(), part.bytes(), *number), with)
+        }
         (Value::Number(number), Some(part)) => {
             let of = part.data_type();
             match kind.map(|kind| kind.bits) {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::datatype::DataType;
 use crate::expr::{CtKey, LogFlags, ObjectKind};
 use crate::key::Part;
+use crate::lang::Payload;
 use crate::lang::expression::*;
 use crate::lang::print::expression::{
     Bits, Kind, Typed, key_kinds, kinds, with_bits, without_raw, write_mapping,
@@ -43,7 +44,16 @@ impl Words for Statement {
             Self::Queue(queue) => queue.write(f, with),
             Self::Notrack => f.write_str("notrack"),
             Self::Mangle(mangle) => {
-                write!(f, "{} set ", mangle.key)?;
+                write!(f, "{} set ", mangle.key.worded(with))?;
+                // Behind `set` nft reads no names of protocols, which are words of its language.
+                let of_protocol =
+                    matches!(mangle.key, Expression::Payload(Payload::IP_PROTOCOL | Payload::IP6_NEXTHDR));
+                if let Expression::Value(Value::Number(number)) = mangle.value
+                    && of_protocol
+                    && with.is_script()
+                {
+                    return write!(f, "{number}");
+                }
                 Typed(&mangle.value, &mangle_kinds(&mangle.key), with).fmt(f)
             }
             Self::Set(update) => update.write(f, with),

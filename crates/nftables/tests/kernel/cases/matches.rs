@@ -40,10 +40,22 @@ pub(super) fn cases() -> Vec<Case> {
                 m(MetaKey::MARK.into(), 7_u32.into()),
                 m(CtKey::STATE.into(), (CtState::ESTABLISHED | CtState::RELATED).into()),
                 m(CtKey::MARK.into(), 1_u32.into()),
+                m(CtKey::LABEL.into(), 1_u32.into()),
+                vec![Mangle::new(CtKey::LABEL, 0x20_u32).into()],
                 m(Expression::FIB_SADDR_TYPE, AddressType::LOCAL.into()),
                 m(
                     Expression::concat([Payload::IP_SADDR.into(), Payload::TCP_DPORT.into()]),
                     Expression::set([Expression::concat([ip(1, 1, 1, 1).into(), port(22)])]),
+                ),
+                m(
+                    Expression::concat([
+                        Expression::concat([Payload::IP_SADDR.into(), Payload::IP_DADDR.into()]),
+                        Payload::TCP_DPORT.into(),
+                    ]),
+                    Expression::set([Expression::concat([
+                        ip(1, 1, 1, 1).into(),
+                        Expression::concat([ip(2, 2, 2, 2).into(), port(22)]),
+                    ])]),
                 ),
             ],
         ),
