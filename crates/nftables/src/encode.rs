@@ -135,7 +135,8 @@ impl<'t> Encoder<'t> {
         }
         let places = self.places;
         let mut message = self.message(NFT_MSG_NEWRULE, flags, table.family, tag(index, 0));
-        rule.encode(&lowered.exprs, &mut message);
+        let replaced = rule.handle.filter(|_| flags.contains(Flags::REPLACE));
+        rule.encode(&lowered.exprs, replaced, &mut message);
         places.encode(index, rule, &mut message)
     }
 

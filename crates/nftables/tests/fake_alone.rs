@@ -235,6 +235,38 @@ fn a_single_key_of_a_set_of_intervals_is_that_key_alone() {
 }
 
 #[test]
+fn what_was_read_can_be_added_elsewhere() {
+    let (mut fake, t) = (Fake::new(), table());
+    applied(&mut fake, |tx| {
+        tx.add(Table::new(t.clone())).add(Chain::new(t.chain(name("c"))));
+        tx.add(Set::new(t.set(name("s")), DataType::IPV4_ADDR));
+        tx.add(t.chain(name("c")).rule().then(Counter::default()))
+            .add(t.chain(name("c")).rule().then(Verdict::Drop));
+    })
+    .expect("nothing is wrong");
+    let mut copy = Transaction::new();
+    for content in fake.ruleset().content() {
+        copy.add(content.table);
+        for (set, elements) in content.sets {
+            let id = set.id.clone();
+            copy.add(set).add(Elements::new(&id, elements));
+        }
+        for (chain, rules) in content.chains {
+            copy.add(chain);
+            rules.into_iter().for_each(|rule| _ = copy.add(rule));
+        }
+    }
+    assert_eq!(
+        copy.to_string(),
+        "add table ip t\nadd set ip t s { type ipv4_addr ; }\n# add element ip t s {  }\nadd chain ip t c\n\
+         add rule ip t c counter\nadd rule ip t c drop\n"
+    );
+    let mut other = Fake::new();
+    copy.apply(&mut other).expect("nothing is wrong");
+    assert_eq!(other.to_string(), fake.to_string());
+}
+
+#[test]
 fn a_clone_is_a_kernel_of_its_own() {
     let mut fake = Fake::new();
     applied(&mut fake, |tx| {

@@ -85,6 +85,12 @@ impl<'a> Blame<'a> {
             ("NFTA_OBJ_NAME", _) => {
                 format!("table {family} {table} has no object `{}` of this kind", self.text())
             }
+            ("NFTA_LIST_ELEM", _) => match self.jump()? {
+                Verdict::Jump(to) | Verdict::Goto(to) => {
+                    format!("chain {family} {table} {to} does not exist")
+                }
+                _ => return None,
+            },
             ("NFTA_FLOWTABLE_NAME", _) => {
                 format!("flowtable {family} {table} {} does not exist", self.text())
             }
@@ -126,6 +132,16 @@ impl<'a> Blame<'a> {
                 let name = other.name();
                 format!("this kernel has no `{name}` for family {}, or its module is not loaded", self.family)
             }
+        }
+    }
+
+    /// The verdict of an element that is blamed: of a map of a rule's own, which the operation does not give as elements.
+    fn jump(&self) -> Option<Verdict> {
+        let (_, element) = self.attribute.as_ref().filter(|(name, _)| *name == "NFTA_LIST_ELEM")?;
+        let data = element.attributes().find(NFTA_SET_ELEM_DATA).ok()??;
+        match Data::decode(&data).ok()? {
+            (Data::Verdict(verdict), _) => Some(verdict),
+            _ => None,
         }
     }
 
@@ -207,7 +223,7 @@ fn missing_of_element(operation: &Operation, element: &Element, blame: &Blame<'_
 fn missing_set(operation: &Operation, blame: &Blame<'_>) -> Option<String> {
     let set = match operation {
         Operation::Flush(Flush::Set(set)) => set,
-        _ => &elements_of(operation)?.set,
+        _ => &operation.elements()?.set,
     };
     blame.attribute.is_none().then(|| format!("set {set} does not exist"))
 }
@@ -241,7 +257,11 @@ fn not_possible(
     element: Option<&Element>,
     blame: Option<&Blame<'_>>,
 ) -> Option<String> {
-    if let Some(ElementData::Verdict(Verdict::Jump(to) | Verdict::Goto(to))) = element.map(Element::data) {
+    let of_element = match element.map(Element::data) {
+        Some(ElementData::Verdict(verdict)) => Some(verdict.clone()),
+        _ => blame.and_then(Blame::jump),
+    };
+    if let Some(Verdict::Jump(to) | Verdict::Goto(to)) = of_element {
         return Some(format!("`{to}` is a base chain, and nothing can jump to one"));
     }
     if let Some(blame) = blame
@@ -340,6 +360,9 @@ fn usual(operation: Option<&Operation>, blame: Option<&Blame<'_>>, code: i32) ->
         (Add(Object::Rule(_)) | Create(Object::Rule(_)) | Insert(_) | Replace(_), EOPNOTSUPP) => {
             "an expression is not possible in this chain's family, type or hook; or the chain belongs to another rule alone, or it has `flags offload`, which takes rules at its end only, and such as a device can follow"
         }
+        (Replace(rule), EINVAL) if rule.handle.is_none() => {
+            "it does not say which rule it replaces: it needs a handle"
+        }
         (Add(Object::Rule(_)) | Create(Object::Rule(_)) | Insert(_) | Replace(_), EINVAL) => {
             match blame.and_then(|blame| blame.expression.as_ref()) {
                 Some(Expr::XtMatch(_) | Expr::XtTarget(_)) => {
@@ -362,6 +385,9 @@ fn usual(operation: Option<&Operation>, blame: Option<&Blame<'_>>, code: i32) ->
                     "the flags of a table that is there cannot be changed so, or this kernel does not know them"
                 }
             }
+        }
+        (Add(Object::Set(_)) | Create(Object::Set(_)), EINVAL | EOPNOTSUPP) => {
+            "its keys or values are of no type, or of more than 64 bytes; or its flags, or what its elements carry, do not go together"
         }
         (Add(Object::Set(_)), EEXIST) => "it is there with another type or other flags",
         (Add(Object::Chain(chain)), EEXIST) if chain.base.is_some() => {
@@ -426,3 +452,4 @@ fn usual(operation: Option<&Operation>, blame: Option<&Blame<'_>>, code: i32) ->
 }
 
 const NFTA_RULE_EXPRESSIONS: u16 = 4;
+const NFTA_SET_ELEM_DATA: u16 = 2;

@@ -164,7 +164,7 @@ impl Failure {
                 meaning,
             };
         };
-        let element = elements_of(operation).and_then(|elements| elements.list.get(position));
+        let element = operation.elements().and_then(|elements| elements.list.get(position));
         let object = match element {
             Some(element) => format!("{} {{ {element} }}", operation.object()),
             None => operation.object(),
@@ -219,18 +219,6 @@ fn is_of_devices(transaction: &Transaction, error: &KernelError) -> bool {
         && error.offset.is_none()
         && operations.iter().any(asks)
         && !operations.first().is_some_and(is_chains)
-}
-
-fn elements_of(operation: &Operation) -> Option<&crate::object::Elements> {
-    match operation {
-        Operation::Add(Object::Elements(elements)) | Operation::Create(Object::Elements(elements)) => {
-            Some(elements)
-        }
-        Operation::Delete(Target::Elements(elements)) | Operation::Destroy(Target::Elements(elements)) => {
-            Some(elements)
-        }
-        _ => None,
-    }
 }
 
 fn no_handle(asked: bool) -> &'static str {

@@ -21,7 +21,8 @@ pub struct Rule {
     pub statements: Vec<Statement>,
     /// Its comment.
     pub comment: Option<Comment>,
-    /// The handle of the rule that it replaces.
+    /// Its handle, where it was read; for `replace`, that of the rule that it replaces. To whatever adds or inserts it, it says nothing: what was read
+    /// in one place can be added in another.
     pub handle: Option<u64>,
     /// The handle of a rule of the chain: added after it, inserted before it, instead of at the chain's end or start.
     pub position: Option<u64>,
@@ -107,8 +108,15 @@ impl fmt::Display for Body<'_> {
 /// As nft's commands say it: `rule ip t c position 7 tcp dport 22 accept`.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, self.handle)
+    }
+}
+
+impl Rule {
+    /// With the handle of the rule that it replaces, if it does. To nft, `add rule ip t c handle 7` is `position 7`.
+    pub(crate) fn write(&self, f: &mut fmt::Formatter<'_>, replaced: Option<u64>) -> fmt::Result {
         write!(f, "rule {}", self.chain)?;
-        if let Some(handle) = self.handle {
+        if let Some(handle) = replaced {
             write!(f, " handle {handle}")?;
         }
         if let Some(position) = self.position {
@@ -127,11 +135,11 @@ impl fmt::Display for RuleId {
 }
 
 impl Rule {
-    /// Appends its attributes, with statements that are lowered already.
-    pub(crate) fn encode(&self, exprs: &[Expr], w: &mut Writer<'_>) {
+    /// Appends its attributes, with statements that are lowered already, and the handle of the rule that it replaces, if it does.
+    pub(crate) fn encode(&self, exprs: &[Expr], replaced: Option<u64>, w: &mut Writer<'_>) {
         w.put_str(NFTA_RULE_TABLE, &self.chain.table.name);
         w.put_str(NFTA_RULE_CHAIN, &self.chain.name);
-        if let Some(handle) = self.handle {
+        if let Some(handle) = replaced {
             w.put_be64(NFTA_RULE_HANDLE, handle);
         }
         if let Some(position) = self.position {

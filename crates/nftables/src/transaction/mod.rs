@@ -179,9 +179,12 @@ pub(crate) fn known<'s>(sets: &HashMap<&SetId, &'s Set>, id: &SetId) -> Option<&
     sets.get(id).or_else(|| sets.get(&other())).copied()
 }
 
-/// The whole script, one operation a line.
+/// The whole script, one operation a line. One about no elements is a remark: nft reads no empty list.
 impl fmt::Display for Transaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.operations.iter().try_for_each(|operation| writeln!(f, "{operation}"))
+        self.operations.iter().try_for_each(|operation| match operation.elements() {
+            Some(elements) if elements.list.is_empty() => writeln!(f, "# {operation}"),
+            _ => writeln!(f, "{operation}"),
+        })
     }
 }

@@ -147,6 +147,19 @@ impl Operation {
         }
     }
 
+    /// The elements that it adds or deletes.
+    pub(crate) fn elements(&self) -> Option<&Elements> {
+        match self {
+            Self::Add(Object::Elements(elements)) | Self::Create(Object::Elements(elements)) => {
+                Some(elements)
+            }
+            Self::Delete(Target::Elements(elements)) | Self::Destroy(Target::Elements(elements)) => {
+                Some(elements)
+            }
+            _ => None,
+        }
+    }
+
     /// What it is about, in few words: `set ip t s`.
     #[must_use]
     pub fn object(&self) -> String {
@@ -188,7 +201,8 @@ impl fmt::Display for Operation {
         write!(f, "{} ", self.verb())?;
         match self {
             Self::Add(object) | Self::Create(object) => object.fmt(f),
-            Self::Insert(rule) | Self::Replace(rule) => rule.fmt(f),
+            Self::Insert(rule) => rule.write(f, None),
+            Self::Replace(rule) => rule.fmt(f),
             Self::Rename(rename) => rename.fmt(f),
             Self::Delete(target) | Self::Destroy(target) => target.fmt(f),
             Self::Flush(target) => target.fmt(f),
@@ -201,7 +215,7 @@ impl fmt::Display for Object {
         match self {
             Self::Table(table) => table.fmt(f),
             Self::Chain(chain) => chain.fmt(f),
-            Self::Rule(rule) => rule.fmt(f),
+            Self::Rule(rule) => rule.write(f, None),
             Self::Set(set) => set.fmt(f),
             Self::Elements(elements) => elements.fmt(f),
             Self::Stateful(object) => object.fmt(f),

@@ -112,11 +112,6 @@ fn crashes(set: &Set, elements: &[Element]) -> bool {
 
 /// What is not sent again.
 const NOT_SENT: &[&str] = &[
-    // nft lists these, and then does not read them. A keyword where it reads an expression of a protocol.
-    "ip protocol set tcp",
-    "ip6 nexthdr set tcp",
-    // It reads `param-problem`.
-    "icmpv6 parameter-problem 35",
     // nft lists these as they are where we sent them, and otherwise where it has made them itself.
     "tcp window . meta mark { 300-500 . 0x00000001, 7 . 0x00000002 }",
     "tcp doff . meta mark vmap { 5 . 0x00000001 : accept }",
@@ -153,13 +148,12 @@ fn transaction(tables: &[TableContent], of: impl Fn(&str) -> bool) -> Transactio
         content.chains.iter().for_each(|(chain, _)| {
             tx.add(chain.clone());
         });
-        let filled = content.sets.iter().filter(|(_, elements)| !elements.is_empty());
-        for (set, elements) in filled.filter(|(set, elements)| !crashes(set, elements)) {
+        for (set, elements) in content.sets.iter().filter(|(set, elements)| !crashes(set, elements)) {
             tx.add(Elements::new(&set.id, elements.iter().cloned()));
         }
         let rules = content.chains.iter().flat_map(|(_, rules)| rules);
         for rule in rules.filter(|rule| of(&rule.body().to_string())) {
-            tx.add(sluicegate_nftables::Rule { handle: None, ..rule.clone() });
+            tx.add(rule.clone());
         }
     }
     tx

@@ -256,6 +256,59 @@ const WRONG: &[Wrong] = &[
         &["replace rule", "no rule with handle 999"],
     ),
     (
+        "a port above a set",
+        |tx| {
+            let ports = lang::Expression::set([Port(22), Port(80)]);
+            drop_of(tx.add(chain("c").rule().then(Match::with(
+                Payload::TCP_DPORT,
+                lang::MatchOp::Gt,
+                ports,
+            ))));
+        },
+        &["rule ip t c tcp dport > { 22, 80 }", "can only be equal or not"],
+    ),
+    (
+        "an address that has no bits in a set",
+        |tx| {
+            let named = lang::Expression::named(&name("iv"));
+            drop_of(tx.add(chain("c").rule().then(Match::with(
+                Payload::IP_SADDR,
+                lang::MatchOp::None,
+                named,
+            ))));
+        },
+        &["rule ip t c ip saddr ! @iv", "can only be equal or not"],
+    ),
+    (
+        "one address for an address and a port",
+        |tx| {
+            let both = lang::Expression::concat([Payload::IP_SADDR.into(), Payload::TCP_DPORT.into()]);
+            drop_of(tx.add(chain("c").rule().then(Match::new(both, lang::Expression::set([ip(1)])))));
+        },
+        &["rule ip t c ip saddr . tcp dport { 1.1.1.1 }", "1.1.1.1 is no value of 2 parts"],
+    ),
+    (
+        "replace no rule in particular",
+        |tx| drop_of(tx.replace(chain("c").rule().then(Verdict::Drop))),
+        &["replace rule ip t c: EINVAL", "needs a handle"],
+    ),
+    (
+        "a jump to an absent chain in a map of the rule's own",
+        |tx| {
+            let pairs = vec![(ip(1).into(), Verdict::Drop), (ip(2).into(), Verdict::Jump(name("absent")))];
+            tx.add(chain("c").rule().then(Vmap::new(Payload::IP_SADDR, pairs)));
+        },
+        &["add rule ip t c: ENOENT", "chain ip t absent does not exist"],
+    ),
+    (
+        "a jump to a base chain in a map of the rule's own",
+        |tx| {
+            let pairs = vec![(ip(1).into(), Verdict::Drop), (ip(2).into(), Verdict::Jump(name("base")))];
+            tx.add(chain("c").rule().then(Vmap::new(Payload::IP_SADDR, pairs)));
+        },
+        &["add rule ip t c: EOPNOTSUPP", "`base` is a base chain"],
+    ),
+    (
         "delete an absent rule",
         |tx| drop_of(tx.delete(RuleId { chain: chain("c"), handle: 999 })),
         &["delete rule ip t c handle 999", "no rule with handle 999"],
@@ -426,6 +479,16 @@ const WRONG: &[Wrong] = &[
         "a set without a table",
         |tx| drop_of(tx.add(Set::new(absent().set(name("s")), DataType::IPV4_ADDR))),
         &["table ip absent does not exist"],
+    ),
+    (
+        "a set of no type",
+        |tx| drop_of(tx.add(Set::new(set("new"), SetType::Types(Vec::new())))),
+        &["add set ip t new: EINVAL", "of no type"],
+    ),
+    (
+        "a set of keys that are too long",
+        |tx| drop_of(tx.add(Set::new(set("new"), [DataType::IPV6_ADDR; 5]))),
+        &["add set ip t new: EINVAL", "64 bytes"],
     ),
     (
         "create a set that is there",
