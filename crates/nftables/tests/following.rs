@@ -59,6 +59,12 @@ impl Watched {
             ruleset.content().iter().map(|table| table.display(&options).to_string()).collect()
         };
         assert_eq!(listing(&self.copy.ruleset()), listing(&self.kernel.ruleset()));
+        // Chains of rules' own, which a listing has in their rules, and the rules in them.
+        let inside = |ruleset: read::Ruleset| -> (Vec<u64>, Vec<u64>) {
+            let chains = ruleset.chains.iter().map(|chain| chain.handle);
+            (chains.collect(), ruleset.rules.iter().map(|rule| rule.handle).collect())
+        };
+        assert_eq!(inside(self.copy.ruleset()), inside(self.kernel.ruleset()));
         commit.transaction.to_string()
     }
 }

@@ -7,7 +7,7 @@ use crate::family::Family;
 use crate::lang::Verdict;
 use crate::monitor::{Change, Event, Lost, Place, RuleChange, SetName};
 use crate::name::Name;
-use crate::read::{self, ElementFlags};
+use crate::read::{self, ChainFlags, ElementFlags};
 
 /// Everything by its handle, which is the order in which the kernel lists: a handle is never given again.
 #[derive(Debug, Clone, Default)]
@@ -155,7 +155,11 @@ impl Mirror {
                 self.table_mut(told.family, &told.table)?.limit_sets(&told.expressions);
                 self.chain_mut(told)?.put_rule(*place, told.clone())
             }
-            Event::Rule(RuleChange::Deleted, told) => self.chain_mut(told)?.delete_rule(told),
+            Event::Rule(RuleChange::Deleted, told) => {
+                let rule = self.chain_mut(told)?.delete_rule(told)?;
+                self.table_mut(told.family, &told.table)?.delete_own_chain(&rule.expressions);
+                Ok(())
+            }
             Event::Set(change, told) => self.table_mut(told.family, &told.table)?.apply_set(*change, told),
             Event::Elements(change, name, elements) => self.apply_elements(*change, name, elements),
             Event::Object(change, told) => {
@@ -305,6 +309,19 @@ impl Table {
         }
     }
 
+    /// The chain that belongs to a rule goes with it, and so do the rules in it; nobody tells.
+    fn delete_own_chain(&mut self, expressions: &[Expr]) {
+        for expr in expressions {
+            if let Expr::Immediate(immediate) = expr
+                && let Data::Verdict(Verdict::Jump(to) | Verdict::Goto(to)) = &immediate.data
+                && self.chain(to).is_some_and(|chain| chain.held.flags.contains(ChainFlags::BINDING))
+                && let Some(handle) = self.chain_names.remove(to)
+            {
+                self.chains.remove(&handle);
+            }
+        }
+    }
+
     fn apply_set(&mut self, change: Change, told: &read::Set) -> Done {
         match (change, self.sets.get_mut(&told.handle)) {
             (Change::New, Some(set)) => set.held = told.clone(),
@@ -361,9 +378,18 @@ pub(super) fn is_whole(own: &[String], told: &[String], uses: u32) -> bool {
     told.is_empty() || (uses == 0 && own.iter().all(|device| told.contains(device)))
 }
 
-/// Devices, and those that are told beside them.
+/// Devices, and those that are told beside them. The kernel says a single one twice.
 fn with(own: &[String], told: &[String]) -> Vec<String> {
-    own.iter().chain(told.iter().filter(|device| !own.contains(device))).cloned().collect()
+    if own.is_empty() {
+        return told.to_vec();
+    }
+    let mut all: Vec<String> = Vec::with_capacity(own.len() + told.len());
+    for device in own.iter().chain(told) {
+        if !all.contains(device) {
+            all.push(device.clone());
+        }
+    }
+    all
 }
 
 fn without(own: &mut Vec<String>, told: &[String]) {
@@ -393,7 +419,7 @@ impl Chain {
         Ok(())
     }
 
-    fn delete_rule(&mut self, told: &read::Rule) -> Done {
+    fn delete_rule(&mut self, told: &read::Rule) -> Result<read::Rule, Lost> {
         let Some(at) = self.rules.iter().position(|rule| rule.handle == told.handle) else {
             return Err(Lost::unknown(
                 &format!("rule with handle {} of chain", told.handle),
@@ -401,9 +427,8 @@ impl Chain {
                 [&told.table, &told.chain],
             ));
         };
-        self.rules.remove(at);
         self.gap = at;
-        Ok(())
+        Ok(self.rules.remove(at))
     }
 }
 
