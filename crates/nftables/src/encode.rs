@@ -101,9 +101,29 @@ impl<'t> Encoder<'t> {
                 // The kernel keeps a rule's order by this flag, and knows no "exists already" for rules.
                 self.rule(index, rule, Flags::CREATE | Flags::APPEND)?;
             }
-            Object::Elements(elements) => self.elements(index, elements, NFT_MSG_NEWSETELEM, flags, false),
+            Object::Elements(elements) => {
+                self.fits(index, elements)?;
+                self.elements(index, elements, NFT_MSG_NEWSETELEM, flags, false);
+            }
         }
         Ok(())
+    }
+
+    /// Whether elements are made as the set is, if the transaction makes that. The kernel compares lengths, and `80 . 10.0.0.1` is as long as
+    /// `10.0.0.1 . 80`.
+    fn fits(&self, index: usize, elements: &Elements) -> Result<(), Error> {
+        let misfit = |set: &Set| element::misfit(set, &elements.list);
+        let Some(cause) = known(&self.sets, &elements.set).and_then(misfit) else { return Ok(()) };
+        // They may be meant for a set of that name which goes before this one comes.
+        let before = self.transaction.sets_before(index);
+        if known(&before, &elements.set).is_none_or(|set| misfit(set).is_none()) {
+            return Ok(());
+        }
+        Err(Error::Statement {
+            operation: index,
+            rule: format!("element {}", elements.set),
+            cause: Box::new(cause),
+        })
     }
 
     fn rule(&mut self, index: usize, rule: &Rule, flags: Flags) -> Result<(), Error> {

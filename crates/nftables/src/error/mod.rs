@@ -20,12 +20,13 @@ pub use path::AttributePath;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A rule says what the kernel has no expressions for, or looks something up in a set of another type.
+    /// A rule says what the kernel has no expressions for, or looks something up in a set of another type; or elements are of another type than their
+    /// set.
     #[error("operation {}: {rule}: {cause}", .operation + 1)]
     Statement {
         /// Which operation of the transaction, from 0.
         operation: usize,
-        /// The rule, as text.
+        /// The rule, as text, or the set of the elements.
         rule: String,
         /// Why.
         cause: Box<LowerError>,

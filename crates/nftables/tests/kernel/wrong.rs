@@ -554,6 +554,15 @@ const WRONG: &[Wrong] = &[
         &["{ 1.1.1.15-1.1.1.30 }", "overlaps"],
     ),
     (
+        "the parts of a key and of a value in another order",
+        |tx| {
+            let types = [DataType::IPV4_ADDR, DataType::INET_SERVICE];
+            tx.add(Set::map(map("made"), types, types));
+            tx.add_element(&map("made"), Element::new((Port(80), ip(1))).value((ip(2), Port(80))));
+        },
+        &["operation 2: element ip t made", "`80 . 1.1.1.1` is of type inet_service . ipv4_addr"],
+    ),
+    (
         "an interval in a set without, which the transaction makes itself",
         |tx| {
             tx.add(Set::new(set("made"), DataType::IPV4_ADDR));

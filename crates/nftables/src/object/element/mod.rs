@@ -1,5 +1,6 @@
 //! Elements of sets and maps (`enum nft_set_elem_attributes`): small, without an allocation each in the usual case.
 
+mod misfit;
 mod text;
 mod wire;
 
@@ -9,6 +10,7 @@ use crate::key::Key;
 use crate::lang::{Statement, Verdict};
 use crate::name::{Comment, Name};
 use crate::object::SetId;
+pub(crate) use misfit::misfit;
 pub(crate) use text::{prefix_length, wildcard};
 pub(crate) use wire::{
     Form, are_otherwise_in_intervals, encode_start, is_turned, needs_start, sortable, successor, turned_back,
