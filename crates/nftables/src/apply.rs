@@ -169,7 +169,7 @@ impl Transaction {
         let mut last = Batch::starting_at(batch.next_sequence());
         drop(last.netfilter(SUBSYSTEM, NFT_MSG_GETGEN, Flags::ACK, 0, 0));
         let (mut generation, mut events) = (None, Vec::new());
-        let report = exchange(transport, &[batch, &last], |message| {
+        let mut report = exchange(transport, &[batch, &last], |message| {
             if message.header.sequence == last.first_sequence() {
                 let (_, attributes) = message.netfilter()?;
                 generation = Some(Generation::decode(attributes)?.id);
@@ -178,6 +178,11 @@ impl Transaction {
             }
             Ok(())
         })?;
+        // Without the right to, both are refused. The question is ours, and says nothing that the batch does not.
+        let of_batch = |error: &KernelError| error.sequence != last.first_sequence();
+        if report.errors.iter().any(of_batch) {
+            report.errors.retain(of_batch);
+        }
         if let Some(expected) = options.generation
             && report.errors.iter().any(|error| error.code == ERESTART)
         {
@@ -297,3 +302,27 @@ const TRIES: u32 = 8;
 const FRAME: usize = 32;
 /// `NFT_MSG_GETGEN`
 const NFT_MSG_GETGEN: u8 = 16;
+
+#[cfg(test)]
+mod tests {
+    use sluicegate_netlink::scripted::{self, Script};
+
+    use super::*;
+    use crate::{Family, Name, Table, TableId};
+
+    #[test]
+    fn a_right_that_is_missing_is_said_once() {
+        let mut transaction = Transaction::new();
+        transaction.add(Table::new(TableId::new(Family::IP, Name::held("t"))));
+        let mut kernel = Script::new();
+        // The batch has messages 1 to 3; 4 asks for the generation.
+        kernel.expect_any().reply(scripted::error(1, 1, None, None));
+        kernel.expect_any().reply(scripted::error(4, 1, None, None));
+        let error = transaction.apply(&mut kernel).unwrap_err();
+        assert!(error.is_permission_denied());
+        assert_eq!(
+            error.to_string(),
+            "commit the batch: EPERM (CAP_NET_ADMIN is missing in the namespace of this network)"
+        );
+    }
+}
