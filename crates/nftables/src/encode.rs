@@ -62,6 +62,11 @@ impl<'t> Encoder<'t> {
     /// Writes the operation with this index.
     pub(crate) fn operation(&mut self, index: usize) -> Result<(), Error> {
         let Some(operation) = self.transaction.operations().get(index) else { return Ok(()) };
+        if let Some(elements) = operation.elements()
+            && let Some(cause) = element::backwards(&elements.list)
+        {
+            return Err(of_elements(index, elements, cause));
+        }
         let tag = tag(index, 0);
         let create = Flags::CREATE;
         match operation {
@@ -119,11 +124,7 @@ impl<'t> Encoder<'t> {
         if known(&before, &elements.set).is_none_or(|set| misfit(set).is_none()) {
             return Ok(());
         }
-        Err(Error::Statement {
-            operation: index,
-            rule: format!("element {}", elements.set),
-            cause: Box::new(cause),
-        })
+        Err(of_elements(index, elements, cause))
     }
 
     fn rule(&mut self, index: usize, rule: &Rule, flags: Flags) -> Result<(), Error> {
@@ -421,6 +422,10 @@ impl<'t> Encoder<'t> {
         self.numbers += 1;
         self.numbers
     }
+}
+
+fn of_elements(operation: usize, elements: &Elements, cause: LowerError) -> Error {
+    Error::Statement { operation, rule: format!("element {}", elements.set), cause: Box::new(cause) }
 }
 
 /// Where elements go.

@@ -554,6 +554,11 @@ const WRONG: &[Wrong] = &[
         &["{ 1.1.1.15-1.1.1.30 }", "overlaps"],
     ),
     (
+        "an interval that ends before it starts",
+        |tx| drop_of(tx.add_element(&set("iv"), Element::range(ip(40), ip(30)))),
+        &["operation 1: element ip t iv: the range 1.1.1.40-1.1.1.30 ends before it starts"],
+    ),
+    (
         "the parts of a key and of a value in another order",
         |tx| {
             let types = [DataType::IPV4_ADDR, DataType::INET_SERVICE];

@@ -1,7 +1,9 @@
-//! Elements whose parts are not those of their set, although all together are as long.
+//! Elements that the kernel would take for others: whose parts are not those of their set, although all together are as long, and ranges that end
+//! before they start.
 
 use crate::key::{Key, Part};
 use crate::lang::LowerError;
+use crate::object::element::is_turned;
 use crate::object::{Element, ElementData, Set, SetData};
 
 /// What is wrong with the first element whose key or value has parts of other widths than those of the set.
@@ -35,6 +37,27 @@ pub(crate) fn misfit(set: &Set, elements: &[Element]) -> Option<LowerError> {
             has: text(values.iter().copied()),
             wanted: format!("{}, as `{value}` is", text(value.types())),
         })
+    })
+}
+
+/// The first range that ends before it starts. In a set of intervals its end is that of nothing, and the kernel takes it for all keys from its start
+/// on, up to the next element.
+pub(crate) fn backwards(elements: &[Element]) -> Option<LowerError> {
+    elements.iter().find_map(|element| {
+        let keys = element.end().map(|end| (element.key(), end));
+        let values = match element.data() {
+            ElementData::Range(range) => Some((&range.0, &range.1)),
+            _ => None,
+        };
+        let (low, high) = [keys, values].into_iter().flatten().find(|(low, high)| !is_ordered(low, high))?;
+        Some(LowerError::Backwards { range: format!("{low}-{high}") })
+    })
+}
+
+fn is_ordered(low: &Key, high: &Key) -> bool {
+    low.parts().zip(high.parts()).all(|((part, low), (_, high))| match is_turned(part) {
+        true => low.iter().rev().le(high.iter().rev()),
+        false => low <= high,
     })
 }
 
@@ -73,6 +96,20 @@ mod tests {
             said(&map, Element::new((IP, Port(1))).value((Port(2), IP))).unwrap(),
             "the values of @m are of type ipv4_addr . inet_service, not inet_service . ipv4_addr, as `2 . 127.0.0.1` is"
         );
+    }
+
+    #[test]
+    fn ranges_end_behind_their_start_part_by_part() {
+        let said = |element| backwards(&[element]).map(|error| error.to_string());
+        assert_eq!(said(Element::range(Port(1), Port(1))), None);
+        assert_eq!(said(Element::range(Mark(2), Mark(0x100))), None);
+        assert_eq!(
+            said(Element::range(Mark(0x100), Mark(2))).unwrap(),
+            "the range 0x00000100-0x00000002 ends before it starts"
+        );
+        assert!(said(Element::range((IP, Port(9)), (Ipv4Addr::BROADCAST, Port(1)))).is_some());
+        let value = Element::new(IP).value_range(Port(2), Port(1));
+        assert_eq!(said(value).unwrap(), "the range 2-1 ends before it starts");
     }
 
     #[test]

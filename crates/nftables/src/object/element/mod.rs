@@ -10,7 +10,7 @@ use crate::key::Key;
 use crate::lang::{Statement, Verdict};
 use crate::name::{Comment, Name};
 use crate::object::SetId;
-pub(crate) use misfit::misfit;
+pub(crate) use misfit::{backwards, misfit};
 pub(crate) use text::{prefix_length, wildcard};
 pub(crate) use wire::{
     Form, are_otherwise_in_intervals, encode_start, is_turned, needs_start, sortable, successor, turned_back,
