@@ -17,7 +17,7 @@ use crate::transaction::Flush;
 pub(super) struct Blame<'a> {
     family: Family,
     /// The name of the table, which is the first attribute of every message.
-    table: Option<&'a str>,
+    table: Option<Name>,
     /// The innermost attribute.
     attribute: Option<(&'static str, Attribute<'a>)>,
     /// The expression that is blamed, if it is one of a rule.
@@ -30,7 +30,7 @@ impl<'a> Blame<'a> {
         let first = attributes.clone().next().and_then(Result::ok).filter(|first| first.kind == 1);
         Some(Self {
             family: Family(netfilter.family),
-            table: first.and_then(|first| first.str().ok()),
+            table: first.and_then(|first| first.str().ok()).map(Name::held),
             attribute: path.and_then(|path| innermost(attributes.clone(), path)),
             expression: path.and_then(AttributePath::expression).and_then(|(index, _)| {
                 let list = attributes.find(NFTA_RULE_EXPRESSIONS).ok()??;
@@ -43,8 +43,14 @@ impl<'a> Blame<'a> {
         self.attribute.as_ref().map(|(name, _)| *name)
     }
 
-    fn text(&self) -> &'a str {
-        self.attribute.as_ref().and_then(|(_, attribute)| attribute.str().ok()).unwrap_or_default()
+    /// A name, escaped where it is one that somebody else has chosen.
+    fn text(&self) -> Name {
+        let text = self.attribute.as_ref().and_then(|(_, attribute)| attribute.str().ok());
+        Name::held(text.unwrap_or_default())
+    }
+
+    fn table(&self) -> String {
+        self.table.as_ref().map(Name::to_string).unwrap_or_default()
     }
 
     fn number(&self) -> u64 {
@@ -53,7 +59,7 @@ impl<'a> Blame<'a> {
 
     /// What is missing, by its name.
     fn missing(&self) -> Option<String> {
-        let (family, table) = (self.family, self.table.unwrap_or_default());
+        let (family, table) = (self.family, self.table());
         Some(match (self.name()?, &self.expression) {
             (_, Some(expression)) => self.missing_in(expression),
             (
@@ -113,7 +119,7 @@ impl<'a> Blame<'a> {
     /// What an expression names.
     fn missing_in(&self, expression: &Expr) -> String {
         let named = |kind: &str, name: &Name| {
-            format!("{kind} {} {} {name} does not exist", self.family, self.table.unwrap_or_default())
+            format!("{kind} {} {} {name} does not exist", self.family, self.table())
         };
         match expression {
             Expr::Immediate(immediate) => match &immediate.data {
@@ -207,7 +213,7 @@ fn missing_of_element(operation: &Operation, element: &Element, blame: &Blame<'_
     if !is_addition(Some(operation)) {
         return Some("the set does not hold this element".to_owned());
     }
-    let (family, table) = (blame.family, blame.table.unwrap_or_default());
+    let (family, table) = (blame.family, blame.table());
     match element.data() {
         ElementData::Verdict(Verdict::Jump(to) | Verdict::Goto(to)) => {
             Some(format!("chain {family} {table} {to} does not exist"))

@@ -92,7 +92,7 @@ pub enum Lost {
 
 impl Lost {
     pub(super) fn unknown<const N: usize>(what: &str, family: Family, names: [&Name; N]) -> Self {
-        let names = names.map(Name::as_str).join(" ");
+        let names = names.map(Name::to_string).join(" ");
         Self::Unknown(format!("{what} {family} {names}"))
     }
 }

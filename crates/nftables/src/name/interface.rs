@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::name::{NameError, NameProblem, shown};
+use crate::name::{NameError, NameProblem, shown, write_quoted};
 
 /// The name of a network interface, as nft matches it: 1 to 15 bytes (`IFNAMSIZ` 16 counts the NUL), no space, `/`, `"`, `\` or
 /// control character; a `*` only at its end, where it stands for any continuation.
@@ -68,10 +68,10 @@ impl FromStr for InterfaceName {
     }
 }
 
-/// As nft writes it: in quotes.
+/// As nft writes it: in quotes. The kernel takes almost any name; what nft has no way to say is escaped.
 impl fmt::Display for InterfaceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{}\"", self.0)
+        write_quoted(f, &self.0)
     }
 }
 

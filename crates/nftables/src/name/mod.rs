@@ -69,6 +69,19 @@ impl Name {
         &self.0
     }
 
+    /// In quotes, where a word of nft's language is a name as any other.
+    pub(crate) fn quoted(&self) -> impl fmt::Display {
+        struct Quoted<'a>(&'a str);
+
+        impl fmt::Display for Quoted<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write_quoted(f, self.0)
+            }
+        }
+
+        Quoted(&self.0)
+    }
+
     /// True when it is a clone of the other one, or the other way round.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -121,7 +134,7 @@ impl std::ops::Deref for Name {
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plain = self.0.chars().all(in_name) && !self.0.is_empty();
-        if plain { f.write_str(&self.0) } else { write!(f, "{:?}", &*self.0) }
+        if plain { f.write_str(&self.0) } else { write_quoted(f, &self.0) }
     }
 }
 
@@ -171,6 +184,17 @@ fn in_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '/')
 }
 
+/// In quotes, with nothing inside that ends them or the line. nft knows no escapes: behind `\"`, too, it reads on as its language.
+fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    f.write_str("\"")?;
+    text.chars().try_for_each(|c| match c {
+        '"' => f.write_str("\\u{22}"),
+        c if c.is_control() => write!(f, "{}", c.escape_debug()),
+        c => write!(f, "{c}"),
+    })?;
+    f.write_str("\"")
+}
+
 fn shown(text: &str) -> String {
     match text.char_indices().nth(60) {
         Some((at, _)) => format!("{}...", &text[..at]),
@@ -210,6 +234,10 @@ mod tests {
 
     #[test]
     fn a_held_name_cannot_inject() {
-        assert_eq!(Name::held("a\n\" }").to_string(), "\"a\\n\\\" }\"");
+        assert_eq!(Name::held("a\n\" }").to_string(), "\"a\\n\\u{22} }\"");
+        assert_eq!(Name::held("a\" }").quoted().to_string(), "\"a\\u{22} }\"");
+        assert_eq!(Name::held("drop").quoted().to_string(), "\"drop\"");
+        assert_eq!(InterfaceName::held("x\"drop#\u{1b}").to_string(), "\"x\\u{22}drop#\\u{1b}\"");
+        assert_eq!(InterfaceName::held("veth\\*").to_string(), "\"veth\\*\"");
     }
 }

@@ -94,7 +94,9 @@ pub(crate) fn device_list(devices: &[InterfaceName], with: Wording<'_>) -> Strin
     let mut devices: Vec<_> = devices.iter().collect();
     devices.sort_unstable();
     // A name that is a word of nft's language, or starts with a digit, has to be in quotes for nft to read it.
-    let names = devices.into_iter().map(|device| match with.is_script() {
+    // Listings do without, as nft does, but for what has to be escaped.
+    let ends = |c: char| c == '"' || c.is_control();
+    let names = devices.into_iter().map(|device| match with.is_script() || device.as_str().contains(ends) {
         true => device.to_string(),
         false => device.as_str().to_owned(),
     });

@@ -400,7 +400,7 @@ impl Display for Synproxy {
 
 impl Words for ObjectReference {
     fn write(&self, f: &mut Formatter<'_>, with: Wording<'_>) -> fmt::Result {
-        let quoted = |name: &Name| format!("\"{name}\"");
+        let quoted = |name: &Name| name.quoted().to_string();
         let name = match &self.object {
             ObjectName::Named(name) => quoted(name),
             ObjectName::Map(key, map) => format!("{} map @{map}", key.worded(with)),

@@ -9,7 +9,7 @@ use crate::key::{EtherAddr, Part, integer};
 use crate::lang::Expression;
 use crate::lang::print::Time;
 use crate::listing::ListOptions;
-use crate::name::{InterfaceName, Name};
+use crate::name::InterfaceName;
 use crate::object::element::is_turned;
 use crate::object::{Set, SetData, SetType};
 
@@ -207,7 +207,7 @@ pub(crate) fn write_number(
     }
     if with.is_named() {
         if let Some(name) = with.options.symbols.get(&(of, number)) {
-            return write_symbol(f, name);
+            return write!(f, "{}", name.quoted());
         }
         if let Some(symbol) = of.symbol_of(number) {
             return match of {
@@ -286,15 +286,6 @@ impl fmt::Display for Inet6 {
             }
             _ => fmt::Display::fmt(&self.0, f),
         }
-    }
-}
-
-/// In quotes, where also a word of nft's language is a name. A name that nft could not say is escaped when it is shown.
-fn write_symbol(f: &mut fmt::Formatter<'_>, name: &Name) -> fmt::Result {
-    let escaped = |c: char| matches!(c, '"' | '\\') || c.is_control();
-    match name.as_str().contains(escaped) {
-        true => write!(f, "{name}"),
-        false => write!(f, "\"{}\"", name.as_str()),
     }
 }
 

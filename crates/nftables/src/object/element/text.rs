@@ -62,7 +62,7 @@ impl Display for Printed<'_> {
                 write_data_interval(f, &range.0, &range.1, with.data())
             }
             ElementData::Verdict(verdict) => write!(f, " : {verdict}"),
-            ElementData::Object(name) => write!(f, " : \"{name}\""),
+            ElementData::Object(name) => write!(f, " : {}", name.quoted()),
         }
     }
 }
