@@ -190,7 +190,7 @@ pub enum TimeUnit {
 /// `log [prefix "x"] [level x] [flags x] [group N] [snaplen N] [queue-threshold N]`
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Log {
-    /// What the line starts with, at most 127 bytes.
+    /// What the line starts with, at most 127 bytes. nft takes a `$` in it for a variable, and reads no text that has one; by netlink it is a `$`.
     pub prefix: Option<Comment>,
     /// syslog's level, 0 (`emerg`) to 7 (`debug`), or 8 (`audit`); `None` is 4, `warn`.
     pub level: Option<u8>,
@@ -222,7 +222,7 @@ pub enum Reject {
 /// `dnat|snat [ip|ip6] to TARGET [FLAGS]`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nat {
-    /// `ip` or `ip6`; needed in tables of family inet, and for [`NatTarget::Concat`] and [`NatTarget::ConcatInterval`].
+    /// `ip` or `ip6`; needed in tables of family inet (nft reads no text without it; by netlink an address says it itself), and for [`NatTarget::Concat`] and [`NatTarget::ConcatInterval`].
     pub family: Option<Family>,
     /// Where to.
     pub to: NatTarget,

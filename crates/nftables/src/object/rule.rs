@@ -40,7 +40,7 @@ pub struct RuleId {
 }
 
 impl Rule {
-    /// An empty rule: it matches everything and does nothing.
+    /// An empty rule: it matches everything and does nothing. nft reads no text of one.
     #[must_use]
     pub fn new(chain: ChainId) -> Self {
         Self { chain, statements: Vec::new(), comment: None, handle: None, position: None, index: None }

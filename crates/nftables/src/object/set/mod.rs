@@ -51,7 +51,8 @@ pub struct Set {
     pub flags: SetFlags,
     /// When an element goes, unless it says otherwise.
     pub timeout: Option<Duration>,
-    /// How often elements whose time is up are removed.
+    /// How often elements whose time is up are removed. It needs [`timeout`](Self::timeout) or its flag. nft 1.0.6 reads it of sets alone, and lists it of
+    /// maps as well.
     pub gc_interval: Option<Duration>,
     /// The most elements that there may be.
     pub size: Option<u32>,
@@ -163,7 +164,7 @@ impl Set {
         Self { data: Some(SetData::Object(of)), ..Self::new(id, key) }.named_as_map()
     }
 
-    /// With these flags.
+    /// With these flags, instead of those before. What [`timeout`](Self::timeout) needs is sent in either order.
     #[must_use]
     pub fn flags(mut self, flags: SetFlags) -> Self {
         self.flags = flags;
