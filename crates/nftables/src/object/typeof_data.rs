@@ -76,7 +76,7 @@ fn note(of: &Expression) -> Option<Vec<u8>> {
             (HASH, numbers(&[0, hash.offset, hash.modulus, seed[0], seed[1]]))
         }
         Expression::Symhash(hash) => (HASH, numbers(&[1, hash.offset, hash.modulus, 0, 0])),
-        Expression::Ipsec(ipsec) => (XFRM, numbers(&[ipsec.key.0, u32::from(ipsec.out), ipsec.number])),
+        Expression::Ipsec(ipsec) => (XFRM, numbers(&[ipsec.key.0, ipsec.number, u32::from(ipsec.out)])),
         _ => return None,
     };
     Some(expression(number, &data))
@@ -191,7 +191,7 @@ fn decode_nested(bytes: &[u8], depth: u32) -> Option<Expression> {
         }
         NUMGEN => Numgen { mode: NumgenMode(value(0)?), modulus: value(1)?, offset: value(2)? }.into(),
         HASH if value(0)? == 1 => Expression::Symhash(Symhash { modulus: value(2)?, offset: value(1)? }),
-        XFRM => Expression::Ipsec(Ipsec { key: XfrmKey(value(0)?), out: value(1)? != 0, number: value(2)? }),
+        XFRM => Expression::Ipsec(Ipsec { key: XfrmKey(value(0)?), number: value(1)?, out: value(2)? != 0 }),
         _ => return None,
     })
 }
