@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::datatype::{DataType, Order};
 use crate::expr::{Data, Expr};
 use crate::key::{Key, Part};
-use crate::lang::Statement;
 use crate::lang::raise::state;
+use crate::lang::{Expression, Statement};
 use crate::listing::comment;
 use crate::object::element::{sortable, successor, turned_back};
 use crate::object::set::{DATA_TYPEOF, KEY_TYPEOF};
@@ -162,7 +162,11 @@ pub(crate) fn elements_of(set: &Set, held: &[read::Element]) -> Vec<Element> {
         if !set.flags.contains(SetFlags::INTERVAL) {
             // Of equals, the last comes first.
             typed.reverse();
-            typed.sort_by_cached_key(|(element, _)| (element.is_catch_all(), rank(element.key())));
+            let last = last_rank(set);
+            typed.sort_by_cached_key(|(element, _)| match element.is_catch_all() {
+                true => last.clone(),
+                false => rank(element.key()),
+            });
         }
         return typed.into_iter().map(|(element, _)| element).collect();
     }
@@ -208,6 +212,25 @@ fn rank(key: &Key) -> Vec<u8> {
         }
         _ => reversed(key.parts().flat_map(|(_, value)| value).copied().collect()),
     }
+}
+
+/// By what nft sorts what stands for all other keys: as the last key of all, before that itself.
+fn last_rank(set: &Set) -> Vec<u8> {
+    let parts = set.key.parts();
+    let [part] = parts.as_slice() else {
+        return vec![0xff; parts.iter().map(|part| part.bytes().next_multiple_of(4)).sum()];
+    };
+    let bits = match &set.key {
+        SetType::Typeof(Expression::Payload(field)) => usize::from(field.bits()),
+        SetType::Typeof(Expression::RawPayload(raw)) => usize::from(raw.bits),
+        SetType::Typeof(Expression::Exthdr(field)) => usize::from(field.bits()),
+        _ => part.bytes() * 8,
+    };
+    let mut bytes = vec![0xff; part.bytes()];
+    if let Some(first) = bytes.first_mut() {
+        *first >>= (part.bytes() * 8).saturating_sub(bits).min(7);
+    }
+    bytes
 }
 
 /// A number, the most significant byte first, of which only the lowest bit is left.

@@ -68,8 +68,8 @@ impl Set {
             policy,
             self.size.map(|size| format!("size {size}")),
             (!flags.is_empty()).then(|| format!("flags {}", flags.join(","))),
-            self.auto_merge.then(|| "auto-merge".to_owned()),
             (!statements.is_empty()).then(|| statements.join(" ")),
+            self.auto_merge.then(|| "auto-merge".to_owned()),
             self.timeout.map(|timeout| format!("timeout {}", Time(timeout))),
             self.gc_interval.map(|interval| format!("gc-interval {}", Time(interval))),
         ]
