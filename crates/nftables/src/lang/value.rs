@@ -25,6 +25,17 @@ pub enum Value {
     Bytes(Vec<u8>),
 }
 
+impl Value {
+    /// How many bits of a mask are set.
+    pub(crate) fn count_ones(&self) -> u32 {
+        match self {
+            Self::Number(number) => number.count_ones(),
+            Self::Bytes(bytes) => bytes.iter().map(|byte| byte.count_ones()).sum(),
+            _ => 0,
+        }
+    }
+}
+
 bitflags! {
     /// The states of `ct state` (`NF_CT_STATE_BIT`).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

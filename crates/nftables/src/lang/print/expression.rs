@@ -8,7 +8,7 @@ use crate::expr::{FibFlags, FibResult, MetaKey, SocketKey};
 use crate::key::{Part, integer_bytes};
 use crate::lang::Payload;
 use crate::lang::expression::*;
-use crate::lang::print::value::{Inet6, write_bits};
+use crate::lang::print::value::{Inet6, write_bits, write_labels};
 use crate::lang::print::{Wording, Words, write_number, write_part};
 use crate::lang::value::*;
 
@@ -184,8 +184,8 @@ fn write_binary(f: &mut Formatter<'_>, binary: &Binary, of: &[Kind], with: Wordi
         (Expression::Binary(inner), _) if inner.op.binds() <= binary.op.binds() => {
             write!(f, "({})", binary.right.worded(with))
         }
-        (Expression::Value(Value::Number(number)), Some(kind))
-            if kind.part.data_type().is_bitmask() && number.count_ones() > 1 =>
+        (Expression::Value(value), Some(kind))
+            if kind.part.data_type().is_bitmask() && value.count_ones() > 1 =>
         {
             write!(f, "({})", Typed(&binary.right, of, with))
         }
@@ -271,6 +271,13 @@ fn write_value(f: &mut Formatter<'_>, value: &Value, kind: Option<Kind>, with: W
         (Value::Address(address), _) => address.fmt(f),
         (Value::Ether(address), _) => address.fmt(f),
         (Value::Interface(name) | Value::Text(name), _) => name.fmt(f),
+        (Value::Bytes(bytes), Some(part))
+            if part.data_type() == DataType::CT_LABEL
+                && part.bytes() == bytes.len()
+                && kind.is_some_and(|kind| kind.bits == Bits::List) =>
+        {
+            write_labels(f, bytes, ",")
+        }
         (Value::Bytes(bytes), Some(part)) if part.bytes() == bytes.len() => write_part(f, part, bytes, with),
         (Value::Bytes(bytes), _) => {
             f.write_str("0x")?;

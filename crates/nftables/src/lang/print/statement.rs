@@ -115,6 +115,7 @@ impl Words for Match {
             _ if matches!(self.left, Expression::Payload(_)) => Bits::Number,
             _ => Bits::Or,
         };
+        let with = if self.forgets_names() { with.bare() } else { with };
         match (&self.left, &self.right) {
             (left, Expression::Set(_)) if calculated => {
                 Typed(&self.right, &with_bits(bits, without_raw(left)), with).fmt(f)
@@ -131,17 +132,27 @@ impl Match {
             && matches!(self.right, Expression::Value(Value::Number(0 | 1)))
     }
 
+    /// nft shows a number where the kernel turns a value that has a name, to compare its order.
+    fn forgets_names(&self) -> bool {
+        let ordered = matches!(self.op, MatchOp::Lt | MatchOp::Gt | MatchOp::Lte | MatchOp::Gte);
+        ordered
+            && self.left.part().is_some_and(|part| {
+                is_turned(part) && part.bytes() > 1 && !part.data_type().symbols().is_empty()
+            })
+    }
+
     /// `tcp flags BITS / MASK`: which of some bits are set.
     fn flags_of(&self) -> Option<(&Expression, &Expression)> {
         let Expression::Binary(binary) = &self.left else { return None };
         let bits = |e: &Expression| match e {
-            Expression::Value(Value::Number(number)) => number.count_ones(),
+            Expression::Value(value) => value.count_ones(),
             _ => 0,
         };
         let flags = binary.op == BinaryOp::And
             && matches!(self.op, MatchOp::In | MatchOp::Eq | MatchOp::Neq)
             && !matches!(binary.left, Expression::Binary(_))
             && binary.left.part().is_some_and(|part| part.data_type().is_bitmask());
+        // nft reads no single bit behind the slash.
         (flags && bits(&self.right) > 0 && bits(&binary.right) > 1).then_some((&binary.left, &binary.right))
     }
 }

@@ -162,7 +162,7 @@ pub(crate) fn write_part(
                 InterfaceName::held(&String::from_utf8_lossy(value.get(..end).unwrap_or_default()))
             )
         }
-        DataType::CT_LABEL => write_labels(f, value),
+        DataType::CT_LABEL => write_labels(f, value, " | "),
         of if of.is_bitmask() && with.is_named() => write_bits(f, of, number, " | "),
         _ if value.len() > 8 && with.numbers == Numbers::Hexadecimal => {
             let zeros = value.iter().take_while(|byte| **byte == 0).count();
@@ -262,7 +262,7 @@ pub(super) fn write_bits(
 }
 
 /// The numbers of the bits that are set: labels of connections go by them.
-fn write_labels(f: &mut fmt::Formatter<'_>, value: &[u8]) -> fmt::Result {
+pub(super) fn write_labels(f: &mut fmt::Formatter<'_>, value: &[u8], between: &str) -> fmt::Result {
     let mut bytes = value.to_vec();
     if cfg!(target_endian = "big") {
         bytes.reverse();
@@ -272,7 +272,7 @@ fn write_labels(f: &mut fmt::Formatter<'_>, value: &[u8]) -> fmt::Result {
         .enumerate()
         .flat_map(|(i, byte)| (0..8).filter(move |bit| byte & 1 << bit != 0).map(move |bit| i * 8 + bit));
     let bits: Vec<_> = bits.map(|bit| bit.to_string()).collect();
-    if bits.is_empty() { write_hex(f, value) } else { f.write_str(&bits.join(",")) }
+    if bits.is_empty() { write_hex(f, value) } else { f.write_str(&bits.join(between)) }
 }
 
 /// An IPv6 address as `inet_ntop` writes it: the last four bytes as an IPv4 address where all before are zero.
