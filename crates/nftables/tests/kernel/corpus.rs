@@ -116,6 +116,9 @@ const NOT_SENT: &[&str] = &[
     "tcp window . meta mark { 300-500 . 0x00000001, 7 . 0x00000002 }",
     "tcp doff . meta mark vmap { 5 . 0x00000001 : accept }",
     "vlan id . vlan pcp { 5 . 2 }",
+    // nft hashes out of other registers than we do.
+    "@th,64,64 . jhash iifname mod 7 { 0x1 . 2 }",
+    "ct bytes . jhash iifname mod 7 . ct zone { 1 . 2 . 3, 4 . 5 . 6 }",
 ];
 
 fn open(protocol: Protocol) -> Socket {

@@ -96,6 +96,11 @@ impl LookedUp<'_> {
         }
         let wanted = self.key.parts();
         let (low, high) = (element.key(), element.end().unwrap_or(element.key()));
+        if let (Some(low), Some(high)) = (self.split(low, &wanted), self.split(high, &wanted)) {
+            let parts = wanted.iter().zip(low).zip(high);
+            let parts = parts.map(|((part, low), high)| bounds(*part, &low, &high, self.shift));
+            return parts.collect::<Option<_>>().map(Expression::Concat);
+        }
         let several = low.types().len() > 1;
         let mut parts = Vec::new();
         for (i, ((held, low), (_, high))) in low.parts().zip(high.parts()).enumerate() {
@@ -108,6 +113,36 @@ impl LookedUp<'_> {
             parts.push(bounds(part, &low, &high, self.shift)?);
         }
         if parts.len() == 1 { parts.pop() } else { Some(Expression::Concat(parts)) }
+    }
+
+    /// A key in the parts that are looked up, where the set does not say which it has: nft notes nothing of a hash, nor of any other part then.
+    fn split(&self, key: &Key, wanted: &[Part]) -> Option<Vec<Vec<u8>>> {
+        let padded =
+            |parts: &[Part]| parts.iter().map(|part| part.bytes().next_multiple_of(4)).sum::<usize>();
+        let known = self.set.key.parts();
+        if wanted.len() <= known.len() || padded(wanted) != padded(&known) {
+            return None;
+        }
+        let turned = |part| self.set.flags.contains(SetFlags::INTERVAL) && is_turned(part);
+        let order = |part, mut bytes: Vec<u8>| {
+            if turned(part) {
+                bytes.reverse();
+            }
+            bytes
+        };
+        let mut bytes = Vec::new();
+        for (part, value) in key.parts() {
+            bytes.extend(order(part, value.to_vec()));
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+        }
+        let mut rest = bytes.as_slice();
+        let mut parts = Vec::new();
+        for part in wanted {
+            let (own, behind) = rest.split_at_checked(part.bytes().next_multiple_of(4))?;
+            parts.push(order(*part, own.get(..part.bytes())?.to_vec()));
+            rest = behind;
+        }
+        Some(parts)
     }
 
     /// The bytes of a set's part as those of the part that is looked up in it: of integers nft notes neither the width nor, always, the order.

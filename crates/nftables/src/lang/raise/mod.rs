@@ -14,10 +14,10 @@ use std::collections::HashMap;
 use crate::expr::{self, CtKey, Data, Expr, FibFlags, HashType, MetaKey, PayloadBase, Register};
 use crate::family::Family;
 use crate::key::Part;
-use crate::lang::Statement;
 use crate::lang::expression::*;
 use crate::lang::lower::imply::Link;
 use crate::lang::raise::constant::constant;
+use crate::lang::{Payload, Statement};
 use crate::name::Name;
 use crate::object::element::is_turned;
 use crate::object::{Element, Set, SetFlags};
@@ -264,6 +264,10 @@ impl<'a> Raise<'a> {
             word = word.checked_add(length.div_ceil(4).max(1))?;
         }
         parts.iter().for_each(|part| self.forget_for(part));
+        if parts.len() > 1 {
+            // Among several parts nft has ports be ports, also of a protocol that has none.
+            parts.iter_mut().for_each(|part| port_of(part).into_iter().for_each(|port| *part = port.into()));
+        }
         if parts.len() == 1 { parts.pop() } else { Some(Expression::Concat(parts)) }
     }
 
@@ -282,6 +286,15 @@ impl<'a> Raise<'a> {
 /// Whether nft has a word for it where it is not compared.
 fn has_word(expression: &Expression) -> bool {
     !matches!(expression, Expression::Fib(fib) if !fib.has_word())
+}
+
+/// The port that bytes of the transport header are in most protocols.
+fn port_of(expression: &Expression) -> Option<Payload> {
+    let Expression::RawPayload(raw) = expression else { return None };
+    let ports = [Payload::TH_SPORT, Payload::TH_DPORT];
+    ports
+        .into_iter()
+        .find(|port| (raw.base, raw.offset, raw.bits) == (port.base(), port.offset(), port.bits()))
 }
 
 /// The part of a key that starts at a word of it.
