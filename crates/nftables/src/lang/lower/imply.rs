@@ -21,8 +21,8 @@ impl Lower<'_> {
             Expression::Payload(payload) => self.imply_header(*payload)?,
             Expression::Inner(inner) => self.imply_inside(*inner)?,
             Expression::Exthdr(exthdr) => match exthdr.op() {
-                ExthdrOp::IPV6 => self.imply_network_by_header(Family::IP6),
-                ExthdrOp::IPV4 => self.imply_network_by_header(Family::IP),
+                ExthdrOp::IPV6 => self.first(|lower| lower.imply_network_by_header(Family::IP6)),
+                ExthdrOp::IPV4 => self.first(|lower| lower.imply_network_by_header(Family::IP)),
                 // The kernel looks for these itself, and finds none in another protocol's packets.
                 _ => {}
             },
@@ -36,6 +36,21 @@ impl Lower<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// What an extension header or a reject takes for granted nft asks before all else in the rule: a counter before them counts no other packets.
+    pub(super) fn first(&mut self, imply: impl FnOnce(&mut Self)) {
+        let rest = std::mem::take(&mut self.out.exprs);
+        let mut comparisons = std::mem::take(&mut self.comparisons);
+        imply(self);
+        let moved = self.out.exprs.len();
+        self.out.exprs.extend(rest);
+        comparisons.iter_mut().for_each(|comparison| comparison.move_down(moved));
+        if self.is_joined {
+            // Nothing is joined across another statement.
+            self.comparisons.clear();
+        }
+        self.comparisons.append(&mut comparisons);
     }
 
     fn imply_header(&mut self, payload: Payload) -> Result<(), LowerError> {

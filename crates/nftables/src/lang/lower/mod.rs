@@ -167,6 +167,8 @@ pub(crate) struct Lower<'a> {
     inside: inner::Inside,
     /// Comparisons that may yet be joined.
     comparisons: Vec<neighbours::Comparison>,
+    /// Whether those at the start of the rule have been.
+    is_joined: bool,
 }
 
 impl<'a> Lower<'a> {
@@ -190,6 +192,7 @@ impl<'a> Lower<'a> {
             within: false,
             inside: inner::Inside::default(),
             comparisons: Vec::new(),
+            is_joined: false,
         }
     }
 
@@ -201,6 +204,7 @@ impl<'a> Lower<'a> {
             self.statement(statement)?;
             if !matches!(statement, Statement::Match(_)) {
                 self.join_neighbours();
+                self.is_joined = true;
             }
         }
         self.join_neighbours();

@@ -80,6 +80,11 @@ impl Lower<'_> {
 }
 
 impl Comparison {
+    /// So many expressions were put before all others.
+    pub(super) fn move_down(&mut self, by: usize) {
+        self.at += by;
+    }
+
     fn joins(&self, next: &Self) -> bool {
         // NFT_REG_SIZE
         const REGISTER: u32 = 16;

@@ -92,15 +92,15 @@ impl Lower<'_> {
                 _ => (RejectType::ICMPX_UNREACH, PORT_UNREACHABLE_ANY),
             },
             Reject::TcpReset => {
-                self.imply_transport(6);
+                self.first(|lower| lower.imply_transport(6));
                 (RejectType::TCP_RST, 0)
             }
             Reject::Icmp(code) => {
-                self.imply_network(Family::IP);
+                self.first(|lower| lower.imply_network(Family::IP));
                 (RejectType::ICMP_UNREACH, code)
             }
             Reject::Icmpv6(code) => {
-                self.imply_network(Family::IP6);
+                self.first(|lower| lower.imply_network(Family::IP6));
                 (RejectType::ICMP_UNREACH, code)
             }
             Reject::Icmpx(code) => (RejectType::ICMPX_UNREACH, code),

@@ -16,7 +16,31 @@ pub(super) fn cases() -> Vec<Case> {
         rules("neighbours, bridge", Family::BRIDGE, of_bridge()),
         rules("neighbours, netdev", Family::NETDEV, of_netdev()),
         rules("neighbours, arp", Family::ARP, of_arp()),
+        rules("before all else, inet", Family::INET, before_all_else()),
+        rules("before all else, bridge", Family::BRIDGE, before_all_else_of_bridge()),
     ]
+}
+
+/// What an extension header or a reject takes for granted, behind other statements.
+fn before_all_else() -> Vec<Vec<Statement>> {
+    let counter = || Statement::from(Counter { packets: 0, bytes: 0 });
+    let header = || number(exthdr(ExthdrOp::IPV6, "hbh", "nexthdr"), 6);
+    vec![
+        vec![counter(), header()],
+        vec![counter(), is(Payload::TCP_DPORT, Port(2)), counter(), header()],
+        vec![header(), counter(), number(Payload::IP6_HOPLIMIT, 5)],
+        vec![counter(), Reject::TcpReset.into()],
+        vec![counter(), Reject::Icmp(1).into()],
+        vec![counter(), header(), counter(), Reject::Icmpv6(1).into()],
+        vec![counter(), header(), counter(), Reject::TcpReset.into()],
+        vec![number(MetaKey::MARK, 2), Reject::Icmpv6(1).into()],
+    ]
+}
+
+fn before_all_else_of_bridge() -> Vec<Vec<Statement>> {
+    let counter = || Statement::from(Counter { packets: 0, bytes: 0 });
+    let header = || number(exthdr(ExthdrOp::IPV6, "hbh", "nexthdr"), 6);
+    vec![vec![counter(), header()], vec![is(Payload::ETHER_SADDR, mac(6)), header()]]
 }
 
 fn is(left: impl Into<Expression>, right: impl Into<Expression>) -> Statement {
