@@ -13,7 +13,7 @@ use crate::key::integer;
 use crate::lang::exthdr::Exthdr;
 use crate::lang::lower::raw_checksum;
 use crate::lang::raise::constant::{in_bits, range_of_one};
-use crate::lang::raise::{Held, Raise};
+use crate::lang::raise::{Held, Raise, port_of};
 use crate::lang::statement::*;
 use crate::lang::{Ct, Expression, Payload, RawPayload, Value};
 use crate::name::Comment;
@@ -95,7 +95,9 @@ impl Raise<'_> {
             return None;
         }
         let value = self.value(p.sreg?, part)?;
-        self.say(Mangle { key: RawPayload { base: p.base, offset, bits }.into(), value })
+        let raw = RawPayload { base: p.base, offset, bits }.into();
+        let key = port_of(&raw).map_or(raw, Expression::from);
+        self.say(Mangle { key, value })
     }
 
     /// Bytes that are written where they came from, with some of their bits set or changed.
