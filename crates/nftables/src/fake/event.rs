@@ -190,7 +190,8 @@ fn encoded_in(
     encode(header, &payload.unwrap_or_default())
 }
 
-fn chain(table: &Table, handle: u64) -> Option<&Chain> {
+/// A chain, also one that its transaction deletes.
+pub(super) fn chain(table: &Table, handle: u64) -> Option<&Chain> {
     let gone = || table.pending.gone.chains.iter().map(Arc::as_ref).find(|chain| chain.handle == handle);
     table.chain(handle).or_else(gone)
 }

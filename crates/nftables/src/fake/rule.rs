@@ -167,7 +167,12 @@ fn unbind(table: &mut Table, reference: Reference, rule: u64, failed: bool) {
         Reference::Chain(handle) => {
             let Some(chain) = table.chain(handle).filter(|chain| chain.flags & BINDING != 0) else { return };
             if chain.bound {
+                let uses = chain.uses;
                 let _ = delete_all(table, handle, false);
+                if let Ok(chain) = table.chain_mut(handle) {
+                    // The kernel lets go of what its rules hold, and still counts the rules.
+                    chain.uses = uses;
+                }
                 table.remove_chain(handle);
             }
         }

@@ -9,6 +9,7 @@ use crate::fake::chain::*;
 use crate::fake::complete::shown;
 use crate::fake::device::{self, Device};
 use crate::fake::element_attrs as elem;
+use crate::fake::event;
 use crate::fake::flowtable::*;
 use crate::fake::object::*;
 use crate::fake::rule::*;
@@ -79,11 +80,11 @@ pub(super) fn write_rule(table: &Table, chain: &Chain, rule: &Rule, before: Opti
     }
     let mut list = w.nest(NFTA_RULE_EXPRESSIONS);
     for held in &rule.exprs {
-        // A chain may have another name by now.
+        // A chain may have another name by now, and the rule's own may go with it in the transaction that is told.
         match (held.refers, &held.expr) {
             (Some(Reference::Chain(to)), Expr::Immediate(immediate)) => {
                 let mut immediate = immediate.clone();
-                let name = table.chain(to).map(|chain| chain.name.clone());
+                let name = event::chain(table, to).map(|chain| chain.name.clone());
                 match (&immediate.data, name) {
                     (Data::Verdict(Verdict::Jump(_)) | Data::ChainId(VerdictCode::JUMP, _), Some(name)) => {
                         immediate.data = Data::Verdict(Verdict::Jump(name));
@@ -156,7 +157,7 @@ pub(super) fn write_element(table: &Table, set: &Set, element: &Element, w: &mut
         ElementData::Value(value) => w.nest(elem::DATA).put(NFTA_DATA_VALUE, value),
         ElementData::Verdict(code, chain) => {
             let mut data = w.nest(elem::DATA);
-            match chain.and_then(|chain| table.chain(chain)) {
+            match chain.and_then(|chain| event::chain(table, chain)) {
                 Some(chain) => encode_verdict(&to_chain(VerdictCode(*code), chain), &mut data),
                 None => {
                     data.nest(NFTA_DATA_VERDICT).put_be32(NFTA_VERDICT_CODE, *code);

@@ -172,6 +172,40 @@ fn references_to_synproxies_are_taken_at_the_same_hooks() {
     });
 }
 
+/// The chain that a rule jumps to is told by its name, also where it goes in the transaction that made the rule.
+#[test]
+fn a_rule_that_comes_and_goes_with_its_chain_is_told_alike() {
+    if !follows_this_kernel() {
+        return;
+    }
+    testns::netns(|| {
+        let table = TableId::new(Family::IP, cases::name("t"));
+        let (b, other, map) =
+            (table.chain(cases::name("b")), table.chain(cases::name("c")), table.map(cases::name("m")));
+        let bound = || lang::BoundChain::jump([lang::BoundRule::new().then(lang::Verdict::Accept)]);
+        let jump = || lang::Verdict::Jump(other.name.clone());
+        let step = |fill: &dyn Fn(&mut Transaction)| {
+            let mut transaction = Transaction::new();
+            fill(&mut transaction);
+            history::Step { transaction, ..history::Step::default() }
+        };
+        let ground = step(&|tx| {
+            tx.flush(Flush::Ruleset(Family::UNSPEC)).add(Table::new(table.clone()));
+            tx.add(Chain::new(b.clone())).add(Set::verdict_map(map.clone(), DataType::MARK));
+        });
+        let of_its_own = step(&|tx| {
+            tx.add(b.rule().then(bound())).flush(table.clone());
+        });
+        let named = step(&|tx| {
+            tx.add(Chain::new(other.clone())).add(b.rule().then(jump()));
+            tx.add_element(&map, Element::new(Mark(1)).verdict(jump()));
+            tx.flush(b.clone()).flush(Flush::Set(map.clone())).delete(other.clone());
+        });
+        let result = compare(&mut socket(), &[ground, of_its_own, named]);
+        assert!(result.is_ok(), "{result:?}");
+    });
+}
+
 /// Two programs and one that listens: their sockets to one kernel.
 struct Clients<T> {
     programs: [T; 2],
