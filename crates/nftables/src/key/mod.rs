@@ -119,11 +119,6 @@ impl Key {
         self.bytes.get_mut(..length).unwrap_or_default()
     }
 
-    /// The bytes with padding behind the last part too.
-    pub(crate) fn padded(&self) -> &[u8] {
-        self.bytes.get(..usize::from(self.length)).unwrap_or_default()
-    }
-
     /// Makes it the next value of its only part; false, and all zero, behind the last.
     pub(crate) fn increment(&mut self) -> bool {
         let (length, host) = (self.bytes().len(), crate::object::element::is_turned(self.kinds[0].part()));

@@ -9,7 +9,7 @@ use crate::lang::raise::state;
 use crate::lang::{Expression, Statement};
 use crate::listing::comment;
 use crate::object::element::{sortable, successor, turned_back};
-use crate::object::set::{DATA_TYPEOF, KEY_TYPEOF};
+use crate::object::set::{DATA_TYPEOF, KEY_TYPEOF, length as bytes_of};
 use crate::object::*;
 use crate::read;
 
@@ -47,9 +47,8 @@ pub(crate) fn set_of(table: &TableId, held: &read::Set) -> Set {
 /// What a map maps to: two values of its type, where they are the ends of an interval.
 fn data_type_of(held: &read::Set, code: u32, length: u32) -> SetData {
     let one = type_of(held, DATA_TYPEOF, code, length / 2, &[]);
-    let bytes: usize = one.parts().iter().map(|part| part.bytes().next_multiple_of(4)).sum();
     let typed = !matches!(one, SetType::Parts(_));
-    if typed && length.is_multiple_of(2) && u32::try_from(bytes) == Ok(length / 2) {
+    if typed && length.is_multiple_of(2) && bytes_of(&one.parts()) == length / 2 {
         return SetData::Interval(match one {
             SetType::Typeof(of) => SetType::Typeof(of),
             other => SetType::Parts(other.parts()),
@@ -312,10 +311,12 @@ fn state_of(expr: &Expr) -> Option<Statement> {
 }
 
 fn data_of(element: Element, parts: &[Part], bytes: &[u8]) -> Option<Element> {
-    if let Some(value) = Key::decode(parts, bytes) {
+    let (low, high) = bytes.split_at_checked(bytes.len() / 2)?;
+    // Of two bytes or fewer, both ends fit into the words of one.
+    let is_one = u32::try_from(low.len()) != Ok(bytes_of(parts));
+    if let Some(value) = Key::decode(parts, bytes).filter(|_| is_one) {
         return Some(element.value(value));
     }
-    let (low, high) = bytes.split_at_checked(bytes.len() / 2)?;
     Some(element.value_range(Key::decode(parts, low)?, Key::decode(parts, high)?))
 }
 

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
+use sluicegate_netlink::{Options, Protocol as NetlinkProtocol, Socket as NetlinkSocket};
 use sluicegate_nftables::expr::{
     CtKey, Direction, ExthdrOp, FibFlags, FibResult, MetaKey, NatFlags, NumgenMode, PayloadBase, RtKey,
     SocketKey, XfrmKey,
@@ -72,6 +73,34 @@ fn values_are_of_the_types_that_nft_takes() {
         }
     }
     all.compare().check(1000, 100);
+}
+
+/// nft 1.0.6 cuts those off that are not of whole words, and lists half of them.
+#[test]
+fn intervals_of_values_are_read_as_they_were_made() {
+    let intervals: [(DataType, Key, Key); 4] = [
+        (DataType::INET_SERVICE, Port(5).into(), Port(9).into()),
+        (DataType::INET_PROTO, Protocol(5).into(), Protocol(9).into()),
+        (DataType::ETHER_ADDR, EtherAddr([2, 0, 0, 0, 0, 1]).into(), EtherAddr([2, 0, 0, 0, 0, 7]).into()),
+        (DataType::IPV4_ADDR, Ipv4Addr::new(10, 0, 0, 1).into(), Ipv4Addr::new(10, 0, 0, 7).into()),
+    ];
+    let Some(namespace) = testns::Netns::new() else { return };
+    for (of, low, high) in intervals {
+        let table = TableId::new(Family::IP, name("t"));
+        let map = Set::verdict_map(table.map(name("m")), DataType::MARK);
+        let map = Set { data: Some(SetData::Interval(of.into())), ..map };
+        let element = Element::new(Mark(1)).value_range(low, high);
+        let mut tx = Transaction::new();
+        tx.flush(Flush::Ruleset(Family::UNSPEC)).add(Table::new(table)).add(map.clone());
+        tx.add_element(&map.id, element.clone());
+        let content = namespace.run(|| {
+            apply(&tx).unwrap();
+            let mut socket = NetlinkSocket::open(NetlinkProtocol::NETFILTER, &Options::default()).unwrap();
+            read::ruleset(&mut socket, Family::IP, None).unwrap().content()
+        });
+        let (held, elements) = &content[0].sets[0];
+        assert_eq!((held.to_string(), elements.as_slice()), (map.to_string(), &[element][..]), "{of}");
+    }
 }
 
 /// A kernel only keeps these rules: what one does with them, all do, and a guest takes long.

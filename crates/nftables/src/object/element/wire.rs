@@ -136,7 +136,7 @@ impl Element {
             ElementData::None => {}
             ElementData::Value(value) => put_key(&mut element, NFTA_SET_ELEM_DATA, value, false),
             ElementData::Range(range) => {
-                let both = [range.0.padded(), range.1.padded()];
+                let both = [range.0.bytes(), range.1.bytes()];
                 element.nest(NFTA_SET_ELEM_DATA).put_parts(NFTA_DATA_VALUE, &both);
             }
             ElementData::Verdict(verdict) => {

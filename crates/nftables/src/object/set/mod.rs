@@ -15,7 +15,7 @@ use crate::lang::{Expression, Statement};
 use crate::name::{Comment, Name};
 use crate::object::TableId;
 pub(crate) use text::TypeLine;
-use wire::length;
+pub(crate) use wire::length;
 pub(crate) use wire::{DATA_TYPEOF, KEY_TYPEOF, NFTA_SET_NAME, NFTA_SET_TABLE};
 
 /// What names a set or a map: its table and its name.

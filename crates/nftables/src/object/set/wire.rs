@@ -136,7 +136,7 @@ pub(crate) fn type_code(parts: &[Part]) -> u32 {
 }
 
 /// Bytes of a value: one part as it is, several padded.
-pub(super) fn length(parts: &[Part]) -> u32 {
+pub(crate) fn length(parts: &[Part]) -> u32 {
     let bytes = match parts {
         [only] => only.bytes(),
         parts => parts.iter().map(|part| part.bytes().next_multiple_of(4)).sum(),
