@@ -9,17 +9,17 @@ use crate::echo::Applied;
 use crate::encode::{Encoder, SUBSYSTEM};
 use crate::error::{ERESTART, Error, Failure};
 use crate::monitor::Event;
-use crate::object::{ElementData, SetId};
+use crate::object::{ElementData, HookOwner, SetId};
 use crate::place::Places;
 use crate::read::{self, Generation};
-use crate::transaction::{Flush, Object, Operation, Target, Transaction};
+use crate::transaction::{Flush, HandleId, Object, Operation, Target, Transaction};
 
 /// How a transaction is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ApplyOptions {
     /// Apply it only on this generation of the ruleset; see [`read::generation`](crate::read::generation).
     pub generation: Option<u32>,
-    /// Only check it: nothing is applied. The kernel finds most errors, but not those it finds at commit (loops, generation).
+    /// Only check it: nothing is applied, and it is never split. The kernel finds most errors, but not those it finds at commit (loops, generation).
     pub check: bool,
     /// Have the kernel say what it makes of each operation (`NLM_F_ECHO`, `nft --echo`): [`Applied::handle`], [`Applied::events`]. It
     /// costs a message of some hundred bytes for every object, rule and element.
@@ -30,7 +30,8 @@ impl Transaction {
     /// Applies it: all of it, or nothing.
     ///
     /// Where the transport's send buffer is too small and may not grow (without `CAP_NET_ADMIN` in the first user namespace), it is
-    /// sent in several batches: see [`Applied::batches`].
+    /// sent in several batches: see [`Applied::batches`]. Where not even they fit, or it is only to be checked, nothing is sent
+    /// ([`TooBig`](sluicegate_netlink::Error::TooBig)).
     ///
     /// ```no_run
     /// use sluicegate_netlink::{Options, Protocol, Socket};
@@ -90,13 +91,17 @@ impl Transaction {
         let size = whole.bytes().map_err(sluicegate_netlink::Error::from)?.len();
         let limit = transport.send_limit(size);
         let mut applied = Applied::default();
-        if size <= limit {
+        // A piece relies on those before it: what is only checked cannot be checked piece by piece.
+        let pieces = size > limit && !options.check;
+        let pieces = pieces.then(|| self.split(limit, places, options)).transpose()?;
+        // Where one would not fit either, the others are not to be left behind: the transport refuses the whole.
+        let Some(pieces) = pieces.filter(|pieces| pieces.iter().all(|piece| piece.len() <= limit)) else {
             self.send(transport, &whole, options, &mut applied)?;
             return Ok(applied);
-        }
+        };
         let mut options = options;
-        for batch in self.split(limit, places, options)? {
-            self.send(transport, &batch, options, &mut applied)?;
+        for piece in pieces {
+            self.send(transport, &piece, options, &mut applied)?;
             // The condition was for the first; each one changes the generation.
             options.generation = None;
         }
@@ -250,6 +255,7 @@ impl Transaction {
     fn hidden(&self) -> HashSet<usize> {
         let made = self.sets();
         let (mut emptied, mut deleted) = (HashSet::new(), HashSet::new());
+        let (mut objects, mut flowtables, mut unsure) = (HashSet::new(), HashSet::new(), HashSet::new());
         for operation in self.operations() {
             match operation {
                 Operation::Delete(Target::Elements(elements))
@@ -265,6 +271,27 @@ impl Transaction {
                 Operation::Delete(Target::Chain(chain)) | Operation::Destroy(Target::Chain(chain)) => {
                     deleted.insert(chain);
                 }
+                Operation::Delete(Target::Stateful(object))
+                | Operation::Destroy(Target::Stateful(object)) => {
+                    objects.insert(object);
+                }
+                Operation::Delete(Target::Flowtable(flowtable))
+                | Operation::Destroy(Target::Flowtable(flowtable)) => {
+                    flowtables.insert(flowtable);
+                }
+                Operation::Delete(Target::Devices(devices))
+                | Operation::Destroy(Target::Devices(devices)) => {
+                    if let HookOwner::Flowtable(flowtable) = &devices.hook {
+                        flowtables.insert(flowtable);
+                    }
+                }
+                // Which name is free then is not known here.
+                Operation::Delete(Target::Handle(handle)) | Operation::Destroy(Target::Handle(handle)) => {
+                    unsure.extend(handle.in_table());
+                }
+                Operation::Rename(rename) => {
+                    unsure.insert(&rename.chain.table);
+                }
                 _ => {}
             }
         }
@@ -272,21 +299,23 @@ impl Transaction {
         let replaced = self.operations().iter().any(|operation| {
             matches!(
                 operation,
-                Operation::Delete(Target::Table(_))
-                    | Operation::Destroy(Target::Table(_))
+                Operation::Delete(Target::Table(_) | Target::Handle(HandleId::Table(..)))
+                    | Operation::Destroy(Target::Table(_) | Target::Handle(HandleId::Table(..)))
                     | Operation::Flush(Flush::Ruleset(_))
             )
         });
         let is_hidden = |operation: &Operation| match operation {
             Operation::Add(object) | Operation::Create(object) => match object {
                 Object::Table(_) => true,
+                object if unsure.contains(object.in_table()) => false,
                 Object::Set(set) => !emptied.contains(&set.id),
                 Object::Chain(chain) => chain.base.is_none() && !deleted.contains(&chain.id),
                 Object::Elements(elements) => {
                     let data = elements.list.iter().all(|e| matches!(e.data(), ElementData::Value(_)));
                     !emptied.contains(&elements.set) && (data || made.contains_key(&elements.set))
                 }
-                Object::Stateful(_) | Object::Flowtable(_) => true,
+                Object::Stateful(object) => !objects.contains(&object.id),
+                Object::Flowtable(flowtable) => !flowtables.contains(&flowtable.id),
                 Object::Rule(_) => false,
             },
             _ => false,

@@ -298,6 +298,73 @@ fn a_narrow_one_gets_a_large_change_in_pieces() {
     assert_eq!(read::elements(&mut fake, Family::IP, "t", "m").unwrap().len(), 10_000);
 }
 
+/// What is too much for one datagram of 50,000 bytes, and can be sent in pieces.
+fn too_much(tx: &mut Transaction, t: &TableId) {
+    tx.add(Table::new(t.clone())).add(Set::new(t.set(name("large")), DataType::IPV4_ADDR));
+    tx.add(Elements::new(&t.set(name("large")), (0..5_000_u32).map(Ipv4Addr::from)));
+}
+
+#[test]
+fn a_large_change_that_is_only_checked_is_not_made_in_pieces() {
+    let (mut fake, t) = (Fake::new(), table());
+    fake.limit_send(50_000);
+    let mut tx = Transaction::new();
+    too_much(&mut tx, &t);
+    let check = ApplyOptions { check: true, ..ApplyOptions::default() };
+    let error = tx.apply_with(&mut fake, check).unwrap_err();
+    assert!(matches!(error, Error::Netlink(sluicegate_netlink::Error::TooBig { limit: 50_000, .. })));
+    assert_eq!((fake.generation(), fake.ruleset().tables.len()), (1, 0));
+    tx.apply(&mut fake).unwrap();
+}
+
+#[test]
+fn where_a_piece_does_not_fit_either_nothing_is_sent() {
+    let (mut fake, t) = (Fake::new(), table());
+    fake.limit_send(50_000);
+    let rules = applied(&mut fake, |tx| {
+        tx.add(Table::new(t.clone())).add(Chain::new(t.chain(name("c"))));
+        for _ in 0..2_000 {
+            tx.add(t.chain(name("c")).rule().then(Counter::default()));
+        }
+    });
+    assert!(matches!(rules, Err(Error::Netlink(sluicegate_netlink::Error::TooBig { .. }))));
+    assert_eq!((fake.generation(), fake.ruleset().tables.len()), (1, 0));
+}
+
+#[test]
+fn in_pieces_what_goes_and_comes_again_is_there_in_the_end() {
+    let (mut fake, t) = (Fake::new(), table());
+    let hits = t.object(ObjectKind::COUNTER, name("hits"));
+    let flowtable = t.flowtable(name("f"));
+    let make = |tx: &mut Transaction, packets| {
+        tx.add(StatefulObject::new(hits.clone(), Counter { packets, bytes: 0 }.into()));
+        tx.add(Flowtable::new(flowtable.clone(), Priority(0)));
+        tx.add(Chain::new(t.chain(name("c"))));
+    };
+    applied(&mut fake, |tx| make(tx.add(Table::new(t.clone())), 1)).unwrap();
+    let chain = fake.ruleset().chains[0].handle;
+    fake.limit_send(50_000);
+    let made = applied(&mut fake, |tx| {
+        too_much(tx, &t);
+        tx.delete(hits.clone()).delete(flowtable.clone()).delete(t.chain(name("c")));
+        make(tx, 2);
+    });
+    assert!(made.unwrap().batches > 1);
+    let held = fake.ruleset();
+    assert_eq!((held.chains.len(), held.flowtables.len()), (1, 1));
+    assert!(fake.to_string().contains("counter hits"));
+    assert!(held.chains[0].handle > chain);
+    // By its handle nobody can tell which name is free then; what cannot be sent at once is not sent.
+    let handle = HandleId::Chain(t.clone(), held.chains[0].handle);
+    let unsure = applied(&mut fake, |tx| {
+        tx.delete(handle);
+        make(tx, 3);
+        tx.add(Elements::new(&t.set(name("large")), (5_000..10_000_u32).map(Ipv4Addr::from)));
+    });
+    assert!(matches!(unsure, Err(Error::Netlink(sluicegate_netlink::Error::TooBig { .. }))));
+    assert_eq!(fake.ruleset(), held);
+}
+
 #[test]
 fn one_element_can_be_looked_up() {
     let (mut fake, t) = (Fake::new(), table());

@@ -16,7 +16,8 @@ use crate::transaction::{Object, Operation, Target, Transaction};
 use meaning::{Blame, meaning};
 pub use path::AttributePath;
 
-/// An error of a transaction. Nothing of it has been applied, but where [`Error::Rejected`] says so of a split one.
+/// An error of a transaction. Nothing of it has been applied, but where [`Error::Rejected`] says so of a split one; after
+/// [`Error::Netlink`] it may have been, if it was sent and the answer was lost.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -174,6 +174,19 @@ impl Operation {
 }
 
 impl Object {
+    /// The table that it is, or that it is in.
+    pub(crate) fn in_table(&self) -> &TableId {
+        match self {
+            Self::Table(table) => &table.id,
+            Self::Chain(chain) => &chain.id.table,
+            Self::Rule(rule) => &rule.chain.table,
+            Self::Set(set) => &set.id.table,
+            Self::Elements(elements) => &elements.set.table,
+            Self::Stateful(object) => &object.id.table,
+            Self::Flowtable(flowtable) => &flowtable.id.table,
+        }
+    }
+
     fn title(&self) -> String {
         match self {
             Self::Table(table) => format!("table {}", table.id),
@@ -183,6 +196,19 @@ impl Object {
             Self::Elements(elements) => format!("element {}", elements.set),
             Self::Stateful(object) => object.id.to_string(),
             Self::Flowtable(flowtable) => format!("flowtable {}", flowtable.id),
+        }
+    }
+}
+
+impl HandleId {
+    /// The table that it is in; `None` of a table itself.
+    pub(crate) fn in_table(&self) -> Option<&TableId> {
+        match self {
+            Self::Table(..) => None,
+            Self::Chain(table, _)
+            | Self::Set(table, _)
+            | Self::Stateful(table, ..)
+            | Self::Flowtable(table, _) => Some(table),
         }
     }
 }
