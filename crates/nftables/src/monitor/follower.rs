@@ -6,7 +6,7 @@ use crate::expr::Expr;
 use crate::family::Family;
 use crate::lang::raise::Sets;
 use crate::listing;
-use crate::monitor::mirror::{Mirror, Table, is_whole};
+use crate::monitor::mirror::{Mirror, Table, is_whole, not_told};
 use crate::monitor::{Change, Event, Place, RuleChange};
 use crate::name::Name;
 use crate::object::{ChainId, Elements, Rule, RuleId, SetFlags, TableId};
@@ -54,6 +54,7 @@ pub struct Follower {
     family: Family,
     table: Option<String>,
     commit: Vec<Event>,
+    lost: Option<Lost>,
 }
 
 /// What one transaction of somebody's has changed.
@@ -110,7 +111,7 @@ impl Follower {
         let ruleset = read::ruleset(transport, family, table)?;
         let generation = ruleset.generation;
         let copy = Mirror::new(ruleset);
-        Ok(Self { copy, generation, family, table: table.map(str::to_owned), commit: Vec::new() })
+        Ok(Self { copy, generation, family, table: table.map(str::to_owned), commit: Vec::new(), lost: None })
     }
 
     /// The generation that the copy is of.
@@ -129,8 +130,17 @@ impl Follower {
     /// what is not followed.
     ///
     /// # Errors
-    /// When events were lost: then read again.
+    /// When events were lost, and from then on: the copy does not follow any longer, and has to be [read](Self::read) again.
     pub fn take(&mut self, event: Event) -> Result<Option<Commit>, Lost> {
+        if let Some(lost) = &self.lost {
+            return Err(lost.clone());
+        }
+        let taken = self.take_in(event);
+        self.lost = taken.as_ref().err().cloned();
+        taken
+    }
+
+    fn take_in(&mut self, event: Event) -> Result<Option<Commit>, Lost> {
         match event {
             Event::Overrun => Err(Lost::Overrun),
             Event::Generation(generation) => self.commit(generation),
@@ -174,11 +184,7 @@ impl Follower {
             run.iter().try_for_each(|event| self.copy.apply(event))?;
         }
         if let Some(Event::Rule(_, rule)) = events.iter().find(|event| !self.copy.is_settled(event)) {
-            return Err(Lost::unknown(
-                "rule before another one of chain",
-                rule.family,
-                [&rule.table, &rule.chain],
-            ));
+            return Err(not_told(rule));
         }
         self.generation = generation.id;
         Ok(Some(Commit { generation, events, transaction }))

@@ -33,8 +33,9 @@ pub(super) struct Chain {
     pub(super) rules: Vec<read::Rule>,
     /// Where the rule was that was deleted last.
     gap: usize,
-    /// Rules that stand behind one that has not been told of yet: all rules of a commit are in their places before the first is told of.
-    waiting: Vec<(u64, read::Rule)>,
+    /// Rules that stand behind one that has not been told of yet, by its handle: all rules of a commit are in their places before the first
+    /// is told of.
+    waiting: HashMap<u64, read::Rule>,
 }
 
 #[derive(Debug, Clone)]
@@ -238,7 +239,7 @@ impl Table {
 
     fn put_chain(&mut self, held: read::Chain) {
         self.chain_names.insert(held.name.clone(), held.handle);
-        let chain = Chain { rules: Vec::new(), gap: 0, waiting: Vec::new(), held };
+        let chain = Chain { rules: Vec::new(), gap: 0, waiting: HashMap::new(), held };
         self.chains.insert(chain.held.handle, chain);
     }
 
@@ -373,6 +374,11 @@ impl Table {
     }
 }
 
+/// A rule stands behind one that nobody has told of.
+pub(super) fn not_told(behind: &read::Rule) -> Lost {
+    Lost::unknown("rule before another one of chain", behind.family, [&behind.table, &behind.chain])
+}
+
 /// Whether all of something is deleted, and not some of its devices, which are told then. Before Linux 6.4 the devices are told either way.
 pub(super) fn is_whole(own: &[String], told: &[String], uses: u32) -> bool {
     told.is_empty() || (uses == 0 && own.iter().all(|device| told.contains(device)))
@@ -402,20 +408,24 @@ impl Chain {
             Place::First => 0,
             Place::Last => self.rules.len(),
             Place::Replaced => self.gap.min(self.rules.len()),
-            Place::After(handle) => match self.rules.iter().position(|rule| rule.handle == handle) {
+            // From the end: of rules that are added one after the other, it is the last.
+            Place::After(handle) => match self.rules.iter().rposition(|rule| rule.handle == handle) {
                 Some(at) => at + 1,
                 None => {
-                    self.waiting.push((handle, rule));
-                    return Ok(());
+                    return match self.waiting.insert(handle, rule) {
+                        None => Ok(()),
+                        // No two stand behind the same.
+                        Some(other) => Err(not_told(&other)),
+                    };
                 }
             },
         };
-        let handle = rule.handle;
-        self.rules.insert(at, rule);
-        if let Some(waiting) = self.waiting.iter().position(|(before, _)| *before == handle) {
-            let (_, rule) = self.waiting.swap_remove(waiting);
-            self.put_rule(Place::After(handle), rule)?;
+        // As many may wait for this one, each for the one before, as a commit has inserted.
+        let mut run = vec![rule];
+        while let Some(next) = run.last().and_then(|last| self.waiting.remove(&last.handle)) {
+            run.push(next);
         }
+        self.rules.splice(at..at, run);
         Ok(())
     }
 
@@ -460,5 +470,54 @@ impl Elements {
 impl ElementId {
     fn of(element: &read::Element) -> Self {
         Self(element.key.clone(), element.key_end.clone(), element.flags)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::{Rule, Ruleset};
+
+    fn rule(handle: u64) -> Rule {
+        let bytes = sluicegate_netlink::attr::encode(|w| {
+            w.put_str(1, "t");
+            w.put_str(2, "c");
+            w.put_be64(3, handle);
+        });
+        let bytes = bytes.expect("it is short");
+        Rule::decode(Family::IP, sluicegate_netlink::attr::Attributes::new(&bytes)).expect("it is a rule")
+    }
+
+    /// As a script of many `insert rule` has them: the last is first, and told last.
+    #[test]
+    fn as_many_rules_may_wait_for_one_as_a_commit_has() {
+        const MANY: u64 = 100_000;
+        let mut chain = Chain { held: chain(), rules: Vec::new(), gap: 0, waiting: HashMap::new() };
+        for handle in 1..MANY {
+            chain.put_rule(Place::After(handle + 1), rule(handle)).unwrap();
+        }
+        assert_eq!(chain.rules.len(), 0);
+        chain.put_rule(Place::First, rule(MANY)).unwrap();
+        assert!(chain.waiting.is_empty());
+        assert!(chain.rules.iter().map(|rule| rule.handle).eq((1..=MANY).rev()));
+    }
+
+    #[test]
+    fn two_rules_behind_the_same_are_a_loss() {
+        let mut chain = Chain { held: chain(), rules: Vec::new(), gap: 0, waiting: HashMap::new() };
+        chain.put_rule(Place::After(9), rule(1)).unwrap();
+        let lost = Err(Lost::Unknown("rule before another one of chain ip t c".to_owned()));
+        assert_eq!(chain.put_rule(Place::After(9), rule(2)), lost);
+    }
+
+    fn chain() -> read::Chain {
+        use crate::{Chain, Table, TableId, Transaction, fake::Fake};
+
+        let chain = TableId::new(Family::IP, Name::held("t")).chain(Name::held("c"));
+        let (mut fake, mut tx) = (Fake::new(), Transaction::new());
+        tx.add(Table::new(chain.table.clone())).add(Chain::new(chain));
+        tx.apply(&mut fake).expect("the kernel takes it");
+        let Ruleset { mut chains, .. } = fake.ruleset();
+        chains.remove(0)
     }
 }
