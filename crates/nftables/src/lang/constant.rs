@@ -84,24 +84,28 @@ impl Bounds {
     }
 }
 
-/// Where a constant goes: its type, and how many bytes it has there. Bit fields lie some bits above the lowest.
+/// Where a constant goes: its type, and how many bytes it has there. Bit fields lie some bits above the lowest, and have only so many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) part: Part,
     pub(crate) bytes: usize,
     pub(crate) shift: u16,
+    pub(crate) bits: Option<u16>,
 }
 
 impl Place {
     pub(crate) fn of(part: Part) -> Self {
-        Self { part, bytes: part.bytes(), shift: 0 }
+        Self { part, bytes: part.bytes(), shift: 0, bits: None }
     }
 
     /// A value as bytes.
     pub(crate) fn bytes(self, value: &Value) -> Result<Vec<u8>, LowerError> {
         let mismatch = || LowerError::Constant {
             value: Expression::Value(value.clone()).to_string(),
-            wanted: format!("{} of {} bytes", self.part.data_type(), self.bytes),
+            wanted: match self.bits {
+                Some(bits) => format!("{} of {bits} bits", self.part.data_type()),
+                None => format!("{} of {} bytes", self.part.data_type(), self.bytes),
+            },
         };
         let bytes = match value {
             Value::Number(number) => return self.number(*number).ok_or_else(mismatch),
@@ -136,6 +140,10 @@ impl Place {
 
     fn number(self, number: u64) -> Option<Vec<u8>> {
         if matches!(self.part.data_type(), DataType::IFNAME | DataType::STRING | DataType::VERDICT) {
+            return None;
+        }
+        // It would be compared with bits that the field does not have, and never be equal.
+        if self.bits.and_then(|bits| number.checked_shr(bits.into())).is_some_and(|more| more > 0) {
             return None;
         }
         let shifted = number.checked_shl(u32::from(self.shift))?;

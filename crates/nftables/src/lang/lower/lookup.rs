@@ -7,7 +7,7 @@ use crate::lang::lower::agree::Taker;
 use crate::lang::lower::load::{WORDS, has_word};
 use crate::lang::lower::sets::{is_interval, padded};
 use crate::lang::lower::{Lower, LowerError};
-use crate::lang::{Expression, Mapping, MatchOp, Value, Vmap};
+use crate::lang::{Expression, Inner, Mapping, MatchOp, Value, Vmap};
 use crate::name::Name;
 use crate::object::element::is_turned;
 use crate::object::{Set, SetFlags};
@@ -214,10 +214,17 @@ impl Lower<'_> {
     }
 
     pub(super) fn place(&self, expression: &Expression) -> Result<Place, LowerError> {
-        expression.part().map(Place::of).ok_or_else(|| LowerError::Unsupported {
+        let part = expression.part().ok_or_else(|| LowerError::Unsupported {
             what: "the type of this is not known here",
             expression: expression.to_string(),
-        })
+        })?;
+        let bits = match expression {
+            Expression::Payload(field) | Expression::Inner(Inner { field, .. }) => field.bits(),
+            Expression::RawPayload(raw) => raw.bits,
+            Expression::Exthdr(field) => field.bits(),
+            _ => 0,
+        };
+        Ok(Place { bits: Some(bits).filter(|bits| !bits.is_multiple_of(8)), ..Place::of(part) })
     }
 }
 

@@ -61,13 +61,14 @@ impl Lower<'_> {
     fn match_value(&mut self, m: &Match, value: &Value) -> Result<(), LowerError> {
         let field = self.load_field(&m.left, 0)?;
         self.mask(&field, 0);
-        let part = self.place(&m.left)?.part;
+        let place = self.place(&m.left)?;
+        let part = place.part;
         let bytes = match &m.left {
             // Whether there is a route is compared with as many bytes as the route's interface would be, but in sets it is one byte.
             Expression::Fib(fib) => fib.held_part().bytes(),
             _ => field.bytes as usize,
         };
-        let place = Place { part, bytes, shift: field.shift };
+        let place = Place { bytes, shift: field.shift, ..place };
         if let Value::Interface(name) | Value::Text(name) = value
             && let Some(stem) = name.prefix()
         {
@@ -146,8 +147,9 @@ impl Lower<'_> {
         }
         let field = self.load_field(&m.left, 0)?;
         self.mask(&field, 0);
-        let part = self.place(&m.left)?.part;
-        let bounds = Bounds::of(right, Place { part, bytes: field.bytes as usize, shift: field.shift })?;
+        let place = self.place(&m.left)?;
+        let part = place.part;
+        let bounds = Bounds::of(right, Place { bytes: field.bytes as usize, shift: field.shift, ..place })?;
         let low = self.in_network_order(part, bounds.low, 0);
         let high = if part.order() == Order::Host { reversed(bounds.high) } else { bounds.high };
         if equality(m)? == CmpOp::NEQ {
@@ -209,4 +211,51 @@ fn reversed(mut bytes: Vec<u8>) -> Vec<u8> {
         bytes.reverse();
     }
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lang::lower::{KnownSets, lower};
+    use crate::lang::{RawPayload, Statement};
+    use crate::{Family, TableId};
+
+    /// nft 1.0.6: `Value 69 exceeds valid range 0-15`. Compared, it would never be equal.
+    #[test]
+    fn a_number_has_no_more_bits_than_the_field_that_it_is_compared_with() {
+        let table = TableId::new(Family::BRIDGE, "t".parse().unwrap());
+        let refused = |statement: Match| {
+            lower(&table, &[Statement::from(statement)], &KnownSets::new(), &mut 0).map_err(|e| e.to_string())
+        };
+        let raw = RawPayload { base: expr::PayloadBase::NETWORK, offset: 4, bits: 4 };
+        for (field, most) in [
+            (Expression::from(Payload::IP_HDRLENGTH), 15_u32),
+            (Payload::IP_ECN.into(), 3),
+            (Payload::IP_DSCP.into(), 63),
+            (Payload::VLAN_ID.into(), 4095),
+            (raw.into(), 15),
+        ] {
+            let among = |number: u32| {
+                let pair = [field.clone(), Payload::IP_TTL.into()];
+                [
+                    Match::new(field.clone(), number),
+                    Match::with(field.clone(), MatchOp::Lte, number),
+                    Match::new(field.clone(), Expression::range(1_u32, number)),
+                    Match::new(field.clone(), Expression::set([0, number])),
+                    Match::new(
+                        Expression::concat(pair),
+                        Expression::set([Expression::concat([number.into(), 1_u32.into()])]),
+                    ),
+                ]
+            };
+            among(most).into_iter().for_each(|good| drop(refused(good).unwrap()));
+            for wrong in among(most + 1) {
+                let text = wrong.to_string();
+                let error = refused(wrong).unwrap_err();
+                let bits = 32 - most.leading_zeros();
+                assert!(error.starts_with(&format!("{} is no ", most + 1)), "{text}: {error}");
+                assert!(error.ends_with(&format!(" of {bits} bits")), "{text}: {error}");
+            }
+        }
+    }
 }
