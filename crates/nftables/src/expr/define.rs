@@ -70,7 +70,11 @@ impl Expr {
     /// As [`decode`](Self::decode), but with an error, as from the kernel, where an attribute that it knows has the wrong size or one that
     /// it needs is absent.
     pub(crate) fn decode_strictly(attribute: &Attribute<'_>) -> Result<Self, DecodeError> {
-        let (parts, mut one) = (Parts::read(attribute)?, Vec::with_capacity(1));
+        Self::strictly(Parts::read(attribute)?)
+    }
+
+    fn strictly(parts: Parts<'_>) -> Result<Self, DecodeError> {
+        let mut one = Vec::with_capacity(1);
         match parts.typed(&mut one) {
             Ok(()) => {}
             Err(Fault::Newer) => parts.unknown(&mut one)?,
@@ -80,8 +84,14 @@ impl Expr {
     }
 
     /// As [`decode_strictly`](Self::decode_strictly), of an expression inside another one.
+    ///
+    /// One that holds others is in no expression of any kernel, and bytes can say so a thousand times over, which is deeper than a stack.
     pub(crate) fn decode_inner(attribute: &Attribute<'_>) -> Result<Self, Fault> {
-        match Self::decode_strictly(attribute)? {
+        let parts = Parts::read(attribute)?;
+        if HOLDERS.contains(&parts.name()) {
+            return Err(Fault::Newer);
+        }
+        match Self::strictly(parts)? {
             // The order in which that came is kept by the outer one.
             Self::Unknown(unknown) if !unknown.rest.is_empty() => Err(Fault::Newer),
             expr => Ok(expr),
@@ -130,8 +140,12 @@ impl<'a> Parts<'a> {
         if !self.rest.is_empty() {
             return Err(Fault::Newer);
         }
-        let name = self.name.payload;
-        Expr::decode_data(name.strip_suffix(&[0]).unwrap_or(name), self.data.as_ref(), true, list)
+        Expr::decode_data(self.name(), self.data.as_ref(), true, list)
+    }
+
+    #[inline]
+    fn name(&self) -> &'a [u8] {
+        self.name.payload.strip_suffix(&[0]).unwrap_or(self.name.payload)
     }
 
     #[cold]
@@ -180,6 +194,8 @@ impl Value for Box<Expr> {
 /// Attributes without content that some machines need to align 64-bit numbers (`NFTA_*_PAD`).
 pub(crate) const PADDING: &[(&str, u16)] =
     &[("counter", 3), ("dynset", 8), ("last", 3), ("limit", 6), ("quota", 3)];
+/// Expressions that hold others.
+const HOLDERS: [&[u8]; 2] = [b"dynset", b"inner"];
 /// `NFTA_EXPR_NAME`
 const NFTA_EXPR_NAME: u16 = 1;
 /// `NFTA_EXPR_DATA`

@@ -183,6 +183,24 @@ fn an_attribute_that_ends_without_its_padding_is_kept() {
 }
 
 #[test]
+fn expressions_in_one_another_are_kept_however_deep() {
+    let mut bytes = Vec::new();
+    for _ in 0..1_000 {
+        let inner = attr::encode(|w| {
+            let mut whole = w.nest(5);
+            whole.put_str(1, "inner");
+            let mut data = whole.nest(2);
+            (1..=4).for_each(|kind| data.put_be32(kind, 1));
+            data.raw(&bytes);
+        });
+        bytes = inner.unwrap();
+    }
+    let expr = Expr::decode(&attribute(&bytes)).unwrap();
+    assert!(matches!(expr, Expr::Unknown(_)));
+    assert_eq!(round_trip(&expr), expr);
+}
+
+#[test]
 fn padding_is_no_field() {
     let counter = Counter { bytes: Some(1), packets: Some(2) };
     for (pad, payload, known) in [(3, &[][..], true), (3, &[0; 4][..], false), (4, &[][..], false)] {

@@ -97,6 +97,8 @@ fn one(source: &mut Source) -> Expr {
     source.depth -= 1;
     let mut all = Expr::samples(source);
     source.depth += 1;
+    // What holds others is not held.
+    all.retain(|expr| !matches!(expr, Expr::Inner(_) | Expr::Dynset(_)));
     let index = usize::try_from(source.number()).unwrap_or(0) % all.len();
     all.swap_remove(index)
 }

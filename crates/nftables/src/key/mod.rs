@@ -149,7 +149,8 @@ impl Key {
         last
     }
 
-    fn try_append(&mut self, part: Part, value: &[u8]) -> Option<()> {
+    /// As [`append`](Self::append); `None` where it does not fit.
+    pub(crate) fn try_append(&mut self, part: Part, value: &[u8]) -> Option<()> {
         if value.len() != part.bytes() {
             return None;
         }

@@ -12,14 +12,15 @@ use crate::object::SetType;
 use crate::object::userdata::{push, push_u32};
 use crate::read::UserData;
 
-/// The note for a type; `None` where nft makes none. A `type` of several parts notes only that it is a concatenation.
+/// The note for a type; `None` where nft makes none, or it would not fit: its length is one byte. A `type` of several parts notes only that it
+/// is a concatenation.
 pub(crate) fn encode(of: &SetType) -> Option<Vec<u8>> {
     match of {
         SetType::Types(types) if types.len() > 1 => Some(expression(CONCAT, &[])),
         SetType::Parts(parts) if parts.len() > 1 => Some(expression(CONCAT, &[])),
         SetType::Types(_) | SetType::Parts(_) => None,
         SetType::Queue => Some(expression(VALUE, &numbers(&[QUEUE]))),
-        SetType::Typeof(of) => note(of),
+        SetType::Typeof(of) => note(of).filter(|note| u8::try_from(note.len()).is_ok()),
     }
 }
 
@@ -254,6 +255,19 @@ mod tests {
         assert_eq!(hex(&note), "000404000000 0106000400000000".replace(' ', ""));
         assert_eq!(decode(&note), Some(SetType::Queue));
         assert_eq!(decode(&expression(VALUE, &numbers(&[1]))), None);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_noted_in_part() {
+        let hash = Expression::Jhash(Box::new(crate::lang::Jhash {
+            of: Payload::IP_SADDR.into(),
+            modulus: 2,
+            seed: Some(1),
+            offset: 0,
+        }));
+        let noted = |parts| encode(&SetType::Typeof(Expression::concat(vec![hash.clone(); parts])));
+        assert!(noted(6).is_some());
+        assert_eq!(noted(7), None);
     }
 
     #[test]

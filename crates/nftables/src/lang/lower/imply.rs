@@ -233,8 +233,10 @@ impl Lower<'_> {
 pub(crate) fn offset_within(field: Payload, inner_tags: u16) -> u16 {
     /// `struct vlan_hdr`
     const TAG: u16 = 32;
-    let tags = if field.protocol() == "vlan" { inner_tags } else { 0 };
-    field.offset().saturating_add(tags.saturating_mul(TAG))
+    /// The kernel loads nothing from farther than 255 bytes, and says so.
+    const TOO_FAR: u16 = 64;
+    let tags = if field.protocol() == "vlan" { inner_tags.min(TOO_FAR) } else { 0 };
+    field.offset() + tags * TAG
 }
 
 /// The network protocol that a type of Ethernet frames stands for.

@@ -185,6 +185,7 @@ fn checksum(payload: Payload) -> (Option<ChecksumType>, u32, ChecksumFlags) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lang::{Match, Statement};
 
     #[test]
     fn the_checksum_of_udp_is_left_to_the_kernel_to_find() {
@@ -224,6 +225,15 @@ mod tests {
         assert_eq!(of(dscp().and(0xf_u32).or(0x10_u32)), (vec![0xff, 0x3f], vec![0, 0x40]));
         let ttl = Expression::from(Payload::IP_TTL).and(0xf0_u32);
         assert_eq!(bits(Payload::IP_TTL, ttl).unwrap(), (vec![0xf0, 0xff], vec![0, 0]));
+    }
+
+    #[test]
+    fn any_number_of_tags_may_be_looked_through() {
+        let tag = || Statement::from(Match::new(Payload::VLAN_TYPE, 0x8100_u32));
+        let mut rule: Vec<_> = std::iter::repeat_with(tag).take(3_000).collect();
+        rule.push(Mangle::new(Payload::VLAN_TYPE, 1_u32).into());
+        let table = crate::TableId::new(crate::Family::BRIDGE, crate::Name::held("t"));
+        crate::lang::lower::lower(&table, &rule, &crate::lang::lower::KnownSets::new(), &mut 0).unwrap();
     }
 
     #[test]

@@ -200,8 +200,13 @@ fn key_bounds(places: &[Place], constant: &Expression) -> Result<(Key, Option<Ke
     for (part, place) in parts.iter().zip(places) {
         let bounds = Bounds::of(part, *place)?;
         single &= bounds.is_single();
-        low.append(place.wide_part(), &bounds.low);
-        high.append(place.wide_part(), &bounds.high);
+        let fits = low.try_append(place.wide_part(), &bounds.low);
+        fits.and_then(|()| high.try_append(place.wide_part(), &bounds.high)).ok_or_else(|| {
+            LowerError::Unsupported {
+                what: "a key has eight parts and 64 bytes at most",
+                expression: constant.to_string(),
+            }
+        })?;
     }
     Ok((low, (!single).then_some(high)))
 }
@@ -213,7 +218,7 @@ fn merged(mut elements: Vec<Element>) -> Vec<Element> {
         return elements;
     }
     let order = |e: &Element| crate::object::element::sortable(e.key());
-    elements.sort_by_key(order);
+    elements.sort_by_cached_key(order);
     let mut out: Vec<Element> = Vec::with_capacity(elements.len());
     for element in elements {
         let end = *element.end().unwrap_or(element.key());
@@ -279,6 +284,19 @@ mod tests {
     fn an_only_member_that_carries_something_is_a_set() {
         assert_eq!(elements([Elem::new(Port(22))]).unwrap(), [""; 0]);
         assert_eq!(elements([commented(Elem::new(Port(22)))]).unwrap(), ["22 comment \"x\""]);
+    }
+
+    #[test]
+    fn more_parts_than_a_key_has_are_refused() {
+        let table = TableId::new(Family::IP, "t".parse().unwrap());
+        let among = |parts: u32| {
+            let fields = (0..parts).map(|_| Payload::IP_TTL.into());
+            let values = Expression::concat((0..parts).map(Expression::from));
+            let statements = [Match::new(Expression::concat(fields), Expression::set([values])).into()];
+            lower(&table, &statements, &KnownSets::new(), &mut 0).map(drop).map_err(|e| e.to_string())
+        };
+        among(8).unwrap();
+        assert!(among(9).unwrap_err().starts_with("a key has eight parts and 64 bytes at most: "));
     }
 
     #[test]

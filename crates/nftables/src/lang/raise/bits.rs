@@ -210,7 +210,7 @@ impl Raise<'_> {
         let (lead, bits) = ones(mask)?;
         match expression {
             Expression::Exthdr(e) => {
-                let offset = e.offset() / 8 * 8 + lead;
+                let offset = (e.offset() / 8 * 8).checked_add(lead)?;
                 let field = Exthdr::at(e.op(), e.kind(), offset, bits, false)?;
                 // Bits of a field with a name go by that.
                 (field.numbers().is_some() || e.numbers().is_none()).then(|| field.into())
@@ -242,5 +242,42 @@ fn is_whole(expression: &Expression, bytes: u32) -> bool {
         Expression::Inner(inner) => in_bits(bytes) == Some(inner.field.bits()),
         Expression::Exthdr(e) => e.is_presence() || in_bits(bytes) == Some(e.bits()),
         _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::expr::{self, Data, Expr, ExthdrOp, Register};
+    use crate::family::Family;
+    use crate::lang::Statement;
+    use crate::lang::raise::{Sets, raise};
+
+    /// No kernel looks so far into an option, but bytes can say that one does.
+    #[test]
+    fn bits_behind_all_that_can_be_counted_have_no_words() {
+        let register = Register::word(0);
+        let option = expr::Exthdr {
+            dreg: Some(register),
+            kind: 253,
+            offset: Some(8_191),
+            len: Some(2),
+            flags: None,
+            op: Some(ExthdrOp::TCPOPT),
+            sreg: None,
+        };
+        let bits = expr::Bitwise {
+            sreg: register,
+            dreg: register,
+            len: 2,
+            mask: Some(Data::Value([0, 0x0f].into())),
+            xor: Some(Data::Value([0, 0].into())),
+            op: None,
+            data: None,
+            sreg2: None,
+        };
+        let cmp = expr::Cmp { sreg: register, op: expr::CmpOp::EQ, data: Data::Value([0, 1].into()) };
+        let exprs: Vec<Expr> = vec![option.into(), bits.into(), cmp.into()];
+        let statements = raise(Family::IP, &Sets::new(), &exprs);
+        assert!(!matches!(statements[..], [Statement::Raw(_)]), "{statements:?}");
     }
 }
