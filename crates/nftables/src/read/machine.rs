@@ -12,7 +12,7 @@ use crate::listing::ListOptions;
 use crate::name::{InterfaceName, Name, NameProblem};
 
 /// Reads the names that a listing on this machine has: those of the links of the socket's network namespace, and those that the files `group`,
-/// `rt_marks` and `rt_realms` of `/etc/iproute2` give to numbers. A file that is not there has no names.
+/// `rt_marks` and `rt_realms` of `/etc/iproute2` give to numbers. A file that cannot be read has no names, as to nft.
 ///
 /// Times stay in UTC: which time zone the reader is in is not looked for ([`ListOptions::utc_offset`]).
 ///
@@ -36,13 +36,16 @@ use crate::name::{InterfaceName, Name, NameProblem};
 pub fn machine(transport: &mut (impl Transport + ?Sized)) -> Result<ListOptions, Error> {
     let mut options = ListOptions { interfaces: interfaces(transport)?, ..ListOptions::default() };
     for (file, of) in FILES {
-        let text = std::fs::read_to_string(format!("/etc/iproute2/{file}")).unwrap_or_default();
+        let text = std::fs::read(format!("/etc/iproute2/{file}")).unwrap_or_default();
+        // Of a line that is no UTF-8 the name is none; the others stay.
+        let text = String::from_utf8_lossy(&text);
         options.symbols.extend(symbols(&text).map(|(number, name)| ((of, number), name)));
     }
     Ok(options)
 }
 
-/// The links of a network namespace, by index.
+/// The links of a network namespace, by index. One whose name could not stand in a listing (with a quotation mark, or not in UTF-8) is left out:
+/// it is listed by its number.
 ///
 /// # Errors
 /// As [`machine`].
@@ -50,16 +53,17 @@ pub fn interfaces(transport: &mut (impl Transport + ?Sized)) -> Result<BTreeMap<
     let mut request = Batch::new();
     request.message(RTM_GETLINK, Flags::REQUEST | Flags::DUMP, 0).raw(&[0; IFINFOMSG]);
     let links = dump(transport, &request, |message| {
-        Ok(if message.header.kind == RTM_NEWLINK { Some(link(&message)?) } else { None })
+        Ok(if message.header.kind == RTM_NEWLINK { link(&message)? } else { None })
     })?;
     Ok(links.into_iter().collect())
 }
 
-fn link(message: &Message<'_>) -> Result<(u32, InterfaceName), DecodeError> {
+fn link(message: &Message<'_>) -> Result<Option<(u32, InterfaceName)>, DecodeError> {
     let (header, rest) = need(message.payload.split_at_checked(IFINFOMSG), "struct ifinfomsg")?;
     let index = need(header.get(4..8).and_then(|bytes| bytes.try_into().ok()), "ifi_index")?;
     let name = need(Attributes::new(rest).find(IFLA_IFNAME)?, "IFLA_IFNAME")?;
-    Ok((u32::from_ne_bytes(index), InterfaceName::held(name.str()?)))
+    let name = name.str().ok().filter(|name| !name.contains(['"', '\\']));
+    Ok(name.map(|name| (u32::from_ne_bytes(index), InterfaceName::held(name))))
 }
 
 /// Lines of a number, decimal or with `0x`, and a name. A name that could not stand in a listing is passed over, as is every other line.
@@ -96,7 +100,34 @@ const IFLA_IFNAME: u16 = 3;
 
 #[cfg(test)]
 mod tests {
+    use sluicegate_netlink::scripted::{Script, done};
+
     use super::*;
+
+    #[test]
+    fn a_link_whose_name_cannot_be_listed_does_not_hide_the_others() {
+        let mut batch = Batch::new();
+        for (index, name) in [(1_u32, &b"lo\0"[..]), (2, b"a\";drop#\0"), (3, b"\xe9th0\0"), (4, b"eth0\0")] {
+            let mut message = batch.message(RTM_NEWLINK, Flags::MULTI, 0);
+            let mut header = [0; IFINFOMSG];
+            header[4..8].copy_from_slice(&index.to_ne_bytes());
+            message.raw(&header);
+            message.put(IFLA_IFNAME, name);
+        }
+        // All of them answer message 1.
+        let mut answer = batch.bytes().unwrap().to_vec();
+        let mut at = 0;
+        while at < answer.len() {
+            let length = u32::from_ne_bytes(answer[at..at + 4].try_into().unwrap());
+            answer[at + 8..at + 12].copy_from_slice(&1_u32.to_ne_bytes());
+            at += usize::try_from(length).unwrap().next_multiple_of(4);
+        }
+        answer.extend(done(1));
+        let mut kernel = Script::new();
+        kernel.expect_any().reply(answer);
+        let links: Vec<_> = interfaces(&mut kernel).unwrap().into_iter().collect();
+        assert_eq!(links, [(1, InterfaceName::held("lo")), (4, InterfaceName::held("eth0"))]);
+    }
 
     #[test]
     fn names_of_numbers_are_read_as_iproute2_writes_them() {
