@@ -77,6 +77,7 @@ pub enum Error {
 
 /// An operation that the kernel refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Failure {
     /// Which operation of the transaction, from 0; `None` for the batch as a whole.
     pub operation: Option<usize>,

@@ -231,10 +231,13 @@ impl Fake {
     }
 
     /// Everything that the kernel holds, as [`read::ruleset`] reads it.
+    ///
+    /// # Panics
+    /// When that cannot be read, which would be a mistake of this crate: a test is not to take it for an empty ruleset.
     #[must_use]
     pub fn ruleset(&self) -> Ruleset {
         let mut reader = Self::with(Kernel::new(Arc::clone(&self.kernel().state)));
-        read::ruleset(&mut reader, Family::UNSPEC, None).unwrap_or_default()
+        read::ruleset(&mut reader, Family::UNSPEC, None).expect("what the fake holds can be read")
     }
 
     /// The generation: 1 at first, and one more after each transaction that changed something.

@@ -22,7 +22,8 @@ pub enum Fault {
     /// The next transaction is refused with this error (a positive errno, such as 12, `ENOMEM`). Its first operation is blamed.
     Refuse(i32),
     /// Somebody else's transaction is applied just before the next one. One that is bound to a generation then ends as
-    /// [`Error::GenerationChanged`](crate::Error::GenerationChanged); another one may find that what it is about is gone.
+    /// [`Error::GenerationChanged`](crate::Error::GenerationChanged); another one may find that what it is about is gone. Theirs has no rule
+    /// with an index and renames no chain but by its handle: nothing is asked for it, and such a one changes nothing.
     Meanwhile(Transaction),
     /// Something changes while the next list is read (`NLM_F_DUMP_INTR`): it has to be read again, which [`read`](mod@crate::read) does.
     Interrupt,

@@ -210,7 +210,7 @@ pub(crate) fn chain_of(table: &TableId, held: &read::Chain) -> Chain {
                 "route" => ChainType::Route,
                 other => ChainType::Other(Name::held(other)),
             },
-            hook: Hook::ALL.into_iter().find(|h| h.number(held.family) == Some(hook.number))?,
+            hook: Hook::ALL.iter().copied().find(|h| h.number(held.family) == Some(hook.number))?,
             priority: Priority(hook.priority),
             policy: match held.policy {
                 Some(0) => Some(Policy::Drop),

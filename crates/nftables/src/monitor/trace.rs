@@ -68,6 +68,7 @@ pub enum TraceStep {
 
 /// A device of a packet that is traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub struct TraceDevice {
     /// Its index.
     pub index: u32,
@@ -77,6 +78,7 @@ pub struct TraceDevice {
 
 /// What connection tracking knows of a packet that is traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub struct TraceConntrack {
     /// The identifier of its connection.
     pub id: u32,

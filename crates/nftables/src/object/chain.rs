@@ -81,6 +81,7 @@ pub enum ChainType {
 
 /// Where packets enter a base chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Hook {
     /// `prerouting`
     Prerouting,
@@ -262,7 +263,8 @@ impl ChainType {
 }
 
 impl Hook {
-    pub(crate) const ALL: [Self; 7] = [
+    /// Every hook: those of protocols by their number, then those of devices.
+    pub const ALL: &'static [Self] = &[
         Self::Prerouting,
         Self::Input,
         Self::Forward,

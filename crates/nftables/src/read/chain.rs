@@ -38,6 +38,7 @@ pub struct Chain {
 
 /// Where a base chain is hooked (`enum nft_hook_attributes`).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Hook {
     /// `NF_INET_*`, `NF_NETDEV_*`, ... of the family.
     pub number: u32,

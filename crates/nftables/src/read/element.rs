@@ -184,6 +184,7 @@ fn elements_by(
 
 /// Which element is looked up, by the bytes that the kernel keeps. [`find`](super::find) does so by values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Wanted<'a> {
     /// That of a key. In a set of intervals, the start of the interval that the key is in.
     Key(&'a [u8]),

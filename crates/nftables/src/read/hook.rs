@@ -86,7 +86,7 @@ pub fn hooks(
 ) -> Result<Option<Vec<RegisteredHook>>, Error> {
     let mut all = Vec::new();
     for family in families(family, device.is_some()) {
-        for number in Hook::ALL.into_iter().filter_map(|hook| hook.number(family)) {
+        for number in Hook::ALL.iter().filter_map(|hook| hook.number(family)) {
             match hook(transport, family, number, device) {
                 Ok(Some(found)) => all.extend(found),
                 Ok(None) => return Ok(None),
@@ -227,7 +227,7 @@ impl RegisteredHook {
     /// The hook by its name, if it has one.
     #[must_use]
     pub fn hook(&self) -> Option<Hook> {
-        Hook::ALL.into_iter().find(|hook| hook.number(self.family) == Some(self.number))
+        Hook::ALL.iter().copied().find(|hook| hook.number(self.family) == Some(self.number))
     }
 
     /// Whether another one is registered at the same hook.

@@ -10,15 +10,6 @@ use crate::parity::{difference, normal};
 
 const FAMILIES: [Family; 6] =
     [Family::IP, Family::IP6, Family::INET, Family::ARP, Family::BRIDGE, Family::NETDEV];
-const HOOKS: [Hook; 7] = [
-    Hook::Prerouting,
-    Hook::Input,
-    Hook::Forward,
-    Hook::Output,
-    Hook::Postrouting,
-    Hook::Ingress,
-    Hook::Egress,
-];
 /// Every name that some family has, and one that none has.
 const NAMES: [&str; 8] = ["raw", "mangle", "dstnat", "filter", "security", "srcnat", "out", "first"];
 
@@ -36,7 +27,7 @@ fn chain(family: Family, n: usize, kind: ChainType, hook: Hook, priority: i32) -
 
 /// Families, with the hooks that they have.
 fn hooks() -> impl Iterator<Item = (Family, Hook)> {
-    let all = FAMILIES.into_iter().flat_map(|family| HOOKS.map(|hook| (family, hook)));
+    let all = FAMILIES.into_iter().flat_map(|family| Hook::ALL.iter().map(move |hook| (family, *hook)));
     all.filter(|(family, hook)| hook.number(*family).is_some())
 }
 

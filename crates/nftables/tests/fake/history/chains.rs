@@ -50,7 +50,8 @@ fn base(id: ChainId, bytes: &mut Bytes<'_>) -> Chain {
         ChainType::Other(name("other")),
     ]);
     // Of the family most of the time: others have no number there, and nothing can be sent.
-    let hooks: Vec<Hook> = HOOKS.into_iter().filter(|hook| hook.number(id.table.family).is_some()).collect();
+    let hooks: Vec<Hook> =
+        Hook::ALL.iter().copied().filter(|hook| hook.number(id.table.family).is_some()).collect();
     let hook = bytes.pick(&hooks);
     let priority = bytes.pick(&[0, 0, 0, 10, -200, -199, -201, i32::MIN, i32::MAX]);
     let chain = Chain::base(id, kind, hook, Priority(priority));
@@ -86,13 +87,3 @@ pub(super) fn devices(bytes: &mut Bytes<'_>) -> Vec<InterfaceName> {
 fn device(name: &str) -> InterfaceName {
     InterfaceName::new(name).expect("a name")
 }
-
-const HOOKS: [Hook; 7] = [
-    Hook::Prerouting,
-    Hook::Input,
-    Hook::Forward,
-    Hook::Output,
-    Hook::Postrouting,
-    Hook::Ingress,
-    Hook::Egress,
-];
