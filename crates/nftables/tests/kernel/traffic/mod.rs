@@ -49,6 +49,10 @@ impl Lab {
         // A kernel with IPv6 as a module loads it for the first who wants a socket.
         drop(UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)));
         let lab = Self { client: Netns::new()?, router: Netns::new()?, server: Netns::new()? };
+        let all = [(&lab.client, "c0"), (&lab.router, "r0"), (&lab.router, "r1"), (&lab.server, "s0")];
+        for (namespace, _) in all {
+            shell(namespace, "echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad");
+        }
         shell(
             &lab.router,
             &format!(
@@ -73,6 +77,16 @@ impl Lab {
         };
         shell(&lab.client, &host('c', 1));
         shell(&lab.server, &host('s', 2));
+        // Without an address of its link that it may use, a router does not ask for its neighbours; a datagram waits
+        // for them for three seconds only, and a busy machine takes longer to give the address.
+        for (namespace, device) in all {
+            let ready = format!("ip -6 -o addr show dev {device} scope link -tentative");
+            let until = Instant::now() + LONG;
+            while namespace.run(|| testns::sh(&ready)).is_empty() {
+                assert!(Instant::now() < until, "{device} is not connected");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
         Some(lab)
     }
 
