@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use crate::Family;
 use crate::expr::{Expr, Fib, FibFlags, FibResult, Meta, MetaKey, NatType, ObjectKind, RtKey};
+use crate::fake::demand::is_inet;
 use crate::fake::element::reference;
 use crate::fake::message::{Done, ELOOP, EMLINK, EOPNOTSUPP, refuse};
 use crate::fake::set::Set;
@@ -152,11 +153,6 @@ fn place_of(expr: &Expr, family: Family) -> Option<Place> {
 
 fn place_of_synproxy(family: Family) -> Place {
     Place { nat: false, hooks: if is_inet(family) { IN | FORWARD } else { NOWHERE } }
-}
-
-/// Whether its hooks are those of the internet protocols.
-fn is_inet(family: Family) -> bool {
-    [Family::IP, Family::IP6, Family::INET].contains(&family)
 }
 
 /// What asks about the device of the one side needs to know it.

@@ -123,7 +123,8 @@ fn in_byte(number: u32) -> Result<usize, Refusal> {
     if number > 255 { refuse(ERANGE) } else { Ok(number as usize) }
 }
 
-fn is_inet(family: Family) -> bool {
+/// Whether its hooks are those of the internet protocols.
+pub(super) fn is_inet(family: Family) -> bool {
     [Family::IP, Family::IP6, Family::INET].contains(&family)
 }
 
