@@ -3,9 +3,9 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use sluicegate_nftables::expr::ObjectKind;
+use sluicegate_nftables::expr::{MetaKey, ObjectKind};
 use sluicegate_nftables::fake::{Fake, Fault};
-use sluicegate_nftables::lang::{Counter, Payload, Verdict, Vmap};
+use sluicegate_nftables::lang::{Counter, Expression, Payload, SetUpdate, Verdict, Vmap};
 use sluicegate_nftables::monitor::{Change, Event, GROUP, Monitor};
 use sluicegate_nftables::*;
 
@@ -179,7 +179,7 @@ fn a_renamed_chain_keeps_its_rules_and_what_jumps_to_it() {
 fn rules_are_counted_as_the_operations_before_leave_them() {
     let (mut fake, t) = (Fake::new(), table());
     let c = t.chain(name("c"));
-    let mark = |n| c.rule().then(lang::Match::new(expr::MetaKey::MARK, Mark(n)));
+    let mark = |n| c.rule().then(lang::Match::new(MetaKey::MARK, Mark(n)));
     applied(&mut fake, |tx| {
         tx.add(Table::new(t.clone())).add(Chain::new(c.clone()));
         for n in 1..4 {
@@ -505,4 +505,26 @@ fn what_is_injected_happens_once() {
     fake.inject(Fault::Meanwhile(theirs));
     make(&mut fake).unwrap();
     assert_eq!(codes(make(&mut fake)), [(Some(0), 17)]);
+}
+
+/// None at all means that elements stay, or that they have the set's own time.
+#[test]
+fn a_time_that_is_shorter_than_can_be_said_is_not_lost() {
+    let (mut fake, t) = (Fake::new(), table());
+    let short = Duration::from_micros(10);
+    let (id, chain) = (t.set(name("s")), t.chain(name("c")));
+    let mut tx = Transaction::new();
+    tx.add(Table::new(t.clone()));
+    tx.add(Set { gc_interval: Some(short), ..Set::new(id.clone(), DataType::MARK).timeout(short) });
+    let update =
+        SetUpdate { timeout: Some(short), ..SetUpdate::update(&id.name, Expression::from(MetaKey::MARK)) };
+    tx.add(Chain::new(chain.clone())).add(chain.rule().then(update));
+    let text = tx.to_string();
+    tx.apply(&mut fake).expect("the fake takes it");
+    let held = fake.ruleset().content();
+    assert_eq!(held[0].sets[0].0.timeout, Some(Duration::from_millis(1)));
+    assert_eq!(held[0].sets[0].0.gc_interval, Some(Duration::from_millis(1)));
+    for text in [text, held[0].to_string()] {
+        assert_eq!(text.matches(" 1ms").count(), 3, "{text}");
+    }
 }

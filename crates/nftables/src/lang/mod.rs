@@ -21,7 +21,7 @@ pub use expression::{
 pub use header::Payload;
 pub use lower::LowerError;
 pub(crate) use lower::{stateful, synproxy_expr};
-pub(crate) use print::{Time, TypedUpdate, Wording, Words, write_part};
+pub(crate) use print::{Time, TypedUpdate, Wording, Words, millis, write_part};
 pub use statement::{
     Connlimit, Counter, Dup, Fwd, Last, Limit, Log, Mangle, Match, MatchOp, Meter, Nat, NatTarget,
     ObjectName, ObjectReference, PortNat, Queue, Quota, Reject, SetOp, SetUpdate, Statement, Synproxy,

@@ -9,7 +9,7 @@ use crate::expr::ObjectKind;
 use crate::family::Family;
 use crate::key::Protocol;
 use crate::lang::{
-    Connlimit, Counter, Limit, Quota, Synproxy, Time, Wording, Words, stateful, synproxy_expr,
+    Connlimit, Counter, Limit, Quota, Synproxy, Time, Wording, Words, millis, stateful, synproxy_expr,
 };
 use crate::name::{Comment, Name, SecurityContext};
 use crate::object::{TableId, Tunnel, userdata};
@@ -182,7 +182,7 @@ impl ObjectConfig {
                 data.put_u8(NFTA_CT_EXPECT_L4PROTO, protocol.0);
                 data.put_be16(NFTA_CT_EXPECT_DPORT, *port);
                 // The one number of nf_tables that is in host order.
-                data.put_u32(NFTA_CT_EXPECT_TIMEOUT, u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX));
+                data.put_u32(NFTA_CT_EXPECT_TIMEOUT, u32::try_from(millis(*timeout)).unwrap_or(u32::MAX));
                 data.put_u8(NFTA_CT_EXPECT_SIZE, *size);
             }
             Self::Secmark(context) => data.put_str(NFTA_SECMARK_CTX, context.as_str()),

@@ -9,7 +9,6 @@ use crate::expr::{
 };
 use crate::family::Family;
 use crate::key::Part;
-use crate::lang::Expression;
 use crate::lang::constant::{Bounds, Place};
 use crate::lang::lower::agree::Taker;
 use crate::lang::lower::lookup::{KeyForm, key_types};
@@ -17,6 +16,7 @@ use crate::lang::lower::mangle::exthdr;
 use crate::lang::lower::nat::{address_part, port_flags};
 use crate::lang::lower::{Lower, LowerError};
 use crate::lang::statement::*;
+use crate::lang::{Expression, millis};
 use crate::name::Name;
 use crate::object::{Set, SetData};
 
@@ -267,7 +267,7 @@ fn dynset(
         op: DynsetOp::ADD,
         key: Register::word(0),
         data: None,
-        timeout: timeout.map(|t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX)),
+        timeout: timeout.map(millis),
         expr: single,
         flags: (!exprs.is_empty()).then_some(DynsetFlags::EXPR),
         exprs,

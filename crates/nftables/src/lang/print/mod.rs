@@ -46,18 +46,25 @@ as_script! {
     crate::lang::Counter crate::lang::Last crate::lang::Quota
 }
 
+/// A time as it is sent and printed, in milliseconds: one at least where there is any, as none at all means no end.
+pub(crate) fn millis(time: Duration) -> u64 {
+    let least = u64::from(!time.is_zero());
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(least)
+}
+
 /// A time as nft writes it: `1d2h3m4s5ms`.
 pub(crate) struct Time(pub(crate) Duration);
 
 impl Display for Time {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let seconds = self.0.as_secs();
+        let millis = millis(self.0);
+        let seconds = millis / 1_000;
         let parts = [
             (seconds / 86_400, "d"),
             (seconds / 3_600 % 24, "h"),
             (seconds / 60 % 60, "m"),
             (seconds % 60, "s"),
-            (u64::from(self.0.subsec_millis()), "ms"),
+            (millis % 1_000, "ms"),
         ];
         if parts.iter().all(|(n, _)| *n == 0) {
             return f.write_str("0s");

@@ -1,14 +1,12 @@
 //! Elements as netlink attributes: one by one, or as the starts and ends of intervals.
 
-use std::time::Duration;
-
 use sluicegate_netlink::attr::Writer;
 
 use crate::datatype::{DataType, Order};
 use crate::expr::data::{NFTA_DATA_VALUE, encode_verdict};
 use crate::expr::wire::NFTA_LIST_ELEM;
 use crate::key::{Key, Part};
-use crate::lang::stateful;
+use crate::lang::{millis, stateful};
 use crate::object::element::Rare;
 use crate::object::{Element, ElementData, Set, SetFlags, userdata};
 
@@ -208,7 +206,6 @@ fn turn(parts: impl Iterator<Item = Part>, key: &mut [u8]) {
 
 impl Rare {
     fn encode(&self, element: &mut Writer<'_>) {
-        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         if let Some(timeout) = self.timeout {
             element.put_be64(NFTA_SET_ELEM_TIMEOUT, millis(timeout));
         }

@@ -5,7 +5,7 @@ use sluicegate_netlink::attr::Writer;
 use crate::datatype::{DataType, Order};
 use crate::expr::wire::NFTA_LIST_ELEM;
 use crate::key::Part;
-use crate::lang::stateful;
+use crate::lang::{millis, stateful};
 use crate::object::{Set, SetData, SetFlags, SetPolicy, SetType, typeof_data, userdata};
 
 impl Set {
@@ -46,10 +46,10 @@ impl Set {
         }
         self.encode_description(&key, w);
         if let Some(timeout) = self.timeout {
-            w.put_be64(NFTA_SET_TIMEOUT, u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX));
+            w.put_be64(NFTA_SET_TIMEOUT, millis(timeout));
         }
         if let Some(interval) = self.gc_interval {
-            w.put_be32(NFTA_SET_GC_INTERVAL, u32::try_from(interval.as_millis()).unwrap_or(u32::MAX));
+            w.put_be32(NFTA_SET_GC_INTERVAL, u32::try_from(millis(interval)).unwrap_or(u32::MAX));
         }
         w.put(NFTA_SET_USERDATA, &self.user_data(&key));
         let exprs: Vec<_> = self.statements.iter().filter_map(stateful).collect();
