@@ -142,7 +142,7 @@ impl Transaction {
     /// in the host's order would not be found by rules.
     ///
     /// # Errors
-    /// [`Error::Statement`] for a rule that the kernel has no expressions for, [`Error::Index`] for one with an index, [`Error::Rename`] for a
+    /// [`Error::Statement`] for what the kernel has no expressions or states for, [`Error::Index`] for one with an index, [`Error::Rename`] for a
     /// new name without the chain's handle.
     pub fn encode(&self, options: ApplyOptions) -> Result<Batch, Error> {
         Ok(self.batch(0..self.operations().len(), &Places::default(), options)?.0)

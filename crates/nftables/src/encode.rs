@@ -8,8 +8,8 @@ use sluicegate_netlink::{Batch, MessageWriter};
 use crate::apply::ApplyOptions;
 use crate::error::Error;
 use crate::family::Family;
-use crate::lang::LowerError;
-use crate::lang::lower::{AnonymousSet, Before, Lowered, lower};
+use crate::lang::lower::{AnonymousSet, Before, Lowered, carried as state, lower};
+use crate::lang::{LowerError, Statement};
 use crate::object::chain::{NFTA_CHAIN_HANDLE, NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE, encode_bound};
 use crate::object::devices::encode_still_there;
 use crate::object::element::{self, Form};
@@ -92,10 +92,13 @@ impl<'t> Encoder<'t> {
                 chain.encode(&mut self.message(NFT_MSG_NEWCHAIN, flags, chain.id.table.family, tag));
             }
             Object::Set(set) => {
+                let refused = |cause| refused(index, &format_args!("{} {}", set.word(), set.id), cause);
+                carried(&set.statements).map_err(refused)?;
                 let number = self.number();
                 set.encode(&mut self.message(NFT_MSG_NEWSET, flags, set.id.table.family, tag), number);
             }
             Object::Stateful(object) => {
+                object.config.check().map_err(|cause| refused(index, &object.id, cause))?;
                 object.encode(&mut self.message(NFT_MSG_NEWOBJ, flags, object.id.table.family, tag));
             }
             Object::Flowtable(flowtable) => {
@@ -108,6 +111,9 @@ impl<'t> Encoder<'t> {
             }
             Object::Elements(elements) => {
                 self.fits(index, elements)?;
+                for element in &elements.list {
+                    carried(element.statements()).map_err(|cause| of_elements(index, elements, cause))?;
+                }
                 self.elements(index, elements, NFT_MSG_NEWSETELEM, flags, false);
             }
         }
@@ -129,11 +135,7 @@ impl<'t> Encoder<'t> {
 
     fn rule(&mut self, index: usize, rule: &Rule, flags: Flags) -> Result<(), Error> {
         let table = &rule.chain.table;
-        let lowered = self.lower(index, rule).map_err(|cause| Error::Statement {
-            operation: index,
-            rule: rule.to_string(),
-            cause: Box::new(cause),
-        })?;
+        let lowered = self.lower(index, rule).map_err(|cause| refused(index, rule, cause))?;
         for before in &lowered.before {
             match before {
                 Before::Set(set) => self.anonymous(index, set),
@@ -424,8 +426,17 @@ impl<'t> Encoder<'t> {
     }
 }
 
+fn refused(operation: usize, what: &impl ToString, cause: LowerError) -> Error {
+    Error::Statement { operation, object: what.to_string(), cause: Box::new(cause) }
+}
+
 fn of_elements(operation: usize, elements: &Elements, cause: LowerError) -> Error {
-    Error::Statement { operation, rule: format!("element {}", elements.set), cause: Box::new(cause) }
+    refused(operation, &format_args!("element {}", elements.set), cause)
+}
+
+/// Refuses what the elements of a set cannot carry.
+fn carried(statements: &[Statement]) -> Result<(), LowerError> {
+    statements.iter().try_for_each(|statement| state(statement).map(drop))
 }
 
 /// Where elements go.

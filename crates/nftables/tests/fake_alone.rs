@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sluicegate_nftables::expr::{MetaKey, ObjectKind};
 use sluicegate_nftables::fake::{Fake, Fault};
-use sluicegate_nftables::lang::{Counter, Expression, Payload, SetUpdate, Verdict, Vmap};
+use sluicegate_nftables::lang::{Counter, Expression, Log, Payload, SetUpdate, Verdict, Vmap};
 use sluicegate_nftables::monitor::{Change, Event, GROUP, Monitor};
 use sluicegate_nftables::*;
 
@@ -527,4 +527,27 @@ fn a_time_that_is_shorter_than_can_be_said_is_not_lost() {
     for text in [text, held[0].to_string()] {
         assert_eq!(text.matches(" 1ms").count(), 3, "{text}");
     }
+}
+
+#[test]
+fn what_cannot_be_sent_is_refused_and_not_left_out() {
+    let t = table();
+    let set = Set::new(t.set(name("s")), DataType::INET_SERVICE);
+    let element = Element::new(Port(80));
+    let policy = vec![("established", Duration::from_secs(9)), ("established?", Duration::from_secs(9))];
+    let states = ObjectConfig::CtTimeout { protocol: Protocol::TCP, family: None, policy };
+    let refused = |message: &str, fill: &dyn Fn(&mut Transaction)| {
+        let error = applied(&mut Fake::new(), fill).expect_err("it is to be refused");
+        assert!(matches!(error, Error::Statement { operation: 0, .. }), "{error:?}");
+        assert_eq!(error.to_string(), message);
+    };
+    refused("operation 1: set ip t s: an element cannot carry this: `accept`", &|tx| {
+        tx.add(Set { statements: vec![Counter::default().into(), Verdict::Accept.into()], ..set.clone() });
+    });
+    refused("operation 1: element ip t s: an element cannot carry this: `log`", &|tx| {
+        tx.add_element(&set.id, element.clone().statement(Log::default()));
+    });
+    refused("operation 1: ct timeout ip t o: established? is no state of tcp", &|tx| {
+        tx.add(StatefulObject::new(t.object(ObjectKind::CT_TIMEOUT, name("o")), states.clone()));
+    });
 }

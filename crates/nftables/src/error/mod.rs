@@ -21,14 +21,14 @@ pub use path::AttributePath;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A rule says what the kernel has no expressions for, or looks something up in a set of another type; or elements are of another type than their
-    /// set.
-    #[error("operation {}: {rule}: {cause}", .operation + 1)]
+    /// A rule says what the kernel has no expressions for, or looks something up in a set of another type; elements are of another type than their
+    /// set; a set or an element carries what has no state; a `ct timeout` names a state that the protocol does not have.
+    #[error("operation {}: {object}: {cause}", .operation + 1)]
     Statement {
         /// Which operation of the transaction, from 0.
         operation: usize,
-        /// The rule, as text, or the set of the elements.
-        rule: String,
+        /// The rule, as text; or the set, its elements or the object, by name.
+        object: String,
         /// Why.
         cause: Box<LowerError>,
     },

@@ -9,7 +9,8 @@ use crate::expr::ObjectKind;
 use crate::family::Family;
 use crate::key::Protocol;
 use crate::lang::{
-    Connlimit, Counter, Limit, Quota, Synproxy, Time, Wording, Words, millis, stateful, synproxy_expr,
+    Connlimit, Counter, Limit, LowerError, Quota, Synproxy, Time, Wording, Words, millis, stateful,
+    synproxy_expr,
 };
 use crate::name::{Comment, Name, SecurityContext};
 use crate::object::{TableId, Tunnel, userdata};
@@ -144,6 +145,18 @@ impl ObjectConfig {
             Self::Secmark(_) => ObjectKind::SECMARK,
             Self::Connlimit(_) => ObjectKind::CONNLIMIT,
             Self::Tunnel(_) => ObjectKind::TUNNEL,
+        }
+    }
+
+    /// Refuses a state that connections of the protocol do not have.
+    pub(crate) fn check(&self) -> Result<(), LowerError> {
+        let Self::CtTimeout { protocol, policy, .. } = self else { return Ok(()) };
+        match policy.iter().find(|(state, _)| !timeout_states(*protocol).contains(state)) {
+            Some((state, _)) => Err(LowerError::Constant {
+                value: (*state).to_owned(),
+                wanted: format!("state of {protocol}"),
+            }),
+            None => Ok(()),
         }
     }
 

@@ -24,7 +24,7 @@ use crate::name::{Comment, Name};
 use crate::object::{Element, Set, SetId, TableId};
 pub(crate) use inner::{shape, tunnel_of};
 pub(crate) use mangle::raw_checksum;
-pub(crate) use statement::{stateful, synproxy_expr};
+pub(crate) use statement::{carried, stateful, synproxy_expr};
 
 /// Lowers the statements of a rule. `numbers` counts the sets and chains without a name of a batch.
 ///

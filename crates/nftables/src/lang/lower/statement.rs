@@ -275,7 +275,7 @@ fn dynset(
 }
 
 /// What an element carries.
-pub(super) fn carried(statement: &Statement) -> Result<Expr, LowerError> {
+pub(crate) fn carried(statement: &Statement) -> Result<Expr, LowerError> {
     stateful(statement).ok_or_else(|| unsupported("an element cannot carry this", statement))
 }
 
