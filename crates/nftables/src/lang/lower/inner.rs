@@ -160,14 +160,14 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
-    use crate::lang::lower::{Intervals, KnownSets, lower};
+    use crate::lang::lower::lower_alone;
     use crate::lang::{Match, Statement};
     use crate::{EtherAddr, Family, Name, Port, TableId};
 
     /// A rule in short: `vxlan meta protocol`, `th 2 2`, `= 0800`.
     fn lowered(family: Family, rule: &[Statement]) -> Result<Vec<String>, LowerError> {
         let table = TableId::new(family, Name::held("t"));
-        let lowered = lower(&table, rule, &KnownSets::new(), &Intervals::new(), &mut 0)?;
+        let lowered = lower_alone(&table, rule)?;
         Ok(lowered.exprs.iter().map(short).collect())
     }
 

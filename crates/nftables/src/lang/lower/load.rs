@@ -502,15 +502,14 @@ mod tests {
     use super::*;
     use crate::expr::{CtKey, Expr, MetaKey};
     use crate::lang::exthdr::Exthdr;
-    use crate::lang::lower::{Intervals, KnownSets, lower};
+    use crate::lang::lower::lower_alone;
     use crate::lang::{Mangle, Match, RawPayload, SetUpdate, Statement};
     use crate::{Family, Name, TableId};
 
     /// What is done with registers, as nft shows it in short: `load 2`, `& c00f`, `ntoh 2 2`, `>> 6`.
     fn lowered(family: Family, statement: impl Into<Statement>) -> Vec<String> {
         let table = TableId::new(family, Name::held("t"));
-        let lowered =
-            lower(&table, &[statement.into()], &KnownSets::new(), &Intervals::new(), &mut 0).unwrap();
+        let lowered = lower_alone(&table, &[statement.into()]).unwrap();
         lowered.exprs.iter().map(short).collect()
     }
 
@@ -607,9 +606,7 @@ mod tests {
         let table = TableId::new(Family::IP, Name::held("t"));
         let set = |field: Payload, with: Payload| {
             let statement = Mangle::new(field, Expression::from(field).or(with)).into();
-            lower(&table, &[statement], &KnownSets::new(), &Intervals::new(), &mut 0)
-                .map(drop)
-                .map_err(|e| e.to_string())
+            lower_alone(&table, &[statement]).map(drop).map_err(|e| e.to_string())
         };
         set(Payload::IP_SADDR, Payload::IP_DADDR).unwrap();
         let refused = "this is not as wide as what it is joined with: `tcp dport`";
@@ -626,8 +623,7 @@ mod tests {
         assert_eq!(lowered(Family::IP, dnat), ["numgen", "hton 4 4", "numgen", "hton 2 2", "nat"]);
         let wide = Mangle::new(Payload::IP6_SADDR, number()).into();
         let table = TableId::new(Family::IP6, Name::held("t"));
-        let refused =
-            lower(&table, &[wide], &KnownSets::new(), &Intervals::new(), &mut 0).unwrap_err().to_string();
+        let refused = lower_alone(&table, &[wide]).unwrap_err().to_string();
         assert_eq!(refused, "this has fewer bytes than what it is put into: `numgen inc mod 7 offset 1`");
     }
 
@@ -636,9 +632,7 @@ mod tests {
         let table = TableId::new(Family::IP6, Name::held("t"));
         let mark = |field: Payload| {
             let statement = Mangle::new(MetaKey::MARK, Expression::from(field)).into();
-            lower(&table, &[statement], &KnownSets::new(), &Intervals::new(), &mut 0)
-                .map(drop)
-                .map_err(|e| e.to_string())
+            lower_alone(&table, &[statement]).map(drop).map_err(|e| e.to_string())
         };
         mark(Payload::IP6_FLOWLABEL).unwrap();
         let refused = "this has more bytes than what it is put into: `ip6 saddr`";
@@ -650,8 +644,7 @@ mod tests {
         let table = TableId::new(Family::INET, "t".parse().unwrap());
         let loads = |of: Expression| {
             let set = Expression::set([Expression::from(0_u32), 1_u32.into()]);
-            lower(&table, &[Match::new(of, set).into()], &KnownSets::new(), &Intervals::new(), &mut 0)
-                .map_err(|e| e.to_string())
+            lower_alone(&table, &[Match::new(of, set).into()]).map_err(|e| e.to_string())
         };
         for (offset, bits) in [(0, 0), (4, 0), (4, 128), (3, u16::MAX)] {
             let raw = RawPayload { base: PayloadBase::TRANSPORT, offset, bits };

@@ -197,13 +197,7 @@ mod tests {
     fn bits(field: Payload, value: impl Into<Expression>) -> Result<(Vec<u8>, Vec<u8>), String> {
         let table = crate::TableId::new(crate::Family::INET, crate::Name::held("t"));
         let statement = Mangle::new(field, value).into();
-        let lowered = crate::lang::lower::lower(
-            &table,
-            &[statement],
-            &crate::lang::lower::KnownSets::new(),
-            &crate::lang::lower::Intervals::new(),
-            &mut 0,
-        );
+        let lowered = crate::lang::lower::lower_alone(&table, &[statement]);
         let exprs = lowered.map_err(|error| error.to_string())?.exprs;
         let bytes = |data: &Option<expr::Data>| data.as_ref().and_then(expr::Data::value).unwrap().to_vec();
         let change = exprs.iter().find_map(|expr| match expr {
@@ -233,7 +227,7 @@ mod tests {
         let mut rule: Vec<_> = std::iter::repeat_with(tag).take(3_000).collect();
         rule.push(Mangle::new(Payload::VLAN_TYPE, 1_u32).into());
         let table = crate::TableId::new(crate::Family::BRIDGE, crate::Name::held("t"));
-        crate::lang::lower::lower(&table, &rule, &crate::lang::lower::KnownSets::new(), &mut 0).unwrap();
+        crate::lang::lower::lower_alone(&table, &rule).unwrap();
     }
 
     #[test]

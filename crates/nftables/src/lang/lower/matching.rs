@@ -216,7 +216,7 @@ fn reversed(mut bytes: Vec<u8>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lang::lower::{KnownSets, lower};
+    use crate::lang::lower::lower_alone;
     use crate::lang::{RawPayload, Statement};
     use crate::{Family, TableId};
 
@@ -224,9 +224,8 @@ mod tests {
     #[test]
     fn a_number_has_no_more_bits_than_the_field_that_it_is_compared_with() {
         let table = TableId::new(Family::BRIDGE, "t".parse().unwrap());
-        let refused = |statement: Match| {
-            lower(&table, &[Statement::from(statement)], &KnownSets::new(), &mut 0).map_err(|e| e.to_string())
-        };
+        let refused =
+            |statement: Match| lower_alone(&table, &[Statement::from(statement)]).map_err(|e| e.to_string());
         let raw = RawPayload { base: expr::PayloadBase::NETWORK, offset: 4, bits: 4 };
         for (field, most) in [
             (Expression::from(Payload::IP_HDRLENGTH), 15_u32),

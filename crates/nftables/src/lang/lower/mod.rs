@@ -41,6 +41,12 @@ pub(crate) fn lower(
     Ok(lower.out)
 }
 
+/// Lowers the statements of a rule that stands alone.
+#[cfg(test)]
+pub(crate) fn lower_alone(table: &TableId, statements: &[Statement]) -> Result<Lowered, LowerError> {
+    lower(table, statements, &KnownSets::new(), &Intervals::new(), &mut 0)
+}
+
 /// A rule as the kernel takes it, and what has to be made before it, in this order.
 #[derive(Debug, Default)]
 pub(crate) struct Lowered {

@@ -113,14 +113,14 @@ fn load_of(expr: &mut Expr) -> Option<(Option<InnerType>, &mut expr::Payload)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lang::lower::{Intervals, KnownSets, lower};
+    use crate::lang::lower::lower_alone;
     use crate::lang::{Counter, Match, MatchOp, Payload, Statement, TcpFlags};
     use crate::{Family, Port, TableId};
 
     /// Offset and length of each load of a header.
     fn loads(statements: &[Statement]) -> Vec<(u32, u32)> {
         let table = TableId::new(Family::IP, "t".parse().unwrap());
-        let lowered = lower(&table, statements, &KnownSets::new(), &Intervals::new(), &mut 0).unwrap();
+        let lowered = lower_alone(&table, statements).unwrap();
         let load = |expr: &Expr| match expr {
             Expr::Payload(load) => Some((load.offset, load.len)),
             _ => None,

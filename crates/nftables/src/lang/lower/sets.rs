@@ -242,14 +242,14 @@ fn merged(mut elements: Vec<Element>) -> Vec<Element> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lang::lower::{Intervals, KnownSets, lower};
+    use crate::lang::lower::lower_alone;
     use crate::lang::{Counter, Elem, Match, Payload, Reject};
     use crate::{Comment, Family, Port, TableId};
 
     fn elements(members: impl IntoIterator<Item = Elem>) -> Result<Vec<String>, LowerError> {
         let table = TableId::new(Family::IP, "t".parse().unwrap());
         let statements = [Match::new(Payload::TCP_DPORT, Expression::set(members)).into()];
-        let lowered = lower(&table, &statements, &KnownSets::new(), &Intervals::new(), &mut 0)?;
+        let lowered = lower_alone(&table, &statements)?;
         let of = |before: &Before| match before {
             Before::Set(set) => set.elements.iter().map(ToString::to_string).collect(),
             _ => Vec::new(),
@@ -293,7 +293,7 @@ mod tests {
             let fields = (0..parts).map(|_| Payload::IP_TTL.into());
             let values = Expression::concat((0..parts).map(Expression::from));
             let statements = [Match::new(Expression::concat(fields), Expression::set([values])).into()];
-            lower(&table, &statements, &KnownSets::new(), &mut 0).map(drop).map_err(|e| e.to_string())
+            lower_alone(&table, &statements).map(drop).map_err(|e| e.to_string())
         };
         among(8).unwrap();
         assert!(among(9).unwrap_err().starts_with("a key has eight parts and 64 bytes at most: "));
