@@ -110,7 +110,8 @@ fn with_rule(family: Family, expressions: Vec<Expr>) -> Transaction {
 fn takes(transport: &mut (impl Transport + ?Sized), question: &Transaction) -> Result<bool, Error> {
     match question.apply_with(transport, CHECK) {
         Ok(_) => Ok(true),
-        Err(error @ Error::Rejected { .. }) if !error.is_permission_denied() => Ok(false),
+        Err(error) if error.failures().iter().any(|failure| is_no_answer(failure.error.code)) => Err(error),
+        Err(Error::Rejected { .. }) => Ok(false),
         Err(error) => Err(error),
     }
 }
@@ -138,7 +139,7 @@ impl Spoilt {
 fn knows(transport: &mut (impl Transport + ?Sized), batch: &Batch) -> Result<bool, Error> {
     match refusal(transport, batch)? {
         None => Ok(true),
-        Some(error) if error.sequence + 1 != batch.next_sequence() || error.code == EPERM => {
+        Some(error) if error.sequence + 1 != batch.next_sequence() || is_no_answer(error.code) => {
             Err(sluicegate_netlink::Error::from(error).into())
         }
         Some(error) => Ok(error.code != ENOENT),
@@ -177,6 +178,11 @@ fn refusal(transport: &mut (impl Transport + ?Sized), batch: &Batch) -> Result<O
     Ok(report.errors.into_iter().next())
 }
 
+/// Whether it says nothing of what was asked: without the right to ask, or without memory, anything is refused.
+fn is_no_answer(code: i32) -> bool {
+    [EPERM, ENOMEM, EACCES, ENOBUFS].contains(&code)
+}
+
 const CHECK: ApplyOptions = ApplyOptions { generation: None, check: true, echo: false };
 /// The table of the questions. It is never made.
 const TABLE: &str = "sluicegate-probe";
@@ -185,8 +191,11 @@ const ASKED: u64 = 1;
 
 const EPERM: i32 = 1;
 const ENOENT: i32 = 2;
+const ENOMEM: i32 = 12;
+const EACCES: i32 = 13;
 const EINVAL: i32 = 22;
 const ERANGE: i32 = 34;
+const ENOBUFS: i32 = 105;
 const NFT_MSG_GETGEN: u8 = 16;
 const NFT_MSG_NEWOBJ: u8 = 18;
 const NFTA_OBJ_DATA: u16 = 4;
@@ -200,6 +209,7 @@ mod tests {
     use sluicegate_netlink::scripted::{Script, ack, error};
 
     use super::*;
+    use crate::fake::{Fake, Fault};
     use crate::probe::{Feature, supports};
 
     /// A kernel that says this of the message with this number, or nothing.
@@ -237,6 +247,20 @@ mod tests {
         assert!(!asks(Some((4, ENOENT, Some(60)))).unwrap());
         assert!(asks(Some((2, 97, None))).is_err(), "the family is missing, not the expression");
         assert!(asks(Some((4, EPERM, None))).unwrap_err().is_permission_denied());
+        assert!(asks(Some((4, ENOMEM, None))).is_err());
+    }
+
+    #[test]
+    fn a_kernel_without_memory_has_not_said_that_it_cannot() {
+        let asks = |code| {
+            let mut kernel = Fake::new();
+            kernel.inject(Fault::Refuse(code));
+            supports(&mut kernel, Feature::Destroy)
+        };
+        assert!(!asks(EINVAL).unwrap());
+        for code in [EPERM, ENOMEM, EACCES, ENOBUFS] {
+            assert_eq!(asks(code).unwrap_err().failures()[0].error.code, code);
+        }
     }
 
     #[test]
