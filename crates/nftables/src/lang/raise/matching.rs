@@ -31,7 +31,13 @@ impl Raise<'_> {
         if let Some((mask, xor)) = mask
             && xor.iter().all(|byte| *byte == 0)
         {
-            let m = self.masked(&held, expression, mask, op, data)?;
+            let bytes = matches!(expression, Expression::RawPayload(_));
+            let start = |part: Part| (bytes || is_address(part)) && data.len() < part.bytes();
+            let whole = !expression.part().is_some_and(start);
+            let m = match whole {
+                true => self.masked(&held, expression, mask, op, data)?,
+                false => self.masked_start(&held, expression, mask, op, data)?,
+            };
             return self.say_match(m);
         }
         if let (Some((base, start)), Expression::RawPayload(_), None) = (place, expression, mask)
@@ -52,6 +58,10 @@ impl Raise<'_> {
             && let Some(prefix) = short_prefix(part, data)
         {
             return self.say_match(Match { left, op, right: prefix });
+        }
+        // What starts so: there are words for that of names alone.
+        if data.len() < part.bytes() && !matches!(part.data_type(), DataType::IFNAME | DataType::STRING) {
+            return None;
         }
         let ordered = matches!(op, MatchOp::Lt | MatchOp::Gt | MatchOp::Lte | MatchOp::Gte);
         let right = constant(part, &if ordered { turned(part, data) } else { data.to_vec() });
@@ -85,7 +95,7 @@ impl Raise<'_> {
 
     /// A comparison of some bits.
     fn masked(
-        &mut self,
+        &self,
         held: &Held,
         expression: &Expression,
         mask: &[u8],
@@ -106,6 +116,7 @@ impl Raise<'_> {
         }
         if matches!(op, MatchOp::In | MatchOp::Neq)
             && let Some(length) = leading_ones(part, mask)
+            && data.iter().zip(mask).all(|(data, mask)| data & !mask == 0)
         {
             let right = Expression::Prefix(Prefix { value: value(part, data), length });
             return Some(Match { left, op, right });
@@ -114,6 +125,28 @@ impl Raise<'_> {
         let ordered = matches!(op, MatchOp::Lt | MatchOp::Gt | MatchOp::Lte | MatchOp::Gte);
         let right = constant(part, &if ordered { turned(part, data) } else { data.to_vec() });
         Some(Match { left: whole, op, right })
+    }
+
+    /// A comparison of some bits of the start of an address, or of bytes of a header. What is not compared counts for nothing.
+    fn masked_start(
+        &self,
+        held: &Held,
+        expression: &Expression,
+        mask: &[u8],
+        op: MatchOp,
+        data: &[u8],
+    ) -> Option<Match> {
+        if !matches!(op, MatchOp::In | MatchOp::Neq) {
+            return None;
+        }
+        let width = expression.part()?.bytes();
+        let mask = mask.get(..data.len())?;
+        let (mask, data) = (padded(mask, width), padded(data, width));
+        let mut held = held.clone();
+        if let Held::Loaded { mask: bits, .. } = &mut held {
+            *bits = Some((mask.clone(), vec![0; width]));
+        }
+        self.masked(&held, expression, &mask, op, &data)
     }
 
     /// Bytes of a header as the fields that lie in them: nft compares neighbours at once. Of the last field it may be the
@@ -171,14 +204,22 @@ impl Raise<'_> {
 
 /// The first bytes of an address, which stand for all that start so.
 fn short_prefix(part: Part, data: &[u8]) -> Option<Expression> {
-    let address = matches!(part.data_type(), DataType::IPV4_ADDR | DataType::IPV6_ADDR);
-    if !address || data.len() >= part.bytes() {
+    if !is_address(part) || data.len() >= part.bytes() {
         return None;
     }
-    let mut padded = data.to_vec();
-    padded.resize(part.bytes(), 0);
     let length = u8::try_from(data.len() * 8).ok()?;
-    Some(Expression::Prefix(Prefix { value: value(part, &padded), length }))
+    Some(Expression::Prefix(Prefix { value: value(part, &padded(data, part.bytes())), length }))
+}
+
+fn is_address(part: Part) -> bool {
+    matches!(part.data_type(), DataType::IPV4_ADDR | DataType::IPV6_ADDR)
+}
+
+/// Bytes with zeros behind them.
+fn padded(bytes: &[u8], width: usize) -> Vec<u8> {
+    let mut padded = bytes.to_vec();
+    padded.resize(width, 0);
+    padded
 }
 
 /// The value of a bit field, which lies some bits above the lowest.
@@ -205,4 +246,61 @@ fn bits(data: &[u8], from: u16, width: u16, field: u16) -> Vec<u8> {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expr::{Bitwise, Cmp, Data, Expr, Register};
+    use crate::family::Family;
+    use crate::lang::Payload;
+    use crate::lang::raise::{Sets, raise};
+
+    /// What a comparison of some bits of an address says. Whose length is less than the address's, it was made for a prefix.
+    fn said(field: Payload, mask: &[u8], op: CmpOp, data: &[u8]) -> String {
+        let (register, len) = (Register::word(0), u32::try_from(mask.len()).unwrap());
+        let load = expr::Payload {
+            dreg: Some(register),
+            base: field.base(),
+            offset: u32::from(field.offset() / 8),
+            len: u32::from(field.bits() / 8),
+            sreg: None,
+            csum_type: None,
+            csum_offset: None,
+            csum_flags: None,
+        };
+        let xor = Some(Data::Value(vec![0; mask.len()].into()));
+        let mask = Some(Data::Value(mask.into()));
+        let bits =
+            Bitwise { sreg: register, dreg: register, len, mask, xor, op: None, data: None, sreg2: None };
+        let compare = Cmp { sreg: register, op, data: Data::Value(data.into()) };
+        let exprs: [Expr; 3] = [load.into(), bits.into(), compare.into()];
+        let family = if field.bits() == 32 { Family::IP } else { Family::IP6 };
+        let statements = raise(family, &Sets::new(), &exprs);
+        match &statements[..] {
+            [Statement::Raw(_)] => String::new(),
+            all => all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+        }
+    }
+
+    /// nft 1.0.6 makes them of a mask beside a prefix, and lists masks that are not those that count.
+    #[test]
+    fn bits_of_the_start_of_an_address_are_bits_of_the_address() {
+        let v4 = |mask: &[u8], op, data: &[u8]| said(Payload::IP_SADDR, mask, op, data);
+        assert_eq!(v4(&[255, 255, 0], CmpOp::EQ, &[10, 1, 0]), "ip saddr 10.1.0.0/16");
+        assert_eq!(v4(&[255, 255, 0, 255], CmpOp::NEQ, &[10, 1, 0]), "ip saddr != 10.1.0.0/16");
+        assert_eq!(v4(&[255, 0, 255], CmpOp::EQ, &[10, 0, 2]), "ip saddr & 255.0.255.0 == 10.0.2.0");
+        let v6 = said(Payload::IP6_SADDR, &[0xff, 0xff, 0, 0], CmpOp::EQ, &[0x20, 1, 0, 0]);
+        assert_eq!(v6, "ip6 saddr 2001::/16");
+        // Bits behind the mask are kept as they are; their order is not that of the address.
+        assert_eq!(v4(&[255, 255], CmpOp::EQ, &[10, 1, 2]), "");
+        assert_eq!(v4(&[255, 255, 0], CmpOp::LT, &[10, 1, 0]), "");
+    }
+
+    #[test]
+    fn an_address_with_bits_that_are_masked_is_no_prefix() {
+        let v4 = |op| said(Payload::IP_SADDR, &[255, 255, 0, 0], op, &[10, 1, 2, 3]);
+        assert_eq!(v4(CmpOp::EQ), "ip saddr & 255.255.0.0 == 10.1.2.3");
+        assert_eq!(v4(CmpOp::NEQ), "ip saddr & 255.255.0.0 != 10.1.2.3");
+    }
 }
