@@ -35,6 +35,10 @@ impl World {
         self.t.map(name("ivm"))
     }
 
+    fn marks(&self) -> SetId {
+        self.t.set(name("marks"))
+    }
+
     fn concatenations(&self) -> SetId {
         self.t.set(name("ivc"))
     }
@@ -43,7 +47,7 @@ impl World {
         self.t.object(ObjectKind::COUNTER, name("hits"))
     }
 
-    /// What is there before each verb. Handles: chains 1 and 2, set 3, map 4, object 5, rules 6, 7 and 8, those of intervals 9 to 11.
+    /// What is there before each verb. Handles: chains 1 and 2, set 3, map 4, object 5, rules 6, 7 and 8, those of intervals 9 to 12.
     fn base(&self) -> Transaction {
         let mut tx = Transaction::new();
         tx.add(Table::new(self.t.clone()));
@@ -62,6 +66,8 @@ impl World {
         tx.add_element(&self.interval_map(), Element::new(Mark(7)).verdict(Verdict::Drop));
         let types = [DataType::MARK, DataType::IPV4_ADDR];
         tx.add(Set::new(self.concatenations(), types).flags(SetFlags::INTERVAL));
+        tx.add(Set::new(self.marks(), DataType::MARK).flags(SetFlags::INTERVAL));
+        tx.add_element(&self.marks(), Mark(7));
         tx
     }
 }
@@ -145,11 +151,8 @@ const VERBS: &[(&str, Verb)] = &[
         tx.add(w.chain("c").rule().then(lang::BoundChain::jump([inner])));
         let saddr = lang::Match::new(lang::Payload::IP_SADDR, lang::Expression::named(&w.intervals().name));
         tx.add(w.chain("c").rule().then(saddr));
-        tx.add(
-            w.chain("c")
-                .rule()
-                .then(lang::Match::not(mark(), lang::Expression::named(&w.interval_map().name))),
-        );
+        let marks = lang::Expression::named(&w.marks().name);
+        tx.add(w.chain("c").rule().then(lang::Match::not(mark(), marks)));
     }),
     ("single keys of a map of intervals that is named as a set", |w, tx| {
         let made = w.t.map(name("made"));
@@ -252,6 +255,7 @@ fn destroy_deletes_what_is_there_and_accepts_what_is_not() {
                 .destroy(world.intervals())
                 .destroy(world.interval_map())
                 .destroy(world.concatenations())
+                .destroy(world.marks())
                 .destroy(world.chain("unused"))
                 .destroy(world.counter());
             apply(&tx).expect("there or not");
