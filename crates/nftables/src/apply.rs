@@ -258,51 +258,44 @@ impl Transaction {
         let (mut objects, mut flowtables, mut unsure) = (HashSet::new(), HashSet::new(), HashSet::new());
         for operation in self.operations() {
             match operation {
-                Operation::Delete(Target::Elements(elements))
-                | Operation::Destroy(Target::Elements(elements)) => {
-                    emptied.insert(&elements.set);
-                }
-                Operation::Delete(Target::Set(set)) | Operation::Destroy(Target::Set(set)) => {
-                    emptied.insert(set);
-                }
                 Operation::Flush(Flush::Set(set)) => {
                     emptied.insert(set);
-                }
-                Operation::Delete(Target::Chain(chain)) | Operation::Destroy(Target::Chain(chain)) => {
-                    deleted.insert(chain);
-                }
-                Operation::Delete(Target::Stateful(object))
-                | Operation::Destroy(Target::Stateful(object)) => {
-                    objects.insert(object);
-                }
-                Operation::Delete(Target::Flowtable(flowtable))
-                | Operation::Destroy(Target::Flowtable(flowtable)) => {
-                    flowtables.insert(flowtable);
-                }
-                Operation::Delete(Target::Devices(devices))
-                | Operation::Destroy(Target::Devices(devices)) => {
-                    if let HookOwner::Flowtable(flowtable) = &devices.hook {
-                        flowtables.insert(flowtable);
-                    }
-                }
-                // Which name is free then is not known here.
-                Operation::Delete(Target::Handle(handle)) | Operation::Destroy(Target::Handle(handle)) => {
-                    unsure.extend(handle.in_table());
                 }
                 Operation::Rename(rename) => {
                     unsure.insert(&rename.chain.table);
                 }
                 _ => {}
             }
+            match operation.deleted() {
+                Some(Target::Elements(elements)) => {
+                    emptied.insert(&elements.set);
+                }
+                Some(Target::Set(set)) => {
+                    emptied.insert(set);
+                }
+                Some(Target::Chain(chain)) => {
+                    deleted.insert(chain);
+                }
+                Some(Target::Stateful(object)) => {
+                    objects.insert(object);
+                }
+                Some(Target::Flowtable(flowtable)) => {
+                    flowtables.insert(flowtable);
+                }
+                Some(Target::Devices(devices)) => {
+                    if let HookOwner::Flowtable(flowtable) = &devices.hook {
+                        flowtables.insert(flowtable);
+                    }
+                }
+                // Which name is free then is not known here.
+                Some(Target::Handle(handle)) => unsure.extend(handle.in_table()),
+                _ => {}
+            }
         }
         // Whole tables that go and come again have to do so at once.
         let replaced = self.operations().iter().any(|operation| {
-            matches!(
-                operation,
-                Operation::Delete(Target::Table(_) | Target::Handle(HandleId::Table(..)))
-                    | Operation::Destroy(Target::Table(_) | Target::Handle(HandleId::Table(..)))
-                    | Operation::Flush(Flush::Ruleset(_))
-            )
+            matches!(operation, Operation::Flush(Flush::Ruleset(_)))
+                || matches!(operation.deleted(), Some(Target::Table(_) | Target::Handle(HandleId::Table(..))))
         });
         let is_hidden = |operation: &Operation| match operation {
             Operation::Add(object) | Operation::Create(object) => match object {

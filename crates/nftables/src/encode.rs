@@ -8,7 +8,7 @@ use sluicegate_netlink::{Batch, MessageWriter};
 use crate::apply::ApplyOptions;
 use crate::error::Error;
 use crate::family::Family;
-use crate::lang::lower::{AnonymousSet, Before, Lowered, carried as state, lower};
+use crate::lang::lower::{self, AnonymousSet, Before, Lowered, lower};
 use crate::lang::{LowerError, Statement};
 use crate::object::chain::{NFTA_CHAIN_HANDLE, NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE, encode_bound};
 use crate::object::devices::encode_still_there;
@@ -436,7 +436,7 @@ fn of_elements(operation: usize, elements: &Elements, cause: LowerError) -> Erro
 
 /// Refuses what the elements of a set cannot carry.
 fn carried(statements: &[Statement]) -> Result<(), LowerError> {
-    statements.iter().try_for_each(|statement| state(statement).map(drop))
+    statements.iter().try_for_each(|statement| lower::carried(statement).map(drop))
 }
 
 /// Where elements go.

@@ -8,7 +8,7 @@ use std::fmt;
 use crate::lang::{Wording, Words, write_part};
 use part::Kind;
 pub use part::Part;
-pub(crate) use part::{integer, integer_bytes};
+pub(crate) use part::{integer, integer_bytes, width};
 pub use values::{EtherAddr, KeyPart, Mark, Number, Port, Protocol, QueueNumber};
 
 /// The key of an element, or the value that a data map gives for it: one typed part, or a concatenation of up to eight.

@@ -98,6 +98,14 @@ impl Kind {
     }
 }
 
+/// Bytes of a value in registers: one part as it is, several padded.
+pub(crate) fn width(parts: &[Part]) -> usize {
+    match parts {
+        [only] => only.bytes(),
+        parts => parts.iter().map(|part| part.bytes().next_multiple_of(4)).sum(),
+    }
+}
+
 /// The number that up to eight bytes are.
 pub(crate) fn integer(order: Order, bytes: &[u8]) -> u64 {
     let add = |sum: u64, byte: &u8| sum << 8 | u64::from(*byte);

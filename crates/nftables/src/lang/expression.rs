@@ -322,6 +322,16 @@ impl Expression {
         Self::Named(name.clone())
     }
 
+    /// How many bits a field of a packet has.
+    pub(crate) fn bits(&self) -> Option<u16> {
+        match self {
+            Self::Payload(field) | Self::Inner(Inner { field, .. }) => Some(field.bits()),
+            Self::RawPayload(raw) => Some(raw.bits),
+            Self::Exthdr(field) => Some(field.bits()),
+            _ => None,
+        }
+    }
+
     /// `a . b . c`. Of a part that is a concatenation itself the parts are taken: there is none within another.
     pub fn concat(parts: impl IntoIterator<Item = Self>) -> Self {
         let mut list = Vec::new();

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::datatype::{DataType, Order};
 use crate::expr::{Data, Expr};
-use crate::key::{Key, Part};
+use crate::key::{Key, Part, width};
+use crate::lang::Statement;
 use crate::lang::raise::state;
-use crate::lang::{Expression, Statement};
 use crate::listing::comment;
 use crate::object::element::{sortable, successor, turned_back};
 use crate::object::set::{DATA_TYPEOF, KEY_TYPEOF, length as bytes_of};
@@ -122,12 +122,7 @@ fn share(types: &[DataType], length: u32) -> Option<u32> {
 
 /// Whether a key of these parts has this length; where a type is not known here, it may.
 fn is_as_long(parts: &[Part], length: u32) -> bool {
-    let bytes = match parts {
-        [] => return true,
-        [only] => only.bytes(),
-        several => several.iter().map(|part| part.bytes().next_multiple_of(4)).sum(),
-    };
-    u32::try_from(bytes) == Ok(length)
+    parts.is_empty() || bytes_of(parts) == length
 }
 
 /// Whether a bit field of this type lies across a byte's border.
@@ -217,14 +212,13 @@ fn rank(key: &Key) -> Vec<u8> {
 fn last_rank(set: &Set) -> Vec<u8> {
     let parts = set.key.parts();
     let [part] = parts.as_slice() else {
-        return vec![0xff; parts.iter().map(|part| part.bytes().next_multiple_of(4)).sum()];
+        return vec![0xff; width(&parts)];
     };
     let bits = match &set.key {
-        SetType::Typeof(Expression::Payload(field)) => usize::from(field.bits()),
-        SetType::Typeof(Expression::RawPayload(raw)) => usize::from(raw.bits),
-        SetType::Typeof(Expression::Exthdr(field)) => usize::from(field.bits()),
-        _ => part.bytes() * 8,
+        SetType::Typeof(of) => of.bits(),
+        _ => None,
     };
+    let bits = bits.map_or(part.bytes() * 8, usize::from);
     let mut bytes = vec![0xff; part.bytes()];
     if let Some(first) = bytes.first_mut() {
         *first >>= (part.bytes() * 8).saturating_sub(bits).min(7);

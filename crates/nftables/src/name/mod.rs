@@ -189,10 +189,15 @@ fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_str("\"")?;
     text.chars().try_for_each(|c| match c {
         '"' => f.write_str("\\u{22}"),
-        c if c.is_control() => write!(f, "{}", c.escape_debug()),
+        c if is_escaped(c) => write!(f, "{}", c.escape_debug()),
         c => write!(f, "{c}"),
     })?;
     f.write_str("\"")
+}
+
+/// Whether a character would end a name in quotes, or its line.
+pub(crate) fn is_escaped(c: char) -> bool {
+    c == '"' || c.is_control()
 }
 
 fn shown(text: &str) -> String {

@@ -5,7 +5,7 @@ use std::fmt;
 use sluicegate_netlink::attr::Writer;
 
 use crate::lang::Wording;
-use crate::name::InterfaceName;
+use crate::name::{InterfaceName, is_escaped};
 use crate::object::chain::{NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE, encode_device};
 use crate::object::{ChainId, FlowtableId};
 
@@ -95,11 +95,11 @@ pub(crate) fn device_list(devices: &[InterfaceName], with: Wording<'_>) -> Strin
     devices.sort_unstable();
     // A name that is a word of nft's language, or starts with a digit, has to be in quotes for nft to read it.
     // Listings do without, as nft does, but for what has to be escaped.
-    let ends = |c: char| c == '"' || c.is_control();
-    let names = devices.into_iter().map(|device| match with.is_script() || device.as_str().contains(ends) {
-        true => device.to_string(),
-        false => device.as_str().to_owned(),
-    });
+    let names =
+        devices.into_iter().map(|device| match with.is_script() || device.as_str().contains(is_escaped) {
+            true => device.to_string(),
+            false => device.as_str().to_owned(),
+        });
     format!("devices = {{ {} }}", names.collect::<Vec<_>>().join(", "))
 }
 

@@ -147,16 +147,24 @@ impl Operation {
         }
     }
 
+    /// What it deletes.
+    pub(crate) fn deleted(&self) -> Option<&Target> {
+        match self {
+            Self::Delete(target) | Self::Destroy(target) => Some(target),
+            _ => None,
+        }
+    }
+
     /// The elements that it adds or deletes.
     pub(crate) fn elements(&self) -> Option<&Elements> {
         match self {
             Self::Add(Object::Elements(elements)) | Self::Create(Object::Elements(elements)) => {
                 Some(elements)
             }
-            Self::Delete(Target::Elements(elements)) | Self::Destroy(Target::Elements(elements)) => {
-                Some(elements)
-            }
-            _ => None,
+            other => match other.deleted()? {
+                Target::Elements(elements) => Some(elements),
+                _ => None,
+            },
         }
     }
 

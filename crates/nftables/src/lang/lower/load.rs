@@ -310,7 +310,7 @@ impl Lower<'_> {
     fn load_operation(&mut self, binary: &Binary, to: Option<Part>, word: u32) -> Result<u32, LowerError> {
         if let BinaryOp::ShiftLeft | BinaryOp::ShiftRight = binary.op {
             let bytes = self.load_operand(&binary.left, to, word)?;
-            let by = Place { part: DataType::INTEGER.into(), bytes: 4, shift: 0, bits: None };
+            let by = Place { bytes: 4, ..Place::of(DataType::INTEGER.into()) };
             let by = crate::key::integer(Order::Host, &Bounds::of(&binary.right, by)?.low);
             let op = if binary.op == BinaryOp::ShiftLeft { BitwiseOp::LSHIFT } else { BitwiseOp::RSHIFT };
             let network = binary.left.part().is_some_and(|part| part.order() == Order::Network);
@@ -331,7 +331,7 @@ impl Lower<'_> {
             what: "only one value at a time can be masked",
             expression: Expression::Binary(Box::new(binary.clone())).to_string(),
         })?;
-        let place = Place { part, bytes: bytes as usize, shift: 0, bits: None };
+        let place = Place { bytes: bytes as usize, ..Place::of(part) };
         let mut rest = ops.as_slice();
         while let Some(((op, right), others)) = rest.split_first() {
             let constants = rest.iter().take_while(|(_, right)| right.is_constant()).count();

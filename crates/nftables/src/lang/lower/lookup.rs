@@ -1,13 +1,13 @@
 //! Look-ups in sets and maps, named or made for the rule.
 
 use crate::expr::{self, ByteorderOp, LookupFlags, Register};
-use crate::key::Part;
+use crate::key::{Part, width};
 use crate::lang::constant::Place;
 use crate::lang::lower::agree::Taker;
 use crate::lang::lower::load::{WORDS, has_word};
-use crate::lang::lower::sets::{is_interval, padded};
+use crate::lang::lower::sets::is_interval;
 use crate::lang::lower::{Lower, LowerError};
-use crate::lang::{Expression, Inner, Mapping, MatchOp, Value, Vmap};
+use crate::lang::{Expression, Mapping, MatchOp, Value, Vmap};
 use crate::name::Name;
 use crate::object::element::is_turned;
 use crate::object::{Set, SetFlags};
@@ -35,7 +35,7 @@ impl Lower<'_> {
             Mapping::Anonymous(pairs) => {
                 let own = pairs.first().map(|(_, value)| value.parts()).unwrap_or_default();
                 let parts = if wanted.is_empty() { own } else { wanted.to_vec() };
-                let bytes = padded(&parts);
+                let bytes = width(&parts);
                 let (name, number) = self.anonymous_map(&map.key, &key, pairs, &parts)?;
                 (name, Some(number), bytes)
             }
@@ -218,13 +218,8 @@ impl Lower<'_> {
             what: "the type of this is not known here",
             expression: expression.to_string(),
         })?;
-        let bits = match expression {
-            Expression::Payload(field) | Expression::Inner(Inner { field, .. }) => field.bits(),
-            Expression::RawPayload(raw) => raw.bits,
-            Expression::Exthdr(field) => field.bits(),
-            _ => 0,
-        };
-        Ok(Place { bits: Some(bits).filter(|bits| !bits.is_multiple_of(8)), ..Place::of(part) })
+        let bits = expression.bits().filter(|bits| !bits.is_multiple_of(8));
+        Ok(Place { bits, ..Place::of(part) })
     }
 }
 

@@ -71,7 +71,7 @@ impl Lower<'_> {
         } else {
             let shift = end * 8 - at - payload.bits();
             let wide = Part::Integer { bytes: u8::try_from(len).unwrap_or(16), order: Order::Network };
-            let place = Place { part: wide, bytes: usize::from(end - start), shift, bits: None };
+            let place = Place { bytes: usize::from(end - start), shift, ..Place::of(wide) };
             let (mask, xor) = change_of_bits(payload, value, place)?;
             self.push(expr::Payload {
                 dreg: Some(Register::word(0)),

@@ -22,6 +22,7 @@ use crate::family::Family;
 use crate::lang::Statement;
 use crate::name::{Comment, Name};
 use crate::object::{Element, Set, SetId, TableId};
+use crate::transaction::known;
 pub(crate) use inner::{shape, tunnel_of};
 pub(crate) use mangle::raw_checksum;
 pub(crate) use statement::{carried, stateful, synproxy_expr};
@@ -279,7 +280,6 @@ impl<'a> Lower<'a> {
 
     /// A set or map with a name, if it is known.
     fn set(&self, name: &Name) -> Option<&'a Set> {
-        let id = |map| SetId { table: self.table.clone(), name: name.clone(), map };
-        self.sets.get(&id(false)).or_else(|| self.sets.get(&id(true))).copied()
+        known(self.sets, &self.table.set(name.clone()))
     }
 }

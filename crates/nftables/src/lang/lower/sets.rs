@@ -152,14 +152,6 @@ pub(super) fn is_interval(member: &Expression) -> bool {
     }
 }
 
-/// Bytes of a value in registers.
-pub(super) fn padded(parts: &[Part]) -> usize {
-    match parts {
-        [only] => only.bytes(),
-        parts => parts.iter().map(|part| part.bytes().next_multiple_of(4)).sum(),
-    }
-}
-
 /// A member of a set as an element, with what it carries and its comment.
 fn element(keys: &[Place], member: &Expression) -> Result<Element, LowerError> {
     let Expression::Elem(elem) = member else { return plain(keys, member) };

@@ -167,7 +167,7 @@ impl Lower<'_> {
         flags.set(QueueFlags::BYPASS, queue.bypass);
         flags.set(QueueFlags::FANOUT, queue.fanout);
         let flags = (!flags.is_empty()).then_some(flags);
-        let number = Place { part: DataType::INET_SERVICE.into(), bytes: 2, shift: 0, bits: None };
+        let number = Place::of(DataType::INET_SERVICE.into());
         if queue.to.is_constant() {
             let bounds = Bounds::of(&queue.to, number)?;
             let read = |bytes: &[u8]| bytes.try_into().map_or(0, u16::from_be_bytes);

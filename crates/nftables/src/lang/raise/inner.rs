@@ -3,7 +3,8 @@
 use crate::expr::{self, CmpOp, Expr, InnerFlags, InnerType, MetaKey, PayloadBase};
 use crate::lang::expression::*;
 use crate::lang::lower::{shape, tunnel_of};
-use crate::lang::raise::constant::{constant, in_bits, value};
+use crate::lang::raise::constant::{constant, in_bits};
+use crate::lang::raise::matching::prefix_of;
 use crate::lang::raise::{Held, Raise};
 use crate::lang::{Match, MatchOp, Payload};
 
@@ -182,12 +183,7 @@ impl Raise<'_> {
                     rest = others;
                     constant(part, own)
                 }
-                None => {
-                    let length = u8::try_from(rest.len() * 8).ok()?;
-                    let mut padded = std::mem::take(&mut rest).to_vec();
-                    padded.resize(bytes, 0);
-                    Expression::Prefix(Prefix { value: value(part, &padded), length })
-                }
+                None => prefix_of(part, std::mem::take(&mut rest))?,
             };
             matches.push((field, right));
             at += field.bits();

@@ -123,23 +123,16 @@ impl LookedUp<'_> {
         if wanted.len() <= known.len() || padded(wanted) != padded(&known) {
             return None;
         }
-        let turned = |part| self.set.flags.contains(SetFlags::INTERVAL) && is_turned(part);
-        let order = |part, mut bytes: Vec<u8>| {
-            if turned(part) {
-                bytes.reverse();
-            }
-            bytes
-        };
         let mut bytes = Vec::new();
         for (part, value) in key.parts() {
-            bytes.extend(order(part, value.to_vec()));
+            bytes.extend(self.turned(part, value.to_vec()));
             bytes.resize(bytes.len().next_multiple_of(4), 0);
         }
         let mut rest = bytes.as_slice();
         let mut parts = Vec::new();
         for part in wanted {
             let (own, behind) = rest.split_at_checked(part.bytes().next_multiple_of(4))?;
-            parts.push(order(*part, own.get(..part.bytes())?.to_vec()));
+            parts.push(self.turned(*part, own.get(..part.bytes())?.to_vec()));
             rest = behind;
         }
         Some(parts)
@@ -147,13 +140,14 @@ impl LookedUp<'_> {
 
     /// The bytes of a set's part as those of the part that is looked up in it: of integers nft notes neither the width nor, always, the order.
     fn as_part(&self, part: Part, held: Part, bytes: &[u8]) -> Vec<u8> {
-        let turned = |part| self.set.flags.contains(SetFlags::INTERVAL) && is_turned(part);
-        let mut bytes = bytes.to_vec();
-        if turned(held) {
-            bytes.reverse();
-        }
+        let mut bytes = self.turned(held, bytes.to_vec());
         bytes.resize(part.bytes(), 0);
-        if turned(part) {
+        self.turned(part, bytes)
+    }
+
+    /// The other way round, if the set keeps such a part so.
+    fn turned(&self, part: Part, mut bytes: Vec<u8>) -> Vec<u8> {
+        if self.set.flags.contains(SetFlags::INTERVAL) && is_turned(part) {
             bytes.reverse();
         }
         bytes

@@ -28,15 +28,14 @@ impl Raise<'_> {
             CmpOp::LTE => MatchOp::Lte,
             _ => MatchOp::Gte,
         };
-        if let Some((mask, xor)) = mask
+        if let Some((_, xor)) = mask
             && xor.iter().all(|byte| *byte == 0)
         {
             let bytes = matches!(expression, Expression::RawPayload(_));
-            let start = |part: Part| (bytes || is_address(part)) && data.len() < part.bytes();
-            let whole = !expression.part().is_some_and(start);
-            let m = match whole {
-                true => self.masked(&held, expression, mask, op, data)?,
-                false => self.masked_start(&held, expression, mask, op, data)?,
+            let start = |part: &Part| (bytes || is_address(*part)) && data.len() < part.bytes();
+            let m = match expression.part().filter(start) {
+                None => self.masked(&held, op, data)?,
+                Some(part) => self.masked_start(&held, op, data, part.bytes())?,
             };
             return self.say_match(m);
         }
@@ -94,14 +93,8 @@ impl Raise<'_> {
     }
 
     /// A comparison of some bits.
-    fn masked(
-        &self,
-        held: &Held,
-        expression: &Expression,
-        mask: &[u8],
-        op: MatchOp,
-        data: &[u8],
-    ) -> Option<Match> {
+    fn masked(&self, held: &Held, op: MatchOp, data: &[u8]) -> Option<Match> {
+        let Held::Loaded { expression, mask: Some((mask, _)), .. } = held else { return None };
         let whole = self.whole(held)?;
         if !matches!(whole, Expression::Binary(_)) {
             let op = whole.part().map_or(op, |part| equality(op, part));
@@ -128,25 +121,16 @@ impl Raise<'_> {
     }
 
     /// A comparison of some bits of the start of an address, or of bytes of a header. What is not compared counts for nothing.
-    fn masked_start(
-        &self,
-        held: &Held,
-        expression: &Expression,
-        mask: &[u8],
-        op: MatchOp,
-        data: &[u8],
-    ) -> Option<Match> {
-        if !matches!(op, MatchOp::In | MatchOp::Neq) {
+    fn masked_start(&self, held: &Held, op: MatchOp, data: &[u8], width: usize) -> Option<Match> {
+        let mut held = held.clone();
+        let Held::Loaded { mask: Some((mask, xor)), .. } = &mut held else { return None };
+        if mask.len() < data.len() || !matches!(op, MatchOp::In | MatchOp::Neq) {
             return None;
         }
-        let width = expression.part()?.bytes();
-        let mask = mask.get(..data.len())?;
-        let (mask, data) = (padded(mask, width), padded(data, width));
-        let mut held = held.clone();
-        if let Held::Loaded { mask: bits, .. } = &mut held {
-            *bits = Some((mask.clone(), vec![0; width]));
-        }
-        self.masked(&held, expression, &mask, op, &data)
+        mask.truncate(data.len());
+        mask.resize(width, 0);
+        xor.resize(width, 0);
+        self.masked(&held, op, &padded(data, width))
     }
 
     /// Bytes of a header as the fields that lie in them: nft compares neighbours at once. Of the last field it may be the
@@ -204,11 +188,13 @@ impl Raise<'_> {
 
 /// The first bytes of an address, which stand for all that start so.
 fn short_prefix(part: Part, data: &[u8]) -> Option<Expression> {
-    if !is_address(part) || data.len() >= part.bytes() {
-        return None;
-    }
-    let length = u8::try_from(data.len() * 8).ok()?;
-    Some(Expression::Prefix(Prefix { value: value(part, &padded(data, part.bytes())), length }))
+    if is_address(part) && data.len() < part.bytes() { prefix_of(part, data) } else { None }
+}
+
+/// All values of a part that start with these bytes.
+pub(super) fn prefix_of(part: Part, start: &[u8]) -> Option<Expression> {
+    let length = u8::try_from(start.len() * 8).ok()?;
+    Some(Expression::Prefix(Prefix { value: value(part, &padded(start, part.bytes())), length }))
 }
 
 fn is_address(part: Part) -> bool {

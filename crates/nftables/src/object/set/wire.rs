@@ -4,7 +4,7 @@ use sluicegate_netlink::attr::Writer;
 
 use crate::datatype::{DataType, Order};
 use crate::expr::wire::NFTA_LIST_ELEM;
-use crate::key::Part;
+use crate::key::{Part, width};
 use crate::lang::{millis, stateful};
 use crate::object::{Set, SetData, SetFlags, SetPolicy, SetType, typeof_data, userdata};
 
@@ -135,13 +135,9 @@ pub(crate) fn type_code(parts: &[Part]) -> u32 {
     parts.iter().fold(0, |code, part| code << 6 | u32::from(part.data_type().id()))
 }
 
-/// Bytes of a value: one part as it is, several padded.
+/// Bytes of a value, as the kernel is told them.
 pub(crate) fn length(parts: &[Part]) -> u32 {
-    let bytes = match parts {
-        [only] => only.bytes(),
-        parts => parts.iter().map(|part| part.bytes().next_multiple_of(4)).sum(),
-    };
-    u32::try_from(bytes).unwrap_or(u32::MAX)
+    u32::try_from(width(parts)).unwrap_or(u32::MAX)
 }
 
 /// nft's number of a byte order: none for a concatenation, which has several.
