@@ -1,4 +1,4 @@
-//! Names a second: this crate, and beside it the few lines with `format!` that one would write without it.
+//! Names per second: this crate, compared with the few lines with `format!` that one would write without it.
 
 #![allow(missing_docs, reason = "criterion's macros make functions without")]
 

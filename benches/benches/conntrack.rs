@@ -1,18 +1,18 @@
-//! The UDP flows of one service among many others: found and deleted by our client, reconciled for 1 and for 20 services,
-//! listed; beside it `conntrack -D` and `conntrack -L` with the same words.
+//! The UDP flows of one service among many others: found and deleted by our client, reconciled for 1 and for
+//! 20 services, and listed; compared with `conntrack -D` and `conntrack -L` with the same arguments.
 //!
 //!     cargo bench -p benches --bench conntrack
 //!
-//! One flow in a hundred belongs to a service whose server has gone. What is deleted is created anew between the rounds, which is
-//! not timed. 100,000 flows take minutes in all: they are left out unless `SLUICEGATE_BENCH_ALL` is set. Needs root or a user
-//! namespace; works in a network namespace of its own.
+//! One flow in a hundred belongs to a service whose server has gone. What is deleted is created anew between
+//! the rounds, which is not timed. 100,000 flows take minutes in all: they are left out unless
+//! `SLUICEGATE_BENCH_ALL` is set. Needs root or a user namespace; works in a network namespace of its own.
 
 use std::hint::black_box;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use sluicegate_conntrack::reconcile::{How, Services, reconcile};
+use sluicegate_conntrack::stale::{How, Services, sync};
 use sluicegate_conntrack::{Client, Filter, NewFlow, Protocol, Tuple};
 
 fn main() {
@@ -57,7 +57,7 @@ fn among(criterion: &mut Criterion, count: u32) {
         group.bench_function(BenchmarkId::new(name, count), |bencher| {
             bencher.iter_custom(|times| {
                 timed(times, &mut client, &stale, |client| {
-                    let report = reconcile(client, black_box(&wanted)).expect("reconciled");
+                    let report = sync(client, black_box(&wanted)).expect("reconciled");
                     assert_eq!((report.how, report.deleted), (how, stale.len()));
                 })
             });
@@ -79,7 +79,7 @@ fn among(criterion: &mut Criterion, count: u32) {
     client.flush(None).expect("an empty table");
 }
 
-/// The time that `delete` takes, `times` times over; what it deleted is created again, which is not counted.
+/// Returns the time that `delete` takes, `times` times, without creating the deleted flows again.
 fn timed(
     times: u64,
     client: &mut Client,
@@ -105,7 +105,7 @@ fn service(n: u32) -> SocketAddr {
     SocketAddr::new(IpAddr::from((0x0a60_0001 + n).to_be_bytes()), 53)
 }
 
-/// The server that all services had, and that the first has lost.
+/// The previous server of all services, which the first service has no longer.
 fn server() -> SocketAddr {
     "10.244.0.5:53".parse().expect("an address")
 }
@@ -126,7 +126,7 @@ fn of_service() -> Filter {
     filter
 }
 
-/// So many services: the first has another server now, the others keep theirs.
+/// Returns this number of services: the first has another server now, and the others have the previous one.
 fn wanted(count: u32) -> Services {
     let mut services = Services::new();
     services.frontend(service(0), ["10.244.0.6:53".parse().expect("an address")]);

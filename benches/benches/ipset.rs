@@ -1,10 +1,11 @@
-//! Filling a `hash:ip,port`: our client, from typed entries and from text, beside `ipset restore` and the kernel alone.
+//! Filling a `hash:ip,port`: our client, from typed entries and from text, compared with `ipset restore` and
+//! the kernel alone.
 //!
 //!     cargo bench -p benches --bench ipset
 //!
-//! `kernel` sends what the client would send, encoded beforehand: nobody can be faster. All sets are sized beforehand
-//! alike, so that the hash does not grow while it is filled. Needs root or a user namespace; works in a network namespace of
-//! its own.
+//! `kernel` sends what the client would send, encoded beforehand: nobody can be faster. All sets are sized
+//! beforehand alike, so that the hash does not grow while it is filled. Needs root or a user namespace; works
+//! in a network namespace of its own.
 
 use std::hint::black_box;
 use std::net::Ipv4Addr;
@@ -15,7 +16,9 @@ use sluicegate_ipset::text::{self, Command};
 use sluicegate_ipset::{
     Client, CreateOptions, Element, Entry, Exist, Family, Numeric, Port, SetName, SetSpec, SetType,
 };
-use sluicegate_netlink::{Batch, Options, Protocol, Socket, Transport, Wait, message::Messages, scripted};
+use sluicegate_netlink::{
+    Batch, NetlinkFamily, Options, Socket, Transport, Wait, message::Messages, scripted,
+};
 
 fn main() {
     // Criterion does not move between threads, and the namespace belongs to one.
@@ -45,7 +48,7 @@ fn fill(criterion: &mut Criterion, count: u32) {
         bencher.iter(|| parsed(black_box(&text)));
     });
     let mut client = Client::open().expect("a socket");
-    let mut raw = Socket::open(Protocol::NETFILTER, &Options::default()).expect("a socket");
+    let mut raw = Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket");
     let mut buffer = Vec::new();
     group.bench_function(BenchmarkId::new("kernel", count), |bencher| {
         bencher.iter_custom(|times| {
@@ -88,7 +91,7 @@ fn fill(criterion: &mut Criterion, count: u32) {
     client.destroy(spec.name(), Exist::Ignore).expect("destroyed");
 }
 
-/// The time that `add` takes on an empty set, `times` times over; what makes the set is not counted.
+/// Returns the time that `add` takes on an empty set, `times` times, without the creation of the set.
 fn timed(times: u64, client: &mut Client, spec: &SetSpec, mut add: impl FnMut(&mut Client)) -> Duration {
     let mut total = Duration::ZERO;
     for _ in 0..times {
@@ -103,7 +106,7 @@ fn timed(times: u64, client: &mut Client, spec: &SetSpec, mut add: impl FnMut(&m
 
 fn spec(count: u32) -> SetSpec {
     let name = SetName::new("bench").expect("a name");
-    SetSpec::new(name, SetType::HashIpPort, Family::Inet, CreateOptions::default())
+    SetSpec::new(name, SetType::HashIpPort, Family::Ipv4, CreateOptions::default())
         .expect("a specification")
         .sized_for(usize::try_from(count).expect("a small number"))
 }
@@ -113,7 +116,7 @@ fn entries(count: u32) -> Vec<Entry> {
         .map(|n| {
             let address = Ipv4Addr::from(0x0a00_0000 + n / 4);
             let port = Port::tcp(80 + u16::try_from(n % 4).expect("under four"));
-            Entry::new(SetType::HashIpPort, Family::Inet, Element::IpPort(address.into(), port))
+            Entry::new(SetType::HashIpPort, Family::Ipv4, Element::IpPort(address.into(), port))
                 .expect("an entry")
         })
         .collect()
@@ -125,7 +128,7 @@ fn restore_file(entries: &[Entry]) -> String {
 
 fn parsed(text: &str) -> Vec<Entry> {
     let lines =
-        text::parse(text, &Numeric, |_| Some((SetType::HashIpPort, Family::Inet))).expect("a restore file");
+        text::parse(text, &Numeric, |_| Some((SetType::HashIpPort, Family::Ipv4))).expect("a restore file");
     lines
         .into_iter()
         .map(|line| match line.command {
@@ -135,14 +138,14 @@ fn parsed(text: &str) -> Vec<Entry> {
         .collect()
 }
 
-/// What the client sends for the entries, with the number of messages in each datagram.
+/// Returns the datagrams that the client sends for the entries, each with its number of messages.
 fn encoded(entries: &[Entry]) -> Vec<(Vec<u8>, usize)> {
-    let mut client = Client::new(Recorder::default());
+    let mut client = Client::with_transport(Recorder::default());
     client.add(SetName::new("bench").expect("a name"), entries, Exist::Fail).expect("recorded");
     let datagrams = client.into_transport().sent;
     datagrams
         .into_iter()
-        // The first asks for the protocol.
+        // The first requests the protocol version.
         .skip(1)
         .map(|datagram| {
             let messages = Messages::new(&datagram).count();

@@ -1,17 +1,18 @@
-//! The iptables planner beside the tool that loads what it says: planning and rendering n services of 5 endpoints each,
-//! `iptables-restore` of that text by both back ends in a namespace of its own, and the change of one endpoint, planned and loaded.
-//! Before the times, what share of the full text a change of one endpoint is.
+//! The iptables planner and the tool that loads its plan: planning and rendering n services of 5 endpoints
+//! each, `iptables-restore` of that text by both back ends in a namespace, and the change of one endpoint,
+//! planned and loaded. It first prints the size of a change of one endpoint as a part of the full text.
 //!
-//! `iptables-nft-restore` takes minutes for 5,000 services: it is left out there unless `SLUICEGATE_BENCH_ALL` is set.
+//! `iptables-nft-restore` takes minutes for 5,000 services: it is omitted unless `SLUICEGATE_BENCH_ALL` is
+//! set.
 #![allow(missing_docs, reason = "criterion's macros make functions without")]
 
 use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use sluicegate_proxier::lab::{change_one, uniform_cluster};
-use sluicegate_proxier::model::{Cluster, DetectLocal, Family};
-use sluicegate_proxier::plan::iptables::{Feature, Planner, Settings, Support};
+use sluicegate_lab::{change_one, uniform_cluster};
+use sluicegate_service_rules::iptables::{Feature, Planner, Settings, Support};
+use sluicegate_services::{Cluster, DetectLocal, Family};
 
 const SIZES: [u32; 2] = [1_000, 5_000];
 const ENDPOINTS: u32 = 5;
@@ -24,11 +25,10 @@ fn cluster(services: u32) -> Cluster {
 }
 
 fn planner(cluster: &Cluster) -> Planner {
-    let detect_local =
-        DetectLocal { cluster_cidrs: vec!["10.0.0.0/8".parse().expect("a CIDR")], ..DetectLocal::default() };
+    let detect_local = DetectLocal::ClusterCidrs(vec!["10.0.0.0/8".parse().expect("a CIDR")]);
     let settings = Settings { detect_local, ..Settings::default() };
     let support = Support::without([Feature::Nfacct]);
-    Planner::new(Family::V4, &settings, support, cluster, None).expect("good settings")
+    Planner::new(Family::Ipv4, &settings, support, cluster, None).expect("good settings")
 }
 
 /// Replaces an endpoint of one service by another, or back.

@@ -1,16 +1,17 @@
-//! ipvs mode, n services of 5 endpoints each: planning, anywhere; and in a guest kernel with IPVS, the first sync and the change
-//! of one endpoint, each beside one who starts a program for every object: `ipset create` and `ipset add`, `ipvsadm -A` and
-//! `-a`, `ip address add`, and `iptables-restore` once. Both do the same plan, and before the times it is seen to that both
-//! leave the same behind.
+//! IPVS mode with n services of 5 endpoints each: planning, on any kernel; and in a guest kernel with IPVS,
+//! the first sync and the change of one endpoint, each compared with programs that are started for every
+//! object: `ipset create` and `ipset add`, `ipvsadm -A` and `-a`, `ip address add`, and `iptables-restore`
+//! once. Both carry out the same plan, and the benchmark first checks that they have the same result.
 //!
 //! ```text
 //! cargo bench -p benches --bench ipvs-mode
-//! xtask/guest/uml/umlrun -t 1200 -- target/release/deps/ipvs-mode-... --bench kernel      # needs a kernel of its own
+//! # needs a kernel of its own:
+//! xtask/guest/uml/umlrun -t 1200 -- target/release/deps/ipvs-mode-... --bench kernel
 //! ```
 //!
-//! A first sync has everything from opening sockets and finding iptables to the last address, the jumps to our chains included,
-//! which the programs do not make. 9,000 programs take minutes: of more than 10 services they are started once, timed and told
-//! of beside ours, and that only with `SLUICEGATE_BENCH_ALL`.
+//! A first sync includes opening sockets, finding iptables, and the jumps to our chains, which the programs
+//! do not create. 9,000 programs take minutes: for more than 10 services they are started only once, and only
+//! with `SLUICEGATE_BENCH_ALL`.
 
 #![allow(missing_docs, reason = "criterion's macros make functions without")]
 
@@ -20,10 +21,10 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, SamplingMode, criterion_group, criterion_main};
 use sluicegate_iptables_save::restore::BackEnd;
-use sluicegate_proxier::apply::ipvs::Applier;
-use sluicegate_proxier::lab::{change_one, uniform_cluster};
-use sluicegate_proxier::model::{Cluster, Family};
-use sluicegate_proxier::plan::ipvs::{Change, DEVICE, Planner, Settings};
+use sluicegate_lab::{change_one, uniform_cluster};
+use sluicegate_service_rules::ipvs::Applier;
+use sluicegate_service_rules::ipvs::{Change, DEVICE, Planner, Settings};
+use sluicegate_services::{Cluster, Family};
 use testns::Netns;
 
 const PLANNED: [u32; 4] = [10, 100, 1_000, 10_000];
@@ -37,7 +38,7 @@ fn cluster(services: u32) -> Cluster {
 }
 
 fn planner(cluster: &Cluster) -> Planner {
-    Planner::new(Family::V4, &Settings::default(), cluster, Some(Vec::new())).expect("good settings")
+    Planner::new(Family::Ipv4, &Settings::default(), cluster, Some(Vec::new())).expect("good settings")
 }
 
 /// Replaces an endpoint of one service by another, or back.
@@ -87,7 +88,8 @@ fn kernel(c: &mut Criterion) {
             let programs = programs(&planner(&cluster).whole(), true).len() + 1;
             let (ours, theirs) = (first_sync(back_end, &mut cluster), first_by_programs(back_end, &cluster));
             println!(
-                "ipvs-mode/kernel: first sync of {size} services, once each: sluicegate {ours:?}, {programs} programs \
+                "ipvs-mode/kernel: first sync of {size} services, once each: sluicegate {ours:?}, \
+                 {programs} programs \
                  {theirs:?}, {:.0} times as long",
                 theirs.as_secs_f64() / ours.as_secs_f64()
             );
@@ -113,10 +115,10 @@ fn kernel(c: &mut Criterion) {
 }
 
 fn open(back_end: BackEnd) -> Applier {
-    Applier::open(Some(back_end), &[Family::V4], Settings::default()).expect("a guest with IPVS")
+    Applier::open(Some(back_end), &[Family::Ipv4], Settings::default()).expect("a guest with IPVS")
 }
 
-/// The kernel takes a namespace to pieces later, and must not do so in our time.
+/// Ends a namespace and waits until the kernel has removed it, so that this is not measured.
 fn end(namespace: Netns) {
     drop(namespace);
     std::thread::sleep(Duration::from_secs(1));
@@ -129,7 +131,7 @@ fn in_new_namespace<T: Send>(f: impl FnOnce() -> T + Send) -> T {
     result
 }
 
-/// From nothing.
+/// Measures the first sync in a new namespace.
 fn first_sync(back_end: BackEnd, cluster: &mut Cluster) -> Duration {
     in_new_namespace(|| sync_all(back_end, cluster))
 }
@@ -163,12 +165,12 @@ fn one_change(applier: &mut Applier, cluster: &mut Cluster) -> Duration {
     let start = Instant::now();
     let synced = applier.sync(cluster, Instant::now()).expect("a guest with IPVS");
     let took = start.elapsed();
-    // Comes, gets no more, goes.
+    // One destination is added, the weight of the other becomes 0, and that is deleted.
     assert_eq!(synced.families[0].commands, 3, "{synced}");
     took
 }
 
-/// Without a look at the connections of the destination that goes.
+/// Measures programs that change one endpoint, without checking the connections of the removed destination.
 fn one_by_programs(plan: &mut Planner, cluster: &mut Cluster) -> Duration {
     change_one(cluster, 5, ENDPOINTS);
     let changes = cluster.take_changes();
@@ -181,9 +183,9 @@ fn one_by_programs(plan: &mut Planner, cluster: &mut Cluster) -> Duration {
     took
 }
 
-/// One command line for each object of a change, as words; of the rules none.
+/// Returns one command line for each object of a change, except for rules.
 fn programs(change: &Change, device: bool) -> Vec<Vec<String>> {
-    let text = change.script(Family::V4).to_string();
+    let text = change.script(Family::Ipv4).to_string();
     let mut lines: Vec<String> = Vec::new();
     let mut program = "";
     for line in text.lines() {
@@ -211,11 +213,11 @@ fn run(programs: &[Vec<String>]) {
     }
 }
 
-/// Sets, virtual servers and addresses.
+/// Returns the sets, virtual servers and addresses in the kernel.
 fn left_behind() -> [Vec<String>; 3] {
     ["ipset save", "ipvsadm -Sn", "ip -o -4 address show dev kube-ipvs0"].map(|command| {
         let text = testns::sh(command);
-        // The random initial value of a set's hash is nobody's choice; the index of a device neither.
+        // The initial value of a set's hash is random, and the index of a device may differ.
         let line = |line: &str| -> String {
             let words = line.split_whitespace();
             let mut previous = "";

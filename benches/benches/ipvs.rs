@@ -1,5 +1,6 @@
-//! IPVS: making the bytes of commands, beside neli's own builders; reading and comparing tables; and, in a guest kernel with
-//! IPVS, filling the kernel's table, beside `ipvsadm -R` and beside one send of bytes that were made before.
+//! IPVS: making the bytes of commands, beside neli's own builders; reading and comparing tables; and, in a
+//! guest kernel with IPVS, filling the kernel's table, beside `ipvsadm -R` and beside one send of bytes that
+//! were made before.
 //!
 //! ```text
 //! cargo bench -p benches --bench ipvs
@@ -9,7 +10,7 @@
 #![allow(missing_docs, reason = "criterion's macros make functions without")]
 
 use std::hint::black_box;
-use std::io::{self, Cursor};
+use std::io::Cursor;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
@@ -22,9 +23,10 @@ use neli::types::{Buffer, GenlBuffer};
 use netlink_sys::Socket as RawSocket;
 use netlink_sys::protocols::NETLINK_GENERIC;
 use rustix::net::sockopt;
+use sluicegate_ipvs::netlink::{Error, NetlinkFamily, Options, Socket, Transport, Wait, generic};
 use sluicegate_ipvs::{
-    Client, Command, DestinationConfig, Endpoint, Forward, Scheduler, ServiceConfig, ServiceId, Socket,
-    Table, Transport, plan, text,
+    Client, Command, DestinationConfig, Endpoint, Forward, Scheduler, ServiceConfig, ServiceId, Table, diff,
+    text,
 };
 
 const SIZES: [u16; 4] = [10, 100, 1_000, 10_000];
@@ -38,11 +40,11 @@ fn commands(services: u16) -> Vec<Command> {
     for number in 0..services {
         let [high, low] = number.to_be_bytes();
         let id = ServiceId::tcp(Endpoint::new([10, 96, high, low], 80));
-        commands.push(Command::NewService { id, config: ServiceConfig::new(Scheduler::RR) });
+        commands.push(Command::AddService { id, config: ServiceConfig::new(Scheduler::RR) });
         for server in 1..=DESTINATIONS {
             let destination = Endpoint::new([10, 128 + server, high, low], 8080);
             let config = DestinationConfig::new(Forward::Masquerade);
-            commands.push(Command::NewDestination { service: id, id: destination, config });
+            commands.push(Command::AddDestination { service: id, id: destination, config });
         }
     }
     commands
@@ -57,17 +59,14 @@ struct Agreeable {
 }
 
 impl Transport for Agreeable {
-    fn send(&mut self, messages: &[u8]) -> io::Result<()> {
+    fn send(&mut self, messages: &[u8]) -> Result<(), Error> {
         if let Some(record) = &mut self.record {
             record.extend_from_slice(messages);
         }
         let last = headers(messages).last().map_or(0, |at| at);
         self.answer.clear();
-        if word(messages, last + 4) & 0xffff == 16 {
-            // CTRL_CMD_NEWFAMILY with CTRL_ATTR_FAMILY_ID
-            self.answer.extend([28, 0, 0, 0, 16, 0, 0, 0]);
-            self.answer.extend_from_slice(&messages[last + 8..last + 12]);
-            self.answer.extend([0, 0, 0, 0, 1, 2, 0, 0, 6, 0, 1, 0, FAMILY.to_ne_bytes()[0], 0, 0, 0]);
+        if word(messages, last + 4) & 0xffff == u32::from(generic::GENL_ID_CTRL) {
+            self.answer = generic::family_answer(word(messages, last + 8), FAMILY);
         } else {
             self.answer.extend([36, 0, 0, 0, 2, 0, 0, 0]);
             self.answer.extend_from_slice(&messages[last + 8..last + 12]);
@@ -76,8 +75,14 @@ impl Transport for Agreeable {
         Ok(())
     }
 
-    fn receive(&mut self) -> io::Result<&[u8]> {
-        Ok(&self.answer)
+    fn receive(&mut self, buffer: &mut Vec<u8>, _: Wait) -> Result<bool, Error> {
+        buffer.clear();
+        buffer.append(&mut self.answer);
+        Ok(!buffer.is_empty())
+    }
+
+    fn send_limit(&mut self, _: usize) -> usize {
+        usize::MAX
     }
 }
 
@@ -118,7 +123,7 @@ fn by_neli(buffer: &mut Cursor<Vec<u8>>, command: &Command, sequence: u32, ack: 
         let ServiceId::Virtual { protocol, endpoint } = id else { unreachable!("not in this benchmark") };
         let mut inside = vec![
             attribute(1, &2u16.to_ne_bytes()),
-            attribute(2, &protocol.0.to_ne_bytes()),
+            attribute(2, &u16::from(protocol.0).to_ne_bytes()),
             attribute(3, &address(endpoint.address)),
             attribute(4, &endpoint.port.to_be_bytes()),
         ];
@@ -126,7 +131,7 @@ fn by_neli(buffer: &mut Cursor<Vec<u8>>, command: &Command, sequence: u32, ack: 
         nest(1, &inside)
     };
     let (cmd, attributes) = match command {
-        Command::NewService { id, config } => {
+        Command::AddService { id, config } => {
             let name = [config.scheduler.as_str().as_bytes(), &[0]].concat();
             let more = vec![
                 attribute(6, &name),
@@ -136,7 +141,7 @@ fn by_neli(buffer: &mut Cursor<Vec<u8>>, command: &Command, sequence: u32, ack: 
             ];
             (1u8, vec![service(id, more)])
         }
-        Command::NewDestination { service: id, id: destination, config } => {
+        Command::AddDestination { service: id, id: destination, config } => {
             let inside = [
                 attribute(11, &2u16.to_ne_bytes()),
                 attribute(1, &address(destination.address)),
@@ -176,7 +181,7 @@ fn all_by_neli(commands: &[Command]) -> Vec<u8> {
 
 fn recorded(commands: &[Command]) -> Vec<u8> {
     let transport = Agreeable { record: Some(Vec::new()), ..Agreeable::default() };
-    let mut client = Client::over(transport).expect("it agrees");
+    let mut client = Client::with_transport(transport).expect("it agrees");
     let start = client.transport().record.as_ref().map_or(0, Vec::len);
     client.run_all(commands).expect("it agrees");
     client.transport().record.as_ref().expect("wanted")[start..].to_vec()
@@ -186,7 +191,7 @@ fn encode(c: &mut Criterion) {
     let sample = commands(100);
     assert_eq!(recorded(&sample), all_by_neli(&sample), "both make the same bytes");
     let messages = sample.len() as u64;
-    let mut client = Client::over(Agreeable::default()).expect("it agrees");
+    let mut client = Client::with_transport(Agreeable::default()).expect("it agrees");
     let ours = allocation_counter::measure(|| client.run_all(&sample).expect("it agrees"));
     let theirs = allocation_counter::measure(|| drop(black_box(all_by_neli(&sample))));
     println!(
@@ -200,7 +205,7 @@ fn encode(c: &mut Criterion) {
     for size in SIZES {
         let commands = commands(size);
         group.throughput(Throughput::Elements(commands.len() as u64));
-        let mut client = Client::over(Agreeable::default()).expect("it agrees");
+        let mut client = Client::with_transport(Agreeable::default()).expect("it agrees");
         group.bench_function(BenchmarkId::new("sluicegate", size), |b| {
             b.iter(|| client.run_all(black_box(&commands)).expect("it agrees"));
         });
@@ -228,10 +233,10 @@ fn table(commands: &[Command]) -> Table {
     let mut table = Table::new();
     for command in commands {
         match command {
-            Command::NewService { id, config } => {
+            Command::AddService { id, config } => {
                 table.service(*id, *config);
             }
-            Command::NewDestination { service, id, config } => {
+            Command::AddDestination { service, id, config } => {
                 table.service(*service, ServiceConfig::new(Scheduler::RR)).destination(*id, *config);
             }
             other => unreachable!("not in this benchmark: {other}"),
@@ -247,13 +252,13 @@ fn comparison(c: &mut Criterion) {
         let commands = commands(size);
         let actual = table(&commands);
         let mut desired = actual.clone();
-        if let Some(Command::NewDestination { service, id, config }) = commands.last() {
+        if let Some(Command::AddDestination { service, id, config }) = commands.last() {
             desired.service(*service, ServiceConfig::new(Scheduler::RR)).destination(*id, config.weight(7));
         }
-        assert_eq!(plan(&desired, &actual).len(), 1);
+        assert_eq!(diff(&desired, &actual).len(), 1);
         group.throughput(Throughput::Elements(commands.len() as u64));
         group.bench_function(BenchmarkId::new("one change", size), |b| {
-            b.iter(|| plan(black_box(&desired), black_box(&actual)));
+            b.iter(|| diff(black_box(&desired), black_box(&actual)));
         });
     }
     group.finish();
@@ -270,8 +275,8 @@ fn kernel(c: &mut Criterion) {
     for size in [10, 100, 1_000] {
         let commands = commands(size);
         group.throughput(Throughput::Elements(commands.len() as u64));
-        let mut client = Client::connect().expect("a guest with IPVS");
-        let mut flush = Client::connect().expect("a guest with IPVS");
+        let mut client = Client::open().expect("a guest with IPVS");
+        let mut flush = Client::open().expect("a guest with IPVS");
         let mut measure = |run: &mut dyn FnMut(), rounds: u64| {
             let mut total = Duration::ZERO;
             for _ in 0..rounds {
@@ -299,7 +304,7 @@ fn kernel(c: &mut Criterion) {
         });
         measure(&mut || client.run_all(&commands).expect("all"), 1);
         group.bench_function(BenchmarkId::new("list, sluicegate", size), |b| {
-            b.iter(|| client.listing(|_| true).expect("a list"));
+            b.iter(|| client.list(|_| true).expect("a list"));
         });
         group.bench_function(BenchmarkId::new("list, ipvsadm -S -n", size), |b| {
             b.iter(|| testns::sh("ipvsadm -S -n"));
@@ -341,23 +346,10 @@ impl Raw {
     }
 }
 
-/// The number of the family IPVS in this kernel: what a client puts into its messages.
+/// The number of the family IPVS in this kernel.
 fn family() -> [u8; 2] {
-    struct Tap(Socket, Vec<u8>);
-    impl Transport for Tap {
-        fn send(&mut self, messages: &[u8]) -> io::Result<()> {
-            self.1 = messages.to_vec();
-            self.0.send(messages)
-        }
-        fn receive(&mut self) -> io::Result<&[u8]> {
-            self.0.receive()
-        }
-    }
-    let mut client =
-        Client::over(Tap(Socket::open().expect("a socket"), Vec::new())).expect("a guest with IPVS");
-    client.info().expect("an answer");
-    let Tap(_, sent) = client.transport();
-    [sent[4], sent[5]]
+    let mut socket = Socket::open(NetlinkFamily::GENERIC, &Options::default()).expect("a socket");
+    generic::family(&mut socket, "IPVS").expect("a guest with IPVS").to_ne_bytes()
 }
 
 criterion_group!(benches, encode, text_form, comparison, kernel);

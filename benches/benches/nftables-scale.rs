@@ -1,13 +1,14 @@
 //! nftables at the sizes that hurt: 100,000 elements of one map, and 30,000 rules listed.
 //!
-//! Elements: values made, encoded, sent and committed, beside the kernel alone with the same bytes, and `nft -f` with the same text.
-//! Rules: listed as low-level expressions, beside a bare `recv` loop over the same dump, which is the kernel's own time. `decode` is the
-//! same without the kernel, from datagrams that were kept; `content` and `print` are what comes behind it, the typed language and its text.
-//! Both kinds: read, typed and printed, beside `nft -s list`.
-//! Following: an element more in a copy of the ruleset that hears of it, beside reading the ruleset again.
+//! Elements: values made, encoded, sent and committed, beside the kernel alone with the same bytes, and `nft
+//! -f` with the same text. Rules: listed as low-level expressions, beside a bare `recv` loop over the same
+//! dump, which is the kernel's own time. `decode` is the same without the kernel, from datagrams that were
+//! kept; `content` and `print` are what comes behind it, the typed language and its text. Both kinds: read,
+//! typed and printed, beside `nft -s list`. Following: an element more in a copy of the ruleset that hears of
+//! it, beside reading the ruleset again.
 //!
-//! A line `... times (... to ...)` compares two things that are run in turn, by processor time, the kernel's part included, so that what
-//! else runs here counts little.
+//! A line `... times (... to ...)` compares two things that are run in turn, by processor time, the kernel's
+//! part included, so that what else runs here counts little.
 //!
 //! It runs in a network namespace of its own, and is left out with a word where none can be made.
 
@@ -16,19 +17,18 @@
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
+use benches::kernel::{send, socket};
+use benches::timing::{compare, cpu_time, cpu_time_of_rounds, time_of_tool};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use rustix::time::{ClockId, clock_gettime};
 use sluicegate_netlink::message::{Flags, Messages, NLMSG_DONE};
-use sluicegate_netlink::{
-    Batch, Error, Options, Protocol as NetlinkProtocol, Socket, Transport, Wait, exchange,
-};
+use sluicegate_netlink::{Batch, Error, Socket, Transport, Wait};
 use sluicegate_nftables::lang::{Counter, Match, Payload, Verdict};
 use sluicegate_nftables::monitor::{Follower, GROUP, Monitor};
 use sluicegate_nftables::*;
 
 const ELEMENTS: [u32; 4] = [100, 1_000, 10_000, 100_000];
 const RULES: [u32; 3] = [300, 3_000, 30_000];
-/// From so many on, a tool's time is told: the shell tells it in hundredths of a second.
+/// The number from which on the time of a tool is compared: the shell measures it in hundredths of a second.
 const FEWEST: u32 = 3_000;
 
 fn name(name: &str) -> Name {
@@ -39,17 +39,13 @@ fn table() -> TableId {
     TableId::new(Family::IP, name("scale"))
 }
 
-fn socket() -> Socket {
-    Socket::open(NetlinkProtocol::NETFILTER, &Options::default()).expect("a socket in a namespace of ours")
-}
-
 /// A frontend's endpoint: `10.x.y.z . tcp . 80 . 0 : 10.x.y.z . 8080`.
 fn element(number: u32) -> Element {
     let key = (Ipv4Addr::from(0x0a60_0000 + number), Protocol::TCP, Port(80), Number(0));
     Element::new(key).value((Ipv4Addr::from(0x0af4_0000 + number), Port(8080)))
 }
 
-/// An empty table with an empty map that has room for so many elements.
+/// Returns the transaction that creates the table with an empty map for this number of elements.
 fn empty(count: u32) -> Transaction {
     let mut tx = Transaction::new();
     tx.add(Table::new(table())).delete(table()).add(Table::new(table()));
@@ -65,15 +61,7 @@ fn elements(count: u32) -> Transaction {
     tx
 }
 
-/// Sends what is encoded already: the kernel's own time.
-fn send(socket: &mut Socket, batch: &Batch) {
-    let mut last = Batch::starting_at(batch.next_sequence());
-    drop(last.netfilter(10, 16, Flags::ACK, 0, 0));
-    let report = exchange(socket, &[batch, &last], |_| Ok(())).expect("the kernel answers");
-    assert!(report.errors.is_empty(), "{:?}", report.errors);
-}
-
-/// Times `load` alone, each time into an empty map.
+/// Measures `load`, each time with an empty map.
 fn timed(rounds: u64, count: u32, mut load: impl FnMut(&mut Socket)) -> Duration {
     let (mut socket, empty) = (socket(), empty(count));
     (0..rounds)
@@ -112,12 +100,12 @@ fn add_elements(c: &mut Criterion) {
         let empty = empty(count);
         let mut load = || {
             empty.apply(&mut socket).expect("a table of ours can be made anew");
-            cpu_time(1, || elements(count).apply(&mut socket).expect("it can be applied"))
+            cpu_time(|| elements(count).apply(&mut socket).expect("it can be applied"))
         };
-        let mut other = self::socket();
+        let mut other = benches::kernel::socket();
         let alone = || {
             empty.apply(&mut other).expect("a table of ours can be made anew");
-            cpu_time(1, || send(&mut other, &batch))
+            cpu_time(|| send(&mut other, &batch))
         };
         compare(15, &format!("{count} elements made, encoded, sent"), "the kernel alone", &mut load, alone);
         if nft {
@@ -142,7 +130,7 @@ fn add_elements(c: &mut Criterion) {
     group.finish();
 }
 
-/// `ip saddr 10.x.y.z tcp dport 80 counter drop`, so many times.
+/// Returns a transaction with this number of rules `ip saddr 10.x.y.z tcp dport 80 counter drop`.
 fn rules(count: u32) -> Transaction {
     let chain = table().chain(name("c"));
     let mut tx = Transaction::new();
@@ -156,47 +144,7 @@ fn rules(count: u32) -> Transaction {
     tx
 }
 
-/// Says how long something takes, and how many times as long as something else: the medians of rounds in turn, so that both meet the same
-/// machine. A mere check of the bench leaves it out.
-fn compare(
-    rounds: u32,
-    what: &str,
-    beside: &str,
-    mut ours: impl FnMut() -> Duration,
-    mut theirs: impl FnMut() -> Duration,
-) {
-    if !std::env::args().any(|argument| argument == "--bench") {
-        return;
-    }
-    let mut rounds: Vec<_> = (0..rounds)
-        .map(|_| {
-            let (theirs, ours) = (theirs(), ours());
-            (ours.as_secs_f64() / theirs.as_secs_f64(), ours, theirs)
-        })
-        .collect();
-    rounds.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let (ratio, ours, theirs) = rounds[rounds.len() / 2];
-    let (least, most) = (rounds[0].0, rounds[rounds.len() - 1].0);
-    println!("{what}: {ours:?}, {beside}: {theirs:?}: {ratio:.2} times ({least:.2} to {most:.2})");
-}
-
-/// The processor time of a tool, in user space and in the kernel.
-fn time_of_tool(command: &str, input: &str) -> Duration {
-    let script = format!("{command} > /dev/null && times");
-    let output = testns::feed(&["sh", "-c", &script], input);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8_lossy(&output.stdout);
-    // Two lines of two times, as `0m1.250000s`: the shell's own, and that of what it ran.
-    let times = text.lines().nth(1).expect("the times of what was run").split_whitespace();
-    let seconds = times.map(|time| {
-        let (minutes, seconds) = time.trim_end_matches('s').split_once('m').expect("minutes and seconds");
-        let number = |text: &str| text.parse::<f64>().expect("a number");
-        60.0 * number(minutes) + number(seconds)
-    });
-    Duration::from_secs_f64(seconds.sum())
-}
-
-/// A dump that was kept, to be read again without the kernel.
+/// A recorded dump, which is read again without the kernel.
 struct Kept {
     datagrams: Vec<Vec<u8>>,
     next: usize,
@@ -232,21 +180,7 @@ impl Transport for Kept {
     }
 }
 
-/// The processor time of this thread, in user space and in the kernel, for so many rounds; not for dropping what they give.
-fn cpu_time<T>(rounds: u64, mut work: impl FnMut() -> T) -> Duration {
-    let now = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).expect("it is not negative");
-    (0..rounds)
-        .map(|_| {
-            let start = now();
-            let done = work();
-            let took = now() - start;
-            drop(done);
-            took
-        })
-        .sum()
-}
-
-/// Reads a dump of rules to its end and looks at nothing but the headers. Returns how many there were.
+/// Reads a dump of rules to its end, only the headers. Returns the number of rules.
 fn receive_only(socket: &mut Socket) -> usize {
     receive(socket, |_| ())
 }
@@ -271,11 +205,12 @@ fn receive(socket: &mut Socket, mut on_datagram: impl FnMut(&[u8])) -> usize {
     }
 }
 
-/// What is in the kernel, read, in the typed language and printed; beside nft, which prints the same.
+/// Reads the ruleset, converts it to the typed language and prints it; compared with nft, which prints the
+/// same.
 fn compare_listing(socket: &mut Socket, what: &str) {
     let print = || {
-        cpu_time(1, || {
-            let held = read::ruleset(socket, Family::IP, Some("scale")).expect("a ruleset");
+        cpu_time(|| {
+            let held = read::ruleset(socket, table()).expect("a ruleset");
             held.content().iter().map(|table| table.to_string().len()).sum::<usize>()
         })
     };
@@ -292,36 +227,37 @@ fn list_rules(c: &mut Criterion) {
         let expected = usize::try_from(count).expect("it fits");
         group.throughput(Throughput::Elements(count.into()));
         group.bench_function(BenchmarkId::new("recv alone", count), |b| {
-            b.iter_custom(|rounds| cpu_time(rounds, || assert_eq!(receive_only(&mut socket), expected)));
+            b.iter_custom(|rounds| {
+                cpu_time_of_rounds(rounds, || assert_eq!(receive_only(&mut socket), expected))
+            });
         });
         group.bench_function(BenchmarkId::new("list", count), |b| {
             b.iter_custom(|rounds| {
-                cpu_time(rounds, || {
-                    let list = read::rules(&mut socket, Family::IP, Some("scale"), None).expect("a list");
+                cpu_time_of_rounds(rounds, || {
+                    let list = read::rules(&mut socket, table()).expect("a list");
                     assert_eq!(list.len(), expected);
                     list
                 })
             });
         });
-        let mut other = self::socket();
-        let list =
-            || cpu_time(1, || read::rules(&mut socket, Family::IP, Some("scale"), None).expect("a list"));
+        let mut other = benches::kernel::socket();
+        let list = || cpu_time(|| read::rules(&mut socket, table()).expect("a list"));
         compare(15, &format!("{count} rules listed"), "recv alone", list, || {
-            cpu_time(1, || receive_only(&mut other))
+            cpu_time(|| receive_only(&mut other))
         });
         let mut kept = Kept::rules(&mut socket);
         group.bench_function(BenchmarkId::new("decode", count), |b| {
             b.iter_custom(|rounds| {
-                cpu_time(rounds, || read::rules(&mut kept, Family::IP, None, None).expect("a list"))
+                cpu_time_of_rounds(rounds, || read::rules(&mut kept, Family::IP).expect("a list"))
             });
         });
-        let held = read::ruleset(&mut socket, Family::IP, Some("scale")).expect("a ruleset");
+        let held = read::ruleset(&mut socket, table()).expect("a ruleset");
         group.bench_function(BenchmarkId::new("content", count), |b| {
-            b.iter_custom(|rounds| cpu_time(rounds, || held.content()));
+            b.iter_custom(|rounds| cpu_time_of_rounds(rounds, || held.content()));
         });
         let content = held.content().remove(0);
         group.bench_function(BenchmarkId::new("print", count), |b| {
-            b.iter_custom(|rounds| cpu_time(rounds, || content.to_string()));
+            b.iter_custom(|rounds| cpu_time_of_rounds(rounds, || content.to_string()));
         });
         if count >= FEWEST && testns::have(&["nft"]) {
             compare_listing(&mut socket, &format!("{count} rules"));
@@ -330,7 +266,8 @@ fn list_rules(c: &mut Criterion) {
     group.finish();
 }
 
-/// What one element more costs whoever wants to know what there is.
+/// Measures the update of a copy of the ruleset after one more element, compared with reading the ruleset
+/// again.
 fn follow(c: &mut Criterion) {
     let mut group = c.benchmark_group("nftables following");
     for count in [10, 100, 1_000, 10_000] {
@@ -338,8 +275,8 @@ fn follow(c: &mut Criterion) {
         empty(count).apply(&mut writer).expect("it can be applied");
         elements(count).apply(&mut writer).expect("it can be applied");
         listener.join(GROUP).expect("the group of events");
-        let mut monitor = Monitor::new(listener);
-        let mut copy = Follower::read(&mut reader, Family::UNSPEC, None).expect("a ruleset");
+        let mut monitor = Monitor::with_transport(listener);
+        let mut copy = Follower::read(&mut reader, Family::UNSPEC).expect("a ruleset");
         let set = table().map(name("m"));
         let (mut more, mut less) = (Transaction::new(), Transaction::new());
         more.add_element(&set, element(count));
@@ -347,18 +284,17 @@ fn follow(c: &mut Criterion) {
         let mut one = || {
             more.apply(&mut writer).expect("it can be applied");
             less.apply(&mut writer).expect("it can be applied");
-            let took = cpu_time(1, || {
+            let took = cpu_time(|| {
                 let mut commits = 0;
                 while commits < 2 {
                     for event in monitor.events().expect("events") {
-                        commits += usize::from(copy.take(event).expect("the copy follows").is_some());
+                        commits += usize::from(copy.apply(event).expect("the copy follows").is_some());
                     }
                 }
             });
             took / 2
         };
-        let mut again =
-            || cpu_time(1, || read::ruleset(&mut reader, Family::UNSPEC, None).expect("a ruleset"));
+        let mut again = || cpu_time(|| read::ruleset(&mut reader, Family::UNSPEC).expect("a ruleset"));
         group.bench_function(BenchmarkId::new("a commit of one", count), |b| {
             b.iter_custom(|rounds| (0..rounds).map(|_| one()).sum());
         });
@@ -373,7 +309,7 @@ fn follow(c: &mut Criterion) {
 fn in_a_namespace(_: &mut Criterion) {
     let Some(namespace) = testns::Netns::new() else { return };
     namespace.run(|| {
-        // The one outside cannot come along to the thread that is in the namespace.
+        // Criterion cannot be moved to the thread in the namespace.
         let mut c = Criterion::default().configure_from_args();
         add_elements(&mut c);
         list_rules(&mut c);

@@ -1,15 +1,17 @@
-//! nftables: a table of N services with 5 endpoints each, in two maps: built, printed, encoded, applied; beside it what the
-//! kernel alone takes for the same batch, and `nft -f` with the same text.
+//! nftables: a table of n services with 5 endpoints each, in two maps: built, printed, encoded and applied;
+//! compared with the time of the kernel for the same batch, and with `nft -f` for the same text.
 //!
-//! What needs the kernel runs in a network namespace of its own, and is left out with a word where none can be made.
+//! Benchmarks that need the kernel run in a network namespace, and are skipped with a message if none can be
+//! created.
 
 #![allow(missing_docs, reason = "criterion_group makes a public function")]
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
+use benches::kernel::{send, socket};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use sluicegate_netlink::{Batch, Options, Protocol as NetlinkProtocol, Socket, exchange, message::Flags};
+use sluicegate_netlink::Socket;
 use sluicegate_nftables::expr::MetaKey;
 use sluicegate_nftables::lang::{Expression, Nat, Payload, Statement, Verdict, Vmap};
 use sluicegate_nftables::*;
@@ -38,7 +40,7 @@ fn endpoint(service: u32, index: u32) -> Element {
     Element::new(endpoint_key(service, index)).value((address, Port(8080)))
 }
 
-/// The whole table for so many services.
+/// Returns the transaction that creates the table with this number of services.
 fn services(count: u32) -> Transaction {
     let t = table();
     let (lb, services) = (t.chain(name("lb-5")), t.chain(name("services")));
@@ -56,7 +58,7 @@ fn services(count: u32) -> Transaction {
     let types = [DataType::IPV4_ADDR, DataType::INET_PROTO, DataType::INET_SERVICE];
     tx.add(Set::verdict_map(frontends.clone(), types).size(2 * count + 64));
     let to = Expression::Concat(key).map(&endpoints.name);
-    tx.add(lb.rule().then(Statement::Dnat(Nat::to_concat(Family::IP, to))));
+    tx.add(lb.rule().then(Statement::dnat(Nat::to_concat(Family::IP, to))));
     let all = (0..count).flat_map(|s| (0..ENDPOINTS).map(move |i| endpoint(s, i)));
     tx.add(Elements::new(&endpoints, all));
     let verdict = Verdict::Goto(lb.name.clone());
@@ -69,7 +71,7 @@ fn services(count: u32) -> Transaction {
     tx
 }
 
-/// One endpoint is replaced.
+/// Returns the transaction that replaces one endpoint.
 fn change(service: u32) -> Transaction {
     let endpoints = table().map(name("endpoints"));
     let mut tx = Transaction::new();
@@ -92,25 +94,13 @@ fn user_space(c: &mut Criterion) {
     group.finish();
 }
 
-fn socket() -> Socket {
-    Socket::open(NetlinkProtocol::NETFILTER, &Options::default()).expect("a socket in a namespace of ours")
-}
-
-/// Sends what is encoded already: the kernel's own time.
-fn send(socket: &mut Socket, batch: &Batch) {
-    let mut last = Batch::starting_at(batch.next_sequence());
-    drop(last.netfilter(10, 16, Flags::ACK, 0, 0));
-    let report = exchange(socket, &[batch, &last], |_| Ok(())).expect("the kernel answers");
-    assert!(report.errors.is_empty(), "{:?}", report.errors);
-}
-
 fn remove(socket: &mut Socket) {
     let mut tx = Transaction::new();
     tx.add(Table::new(table())).delete(table());
     tx.apply(socket).expect("a table of ours can be deleted");
 }
 
-/// Times `load` alone, each time into an empty namespace's table.
+/// Measures `load`, each time without the table.
 fn timed(rounds: u64, mut load: impl FnMut(&mut Socket)) -> Duration {
     let mut socket = socket();
     (0..rounds)
@@ -126,7 +116,7 @@ fn timed(rounds: u64, mut load: impl FnMut(&mut Socket)) -> Duration {
 fn kernel(_: &mut Criterion) {
     let Some(namespace) = testns::Netns::new() else { return };
     namespace.run(|| {
-        // The one outside cannot come along to the thread that is in the namespace.
+        // Criterion cannot be moved to the thread in the namespace.
         let mut c = Criterion::default().configure_from_args();
         let mut group = c.benchmark_group("nftables kernel");
         group.sample_size(10);
@@ -167,7 +157,11 @@ fn kernel(_: &mut Criterion) {
             group.throughput(Throughput::Elements(u64::from(size * ENDPOINTS)));
             group.bench_function(BenchmarkId::new("read endpoints", size), |b| {
                 b.iter(|| {
-                    read::elements(&mut socket, Family::IP, "bench", "endpoints").expect("it can be read")
+                    read::elements(
+                        &mut socket,
+                        &TableId::new(Family::IP, name("bench")).set(name("endpoints")),
+                    )
+                    .expect("it can be read")
                 });
             });
         }

@@ -1,15 +1,16 @@
-//! The nftables planner alone, without a kernel: a whole cluster of n services of 5 endpoints each, one endpoint that
-//! changes, a hundred services that change; and for comparison the encoding of the same for netlink.
+//! The nftables planner alone, without a kernel: a whole cluster of n services of 5 endpoints each, one
+//! endpoint that changes, a hundred services that change; and for comparison the encoding of the same for
+//! netlink.
 #![allow(missing_docs, reason = "criterion's macros make functions without")]
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use sluicegate_lab::{change_one, uniform_cluster};
 use sluicegate_nftables::ApplyOptions;
-use sluicegate_proxier::lab::{change_one, uniform_cluster};
-use sluicegate_proxier::model::Cluster;
-use sluicegate_proxier::plan::nftables::{Layout, Planner, Settings};
+use sluicegate_service_rules::nftables::{Layout, Planner, Settings};
+use sluicegate_services::Cluster;
 
 const SIZES: [u32; 4] = [10, 100, 1_000, 10_000];
 const ENDPOINTS: u32 = 5;

@@ -1,15 +1,17 @@
-//! The proxier end to end, model to kernel, for n services of 5 endpoints each: the first sync in both layouts, one
-//! endpoint that changes, a hundred services that change at once; beside them `nft -f` of the `chains` text.
+//! The proxier end to end, from model to kernel, for n services of 5 endpoints each: the first sync in both
+//! layouts, a change of one endpoint, and a change of a hundred services at once; compared with `nft -f` of
+//! the `chains` text.
 //!
-//! `nft -f` of 10,000 services takes about half a minute a time: it is left out unless `SLUICEGATE_BENCH_ALL` is set.
+//! `nft -f` of 10,000 services takes about half a minute: it is omitted unless `SLUICEGATE_BENCH_ALL` is set.
 #![allow(missing_docs, reason = "criterion's macros make functions without")]
 
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, SamplingMode, criterion_group, criterion_main};
-use sluicegate_proxier::apply::Applier;
-use sluicegate_proxier::lab::{change_one, uniform_cluster};
-use sluicegate_proxier::plan::nftables::{Layout, Planner, Settings};
+use sluicegate_lab::{change_one, uniform_cluster};
+use sluicegate_service_rules::nftables::Applier;
+use sluicegate_service_rules::nftables::{Layout, Planner, Settings};
+use sluicegate_services::DetectLocal;
 use testns::Netns;
 
 const SIZES: [u32; 4] = [10, 100, 1_000, 10_000];
@@ -18,7 +20,7 @@ const WARM_UP: u32 = 20;
 
 fn settings(layout: Layout) -> Settings {
     let mut settings = Settings { layout, ..Settings::default() };
-    settings.detect_local.cluster_cidrs = vec!["10.0.0.0/8".parse().expect("a network")];
+    settings.detect_local = DetectLocal::ClusterCidrs(vec!["10.0.0.0/8".parse().expect("a network")]);
     settings
 }
 
@@ -29,7 +31,7 @@ fn first_sync(c: &mut Criterion) {
         group.bench_function(BenchmarkId::new("maps", services), |b| {
             b.iter_custom(|times| (0..times).map(|_| sync_once(services, Layout::Maps).0).sum());
         });
-        // What the kernel alone takes of that: the time in sendmsg.
+        // The part of the kernel: the time in sendmsg.
         group.bench_function(BenchmarkId::new("maps, kernel", services), |b| {
             b.iter_custom(|times| (0..times).map(|_| sync_once(services, Layout::Maps).1).sum());
         });
@@ -55,7 +57,7 @@ fn changes(c: &mut Criterion) {
     group.finish();
 }
 
-/// The time of a first sync in a new namespace, and the kernel's share of it.
+/// Returns the time of a first sync in a new namespace, and the part of the kernel.
 fn sync_once(services: u32, layout: Layout) -> (Duration, Duration) {
     in_namespace(|| {
         let mut cluster = uniform_cluster(services, ENDPOINTS);
@@ -84,7 +86,7 @@ fn change(services: u32, changed: u32, times: u64) -> Duration {
         let mut applier = Applier::open(settings(Layout::Maps)).expect("a socket");
         applier.sync(&mut cluster, Instant::now()).expect("a sync");
         let mut took = Duration::ZERO;
-        // The first changes after a first sync find everything cold; they are not what a running proxier sees.
+        // The first changes after the first sync run with cold caches, unlike those of a running proxier.
         for round in 0..WARM_UP {
             change_one(&mut cluster, round % services, ENDPOINTS);
             applier.sync(&mut cluster, Instant::now()).expect("a sync");

@@ -1,10 +1,12 @@
 //! Prints the names that kube-proxy gives to the chains of service ports and endpoints.
 //!
-//! Standard input has lines of five tab-separated columns: namespace, name, port name (may be empty), protocol, endpoint
-//! (`10.0.0.1:80` or `[fd00::1]:80`). Each is printed as it came, followed by ten names, tab-separated as well: `KUBE-SVC`,
-//! `KUBE-SVL`, `KUBE-FW`, `KUBE-EXT`, `KUBE-SEP`, and nftables' service, local, external, firewall, endpoint and affinity.
+//! Standard input has lines of five tab-separated columns: namespace, name, port name (may be empty),
+//! protocol, endpoint (`10.0.0.1:80` or `[fd00::1]:80`). Each is printed as it came, followed by ten names,
+//! tab-separated as well: `KUBE-SVC`, `KUBE-SVL`, `KUBE-FW`, `KUBE-EXT`, `KUBE-SEP`, and nftables' service,
+//! local, external, firewall, endpoint and affinity.
 //!
-//! A line that cannot be read is reported on standard error with its number, and the rest goes on; the exit status is then 1.
+//! A line that cannot be read is reported on standard error with its number, and the rest goes on; the exit
+//! status is then 1.
 //!
 //! ```text
 //! printf 'demo\tweb\thttp\tTCP\t10.244.0.10:8080\n' | cargo run -q -p examples --example chain-names
@@ -124,7 +126,8 @@ mod tests {
     #[test]
     fn bad_lines_are_reported_and_good_ones_printed() {
         let (bad, output, errors) = outcome(
-            b"demo\tempty\t\ttcp\t10.0.0.1:80\n\nx\ty\tz\ticmp\t10.0.0.1:80\na\tb\tc\ttcp\tfd00::1:80:\n\xff\na\tb\t\tsctp\t[fd00::1]:80",
+            b"demo\tempty\t\ttcp\t10.0.0.1:80\n\nx\ty\tz\ticmp\t10.0.0.1:80\na\tb\tc\ttcp\tfd00::1:80:\n\
+              \xff\na\tb\t\tsctp\t[fd00::1]:80",
         );
         assert_eq!(bad, 4);
         assert_eq!(output.lines().count(), 2);

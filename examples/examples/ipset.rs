@@ -4,8 +4,9 @@
 //!     cargo run -q -p examples --example ipset -- save > sets
 //!     cargo run -q -p examples --example ipset -- restore -exist < sets
 //!
-//! Same words, same listings, same exit status: 0, 1 for what failed, 2 for what is no command. Without arguments it
-//! reads one command line from standard input; `-` reads them until `quit`. Messages go to standard error.
+//! Same words, same listings, same exit status: 0, 1 for what failed, 2 for what is no command. Without
+//! arguments it reads one command line from standard input; `-` reads them until `quit`. Messages go to
+//! standard error.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -14,17 +15,22 @@ use std::io::{self, BufRead, Write as _};
 use std::net::{IpAddr, ToSocketAddrs as _};
 use std::process::ExitCode;
 
+use sluicegate_ipset::netlink::text::{decode, encode};
 use sluicegate_ipset::text::{Command, EntryWords, Options, Output, ParseError, Statement, Verb, Word};
 use sluicegate_ipset::{
     Client, Entry, Error, Exist, Family, Names, Reason, SetName, SetType, Style, VERSION,
 };
 
 fn main() -> ExitCode {
-    let mut words = Word::from_arguments(std::env::args().skip(1));
+    let arguments = std::env::args_os().skip(1);
+    let mut words =
+        Word::from_arguments(arguments.map(|argument| decode(argument.as_encoded_bytes()).into_owned()));
     let mut program = Program::default();
-    let mut line = String::new();
+    let (mut bytes, line);
     if words.is_empty() {
-        let read = io::stdin().read_line(&mut line).map_err(Failure::Io);
+        bytes = Vec::new();
+        let read = io::stdin().lock().read_until(b'\n', &mut bytes).map_err(Failure::Io);
+        line = decode(&bytes);
         match read.and_then(|_| Ok(Word::split(&line)?)) {
             Ok(read) => words = read,
             Err(failure) => return failure.report(&Options::default()),
@@ -86,7 +92,7 @@ impl Program {
                 let entries = std::slice::from_ref(&entry);
                 match words.verb {
                     Verb::Add => self.client()?.add(words.set, entries, exist)?,
-                    _ => self.client()?.del(words.set, entries, exist)?,
+                    _ => self.client()?.delete(words.set, entries, exist)?,
                 }
             }
             Statement::Quit => {}
@@ -134,8 +140,10 @@ impl Program {
         };
         written.map_err(|_| Failure::Io(io::Error::other("the listing cannot be written")))?;
         match &options.file {
-            Some(path) => fs::write(path, text).map_err(|e| Failure::File(path.clone(), "writing", e)),
-            None => io::stdout().lock().write_all(text.as_bytes()).map_err(Failure::Io),
+            Some(path) => {
+                fs::write(path, encode(&text)).map_err(|e| Failure::File(path.clone(), "writing", e))
+            }
+            None => io::stdout().lock().write_all(&encode(&text)).map_err(Failure::Io),
         }
     }
 
@@ -154,7 +162,7 @@ impl Program {
         self.options.file = None;
         for (number, line) in (1..).zip(input.split(b'\n')) {
             let line = line.map_err(Failure::Io)?;
-            let line = String::from_utf8_lossy(&line);
+            let line = decode(&line);
             match self.restore_line(number, &line).map_err(|failure| failure.at(number))? {
                 Flow::On => {}
                 Flow::End(status) => return Ok(status),
@@ -216,7 +224,7 @@ impl Program {
         let client = self.client()?;
         let sent = match verb {
             Verb::Add => client.add_in_order(set, &entries, exist),
-            _ => client.del_in_order(set, &entries, exist),
+            _ => client.delete_in_order(set, &entries, exist),
         };
         sent.map_err(|mut error| {
             if let Error::Refused(refusal) = &mut error {
@@ -233,8 +241,9 @@ impl Program {
             io::stdout().flush().map_err(Failure::Io)
         };
         prompt()?;
-        for line in io::stdin().lock().lines() {
+        for line in io::stdin().lock().split(b'\n') {
             let line = line.map_err(Failure::Io)?;
+            let line = decode(&line);
             let statement = Word::split(&line).map_err(Failure::Parse).and_then(|words| {
                 if words.is_empty() { Ok(None) } else { Ok(Some(Statement::parse(words, &self.names)?)) }
             });
@@ -283,7 +292,7 @@ impl Program {
         }
     }
 
-    /// Options stay in force: `-exist` on one line of a restore file holds for those after it.
+    /// Options stay in force: `-exist` on one line of a restore file applies to those after it.
     fn take(&mut self, options: Options) {
         let held = &mut self.options;
         held.exist |= options.exist;
@@ -311,9 +320,15 @@ impl Program {
 
     fn say(&self, text: &str) {
         if !self.options.quiet {
-            eprintln!("{text}");
+            message(text);
         }
     }
+}
+
+/// Prints a line to standard error, with the bytes of names that are not UTF-8.
+fn message(text: &str) {
+    // Without standard error nothing can be reported.
+    let _ = io::stderr().lock().write_all(&encode(&format!("{text}\n")));
 }
 
 enum Flow {
@@ -365,7 +380,7 @@ impl Failure {
                 Self::File(path, what, error) => format!("cannot open {path} for {what}: {error}"),
                 Self::Io(error) => error.to_string(),
             };
-            eprintln!("{NAME}: {text}");
+            message(&format!("{NAME}: {text}"));
             if usage {
                 eprintln!("Try `{NAME} help' for more information.");
             }
@@ -400,7 +415,7 @@ impl Names for SystemNames {
             return None;
         }
         let addresses = (name, 0).to_socket_addrs().ok()?;
-        addresses.map(|address| address.ip()).find(|ip| ip.is_ipv4() == (family == Family::Inet))
+        addresses.map(|address| address.ip()).find(|ip| ip.is_ipv4() == (family == Family::Ipv4))
     }
 
     fn service(&self, name: &str, protocol: &str) -> Option<u16> {

@@ -7,8 +7,9 @@
 //! cargo run -q -p examples --example ipvs -- -S -n | ... | cargo run -q -p examples --example ipvs -- -R
 //! ```
 //!
-//! Output and exit status are those of ipvsadm 1.31; messages on standard error are our own. One difference: `-R` reads
-//! all of its input before it does anything, so that a mistake in line 7 does not leave lines 1 to 6 behind.
+//! Output and exit status are those of ipvsadm 1.31; messages on standard error are our own. One difference:
+//! `-R` reads all of its input before it does anything, so that a mistake in line 7 does not leave lines 1 to
+//! 6 behind.
 
 use std::fmt::{self, Write as _};
 use std::io::{self, Read as _, Write as _};
@@ -16,8 +17,8 @@ use std::process::ExitCode;
 
 use sluicegate_ipvs::text::{self, Invocation, ListOptions};
 use sluicegate_ipvs::{
-    Client, Command, Daemon, Destination, Error, Family, Forward, Granularity, Listing, Operation, Protocol,
-    Service, ServiceId, Stats, Tunnel, TunnelFlags,
+    Client, Command, Daemon, Destination, Error, Family, Forward, Granularity, Listing, Operation, Service,
+    ServiceId, Stats, Tunnel, TunnelFlags,
 };
 
 /// The statuses of ipvsadm.
@@ -69,20 +70,20 @@ fn run(args: &[String]) -> Result<String, Failure> {
 }
 
 fn change(command: &Command) -> Result<String, Error> {
-    Client::connect()?.run(command)?;
+    Client::open()?.run(command)?;
     Ok(String::new())
 }
 
 fn save() -> Result<String, Error> {
     let mut saved = String::new();
-    for Listing { service, destinations } in sorted_listing(&mut Client::connect()?)? {
+    for Listing { service, destinations } in sorted_listing(&mut Client::open()?)? {
         text::write_saved(&mut saved, &service, &destinations).expect("a String takes everything");
     }
     Ok(saved)
 }
 
 fn sorted_listing(client: &mut Client) -> Result<Vec<Listing>, Error> {
-    let mut listings = client.listing(|_| true)?;
+    let mut listings = client.list(|_| true)?;
     text::sort_services(&mut listings, |listing| listing.service.id);
     listings.iter_mut().for_each(|listing| text::sort_destinations(&mut listing.destinations));
     Ok(listings)
@@ -95,7 +96,7 @@ fn restore() -> Result<String, Failure> {
         .read_to_string(&mut input)
         .map_err(|error| Failure { message: format!("standard input: {error}"), status: MISTAKE })?;
     let commands = text::parse(&input).map_err(|error| failure(&error, MISTAKE))?;
-    let error = match Client::connect().and_then(|mut client| client.run_all(&commands)) {
+    let error = match Client::open().and_then(|mut client| client.run_all(&commands)) {
         Ok(()) => return Ok(String::new()),
         Err(error) => error,
     };
@@ -118,7 +119,7 @@ fn list(options: &ListOptions) -> Result<String, Failure> {
         let message = "single connections are not listed; see /proc/net/ip_vs_conn".to_owned();
         return Err(Failure { message, status: MISTAKE });
     }
-    let listed = Client::connect().and_then(|mut client| match options {
+    let listed = Client::open().and_then(|mut client| match options {
         ListOptions { timeout: true, .. } => list_timeouts(&mut client),
         ListOptions { daemon: true, .. } => list_daemons(&mut client),
         ListOptions { service: Some(id), .. } => list_service(&mut client, id, options),
@@ -163,7 +164,7 @@ fn list_service(client: &mut Client, id: &ServiceId, options: &ListOptions) -> R
 
 fn list_all(client: &mut Client, options: &ListOptions) -> Result<String, Error> {
     let info = client.info()?;
-    let listings = if options.unsorted { client.listing(|_| true)? } else { sorted_listing(client)? };
+    let listings = if options.unsorted { client.list(|_| true)? } else { sorted_listing(client)? };
     let (major, minor, patch) = info.version;
     let size = info.connection_table_size;
     let table = Listed { options, listings: &listings };
@@ -253,8 +254,9 @@ impl Listed<'_> {
 
 fn service_name(id: &ServiceId) -> String {
     match id {
-        ServiceId::Virtual { protocol: Protocol::SCTP, endpoint } => format!("SCTP {endpoint}"),
-        ServiceId::Virtual { protocol, endpoint } => format!("{protocol}  {endpoint}"),
+        ServiceId::Virtual { protocol, endpoint } => {
+            format!("{:<4} {endpoint}", protocol.to_string().to_uppercase())
+        }
         ServiceId::Mark { mark, family: Family::Ipv4 } => format!("FWM  {mark}"),
         ServiceId::Mark { mark, family: Family::Ipv6 } => format!("FWM  {mark} IPv6"),
     }
@@ -323,7 +325,8 @@ ipvs: what ipvsadm does, by the library sluicegate-ipvs
   -A|-E SERVICE [-s SCHEDULER] [-b FLAGS] [-p [SECONDS]] [-M NETMASK] [--pe ENGINE] [-o]   add, edit a service
   -D SERVICE                                    delete a service
   -a|-e SERVICE -r SERVER [-m|-g|-i] [-w WEIGHT] [-x UPPER] [-y LOWER]
-        [--tun-type ipip|gue|gre] [--tun-port PORT] [--tun-nocsum|--tun-csum|--tun-remcsum]   add, edit a server
+        [--tun-type ipip|gue|gre] [--tun-port PORT] [--tun-nocsum|--tun-csum|--tun-remcsum]   add, edit a \
+        server
   -d SERVICE -r SERVER                          delete a server
   -L [SERVICE] [-n] [--stats|--rate|--thresholds|--persistent-conn|--tun-info] [--exact] [--nosort]
   -L --timeout, -L --daemon                     list

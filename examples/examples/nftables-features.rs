@@ -4,13 +4,13 @@
 //! unshare -rn target/debug/examples/nftables-features    # or as root
 //! ```
 
-use sluicegate_netlink::{Options, Protocol, Socket};
 use sluicegate_nftables::Family;
 use sluicegate_nftables::expr::Expr;
+use sluicegate_nftables::netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::probe::{Feature, has_expression, supports};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut socket = Socket::open(Protocol::NETFILTER, &Options::default())?;
+    let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default())?;
     for feature in Feature::ALL {
         let answer = if supports(&mut socket, *feature)? { "yes" } else { "no" };
         println!("{feature:?}: {answer}");

@@ -5,9 +5,9 @@
 //! sudo unshare -n target/debug/examples/nftables --apply   # one netlink batch, in a namespace of its own
 //! ```
 
-use sluicegate_netlink::{Options, Protocol, Socket};
 use sluicegate_nftables::expr::CtKey;
 use sluicegate_nftables::lang::{CtState, Match, Payload, Verdict};
+use sluicegate_nftables::netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::{
     Chain, ChainType, Family, Hook, Policy, Port, Priority, Table, TableId, Transaction,
 };
@@ -24,8 +24,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     transaction.add(input.rule().then(Match::new(Payload::TCP_DPORT, Port(22))).then(Verdict::Accept));
 
     print!("{transaction}");
-    if std::env::args().any(|argument| argument == "--apply") {
-        let mut socket = Socket::open(Protocol::NETFILTER, &Options::default())?;
+    if std::env::args_os().any(|argument| argument == "--apply") {
+        let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default())?;
         let applied = transaction.apply(&mut socket)?;
         println!("# applied: the ruleset is now of generation {}", applied.generation);
     }

@@ -1,5 +1,5 @@
-//! The `conntrack` example against the real conntrack: the same command lines to both over the same flows, in one namespace,
-//! and the same output, messages and exit status, byte for byte.
+//! The `conntrack` example against the real conntrack: the same command lines to both over the same flows, in
+//! one namespace, and the same output, messages and exit status, byte for byte.
 
 mod side_by_side;
 
@@ -82,25 +82,28 @@ fn timeouts_are_left_out_wherever_a_line_has_them() {
 
 /// Flows of every protocol, with translations, marks, zones and states.
 const FLOWS: &str = "
-    -I -p udp -s 10.0.0.1 -d 10.96.0.10 --sport 1000 --dport 53 -r 10.244.0.5 -q 10.0.0.1 --reply-port-src 53 --reply-port-dst 1000 -t 300 -u ASSURED,SEEN_REPLY
+    -I -p udp -s 10.0.0.1 -d 10.96.0.10 --sport 1000 --dport 53 -r 10.244.0.5 -q 10.0.0.1 --reply-port-src \
+    53 --reply-port-dst 1000 -t 300 -u ASSURED,SEEN_REPLY
     -I -p udp -s 10.0.0.2 -d 10.96.0.10 --sport 1000 --dport 53 -t 300 -w 5 -m 19
     -I -p udp -s 10.0.0.4 -d 10.96.0.10 --sport 1000 --dport 53 -t 300 --orig-zone 6
     -I -p udp -s 10.0.0.4 -d 10.96.0.10 --sport 1007 --dport 53 -t 300 --reply-zone 8 -m 3
     -I -p tcp -s 10.0.0.1 -d 10.96.0.10 --sport 1000 --dport 80 -t 300 --state ESTABLISHED -g 10.1.1.1:8080
-    -I -p tcp -s 10.0.0.3 -d 10.96.0.10 --sport 1001 --dport 80 -t 300 --state SYN_SENT -n 10.5.5.5:99 -u FIXED_TIMEOUT,SEEN_REPLY
+    -I -p tcp -s 10.0.0.3 -d 10.96.0.10 --sport 1001 --dport 80 -t 300 --state SYN_SENT -n 10.5.5.5:99 -u \
+    FIXED_TIMEOUT,SEEN_REPLY
     -I -p tcp -s fd00::1 -d fd00::2 --sport 1001 --dport 80 -t 300 --state TIME_WAIT -m 3
     -I -p udp -s fd00::1 -d fd00::2 --sport 1000 --dport 80 -t 300 -m 3 -w 7
     -I -p udp -s ::10.0.0.1 -d ::5 --sport 1000 --dport 80 -t 300
     -I -p icmp -s 10.0.0.1 -d 10.96.0.10 --icmp-type 8 --icmp-code 0 --icmp-id 77 -t 300
     -I -p icmpv6 -s fd00::1 -d fd00::3 --icmpv6-type 128 --icmpv6-code 0 --icmpv6-id 77 -t 300
-    -I -p sctp -s 10.0.0.4 -d 10.96.0.10 --sport 1000 --dport 53 -t 300 --orig-vtag 1 --reply-vtag 2 --state COOKIE_WAIT
+    -I -p sctp -s 10.0.0.4 -d 10.96.0.10 --sport 1000 --dport 53 -t 300 --orig-vtag 1 --reply-vtag 2 \
+    --state COOKIE_WAIT
     -I -p udplite -s 10.0.0.4 -d 10.96.0.10 --sport 1000 --dport 53 -t 300
     -I -p gre -s 10.0.0.4 -d 10.96.0.10 --srckey 10 --dstkey 20 -t 300
     -I -p 89 -s 10.0.0.4 -d 10.96.0.10 -t 300
 ";
 
-/// Makes flows with the real tool. Kernels differ in the protocols that they track: what one cannot make is not there for
-/// either tool.
+/// Makes flows with the real tool. Kernels differ in the protocols that they track: what one cannot make is
+/// not there for either tool.
 fn make(lines: &str) {
     let made = lines.trim().lines().filter(|line| run(&real(), line).status == Some(0)).count();
     assert!(made >= 10, "{made} flows could be made");
@@ -453,7 +456,8 @@ fn the_same_flows_are_made() {
         change_alike(
             there,
             "-I -p udp -s 10.0.0.1 -d 10.96.0.10 --sport 1000 --dport 53 -t 300
-            --create -p udp --orig-src 10.0.0.2 --orig-dst 10.96.0.10 --orig-port-src 1000 --orig-port-dst 53 --timeout 300
+            --create -p udp --orig-src 10.0.0.2 --orig-dst 10.96.0.10 --orig-port-src 1000 --orig-port-dst \
+            53 --timeout 300
             -I conntrack -p udp -s 10.0.0.2 -d 10.96.0.10 --sport 1000 --dport 53 -t 0
             -I -p udp -s 10.0.0.2 -d 10.96.0.10 --sport 1000 --dport 53
             -I -p udp -s 10.0.0.2 -d 10.96.0.10 --sport 1000 -t 30
@@ -486,20 +490,23 @@ fn the_same_flows_are_made() {
             -I -p udp -s 10.0.0.3 -d 10.96.0.10 --sport 1000 --dport 53 -t 300 -m 3/7
             -I -p udp -s 10.0.0.3 -d 10.96.0.10 --sport 1000 --dport 53 -t 300 -m 0x10
             -I -p udp -r 10.0.0.4 -q 10.96.0.10 --reply-port-src 1000 --reply-port-dst 53 -t 300
-            -I -p udp -s 10.0.0.2 -d 10.0.0.4 --sport 2 --dport 2 -r 10.0.0.9 -q 10.0.0.2 --reply-port-src 9 --reply-port-dst 2 -t 300
+            -I -p udp -s 10.0.0.2 -d 10.0.0.4 --sport 2 --dport 2 -r 10.0.0.9 -q 10.0.0.2 --reply-port-src \
+            9 --reply-port-dst 2 -t 300
             -I -p udp -s 10.0.0.7 -d 10.96.0.10 --sport 1 --dport 53 -t 300 -n 10.5.5.5:99
             -I -p udp -s 10.0.0.7 -d 10.96.0.10 --sport 1 --dport 53 -t 300 -n 10.5.5.5
             -I -p udp -s 10.0.0.7 -d 10.96.0.10 --sport 1 --dport 53 -t 300 -n
             -I -p udp -s 10.0.0.7 -d 10.96.0.10 --sport 1 --dport 53 -t 300 -g 10.5.5.5:99
             -I -p udp -s 10.0.0.7 -d 10.96.0.10 --sport 1 --dport 53 -t 300 --dst-nat 10.5.5.5
             -I -p udp -s 10.0.0.7 -d 10.96.0.10 --sport 1 --dport 53 -t 300 -n 1.1.1.1 -g 2.2.2.2:5
-            -I -p tcp -s fd00::1 -d fd00::2 --sport 1 --dport 53 -t 300 --state CLOSE -n fd00::9 -g [fd00::8]:7
+            -I -p tcp -s fd00::1 -d fd00::2 --sport 1 --dport 53 -t 300 --state CLOSE -n fd00::9 -g \
+            [fd00::8]:7
             -I -p udp -s 10.0.0.7 -d 10.96.0.10 --sport 1 --dport 53 -t 300 -n fd00::9
             -I -p udp -s 10.0.0.7 -d 10.96.0.10 --sport 1 --dport 53 -t 300 -u SRC_NAT
             -I -p udp -s 10.0.0.7 -d 10.96.0.10 --sport 1 --dport 53 -t 300 -u UNSET
             -I -p udp -s 10.0.0.7 -d 10.96.0.10 --sport 1 --dport 53 -t 300 -u UNREPLIED
             -I -p udp -s 10.0.0.7 -d 10.96.0.10 --sport 1 --dport 53 -t 300 -u EXPECTED
-            -I -p udp -s 10.0.0.7 -d 10.96.0.10 --sport 1 --dport 53 -t 300 -u ASSURED,SEEN_REPLY,FIXED_TIMEOUT
+            -I -p udp -s 10.0.0.7 -d 10.96.0.10 --sport 1 --dport 53 -t 300 -u \
+            ASSURED,SEEN_REPLY,FIXED_TIMEOUT
             -I -p udp -s 10.0.0.7 -d 10.96.0.10 --sport 1 --dport 53 -t 300 -w 7
             -I -p udp -s 10.0.0.7 -d 10.96.0.10 --sport 1 --dport 53 -t 300 --orig-zone 7
             -I -p udp -s 10.0.0.7 -d 10.96.0.10 --sport 1 --dport 53 -t 300 --reply-zone 7 -w 6
@@ -519,8 +526,8 @@ fn the_same_flows_are_made() {
     });
 }
 
-/// The real tool changes one flow well. Of several it changes some and counts others, and it fails where one has a zone or
-/// a translation, or the choice names no address.
+/// The real tool changes one flow well. Of several it changes some and counts others, and it fails where one
+/// has a zone or a translation, or the choice names no address.
 const PLAIN: &str = "
     -I -p udp -s 10.0.0.1 -d 10.96.0.10 --sport 1000 --dport 53 -t 300 -m 5
     -I -p tcp -s 10.0.0.3 -d 10.96.0.11 --sport 1000 --dport 80 -t 300 --state ESTABLISHED
@@ -580,7 +587,8 @@ fn events(tool: &Path, line: &str, signal: &str) -> Done {
         listens(child);
         for line in [
             "-I -p udp -s 10.0.0.1 -d 10.96.0.10 --sport 1000 --dport 53 -t 300 -m 3",
-            "-I -p tcp -s 10.0.0.1 -d 10.96.0.10 --sport 1000 --dport 80 -t 300 --state ESTABLISHED -u ASSURED",
+            "-I -p tcp -s 10.0.0.1 -d 10.96.0.10 --sport 1000 --dport 80 -t 300 --state ESTABLISHED -u \
+             ASSURED",
             "-I -p tcp -s fd00::1 -d fd00::2 --sport 1001 --dport 80 -t 300 --state TIME_WAIT -u SEEN_REPLY",
             "-I -p udp -s 10.0.0.2 -d 10.96.0.10 --sport 1000 --dport 53 -t 300 -n 10.5.5.5:99 -w 5",
             "-U -p udp -s 10.0.0.1 -m 5",
@@ -597,7 +605,8 @@ fn events(tool: &Path, line: &str, signal: &str) -> Done {
     })
 }
 
-/// Waits until a tool has joined its groups, has taken all that came, and sleeps until more comes: what it took is printed then.
+/// Waits until a tool has joined its groups, has taken all that came, and sleeps until more comes: what it
+/// took is printed then.
 fn listens(child: u32) {
     let is_empty = || {
         let listener = testns::netfilter_sockets().into_iter().find(|socket| socket.listens);
@@ -615,7 +624,8 @@ fn listens(child: u32) {
     }
 }
 
-/// Without what is another each time: times, ports of sockets, and whether the program that had one was still there.
+/// Without what is another each time: times, ports of sockets, and whether the program that had one was still
+/// there.
 fn without_time(text: &str) -> String {
     let mut lines = Vec::new();
     for line in text.lines() {

@@ -1,7 +1,8 @@
-//! The example `ipvs` beside ipvsadm 1.31, in a guest with IPVS: the same arguments, the same output and status.
+//! The example `ipvs` beside ipvsadm 1.31, in a guest with IPVS: the same arguments, the same output and
+//! status.
 //!
-//! Both get the same commands, each in a network namespace of its own, and are compared after every one. Messages on standard
-//! error are our own.
+//! Both get the same commands, each in a network namespace of its own, and are compared after every one.
+//! Messages on standard error are our own.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -149,7 +150,8 @@ const SESSION: &str = "\
 -L -n
 --start-daemon master --mcast-interface d0 --syncid 5
 --start-daemon master --mcast-interface d0 --syncid 5
---start-daemon backup --mcast-interface d0 --syncid 7 --sync-maxlen 1400 --mcast-group 224.0.0.99 --mcast-port 9000 --mcast-ttl 3
+--start-daemon backup --mcast-interface d0 --syncid 7 --sync-maxlen 1400 --mcast-group 224.0.0.99 \
+--mcast-port 9000 --mcast-ttl 3
 -L --daemon
 --stop-daemon master
 -L --daemon -n

@@ -1,5 +1,5 @@
-//! The `ipset` example against the real ipset: the same command lines to both, each in a namespace of its own, and the
-//! same listings of the same sets.
+//! The `ipset` example against the real ipset: the same command lines to both, each in a namespace of its
+//! own, and the same listings of the same sets.
 
 mod side_by_side;
 
@@ -20,7 +20,8 @@ fn run(tool: &Path, arguments: &[String], input: &str) -> Done {
     run_with(tool, arguments.iter().map(String::as_str), input)
 }
 
-/// A command line of a table: words with spaces in single quotes, and the lines of standard input behind `<<`.
+/// A command line of a table: words with spaces in single quotes, and the lines of standard input behind
+/// `<<`.
 fn split(line: &str) -> (Vec<String>, String) {
     let (line, input) = line.split_once("<<").map_or((line, String::new()), |(line, input)| {
         (line, input.trim_start().replace("\\n", "\n").replace("\\r", "\r").replace("\\t", "\t"))
@@ -243,8 +244,10 @@ fn words_of_the_command_line_mean_the_same() {
 
 #[test]
 fn options_of_create_mean_the_same() {
-    alike("
-        create a1 hash:ip hashsize 100 maxelem 7 timeout 0 counters comment skbinfo forceadd bucketsize 4 initval 0x12
+    alike(
+        "
+        create a1 hash:ip hashsize 100 maxelem 7 timeout 0 counters comment skbinfo forceadd bucketsize 4 \
+        initval 0x12
         create a2 hash:ip --hashsize 64
         create a3 hash:ip hashsize abc
         create a4 hash:ip hashsize 99999999999
@@ -333,7 +336,8 @@ fn options_of_create_mean_the_same() {
         create f8 hash:ip,mark
         create f9 hash:mac
         create f10 hash:nosuch
-    ");
+    ",
+    );
 }
 
 #[test]
@@ -617,8 +621,10 @@ fn options_of_entries_mean_the_same() {
         add t 1.1.1.9 --timeout 0 --comment x
         add t 1.1.1.10 packets 1 packets 2
         add -exist t 1.1.1.2 timeout 0 comment other
-        add t 1.1.1.12 timeout 0 comment 123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345
-        add t 1.1.1.13 timeout 0 comment 1234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456
+        add t 1.1.1.12 timeout 0 comment \
+        123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345
+        add t 1.1.1.13 timeout 0 comment \
+        1234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456
         add f 1.2.3.0/24,eth0
         add f 1.2.3.0/24,physdev:eth1 nomatch
         add f 1.2.4.0/24,eth wildcard
@@ -690,7 +696,8 @@ fn restore_files_mean_the_same() {
         "-! restore << create a hash:ip\\ncreate a hash:ip\\ndel a 1.1.1.1\\n",
         "restore << # c\\n\\n  create a hash:ip\\r\\nCOMMIT\\nadd a 1.1.1.1",
         "restore << create a hash:ip comment\\nadd a 1.1.1.1 comment \"x y\\n",
-        "restore << create a hash:ip comment\\nadd a 1.1.1.1 comment \"x y\"\\nadd a 1.1.1.2 comment x\"y z\"w\\n",
+        "restore << create a hash:ip comment\\nadd a 1.1.1.1 comment \"x y\"\\nadd a 1.1.1.2 comment x\"y \
+         z\"w\\n",
         "restore << create a hash:ip\\nadd b 1.1.1.1\\n",
         "restore << restore\\n",
         "restore << version\\n",
@@ -704,7 +711,8 @@ fn restore_files_mean_the_same() {
         "restore << create a bitmap:port range 1-10\\nadd a 5\\nadd a 11\\n",
         "restore << create a hash:ip\\nadd a 1.1.1.1\\nflush a\\nadd a 1.1.1.2\\nflush\\nadd a 1.1.1.3\\n",
         "restore << create a hash:ip\\nadd a 1.1.1.1\\nadd a 1.1.1.2\\ndel a 1.1.1.1\\n",
-        "restore << create a hash:ip maxelem 2\\nadd a 1.1.1.1\\nadd a 1.1.1.2\\nadd a 1.1.1.3\\nadd a 1.1.1.4\\n",
+        "restore << create a hash:ip maxelem 2\\nadd a 1.1.1.1\\nadd a 1.1.1.2\\nadd a 1.1.1.3\\nadd a \
+         1.1.1.4\\n",
         "restore << -N a iphash\\n-A a 1.1.1.1\\n-A a 1.1.1.2\\n-D a 1.1.1.1\\nCOMMIT\\n",
         "restore << \\tadd\\ta\\t1.1.1.1\\n",
         "restore << create a hash:ip\\n add a 1.1.1.1 foo\\n",
@@ -820,7 +828,37 @@ fn errors_name_line_column_and_word() {
         );
         assert_eq!(
             restore("\nadd nosuch 10.0.0.1\n"),
-            "sluicegate-ipset: Error in line 2: header nosuch: there is no set of that name\n"
+            "sluicegate-ipset: Error in line 2: header nosuch: no set has this name\n"
         );
+    });
+}
+
+#[test]
+fn bytes_that_are_not_utf8_are_listed_and_restored_as_they_are() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::process::Command;
+
+    let Some(namespace) = Netns::new() else { return };
+    namespace.run(|| {
+        let run = |tool: &Path, arguments: &[&[u8]]| {
+            let arguments = arguments.iter().map(|argument| OsStr::from_bytes(argument));
+            let output = Command::new(tool).args(arguments).output().expect("the program runs");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            output.stdout
+        };
+        run(&ours(), &[b"create", b"caf\xe9", b"hash:ip", b"comment"]);
+        run(&ours(), &[b"add", b"caf\xe9", b"192.0.2.1", b"comment", b"na\xefve \xc3\xa9"]);
+        let saved = run(&real(), &[b"save"]);
+        let has = |part: &[u8]| saved.windows(part.len()).any(|found| found == part);
+        assert!(has(b"add caf\xe9 192.0.2.1 comment \"na\xefve \xc3\xa9\""), "{}", saved.escape_ascii());
+        assert_eq!(run(&ours(), &[b"save"]).escape_ascii().to_string(), saved.escape_ascii().to_string());
+        assert_eq!(run(&ours(), &[b"list"]), run(&real(), &[b"list"]));
+        run(&real(), &[b"destroy"]);
+        let file = std::env::temp_dir().join(format!("sluicegate-ipset-{}", std::process::id()));
+        std::fs::write(&file, &saved).expect("a file");
+        run(&ours(), &[b"restore", b"-file", file.as_os_str().as_bytes()]);
+        std::fs::remove_file(&file).expect("it was written");
+        assert_eq!(run(&real(), &[b"save"]), saved);
     });
 }

@@ -1,5 +1,5 @@
-//! Text of all kinds as parts of a service port, as an endpoint, as a name, and as the input of every scheme: nothing panics, and
-//! every name that comes out is within its limit and is a name again.
+//! Arbitrary text as parts of a service port, as an endpoint, as a name, and as the input of every scheme:
+//! nothing panics, and every name that comes out is within its limit and is a name again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,11 +1,12 @@
-//! Bytes of all kinds as what the kernel says of flows: nothing panics, every flow that is read prints as one line in every
-//! format, is chosen by a filter made of it, and is the same after it was created from what was read.
+//! Bytes of all kinds as what the kernel says of flows: nothing panics, every flow that is read prints as one
+//! line in every format, is chosen by a filter made of it, and is the same after it was created from what was
+//! read.
 //!
 //! The input is a datagram. The sequence number of each message is set to the one that is awaited.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sluicegate_conntrack::reconcile::{Services, reconcile};
+use sluicegate_conntrack::stale::{self, Services};
 use sluicegate_conntrack::{Client, Event, Filter, Flow, Format, Layout, NewFlow, Protocol, Verb};
 use sluicegate_netlink::message::{self, Messages};
 use sluicegate_netlink::{Error, Transport, Wait, scripted};
@@ -23,13 +24,13 @@ fuzz_target!(|data: &[u8]| {
     let answer = Kernel { answer: addressed(data), ..Kernel::default() };
     let mut filter = Filter { protocol: Some(Protocol::UDP), ..Filter::default() };
     filter.original.destination_port = Some(53);
-    let flows = Client::new(answer.clone()).list(&filter);
+    let flows = Client::with_transport(answer.clone()).list(&filter);
     assert!(flows.iter().flatten().all(|flow| filter.matches(flow)));
-    let _ = Client::new(answer.clone()).count();
+    let _ = Client::with_transport(answer.clone()).count();
     let mut services = Services::new();
     services.frontend("10.96.0.10:53".parse().expect("an address"), []);
-    let mut client = Client::new(answer);
-    let _ = reconcile(&mut client, &services);
+    let mut client = Client::with_transport(answer);
+    let _ = stale::sync(&mut client, &services);
     // Whatever the kernel says, nothing is sent that would empty the table.
     for sent in client.into_transport().sent {
         for message in Messages::new(&sent).filter_map(Result::ok) {
@@ -71,7 +72,7 @@ fn created(flow: &Flow) {
     (new.reply, new.mark, new.zone) = (flow.reply, flow.mark, flow.zone);
     new.protocol_info = flow.protocol_info;
     new.status = flow.status.unwrap_or_default();
-    let mut client = Client::new(Kernel::default());
+    let mut client = Client::with_transport(Kernel::default());
     let _ = client.create(&[new.clone()]);
     let sent = client.into_transport().sent;
     let message = Messages::new(&sent[0]).next().expect("a message").expect("a message of ours");

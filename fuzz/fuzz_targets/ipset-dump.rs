@@ -1,8 +1,8 @@
-//! Any bytes as the kernel's answers to a listing, a query and an add: nothing panics, and whatever was understood is listed in
-//! lines that are read back.
+//! Any bytes as the kernel's answers to a listing, a query and an add: nothing panics, and whatever was
+//! understood is listed in lines that are read back.
 //!
-//! The input is datagrams: a length of two bytes (little-endian), then as many bytes, again and again. The sequence number of
-//! each message is set to the one that is awaited, so that answers are looked into.
+//! The input is datagrams: a length of two bytes (little-endian), then as many bytes, again and again. The
+//! sequence number of each message is set to the one that is awaited, so that answers are looked into.
 #![no_main]
 
 use std::collections::VecDeque;
@@ -24,9 +24,9 @@ fuzz_target!(|data: &[u8]| {
     let _ = client(&datagrams).names();
     let _ = client(&datagrams).infos(None);
     let _ = client(&datagrams).header(set);
-    let _ = client(&datagrams).revision(SetType::HashIp, Family::Inet);
+    let _ = client(&datagrams).revision(SetType::HashIp, Family::Ipv4);
     let address = std::net::Ipv4Addr::LOCALHOST;
-    let entry = Entry::new(SetType::HashIp, Family::Inet, Element::Ip(address.into())).expect("an entry");
+    let entry = Entry::new(SetType::HashIp, Family::Ipv4, Element::Ip(address.into())).expect("an entry");
     if let Err(error) = client(&datagrams).add(set, &[entry.clone(), entry.clone()], Exist::Fail) {
         assert!(!error.to_string().is_empty());
     }
@@ -72,7 +72,7 @@ fn split(mut data: &[u8]) -> Vec<&[u8]> {
 }
 
 fn client<'d>(datagrams: &'d [&'d [u8]]) -> Client<Kernel<'d>> {
-    Client::new(Kernel { datagrams, answers: VecDeque::new() })
+    Client::with_transport(Kernel { datagrams, answers: VecDeque::new() })
 }
 
 struct Kernel<'d> {
@@ -99,7 +99,8 @@ impl Transport for Kernel<'_> {
             self.answers.extend([message::encode(header, &payload), scripted::ack(number)]);
             return Ok(());
         }
-        // The end of a dump (NLMSG_DONE) is ours to give: it is netlink's to read, and has nothing of ipset in it.
+        // The target itself appends the end of a dump (NLMSG_DONE), which the netlink crate decodes.
+
         for datagram in self.datagrams.iter().filter(|datagram| datagram.get(4..6) != Some(&[3, 0])) {
             let mut answer = datagram.to_vec();
             if let Some(place) = answer.get_mut(8..12) {

@@ -1,5 +1,5 @@
-//! Any text as a restore file: nothing panics, an error has a place inside the text, and what is read is written so that it is
-//! read again as the same.
+//! Any text as a restore file: nothing panics, an error has a place inside the text, and what is read is
+//! written so that it is read again as the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

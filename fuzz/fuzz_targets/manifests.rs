@@ -1,16 +1,15 @@
-//! Any text as a manifest file: nothing panics, an error has a place inside the text, and what is planned for whatever it
-//! holds is a script of whole commands, whichever names stand in it.
+//! Any text as a manifest file: nothing panics, an error has a place inside the text, and what is planned for
+//! whatever it holds is a script of whole commands, whichever names stand in it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sluicegate_proxier::Error;
-use sluicegate_proxier::model::{Found, Node};
-use sluicegate_proxier::plan::nftables::{Layout, Planner, Settings};
-use sluicegate_proxier::source;
+use sluicegate_proxier::source::{self, Error, Manifests};
+use sluicegate_service_rules::nftables::{Layout, Planner, Settings};
+use sluicegate_services::Node;
 
 fuzz_target!(|text: &str| {
     for file in ["fuzz.yaml", "fuzz.json"] {
-        let mut found = Found::default();
+        let mut found = Manifests::default();
         match source::read_str(file, text, |manifest| found.add(manifest)) {
             Ok(_) => plan(found),
             Err(Error::Manifests(problems)) => {
@@ -25,7 +24,7 @@ fuzz_target!(|text: &str| {
     }
 });
 
-fn plan(mut found: Found) {
+fn plan(mut found: Manifests) {
     let node = found.nodes.pop().unwrap_or_else(|| Node { name: "test-node".to_owned(), ..Node::default() });
     let (cluster, _) = found.into_cluster(node);
     for layout in [Layout::Maps, Layout::Chains] {

@@ -1,5 +1,5 @@
-//! Bytes of all kinds as what the kernel says of its ruleset and of its hooks: nothing panics, every rule can be read back and printed, and an expression
-//! that decodes is the same after another round over the wire.
+//! Bytes of all kinds as what the kernel says of its ruleset and of its hooks: nothing panics, every rule can
+//! be read back and printed, and an expression that decodes is the same after another round over the wire.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,11 +1,11 @@
-//! A few seconds of fuzzing for every target of `fuzz/`, beginning with its corpus and its regressions.
+//! Fuzzes every target of `fuzz/` for a few seconds, starting with its corpus and its regressions.
 //!
-//! With `SLUICEGATE_FUZZ_SECONDS` it searches for so many seconds, with other dice each time. Without it, it is a check of five
-//! seconds, whose dice always fall alike: a check that fails is to tell of the change that it checks, and not of a defect that
-//! was there before, which a search is for.
+//! With `SLUICEGATE_FUZZ_SECONDS` it searches for this number of seconds with a random seed. Without it, it
+//! is a check of five seconds with a fixed seed, so that a failure is due to the change that is checked, not
+//! to an older defect.
 //!
-//! New inputs are kept below the target directory and not in the tree; an input that makes a target fail is left in
-//! `fuzz/artifacts/TARGET`, to be moved to `fuzz/regressions/TARGET` with the fix.
+//! New inputs are kept below the target directory and not in the tree; an input that makes a target fail is
+//! left in `fuzz/artifacts/TARGET`, to be moved to `fuzz/regressions/TARGET` with the fix.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -24,7 +24,8 @@ pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
         return Ok(Outcome::skipped("cargo-fuzz is not installed (cargo install --locked cargo-fuzz)"));
     }
     let length = Length::asked_for()?;
-    // The code under test has no `unsafe`, so a sanitizer finds nothing more, and costs a build and half of the speed.
+    // The code under test has no `unsafe`: a sanitizer would find nothing, and takes another build and half
+    // of the speed.
     session.run(cargo_fuzz(session, "build").args(["--sanitizer", "none"]))?;
     let mut outcome = Outcome::default();
     for target in targets(session)? {
@@ -52,7 +53,8 @@ fn smoke(session: &Session, target: &str, length: Length) -> Result<(), String> 
     quietly(&mut cargo)
 }
 
-/// libFuzzer says a line for every input that it keeps. The last ones are of use: how many runs, or what failed.
+/// Returns the last lines of libFuzzer's output, which have the number of runs or the failure. It prints a
+/// line for every input that it keeps.
 fn quietly(command: &mut Command) -> Result<(), String> {
     println!("$ {}", shown(command));
     let output = command.stdin(Stdio::null()).output().map_err(|e| format!("{}: {e}", shown(command)))?;
@@ -68,14 +70,14 @@ fn quietly(command: &mut Command) -> Result<(), String> {
 fn cargo_fuzz(session: &Session, command: &str) -> Command {
     let mut cargo = Command::new("rustup");
     cargo.current_dir(&session.root).args(["run", "nightly", "cargo", "fuzz", command]);
-    // Those of the toolchain that runs us are not for nightly.
+    // The variables of the toolchain that runs xtask do not apply to nightly.
     for variable in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
         cargo.env_remove(variable);
     }
     cargo
 }
 
-/// The targets are the files, each of which has its `[[bin]]` in `fuzz/Cargo.toml`: a forgotten entry fails here.
+/// Returns the targets, one for each file. A file without its `[[bin]]` in `fuzz/Cargo.toml` fails.
 fn targets(session: &Session) -> Result<Vec<String>, String> {
     let directory = session.root.join("fuzz/fuzz_targets");
     let entries = fs::read_dir(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
@@ -86,7 +88,7 @@ fn targets(session: &Session) -> Result<Vec<String>, String> {
     Ok(targets)
 }
 
-/// How long each target runs.
+/// The time that each target runs.
 #[derive(Clone, Copy)]
 enum Length {
     Check,
@@ -114,5 +116,5 @@ impl Length {
     }
 }
 
-/// Enough for a panic with its backtrace, and the input that led to it.
+/// The number of lines to show: enough for a panic with its backtrace and input.
 const LAST_LINES: usize = 80;

@@ -1,6 +1,8 @@
-//! Tests in kernels of their own: for what the machine's kernel lacks (IPVS, some set types), and for older kernels.
+//! Tests in guest kernels: for features that the machine's kernel lacks (IPVS, some set types), and for older
+//! kernels.
 //!
-//! An integration test called `guest` (`tests/guest.rs`) is one of those. Its package says in its manifest which kernels:
+//! These are the integration tests called `guest` (`tests/guest.rs`). The manifest of the package names the
+//! kernels:
 //!
 //! ```toml
 //! [[test]]
@@ -9,13 +11,13 @@
 //!
 //! [package.metadata.guest]
 //! kernels = ["uml", "qemu", "qemu:linux-image-6.12-cloud-amd64"]      # ["uml"] if there is no such table
-//! arguments = ["-m", "1G"]                                            # more for umlrun and qemurun, if need be
-//! tests = ["kernel"]                                                  # instead of `guest`: what runs on the machine's kernel, too
+//! arguments = ["-m", "1G"]                                            # further arguments of umlrun and qemurun
+//! tests = ["kernel"]                                                  # instead of `guest`
 //! ```
 //!
-//! `uml` is user-mode Linux (`xtask/guest/uml/umlrun`), `qemu` Debian's current cloud kernel in an emulated machine
-//! (`xtask/guest/qemu/qemurun`), and a package of Debian may follow. The tests run one after the other, as root of the guest; there are as many
-//! guests at a time as processors.
+//! `uml` is user-mode Linux (`xtask/guest/uml/umlrun`), `qemu` Debian's current cloud kernel in an emulated
+//! machine (`xtask/guest/qemu/qemurun`), and a package of Debian may follow. The tests run one after the
+//! other, as root of the guest; there are as many guests at a time as processors.
 
 use std::collections::BTreeSet;
 use std::num::NonZero;
@@ -64,7 +66,7 @@ pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
 }
 
 impl Outcome {
-    /// Says in every entry which package's tests in which kernel it is about.
+    /// Adds the package and the kernel to every entry.
     fn of(mut self, package: &str, kernel: &str) -> Self {
         for entry in self.failures.iter_mut().chain(&mut self.skips) {
             *entry = format!("{package} in {kernel}: {entry}");
@@ -84,9 +86,9 @@ fn run(session: &Session, package: &Value, kernel: &str, program: &Path) -> Resu
         command.arg("-k").arg(kernel_directory(&scripts, image)?);
     }
     command.args(["-t", "900"]).args(words(package, "arguments").unwrap_or_default()).arg("--");
-    // Not every guest can write to our files: the log of skips is made inside, and comes with the output.
+    // Not every guest can write to our files: the log of skips is written inside and printed at the end.
     command.args(["/bin/sh", "-c", SCRIPT]).arg(program).env("SLUICEGATE_SKIPPED", "/tmp/sluicegate-skipped");
-    // Where `cargo test` would run it.
+    // The directory in which `cargo test` would run it.
     command.current_dir(
         Path::new(package["manifest_path"].as_str().unwrap_or_default()).parent().unwrap_or(&session.root),
     );
@@ -94,12 +96,12 @@ fn run(session: &Session, package: &Value, kernel: &str, program: &Path) -> Resu
     test_run::run_labelled(&mut command, &format!("{name} in {kernel}| "))
 }
 
-/// Runs the test program, prints what it skipped, and ends as it ended. user-mode Linux shows the machine's own files, so there could be
-/// a log already.
+/// The script that runs the test program, prints the log of skipped tests, and exits with the status of the
+/// program. user-mode Linux has the machine's files, so a log may exist already.
 const SCRIPT: &str =
     r#": >"$SLUICEGATE_SKIPPED"; "$0" --test-threads=1; status=$?; cat "$SLUICEGATE_SKIPPED"; exit $status"#;
 
-/// What a kind of guest needs and this machine lacks.
+/// Returns the requirements of a kind of guest that this machine does not meet.
 fn missing(kind: &str) -> Result<Option<String>, String> {
     let needed: &[(&str, &str)] = match kind {
         "uml" => &[("linux.uml", "user-mode-linux"), ("ip", "iproute2"), ("modprobe", "kmod")],
@@ -113,7 +115,7 @@ fn missing(kind: &str) -> Result<Option<String>, String> {
     Ok(if missing.is_empty() { None } else { Some(missing.join(", ")) })
 }
 
-/// Fetches and unpacks a kernel of Debian, once.
+/// Downloads and unpacks a Debian kernel, once.
 fn kernel_directory(scripts: &Path, image: &str) -> Result<PathBuf, String> {
     let mut command = Command::new(scripts.join("mkkernel"));
     let output = command
@@ -131,9 +133,9 @@ fn kernel_directory(scripts: &Path, image: &str) -> Result<PathBuf, String> {
 /// A test program that cargo built.
 #[derive(Debug, PartialEq)]
 struct Built {
-    /// The ID of its package.
+    /// The package ID.
     package: String,
-    /// Its name in the manifest.
+    /// The name in the manifest.
     test: String,
     path: PathBuf,
 }
@@ -156,7 +158,7 @@ fn build(session: &Session, packages: &[&Value]) -> Result<Vec<Built>, String> {
     Ok(programs(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// The test programs among cargo's messages.
+/// Returns the test programs in cargo's messages.
 fn programs(messages: &str) -> Vec<Built> {
     messages
         .lines()
@@ -172,7 +174,7 @@ fn programs(messages: &str) -> Vec<Built> {
         .collect()
 }
 
-/// The tests of a package that run in guests.
+/// Returns the tests of a package that run in guests.
 fn tests(package: &Value) -> Vec<String> {
     let is_there = |test: &String| {
         let mut targets = package["targets"].as_array().into_iter().flatten();
@@ -181,7 +183,7 @@ fn tests(package: &Value) -> Vec<String> {
     words(package, "tests").unwrap_or_else(|| vec!["guest".to_owned()]).into_iter().filter(is_there).collect()
 }
 
-/// A list of words in the package's `[package.metadata.guest]`.
+/// Returns a list of words in the package's `[package.metadata.guest]`.
 fn words(package: &Value, key: &str) -> Option<Vec<String>> {
     let words = package["metadata"]["guest"][key].as_array()?;
     Some(words.iter().filter_map(|word| word.as_str().map(str::to_owned)).collect())

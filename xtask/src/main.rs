@@ -1,15 +1,18 @@
-//! `cargo xtask test|bench|fuzz-smoke|doc`: what continuous integration and people both run.
+//! `cargo xtask test|bench|fuzz-smoke|doc`: the commands of continuous integration and of developers.
 //!
-//! - `test` makes every check there is, goes on after a failure, and ends with one summary and the line
-//!   `N passed, N failed, N skipped`. `test NAME...` makes some of them; `test --list` names them.
+//! - `test` runs all checks, continues after a failure, and ends with a summary and the line `N passed, N
+//!   failed, N skipped`. `test NAME...` runs some of them; `test --list` lists them.
 //! - `bench [AREA] [-- ARGS]` runs the benchmarks, or those of one area.
-//! - `fuzz-smoke` fuzzes every target for five seconds with a fixed seed, or for `SLUICEGATE_FUZZ_SECONDS` with a random one.
-//! - `doc [--open]` builds the documentation as it is checked.
+//! - `fuzz-smoke` fuzzes every target for five seconds with a fixed seed, or for `SLUICEGATE_FUZZ_SECONDS`
+//!   with a random one.
+//! - `doc [--open]` builds the documentation as the check does.
 //!
-//! Nothing is skipped in silence: what could not run is listed with the reason, and fails with `SLUICEGATE_NO_SKIP` set.
+//! Nothing is skipped silently: checks and tests that could not run are listed with the reason, and fail if
+//! `SLUICEGATE_NO_SKIP` is set.
 #![forbid(unsafe_code)]
 
 mod checks;
+mod dependents;
 mod fuzz;
 mod guest;
 mod msrv;
@@ -108,7 +111,7 @@ fn run(command: Command) -> Result<ExitCode, String> {
     }
 }
 
-/// Makes the checks called `names`, or all, in their order.
+/// Runs the checks called `names`, or all, in their order.
 fn test(names: &[String]) -> Result<ExitCode, String> {
     if let Some(unknown) =
         names.iter().find(|name| checks::ALL.iter().all(|check| check.name != name.as_str()))

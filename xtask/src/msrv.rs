@@ -1,8 +1,8 @@
-//! The oldest Rust that we promise (`rust-version`).
+//! The minimum supported Rust version (`rust-version`).
 //!
-//! With that toolchain installed, it compiles the workspace. What can be checked without it is checked always: that no dependency of
-//! the lock file declares a newer one, here, and by clippy (`incompatible_msrv`, in the check `clippy`) that no item of the
-//! standard library that we use is newer.
+//! If that toolchain is installed, it compiles the workspace. Two conditions are checked in any case: no
+//! dependency of the lock file declares a newer version, and no item of the standard library that we use is
+//! newer (clippy's `incompatible_msrv`, in the check `clippy`).
 
 use std::process::Command;
 
@@ -18,22 +18,31 @@ pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
     match installed(&promised) {
         Some(toolchain) => {
             let mut cargo = Command::new("rustup");
-            cargo.current_dir(&session.root).args(["run", &toolchain, "cargo", "check", "--workspace", "--all-features"]);
+            cargo.current_dir(&session.root).args([
+                "run",
+                &toolchain,
+                "cargo",
+                "check",
+                "--workspace",
+                "--all-features",
+            ]);
             cargo.args(["--exclude", CONFORMANCE]);
             session.run(&mut cargo)?;
             outcome.passed += 1;
             outcome.notes.push(format!("checked: the workspace compiles with Rust {promised} ({toolchain})"));
         }
         None => outcome.notes.push(format!(
-            "not checked: that the workspace compiles with Rust {promised}, which is not installed here (rustup toolchain \
-             install {promised}). Checked instead: what dependencies declare, and by clippy which items of the standard \
+            "not checked: that the workspace compiles with Rust {promised}, which is not installed here \
+             (rustup toolchain \
+             install {promised}). Checked instead: what dependencies declare, and by clippy which items of \
+             the standard \
              library we use"
         )),
     }
     Ok(outcome)
 }
 
-/// The one `rust-version` of all members.
+/// Returns the `rust-version` of all members.
 fn promised(session: &Session) -> Result<String, String> {
     let mut versions: Vec<_> = session.members().map(|package| package["rust_version"].as_str()).collect();
     versions.dedup();
@@ -43,7 +52,7 @@ fn promised(session: &Session) -> Result<String, String> {
     }
 }
 
-/// No dependency may declare a newer Rust.
+/// Checks that no dependency declares a newer version.
 fn dependencies(metadata: &Value, promised: &str) -> Result<Outcome, String> {
     let limit = parse(promised)?;
     let (mut declared, mut silent, mut newer) = (0, 0, Vec::new());
@@ -65,14 +74,15 @@ fn dependencies(metadata: &Value, promised: &str) -> Result<Outcome, String> {
     }
 }
 
-/// The installed toolchain of that version, such as `1.88.0-x86_64-unknown-linux-gnu`.
+/// Returns the installed toolchain of that version, such as `1.88.0-x86_64-unknown-linux-gnu`.
 fn installed(version: &str) -> Option<String> {
     let output = Command::new("rustup").args(["toolchain", "list"]).output().ok()?;
     let list = String::from_utf8(output.stdout).ok()?;
     list.split_whitespace().find(|name| is_version(name, version)).map(str::to_owned)
 }
 
-/// `1.88` is `1.88-x86_64-...` and `1.88.0-x86_64-...`, and not `1.880`.
+/// Returns whether a toolchain has a version: `1.88` is `1.88-x86_64-...` and `1.88.0-x86_64-...`, but not
+/// `1.880`.
 fn is_version(toolchain: &str, version: &str) -> bool {
     toolchain.strip_prefix(version).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-']))
 }

@@ -1,7 +1,8 @@
-//! The runner that `cargo test` calls with every test program.
+//! The runner with which `cargo test` starts every test program.
 //!
-//! For root it only starts the program. For anybody else it first makes a user namespace, in which that user is root, and a network
-//! namespace in it: there, tests can make the network namespaces they need (see `testns`). Nothing of the machine is changed.
+//! As root it only starts the program. For other users it first creates a user namespace, in which the user
+//! is root, and a network namespace in it: tests can create the network namespaces that they need there (see
+//! `testns`). The machine is not changed.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -11,7 +12,7 @@ use std::{env, fs, process};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getegid, geteuid};
 
-/// Becomes `program`, or returns why not.
+/// Executes `program` in place of this process. Returns only if that fails, with the reason.
 pub(crate) fn run(program: &[String]) -> String {
     let Some((path, arguments)) = program.split_first() else { return "no program".to_owned() };
     if is_guest_test(path) {
@@ -22,10 +23,10 @@ pub(crate) fn run(program: &[String]) -> String {
     command.args(arguments);
     if !geteuid().is_root() {
         if let Err(why) = become_root_of_a_namespace() {
-            // The tests that need one say so themselves, each in its name; the others can run.
+            // Tests that need a namespace report it themselves; the others can run.
             eprintln!("xtask: no user namespace ({why}): tests that need the kernel will be skipped");
         }
-        // The default, /run/xtables.lock, is not ours to write.
+        // The user may not write the default, /run/xtables.lock.
         if env::var_os("XTABLES_LOCKFILE").is_none() {
             command.env("XTABLES_LOCKFILE", env::temp_dir().join(format!("xtables-{}.lock", process::id())));
         }
@@ -33,7 +34,7 @@ pub(crate) fn run(program: &[String]) -> String {
     format!("{path}: {}", command.exec())
 }
 
-/// Integration tests called `guest` are for kernels of their own, should cargo be told to run them here.
+/// Returns whether the program is an integration test called `guest`, which runs in guests only.
 fn is_guest_test(path: &str) -> bool {
     let name = Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.rsplit_once('-').is_some_and(|(name, hash)| name == "guest" && hash.len() == 16)

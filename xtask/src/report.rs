@@ -1,4 +1,4 @@
-//! What came of the checks, and the summary at the end.
+//! The results of the checks, and the summary at the end.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -6,42 +6,42 @@ use std::time::{Duration, Instant};
 use crate::checks::Check;
 use crate::session::Session;
 
-/// What came of one check. A check that is not a run of tests counts as one.
+/// The result of one check. A check that is not a run of tests counts as one.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// How many tests, or checks, passed.
+    /// The number of tests, or checks, that passed.
     pub passed: usize,
-    /// What failed: one entry each, in words.
+    /// The failures, one entry each.
     pub failures: Vec<String>,
-    /// What could not run: one entry each, with the reason.
+    /// The tests that could not run, one entry each, with the reason.
     pub skips: Vec<String>,
-    /// What a reader should know about the extent of the check.
+    /// Remarks on the extent of the check.
     pub notes: Vec<String>,
 }
 
 impl Outcome {
-    /// One check that passed.
+    /// Returns the result of a check that passed.
     pub(crate) fn passed() -> Self {
         Self { passed: 1, ..Self::default() }
     }
 
-    /// One check that could not run.
+    /// Returns the result of a check that could not run.
     pub(crate) fn skipped(why: impl Into<String>) -> Self {
         Self { skips: vec![why.into()], ..Self::default() }
     }
 
-    /// One check that failed.
+    /// Returns the result of a check that failed.
     pub(crate) fn failed(why: impl Into<String>) -> Self {
         Self { failures: vec![why.into()], ..Self::default() }
     }
 
-    /// The same with something that a reader should know.
+    /// Adds a remark.
     pub(crate) fn note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
     }
 
-    /// Takes over what came of another part of the same check.
+    /// Adds the result of another part of the same check.
     pub(crate) fn add(&mut self, other: Self) {
         self.passed += other.passed;
         self.failures.extend(other.failures);
@@ -50,14 +50,14 @@ impl Outcome {
     }
 }
 
-/// All checks that were made, in order.
+/// The results of all checks, in order.
 #[derive(Default)]
 pub(crate) struct Report {
     made: Vec<(&'static str, Duration, Outcome)>,
 }
 
 impl Report {
-    /// Makes one check under a heading and keeps what comes of it.
+    /// Runs a check under a heading and stores its result.
     pub(crate) fn make(&mut self, check: &Check, session: &Session) {
         println!("\n=== {}: {}", check.name, check.what);
         let start = Instant::now();
@@ -67,7 +67,7 @@ impl Report {
         self.made.push((check.name, time, outcome));
     }
 
-    /// Prints the summary, and says whether all is well. With `no_skip`, what was skipped counts as failed.
+    /// Prints the summary. Returns true if nothing failed; with `no_skip`, skipped tests count as failed.
     pub(crate) fn finish(self, no_skip: bool) -> ExitCode {
         println!("\n=== summary");
         for (name, time, outcome) in &self.made {

@@ -1,4 +1,4 @@
-//! Where things are, and how commands are run.
+//! Paths of the workspace, and functions that run commands.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::{env, fs};
 
 use serde_json::Value;
 
-/// What one run of xtask knows: the tree, cargo, what the environment asks for.
+/// The context of one run of xtask: the tree, cargo, and the options from the environment.
 pub(crate) struct Session {
     /// The root of the tree.
     pub root: PathBuf,
@@ -15,16 +15,16 @@ pub(crate) struct Session {
     pub scratch: PathBuf,
     /// The file in which tests log what they skip (`SLUICEGATE_SKIPPED`).
     pub skipped: PathBuf,
-    /// `SLUICEGATE_NO_SKIP` is set: what can run must run.
+    /// Whether `SLUICEGATE_NO_SKIP` is set: skipped tests are failures.
     pub no_skip: bool,
-    /// What `cargo metadata` says of the workspace and all its dependencies.
+    /// The output of `cargo metadata` for the workspace and all its dependencies.
     pub metadata: Value,
     cargo: OsString,
     runner: PathBuf,
 }
 
 impl Session {
-    /// Looks around, and makes the scratch directory.
+    /// Reads the metadata and the environment, and creates the scratch directory.
     pub(crate) fn new() -> Result<Self, String> {
         let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
@@ -35,25 +35,30 @@ impl Session {
         let (root, scratch) = (directory("workspace_root")?, directory("target_directory")?.join("xtask"));
         fs::create_dir_all(&scratch).map_err(|e| format!("{}: {e}", scratch.display()))?;
         let skipped = scratch.join("skipped");
-        // A copy, for cargo replaces the original when the workspace asks for other features of a dependency.
+        // A copy, as cargo replaces the original if the workspace needs other features of a dependency.
         let runner = scratch.join("runner");
         let own = env::current_exe().map_err(|e| format!("our own program: {e}"))?;
-        // An older copy that is being run cannot be written to, and can be removed.
+        // An older copy that is running cannot be overwritten, but it can be removed.
         let _ = fs::remove_file(&runner);
         fs::copy(&own, &runner).map_err(|e| format!("{}: {e}", runner.display()))?;
         let no_skip = env::var_os("SLUICEGATE_NO_SKIP").is_some();
         Ok(Self { root, scratch, skipped, no_skip, metadata, cargo, runner })
     }
 
-    /// cargo at the root of the tree, coloured as the terminal allows.
+    /// Returns cargo at the root of the tree, with colours if the terminal has them.
     pub(crate) fn cargo(&self) -> Command {
         let mut cargo = Command::new(&self.cargo);
         cargo.current_dir(&self.root);
         cargo
     }
 
-    /// `cargo test`, with our runner in front of every test program (see [`namespace`](crate::namespace)), going on after
-    /// a failure.
+    /// Returns cargo's target directory.
+    pub(crate) fn target(&self) -> &Path {
+        self.scratch.parent().unwrap_or(&self.scratch)
+    }
+
+    /// Returns `cargo test` with our runner for every test program (see [`namespace`](crate::namespace)),
+    /// which continues after a failure.
     pub(crate) fn cargo_test(&self) -> Command {
         let runner = serde_json::json!([self.runner, "runner"]);
         let mut cargo = self.cargo();
@@ -62,25 +67,25 @@ impl Session {
         cargo
     }
 
-    /// Prints a command, runs it, and says so if it fails.
+    /// Prints a command and runs it.
     pub(crate) fn run(&self, command: &mut Command) -> Result<(), String> {
         println!("$ {}", shown(command));
         let status = command.status().map_err(|e| format!("{}: {e}", shown(command)))?;
         if status.success() { Ok(()) } else { Err(format!("`{}`: {status}", shown(command))) }
     }
 
-    /// The packages of the workspace.
+    /// Returns the packages of the workspace.
     pub(crate) fn members(&self) -> impl Iterator<Item = &Value> {
         packages(&self.metadata).filter(|package| package["source"].is_null())
     }
 }
 
-/// All packages of the lock file.
+/// Returns all packages of the lock file.
 pub(crate) fn packages(metadata: &Value) -> impl Iterator<Item = &Value> {
     metadata["packages"].as_array().into_iter().flatten()
 }
 
-/// A command as one would type it, without the environment.
+/// Returns a command line as it would be typed, without the environment.
 pub(crate) fn shown(command: &Command) -> String {
     let program =
         Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -88,14 +93,15 @@ pub(crate) fn shown(command: &Command) -> String {
     std::iter::once(program).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// True when a command can be started and ends well; used to ask whether a tool is there.
+/// Returns `true` if a command can be started and succeeds; used to check whether a tool is installed.
 pub(crate) fn works(program: &str, arguments: &[&str]) -> bool {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
-/// True when a program is on the path, or in one of the directories for administration that a user's path often lacks.
+/// Returns true if a program is in `PATH`, or in a directory for administration that the `PATH` of users
+/// often lacks.
 pub(crate) fn on_path(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     let admin = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);

@@ -1,4 +1,4 @@
-//! Running test programs: their output is shown as it comes, and counted.
+//! Runs test programs, shows their output and counts the results.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -6,12 +6,12 @@ use std::process::{Command, Stdio};
 use crate::report::Outcome;
 use crate::session::shown;
 
-/// Runs `cargo test`, or a test program, and counts what came of its tests.
+/// Runs `cargo test`, or a test program, and counts the results of its tests.
 pub(crate) fn run(command: &mut Command) -> Result<Outcome, String> {
     run_labelled(command, "")
 }
 
-/// With a label before each line, for programs that run side by side.
+/// Runs a command with a label before each line, for programs that run in parallel.
 pub(crate) fn run_labelled(command: &mut Command, label: &str) -> Result<Outcome, String> {
     println!("{label}$ {}", shown(command));
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|e| format!("{}: {e}", shown(command)))?;
@@ -33,13 +33,13 @@ pub(crate) fn run_labelled(command: &mut Command, label: &str) -> Result<Outcome
     Ok(outcome)
 }
 
-/// Counts what test programs (libtest, criterion) print, line by line.
+/// Counts the results in the output of test programs (libtest, criterion), line by line.
 #[derive(Default)]
 struct Counter {
     outcome: Outcome,
-    /// We are in the list of names that libtest ends with.
+    /// Whether the current line is in the list of names at the end of libtest's output.
     in_failures: bool,
-    /// The program has said its result. What stands after that is no test's output.
+    /// Whether the program has printed its result. Later lines are not the output of a test.
     ended: bool,
     /// A log of skips that a guest printed at its end.
     logged: String,
@@ -56,7 +56,7 @@ impl Counter {
         } else if self.ended && line.starts_with("SKIPPED ") {
             self.logged += &format!("{line}\n");
         } else if line == "Success" {
-            // Criterion, for every benchmark that it tried.
+            // Criterion prints this for every benchmark.
             outcome.passed += 1;
         } else if let Some((name, why)) =
             line.strip_prefix("test ").and_then(|line| line.split_once(" ... ignored"))
@@ -66,19 +66,19 @@ impl Counter {
             outcome.failures.push(name.to_owned());
             return;
         }
-        // The word stands twice: before the output of the tests that failed, and, here of interest, before their names.
+        // The word appears twice: before the output of the tests that failed, and before their names.
         self.in_failures = line == "failures:";
     }
 }
 
-/// 27 in `ok. 27 passed; 0 failed`.
+/// Returns 27 for `ok. 27 passed; 0 failed`.
 fn number_before(text: &str, word: &str) -> usize {
     let number = text.split(word).next().and_then(|before| before.rsplit(' ').next());
     number.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-/// Adds what tests logged as skipped, a line `SKIPPED test: reason` for each (see `testns::skip`). A test that skips passes as far as
-/// its program knows, so each is taken from those that passed.
+/// Adds the skipped tests of the log, which has a line `SKIPPED test: reason` for each (see `testns::skip`).
+/// For its program a skipped test has passed, so each is subtracted from those that passed.
 pub(crate) fn take_skips(outcome: &mut Outcome, logged: &str) {
     let mut skips: Vec<_> = logged.lines().filter_map(|line| line.strip_prefix("SKIPPED ")).collect();
     skips.sort_unstable();
@@ -101,9 +101,12 @@ mod tests {
     #[test]
     fn libtest_is_counted() {
         let outcome = counted(
-            "\nrunning 4 tests\ntest a::b ... ok\ntest c ... FAILED\ntest d ... ignored, needs a moon\ntest e - should panic ... ok\n\
-             \nfailures:\n\n---- c stdout ----\n\nthread 'c' (17) panicked at src/lib.rs:3:5:\n    no\n\nfailures:\n    c\n\n\
-             test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\
+            "\nrunning 4 tests\ntest a::b ... ok\ntest c ... FAILED\ntest d ... ignored, needs a moon\ntest \
+             e - should panic ... ok\n\
+             \nfailures:\n\n---- c stdout ----\n\nthread 'c' (17) panicked at \
+             src/lib.rs:3:5:\n    no\n\nfailures:\n    c\n\n\
+             test result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; finished in \
+             0.00s\n\
              test result: ok. 5 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s",
         );
         assert_eq!(outcome.passed, 7);
@@ -113,19 +116,22 @@ mod tests {
 
     #[test]
     fn a_log_of_skips_counts_after_the_result_alone() {
-        let text = "SKIPPED a: shown with the output of a test that failed\ntest result: ok. 2 passed; 0 failed\nSKIPPED b: why\n\
+        let text = "SKIPPED a: shown with the output of a test that failed\ntest result: ok. 2 passed; 0 \
+                    failed\nSKIPPED b: why\n\
                     running 1 test\nSKIPPED c: again\n";
         let mut counter = Counter::default();
         text.lines().for_each(|line| counter.take(line));
         assert_eq!(counter.logged, "SKIPPED b: why\n");
     }
 
-    // With --nocapture --test-threads=1: what a test prints stands between its name and its verdict.
+    // With --nocapture --test-threads=1 the output of a test is between its name and its result.
     #[test]
     fn libtest_is_counted_where_output_is_not_captured() {
         let outcome = counted(
-            "running 2 tests\ntest a ... some output\nok\ntest b ... \nthread 'b' (1) panicked at x.rs:1:1:\nno\nFAILED\n\n\
-             failures:\n\nfailures:\n    b\n\ntest result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out",
+            "running 2 tests\ntest a ... some output\nok\ntest b ... \nthread 'b' (1) panicked at \
+             x.rs:1:1:\nno\nFAILED\n\n\
+             failures:\n\nfailures:\n    b\n\ntest result: FAILED. 1 passed; 1 failed; 0 ignored; 0 \
+             measured; 0 filtered out",
         );
         assert_eq!((outcome.passed, outcome.failures.as_slice()), (1, ["b".to_owned()].as_slice()));
     }

@@ -1,4 +1,4 @@
-//! What a service port leads to: an address and a port.
+//! The endpoint of a service port: an address and a port.
 
 use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
@@ -12,10 +12,10 @@ use crate::name::Text;
 
 /// An address and a port, written `10.0.0.1:80` or `[fd00::1]:80`.
 ///
-/// kube-proxy's formulas hash this text, so the spelling counts. An endpoint that is read from text keeps that spelling. One
-/// that is made from an address has the canonical one of RFC 5952, an IPv4 address in IPv6 clothes (`::ffff:10.0.0.1`) being the
-/// IPv4 address: that is how kube-proxy itself writes the addresses it takes from `EndpointSlice`s. [`canonical`](Self::canonical)
-/// leads from the one to the other.
+/// kube-proxy's formulas hash this text, so the spelling counts. An endpoint that is read from text keeps
+/// that spelling. One that is made from an address has the canonical one of RFC 5952, an IPv4 address in IPv6
+/// clothes (`::ffff:10.0.0.1`) being the IPv4 address: that is how kube-proxy itself writes the addresses it
+/// takes from `EndpointSlice`s. [`canonical`](Self::canonical) leads from the one to the other.
 ///
 /// ```
 /// use sluicegate_chain_names::Endpoint;
@@ -34,7 +34,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint in its canonical spelling; 1 to 65535 is a port.
+    /// Returns an endpoint in its canonical spelling; 1 to 65535 is a port.
     #[must_use]
     pub fn new(ip: IpAddr, port: NonZero<u16>) -> Self {
         let ip = ip.to_canonical();
@@ -43,31 +43,31 @@ impl Endpoint {
         Self { text, ip, port }
     }
 
-    /// The same endpoint in its canonical spelling.
+    /// Returns the same endpoint in its canonical spelling.
     #[must_use]
     pub fn canonical(&self) -> Self {
         Self::new(self.ip, self.port)
     }
 
-    /// The address.
+    /// Returns the address.
     #[must_use]
     pub const fn ip(&self) -> IpAddr {
         self.ip
     }
 
-    /// The port.
+    /// Returns the port.
     #[must_use]
     pub const fn port(&self) -> u16 {
         self.port.get()
     }
 
-    /// The text: `address:port` or `[address]:port`.
+    /// Returns the text: `address:port` or `[address]:port`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.text.as_str()
     }
 
-    /// `address/port` with `.` for every `:`, which an nftables name cannot have.
+    /// Returns `address/port` with `.` for every `:`, which an nftables name cannot have.
     pub(crate) fn nftables_text(&self) -> Text<MOST> {
         let address = self.as_str().rsplit_once(':').map_or("", |(address, _)| address);
         let mut text = Text::new();
@@ -80,7 +80,7 @@ impl Endpoint {
     }
 }
 
-// The spelling is what makes names, so it is what makes endpoints equal.
+// Endpoints are equal if their spelling is, as names depend on it.
 impl PartialEq for Endpoint {
     fn eq(&self, other: &Self) -> bool {
         self.as_str() == other.as_str()
@@ -96,7 +96,7 @@ impl PartialOrd for Endpoint {
 }
 
 impl Ord for Endpoint {
-    /// By text, as kube-proxy sorts them: `10.0.0.10:80` comes before `10.0.0.9:80`.
+    /// Compares as text, as kube-proxy does: `10.0.0.10:80` comes before `10.0.0.9:80`.
     fn cmp(&self, other: &Self) -> Ordering {
         self.as_str().cmp(other.as_str())
     }
@@ -123,7 +123,7 @@ impl fmt::Debug for Endpoint {
 impl TryFrom<SocketAddr> for Endpoint {
     type Error = Error;
 
-    /// Refuses port 0, and a scope ID, for an endpoint is one that every node can reach.
+    /// Refuses port 0 and a scope ID: every node must be able to reach an endpoint.
     fn try_from(address: SocketAddr) -> Result<Self, Error> {
         let refused = |why| Err(Error::Endpoint { text: address.to_string(), why });
         if matches!(address, SocketAddr::V6(v6) if v6.scope_id() != 0) {
@@ -157,7 +157,7 @@ impl FromStr for Endpoint {
     }
 }
 
-/// What is wrong with text that is not an address and a port.
+/// Returns the error for text that is not an address and a port.
 fn why_not(text: &str) -> &'static str {
     if text.parse::<IpAddr>().is_ok() {
         "has no port; address:port or [address]:port is expected"
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_endpoint_is_refused_with_a_reason() {
+    fn text_that_is_not_an_endpoint_is_refused_with_a_reason() {
         for (text, why) in [
             ("", "is not address:port or [address]:port"),
             ("10.0.0.1", "has no port; address:port or [address]:port is expected"),

@@ -1,31 +1,31 @@
-//! Why a name, or a part of one, is refused.
+//! Errors of names and of their parts.
 
 use std::fmt;
 
-/// Why a name, or a part of one, is refused. Texts are shown quoted and escaped, so that they cannot garble a log.
+/// An invalid name, or part of a name. Texts are quoted and escaped, so that they cannot break a log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Something must have at least one character.
+    /// A part or a name without characters.
     #[error("{what} is empty")]
     Empty {
-        /// Which part, or which kind of name.
+        /// The part, or the kind of name.
         what: What,
     },
     /// A name exceeds its limit.
     #[error("{what} {text:?} is longer than {limit} bytes")]
     TooLong {
-        /// Which kind of name.
+        /// The kind of name.
         what: What,
-        /// The text, up to and with the piece that does not fit.
+        /// The text, up to and including the piece that does not fit.
         text: String,
         /// The limit in bytes.
         limit: usize,
     },
-    /// A character that the tool, or the formula, cannot take.
+    /// A character that the tool or the formula does not allow.
     #[error("{what} {text:?}: {character:?} at byte {at} is not allowed; {allowed}")]
     Character {
-        /// Which part, or which kind of name.
+        /// The part, or the kind of name.
         what: What,
         /// The whole text.
         text: String,
@@ -33,62 +33,62 @@ pub enum Error {
         character: char,
         /// Its offset in bytes.
         at: usize,
-        /// What is allowed, in words.
+        /// The characters that are allowed, in words.
         allowed: &'static str,
     },
-    /// iptables takes this word for a target and refuses a chain of that name.
+    /// The name of a target, which iptables refuses as that of a chain.
     #[error("{what} {text:?} is the name of a target")]
     Target {
-        /// Which kind of name.
+        /// The kind of name.
         what: What,
         /// The name.
         text: String,
     },
-    /// Neither tcp, udp nor sctp.
+    /// A protocol other than tcp, udp and sctp.
     #[error("protocol {text:?} is not one of tcp, udp, sctp")]
     UnknownProtocol {
         /// The text.
         text: String,
     },
-    /// Not an address and a port.
+    /// Text that is not an address and a port.
     #[error("endpoint {text:?} {why}")]
     Endpoint {
         /// The text.
         text: String,
-        /// What is wrong with it, in words.
+        /// The problem with it, in words.
         why: &'static str,
     },
-    /// A [`Scheme`](crate::Scheme) wants more characters than its hash has.
+    /// A [`Scheme`](crate::Scheme) with more characters than its hash has.
     #[error("a hash of {asked} characters is asked for, of 1 to {available}")]
     HashLength {
-        /// What the scheme says.
+        /// The number of characters that the scheme asks for.
         asked: usize,
-        /// What the hash function gives in that encoding.
+        /// The number of characters that the hash has in that encoding.
         available: usize,
     },
 }
 
 impl Error {
-    /// True when a name would exceed its limit.
+    /// Returns true when a name would exceed its limit.
     #[must_use]
     pub fn is_too_long(&self) -> bool {
         matches!(self, Self::TooLong { .. })
     }
 
-    /// True when a name or a part of it is empty.
+    /// Returns true when a name or a part of it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Empty { .. })
     }
 
-    /// True when a character is not allowed where it stands.
+    /// Returns true when a character is not allowed where it stands.
     #[must_use]
     pub fn is_invalid_character(&self) -> bool {
         matches!(self, Self::Character { .. })
     }
 }
 
-/// What an [`Error`] is about.
+/// The subject of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum What {
@@ -98,7 +98,7 @@ pub enum What {
     ServiceName,
     /// The name of a service's port.
     PortName,
-    /// What a scheme hashes.
+    /// The input of a scheme's hash.
     Input,
     /// A chain of iptables.
     XtName,

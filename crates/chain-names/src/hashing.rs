@@ -1,4 +1,4 @@
-//! From text to the characters of a hash that go into a name.
+//! Computes the characters of a hash that are part of a name.
 
 use data_encoding::{BASE32_NOPAD, BASE64URL_NOPAD, HEXLOWER};
 use sha2::{Sha224, Sha256, Sha512};
@@ -6,7 +6,7 @@ use sha2::{Sha224, Sha256, Sha512};
 use crate::error::Error;
 use crate::name::Text;
 
-/// How the hash in a name comes about: which function, written how, and how many characters of it.
+/// The computation of the hash in a name: the function, the encoding, and the number of characters.
 ///
 /// ```
 /// use sluicegate_chain_names::{Encoding, HashFunction, Hashing};
@@ -19,9 +19,9 @@ use crate::name::Text;
 pub struct Hashing {
     /// The hash function.
     pub function: HashFunction,
-    /// How its bytes are written.
+    /// The encoding of its bytes.
     pub encoding: Encoding,
-    /// How many of the characters are kept, from the first: 1 to [`available`](Self::available).
+    /// The number of leading characters that are kept: 1 to [`available`](Self::available).
     pub length: usize,
 }
 
@@ -37,7 +37,7 @@ pub enum HashFunction {
     Sha512,
 }
 
-/// How the bytes of a hash are written.
+/// The encodings of the bytes of a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Encoding {
@@ -49,18 +49,19 @@ pub enum Encoding {
     Hex,
 }
 
-/// The characters of a hash, on the stack.
+/// The characters of a hash, stored inline.
 #[derive(Clone, Copy)]
 pub struct HashText(Text<MOST_CHARACTERS>);
 
 impl Hashing {
-    /// How many characters the hash has in this encoding, which is the most that [`length`](Self::length) can be.
+    /// Returns the number of characters of the hash in this encoding, which is the most that
+    /// [`length`](Self::length) can be.
     #[must_use]
     pub const fn available(&self) -> usize {
         (self.function.size() * 8).div_ceil(self.encoding.bits())
     }
 
-    /// The characters for `pieces`, hashed one after the other with nothing between them.
+    /// Returns the characters for `pieces`, hashed one after the other with nothing between them.
     ///
     /// # Errors
     /// When [`length`](Self::length) is 0 or more than [`available`](Self::available).
@@ -74,7 +75,7 @@ impl Hashing {
         Ok(self.encode(&digest))
     }
 
-    /// Writes only as many bytes of the digest as the wanted characters depend on.
+    /// Encodes only the bytes of the digest that the wanted characters depend on.
     fn encode(&self, digest: &[u8; MOST_BYTES]) -> HashText {
         let encoding = self.encoding.table();
         let bytes = (self.length * self.encoding.bits()).div_ceil(8).min(self.function.size());
@@ -91,7 +92,7 @@ impl Hashing {
 }
 
 impl HashFunction {
-    /// The size of the hash in bytes.
+    /// Returns the size of the hash in bytes.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {
@@ -129,7 +130,7 @@ impl Encoding {
 }
 
 impl HashText {
-    /// The characters.
+    /// Returns the characters.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.as_str()

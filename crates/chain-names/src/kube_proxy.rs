@@ -10,33 +10,33 @@ use crate::schemes::kube_proxy as scheme;
 use crate::service_port::ServicePort;
 
 impl ServicePort<'_> {
-    /// The names of its chains in iptables mode, which share one hash.
+    /// Returns the names of its chains in iptables mode, which share one hash.
     #[must_use]
     pub fn iptables(&self) -> IptablesNames {
         IptablesNames { hash: hash(scheme::SVC.hashing(), &self.iptables_pieces("")) }
     }
 
-    /// The name of the chain of one of its endpoints in iptables mode, `KUBE-SEP-...`.
+    /// Returns the name of the chain of one of its endpoints in iptables mode, `KUBE-SEP-...`.
     #[must_use]
     pub fn iptables_endpoint(&self, endpoint: &Endpoint) -> XtName {
         let hash = hash(scheme::SEP.hashing(), &self.iptables_pieces(endpoint.as_str()));
         join(scheme::SEP.prefix(), hash.as_str())
     }
 
-    /// The names of its chains in nftables mode, which differ in their prefix alone.
+    /// Returns the names of its chains in nftables mode, which differ in their prefix only.
     #[must_use]
     pub fn nftables(&self) -> NftablesNames {
         NftablesNames { base: nftables_base(&self.nftables_pieces("", "")) }
     }
 
-    /// The names of the chain and the affinity set of one of its endpoints in nftables mode.
+    /// Returns the names of the chain and the affinity set of one of its endpoints in nftables mode.
     #[must_use]
     pub fn nftables_endpoint(&self, endpoint: &Endpoint) -> NftablesEndpointNames {
         let text = endpoint.nftables_text();
         NftablesEndpointNames { base: nftables_base(&self.nftables_pieces("__", text.as_str())) }
     }
 
-    /// `ns/name:porttcp10.0.0.1:80`: no separator stands before the protocol and the endpoint.
+    /// Returns `ns/name:porttcp10.0.0.1:80`, without separators before the protocol and the endpoint.
     fn iptables_pieces<'b>(&'b self, endpoint: &'b str) -> [&'b str; 7] {
         let colon = if self.port().is_empty() { "" } else { ":" };
         [self.namespace(), "/", self.name(), colon, self.port(), self.protocol().as_str(), endpoint]
@@ -49,32 +49,32 @@ impl ServicePort<'_> {
     }
 }
 
-/// The iptables chains of one service port. 16 characters of hash tell it from others; which chain it is, is in the prefix.
+/// The names of the iptables chains of one service port: a prefix for each chain, and 16 characters of hash.
 #[derive(Clone, Copy)]
 pub struct IptablesNames {
     hash: HashText,
 }
 
 impl IptablesNames {
-    /// All endpoints: `KUBE-SVC-...`.
+    /// Returns the chain for all endpoints: `KUBE-SVC-...`.
     #[must_use]
     pub fn service(&self) -> XtName {
         self.name(scheme::SVC)
     }
 
-    /// The endpoints on this node: `KUBE-SVL-...`.
+    /// Returns the chain for the endpoints on this node: `KUBE-SVL-...`.
     #[must_use]
     pub fn local(&self) -> XtName {
         self.name(scheme::SVL)
     }
 
-    /// Traffic to load-balancer and external addresses and node ports: `KUBE-EXT-...`.
+    /// Returns the chain for traffic to load-balancer and external addresses and node ports: `KUBE-EXT-...`.
     #[must_use]
     pub fn external(&self) -> XtName {
         self.name(scheme::EXT)
     }
 
-    /// Load-balancer source ranges: `KUBE-FW-...`.
+    /// Returns the chain for load-balancer source ranges: `KUBE-FW-...`.
     #[must_use]
     pub fn firewall(&self) -> XtName {
         self.name(scheme::FW)
@@ -91,32 +91,33 @@ impl fmt::Debug for IptablesNames {
     }
 }
 
-/// The nftables chains of one service port: `AXK6CI2C-demo/web/tcp/http` behind different prefixes.
+/// The names of the nftables chains of one service port: different prefixes before
+/// `AXK6CI2C-demo/web/tcp/http`.
 #[derive(Clone, Copy)]
 pub struct NftablesNames {
     base: Text<{ scheme::NFT_BASE }>,
 }
 
 impl NftablesNames {
-    /// All endpoints: `service-...`.
+    /// Returns the chain for all endpoints: `service-...`.
     #[must_use]
     pub fn service(&self) -> NftName {
         self.name(scheme::NFT_SERVICE)
     }
 
-    /// The endpoints on this node: `local-...`.
+    /// Returns the chain for the endpoints on this node: `local-...`.
     #[must_use]
     pub fn local(&self) -> NftName {
         self.name(scheme::NFT_LOCAL)
     }
 
-    /// Traffic to load-balancer and external addresses and node ports: `external-...`.
+    /// Returns the chain for traffic to load-balancer and external addresses and node ports: `external-...`.
     #[must_use]
     pub fn external(&self) -> NftName {
         self.name(scheme::NFT_EXTERNAL)
     }
 
-    /// Load-balancer source ranges: `firewall-...`.
+    /// Returns the chain for load-balancer source ranges: `firewall-...`.
     #[must_use]
     pub fn firewall(&self) -> NftName {
         self.name(scheme::NFT_FIREWALL)
@@ -133,20 +134,21 @@ impl fmt::Debug for NftablesNames {
     }
 }
 
-/// The nftables chain and set of one endpoint, which exist only where a service has session affinity.
+/// The names of the nftables chain and set of one endpoint, which exist only if a service has session
+/// affinity.
 #[derive(Clone, Copy)]
 pub struct NftablesEndpointNames {
     base: Text<{ scheme::NFT_BASE }>,
 }
 
 impl NftablesEndpointNames {
-    /// The chain: `endpoint-...`.
+    /// Returns the chain: `endpoint-...`.
     #[must_use]
     pub fn chain(&self) -> NftName {
         join(scheme::NFT_ENDPOINT.prefix(), self.base.as_str())
     }
 
-    /// The set of clients that stick to it: `affinity-...`.
+    /// Returns the set of the clients that are bound to it: `affinity-...`.
     #[must_use]
     pub fn affinity(&self) -> NftName {
         join(scheme::NFT_AFFINITY.prefix(), self.base.as_str())
@@ -159,8 +161,8 @@ impl fmt::Debug for NftablesEndpointNames {
     }
 }
 
-/// True for an iptables chain that kube-proxy makes for a service or an endpoint, and deletes when that is gone. Its fixed
-/// chains (`KUBE-SERVICES`, ...) are not meant.
+/// Returns true for an iptables chain that kube-proxy creates for a service or an endpoint, and deletes with
+/// it, but not for its fixed chains (`KUBE-SERVICES`, ...).
 #[must_use]
 pub fn is_iptables_chain(name: &str) -> bool {
     [scheme::SVC, scheme::SVL, scheme::SEP, scheme::FW, scheme::EXT]
@@ -168,14 +170,14 @@ pub fn is_iptables_chain(name: &str) -> bool {
         .any(|scheme| name.starts_with(scheme.prefix()))
 }
 
-/// True for an nftables chain of kube-proxy's table that stands for a service or an endpoint. By kube-proxy's own rule: it is one
-/// that has a `/`.
+/// Returns true for an nftables chain of kube-proxy's table that belongs to a service or an endpoint: as in
+/// kube-proxy, one with a `/` in its name.
 #[must_use]
 pub fn is_nftables_chain(name: &str) -> bool {
     name.contains('/')
 }
 
-/// True for an nftables set of kube-proxy's table that holds the clients of an endpoint.
+/// Returns true for an nftables set of kube-proxy's table with the clients of an endpoint.
 #[must_use]
 pub fn is_nftables_affinity_set(name: &str) -> bool {
     name.starts_with(scheme::NFT_AFFINITY.prefix())
@@ -189,8 +191,9 @@ fn nftables_base(pieces: &[&str]) -> Text<{ scheme::NFT_BASE }> {
     scheme::NFT_SERVICE.tail(pieces).expect("text is cut to fit, and a service port is never empty")
 }
 
-/// A service port and an endpoint have only characters that all names can have, so they need not be looked at again, and the longest
-/// prefix with the longest rest keeps within the limits: 25 of 28 bytes, and 249 of 255.
+/// Joins a prefix and the rest of a name without checking it. Service ports and endpoints have only
+/// characters that all names can have, and the longest name is within the limits: 25 of 28 bytes, and 249 of
+/// 255.
 fn join<N: Name>(prefix: &str, rest: &str) -> N {
     let name = N::assemble(&[prefix, rest]).expect("the longest keeps within the limit");
     debug_assert!(N::new(name.as_str()).is_ok(), "{name} has a character that its parts should not have");
@@ -203,7 +206,7 @@ mod tests {
     use crate::service_port::Protocol;
 
     #[test]
-    fn what_is_ours_is_told_from_what_is_not() {
+    fn chains_of_kube_proxy_are_recognised() {
         let port = ServicePort::new("demo", "dns", "dns", Protocol::Udp).unwrap();
         let endpoint = "10.244.0.20:53".parse().unwrap();
         let iptables = port.iptables();
@@ -224,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_shows_what_is_behind_the_prefix() {
+    fn debug_shows_the_part_after_the_prefix() {
         let port = ServicePort::new("demo", "web", "http", Protocol::Tcp).unwrap();
         assert_eq!(format!("{:?}", port.iptables()), "IptablesNames(\"XRY76EGRC3BSCIIJ\")");
         assert_eq!(format!("{:?}", port.nftables()), "NftablesNames(\"AXK6CI2C-demo/web/tcp/http\")");

@@ -1,8 +1,8 @@
-//! Names of packet-filter chains and sets that stand for something longer: a service port, an endpoint, a policy.
+//! Names of packet-filter chains and sets for objects with longer names: service ports, endpoints, policies.
 //!
-//! iptables allows 28 bytes for a chain, ipset 31 for a set, nftables 255 for either. Programs that make a chain for every
-//! service therefore put a hash into the name. This crate makes those names exactly as the programs do that others
-//! look at, so that both sides agree on them:
+//! iptables allows 28 bytes for a chain, ipset 31 for a set, nftables 255 for either. Programs that create a
+//! chain for every service therefore use a hash in its name. This crate computes the names exactly as
+//! well-known programs do:
 //!
 //! | who | names | from here |
 //! |---|---|---|
@@ -25,21 +25,21 @@
 //! # Ok::<(), sluicegate_chain_names::Error>(())
 //! ```
 //!
-//! A [`ServicePort`] is hashed once for its four chains; keep the [`IptablesNames`] or [`NftablesNames`] that you get.
+//! A [`ServicePort`] is hashed once for its four chains; keep the [`IptablesNames`] or [`NftablesNames`].
 //!
 //! # The names are values
 //!
-//! [`XtName`], [`IpsetName`] and [`NftName`] are `Copy`, hold their text inline, compare and hash as that text, and
-//! cannot exist in a form that their tool would refuse: too long, empty, with a space, a quote or a control character.
-//! Whatever was put into them, they can be written into a script unquoted.
-//! Making one allocates nothing. See [`NftName`] for why that one is as large as its limit.
+//! [`XtName`], [`IpsetName`] and [`NftName`] are `Copy`, store their text inline, and compare and hash as
+//! that text. They are always names that the tool accepts: not too long, not empty, without spaces, quotes or
+//! control characters, so that they can be written into a script without quotes. Creating one needs no
+//! allocation. See [`NftName`] for the reason that it is as large as its limit.
 //!
 //! # What it does not do
 //!
-//! It talks to no kernel, and does not know which chains exist. It does not undo a hash: what a name stands for, only
-//! its maker knows (nftables names carry the text, unless it was cut). Two things can get the same name: with
-//! 16 base32 characters (80 bits) that does not happen by chance, with the 8 characters of the nftables form (40 bits) only
-//! names that were cut depend on the hash at all.
+//! It does not access the kernel, and does not know which chains exist. It cannot invert a hash: only
+//! nftables names contain the text, unless it was truncated. Two objects can have the same name: with 16
+//! base32 characters (80 bits) that does not happen by chance, and with the 8 characters of the nftables form
+//! (40 bits) only truncated names depend on the hash.
 #![forbid(unsafe_code)]
 
 mod endpoint;

@@ -1,4 +1,4 @@
-//! The three kinds of names: inline text that is checked when it is made.
+//! The three kinds of names: inline text that is checked when it is created.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -8,33 +8,33 @@ use std::str::FromStr;
 
 use crate::error::{Error, What};
 
-/// What the three kinds of names have in common; a [`Scheme`](crate::Scheme) makes any of them.
+/// The trait of the three kinds of names; a [`Scheme`](crate::Scheme) produces any of them.
 pub trait Name: sealed::Sealed + Copy + Eq + Ord + Hash + fmt::Debug + fmt::Display + AsRef<str> {
-    /// The most bytes that the tool and the kernel take.
+    /// The maximum length in bytes that the tool and the kernel accept.
     const LIMIT: usize;
 
-    /// What an error calls it.
+    /// The kind of name, for errors.
     const WHAT: What;
 
-    /// Takes `text` as a name.
+    /// Checks a name.
     ///
     /// # Errors
-    /// When it is empty, longer than [`LIMIT`](Self::LIMIT), or the tool would not read it back as this one word.
+    /// When it is empty, longer than [`LIMIT`](Self::LIMIT), or the tool would not read it back as one word.
     fn new(text: &str) -> Result<Self, Error> {
         Self::join(&[text])
     }
 
-    /// Takes several texts, one after the other, as one name.
+    /// Checks the concatenation of several texts as a name.
     ///
     /// # Errors
     /// As [`new`](Self::new).
     fn join(texts: &[&str]) -> Result<Self, Error>;
 
-    /// The name.
+    /// Returns the name.
     fn as_str(&self) -> &str;
 }
 
-/// Text of at most `N` bytes, held inline. Only whole `str`s are pushed, so it is UTF-8.
+/// Text of at most `N` bytes, stored inline. Only complete `str`s are appended, so that it is UTF-8.
 #[derive(Clone, Copy)]
 pub(crate) struct Text<const N: usize> {
     len: usize,
@@ -46,7 +46,7 @@ impl<const N: usize> Text<N> {
         Self { len: 0, bytes: [0; N] }
     }
 
-    /// Appends `text` if it fits whole; otherwise changes nothing and returns false.
+    /// Appends `text` if it fits completely; otherwise changes nothing and returns false.
     #[must_use]
     pub(crate) fn push(&mut self, text: &str) -> bool {
         let Some(room) = self.bytes.get_mut(self.len..self.len + text.len()) else { return false };
@@ -73,18 +73,18 @@ macro_rules! name_type {
         pub struct $name(Text<$limit>);
 
         impl $name {
-            /// The most bytes that the tool and the kernel take.
+            /// The maximum length in bytes that the tool and the kernel accept.
             pub const LIMIT: usize = $limit;
 
-            /// Takes `text` as a name.
+            /// Checks a name.
             ///
             /// # Errors
-            /// When it is empty, too long, or the tool would not read it back as this one word.
+            /// When it is empty, too long, or the tool would not read it back as one word.
             pub fn new(text: &str) -> Result<Self, Error> {
                 <Self as Name>::new(text)
             }
 
-            /// The name.
+            /// Returns the name.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 self.0.as_str()
@@ -141,7 +141,8 @@ macro_rules! name_type {
             }
         }
 
-        // Equality, order and hash are those of the text, which `Borrow` demands: a map can be asked with a `&str`.
+        // Equality, order and hash are those of the text, as `Borrow` requires: a `&str` can be looked up in
+        // a map.
         impl Borrow<str> for $name {
             fn borrow(&self) -> &str {
                 self.as_str()
@@ -201,13 +202,14 @@ macro_rules! name_type {
 }
 
 name_type! {
-    /// The name of a user-defined chain of iptables, legacy or nft: at most 28 bytes (`XT_EXTENSION_MAXNAMELEN`, 29 with
-    /// the NUL, `linux/netfilter/x_tables.h`).
+    /// The name of a user-defined chain of iptables, legacy or nft: at most 28 bytes
+    /// (`XT_EXTENSION_MAXNAMELEN`, 29 with the NUL, `linux/netfilter/x_tables.h`).
     ///
-    /// iptables 1.8.9 refuses: 29 bytes and more, nothing at all, white space, `-` or `!` in front, and the name of a target,
-    /// be it built in (`ACCEPT`, `DROP`, `QUEUE`, `RETURN`) or an extension (`REJECT`, `DNAT`, ...). This type refuses
-    /// those, and beyond them what would not survive a trip through `iptables-restore`: quotes, `\`, and all that is
-    /// not printable ASCII. Extensions are those of iptables 1.8.9; a target that came later is not known here.
+    /// iptables 1.8.9 refuses: 29 bytes and more, nothing at all, white space, `-` or `!` in front, and the
+    /// name of a target, be it built in (`ACCEPT`, `DROP`, `QUEUE`, `RETURN`) or an extension (`REJECT`,
+    /// `DNAT`, ...). This type refuses those, and beyond them what would not survive a trip through
+    /// `iptables-restore`: quotes, `\`, and all that is not printable ASCII. Extensions are those of iptables
+    /// 1.8.9; a target that came later is not known here.
     ///
     /// ```
     /// use sluicegate_chain_names::XtName;
@@ -221,10 +223,11 @@ name_type! {
 }
 
 name_type! {
-    /// The name of an ipset: at most 31 bytes (`IPSET_MAXNAMELEN`, 32 with the NUL, `linux/netfilter/ipset/ip_set.h`).
+    /// The name of an ipset: at most 31 bytes (`IPSET_MAXNAMELEN`, 32 with the NUL,
+    /// `linux/netfilter/ipset/ip_set.h`).
     ///
-    /// Allowed is printable ASCII that `ipset restore` reads back as one word: no white space, quotes or `\`, no comma (it
-    /// ends the name in an entry of a `list:set`), no `-` in front.
+    /// Allowed is printable ASCII that `ipset restore` reads back as one word: no white space, quotes or `\`,
+    /// no comma (it ends the name in an entry of a `list:set`), no `-` in front.
     IpsetName, 31, check_ipset
 }
 
@@ -232,15 +235,15 @@ name_type! {
     /// The name of a chain, set or map of nftables: at most 255 bytes (`NFT_NAME_MAXLEN`, 256 with the NUL,
     /// `linux/netfilter/nf_tables.h`).
     ///
-    /// The kernel takes any bytes; the nft language takes a letter, `_` or `.`, then letters, digits and `/ - _ .`, and
-    /// has no way to quote the rest. This type allows what can be written in the language. It does not know
-    /// nft's keywords (`ip`, `drop`): names that these schemes make have a prefix that is none.
+    /// The kernel takes any bytes; the nft language takes a letter, `_` or `.`, then letters, digits and `/ -
+    /// _ .`, and has no way to quote the rest. This type allows what can be written in the language. It does
+    /// not know nft's keywords (`ip`, `drop`): names that these schemes make have a prefix that is none.
     ///
-    /// The text is inline, 264 bytes in all, although most names are short. The alternatives were weighed:
-    /// a `String` costs an allocation for every name and is not `Copy`; a name that borrows its parts and prints itself late
-    /// is small, but has no `&str` to look up in a map or to hand to a message writer, and ties a plan to the
-    /// lifetime of the objects it was made from. Copying 264 bytes is cheaper than one allocation. Who keeps very many
-    /// of them turns each into a `Box<str>`: `name.as_str().into()`.
+    /// The text is inline, 264 bytes in all, although most names are short. The alternatives were weighed: a
+    /// `String` costs an allocation for every name and is not `Copy`; a name that borrows its parts and
+    /// prints itself late is small, but has no `&str` to look up in a map or to hand to a message writer, and
+    /// ties a plan to the lifetime of the objects it was made from. Copying 264 bytes is cheaper than one
+    /// allocation. Who keeps very many of them turns each into a `Box<str>`: `name.as_str().into()`.
     NftName, 255, check_nft
 }
 
@@ -279,7 +282,7 @@ fn check_nft(text: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses an empty text and one with anything but printable ASCII that `good` approves of.
+/// Refuses an empty text, and characters that are not printable ASCII or for which `good` returns false.
 fn check_word(what: What, text: &str, good: impl Fn(u8) -> bool, allowed: &'static str) -> Result<(), Error> {
     if text.is_empty() {
         return Err(Error::Empty { what });
@@ -291,7 +294,7 @@ fn check_word(what: What, text: &str, good: impl Fn(u8) -> bool, allowed: &'stat
     }
 }
 
-/// The error about the character at byte `at` of `text`.
+/// Returns the error about the character at byte `at` of `text`.
 pub(crate) fn character(what: What, text: &str, at: usize, allowed: &'static str) -> Error {
     let character = text[at..].chars().next().unwrap_or('\u{fffd}');
     Error::Character { what, text: text.to_owned(), character, at, allowed }
@@ -304,7 +307,8 @@ const IPSET_ALLOWED: &str =
 const NFT_ALLOWED: &str =
     "a name begins with a letter, `_` or `.` and goes on with letters, digits and `/ - _ .`";
 
-/// The standard targets, and the extensions that iptables 1.8.9 comes with (`libxt_*.so`, `libipt_*.so`, `libip6t_*.so`).
+/// The standard targets, and the extensions that iptables 1.8.9 comes with (`libxt_*.so`, `libipt_*.so`,
+/// `libip6t_*.so`).
 const TARGETS: [&str; 46] = [
     "ACCEPT",
     "AUDIT",
@@ -354,13 +358,13 @@ const TARGETS: [&str; 46] = [
     "NFACCT",
 ];
 
-/// Most chains are longer, and need not be looked for.
+/// The length of the longest target. Most chains have longer names, and need not be looked up.
 const LONGEST_TARGET: usize = 11;
 
 pub(crate) mod sealed {
     use crate::error::Error;
 
-    /// Names from outside could break the promises that are made for these.
+    /// Prevents implementations outside of this crate, which need not have the guarantees of these names.
     pub trait Sealed: Sized {
         /// [`join`](super::Name::join) for texts whose characters were checked before.
         fn assemble(texts: &[&str]) -> Result<Self, Error>;
@@ -422,7 +426,8 @@ mod tests {
     fn an_error_says_what_where_and_what_is_allowed() {
         assert_eq!(
             XtName::new("a\tb").unwrap_err().to_string(),
-            "iptables chain name \"a\\tb\": '\\t' at byte 1 is not allowed; a chain has printable ASCII without quotes \
+            "iptables chain name \"a\\tb\": '\\t' at byte 1 is not allowed; a chain has printable ASCII \
+             without quotes \
              and backslashes, and does not begin with `-` or `!`"
         );
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The general form: a prefix, a hash, and what happens to text that is too long.
+//! The general form of names: a prefix, a hash, and a rule for text that is too long.
 
 use std::marker::PhantomData;
 
@@ -6,13 +6,14 @@ use crate::error::{Error, What};
 use crate::hashing::Hashing;
 use crate::name::{Name, Text};
 
-/// A recipe for names of kind `N`; see [`schemes`](crate::schemes) for those that are in use.
+/// A scheme for names of kind `N`; see [`schemes`](crate::schemes) for those that are in use.
 ///
 /// ```
 /// use sluicegate_chain_names::{Encoding, Form, HashFunction, Hashing, Scheme, XtName};
 ///
 /// // A chain for every peer: MESH- and 20 characters of the SHA-256 of its key.
-/// const HASHING: Hashing = Hashing { function: HashFunction::Sha256, encoding: Encoding::Base32, length: 20 };
+/// const HASHING: Hashing =
+///     Hashing { function: HashFunction::Sha256, encoding: Encoding::Base32, length: 20 };
 /// const PEER: Scheme<XtName> = Scheme::new("MESH-", HASHING, Form::Hash);
 ///
 /// let chain: XtName = PEER.name(&["peer", "/", "fd00::17"])?;
@@ -28,63 +29,64 @@ pub struct Scheme<'a, N> {
     kind: PhantomData<fn() -> N>,
 }
 
-/// What follows the prefix.
+/// The part after the prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Form<'a> {
-    /// The hash alone: every name has the same length. kube-proxy's iptables mode, kube-router, the CNI plugins.
+    /// The hash alone: every name has the same length. kube-proxy's iptables mode, kube-router, the CNI
+    /// plugins.
     Hash,
-    /// The hash, a separator, the text; cut where that is too long. kube-proxy's nftables mode.
+    /// The hash, a separator and the text, truncated if that is too long: kube-proxy's nftables mode.
     HashAndText {
-        /// Between hash and text.
+        /// The separator between hash and text.
         separator: &'a str,
-        /// The most bytes of hash, separator and text together.
+        /// The maximum length in bytes of hash, separator and text together.
         most: usize,
-        /// What a cut text ends with. It is part of the `most` bytes.
+        /// The end of a truncated text. It counts towards the `most` bytes.
         ellipsis: &'a str,
     },
-    /// The text as it is where the name keeps within the limit; otherwise a mark and as many characters of the text's hash as
-    /// fit, up to the scheme's hash length. Calico's chains.
+    /// The text itself if the name does not exceed the limit; otherwise a mark and as many characters of the
+    /// text's hash as fit, up to the scheme's hash length: Calico's chains.
     TextOrHash {
-        /// In front of the hash. A text that begins with it and makes a name of exactly the limit is hashed as well,
-        /// so that no text looks like another's hash. It stands alone for an empty text.
+        /// The mark before the hash. A text that begins with it and has a name of exactly the limit is hashed
+        /// as well, so that no text equals the hash of another. For an empty text the name ends with it.
         mark: &'a str,
     },
 }
 
 impl<'a, N: Name> Scheme<'a, N> {
-    /// A scheme whose limit is the one of the kind of name.
+    /// Returns a scheme with the limit of the kind of name.
     #[must_use]
     pub const fn new(prefix: &'a str, hashing: Hashing, form: Form<'a>) -> Self {
         Self { prefix, hashing, form, limit: N::LIMIT, kind: PhantomData }
     }
 
-    /// The same scheme with a limit in bytes of its own; it cannot exceed that of the kind of name.
+    /// Returns the scheme with another limit in bytes, which cannot exceed that of the kind of name.
     #[must_use]
     pub const fn limit(self, limit: usize) -> Self {
         let limit = if limit < N::LIMIT { limit } else { N::LIMIT };
         Self { limit, ..self }
     }
 
-    /// What all its names begin with.
+    /// Returns the prefix of all names of the scheme.
     #[must_use]
     pub const fn prefix(&self) -> &'a str {
         self.prefix
     }
 
-    /// How the hash in its names comes about.
+    /// Returns the hashing of the scheme's names.
     #[must_use]
     pub const fn hashing(&self) -> Hashing {
         self.hashing
     }
 
-    /// The name for `pieces`, which are taken one after the other with nothing between them.
+    /// Returns the name for the concatenation of `pieces`.
     ///
-    /// Where only a hash of the pieces gets into the name, they can hold any text.
+    /// If the name contains only a hash of the pieces, they can be any text.
     ///
     /// # Errors
-    /// When all pieces are empty (save in [`Form::TextOrHash`]), the result is too long, or text that gets into
-    /// the name has characters which that kind of name does not allow.
+    /// When all pieces are empty (except in [`Form::TextOrHash`]), the result is too long, or text that
+    /// becomes part of the name has characters which that kind of name does not allow.
     pub fn name(&self, pieces: &[&str]) -> Result<N, Error> {
         let tail = self.tail::<TAIL>(pieces)?;
         if self.prefix.len() + tail.as_str().len() > self.limit {
@@ -93,7 +95,7 @@ impl<'a, N: Name> Scheme<'a, N> {
         N::join(&[self.prefix, tail.as_str()])
     }
 
-    /// What follows the prefix.
+    /// Returns the part after the prefix.
     pub(crate) fn tail<const M: usize>(&self, pieces: &[&str]) -> Result<Text<M>, Error> {
         let length: usize = pieces.iter().map(|piece| piece.len()).sum();
         if length == 0 && !matches!(self.form, Form::TextOrHash { .. }) {
@@ -139,8 +141,8 @@ fn push_all<const M: usize>(tail: &mut Text<M>, pieces: &[&str]) -> bool {
     pieces.iter().all(|piece| tail.push(piece))
 }
 
-/// Appends the pieces, `length` bytes in all, so that `tail` has at most `most` bytes; what does not fit gives way to the
-/// ellipsis.
+/// Appends the pieces, `length` bytes in all, so that `tail` has at most `most` bytes; text that does not fit
+/// is replaced by the ellipsis.
 fn push_or_cut<const M: usize>(
     tail: &mut Text<M>,
     pieces: &[&str],
@@ -154,7 +156,7 @@ fn push_or_cut<const M: usize>(
     }
     let Some(mut room) = most.checked_sub(taken + ellipsis.len()) else { return false };
     for piece in pieces {
-        // A character is never cut in two. All that gets into a name is ASCII in the end.
+        // Truncated at a character boundary. A name is ASCII in the end.
         let part = &piece[..floor_char_boundary(piece, room)];
         room -= part.len();
         if !tail.push(part) {
@@ -167,18 +169,19 @@ fn push_or_cut<const M: usize>(
     tail.push(ellipsis)
 }
 
-/// True when the pieces, taken together, begin with `mark`.
+/// Returns true when the pieces, taken together, begin with `mark`.
 fn begins_with(pieces: &[&str], mark: &str) -> bool {
     let mut text = pieces.iter().flat_map(|piece| piece.bytes());
     mark.bytes().all(|byte| text.next() == Some(byte))
 }
 
-/// The last boundary between characters at or before `at`; `str::floor_char_boundary` came with Rust 1.91.
+/// Returns the last boundary between characters at or before `at`; `str::floor_char_boundary` came with Rust
+/// 1.91.
 fn floor_char_boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
-/// More than the largest limit, so that what is somewhat too long can still be shown in an error.
+/// More than the largest limit, so that an error can show a name that is slightly too long.
 const TAIL: usize = 384;
 
 #[cfg(test)]
@@ -192,7 +195,7 @@ mod tests {
     const CUT: Form<'static> = Form::HashAndText { separator: "-", most: 20, ellipsis: "..." };
 
     #[test]
-    fn pieces_are_one_text_wherever_they_are_cut() {
+    fn pieces_are_concatenated() {
         let scheme = Scheme::<NftName>::new("x-", HASHING, CUT);
         assert_eq!(
             scheme.name(&["abcdef", "ghijklm"]).unwrap(),
@@ -201,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_cut_only_where_it_is_too_long() {
+    fn text_is_truncated_only_if_it_is_too_long() {
         let scheme = Scheme::<NftName>::new("x-", HASHING, CUT);
         let exact = scheme.name(&["abcdefghijk"]).unwrap();
         assert!(exact.ends_with("-abcdefghijk") && exact.len() == 22, "{exact}");
@@ -210,9 +213,9 @@ mod tests {
     }
 
     #[test]
-    fn no_character_is_cut_in_two() {
+    fn text_is_truncated_at_character_boundaries() {
         let scheme = Scheme::<NftName>::new("x-", HASHING, CUT);
-        // The cut falls into the first byte of the fourth e-acute: refused for what it is, not with a panic.
+        // The limit is inside the fourth e-acute: an error about the character, and not a panic.
         assert!(scheme.name(&["\u{e9}".repeat(9).as_str()]).unwrap_err().is_invalid_character());
     }
 
@@ -242,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_hash() {
+    fn empty_text_has_no_hash() {
         assert!(Scheme::<XtName>::new("KUBE-", HASHING, Form::Hash).name(&["", ""]).unwrap_err().is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! What a chain stands for: one port of one service.
+//! One port of one service, which chains are named after.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,10 +6,10 @@ use std::str::FromStr;
 use crate::error::{Error, What};
 use crate::name::character;
 
-/// One port of one service, as kube-proxy keys it: namespace, name, port name, protocol.
+/// One port of one service, identified as in kube-proxy by namespace, name, port name and protocol.
 ///
-/// It borrows its texts and is `Copy`. It prints as in kube-proxy's comments: `ns/name:port`, or `ns/name` when the port
-/// has no name.
+/// It borrows its texts and is `Copy`. It prints as in kube-proxy's comments: `ns/name:port`, or `ns/name`
+/// when the port has no name.
 ///
 /// ```
 /// use sluicegate_chain_names::{Protocol, ServicePort};
@@ -28,12 +28,12 @@ pub struct ServicePort<'a> {
 }
 
 impl<'a> ServicePort<'a> {
-    /// Takes the parts of a service port; `port` is empty for a port without a name.
+    /// Checks the parts of a service port; `port` is empty for a port without a name.
     ///
     /// # Errors
-    /// When the namespace or the name is empty, or a part has anything but ASCII letters, digits and `- . _`. That is more than
-    /// Kubernetes allows (DNS labels), and keeps out the separators of the formulas, so that different service ports never
-    /// have the same text before hashing.
+    /// When the namespace or the name is empty, or a part has anything but ASCII letters, digits and `- . _`.
+    /// That is more than Kubernetes allows (DNS labels), and keeps out the separators of the formulas, so
+    /// that different service ports never have the same text before hashing.
     pub fn new(namespace: &'a str, name: &'a str, port: &'a str, protocol: Protocol) -> Result<Self, Error> {
         check(What::Namespace, namespace)?;
         check(What::ServiceName, name)?;
@@ -43,25 +43,25 @@ impl<'a> ServicePort<'a> {
         Ok(Self { namespace, name, port, protocol })
     }
 
-    /// The service's namespace.
+    /// Returns the service's namespace.
     #[must_use]
     pub const fn namespace(&self) -> &'a str {
         self.namespace
     }
 
-    /// The service's name.
+    /// Returns the service's name.
     #[must_use]
     pub const fn name(&self) -> &'a str {
         self.name
     }
 
-    /// The port's name; empty when it has none.
+    /// Returns the port's name; empty when it has none.
     #[must_use]
     pub const fn port(&self) -> &'a str {
         self.port
     }
 
-    /// The protocol.
+    /// Returns the protocol.
     #[must_use]
     pub const fn protocol(&self) -> Protocol {
         self.protocol
@@ -87,7 +87,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// As it stands in names and in rules: lower case.
+    /// Prints the protocol as in names and rules: in lower case.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -120,7 +120,7 @@ fn check(what: What, text: &str) -> Result<(), Error> {
     if text.is_empty() {
         return Err(Error::Empty { what });
     }
-    // Up to the first byte that is refused all is ASCII, so that byte begins a character.
+    // All bytes before the first refused one are ASCII, so that it begins a character.
     match text.bytes().position(|byte| !byte.is_ascii_alphanumeric() && !matches!(byte, b'-' | b'.' | b'_')) {
         Some(at) => Err(character(what, text, at, "it has letters, digits and `- . _`")),
         None => Ok(()),
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_without_name_leaves_no_colon() {
+    fn a_port_without_name_is_printed_without_a_colon() {
         let port = ServicePort::new("demo", "empty", "", Protocol::Tcp).unwrap();
         assert_eq!(port.to_string(), "demo/empty");
     }
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_parts_are_named() {
+    fn the_error_names_the_part_that_is_not_valid() {
         let error =
             |namespace, name, port| ServicePort::new(namespace, name, port, Protocol::Tcp).unwrap_err();
         assert_eq!(error("", "b", "").to_string(), "namespace is empty");

@@ -1,4 +1,4 @@
-//! Making a name allocates nothing: counted by an allocator that does.
+//! Creating a name needs no allocation, measured by a counting allocator.
 #![allow(unsafe_code, reason = "a global allocator cannot be written without")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -11,11 +11,12 @@ use sluicegate_chain_names::{Endpoint, Protocol, ServicePort, XtName};
 struct Counting;
 
 thread_local! {
-    // Const-initialised and without a destructor: reading it allocates nothing itself.
+    // Const-initialised and without a destructor, so that reading it does not allocate.
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: every call is handed on unchanged to the system's allocator.
+// SAFETY: every call is forwarded unchanged to the system's allocator.
+
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));

@@ -1,4 +1,4 @@
-//! Names that other programs made, each with where it was seen.
+//! Names that other programs have created, each with its source.
 
 use sluicegate_chain_names::schemes::{calico, cni, kube_proxy, kube_router};
 use sluicegate_chain_names::{Error, Protocol, ServicePort};
@@ -19,7 +19,8 @@ const LONG_NAME: &str = "very-long-service-name-why-would-you-even-do-this-i-mea
 const LONG_PORT: &str = "port-443-providing-the-hypertext-transmission-protocol-with-tls";
 
 const KNOWN: &[Known] = &[
-    // kube-proxy 1.36.2 run on the service set of the worked example, both modes; loaded with iptables 1.8.9 and nft 1.0.6.
+    // kube-proxy 1.36.2 run on the service set of the worked example, both modes; loaded with iptables 1.8.9
+    // and nft 1.0.6.
     Known {
         namespace: "demo",
         name: "web",
@@ -156,7 +157,8 @@ const KNOWN: &[Known] = &[
             ),
         ],
     },
-    // The services that every cluster has; iptables-save of a node in weaveworks/weave#3222 (2018), and everywhere else.
+    // The services that every cluster has; iptables-save of a node in weaveworks/weave#3222 (2018), and
+    // everywhere else.
     Known {
         namespace: "default",
         name: "kubernetes",
@@ -206,7 +208,7 @@ const KNOWN: &[Known] = &[
 ];
 
 #[test]
-fn kube_proxys_names_are_made_as_kube_proxy_makes_them() {
+fn names_equal_those_of_kube_proxy() {
     for known in KNOWN {
         let port = ServicePort::new(known.namespace, known.name, known.port, known.protocol).unwrap();
         if let Some(hash) = known.iptables {
@@ -269,11 +271,12 @@ fn kube_proxys_schemes_take_plain_text() -> Result<(), Error> {
     Ok(())
 }
 
-/// Sets: iptables-save and ipset list of a k3s 1.21 node (kube-router 1.x), a blog post of 2021-07-11; the pair of the policy
-/// allow-backend-slave-access-to-frontend is in a README that shows kube-router 1.x at work. In 1.x the version and the family are
-/// not yet among the inputs of a set. The family was added in 2.0 (`policySourcePodIPSetName`), together with `inet6:`.
+/// Sets: iptables-save and ipset list of a k3s 1.21 node (kube-router 1.x), a blog post of 2021-07-11; the
+/// pair of the policy allow-backend-slave-access-to-frontend is in a README that shows kube-router 1.x at
+/// work. In 1.x the version and the family are not yet among the inputs of a set. The family was added in 2.0
+/// (`policySourcePodIPSetName`), together with `inet6:`.
 #[test]
-fn kube_routers_sets_are_made_as_kube_router_makes_them() -> Result<(), Error> {
+fn sets_equal_those_of_kube_router() -> Result<(), Error> {
     let policy = ["argocd", "argocd-application-controller-network-policy"];
     assert_eq!(kube_router::DST.name(&policy)?, "KUBE-DST-DM6ZQPCTKCXEROGZ");
     assert_eq!(
@@ -315,11 +318,12 @@ fn calicos_length_limited_ids() -> Result<(), Error> {
     Ok(())
 }
 
-/// Chains: the policy's from felix/fv (policy `policy-1` of namespace `default`, with its tier in front), the profile's from
-/// listings of several clusters (service account `coredns`), the short ones from the same listings. Set: the ID of `all()` in
-/// libcalico-go/lib/selector's canonicalisation test, behind `cali40` and cut to 31 bytes as felix/ipsets does.
+/// Chains: the policy's from felix/fv (policy `policy-1` of namespace `default`, with its tier in front), the
+/// profile's from listings of several clusters (service account `coredns`), the short ones from the same
+/// listings. Set: the ID of `all()` in libcalico-go/lib/selector's canonicalisation test, behind `cali40` and
+/// cut to 31 bytes as felix/ipsets does.
 #[test]
-fn calicos_chains_and_sets_are_made_as_calico_makes_them() -> Result<(), Error> {
+fn chains_and_sets_equal_those_of_calico() -> Result<(), Error> {
     assert_eq!(calico::POLICY_INBOUND.name(&["default/default.policy-1"])?, "cali-pi-_l_CMLPBmpkyZIIwB62k");
     assert_eq!(calico::POLICY_OUTBOUND.name(&["default/default.policy-1"])?, "cali-po-_l_CMLPBmpkyZIIwB62k");
     assert_eq!(calico::POLICY_INBOUND.name(&["default/policy-1"])?, "cali-pi-default/policy-1");
@@ -336,9 +340,10 @@ fn calicos_chains_and_sets_are_made_as_calico_makes_them() -> Result<(), Error> 
     Ok(())
 }
 
-/// The CNI plugins' `pkg/utils/utils_test.go`. portmap's prefixes fill the 28 bytes in the same way (`CNI-PREFIX-...` there).
+/// The CNI plugins' `pkg/utils/utils_test.go`. portmap's prefixes fill the 28 bytes in the same way
+/// (`CNI-PREFIX-...` there).
 #[test]
-fn the_cni_plugins_chains_are_made_as_they_make_them() -> Result<(), Error> {
+fn chains_equal_those_of_the_cni_plugins() -> Result<(), Error> {
     assert_eq!(cni::CHAIN.name(&["test", "1234"])?, "CNI-2bbe0c48b91a7d1b8a6753a8");
     assert_eq!(
         cni::CHAIN.name(&["testalongnamethatdoesnotmakesense", "1234"])?,

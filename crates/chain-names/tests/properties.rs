@@ -1,4 +1,5 @@
-//! What holds for all inputs: limits, characters, agreement of the two ways to a name, and no two inputs with one text.
+//! Properties of all inputs: limits, characters, equal results of both ways to a name, and no two inputs with
+//! the same text.
 
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZero;
@@ -8,7 +9,8 @@ use sluicegate_chain_names::schemes::{calico, cni, kube_proxy, kube_router};
 use sluicegate_chain_names::{Endpoint, IpsetName, NftName, Protocol, ServicePort, XtName};
 
 fn label() -> impl Strategy<Value = String> {
-    // Short alphabets make pieces meet: `a` + `tcp`, `__` in a port, digits before an address.
+    // Short alphabets make ambiguous concatenations likely: `a` + `tcp`, `__` in a port, digits before an
+    // address.
     prop_oneof!["[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", "[atcpsud._1-]{1,5}", "[A-Za-z0-9._-]{1,300}"]
 }
 
@@ -40,13 +42,15 @@ proptest! {
     fn names_keep_their_limits_and_are_valid_again(parts in parts(), endpoint in endpoint()) {
         let port = service_port(&parts);
         let iptables = port.iptables();
-        for name in [iptables.service(), iptables.local(), iptables.external(), port.iptables_endpoint(&endpoint)] {
+        let endpoint_chain = port.iptables_endpoint(&endpoint);
+        for name in [iptables.service(), iptables.local(), iptables.external(), endpoint_chain] {
             prop_assert_eq!(name.len(), 25);
             prop_assert_eq!(XtName::new(&name).unwrap(), name);
         }
         let nftables = port.nftables();
         let ends = port.nftables_endpoint(&endpoint);
-        for name in [nftables.service(), nftables.local(), nftables.external(), nftables.firewall(), ends.chain(), ends.affinity()] {
+        let chains = [nftables.service(), nftables.local(), nftables.external(), nftables.firewall()];
+        for name in chains.into_iter().chain([ends.chain(), ends.affinity()]) {
             prop_assert!(name.len() <= 249);
             prop_assert_eq!(NftName::new(&name).unwrap(), name);
         }
@@ -59,12 +63,14 @@ proptest! {
         let lower = port.protocol().as_str();
         prop_assert_eq!(kube_proxy::SVC.name(&[&text, lower]).unwrap(), port.iptables().service());
         let address = endpoint.to_string();
-        prop_assert_eq!(kube_proxy::SEP.name(&[&text, lower, &address]).unwrap(), port.iptables_endpoint(&endpoint));
+        let chain = kube_proxy::SEP.name(&[&text, lower, &address]).unwrap();
+        prop_assert_eq!(chain, port.iptables_endpoint(&endpoint));
         let text = format!("{}/{}/{lower}/{}", parts.0, parts.1, parts.2);
         prop_assert_eq!(kube_proxy::NFT_SERVICE.name(&[&text]).unwrap(), port.nftables().service());
         let ip = endpoint.ip().to_string().replace(':', ".");
         let text = format!("{text}__{ip}/{}", endpoint.port());
-        prop_assert_eq!(kube_proxy::NFT_ENDPOINT.name(&[&text]).unwrap(), port.nftables_endpoint(&endpoint).chain());
+        let chain = kube_proxy::NFT_ENDPOINT.name(&[&text]).unwrap();
+        prop_assert_eq!(chain, port.nftables_endpoint(&endpoint).chain());
     }
 
     #[test]
@@ -106,7 +112,8 @@ proptest! {
 
     #[test]
     fn any_text_is_taken_or_refused_and_never_panics(text in any::<String>(), more in any::<String>()) {
-        let _ = (text.parse::<Endpoint>(), text.parse::<Protocol>(), IpsetName::new(&text), XtName::new(&text), NftName::new(&text));
+        let _ = (text.parse::<Endpoint>(), text.parse::<Protocol>());
+        let _ = (IpsetName::new(&text), XtName::new(&text), NftName::new(&text));
         let _ = ServicePort::new(&text, &more, &text, Protocol::Tcp);
         for scheme in [kube_proxy::SEP, kube_router::POD_FW, cni::CHAIN] {
             prop_assert_eq!(scheme.name(&[&text, &more]).is_ok(), !(text.is_empty() && more.is_empty()));
@@ -133,7 +140,8 @@ proptest! {
     fn calicos_names_differ_for_different_texts(a in "[_a-zA-Z0-9./-]{0,40}", b in "[_a-zA-Z0-9./-]{0,40}") {
         // An empty text gets the name that a lone mark has; the formula has no other way to name it.
         prop_assume!(!a.is_empty() && !b.is_empty());
-        let (left, right) = (calico::POLICY_INBOUND.name(&[&a]).unwrap(), calico::POLICY_INBOUND.name(&[&b]).unwrap());
+        let left = calico::POLICY_INBOUND.name(&[&a]).unwrap();
+        let right = calico::POLICY_INBOUND.name(&[&b]).unwrap();
         prop_assert_eq!(a == b, left == right);
         let plain = a.len() < 20 || (a.len() == 20 && !a.starts_with('_'));
         prop_assert_eq!(plain, left.as_str() == format!("cali-pi-{a}"));

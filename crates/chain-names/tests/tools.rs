@@ -1,4 +1,5 @@
-//! The tools take these names, and show them as they are: nft, iptables (legacy and nft) and ipset in a namespace.
+//! The tools accept the names and list them unchanged: nft, iptables (legacy and nft) and ipset in a
+//! namespace.
 
 use sluicegate_chain_names::schemes::{calico, cni, kube_router};
 use sluicegate_chain_names::{Endpoint, IpsetName, Name, NftName, Protocol, ServicePort, XtName};
@@ -21,10 +22,10 @@ fn fed(command: &[&str], input: &str) {
     let output = testns::feed(command, input);
     assert!(output.status.success(), "{command:?}: {}\n{input}", String::from_utf8_lossy(&output.stderr));
 }
-
-/// The longest and strangest names are the ones that tell; nft's own limit is tried with a name of 255 bytes.
+/// Uses the longest and least usual names, among them one of 255 bytes, the limit of nft.
+/// Returns the longest and least usual names; one has 255 bytes, the limit of nft.
 #[test]
-fn nft_takes_and_shows_the_names() {
+fn nft_accepts_and_lists_the_names() {
     if !testns::have(&["nft"]) {
         return;
     }
@@ -46,7 +47,7 @@ fn nft_takes_and_shows_the_names() {
         }
         for set in &sets {
             script += &format!("add set ip kube-proxy {set} {{ type ipv4_addr; }}\n");
-            // A name must also survive where others stand behind it in a line.
+            // A name must also be read back if other words follow on its line.
             script += &format!("add rule ip kube-proxy {} ip saddr @{set} goto {}\n", chains[1], chains[2]);
         }
         fed(&["nft", "-f", "-"], &script);
@@ -57,7 +58,7 @@ fn nft_takes_and_shows_the_names() {
 }
 
 #[test]
-fn iptables_takes_and_shows_the_names() {
+fn iptables_accepts_and_lists_the_names() {
     for tool in ["iptables-legacy", "iptables-nft"] {
         if !testns::have(&[tool, &format!("{tool}-restore")]) {
             continue;
@@ -92,7 +93,7 @@ fn iptables_takes_and_shows_the_names() {
 }
 
 #[test]
-fn ipset_takes_and_shows_the_names() {
+fn ipset_accepts_and_lists_the_names() {
     if !testns::have(&["ipset"]) {
         return;
     }
@@ -113,7 +114,7 @@ fn ipset_takes_and_shows_the_names() {
     });
 }
 
-/// What the tools refuse, the types refuse.
+/// Names that the types refuse are refused by the tools.
 #[test]
 fn the_tools_refuse_what_is_refused_here() {
     if !testns::have(&["nft", "iptables-nft", "iptables-legacy"]) {

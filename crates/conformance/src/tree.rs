@@ -10,11 +10,11 @@ use sluicegate_netlink::attr::Attributes;
 pub struct Node {
     /// Its type.
     pub kind: u16,
-    /// What it holds.
+    /// The payload.
     pub content: Content,
 }
 
-/// What an attribute holds.
+/// The payload of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Content {
     /// Bytes.
@@ -23,7 +23,8 @@ pub enum Content {
     Nested(Vec<Node>),
 }
 
-/// Reads attributes; those of different types are sorted, as their order says nothing. Those of one type keep theirs: they are a list.
+/// Reads attributes; those of different types are sorted, as their order says nothing. Those of one type keep
+/// theirs: they are a list.
 ///
 /// # Errors
 /// When the bytes are not attributes.
@@ -42,7 +43,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Node>, DecodeError> {
 }
 
 impl Node {
-    /// The attributes in it; none where it holds bytes.
+    /// Returns the attributes in it; none where it holds bytes.
     pub fn children(&mut self) -> &mut [Self] {
         match &mut self.content {
             Content::Nested(nodes) => nodes,

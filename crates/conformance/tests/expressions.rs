@@ -1,5 +1,5 @@
-//! Every expression with every attribute, in our words and in libnftnl's: what we encode, libnftnl takes for the same; what libnftnl builds,
-//! we decode to the same.
+//! Every expression with every attribute, in our words and in libnftnl's: what we encode, libnftnl takes for
+//! the same; what libnftnl builds, we decode to the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +11,8 @@ use sluicegate_nftables::expr::*;
 use sluicegate_nftables::lang::Verdict;
 use sluicegate_nftables::{Family, Name, read};
 
-/// Kinds that libnftnl 1.2.4 does not know. It refuses to parse them, so that they are not compared; fields that it does not know are
-/// `None` below.
+/// Kinds that libnftnl 1.2.4 does not know. It refuses to parse them, so that they are not compared; fields
+/// that it does not know are `None` below.
 const UNKNOWN_TO_LIBNFTNL: &[(&str, &str)] = &[("inner", "since libnftnl 1.2.5")];
 
 fn name(name: &str) -> Name {
@@ -514,7 +514,7 @@ fn all() -> Vec<(Expr, Stated)> {
     [loaded_and_written(), computed(), done(), sent_elsewhere()].concat()
 }
 
-/// A message about a rule of one expression.
+/// Returns a message about a rule of one expression.
 fn message(expr: &Expr) -> Vec<u8> {
     let attributes = attr::encode(|w| {
         w.put_str(1, "t");
@@ -538,7 +538,8 @@ fn libnftnl_finds_every_attribute_under_its_name_and_no_other() {
             let ours = missing.remove(&attribute);
             let ours =
                 ours.unwrap_or_else(|| panic!("{expr:?}: libnftnl has attribute {attribute}: {theirs:?}"));
-            // It says of some texts that they end before their NUL, and of names of modules how much room they have.
+            // It says of some texts that they end before their NUL, and of names of modules how much room
+            // they have.
             let text = ours.strip_suffix(&[0]).unwrap_or(&ours);
             let rest = theirs.strip_prefix(text).unwrap_or(&[1]);
             assert!(
@@ -596,7 +597,8 @@ fn every_attribute_of_a_kind_is_compared() {
 /// Padding, and attributes that libnftnl 1.2.4 does not know.
 const NO_VALUE: &[(&str, u16)] = &[("bitwise", 8), ("dynset", 8), ("quota", 3), ("tunnel", 3)];
 
-/// The last attribute of each kind (`NFTA_*_MAX` of `linux/netfilter/nf_tables.h`, Linux 6.12), but for padding at the end.
+/// The last attribute of each kind (`NFTA_*_MAX` of `linux/netfilter/nf_tables.h`, Linux 6.12), but for
+/// padding at the end.
 const LAST: &[(&str, u16)] = &[
     ("bitwise", 8),
     ("byteorder", 5),

@@ -8,7 +8,7 @@ use nftnl::{MsgType, ProtoFamily, nft_expr};
 use sluicegate_conformance::tree::{Content, Node};
 use sluicegate_conformance::{reference, tree};
 use sluicegate_netlink::message::{Message, Messages};
-use sluicegate_netlink::{Options, Protocol as NetlinkProtocol, Socket};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::expr::MetaKey;
 use sluicegate_nftables::lang::{Counter, Last, Match, Payload, Verdict};
 use sluicegate_nftables::*;
@@ -17,7 +17,7 @@ use sluicegate_nftables::*;
 #[path = "../../nftables/tests/kernel/cases/mod.rs"]
 mod cases;
 
-/// The lines of both messages that the other has not.
+/// Returns the lines of both messages that the other has not.
 fn difference(ours: &[Node], theirs: &[Node]) -> String {
     let (ours, theirs) = (tree::lines(ours), tree::lines(theirs));
     let only = |a: &[String], b: &[String], mark: char| -> Vec<String> {
@@ -26,17 +26,19 @@ fn difference(ours: &[Node], theirs: &[Node]) -> String {
     [only(&ours, &theirs, '<'), only(&theirs, &ours, '>')].concat().join("\n")
 }
 
-/// What libnftnl writes otherwise without meaning something else; the kernel asks in neither case.
+/// Returns what libnftnl writes otherwise without meaning something else; the kernel asks in neither case.
 fn as_we_write(command: u8, mut message: Vec<Node>) -> Vec<Node> {
     const NFTA_LIST_ELEM: u16 = 1;
     match command {
-        // It numbers the elements of a list (NFTA_SET_ELEM_LIST_ELEMENTS) where the header has one type for all.
+        // It numbers the elements of a list (NFTA_SET_ELEM_LIST_ELEMENTS) where the header has one type for
+        // all.
         12..=14 => {
             for element in message.iter_mut().filter(|node| node.kind == 3).flat_map(Node::children) {
                 element.kind = NFTA_LIST_ELEM;
             }
         }
-        // It leaves out the NUL behind the names in an objref expression (NFTA_OBJREF_IMM_NAME, NFTA_OBJREF_SET_NAME).
+        // It leaves out the NUL behind the names in an objref expression (NFTA_OBJREF_IMM_NAME,
+        // NFTA_OBJREF_SET_NAME).
         6..=8 => {
             for expression in message.iter_mut().filter(|node| node.kind == 4).flat_map(Node::children) {
                 if expression.children().iter().any(|part| part.content == Content::Bytes(b"objref\0".into()))
@@ -54,7 +56,8 @@ fn as_we_write(command: u8, mut message: Vec<Node>) -> Vec<Node> {
             let kind = message.iter().find(|node| node.kind == 3).map(|node| node.content.clone());
             let data = message.iter_mut().filter(|node| node.kind == 4).flat_map(Node::children);
             match kind {
-                // It leaves out the NUL behind the name of a ct helper (NFT_OBJECT_CT_HELPER, NFTA_CT_HELPER_NAME), too.
+                // It leaves out the NUL behind the name of a ct helper (NFT_OBJECT_CT_HELPER,
+                // NFTA_CT_HELPER_NAME), too.
                 Some(kind) if kind == Content::Bytes(vec![0, 0, 0, 3]) => {
                     for name in data.filter(|field| field.kind == 1) {
                         if let Content::Bytes(name) = &mut name.content {
@@ -70,7 +73,8 @@ fn as_we_write(command: u8, mut message: Vec<Node>) -> Vec<Node> {
                         }
                     }
                 }
-                // It writes a time of 0 for states that have none (NFT_OBJECT_CT_TIMEOUT, NFTA_CT_TIMEOUT_DATA).
+                // It writes a time of 0 for states that have none (NFT_OBJECT_CT_TIMEOUT,
+                // NFTA_CT_TIMEOUT_DATA).
                 Some(kind) if kind == Content::Bytes(vec![0, 0, 0, 7]) => {
                     for states in data.filter(|field| field.kind == 3) {
                         if let Content::Nested(states) = &mut states.content {
@@ -86,8 +90,9 @@ fn as_we_write(command: u8, mut message: Vec<Node>) -> Vec<Node> {
     message
 }
 
-/// What libnftnl keeps of a tunnel (`NFT_OBJECT_TUNNEL`): it loses the flags (`NFTA_TUNNEL_KEY_FLAGS`), and leaves out the nest of VXLAN's options
-/// (`NFTA_TUNNEL_KEY_OPTS_VXLAN`), which the kernel wants.
+/// Returns what libnftnl keeps of a tunnel (`NFT_OBJECT_TUNNEL`): it loses the flags
+/// (`NFTA_TUNNEL_KEY_FLAGS`), and leaves out the nest of VXLAN's options (`NFTA_TUNNEL_KEY_OPTS_VXLAN`),
+/// which the kernel wants.
 fn kept(mut message: Vec<Node>) -> Vec<Node> {
     let tunnel =
         message.iter().any(|node| node.kind == 3 && node.content == Content::Bytes(vec![0, 0, 0, 6]));
@@ -124,8 +129,8 @@ fn libnftnl_understands_every_object_as_it_was_meant() {
     let (mut compared, mut failed) = (0, Vec::new());
     let mut seen: BTreeMap<u8, BTreeSet<u16>> = BTreeMap::new();
     let mut kinds = BTreeSet::new();
-    // libnftnl writes the number of a chain in a batch and cannot read it: it ends with a segmentation fault. Bytes of nft's own are in
-    // the crate's captured messages.
+    // libnftnl writes the number of a chain in a batch and cannot read it: it ends with a segmentation fault.
+    // Bytes of nft's own are in the crate's captured messages.
     let more = [cases::objects::tunnels(), cases::objects::secmarks(), with_all_attributes()];
     for case in cases::all().into_iter().filter(|case| case.name != "chains of rules").chain(more) {
         let batch = case.transaction.encode(ApplyOptions::default()).expect("it can be encoded");
@@ -176,8 +181,9 @@ fn libnftnl_understands_every_object_as_it_was_meant() {
     assert_eq!(kinds, BTreeSet::from(every));
 }
 
-/// What can be said of an object by the message that makes it (`NFT_MSG_NEW...`, `NFTA_..._*`): all of it has to be compared. Left out are what only
-/// the kernel says (`USE`, `HANDLE`, `OWNER`, counters of chains), padding, and numbers of chains (above).
+/// What can be said of an object by the message that makes it (`NFT_MSG_NEW...`, `NFTA_..._*`): all of it has
+/// to be compared. Left out are what only the kernel says (`USE`, `HANDLE`, `OWNER`, counters of chains),
+/// padding, and numbers of chains (above).
 const ATTRIBUTES: &[(u8, &[u16])] = &[
     (0, &[1, 2, 6]),
     // NFTA_CHAIN_HANDLE: of the chain that is renamed.
@@ -191,7 +197,7 @@ const ATTRIBUTES: &[(u8, &[u16])] = &[
     (22, &[1, 2, 3, 7]),
 ];
 
-/// What no transaction that a kernel takes in one go has.
+/// Returns what no transaction that a kernel takes in one go has.
 fn with_all_attributes() -> cases::Case {
     let table = TableId::new(Family::INET, cases::name("t"));
     let (chain, set) = (table.chain(cases::name("c")), table.set(cases::name("s")));
@@ -214,7 +220,7 @@ fn with_all_attributes() -> cases::Case {
     cases::Case { name: "all attributes", transaction: tx }
 }
 
-/// A table, a base chain and rules, written with libnftnl's own interface.
+/// Returns a table, a base chain and rules, written with libnftnl's own interface.
 fn by_libnftnl() -> nftnl::FinalizedBatch {
     let mut batch = nftnl::Batch::new();
     let table = nftnl::Table::new(c"t", ProtoFamily::Ipv4);
@@ -247,7 +253,7 @@ fn by_libnftnl() -> nftnl::FinalizedBatch {
     batch.finalize()
 }
 
-/// The same as values of ours.
+/// Returns the same as values of ours.
 fn by_us() -> Transaction {
     let table = TableId::new(Family::IP, cases::name("t"));
     let chain = table.chain(cases::name("in"));
@@ -291,17 +297,19 @@ fn what_libnftnl_puts_into_a_kernel_is_read_as_it_was_meant() {
         let mut prepared = Transaction::new();
         let table = TableId::new(Family::IP, cases::name("t"));
         prepared.add(Table::new(table.clone())).add(Chain::new(table.chain(cases::name("other"))));
-        let mut socket = Socket::open(NetlinkProtocol::NETFILTER, &Options::default()).expect("a socket");
+        let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket");
         prepared.apply(&mut socket).expect("it can be applied");
 
         let theirs = mnl::Socket::new(mnl::Bus::Netfilter).expect("a socket of libmnl");
         theirs.send_all(&by_libnftnl()).expect("it can be sent");
-        let held = read::ruleset(&mut socket, Family::IP, Some("t")).expect("a ruleset");
+        let held = read::ruleset(&mut socket, TableId::new(Family::IP, cases::name("t"))).expect("a ruleset");
         let content = held.content().remove(0).to_string();
         assert_eq!(
             content,
-            "table ip t {\n\tchain other {\n\t}\n\n\tchain in {\n\t\ttype filter hook input priority filter - 10; policy drop;\n\
-             \t\tip saddr 10.1.2.3 accept\n\t\ttcp dport != 22 drop\n\t\tmeta mark 0x00004000 jump other\n\t}\n}\n"
+            "table ip t {\n\tchain other {\n\t}\n\n\tchain in {\n\t\ttype filter hook input priority filter \
+             - 10; policy drop;\n\
+             \t\tip saddr 10.1.2.3 accept\n\t\ttcp dport != 22 drop\n\t\tmeta mark 0x00004000 jump \
+             other\n\t}\n}\n"
         );
     });
 }

@@ -1,7 +1,9 @@
-//! Every verb with every object that it knows: the message and its flags are those of nft, and libnftnl understands it.
+//! Every verb with every object that it knows: the message and its flags are those of nft, and libnftnl
+//! understands it.
 //!
-//! Messages and flags were captured with `strace -f -e trace=sendmsg -v nft -f FILE`, nft 1.0.6 (Debian 1.0.6-2+deb12u2). `destroy`, younger than
-//! that, and `replace` are as `linux/netfilter/nf_tables.h` and nft 1.1 have them.
+//! Messages and flags were captured with `strace -f -e trace=sendmsg -v nft -f FILE`, nft 1.0.6 (Debian
+//! 1.0.6-2+deb12u2). `destroy`, younger than that, and `replace` are as `linux/netfilter/nf_tables.h` and nft
+//! 1.1 have them.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +14,7 @@ use sluicegate_nftables::expr::ObjectKind;
 use sluicegate_nftables::lang::{Counter, Verdict};
 use sluicegate_nftables::*;
 
-/// What nft sends: `NFT_MSG_...`, and the flags beside `NLM_F_REQUEST`.
+/// The message type that nft sends (`NFT_MSG_...`), and the flags beside `NLM_F_REQUEST`.
 type Sent = (u8, Flags);
 
 const NONE: Flags = Flags::empty();
@@ -131,7 +133,8 @@ fn each_is_the_message_that_nft_sends_and_libnftnl_understands() {
             Messages::new(bytes).map(|message| message.expect("a message of ours")).collect();
         let [_, message, _] = messages.as_slice() else { panic!("{what}: {} messages", messages.len()) };
         assert_eq!(message.header.kind.to_be_bytes(), [10, command], "{what}");
-        // The kernel makes tables without being asked to (nft leaves NLM_F_CREATE out), and looks at no such flag.
+        // The kernel makes tables without being asked to (nft leaves NLM_F_CREATE out), and looks at no such
+        // flag.
         assert_eq!(message.header.flags, Flags::REQUEST | flags, "{what}");
         let at = bytes.len() - 20 - (16 + message.payload.len());
         let whole = &bytes[at..bytes.len() - 20];

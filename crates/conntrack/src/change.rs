@@ -1,8 +1,8 @@
-//! What is to be changed about a flow that is there.
+//! Changes to an existing flow.
 
 use crate::{Flow, ProtocolInfo, Status};
 
-/// What is to be changed about a flow, as by `conntrack -U`: what is `None` stays as it is.
+/// The changes to a flow, as of `conntrack -U`: fields that are `None` stay as they are.
 ///
 /// ```no_run
 /// use sluicegate_conntrack::{Client, Filter, FlowChange};
@@ -16,19 +16,20 @@ use crate::{Flow, ProtocolInfo, Status};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FlowChange {
-    /// Seconds from now until it goes. A flow of [`Status::FIXED_TIMEOUT`] is the one that packets do not prolong.
+    /// The number of seconds until the flow expires. Packets do not prolong the timeout of a flow with
+    /// [`Status::FIXED_TIMEOUT`].
     pub timeout: Option<u32>,
     /// The mark.
     pub mark: Option<u32>,
-    /// All bits that it is to have. The kernel takes none of [`Status::SEEN_REPLY`], [`Status::ASSURED`] and a few others away
-    /// (`EBUSY`), and heeds no bit of translations: add to those that the flow has.
+    /// All status bits of the flow. The kernel refuses to clear [`Status::SEEN_REPLY`], [`Status::ASSURED`]
+    /// and a few others (`EBUSY`), and ignores the bits of translations: add bits to those that the flow has.
     pub status: Option<Status>,
     /// The state of its protocol.
     pub protocol_info: Option<ProtocolInfo>,
 }
 
 impl FlowChange {
-    /// It says nothing, or what the flow is already.
+    /// Returns true when the change is empty, or the flow has these values already.
     #[must_use]
     pub fn is_done(&self, flow: &Flow) -> bool {
         fn same<T: PartialEq + Copy>(wanted: Option<T>, is: Option<T>) -> bool {

@@ -1,7 +1,9 @@
-//! The commands, over one transport.
+//! The client: sends commands over a transport.
 
 use sluicegate_netlink::message::Message;
-use sluicegate_netlink::{Batch, KernelError, Options, Protocol, Socket, Transport, dump, exchange};
+use sluicegate_netlink::{
+    Batch, Errno, KernelError, NetlinkFamily, Options, Socket, Transport, dump, exchange,
+};
 
 use crate::wire::STATS_GLOBAL_ENTRIES;
 use crate::{
@@ -9,7 +11,8 @@ use crate::{
     Tuple, message,
 };
 
-/// Carries commands out. Each is done when its method returns.
+/// A client of the kernel's connection tracking. Each method returns when the kernel has carried out its
+/// command.
 #[derive(Debug)]
 pub struct Client<T = Socket> {
     transport: T,
@@ -19,49 +22,52 @@ pub struct Client<T = Socket> {
 /// A list of flows that the kernel keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Table {
-    /// Those that are tracked.
+    /// The tracked flows.
     #[default]
     Conntrack,
-    /// Those that are removed but still in use; empty from Linux 6.1 on when no event waits to be delivered.
+    /// The flows that are deleted but still in use. From Linux 6.1 on it is empty unless an event is waiting
+    /// to be delivered.
     Dying,
-    /// Those whose first packet is still under way; always empty from Linux 6.1 on.
+    /// The flows whose first packet has not been processed completely. It is always empty from Linux 6.1 on.
     Unconfirmed,
 }
 
-/// What came of a deletion.
+/// The result of a deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Deleted {
-    /// Flows that were deleted.
+    /// The number of flows that were deleted.
     pub deleted: usize,
-    /// Flows that had gone before.
+    /// The number of flows that did not exist any more.
     pub gone: usize,
 }
 
 impl Client {
-    /// Opens a socket in the current network namespace.
+    /// Opens a socket in the network namespace of the calling thread.
     ///
     /// # Errors
     /// [`Error::Netlink`] when the kernel has no netfilter.
     pub fn open() -> Result<Self, Error> {
-        let socket = Socket::open(Protocol::NETFILTER, &Options::default());
-        socket.map(Self::new).map_err(Error::of("open"))
+        let socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default());
+        socket.map(Self::with_transport).map_err(Error::of("open"))
     }
 }
 
 impl<T: Transport> Client<T> {
-    /// Speaks over any transport.
-    pub fn new(transport: T) -> Self {
+    /// Uses a transport of the caller's: a socket, or one for tests.
+    pub fn with_transport(transport: T) -> Self {
         Self { transport, sequence: 1 }
     }
 
-    /// The transport.
+    /// Returns the transport.
     pub fn into_transport(self) -> T {
         self.transport
     }
 
-    /// The flows that the filter chooses, in the kernel's order, which has no meaning. An empty filter chooses all.
+    /// Returns the flows that match the filter, in the kernel's order, which has no meaning. All flows match
+    /// an empty filter.
     ///
-    /// The table lives on while it is read: a flow that comes or goes meanwhile may or may not be there.
+    /// The table changes while it is read: a flow that is created or deleted meanwhile may or may not be
+    /// listed.
     ///
     /// # Errors
     /// [`Error::MixedFamilies`]; [`Error::Netlink`], for which see [`Error::is_permission_denied`] and
@@ -70,7 +76,7 @@ impl<T: Transport> Client<T> {
         self.list_table(Table::Conntrack, filter)
     }
 
-    /// As [`list`](Self::list), of another table.
+    /// Lists another table as [`list`](Self::list) does.
     ///
     /// # Errors
     /// As [`list`](Self::list).
@@ -86,7 +92,7 @@ impl<T: Transport> Client<T> {
     pub fn list_and_zero(&mut self, family: Option<Family>) -> Result<Vec<Flow>, Error> {
         let filter = Filter { family, ..Filter::default() };
         let batch = self.request(|batch| message::list(batch, Table::Conntrack, true, &filter, false));
-        // Not asked twice, whatever happens: the first answer has taken the counters.
+        // Never repeated: the first dump has reset the counters.
         let mut found = Vec::new();
         let report = exchange(&mut self.transport, &[&batch], |message| {
             found.push(Flow::decode(message)?);
@@ -100,10 +106,10 @@ impl<T: Transport> Client<T> {
         Ok(found)
     }
 
-    /// The flow with this tuple in either direction.
+    /// Returns the flow that has this tuple in either direction.
     ///
     /// # Errors
-    /// [`Error::is_not_found`] when there is none.
+    /// [`Error::is_not_found`] when there is no such flow.
     pub fn get(&mut self, tuple: &Tuple, zone: Option<u16>) -> Result<Flow, Error> {
         let mut found = None;
         self.tell(
@@ -114,10 +120,10 @@ impl<T: Transport> Client<T> {
                 Ok(())
             },
         )?;
-        found.ok_or(Error::Answer { command: "get", what: "CTA_TUPLE_ORIG" })
+        found.ok_or(Error::Answer { command: "get", attribute: "CTA_TUPLE_ORIG" })
     }
 
-    /// How many flows there are.
+    /// Returns the number of flows.
     ///
     /// # Errors
     /// [`Error::Netlink`].
@@ -129,10 +135,10 @@ impl<T: Transport> Client<T> {
             count = attribute.map(|attribute| attribute.be32()).transpose()?;
             Ok(())
         })?;
-        count.ok_or(Error::Answer { command: "count", what: "CTA_STATS_GLOBAL_ENTRIES" })
+        count.ok_or(Error::Answer { command: "count", attribute: "CTA_STATS_GLOBAL_ENTRIES" })
     }
 
-    /// What each processor has counted of flows.
+    /// Returns the statistics of flows, by processor.
     ///
     /// # Errors
     /// [`Error::Netlink`].
@@ -142,7 +148,7 @@ impl<T: Transport> Client<T> {
         dump(&mut self.transport, &batch, read).map_err(Error::of("statistics"))
     }
 
-    /// What each processor has counted of expectations.
+    /// Returns the statistics of expectations, by processor.
     ///
     /// # Errors
     /// [`Error::Netlink`].
@@ -152,7 +158,7 @@ impl<T: Transport> Client<T> {
         dump(&mut self.transport, &batch, read).map_err(Error::of("statistics"))
     }
 
-    /// How many expectations there are: flows that a helper has announced.
+    /// Returns the number of expectations: flows that a helper has announced.
     ///
     /// # Errors
     /// [`Error::Netlink`].
@@ -162,50 +168,54 @@ impl<T: Transport> Client<T> {
         found.map(|found| found.len()).map_err(Error::of("count"))
     }
 
-    /// Creates flows. All are tried, whatever becomes of some.
+    /// Creates flows. It continues after a flow that is refused.
     ///
     /// # Errors
-    /// [`Error::Flow`] with the first that was refused; [`Error::is_already_exists`] when there is one with its tuples.
+    /// [`Error::Flow`] with the first flow that was refused; [`Error::is_already_exists`] when there is one
+    /// with one of its tuples.
     pub fn create(&mut self, flows: &[NewFlow]) -> Result<(), Error> {
         let errors = self.pipeline("create", flows, message::create)?;
         let keys = errors.into_iter().filter_map(|(n, error)| Some((flows.get(n)?.key(), error)));
         first_refusal("create", keys.collect())
     }
 
-    /// Changes flows that are there. All are tried, whatever becomes of some.
+    /// Changes existing flows. It continues after a flow that is refused.
     ///
-    /// The kernel finds a flow by its original tuple and zone, and looks at no id: where one has gone and another like it has
-    /// come since it was listed, that one is changed.
+    /// The kernel finds a flow by its original tuple and zone and ignores the id: if the flow was deleted
+    /// since it was listed, and another was created with the same tuple, that one is changed.
     ///
     /// # Errors
-    /// [`Error::Flow`] with the first that was refused; [`Error::is_not_found`] when it has gone.
+    /// [`Error::Flow`] with the first flow that was refused; [`Error::is_not_found`] when it does not exist
+    /// any more.
     pub fn update(&mut self, changes: &[(FlowKey, FlowChange)]) -> Result<(), Error> {
         let errors = self.pipeline("update", changes, message::update)?;
         let keys = errors.into_iter().filter_map(|(n, error)| Some((changes.get(n)?.0, error)));
         first_refusal("update", keys.collect())
     }
 
-    /// Deletes these flows and no others. All are tried, whatever becomes of some. One that has gone is no error.
+    /// Deletes exactly these flows. It continues after a flow that is refused. A flow that does not exist any
+    /// more is not an error.
     ///
     /// # Errors
-    /// [`Error::Flow`] with the first that was refused.
+    /// [`Error::Flow`] with the first flow that was refused.
     pub fn delete(&mut self, flows: &[FlowKey]) -> Result<Deleted, Error> {
         let errors = self.pipeline("delete", flows, message::delete)?;
         let count = errors.len();
-        let refused = |(n, error): (usize, KernelError)| match error.code {
-            ENOENT => None,
+        let refused = |(n, error): (usize, KernelError)| match error.errno {
+            Errno::ENOENT => None,
             _ => Some((*flows.get(n)?, error)),
         };
         first_refusal("delete", errors.into_iter().filter_map(refused).collect())?;
         Ok(Deleted { deleted: flows.len().saturating_sub(count), gone: count })
     }
 
-    /// Deletes the flows that the filter chooses, and returns them as they were.
+    /// Deletes the flows that match the filter, and returns them as they were listed.
     ///
-    /// They are listed, compared here, and deleted by tuple and id: nothing that was not looked at is deleted.
+    /// They are listed, compared with the filter here, and deleted by tuple and id, so that no other flow is
+    /// deleted.
     ///
     /// # Errors
-    /// [`Error::NoCriterion`] when the filter chooses all flows: for that there is [`flush`](Self::flush).
+    /// [`Error::NoCriterion`] when all flows match the filter: use [`flush`](Self::flush) for that.
     /// [`Error::Flow`] when the kernel refuses.
     pub fn delete_matching(&mut self, filter: &Filter) -> Result<Vec<Flow>, Error> {
         if filter.is_empty() {
@@ -218,7 +228,7 @@ impl<T: Transport> Client<T> {
         let mut refused = Vec::new();
         for (n, error) in errors {
             match keys.get(n) {
-                Some(key) if error.code != ENOENT => refused.push((*key, error)),
+                Some(key) if error.errno != Errno::ENOENT => refused.push((*key, error)),
                 _ => gone.push(n),
             }
         }
@@ -227,9 +237,9 @@ impl<T: Transport> Client<T> {
         Ok(here.map(|(_, flow)| flow).collect())
     }
 
-    /// Empties the table: every flow of this network namespace is forgotten, of one family or of both.
+    /// Deletes all flows of this network namespace, of one family or of both.
     ///
-    /// Before Linux 5.3 the kernel does not heed the family, and empties both.
+    /// Before Linux 5.3 the kernel ignores the family and deletes the flows of both.
     ///
     /// # Errors
     /// [`Error::Netlink`].
@@ -237,7 +247,8 @@ impl<T: Transport> Client<T> {
         self.tell("flush", |batch| message::flush(batch, family), |_| Ok(()))
     }
 
-    /// What `keep` makes of the flows of a table. The filter only spares the kernel telling of others: `keep` decides.
+    /// Returns the results of `keep` for the flows of a table. The filter only reduces the number of flows
+    /// that the kernel sends; `keep` decides which of them are returned.
     pub(crate) fn select<R>(
         &mut self,
         table: Table,
@@ -249,9 +260,9 @@ impl<T: Transport> Client<T> {
             let batch = self.request(|batch| message::list(batch, table, false, filter, narrow));
             let found = dump(&mut self.transport, &batch, |message| Ok(keep(Flow::decode(message)?)));
             match found {
-                // A kernel that knows filters, but not this one: compare everything here.
+                // A kernel that supports filters, but not this one: compare all flows here.
                 Err(sluicegate_netlink::Error::Kernel(error))
-                    if narrow && matches!(error.code, EINVAL | EOPNOTSUPP) =>
+                    if narrow && matches!(error.errno, Errno::EINVAL | Errno::EOPNOTSUPP) =>
                 {
                     narrow = false;
                 }
@@ -282,7 +293,8 @@ impl<T: Transport> Client<T> {
         Ok(())
     }
 
-    /// Sends a message for each item, many in one datagram, and returns the refusals with the items' numbers, in order.
+    /// Sends a message for each item, many in one datagram, and returns the refusals with the indices of the
+    /// items, in order.
     fn pipeline<I>(
         &mut self,
         command: &'static str,
@@ -327,14 +339,11 @@ fn first_refusal(command: &'static str, refused: Vec<(FlowKey, KernelError)>) ->
     }
 }
 
-/// The next sequence number, never so high that a batch could run over the end.
+/// Returns the next sequence number, which is low enough that those of a batch do not overflow.
 fn next(sequence: u32) -> u32 {
     if sequence > u32::MAX / 2 { 1 } else { sequence }
 }
 
-/// Messages in one datagram. A receive buffer of the default size holds so many refusals, so that none is lost.
+/// The number of messages in a datagram. A receive buffer of the default size has room for this number of
+/// refusals, so that none is lost.
 const PIPELINE: usize = 128;
-
-const ENOENT: i32 = 2;
-const EINVAL: i32 = 22;
-const EOPNOTSUPP: i32 = 95;

@@ -1,67 +1,80 @@
 //! The crate's errors.
 
+use sluicegate_netlink::Errno;
+
 use crate::FlowKey;
+use crate::protocol::{Name, family_name};
 
 /// Any failure of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The kernel could not be talked to, refused a command as a whole, or said what cannot be understood.
+    /// The socket failed, the kernel refused a command as a whole, or its answer cannot be decoded.
     #[error("{command}: {source}{}", advice(command, source))]
     Netlink {
-        /// The command: `list`, `get`, `delete`, `flush`, `count`, `create`, `update`, `statistics`, `events`.
+        /// The command: `list`, `get`, `delete`, `flush`, `count`, `create`, `update`, `statistics`,
+        /// `events`.
         command: &'static str,
-        /// What went wrong.
+        /// The underlying error.
         source: sluicegate_netlink::Error,
     },
     /// The kernel refused to create, change or delete a flow.
-    #[error("{command} {} {} {}{}: {source}{}", .flow.original.family(), .flow.original.protocol, .flow.original, also(*.more), advice(command, source))]
+    #[error(
+        "{command} {} {} {}{}: {source}{}",
+        family_name(.flow.original.family()),
+        Name(.flow.original.protocol),
+        .flow.original,
+        also(*.more),
+        advice(command, source)
+    )]
     Flow {
         /// The command: `create`, `update` or `delete`.
         command: &'static str,
         /// The flow.
         flow: Box<FlowKey>,
-        /// How many more flows were refused.
+        /// The number of further flows that were refused.
         more: usize,
         /// The kernel's answer.
         source: sluicegate_netlink::Error,
     },
-    /// A deletion without a criterion would empty the table, and only [`Client::flush`](crate::Client::flush) does that.
-    #[error("the filter chooses all flows; emptying the table has a command of its own, flush")]
+    /// All flows match the filter of a deletion. Only [`Client::flush`](crate::Client::flush) deletes all
+    /// flows.
+    #[error("all flows match the filter; use flush to empty the table")]
     NoCriterion,
-    /// A filter names addresses of both families, or of another than it says: no flow can match it.
+    /// A filter has addresses of both families, or of another than its family: no flow can match it.
     #[error("the filter has addresses of different families")]
     MixedFamilies,
-    /// The kernel answered without what the command asked for.
-    #[error("{command}: the kernel's answer lacks {what}")]
+    /// The kernel's answer lacks a required attribute.
+    #[error("{command}: the kernel's answer lacks {attribute}")]
     Answer {
         /// The command.
         command: &'static str,
-        /// The C name of what is missing.
-        what: &'static str,
+        /// The C name of the attribute.
+        attribute: &'static str,
     },
 }
 
 impl Error {
-    /// True when what the command names does not exist.
+    /// Returns true when the flow of the command does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.netlink().is_some_and(sluicegate_netlink::Error::is_not_found)
     }
 
-    /// True when a flow with one of the tuples of the new one exists.
+    /// Returns true when a flow with one of the tuples of the new one exists.
     #[must_use]
     pub fn is_already_exists(&self) -> bool {
         self.netlink().is_some_and(sluicegate_netlink::Error::is_already_exists)
     }
 
-    /// True when `CAP_NET_ADMIN` is missing in the network namespace.
+    /// Returns true when `CAP_NET_ADMIN` is missing in the network namespace.
     #[must_use]
     pub fn is_permission_denied(&self) -> bool {
         self.netlink().is_some_and(sluicegate_netlink::Error::is_permission_denied)
     }
 
-    /// True when the kernel has no connection tracking over netlink (`nf_conntrack_netlink` is neither built in nor loaded).
+    /// Returns true when the kernel has no connection tracking over netlink (`nf_conntrack_netlink` is
+    /// neither built in nor loaded).
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
         match self {
@@ -72,10 +85,10 @@ impl Error {
         }
     }
 
-    /// The errno of the kernel's refusal, if that is what this is.
+    /// Returns the error number with which the kernel refused the command, `None` for any other failure.
     #[must_use]
-    pub fn errno(&self) -> Option<i32> {
-        self.netlink()?.kernel_code()
+    pub fn errno(&self) -> Option<Errno> {
+        self.netlink()?.errno()
     }
 
     fn netlink(&self) -> Option<&sluicegate_netlink::Error> {
@@ -90,18 +103,19 @@ impl Error {
     }
 }
 
-/// nfnetlink answers `EINVAL` for a subsystem that it does not have. Of our requests, these carry nothing else to object to.
+/// Returns true when the kernel lacks the subsystem. nfnetlink answers `EINVAL` then, for which these
+/// requests give no other reason.
 fn unsupported(command: &str, source: &sluicegate_netlink::Error) -> bool {
     let bare = matches!(command, "list" | "count" | "flush" | "statistics");
-    source.is_unsupported() || (bare && source.kernel_code() == Some(EINVAL))
+    source.is_unsupported() || (bare && source.errno() == Some(Errno::EINVAL))
 }
 
-/// What to do about it, where that is known.
+/// Returns advice on how to resolve the error, if there is any.
 fn advice(command: &str, source: &sluicegate_netlink::Error) -> &'static str {
     if source.is_permission_denied() {
         "; this needs CAP_NET_ADMIN in the network namespace"
     } else if unsupported(command, source) {
-        "; is the module nf_conntrack_netlink there?"
+        "; the kernel may lack the module nf_conntrack_netlink"
     } else {
         ""
     }
@@ -110,5 +124,3 @@ fn advice(command: &str, source: &sluicegate_netlink::Error) -> &'static str {
 fn also(more: usize) -> String {
     if more == 0 { String::new() } else { format!(" and {more} more") }
 }
-
-const EINVAL: i32 = 22;

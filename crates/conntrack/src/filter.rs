@@ -1,14 +1,15 @@
-//! Which flows are meant: compared here, flow by flow, and as far as the kernel can be trusted with it, in the kernel.
+//! Filters of flows. Flows are compared here, and by the kernel as far as its own filter is reliable.
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+use crate::protocol::has_ports;
 use crate::tuple::PartialTuple;
 use crate::wire::filter;
 use crate::{Error, Family, Flow, Layer4, Protocol, ProtocolInfo, SctpState, Status, TcpState, Tuple};
 
-/// Which flows are meant. All criteria must hold; what is `None` is not compared.
+/// The criteria that select flows. All must match; fields that are `None` are not compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Filter {
     /// The family of the addresses.
@@ -23,9 +24,9 @@ pub struct Filter {
     pub status: StatusMatch,
     /// The mark.
     pub mark: Option<MarkMatch>,
-    /// The zone of both directions; 0 are the flows without.
+    /// The zone of both directions; 0 means no zone.
     pub zone: Option<u16>,
-    /// Translated sources, destinations, or either.
+    /// The translation of source or destination.
     pub nat: NatMatch,
     /// The state of a TCP connection.
     pub tcp_state: Option<TcpState>,
@@ -35,57 +36,57 @@ pub struct Filter {
     pub id: Option<u32>,
 }
 
-/// What one direction of a flow must be like.
+/// The conditions on one direction of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Side {
-    /// The sender is in this network.
+    /// The network of the source address.
     pub source: Option<IpNet>,
-    /// The receiver is in this network.
+    /// The network of the destination address.
     pub destination: Option<IpNet>,
-    /// The sender's port, of GRE its key.
+    /// The source port; for GRE, the key.
     pub source_port: Option<u16>,
-    /// The receiver's port, of GRE its key.
+    /// The destination port; for GRE, the key.
     pub destination_port: Option<u16>,
     /// The type of ICMP messages.
     pub icmp_type: Option<u8>,
-    /// Their code.
+    /// The code of ICMP messages.
     pub icmp_code: Option<u8>,
-    /// Their identifier.
+    /// The identifier of ICMP messages.
     pub icmp_id: Option<u16>,
-    /// The zone of this direction alone; 0 are the flows without.
+    /// The zone of this direction only; 0 means no zone.
     pub zone: Option<u16>,
 }
 
-/// Status bits that must be set, and such that must not.
+/// Status bits that must be set, and bits that must not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StatusMatch {
-    /// These are set.
+    /// The bits that must be set.
     pub set: Status,
-    /// These are not.
+    /// The bits that must not be set.
     pub unset: Status,
 }
 
-/// A mark, compared under a mask.
+/// A mark that is compared under a mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MarkMatch {
-    /// What the mark is, masked.
+    /// The value of the masked mark.
     pub value: u32,
-    /// The bits that count.
+    /// The bits that are compared.
     pub mask: u32,
 }
 
-/// Which translations a flow must have (`-n`, `-g`, `-j` of conntrack(8)).
+/// The translations that a flow must have (`-n`, `-g`, `-j` of conntrack(8)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NatMatch {
-    /// Its source is translated, to this.
+    /// The address and port that the source is translated to.
     pub source: Option<AddressPort>,
-    /// Its destination is translated, to this.
+    /// The address and port that the destination is translated to.
     pub destination: Option<AddressPort>,
-    /// Either is translated, to this.
+    /// The address and port that either is translated to.
     pub any: Option<AddressPort>,
 }
 
-/// An address and a port, either of which may be left open.
+/// An address and a port, each of which may be absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AddressPort {
     /// The address.
@@ -95,15 +96,15 @@ pub struct AddressPort {
 }
 
 impl Filter {
-    /// It chooses all flows: there is no criterion at all.
+    /// Returns true for a filter without criteria, which all flows match.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        // A mask of nothing compares nothing.
+        // An empty mask is not a criterion.
         let mark = self.mark.filter(|mark| *mark != MarkMatch { value: 0, mask: 0 });
         Self { mark, ..*self } == Self::default()
     }
 
-    /// Checks that some flow can match: that all addresses are of one family, the one that is named.
+    /// Checks that a flow can match: all addresses must be of one family, that of the filter.
     ///
     /// # Errors
     /// [`Error::MixedFamilies`].
@@ -113,7 +114,7 @@ impl Filter {
         if families.any(|family| Some(family) != first) { Err(Error::MixedFamilies) } else { Ok(()) }
     }
 
-    /// Whether a flow is meant.
+    /// Returns whether a flow matches the filter.
     #[must_use]
     pub fn matches(&self, flow: &Flow) -> bool {
         let status = flow.status.unwrap_or_default();
@@ -133,7 +134,7 @@ impl Filter {
             && self.nat.matches(flow)
     }
 
-    /// The family that is named, or that of the addresses.
+    /// Returns the family of the filter, or that of its addresses.
     #[must_use]
     pub fn family(&self) -> Option<Family> {
         self.families().next()
@@ -148,17 +149,18 @@ impl Filter {
         self.family.into_iter().chain(addresses.map(Family::of))
     }
 
-    /// What the kernel is asked to compare by `CTA_FILTER`: the part of the filter that all kernels do right.
+    /// Returns the part of the filter that the kernel compares by `CTA_FILTER`: the part that all kernels
+    /// compare correctly.
     ///
-    /// That is none without a family, which the kernel insists on, and no address of IPv6, for comparing those is inverted in
-    /// some kernels (6.1, 6.18). Only the original direction: it is what people filter by, and one walk of the table it
-    /// is anyway.
+    /// That is nothing without a family, which the kernel requires, and no IPv6 addresses, whose comparison
+    /// is inverted in some kernels (6.1, 6.18). Only the original direction is included, which filters
+    /// usually name; the kernel walks the whole table in any case.
     pub(crate) fn kernel_part(&self) -> Option<(Family, PartialTuple, u32)> {
         let family = self.family()?;
         let host = |net: Option<IpNet>| net.filter(|net| is_host(net) && family == Family::Ipv4);
         let Side { source, destination, source_port, destination_port, .. } = self.original;
-        // Ports mean nothing to the kernel without their protocol.
-        let ports = self.protocol.filter(|protocol| protocol.has_ports()).is_some();
+        // The kernel does not compare ports without their protocol.
+        let ports = self.protocol.filter(|protocol| has_ports(*protocol)).is_some();
         let tuple = PartialTuple {
             source: host(source).map(|net| net.addr()),
             destination: host(destination).map(|net| net.addr()),
@@ -222,7 +224,8 @@ impl NatMatch {
 }
 
 impl AddressPort {
-    /// What is named has been translated, to what is named; or anything at all, where nothing is named.
+    /// Returns true when the flow is translated to the address and port of the filter, or, if it has none, to
+    /// any other.
     fn matches(&self, now: (IpAddr, Option<u16>), before: (IpAddr, Option<u16>)) -> bool {
         let address = self.address.map(|want| now.0 == want && now.0 != before.0);
         let port = self.port.map(|want| now.1 == Some(want) && now.1 != before.1);
@@ -248,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_compares_nothing_is_no_criterion() {
+    fn an_empty_mask_is_not_a_criterion() {
         assert!(Filter::default().is_empty());
         assert!(filter(|f| f.mark = Some(MarkMatch { value: 0, mask: 0 })).is_empty());
         for criterion in [

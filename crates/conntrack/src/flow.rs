@@ -1,13 +1,14 @@
-//! A flow as the kernel tells of it, and what identifies it.
+//! Flows as the kernel reports them, and their identity.
 
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attribute, Attributes};
 use sluicegate_netlink::message::Message;
+use sluicegate_netlink::text::decode;
 
 use crate::wire::cta;
 use crate::{Family, ProtocolInfo, Status, Tuple};
 
-/// A flow as the kernel tells of it. What an event or an older kernel leaves out is `None`.
+/// A flow as the kernel reports it. Attributes that an event or an older kernel omits are `None`.
 ///
 /// It prints as a line of `conntrack -L`; see [`Format`](crate::Format) for the other ways.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,31 +16,31 @@ use crate::{Family, ProtocolInfo, Status, Tuple};
 pub struct Flow {
     /// The direction of the first packet.
     pub original: Tuple,
-    /// The direction of the answers. Where a translation applies, it is not the original one turned round.
+    /// The direction of the answers. It is the inverse of the original one unless addresses are translated.
     pub reply: Tuple,
-    /// What has become of it.
+    /// The state bits of the flow.
     pub status: Option<Status>,
-    /// Seconds until it goes when no packet comes.
+    /// The number of seconds without a packet after which the flow expires.
     pub timeout: Option<u32>,
     /// The state of its protocol.
     pub protocol_info: Option<ProtocolInfo>,
-    /// `ct mark`. Absent when the kernel is built without.
+    /// The mark (`ct mark`). Absent if the kernel is built without marks.
     pub mark: Option<u32>,
     /// The zone of both directions; zone 0 is `None`. A zone of one direction is in its [`Tuple`].
     pub zone: Option<u16>,
-    /// A number that tells it from a later flow with the same tuples.
+    /// A number that distinguishes it from a later flow with the same tuples.
     pub id: Option<u32>,
-    /// How many parts of the kernel hold it.
+    /// The reference count.
     pub in_use: Option<u32>,
     /// Packets and bytes of each direction, original first; with `net.netfilter.nf_conntrack_acct`.
     pub counters: [Option<Counters>; 2],
-    /// When it began and ended; with `net.netfilter.nf_conntrack_timestamp`.
+    /// The times of its creation and deletion; with `net.netfilter.nf_conntrack_timestamp`.
     pub timestamps: Option<Timestamps>,
-    /// The security context, as bytes of text.
+    /// The security context.
     pub security_context: Option<Box<str>>,
     /// The security mark of kernels before 2.6.37.
     pub security_mark: Option<u32>,
-    /// The helper that watches it, such as `ftp`.
+    /// The name of its helper, such as `ftp`.
     pub helper: Option<Box<str>>,
     /// Connection labels: bit n is in byte n / 8.
     pub labels: Option<[u8; 16]>,
@@ -48,34 +49,35 @@ pub struct Flow {
 /// Packets and bytes of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Counters {
-    /// Packets.
+    /// The number of packets.
     pub packets: u64,
-    /// Their bytes, headers of the network layer included.
+    /// The number of bytes, including network-layer headers.
     pub bytes: u64,
 }
 
-/// When a flow began and ended, in nanoseconds of Unix time.
+/// The times of a flow's creation and deletion, in nanoseconds of Unix time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Timestamps {
-    /// When it began.
+    /// The time of its creation.
     pub start: u64,
-    /// When it ended: only of an event.
+    /// The time of its deletion, which only an event has.
     pub stop: Option<u64>,
 }
 
-/// What identifies a flow: its original tuple and zone, and its id, which tells it from a later one that looks alike.
+/// The identity of a flow: its original tuple and zone, and its id, which distinguishes it from a later flow
+/// with the same tuple.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FlowKey {
     /// The original tuple.
     pub original: Tuple,
     /// The zone of both directions.
     pub zone: Option<u16>,
-    /// The id; without, whatever flow has the tuple is meant.
+    /// The id; `None` means the flow that has the tuple, whatever its id.
     pub id: Option<u32>,
 }
 
 impl Flow {
-    /// A flow of which only the tuples are known: to compare, and for tests.
+    /// Returns a flow that has only tuples, for comparisons and tests.
     #[must_use]
     pub const fn between(original: Tuple, reply: Tuple) -> Self {
         Self {
@@ -97,19 +99,20 @@ impl Flow {
         }
     }
 
-    /// What identifies it.
+    /// Returns the identity of the flow.
     #[must_use]
     pub const fn key(&self) -> FlowKey {
         FlowKey { original: self.original, zone: self.zone, id: self.id }
     }
 
-    /// The family of its addresses.
+    /// Returns the family of its addresses.
     #[must_use]
     pub const fn family(&self) -> Family {
         self.original.family()
     }
 
-    /// Its source is translated: answers do not go to where the packets came from (`NFCT_GOPT_IS_SNAT`, `_IS_SPAT`).
+    /// Returns true when its source is translated: answers have another destination than the source of the
+    /// packets (`NFCT_GOPT_IS_SNAT`, `_IS_SPAT`).
     #[must_use]
     pub fn is_source_translated(&self) -> bool {
         self.has(Status::SRC_NAT_DONE)
@@ -117,7 +120,8 @@ impl Flow {
                 || self.reply.destination_port() != self.original.source_port())
     }
 
-    /// Its destination is translated: answers do not come from where the packets went to.
+    /// Returns true when its destination is translated: answers have another source than the destination of
+    /// the packets.
     #[must_use]
     pub fn is_destination_translated(&self) -> bool {
         self.has(Status::DST_NAT_DONE)
@@ -125,13 +129,13 @@ impl Flow {
                 || self.reply.source_port() != self.original.destination_port())
     }
 
-    /// All of these bits are known to be set.
+    /// Returns true when all of these bits are known to be set.
     #[must_use]
     pub fn has(&self, bits: Status) -> bool {
         self.status.is_some_and(|status| status.contains(bits))
     }
 
-    /// Reads a message that tells of a flow (`IPCTNL_MSG_CT_NEW`, `IPCTNL_MSG_CT_DELETE`).
+    /// Decodes a message about a flow (`IPCTNL_MSG_CT_NEW`, `IPCTNL_MSG_CT_DELETE`).
     ///
     /// # Errors
     /// When it is malformed or lacks a tuple.
@@ -140,7 +144,7 @@ impl Flow {
         Self::decode_attributes(attributes)
     }
 
-    /// Reads the attributes of such a message.
+    /// Decodes the attributes of such a message.
     ///
     /// # Errors
     /// When they are malformed or a tuple is missing.
@@ -206,11 +210,12 @@ fn timestamps(nest: &Attribute<'_>) -> Result<Option<Timestamps>, DecodeError> {
     Ok(start.map(|start| Timestamps { start, stop }))
 }
 
-/// The name inside `CTA_HELP` and `CTA_SECCTX`. Bytes that are no text are replaced, so that a name never breaks a listing.
+/// Returns the name inside `CTA_HELP` and `CTA_SECCTX`. Control characters are replaced, so that a name
+/// does not break a listing; bytes that are not UTF-8 are represented as [`decode`] does.
 fn name(nest: &Attribute<'_>) -> Result<Option<Box<str>>, DecodeError> {
     let Some(attribute) = nest.attributes().find(NAME)? else { return Ok(None) };
     let end = attribute.payload.iter().position(|byte| *byte == 0).unwrap_or(attribute.payload.len());
-    let text = String::from_utf8_lossy(attribute.payload.get(..end).unwrap_or_default());
+    let text = decode(attribute.payload.get(..end).unwrap_or_default());
     Ok(Some(text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()))
 }
 

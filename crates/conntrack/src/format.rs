@@ -1,11 +1,12 @@
-//! Flows as text, the way conntrack(8) 1.4.7 writes them.
+//! Prints flows as conntrack(8) 1.4.7 does.
 
 use std::fmt::{self, Display, Formatter};
 
+use crate::protocol::{Name, family_name, name as protocol_name};
 use crate::tuple::Inet;
 use crate::{Counters, Flow, Layer4, Protocol, ProtocolInfo, Status, TcpState, Tuple};
 
-/// How flows are written: conntrack(8)'s `-o`.
+/// The output formats of flows: conntrack(8)'s `-o`.
 ///
 /// ```
 /// # use sluicegate_conntrack::{Flow, Format};
@@ -21,52 +22,54 @@ pub struct Format {
     pub layer3: bool,
     /// `id`: the id comes last. XML has it anyway.
     pub id: bool,
-    /// `ktimestamp`: when the flow began and ended, in UTC.
+    /// `ktimestamp`: the times of creation and deletion are printed, in UTC.
     pub timestamps: bool,
-    /// What happened to the flow: the words before a line, the type of an element, the verb of a command.
+    /// The event of the flow, which determines the words before a line, the type of an element, and the
+    /// command.
     pub verb: Verb,
-    /// Now, in seconds of Unix time: for how long the flow has been there (`delta-time`).
+    /// The current time in seconds of Unix time, from which the age of the flow is computed (`delta-time`).
     pub now: u64,
-    /// An element of XML tells that time too, in UTC: when an event was heard of (`timestamp`).
+    /// Whether an element of XML has that time in UTC, as the time at which an event was received
+    /// (`timestamp`).
     pub when: bool,
 }
 
 /// The shape of a flow's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Layout {
-    /// As `/proc/net/nf_conntrack` has it.
+    /// The form of `/proc/net/nf_conntrack`.
     #[default]
     Line,
     /// An element `flow` (`-o xml`).
     Xml,
-    /// What `conntrack -R` reads (`-o save`).
+    /// The commands that `conntrack -R` reads (`-o save`).
     Save,
 }
 
-/// What happened to a flow.
+/// The event of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Verb {
-    /// Nothing: it is listed.
+    /// No event: the flow is listed.
     #[default]
     Listed,
-    /// It was deleted by command.
+    /// The flow was deleted by a command.
     Deleted,
-    /// It came (event).
+    /// The flow was created (event).
     New,
-    /// It changed (event).
+    /// The flow has changed (event).
     Update,
-    /// It went (event).
+    /// The flow was destroyed (event).
     Destroy,
 }
 
 impl Format {
-    /// The flow's text, without an end of line.
+    /// Returns the flow's text, without a newline.
     pub fn flow<'a>(&'a self, flow: &'a Flow) -> impl Display + 'a {
         Shown { format: self, flow }
     }
 }
 
-/// A line of `conntrack -L`. How long it has been there is left out, as nobody says what time it is.
+/// Prints a line of `conntrack -L`, without the age of the flow, as the current time is not known here.
 impl Display for Flow {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let flow = Self { timestamps: None, ..self.clone() };
@@ -99,10 +102,10 @@ impl Shown<'_> {
             Verb::Destroy => f.write_str("[DESTROY] ")?,
         }
         if self.format.layer3 {
-            write!(f, "{:<8} {} ", flow.family(), flow.family().number())?;
+            write!(f, "{:<8} {} ", family_name(flow.family()), flow.family().number())?;
         }
         let protocol = flow.original.protocol;
-        write!(f, "{:<8} {}", protocol.name().unwrap_or("unknown"), protocol.0)?;
+        write!(f, "{:<8} {}", protocol_name(protocol).unwrap_or("unknown"), protocol.0)?;
         option(f, " ", flow.timeout)?;
         if let Some(info) = flow.protocol_info {
             write!(f, " {}", StateName(info))?;
@@ -143,7 +146,7 @@ impl Shown<'_> {
         Ok(())
     }
 
-    /// How long the flow was, or has been, there.
+    /// Returns the age of the flow, or its lifetime if it has ended, in seconds.
     fn seconds(&self, start: u64, stop: Option<u64>) -> u64 {
         let end = stop.map_or(self.format.now, |stop| stop / NANOSECONDS);
         end.saturating_sub(start / NANOSECONDS)
@@ -161,7 +164,7 @@ impl Shown<'_> {
         xml_direction(f, "reply", &flow.reply, flow.counters[1])?;
         f.write_str("<meta direction=\"independent\">")?;
         match flow.protocol_info {
-            // conntrack(8) takes the name of an SCTP state from the list of TCP's.
+            // conntrack(8) prints the TCP state that has the number of the SCTP state.
             Some(ProtocolInfo::Sctp { state, .. }) => element(f, "state", Some(TcpState(state.0)))?,
             Some(info @ ProtocolInfo::Tcp { .. }) => element(f, "state", Some(StateName(info)))?,
             _ => {}
@@ -232,6 +235,7 @@ impl Shown<'_> {
         let protocol = flow.original.protocol;
         match (flow.original.layer4, flow.reply.layer4) {
             (Layer4::Icmp { kind, code, id }, _) if protocol.is_icmp() => {
+                let protocol = Name(protocol);
                 return write!(
                     f,
                     " -p {protocol} --{protocol}-type {kind} --{protocol}-code {code} --{protocol}-id {id}"
@@ -245,14 +249,15 @@ impl Shown<'_> {
                     Protocol::GRE => ["srckey", "dstkey", "reply-key-src", "reply-key-dst"],
                     _ => ["sport", "dport", "reply-port-src", "reply-port-dst"],
                 };
-                write!(f, " -p {protocol} --{sport} {source} --{dport} {destination}")?;
+                write!(f, " -p {} --{sport} {source} --{dport} {destination}", Name(protocol))?;
                 write!(f, " --{reply_src} {reply_source} --{reply_dst} {reply_destination}")?;
             }
-            _ => write!(f, " -p {protocol}")?,
+            _ => write!(f, " -p {}", Name(protocol))?,
         }
         match flow.protocol_info {
             Some(info @ ProtocolInfo::Sctp { tags, .. }) => {
-                // conntrack(8) reads and writes the tags, which are in network order, in the host's.
+                // conntrack(8) reads and writes the tags, which are in network byte order, in host byte
+                // order.
                 let [original, reply] = tags.map(u32::from_be);
                 write!(f, " --state {} --orig-vtag {original} --reply-vtag {reply}", StateName(info))
             }
@@ -293,10 +298,15 @@ fn xml_direction(
     counters: Option<Counters>,
 ) -> fmt::Result {
     let (family, protocol) = (tuple.family(), tuple.protocol);
-    write!(f, "<meta direction=\"{name}\"><layer3 protonum=\"{}\" protoname=\"{family}\">", family.number())?;
+    let family_name = family_name(family);
+    write!(
+        f,
+        "<meta direction=\"{name}\"><layer3 protonum=\"{}\" protoname=\"{family_name}\">",
+        family.number()
+    )?;
     element(f, "src", Some(Inet(tuple.source())))?;
     element(f, "dst", Some(Inet(tuple.destination())))?;
-    let known = protocol.name().unwrap_or("unknown");
+    let known = protocol_name(protocol).unwrap_or("unknown");
     write!(f, "</layer3><layer4 protonum=\"{}\" protoname=\"{known}\">", protocol.0)?;
     if let Layer4::Ports { source, destination } = tuple.layer4 {
         if protocol == Protocol::GRE {
@@ -313,7 +323,7 @@ fn xml_direction(
     f.write_str("</meta>")
 }
 
-/// The name of a state as conntrack(8) knows it: it calls those that it does not know `NONE`.
+/// Prints the name of a state as conntrack(8) does: `NONE` for an unknown one.
 struct StateName(ProtocolInfo);
 
 impl Display for StateName {
@@ -327,7 +337,7 @@ impl Display for StateName {
     }
 }
 
-/// Text inside an element of XML.
+/// Prints text with the escapes of XML.
 struct Escaped<'a>(&'a str);
 
 impl Display for Escaped<'_> {
@@ -344,12 +354,12 @@ impl Display for Escaped<'_> {
     }
 }
 
-/// A time of the calendar, in UTC. It prints as `ctime` writes it: `Sat Nov 21 05:17:15 2026`.
+/// A calendar time in UTC. It prints as by `ctime`: `Sat Nov 21 05:17:15 2026`.
 struct Calendar {
-    /// From Sunday, which is 0.
+    /// The day of the week; Sunday is 0.
     weekday: u64,
     day: u64,
-    /// From January, which is 1.
+    /// The month; January is 1.
     month: u64,
     year: u64,
     hour: u64,
@@ -358,10 +368,10 @@ struct Calendar {
 }
 
 impl Calendar {
-    /// So many seconds after the beginning of 1970, which was a Thursday.
+    /// Returns the time for these seconds of Unix time. 1970 began on a Thursday.
     fn of(seconds: u64) -> Self {
         let (days, rest) = (seconds / DAY, seconds % DAY);
-        // Days since the first of March of the year 0, in eras of 400 years (H. Hinnant, days_from_civil).
+        // Days since 1 March of the year 0, in eras of 400 years (H. Hinnant, days_from_civil).
         let shifted = days + 719_468;
         let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
         let year_of_era =

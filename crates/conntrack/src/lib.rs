@@ -1,17 +1,21 @@
-//! Connection tracking over ctnetlink: list, filter and delete flows, hear of them, and clean up after services.
+//! Connection tracking over ctnetlink: list, filter, delete and monitor flows, and clean up after
+//! services.
 //!
-//! Whoever knows conntrack(8) knows the words. A *flow* is what the kernel remembers of a connection: a *tuple* in each
-//! direction (addresses, protocol, ports), a *status*, a *mark*, a *zone*, a timeout and an *id*. Four kinds of values:
+//! The terms are those of conntrack(8). A *flow* is the kernel's record of a connection: a *tuple* in each
+//! direction (addresses, protocol, ports), a *status*, a *mark*, a *zone*, a timeout and an *id*. There are
+//! four kinds of values:
 //!
 //! * identity: [`FlowKey`], the original tuple with zone and id;
-//! * observed: [`Flow`], all that the kernel tells of one;
-//! * wanted: [`NewFlow`], for who creates flows himself, and [`FlowChange`], for who changes some that are there;
-//! * chosen: [`Filter`], which flows are meant. What it leaves open is not compared; one that leaves everything open
-//!   chooses all flows, and is good for listing only.
+//! * observed: [`Flow`], as the kernel reports it;
+//! * wanted: [`NewFlow`], a flow to create, and [`FlowChange`], the changes to an existing one;
+//! * selection: [`Filter`], the criteria that flows have to match. All flows match an empty filter, which can
+//!   only be used for listing.
 //!
-//! [`Client`] lists ([`list`](Client::list)), looks up ([`get`](Client::get)), counts, creates, changes and deletes flows, and tells
-//! what each processor has counted ([`statistics`](Client::statistics)); [`Monitor`] gives events; [`reconcile`] removes the stale UDP flows of services, and [`Format`] prints a flow as
-//! conntrack(8) does. The command itself, made of this crate, is in the repository's `examples`.
+//! [`Client`] lists ([`list`](Client::list)), looks up ([`get`](Client::get)), counts, creates, changes and
+//! deletes flows, and reads the statistics of each processor ([`statistics`](Client::statistics));
+//! [`Monitor`] receives events; [`stale::sync`] deletes the stale UDP flows of services, and [`Format`]
+//! prints a flow as conntrack(8) does. The command itself, implemented with this crate, is in the
+//! repository's `examples`.
 //!
 //! ```no_run
 //! use sluicegate_conntrack::{Client, Filter, Protocol};
@@ -28,27 +32,39 @@
 //!
 //! # Nothing is flushed by accident
 //!
-//! To the kernel, a deletion that names no tuple empties the table, and one whose filter it does not know is a deletion
-//! that names no tuple. So this crate never sends a filtered deletion. It lists, compares every flow itself, and
-//! deletes by tuple and id: what it did not look at, it cannot delete. The kernel's filter only makes that list shorter,
-//! and is left out where it is known to be wrong: Linux 6.1 and 6.18 invert comparisons of IPv6 addresses. An empty
-//! filter is refused ([`Error::NoCriterion`]). [`Client::flush`] is the one call that empties the table.
+//! For the kernel, a deletion without a tuple empties the table, and so does one whose filter it does not
+//! support. So this crate never sends a deletion with a filter. It lists flows, compares each, and deletes by
+//! tuple and id, so that it cannot delete a flow that it did not compare. The kernel's filter only makes that
+//! list shorter, and is not used where it is known to be wrong: Linux 6.1 and 6.18 invert comparisons of IPv6
+//! addresses. An empty filter is refused ([`Error::NoCriterion`]). Only [`Client::flush`] empties the table.
 //!
 //! # Errors
 //!
-//! [`Error`] says which command failed, on which flow, and the kernel's errno in words. That a flow is gone when it is to
-//! be deleted is none: flows go by themselves all the time.
+//! An [`Error`] names the command and the flow, and describes the kernel's error number. To delete a flow
+//! that does not exist any more is not an error: flows expire at any time.
 //!
 //! # What it does not do
 //!
-//! It only counts expectations, and knows nothing of sysctls, time-out policies or helpers' inner life, loads no module, resolves no names and
-//! has no global state. A kernel without `nf_conntrack_netlink` is an error ([`Error::is_unsupported`]).
+//! It counts expectations but does not list them, does not configure sysctls, timeout policies or helpers,
+//! loads no module, resolves no names and has no global state. A kernel without `nf_conntrack_netlink` is an
+//! error ([`Error::is_unsupported`]).
 //!
-//! Reading needs `CAP_NET_ADMIN` as everything here does. All of it works in the network namespace in which the socket was
-//! opened.
+//! All commands need `CAP_NET_ADMIN`, including those that read. They apply to the network namespace in which
+//! the socket was opened.
 //!
-//! Sources: conntrack(8) 1.4.7; `linux/netfilter/nfnetlink_conntrack.h`, `nf_conntrack_common.h`, `nf_conntrack_tcp.h`;
-//! behaviour measured on Linux 6.1, 6.12 and 6.18.
+//! Sources: conntrack(8) 1.4.7; `linux/netfilter/nfnetlink_conntrack.h`, `nf_conntrack_common.h`,
+//! `nf_conntrack_tcp.h`; behaviour measured on Linux 6.1, 6.12 and 6.18.
+//!
+//! # How it works
+//!
+//! * Only `flush` can empty the table. A deletion always has a tuple and never a filter; flows that match the
+//!   filter are listed, compared by `Filter::matches`, and deleted by tuple and id.
+//! * The kernel's filter only shortens the list. `Filter::kernel_part` omits criteria that some kernels
+//!   compare wrongly: IPv6 addresses, whose comparison is inverted in 6.1 and 6.18. If a kernel refuses the
+//!   filter, the list is requested without it.
+//! * A datagram has at most 128 deletions: a receive buffer of the default size has room for that many
+//!   refusals, so that none is lost.
+//! * `format.rs` prints exactly as conntrack 1.4.7 does, including its errors (the state of SCTP in XML).
 #![forbid(unsafe_code)]
 
 mod change;
@@ -60,9 +76,9 @@ mod format;
 mod message;
 mod monitor;
 mod new_flow;
-mod protocol;
+pub mod protocol;
 mod protocol_info;
-pub mod reconcile;
+pub mod stale;
 mod statistics;
 mod status;
 mod tuple;
@@ -76,8 +92,8 @@ pub use flow::{Counters, Flow, FlowKey, Timestamps};
 pub use format::{Format, Layout, Verb};
 pub use monitor::{Event, GROUPS, Heard, Monitor};
 pub use new_flow::NewFlow;
-pub use protocol::{Family, Protocol};
 pub use protocol_info::{DccpState, ProtocolInfo, SctpState, TcpState};
+pub use sluicegate_netlink::{self as netlink, Errno, Family, Protocol};
 pub use statistics::{ExpectationStatistic, PerCpu, Statistic};
 pub use status::Status;
 pub use tuple::{Layer4, Tuple};

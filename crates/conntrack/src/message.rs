@@ -1,4 +1,4 @@
-//! Requests: what is sent for each command.
+//! Encodes the request of each command.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use crate::client::Table;
 use crate::wire::{EXPECTATIONS, SUBSYSTEM, command, cta, expectation, filter, nat};
 use crate::{AddressPort, Family, Filter, FlowChange, FlowKey, NewFlow, Tuple};
 
-/// Asks for the flows of a table. With `narrow`, the kernel leaves out some that the filter does not choose.
+/// Requests the flows of a table. With `narrow`, the kernel omits some that do not match the filter.
 pub(crate) fn list(batch: &mut Batch, table: Table, zero: bool, wanted: &Filter, narrow: bool) {
     let command = match table {
         Table::Conntrack if zero => command::GET_CTRZERO,
@@ -41,7 +41,7 @@ pub(crate) fn list(batch: &mut Batch, table: Table, zero: bool, wanted: &Filter,
     }
 }
 
-/// Asks for one flow.
+/// Requests one flow.
 pub(crate) fn get(batch: &mut Batch, tuple: &Tuple, zone: Option<u16>) {
     let mut message = batch.netfilter(SUBSYSTEM, command::GET, Flags::ACK, tuple.family().number(), 0);
     tuple.encode(&mut message, cta::TUPLE_ORIG);
@@ -75,7 +75,8 @@ pub(crate) fn create(batch: &mut Batch, flow: &NewFlow, object: u64, ack: bool) 
     }
 }
 
-/// To one address and one port, each where it is named: without the end of a range, its beginning is all of it.
+/// Writes the range of a translation, to an address and a port if they are given. A range without an end has
+/// one element.
 fn translate(message: &mut Writer<'_>, kind: u16, AddressPort { address, port }: AddressPort) {
     let mut range = message.nest(kind);
     match address {
@@ -90,7 +91,8 @@ fn translate(message: &mut Writer<'_>, kind: u16, AddressPort { address, port }:
     }
 }
 
-/// Changes a flow; `object` is its number in the caller's list. Without `NLM_F_CREATE`, none is made where there is none.
+/// Changes a flow; `object` is its number in the caller's list. Without `NLM_F_CREATE`, the kernel does not
+/// create one.
 pub(crate) fn update(batch: &mut Batch, (flow, change): &(FlowKey, FlowChange), object: u64, ack: bool) {
     let flags = if ack { Flags::ACK } else { Flags::empty() };
     let family = flow.original.family().number();
@@ -114,7 +116,8 @@ pub(crate) fn update(batch: &mut Batch, (flow, change): &(FlowKey, FlowChange), 
     }
 }
 
-/// Deletes one flow; `object` is its number in the caller's list. There is always a tuple: without, it would be a flush.
+/// Deletes one flow; `object` is its number in the caller's list. The message always has a tuple: without one
+/// it would be a flush.
 pub(crate) fn delete(batch: &mut Batch, flow: &FlowKey, object: u64, ack: bool) {
     let flags = if ack { Flags::ACK } else { Flags::empty() };
     let family = flow.original.family().number();
@@ -128,7 +131,8 @@ pub(crate) fn delete(batch: &mut Batch, flow: &FlowKey, object: u64, ack: bool) 
     }
 }
 
-/// Empties the table, or the part of one family. The kernel heeds the family only of a message of version 1 (since 5.3).
+/// Deletes all flows, or those of one family. The kernel reads the family of messages of version 1 only
+/// (since 5.3).
 pub(crate) fn flush(batch: &mut Batch, family: Option<Family>) {
     let Some(family) = family else {
         drop(batch.netfilter(SUBSYSTEM, command::DELETE, Flags::ACK, 0, 0));
@@ -139,22 +143,22 @@ pub(crate) fn flush(batch: &mut Batch, family: Option<Family>) {
     message.raw(&NfGenMsg { family: family.number(), version: 1, resource: 0 }.bytes());
 }
 
-/// Asks how many flows there are.
+/// Requests the number of flows.
 pub(crate) fn count(batch: &mut Batch) {
     drop(batch.netfilter(SUBSYSTEM, command::GET_STATS, Flags::ACK, 0, 0));
 }
 
-/// Asks what each processor has counted of flows.
+/// Requests the statistics of flows, by processor.
 pub(crate) fn statistics(batch: &mut Batch) {
     drop(batch.netfilter(SUBSYSTEM, command::GET_STATS_CPU, Flags::DUMP, 0, 0));
 }
 
-/// Asks what each processor has counted of expectations.
+/// Requests the statistics of expectations, by processor.
 pub(crate) fn expectation_statistics(batch: &mut Batch) {
     drop(batch.netfilter(EXPECTATIONS, expectation::GET_STATS_CPU, Flags::DUMP, 0, 0));
 }
 
-/// Asks for all expectations.
+/// Requests all expectations.
 pub(crate) fn expectations(batch: &mut Batch) {
     drop(batch.netfilter(EXPECTATIONS, expectation::GET, Flags::DUMP, 0, 0));
 }

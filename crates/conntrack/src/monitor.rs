@@ -1,12 +1,12 @@
-//! Events: flows that come, change and go.
+//! Events: flows that are created, changed and destroyed.
 
 use sluicegate_netlink::message::{Flags, Message, Messages};
-use sluicegate_netlink::{DecodeError, Options, Protocol, Socket, Transport, Wait};
+use sluicegate_netlink::{DecodeError, NetlinkFamily, Options, Socket, Transport, Wait};
 
 use crate::wire::{SUBSYSTEM, command};
 use crate::{Error, Flow};
 
-/// Reads events from a transport that gets them.
+/// Receives events from a transport.
 ///
 /// ```no_run
 /// use sluicegate_conntrack::{Event, Monitor};
@@ -29,34 +29,37 @@ pub struct Monitor<T = Socket> {
     buffer: Vec<u8>,
 }
 
-/// Something that happened to a flow. Events tell less of it than a list does: no counters but at its end, no use count.
+/// An event of a flow. Flows in events have fewer fields than listed ones: counters only when they are
+/// destroyed, and no reference count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// It is there.
+    /// A flow was created.
     New(Flow),
-    /// Something of it changed.
+    /// A flow has changed.
     Update(Flow),
-    /// It has gone.
+    /// A flow was destroyed.
     Destroy(Flow),
-    /// Events were lost (`ENOBUFS`): what is known of flows has to be read again with [`Client::list`](crate::Client::list).
+    /// Events were lost (`ENOBUFS`): flows have to be read again with
+    /// [`Client::list`](crate::Client::list).
     Overrun,
-    /// A message that this crate does not know: its command (`cntl_msg_types`).
+    /// An unknown message, with its command (`cntl_msg_types`).
     Unknown(u8),
 }
 
-/// An event, and who caused it.
+/// An event with the netlink port that caused it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Heard {
-    /// What happened.
+    /// The kind of event.
     pub event: Event,
-    /// The netlink port of the socket by which a program asked for it; `None` when it came of packets or of time, or the kernel did it.
+    /// The netlink port of the program that requested the change; `None` if packets, a timeout or the kernel
+    /// itself caused it.
     pub port: Option<u32>,
 }
 
 impl Monitor {
-    /// Opens a socket in the current network namespace and joins the groups of all events.
+    /// Opens a socket in the network namespace of the calling thread and joins the groups of all events.
     ///
     /// # Errors
     /// [`Error::is_permission_denied`] without `CAP_NET_ADMIN`.
@@ -64,7 +67,7 @@ impl Monitor {
         Self::open_groups(&GROUPS)
     }
 
-    /// As [`open`](Self::open), of some groups only.
+    /// Opens a socket as [`open`](Self::open) does, and joins these groups only.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -72,36 +75,38 @@ impl Monitor {
         Self::open_with(groups, &Options::default())
     }
 
-    /// As [`open_groups`](Self::open_groups), with a socket of these options: the receive buffer is what has to hold all events
-    /// that happen while nobody reads, and the time-out is how long [`events`](Self::events) waits.
+    /// Opens a socket as [`open_groups`](Self::open_groups) does, with these options. The receive buffer has
+    /// to be large enough for all events between two reads, and the timeout limits the time that
+    /// [`events`](Self::events) waits.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_with(groups: &[u32], options: &Options) -> Result<Self, Error> {
         let fail = Error::of("events");
-        let mut socket = Socket::open(Protocol::NETFILTER, options).map_err(&fail)?;
+        let mut socket = Socket::open(NetlinkFamily::NETFILTER, options).map_err(&fail)?;
         for group in groups {
             socket.join(*group).map_err(&fail)?;
         }
-        Ok(Self::new(socket))
+        Ok(Self::with_transport(socket))
     }
 }
 
 impl<T: Transport> Monitor<T> {
-    /// Reads events from a transport that gets them: a socket that has joined some of [`GROUPS`].
-    pub fn new(transport: T) -> Self {
+    /// Receives events from a transport of the caller's, such as a socket that has joined some of [`GROUPS`].
+    pub fn with_transport(transport: T) -> Self {
         Self { transport, buffer: Vec::new() }
     }
 
-    /// The next events, as many as come in one datagram; empty when none came within the transport's time limit.
+    /// Returns the next events, as many as come in one datagram; empty when none came within the transport's
+    /// time limit.
     ///
     /// # Errors
-    /// When receiving fails, or what comes is malformed. Lost events are no error but [`Event::Overrun`].
+    /// If receiving fails, or a message is malformed. Lost events are not an error but an [`Event::Overrun`].
     pub fn events(&mut self) -> Result<Vec<Event>, Error> {
         Ok(self.heard()?.into_iter().map(|heard| heard.event).collect())
     }
 
-    /// As [`events`](Self::events), with who caused each.
+    /// Returns events as [`events`](Self::events) does, each with the port that caused it.
     ///
     /// # Errors
     /// As [`events`](Self::events).
@@ -124,14 +129,14 @@ impl<T: Transport> Monitor<T> {
         events.map_err(|error| fail(error.into()))
     }
 
-    /// The transport, to wait for it, or to send and read other things between events.
+    /// Returns the transport, to wait for its descriptor, for instance.
     pub fn transport(&self) -> &T {
         &self.transport
     }
 }
 
 impl Event {
-    /// Reads one message; `None` when it is not about flows.
+    /// Decodes a message; `None` if it is not about flows.
     ///
     /// # Errors
     /// When it is malformed.
@@ -150,7 +155,7 @@ impl Event {
         }))
     }
 
-    /// The flow, but for what is about none.
+    /// Returns the flow of the event, if it has one.
     #[must_use]
     pub const fn flow(&self) -> Option<&Flow> {
         match self {
@@ -160,6 +165,6 @@ impl Event {
     }
 }
 
-/// `NFNLGRP_CONNTRACK_NEW`, `NFNLGRP_CONNTRACK_UPDATE`, `NFNLGRP_CONNTRACK_DESTROY`: the multicast groups of the three
-/// kinds of events.
+/// `NFNLGRP_CONNTRACK_NEW`, `NFNLGRP_CONNTRACK_UPDATE`, `NFNLGRP_CONNTRACK_DESTROY`: the multicast groups of
+/// the three kinds of events.
 pub const GROUPS: [u32; 3] = [1, 2, 3];

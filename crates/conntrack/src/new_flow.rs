@@ -1,8 +1,8 @@
-//! A flow that is to be created.
+//! A flow to create.
 
 use crate::{AddressPort, FlowKey, ProtocolInfo, Status, Tuple};
 
-/// A flow that is to be created, as by `conntrack -I`: for tests, and for who restores flows elsewhere.
+/// A flow to create, as by `conntrack -I`: for tests, and to restore flows on another machine.
 ///
 /// ```
 /// use sluicegate_conntrack::{NewFlow, Protocol, Tuple};
@@ -18,10 +18,11 @@ use crate::{AddressPort, FlowKey, ProtocolInfo, Status, Tuple};
 pub struct NewFlow {
     /// The original direction.
     pub original: Tuple,
-    /// The reply direction: where it is not the original one turned round, there is a translation. Packets are translated so only
-    /// by a kernel that translates anyway; [`source_nat`](Self::source_nat) and [`destination_nat`](Self::destination_nat) see to that.
+    /// The reply direction. If it is not the inverse of the original one, packets are translated, but only if
+    /// NAT is active in the kernel, which [`source_nat`](Self::source_nat) and
+    /// [`destination_nat`](Self::destination_nat) ensure.
     pub reply: Tuple,
-    /// Seconds until it goes.
+    /// The number of seconds until it expires.
     pub timeout: u32,
     /// Its status. The kernel adds [`Status::CONFIRMED`] and refuses some others.
     pub status: Status,
@@ -31,15 +32,16 @@ pub struct NewFlow {
     pub zone: Option<u16>,
     /// The state of its protocol.
     pub protocol_info: Option<ProtocolInfo>,
-    /// Have the kernel translate its source to this, as a rule of NAT would (`-n` of conntrack(8)): it changes the reply
-    /// direction accordingly, and sees to it that no other flow has the same. What is not named stays.
+    /// The address and port that the kernel translates the source to, as a NAT rule does (`-n` of
+    /// conntrack(8)). The kernel changes the reply direction accordingly, and ensures that no other flow has
+    /// the same.
     pub source_nat: Option<AddressPort>,
-    /// The same of its destination (`-g`).
+    /// The same for the destination (`-g`).
     pub destination_nat: Option<AddressPort>,
 }
 
 impl NewFlow {
-    /// A flow without translation.
+    /// Returns a flow without translation.
     #[must_use]
     pub fn new(original: Tuple, timeout: u32) -> Self {
         Self {
@@ -55,7 +57,7 @@ impl NewFlow {
         }
     }
 
-    /// What will identify it, without the id that only the kernel knows.
+    /// Returns the identity that the flow will have, without the id that the kernel assigns.
     #[must_use]
     pub const fn key(&self) -> FlowKey {
         FlowKey { original: self.original, zone: self.zone, id: None }

@@ -1,120 +1,70 @@
-//! Address families and transport protocols, by their numbers and by the names that conntrack(8) gives them.
+//! Protocols and address families as conntrack(8) names them, and the kinds of their tuples.
 
 use std::fmt;
-use std::net::IpAddr;
 
-/// The family of a flow's addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Family {
-    /// `AF_INET`.
-    Ipv4,
-    /// `AF_INET6`.
-    Ipv6,
+use sluicegate_netlink::{Family, Protocol};
+
+/// The protocols that conntrack(8) knows by name.
+pub const NAMED: [Protocol; 8] = [
+    Protocol::ICMP,
+    Protocol::TCP,
+    Protocol::UDP,
+    Protocol::DCCP,
+    Protocol::GRE,
+    Protocol::ICMPV6,
+    Protocol::SCTP,
+    Protocol::UDPLITE,
+];
+
+/// Returns the name that conntrack(8) prints and reads, `None` for a protocol that it prints as `unknown`. It
+/// differs from that in `/etc/protocols` for `icmpv6`.
+#[must_use]
+pub const fn name(protocol: Protocol) -> Option<&'static str> {
+    Some(match protocol {
+        Protocol::ICMP => "icmp",
+        Protocol::TCP => "tcp",
+        Protocol::UDP => "udp",
+        Protocol::DCCP => "dccp",
+        Protocol::GRE => "gre",
+        Protocol::ICMPV6 => "icmpv6",
+        Protocol::SCTP => "sctp",
+        Protocol::UDPLITE => "udplite",
+        _ => return None,
+    })
 }
 
-impl Family {
-    /// Both.
-    pub const BOTH: [Self; 2] = [Self::Ipv4, Self::Ipv6];
-
-    /// The family of an address.
-    #[must_use]
-    pub const fn of(address: IpAddr) -> Self {
-        match address {
-            IpAddr::V4(_) => Self::Ipv4,
-            IpAddr::V6(_) => Self::Ipv6,
-        }
-    }
-
-    /// `AF_INET` (2) or `AF_INET6` (10).
-    #[must_use]
-    pub const fn number(self) -> u8 {
-        match self {
-            Self::Ipv4 => 2,
-            Self::Ipv6 => 10,
-        }
-    }
+/// Returns the protocol that conntrack(8) knows by this name, whatever its case.
+#[must_use]
+pub fn from_name(text: &str) -> Option<Protocol> {
+    NAMED.into_iter().find(|protocol| name(*protocol).is_some_and(|known| known.eq_ignore_ascii_case(text)))
 }
 
-/// `ipv4` or `ipv6`.
-impl fmt::Display for Family {
+/// Returns true for protocols whose tuples have ports; those of GRE are keys.
+#[must_use]
+pub const fn has_ports(protocol: Protocol) -> bool {
+    matches!(
+        protocol,
+        Protocol::TCP | Protocol::UDP | Protocol::UDPLITE | Protocol::SCTP | Protocol::DCCP | Protocol::GRE
+    )
+}
+
+/// Prints a protocol as conntrack(8) does: its name, or its number if it has none.
+#[derive(Debug, Clone, Copy)]
+pub struct Name(pub Protocol);
+
+impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Ipv4 => "ipv4",
-            Self::Ipv6 => "ipv6",
-        })
-    }
-}
-
-/// A transport protocol: `IPPROTO_*` of `linux/in.h`. Any number is possible; the named ones have ports, keys or types in
-/// their tuples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Protocol(pub u8);
-
-impl Protocol {
-    /// `IPPROTO_ICMP`.
-    pub const ICMP: Self = Self(1);
-    /// `IPPROTO_TCP`.
-    pub const TCP: Self = Self(6);
-    /// `IPPROTO_UDP`.
-    pub const UDP: Self = Self(17);
-    /// `IPPROTO_DCCP`.
-    pub const DCCP: Self = Self(33);
-    /// `IPPROTO_GRE`.
-    pub const GRE: Self = Self(47);
-    /// `IPPROTO_ICMPV6`.
-    pub const ICMPV6: Self = Self(58);
-    /// `IPPROTO_SCTP`.
-    pub const SCTP: Self = Self(132);
-    /// `IPPROTO_UDPLITE`.
-    pub const UDPLITE: Self = Self(136);
-
-    /// Those with a name here.
-    pub const NAMED: [Self; 8] =
-        [Self::ICMP, Self::TCP, Self::UDP, Self::DCCP, Self::GRE, Self::ICMPV6, Self::SCTP, Self::UDPLITE];
-
-    /// The name that conntrack(8) prints and takes, `None` for those that it calls `unknown`.
-    #[must_use]
-    pub const fn name(self) -> Option<&'static str> {
-        Some(match self {
-            Self::ICMP => "icmp",
-            Self::TCP => "tcp",
-            Self::UDP => "udp",
-            Self::DCCP => "dccp",
-            Self::GRE => "gre",
-            Self::ICMPV6 => "icmpv6",
-            Self::SCTP => "sctp",
-            Self::UDPLITE => "udplite",
-            _ => return None,
-        })
-    }
-
-    /// The protocol with this name, whatever its case.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::NAMED
-            .into_iter()
-            .find(|protocol| protocol.name().is_some_and(|known| known.eq_ignore_ascii_case(name)))
-    }
-
-    /// Its tuples have ports (of GRE: keys).
-    #[must_use]
-    pub const fn has_ports(self) -> bool {
-        matches!(self, Self::TCP | Self::UDP | Self::UDPLITE | Self::SCTP | Self::DCCP | Self::GRE)
-    }
-
-    /// Its tuples have type, code and id.
-    #[must_use]
-    pub const fn is_icmp(self) -> bool {
-        matches!(self, Self::ICMP | Self::ICMPV6)
-    }
-}
-
-/// Its name, or its number.
-impl fmt::Display for Protocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.name() {
+        match name(self.0) {
             Some(name) => f.pad(name),
-            None => self.0.fmt(f),
+            None => self.0.0.fmt(f),
         }
+    }
+}
+
+/// Returns the name of a family that conntrack(8) prints.
+pub(crate) const fn family_name(family: Family) -> &'static str {
+    match family {
+        Family::Ipv4 => "ipv4",
+        Family::Ipv6 => "ipv6",
     }
 }

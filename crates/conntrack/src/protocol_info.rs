@@ -1,4 +1,5 @@
-//! What the kernel knows of a connection beyond its tuples: the state of TCP, DCCP and SCTP (`CTA_PROTOINFO`).
+//! Protocol-specific state of a connection: that of TCP, DCCP and SCTP
+//! (`CTA_PROTOINFO`).
 
 use std::fmt;
 
@@ -18,7 +19,7 @@ pub enum ProtocolInfo {
     Dccp {
         /// The state.
         state: DccpState,
-        /// Who is the client: 0 the original direction, 1 the reply (`CT_DCCP_ROLE_*`).
+        /// The role of the client: 0 for the original direction, 1 for the reply (`CT_DCCP_ROLE_*`).
         role: u8,
     },
     /// `CTA_PROTOINFO_SCTP`.
@@ -39,7 +40,7 @@ macro_rules! states {
         impl $name {
             $($(#[$doc])* pub const $state: Self = Self($value);)*
 
-            /// Its name, `None` for a state that is not known here.
+            /// Returns the name of the state; `None` for an unknown one.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
@@ -48,7 +49,7 @@ macro_rules! states {
                 }
             }
 
-            /// The state of this name, which is in capitals.
+            /// Returns the state of this name, which is in capitals.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 [$(Self::$state),*].into_iter().find(|state| state.name() == Some(name))
@@ -163,7 +164,7 @@ impl ProtocolInfo {
         }
     }
 
-    /// Reads `CTA_PROTOINFO`; `None` when it is about a protocol that is not known here, or says no state.
+    /// Decodes `CTA_PROTOINFO`; `None` for an unknown protocol, or without a state.
     pub(crate) fn decode(attribute: &Attribute<'_>) -> Result<Option<Self>, DecodeError> {
         for attribute in attribute.attributes() {
             let attribute = attribute?;
@@ -192,7 +193,7 @@ impl ProtocolInfo {
     }
 }
 
-/// The name of the state.
+/// Prints the name of the state.
 impl fmt::Display for ProtocolInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

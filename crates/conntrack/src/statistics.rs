@@ -1,13 +1,14 @@
-//! What each processor has counted: of flows, and of expectations.
+//! Statistics of flows and of expectations, by processor.
 
 use std::fmt;
 
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::message::Message;
 
-/// What one processor has counted in this network namespace since it was made, each figure with its name (`conntrack -S`).
+/// The counters of one processor since the network namespace was created, each with its name (`conntrack
+/// -S`).
 ///
-/// What a kernel does not count is absent. The numbers wrap around.
+/// Counters that a kernel does not have are absent. The numbers wrap around.
 ///
 /// It prints as a line of `conntrack -S`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,12 +16,12 @@ use sluicegate_netlink::message::Message;
 pub struct PerCpu<N> {
     /// The number of the processor.
     pub cpu: u16,
-    /// The figures, in the order of their attributes.
+    /// The counters, in the order of their attributes.
     pub figures: Vec<(N, u32)>,
 }
 
 impl<N: Copy + PartialEq> PerCpu<N> {
-    /// One figure; `None` when the kernel does not tell it.
+    /// Returns one counter; `None` if the kernel does not report it.
     ///
     /// ```no_run
     /// use sluicegate_conntrack::{Client, Statistic};
@@ -35,7 +36,7 @@ impl<N: Copy + PartialEq> PerCpu<N> {
         self.figures.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 
-    /// Reads a message of the dump: the processor is where other messages have a number of theirs (`res_id`).
+    /// Decodes a message of the dump. The number of the processor is in the field `res_id`.
     pub(crate) fn decode(message: Message<'_>, name: fn(u16) -> N) -> Result<Self, DecodeError> {
         let (header, attributes) = message.netfilter()?;
         let mut figures: Vec<(u16, u32)> = Vec::new();
@@ -49,7 +50,7 @@ impl<N: Copy + PartialEq> PerCpu<N> {
     }
 }
 
-/// `cpu=0   <tab>found=0 invalid=0 `, with a space at the end, as conntrack(8) has it.
+/// Prints `cpu=0   <tab>found=0 invalid=0 `, with a space at the end, as conntrack(8) does.
 impl<N: fmt::Display> fmt::Display for PerCpu<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cpu={:<4}\t", self.cpu)?;
@@ -66,7 +67,7 @@ macro_rules! figures {
         impl $name {
             $($(#[$doc])* pub const $figure: Self = Self($value);)*
 
-            /// The name that conntrack(8) prints, `None` for a figure that is not known here.
+            /// Returns the name that conntrack(8) prints, `None` for an unknown counter.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
@@ -76,7 +77,7 @@ macro_rules! figures {
             }
         }
 
-        /// Its name, or its number in hexadecimal.
+        /// Prints the name, or the number in hexadecimal.
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self.name() {
@@ -89,33 +90,33 @@ macro_rules! figures {
 }
 
 figures! {
-    /// What is counted of flows (`enum ctattr_stats_cpu` of `linux/netfilter/nfnetlink_conntrack.h`).
+    /// The counters of flows (`enum ctattr_stats_cpu` of `linux/netfilter/nfnetlink_conntrack.h`).
     Statistic {
         /// `CTA_STATS_SEARCHED`: steps of lookups; no longer counted.
         SEARCHED = 1, "searched";
         /// `CTA_STATS_FOUND`: lookups that found a flow.
         FOUND = 2, "found";
-        /// `CTA_STATS_NEW`: flows that began; no longer counted.
+        /// `CTA_STATS_NEW`: new flows; no longer counted.
         NEW = 3, "new";
-        /// `CTA_STATS_INVALID`: packets that belong to no flow and can begin none.
+        /// `CTA_STATS_INVALID`: packets that belong to no flow and cannot create one.
         INVALID = 4, "invalid";
         /// `CTA_STATS_IGNORE`: packets that were tracked already; no longer counted.
         IGNORE = 5, "ignore";
-        /// `CTA_STATS_DELETE`: flows that went; no longer counted.
+        /// `CTA_STATS_DELETE`: deleted flows; no longer counted.
         DELETE = 6, "delete";
-        /// `CTA_STATS_DELETE_LIST`: flows that were put on the list of those that go; no longer counted.
+        /// `CTA_STATS_DELETE_LIST`: flows that were added to the list of dying ones; no longer counted.
         DELETE_LIST = 7, "delete_list";
-        /// `CTA_STATS_INSERT`: flows that came into the table.
+        /// `CTA_STATS_INSERT`: flows that were added to the table.
         INSERT = 8, "insert";
-        /// `CTA_STATS_INSERT_FAILED`: flows that did not, because another one has their tuples.
+        /// `CTA_STATS_INSERT_FAILED`: flows that were not added, because another one has their tuples.
         INSERT_FAILED = 9, "insert_failed";
         /// `CTA_STATS_DROP`: packets that were dropped because they could not be tracked.
         DROP = 10, "drop";
-        /// `CTA_STATS_EARLY_DROP`: flows that went to make room for others in a full table.
+        /// `CTA_STATS_EARLY_DROP`: flows that were deleted to make room for others in a full table.
         EARLY_DROP = 11, "early_drop";
-        /// `CTA_STATS_ERROR`: packets that are wrong in themselves; they count as invalid too.
+        /// `CTA_STATS_ERROR`: malformed packets, which are also counted as invalid.
         ERROR = 12, "error";
-        /// `CTA_STATS_SEARCH_RESTART`: lookups that began anew because the table was resized.
+        /// `CTA_STATS_SEARCH_RESTART`: lookups that were restarted because the table was resized.
         SEARCH_RESTART = 13, "search_restart";
         /// `CTA_STATS_CLASH_RESOLVE`: clashes of two new flows that were resolved.
         CLASH_RESOLVE = 14, "clash_resolve";
@@ -125,13 +126,14 @@ figures! {
 }
 
 figures! {
-    /// What is counted of expectations (`enum ctattr_expect_stats` of `linux/netfilter/nfnetlink_conntrack.h`).
+    /// The counters of expectations (`enum ctattr_expect_stats` of
+    /// `linux/netfilter/nfnetlink_conntrack.h`).
     ExpectationStatistic {
-        /// `CTA_STATS_EXP_NEW`: flows that were expected, and came.
+        /// `CTA_STATS_EXP_NEW`: new flows that were expected.
         NEW = 1, "expect_new";
-        /// `CTA_STATS_EXP_CREATE`: expectations that began.
+        /// `CTA_STATS_EXP_CREATE`: expectations that were created.
         CREATE = 2, "expect_create";
-        /// `CTA_STATS_EXP_DELETE`: expectations that went.
+        /// `CTA_STATS_EXP_DELETE`: expectations that were deleted.
         DELETE = 3, "expect_delete";
     }
 }
@@ -144,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_come_in_the_order_of_their_attributes_and_unknown_ones_stay() {
+    fn counters_are_in_the_order_of_their_attributes_and_unknown_ones_are_kept() {
         let mut batch = Batch::new();
         let mut message = batch.message(0x0104, Flags::MULTI, 0);
         message.raw(&NfGenMsg { family: 0, version: 0, resource: 3 }.bytes());

@@ -1,4 +1,4 @@
-//! One direction of a flow: where its packets come from and go to.
+//! One direction of a flow: source and destination of its packets.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -15,27 +15,27 @@ pub struct Tuple {
     destination: IpAddr,
     /// The transport protocol.
     pub protocol: Protocol,
-    /// What the protocol tells flows between the same two addresses apart by.
+    /// The ports or ids by which the protocol distinguishes flows between the same two addresses.
     pub layer4: Layer4,
-    /// The zone of this direction, where only this direction has one.
+    /// The zone of this direction, if only this direction has one.
     pub zone: Option<u16>,
 }
 
 /// The part of a tuple that depends on the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layer4 {
-    /// Nothing: the kernel keeps one flow for two addresses (`nf_conntrack_proto_generic`).
+    /// No ports or ids: there is one flow for two addresses (`nf_conntrack_proto_generic`).
     None,
     /// Ports of TCP, UDP, UDP-Lite, SCTP and DCCP, keys of GRE.
     Ports {
-        /// The sender's.
+        /// The source port.
         source: u16,
-        /// The receiver's.
+        /// The destination port.
         destination: u16,
     },
     /// ICMP and ICMPv6.
     Icmp {
-        /// The message's type; of the reply direction, the answer's.
+        /// The type of the message; in the reply direction, of the answer.
         kind: u8,
         /// Its code.
         code: u8,
@@ -45,39 +45,39 @@ pub enum Layer4 {
 }
 
 impl Tuple {
-    /// A tuple; `None` when the addresses are of two families.
+    /// Returns a tuple; `None` when the addresses are of two families.
     #[must_use]
     pub fn new(source: IpAddr, destination: IpAddr, protocol: Protocol, layer4: Layer4) -> Option<Self> {
         let same = Family::of(source) == Family::of(destination);
         same.then_some(Self { source, destination, protocol, layer4, zone: None })
     }
 
-    /// A tuple with ports; `None` when the addresses are of two families.
+    /// Returns a tuple with ports; `None` when the addresses are of two families.
     #[must_use]
     pub fn with_ports(protocol: Protocol, source: SocketAddr, destination: SocketAddr) -> Option<Self> {
         let ports = Layer4::Ports { source: source.port(), destination: destination.port() };
         Self::new(source.ip(), destination.ip(), protocol, ports)
     }
 
-    /// The sender.
+    /// Returns the source address.
     #[must_use]
     pub const fn source(&self) -> IpAddr {
         self.source
     }
 
-    /// The receiver.
+    /// Returns the destination address.
     #[must_use]
     pub const fn destination(&self) -> IpAddr {
         self.destination
     }
 
-    /// The family of both addresses.
+    /// Returns the family of both addresses.
     #[must_use]
     pub const fn family(&self) -> Family {
         Family::of(self.source)
     }
 
-    /// The sender's port (of GRE: key), where the protocol has ports.
+    /// Returns the source port (for GRE, the key), if the protocol has ports.
     #[must_use]
     pub const fn source_port(&self) -> Option<u16> {
         match self.layer4 {
@@ -86,7 +86,7 @@ impl Tuple {
         }
     }
 
-    /// The receiver's port (of GRE: key), where the protocol has ports.
+    /// Returns the destination port (for GRE, the key), if the protocol has ports.
     #[must_use]
     pub const fn destination_port(&self) -> Option<u16> {
         match self.layer4 {
@@ -95,7 +95,7 @@ impl Tuple {
         }
     }
 
-    /// The tuple of the answers when nothing is translated.
+    /// Returns the tuple of the answers without translation.
     #[must_use]
     pub fn inverted(&self) -> Self {
         let layer4 = match self.layer4 {
@@ -154,7 +154,7 @@ impl Tuple {
     }
 }
 
-/// As conntrack(8) prints it: `src=10.0.0.1 dst=10.0.0.2 sport=1000 dport=53`.
+/// Prints the tuple as conntrack(8) does: `src=10.0.0.1 dst=10.0.0.2 sport=1000 dport=53`.
 impl fmt::Display for Tuple {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let address = |address| Inet(address);
@@ -170,8 +170,8 @@ impl fmt::Display for Tuple {
     }
 }
 
-/// An address as `inet_ntop` of glibc writes it, which differs from the standard library's way in addresses with an IPv4
-/// address inside.
+/// Prints an address as `inet_ntop` of glibc does, which differs from the standard library for addresses that
+/// contain an IPv4 address.
 pub(crate) struct Inet(pub(crate) IpAddr);
 
 impl fmt::Display for Inet {
@@ -188,7 +188,7 @@ impl fmt::Display for Inet {
     }
 }
 
-/// A part of a tuple, for the kernel to compare with: what is `None` is left out.
+/// A part of a tuple that the kernel compares; fields that are `None` are omitted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PartialTuple {
     pub(crate) source: Option<IpAddr>,
@@ -284,7 +284,7 @@ fn icmp_attributes(protocol: Protocol) -> [u16; 3] {
     }
 }
 
-/// The type of the answer to an ICMP query, for the types that the kernel tracks (`invmap` of
+/// Returns the type of the answer to an ICMP query, for the types that the kernel tracks (`invmap` of
 /// `nf_conntrack_proto_icmp.c` and `nf_conntrack_proto_icmpv6.c`); any other stays as it is.
 fn answer(protocol: Protocol, kind: u8) -> u8 {
     let pairs: &[(u8, u8)] = if protocol == Protocol::ICMPV6 {
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn two_families_make_no_tuple() {
+    fn addresses_of_two_families_are_not_a_tuple() {
         let (v4, v6) = ("10.0.0.1:1".parse().unwrap(), "[fd00::1]:2".parse().unwrap());
         assert_eq!(Tuple::with_ports(Protocol::UDP, v4, v6), None);
     }

@@ -1,4 +1,4 @@
-//! Numbers of ctnetlink that are no value's own: subsystem, commands, attributes of a flow.
+//! Constants of ctnetlink that several files use: subsystem, commands, attributes of a flow.
 //!
 //! All from `linux/netfilter/nfnetlink.h` and `linux/netfilter/nfnetlink_conntrack.h`.
 
@@ -82,7 +82,8 @@ pub(crate) mod cta {
     pub(crate) const STATUS_MASK: u16 = 26;
 }
 
-/// `enum ctattr_filter` and the bits inside, which are private to the kernel (`nf_internals.h`); u32 in host order.
+/// `enum ctattr_filter` and the bits inside, which are private to the kernel (`nf_internals.h`); u32 in host
+/// order.
 pub(crate) mod filter {
     /// `CTA_FILTER_ORIG_FLAGS`
     pub(crate) const ORIG_FLAGS: u16 = 1;
@@ -100,7 +101,7 @@ pub(crate) mod filter {
     pub(crate) const DST_PORT: u32 = 1 << 5;
 }
 
-/// `CTA_STATS_GLOBAL_ENTRIES`, be32: how many flows there are.
+/// `CTA_STATS_GLOBAL_ENTRIES`, be32: the number of flows.
 pub(crate) const STATS_GLOBAL_ENTRIES: u16 = 1;
 
 /// `enum ctattr_nat` and `enum ctattr_protonat`

@@ -1,5 +1,5 @@
-//! What conntrack 1.4.7 and the kernel said to each other (testdata/), played back: the kernel's messages print as the tool
-//! printed them, byte for byte, and our requests are those of the tool.
+//! Replays captured conversations between conntrack 1.4.7 and the kernel (testdata/): the kernel's messages
+//! print as the tool printed them, byte for byte, and our requests equal those of the tool.
 #![cfg(target_endian = "little")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -45,7 +45,7 @@ fn section(command: &str) -> Section {
     sections().into_iter().find(|section| section.command == command).unwrap()
 }
 
-/// The format of a command line.
+/// Returns the format of a command line.
 fn format(command: &str) -> Format {
     let mut format = Format::default();
     let output = command.split_once("-o ").map_or("", |(_, output)| output);
@@ -66,7 +66,8 @@ fn format(command: &str) -> Format {
 fn the_kernels_messages_print_as_the_tool_printed_them() {
     let mut lines = 0;
     for section in sections().iter().filter(|s| s.command.starts_with("-L") || s.command.starts_with("-G")) {
-        // The tool numbers its messages by the second in which it starts, and prints in that one or the next.
+        // The sequence numbers of the tool are the second in which it starts, and it prints in that one or
+        // the next.
         let started = Messages::new(&section.requests[0]).next().unwrap().unwrap().header.sequence;
         let messages = section.answers.iter().flat_map(|answer| Messages::new(answer).map(Result::unwrap));
         let flows: Vec<_> =
@@ -105,7 +106,7 @@ fn events_print_as_the_tool_printed_them() {
             .collect();
         let printed = section.printed.iter();
         let flows = printed.filter(|line| !line.starts_with("<?xml") && !line.ends_with("conntrack>"));
-        // Who caused it is told by the message's header, not by the flow.
+        // The header of the message names the originator, not the flow.
         let flows = flows.map(|line| line.split(" [USERSPACE]").next().unwrap());
         assert_eq!(ours, flows.map(without_age).collect::<Vec<_>>(), "{}", section.command);
         lines += ours.len();
@@ -113,7 +114,7 @@ fn events_print_as_the_tool_printed_them() {
     assert_eq!(lines, 6, "lines that were compared");
 }
 
-/// Without the seconds since the beginning: nobody noted when an event was printed.
+/// Removes the age of flows: the time when an event was printed is not recorded.
 fn without_age(line: &str) -> String {
     for (before, after) in [(" delta-time=", ' '), ("<deltatime>", '<')] {
         if let Some((head, tail)) = line.split_once(before) {
@@ -123,16 +124,16 @@ fn without_age(line: &str) -> String {
     line.to_owned()
 }
 
-/// What a client sends first.
+/// Returns the first datagram that a client sends.
 fn sent(talk: impl FnOnce(&mut Client<Script>)) -> Vec<u8> {
     let mut kernel = Script::new();
     kernel.expect_any().reply(scripted::done(1)).reply(scripted::ack(1));
-    let mut client = Client::new(kernel);
+    let mut client = Client::with_transport(kernel);
     talk(&mut client);
     client.into_transport().sent()[0].clone()
 }
 
-/// Type and family, and the attributes by their path: the order of attributes means nothing, nor does their padding.
+/// Returns the type, the family, and the attributes by their path, whose order and padding do not matter.
 fn content(datagram: &[u8]) -> (u16, u8, BTreeMap<Vec<u16>, Vec<u8>>) {
     let message = Messages::new(datagram).next().unwrap().unwrap();
     let (header, attributes) = message.netfilter().unwrap();
@@ -188,8 +189,8 @@ fn flows_are_created_as_the_tool_creates_them() {
         let (kind, family, mut ours) = content(&sent(|client| drop(client.create(&[new]))));
         let (their_kind, their_family, mut theirs) = content(&section.requests[0]);
         assert_eq!((kind, family), (their_kind, their_family), "{}", section.command);
-        // We say that it is confirmed, which the kernel adds anyway. The tool asks for a translation by a rule of NAT, we by
-        // the reply; and it sets the flags of TCP's window tracking.
+        // Our request has the status bit CONFIRMED, which the kernel adds anyway. The tool requests a NAT
+        // setup, we send the reply tuple; and the tool sets the flags of TCP window tracking.
         ours.remove(&vec![CTA_STATUS]);
         theirs.retain(|path, _| {
             !matches!(path[0], CTA_STATUS | CTA_NAT_SRC | CTA_NAT_DST)
@@ -203,7 +204,7 @@ fn flows_are_created_as_the_tool_creates_them() {
 }
 
 #[test]
-fn a_translation_is_asked_for_as_the_tool_asks_for_it() {
+fn a_translation_is_requested_as_by_the_tool() {
     let section =
         sections().into_iter().find(|section| section.command.contains(" -g 10.1.1.1:8080")).unwrap();
     let (_, _, theirs) = content(&section.requests[0]);
@@ -220,7 +221,7 @@ fn a_translation_is_asked_for_as_the_tool_asks_for_it() {
 }
 
 #[test]
-fn a_change_is_asked_for_as_the_tool_asks_for_it() {
+fn a_change_is_requested_as_by_the_tool() {
     let section = section("-U -p udp -s 10.0.0.1 -u ASSURED,SEEN_REPLY -t 100 -m 7");
     let flow = Flow::decode(Messages::new(&section.answers[0]).next().unwrap().unwrap()).unwrap();
     let change = FlowChange {
@@ -233,20 +234,20 @@ fn a_change_is_asked_for_as_the_tool_asks_for_it() {
     let ours = sent(|client| drop(client.update(&[(flow.key(), change)])));
     assert_eq!(content(&ours), content(&section.requests[1]));
     let flags = |datagram: &[u8]| Messages::new(datagram).next().unwrap().unwrap().header.flags;
-    // Nothing is made where there is nothing to change.
+    // A change does not create a flow.
     assert_eq!(flags(&ours), flags(&section.requests[1]));
     let after = section.answers[2].as_slice();
     let after = Flow::decode(Messages::new(after).next().unwrap().unwrap()).unwrap();
     assert!(change.is_done(&after), "{after:?}");
 }
 
-/// Plays the kernel's part of a section, whatever is asked.
+/// Runs `talk` with the kernel's answers of a section, whatever it requests.
 fn played<T>(section: &Section, talk: impl FnOnce(&mut Client<Script>) -> T) -> T {
     let mut kernel = Script::new();
     let step = kernel.expect_any();
     for answer in &section.answers {
         let mut answer = answer.clone();
-        // The tool numbers by the second, we from 1.
+        // The sequence numbers of the tool are seconds, and ours begin with 1.
         let mut at = 0;
         while let Some(length) = answer.get(at..at + 4) {
             let length = u32::from_le_bytes(length.try_into().unwrap()) as usize;
@@ -255,7 +256,7 @@ fn played<T>(section: &Section, talk: impl FnOnce(&mut Client<Script>) -> T) -> 
         }
         step.reply(answer);
     }
-    let mut client = Client::new(kernel);
+    let mut client = Client::with_transport(kernel);
     let said = talk(&mut client);
     let sent = client.into_transport().sent()[0].clone();
     assert_eq!(content(&sent), content(&section.requests[0]), "{}", section.command);
@@ -263,7 +264,7 @@ fn played<T>(section: &Section, talk: impl FnOnce(&mut Client<Script>) -> T) -> 
 }
 
 #[test]
-fn statistics_are_asked_for_and_printed_as_by_the_tool() {
+fn statistics_are_requested_and_printed_as_by_the_tool() {
     let flows = section("-S");
     let ours = played(&flows, |client| client.statistics().unwrap());
     assert_eq!(ours.iter().map(ToString::to_string).collect::<Vec<_>>(), flows.printed);
@@ -282,7 +283,7 @@ fn a_deletion_names_a_part_of_what_the_tool_names() {
     let (their_kind, their_family, theirs) = content(&section.requests[1]);
     assert_eq!((kind, family), (their_kind, their_family));
     let mut ours = ours;
-    // Ours is of the very flow that was listed, and no later one that looks alike.
+    // Our request has the id of the listed flow, so that no later flow with the same tuple is deleted.
     assert_eq!(ours.remove(&vec![CTA_ID]), flow.id.map(|id| id.to_be_bytes().to_vec()));
     assert!(ours.contains_key(&vec![CTA_ZONE]));
     assert!(ours.iter().all(|(path, value)| theirs.get(path) == Some(value)), "{ours:?} {theirs:?}");

@@ -3,17 +3,17 @@
 
 use std::net::{SocketAddr, UdpSocket};
 
-use sluicegate_conntrack::reconcile::{How, Services, reconcile};
+use sluicegate_conntrack::stale::{How, Services, sync};
 use sluicegate_conntrack::{
-    AddressPort, Client, Deleted, Error, Event, Family, Filter, Flow, FlowChange, Monitor, NewFlow, Protocol,
-    ProtocolInfo, Statistic, Status, Table, TcpState, Tuple,
+    AddressPort, Client, Deleted, Errno, Error, Event, Family, Filter, Flow, FlowChange, Monitor, NewFlow,
+    Protocol, ProtocolInfo, Statistic, Status, Table, TcpState, Tuple,
 };
 
 fn tuple(protocol: Protocol, from: &str, to: &str) -> Tuple {
     Tuple::with_ports(protocol, from.parse().unwrap(), to.parse().unwrap()).unwrap()
 }
 
-/// A flow from a client to a service that a server answers.
+/// Returns a flow from a client to a service that a server answers.
 fn served(client: &str, service: &str, server: &str) -> NewFlow {
     let mut flow = NewFlow::new(tuple(Protocol::UDP, client, service), 300);
     flow.reply = tuple(Protocol::UDP, server, client);
@@ -28,7 +28,7 @@ fn listed(client: &mut Client, filter: &Filter) -> Vec<String> {
 }
 
 #[test]
-fn what_is_created_is_listed_found_and_deleted() {
+fn created_flows_are_listed_looked_up_and_deleted() {
     testns::netns(|| {
         let mut client = Client::open().unwrap();
         let mut udp = served("10.0.0.1:1000", "10.96.0.10:53", "10.244.0.5:5353");
@@ -55,7 +55,7 @@ fn what_is_created_is_listed_found_and_deleted() {
             again.to_string(),
             "create ipv4 udp src=10.0.0.1 dst=10.96.0.10 sport=1000 dport=53: EEXIST (File exists)"
         );
-        // One with another id is not this flow.
+        // A flow with another id is a different one.
         let mut other = found.key();
         other.id = Some(found.id.unwrap().wrapping_add(1));
         assert_eq!(client.delete(&[other]).unwrap(), Deleted { deleted: 0, gone: 1 });
@@ -86,9 +86,9 @@ fn zones_of_one_direction_are_kept_apart() {
     });
 }
 
-/// Linux 6.1 and 6.18 invert this comparison when it is left to them.
+/// Linux 6.1 and 6.18 invert this comparison in the kernel's filter.
 #[test]
-fn an_address_of_ipv6_chooses_the_flows_that_have_it() {
+fn a_filter_with_an_ipv6_address_selects_its_flows() {
     testns::netns(|| {
         let mut client = Client::open().unwrap();
         let flow = |n: u16, to: &str| {
@@ -107,7 +107,7 @@ fn an_address_of_ipv6_chooses_the_flows_that_have_it() {
         services.frontend("[fd00::b]:53".parse().unwrap(), ["[fd00::99]:53".parse().unwrap()]);
         services.frontend("[fd00::a]:53".parse().unwrap(), []);
         client.create(&[flow(1, "fd00::a"), flow(1, "fd00::c")]).unwrap();
-        let report = reconcile(&mut client, &services).unwrap();
+        let report = sync(&mut client, &services).unwrap();
         assert_eq!((report.lists, report.deleted), (1, 8));
         assert_eq!(listed(&mut client, &Filter::default()), ["src=fd00::1 dst=fd00::c sport=1001 dport=53"]);
     });
@@ -122,7 +122,7 @@ fn only_flush_empties_the_table() {
         client.create(&[v4.clone(), v6]).unwrap();
         assert!(matches!(client.delete_matching(&Filter::default()), Err(Error::NoCriterion)));
         assert_eq!(client.delete(&[]).unwrap(), Deleted::default());
-        assert_eq!(reconcile(&mut client, &Services::new()).unwrap().lists, 0);
+        assert_eq!(sync(&mut client, &Services::new()).unwrap().lists, 0);
         assert_eq!(client.count().unwrap(), 2);
         client.flush(Some(Family::Ipv4)).unwrap();
         assert_eq!(listed(&mut client, &Filter::default()), ["src=fd00::1 dst=fd00::2 sport=1000 dport=53"]);
@@ -133,7 +133,7 @@ fn only_flush_empties_the_table() {
 }
 
 #[test]
-fn the_kernels_filter_and_ours_choose_the_same() {
+fn the_kernels_filter_and_ours_select_the_same_flows() {
     testns::netns(|| {
         let mut client = Client::open().unwrap();
         let mut flows = Vec::new();
@@ -180,7 +180,7 @@ fn the_kernels_filter_and_ours_choose_the_same() {
 }
 
 #[test]
-fn flows_are_changed_and_what_is_gone_is_told() {
+fn flows_are_changed_and_missing_ones_are_reported() {
     testns::netns(|| {
         let mut client = Client::open().unwrap();
         let flow = served("10.0.0.1:1000", "10.96.0.10:53", "10.244.0.5:53");
@@ -199,7 +199,7 @@ fn flows_are_changed_and_what_is_gone_is_told() {
         let other = client.get(&flow.original, None).unwrap();
         assert!(other.mark == Some(0) && !other.has(Status::ASSURED), "{other:?}");
 
-        // A bit that cannot be taken away again, and a flow that is not there: neither keeps the others from their change.
+        // A bit that cannot be cleared, and a flow that does not exist: the others are changed nevertheless.
         let less = FlowChange { status: Some(Status::CONFIRMED), ..FlowChange::default() };
         let gone = served("10.0.0.9:1000", "10.96.0.10:53", "10.244.0.5:53").key();
         let marked = FlowChange { mark: Some(3), ..FlowChange::default() };
@@ -208,7 +208,7 @@ fn flows_are_changed_and_what_is_gone_is_told() {
         assert!(error.to_string().starts_with("update ipv4 udp src=10.0.0.9 "), "{error}");
         assert_eq!(client.get(&flow.original, None).unwrap().mark, Some(3));
         let error = client.update(&[(zoned.key(), less)]).unwrap_err();
-        assert_eq!(error.errno(), Some(16));
+        assert_eq!(error.errno(), Some(Errno::EBUSY));
         assert_eq!(client.count().unwrap(), 2, "nothing is made by a change");
     });
 }
@@ -229,7 +229,7 @@ fn a_translation_is_made_by_the_kernel() {
         assert!(made.is_source_translated() && made.is_destination_translated(), "{made:?}");
         let made = client.get(&v6.original, None).unwrap();
         assert_eq!(made.reply, tuple(Protocol::UDP, "[fd00::10]:53", "[fd00::99]:99"));
-        // As a rule of NAT would: what another flow has is not given twice.
+        // As with a NAT rule, a tuple of another flow is not used again.
         let mut second = NewFlow::new(tuple(Protocol::UDP, "[fd00::2]:1000", "[fd00::10]:53"), 300);
         second.source_nat = v6.source_nat;
         let again = client.create(&[second.clone()]);
@@ -252,7 +252,7 @@ fn each_processor_counts() {
 }
 
 #[test]
-fn an_event_tells_by_whom() {
+fn an_event_has_the_port_that_caused_it() {
     testns::netns(|| {
         let mut options = sluicegate_netlink::Options::default();
         options.receive_buffer = 64 << 10;
@@ -266,7 +266,7 @@ fn an_event_tells_by_whom() {
 }
 
 #[test]
-fn stale_flows_of_a_few_and_of_many_front_ends_go() {
+fn stale_flows_of_a_few_and_of_many_frontends_are_deleted() {
     testns::netns(|| {
         let mut client = Client::open().unwrap();
         for (count, how) in [(2u16, How::Filtered), (20, How::Whole)] {
@@ -284,17 +284,17 @@ fn stale_flows_of_a_few_and_of_many_front_ends_go() {
             flows.push(served("10.0.0.4:1", "192.168.0.2:30053", "10.244.0.1:53"));
             flows.push(served("10.0.0.4:2", "192.168.0.2:30053", "10.244.0.2:53"));
             client.create(&flows).unwrap();
-            let report = reconcile(&mut client, &services).unwrap();
+            let report = sync(&mut client, &services).unwrap();
             assert_eq!((report.how, report.deleted), (how, usize::from(count) + 1), "{report:?}");
             assert_eq!(client.count().unwrap(), u32::from(count) * 2 + 1);
-            assert_eq!(reconcile(&mut client, &services).unwrap().deleted, 0);
+            assert_eq!(sync(&mut client, &services).unwrap().deleted, 0);
             client.flush(None).unwrap();
         }
     });
 }
 
 #[test]
-fn events_tell_of_flows_that_come_change_and_go() {
+fn events_report_created_changed_and_destroyed_flows() {
     testns::netns(|| {
         let mut monitor = Monitor::open().unwrap();
         let mut client = Client::open().unwrap();
@@ -317,14 +317,14 @@ fn events_tell_of_flows_that_come_change_and_go() {
 #[test]
 fn too_many_events_are_an_event() {
     testns::netns(|| {
-        use sluicegate_netlink::{Options, Protocol as Netlink, Socket};
+        use sluicegate_netlink::{NetlinkFamily, Options, Socket};
         let mut options = Options::default();
         options.receive_buffer = 4096;
-        let mut socket = Socket::open(Netlink::NETFILTER, &options).unwrap();
+        let mut socket = Socket::open(NetlinkFamily::NETFILTER, &options).unwrap();
         for group in sluicegate_conntrack::GROUPS {
             socket.join(group).unwrap();
         }
-        let mut monitor = Monitor::new(socket);
+        let mut monitor = Monitor::with_transport(socket);
         let mut client = Client::open().unwrap();
         let flows: Vec<_> = (0..500)
             .map(|n| served(&format!("10.0.0.1:{}", 1000 + n), "10.96.0.10:53", "10.244.0.5:53"))
@@ -340,15 +340,16 @@ fn too_many_events_are_an_event() {
 }
 
 #[test]
-fn flows_of_real_traffic_are_told_of_with_counters_and_times() {
+fn events_of_real_traffic_have_counters_and_times() {
     if !testns::have(&["nft", "sysctl"]) {
         return;
     }
     testns::netns(|| {
-        // Tracking starts with the first rule that asks for it. The sysctls are the namespace's own.
+        // Tracking starts with the first rule that needs it. The sysctls belong to the namespace.
         let _ = testns::sh(
             "sysctl -qw net.netfilter.nf_conntrack_acct=1 net.netfilter.nf_conntrack_timestamp=1
-             nft 'add table ip t; add chain ip t c { type filter hook input priority 0; }; add rule ip t c ct state new counter'",
+             nft 'add table ip t; add chain ip t c { type filter hook input priority 0; }; add rule ip t c \
+             ct state new counter'",
         );
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
         let client = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,4 @@
-//! What a process without capabilities is told.
+//! The errors that a process without capabilities gets.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::process::Command;

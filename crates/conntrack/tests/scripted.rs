@@ -1,25 +1,25 @@
 //! Conversations with a scripted kernel: what is asked again, what is never sent, what an error says.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use sluicegate_conntrack::reconcile::{Services, reconcile};
+use sluicegate_conntrack::stale::{Services, sync};
 use sluicegate_conntrack::{
     Client, Deleted, Error, Event, Family, Filter, Flow, FlowKey, Monitor, NewFlow, Protocol, Tuple,
 };
 use sluicegate_netlink::attr::Attributes;
 use sluicegate_netlink::message::{Flags, Messages};
 use sluicegate_netlink::scripted::{self, Script};
-use sluicegate_netlink::{Batch, Transport, Wait};
+use sluicegate_netlink::{Batch, Errno, Transport, Wait};
 
 fn tuple(to: &str) -> Tuple {
     let from = if to.starts_with('[') { "[fd00::1]:1000" } else { "10.0.0.1:1000" };
     Tuple::with_ports(Protocol::UDP, from.parse().unwrap(), to.parse().unwrap()).unwrap()
 }
 
-/// The kernel's message about a flow: what creates it, answered.
+/// Returns the kernel's message about a flow: what creates it, answered.
 fn told(sequence: u32, to: &str, id: u32) -> Vec<u8> {
     let mut kernel = Script::new();
     kernel.expect_any().reply(scripted::ack(1));
-    let mut client = Client::new(kernel);
+    let mut client = Client::with_transport(kernel);
     client.create(&[NewFlow::new(tuple(to), 30)]).unwrap();
     let sent = client.into_transport().sent()[0].clone();
     let request = Messages::new(&sent).next().unwrap().unwrap();
@@ -38,7 +38,7 @@ fn to(address: &str, port: u16) -> Filter {
     filter
 }
 
-/// The attributes of the one message of a datagram.
+/// Returns the attributes of the one message of a datagram.
 fn attributes(datagram: &[u8]) -> Vec<u16> {
     let message = Messages::new(datagram).next().unwrap().unwrap();
     let (_, attributes): (_, Attributes<'_>) = message.netfilter().unwrap();
@@ -57,7 +57,7 @@ fn a_kernel_that_ignores_the_filter_makes_no_difference() {
         .reply(told(1, "10.96.0.10:53", 7))
         .reply([told(1, "10.96.0.11:53", 8), told(1, "10.96.0.10:54", 9), scripted::done(1)].concat());
     kernel.expect_any().reply(scripted::ack(2));
-    let mut client = Client::new(kernel);
+    let mut client = Client::with_transport(kernel);
     let deleted = client.delete_matching(&to("10.96.0.10/32", 53)).unwrap();
     assert_eq!(deleted.iter().map(|flow| flow.id).collect::<Vec<_>>(), [Some(7)]);
     let kernel = client.into_transport();
@@ -70,11 +70,11 @@ fn a_kernel_that_ignores_the_filter_makes_no_difference() {
 
 #[test]
 fn a_kernel_that_refuses_the_filter_is_asked_without() {
-    for code in [22, 95] {
+    for errno in [Errno::EINVAL, Errno::EOPNOTSUPP] {
         let mut kernel = Script::new();
-        kernel.expect_any().reply(scripted::error(1, code, None, None));
+        kernel.expect_any().reply(scripted::error(1, errno, None, None));
         kernel.expect_any().reply([told(2, "10.96.0.10:53", 7), scripted::done(2)].concat());
-        let mut client = Client::new(kernel);
+        let mut client = Client::with_transport(kernel);
         assert_eq!(client.list(&to("10.96.0.10/32", 53)).unwrap().len(), 1);
         let kernel = client.into_transport();
         assert!(attributes(&kernel.sent()[1]).is_empty());
@@ -84,13 +84,13 @@ fn a_kernel_that_refuses_the_filter_is_asked_without() {
 
 #[test]
 fn nothing_is_sent_for_a_filter_that_cannot_be_meant() {
-    let mut client = Client::new(Script::new());
+    let mut client = Client::with_transport(Script::new());
     assert!(matches!(client.delete_matching(&Filter::default()), Err(Error::NoCriterion)));
     let mixed = Filter { family: Some(Family::Ipv6), ..to("10.96.0.10/32", 53) };
     assert!(matches!(client.list(&mixed), Err(Error::MixedFamilies)));
     assert!(matches!(client.delete_matching(&mixed), Err(Error::MixedFamilies)));
     assert_eq!(client.delete(&[]).unwrap(), Deleted::default());
-    assert_eq!(reconcile(&mut client, &Services::new()).unwrap().lists, 0);
+    assert_eq!(sync(&mut client, &Services::new()).unwrap().lists, 0);
     client.into_transport().finish();
 }
 
@@ -104,10 +104,10 @@ fn many_deletions_go_in_few_sends_and_those_that_had_gone_are_counted() {
         })
         .collect();
     let mut kernel = Script::new();
-    kernel.expect_any().reply(scripted::error(5, 2, None, None)).reply(scripted::ack(128));
+    kernel.expect_any().reply(scripted::error(5, Errno::ENOENT, None, None)).reply(scripted::ack(128));
     kernel.expect_any().reply(scripted::ack(256));
-    kernel.expect_any().reply(scripted::error(300, 2, None, None));
-    let mut client = Client::new(kernel);
+    kernel.expect_any().reply(scripted::error(300, Errno::ENOENT, None, None));
+    let mut client = Client::with_transport(kernel);
     assert_eq!(client.delete(&keys).unwrap(), Deleted { deleted: 298, gone: 2 });
     let kernel = client.into_transport();
     let sizes: Vec<_> = kernel.sent().iter().map(|datagram| Messages::new(datagram).count()).collect();
@@ -123,15 +123,15 @@ fn a_refusal_names_the_flow() {
         id: None,
     });
     let mut kernel = Script::new();
-    kernel
-        .expect_any()
-        .reply(scripted::error(1, 2, None, None))
-        .reply([scripted::error(2, 1, None, None), scripted::error(3, 1, None, None)].concat());
-    let error = Client::new(kernel).delete(&keys).unwrap_err();
+    kernel.expect_any().reply(scripted::error(1, Errno::ENOENT, None, None)).reply(
+        [scripted::error(2, Errno::EPERM, None, None), scripted::error(3, Errno::EPERM, None, None)].concat(),
+    );
+    let error = Client::with_transport(kernel).delete(&keys).unwrap_err();
     assert!(error.is_permission_denied());
     assert_eq!(
         error.to_string(),
-        "delete ipv4 udp src=10.0.0.1 dst=10.96.0.10 sport=1000 dport=54 and 1 more: EPERM (Operation not permitted); \
+        "delete ipv4 udp src=10.0.0.1 dst=10.96.0.10 sport=1000 dport=54 and 1 more: EPERM (Operation not \
+         permitted); \
          this needs CAP_NET_ADMIN in the network namespace"
     );
 }
@@ -142,8 +142,8 @@ fn a_list_that_lost_messages_is_not_taken_as_the_whole() {
     kernel.expect_any().reply(told(1, "10.96.0.10:53", 7)).overrun().reply(scripted::done(1));
     let mut services = Services::new();
     services.frontend("10.96.0.10:53".parse().unwrap(), []);
-    let mut client = Client::new(kernel);
-    let error = reconcile(&mut client, &services).unwrap_err();
+    let mut client = Client::with_transport(kernel);
+    let error = sync(&mut client, &services).unwrap_err();
     assert!(
         matches!(error, Error::Netlink { command: "list", source: sluicegate_netlink::Error::Overrun }),
         "{error}"
@@ -156,7 +156,7 @@ fn an_answer_without_what_was_asked_for_is_an_error() {
     let mut kernel = Script::new();
     kernel.expect_any().reply(scripted::ack(1));
     kernel.expect_any().reply(scripted::ack(2));
-    let mut client = Client::new(kernel);
+    let mut client = Client::with_transport(kernel);
     assert_eq!(
         client.count().unwrap_err().to_string(),
         "count: the kernel's answer lacks CTA_STATS_GLOBAL_ENTRIES"
@@ -167,10 +167,10 @@ fn an_answer_without_what_was_asked_for_is_an_error() {
 #[test]
 fn a_kernel_without_the_subsystem_is_told_apart() {
     let mut kernel = Script::new();
-    kernel.expect_any().reply(scripted::error(1, 22, None, None));
-    let error = Client::new(kernel).count().unwrap_err();
+    kernel.expect_any().reply(scripted::error(1, Errno::EINVAL, None, None));
+    let error = Client::with_transport(kernel).count().unwrap_err();
     assert!(error.is_unsupported());
-    assert!(error.to_string().ends_with("is the module nf_conntrack_netlink there?"), "{error}");
+    assert!(error.to_string().ends_with("the kernel may lack the module nf_conntrack_netlink"), "{error}");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn flush_is_the_only_request_without_a_tuple_that_changes_anything() {
     let mut kernel = Script::new();
     kernel.expect_any().reply(scripted::ack(1));
     kernel.expect_any().reply(scripted::ack(2));
-    let mut client = Client::new(kernel);
+    let mut client = Client::with_transport(kernel);
     client.flush(None).unwrap();
     client.flush(Some(Family::Ipv6)).unwrap();
     let kernel = client.into_transport();
@@ -193,7 +193,7 @@ fn events_that_were_lost_are_an_event_and_those_of_others_are_passed_over() {
     let mut other = Batch::new();
     drop(other.netfilter(2, 0, Flags::empty(), 2, 0));
     kernel.queued([other.bytes().unwrap().to_vec(), told(0, "10.96.0.10:53", 7)].concat());
-    let mut monitor = Monitor::new(kernel);
+    let mut monitor = Monitor::with_transport(kernel);
     let [Event::Update(Flow { id: Some(7), .. })] = monitor.events().unwrap()[..] else {
         panic!("another event")
     };
@@ -210,5 +210,5 @@ fn events_that_were_lost_are_an_event_and_those_of_others_are_passed_over() {
             size
         }
     }
-    assert_eq!(Monitor::new(Full).events().unwrap(), [Event::Overrun]);
+    assert_eq!(Monitor::with_transport(Full).events().unwrap(), [Event::Overrun]);
 }

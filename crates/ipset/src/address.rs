@@ -7,9 +7,10 @@ use crate::{Family, Names, Reason, number};
 
 /// One address, a network, or a range of addresses.
 ///
-/// Which of them an element can have depends on its type and family; [`Entry::new`](crate::Entry::new) checks it. A
-/// network may have host bits set (`10.0.0.1/8`): the kernel masks them. What covers more than one address is
-/// expanded by the kernel where the type stores single ones, and split into networks where it stores networks.
+/// The type and family of an element determine which of these it can have; [`Entry::new`](crate::Entry::new)
+/// checks it. A network may have host bits set (`10.0.0.1/8`): the kernel masks them. The kernel expands
+/// networks and ranges if the type stores single addresses, and splits ranges into networks if it stores
+/// networks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Addresses {
     /// One address.
@@ -31,7 +32,7 @@ pub enum Addresses {
 }
 
 impl Addresses {
-    /// The first address in the text: the only one, any of the network, or an end of the range.
+    /// Returns the address that is written first: the only one, that of the network, or one end of the range.
     #[must_use]
     pub fn first(&self) -> IpAddr {
         match *self {
@@ -41,7 +42,7 @@ impl Addresses {
         }
     }
 
-    /// The family, `None` when the ends of a range differ in theirs.
+    /// Returns the family; `None` if the ends of a range have different families.
     #[must_use]
     pub fn family(&self) -> Option<Family> {
         let family = Family::of(self.first());
@@ -51,7 +52,7 @@ impl Addresses {
         }
     }
 
-    /// True for one address, also when written with its full prefix.
+    /// Returns true for a single address, with or without its full prefix length.
     #[must_use]
     pub fn is_host(&self) -> bool {
         match self {
@@ -63,8 +64,8 @@ impl Addresses {
 
     /// Reads an address, `address/prefix` or `address-address`.
     ///
-    /// IPv4 addresses may be short as for `inet_aton(3)` (`10.1` is 10.0.0.1). A name with a dash stands in square
-    /// brackets.
+    /// IPv4 addresses may be short as for `inet_aton(3)` (`10.1` is 10.0.0.1). A name with a dash stands in
+    /// square brackets.
     ///
     /// # Errors
     /// [`Reason::Address`], [`Reason::OutOfRange`], [`Reason::Bracket`].
@@ -115,7 +116,7 @@ impl From<(IpAddr, u8)> for Addresses {
 }
 
 impl fmt::Display for Addresses {
-    /// As `ipset` prints it: a network of one address without its prefix.
+    /// Prints the addresses as `ipset` does: a network of one address without its prefix length.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Host(address) => write_address(f, *address),
@@ -133,7 +134,7 @@ impl fmt::Display for Addresses {
     }
 }
 
-/// Writes an address as `inet_ntop(3)` does: like Rust, but `::102:304` is `::1.2.3.4` there.
+/// Writes an address as `inet_ntop(3)` does: as Rust does, except that `::102:304` is `::1.2.3.4`.
 pub(crate) fn write_address(f: &mut fmt::Formatter<'_>, address: IpAddr) -> fmt::Result {
     if let IpAddr::V6(v6) = address
         && let [0, 0, 0, 0, 0, 0, high, low] = v6.segments()
@@ -143,14 +144,14 @@ pub(crate) fn write_address(f: &mut fmt::Formatter<'_>, address: IpAddr) -> fmt:
         let [c, d] = low.to_be_bytes();
         return write!(f, "::{a}.{b}.{c}.{d}");
     }
-    // Straight to the writer: with a width or precision, std would go through a buffer.
+    // Directly to the writer: with a width or precision, std uses a buffer.
     write!(f, "{address}")
 }
 
 /// Reads one address, or looks a name up.
 pub(crate) fn host(text: &str, family: Family, names: &dyn Names) -> Result<IpAddr, Reason> {
     let parsed = match family {
-        Family::Inet6 => text.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
+        Family::Ipv6 => text.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
         _ => text.parse::<Ipv4Addr>().ok().or_else(|| short_ipv4(text)).map(IpAddr::V4),
     };
     parsed
@@ -158,7 +159,8 @@ pub(crate) fn host(text: &str, family: Family, names: &dyn Names) -> Result<IpAd
         .ok_or_else(|| Reason::Address { text: text.to_owned(), family })
 }
 
-/// `inet_aton(3)` for digits and dots: one to four numbers, the last of which fills all bytes that are left.
+/// Reads digits and dots as `inet_aton(3)` does: one to four numbers, the last of which fills all remaining
+/// bytes.
 fn short_ipv4(text: &str) -> Option<Ipv4Addr> {
     if !text.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
         return None;
@@ -179,7 +181,7 @@ fn short_ipv4(text: &str) -> Option<Ipv4Addr> {
     Some(bits.into())
 }
 
-/// Splits at a separator that has text on both sides of it, as the first and last characters of the whole tell.
+/// Splits at the first separator, unless the text begins or ends with one.
 pub(crate) fn split_inside(text: &str, separator: char) -> Option<(&str, &str)> {
     if text.starts_with(separator) || text.ends_with(separator) { None } else { text.split_once(separator) }
 }
@@ -199,7 +201,7 @@ pub(crate) fn split_range(text: &str) -> Result<Option<(&str, &str)>, Reason> {
     }
 }
 
-/// Takes the square brackets off a name.
+/// Removes the square brackets around a name.
 pub(crate) fn unbracket(text: &str) -> Result<&str, Reason> {
     match text.strip_prefix('[') {
         None => Ok(text),
@@ -219,7 +221,7 @@ mod tests {
         }
     }
 
-    /// What ipset 7.17 stored and printed for the same words, on Linux 6.18.
+    /// The values that ipset 7.17 stored and printed for the same words, on Linux 6.18.
     #[test]
     fn the_notations_of_ipset_are_read() {
         for (text, printed) in [
@@ -245,7 +247,7 @@ mod tests {
             ("", "'' is not an IPv4 address"),
             ("[10.0.0.1-10.0.0.3", "'[10.0.0.1-10.0.0.3' has no closing bracket in the right place"),
         ] {
-            assert_eq!(read(text, Family::Inet), printed);
+            assert_eq!(read(text, Family::Ipv4), printed);
         }
     }
 
@@ -262,7 +264,7 @@ mod tests {
             ("10.0.0.1", "'10.0.0.1' is not an IPv6 address"),
             ("1::/129", "'129' is out of range 0-128"),
         ] {
-            assert_eq!(read(text, Family::Inet6), printed);
+            assert_eq!(read(text, Family::Ipv6), printed);
         }
     }
 }

@@ -1,24 +1,25 @@
-//! The client: commands over a transport, errors that name set, entry and place.
+//! The client: sends commands over a transport; its errors name the set and the entry.
 
 use std::collections::HashMap;
 
 use sluicegate_netlink::attr::Attributes;
 use sluicegate_netlink::{
-    Batch, DecodeError, KernelError, Options as SocketOptions, Protocol as SocketProtocol, Report, Socket,
-    Transport, dump, exchange,
+    Batch, DecodeError, KernelError, NetlinkFamily, Options as SocketOptions, Report, Socket, Transport,
+    dump, exchange,
 };
 
 use crate::message::{self, Answer, Detail, Exist, Identity, ListReader, Piece};
 use crate::text::{Command, Verb};
 use crate::wire::{PROTOCOL, PROTOCOL_MIN, command};
 use crate::{
-    Code, Entry, Error, Family, Header, Listing, Refusal, Revisions, SetInfo, SetName, SetSpec, SetType,
+    Entry, Errno, Error, Family, Header, Listing, Refusal, Revisions, SetInfo, SetName, SetSpec, SetType,
+    ipset_errno,
 };
 
 /// A client of the kernel's ipset.
 ///
-/// Each method is one command and waits for the kernel's answer. What the kernel can do is asked once: the version of
-/// the protocol, and the revisions of each type that is created.
+/// Each method sends one command and waits for the kernel's answer. The client asks the kernel once for the
+/// version of its protocol, and for the revisions of each type that is created.
 ///
 /// ```no_run
 /// use std::net::Ipv4Addr;
@@ -26,8 +27,9 @@ use crate::{
 ///
 /// let mut client = Client::open()?;
 /// let set = SetName::new("allowed")?;
-/// client.create(&SetSpec::new(set, SetType::HashIp, Family::Inet, CreateOptions::default())?, Exist::Ignore)?;
-/// let entry = Entry::new(SetType::HashIp, Family::Inet, Element::Ip(Ipv4Addr::new(192, 0, 2, 1).into()))?;
+/// let spec = SetSpec::new(set, SetType::HashIp, Family::Ipv4, CreateOptions::default())?;
+/// client.create(&spec, Exist::Ignore)?;
+/// let entry = Entry::new(SetType::HashIp, Family::Ipv4, Element::Ip(Ipv4Addr::new(192, 0, 2, 1).into()))?;
 /// client.add(set, std::slice::from_ref(&entry), Exist::Fail)?;
 /// assert!(client.test(set, &entry)?);
 /// # Ok::<(), sluicegate_ipset::Error>(())
@@ -41,29 +43,29 @@ pub struct Client<T = Socket> {
 }
 
 impl Client {
-    /// Opens a socket in the current network namespace.
+    /// Opens a socket in the network namespace of the calling thread.
     ///
     /// # Errors
     /// [`Error::Netlink`].
     pub fn open() -> Result<Self, Error> {
-        Socket::open(SocketProtocol::NETFILTER, &SocketOptions::default())
-            .map(Self::new)
+        Socket::open(NetlinkFamily::NETFILTER, &SocketOptions::default())
+            .map(Self::with_transport)
             .map_err(|source| Error::Netlink { command: "open", source })
     }
 }
 
 impl<T: Transport> Client<T> {
-    /// A client over any transport.
-    pub fn new(transport: T) -> Self {
+    /// Uses a transport of the caller's: a socket, or one for tests.
+    pub fn with_transport(transport: T) -> Self {
         Self { transport, protocol: None, revisions: HashMap::new(), sequence: 1 }
     }
 
-    /// The transport.
+    /// Returns the transport.
     pub fn into_transport(self) -> T {
         self.transport
     }
 
-    /// The versions of the protocol that the kernel speaks: oldest and newest.
+    /// Returns the oldest and the newest version of the protocol that the kernel supports.
     ///
     /// # Errors
     /// [`Error::Refused`] by a kernel without ipset, [`Error::Netlink`].
@@ -73,13 +75,14 @@ impl<T: Transport> Client<T> {
         self.ask(&batch, &About::command("protocol"), |answer| {
             Ok(answer.protocol.map(|max| (answer.min.unwrap_or(max), max)))
         })?
-        .ok_or(Error::Answer { command: "protocol", what: "IPSET_ATTR_PROTOCOL" })
+        .ok_or(Error::Answer { command: "protocol", attribute: "IPSET_ATTR_PROTOCOL" })
     }
 
-    /// The revisions of a type that the kernel has. Loads the type's module where the kernel can do that.
+    /// Returns the revisions of a type that the kernel has. A kernel that may load modules loads that of the
+    /// type.
     ///
     /// # Errors
-    /// [`Error::Refused`] with [`Code::FIND_TYPE`] when it has none.
+    /// [`Error::Refused`] with [`ipset_errno::FIND_TYPE`] when it does not have the type.
     pub fn revisions(&mut self, kind: SetType, family: Family) -> Result<Revisions, Error> {
         if let Some(revisions) = self.revisions.get(&(kind, family)) {
             return Ok(*revisions);
@@ -90,12 +93,13 @@ impl<T: Transport> Client<T> {
         let about = About { kind: Some(kind), ..About::command("type") };
         let revisions = self
             .ask(&batch, &about, |answer| answer.revisions().map(Some))?
-            .ok_or(Error::Answer { command: "type", what: "IPSET_ATTR_REVISION" })?;
+            .ok_or(Error::Answer { command: "type", attribute: "IPSET_ATTR_REVISION" })?;
         self.revisions.insert((kind, family), revisions);
         Ok(revisions)
     }
 
-    /// The revision in which a set of this type is created: the newest that both sides know.
+    /// Returns the revision that sets of this type are created with: the newest that both the kernel and this
+    /// crate support.
     ///
     /// # Errors
     /// [`Error::TypeRevision`] when there is none, and as [`revisions`](Self::revisions).
@@ -135,7 +139,7 @@ impl<T: Transport> Client<T> {
         let mut batch = self.batch();
         message::destroy(&mut batch, protocol, Some(&set), exist);
         match self.tell(&batch, &About::set("destroy", set)) {
-            // Older kernels make it an error all the same.
+            // Kernels before Linux 5.11 ignore IPSET_FLAG_EXIST here.
             Err(error) if exist == Exist::Ignore && error.is_not_found() => Ok(()),
             other => other,
         }
@@ -174,11 +178,11 @@ impl<T: Transport> Client<T> {
         self.tell(&batch, &About::command("flush"))
     }
 
-    /// Gives a set another name.
+    /// Renames a set.
     ///
     /// # Errors
-    /// [`Error::is_not_found`]; [`Code::EXIST_SETNAME2`] when the new name is taken; [`Error::is_busy`] when a rule
-    /// or list refers to the set.
+    /// [`Error::is_not_found`]; [`ipset_errno::EXIST_SETNAME2`] when the new name is taken;
+    /// [`Error::is_busy`] when a rule or list refers to the set.
     pub fn rename(&mut self, from: SetName, to: SetName) -> Result<(), Error> {
         let protocol = self.version()?;
         let mut batch = self.batch();
@@ -189,7 +193,8 @@ impl<T: Transport> Client<T> {
     /// Exchanges the names of two sets of one type and family, also while rules refer to them.
     ///
     /// # Errors
-    /// [`Error::is_not_found`]; [`Code::EXIST_SETNAME2`] when the second does not exist; [`Code::TYPE_MISMATCH`].
+    /// [`Error::is_not_found`]; [`ipset_errno::EXIST_SETNAME2`] when the second does not exist;
+    /// [`ipset_errno::TYPE_MISMATCH`].
     pub fn swap(&mut self, from: SetName, to: SetName) -> Result<(), Error> {
         let protocol = self.version()?;
         let mut batch = self.batch();
@@ -199,8 +204,8 @@ impl<T: Transport> Client<T> {
 
     /// Adds entries, as many to a message as fit, and as many messages to a datagram as the socket takes.
     ///
-    /// This is not a transaction: the kernel stops a *message* at its first bad entry and goes on with the next message.
-    /// To have all or nothing, fill another set and swap: [`replace`](Self::replace).
+    /// This is not a transaction: the kernel stops a *message* at its first bad entry and goes on with the
+    /// next message. To have all or nothing, fill another set and swap: [`replace`](Self::replace).
     ///
     /// # Errors
     /// [`Error::Refused`] with the first entry that was refused, and how many messages failed besides.
@@ -212,11 +217,12 @@ impl<T: Transport> Client<T> {
     ///
     /// # Errors
     /// As [`add`](Self::add).
-    pub fn del(&mut self, set: SetName, entries: &[Entry], exist: Exist) -> Result<(), Error> {
-        self.change(Verb::Del, set, entries, exist, Pace::Pipelined)
+    pub fn delete(&mut self, set: SetName, entries: &[Entry], exist: Exist) -> Result<(), Error> {
+        self.change(Verb::Delete, set, entries, exist, Pace::Pipelined)
     }
 
-    /// Adds entries and stops at the first that is refused: those before it are in the set, those after it are not.
+    /// Adds entries and stops at the first that is refused: those before it are in the set, those after it
+    /// are not.
     ///
     /// # Errors
     /// [`Error::Refused`] with that entry.
@@ -228,11 +234,12 @@ impl<T: Transport> Client<T> {
     ///
     /// # Errors
     /// [`Error::Refused`] with that entry.
-    pub fn del_in_order(&mut self, set: SetName, entries: &[Entry], exist: Exist) -> Result<(), Error> {
-        self.change(Verb::Del, set, entries, exist, Pace::InOrder)
+    pub fn delete_in_order(&mut self, set: SetName, entries: &[Entry], exist: Exist) -> Result<(), Error> {
+        self.change(Verb::Delete, set, entries, exist, Pace::InOrder)
     }
 
-    /// Whether an entry is in the set. For types that store networks: whether the address is in one of them.
+    /// Returns whether an entry is in the set. For types that store networks: whether the address is in one
+    /// of them.
     ///
     /// # Errors
     /// [`Error::Invalid`] when the entry is a range; [`Error::is_not_found`] when there is no such set.
@@ -244,12 +251,12 @@ impl<T: Transport> Client<T> {
         let about = About { kind: Some(entry.set_type()), entry: Some(entry), ..About::set("test", set) };
         match self.tell(&batch, &about) {
             Ok(()) => Ok(true),
-            Err(Error::Refused(refusal)) if refusal.code == Code::EXIST => Ok(false),
+            Err(Error::Refused(refusal)) if refusal.errno == ipset_errno::EXIST => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// The names of all sets.
+    /// Returns the names of all sets.
     ///
     /// # Errors
     /// [`Error::Netlink`].
@@ -298,14 +305,14 @@ impl<T: Transport> Client<T> {
         message::header(&mut batch, protocol, &set);
         let identity = self
             .ask(&batch, &About::set("header", set), |answer| answer.identity().map(Some))?
-            .ok_or(Error::Answer { command: "header", what: "IPSET_ATTR_TYPENAME" })?;
+            .ok_or(Error::Answer { command: "header", attribute: "IPSET_ATTR_TYPENAME" })?;
         match identity {
             Identity::Known(header) => Ok(header),
             Identity::Unknown { kind, family } => Err(Error::UnknownType { set, kind, family }),
         }
     }
 
-    /// The number of a set, from protocol 7 (Linux 5.1) on.
+    /// Returns the number of a set, from protocol 7 (Linux 5.1) on.
     ///
     /// # Errors
     /// [`Error::is_not_found`].
@@ -314,10 +321,10 @@ impl<T: Transport> Client<T> {
         let mut batch = self.batch();
         message::index_of(&mut batch, protocol, &set);
         self.ask(&batch, &About::set("get by name", set), |answer| Ok(answer.index))?
-            .ok_or(Error::Answer { command: "get by name", what: "IPSET_ATTR_INDEX" })
+            .ok_or(Error::Answer { command: "get by name", attribute: "IPSET_ATTR_INDEX" })
     }
 
-    /// The name of the set with this number, from protocol 7 (Linux 5.1) on.
+    /// Returns the name of the set with this number, from protocol 7 (Linux 5.1) on.
     ///
     /// # Errors
     /// [`Error::is_not_found`].
@@ -326,7 +333,7 @@ impl<T: Transport> Client<T> {
         let mut batch = self.batch();
         message::name_of(&mut batch, protocol, index);
         self.ask(&batch, &About::command("get by index"), |answer| Ok(answer.set))?
-            .ok_or(Error::Answer { command: "get by index", what: "IPSET_ATTR_SETNAME" })
+            .ok_or(Error::Answer { command: "get by index", attribute: "IPSET_ATTR_SETNAME" })
     }
 
     /// Carries one command out. A `test` that fails is a refusal.
@@ -337,13 +344,13 @@ impl<T: Transport> Client<T> {
         match command {
             Command::Create(spec) => self.create(spec, exist),
             Command::Add(set, entry) => self.add(*set, std::slice::from_ref(entry), exist),
-            Command::Del(set, entry) => self.del(*set, std::slice::from_ref(entry), exist),
+            Command::Delete(set, entry) => self.delete(*set, std::slice::from_ref(entry), exist),
             Command::Test(set, entry) => match self.test(*set, entry)? {
                 true => Ok(()),
                 false => {
                     let kind = Some(entry.set_type());
                     let about = About { kind, entry: Some(entry), ..About::set("test", *set) };
-                    Err(about.refused(Code::EXIST))
+                    Err(about.refused(ipset_errno::EXIST))
                 }
             },
             Command::Destroy(Some(set)) => self.destroy(*set, exist),
@@ -399,7 +406,7 @@ impl<T: Transport> Client<T> {
         dump(&mut self.transport, &batch, |message| Ok(Some(reader.read(message, detail)?))).map_err(
             |source| match source {
                 sluicegate_netlink::Error::Kernel(error) => {
-                    About { set, ..About::command(name) }.refused(Code(error.code))
+                    About { set, ..About::command(name) }.refused(error.errno)
                 }
                 source => Error::Netlink { command: name, source },
             },
@@ -446,7 +453,7 @@ impl<T: Transport> Client<T> {
         Batch::starting_at(self.sequence)
     }
 
-    /// The version of the protocol to speak, agreed on once.
+    /// Returns the version of the protocol to speak, agreed on once.
     fn version(&mut self) -> Result<u8, Error> {
         if let Some(version) = self.protocol {
             return Ok(version);
@@ -473,7 +480,7 @@ const PIPELINE: usize = 256 << 10;
 /// More than a message of entries can have.
 const MESSAGE_MAX: usize = 66 << 10;
 
-/// What a request is about, for its errors.
+/// The subject of a request, for its errors.
 #[derive(Debug, Clone, Copy)]
 struct About<'a> {
     command: &'static str,
@@ -492,11 +499,11 @@ impl<'a> About<'a> {
         Self { set: Some(set), ..Self::command(command) }
     }
 
-    fn refused(&self, code: Code) -> Error {
-        Error::Refused(Box::new(self.refusal(code, None)))
+    fn refused(&self, errno: Errno) -> Error {
+        Error::Refused(Box::new(self.refusal(errno, None)))
     }
 
-    fn refusal(&self, code: Code, line: Option<u32>) -> Refusal {
+    fn refusal(&self, errno: Errno, line: Option<u32>) -> Refusal {
         let index = line.and_then(|line| usize::try_from(line).ok()?.checked_sub(1));
         let named: Option<&'a Entry> = index.and_then(|index| self.entries.get(index)).or(self.entry);
         let entry = named.cloned();
@@ -507,7 +514,7 @@ impl<'a> About<'a> {
             entry,
             index,
             line: None,
-            code,
+            errno,
             more: 0,
         }
     }
@@ -520,7 +527,7 @@ impl<'a> About<'a> {
             .and_then(|attributes| Answer::read_attributes(Attributes::new(attributes)).ok())
             .and_then(|answer| answer.line)
             .filter(|_| !self.entries.is_empty());
-        self.refusal(Code(error.code), line)
+        self.refusal(error.errno, line)
     }
 }
 

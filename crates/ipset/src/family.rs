@@ -1,4 +1,7 @@
 //! Address families of sets (`NFPROTO_*` of `linux/netfilter.h`).
+//!
+//! A type of this crate's own beside [`netlink::Family`](sluicegate_netlink::Family), because a set without
+//! addresses has a family too: messages carry `NFPROTO_UNSPEC`, and ipset prints and parses the word.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -12,66 +15,76 @@ pub enum Family {
     Unspecified,
     /// `NFPROTO_IPV4`.
     #[default]
-    Inet,
+    Ipv4,
     /// `NFPROTO_IPV6`.
-    Inet6,
+    Ipv6,
 }
 
 impl Family {
-    /// Longest prefix of an address: 32 or 128.
+    /// Returns the length of the longest prefix of an address: 32 or 128.
     #[must_use]
     pub fn bits(self) -> u8 {
-        if self == Self::Inet6 { 128 } else { 32 }
+        if self == Self::Ipv6 { 128 } else { 32 }
     }
 
-    /// The family of an address.
+    /// Returns the family of an address.
     #[must_use]
     pub fn of(address: IpAddr) -> Self {
-        if address.is_ipv4() { Self::Inet } else { Self::Inet6 }
+        if address.is_ipv4() { Self::Ipv4 } else { Self::Ipv6 }
     }
 
-    /// Reads `inet`, `inet6` and the other words that `ipset` takes for them.
+    /// Parses `inet`, `inet6` and the aliases that `ipset` accepts.
     ///
     /// # Errors
     /// [`Reason::Family`].
     pub fn parse(word: &str) -> Result<Self, Reason> {
         match word {
-            "inet" | "ipv4" | "-4" => Ok(Self::Inet),
-            "inet6" | "ipv6" | "-6" => Ok(Self::Inet6),
+            "inet" | "ipv4" | "-4" => Ok(Self::Ipv4),
+            "inet6" | "ipv6" | "-6" => Ok(Self::Ipv6),
             "any" | "unspec" => Ok(Self::Unspecified),
             _ => Err(Reason::Family(word.to_owned())),
         }
     }
 
-    /// The number in a message.
+    /// Returns the number that messages carry.
     #[must_use]
     pub fn number(self) -> u8 {
         match self {
             Self::Unspecified => 0,
-            Self::Inet => 2,
-            Self::Inet6 => 10,
+            Self::Ipv4 => 2,
+            Self::Ipv6 => 10,
         }
     }
 
-    /// The family of a number, if it is one that sets have.
+    /// Returns the family with this number, `None` for a number that sets do not have.
     #[must_use]
     pub fn from_number(number: u8) -> Option<Self> {
-        [Self::Unspecified, Self::Inet, Self::Inet6].into_iter().find(|family| family.number() == number)
+        [Self::Unspecified, Self::Ipv4, Self::Ipv6].into_iter().find(|family| family.number() == number)
     }
 
-    /// `IPv4` or `IPv6`, for messages to people.
+    /// Returns `IPv4` or `IPv6`, for errors.
     #[must_use]
     pub(crate) fn of_addresses(self) -> &'static str {
-        if self == Self::Inet6 { "IPv6" } else { "IPv4" }
+        if self == Self::Ipv6 { "IPv6" } else { "IPv4" }
     }
 }
 
+impl From<sluicegate_netlink::Family> for Family {
+    fn from(family: sluicegate_netlink::Family) -> Self {
+        match family {
+            sluicegate_netlink::Family::Ipv4 => Self::Ipv4,
+            sluicegate_netlink::Family::Ipv6 => Self::Ipv6,
+        }
+    }
+}
+
+/// The words of ipset: `inet`, `inet6`, `unspec`.
 impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Unspecified => "unspec",
-            Self::Inet => "inet",
-            Self::Inet6 => "inet6",
+            Self::Ipv4 => "inet",
+            Self::Ipv6 => "inet6",
         })
     }
 }

@@ -3,7 +3,7 @@
 use crate::address::split_inside;
 use crate::{Protocol, Reason, number};
 
-/// The name that `ipset` prints for a type and code.
+/// Returns the name that `ipset` prints for a type and code.
 pub(crate) fn name(protocol: Protocol, message: u16) -> Option<&'static str> {
     table(protocol).iter().find(|(_, number)| *number == message).map(|(name, _)| *name)
 }
@@ -33,7 +33,7 @@ const fn message(kind: u8, code: u8) -> u16 {
     u16::from_be_bytes([kind, code])
 }
 
-/// Where two names mean the same, the first is printed.
+/// Names and numbers of ICMP messages. Of two names for a message the first is printed.
 const ICMP: &[(&str, u16)] = &[
     ("echo-reply", message(0, 0)),
     ("pong", message(0, 0)),

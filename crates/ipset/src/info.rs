@@ -1,10 +1,10 @@
-//! What the kernel says of its sets.
+//! The kernel's description of its sets.
 
 use crate::{CreateOptions, Entry, Family, Reason, SetName, SetSpec, SetType};
 
 /// A set as the kernel describes it.
 ///
-/// What a set is wanted to be is a [`SetSpec`]; [`spec`](Self::spec) makes one of this.
+/// A set to create is described by a [`SetSpec`]; [`spec`](Self::spec) converts to one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SetInfo {
@@ -16,20 +16,21 @@ pub struct SetInfo {
     pub family: Family,
     /// The revision of the type that it was created with.
     pub revision: u8,
-    /// Its number, from protocol 7 on.
+    /// Its index, from protocol 7 on.
     pub index: Option<u16>,
-    /// Its options, those that the kernel chose included.
+    /// Its options, including those that the kernel chose.
     pub options: CreateOptions,
-    /// Bytes that it takes.
+    /// Its size in memory, in bytes.
     pub memory: u32,
-    /// How many rules and lists refer to it. A set with references cannot be destroyed.
+    /// The number of rules and lists that refer to it. A set with references cannot be destroyed.
     pub references: u32,
-    /// How many entries it has, from Linux 4.9 on. Entries whose timeout has just passed may still be counted.
+    /// The number of its entries, from Linux 4.9 on. Entries whose timeout has just passed may still be
+    /// counted.
     pub entries: Option<u32>,
 }
 
 impl SetInfo {
-    /// What would create a set like this one.
+    /// Returns the specification that creates a set like this one.
     ///
     /// # Errors
     /// When it has a name or options that no command can give.
@@ -49,7 +50,7 @@ pub struct Listing {
     pub entries: Vec<Entry>,
 }
 
-/// The identity of a set: what [`Client::header`](crate::Client::header) knows of it.
+/// The type, family and revision of a set, as [`Client::header`](crate::Client::header) returns them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Header {
@@ -65,8 +66,8 @@ pub struct Header {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Revisions {
-    /// The oldest.
+    /// The oldest revision.
     pub min: u8,
-    /// The newest.
+    /// The newest revision.
     pub max: u8,
 }

@@ -1,4 +1,4 @@
-//! Requests and answers of the ipset protocol, as values: encoders beside decoders, no IO.
+//! Requests and answers of the ipset protocol: encoders beside decoders, without input or output.
 
 use sluicegate_netlink::attr::{Attribute, Attributes, Writer};
 use sluicegate_netlink::message::{Flags, Message};
@@ -10,19 +10,19 @@ use crate::text::Verb;
 use crate::wire::{ListFlags, Put, SUBSYSTEM, cmd, command, data};
 use crate::{Entry, Family, Header, Revisions, SetInfo, SetName, SetSpec, SetType};
 
-/// What is there already, or not there: an error, or not.
+/// Whether it is an error to add an entry that exists, or to delete one that does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Exist {
     /// It is an error.
     #[default]
     Fail,
-    /// It is none, as with `ipset -exist`: creating the same set again, adding an entry that is there (its options are
-    /// replaced), deleting one that is not there and, where the kernel plays along (it does from Linux 5.11 or so on),
-    /// destroying a set that does not exist all succeed.
+    /// It is not an error, as with `ipset -exist`: creating the same set again, adding an entry that exists
+    /// (its options are replaced), deleting one that does not exist and, from about Linux 5.11 on, destroying
+    /// a set that does not exist all succeed.
     Ignore,
 }
 
-/// How much of the sets a listing is to have.
+/// The amount of detail in a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detail {
     Names,
@@ -30,10 +30,10 @@ pub(crate) enum Detail {
     All,
 }
 
-/// Opens a message with what all of them have.
+/// Opens a message and writes the attributes that all messages have.
 fn open<'b>(batch: &'b mut Batch, protocol: u8, command: u8, flags: Flags) -> MessageWriter<'b> {
-    // libipset says AF_INET in the header, whatever the set's family is.
-    let mut message = batch.netfilter(SUBSYSTEM, command, flags, Family::Inet.number(), command.into());
+    // libipset writes AF_INET into the header, whatever the set's family is.
+    let mut message = batch.netfilter(SUBSYSTEM, command, flags, Family::Ipv4.number(), command.into());
     message.put_u8(cmd::PROTOCOL, protocol);
     message
 }
@@ -101,10 +101,10 @@ pub(crate) fn name_of(batch: &mut Batch, protocol: u8, index: u16) {
     open(batch, protocol, command::GET_BYINDEX, Flags::ACK).net16(cmd::INDEX, index);
 }
 
-/// Writes one message with as many of the entries as fit, and returns how many those are.
+/// Writes one message with as many of the entries as fit, and returns their number.
 ///
-/// Each entry carries its number, from `first + 1` on, as its line: the kernel sends the number of a failing entry
-/// back. (It treats 0 as no number.)
+/// Each entry has its number, counted from `first + 1`, as its line number: the kernel returns that of a
+/// failing entry. (To the kernel, 0 means no number.)
 pub(crate) fn entries(
     batch: &mut Batch,
     protocol: u8,
@@ -134,7 +134,8 @@ pub(crate) fn entries(
     written
 }
 
-/// More than an entry can take: two IPv6 networks or ranges, two names, a comment of 255 bytes and the rest.
+/// An upper limit of an entry's size: two IPv6 networks or ranges, two names, a comment of 255 bytes and the
+/// other options.
 const ENTRY_MAX: usize = 640;
 
 fn exclusive(exist: Exist) -> Flags {
@@ -162,7 +163,7 @@ pub(crate) struct Answer<'a> {
     pub(crate) revision: Option<u8>,
     pub(crate) family: Option<u8>,
     pub(crate) line: Option<u32>,
-    /// Of the protocol or of the type: the same number serves for both.
+    /// The oldest version of the protocol, or revision of the type: the attribute number is the same.
     pub(crate) min: Option<u8>,
     pub(crate) index: Option<u16>,
     data: Option<Attribute<'a>>,
@@ -196,7 +197,7 @@ impl<'a> Answer<'a> {
         Ok(answer)
     }
 
-    /// Type, family and revision, as HEADER has them.
+    /// Returns the type, family and revision of an answer to HEADER.
     pub(crate) fn identity(&self) -> Result<Identity, DecodeError> {
         let name = self.type_name.ok_or(missing("IPSET_ATTR_TYPENAME"))?;
         let family = self.family.ok_or(missing("IPSET_ATTR_FAMILY"))?;
@@ -211,36 +212,36 @@ impl<'a> Answer<'a> {
         })
     }
 
-    /// The revisions of a type, as TYPE has them. Kernels before 2.6.39 or so give one.
+    /// Returns the revisions of a type from an answer to TYPE. Old kernels (about 2.6.39) report one only.
     pub(crate) fn revisions(&self) -> Result<Revisions, DecodeError> {
         let max = self.revision.ok_or(missing("IPSET_ATTR_REVISION"))?;
         Ok(Revisions { min: self.min.unwrap_or(max), max })
     }
 }
 
-/// The type of a set, or what is known of one that is not known here.
+/// The type of a set, or the name and family number of an unknown type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Identity {
     Known(Header),
     Unknown { kind: String, family: u8 },
 }
 
-/// Puts the messages of a dump together: the first message of a set describes it, all have some of its entries.
+/// Reads the messages of a dump. The first message of a set describes it, and each has some of its entries.
 #[derive(Debug, Default)]
 pub(crate) struct ListReader {
     current: Option<(SetName, Header)>,
 }
 
-/// What one message of a dump adds.
+/// The part of a listing in one message of a dump.
 #[derive(Debug)]
 pub(crate) enum Piece {
-    /// The name of a set, where only names were asked for.
+    /// The name of a set, if only names were requested.
     Name(SetName),
     /// A set, and its first entries.
     Set(Box<SetInfo>, Vec<Entry>),
     /// More entries of the last set.
     More(Vec<Entry>),
-    /// A set of a type that is not known here.
+    /// A set of an unknown type.
     Unknown { set: SetName, kind: String, family: u8 },
 }
 
@@ -284,7 +285,7 @@ fn read_entries(header: Header, adt: Option<Attribute<'_>>) -> Result<Vec<Entry>
     let mut entries = Vec::new();
     for entry in adt.attributes() {
         let entry = entry?;
-        // What has no attributes is the place where an entry was that has expired meanwhile.
+        // An element without attributes is an entry that has expired meanwhile.
         if !entry.payload.is_empty() {
             entries.push(entry_wire::read(header.kind, header.family, entry.attributes())?);
         }

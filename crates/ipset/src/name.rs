@@ -4,14 +4,16 @@ use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
+use sluicegate_netlink::text::{decode, encode};
+
 use crate::Reason;
 
 /// The name of a set.
 ///
-/// 1 to 31 bytes (`IPSET_MAXNAMELEN` of `linux/netfilter/ipset/ip_set.h` counts the NUL). A name that is made here has
-/// no control characters and no double quote, and is no word that `ipset` reads as an option, so that it can stand
-/// in any command line or restore file. The kernel allows more: a name that was read from it may be any bytes, and
-/// [`Display`](fmt::Display) then shows the unprintable ones as `\x0a`.
+/// It has 1 to 31 bytes (`IPSET_MAXNAMELEN` of `linux/netfilter/ipset/ip_set.h` counts the NUL). A name that
+/// [`new`](Self::new) returns has no control characters and no double quotes, and is not an option of
+/// `ipset`, so that it can be used in any command line or restore file. A name that was read from the kernel
+/// may have any bytes, and [`Display`](fmt::Display) then prints control characters and quotes as `\x0a`.
 ///
 /// ```
 /// use sluicegate_ipset::SetName;
@@ -28,7 +30,7 @@ pub struct SetName {
 }
 
 impl SetName {
-    /// The most bytes that a name can have.
+    /// The maximum length of a name in bytes.
     pub const MAX: usize = 31;
 
     /// Checks a name.
@@ -36,39 +38,40 @@ impl SetName {
     /// # Errors
     /// [`Reason::Name`], [`Reason::NameTooLong`].
     pub fn new(name: &str) -> Result<Self, Reason> {
-        if name.len() > Self::MAX {
+        let bytes = encode(name);
+        if bytes.len() > Self::MAX {
             return Err(Reason::NameTooLong { name: name.to_owned(), max: Self::MAX });
         }
         if name.is_empty() || name.contains(|c: char| c.is_control() || c == '"') || reads_as_option(name) {
             return Err(Reason::Name(name.to_owned()));
         }
-        Ok(Self::padded(name.as_bytes()))
+        Ok(Self::padded(&bytes))
     }
 
-    /// The name's bytes, without the NUL.
+    /// Returns the name's bytes, without the NUL.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.split(|b| *b == 0).next().unwrap_or_default()
     }
 
-    /// The name as text; bytes that are not UTF-8 are replaced.
+    /// Returns the name as text; bytes that are not UTF-8 are represented as [`decode`] does.
     #[must_use]
     pub fn to_text(&self) -> Cow<'_, str> {
-        String::from_utf8_lossy(self.as_bytes())
+        decode(self.as_bytes())
     }
 
-    /// A name that the kernel sent. `None` when it is empty or too long.
+    /// Returns a name that the kernel sent. `None` when it is empty or too long.
     pub(crate) fn from_kernel(payload: &[u8]) -> Option<Self> {
         let name = payload.split(|b| *b == 0).next().unwrap_or_default();
         (name.len() <= Self::MAX).then(|| Self::padded(name))
     }
 
-    /// With its NUL, as an attribute carries it.
+    /// Returns the name with its NUL, as in an attribute.
     pub(crate) fn with_nul(&self) -> &[u8] {
         self.bytes.get(..=self.as_bytes().len()).unwrap_or(&self.bytes)
     }
 
-    /// How the name is written in a restore file: quoted when it has spaces.
+    /// Returns the name as in a restore file: quoted if it has spaces.
     pub(crate) fn quoted(&self) -> Cow<'static, str> {
         let text = self.to_string();
         if text.contains(char::is_whitespace) { format!("\"{text}\"").into() } else { text.into() }
@@ -101,19 +104,11 @@ impl TryFrom<&str> for SetName {
 
 impl fmt::Display for SetName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for part in self.as_bytes().utf8_chunks() {
-            for c in part.valid().chars() {
-                match c {
-                    '"' => f.write_str("\\x22")?,
-                    c if c.is_control() => write!(f, "\\x{:02x}", u32::from(c))?,
-                    c => f.write_char(c)?,
-                }
-            }
-            for byte in part.invalid() {
-                write!(f, "\\x{byte:02x}")?;
-            }
-        }
-        Ok(())
+        self.to_text().chars().try_for_each(|c| match c {
+            '"' => f.write_str("\\x22"),
+            c if c.is_control() => write!(f, "\\x{:02x}", u32::from(c)),
+            c => f.write_char(c),
+        })
     }
 }
 
@@ -123,7 +118,8 @@ impl fmt::Debug for SetName {
     }
 }
 
-/// `ipset` takes these for options wherever they stand on a line (ipset(8), OTHER OPTIONS), with one more dash as well.
+/// Returns true for words that `ipset` reads as options anywhere on a line (ipset(8), OTHER OPTIONS), also
+/// with a second dash.
 pub(crate) fn reads_as_option(word: &str) -> bool {
     if !word.starts_with('-') {
         return false;
@@ -146,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_could_become_something_else_are_refused() {
+    fn names_that_could_be_read_as_another_word_are_refused() {
         for bad in ["", "a\nadd b 1.1.1.1", "a\"", "a\0b", "-exist", "--quiet", "-!"] {
             assert!(SetName::new(bad).is_err(), "{bad:?}");
         }
@@ -154,9 +150,18 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_the_kernel_prints_on_one_line() {
+    fn a_name_that_is_not_utf8_is_read_and_printed_as_its_bytes() {
+        let name = SetName::new(&decode(b"caf\xe9")).unwrap();
+        assert_eq!(name.as_bytes(), b"caf\xe9");
+        assert_eq!(*encode(&name.to_string()), *b"caf\xe9");
+        let long = [0xe9; SetName::MAX];
+        assert_eq!(SetName::new(&decode(&long)).unwrap().as_bytes(), long);
+    }
+
+    #[test]
+    fn a_name_from_the_kernel_prints_on_one_line() {
         let name = SetName::from_kernel(b"a\nb\xff\"\0").unwrap();
-        assert_eq!(name.to_string(), "a\\x0ab\\xff\\x22");
+        assert_eq!(name.to_string(), "a\\x0ab\u{10ffff}\\x22");
         assert_eq!(name.with_nul(), b"a\nb\xff\"\0");
         assert_eq!(SetName::new("a b").unwrap().quoted(), "\"a b\"");
     }

@@ -1,22 +1,22 @@
-//! Names in place of numbers: hosts and services, which only the system can look up.
+//! Names of hosts and services, which only the system can look up.
 
 use std::net::IpAddr;
 
 use crate::Family;
 
-/// Looks up what the text of an entry may name.
+/// Looks up the host and service names in the text of an entry.
 ///
-/// The crate reads numbers and the names of protocols and ICMP messages by itself. Host names and service names need
-/// a resolver and `/etc/services`: whoever wants them implements this, everybody else passes [`Numeric`].
+/// The crate reads numbers and the names of protocols and ICMP messages by itself. Host names and service
+/// names need a resolver and `/etc/services`: implement this trait for them, or pass [`Numeric`].
 pub trait Names {
-    /// The first address of a host in this family.
+    /// Returns the first address of a host in this family.
     fn host(&self, name: &str, family: Family) -> Option<IpAddr>;
 
-    /// The port of a service under a protocol as it was written (`tcp`).
+    /// Returns the port of a service for a protocol, which is given as it was written (`tcp`).
     fn service(&self, name: &str, protocol: &str) -> Option<u16>;
 }
 
-/// Knows no names: entries must be numbers.
+/// Refuses all names: hosts and services must be numeric.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Numeric;
 

@@ -10,7 +10,7 @@ pub(crate) fn parse(text: &str, min: u64, max: u64) -> Result<u64, Reason> {
         [b'0', _, ..] => (text.get(1..).unwrap_or_default(), 8),
         _ => (text, 10),
     };
-    // A sign is no digit: `-1` is a number out of range rather than no number at all.
+    // A sign is not a digit, yet `-1` is reported as out of range rather than as not a number.
     let (digits, negative) = match digits.strip_prefix('-') {
         Some(rest) if radix == 10 => (rest, true),
         _ => (digits, false),

@@ -3,66 +3,26 @@
 use std::fmt;
 
 use crate::address::{split_inside, split_range, unbracket};
-use crate::{Family, Names, Reason, icmp, number};
+use crate::{Family, Names, Protocol, Reason, icmp, number};
 
-/// An IP protocol number (`IPPROTO_*` of `linux/in.h`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Protocol(pub u8);
-
-impl Protocol {
-    /// `IPPROTO_ICMP`: what stands for the port is type and code.
-    pub const ICMP: Self = Self(1);
-    /// `IPPROTO_TCP`: what a port without a protocol means.
-    pub const TCP: Self = Self(6);
-    /// `IPPROTO_UDP`.
-    pub const UDP: Self = Self(17);
-    /// `IPPROTO_ICMPV6`: what stands for the port is type and code.
-    pub const ICMPV6: Self = Self(58);
-    /// `IPPROTO_SCTP`.
-    pub const SCTP: Self = Self(132);
-    /// `IPPROTO_UDPLITE`.
-    pub const UDPLITE: Self = Self(136);
-
-    /// True for the protocols whose ports can be a range.
-    #[must_use]
-    pub fn has_ports(self) -> bool {
-        matches!(self, Self::TCP | Self::UDP | Self::SCTP | Self::UDPLITE)
-    }
-
-    /// The name that `ipset` prints.
-    #[must_use]
-    pub fn name(self) -> Option<&'static str> {
-        PROTOCOLS.iter().find(|(number, ..)| *number == self.0).map(|(_, name, _)| *name)
-    }
-
-    /// Reads a name or a number.
-    ///
-    /// # Errors
-    /// [`Reason::Protocol`].
-    pub fn parse(text: &str) -> Result<Self, Reason> {
-        // The common ones first: a restore file has one on every line.
-        match text {
-            "tcp" => return Ok(Self::TCP),
-            "udp" => return Ok(Self::UDP),
-            _ if text.eq_ignore_ascii_case("icmpv6") => return Ok(Self::ICMPV6),
-            _ => {}
-        }
-        PROTOCOLS
-            .iter()
-            .find(|(_, name, alias)| *name == text || (*alias == text && !alias.is_empty()))
-            .map(|(number, ..)| Self(*number))
-            .or_else(|| number::parse_u8(text).ok().map(Self))
-            .ok_or_else(|| Reason::Protocol(text.to_owned()))
-    }
+/// Returns true for the protocols whose ports can be a range.
+pub(crate) fn has_ports(protocol: Protocol) -> bool {
+    matches!(protocol, Protocol::TCP | Protocol::UDP | Protocol::SCTP | Protocol::UDPLITE)
 }
 
-impl fmt::Display for Protocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.name() {
-            Some(name) => f.write_str(name),
-            None => write!(f, "{}", self.0),
-        }
+/// Parses a protocol as ipset does: a name or alias of `/etc/protocols`, `icmpv6` in any case, or a number,
+/// which may be octal or hexadecimal.
+fn parse_protocol(text: &str) -> Result<Protocol, Reason> {
+    // The frequent ones first: a restore file has one on every line.
+    match text {
+        "tcp" => return Ok(Protocol::TCP),
+        "udp" => return Ok(Protocol::UDP),
+        _ if text.eq_ignore_ascii_case("icmpv6") => return Ok(Protocol::ICMPV6),
+        _ => {}
     }
+    Protocol::from_name(text)
+        .or_else(|| number::parse_u8(text).ok().map(Protocol))
+        .ok_or_else(|| Reason::Protocol(text.to_owned()))
 }
 
 /// A port of a protocol, or a range of ports.
@@ -70,58 +30,60 @@ impl fmt::Display for Protocol {
 pub struct Port {
     /// The protocol, never 0 in an [`Entry`](crate::Entry).
     pub protocol: Protocol,
-    /// The port. Type and code (`type << 8 | code`) for ICMP and ICMPv6; 0 for all other protocols without ports.
+    /// The port. Type and code (`type << 8 | code`) for ICMP and ICMPv6; 0 for all other protocols without
+    /// ports.
     pub from: u16,
     /// The other end of a range, which the kernel expands.
     pub to: Option<u16>,
 }
 
 impl Port {
-    /// A port of TCP.
+    /// Returns a port of TCP.
     #[must_use]
     pub const fn tcp(port: u16) -> Self {
         Self { protocol: Protocol::TCP, from: port, to: None }
     }
 
-    /// A port of UDP.
+    /// Returns a port of UDP.
     #[must_use]
     pub const fn udp(port: u16) -> Self {
         Self { protocol: Protocol::UDP, from: port, to: None }
     }
 
-    /// A port of SCTP.
+    /// Returns a port of SCTP.
     #[must_use]
     pub const fn sctp(port: u16) -> Self {
         Self { protocol: Protocol::SCTP, from: port, to: None }
     }
 
-    /// An ICMP or ICMPv6 message, or any protocol without ports (with type and code 0).
+    /// Returns an ICMP or ICMPv6 message, or any protocol without ports (with type and code 0).
     #[must_use]
     pub const fn message(protocol: Protocol, kind: u8, code: u8) -> Self {
         Self { protocol, from: u16::from_be_bytes([kind, code]), to: None }
     }
 
-    /// Reads `port`, `port-port`, `protocol:port`, `protocol:port-port`, `icmp:name`, `icmp:type/code`, `protocol:0`.
+    /// Reads `port`, `port-port`, `protocol:port`, `protocol:port-port`, `icmp:name`, `icmp:type/code`,
+    /// `protocol:0`.
     ///
     /// # Errors
-    /// Everything that can be wrong with a port; see the variants of [`Reason`].
+    /// [`Reason::Protocol`], [`Reason::Service`], [`Reason::OutOfRange`] and the other variants about ports.
     pub fn parse(text: &str, family: Family, names: &dyn Names) -> Result<Self, Reason> {
         let Some((written, rest)) = split_inside(text, ':') else {
             let (from, to) = parse_numbers(text, "tcp", names)?;
             return Ok(Self { protocol: Protocol::TCP, from, to });
         };
-        let protocol = Protocol::parse(written)?;
+        let protocol = parse_protocol(written)?;
         match protocol {
-            Protocol::ICMP if family != Family::Inet => {
-                Err(Reason::IcmpFamily { protocol, family: Family::Inet })
+            Protocol::ICMP if family != Family::Ipv4 => {
+                Err(Reason::IcmpFamily { protocol, family: Family::Ipv4 })
             }
-            Protocol::ICMPV6 if family != Family::Inet6 => {
-                Err(Reason::IcmpFamily { protocol, family: Family::Inet6 })
+            Protocol::ICMPV6 if family != Family::Ipv6 => {
+                Err(Reason::IcmpFamily { protocol, family: Family::Ipv6 })
             }
             Protocol::ICMP | Protocol::ICMPV6 => {
                 Ok(Self { protocol, from: icmp::parse(rest, protocol)?, to: None })
             }
-            _ if protocol.has_ports() => {
+            _ if has_ports(protocol) => {
                 let (from, to) = parse_numbers(rest, written, names)?;
                 Ok(Self { protocol, from, to })
             }
@@ -143,10 +105,10 @@ impl fmt::Display for Port {
     }
 }
 
-/// Reads the element of a `bitmap:port`: a protocol only serves to look a service up.
+/// Reads the element of a `bitmap:port`, whose protocol is only used to look up a service.
 pub(crate) fn parse_bare(text: &str, names: &dyn Names) -> Result<(u16, Option<u16>), Reason> {
     let (protocol, rest) = split_inside(text, ':').unwrap_or(("tcp", text));
-    match Protocol::parse(protocol)? {
+    match parse_protocol(protocol)? {
         Protocol::TCP | Protocol::UDP => parse_numbers(rest, protocol, names),
         _ => Err(Reason::TcpOrUdp(text.to_owned())),
     }
@@ -178,73 +140,12 @@ fn parse_one(text: &str, protocol: &str, names: &dyn Names) -> Result<u16, Reaso
     }
 }
 
-/// Number, name and second name, as Debian's netbase has them in `/etc/protocols`.
-const PROTOCOLS: &[(u8, &str, &str)] = &[
-    (6, "tcp", "TCP"),
-    (17, "udp", "UDP"),
-    (132, "sctp", "SCTP"),
-    (1, "icmp", "ICMP"),
-    (58, "ipv6-icmp", "IPv6-ICMP"),
-    (136, "udplite", "UDPLite"),
-    (0, "ip", "IP"),
-    (0, "hopopt", "HOPOPT"),
-    (2, "igmp", "IGMP"),
-    (3, "ggp", "GGP"),
-    (4, "ipencap", "IP-ENCAP"),
-    (5, "st", "ST"),
-    (8, "egp", "EGP"),
-    (9, "igp", "IGP"),
-    (12, "pup", "PUP"),
-    (20, "hmp", "HMP"),
-    (22, "xns-idp", "XNS-IDP"),
-    (27, "rdp", "RDP"),
-    (29, "iso-tp4", "ISO-TP4"),
-    (33, "dccp", "DCCP"),
-    (36, "xtp", "XTP"),
-    (37, "ddp", "DDP"),
-    (38, "idpr-cmtp", "IDPR-CMTP"),
-    (41, "ipv6", "IPv6"),
-    (43, "ipv6-route", "IPv6-Route"),
-    (44, "ipv6-frag", "IPv6-Frag"),
-    (45, "idrp", "IDRP"),
-    (46, "rsvp", "RSVP"),
-    (47, "gre", "GRE"),
-    (50, "esp", "IPSEC-ESP"),
-    (51, "ah", "IPSEC-AH"),
-    (57, "skip", "SKIP"),
-    (59, "ipv6-nonxt", "IPv6-NoNxt"),
-    (60, "ipv6-opts", "IPv6-Opts"),
-    (73, "rspf", "RSPF"),
-    (73, "rspf", "CPHB"),
-    (81, "vmtp", "VMTP"),
-    (88, "eigrp", "EIGRP"),
-    (89, "ospf", "OSPFIGP"),
-    (93, "ax.25", "AX.25"),
-    (94, "ipip", "IPIP"),
-    (97, "etherip", "ETHERIP"),
-    (98, "encap", "ENCAP"),
-    (103, "pim", "PIM"),
-    (108, "ipcomp", "IPCOMP"),
-    (112, "vrrp", "VRRP"),
-    (115, "l2tp", "L2TP"),
-    (124, "isis", "ISIS"),
-    (133, "fc", "FC"),
-    (135, "mobility-header", "Mobility-Header"),
-    (137, "mpls-in-ip", "MPLS-in-IP"),
-    (138, "manet", ""),
-    (139, "hip", "HIP"),
-    (140, "shim6", "Shim6"),
-    (141, "wesp", "WESP"),
-    (142, "rohc", "ROHC"),
-    (143, "ethernet", "Ethernet"),
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Numeric;
 
-    /// What ipset 7.17 printed for the same words, on Linux 6.18.
+    /// The values that ipset 7.17 printed for the same words, on Linux 6.18.
     #[test]
     fn ports_are_read_and_printed_as_ipset_does() {
         for (text, printed) in [
@@ -274,7 +175,7 @@ mod tests {
             ("tcp:", "'tcp:' is neither a number nor a tcp service"),
             ("http", "'http' is neither a number nor a tcp service"),
         ] {
-            let read = match Port::parse(text, Family::Inet, &Numeric) {
+            let read = match Port::parse(text, Family::Ipv4, &Numeric) {
                 Ok(port) => port.to_string(),
                 Err(reason) => reason.to_string(),
             };
@@ -283,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn services_are_asked_with_the_protocol_as_written() {
+    fn services_are_looked_up_with_the_protocol_as_written() {
         struct Http;
         impl Names for Http {
             fn host(&self, _: &str, _: Family) -> Option<std::net::IpAddr> {
@@ -293,12 +194,12 @@ mod tests {
                 (name == "http-alt" && protocol == "tcp").then_some(8080)
             }
         }
-        assert_eq!(Port::parse("[http-alt]", Family::Inet, &Http), Ok(Port::tcp(8080)));
+        assert_eq!(Port::parse("[http-alt]", Family::Ipv4, &Http), Ok(Port::tcp(8080)));
         assert_eq!(
-            Port::parse("tcp:[http-alt]-8082", Family::Inet, &Http),
+            Port::parse("tcp:[http-alt]-8082", Family::Ipv4, &Http),
             Ok(Port { to: Some(8082), ..Port::tcp(8080) })
         );
-        assert!(Port::parse("udp:[http-alt]", Family::Inet, &Http).is_err());
+        assert!(Port::parse("udp:[http-alt]", Family::Ipv4, &Http).is_err());
         assert_eq!(parse_bare("tcp:[http-alt]", &Http), Ok((8080, None)));
         assert!(parse_bare("sctp:5", &Http).is_err());
     }

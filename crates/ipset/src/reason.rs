@@ -1,15 +1,18 @@
-//! What can be wrong with a word that a user wrote: names, numbers, addresses, ports, options.
+//! Errors about values: names, numbers, addresses, ports, options.
 
 use crate::{Family, Protocol, SetType};
 
-/// Why a value or a command line was refused before anything was sent.
+/// The reason that a value or a command line is not valid.
 ///
-/// The wording is part of the interface. Where the word stands is in [`ParseError`](crate::text::ParseError).
+/// Tests check the wording. [`ParseError`](crate::text::ParseError) adds the position of the word.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
     /// A set name that cannot be written on a command line, or an empty one.
-    #[error("'{}' cannot be the name of a set: it is empty, has control characters or quotes, or is an option", .0.escape_debug())]
+    #[error(
+        "'{}' cannot be the name of a set: it is empty, has control characters or quotes, or is an option",
+        .0.escape_debug()
+    )]
     Name(String),
     /// A set name of more bytes than the kernel has room for.
     #[error("set name '{name}' is longer than {max} bytes")]
@@ -30,10 +33,10 @@ pub enum Reason {
     TypeFamily {
         /// The type.
         kind: SetType,
-        /// The family that was asked for.
+        /// The requested family.
         family: Family,
     },
-    /// Digits were expected.
+    /// A word that is not a number.
     #[error("'{0}' is not a number")]
     Number(String),
     /// A number beyond its limits.
@@ -41,9 +44,9 @@ pub enum Reason {
     OutOfRange {
         /// The number as it was written.
         text: String,
-        /// The least.
+        /// The minimum.
         min: u64,
-        /// The most.
+        /// The maximum.
         max: u64,
     },
     /// Neither an address of the family nor a name that resolves to one.
@@ -57,10 +60,10 @@ pub enum Reason {
     /// Square brackets around a name that are not closed, or are followed by something.
     #[error("'{0}' has no closing bracket in the right place")]
     Bracket(String),
-    /// An element that needs one address has more.
+    /// A network or range where the type stores single addresses.
     #[error("'{0}': a single address is needed here")]
     SingleAddress(String),
-    /// An element has a range of addresses where the kernel takes none.
+    /// A range of addresses where the kernel accepts an address or a network only.
     #[error("'{0}': an address or a network is needed here, a range is not possible")]
     NoAddressRange(String),
     /// `range` of `create` needs a network or a range.
@@ -77,7 +80,7 @@ pub enum Reason {
     IcmpFamily {
         /// `icmp` or `ipv6-icmp`.
         protocol: Protocol,
-        /// The family that it belongs to.
+        /// The family of the protocol.
         family: Family,
     },
     /// Neither the name of an ICMP message nor `type/code`.
@@ -88,13 +91,13 @@ pub enum Reason {
         /// `ICMP` or `ICMPv6`.
         name: &'static str,
     },
-    /// A protocol without ports was given one.
+    /// A port of a protocol that has no ports.
     #[error("protocol {0} has no ports: only the pseudo port 0 can be used with it")]
     PseudoPort(Protocol),
-    /// A range of ports of a protocol that has none.
+    /// A range of ports of a protocol that has no ports.
     #[error("protocol {0} has no ports that could be a range")]
     PortRange(Protocol),
-    /// A `bitmap:port` looks services up under TCP and UDP only.
+    /// Another protocol than TCP and UDP in a `bitmap:port`.
     #[error("'{0}': only the protocols tcp and udp can be used here")]
     TcpOrUdp(String),
     /// Neither a port number nor a service of the protocol.
@@ -109,12 +112,15 @@ pub enum Reason {
     #[error("'{0}' is not a MAC address")]
     Mac(String),
     /// An interface name that no interface can have.
-    #[error("'{}' cannot be the name of an interface (1 to 15 bytes without spaces, slashes, commas and quotes)", .0.escape_debug())]
+    #[error(
+        "'{}' cannot be the name of an interface (1 to 15 bytes without spaces, slashes, commas and quotes)",
+        .0.escape_debug()
+    )]
     Interface(String),
-    /// A comment that the text of ipset cannot hold.
+    /// A comment that the text form of ipset cannot represent.
     #[error("a comment cannot have double quotes or control characters")]
     Comment,
-    /// A comment of more bytes than the kernel takes.
+    /// A comment of more bytes than the kernel accepts.
     #[error("the comment has {length} bytes, the limit is 255")]
     CommentTooLong {
         /// Its length.
@@ -126,7 +132,7 @@ pub enum Reason {
     /// Not `MAJOR:MINOR`.
     #[error("'{0}' is not a priority: MAJOR:MINOR in hexadecimal is needed")]
     SkbPrio(String),
-    /// A mask that is no address or has no bits.
+    /// A mask that is not an address, or is all zeros.
     #[error("'{text}' is not a bitmask of family {family}")]
     Bitmask {
         /// The word.
@@ -167,10 +173,10 @@ pub enum Reason {
         family: Family,
     },
     /// A range or network in a command that takes one element.
-    #[error("{what} is not possible in the command {command} with set type {kind} and family {family}")]
+    #[error("{element} is not possible in the command {command} with set type {kind} and family {family}")]
     NotInCommand {
-        /// What kind of range.
-        what: &'static str,
+        /// The kind of element, such as `a range of ports`.
+        element: &'static str,
         /// The command.
         command: &'static str,
         /// The type of the set.
@@ -188,13 +194,13 @@ pub enum Reason {
         /// The command.
         command: &'static str,
     },
-    /// Two options of which a set has one at most.
+    /// Two options that exclude each other.
     #[error("{0} and {1} exclude each other")]
     Exclusive(&'static str, &'static str),
-    /// An entry of a set whose type is not known: it was not created before, and the caller does not know it.
+    /// An entry of a set that neither the file creates nor the caller knows.
     #[error("the set {0} does not exist")]
     UnknownSet(String),
-    /// An entry that stands for more entries than can be handled.
+    /// An entry that expands to too many entries.
     #[error("'{text}' stands for more than {max} entries")]
     TooMany {
         /// The entry.
@@ -202,19 +208,19 @@ pub enum Reason {
         /// The limit.
         max: usize,
     },
-    /// What a set with a mask stores for an entry is not known here.
+    /// An entry for which kernels store different elements in a set with a mask.
     #[error("'{0}': what a hash:net,net with a netmask or bitmask stores for it depends on the kernel")]
     Masked(String),
-    /// An option twice.
+    /// An option that is given twice.
     #[error("{0} is given twice")]
     Twice(&'static str),
-    /// An option that the type cannot do without.
+    /// A required option that is missing.
     #[error("the option {0} is missing")]
     MissingOption(&'static str),
-    /// A word that is no command.
+    /// A word that is not a command.
     #[error("no command: '{0}' is unknown")]
     UnknownCommand(String),
-    /// No command at all.
+    /// A command line without a command.
     #[error("no command")]
     NoCommand,
     /// A command lacks its first or second argument.
@@ -225,7 +231,7 @@ pub enum Reason {
         /// `first` or `second`.
         which: &'static str,
     },
-    /// A word too many.
+    /// A surplus word.
     #[error("unknown argument '{0}'")]
     UnknownArgument(String),
     /// An option at the end of the line that needs a value.
@@ -243,8 +249,8 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// True when the words make no command, rather than a command with a wrong value. `ipset` exits with 2 for these
-    /// and 1 for the others.
+    /// Returns true when the words are not a command, rather than a command with a value that is not valid.
+    /// `ipset` exits with 2 for these, and with 1 for the others.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(

@@ -1,9 +1,9 @@
 //! Lists sets as `ipset list` and `ipset save` do, byte for byte.
 //!
-//! Three things differ on purpose, where ipset 7.17 writes what cannot be read back: names with spaces are quoted in
-//! the save format, and in XML `<` and `&` are escaped, and control characters or quotes in the middle of text that
-//! another program gave the kernel are replaced. `forceadd` is left out as by ipset 7.17, although the kernel reports it:
-//! [`SetInfo::spec`](crate::SetInfo::spec) has it.
+//! There are three intended differences, as ipset 7.17 writes text that cannot be read back: names with
+//! spaces are quoted in the save format; in XML, `<` and `&` are escaped; and control characters or quotes
+//! inside the text of another program are replaced. `forceadd` is omitted as in ipset 7.17, although the
+//! kernel reports it: [`SetInfo::spec`](crate::SetInfo::spec) has it.
 
 use std::fmt::{self, Write};
 
@@ -14,16 +14,16 @@ use crate::spec::each_option;
 use crate::text::Output;
 use crate::{CreateOptions, Entry, Listing, SetInfo, SetName};
 
-/// How sets are listed.
+/// The options of a listing.
 #[derive(Clone, Copy)]
 pub struct Style<'a> {
     /// The format.
     pub output: Output,
-    /// Entries of hashes in the order of `ipset -sorted` rather than the kernel's.
+    /// Whether the entries of hashes are in the order of `ipset -sorted` instead of the kernel's.
     pub sorted: bool,
-    /// No entries.
+    /// Whether entries are omitted.
     pub terse: bool,
-    /// Names for addresses (`ipset -resolve`).
+    /// The host names of addresses (`ipset -resolve`).
     pub hosts: Option<Hosts<'a>>,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Debug for Style<'_> {
 }
 
 impl Style<'_> {
-    /// A format with everything in it, in the kernel's order.
+    /// Returns the style for a complete listing in the kernel's order.
     #[must_use]
     pub fn new(output: Output) -> Self {
         Self { output, sorted: false, terse: false, hosts: None }
@@ -62,7 +62,7 @@ impl Style<'_> {
         if self.output == Output::Xml { out.write_str("</ipsets>\n") } else { Ok(()) }
     }
 
-    /// Writes names of sets only. The save format cannot do that: it is written as the plain one.
+    /// Writes the names of sets only. As the save format has no such form, the plain one is used for it.
     ///
     /// # Errors
     /// Those of `out`.
@@ -99,7 +99,7 @@ impl Style<'_> {
             Output::Save => format!("add {} ", set.info.name.quoted()),
             Output::Xml => "<member><elem>".to_owned(),
         };
-        // Only hashes have no order of their own.
+        // Bitmaps and lists have an order of their own.
         if !self.sorted || set.info.kind.method() != Method::Hash {
             for entry in &set.entries {
                 out.write_str(&prefix)?;
@@ -182,7 +182,7 @@ fn options(
     each_option(info.kind, info.family, &shown, write)
 }
 
-/// Text inside XML.
+/// Prints text with the escapes of XML.
 struct Escaped<T>(T);
 
 impl<T: fmt::Display> fmt::Display for Escaped<T> {

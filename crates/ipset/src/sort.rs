@@ -1,7 +1,8 @@
 //! The order of `ipset -sorted`: by the numbers in the text, part by part.
 //!
-//! The rule compares text as it is printed, not values, and is no total order (a network before or after its address
-//! depends on what came before it), so that the sort is our own merge: it only ever relies on single comparisons.
+//! It compares printed text, not values, and is not a total order (whether a network comes before or after
+//! its address depends on the parts before it). The standard library's sort may panic on such a comparison,
+//! so this is a merge sort of our own.
 
 use std::cmp::Ordering;
 
@@ -10,13 +11,13 @@ pub(crate) fn by_numbers(lines: Vec<String>) -> Vec<String> {
     merge_sort(lines, &|a, b| compare(a.as_bytes(), b.as_bytes()))
 }
 
-/// Sorts lines as text: what `ipset` does with host names.
+/// Sorts lines as text, as `ipset` does with host names.
 pub(crate) fn by_text(mut lines: Vec<String>) -> Vec<String> {
     lines.sort();
     lines
 }
 
-/// A stable merge sort that gives some order, and never panics, whatever `compare` says.
+/// Sorts lines with a stable merge sort, which never panics, whatever `compare` returns.
 fn merge_sort(mut lines: Vec<String>, compare: &dyn Fn(&str, &str) -> Ordering) -> Vec<String> {
     if lines.len() < 2 {
         return lines;
@@ -36,7 +37,7 @@ fn merge_sort(mut lines: Vec<String>, compare: &dyn Fn(&str, &str) -> Ordering) 
 
 /// Compares two lines part by part: number with number, word with word.
 fn compare(mut a: &[u8], mut b: &[u8]) -> Ordering {
-    // After a prefix length the order turns round, so that larger networks stand behind smaller ones.
+    // After a prefix length the order is reversed, so that larger networks come after smaller ones.
     let mut reversed = false;
     while !a.is_empty() && !b.is_empty() {
         let (Some((x, rest_a)), Some((y, rest_b))) = (leading_number(a), leading_number(b)) else {
@@ -79,7 +80,8 @@ fn compare(mut a: &[u8], mut b: &[u8]) -> Ordering {
     (!a.is_empty()).cmp(&!b.is_empty())
 }
 
-/// A number at the start, in hexadecimal as `strtol(3)` reads it: white space and `0x` may come before.
+/// Returns the hexadecimal number at the start of the text, as `strtol(3)` reads it: after white space and
+/// `0x`, if any.
 fn leading_number(text: &[u8]) -> Option<(u64, &[u8])> {
     let text = text.trim_ascii_start();
     let digits = match text {
@@ -95,7 +97,7 @@ fn leading_number(text: &[u8]) -> Option<(u64, &[u8])> {
     (length > 0).then_some((value, rest))
 }
 
-/// What comes before the next colon or comma.
+/// Returns the text before the next colon or comma.
 fn leading_word(text: &[u8]) -> &[u8] {
     text.split(|b| matches!(b, b':' | b',')).next().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Whole sets: replace the contents at once, or change only what differs.
+//! Synchronises whole sets: replaces the entries atomically, or changes only those that differ.
 
 use std::collections::HashMap;
 use std::thread;
@@ -7,46 +7,48 @@ use std::time::Duration;
 use sluicegate_netlink::Transport;
 
 use crate::{
-    Client, CreateOptions, Element, Entry, EntryOptions, Error, Exist, Reason, SetName, SetSpec, SetType,
+    Client, Comment, CreateOptions, Element, Entry, EntryOptions, Error, Exist, Reason, SetName, SetSpec,
+    SetType, SkbMark, SkbPrio,
 };
 
-/// What [`Client::sync`] did.
+/// The result of [`Client::sync`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Changes {
-    /// The set was created.
+    /// Whether the set was created.
     pub created: bool,
-    /// Entries that were added, or given other options.
+    /// The number of entries that were added or got other options.
     pub added: usize,
-    /// Entries that were deleted.
+    /// The number of entries that were deleted.
     pub deleted: usize,
 }
 
 impl Changes {
-    /// True when the set was what it should be.
+    /// Returns true when nothing had to be changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// The adds and dels that make a set what it should be.
+/// The additions and deletions that change a set to the wanted entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
-    /// Entries that are wanted and not there, or there with other options.
+    /// Wanted entries that the set does not have, or has with other options.
     pub add: Vec<Entry>,
-    /// Entries that are there and not wanted.
+    /// Entries of the set that are not wanted.
     pub delete: Vec<Entry>,
 }
 
 impl Difference {
-    /// Compares the entries that are wanted with those that a set has.
+    /// Compares the wanted entries with those of a set.
     ///
-    /// `set` are the options of the set, whose masks decide what it stores ([`Entry::stored`]). Two entries are the same when
-    /// what is stored for them is. Timeouts and counters are compared only where they are wanted; since a timeout runs,
-    /// an entry that is wanted with one is added again, and so refreshed, every time. Where an element is wanted
-    /// twice, the later one counts, as it would for the kernel.
+    /// `set` are the options of the set, whose masks determine the stored elements ([`Entry::stored`]). Two
+    /// entries are equal if the set stores the same element for them. Timeouts and counters are compared only
+    /// if the wanted entry has them. As a timeout runs down, a wanted entry with one is added again, and so
+    /// refreshed, each time. Of two wanted entries with the same element the later one counts, as for the
+    /// kernel.
     ///
     /// # Errors
     /// Those of [`Entry::stored`].
@@ -72,7 +74,8 @@ impl Difference {
     }
 }
 
-/// What makes an entry the same as another. A `bitmap:ip,mac` has one entry for an address, whatever its MAC address.
+/// Returns the part of an entry that identifies it. A `bitmap:ip,mac` has one entry for each address,
+/// whatever its MAC address is.
 fn key(entry: &Entry) -> Element {
     match *entry.element() {
         Element::IpMac(address, _) if entry.set_type() == SetType::BitmapIpMac => {
@@ -82,7 +85,8 @@ fn key(entry: &Entry) -> Element {
     }
 }
 
-/// What is in a set after an entry was added over an earlier one of the same key. No MAC address does not undo one.
+/// Returns the entry of a set after `later` was added to a set with `earlier`, which has the same key. An
+/// entry without a MAC address keeps that of the earlier one.
 fn over(earlier: &Entry, later: Entry) -> Entry {
     match (earlier.element(), later.element()) {
         (mac @ Element::IpMac(_, Some(_)), Element::IpMac(_, None)) => later.at(*mac),
@@ -90,9 +94,9 @@ fn over(earlier: &Entry, later: Entry) -> Entry {
     }
 }
 
-/// Whether the entry that is there is as good as the one that is wanted.
+/// Returns whether an entry of the set satisfies the wanted entry.
 fn serves(present: &Entry, wanted: &Entry) -> bool {
-    // Without a MAC address, the first packet decides on it: whatever is there will do.
+    // If no MAC address is wanted, the kernel takes that of the first packet: any is accepted.
     let any_mac = matches!(wanted.element(), Element::IpMac(_, None));
     (any_mac || present.element() == wanted.element()) && options_serve(present.options(), wanted.options())
 }
@@ -106,25 +110,37 @@ fn options_serve(present: &EntryOptions, wanted: &EntryOptions) -> bool {
         && asked(present.bytes, wanted.bytes)
         && present.nomatch == wanted.nomatch
         && present.wildcard == wanted.wildcard
-        // The kernel does not report what is empty or zero. What is there and not wanted has to go.
-        && present.comment.as_ref().filter(|c| !c.is_empty()) == wanted.comment.as_ref().filter(|c| !c.is_empty())
-        && present.skbmark.filter(|m| (m.mark, m.mask) != (0, 0)) == wanted.skbmark.filter(|m| (m.mark, m.mask) != (0, 0))
-        && present.skbprio.filter(|p| (p.major, p.minor) != (0, 0)) == wanted.skbprio.filter(|p| (p.major, p.minor) != (0, 0))
+        // The kernel does not report options that are empty or zero. Others that are not wanted are removed.
+        && comment(present) == comment(wanted)
+        && skbmark(present) == skbmark(wanted)
+        && skbprio(present) == skbprio(wanted)
         && present.skbqueue.unwrap_or(0) == wanted.skbqueue.unwrap_or(0)
 }
 
+fn comment(options: &EntryOptions) -> Option<&Comment> {
+    options.comment.as_ref().filter(|comment| !comment.is_empty())
+}
+
+fn skbmark(options: &EntryOptions) -> Option<SkbMark> {
+    options.skbmark.filter(|mark| (mark.mark, mark.mask) != (0, 0))
+}
+
+fn skbprio(options: &EntryOptions) -> Option<SkbPrio> {
+    options.skbprio.filter(|priority| (priority.major, priority.minor) != (0, 0))
+}
+
 impl<T: Transport> Client<T> {
-    /// Gives a set these entries in place of all that it has, at once: a rule that matches the set sees the old entries
-    /// or the new ones. Creates the set when it does not exist.
+    /// Replaces all entries of a set atomically: a rule that matches the set sees the old entries or the new
+    /// ones. Creates the set if it does not exist.
     ///
-    /// A temporary set is filled, swapped with the set, and destroyed; its hash is sized for the entries. When anything
-    /// fails before the swap, the set is as it was and the temporary set is gone.
+    /// It fills a temporary set, swaps it with the set, and destroys it; its hash is sized for the entries.
+    /// If a command fails before the swap, the set is unchanged and the temporary set is destroyed.
     ///
     /// # Errors
-    /// Those of create, add and swap. [`Error::Different`] when the set exists with another type or family: the kernel
-    /// cannot swap those. [`Error::Busy`] with the set's name when somebody keeps listing it for a second, so that it cannot be
-    /// swapped; with the name of the temporary set when the old entries, which it has then, could not be destroyed: the
-    /// set is replaced, and the temporary one is left over.
+    /// Those of create, add and swap. [`Error::Different`] if the set exists with another type or family: the
+    /// kernel cannot swap such sets. [`Error::Busy`] with the set's name if other programs list it for a
+    /// second, so that it cannot be swapped; with the name of the temporary set if that, which has the old
+    /// entries then, cannot be destroyed: the set is replaced, and the temporary set remains.
     pub fn replace(&mut self, spec: &SetSpec, entries: &[Entry]) -> Result<(), Error> {
         let set = spec.name();
         match self.header(set) {
@@ -137,22 +153,22 @@ impl<T: Transport> Client<T> {
         let swapped =
             self.add(temporary, entries, Exist::Ignore).and_then(|()| self.swap_soon(temporary, set));
         if swapped.is_err() {
-            // What went wrong counts, not what becomes of the temporary set.
+            // The first error is reported, not one of the clean-up.
             let _ = self.destroy_soon(temporary);
             return swapped;
         }
         self.destroy_soon(temporary)
     }
 
-    /// Makes a set what it should be, with the fewest adds and dels. Creates the set when it does not exist; the options
-    /// of one that does are left alone.
+    /// Changes a set to the wanted entries with the fewest additions and deletions. Creates the set if it
+    /// does not exist; the options of an existing set are not changed.
     ///
-    /// Entries are added before others are deleted, so that what is in both never lacks, unless both would not fit. Not a
-    /// transaction: between the first change and the last the set has entries of both kinds.
+    /// Entries are added before others are deleted, unless there is no room for both. This is not a
+    /// transaction: between the first and the last change the set has old and new entries.
     ///
     /// # Errors
-    /// Those of create, list, add and del, and of [`Difference::between`]; [`Error::Different`] when the set exists with
-    /// another type or family.
+    /// Those of create, list, add and del, and of [`Difference::between`]; [`Error::Different`] when the set
+    /// exists with another type or family.
     pub fn sync(&mut self, spec: &SetSpec, entries: &[Entry]) -> Result<Changes, Error> {
         let set = spec.name();
         let listing = match self.list(Some(set)) {
@@ -172,16 +188,16 @@ impl<T: Transport> Client<T> {
         let Difference { add, delete } = Difference::between(entries, &listing.entries, &info.options)?;
         let room = info.options.maxelem.map_or(usize::MAX, |max| usize::try_from(max).unwrap_or(usize::MAX));
         if listing.entries.len().saturating_add(add.len()) > room {
-            self.del(set, &delete, Exist::Ignore)?;
+            self.delete(set, &delete, Exist::Ignore)?;
             self.add(set, &add, Exist::Ignore)?;
         } else {
             self.add(set, &add, Exist::Ignore)?;
-            self.del(set, &delete, Exist::Ignore)?;
+            self.delete(set, &delete, Exist::Ignore)?;
         }
         Ok(Changes { created: false, added: add.len(), deleted: delete.len() })
     }
 
-    /// Creates a set with entries, or nothing.
+    /// Creates a set with entries. If that fails, the set does not exist.
     fn create_filled(&mut self, spec: &SetSpec, entries: &[Entry]) -> Result<(), Error> {
         self.create(&spec.clone().sized_for(entries.len()), Exist::Fail)?;
         let filled = self.add(spec.name(), entries, Exist::Ignore);
@@ -204,18 +220,18 @@ impl<T: Transport> Client<T> {
         Err(Error::Busy { set: temporary_name(spec.name(), 0), tries: TEMPORARY_NAMES })
     }
 
-    /// Swaps two sets, one of which somebody may be listing just now.
+    /// Swaps two sets, one of which another program may be listing at the moment.
     fn swap_soon(&mut self, from: SetName, to: SetName) -> Result<(), Error> {
         unless_busy(to, || self.swap(from, to))
     }
 
-    /// Destroys a set that no rule refers to, but that somebody may be listing just now.
+    /// Destroys a set that no rule refers to, but that another program may be listing at the moment.
     fn destroy_soon(&mut self, set: SetName) -> Result<(), Error> {
         unless_busy(set, || self.destroy(set, Exist::Ignore))
     }
 }
 
-/// Tries something again, after longer and longer pauses, while the set is busy.
+/// Repeats an attempt, with growing pauses, while the set is busy.
 fn unless_busy(set: SetName, mut attempt: impl FnMut() -> Result<(), Error>) -> Result<(), Error> {
     for number in 0..TRIES {
         match attempt() {
@@ -234,7 +250,7 @@ fn different(spec: &SetSpec, kind: SetType, family: crate::Family) -> Error {
     }
 }
 
-/// The set's name, shortened so that the number fits.
+/// Returns the set's name, shortened so that the number fits.
 fn temporary_name(set: SetName, number: u32) -> SetName {
     let suffix = format!(".new{number}");
     let mut start = set.to_text().into_owned();
@@ -245,7 +261,7 @@ fn temporary_name(set: SetName, number: u32) -> SetName {
 }
 
 const TEMPORARY_NAMES: u32 = 16;
-/// About a second altogether.
+/// The number of attempts, which take about a second in all.
 const TRIES: u32 = 20;
 
 #[cfg(test)]
@@ -254,7 +270,7 @@ mod tests {
     use crate::{Comment, Family, Numeric};
 
     fn entries(kind: SetType, texts: &[&str]) -> Vec<Entry> {
-        texts.iter().map(|text| Entry::parse(kind, Family::Inet, text, &Numeric).unwrap()).collect()
+        texts.iter().map(|text| Entry::parse(kind, Family::Ipv4, text, &Numeric).unwrap()).collect()
     }
 
     fn texts(entries: &[Entry]) -> Vec<String> {
@@ -262,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_differs_is_changed() {
+    fn only_entries_that_differ_are_changed() {
         let plain = CreateOptions::default();
         let wanted = entries(SetType::HashNet, &["10.0.0.0/8", "10.0.0.1", "11.0.0.0-11.0.0.2"]);
         // As the kernel lists them.
@@ -274,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_are_wanted_are_compared_and_others_are_not() {
+    fn only_wanted_options_are_compared() {
         let plain = CreateOptions::default();
         let [bare] = &entries(SetType::HashIp, &["1.1.1.1"])[..] else { panic!("one entry") };
         let with = |options: EntryOptions| bare.clone().with(options).unwrap();

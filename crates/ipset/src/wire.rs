@@ -54,7 +54,7 @@ pub(crate) mod cmd {
     pub(crate) const DATA: u16 = 7;
     /// Nested: many elements.
     pub(crate) const ADT: u16 = 8;
-    /// be32: the line, or whatever the sender counts.
+    /// be32: the line, or another number of the sender's choice.
     pub(crate) const LINENO: u16 = 9;
     /// u8: `IPSET_ATTR_PROTOCOL_MIN` in PROTOCOL, `IPSET_ATTR_REVISION_MIN` in TYPE.
     pub(crate) const MIN: u16 = 10;
@@ -178,7 +178,8 @@ bitflags! {
     }
 }
 
-/// Numbers in network order carry the flag that says so; the kernel refuses them without it.
+/// Writes numbers in network order with the flag `NLA_F_NET_BYTEORDER`, without which the kernel refuses
+/// them.
 pub(crate) trait Put {
     fn net16(&mut self, kind: u16, value: u16);
     fn net32(&mut self, kind: u16, value: u32);
@@ -186,7 +187,7 @@ pub(crate) trait Put {
     fn address(&mut self, kind: u16, address: IpAddr);
 }
 
-/// These are most of what is sent, so each is put together on the stack and appended at once.
+/// Most of a message consists of these, so each attribute is built on the stack and appended in one step.
 impl Put for Writer<'_> {
     fn net16(&mut self, kind: u16, value: u16) {
         let ([k0, k1], [v0, v1]) = ((kind | NLA_F_NET_BYTEORDER).to_ne_bytes(), value.to_be_bytes());

@@ -1,16 +1,16 @@
-//! What ipset and the kernel said to each other (testdata/), played back: our requests are those of ipset, byte for byte,
-//! and the kernel's answers are understood.
+//! Replays captured conversations between ipset and the kernel (testdata/): our requests equal those of
+//! ipset, byte for byte, and the kernel's answers are decoded.
 //!
-//! Four differences are meant. We ask for an acknowledgement with every query (PROTOCOL, HEADER, TYPE), so that an
-//! answer always ends. We do not ask for the type of a set that the caller already knows. And the line at command level,
-//! which the kernel only ever overwrites, is 0 with us. And ipset asks for
-//! a type before it reads the family, so always for that of IPv4.
+//! There are four intended differences. We request an acknowledgement with every query (PROTOCOL, HEADER,
+//! TYPE), so that an answer always ends. We do not query the type of a set that the caller knows. Our line
+//! number at command level, which the kernel only overwrites, is 0. And ipset queries a type before it reads
+//! the family, so always that of IPv4.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::{BTreeSet, VecDeque};
 
 use sluicegate_ipset::text::{self, Command};
-use sluicegate_ipset::{Client, Code, Entry, Error, Exist, Family, Numeric, SetName, SetType};
+use sluicegate_ipset::{Client, Entry, Errno, Error, Exist, Family, Numeric, SetName, SetType};
 use sluicegate_netlink::attr::Attributes;
 use sluicegate_netlink::{Transport, Wait, scripted};
 
@@ -47,7 +47,7 @@ fn sections(file: &str) -> Vec<Section> {
     sections
 }
 
-/// Expects the requests of a section and gives the answers to them.
+/// A transport that expects the requests of a section and gives the captured answers.
 struct Replay {
     exchanges: VecDeque<Exchange>,
     answers: VecDeque<Vec<u8>>,
@@ -61,7 +61,7 @@ fn is_query(command: u8) -> bool {
     matches!(command, PROTOCOL | HEADER | TYPE)
 }
 
-/// Without sequence number and port, and without what differs on purpose.
+/// Removes sequence number and port, and the parts that differ on purpose.
 fn comparable(datagram: &[u8]) -> Vec<u8> {
     let mut bytes = datagram.to_vec();
     bytes[8..16].fill(0);
@@ -81,7 +81,7 @@ fn comparable(datagram: &[u8]) -> Vec<u8> {
 
 impl Transport for Replay {
     fn send(&mut self, datagram: &[u8]) -> Result<(), sluicegate_netlink::Error> {
-        // Skip the question for a type that the caller knows.
+        // Skip the query of a type that the caller knows.
         while self.exchanges.front().is_some_and(|next| next.request[4] == HEADER && datagram[4] != HEADER) {
             self.exchanges.pop_front();
         }
@@ -108,7 +108,7 @@ impl Transport for Replay {
                 Ok(true)
             }
             None if wait == Wait::No => Ok(false),
-            None => panic!("more answers are awaited than were captured"),
+            None => panic!("the client waits for more answers than were captured"),
         }
     }
 
@@ -117,14 +117,14 @@ impl Transport for Replay {
     }
 }
 
-/// The code of the last answer, 0 when it is none of an error.
+/// Returns the error number of the last answer, 0 if that is not an error.
 fn captured_code(section: &Section) -> i32 {
     let answer = section.exchanges.back().unwrap().answers.last().unwrap();
     let code = i32::from_ne_bytes(answer[16..20].try_into().unwrap());
     if answer[4] == 2 { -code } else { 0 }
 }
 
-/// The set `s` as the file has made it so far.
+/// The state of the set `s` after the commands so far.
 #[derive(Default)]
 struct Known {
     created: Option<(SetType, Family)>,
@@ -138,16 +138,16 @@ fn play(file: &str) -> BTreeSet<String> {
     for section in sections(file) {
         let expected = captured_code(&section);
         let replay = Replay { exchanges: section.exchanges.clone(), answers: VecDeque::new() };
-        let mut client = Client::new(replay);
+        let mut client = Client::with_transport(replay);
         let outcome = run(&mut client, &section.command, &mut known);
         match outcome {
             Ok(()) => assert_eq!(expected, 0, "{}", section.command),
-            Err(Error::Refused(refusal)) => assert_eq!(refusal.code, Code(expected), "{}", section.command),
+            Err(Error::Refused(refusal)) => assert_eq!(refusal.errno, Errno(expected), "{}", section.command),
             Err(error) => panic!("{}: {error}", section.command),
         }
         let replay = client.into_transport();
-        assert!(replay.exchanges.is_empty(), "{}: not all was asked", section.command);
-        assert!(replay.answers.is_empty(), "{}: not all was read", section.command);
+        assert!(replay.exchanges.is_empty(), "{}: captured requests were not sent", section.command);
+        assert!(replay.answers.is_empty(), "{}: captured answers were not read", section.command);
         commands.extend(section.exchanges.iter().map(|exchange| format!("{}", exchange.request[4])));
     }
     commands
@@ -208,7 +208,7 @@ fn restore(client: &mut Client<Replay>, lines: &str, known: &mut Known) -> Resul
                 target = Some(set);
                 added.push(entry);
             }
-            Command::Del(set, entry) => {
+            Command::Delete(set, entry) => {
                 target = Some(set);
                 deleted.push(entry);
             }
@@ -217,14 +217,14 @@ fn restore(client: &mut Client<Replay>, lines: &str, known: &mut Known) -> Resul
     }
     let set = target.unwrap();
     if added.is_empty() {
-        return client.del_in_order(set, &deleted, exist);
+        return client.delete_in_order(set, &deleted, exist);
     }
     known.entries.clone_from(&added);
     client.add_in_order(set, &added, exist)
 }
 
 #[test]
-fn what_ipset_sent_to_linux_6_18_we_send() {
+fn requests_equal_those_of_ipset_to_linux_6_18() {
     let commands = play(NEW);
     // CREATE to TEST, and the three queries; all but the two that ipset itself never sends.
     for command in 1..=13 {
@@ -233,7 +233,7 @@ fn what_ipset_sent_to_linux_6_18_we_send() {
 }
 
 #[test]
-fn what_ipset_sent_to_linux_6_1_we_send() {
+fn requests_equal_those_of_ipset_to_linux_6_1() {
     play(OLD);
 }
 
@@ -241,10 +241,11 @@ fn what_ipset_sent_to_linux_6_1_we_send() {
 fn a_captured_refusal_names_its_entry() {
     let section =
         sections(NEW).into_iter().find(|s| s.command == "restore add a 10.0.0.2 | add a 10.0.0.1").unwrap();
-    let mut client = Client::new(Replay { exchanges: section.exchanges, answers: VecDeque::new() });
+    let mut client =
+        Client::with_transport(Replay { exchanges: section.exchanges, answers: VecDeque::new() });
     let entries: Vec<_> = ["10.0.0.2", "10.0.0.1"]
         .iter()
-        .map(|text| Entry::parse(SetType::HashIp, Family::Inet, text, &Numeric).unwrap())
+        .map(|text| Entry::parse(SetType::HashIp, Family::Ipv4, text, &Numeric).unwrap())
         .collect();
     let error = client.add_in_order(SetName::new("a").unwrap(), &entries, Exist::Fail).unwrap_err();
     assert_eq!(error.to_string(), "add a 10.0.0.1: the entry is in the set already");
@@ -252,19 +253,20 @@ fn a_captured_refusal_names_its_entry() {
     assert_eq!(refusal.index, Some(1));
 }
 
-/// `NLM_F_DUMP_INTR` on the first try: what was read is thrown away and asked for again.
+/// With `NLM_F_DUMP_INTR` on the first attempt the dump is discarded and repeated.
 #[test]
 fn a_dump_that_changed_while_it_was_read_is_read_again() {
     let section = sections(NEW).into_iter().find(|section| section.command == "save").unwrap();
     let mut exchanges = section.exchanges;
     let whole = exchanges.back().unwrap().clone();
     exchanges.back_mut().unwrap().answers[0][6] |= 0x10;
-    let mut client = Client::new(Replay { exchanges: exchanges.clone(), answers: VecDeque::new() });
+    let mut client =
+        Client::with_transport(Replay { exchanges: exchanges.clone(), answers: VecDeque::new() });
     client.protocol().unwrap();
     let mut replay = client.into_transport();
     replay.exchanges.push_front(exchanges.front().unwrap().clone());
     replay.exchanges.push_back(whole);
-    let mut client = Client::new(replay);
+    let mut client = Client::with_transport(replay);
     let sets = client.save(None).unwrap();
     let names: Vec<_> = sets.iter().map(|set| set.info.name.to_string()).collect();
     assert_eq!(names, ["a", "b"]);
@@ -290,7 +292,7 @@ fn no_cut_of_a_captured_dump_makes_the_reader_panic() {
                 if patched {
                     exchanges.back_mut().unwrap().answers[0][..4].copy_from_slice(&length);
                 }
-                let mut client = Client::new(Replay { exchanges, answers: VecDeque::new() });
+                let mut client = Client::with_transport(Replay { exchanges, answers: VecDeque::new() });
                 let _ = match section.command.as_str() {
                     "save" => client.save(None),
                     "list s" => client.list(Some(SetName::new("s").unwrap())),

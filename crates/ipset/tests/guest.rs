@@ -7,7 +7,7 @@ use sluicegate_ipset::{Client, SetType};
 use testns::Netns;
 
 #[test]
-fn every_type_and_family_is_as_with_ipset() {
+fn every_type_and_family_behaves_as_with_ipset() {
     let Some(_) = testns::guest() else { return testns::skip("not in a guest") };
     if !testns::have(&["ipset"]) {
         return;
@@ -21,12 +21,12 @@ fn every_type_and_family_is_as_with_ipset() {
 }
 
 #[test]
-fn an_option_that_the_kernel_is_too_old_for_is_named() {
+fn an_option_that_needs_a_newer_kernel_is_named() {
     let Some(_) = testns::guest() else { return testns::skip("not in a guest") };
     let Some(namespace) = Netns::new() else { return };
     namespace.run(|| {
         let mut client = Client::open().unwrap();
-        // Linux 6.1 has revision 5 of hash:ip, 6 brought the bitmask.
+        // Linux 6.1 has revision 5 of hash:ip; revision 6 introduced the bitmask.
         let lines = sluicegate_ipset::text::parse(
             "create a hash:ip bitmask 255.0.0.0",
             &sluicegate_ipset::Numeric,

@@ -1,4 +1,4 @@
-//! Against the kernel that the tests run on, in namespaces: the types that it has, large sets, and what goes wrong.
+//! Tests against the running kernel, in namespaces: the types that it has, large sets, and errors.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod every_type;
@@ -28,13 +28,13 @@ fn hosts(count: u32) -> Vec<Entry> {
     (0..count)
         .map(|n| {
             let address = Ipv4Addr::from(0x0a00_0001 + n);
-            Entry::new(SetType::HashIp, Family::Inet, Element::Ip(address.into())).unwrap()
+            Entry::new(SetType::HashIp, Family::Ipv4, Element::Ip(address.into())).unwrap()
         })
         .collect()
 }
 
 #[test]
-fn every_type_of_this_kernel_is_as_with_ipset() {
+fn every_type_of_this_kernel_behaves_as_with_ipset() {
     if !testns::have(&["ipset"]) {
         return;
     }
@@ -73,7 +73,7 @@ fn a_hundred_thousand_entries_come_back() {
             listing.entries.iter().map(|entry| *entry.element()).collect();
         assert!(entries.iter().all(|entry| found.contains(entry.element())));
         assert_eq!(found.len(), 100_000);
-        client.del(name("a"), &entries, Exist::Fail).unwrap();
+        client.delete(name("a"), &entries, Exist::Fail).unwrap();
         assert_eq!(client.infos(Some(name("a"))).unwrap()[0].entries, Some(0));
     });
 }
@@ -93,7 +93,7 @@ fn an_error_names_the_entry_among_many() {
         client.flush(name("a")).unwrap();
         let error = client.add_in_order(name("a"), &entries, Exist::Fail).unwrap_err();
         assert!(error.is_already_exists());
-        // Those before it are in, those after it are not.
+        // The entries before it were added, those after it were not.
         assert_eq!(client.infos(Some(name("a"))).unwrap()[0].entries, Some(4000));
         client.add(name("a"), &entries, Exist::Ignore).unwrap();
         assert_eq!(client.infos(Some(name("a"))).unwrap()[0].entries, Some(4999));
@@ -101,34 +101,34 @@ fn an_error_names_the_entry_among_many() {
 }
 
 #[test]
-fn a_full_set_and_a_missing_one_are_told_apart() {
+fn a_full_set_and_a_missing_one_are_different_errors() {
     in_a_namespace(|client| {
         let options = CreateOptions { maxelem: Some(10), ..CreateOptions::default() };
-        let spec = SetSpec::new(name("a"), SetType::HashIp, Family::Inet, options).unwrap();
+        let spec = SetSpec::new(name("a"), SetType::HashIp, Family::Ipv4, options).unwrap();
         client.create(&spec, Exist::Fail).unwrap();
         let error = client.add(name("a"), &hosts(11), Exist::Fail).unwrap_err();
         assert!(error.is_full(), "{error}");
         assert_eq!(error.to_string(), "add a 10.0.0.11: the set is full (maxelem)");
         let error = client.add(name("b"), &hosts(1), Exist::Fail).unwrap_err();
         assert!(error.is_not_found() && !error.is_full());
-        assert_eq!(error.to_string(), "add b: there is no set of that name");
+        assert_eq!(error.to_string(), "add b: no set has this name");
     });
 }
 
 #[test]
-fn a_set_is_replaced_at_once_or_not_at_all() {
+fn a_set_is_replaced_completely_or_not_at_all() {
     in_a_namespace(|client| {
         let options = CreateOptions { maxelem: Some(10), ..CreateOptions::default() };
-        let spec = SetSpec::new(name("a"), SetType::HashIp, Family::Inet, options).unwrap();
+        let spec = SetSpec::new(name("a"), SetType::HashIp, Family::Ipv4, options).unwrap();
         client.replace(&spec, &hosts(3)).unwrap();
         assert_eq!(client.infos(Some(name("a"))).unwrap()[0].entries, Some(3));
         client.replace(&spec, &hosts(5)).unwrap();
         assert_eq!(client.infos(Some(name("a"))).unwrap()[0].entries, Some(5));
 
-        // An element of zeros is refused by the kernel in the middle of the filling.
+        // The kernel refuses an element of zeros after it has added others.
         let mut bad = hosts(3000);
         bad[2000] =
-            Entry::new(SetType::HashIp, Family::Inet, Element::Ip(Ipv4Addr::UNSPECIFIED.into())).unwrap();
+            Entry::new(SetType::HashIp, Family::Ipv4, Element::Ip(Ipv4Addr::UNSPECIFIED.into())).unwrap();
         let error = client.replace(&spec, &bad).unwrap_err();
         let Error::Refused(refusal) = &error else { panic!("{error}") };
         assert_eq!(refusal.index, Some(2000));
@@ -149,19 +149,19 @@ fn a_set_is_replaced_at_once_or_not_at_all() {
 
 #[test]
 fn a_set_that_is_being_listed_is_replaced_when_the_listing_is_done() {
-    use sluicegate_netlink::{Batch, Options, Protocol, Socket, Transport, Wait, message::Flags};
+    use sluicegate_netlink::{Batch, NetlinkFamily, Options, Socket, Transport, Wait, message::Flags};
 
     let Some(namespace) = Netns::new() else { return };
     namespace.run(|| {
         let mut client = Client::open().unwrap();
         let spec = plain("a", SetType::HashIp);
-        // Many times what its receive buffer holds, and yet read in a moment: whoever replaces the set waits for a second at most.
+        // Many times the size of the receive buffer, but read quickly: replacing waits for a second at most.
         client.replace(&spec, &hosts(5_000)).unwrap();
 
-        // A listing that fills its receive buffer and goes on when somebody reads.
+        // A listing that fills its receive buffer and continues when it is read.
         let mut options = Options::default();
         options.receive_buffer = 16 << 10;
-        let mut listing = Socket::open(Protocol::NETFILTER, &options).unwrap();
+        let mut listing = Socket::open(NetlinkFamily::NETFILTER, &options).unwrap();
         let mut request = Batch::new();
         let mut message = request.netfilter(6, 7, Flags::DUMP, 2, 0);
         message.put_u8(1, 7);
@@ -178,7 +178,7 @@ fn a_set_that_is_being_listed_is_replaced_when_the_listing_is_done() {
         let mut other = Client::open().unwrap();
         let replaced = std::thread::scope(|scope| {
             let replacing = scope.spawn(|| client.replace(&spec, &hosts(3)));
-            // The new set is made before the two are swapped.
+            // The temporary set is created before the two are swapped.
             while other.names().unwrap().len() < 3 && !replacing.is_finished() {
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
@@ -206,10 +206,10 @@ fn sync_changes_only_what_differs() {
 }
 
 #[test]
-fn sync_makes_room_first_in_a_set_that_is_nearly_full() {
+fn sync_deletes_first_if_the_set_is_nearly_full() {
     in_a_namespace(|client| {
         let options = CreateOptions { maxelem: Some(100), ..CreateOptions::default() };
-        let spec = SetSpec::new(name("a"), SetType::HashIp, Family::Inet, options).unwrap();
+        let spec = SetSpec::new(name("a"), SetType::HashIp, Family::Ipv4, options).unwrap();
         let entries = hosts(200);
         client.sync(&spec, &entries[..100]).unwrap();
         let changes = client.sync(&spec, &entries[50..150]).unwrap();
@@ -218,17 +218,17 @@ fn sync_makes_room_first_in_a_set_that_is_nearly_full() {
 }
 
 #[test]
-fn sync_knows_what_a_mask_does_to_an_entry() {
+fn sync_applies_the_mask_of_a_set_to_entries() {
     in_a_namespace(|client| {
         let options = CreateOptions { netmask: Some(24), ..CreateOptions::default() };
         for kind in [SetType::HashIp, SetType::HashIpPort] {
-            let spec = SetSpec::new(name("a"), kind, Family::Inet, options.clone()).unwrap();
+            let spec = SetSpec::new(name("a"), kind, Family::Ipv4, options.clone()).unwrap();
             let address = Ipv4Addr::new(10, 1, 2, 3);
             let element = match kind {
                 SetType::HashIp => Element::Ip(address.into()),
                 _ => Element::IpPort(address.into(), Port::tcp(80)),
             };
-            let wanted = [Entry::new(kind, Family::Inet, element).unwrap()];
+            let wanted = [Entry::new(kind, Family::Ipv4, element).unwrap()];
             assert_eq!(client.sync(&spec, &wanted).unwrap().added, 1);
             assert!(client.sync(&spec, &wanted).unwrap().is_empty(), "{kind}");
             client.destroy(name("a"), Exist::Fail).unwrap();
@@ -237,7 +237,7 @@ fn sync_knows_what_a_mask_does_to_an_entry() {
 }
 
 #[test]
-fn sets_are_found_by_name_and_by_number() {
+fn sets_are_found_by_name_and_by_index() {
     in_a_namespace(|client| {
         client.create(&plain("a", SetType::HashIp), Exist::Fail).unwrap();
         client.create(&plain("b", SetType::HashNet), Exist::Fail).unwrap();
@@ -264,9 +264,9 @@ fn names_move_with_rename_and_swap() {
         assert!(client.header(name("b")).unwrap_err().is_not_found());
         for (error, text) in [
             (client.rename(name("c"), name("a")), "rename c: a set of the new name exists already"),
-            (client.swap(name("c"), name("x")), "swap c: there is no set of the second name"),
+            (client.swap(name("c"), name("x")), "swap c: no set has the second name"),
             (client.swap(name("c"), name("n")), "swap c: the two sets differ in type or family"),
-            (client.rename(name("x"), name("y")), "rename x: there is no set of that name"),
+            (client.rename(name("x"), name("y")), "rename x: no set has this name"),
         ] {
             assert_eq!(error.unwrap_err().to_string(), text);
         }

@@ -1,12 +1,13 @@
-//! Whether words can be a rule, and if not, why: the verdict of the tool and of the kernel, told without either.
+//! Checks whether words can be a rule, as iptables and the kernel would, without asking either.
 
+use crate::encoding::byte_len;
 use crate::ext::{Extension, Family, OptionRow, Whole, find_match, find_target};
 use crate::spec::{Module, OptionUse, Spec};
 use crate::value::{networks, protocol_number};
 use crate::words::{column, split};
 use crate::{Action, Error, Limits, Rule};
 
-/// Where a rule is to stand.
+/// The place where a rule is to stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place<'a> {
     /// `filter`, `nat`, `mangle`, `raw`, `security`.
@@ -23,13 +24,14 @@ pub struct Place<'a> {
 pub struct CheckedLine<'a> {
     /// The table of `-t`; `filter` without one.
     pub table: String,
-    /// What the line does, with chain and words.
+    /// The operation of the line, with chain and words.
     pub rule: Rule<'a>,
-    /// The family that the rule is of, or iptables if it may be of both.
+    /// The family that the rule is for; IPv4 if it can be for both.
     pub family: Family,
 }
 
-/// Checks one command line of iptables without the name of the tool: `-t nat -A PREROUTING -p tcp ... -j DNAT ...`.
+/// Checks one command line of iptables without the name of the tool: `-t nat -A PREROUTING -p tcp ... -j DNAT
+/// ...`.
 ///
 /// The family is that of `-4` or `-6`, else IPv4 if the rule can be one of iptables, else IPv6.
 ///
@@ -45,28 +47,33 @@ pub fn check_line(line: &str) -> Result<CheckedLine<'static>, Error> {
         check(rule.text(), place).map(|_| family).map_err(|error| moved(error, shift, line))
     };
     let family = if matches!(rule.action(), Action::DeleteNumber(_)) && rule.text().is_empty() {
-        Family::V4
+        Family::Ipv4
     } else {
         match (asked_family(rule.text()), crate::read::guess_family(rule.text())) {
             (Some(family), _) => check(family)?,
-            (None, Family::V6) => check(Family::V6)?,
-            (None, Family::V4) => check(Family::V4).or_else(|error| check(Family::V6).map_err(|_| error))?,
+            (None, Family::Ipv6) => check(Family::Ipv6)?,
+            (None, Family::Ipv4) => {
+                check(Family::Ipv4).or_else(|error| check(Family::Ipv6).map_err(|_| error))?
+            }
         }
     };
     Ok(CheckedLine { table, rule, family })
 }
 
-/// The family that `-4` or `-6` asks for.
+/// Returns the family that `-4` or `-6` asks for.
 fn asked_family(words: &str) -> Option<Family> {
     words.split([' ', '\t']).find_map(|word| match word {
-        "-4" | "--ipv4" => Some(Family::V4),
-        "-6" | "--ipv6" => Some(Family::V6),
+        "-4" | "--ipv4" => Some(Family::Ipv4),
+        "-6" | "--ipv6" => Some(Family::Ipv6),
         _ => None,
     })
 }
 
-/// Reads the words of a rule and checks them for a place: options, values, and what table, chain, protocol and the other
-/// options allow. Whether chains, sets and interfaces exist is not asked.
+/// Reads the words of a rule and checks them for a place: options, values, and what table, chain, protocol
+/// and the other options allow. Whether chains, sets and interfaces exist is not asked.
+///
+/// A value of which iptables reads the beginning alone, or a number that it cuts to fewer bits, is refused:
+/// the rule would not mean what was written. Text that it cuts, as a long prefix or comment, is accepted.
 ///
 /// # Errors
 /// [`Error::Rule`] with the column in `words` and the reason.
@@ -85,7 +92,7 @@ pub fn check<'a>(words: &'a str, place: Place<'_>) -> Result<Spec<'a>, Error> {
     Ok(spec)
 }
 
-/// Takes `-t TABLE` out of a line. The rest keeps its columns: blanks stand where the option stood.
+/// Replaces `-t TABLE` in a line by blanks, so that the rest keeps its columns.
 fn take_table(line: &str) -> Result<(String, String), Error> {
     let mut words = split(line);
     // What stands behind a long option is its value, even if it looks like `-t`.
@@ -119,7 +126,8 @@ fn take_table(line: &str) -> Result<(String, String), Error> {
     Ok(("filter".to_owned(), line.to_owned()))
 }
 
-/// The error of the words of a rule, with the column of the whole line. Table and chain stand before the words.
+/// Returns the error of the words of a rule, with the column of the whole line. Table and chain stand before
+/// the words.
 fn moved(mut error: Error, shift: usize, line: &str) -> Error {
     if let Error::Rule { column: at, word, .. } = &mut error {
         let before = || {
@@ -140,7 +148,7 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    /// The column is that of the word behind the option, or of the option itself.
+    /// Returns an error at the word behind the option, or at the option itself.
     fn wrong(&self, option: &OptionUse<'_>, word: &str, reason: impl Into<String>) -> Error {
         let start = option.offset as usize;
         rule_error(self.words, self.find(word, start).unwrap_or(start), word, &reason.into())
@@ -150,7 +158,7 @@ impl Checker<'_> {
         rule_error(self.words, self.find(word, 0).unwrap_or(0), word, &reason.into())
     }
 
-    /// Where a word stands first from `start` on.
+    /// Returns the position of the first occurrence of a word from `start` on.
     fn find(&self, word: &str, start: usize) -> Option<usize> {
         let found = split(self.words.get(start..)?).flatten().find(|found| found.text == word)?;
         Some(start + found.offset)
@@ -169,18 +177,18 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// What iptables-restore can read at all.
+    /// Checks that the line is within the limits of iptables-restore.
     fn sizes(&self) -> Result<(), Error> {
         let over = |what, found, limit| Err(Error::Limit { line: 1, what, found, limit });
-        if self.words.len() >= Limits::RESTORE_LINE {
-            return over("the rule, in bytes,", self.words.len(), Limits::RESTORE_LINE);
+        if byte_len(self.words) >= Limits::RESTORE_LINE {
+            return over("the rule, in bytes,", byte_len(self.words), Limits::RESTORE_LINE);
         }
         let mut count = 0;
         for word in split(self.words) {
             let word = word?;
             count += 1;
-            if word.text.len() > Limits::RESTORE_WORD {
-                return over("a word, in bytes,", word.text.len(), Limits::RESTORE_WORD);
+            if byte_len(&word.text) > Limits::RESTORE_WORD {
+                return over("a word, in bytes,", byte_len(&word.text), Limits::RESTORE_WORD);
             }
         }
         if count > Limits::RESTORE_WORDS {
@@ -197,7 +205,7 @@ impl Checker<'_> {
                 "source" | "destination" => self.networks(value, option.negated),
                 "in-interface" => self.interface(value, "-i", &["POSTROUTING", "OUTPUT"]),
                 "out-interface" => self.interface(value, "-o", &["PREROUTING", "INPUT"]),
-                _ if self.place.family == Family::V6 => {
+                _ if self.place.family == Family::Ipv6 => {
                     Err("-f is of iptables alone; use -m frag".to_owned())
                 }
                 _ => Ok(()),
@@ -227,7 +235,7 @@ impl Checker<'_> {
         if not_in.contains(&self.place.chain) {
             return Err(format!("{option} cannot be used in {}", self.place.chain));
         }
-        match value.len() {
+        match byte_len(value) {
             0 => Err("expected the name of an interface".to_owned()),
             1..=15 => Ok(()),
             _ => Err("expected the name of an interface, of at most 15 bytes".to_owned()),
@@ -334,8 +342,11 @@ impl Checker<'_> {
         }
         match find_target(name, family) {
             Some(extension) => self.module(extension, &target.module, spec),
-            None => match find_target(name, if family == Family::V4 { Family::V6 } else { Family::V4 }) {
-                Some(_) if family == Family::V4 => Err(self.wrong_rule(name, "a target of ip6tables alone")),
+            None => match find_target(name, if family == Family::Ipv4 { Family::Ipv6 } else { Family::Ipv4 })
+            {
+                Some(_) if family == Family::Ipv4 => {
+                    Err(self.wrong_rule(name, "a target of ip6tables alone"))
+                }
                 Some(_) => Err(self.wrong_rule(name, "a target of iptables alone")),
                 None => Ok(()),
             },
@@ -343,9 +354,9 @@ impl Checker<'_> {
     }
 }
 
-/// What is wrong with the name of a chain, if anything.
+/// Checks the name of a chain; the error describes the problem.
 pub(crate) fn chain_name(name: &str) -> Result<(), String> {
-    match name.len() {
+    match byte_len(name) {
         0 => return Err("expected the name of a chain".to_owned()),
         1..=Limits::CHAIN_NAME => (),
         length => {
@@ -365,7 +376,7 @@ pub(crate) fn chain_name(name: &str) -> Result<(), String> {
 }
 
 fn target_name(name: &str) -> Result<(), String> {
-    match name.len() {
+    match byte_len(name) {
         0 => Err("expected the name of a target".to_owned()),
         _ if name.starts_with('-') => {
             Err("expected the name of a target, which does not start with `-`".to_owned())
@@ -381,7 +392,7 @@ fn target_name(name: &str) -> Result<(), String> {
 /// Targets that are neither chains nor extensions.
 pub(crate) const VERDICTS: [&str; 4] = ["ACCEPT", "DROP", "RETURN", "QUEUE"];
 
-/// The chains that the kernel brings along.
+/// The built-in chains.
 pub(crate) const BUILT_IN: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
 
 /// The tables and their built-in chains.

@@ -58,7 +58,7 @@ fn chain<'a>(line: &Line<'a>) -> Result<Chain<'a>, Error> {
     Ok(Chain { source: line.source(), name: name.into(), policy, counters, line: line.number() })
 }
 
-/// The next word of a chain line, which knows no quoting, and what is behind it.
+/// Returns the next word of a chain line, which has no quoting, and the rest of the line.
 fn next_word(text: &str) -> (&str, &str) {
     let text = text.trim_start_matches(is_blank);
     text.split_at_checked(text.find(is_blank).unwrap_or(text.len())).unwrap_or((text, ""))
@@ -86,7 +86,7 @@ fn decimal(digits: &str) -> Option<u64> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
-/// Any line but the usual one: other commands, long names, the command behind options.
+/// Any line of another form than `-A CHAIN ...`: other commands, long names, the command behind options.
 fn unusual<'a>(line: &Line<'a>, counters: Option<Counters>, rest: &'a str) -> Result<Entry<'a>, Error> {
     let start = line.offset(rest);
     let mut before = Vec::new();
@@ -111,7 +111,7 @@ fn unusual<'a>(line: &Line<'a>, counters: Option<Counters>, rest: &'a str) -> Re
     }
 }
 
-/// The letter of a command word, and the chain if it is attached (`-AINPUT`, `--append=INPUT`).
+/// Returns the letter of a command word, and the chain if it is attached (`-AINPUT`, `--append=INPUT`).
 fn command<'a>(word: &Word<'a>) -> Option<(char, Option<String>)> {
     if let Some(long) = word.text.strip_prefix("--") {
         let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
@@ -123,10 +123,10 @@ fn command<'a>(word: &Word<'a>) -> Option<(char, Option<String>)> {
     Some((letter, Some(letters.as_str().to_owned()).filter(|value| !value.is_empty())))
 }
 
-/// What follows a command word.
+/// The argument of a command word.
 struct Tail<'l, 'a> {
     line: &'l Line<'a>,
-    /// Where the words start in the line.
+    /// The offset of the words in the line.
     start: usize,
     words: crate::words::Words<'a>,
 }
@@ -212,7 +212,7 @@ impl<'a> Tail<'_, 'a> {
         })
     }
 
-    /// The next word, unless it is an option or `!`.
+    /// Returns the next word, unless it is an option or `!`.
     fn argument(&mut self) -> Result<Option<Cow<'a, str>>, Error> {
         let mut ahead = self.words.clone();
         match ahead.next().transpose().map_err(|error| error.on_line(self.line.number))? {
@@ -224,7 +224,7 @@ impl<'a> Tail<'_, 'a> {
         }
     }
 
-    /// A rule number, if the next word is one; the tool takes any word here that is no option.
+    /// Returns a rule number, if the next word is one; the tool takes any word here that is not an option.
     fn number(&mut self) -> Result<Option<u32>, Error> {
         let wrong = self.expected("a rule number");
         match self.argument()? {

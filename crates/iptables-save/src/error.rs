@@ -1,14 +1,17 @@
-//! The one error type: where in the input, which word, what was expected; for runs of the tools, what they said.
+//! The error type: where in the input, which word, and what was expected; for runs of the tools, their
+//! message.
 
 use std::borrow::Cow;
 
-/// Why text could not be read, a rule could not be made, or a tool run failed.
+use crate::encoding::byte_len;
+
+/// An error of reading text, building a rule, or running a tool.
 ///
 /// Lines and columns count from 1, columns in characters. A rule that was read on its own is line 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A line has not the form of a table, chain, rule, command, comment or `COMMIT`.
+    /// A line is not a table, chain, rule, command, comment or `COMMIT`.
     #[error("line {line}, column {column}: {}expected {expected}", Shown(.word))]
     Syntax {
         /// Line, from 1.
@@ -17,7 +20,7 @@ pub enum Error {
         column: usize,
         /// The word found there; empty at the end of a line.
         word: String,
-        /// What would have been right.
+        /// The input that was expected.
         expected: Cow<'static, str>,
     },
     /// The words of a rule cannot be a rule.
@@ -29,25 +32,15 @@ pub enum Error {
         column: usize,
         /// The word at fault; empty when the fault is of the whole rule.
         word: String,
-        /// What is wrong with it, or what was expected.
+        /// The problem with it, or the input that was expected.
         reason: String,
-    },
-    /// The input is not UTF-8.
-    #[error("line {line}, column {column}: byte {byte:#04x} is not UTF-8")]
-    NotUtf8 {
-        /// Line, from 1.
-        line: usize,
-        /// Column in characters, from 1.
-        column: usize,
-        /// The first byte that is no UTF-8.
-        byte: u8,
     },
     /// A size that the caller's [`Limits`](crate::Limits) do not allow.
     #[error("line {line}: {what} is {found}, over the limit of {limit}")]
     Limit {
         /// Line, from 1.
         line: usize,
-        /// What is too large, with its unit.
+        /// The thing that is too large, with its unit.
         what: &'static str,
         /// Its size, or the size at which reading stopped.
         found: usize,
@@ -59,25 +52,25 @@ pub enum Error {
     Unquotable {
         /// The word.
         word: String,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
-    /// A typed helper was asked to read a match or target whose options do not fit it.
+    /// A match or target cannot be read as a structure of [`typed`](crate::typed).
     #[error("{module}: {reason}")]
     Value {
         /// The match or target.
         module: String,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
-    /// Chains cannot be changed as asked.
+    /// A chain cannot be changed as wanted.
     #[error("table {table}, chain {chain}: {reason}")]
     Diff {
         /// The table.
         table: String,
         /// The chain.
         chain: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// A tool could not be started, fed or read.
@@ -87,7 +80,7 @@ pub enum Error {
         command: String,
         /// The operating system's reason.
         reason: String,
-        /// True when there is no such program.
+        /// Whether the program does not exist.
         missing: bool,
     },
     /// A tool ran longer than it was given, and was ended.
@@ -111,7 +104,7 @@ pub enum Error {
     Refused(Box<Refusal>),
 }
 
-/// What iptables-restore said when it refused its input, and what it was about.
+/// The message of iptables-restore when it refused its input, and the line or rule that it refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
@@ -141,9 +134,10 @@ pub enum Cause {
     Exists,
     /// A chain that is still referred to or not empty.
     Busy,
-    /// A match or target that the tool or the kernel does not have.
+    /// A match, target or protocol that the tool or the kernel does not have.
     Unsupported,
-    /// The kernel refuses the rule (wrong table, hook, protocol or value).
+    /// The kernel refuses the rule (wrong table, hook, protocol or value). Of the legacy back end it is every
+    /// refusal of a commit, since `iptables-restore` says nothing of the reason.
     Invalid,
     /// Too many levels of jumps, or a loop.
     Loop,
@@ -151,7 +145,9 @@ pub enum Cause {
     Locked,
     /// Not permitted (root, or `CAP_NET_ADMIN` in the namespace).
     Permission,
-    /// Anything else.
+    /// Out of memory, buffers or file descriptors, or interrupted: trying again later may succeed.
+    Exhausted,
+    /// Anything else, which says nothing about the input.
     Other,
 }
 
@@ -170,38 +166,37 @@ impl std::fmt::Display for Refusal {
 }
 
 impl Error {
-    /// The text, or a word of a rule, is not right.
+    /// Returns true when the text, or a word of a rule, is not right.
     #[must_use]
     pub fn is_syntax(&self) -> bool {
-        matches!(self, Self::Syntax { .. } | Self::Rule { .. } | Self::NotUtf8 { .. })
-            || self.cause() == Some(Cause::Syntax)
+        matches!(self, Self::Syntax { .. } | Self::Rule { .. }) || self.cause() == Some(Cause::Syntax)
     }
 
-    /// A size limit of the caller was met.
+    /// Returns true when a size limit of the caller was met.
     #[must_use]
     pub fn is_limit(&self) -> bool {
         matches!(self, Self::Limit { .. } | Self::Output { .. })
     }
 
-    /// A tool ran out of time.
+    /// Returns true when a tool ran out of time.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::TimedOut { .. })
     }
 
-    /// The program, or an object that the input names, does not exist.
+    /// Returns true when the program, or an object that the input names, does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Run { missing: true, .. }) || self.cause() == Some(Cause::Missing)
     }
 
-    /// Another process holds the xtables lock; trying again later may succeed.
+    /// Returns true when another process holds the xtables lock; trying again later may succeed.
     #[must_use]
     pub fn is_locked(&self) -> bool {
         self.cause() == Some(Cause::Locked)
     }
 
-    /// The kind of failure of iptables-restore, if it was that.
+    /// Returns the kind of failure of iptables-restore, if it was that.
     #[must_use]
     pub fn cause(&self) -> Option<Cause> {
         match self {
@@ -210,31 +205,26 @@ impl Error {
         }
     }
 
-    /// The line of the input, from 1, where the error has one.
+    /// Returns the line of the input, from 1, where the error has one.
     #[must_use]
     pub fn line(&self) -> Option<usize> {
         match self {
-            Self::Syntax { line, .. }
-            | Self::Rule { line, .. }
-            | Self::NotUtf8 { line, .. }
-            | Self::Limit { line, .. } => Some(*line),
+            Self::Syntax { line, .. } | Self::Rule { line, .. } | Self::Limit { line, .. } => Some(*line),
             Self::Refused(refusal) => refusal.line,
             _ => None,
         }
     }
 
-    /// The column in characters, from 1, where the error has one.
+    /// Returns the column in characters, from 1, where the error has one.
     #[must_use]
     pub fn column(&self) -> Option<usize> {
         match self {
-            Self::Syntax { column, .. } | Self::Rule { column, .. } | Self::NotUtf8 { column, .. } => {
-                Some(*column)
-            }
+            Self::Syntax { column, .. } | Self::Rule { column, .. } => Some(*column),
             _ => None,
         }
     }
 
-    /// The same error, found in line `line` of something larger.
+    /// Returns the same error, found in line `line` of something larger.
     #[must_use]
     pub(crate) fn on_line(mut self, at: usize) -> Self {
         if let Self::Syntax { line, .. } | Self::Rule { line, .. } | Self::Limit { line, .. } = &mut self {
@@ -251,13 +241,18 @@ impl std::fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut chars = self.0.chars();
         let head: String =
-            chars.by_ref().take(SHOWN).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+            chars.by_ref().take(SHOWN).map(|c| if cannot_be_shown(c) { '\u{fffd}' } else { c }).collect();
         match (head.is_empty(), chars.next().is_some()) {
             (true, _) => Ok(()),
             (false, false) => write!(f, "`{head}`: "),
             (false, true) => write!(f, "`{head}...`: "),
         }
     }
+}
+
+/// Returns whether a terminal would act on a character, or has none for it as it stands for a byte.
+fn cannot_be_shown(c: char) -> bool {
+    c.is_control() || byte_len(c.encode_utf8(&mut [0; 4])) != c.len_utf8()
 }
 
 const SHOWN: usize = 80;

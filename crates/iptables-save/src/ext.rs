@@ -1,8 +1,9 @@
-//! What is known of each extension: its options, how many words each takes, which can be negated, the order in which
-//! iptables-save prints them, and where the kernel allows it. The data is in `matches_a.rs` to `targets.rs`.
+//! The table of extensions: their options, how many words each takes, which can be negated, the order
+//! in which iptables-save prints them, and where the kernel allows it. The data is in `matches_a.rs` to
+//! `targets.rs`.
 //!
-//! Source: iptables-extensions(8) and the option tables of the 1.8.9 plug-ins; tables, hooks and protocols as the kernel
-//! registers them (net/netfilter, net/ipv4/netfilter, net/ipv6/netfilter; tried on 6.18).
+//! Source: iptables-extensions(8) and the option tables of the 1.8.9 plug-ins; tables, hooks and protocols as
+//! the kernel registers them (net/netfilter, net/ipv4/netfilter, net/ipv6/netfilter; tested on 6.18).
 
 mod matches_a;
 mod matches_m;
@@ -36,29 +37,32 @@ pub struct OptionRow {
     pub(crate) negatable: bool,
     pub(crate) required: bool,
     pub(crate) repeatable: bool,
-    /// Options of one group exclude each other; 0 is no group. Bits: an option may be of several.
+    /// Options of one group exclude each other; 0 means no group. Bits: an option may be of several.
     pub(crate) group: u8,
     pub(crate) needs: Option<&'static str>,
 }
 
 /// The address family that a rule is for: iptables or ip6tables.
+///
+/// A type of its own rather than that of `sluicegate-netlink`: this crate works on text and depends on no
+/// other crate of the project. The variants have the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Family {
     /// iptables
-    V4,
+    Ipv4,
     /// ip6tables
-    V6,
+    Ipv6,
 }
 
 /// The families that an extension exists for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Families {
     Both,
-    V4,
-    V6,
+    Ipv4,
+    Ipv6,
 }
 
-/// What a check of an extension as a whole can look at.
+/// The input of a check of an extension as a whole.
 pub(crate) struct Whole<'a> {
     pub(crate) extension: &'static Extension,
     pub(crate) module: &'a Module<'a>,
@@ -68,25 +72,25 @@ pub(crate) struct Whole<'a> {
     pub(crate) chain: &'a str,
 }
 
-/// The match extension of that name (`tcp`, `icmpv6`, ...), if it is known for the family.
+/// Returns the match extension of that name (`tcp`, `icmpv6`, ...), if it is known for the family.
 #[must_use]
 pub fn find_match(name: &str, family: Family) -> Option<&'static Extension> {
     find(matches_a::MATCHES, name, family).or_else(|| find(matches_m::MATCHES, name, family))
 }
 
-/// The target extension of that name (`DNAT`, ...), if it is known for the family. `ACCEPT`, `DROP`, `RETURN` and
-/// chains are no extensions.
+/// Returns the target extension of that name (`DNAT`, ...), if it is known for the family. `ACCEPT`, `DROP`,
+/// `RETURN` and chains are not extensions.
 #[must_use]
 pub fn find_target(name: &str, family: Family) -> Option<&'static Extension> {
     find(targets::TARGETS, name, family)
 }
 
-/// All match extensions, of both families.
+/// Returns all match extensions, of both families.
 pub fn all_matches() -> impl Iterator<Item = &'static Extension> {
     matches_a::MATCHES.iter().chain(matches_m::MATCHES)
 }
 
-/// All target extensions, of both families.
+/// Returns all target extensions, of both families.
 pub fn all_targets() -> impl Iterator<Item = &'static Extension> {
     targets::TARGETS.iter()
 }
@@ -96,25 +100,25 @@ fn find(rows: &'static [Extension], name: &str, family: Family) -> Option<&'stat
 }
 
 impl Extension {
-    /// Its name.
+    /// Returns the name of the extension.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Its options, in the order in which iptables-save prints them.
+    /// Returns the options of the extension, in the order in which iptables-save prints them.
     #[must_use]
     pub fn options(&self) -> &'static [OptionRow] {
         self.options
     }
 
-    /// Whether it exists for the family.
+    /// Returns whether it exists for the family.
     #[must_use]
     pub fn supports(&self, family: Family) -> bool {
         self.families.include(family)
     }
 
-    /// The option of that name or alias.
+    /// Returns the option of that name or alias.
     #[must_use]
     pub fn option(&self, name: &str) -> Option<&'static OptionRow> {
         self.options.iter().find(|row| row.is(name))
@@ -134,12 +138,12 @@ impl Extension {
     }
 
     const fn v4(mut self) -> Self {
-        self.families = Families::V4;
+        self.families = Families::Ipv4;
         self
     }
 
     const fn v6(mut self) -> Self {
-        self.families = Families::V6;
+        self.families = Families::Ipv6;
         self
     }
 
@@ -148,25 +152,25 @@ impl Extension {
         self
     }
 
-    /// The kernel allows it in these tables alone.
+    /// Restricts it to the tables in which the kernel allows it.
     const fn tables(mut self, tables: &'static [&'static str]) -> Self {
         self.tables = tables;
         self
     }
 
-    /// Of the built-in chains, the kernel allows it in these alone.
+    /// Restricts it to the built-in chains in which the kernel allows it.
     const fn chains(mut self, chains: &'static [&'static str]) -> Self {
         self.chains = chains;
         self
     }
 
-    /// Needs `-p` with one of these.
+    /// Restricts it to rules with `-p` and one of these.
     const fn protocols(mut self, protocols: &'static [&'static str]) -> Self {
         self.protocols = protocols;
         self
     }
 
-    /// Checks what no single option shows.
+    /// Sets the check of the options taken together.
     const fn whole(mut self, check: fn(&Whole<'_>) -> Result<(), String>) -> Self {
         self.whole = check;
         self
@@ -174,31 +178,31 @@ impl Extension {
 }
 
 impl OptionRow {
-    /// Its name, without dashes.
+    /// Returns the name of the option, without dashes.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Other names for it.
+    /// Returns the other names of the option.
     #[must_use]
     pub fn aliases(&self) -> &'static [&'static str] {
         self.aliases
     }
 
-    /// How many words follow it, at most.
+    /// Returns the largest number of words that follow the option.
     #[must_use]
     pub fn arity(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether `!` may stand before it.
+    /// Returns whether `!` may stand before it.
     #[must_use]
     pub fn negatable(&self) -> bool {
         self.negatable
     }
 
-    /// Whether a rule can have one or the other only.
+    /// Returns whether a rule can have only one of the two.
     pub(crate) fn excludes(&self, other: &Self) -> bool {
         self.group & other.group != 0 && self.name != other.name
     }
@@ -259,7 +263,7 @@ impl OptionRow {
 
 impl Families {
     fn include(self, family: Family) -> bool {
-        matches!((self, family), (Self::Both, _) | (Self::V4, Family::V4) | (Self::V6, Family::V6))
+        matches!((self, family), (Self::Both, _) | (Self::Ipv4, Family::Ipv4) | (Self::Ipv6, Family::Ipv6))
     }
 }
 
@@ -268,17 +272,20 @@ mod tests {
     use super::*;
 
     /// The headings of iptables-extensions(8) of iptables 1.8.9.
-    const MATCHES: &str = "addrtype ah bpf cgroup cluster comment connbytes connlabel connlimit connmark conntrack cpu dccp \
-        devgroup dscp dst ecn esp eui64 frag hashlimit hbh helper hl icmp icmp6 iprange ipv6header ipvs length limit mac \
-        mark mh multiport nfacct osf owner physdev pkttype policy quota rateest realm recent rpfilter rt sctp set socket \
-        state statistic string tcp tcpmss time tos ttl u32 udp";
-    const TARGETS: &str = "AUDIT CHECKSUM CLASSIFY CLUSTERIP CONNMARK CONNSECMARK CT DNAT DNPT DSCP ECN HL HMARK IDLETIMER \
-        LED LOG MARK MASQUERADE NETMAP NFLOG NFQUEUE NOTRACK RATEEST REDIRECT REJECT SECMARK SET SNAT SNPT SYNPROXY TCPMSS \
-        TCPOPTSTRIP TEE TOS TPROXY TRACE TTL ULOG";
+    const MATCHES: &str = "addrtype ah bpf cgroup cluster comment connbytes connlabel connlimit connmark \
+        conntrack \
+        cpu dccp devgroup dscp dst ecn esp eui64 frag hashlimit hbh helper hl icmp icmp6 iprange \
+        ipv6header ipvs length limit mac mark mh multiport nfacct osf owner physdev pkttype \
+        policy quota rateest realm recent rpfilter rt sctp set socket state statistic string tcp \
+        tcpmss time tos ttl u32 udp";
+    const TARGETS: &str = "AUDIT CHECKSUM CLASSIFY CLUSTERIP CONNMARK CONNSECMARK CT DNAT DNPT DSCP ECN HL \
+        HMARK \
+        IDLETIMER LED LOG MARK MASQUERADE NETMAP NFLOG NFQUEUE NOTRACK RATEEST REDIRECT REJECT \
+        SECMARK SET SNAT SNPT SYNPROXY TCPMSS TCPOPTSTRIP TEE TOS TPROXY TRACE TTL ULOG";
 
     #[test]
     fn every_extension_of_the_man_page_is_known() {
-        let both = [Family::V4, Family::V6];
+        let both = [Family::Ipv4, Family::Ipv6];
         for name in MATCHES.split_whitespace() {
             assert!(both.iter().any(|family| find_match(name, *family).is_some()), "{name}");
         }

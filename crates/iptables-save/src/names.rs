@@ -1,4 +1,5 @@
-//! Names that stand for numbers: protocols, services, ICMP types, priorities, classes of `DiffServ`.
+//! Names that stand for numbers: protocols, services, ICMP types, priorities, classes of differentiated
+//! services.
 
 mod icmp;
 mod protocols;
@@ -8,23 +9,23 @@ pub(crate) use icmp::{ICMP, ICMP6, MH};
 use protocols::PROTOCOLS;
 use services::SERVICES;
 
-/// The number of a protocol by name.
+/// Returns the number of a protocol by name.
 pub(crate) fn protocol_number(name: &str) -> Option<u8> {
     let name = name.to_ascii_lowercase();
     PROTOCOLS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
 }
 
-/// The name that iptables-save prints for a protocol.
+/// Returns the name that iptables-save prints for a protocol.
 pub(crate) fn protocol_name(number: u8) -> Option<&'static str> {
     PROTOCOLS.iter().find(|(_, known)| *known == number).map(|(name, _)| *name)
 }
 
-/// The port of a service by name.
+/// Returns the port of a service by name.
 pub(crate) fn service_port(name: &str) -> Option<u16> {
     service(name).map(|(_, port, _)| *port)
 }
 
-/// Whether a service is known for a protocol.
+/// Returns whether a service is known for a protocol.
 pub(crate) fn service_has(name: &str, protocol: u8) -> bool {
     service(name).is_some_and(|(.., protocols)| protocols.contains(&protocol))
 }
@@ -34,7 +35,7 @@ fn service(name: &str) -> Option<&'static (&'static str, u16, &'static [u8])> {
     SERVICES.get(at)
 }
 
-/// Classes of `DiffServ` and their code points (RFC 2474, 2597, 3246).
+/// Classes of differentiated services and their code points (RFC 2474, 2597, 3246).
 pub(crate) const DSCP_CLASSES: &[(&str, u8)] = &[
     ("CS0", 0x00),
     ("CS1", 0x08),

@@ -1,8 +1,8 @@
-//! The normal form of a rule: the one spelling that all spellings share which iptables saves alike.
+//! The normal form of a rule: the spelling that iptables-save prints for it, whichever way it was written.
 //!
-//! Order, names and defaults are those that iptables-save 1.8.9 prints, as far as the words of a rule tell: full names,
-//! numbers for services, `-m tcp` for what `-p tcp` brought along, options in the order of the table, defaults that are
-//! printed added, defaults that are not printed dropped.
+//! Order, names and defaults are those that iptables-save 1.8.9 prints, as far as the words of a rule tell:
+//! full names, numbers for services, `-m tcp` where `-p tcp` loads it, options in the order of the
+//! table, defaults that are printed added, defaults that are not printed dropped.
 
 mod matches;
 mod options;
@@ -10,35 +10,44 @@ mod targets;
 
 use std::borrow::Cow;
 
-use crate::Error;
 use crate::ext::{Extension, Family, find_match, find_target};
 use crate::spec::{GENERIC, Module, OptionUse, Spec, Target, Values};
 use crate::value::{Network, Value, networks};
+use crate::{Error, Limits};
 use options::Options;
 
-/// The words of a rule in their normal form: more than one rule where `-s` or `-d` list several addresses.
+/// Returns the words of a rule in their normal form: more than one rule where `-s` or `-d` list several
+/// addresses.
 ///
-/// Words that no option of a known module takes, and values that are not right, are kept as they are; so are the options of a
-/// module that exclude each other, of which nothing is saved as no tool takes them.
+/// Options of unknown modules and values that are not valid are kept as they are. So are the options of a
+/// module when some exclude each other: no tool takes them, so there is no saved form.
 ///
 /// ```
 /// use sluicegate_iptables_save::{Family, normalise};
-/// let normal = |words| normalise(words, Family::V4).unwrap();
+/// let normal = |words| normalise(words, Family::Ipv4).unwrap();
 /// assert_eq!(normal("-p tcp --dport http -j ACCEPT"), ["-p tcp -m tcp --dport 80 -j ACCEPT"]);
 /// assert_eq!(normal("-j MARK --set-mark 1"), normal("-j MARK --set-xmark 0x1/0xffffffff"));
 /// ```
 ///
 /// # Errors
-/// As [`Spec::read`].
+/// As [`Spec::read`] and [`Spec::normal`].
 pub fn normalise(words: &str, family: Family) -> Result<Vec<String>, Error> {
-    let specs = Spec::read_as(words, family)?.normal(family);
+    let specs = Spec::read_as(words, family)?.normal(family)?;
     specs.iter().map(Spec::to_words).collect()
 }
 
 impl Spec<'_> {
-    /// The normal form; see [`normalise`]. Counters are dropped.
-    #[must_use]
-    pub fn normal(&self, family: Family) -> Vec<Spec<'static>> {
+    /// Returns the normal form; see [`normalise`]. Counters are dropped.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] if the addresses of `-s` times those of `-d` are over [`Limits::RULES_OF_A_LINE`].
+    pub fn normal(&self, family: Family) -> Result<Vec<Spec<'static>>, Error> {
+        let count = |name| self.generic(name).and_then(|option| Some(option.value()?.split(',').count()));
+        let rules = count("source").unwrap_or(1).saturating_mul(count("destination").unwrap_or(1));
+        if rules > Limits::RULES_OF_A_LINE {
+            let what = "the number of rules that the addresses of -s and -d make";
+            return Err(Error::Limit { line: 1, what, found: rules, limit: Limits::RULES_OF_A_LINE });
+        }
         let matches: Vec<_> = self.matches.iter().map(|module| match_module(module, family)).collect();
         let target = self.target.as_ref().map(|target| target_module(target, family));
         let sources = self.addresses("source", family);
@@ -58,10 +67,10 @@ impl Spec<'_> {
                 });
             }
         }
-        specs
+        Ok(specs)
     }
 
-    /// `-s` or `-d`, once for each of its addresses; `None` where it says nothing.
+    /// Returns `-s` or `-d` once for each of its addresses; `None` for one that matches every address.
     fn addresses(&self, name: &str, family: Family) -> Vec<Option<OptionUse<'static>>> {
         let Some(option) = self.generic(name) else { return vec![None] };
         let value = option.value().unwrap_or_default();
@@ -79,13 +88,13 @@ impl Spec<'_> {
 fn plain_generic(option: &OptionUse<'_>) -> Option<OptionUse<'static>> {
     let value = option.value().unwrap_or_default();
     let value = match &*option.name {
-        "protocol" => match Value::Protocol.read(&value.to_ascii_lowercase(), Family::V4) {
+        "protocol" => match Value::Protocol.read(&value.to_ascii_lowercase(), Family::Ipv4) {
             Ok(all) if all == "0" => return None,
             Ok(name) => name,
             Err(_) => value.to_owned(),
         },
         "fragment" => return Some(build("fragment", []).negated(option.negated)),
-        // Every interface: nothing is asked, and nothing is saved, negated or not.
+        // Every interface: iptables saves nothing, negated or not.
         _ if value == "+" => return None,
         _ => value.to_owned(),
     };
@@ -116,8 +125,8 @@ fn target_module(target: &Target<'_>, family: Family) -> Target<'static> {
     }
 }
 
-/// Whether there are options that exclude each other, or one twice that may stand once. What stands for what is not defined
-/// then: `! --connlimit-upto 1` is another `--connlimit-above`.
+/// Returns whether options exclude each other, or one is repeated that may occur once. The meaning is
+/// undefined then: `! --connlimit-upto 1` is another `--connlimit-above`.
 fn contradict(extension: &Extension, module: &Module<'_>) -> bool {
     let rows: Vec<_> = module.options.iter().filter_map(|option| extension.option(&option.name)).collect();
     rows.iter().enumerate().any(|(at, row)| {
@@ -125,7 +134,7 @@ fn contradict(extension: &Extension, module: &Module<'_>) -> bool {
     })
 }
 
-/// The options with full names and normal values.
+/// Returns the options with full names and normal values.
 fn own_options(extension: &'static Extension, module: &Module<'_>, family: Family) -> Options {
     Options { list: module.options.iter().map(|option| own_option(extension, option, family)).collect() }
 }
@@ -166,21 +175,17 @@ fn own_option(extension: &Extension, option: &OptionUse<'_>, family: Family) -> 
     build(row.map_or(&*option.name, |row| row.name), values).negated(option.negated)
 }
 
-/// An option that owns its words.
+/// Returns an option that owns its words.
 fn build(name: &str, values: impl IntoIterator<Item = String>) -> OptionUse<'static> {
     OptionUse::new(name.to_owned(), values.into_iter().map(Cow::Owned))
 }
 
 fn owned(module: &Module<'_>) -> Module<'static> {
-    let options = module.options.iter().map(|option| {
-        let values = option.values.as_slice().iter().map(|value| value.clone().into_owned());
-        build(&option.name, values).negated(option.negated)
-    });
-    Module { name: Cow::Owned(module.name.clone().into_owned()), options: options.collect(), implicit: false }
+    Module { implicit: false, ..module.clone().into_owned() }
 }
 
 impl Network {
-    /// The spelling of `NETMAP --to`, which has a mask even for one address.
+    /// Returns the spelling of `NETMAP --to`, which has a mask even for one address.
     pub(crate) fn normal_of(word: &str, family: Family) -> Option<String> {
         Self::read(word, family).ok().map(Self::normal)
     }
@@ -197,6 +202,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn lists_of_addresses_multiply_up_to_a_limit() {
+        let list = |count| (0..count).map(|at| format!("10.0.0.{at}")).collect::<Vec<_>>().join(",");
+        let words = |count| format!("-s {} -d {} -j ACCEPT", list(count), list(count));
+        assert_eq!(normalise(&words(32), Family::Ipv4).unwrap().len(), 1024);
+        let error = normalise(&words(33), Family::Ipv4).unwrap_err();
+        assert!(error.is_limit());
+        assert_eq!(
+            error.to_string(),
+            "line 1: the number of rules that the addresses of -s and -d make is 1089, over the limit of 1024"
+        );
+    }
+
+    #[test]
     fn options_that_exclude_each_other_are_kept() {
         for words in [
             "-m connlimit ! --connlimit-upto 1 --connlimit-above 2",
@@ -204,9 +222,9 @@ mod tests {
             "-p tcp -m tcp --tcp-flags SYN SYN --syn",
             "-j MARK --set-mark 1 --or-mark 2",
         ] {
-            assert_eq!(normalise(words, Family::V4).unwrap(), [words]);
+            assert_eq!(normalise(words, Family::Ipv4).unwrap(), [words]);
         }
         let more = "-m connlimit --connlimit-above 1 --connlimit-mask 32 --connlimit-saddr";
-        assert_eq!(normalise("-m connlimit ! --connlimit-upto 1", Family::V4).unwrap(), [more]);
+        assert_eq!(normalise("-m connlimit ! --connlimit-upto 1", Family::Ipv4).unwrap(), [more]);
     }
 }

@@ -1,10 +1,13 @@
-//! From text to the tree: one pass over the lines; nothing is copied from a line that has the usual form.
+//! From text to the tree: one pass over the lines; nothing is copied from a line in iptables-save's own form.
 
 use std::borrow::Cow;
+
+use std::ops::Range;
 
 use memchr::memchr;
 
 use crate::command::entry;
+use crate::encoding::decode;
 use crate::tree::{Entry, Item, Rule, Save, Source, Table};
 use crate::words::{column, is_blank};
 use crate::{Error, Limits};
@@ -18,13 +21,13 @@ impl<'a> Save<'a> {
         Self::parse_within(text, Limits::default())
     }
 
-    /// Reads a whole save from bytes, within the default [`Limits`].
+    /// Reads a whole save from bytes, within the default [`Limits`]. Lines that are not UTF-8 are kept as
+    /// [`decode`](crate::decode) represents them; [`Save::to_bytes`] writes the same bytes again.
     ///
     /// # Errors
-    /// As [`Save::parse`], and [`Error::NotUtf8`].
+    /// As [`Save::parse`].
     pub fn parse_bytes(bytes: &'a [u8]) -> Result<Self, Error> {
-        over("the input, in bytes,", bytes.len(), Limits::default().input, 1)?;
-        Self::parse(std::str::from_utf8(bytes).map_err(|error| not_utf8(bytes, error.valid_up_to()))?)
+        Self::parse_bytes_within(bytes, Limits::default())
     }
 
     /// Reads a whole save within `limits`.
@@ -32,22 +35,18 @@ impl<'a> Save<'a> {
     /// # Errors
     /// As [`Save::parse`].
     pub fn parse_within(text: &'a str, limits: Limits) -> Result<Self, Error> {
-        over("the input, in bytes,", text.len(), limits.input, 1)?;
-        let mut parser = Parser { input: text, save: Save::default(), table: None, text: None };
-        let (mut at, mut number) = (0, 0);
-        while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-            number += 1;
-            over("the number of lines", number, limits.lines, number)?;
-            let length = memchr(b'\n', rest.as_bytes()).map_or(rest.len(), |end| end + 1);
-            over("the line, in bytes,", length, limits.line, number)?;
-            let line = Line::new(rest.get(..length).unwrap_or(rest), number);
-            if let Some(zero) = memchr(0, line.text.as_bytes()) {
-                return Err(line.expected(zero, "no zero byte"));
-            }
-            parser.line(&line, at)?;
-            at += length;
+        parse(Input::Text(text), limits)
+    }
+
+    /// As [`Save::parse_bytes`], within `limits`.
+    ///
+    /// # Errors
+    /// As [`Save::parse`].
+    pub fn parse_bytes_within(bytes: &'a [u8], limits: Limits) -> Result<Self, Error> {
+        match decode(bytes) {
+            Cow::Borrowed(text) => parse(Input::Text(text), limits),
+            Cow::Owned(_) => parse(Input::Bytes(bytes), limits),
         }
-        parser.end(number)
     }
 }
 
@@ -65,11 +64,56 @@ impl<'a> Rule<'a> {
     }
 }
 
+/// What is parsed.
+#[derive(Clone, Copy)]
+enum Input<'a> {
+    /// Text without bytes that need decoding.
+    Text(&'a str),
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Input<'a> {
+    fn bytes(self) -> &'a [u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+
+    fn text(self, from: usize, to: usize) -> Cow<'a, str> {
+        match self {
+            Self::Text(text) => Cow::Borrowed(text.get(from..to).unwrap_or_default()),
+            Self::Bytes(bytes) => decode(bytes.get(from..to).unwrap_or_default()),
+        }
+    }
+}
+
+fn parse(input: Input<'_>, limits: Limits) -> Result<Save<'_>, Error> {
+    let bytes = input.bytes();
+    over("the input, in bytes,", bytes.len(), limits.input, 1)?;
+    let mut parser = Parser { input, save: Save::default(), table: None, text: None };
+    let (mut at, mut number) = (0, 0);
+    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        number += 1;
+        over("the number of lines", number, limits.lines, number)?;
+        let length = memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
+        over("the line, in bytes,", length, limits.line, number)?;
+        let in_table = parser.table.is_some();
+        let part = match input.text(at, at + length) {
+            Cow::Borrowed(whole) => Part::read(&Line::new(whole, number), in_table)?,
+            Cow::Owned(whole) => Part::read(&Line::new(&whole, number), in_table)?.into_owned(),
+        };
+        parser.add(part, at..at + length);
+        at += length;
+    }
+    parser.end(number)
+}
+
 /// A line of the input.
 pub(crate) struct Line<'a> {
     /// With its end.
     pub(crate) whole: &'a str,
-    /// Without its end.
+    /// The line without its end.
     pub(crate) text: &'a str,
     pub(crate) number: usize,
 }
@@ -101,47 +145,77 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Where `rest`, the end of the line, starts.
+    /// Returns the offset of `rest`, the end of the line.
     pub(crate) fn offset(&self, rest: &str) -> usize {
         self.text.len() - rest.len()
     }
 }
 
+/// What a line is.
+enum Part<'a> {
+    /// A comment, or blank.
+    Text,
+    Head(Table<'a>),
+    Entry(Entry<'a>),
+    Commit(Source<'a>),
+}
+
+impl<'a> Part<'a> {
+    fn read(line: &Line<'a>, in_table: bool) -> Result<Self, Error> {
+        if let Some(zero) = memchr(0, line.text.as_bytes()) {
+            return Err(line.expected(zero, "no zero byte"));
+        }
+        if line.text.starts_with('#') || line.text.bytes().all(|byte| matches!(byte, b' ' | b'\t' | b'\r')) {
+            return Ok(Self::Text);
+        }
+        match (in_table, line.text) {
+            (false, text) if text.starts_with('*') => Ok(Self::Head(head(line)?)),
+            (false, _) => Err(line.expected(0, "`*` and the name of a table, or a comment")),
+            (true, "COMMIT") => Ok(Self::Commit(line.source())),
+            (true, _) => Ok(Self::Entry(entry(line)?)),
+        }
+    }
+
+    fn into_owned(self) -> Part<'static> {
+        match self {
+            Self::Text => Part::Text,
+            Self::Head(table) => Part::Head(table.into_owned()),
+            Self::Entry(entry) => Part::Entry(entry.into_owned()),
+            Self::Commit(source) => Part::Commit(source.into_owned()),
+        }
+    }
+}
+
 struct Parser<'a> {
-    input: &'a str,
+    input: Input<'a>,
     save: Save<'a>,
     table: Option<Table<'a>>,
     /// The comment and blank lines read last, as byte offsets of the input.
-    text: Option<(usize, usize)>,
+    text: Option<Range<usize>>,
 }
 
 impl<'a> Parser<'a> {
-    fn line(&mut self, line: &Line<'a>, at: usize) -> Result<(), Error> {
-        if line.text.starts_with('#') || line.text.bytes().all(|byte| matches!(byte, b' ' | b'\t' | b'\r')) {
-            let start = self.text.map_or(at, |(start, _)| start);
-            self.text = Some((start, at + line.whole.len()));
-            return Ok(());
+    fn add(&mut self, part: Part<'a>, at: Range<usize>) {
+        if let Part::Text = part {
+            let start = self.text.as_ref().map_or(at.start, |text| text.start);
+            self.text = Some(start..at.end);
+            return;
         }
         self.end_text();
-        match (&mut self.table, line.text) {
-            (None, text) if text.starts_with('*') => self.table = Some(head(line)?),
-            (None, _) => return Err(line.expected(0, "`*` and the name of a table, or a comment")),
-            (Some(_), "COMMIT") => self.commit(line),
-            (Some(table), _) => table.entries.push(entry(line)?),
-        }
-        Ok(())
-    }
-
-    fn commit(&mut self, line: &Line<'a>) {
-        if let Some(mut table) = self.table.take() {
-            table.commit = line.source();
-            self.save.items.push(Item::Table(table));
+        match (part, &mut self.table) {
+            (Part::Head(table), _) => self.table = Some(table),
+            (Part::Entry(entry), Some(table)) => table.entries.push(entry),
+            (Part::Commit(commit), _) => {
+                let table = self.table.take().map(|table| Item::Table(Table { commit, ..table }));
+                self.save.items.extend(table);
+            }
+            _ => (),
         }
     }
 
     fn end_text(&mut self) {
-        let Some((start, end)) = self.text.take() else { return };
-        let text = Cow::Borrowed(self.input.get(start..end).unwrap_or_default());
+        let Some(Range { start, end }) = self.text.take() else { return };
+        let text = self.input.text(start, end);
         match &mut self.table {
             Some(table) => table.entries.push(Entry::Text(text)),
             None => self.save.items.push(Item::Text(text)),
@@ -167,26 +241,15 @@ fn head<'a>(line: &Line<'a>) -> Result<Table<'a>, Error> {
     let rest = line.text.get(1..).unwrap_or_default();
     let mut words = rest.split(is_blank).filter(|word| !word.is_empty());
     let name = words.next().ok_or_else(|| line.expected(1, "the name of a table"))?;
-    if let Some(more) = words.next() {
-        // Slices of the same line: the difference is the offset.
-        let at = rest.find(more).map_or(0, |at| at + 1);
-        return Err(line.expected(at, "nothing behind the name of the table"));
+    let behind = rest.trim_start_matches(is_blank).trim_start_matches(|c| !is_blank(c));
+    if words.next().is_some() {
+        return Err(line.expected(line.offset(behind), "nothing behind the name of the table"));
     }
     Ok(Table::read(line.source(), name.into(), line.number()))
 }
 
 fn over(what: &'static str, found: usize, limit: usize, line: usize) -> Result<(), Error> {
     if found > limit { Err(Error::Limit { line, what, found, limit }) } else { Ok(()) }
-}
-
-pub(crate) fn not_utf8(bytes: &[u8], at: usize) -> Error {
-    let valid = std::str::from_utf8(bytes.get(..at).unwrap_or_default()).unwrap_or_default();
-    let start = valid.rfind('\n').map_or(0, |end| end + 1);
-    Error::NotUtf8 {
-        line: valid.matches('\n').count() + 1,
-        column: column(valid.get(start..).unwrap_or_default(), valid.len() - start),
-        byte: bytes.get(at).copied().unwrap_or_default(),
-    }
 }
 
 #[cfg(test)]
@@ -197,7 +260,8 @@ mod tests {
     use crate::{Action, Counters};
 
     const SAVE: &str = "# Generated by iptables-save v1.8.9 (nf_tables) on Sat Nov 21 01:00:00 2026\n*nat\n\
-        :PREROUTING ACCEPT [1:2]\n:X - [0:0]\n\n# odd place\n[3:4] -A X  -s 10.0.0.1/32   -j ACCEPT\n-I X 2 -j RETURN\n\
+        :PREROUTING ACCEPT [1:2]\n:X - [0:0]\n\n# odd place\n[3:4] -A X  -s 10.0.0.1/32   -j ACCEPT\n\
+        -I X 2 -j RETURN\n\
         -N Y\nCOMMIT\n\n*filter\nCOMMIT\n# Completed\n";
 
     #[test]
@@ -246,6 +310,7 @@ mod tests {
             ("*\n", "line 1, column 2: expected the name of a table"),
             ("*t\n# a\0b\n", "line 2, column 4: `\u{fffd}b`: expected no zero byte"),
             ("*a b\n", "line 1, column 4: `b`: expected nothing behind the name of the table"),
+            ("*nat at\n", "line 1, column 6: `at`: expected nothing behind the name of the table"),
             ("*t\n:\n", "line 2, column 2: expected the name of a chain"),
             ("*t\n:X\n", "line 2, column 3: expected a policy, or `-` for a user-defined chain"),
             ("*t\n:X - [1:x]\n", "line 2, column 6: `[1:x]`: expected counters, as in `[packets:bytes]`"),
@@ -265,8 +330,9 @@ mod tests {
         ] {
             assert_eq!(Save::parse(text).unwrap_err().to_string(), message, "{text:?}");
         }
-        let error = Save::parse_bytes(b"*t\n# \xff\n").unwrap_err();
-        assert_eq!(error.to_string(), "line 2, column 3: byte 0xff is not UTF-8");
+        // A byte that is not UTF-8 is one column.
+        let error = Save::parse_bytes(b"*t\n:\xff X [\xff]\n").unwrap_err();
+        assert!(error.to_string().starts_with("line 2, column 6: "), "{error}");
     }
 
     #[test]
@@ -278,10 +344,41 @@ mod tests {
         assert_eq!(error(&"#".repeat(21)), "line 1: the input, in bytes, is 21, over the limit of 20");
     }
 
+    #[test]
+    fn bytes_that_are_not_utf8_are_kept_and_rendered_as_they_came() {
+        let bytes = b"# caf\xe9\n*filter\n:\xfcber - [0:0]\n\
+                      -A INPUT -m comment --comment \"caf\xe9 \xc3\xa9\" -j LOG\n# \xff\nCOMMIT\n";
+        let save = Save::parse_bytes(bytes).unwrap();
+        assert_eq!(save.to_bytes(), bytes);
+        assert_eq!(save.clone().into_owned().to_bytes(), bytes);
+        let table = save.table("filter").unwrap();
+        assert_eq!(*crate::encode(table.chains().next().unwrap().name()), *b"\xfcber");
+        let mut rule = table.rules().next().unwrap().clone();
+        assert_eq!(*crate::encode(rule.spec().unwrap().comment().unwrap()), *b"caf\xe9 \xc3\xa9");
+        // Written anew from the words, it has the same bytes.
+        rule.set_text(rule.spec().unwrap().to_words().unwrap()).unwrap();
+        assert_eq!(
+            *crate::encode(&rule.to_string()),
+            *b"-A INPUT -m comment --comment \"caf\xe9 \xc3\xa9\" -j LOG\n"
+        );
+    }
+
     proptest! {
         #[test]
-        fn what_parses_renders_identically(lines in prop::collection::vec(line_of_a_table(), 0..20), end in "\r?\n") {
-            let text = format!("*t{end}{}COMMIT", lines.iter().map(|line| format!("{line}{end}")).collect::<String>());
+        fn bytes_that_parse_render_identically(line in prop::collection::vec(any::<u8>(), 0..30)) {
+            let bytes = [b"*t\n# ", &line[..], b"\n-A X ", &line[..], b"\nCOMMIT\n"].concat();
+            if let Ok(save) = Save::parse_bytes(&bytes) {
+                prop_assert_eq!(save.to_bytes(), bytes);
+            }
+        }
+
+        #[test]
+        fn what_parses_renders_identically(
+            lines in prop::collection::vec(line_of_a_table(), 0..20),
+            end in "\r?\n",
+        ) {
+            let lines: String = lines.iter().map(|line| format!("{line}{end}")).collect();
+            let text = format!("*t{end}{lines}COMMIT");
             if let Ok(save) = Save::parse(&text) {
                 prop_assert_eq!(save.to_string(), text);
             }

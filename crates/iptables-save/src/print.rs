@@ -1,4 +1,5 @@
-//! From the tree to text: the line that a node was read from, or for a changed one the form that iptables-save prints.
+//! From the tree to text: the line that a node was read from, or for a changed one the form that
+//! iptables-save prints.
 
 use std::fmt::{self, Write as _};
 
@@ -128,8 +129,8 @@ fn with_chain(f: &mut fmt::Formatter<'_>, verb: &str, chain: Option<&str>) -> fm
     }
 }
 
-/// A chain name as a word. One that no quoting can carry was never read from a line; it prints as an empty word, which
-/// iptables-restore refuses, and so can inject nothing.
+/// Returns a chain name as a word. One that cannot be quoted was not read from a line; it is printed as an
+/// empty word, which iptables-restore refuses, so that nothing is injected.
 fn word(name: &str) -> std::borrow::Cow<'_, str> {
     quote_if_needed(name).unwrap_or("\"\"".into())
 }

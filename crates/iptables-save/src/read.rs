@@ -1,5 +1,6 @@
-//! From the words of a rule to its typed view, as `getopt_long(3)` and the tool take them: options belong to the module
-//! loaded last that knows them, a unique beginning will do for a long name, and `-p` brings its own match along.
+//! Reads the words of a rule into a [`Spec`] as `getopt_long(3)` and iptables do: an option belongs to the
+//! module loaded last that knows it, an unambiguous prefix of a long name suffices, and `-p` loads the match
+//! of its protocol.
 
 use std::borrow::Cow;
 
@@ -14,13 +15,14 @@ use crate::value::integer;
 use crate::words::{Word, Words, column, split};
 
 impl<'a> Spec<'a> {
-    /// Reads the words of a rule, as far as they can be read: an unknown module keeps its words, values are not checked.
+    /// Reads the words of a rule, as far as they can be read: an unknown module keeps its words, values are
+    /// not checked.
     ///
-    /// The family is told from the rule where it matters; see [`Spec::read_as`].
+    /// The family is inferred from the rule where it matters; see [`Spec::read_as`].
     ///
     /// # Errors
-    /// [`Error::Rule`] where the words are no options of a rule at all: a word that belongs to no option, an option
-    /// without its value, two targets, an unclosed quotation.
+    /// [`Error::Rule`] where the words cannot be the options of a rule: a word that belongs to no option, an
+    /// option without its value, two targets, an unclosed quotation.
     pub fn read(words: &'a str) -> Result<Self, Error> {
         Self::read_as(words, guess_family(words))
     }
@@ -40,7 +42,7 @@ impl<'a> Spec<'a> {
 }
 
 impl<'a> Rule<'a> {
-    /// The typed view of the rule; see [`Spec::read`].
+    /// Returns the typed view of the rule; see [`Spec::read`].
     ///
     /// # Errors
     /// [`Error::Rule`] with the line of the rule; columns count from the start of its words.
@@ -49,16 +51,17 @@ impl<'a> Rule<'a> {
     }
 }
 
-/// The family that a rule looks like: ip6tables if it has an address, match or target that iptables lacks.
+/// Returns the family that a rule seems to be for: IPv6 if it has an address, match or target that iptables
+/// lacks.
 pub(crate) fn guess_family(words: &str) -> Family {
     let mut previous = "";
     for word in words.split([' ', '\t']) {
         let v6 = match previous {
             "-m" | "--match" => {
-                find_match(word, Family::V4).is_none() && find_match(word, Family::V6).is_some()
+                find_match(word, Family::Ipv4).is_none() && find_match(word, Family::Ipv6).is_some()
             }
             "-j" | "--jump" => {
-                find_target(word, Family::V4).is_none() && find_target(word, Family::V6).is_some()
+                find_target(word, Family::Ipv4).is_none() && find_target(word, Family::Ipv6).is_some()
             }
             "-p" | "--protocol" => matches!(word, "ipv6-icmp" | "icmpv6" | "icmp6" | "58"),
             "-s" | "-d" | "--source" | "--destination" | "--src" | "--dst" => word.contains(':'),
@@ -67,11 +70,11 @@ pub(crate) fn guess_family(words: &str) -> Family {
             _ => word == "-6" || word == "--ipv6",
         };
         if v6 {
-            return Family::V6;
+            return Family::Ipv6;
         }
         previous = word;
     }
-    Family::V4
+    Family::Ipv4
 }
 
 struct Reader<'a> {
@@ -80,7 +83,7 @@ struct Reader<'a> {
     family: Family,
     strict: bool,
     spec: Spec<'a>,
-    /// What each match of `spec` is known as; the same length.
+    /// The extension of each match of `spec`; of the same length.
     loaded: Vec<Option<&'static Extension>>,
     target: Option<&'static Extension>,
     /// The target was loaded after so many matches: its options come after theirs.
@@ -96,11 +99,11 @@ struct Unknown<'a> {
     word: Word<'a>,
     /// It was given to the target, and not to a match.
     of_target: bool,
-    /// How many matches were loaded then.
+    /// The number of matches that were loaded at that point.
     matches: usize,
 }
 
-/// What a long option name stands for.
+/// The meaning of a long option name.
 #[derive(Clone, Copy)]
 enum Found {
     Generic(&'static str),
@@ -159,8 +162,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A rule is written with `-p` and the matches first, so an option that nobody knew must not be one of a match, or of
-    /// the protocol, that was named only behind it: written, it would be theirs. No tool takes it where it stands, either.
+    /// Refuses an unknown option that is one of a match, or of the protocol, which is named only behind it. A
+    /// rule is printed with `-p` and the matches first, so the option would then be read as theirs. iptables
+    /// does not take it where it stands either.
     fn nothing_too_early(&self) -> Result<(), Error> {
         for Unknown { word, of_target, matches } in &self.unknown {
             let name = word.text.trim_start_matches('-');
@@ -176,7 +180,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A word that is no option and no value of one.
+    /// A word that is neither an option nor the value of one.
     fn stray(&mut self, word: Word<'a>) -> Result<(), Error> {
         let open = self.loaded.last().is_some_and(Option::is_none) && self.spec.target.is_none()
             || self.spec.target.is_some() && self.target.is_none();
@@ -222,7 +226,7 @@ impl<'a> Reader<'a> {
                 self.generic(name, word, None)?;
                 continue;
             }
-            // The tool looks at the whole word for these, so that a value cannot be attached.
+            // iptables compares the whole word for these, so a value cannot be attached.
             if !attached.is_empty() && matches!(letter, 's' | 'd' | 'p' | 'j' | 'i' | 'o') {
                 return Err(self.wrong(word, &format!("expected a blank between `-{letter}` and its value")));
             }
@@ -268,7 +272,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The option of that name, or else the one whose name begins so. Modules loaded later come first.
+    /// Returns the option of that name, or else the only one whose name starts with it. Modules loaded later
+    /// come first.
     fn find(&self, name: &str, word: &Word<'a>) -> Result<Option<Found>, Error> {
         if let Some((_, found)) = self.options().find(|(full, _)| *full == name) {
             return Ok(Some(found));
@@ -281,7 +286,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The long options that are known at this point.
+    /// Returns the long options that are known at this point.
     fn options(&self) -> impl Iterator<Item = (&'static str, Found)> {
         let generic = LONG.iter().map(|(full, _)| (*full, Found::Generic(full)));
         let target = self.target.map_or(&[][..], |target| target.options);
@@ -301,7 +306,7 @@ impl<'a> Reader<'a> {
         generic.chain(later).chain(target()).chain(earlier)
     }
 
-    /// Loads the match of the protocol, if it has one that is not loaded yet.
+    /// Loads the match of the protocol, if it has one that is not loaded yet, and returns whether it did.
     fn load_protocol(&mut self) -> bool {
         let Some(extension) = self.protocol_match() else { return false };
         if std::mem::replace(&mut self.protocol_loaded, true) {
@@ -312,7 +317,7 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// The match that `-p` brings along.
+    /// Returns the match that `-p` loads.
     fn protocol_match(&self) -> Option<&'static Extension> {
         let name = self.spec.generic("protocol")?.value()?.to_ascii_lowercase();
         let name = match integer(&name) {
@@ -322,7 +327,7 @@ impl<'a> Reader<'a> {
         find_match(name, self.family).filter(|extension| !extension.protocols.is_empty())
     }
 
-    /// Takes back what [`Self::load_protocol`] did, if the option was not of the protocol after all.
+    /// Undoes [`Self::load_protocol`], when the option turns out not to be one of the protocol's match.
     fn unload_protocol(&mut self) {
         self.loaded.pop();
         self.spec.matches.pop();
@@ -390,7 +395,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Tells an option of a match that is not loaded from one that nobody knows.
+    /// Distinguishes an option of a match that is not loaded from an unknown option.
     fn why_unknown(&self, name: &str) -> String {
         let has =
             |extension: &&Extension| extension.supports(self.family) && extension.option(name).is_some();
@@ -486,9 +491,9 @@ impl<'a> Reader<'a> {
     fn load(&mut self, name: Cow<'a, str>, word: &Word<'a>) -> Result<(), Error> {
         let extension = find_match(&name, self.family);
         if self.strict && extension.is_none() {
-            let other = if self.family == Family::V4 { Family::V6 } else { Family::V4 };
+            let other = if self.family == Family::Ipv4 { Family::Ipv6 } else { Family::Ipv4 };
             let reason = match find_match(&name, other) {
-                Some(_) if other == Family::V6 => format!("match `{name}` is of ip6tables alone"),
+                Some(_) if other == Family::Ipv6 => format!("match `{name}` is of ip6tables alone"),
                 Some(_) => format!("match `{name}` is of iptables alone"),
                 None => format!("no match is called `{name}`"),
             };
@@ -553,7 +558,8 @@ impl Found {
     }
 }
 
-/// A word of `[unsupported revision]`, which the tool prints for a module that it has no matching plug-in of.
+/// Returns whether a word is part of `[unsupported revision]`, which iptables prints for a module whose
+/// plug-in has another revision.
 pub(crate) fn is_remark(word: &str) -> bool {
     word.starts_with('[') || word == "revision]"
 }
@@ -562,7 +568,7 @@ fn names_of(row: &'static OptionRow) -> impl Iterator<Item = &'static str> {
     std::iter::once(row.name).chain(row.aliases.iter().copied())
 }
 
-/// Whether an extension has that option, or options whose names begin so.
+/// Returns whether an extension has an option whose name starts with `name`.
 fn takes(extension: &Extension, name: &str) -> bool {
     extension.options.iter().flat_map(names_of).any(|full| full.starts_with(name))
 }
@@ -595,7 +601,7 @@ fn missing(row: &OptionRow, have: usize) -> String {
     }
 }
 
-/// More options than any rule has: iptables-restore takes 251 words. It keeps the look-up of options cheap.
+/// More words than any rule has (iptables-restore takes 251), so that looking up options stays cheap.
 const MOST_WORDS: usize = 1024;
 
 /// Options whose value the tool takes from the word behind them, never from behind `=`.
@@ -620,8 +626,8 @@ const SHORT: [(char, &str, bool); 14] = [
     ('n', "numeric", false),
 ];
 
-/// Long options of the tool itself, and whether a value follows. Those that are no options of a rule are here because
-/// they make beginnings ambiguous.
+/// Long options of the tool itself, and whether a value follows. Those that are not options of a rule are
+/// listed because they make prefixes ambiguous.
 const LONG: [(&str, bool); 37] = [
     ("append", true),
     ("delete", true),
@@ -714,7 +720,7 @@ mod tests {
                 "{words}: {error}"
             );
         }
-        // Behind its match it is taken for that of the match, before the target as behind it.
+        // Behind its match it is read as an option of the match, before the target and behind it.
         for words in ["-m multiport -j SNAT --ports 8", "-j SNAT -m multiport --ports 8"] {
             assert_eq!(read(words).to_words().unwrap(), "-m multiport --ports 8 -j SNAT");
         }

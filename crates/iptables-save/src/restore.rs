@@ -1,9 +1,10 @@
 //! Runs `iptables-save` and `iptables-restore`: the one place of this crate that starts processes.
 //!
-//! The input goes to standard input, without a temporary file. Time and output are limited; a tool that goes over is
-//! ended. What a tool says when it fails is mapped to line, rule and [`Cause`] for both back ends. The tools only say it
-//! in words, so the mapping reads words: of iptables 1.8.9, in the C locale.
+//! The input goes to standard input, without a temporary file. Time and output are limited; a tool that goes
+//! over is ended. The message of a tool that fails is mapped to line, rule and [`Cause`] for both back ends.
+//! The tools report nothing but text, so the mapping reads the messages of iptables 1.8.9 in the C locale.
 
+mod ensure;
 mod failure;
 mod process;
 
@@ -12,11 +13,11 @@ use std::time::Duration;
 
 use crate::ext::Family;
 use crate::tree::Entry;
-use crate::{Error, Save};
+use crate::{Changes, Error, Save, split};
 use process::Process;
 
 #[cfg(doc)]
-use crate::Cause;
+use crate::{Cause, decode};
 
 /// The kernel interface that a tool uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -36,13 +37,15 @@ pub struct Tool {
     version: (u32, u32, u32),
     save: PathBuf,
     restore: PathBuf,
+    /// `iptables` itself, where it is installed.
+    single: Option<PathBuf>,
     limits: RunLimits,
 }
 
-/// What a run may take.
+/// The limits of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunLimits {
-    /// After this time the tool is ended. It is no limit of the wait for the lock alone.
+    /// After this time the tool is ended, whether it works or waits for the lock.
     pub time: Duration,
     /// Most bytes that the tool may write to standard output, and as many to standard error.
     pub output: usize,
@@ -51,7 +54,7 @@ pub struct RunLimits {
 /// The tools of a family that are installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tools {
-    /// What `iptables-restore` itself is, if there is one: what everybody else on this system uses.
+    /// The default: the back end of `iptables-restore` itself, which other programs on this system use.
     pub usual: Option<Tool>,
     /// The legacy back end.
     pub legacy: Option<Tool>,
@@ -59,11 +62,9 @@ pub struct Tools {
     pub nft: Option<Tool>,
 }
 
-/// How `iptables-restore` is to run.
+/// The options for a run of `iptables-restore`, but for `--noflush`, which follows from what is restored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Restore {
-    /// `--noflush`: leave chains that the input does not mention alone.
-    pub noflush: bool,
     /// `--counters`: set the counters that the input has.
     pub counters: bool,
     /// `--test`: read and check the input, commit nothing. The kernel is not asked.
@@ -82,12 +83,13 @@ impl Default for RunLimits {
 }
 
 impl Tools {
-    /// Looks for the tools of a family on `PATH` and in the system directories, and asks each for its `--version`.
+    /// Looks for the tools of a family on `PATH` and in the system directories, and asks each for its
+    /// `--version`.
     ///
     /// # Errors
     /// [`Error::Run`], of which [`Error::is_not_found`] is true, if there is none.
     pub fn find(family: Family) -> Result<Self, Error> {
-        let stem = if family == Family::V4 { "iptables" } else { "ip6tables" };
+        let stem = if family == Family::Ipv4 { "iptables" } else { "ip6tables" };
         let tool = |infix: &str| Tool::at(family, &format!("{stem}{infix}"));
         let usual = tool("").ok();
         let of = |infix, back_end| {
@@ -101,8 +103,8 @@ impl Tools {
         }
     }
 
-    /// The tools whose back end holds rules or user-defined chains at this moment. Two of them are a warning: packets
-    /// pass both, and whoever looks at one does not see the other.
+    /// Returns the tools whose back end holds rules or user-defined chains at this moment. Two of them are a
+    /// warning: packets pass both, and whoever looks at one does not see the other.
     ///
     /// # Errors
     /// As [`Tool::save`].
@@ -120,15 +122,29 @@ impl Tools {
 impl Tool {
     fn at(family: Family, stem: &str) -> Result<Self, Error> {
         let (save, restore) = (find(&format!("{stem}-save"))?, find(&format!("{stem}-restore"))?);
+        Self::open(family, save, restore, find(stem).ok())
+    }
+
+    /// Uses these programs, wherever they are: `iptables-save`, `iptables-restore`, which is asked for its
+    /// `--version`, and for [`append`](Self::append) `iptables` itself.
+    ///
+    /// # Errors
+    /// [`Error::Run`] when `restore` cannot be run, or prints no version.
+    pub fn open(
+        family: Family,
+        save: PathBuf,
+        restore: PathBuf,
+        single: Option<PathBuf>,
+    ) -> Result<Self, Error> {
         let limits = RunLimits { time: Duration::from_secs(10), output: 64 << 10 };
         let said = Process { program: &restore, arguments: &["--version".to_owned()], limits }.run("")?;
         let said = said.success(|said| failure::of(said, ""))?;
         let (version, back_end) = failure::version(&said).ok_or_else(|| Error::Run {
             command: format!("{} --version", restore.display()),
-            reason: format!("said `{}`, which is no version of iptables", said.trim()),
+            reason: format!("expected `iptables vX.Y.Z`, found `{}`", said.trim()),
             missing: false,
         })?;
-        Ok(Self { family, back_end, version, save, restore, limits: RunLimits::default() })
+        Ok(Self { family, back_end, version, save, restore, single, limits: RunLimits::default() })
     }
 
     /// iptables or ip6tables.
@@ -137,29 +153,30 @@ impl Tool {
         self.family
     }
 
-    /// Its back end.
+    /// Returns the back end of the tool.
     #[must_use]
     pub fn back_end(&self) -> BackEnd {
         self.back_end
     }
 
-    /// Its version, as in (1, 8, 9).
+    /// Returns the version of the tool, as in (1, 8, 9).
     #[must_use]
     pub fn version(&self) -> (u32, u32, u32) {
         self.version
     }
 
-    /// The same tool with other limits for its runs.
+    /// Returns the same tool with other limits for its runs.
     #[must_use]
     pub fn with_limits(mut self, limits: RunLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Runs `iptables-save`: of one table or of all, with counters if wanted. [`Save::parse`] reads what it prints.
+    /// Runs `iptables-save`: of one table or of all, with counters if wanted. [`Save::parse`] reads what it
+    /// prints. Bytes that are not UTF-8 are represented as [`decode`] does.
     ///
     /// # Errors
-    /// [`Error::Run`], [`Error::TimedOut`], [`Error::Output`]; [`Error::Refused`] if the tool fails; [`Error::NotUtf8`].
+    /// [`Error::Run`], [`Error::TimedOut`], [`Error::Output`]; [`Error::Refused`] if the tool fails.
     pub fn save(&self, table: Option<&str>, counters: bool) -> Result<String, Error> {
         let mut arguments = Vec::new();
         if counters {
@@ -172,15 +189,44 @@ impl Tool {
         said.success(|said| failure::of(said, ""))
     }
 
-    /// Runs `iptables-restore` with `input`. Both back ends take each table whole or not at all; of several tables, those
-    /// before a failure stay changed.
+    /// Runs `iptables-restore` with a whole save: in the tables that it names, every chain that it does not
+    /// name is deleted. Both back ends take each table whole or not at all; of several tables, those before a
+    /// failure stay changed.
     ///
     /// # Errors
     /// As [`Tool::save`]; [`Error::Refused`] says line, rule and cause.
-    pub fn restore(&self, input: &str, how: Restore) -> Result<(), Error> {
+    pub fn restore(&self, save: &Save<'_>, how: Restore) -> Result<(), Error> {
+        self.restore_text(&save.to_string(), how)
+    }
+
+    /// Runs `iptables-restore --noflush` with changes: chains that they do not name are left alone.
+    ///
+    /// # Errors
+    /// As [`Tool::restore`].
+    pub fn apply(&self, changes: &Changes<'_>, how: Restore) -> Result<(), Error> {
+        self.apply_text(&changes.to_string(), how)
+    }
+
+    /// As [`Tool::restore`], with text that need not be a save; characters of it may stand for bytes, see
+    /// [`decode`].
+    ///
+    /// # Errors
+    /// As [`Tool::restore`].
+    pub fn restore_text(&self, text: &str, how: Restore) -> Result<(), Error> {
+        self.run(text, how, true)
+    }
+
+    /// As [`Tool::apply`], with text.
+    ///
+    /// # Errors
+    /// As [`Tool::restore`].
+    pub fn apply_text(&self, text: &str, how: Restore) -> Result<(), Error> {
+        self.run(text, how, false)
+    }
+
+    fn run(&self, input: &str, how: Restore, flush: bool) -> Result<(), Error> {
         let mut arguments = Vec::new();
-        for (wanted, argument) in
-            [(how.noflush, "--noflush"), (how.counters, "--counters"), (how.test, "--test")]
+        for (wanted, argument) in [(!flush, "--noflush"), (how.counters, "--counters"), (how.test, "--test")]
         {
             arguments.extend(wanted.then(|| argument.to_owned()));
         }
@@ -196,7 +242,31 @@ impl Tool {
         said.success(|said| failure::of(said, input)).map(drop)
     }
 
-    /// Whether there are rules or user-defined chains in the back end.
+    /// Appends one rule to a chain by `iptables -A`, which says why the kernel refuses it; of that, legacy
+    /// `iptables-restore` says nothing.
+    ///
+    /// # Errors
+    /// As [`Tool::restore`], and [`Error::Run`] where `iptables` itself is not installed.
+    pub fn append(&self, table: &str, chain: &str, words: &str) -> Result<(), Error> {
+        let Some(program) = &self.single else {
+            return Err(Error::Run {
+                command: "iptables".to_owned(),
+                reason: format!("no such program beside {}", self.restore.display()),
+                missing: true,
+            });
+        };
+        let mut arguments: Vec<String> = ["-t", table, "-A", chain].map(str::to_owned).into();
+        if self.version >= (1, 6, 2) {
+            arguments.insert(0, "--wait=5".to_owned());
+        }
+        for word in split(words) {
+            arguments.push(word?.text.into_owned());
+        }
+        let said = Process { program, arguments: &arguments, limits: self.limits }.run("")?;
+        said.success(|said| failure::of(said, "")).map(drop)
+    }
+
+    /// Returns whether there are rules or user-defined chains in the back end.
     ///
     /// # Errors
     /// As [`Tool::save`], and those of [`Save::parse`].
@@ -212,7 +282,8 @@ impl Tool {
     }
 }
 
-/// The path of a program, on `PATH` or in the system directories that an ordinary user's `PATH` often lacks.
+/// Returns the path of a program, on `PATH` or in the system directories that an ordinary user's `PATH` often
+/// lacks.
 fn find(program: &str) -> Result<PathBuf, Error> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut directories: Vec<_> = std::env::split_paths(&path).collect();

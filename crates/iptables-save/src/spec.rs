@@ -1,4 +1,5 @@
-//! The typed view of a rule: generic matches, match extensions with their options, the target with its options.
+//! The typed view of a rule: generic matches, match extensions with their options, the target with its
+//! options.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -10,8 +11,8 @@ use crate::words::{quote, quote_if_needed};
 
 /// The words of a rule, read.
 ///
-/// [`Spec::read`] takes what can be read, even with modules and options that are not known; [`check`](crate::check) takes only
-/// what can be a rule. Both borrow the words from the rule.
+/// [`Spec::read`] takes what can be read, even with modules and options that are not known;
+/// [`check`](crate::check) takes only what can be a rule. Both borrow the words from the rule.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spec<'a> {
     /// `-p`, `-s`, `-d`, `-i`, `-o`, `-f` under their long names, in the order of the words.
@@ -53,7 +54,7 @@ pub struct OptionUse<'a> {
     pub negated: bool,
     /// The words that follow it.
     pub values: Values<'a>,
-    /// Where it starts, in bytes of the words of the rule.
+    /// The offset at which it starts, in bytes of the words of the rule.
     pub(crate) offset: u32,
 }
 
@@ -73,7 +74,7 @@ pub enum Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// The values, in order.
+    /// Returns the values, in order.
     #[must_use]
     pub fn as_slice(&self) -> &[Cow<'a, str>] {
         match self {
@@ -98,7 +99,7 @@ impl<'a> Values<'a> {
 }
 
 impl<'a> OptionUse<'a> {
-    /// An option with its values.
+    /// Returns an option with its values.
     #[must_use]
     pub fn new(name: impl Into<Cow<'a, str>>, values: impl IntoIterator<Item = Cow<'a, str>>) -> Self {
         let mut option = Self { name: name.into(), negated: false, values: Values::None, offset: 0 };
@@ -106,14 +107,14 @@ impl<'a> OptionUse<'a> {
         option
     }
 
-    /// The same option with `!` before it, or without.
+    /// Returns the same option with `!` before it, or without.
     #[must_use]
     pub fn negated(mut self, negated: bool) -> Self {
         self.negated = negated;
         self
     }
 
-    /// The first value.
+    /// Returns the first value.
     #[must_use]
     pub fn value(&self) -> Option<&str> {
         self.values.as_slice().first().map(|value| &**value)
@@ -121,10 +122,28 @@ impl<'a> OptionUse<'a> {
 }
 
 impl<'a> Module<'a> {
-    /// A module without options.
+    /// Returns a module without options.
     #[must_use]
     pub fn new(name: impl Into<Cow<'a, str>>) -> Self {
         Self { name: name.into(), ..Self::default() }
+    }
+
+    /// Returns the same module, owning all its text.
+    #[must_use]
+    pub fn into_owned(self) -> Module<'static> {
+        let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        let options = self.options.into_iter().map(|option| OptionUse {
+            name: own(option.name),
+            negated: option.negated,
+            values: match option.values {
+                Values::None => Values::None,
+                Values::One(value) => Values::One(own(value)),
+                Values::Two(values) => Values::Two(values.map(own)),
+                Values::Many(values) => Values::Many(values.into_iter().map(own).collect()),
+            },
+            offset: option.offset,
+        });
+        Module { name: own(self.name), options: options.collect(), implicit: self.implicit }
     }
 
     /// Adds an option.
@@ -134,13 +153,13 @@ impl<'a> Module<'a> {
         self
     }
 
-    /// The option of that full name.
+    /// Returns the option of that full name.
     #[must_use]
     pub fn option(&self, name: &str) -> Option<&OptionUse<'a>> {
         self.options.iter().find(|option| option.name == name)
     }
 
-    /// The first value of the option of that full name.
+    /// Returns the first value of the option of that full name.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&str> {
         self.option(name)?.value()
@@ -148,32 +167,32 @@ impl<'a> Module<'a> {
 }
 
 impl<'a> Spec<'a> {
-    /// The generic option of that long name: `protocol`, `source`, `destination`, `in-interface`, `out-interface`,
-    /// `fragment`.
+    /// Returns the generic option of that long name: `protocol`, `source`, `destination`, `in-interface`,
+    /// `out-interface`, `fragment`.
     #[must_use]
     pub fn generic(&self, name: &str) -> Option<&OptionUse<'a>> {
         self.generic.iter().find(|option| option.name == name)
     }
 
-    /// The first match of that name.
+    /// Returns the first match of that name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Module<'a>> {
         self.matches.iter().find(|module| module.name == name)
     }
 
-    /// The text of the comment match.
+    /// Returns the text of the comment match.
     #[must_use]
     pub fn comment(&self) -> Option<&str> {
         self.find("comment")?.value("comment")
     }
 
-    /// The name of the target or chain.
+    /// Returns the name of the target or chain.
     #[must_use]
     pub fn target_name(&self) -> Option<&str> {
         self.target.as_ref().map(|target| &*target.module.name)
     }
 
-    /// The words of the rule, as [`crate::Rule::new`] takes them.
+    /// Returns the words of the rule, as [`crate::Rule::new`] takes them.
     ///
     /// # Errors
     /// [`crate::Error::Unquotable`] for a value with a line end or a zero byte.
@@ -232,7 +251,7 @@ impl Separated<'_, '_> {
         self.f.write_str(word)
     }
 
-    /// A word that is quoted only where it must be. What no quoting can carry prints as an empty word.
+    /// Writes a word, quoted if it must be; an empty word for one that cannot be quoted.
     fn plain(&mut self, word: &str) -> fmt::Result {
         let quoted = quote_if_needed(word).unwrap_or(Cow::Borrowed("\"\""));
         self.word(&quoted)
@@ -240,7 +259,7 @@ impl Separated<'_, '_> {
 
     fn options(&mut self, module: &Module<'_>, target: bool) -> fmt::Result {
         let find = if target { ext::find_target } else { ext::find_match };
-        let known = find(&module.name, Family::V4).or_else(|| find(&module.name, Family::V6));
+        let known = find(&module.name, Family::Ipv4).or_else(|| find(&module.name, Family::Ipv6));
         for option in &module.options {
             let row = known.and_then(|extension| extension.option(&option.name));
             self.option(option, None, row.is_some(), |at| {
@@ -265,7 +284,7 @@ impl Separated<'_, '_> {
             (Some(short), _) => self.word(short)?,
             // A remark of the tool, as in `[unsupported revision]`.
             (None, _) if is_remark(&option.name) => self.plain(&option.name)?,
-            // Of an option that nobody knows, only `=` tells a value from the next option.
+            // Only `=` distinguishes the value of an unknown option from the next option.
             (None, [first, rest @ ..]) if !known && (first.starts_with('-') || first == "!") => {
                 self.plain(&format!("--{}={first}", printed(&option.name)))?;
                 values = rest;
@@ -282,7 +301,7 @@ impl Separated<'_, '_> {
     }
 }
 
-/// The name that iptables-save prints for an option, where that is not the full one.
+/// Returns the name that iptables-save prints for an option, where that is not the full one.
 fn printed(name: &str) -> &str {
     match name {
         "source-port" => "sport",

@@ -1,4 +1,6 @@
-//! What a save or a restore input amounts to: which chains there are and which rules they hold, once every line is done.
+//! The chains and rules that exist once every line of a save, or of the input of a restore, is applied.
+
+mod change;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,7 +9,7 @@ use crate::check::{BUILT_IN, TABLES};
 use crate::tree::{Action, Chain, Command, Counters, Entry, Rule, Save, Table, Verb};
 use crate::{Error, Family, normalise};
 
-/// Tables by name, with the chains and rules that they hold.
+/// Tables by name, with their chains and rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State<'a> {
     pub(crate) family: Family,
@@ -27,23 +29,25 @@ pub(crate) struct Contents<'a> {
 }
 
 impl<'a> State<'a> {
-    /// Does every line of `save` on empty tables, in order. The family is that of the tool which the first comment
-    /// names, else IPv6 if any rule is of ip6tables alone, else IPv4.
+    /// Applies every line of `save` to empty tables, in order. The family is that of the tool which the first
+    /// comment names, else IPv6 if any rule is one of ip6tables alone, else IPv4.
     ///
     /// # Errors
-    /// [`Error::Rule`] with the line, if it cannot be done: a rule number that does not exist, a chain that does not.
+    /// [`Error::Rule`] with the line, if it cannot be applied: a rule number that does not exist, a chain
+    /// that does not.
     pub fn of(save: &Save<'a>) -> Result<Self, Error> {
         Self::of_family(save, family_of(save))
     }
 
-    /// The same, for iptables or for ip6tables.
+    /// Returns the same, for iptables or for ip6tables.
     ///
     /// # Errors
     /// As [`State::of`].
     pub fn of_family(save: &Save<'a>, family: Family) -> Result<Self, Error> {
         let mut state = Self { family, tables: BTreeMap::new() };
         for table in save.tables() {
-            let chains = state.tables.entry(table.name().to_owned()).or_insert_with(|| built_in(table));
+            let chains =
+                state.tables.entry(table.name().to_owned()).or_insert_with(|| built_in(table.name()));
             table.entries.iter().try_for_each(|entry| apply(chains, entry))?;
         }
         Ok(state)
@@ -55,23 +59,23 @@ impl<'a> State<'a> {
         self.family
     }
 
-    /// The names of the tables.
+    /// Returns the names of the tables.
     pub fn tables(&self) -> impl Iterator<Item = &str> {
         self.tables.keys().map(String::as_str)
     }
 
-    /// The names of the chains of a table.
+    /// Returns the names of the chains of a table.
     pub fn chains(&self, table: &str) -> impl Iterator<Item = &str> {
         self.tables.get(table).into_iter().flat_map(|chains| chains.keys().map(String::as_str))
     }
 
-    /// The rules of a chain, in order.
+    /// Returns the rules of a chain, in order.
     #[must_use]
     pub fn rules(&self, table: &str, chain: &str) -> Option<&[Rule<'a>]> {
         Some(&self.tables.get(table)?.get(chain)?.rules)
     }
 
-    /// The rules of a chain in their normal form, or `None` if there is no such chain.
+    /// Returns the rules of a chain in their normal form, or `None` if the chain does not exist.
     ///
     /// # Errors
     /// As [`State::normal`].
@@ -81,8 +85,9 @@ impl<'a> State<'a> {
         Ok(Some(words?.concat()))
     }
 
-    /// The normal form: tables and chains in order, built-in chains first, rules as [`normalise`] spells them, with
-    /// counters of zero and without comments. Two states that iptables would save alike have equal normal forms.
+    /// Returns the normal form: tables and chains in order, built-in chains first, rules as [`normalise`]
+    /// spells them, with counters of zero and without comments. Two states that iptables would save alike
+    /// have equal normal forms.
     ///
     /// # Errors
     /// As [`normalise`], with the line of the rule.
@@ -109,18 +114,18 @@ impl<'a> State<'a> {
 fn family_of(save: &Save<'_>) -> Family {
     for comment in save.comments() {
         if comment.contains("ip6tables") {
-            return Family::V6;
+            return Family::Ipv6;
         }
         if comment.contains("iptables") {
-            return Family::V4;
+            return Family::Ipv4;
         }
     }
     let mut rules = save.tables().flat_map(Table::rules);
-    let is_v6 = |rule: &Rule<'_>| crate::read::guess_family(rule.text()) == Family::V6;
-    if rules.any(is_v6) { Family::V6 } else { Family::V4 }
+    let is_v6 = |rule: &Rule<'_>| crate::read::guess_family(rule.text()) == Family::Ipv6;
+    if rules.any(is_v6) { Family::Ipv6 } else { Family::Ipv4 }
 }
 
-/// The words of a rule in their normal form.
+/// Returns the words of a rule in their normal form.
 pub(crate) fn normal_words(rule: &Rule<'_>, family: Family) -> Result<Vec<String>, Error> {
     normalise(rule.text(), family).map_err(|error| error.on_line(rule.line().max(1)))
 }
@@ -132,8 +137,8 @@ fn in_order<'s, 'a>(chains: &'s Chains<'a>) -> impl Iterator<Item = (&'s str, &'
     first.chain(rest.map(|(name, contents)| (name.as_str(), contents)))
 }
 
-fn built_in<'a>(table: &Table<'a>) -> Chains<'a> {
-    let known = TABLES.iter().find(|(name, _)| *name == table.name());
+fn built_in<'a>(table: &str) -> Chains<'a> {
+    let known = TABLES.iter().find(|(name, _)| *name == table);
     let names = known.map_or(&[][..], |(_, chains)| *chains).iter();
     let contents = Contents { policy: Some(Cow::Borrowed("ACCEPT")), ..Contents::default() };
     names.map(|name| ((*name).to_owned(), contents.clone())).collect()
@@ -194,7 +199,7 @@ fn change<'a>(chains: &mut Chains<'a>, rule: &Rule<'a>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The first rule that is the same in its normal form.
+/// Returns the first rule that is the same in its normal form.
 fn same(rules: &[Rule<'_>], wanted: &Rule<'_>) -> Result<Option<usize>, Error> {
     let family = crate::read::guess_family(wanted.text());
     let normal = normal_words(wanted, family)?;

@@ -4,11 +4,13 @@ use std::borrow::Cow;
 
 use crate::Error;
 use crate::check::chain_name;
+use crate::encoding::encode;
 
 /// A whole `iptables-save` output or `iptables-restore` input.
 ///
-/// Everything borrows from the input where it can; [`Save::into_owned`] cuts the tie. Rendering an untouched tree gives
-/// the input back byte for byte.
+/// Everything borrows from the input where it can; [`Save::into_owned`] cuts the tie. Rendering an untouched
+/// tree gives the input back byte for byte: `to_string` that of [`Save::parse`], [`Save::to_bytes`] also that
+/// of [`Save::parse_bytes`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Save<'a> {
     /// Tables, and the text between them, in order.
@@ -80,7 +82,7 @@ pub struct Rule<'a> {
     pub(crate) line: u32,
 }
 
-/// What a rule line does.
+/// The operation of a rule line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Action {
@@ -106,7 +108,7 @@ pub struct Command<'a> {
     pub(crate) line: u32,
 }
 
-/// What a [`Command`] does.
+/// The operation of a [`Command`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verb<'a> {
@@ -129,7 +131,7 @@ pub enum Verb<'a> {
 pub(crate) struct Source<'a>(pub(crate) Cow<'a, str>);
 
 impl<'a> Save<'a> {
-    /// The tables, in order.
+    /// Returns the tables, in order.
     pub fn tables(&self) -> impl Iterator<Item = &Table<'a>> {
         self.items.iter().filter_map(|item| match item {
             Item::Table(table) => Some(table),
@@ -137,7 +139,7 @@ impl<'a> Save<'a> {
         })
     }
 
-    /// The tables, in order, to be changed.
+    /// Returns the tables, in order, to be changed.
     pub fn tables_mut(&mut self) -> impl Iterator<Item = &mut Table<'a>> {
         self.items.iter_mut().filter_map(|item| match item {
             Item::Table(table) => Some(table),
@@ -145,13 +147,13 @@ impl<'a> Save<'a> {
         })
     }
 
-    /// The first table of that name.
+    /// Returns the first table of that name.
     #[must_use]
     pub fn table(&self, name: &str) -> Option<&Table<'a>> {
         self.tables().find(|table| table.name == name)
     }
 
-    /// Comment lines outside tables, without their `#` line ends.
+    /// Returns the comment lines outside tables, without their line ends.
     pub fn comments(&self) -> impl Iterator<Item = &str> {
         let texts = self.items.iter().filter_map(|item| match item {
             Item::Text(text) => Some(&**text),
@@ -160,7 +162,17 @@ impl<'a> Save<'a> {
         texts.flat_map(str::lines).filter(|line| line.starts_with('#'))
     }
 
-    /// The same tree, owning all its text.
+    /// Returns the text, with the bytes that were read by [`Save::parse_bytes`].
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let text = self.to_string();
+        match encode(&text) {
+            Cow::Owned(bytes) => bytes,
+            Cow::Borrowed(_) => text.into_bytes(),
+        }
+    }
+
+    /// Returns the same tree, owning all its text.
     #[must_use]
     pub fn into_owned(self) -> Save<'static> {
         Save { items: self.items.into_iter().map(Item::into_owned).collect() }
@@ -168,7 +180,7 @@ impl<'a> Save<'a> {
 }
 
 impl Item<'_> {
-    /// The same item, owning all its text.
+    /// Returns the same item, owning all its text.
     #[must_use]
     pub fn into_owned(self) -> Item<'static> {
         match self {
@@ -179,10 +191,10 @@ impl Item<'_> {
 }
 
 impl<'a> Table<'a> {
-    /// An empty table.
+    /// Returns an empty table.
     ///
     /// # Errors
-    /// [`Error::Unquotable`] if the name is none of a table.
+    /// [`Error::Unquotable`] if the name cannot be that of a table.
     pub fn new(table: impl Into<Cow<'a, str>>) -> Result<Self, Error> {
         let table = table.into();
         name(&table)?;
@@ -205,7 +217,7 @@ impl<'a> Table<'a> {
         self.line as usize
     }
 
-    /// The chain lines, in order.
+    /// Returns the chain lines, in order.
     pub fn chains(&self) -> impl Iterator<Item = &Chain<'a>> {
         self.entries.iter().filter_map(|entry| match entry {
             Entry::Chain(chain) => Some(chain),
@@ -213,7 +225,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// The rule lines, in order.
+    /// Returns the rule lines, in order.
     pub fn rules(&self) -> impl Iterator<Item = &Rule<'a>> {
         self.entries.iter().filter_map(|entry| match entry {
             Entry::Rule(rule) => Some(rule),
@@ -221,7 +233,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// The rule lines, in order, to be changed.
+    /// Returns the rule lines, in order, to be changed.
     pub fn rules_mut(&mut self) -> impl Iterator<Item = &mut Rule<'a>> {
         self.entries.iter_mut().filter_map(|entry| match entry {
             Entry::Rule(rule) => Some(rule),
@@ -229,7 +241,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// The chain commands, in order.
+    /// Returns the chain commands, in order.
     pub fn commands(&self) -> impl Iterator<Item = &Command<'a>> {
         self.entries.iter().filter_map(|entry| match entry {
             Entry::Command(command) => Some(command),
@@ -237,13 +249,13 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// The chain line of that name.
+    /// Returns the chain line of that name.
     #[must_use]
     pub fn chain(&self, name: &str) -> Option<&Chain<'a>> {
         self.chains().find(|chain| chain.name == name)
     }
 
-    /// The same table, owning all its text.
+    /// Returns the same table, owning all its text.
     #[must_use]
     pub fn into_owned(self) -> Table<'static> {
         Table {
@@ -257,7 +269,7 @@ impl<'a> Table<'a> {
 }
 
 impl Entry<'_> {
-    /// The same entry, owning all its text.
+    /// Returns the same entry, owning all its text.
     #[must_use]
     pub fn into_owned(self) -> Entry<'static> {
         match self {
@@ -270,10 +282,10 @@ impl Entry<'_> {
 }
 
 impl<'a> Chain<'a> {
-    /// A chain line; a user-defined chain has no policy.
+    /// Returns a chain line; a user-defined chain has no policy.
     ///
     /// # Errors
-    /// [`Error::Unquotable`] if the name is none of a chain, or the policy no word.
+    /// [`Error::Unquotable`] if the name cannot be that of a chain, or the policy is not a word.
     pub fn new(
         chain: impl Into<Cow<'a, str>>,
         policy: Option<Cow<'a, str>>,
@@ -285,7 +297,7 @@ impl<'a> Chain<'a> {
         Ok(Self { source: Source::default(), name: chain, policy, counters, line: 0 })
     }
 
-    /// Its name.
+    /// Returns the name of the chain.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -297,7 +309,7 @@ impl<'a> Chain<'a> {
         self.policy.as_deref()
     }
 
-    /// Its counters, if the line has any.
+    /// Returns the counters, if the line has any.
     #[must_use]
     pub fn counters(&self) -> Option<Counters> {
         self.counters
@@ -318,7 +330,7 @@ impl<'a> Chain<'a> {
     /// Changes the policy; the line is then rendered anew.
     ///
     /// # Errors
-    /// [`Error::Unquotable`] if the policy is no word.
+    /// [`Error::Unquotable`] if the policy is not a word.
     pub fn set_policy(&mut self, policy: Option<Cow<'a, str>>) -> Result<(), Error> {
         policy.iter().try_for_each(|policy| name(policy))?;
         self.policy = policy;
@@ -326,7 +338,7 @@ impl<'a> Chain<'a> {
         Ok(())
     }
 
-    /// The same chain, owning all its text.
+    /// Returns the same chain, owning all its text.
     #[must_use]
     pub fn into_owned(self) -> Chain<'static> {
         Chain {
@@ -340,10 +352,11 @@ impl<'a> Chain<'a> {
 }
 
 impl<'a> Rule<'a> {
-    /// A rule line from the words of the rule, quoted as they are to stand in the line. [`crate::Spec`] writes them.
+    /// Returns a rule line from the words of the rule, quoted as they are to stand in the line.
+    /// [`crate::Spec`] writes them.
     ///
     /// # Errors
-    /// [`Error::Unquotable`] if the name is none of a chain, or the words are more than one line.
+    /// [`Error::Unquotable`] if the name cannot be that of a chain, or the words are more than one line.
     pub fn new(
         action: Action,
         chain: impl Into<Cow<'a, str>>,
@@ -355,25 +368,26 @@ impl<'a> Rule<'a> {
         Ok(Self { source, counters: None, action, chain, words, line: 0 })
     }
 
-    /// The chain that the rule is in.
+    /// Returns the chain that the rule is in.
     #[must_use]
     pub fn chain(&self) -> &str {
         &self.chain
     }
 
-    /// What the line does with the rule.
+    /// Returns the operation of the line on the rule.
     #[must_use]
     pub fn action(&self) -> Action {
         self.action
     }
 
-    /// The counters in front of the rule, if any.
+    /// Returns the counters in front of the rule, if any.
     #[must_use]
     pub fn counters(&self) -> Option<Counters> {
         self.counters
     }
 
-    /// The rule itself, from behind the chain to the end of the line; [`crate::split`] parts it into words.
+    /// Returns the rule itself, from behind the chain to the end of the line; [`crate::split`] parts it into
+    /// words.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.words
@@ -400,7 +414,7 @@ impl<'a> Rule<'a> {
     /// Moves the rule to another chain; the line is then rendered anew.
     ///
     /// # Errors
-    /// [`Error::Unquotable`] if the name is none of a chain.
+    /// [`Error::Unquotable`] if the name cannot be that of a chain.
     pub fn set_chain(&mut self, chain: impl Into<Cow<'a, str>>) -> Result<(), Error> {
         let chain = chain.into();
         name(&chain)?;
@@ -421,7 +435,7 @@ impl<'a> Rule<'a> {
         Ok(())
     }
 
-    /// The same rule, owning all its text.
+    /// Returns the same rule, owning all its text.
     #[must_use]
     pub fn into_owned(self) -> Rule<'static> {
         Rule {
@@ -436,13 +450,13 @@ impl<'a> Rule<'a> {
 }
 
 impl<'a> Command<'a> {
-    /// A command line.
+    /// Returns a command line.
     #[must_use]
     pub fn new(verb: Verb<'a>) -> Self {
         Self { source: Source::default(), verb, line: 0 }
     }
 
-    /// What it does.
+    /// Returns the operation of the command.
     #[must_use]
     pub fn verb(&self) -> &Verb<'a> {
         &self.verb
@@ -454,7 +468,7 @@ impl<'a> Command<'a> {
         self.line as usize
     }
 
-    /// The same command, owning all its text.
+    /// Returns the same command, owning all its text.
     #[must_use]
     pub fn into_owned(self) -> Command<'static> {
         let verb = match self.verb {
@@ -470,17 +484,17 @@ impl<'a> Command<'a> {
 }
 
 impl Source<'_> {
-    fn into_owned(self) -> Source<'static> {
+    pub(crate) fn into_owned(self) -> Source<'static> {
         Source(own(self.0))
     }
 }
 
-/// Refuses a name that would not stand as one word of a line.
+/// Refuses a name that is not a single word.
 fn name(name: &str) -> Result<(), Error> {
     match chain_name(name) {
         Ok(()) => Ok(()),
         Err(_) => {
-            Err(Error::Unquotable { word: name.to_owned(), reason: "it is no name of a chain or table" })
+            Err(Error::Unquotable { word: name.to_owned(), reason: "expected the name of a chain or table" })
         }
     }
 }
@@ -488,9 +502,7 @@ fn name(name: &str) -> Result<(), Error> {
 /// Refuses words that would end their line.
 fn one_line(words: &str) -> Result<(), Error> {
     match words.contains(['\n', '\0']) {
-        true => {
-            Err(Error::Unquotable { word: words.to_owned(), reason: "it holds a line end or a zero byte" })
-        }
+        true => Err(Error::Unquotable { word: words.to_owned(), reason: "it has a line end or a zero byte" }),
         false => Ok(()),
     }
 }

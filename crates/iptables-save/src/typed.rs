@@ -1,8 +1,9 @@
-//! Types for the matches and targets that proxies and network plug-ins write: build, read, compare.
+//! Types for every match and target of iptables-extensions(8): build, read, compare.
 //!
-//! Each is a plain structure, one field an option. [`Typed::module`] builds the module for a [`Spec`], [`Typed::of`]
-//! reads one; two rules say the same of a match when the structures are equal. An option that a structure has no field
-//! for is an error, so that nothing of a rule is overlooked.
+//! Each is a plain structure, one field an option. [`Typed::module`] builds the module for a [`Spec`],
+//! [`Typed::of`] reads one; two rules say the same of a match when the structures are equal. An option that a
+//! structure has no field for is an error, so that nothing of a rule is overlooked. [`AnyMatch`] and
+//! [`AnyTarget`] are one type for all of them, to look at rules that others wrote.
 //!
 //! ```
 //! use sluicegate_iptables_save::typed::{Typed as _, matches, targets};
@@ -10,7 +11,8 @@
 //!
 //! let mut spec = Spec::default();
 //! spec.matches.push(matches::Comment { comment: "default/web:http".into() }.module());
-//! spec.target = Some(targets::Mark { set_xmark: Some("0x4000/0x4000".parse().unwrap()), ..Default::default() }.into());
+//! let mark = targets::Mark { set_xmark: Some("0x4000/0x4000".parse().unwrap()), ..Default::default() };
+//! spec.target = Some(mark.into());
 //! let words = spec.to_words().unwrap();
 //! assert_eq!(words, "-m comment --comment \"default/web:http\" -j MARK --set-xmark 0x4000/0x4000");
 //!
@@ -20,16 +22,25 @@
 //!
 //! [`Spec`]: crate::Spec
 
+mod any;
 mod field;
 pub mod matches;
 pub mod targets;
 mod words;
 
+use std::borrow::Cow;
+
 use crate::spec::{Module, OptionUse, Target};
 use crate::{Error, Spec};
+pub use any::{AnyExtension, AnyMatch, AnyTarget};
 use field::Field;
-pub use field::Not;
-pub use words::{Addresses, List, MarkMask, Nat, NatPorts, Port, Ports, Probability, SetUse};
+pub use field::{Not, Optional};
+pub use words::{
+    Addresses, List, MacAddress, MarkMask, Nat, NatPorts, OpenSpan, Port, Ports, Probability, SetUse, Span,
+};
+
+/// A match that is used, negated or not, without a value.
+type Flag = Option<Not<()>>;
 
 /// A match or target as a structure.
 pub trait Typed: Sized {
@@ -42,12 +53,12 @@ pub trait Typed: Sized {
     /// [`Error::Value`] if it is another module, an option has no field, or a value is not right.
     fn of(module: &Module<'_>) -> Result<Self, Error>;
 
-    /// The module, for [`Spec::matches`] or as a [`Target`].
+    /// Returns the module, for [`Spec::matches`] or as a [`Target`].
     fn module(&self) -> Module<'static>;
 }
 
 impl Spec<'_> {
-    /// The first match of the type of `T`, read; `None` if the rule has none.
+    /// Returns the first match of the type of `T`, read; `None` if the rule has none.
     ///
     /// # Errors
     /// As [`Typed::of`].
@@ -55,7 +66,7 @@ impl Spec<'_> {
         self.find(T::NAME).map(T::of).transpose()
     }
 
-    /// The target, read as a `T`; `None` if it is another target.
+    /// Returns the target, read as a `T`; `None` if it is another target.
     ///
     /// # Errors
     /// As [`Typed::of`].
@@ -65,7 +76,7 @@ impl Spec<'_> {
     }
 }
 
-/// What to do without any extension: a verdict, a jump, or a goto.
+/// A target that needs no extension: a verdict, a jump, or a goto.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Jump {
@@ -86,7 +97,7 @@ impl Jump {
     #[must_use]
     pub fn of(target: &Target<'_>) -> Option<Self> {
         let name = &*target.module.name;
-        let extension = [crate::Family::V4, crate::Family::V6]
+        let extension = [crate::Family::Ipv4, crate::Family::Ipv6]
             .iter()
             .any(|family| crate::find_target(name, *family).is_some());
         Some(match name {
@@ -122,7 +133,11 @@ impl<T: Typed> From<T> for Target<'static> {
 /// Refuses another module, and options that are not in `known`.
 fn expect(module: &Module<'_>, name: &str, known: &[&str]) -> Result<(), Error> {
     let wrong = |reason: String| Err(Error::Value { module: name.to_owned(), reason });
-    if module.name != name {
+    let families = [crate::Family::Ipv4, crate::Family::Ipv6];
+    let is_known = |family: &crate::Family| {
+        crate::find_match(&module.name, *family).is_some_and(|known| known.name == name)
+    };
+    if module.name != name && !families.iter().any(is_known) {
         return wrong(format!("the module is {}", module.name));
     }
     match module.options.iter().find(|option| !known.contains(&&*option.name)) {
@@ -133,19 +148,40 @@ fn expect(module: &Module<'_>, name: &str, known: &[&str]) -> Result<(), Error> 
 
 fn read<T: Field>(module: &Module<'_>, name: &'static str, option: &'static str) -> Result<T, Error> {
     let found = module.options.iter().find(|found| found.name == option);
-    T::read(found)
+    let found = found.map(|found| with_plain_numbers(name, found));
+    T::read(found.as_ref())
         .map_err(|reason| Error::Value { module: name.to_owned(), reason: format!("--{option}: {reason}") })
+}
+
+/// Returns an option with ports and ranges of addresses in the spelling of iptables-save: one match takes
+/// `010` for 8, another for 10.
+fn with_plain_numbers<'o>(name: &str, option: &OptionUse<'o>) -> OptionUse<'o> {
+    let families = [crate::Family::Ipv4, crate::Family::Ipv6];
+    let plain = |word: &Cow<'o, str>| {
+        let spelling = families.iter().find_map(|family| {
+            let extension = crate::find_match(name, *family).or_else(|| crate::find_target(name, *family))?;
+            let kind = extension.option(&option.name)?.values.first()?;
+            kind.has_numbers().then(|| kind.read(word, *family).ok())?
+        });
+        spelling.map_or_else(|| word.clone(), Cow::Owned)
+    };
+    let values = option.values.as_slice().iter().map(plain);
+    OptionUse::new(option.name.clone(), values).negated(option.negated)
 }
 
 fn write<T: Field>(field: &T, option: &'static str, options: &mut Vec<OptionUse<'static>>) {
     options.extend(field.write().map(|(negated, values)| {
-        OptionUse::new(option, values.into_iter().map(std::borrow::Cow::Owned)).negated(negated)
+        OptionUse::new(option, values.into_iter().map(Cow::Owned)).negated(negated)
     }));
 }
 
 /// Declares a structure with a field for each option.
 macro_rules! typed {
-    ($($(#[$about:meta])* $type:ident = $name:literal { $($(#[$field_about:meta])* $field:ident: $kind:ty = $option:literal,)* })*) => {$(
+    ($(
+        $(#[$about:meta])* $type:ident = $name:literal {
+            $($(#[$field_about:meta])* $field:ident: $kind:ty = $option:literal,)*
+        }
+    )*) => {$(
         $(#[$about])*
         #[derive(Debug, Clone, Default, PartialEq, Eq)]
         pub struct $type {
@@ -161,6 +197,7 @@ macro_rules! typed {
             }
 
             fn module(&self) -> $crate::Module<'static> {
+                #[allow(unused_mut, reason = "some have no options")]
                 let mut options = Vec::new();
                 $($crate::typed::write(&self.$field, $option, &mut options);)*
                 $crate::Module { options, ..$crate::Module::new($name) }
@@ -203,10 +240,11 @@ mod tests {
         let words = spec.to_words().unwrap();
         assert_eq!(
             words,
-            "-p tcp -m tcp --dport 80:90 -m recent --rcheck --seconds 10800 --reap --name KUBE-SEP-A --rsource \
+            "-p tcp -m tcp --dport 80:90 -m recent --rcheck --seconds 10800 --reap --name KUBE-SEP-A \
+             --rsource \
              -j DNAT --to-destination 10.0.0.2-10.0.0.3:80 --random"
         );
-        let place = Place { table: "nat", chain: "X", family: Family::V4 };
+        let place = Place { table: "nat", chain: "X", family: Family::Ipv4 };
         let read = check(&words, place).unwrap();
         assert_eq!(read.typed_match::<matches::Tcp>().unwrap(), Some(tcp));
         assert_eq!(read.typed_match::<matches::Recent>().unwrap(), Some(recent));

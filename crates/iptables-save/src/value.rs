@@ -1,4 +1,4 @@
-//! Values of options: what may be written, and the one spelling that iptables-save prints for it.
+//! Values of options: which words are valid, and how iptables-save prints them.
 
 mod address;
 pub(crate) mod lists;
@@ -9,6 +9,7 @@ mod time;
 
 use std::borrow::Cow;
 
+use crate::encoding::{byte_len, cut};
 use crate::ext::Family;
 
 pub(crate) use address::{Network, networks};
@@ -29,16 +30,22 @@ pub(crate) enum Value {
     U32,
     /// `a`, `a:b`, `:b`, `a:`, up to the number.
     Range(u64),
+    /// The same, ending at or above its start.
+    RisingRange(u64),
     /// The same, where `a` stands for `a:`.
     OpenRange(u64),
     /// From 0 to 1.
     Probability,
     /// Text of at most so many bytes, quoted as a string.
     Text(usize),
-    /// The same, not empty.
+    /// Text that iptables cuts to so many bytes.
+    Cut(usize),
+    /// Text of at most so many bytes, not empty.
     Name(usize),
     /// The same, not empty, as the name of a file: without `/`.
     FileName(usize),
+    /// The name of a file that iptables cuts to so many bytes.
+    CutFileName(usize),
     Mark,
     Tos,
     DscpClass,
@@ -48,7 +55,9 @@ pub(crate) enum Value {
     Group,
     Protocol,
     ProtocolNumber,
-    Port,
+    /// A port as getaddrinfo(3) takes it.
+    ServicePort,
+    ServicePortRange,
     PortRange,
     Ports,
     Host,
@@ -74,7 +83,7 @@ pub(crate) enum Value {
     OneOfAnyCase(&'static [&'static str]),
     /// Comma-separated; printed in the order of the list.
     ListOf(&'static [&'static str]),
-    /// The same, where the beginning of a name will do.
+    /// The same, where a prefix of a name suffices.
     BeginningsOf(&'static [&'static str]),
     Rate,
     LimitRate,
@@ -105,18 +114,25 @@ pub(crate) enum Value {
 pub(crate) type Read = Result<String, Cow<'static, str>>;
 
 impl Value {
-    /// Whether iptables-save prints it as a string, in quotes unless it is plain.
+    /// Returns whether iptables-save prints it as a string, in quotes unless it is plain.
     pub(crate) fn is_text(self) -> bool {
         matches!(
             self,
             Self::Text(_)
+                | Self::Cut(_)
                 | Self::Name(_)
                 | Self::FileName(_)
+                | Self::CutFileName(_)
                 | Self::HexString
                 | Self::ConnLabel
                 | Self::Bytecode
                 | Self::U32Tests
         )
+    }
+
+    /// Returns whether a number in it may mean different things to different extensions.
+    pub(crate) fn has_numbers(self) -> bool {
+        matches!(self, Self::PortRange | Self::ServicePort | Self::ServicePortRange | Self::AddressRange)
     }
 
     /// Reads a value: the normal spelling, or what was expected.
@@ -128,11 +144,18 @@ impl Value {
             Self::U16 => number::int(word, 0, u16::MAX.into()),
             Self::U32 => number::int(word, 0, u32::MAX.into()),
             Self::Range(to) => number::range(word, to),
+            Self::RisingRange(to) => number::rising_range(word, to),
             Self::OpenRange(to) => number::open_range(word, to),
             Self::Probability => number::probability(word),
             Self::Text(most) => text(word, most),
-            Self::Name(_) | Self::FileName(_) if word.is_empty() => Err("expected a name".into()),
-            Self::FileName(_) if word.contains('/') => Err("expected the name of a file, without `/`".into()),
+            Self::Cut(most) => Ok(cut(word, most).into_owned()),
+            Self::Name(_) | Self::FileName(_) | Self::CutFileName(_) if word.is_empty() => {
+                Err("expected a name".into())
+            }
+            Self::FileName(_) | Self::CutFileName(_) if word.contains('/') => {
+                Err("expected the name of a file, without `/`".into())
+            }
+            Self::CutFileName(most) => Ok(cut(word, most).into_owned()),
             Self::Name(most) | Self::FileName(most) => text(word, most),
             Self::Mark => mark(word).map(|(value, mask)| match mask {
                 u32::MAX => format!("{value:#x}"),
@@ -145,7 +168,8 @@ impl Value {
             Self::Realm | Self::Group => packed::masked(word),
             Self::Protocol => named::protocol(word),
             Self::ProtocolNumber => named::protocol_as_number(word),
-            Self::Port => port(word).map(|port| port.to_string()),
+            Self::ServicePort => named::service_port(word).map(|port| port.to_string()),
+            Self::ServicePortRange => named::service_port_range(word),
             Self::PortRange => named::port_range(word),
             Self::Ports => named::ports(word),
             Self::Host => address::host(word, family),
@@ -165,7 +189,7 @@ impl Value {
             Self::TcpFlags => named::tcp_flags(word),
             Self::TcpOptions => named::tcp_options(word),
             Self::SctpChunks => packed::sctp_chunks(word),
-            Self::SegmentSize => number::int(word, 0, if family == Family::V4 { 65515 } else { 65495 }),
+            Self::SegmentSize => number::int(word, 0, if family == Family::Ipv4 { 65515 } else { 65495 }),
             Self::OneOf(words) => lists::one_of(word, words, false),
             Self::OneOfAnyCase(words) => lists::one_of(word, words, true),
             Self::ListOf(words) => lists::list_of(word, words, false),
@@ -198,7 +222,7 @@ impl Value {
 }
 
 fn text(word: &str, most: usize) -> Read {
-    match word.len() {
+    match byte_len(word) {
         length if length > most => Err(format!("expected at most {most} bytes of text, not {length}").into()),
         _ => Ok(word.to_owned()),
     }

@@ -1,8 +1,9 @@
 //! Words of a rule: split as iptables-restore splits a line, quoted as iptables-save quotes a string.
 //!
-//! The rules of iptables-restore 1.8.9, tried on the tool: blanks, tabs and line ends part words. A double quote opens a
-//! quotation anywhere in a word; inside it a backslash makes the next character plain; the closing quote ends the word.
-//! Outside a quotation backslashes and single quotes are ordinary characters. Only a quotation gives an empty word.
+//! The rules of iptables-restore 1.8.9, found by experiment: blanks, tabs and line ends separate words. A
+//! double quote opens a quotation anywhere in a word; inside it a backslash makes the next character plain;
+//! the closing quote ends the word. Outside a quotation backslashes and single quotes are ordinary
+//! characters. Only a quotation gives an empty word.
 
 use std::borrow::Cow;
 
@@ -15,7 +16,7 @@ use crate::Error;
 pub struct Word<'a> {
     /// The word without its quotation; borrowed unless a backslash or a quote inside it forces a copy.
     pub text: Cow<'a, str>,
-    /// Where it starts, its quote included, in bytes from the start of the line.
+    /// The offset at which it starts, its quote included, in bytes from the start of the line.
     pub offset: usize,
     /// Whether any of it was in double quotes.
     pub quoted: bool,
@@ -24,7 +25,8 @@ pub struct Word<'a> {
 /// Splits `line` as iptables-restore does.
 ///
 /// ```
-/// let words: Result<Vec<_>, _> = sluicegate_iptables_save::split(r#"-m comment --comment "a \"b\"" -j A"#).collect();
+/// let line = r#"-m comment --comment "a \"b\"" -j A"#;
+/// let words: Result<Vec<_>, _> = sluicegate_iptables_save::split(line).collect();
 /// let texts: Vec<_> = words.unwrap().into_iter().map(|word| word.text).collect();
 /// assert_eq!(texts, ["-m", "comment", "--comment", r#"a "b""#, "-j", "A"]);
 /// ```
@@ -41,7 +43,7 @@ pub struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// What has not been read yet, without leading blanks.
+    /// Returns the rest of the line that has not been read yet, without leading blanks.
     #[must_use]
     pub fn rest(&self) -> &'a str {
         self.line.get(self.at..).unwrap_or_default().trim_start_matches(is_blank)
@@ -57,7 +59,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// A word with a quotation in it: `start..open` is plain, `open` holds the quote.
+    /// Returns a word with a quotation in it: `start..open` is plain, `open` is at the quote.
     fn quoted(&mut self, start: usize, open: usize) -> Result<Word<'a>, Error> {
         let bytes = self.line.as_bytes();
         let mut text = Cow::Borrowed(self.line.get(start..open).unwrap_or_default());
@@ -103,8 +105,8 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-/// Quotes a word as iptables-save does a string: plain if it is of ASCII letters, digits, `_` and `-` alone, else in
-/// double quotes with a backslash before `"`, `\` and `'`.
+/// Quotes a word as iptables-save does a string: plain if it is of ASCII letters, digits, `_` and `-` alone,
+/// else in double quotes with a backslash before `"`, `\` and `'`.
 ///
 /// # Errors
 /// [`Error::Unquotable`] for a line end or a zero byte: iptables-restore reads lines of C strings.
@@ -113,7 +115,8 @@ pub fn quote(word: &str) -> Result<Cow<'_, str>, Error> {
     quote_unless(word, !word.is_empty() && word.bytes().all(plain))
 }
 
-/// Quotes a word only if iptables-restore would not read it back otherwise: numbers, addresses and lists stay plain.
+/// Quotes a word only if iptables-restore would not read it back otherwise: numbers, addresses and lists stay
+/// plain.
 ///
 /// # Errors
 /// As [`quote`].
@@ -126,9 +129,9 @@ pub fn quote_if_needed(word: &str) -> Result<Cow<'_, str>, Error> {
 
 fn quote_unless(word: &str, plain: bool) -> Result<Cow<'_, str>, Error> {
     let reason = if memchr(b'\n', word.as_bytes()).is_some() {
-        "it holds a line end"
+        "it has a line end"
     } else if memchr(0, word.as_bytes()).is_some() {
-        "it holds a zero byte"
+        "it has a zero byte"
     } else if plain {
         return Ok(Cow::Borrowed(word));
     } else {
@@ -150,12 +153,12 @@ fn in_quotes(word: &str) -> String {
     quoted
 }
 
-/// The column, in characters from 1, of byte `offset` of `line`.
+/// Returns the column, in characters from 1, of byte `offset` of `line`.
 pub(crate) fn column(line: &str, offset: usize) -> usize {
     line.get(..offset).map_or(offset, |before| before.chars().count()) + 1
 }
 
-/// The characters that part words.
+/// Returns true for the characters that separate words.
 pub(crate) fn is_blank(c: char) -> bool {
     matches!(c, ' ' | '\t')
 }

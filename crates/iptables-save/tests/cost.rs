@@ -1,4 +1,4 @@
-//! What reading costs in memory: no allocation for a word, and no more than the input asks for.
+//! The memory that reading takes: no allocation for a word, and no more than in proportion to the input.
 
 use allocation_counter::measure;
 use sluicegate_iptables_save::{Error, Limits, Rule, Save, Spec, split};

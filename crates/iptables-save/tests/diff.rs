@@ -24,7 +24,7 @@ fn rules(chain: usize, present: &[bool]) -> impl Strategy<Value = Vec<String>> +
     prop::collection::vec(rule, 0..7)
 }
 
-/// The body of a table with some of our chains, every rule with its own counters.
+/// Returns the body of a table with some of our chains, every rule with its own counters.
 fn state() -> impl Strategy<Value = String> {
     prop::collection::vec(prop::bool::weighted(0.7), OWN.len()).prop_flat_map(|present| {
         let all: Vec<_> = (0..OWN.len()).map(|chain| rules(chain, &present)).collect();
@@ -63,8 +63,8 @@ fn run(back_end: &str) {
             let current = State::of(&Save::parse(&had).unwrap()).unwrap();
             let wanted = format!("*mangle\n{after}COMMIT\n");
             let desired = State::of(&Save::parse(&wanted).unwrap()).unwrap();
-            let input = diff(&current, &desired, |_, chain| OWN.contains(&chain)).unwrap();
-            apply(&input.to_string(), &["--noflush"]);
+            let changes = diff(&current, &desired, |_, chain| OWN.contains(&chain)).unwrap();
+            apply(&changes.to_string(), &["--noflush"]);
             let has = sh(&save);
             let now = State::of(&Save::parse(&has).unwrap()).unwrap();
             for chain in OWN {

@@ -19,22 +19,22 @@ struct Tool {
 }
 
 const TOOLS: [Tool; 4] = [
-    Tool { family: Family::V4, back_end: "legacy" },
-    Tool { family: Family::V4, back_end: "nft" },
-    Tool { family: Family::V6, back_end: "legacy" },
-    Tool { family: Family::V6, back_end: "nft" },
+    Tool { family: Family::Ipv4, back_end: "legacy" },
+    Tool { family: Family::Ipv4, back_end: "nft" },
+    Tool { family: Family::Ipv6, back_end: "legacy" },
+    Tool { family: Family::Ipv6, back_end: "nft" },
 ];
 
 impl Tool {
     fn name(self, what: &str) -> String {
-        let family = if self.family == Family::V4 { "iptables" } else { "ip6tables" };
+        let family = if self.family == Family::Ipv4 { "iptables" } else { "ip6tables" };
         format!("{family}-{}{what}", self.back_end)
     }
 
     fn corpus(self) -> Vec<Case> {
         let text = match self.family {
-            Family::V4 => include_str!("../testdata/rules.v4"),
-            Family::V6 => include_str!("../testdata/rules.v6"),
+            Family::Ipv4 => include_str!("../testdata/rules.v4"),
+            Family::Ipv6 => include_str!("../testdata/rules.v6"),
         };
         text.lines().filter(|line| !line.starts_with('#')).map(Case::read).collect()
     }
@@ -45,12 +45,16 @@ impl Tool {
             return;
         }
         netns(|| {
-            let family = if self.family == Family::V4 { "inet" } else { "inet6" };
+            let family = if self.family == Family::Ipv4 { "inet" } else { "inet6" };
             let _ = sh(&format!(
-                "ipset create s1 hash:ip family {family} counters timeout 100; ipset create s2 hash:ip family {family}; \
+                "ipset create s1 hash:ip family {family} counters timeout 100; ipset create s2 hash:ip \
+                 family {family}; \
                  ipset create s3 hash:ip family {family} skbinfo"
             ));
-            self.restore("*mangle\n:RE - [0:0]\n-A RE -j RATEEST --rateest-name RE1 --rateest-interval 250ms --rateest-ewmalog 500ms\nCOMMIT\n");
+            self.restore(
+                "*mangle\n:RE - [0:0]\n-A RE -j RATEEST --rateest-name RE1 --rateest-interval \
+                          250ms --rateest-ewmalog 500ms\nCOMMIT\n",
+            );
             test(self);
         });
     }
@@ -61,7 +65,7 @@ impl Tool {
         assert!(output.status.success(), "{}: {error}\n{}", self.name("-restore"), line_of(input, &error));
     }
 
-    /// What is saved, without comments, which hold the date.
+    /// Returns what is saved, without comments, which have the date.
     fn save(self) -> String {
         sh(&self.name("-save"))
     }
@@ -75,7 +79,7 @@ impl Case {
     }
 }
 
-/// The line of the input that an error message names.
+/// Returns the line of the input that an error message names.
 fn line_of<'a>(input: &'a str, error: &str) -> &'a str {
     let number = error.split("line").nth(1).map(|rest| rest.trim_start_matches([':', ' ']));
     let number =
@@ -83,7 +87,8 @@ fn line_of<'a>(input: &'a str, error: &str) -> &'a str {
     number.and_then(|number| input.lines().nth(number.checked_sub(1)?)).unwrap_or_default()
 }
 
-/// Every rule in a chain of its own, so that what is saved of it can be told; the chain is the number of the rule.
+/// Returns an input with every rule in a chain of its own, named after the number of the rule, so that what
+/// is saved of it can be found.
 fn each_in_its_chain(cases: &[Case]) -> String {
     let mut tables: BTreeMap<&str, (String, String)> = BTreeMap::new();
     for (number, case) in cases.iter().enumerate() {
@@ -102,7 +107,7 @@ fn without_comments(save: &str) -> String {
 
 #[test]
 fn the_corpus_is_large_and_every_rule_of_it_passes_the_check() {
-    for family in [Family::V4, Family::V6] {
+    for family in [Family::Ipv4, Family::Ipv6] {
         let cases = Tool { family, back_end: "" }.corpus();
         assert!(cases.len() >= 1000, "{}", cases.len());
         for case in cases {
@@ -166,7 +171,11 @@ fn normal_forms_are_equal_exactly_when_saves_are() {
             let mut saves_of: BTreeMap<Vec<String>, (String, usize)> = BTreeMap::new();
             let mut wrong = Vec::new();
             for (number, case) in cases.iter().enumerate() {
-                let normal = normalise(case.words, tool.family).expect("the corpus can be read");
+                let mut normal = normalise(case.words, tool.family).expect("the corpus can be read");
+                // It has no effect, and the nft back end forgets it.
+                if tool.back_end == "nft" && case.words.contains("--nflog-range") {
+                    normal = vec!["-j NFLOG".to_owned()];
+                }
                 let rules = saved.get(&number).map(Vec::as_slice).unwrap_or_default();
                 let texts: Vec<_> = rules.iter().map(|rule| rule.text()).collect();
                 let again: Vec<_> = texts
@@ -181,8 +190,7 @@ fn normal_forms_are_equal_exactly_when_saves_are() {
                 }
                 let text = texts.join("\n");
                 let (first, other) = saves_of.entry(normal).or_insert_with(|| (text.clone(), number));
-                // Without effect: the legacy back end saves it, the nft back end does not.
-                if *first != text && !case.words.contains("--nflog-range") {
+                if *first != text {
                     wrong.push(format!(
                         "{} and {}: one normal form, two saves:\n  {first}\n  {text}",
                         cases[*other].words, case.words
@@ -201,7 +209,8 @@ fn normal_forms_are_equal_exactly_when_saves_are() {
     }
 }
 
-/// A save flushes the chains it names when restored with `--noflush`; the rate estimator's chain has to stay.
+/// Returns a save without the chain of the rate estimator, which has to stay: a save flushes the chains that
+/// it names even when it is restored with `--noflush`.
 fn without_own_flush(save: &str) -> String {
     save.lines()
         .filter(|line| !line.starts_with(":RE ") && !line.starts_with("-A RE "))

@@ -43,7 +43,7 @@ fn the_tool_reads_and_prints_words_as_we_do() {
                 assert_eq!(rules.len(), words.len());
                 for (rule, word) in rules.iter().zip(&words) {
                     assert_eq!(rule.spec().expect("a rule").comment(), Some(word.as_str()));
-                    // And the tool spells it as `quote` does.
+                    // And the tool quotes it as `quote` does.
                     assert_eq!(
                         rule.text(),
                         format!("-m comment --comment {}", quote(word).expect("one line"))

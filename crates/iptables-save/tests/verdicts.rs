@@ -1,5 +1,5 @@
-//! Lines that cannot be rules: refused by the check, and by both back ends of the real tool. (That what the check accepts
-//! can be a rule is shown by `parity`, which restores all of it.)
+//! Lines that cannot be rules: refused by the check, and by both back ends of the real tool. (That what the
+//! check accepts can be a rule is shown by `parity`, which restores all of it.)
 
 use sluicegate_iptables_save::{Family, Place, check, check_line};
 use testns::{feed, have, netns, sh};
@@ -16,7 +16,7 @@ fn lines() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
 fn the_check_refuses_what_the_tool_refuses() {
     let mut count = 0;
     for (table, chain, words) in lines() {
-        let error = check(words, Place { table, chain, family: Family::V4 });
+        let error = check(words, Place { table, chain, family: Family::Ipv4 });
         assert!(error.is_err(), "{table} {chain}: {words}");
         count += 1;
     }
@@ -31,9 +31,9 @@ fn the_tool_refuses_what_the_check_refuses() {
             return;
         }
         netns(|| {
-            let _ = sh(
-                "ipset create s1 hash:ip counters timeout 100; ipset create s2 hash:ip; ipset create s3 hash:ip skbinfo",
-            );
+            let _ =
+                sh("ipset create s1 hash:ip counters timeout 100; ipset create s2 hash:ip; ipset create s3 \
+                 hash:ip skbinfo");
             for (table, chain, words) in lines() {
                 let output = feed(
                     &[&restore, "--noflush"],
@@ -50,16 +50,19 @@ fn reasons_say_where_and_what() {
     for (line, reason) in [
         (
             "-t nat -A PREROUTING -p tcp --dport 99999 -j ACCEPT",
-            "line 1, column 37: `99999`: expected a port from 0 to 65535, or the name of a service (--destination-port)",
+            "line 1, column 37: `99999`: expected a port from 0 to 65535, or the name of a service \
+             (--destination-port)",
         ),
         ("-t nat -A PREROUTING -p tcp --dportx 80", "line 1, column 29: `--dportx`: no such option"),
         (
             "-A INPUT --dport 80 -j ACCEPT",
-            "line 1, column 10: `--dport`: an option of -m dccp or -m sctp or -m tcp or -m udp, which does not stand before it",
+            "line 1, column 10: `--dport`: an option of -m dccp or -m sctp or -m tcp or -m udp, which does \
+             not stand before it",
         ),
         (
             "-A INPUT --to-ports 80 -j ACCEPT",
-            "line 1, column 10: `--to-ports`: an option of -j MASQUERADE or -j REDIRECT, which does not stand before it",
+            "line 1, column 10: `--to-ports`: an option of -j MASQUERADE or -j REDIRECT, which does not \
+             stand before it",
         ),
         (
             "-A INPUT -s 10.0.0.256 -j ACCEPT",
@@ -71,7 +74,8 @@ fn reasons_say_where_and_what() {
         ),
         (
             "-A INPUT -m mark --mark 0x1ffffffff",
-            "line 1, column 25: `0x1ffffffff`: expected a mark of 32 bits, with a mask if wanted, as in `0x4000/0x4000` (--mark)",
+            "line 1, column 25: `0x1ffffffff`: expected a mark of 32 bits, with a mask if wanted, as in \
+             `0x4000/0x4000` (--mark)",
         ),
         ("-A INPUT -m comment ! --comment x", "line 1, column 21: `!`: `--comment` cannot be negated"),
         ("-A INPUT ! -j ACCEPT", "line 1, column 10: `!`: `--jump` cannot be negated"),
@@ -83,7 +87,8 @@ fn reasons_say_where_and_what() {
         ("-A INPUT -p tcp --dport", "line 1, column 17: `--dport`: expected a value of `--destination-port`"),
         (
             "-A A-CHAIN-NAME-OF-MORE-THAN-28-BYTES -j ACCEPT",
-            "line 1, column 4: `A-CHAIN-NAME-OF-MORE-THAN-28-BYTES`: the name of a chain has at most 28 bytes, this one 34",
+            "line 1, column 4: `A-CHAIN-NAME-OF-MORE-THAN-28-BYTES`: the name of a chain has at most 28 \
+             bytes, this one 34",
         ),
         (
             "-t nat -A PREROUTING -j DROP",
@@ -139,6 +144,9 @@ fn what_can_be_a_rule_passes() {
         "-A PREROUTING -t nat -p tcp --dport 80 -j REDIRECT --to-ports 8080",
         "-A INPUT -m comment --comment -t -j ACCEPT",
         "  --table=mangle   -A X -j MARK --set-mark 1  ",
+        // The nft back end keeps 127 bytes of it, the legacy one 63.
+        "-A X -j NFLOG --nflog-prefix \
+         a-prefix-of-71-bytes-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
     ] {
         let verdict = check_line(line);
         assert_eq!(verdict.is_ok(), line != "-A INPUT -j", "{line}: {verdict:?}");

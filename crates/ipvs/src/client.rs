@@ -1,71 +1,70 @@
-//! The client: commands and questions over a transport.
+//! The client: sends commands and requests for objects over a transport.
 
 use std::collections::HashSet;
 use std::hash::Hash;
-use std::io;
 
-use neli::consts::nl::NlmF;
+use sluicegate_netlink::message::{Flags, Message};
+use sluicegate_netlink::reply::Conversation;
+use sluicegate_netlink::{
+    Batch, Errno, Error as NetlinkError, KernelError, MOST_OVERRUNS, NetlinkFamily, Options, Report, Socket,
+    Transport, Wait, generic,
+};
 
 use crate::command::Command;
 use crate::daemon::{Daemon, Info, Timeouts};
 use crate::destination::Destination;
-use crate::error::{DecodeError, Error, Operation, Refusal, errno};
-use crate::plan::{Listing, Table, plan};
+use crate::diff::{Listing, Table, diff};
+use crate::error::{DecodeError, Error, Operation, Problem, Refusal};
 use crate::service::{Service, ServiceId};
-use crate::socket::{Socket, Transport};
-use crate::wire::answer::Answer;
-use crate::wire::message::{Address, Message, Messages, Query, encode_command, encode_query, service_nest};
-use crate::wire::{self, FAMILY_VERSION, config, daemon, destination, service, top};
+use crate::wire::message::{Query, attributes, encode_command, encode_query, nest};
+use crate::wire::{FAMILY_NAME, config, daemon, destination, service, top};
 
 /// A connection to IPVS.
 #[derive(Debug)]
 pub struct Client<T = Socket> {
     transport: T,
+    /// The number of the family in this kernel.
     family: u16,
-    sequence: u32,
+    /// The requests of one datagram; the memory is reused.
+    batch: Batch,
+    /// The answers of one datagram; the memory is reused.
     buffer: Vec<u8>,
 }
 
 impl Client<Socket> {
-    /// Connects to the IPVS of the network namespace that the calling thread is in.
+    /// Opens a socket to the IPVS of the calling thread's network namespace.
     ///
-    /// Where the kernel may load modules, it loads `ip_vs` now if need be.
+    /// A kernel that may load modules loads `ip_vs` if necessary.
     ///
     /// # Errors
-    /// [`Error::Absent`] when the kernel has no IPVS; [`Error::Io`] when no socket can be had.
-    pub fn connect() -> Result<Self, Error> {
-        let socket = Socket::open().map_err(|source| Error::Io { doing: "open a netlink socket", source })?;
-        Self::over(socket)
+    /// [`Error::Absent`] when the kernel has no IPVS; [`Error::Netlink`] when the socket cannot be opened.
+    pub fn open() -> Result<Self, Error> {
+        let socket = Socket::open(NetlinkFamily::GENERIC, &Options::default());
+        Self::with_transport(socket.map_err(netlink("open a netlink socket"))?)
     }
 }
 
 impl<T: Transport> Client<T> {
-    /// Messages in one send. Each may be refused, and a receive buffer of the default size holds so many refusals.
+    /// The number of messages in a datagram. Each may be refused, and a receive buffer of the default size
+    /// has room for this number of refusals.
     const PIPELINE: usize = 128;
-    /// How often a listing is begun before the table is said to change too fast.
+    /// The number of attempts at a listing before [`Error::Interrupted`].
     const ATTEMPTS: u32 = 5;
 
-    /// Connects over any transport; asks it for the number of the family.
+    /// Uses a transport of the caller's, which it asks for the number of the family IPVS.
     ///
     /// # Errors
-    /// [`Error::Absent`] when there is no such family.
-    pub fn over(transport: T) -> Result<Self, Error> {
-        let mut client = Self { transport, family: 0, sequence: 0, buffer: Vec::new() };
-        let sequence = client.next_sequence();
-        wire::family::encode_query(&mut client.buffer, sequence);
-        let mut family = None;
-        let what = || "ask for the generic-netlink family IPVS".to_owned();
-        client
-            .answer(sequence, false, &what, &mut |message| {
-                family = Some(wire::family::decode(&message)?);
-                Ok(())
-            })
-            .map_err(|error| if error.is_not_found() { Error::Absent } else { error })?;
-        client.family = family.ok_or(Error::Absent)?;
-        Ok(client)
+    /// [`Error::Absent`] if the kernel has no such family.
+    pub fn with_transport(mut transport: T) -> Result<Self, Error> {
+        let family = generic::family(&mut transport, FAMILY_NAME).map_err(|error| match error.errno() {
+            Some(Errno::ENOENT) => Error::Absent,
+            _ => netlink("ask for the generic-netlink family IPVS")(error),
+        })?;
+        // The request for the family had sequence number 1.
+        Ok(Self { transport, family, batch: Batch::starting_at(2), buffer: Vec::new() })
     }
 
-    /// The transport, to look at a fake after its use.
+    /// Returns the transport, for tests that examine what was sent.
     pub fn transport(&self) -> &T {
         &self.transport
     }
@@ -83,90 +82,84 @@ impl<T: Transport> Client<T> {
         })
     }
 
-    /// Carries out commands, many in a send. Each is on its own: those after a refused one are carried out as well.
+    /// Carries out commands, many in one datagram. Each succeeds or fails alone: those after a refused one
+    /// are carried out as well.
     ///
     /// # Errors
-    /// [`Error::Invalid`] before anything is sent, when one of them cannot work; [`Error::SomeRefused`] with the refused
-    /// ones.
+    /// [`Error::Invalid`] before anything is sent, when one of them cannot work; [`Error::SomeRefused`] with
+    /// the refused commands.
     pub fn run_all(&mut self, commands: &[Command]) -> Result<(), Error> {
         commands.iter().try_for_each(Command::check)?;
         let (mut failed, mut more) = (Vec::new(), false);
         for (number, part) in commands.chunks(Self::PIPELINE).enumerate() {
             let place = number * Self::PIPELINE;
-            more |= match self.run_part(place, part, &mut failed) {
-                Err(Error::NoAnswer(what)) => {
-                    self.check_unanswered(what, part)?;
-                    false
-                }
-                answer => answer?,
-            };
+            more |= self.run_part(place, part, &mut failed)?;
         }
         if failed.is_empty() && !more { Ok(()) } else { Err(Error::SomeRefused { failed, more }) }
     }
 
-    /// The kernel answers everything but what ends with `EINTR`, and one thing does although it succeeded: to stop a daemon
-    /// whose thread has not run yet. Then it is gone all the same.
-    fn check_unanswered(&mut self, what: String, part: &[Command]) -> Result<(), Error> {
-        match part.last() {
+    /// Checks whether unanswered commands succeeded.
+    ///
+    /// The kernel answers all commands but those that end with `EINTR` (`netlink_rcv_skb` skips the
+    /// acknowledgement), and one command does so although it succeeded: stopping a daemon whose thread has
+    /// not run yet. The daemon is stopped then.
+    fn check_unanswered(&mut self, part: &[Command]) -> Result<(), Error> {
+        let last = part.last();
+        match last {
             Some(Command::StopDaemon(role)) if self.daemons()?.iter().all(|daemon| daemon.role != *role) => {
                 Ok(())
             }
-            _ => Err(Error::NoAnswer(what)),
+            _ => Err(Error::NoAnswer(last.map_or_else(String::new, Command::summary))),
         }
     }
 
-    /// One send. Every refusal is answered; success only by the acknowledgement of the last command. True when answers
-    /// were lost.
+    /// Sends some commands in one datagram. The kernel answers each refusal, and acknowledges the last
+    /// command. Returns true if answers were lost.
     fn run_part(&mut self, place: usize, part: &[Command], failed: &mut Vec<Refusal>) -> Result<bool, Error> {
-        self.buffer.clear();
-        let first = self.sequence.wrapping_add(1);
-        for (at, command) in part.iter().enumerate() {
-            let to = Address { family: self.family, version: FAMILY_VERSION, sequence: self.next_sequence() };
-            let flags = if at + 1 == part.len() { NlmF::ACK } else { NlmF::empty() };
-            encode_command(&mut self.buffer, to, flags, command);
+        self.restart_batch();
+        for (index, command) in part.iter().enumerate() {
+            let flags = if index + 1 == part.len() { Flags::ACK } else { Flags::empty() };
+            encode_command(&mut self.batch, self.family, flags, command, index as u64);
         }
-        let what = || part.last().map_or_else(String::new, Command::summary);
-        self.exchange(first, part.len(), &what, &mut |index, answer, _| {
-            let last = index + 1 == part.len();
-            match (answer, part.get(index)) {
-                (Answer::Error { errno, message }, Some(command)) => {
-                    let operation = Operation::Command { index: place + index, command: Box::new(*command) };
-                    failed.push(Refusal { operation, errno, message });
-                    Ok(last)
-                }
-                (Answer::Ack, _) => Ok(last),
-                _ => Ok(false),
-            }
-        })
+        let (report, answered) = self.exchange(false, &mut |_| {})?;
+        for error in report.errors {
+            let index = self.batch.object(&error).and_then(|index| usize::try_from(index).ok());
+            let Some((index, command)) = index.and_then(|index| Some((index, part.get(index)?))) else {
+                continue;
+            };
+            let operation = Operation::Command { index: place + index, command: Box::new(*command) };
+            failed.push(refusal(operation, error));
+        }
+        if !answered && !report.lost {
+            self.check_unanswered(part)?;
+        }
+        // The last answer may be among the lost ones.
+        Ok(report.lost)
     }
 
-    /// All services, in the order of the kernel.
+    /// Returns all services, in the order of the kernel.
     ///
     /// # Errors
-    /// [`Error::Interrupted`] when the table changes all the time.
+    /// [`Error::Interrupted`] when the table changes during each attempt.
     pub fn services(&mut self) -> Result<Vec<Service>, Error> {
-        self.list(&Query::Services, |message| service::decode(service_nest(message)?), |service| service.id)
+        let decode = |message: &Message<'_>, family| service::decode(nest(message, family, top::SERVICE)?);
+        self.dump(&Query::Services, decode, |service| service.id)
     }
 
-    /// One service.
+    /// Returns one service.
     ///
     /// # Errors
-    /// [`Error::Refused`], with [`Error::is_not_found`], when there is none.
+    /// [`Error::Refused`], with [`Error::is_not_found`], when it does not exist.
     pub fn service(&mut self, id: &ServiceId) -> Result<Service, Error> {
-        let query = Query::Service(*id);
-        let mut found = None;
-        self.ask(&query, &mut |message| {
-            found = Some(service::decode(service_nest(&message)?)?);
-            Ok(())
-        })?;
-        found.ok_or_else(|| Error::NoAnswer(query.describe()))
+        let decode = |message: &Message<'_>, family| service::decode(nest(message, family, top::SERVICE)?);
+        self.get(&Query::Service(*id), decode)
     }
 
-    /// The destinations of a service, in the order of the kernel.
+    /// Returns the destinations of a service, in the order of the kernel.
     ///
     /// # Errors
-    /// [`Error::Refused`], with [`Error::is_not_found`], when there is no such service: the kernel itself would answer
-    /// with an empty list. [`Error::Interrupted`] when the table changes all the time.
+    /// [`Error::Refused`], with [`Error::is_not_found`], when there is no such service: the kernel itself
+    /// would answer with an empty list. [`Error::Interrupted`] when the table changes during each attempt.
     pub fn destinations(&mut self, service: &ServiceId) -> Result<Vec<Destination>, Error> {
         let destinations = self.destinations_or_none(service)?;
         if destinations.is_empty() {
@@ -176,19 +169,20 @@ impl<T: Transport> Client<T> {
     }
 
     fn destinations_or_none(&mut self, service: &ServiceId) -> Result<Vec<Destination>, Error> {
-        let decode = |message: &Message<'_>| {
-            destination::decode(message.nest("destination", top::DEST)?, service.family())
+        let decode = |message: &Message<'_>, family| {
+            destination::decode(nest(message, family, top::DEST)?, service.family())
         };
-        self.list(&Query::Destinations(*service), decode, |destination| destination.id)
+        self.dump(&Query::Destinations(*service), decode, |destination| destination.id)
     }
 
-    /// All services that `filter` wants, with their destinations, in the order of the kernel.
+    /// Returns the services for which `filter` returns true, with their destinations, in the order of the
+    /// kernel.
     ///
-    /// A service that disappears meanwhile may be listed without destinations.
+    /// A service that is deleted meanwhile may be listed without destinations.
     ///
     /// # Errors
-    /// [`Error::Interrupted`] when the table changes all the time.
-    pub fn listing(&mut self, mut filter: impl FnMut(&ServiceId) -> bool) -> Result<Vec<Listing>, Error> {
+    /// [`Error::Interrupted`] when the table changes during each attempt.
+    pub fn list(&mut self, mut filter: impl FnMut(&ServiceId) -> bool) -> Result<Vec<Listing>, Error> {
         let mut services = self.services()?;
         services.retain(|service| filter(&service.id));
         let with_destinations = |service: Service| {
@@ -198,182 +192,179 @@ impl<T: Transport> Client<T> {
         services.into_iter().map(with_destinations).collect()
     }
 
-    /// Makes the services that `filter` wants be those of `desired`, and says what it did for that.
+    /// Makes the services for which `filter` returns true equal those of `desired`, and returns the commands
+    /// that it sent.
     ///
-    /// Reads the table once, and sends only what differs: first what is new or changed, then deletions, so that a service
-    /// is never without its destinations. Services that `filter` does not want are not touched; they are somebody else's.
+    /// It reads the table once, and sends only the differences: first additions and changes, then deletions,
+    /// so that a service is never without its destinations. Services for which `filter` returns false are not
+    /// changed; they belong to other programs.
     ///
-    /// Destinations that are no longer wanted lose their connections at once; see [`Drain`](crate::Drain) for a way that
-    /// lets them end.
+    /// Destinations that are no longer wanted lose their connections at once; with [`Drain`](crate::Drain)
+    /// these can end first.
     ///
     /// # Errors
-    /// [`Error::SomeRefused`] when the kernel refuses some of it, as when somebody else changes the same services at the
-    /// same time: do it again.
+    /// [`Error::SomeRefused`] when the kernel refuses some commands, as when another program changes the same
+    /// services at the same time. Call it again then.
     pub fn sync(
         &mut self,
         desired: &Table,
         filter: impl FnMut(&ServiceId) -> bool,
     ) -> Result<Vec<Command>, Error> {
-        let actual = self.listing(filter)?.into_iter().collect();
-        let commands = plan(desired, &actual);
+        let actual = self.list(filter)?.into_iter().collect();
+        let commands = diff(desired, &actual);
         self.run_all(&commands)?;
         Ok(commands)
     }
 
-    /// The sync daemons that run: none, one, or one of each role.
+    /// Returns the running sync daemons: none, one, or one of each role.
     ///
     /// # Errors
-    /// [`Error::Refused`] without the needed rights.
+    /// [`Error::Refused`] without `CAP_NET_ADMIN`.
     pub fn daemons(&mut self) -> Result<Vec<Daemon>, Error> {
-        let decode = |message: &Message<'_>| daemon::decode(message.nest("sync daemon", top::DAEMON)?);
-        self.list(&Query::Daemons, decode, |daemon| daemon.role)
+        let decode = |message: &Message<'_>, family| daemon::decode(nest(message, family, top::DAEMON)?);
+        self.dump(&Query::Daemons, decode, |daemon| daemon.role)
     }
 
-    /// The time-outs of connections, in seconds.
+    /// Returns the timeouts of connections, in seconds.
     ///
     /// # Errors
-    /// [`Error::Refused`] without the needed rights.
+    /// [`Error::Refused`] without `CAP_NET_ADMIN`.
     pub fn timeouts(&mut self) -> Result<Timeouts, Error> {
-        let mut found = None;
-        self.ask(&Query::Timeouts, &mut |message| {
-            found = Some(config::decode_timeouts(message.attributes("timeouts")?)?);
-            Ok(())
-        })?;
-        found.ok_or_else(|| Error::NoAnswer(Query::Timeouts.describe()))
+        let decode = |message: &Message<'_>, family| config::decode_timeouts(attributes(message, family)?);
+        self.get(&Query::Timeouts, decode)
     }
 
-    /// The version of IPVS and the size of its connection table.
+    /// Returns the version of IPVS and the size of its connection table.
     ///
     /// # Errors
-    /// [`Error::Refused`] without the needed rights.
+    /// [`Error::Refused`] without `CAP_NET_ADMIN`.
     pub fn info(&mut self) -> Result<Info, Error> {
-        let mut found = None;
-        self.ask(&Query::Info, &mut |message| {
-            found = Some(config::decode_info(message.attributes("info")?)?);
-            Ok(())
-        })?;
-        found.ok_or_else(|| Error::NoAnswer(Query::Info.describe()))
+        let decode = |message: &Message<'_>, family| config::decode_info(attributes(message, family)?);
+        self.get(&Query::Info, decode)
     }
 
-    /// A whole dump. The kernel continues a dump by counting, so that a change meanwhile skips or repeats an item: it says
-    /// so by a flag, or an item comes twice; then all is asked again.
-    fn list<I, K: Eq + Hash>(
+    /// Requests a complete dump. The kernel continues a dump by counting items, so that a change meanwhile
+    /// skips or repeats one. It then sets `NLM_F_DUMP_INTR`, or an item appears twice, and the dump is
+    /// repeated.
+    fn dump<I, K: Eq + Hash>(
         &mut self,
         query: &Query,
-        decode: impl Fn(&Message<'_>) -> Result<I, DecodeError>,
+        decode: impl Fn(&Message<'_>, u16) -> Result<I, Problem>,
         key: impl Fn(&I) -> K,
     ) -> Result<Vec<I>, Error> {
         for _ in 0..Self::ATTEMPTS {
             let (mut items, mut seen, mut repeated) = (Vec::new(), HashSet::new(), false);
-            let torn = self.ask(query, &mut |message| {
-                let item = decode(&message)?;
+            let whole = self.ask(query, &decode, &mut |item| {
                 repeated |= !seen.insert(key(&item));
                 items.push(item);
-                Ok(())
             })?;
-            if !torn && !repeated {
+            if whole && !repeated {
                 return Ok(items);
             }
         }
-        Err(Error::Interrupted { what: query.describe(), attempts: Self::ATTEMPTS })
+        Err(Error::Interrupted { objects: query.describe(), attempts: Self::ATTEMPTS })
     }
 
-    /// One question. True when the answer is not whole.
-    fn ask(
+    /// Requests one object.
+    fn get<I>(
         &mut self,
         query: &Query,
-        take: &mut dyn FnMut(Message<'_>) -> Result<(), DecodeError>,
-    ) -> Result<bool, Error> {
-        self.buffer.clear();
-        let sequence = self.next_sequence();
-        let to = Address { family: self.family, version: FAMILY_VERSION, sequence };
-        encode_query(&mut self.buffer, to, query);
-        self.answer(sequence, query.is_dump(), &|| format!("list {}", query.describe()), take)
+        decode: impl Fn(&Message<'_>, u16) -> Result<I, Problem>,
+    ) -> Result<I, Error> {
+        let mut found = None;
+        self.ask(query, &decode, &mut |item| found = Some(item))?;
+        found.ok_or_else(|| Error::NoAnswer(query.describe()))
     }
 
-    /// The answer to the one question in the buffer. A dump is read to its end even if an item cannot be decoded: the
-    /// kernel would refuse the next one otherwise.
-    fn answer(
+    /// Sends one request for objects, and passes them to `take`. Returns false if the answer is incomplete.
+    ///
+    /// A dump is read to its end even if an item cannot be decoded: the kernel would otherwise refuse the
+    /// next dump.
+    fn ask<I>(
         &mut self,
-        sequence: u32,
-        dump: bool,
-        what: &dyn Fn() -> String,
-        take: &mut dyn FnMut(Message<'_>) -> Result<(), DecodeError>,
+        query: &Query,
+        decode: &impl Fn(&Message<'_>, u16) -> Result<I, Problem>,
+        take: &mut dyn FnMut(I),
     ) -> Result<bool, Error> {
-        let (mut torn, mut wrong) = (false, None);
-        let lost = self.exchange(sequence, 1, what, &mut |_, answer, flags| {
-            torn |= flags.contains(NlmF::DUMP_INTR);
-            match answer {
-                Answer::Data(message) => {
-                    if let Err(error) = take(message) {
-                        wrong.get_or_insert(error);
-                    }
-                    Ok(!dump)
-                }
-                Answer::Error { errno: errno::EINTR, .. } if dump => {
-                    torn = true;
-                    Ok(true)
-                }
-                Answer::Error { errno, message } => {
-                    Err(Error::Refused(Refusal { operation: Operation::Query(what()), errno, message }))
-                }
-                Answer::Done | Answer::Ack => Ok(true),
-                Answer::Overrun => Ok(false),
+        self.restart_batch();
+        let family = self.family;
+        encode_query(&mut self.batch, family, query);
+        let (mut malformed, mut any) = (None, false);
+        let (report, answered) = self.exchange(!query.is_dump(), &mut |message| {
+            any = true;
+            match decode(&message, family) {
+                Ok(item) => take(item),
+                Err(problem) => drop(malformed.get_or_insert(problem)),
             }
         })?;
-        match wrong {
-            Some(error) => Err(error.into()),
-            None => Ok(torn || lost),
-        }
-    }
-
-    /// Sends the buffer, and gives the answers to its `count` messages from sequence number `first` on, each with its
-    /// index, to `take`, until that says that it was the last one. True when answers were lost.
-    fn exchange(
-        &mut self,
-        first: u32,
-        count: usize,
-        what: &dyn Fn() -> String,
-        take: &mut dyn FnMut(usize, Answer<'_>, NlmF) -> Result<bool, Error>,
-    ) -> Result<bool, Error> {
-        self.transport
-            .send(&self.buffer)
-            .map_err(|source| Error::Io { doing: "send to the kernel", source })?;
-        let mut lost = false;
-        loop {
-            let bytes = match self.transport.receive() {
-                Ok(bytes) => bytes,
-                Err(error) if error.raw_os_error() == Some(errno::ENOBUFS) => {
-                    lost = true;
-                    continue;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // What would have been the last answer may be among the lost ones.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock && lost => return Ok(true),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Err(Error::NoAnswer(what()));
-                }
-                Err(source) => return Err(Error::Io { doing: "receive from the kernel", source }),
-            };
-            for message in Messages::new(bytes) {
-                let message = message?;
-                let index = usize::try_from(message.sequence.wrapping_sub(first)).unwrap_or(usize::MAX);
-                if index >= count {
-                    // The answer to a request that was given up earlier.
-                    continue;
-                }
-                let flags = message.flags;
-                let answer = Answer::sort(message)?;
-                lost |= matches!(answer, Answer::Overrun);
-                if take(index, answer, flags)? {
-                    return Ok(lost);
-                }
+        let mut torn = report.interrupted || report.lost;
+        for error in report.errors {
+            if query.is_dump() && error.errno == Errno::EINTR {
+                torn = true;
+            } else {
+                let operation = Operation::Query(format!("list {}", query.describe()));
+                return Err(Error::Refused(refusal(operation, error)));
             }
         }
+        if let Some(problem) = malformed {
+            return Err(DecodeError { object: query.object(), problem }.into());
+        }
+        if !answered && !torn && (query.is_dump() || !any) {
+            return Err(Error::NoAnswer(format!("list {}", query.describe())));
+        }
+        Ok(!torn)
     }
 
-    fn next_sequence(&mut self) -> u32 {
-        self.sequence = self.sequence.wrapping_add(1);
-        self.sequence
+    /// Sends the batch and reads the answers until its last message is answered; with `one`, until the first
+    /// data. Data goes to `on_data`. Returns the report, and whether that end was reached.
+    ///
+    /// It does not wait: the kernel has processed the request when `send` returns, and processes a dump while
+    /// it is read.
+    fn exchange(&mut self, one: bool, on_data: &mut dyn FnMut(Message<'_>)) -> Result<(Report, bool), Error> {
+        let last = self.batch.next_sequence() - 1;
+        let mut talk = Conversation::new(self.batch.first_sequence(), last);
+        talk.answers_to(self.transport.port());
+        let bytes = self.batch.bytes().map_err(NetlinkError::from).map_err(netlink("encode"))?;
+        self.transport.send(bytes).map_err(netlink("send to the kernel"))?;
+        let (mut finished, mut overruns) = (false, 0);
+        while !finished && overruns < MOST_OVERRUNS {
+            match self.transport.receive(&mut self.buffer, Wait::No) {
+                Ok(true) => overruns = 0,
+                Ok(false) => break,
+                Err(NetlinkError::Overrun) => {
+                    overruns += 1;
+                    talk.lost();
+                    continue;
+                }
+                Err(error) => return Err(netlink("receive from the kernel")(error)),
+            }
+            let mut data = false;
+            talk.datagram(&self.buffer, |message| {
+                data = true;
+                on_data(message);
+                Ok(())
+            })
+            .map_err(netlink("receive from the kernel"))?;
+            finished = talk.is_finished() || (one && data);
+        }
+        Ok((talk.into_report(), finished))
+    }
+
+    /// Empties the batch. Sequence numbers continue, so that a late answer to an earlier request is not
+    /// mistaken for one to this.
+    fn restart_batch(&mut self) {
+        let next = self.batch.next_sequence();
+        self.batch.restart(if next > SEQUENCE_MAX { 1 } else { next });
     }
 }
+
+fn netlink(operation: &'static str) -> impl Fn(NetlinkError) -> Error {
+    move |source| Error::Netlink { operation, source }
+}
+
+fn refusal(operation: Operation, error: KernelError) -> Refusal {
+    Refusal { operation, errno: error.errno, message: error.message }
+}
+
+/// The sequence number after which they start again at 1.
+const SEQUENCE_MAX: u32 = u32::MAX / 2;

@@ -1,4 +1,4 @@
-//! The daemons that keep connections in step between two directors, and the three time-outs of connections.
+//! The sync daemons, which replicate connections between directors, and the timeouts of connections.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,14 +6,14 @@ use std::net::IpAddr;
 use crate::error::{Error, Invalid};
 use crate::name::Interface;
 
-/// Which side a sync daemon is on; a director can run one of each.
+/// The role of a sync daemon; a director can run one of each.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DaemonRole(pub u32);
 
 impl DaemonRole {
-    /// `IP_VS_STATE_MASTER`: tells of its connections.
+    /// `IP_VS_STATE_MASTER`: sends its connections to the backups.
     pub const MASTER: Self = Self(1);
-    /// `IP_VS_STATE_BACKUP`: listens.
+    /// `IP_VS_STATE_BACKUP`: receives the connections of masters.
     pub const BACKUP: Self = Self(2);
 
     pub(crate) fn check(self) -> Result<(), Error> {
@@ -41,33 +41,35 @@ impl fmt::Debug for DaemonRole {
     }
 }
 
-/// A sync daemon. What is `None` is left to the kernel when it is started, and filled in when it is listed (Linux 4.3).
+/// A sync daemon. Fields that are `None` get the kernel's default when the daemon is started; a kernel from
+/// Linux 4.3 on reports their values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Daemon {
-    /// Master or backup.
+    /// The role: master or backup.
     pub role: DaemonRole,
-    /// The interface that it speaks over.
+    /// The interface that it sends and receives on.
     pub interface: Interface,
-    /// Which masters a backup listens to: 0 to 255, 0 is every one.
+    /// The sync id of the masters that a backup listens to: 0 to 255, where 0 means all.
     pub sync_id: u32,
-    /// The longest message, in bytes of UDP payload.
+    /// The largest message, in bytes of UDP payload.
     pub max_length: Option<u16>,
-    /// The multicast group, 224.0.0.81 if not said.
+    /// The multicast group; 224.0.0.81 by default.
     pub group: Option<IpAddr>,
-    /// The UDP port, 8848 if not said.
+    /// The UDP port; 8848 by default.
     pub port: Option<u16>,
-    /// The time to live, 1 if not said.
+    /// The time to live; 1 by default.
     pub ttl: Option<u8>,
 }
 
 impl Daemon {
-    /// A daemon with the kernel's defaults.
+    /// Returns a daemon with the kernel's defaults.
     #[must_use]
     pub fn new(role: DaemonRole, interface: Interface) -> Self {
         Self { role, interface, sync_id: 0, max_length: None, group: None, port: None, ttl: None }
     }
 
-    /// Refuses what the kernel would silently replace by a default or answer with a bare error.
+    /// Checks for values that the kernel silently replaces by a default, or refuses with an error number
+    /// only.
     ///
     /// # Errors
     /// [`Error::Invalid`], with the reason.
@@ -94,39 +96,41 @@ impl Daemon {
     }
 }
 
-/// Seconds after which an idle connection is forgotten. When they are set, 0 leaves one as it is.
+/// The seconds after which idle connections expire. In a command, 0 leaves a timeout as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Of an established TCP connection; 900 at boot.
+    /// The timeout of an established TCP connection; 900 by default.
     pub tcp: u32,
-    /// Of a TCP connection after a FIN; 120 at boot.
+    /// The timeout of a TCP connection after a FIN; 120 by default.
     pub tcp_fin: u32,
-    /// Of a UDP flow; 300 at boot.
+    /// The timeout of a UDP flow; 300 by default.
     pub udp: u32,
 }
 
 impl Timeouts {
-    /// 31 days, the longest that ipvsadm takes.
+    /// 31 days, the longest that ipvsadm accepts.
     pub const MAX: u32 = 31 * 86400;
 
-    /// Refuses what would overflow the kernel's clock.
+    /// Checks that no timeout exceeds [`Timeouts::MAX`]: the kernel multiplies it by its `HZ` without a
+    /// check.
     ///
     /// # Errors
-    /// [`Error::Invalid`], with the value.
+    /// [`Error::Invalid`], with the name and the value of the first timeout that is too long.
     pub fn check(&self) -> Result<(), Error> {
-        match [self.tcp, self.tcp_fin, self.udp].into_iter().find(|seconds| *seconds > Self::MAX) {
-            Some(seconds) => Err(Invalid::Timeout(seconds).into()),
+        let timeouts = [("tcp", self.tcp), ("tcpfin", self.tcp_fin), ("udp", self.udp)];
+        match timeouts.into_iter().find(|(_, seconds)| *seconds > Self::MAX) {
+            Some((name, seconds)) => Err(Invalid::Timeout { name, seconds }.into()),
             None => Ok(()),
         }
     }
 }
 
-/// What the kernel says of IPVS as a whole.
+/// The version of IPVS and the size of its connection table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Info {
-    /// The version of IPVS: major, minor, patch. 1.2.1 since 2004.
+    /// The version of IPVS: major, minor, patch. It is 1.2.1 since 2004.
     pub version: (u8, u8, u8),
-    /// Buckets of the connection table.
+    /// The number of buckets of the connection table.
     pub connection_table_size: u32,
 }
 
@@ -139,21 +143,31 @@ mod tests {
         let daemon = Daemon::new(DaemonRole::MASTER, Interface::new("eth0").unwrap());
         daemon.check().unwrap();
         let refusal = |daemon: Daemon| daemon.check().unwrap_err().to_string();
-        assert_eq!(refusal(Daemon { sync_id: 256, ..daemon }), "sync id 256: 0 to 255");
+        assert_eq!(refusal(Daemon { sync_id: 256, ..daemon }), "expected a sync id from 0 to 255, found 256");
         assert_eq!(
             refusal(Daemon { group: Some([10, 0, 0, 1].into()), ..daemon }),
-            "10.0.0.1 is not a multicast group"
+            "expected a multicast group, found 10.0.0.1"
         );
-        assert_eq!(refusal(Daemon { ttl: Some(0), ..daemon }), "TTL 0 of a sync daemon");
+        assert_eq!(refusal(Daemon { ttl: Some(0), ..daemon }), "TTL of a sync daemon must not be 0");
         assert_eq!(
             refusal(Daemon { role: DaemonRole(3), ..daemon }),
-            "a sync daemon is master or backup, not 0x3"
+            "expected the role master or backup of a sync daemon, found 0x3"
         );
     }
 
     #[test]
-    fn a_timeout_stays_below_a_month() {
-        assert!(Timeouts { udp: Timeouts::MAX + 1, ..Timeouts::default() }.check().is_err());
+    fn the_error_names_the_timeout_that_is_too_long() {
+        let (long, fine) = (Timeouts::MAX + 1, Timeouts::default());
+        for (timeouts, name) in [
+            (Timeouts { tcp: long, ..fine }, "tcp"),
+            (Timeouts { tcp_fin: long, ..fine }, "tcpfin"),
+            (Timeouts { udp: long, ..fine }, "udp"),
+        ] {
+            assert_eq!(
+                timeouts.check().unwrap_err().to_string(),
+                format!("expected a {name} timeout up to 2678400 seconds, found 2678401")
+            );
+        }
         Timeouts { tcp: Timeouts::MAX, tcp_fin: 0, udp: 1 }.check().unwrap();
     }
 }

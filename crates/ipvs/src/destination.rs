@@ -1,4 +1,4 @@
-//! Destinations: the real servers of a service, how packets get to them, and what the kernel says of them.
+//! Destinations: the real servers of a service, the forwarding methods, and the kernel's report.
 
 use std::fmt;
 
@@ -8,31 +8,34 @@ use crate::error::{Error, Invalid};
 use crate::service::{Endpoint, ServiceId};
 use crate::stats::{Connections, Stats};
 
-/// How packets get from the director to a destination (`IP_VS_CONN_F_FWD_MASK`).
+/// The forwarding method from the director to a destination (`IP_VS_CONN_F_FWD_MASK`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Forward {
-    /// `IP_VS_CONN_F_MASQ`: the destination address and port are rewritten, and answers come back through the director.
+    /// `IP_VS_CONN_F_MASQ`: the destination address and port are rewritten, and answers come back through the
+    /// director.
     Masquerade,
-    /// `IP_VS_CONN_F_LOCALNODE`: delivered on the director itself. The kernel does this for local addresses by itself.
+    /// `IP_VS_CONN_F_LOCALNODE`: packets are delivered on the director itself. The kernel uses this method
+    /// for its own addresses, whatever was requested.
     Local,
-    /// `IP_VS_CONN_F_TUNNEL`: wrapped in another packet to the destination, which answers the client directly.
+    /// `IP_VS_CONN_F_TUNNEL`: packets are encapsulated and sent to the destination, which answers the client
+    /// directly.
     Tunnel(Tunnel),
-    /// `IP_VS_CONN_F_DROUTE`: only the link-layer address changes; the destination has the virtual address as well and
-    /// answers the client directly. The default of ipvsadm.
+    /// `IP_VS_CONN_F_DROUTE`: only the link-layer address changes; the destination has the virtual address as
+    /// well and answers the client directly. The default of ipvsadm.
     DirectRoute,
-    /// A method that this version does not know, as the kernel numbers it. Cannot be sent.
+    /// An unknown method with the kernel's number. It cannot be sent.
     Other(u32),
 }
 
 impl Forward {
-    /// Whether packets arrive with the virtual port, so that the destination cannot have another.
+    /// Returns whether packets arrive with the virtual port, so that the destination cannot have another.
     #[must_use]
     pub fn keeps_port(&self) -> bool {
         matches!(self, Self::Tunnel(_) | Self::DirectRoute)
     }
 }
 
-/// The packet around the packet (Linux 5.3; before that always IP in IP).
+/// The encapsulation of a tunnel (Linux 5.3; before that always IP in IP).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tunnel {
     /// `IP_VS_CONN_F_TUNNEL_TYPE_IPIP`: IP in IP.
@@ -41,7 +44,7 @@ pub enum Tunnel {
     Gue {
         /// The UDP port of the far end, not 0.
         port: u16,
-        /// Checksums of the outer packet.
+        /// The checksums of the outer packet.
         flags: TunnelFlags,
     },
     /// `IP_VS_CONN_F_TUNNEL_TYPE_GRE`: generic routing encapsulation.
@@ -49,7 +52,7 @@ pub enum Tunnel {
         /// Checksums of the outer packet.
         flags: TunnelFlags,
     },
-    /// A kind that this version does not know, as the kernel numbers it. Cannot be sent.
+    /// An unknown type with the kernel's number. It cannot be sent.
     Other {
         /// `IPVS_DEST_ATTR_TUN_TYPE`
         kind: u8,
@@ -61,45 +64,48 @@ pub enum Tunnel {
 }
 
 bitflags! {
-    /// `IP_VS_TUNNEL_ENCAP_FLAG_*`; none is without checksums.
+    /// `IP_VS_TUNNEL_ENCAP_FLAG_*`. Without a flag the outer packet has no checksum.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub struct TunnelFlags: u16 {
         /// `IP_VS_TUNNEL_ENCAP_FLAG_CSUM`: with checksums.
         const CHECKSUM = 1;
         /// `IP_VS_TUNNEL_ENCAP_FLAG_REMCSUM`: remote checksum offload, GUE only.
         const REMOTE_CHECKSUM = 2;
-        // Bits of a newer kernel survive.
+        // Flags of a newer kernel are kept.
         const _ = !0;
     }
 }
 
-/// How a destination is configured.
+/// The configuration of a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DestinationConfig {
-    /// How packets get there.
+    /// The forwarding method.
     pub forward: Forward,
-    /// Its share of the load, relative to the others; 0 takes no new connections. At most 2,147,483,647.
+    /// Its share of the load, relative to the other destinations, at most 2,147,483,647. A destination with
+    /// weight 0 gets no new connections.
     pub weight: u32,
-    /// No new connections above so many; 0 is no limit.
+    /// The number of connections above which it gets no new ones; 0 means no limit.
     pub upper_threshold: u32,
-    /// After the upper threshold was hit, new connections below so many again; 0 is three quarters of it.
+    /// The number of connections below which it gets new ones again after the upper threshold was reached; 0
+    /// means three quarters of the upper threshold.
     pub lower_threshold: u32,
 }
 
 impl DestinationConfig {
-    /// Weight 1 and no thresholds.
+    /// Returns a configuration with weight 1 and without thresholds.
     #[must_use]
     pub fn new(forward: Forward) -> Self {
         Self { forward, weight: 1, upper_threshold: 0, lower_threshold: 0 }
     }
 
-    /// The same with another weight.
+    /// Sets the weight.
     #[must_use]
     pub fn weight(self, weight: u32) -> Self {
         Self { weight, ..self }
     }
 
-    /// Refuses what the kernel would take although it cannot work, and what it would answer with a bare error.
+    /// Checks the configuration of a destination of `service`: for values that the kernel accepts although
+    /// they cannot work, and values that it refuses with an error number only.
     ///
     /// # Errors
     /// [`Error::Invalid`], with the reason.
@@ -131,7 +137,7 @@ impl DestinationConfig {
 
     fn check_port(&self, service: &ServiceId, destination: &Endpoint) -> Result<(), Error> {
         match service.port() {
-            // Port 0 of a destination is the port that the packet came to.
+            // A destination with port 0 gets packets on the port that they were sent to.
             Some(port) if self.forward.keeps_port() && ![port, 0].contains(&destination.port) => {
                 Err(Invalid::DestinationPort { destination: destination.port, service: port }.into())
             }
@@ -168,18 +174,18 @@ impl DestinationConfig {
 /// A destination as the kernel reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// Which, within its service.
+    /// The address and port that identify it within its service.
     pub id: Endpoint,
     /// Its configuration.
     pub config: DestinationConfig,
-    /// Its connections now; exact at the time of the answer.
+    /// Its connections at the time of the answer.
     pub connections: Connections,
-    /// What went through it; up to two seconds old.
+    /// Traffic counters; up to two seconds old.
     pub stats: Stats,
 }
 
 impl fmt::Display for Forward {
-    /// As `ipvsadm -L` says it.
+    /// Prints the method as `ipvsadm -L` does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Masquerade => f.pad("Masq"),
@@ -202,12 +208,16 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_takes_in_silence_is_refused() {
+    fn values_that_the_kernel_accepts_silently_are_refused() {
         let masquerade = DestinationConfig::new(Forward::Masquerade);
         let route = DestinationConfig::new(Forward::DirectRoute);
         let tunnel = |tunnel| DestinationConfig::new(Forward::Tunnel(tunnel));
         let cases = [
-            (masquerade.weight(1 << 31), "1.2.3.4:80", "weight 2147483648: at most 2147483647"),
+            (
+                masquerade.weight(1 << 31),
+                "1.2.3.4:80",
+                "expected a weight up to 2147483647, found 2147483648",
+            ),
             (
                 DestinationConfig { lower_threshold: 2, ..masquerade },
                 "1.2.3.4:80",
@@ -223,7 +233,7 @@ mod tests {
             (
                 route,
                 "1.2.3.4:81",
-                "port 81 of the destination: direct routing and tunnels deliver to the port of the service, 80",
+                "expected port 80 of the service, which direct routing and tunnels keep, found 81",
             ),
             (
                 tunnel(Tunnel::Gue { port: 0, flags: TunnelFlags::empty() }),
@@ -238,9 +248,9 @@ mod tests {
             (
                 tunnel(Tunnel::Other { kind: 9, port: 0, flags: TunnelFlags::empty() }),
                 "1.2.3.4:80",
-                "tunnel type 9 is not known",
+                "unknown tunnel type 9",
             ),
-            (DestinationConfig::new(Forward::Other(4)), "1.2.3.4:80", "forwarding method 4 is not known"),
+            (DestinationConfig::new(Forward::Other(4)), "1.2.3.4:80", "unknown forwarding method 4"),
         ];
         for (config, to, why) in cases {
             assert_eq!(check(config, to).unwrap_err(), why);
@@ -248,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_works_is_taken() {
+    fn configurations_that_work_are_accepted() {
         let tunnel = DestinationConfig::new(Forward::Tunnel(Tunnel::Ipip));
         check(tunnel, "[fd00::1]:80").unwrap();
         check(DestinationConfig::new(Forward::Masquerade), "1.2.3.4:8080").unwrap();

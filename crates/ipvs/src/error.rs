@@ -1,20 +1,22 @@
-//! Everything that can go wrong, in one type.
+//! The error type of the crate, and the refusals of the kernel.
 
 use std::fmt;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 
+use sluicegate_netlink::{Errno, Family, Protocol};
+
 use crate::command::Command;
-use crate::service::{Family, Protocol};
+use crate::service::protocol_name;
 use crate::text::ParseError;
 
 /// The error of every operation of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The kernel has no IPVS, and could not load it.
+    /// The kernel has no IPVS, and could not load the module.
     #[error(
-        "this kernel offers no IPVS: load the module (`modprobe ip_vs`, as root outside of containers), or use a kernel with CONFIG_IP_VS"
+        "this kernel has no IPVS: load the module (`modprobe ip_vs`, as root outside of containers), or use \
+         a kernel with CONFIG_IP_VS"
     )]
     Absent,
     /// A value that IPVS cannot have. Nothing was sent.
@@ -23,75 +25,75 @@ pub enum Error {
     /// The kernel refused one operation.
     #[error("{0}")]
     Refused(Refusal),
-    /// The kernel refused some of several commands; all the others were carried out.
+    /// The kernel refused some of several commands. All others were carried out.
     #[error("{}", refusals(.failed, *.more))]
     SomeRefused {
-        /// The refused ones, in the order in which they were given.
+        /// The refused commands, in the order in which they were given.
         failed: Vec<Refusal>,
-        /// The kernel refused more than it could say (its answers did not fit the receive buffer).
+        /// Whether there may be more refused commands, because answers did not fit the receive buffer.
         more: bool,
     },
-    /// Services or destinations changed while they were listed, again and again.
-    #[error("the kernel's table changed during each of {attempts} attempts to list {what}")]
+    /// Services or destinations changed during each attempt to list them.
+    #[error("the kernel's table changed during each of {attempts} attempts to list {objects}")]
     Interrupted {
-        /// What was listed.
-        what: String,
-        /// How often.
+        /// The objects that were listed.
+        objects: String,
+        /// The number of attempts.
         attempts: u32,
     },
-    /// The socket failed.
-    #[error("{doing}: {source}")]
-    Io {
-        /// What was being done.
-        doing: &'static str,
-        /// Why it failed.
-        #[source]
-        source: io::Error,
+    /// The socket failed, or the kernel's answer is not a netlink message.
+    #[error("{operation}: {source}")]
+    Netlink {
+        /// The operation that failed, such as `open a netlink socket`.
+        operation: &'static str,
+        /// The underlying error.
+        source: sluicegate_netlink::Error,
     },
-    /// The kernel did not answer a request, although it answers every one.
+    /// The kernel did not answer a request.
     #[error("the kernel gave no answer to: {0}")]
     NoAnswer(String),
-    /// The kernel's answer is not understood.
+    /// An answer of the kernel cannot be decoded.
     #[error("answer of the kernel: {0}")]
     Decode(#[from] DecodeError),
-    /// A text is not what ipvsadm would take.
+    /// A text is not a command of ipvsadm.
     #[error(transparent)]
     Parse(#[from] ParseError),
 }
 
 impl Error {
-    /// The kernel has no IPVS.
+    /// Returns true when the kernel has no IPVS.
     #[must_use]
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
     }
 
-    /// The service or destination, or the daemon to stop, does not exist; or the scheduler or persistence engine.
+    /// Returns true when the service or destination, or the daemon to stop, does not exist; or the scheduler
+    /// or persistence engine.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.all_refusals(Refusal::is_not_found)
     }
 
-    /// The service or destination exists already, or the daemon runs already.
+    /// Returns true when the service or destination exists already, or the daemon runs already.
     #[must_use]
     pub fn is_already_exists(&self) -> bool {
         self.all_refusals(Refusal::is_already_exists)
     }
 
-    /// The caller lacks `CAP_NET_ADMIN` in the network namespace.
+    /// Returns true when the caller lacks `CAP_NET_ADMIN` in the network namespace.
     #[must_use]
     pub fn is_permission_denied(&self) -> bool {
-        self.all_refusals(|refusal| refusal.errno == errno::EPERM)
-            || matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
+        self.all_refusals(|refusal| refusal.errno == Errno::EPERM)
+            || matches!(self, Self::Netlink { source, .. } if source.is_permission_denied())
     }
 
-    /// A value was refused before anything was sent.
+    /// Returns true when a value was refused before anything was sent.
     #[must_use]
     pub fn is_invalid(&self) -> bool {
         matches!(self, Self::Invalid(_) | Self::Parse(_))
     }
 
-    /// What the kernel refused; empty when the error is of another kind.
+    /// Returns the operations that the kernel refused; empty if the error is of another kind.
     #[must_use]
     pub fn refusals(&self) -> &[Refusal] {
         match self {
@@ -110,25 +112,25 @@ impl Error {
 /// An operation that the kernel refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What was asked.
+    /// The operation that was refused.
     pub operation: Operation,
-    /// The number of the error (`errno(3)`), positive.
-    pub errno: i32,
-    /// What the kernel said in words (`NLMSGERR_ATTR_MSG`); IPVS itself says nothing.
+    /// The error number; [`meaning`](Self::meaning) explains it for this operation.
+    pub errno: Errno,
+    /// The kernel's message (`NLMSGERR_ATTR_MSG`); IPVS itself sends none.
     pub message: Option<String>,
 }
 
-/// What a refused operation was.
+/// The kind of a refused operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// The command at this place (from 0) in the list of those that were given.
+    /// A command.
     Command {
-        /// The place.
+        /// Its index in the list of commands that were given.
         index: usize,
         /// The command.
         command: Box<Command>,
     },
-    /// A question, in words.
+    /// A request for objects, described in words.
     Query(String),
 }
 
@@ -136,16 +138,16 @@ impl Refusal {
     /// See [`Error::is_not_found`].
     #[must_use]
     pub fn is_not_found(&self) -> bool {
-        matches!(self.errno, errno::ENOENT | errno::ESRCH)
+        matches!(self.errno, Errno::ENOENT | Errno::ESRCH)
     }
 
     /// See [`Error::is_already_exists`].
     #[must_use]
     pub fn is_already_exists(&self) -> bool {
-        self.errno == errno::EEXIST
+        self.errno == Errno::EEXIST
     }
 
-    /// The command that was refused; `None` for a question.
+    /// Returns the command that was refused; `None` for a request for objects.
     #[must_use]
     pub fn command(&self) -> Option<&Command> {
         match &self.operation {
@@ -154,33 +156,35 @@ impl Refusal {
         }
     }
 
-    /// What the number means for this operation, in IPVS' own terms.
+    /// Returns the meaning of the error number for this operation, in terms of IPVS.
     #[must_use]
     pub fn meaning(&self) -> String {
         let words = match (self.errno, self.command()) {
-            (errno::EEXIST, Some(Command::NewService { .. })) => "the service exists already",
-            (errno::EEXIST, Some(Command::NewDestination { .. })) => "the destination exists already",
-            (errno::EEXIST, Some(Command::StartDaemon(_))) => "this daemon runs already",
-            (errno::ENOENT, Some(Command::NewService { .. } | Command::SetService { .. })) => {
+            (Errno::EEXIST, Some(Command::AddService { .. })) => "the service exists already",
+            (Errno::EEXIST, Some(Command::AddDestination { .. })) => "the destination exists already",
+            (Errno::EEXIST, Some(Command::StartDaemon(_))) => "this daemon runs already",
+            (Errno::ENOENT, Some(Command::AddService { .. } | Command::EditService { .. })) => {
                 "the kernel has no such scheduler or persistence engine"
             }
-            (errno::ENOENT, Some(_)) => "the service has no such destination",
-            (errno::ESRCH, Some(Command::StopDaemon(_))) => "no such daemon runs",
-            (errno::ESRCH, _) => "there is no such service",
-            (errno::ENODEV, _) => "there is no such interface",
-            (errno::EPERM, _) => "not permitted: CAP_NET_ADMIN in this network namespace is needed",
-            (errno::ERANGE, _) => "a weight or threshold is out of range",
-            (errno::EINVAL, Some(Command::NewDestination { .. } | Command::SetDestination { .. })) => {
-                "invalid: is the address a unicast address, and of the family of the service? (another family needs a tunnel and no sync daemon)"
+            (Errno::ENOENT, Some(_)) => "the service has no such destination",
+            (Errno::ESRCH, Some(Command::StopDaemon(_))) => "no such daemon runs",
+            (Errno::ESRCH, _) => "there is no such service",
+            (Errno::ENODEV, _) => "there is no such interface",
+            (Errno::EPERM, _) => "not permitted: CAP_NET_ADMIN in this network namespace is needed",
+            (Errno::ERANGE, _) => "a weight or threshold is out of range",
+            (Errno::EINVAL, Some(Command::AddDestination { .. } | Command::EditDestination { .. })) => {
+                "invalid: the address must be a unicast address of the family of the service (another family \
+                 needs a tunnel and no sync daemon)"
             }
-            (errno::EINVAL, Some(Command::StartDaemon(_))) => {
-                "invalid: sync daemons and destinations of another family than their service exclude each other"
+            (Errno::EINVAL, Some(Command::StartDaemon(_))) => {
+                "invalid: sync daemons and destinations of another family than their service exclude each \
+                 other"
             }
-            (errno::EAFNOSUPPORT, _) => "this kernel has no IPVS for IPv6",
-            (errno::EOPNOTSUPP, _) => "this kernel does not know the command",
-            _ => return io::Error::from_raw_os_error(self.errno).to_string(),
+            (Errno::EAFNOSUPPORT, _) => "this kernel has no IPVS for IPv6",
+            (Errno::EOPNOTSUPP, _) => "this kernel does not know the command",
+            (errno, _) => return format!("{} ({errno})", errno.description()),
         };
-        format!("{words} (errno {})", self.errno)
+        format!("{words} ({})", self.errno)
     }
 }
 
@@ -188,7 +192,7 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.operation {
             Operation::Command { command, .. } => write!(f, "{}", command.summary())?,
-            Operation::Query(what) => write!(f, "{what}")?,
+            Operation::Query(objects) => write!(f, "{objects}")?,
         }
         write!(f, ": {}", self.meaning())?;
         match &self.message {
@@ -201,36 +205,45 @@ impl fmt::Display for Refusal {
 fn refusals(failed: &[Refusal], more: bool) -> String {
     let more = if more { " and more" } else { "" };
     match failed {
-        [] => "commands were refused, and the kernel could not say which".to_owned(),
+        [] => "the kernel refused commands, but its answers that name them were lost".to_owned(),
         [first] => format!("{first}{more}"),
         [first, rest @ ..] => format!("{first} (and {} other commands{more})", rest.len()),
     }
 }
 
-/// Why a value cannot be.
+/// The reason that a value is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each variant's message says it")]
 pub enum Invalid {
-    #[error("{what} `{name}`: a name has 1 to 15 printable ASCII characters and no white space", name = .name.escape_debug())]
-    Name { what: &'static str, name: String },
-    #[error("{0}: IPVS balances TCP, UDP and SCTP")]
+    #[error(
+        "{kind} name `{}` is not valid: expected 1 to 15 printable ASCII characters without white space",
+        .name.escape_debug()
+    )]
+    Name { kind: &'static str, name: String },
+    #[error("expected TCP, UDP or SCTP, which IPVS balances, found {}", protocol_name(*.0))]
     Protocol(Protocol),
-    #[error("port 0 stands for every port and needs persistence")]
+    #[error("port 0 means every port, which needs persistence")]
     PortZero,
-    #[error("one-packet scheduling is for UDP, not {0}")]
+    #[error("one-packet scheduling is for UDP, not {}", protocol_name(*.0))]
     OnePacket(Protocol),
-    #[error("scheduler flags {0:#x} are not known")]
+    #[error("unknown scheduler flags {0:#x}")]
     SchedulerFlags(u32),
-    #[error("persistence timeout {0}: 1 to {max} seconds", max = crate::Persistence::MAX_TIMEOUT)]
+    #[error(
+        "expected a persistence timeout from 1 to {max} seconds, found {0}",
+        max = crate::Persistence::MAX_TIMEOUT
+    )]
     PersistenceTimeout(u32),
-    #[error("netmask {0}: the one bits of a netmask come first, without a gap")]
+    #[error("expected a netmask of ones followed by zeros, found {0}")]
     Netmask(Ipv4Addr),
-    #[error("prefix length {0}: 1 to 128 for IPv6")]
+    #[error("expected a prefix length from 1 to 128, found {0}")]
     PrefixLength(u32),
-    #[error("persistence of an {}", match .0 { Family::Ipv4 => "IPv4 service takes a netmask", Family::Ipv6 => "IPv6 service takes a prefix length" })]
+    #[error("expected {} service", match .0 {
+        Family::Ipv4 => "a netmask for the persistence of an IPv4",
+        Family::Ipv6 => "a prefix length for the persistence of an IPv6",
+    })]
     GranularityFamily(Family),
-    #[error("weight {0}: at most 2147483647")]
+    #[error("expected a weight up to 2147483647, found {0}")]
     Weight(u32),
     #[error("lower threshold {lower} is above the upper threshold {upper}")]
     Thresholds { upper: u32, lower: u32 },
@@ -239,74 +252,58 @@ pub enum Invalid {
     #[error("destination {0} is not a unicast address")]
     NotUnicast(IpAddr),
     #[error(
-        "port {destination} of the destination: direct routing and tunnels deliver to the port of the service, {service}"
+        "expected port {service} of the service, which direct routing and tunnels keep, found {destination}"
     )]
     DestinationPort { destination: u16, service: u16 },
     #[error("a GUE tunnel needs a port")]
     GuePort,
     #[error("a {tunnel} tunnel cannot have the flags {flags:#x}")]
     TunnelFlags { tunnel: &'static str, flags: u16 },
-    #[error("tunnel type {0} is not known")]
+    #[error("unknown tunnel type {0}")]
     TunnelType(u8),
-    #[error("forwarding method {0} is not known")]
+    #[error("unknown forwarding method {0}")]
     Forward(u32),
-    #[error("a sync daemon is master or backup, not {0:#x}")]
+    #[error("expected the role master or backup of a sync daemon, found {0:#x}")]
     DaemonRole(u32),
-    #[error("sync id {0}: 0 to 255")]
+    #[error("expected a sync id from 0 to 255, found {0}")]
     SyncId(u32),
-    #[error("{0} is not a multicast group")]
+    #[error("expected a multicast group, found {0}")]
     McastGroup(IpAddr),
-    #[error("{0} 0 of a sync daemon")]
+    #[error("{0} of a sync daemon must not be 0")]
     DaemonZero(&'static str),
-    #[error("timeout {0}: at most {max} seconds", max = crate::Timeouts::MAX)]
-    Timeout(u32),
+    #[error("expected a {name} timeout up to {max} seconds, found {seconds}", max = crate::Timeouts::MAX)]
+    Timeout {
+        /// The name of `ipvsadm --set`: `tcp`, `tcpfin` or `udp`.
+        name: &'static str,
+        seconds: u32,
+    },
 }
 
-/// What is wrong with an answer of the kernel, and where.
+/// A problem with an answer of the kernel, and the object in which it was found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{object}: {problem}")]
 pub struct DecodeError {
     /// The wire object.
     pub object: &'static str,
-    /// What is wrong with it.
+    /// The problem with it.
     pub problem: Problem,
 }
 
-/// What can be wrong with the bytes of a wire object.
+/// A problem with the bytes of a wire object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each variant's message says it")]
 pub enum Problem {
-    #[error("{have} bytes where {need} are needed")]
-    Short { have: usize, need: usize },
-    #[error("a length of {length} in {room} bytes")]
-    Length { length: usize, room: usize },
-    #[error("attribute {kind} has {have} bytes, not {need}")]
-    AttributeSize { kind: u16, have: usize, need: usize },
+    #[error(transparent)]
+    Netlink(#[from] sluicegate_netlink::DecodeError),
     #[error("attribute {0} is missing")]
     Missing(u16),
     #[error("attribute {kind} has the value {value}")]
     Value { kind: u16, value: u64 },
     #[error("attribute {0} is not a name")]
     Name(u16),
-    #[error("message type {0} was not expected")]
+    #[error("unexpected message type {0}")]
     MessageType(u16),
-}
-
-/// The numbers of `errno(3)` that IPVS answers with; they are the same on all architectures that Rust has `std` for on
-/// Linux, but for the last two on MIPS and SPARC, where they only cost a message its words.
-pub(crate) mod errno {
-    pub(crate) const EPERM: i32 = 1;
-    pub(crate) const ENOENT: i32 = 2;
-    pub(crate) const ESRCH: i32 = 3;
-    pub(crate) const EINTR: i32 = 4;
-    pub(crate) const EEXIST: i32 = 17;
-    pub(crate) const ENODEV: i32 = 19;
-    pub(crate) const EINVAL: i32 = 22;
-    pub(crate) const ERANGE: i32 = 34;
-    pub(crate) const EOPNOTSUPP: i32 = 95;
-    pub(crate) const EAFNOSUPPORT: i32 = 97;
-    pub(crate) const ENOBUFS: i32 = 105;
 }
 
 #[cfg(test)]
@@ -314,9 +311,9 @@ mod tests {
     use super::*;
     use crate::{Endpoint, Scheduler, ServiceConfig, ServiceId};
 
-    fn refused(errno: i32) -> Refusal {
+    fn refused(errno: Errno) -> Refusal {
         let id = ServiceId::tcp(Endpoint::new([10, 0, 0, 1], 80));
-        let command = Command::NewService { id, config: ServiceConfig::new(Scheduler::RR) };
+        let command = Command::AddService { id, config: ServiceConfig::new(Scheduler::RR) };
         Refusal {
             operation: Operation::Command { index: 4, command: Box::new(command) },
             errno,
@@ -327,34 +324,36 @@ mod tests {
     #[test]
     fn a_refusal_names_operation_object_and_cause() {
         assert_eq!(
-            refused(17).to_string(),
-            "new service TCP 10.0.0.1:80: the service exists already (errno 17)"
+            refused(Errno::EEXIST).to_string(),
+            "add service TCP 10.0.0.1:80: the service exists already (EEXIST)"
         );
         assert_eq!(
-            refused(2).to_string(),
-            "new service TCP 10.0.0.1:80: the kernel has no such scheduler or persistence engine (errno 2)"
+            refused(Errno::ENOENT).to_string(),
+            "add service TCP 10.0.0.1:80: the kernel has no such scheduler or persistence engine (ENOENT)"
         );
         assert_eq!(
-            refused(12).to_string(),
-            "new service TCP 10.0.0.1:80: Cannot allocate memory (os error 12)"
+            refused(Errno::ENOMEM).to_string(),
+            "add service TCP 10.0.0.1:80: Cannot allocate memory (ENOMEM)"
         );
     }
 
     #[test]
-    fn predicates_hold_only_when_all_refusals_agree() {
-        let both = Error::SomeRefused { failed: vec![refused(17), refused(2)], more: false };
+    fn a_predicate_is_true_only_if_it_is_for_all_refusals() {
+        let both =
+            Error::SomeRefused { failed: vec![refused(Errno::EEXIST), refused(Errno::ENOENT)], more: false };
         assert!(!both.is_already_exists() && !both.is_not_found());
-        assert!(Error::Refused(refused(17)).is_already_exists());
+        assert!(Error::Refused(refused(Errno::EEXIST)).is_already_exists());
         assert!(!Error::Absent.is_not_found());
         assert!(Error::Absent.is_absent());
     }
 
     #[test]
     fn many_refusals_are_one_line() {
-        let both = Error::SomeRefused { failed: vec![refused(17), refused(2)], more: true };
+        let both =
+            Error::SomeRefused { failed: vec![refused(Errno::EEXIST), refused(Errno::ENOENT)], more: true };
         assert_eq!(
             both.to_string(),
-            "new service TCP 10.0.0.1:80: the service exists already (errno 17) (and 1 other commands and more)"
+            "add service TCP 10.0.0.1:80: the service exists already (EEXIST) (and 1 other commands and more)"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The short names of the protocol, in the 16 bytes that the kernel gives them: schedulers, persistence engines,
+//! Names of at most 15 bytes, as the kernel's fields of 16 bytes require: schedulers, persistence engines,
 //! network interfaces.
 
 use std::fmt;
@@ -6,16 +6,17 @@ use std::str::FromStr;
 
 use crate::error::{Error, Invalid};
 
-/// `IP_VS_SCHEDNAME_MAXLEN`, `IP_VS_PENAME_MAXLEN` and `IP_VS_IFNAME_MAXLEN` of `linux/ip_vs.h`: 16 with the final NUL.
+/// `IP_VS_SCHEDNAME_MAXLEN`, `IP_VS_PENAME_MAXLEN` and `IP_VS_IFNAME_MAXLEN` of `linux/ip_vs.h`: 16 with the
+/// final NUL.
 const ROOM: usize = 16;
 
-/// A name of 1 to 15 printable ASCII characters without white space, kept inline: it can neither overflow the
-/// kernel's field nor inject another word into the text form.
+/// A name of 1 to 15 printable ASCII characters without white space, stored inline. It fits the kernel's
+/// field, and cannot inject another word into the text form.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Name([u8; ROOM]);
 
 impl Name {
-    /// For the constants below; a wrong literal fails to compile.
+    /// Returns a name for the constants below. A literal that is not valid fails to compile.
     const fn literal(text: &str) -> Self {
         let bytes = text.as_bytes();
         assert!(fits(bytes));
@@ -41,7 +42,7 @@ impl Name {
 
     fn as_str(&self) -> &str {
         let text = self.0.split(|byte| *byte == 0).next().unwrap_or_default();
-        // Checked to be ASCII when it was made.
+        // `new` and `literal` have checked that it is ASCII.
         std::str::from_utf8(text).unwrap_or_default()
     }
 }
@@ -58,7 +59,10 @@ const fn fits(bytes: &[u8]) -> bool {
 }
 
 macro_rules! names {
-    ($($(#[$doc:meta])* $type:ident, $what:literal, { $($(#[$item:meta])* $const:ident = $text:literal;)* })*) => {$(
+    ($(
+        $(#[$doc:meta])*
+        $type:ident, $kind:literal, { $($(#[$item:meta])* $const:ident = $text:literal;)* }
+    )*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $type(Name);
@@ -71,10 +75,12 @@ macro_rules! names {
             /// # Errors
             /// [`Error::Invalid`] when it is empty, too long, or has any other character.
             pub fn new(name: &str) -> Result<Self, Error> {
-                Name::new(name).map(Self).ok_or_else(|| Invalid::Name { what: $what, name: name.to_owned() }.into())
+                Name::new(name)
+                    .map(Self)
+                    .ok_or_else(|| Invalid::Name { kind: $kind, name: name.to_owned() }.into())
             }
 
-            /// The name as text.
+            /// Returns the name as text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 self.0.as_str()
@@ -104,9 +110,10 @@ macro_rules! names {
 }
 
 names! {
-    /// How a service chooses among its destinations, by the name of the kernel module without `ip_vs_`.
+    /// A scheduler, by the name of its kernel module without `ip_vs_`.
     ///
-    /// An open set: a kernel may have others than the constants, and says `ENOENT` to one that it does not have.
+    /// The set is open: a kernel may have other schedulers than these constants. It answers `ENOENT` if it
+    /// does not have one.
     Scheduler, "scheduler", {
         /// Round robin.
         RR = "rr";
@@ -114,7 +121,7 @@ names! {
         WRR = "wrr";
         /// Least connection.
         LC = "lc";
-        /// Weighted least connection; what ipvsadm takes when none is said.
+        /// Weighted least connection, the default of ipvsadm.
         WLC = "wlc";
         /// Locality-based least connection.
         LBLC = "lblc";
@@ -136,17 +143,18 @@ names! {
         MH = "mh";
         /// Power of two random choices (Linux 5.9).
         TWOS = "twos";
-        /// What the kernel reports for a service whose scheduler was taken away.
+        /// The name that the kernel reports for a service whose scheduler was removed.
         NONE = "none";
     }
 
-    /// A persistence engine: what, besides the client's address, makes requests belong together.
+    /// A persistence engine, which recognises connections of one session by other data than the client's
+    /// address.
     Engine, "persistence engine", {
         /// The Call-ID of SIP over UDP.
         SIP = "sip";
     }
 
-    /// The network interface over which a sync daemon speaks.
+    /// The network interface that a sync daemon sends and receives on.
     Interface, "interface", {}
 }
 
@@ -155,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_holds_what_fits_the_kernel() {
+    fn a_name_has_1_to_15_printable_characters() {
         assert_eq!(Scheduler::new("rr").unwrap(), Scheduler::RR);
         assert_eq!(Scheduler::new("abcdefghijklmno").unwrap().as_str(), "abcdefghijklmno");
         for wrong in ["", "abcdefghijklmnop", "a b", "a\nb", "a\0b", "é"] {
@@ -164,16 +172,17 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_name_is_named_in_the_error() {
+    fn the_error_contains_the_name_that_is_not_valid() {
         let error = Interface::new("eth 0").unwrap_err().to_string();
         assert_eq!(
             error,
-            "interface `eth 0`: a name has 1 to 15 printable ASCII characters and no white space"
+            "interface name `eth 0` is not valid: expected 1 to 15 printable ASCII characters without white \
+             space"
         );
     }
 
     #[test]
-    fn a_name_shows_as_itself() {
+    fn a_name_prints_as_its_text() {
         assert_eq!(Scheduler::WLC.to_string(), "wlc");
         assert_eq!(format!("{:?}", Engine::SIP), "Engine(sip)");
     }

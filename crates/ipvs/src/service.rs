@@ -1,36 +1,38 @@
-//! Services: what identifies one, how it is configured, and what the kernel says of it.
+//! Services: identity, configuration, and the kernel's report.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
 
 use bitflags::bitflags;
+use sluicegate_netlink::{Family, Protocol};
 
 use crate::error::{Error, Invalid};
 use crate::name::{Engine, Scheduler};
 use crate::stats::Stats;
 
-/// An address and a port: of a service, or of a real server, where it is the whole identity of a destination within
-/// its service.
+/// The address and port of a service, or of a real server. It identifies a destination within its service.
 ///
-/// Unlike [`SocketAddr`] it has no flow label and no scope, which IPVS does not know.
+/// Unlike [`SocketAddr`] it has no flow label and no scope id, which IPVS does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Endpoint {
     /// The address.
     pub address: IpAddr,
-    /// The port; 0 is every port, which only a persistent service and destinations of a fwmark service may have.
+    /// The port. 0 means every port, which only a persistent service and the destinations of a fwmark service
+    /// may have.
     pub port: u16,
 }
 
 impl Endpoint {
-    /// An address with a port.
+    /// Returns an address with a port.
     #[must_use]
     pub fn new(address: impl Into<IpAddr>, port: u16) -> Self {
         Self { address: address.into(), port }
     }
 
-    /// The family of the address.
+    /// Returns the family of the address.
     #[must_use]
     pub fn family(&self) -> Family {
         Family::of(self.address)
@@ -52,56 +54,19 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// The family of addresses that a service takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Family {
-    /// `AF_INET`
-    Ipv4,
-    /// `AF_INET6`
-    Ipv6,
-}
-
-impl Family {
-    /// The family of an address.
-    #[must_use]
-    pub fn of(address: IpAddr) -> Self {
-        if address.is_ipv4() { Self::Ipv4 } else { Self::Ipv6 }
+/// Returns a protocol as ipvsadm prints it: `TCP`, not `tcp`.
+pub(crate) fn protocol_name(protocol: Protocol) -> Cow<'static, str> {
+    match protocol {
+        Protocol::TCP => "TCP".into(),
+        Protocol::UDP => "UDP".into(),
+        Protocol::SCTP => "SCTP".into(),
+        Protocol(number) => format!("protocol {number}").into(),
     }
 }
 
-/// A transport protocol, by its IP protocol number. IPVS balances the three named here.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Protocol(pub u16);
-
-impl Protocol {
-    /// `IPPROTO_TCP`
-    pub const TCP: Self = Self(6);
-    /// `IPPROTO_UDP`
-    pub const UDP: Self = Self(17);
-    /// `IPPROTO_SCTP`
-    pub const SCTP: Self = Self(132);
-}
-
-impl fmt::Display for Protocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::TCP => f.pad("TCP"),
-            Self::UDP => f.pad("UDP"),
-            Self::SCTP => f.pad("SCTP"),
-            Self(number) => write!(f, "protocol {number}"),
-        }
-    }
-}
-
-impl fmt::Debug for Protocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
-    }
-}
-
-/// What identifies a service: nothing of it can be edited.
+/// The identity of a service, which cannot be edited.
 ///
-/// The order is that of a table: by kind (marks last), family, protocol, address, port.
+/// Services are ordered by kind (fwmark services last), family, protocol, address, and port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ServiceId {
     /// A virtual address, port and protocol.
@@ -111,41 +76,41 @@ pub enum ServiceId {
         /// The virtual address and port.
         endpoint: Endpoint,
     },
-    /// Every packet that a firewall rule gave this mark.
+    /// All packets with this firewall mark.
     Mark {
-        /// The mark, as of `meta mark set` or `-j MARK`.
+        /// The mark, as set by `meta mark set` or `-j MARK`.
         mark: NonZeroU32,
-        /// Which packets: a mark is one service for each family.
+        /// The family of the packets: IPv4 and IPv6 packets of a mark are two services.
         family: Family,
     },
 }
 
 impl ServiceId {
-    /// A TCP service.
+    /// Returns a TCP service.
     #[must_use]
     pub fn tcp(endpoint: impl Into<Endpoint>) -> Self {
         Self::Virtual { protocol: Protocol::TCP, endpoint: endpoint.into() }
     }
 
-    /// A UDP service.
+    /// Returns a UDP service.
     #[must_use]
     pub fn udp(endpoint: impl Into<Endpoint>) -> Self {
         Self::Virtual { protocol: Protocol::UDP, endpoint: endpoint.into() }
     }
 
-    /// An SCTP service.
+    /// Returns an SCTP service.
     #[must_use]
     pub fn sctp(endpoint: impl Into<Endpoint>) -> Self {
         Self::Virtual { protocol: Protocol::SCTP, endpoint: endpoint.into() }
     }
 
-    /// The service of a firewall mark, `None` for mark 0, which is no mark.
+    /// Returns the service of a firewall mark; `None` for mark 0, which packets without a mark have.
     #[must_use]
     pub fn mark(mark: u32, family: Family) -> Option<Self> {
         NonZeroU32::new(mark).map(|mark| Self::Mark { mark, family })
     }
 
-    /// The family of addresses that it takes.
+    /// Returns the address family of the service.
     #[must_use]
     pub fn family(&self) -> Family {
         match self {
@@ -154,7 +119,7 @@ impl ServiceId {
         }
     }
 
-    /// The protocol, which a fwmark service leaves to the packets.
+    /// Returns the protocol; `None` for a fwmark service, which balances every protocol.
     #[must_use]
     pub fn protocol(&self) -> Option<Protocol> {
         match self {
@@ -163,7 +128,7 @@ impl ServiceId {
         }
     }
 
-    /// The virtual port; `None` for a fwmark service.
+    /// Returns the virtual port; `None` for a fwmark service.
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         match self {
@@ -192,10 +157,10 @@ impl PartialOrd for ServiceId {
 }
 
 impl fmt::Display for ServiceId {
-    /// As a person would say it: `TCP 10.0.0.1:80`, `fwmark 7 (IPv6)`.
+    /// Prints the service for messages: `TCP 10.0.0.1:80`, `fwmark 7 (IPv6)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Virtual { protocol, endpoint } => write!(f, "{protocol} {endpoint}"),
+            Self::Virtual { protocol, endpoint } => write!(f, "{} {endpoint}", protocol_name(*protocol)),
             Self::Mark { mark, family: Family::Ipv4 } => write!(f, "fwmark {mark}"),
             Self::Mark { mark, family: Family::Ipv6 } => write!(f, "fwmark {mark} (IPv6)"),
         }
@@ -203,27 +168,27 @@ impl fmt::Display for ServiceId {
 }
 
 bitflags! {
-    /// What a scheduler makes of its three flags (`IP_VS_SVC_F_SCHED1` to `3`).
+    /// The three flags whose meaning depends on the scheduler (`IP_VS_SVC_F_SCHED1` to `3`).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub struct SchedulerFlags: u32 {
-        /// `IP_VS_SVC_F_SCHED1`: for `sh` and `mh`, take another destination when the chosen one is unavailable.
+        /// `IP_VS_SVC_F_SCHED1`: `sh` and `mh` choose another destination if the first is unavailable.
         const FALLBACK = 0x0008;
-        /// `IP_VS_SVC_F_SCHED2`: for `sh` and `mh`, the client's port is part of the hash.
+        /// `IP_VS_SVC_F_SCHED2`: `sh` and `mh` include the client's port in the hash.
         const PORT = 0x0010;
-        /// `IP_VS_SVC_F_SCHED3`: of no meaning to the kernel's own schedulers.
+        /// `IP_VS_SVC_F_SCHED3`: without a meaning for the kernel's own schedulers.
         const THIRD = 0x0020;
     }
 }
 
-/// How a service is configured. Comparing a wanted with an observed one is `==`: flags that only the kernel sets are
-/// not part of it.
+/// The configuration of a service. Wanted and observed configurations can be compared with `==`: flags that
+/// only the kernel sets are not part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServiceConfig {
-    /// How it chooses a destination.
+    /// The scheduler that chooses a destination.
     pub scheduler: Scheduler,
     /// Flags of the scheduler.
     pub scheduler_flags: SchedulerFlags,
-    /// Whether requests of one client go to one destination, and for how long.
+    /// Persistence: whether connections of one client go to one destination, and for how long.
     pub persistence: Option<Persistence>,
     /// The persistence engine; without `persistence` it has no effect.
     pub engine: Option<Engine>,
@@ -232,7 +197,7 @@ pub struct ServiceConfig {
 }
 
 impl ServiceConfig {
-    /// A service with this scheduler and nothing else.
+    /// Returns a configuration with this scheduler, without persistence, engine and flags.
     #[must_use]
     pub fn new(scheduler: Scheduler) -> Self {
         Self {
@@ -244,13 +209,14 @@ impl ServiceConfig {
         }
     }
 
-    /// The same with persistence for `timeout` seconds, by client address.
+    /// Sets persistence by client address, for `timeout` seconds.
     #[must_use]
     pub fn persistent(self, timeout: u32) -> Self {
         Self { persistence: Some(Persistence { timeout, granularity: None }), ..self }
     }
 
-    /// Refuses what the kernel would take although it cannot work, and what it would answer with a bare `EINVAL`.
+    /// Checks the configuration of the service `id`: for values that the kernel accepts although they cannot
+    /// work, and values that it refuses with `EINVAL` only.
     ///
     /// # Errors
     /// [`Error::Invalid`], with the reason.
@@ -277,15 +243,16 @@ impl ServiceConfig {
 /// Requests of one client go to one destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Persistence {
-    /// Seconds without a connection after which the client is forgotten: 1 to [`Persistence::MAX_TIMEOUT`].
+    /// The number of seconds without a connection after which the binding to the destination ends: 1 to
+    /// [`Persistence::MAX_TIMEOUT`].
     pub timeout: u32,
-    /// Which clients count as one; `None` is each address for itself.
+    /// The prefix within which clients go to the same destination; `None` distinguishes all addresses.
     pub granularity: Option<Granularity>,
 }
 
 impl Persistence {
-    /// 31 days, the longest that ipvsadm takes. The kernel checks nothing and wraps at some larger number, which depends
-    /// on its clock.
+    /// 31 days, the longest that ipvsadm accepts. The kernel does not check it, and wraps at a larger number
+    /// that depends on its `HZ`.
     pub const MAX_TIMEOUT: u32 = 31 * 86400;
 
     fn check(&self, family: Family) -> Result<(), Error> {
@@ -295,7 +262,7 @@ impl Persistence {
         match (self.granularity, family) {
             (None, _) => Ok(()),
             (Some(Granularity::Netmask(mask)), Family::Ipv4) => {
-                // A mask that is not ones then zeros: its complement plus one is a power of two (or zero).
+                // In a mask of ones followed by zeros, the complement plus one is a power of two, or zero.
                 let hosts = !mask.to_bits();
                 if hosts & hosts.wrapping_add(1) == 0 { Ok(()) } else { Err(Invalid::Netmask(mask).into()) }
             }
@@ -306,23 +273,23 @@ impl Persistence {
     }
 }
 
-/// Which clients persistence takes as one.
+/// The prefix length within which persistence treats clients as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Granularity {
-    /// Of an IPv4 service: those whose addresses agree in these bits.
+    /// For an IPv4 service: clients whose addresses are equal in these bits.
     Netmask(Ipv4Addr),
-    /// Of an IPv6 service: those whose addresses agree in so many leading bits, 1 to 128.
+    /// For an IPv6 service: clients whose addresses are equal in this number of leading bits, 1 to 128.
     Prefix(u32),
 }
 
 /// A service as the kernel reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// Which.
+    /// Its identity.
     pub id: ServiceId,
     /// Its configuration.
     pub config: ServiceConfig,
-    /// What went through it.
+    /// Traffic counters.
     pub stats: Stats,
 }
 
@@ -341,7 +308,7 @@ mod tests {
     #[test]
     fn port_zero_needs_persistence() {
         let config = ServiceConfig::new(Scheduler::RR);
-        assert_eq!(refusal(tcp(0), config), "port 0 stands for every port and needs persistence");
+        assert_eq!(refusal(tcp(0), config), "port 0 means every port, which needs persistence");
         config.persistent(60).check(&tcp(0)).unwrap();
     }
 
@@ -359,7 +326,7 @@ mod tests {
         }
         assert_eq!(
             refusal(tcp(80), with([255, 0, 255, 0])),
-            "netmask 255.0.255.0: the one bits of a netmask come first, without a gap"
+            "expected a netmask of ones followed by zeros, found 255.0.255.0"
         );
     }
 
@@ -371,8 +338,8 @@ mod tests {
         };
         let six = ServiceId::mark(7, Family::Ipv6).unwrap();
         with(64).check(&six).unwrap();
-        assert_eq!(refusal(six, with(129)), "prefix length 129: 1 to 128 for IPv6");
-        assert_eq!(refusal(tcp(80), with(64)), "persistence of an IPv4 service takes a netmask");
+        assert_eq!(refusal(six, with(129)), "expected a prefix length from 1 to 128, found 129");
+        assert_eq!(refusal(tcp(80), with(64)), "expected a netmask for the persistence of an IPv4 service");
     }
 
     #[test]
@@ -388,7 +355,7 @@ mod tests {
         let id = ServiceId::Virtual { protocol: Protocol(1), endpoint: Endpoint::new([10, 0, 0, 1], 1) };
         assert_eq!(
             refusal(id, ServiceConfig::new(Scheduler::RR)),
-            "protocol 1: IPVS balances TCP, UDP and SCTP"
+            "expected TCP, UDP or SCTP, which IPVS balances, found protocol 1"
         );
     }
 

@@ -1,22 +1,22 @@
-//! What the kernel counts.
+//! The kernel's counters.
 
-/// Counters since the last zero, and rates.
+/// Counters since they were last set to zero, and rates.
 ///
-/// From the 64-bit attribute where the kernel has it (Linux 4.1), else from the 32-bit one, whose counters of
-/// connections and packets wrap. An estimator fills them every two seconds: they lag by so much.
+/// They come from the 64-bit attribute (Linux 4.1), or on an older kernel from the 32-bit one, whose counters
+/// of connections and packets wrap. The kernel's estimator updates them every two seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Connections scheduled.
+    /// Scheduled connections.
     pub connections: u64,
     /// Packets from clients.
     pub packets_in: u64,
-    /// Packets to clients, as far as they come back through the director.
+    /// Packets to clients that return through the director.
     pub packets_out: u64,
     /// Bytes from clients.
     pub bytes_in: u64,
     /// Bytes to clients.
     pub bytes_out: u64,
-    /// Rates of the five, per second, averaged over some seconds.
+    /// Rates of these five, per second, averaged over some seconds.
     pub rate: Rate,
 }
 
@@ -35,19 +35,20 @@ pub struct Rate {
     pub bytes_out: u64,
 }
 
-/// Connections of a destination at this moment.
+/// The current numbers of connections of a destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Connections {
-    /// Established ones.
+    /// Established connections.
     pub active: u32,
-    /// All others: being opened, being closed, datagram flows.
+    /// All other connections: being opened or closed, and UDP flows.
     pub inactive: u32,
-    /// Persistence templates: clients that are bound to it.
+    /// Persistence templates: clients that are bound to the destination.
     pub persistent: u32,
 }
 
 impl Connections {
-    /// No connection of any state; a client may still be bound to it by persistence.
+    /// Returns true if there is no connection in any state. A client may still be bound to the destination by
+    /// persistence.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.active == 0 && self.inactive == 0

@@ -1,15 +1,16 @@
-//! Answers of two kernels, byte by byte as they came (see the heads of `testdata/replies-*.hex`), through the client.
+//! Replays captured answers of two kernels (see the heads of `testdata/replies-*.hex`) to the client.
 //!
-//! The two differ in alignment pads, which come and go with the machine, and in nothing else.
+//! The two differ only in the padding for alignment, which depends on the architecture.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+use sluicegate_ipvs::netlink::scripted::{self, Script};
 use sluicegate_ipvs::*;
 
 const KERNELS: [&str; 2] =
     [include_str!("../testdata/replies-6.1.hex"), include_str!("../testdata/replies-6.12.hex")];
 
-/// The bytes of a block.
+/// Returns the bytes of a block.
 fn block(text: &str, name: &str) -> Vec<u8> {
     let lines = text.lines().skip_while(|line| line.strip_prefix("> ") != Some(name)).skip(1);
     let bytes: Vec<_> = lines
@@ -21,12 +22,15 @@ fn block(text: &str, name: &str) -> Vec<u8> {
     bytes
 }
 
-/// For each kernel, a client whose next questions get these answers.
-fn clients(names: &[&str]) -> impl Iterator<Item = Client<Script>> {
-    KERNELS.iter().map(|text| {
+/// Returns, for each kernel, a client whose next requests get these answers.
+fn clients(names: &[&str]) -> [Client<Script>; 2] {
+    KERNELS.map(|text| {
         let mut script = Script::new();
-        names.iter().for_each(|name| script.answer(&block(text, name)));
-        Client::over(script).unwrap()
+        script.expect_any().reply_to_last(block(text, "family")).reply(scripted::ack(1));
+        for name in names {
+            script.expect_any().reply_to_last(block(text, name));
+        }
+        Client::with_transport(script).unwrap()
     })
 }
 
@@ -88,7 +92,7 @@ fn a_destination_is_decoded_with_its_tunnel() {
 
 #[test]
 fn an_empty_dump_of_a_present_service_is_empty() {
-    // The question after an empty list is whether the service exists.
+    // After an empty list the client asks whether the service exists.
     for mut client in clients(&["destinations of -f 7", "services"]) {
         assert_eq!(client.destinations(&ServiceId::mark(7, Family::Ipv4).unwrap()).unwrap(), []);
     }
@@ -113,15 +117,15 @@ fn timeouts_daemons_and_version_are_decoded() {
 }
 
 #[test]
-fn the_number_of_the_family_is_found_among_much_else() {
+fn the_number_of_the_family_is_found_among_other_attributes() {
     for text in KERNELS {
-        let mut script = Script::default();
-        script.answer(&block(text, "family"));
-        script.acknowledge();
-        let mut client = Client::over(script).unwrap();
+        let mut script = Script::new();
+        script.expect_any().reply_to_last(block(text, "family")).reply(scripted::ack(1));
+        script.expect_any().reply_to_last(scripted::ack(0));
+        let mut client = Client::with_transport(script).unwrap();
         client.run(&Command::Flush).unwrap();
         let [_, flush] = client.transport().sent() else { panic!("two sends") };
-        // In the captures the services were asked under this number.
+        // The captured requests for services have this number.
         assert_eq!(flush[4..6], block(text, "services")[4..6]);
     }
 }

@@ -1,7 +1,8 @@
-//! The real kernel and the real ipvsadm, in a guest of their own: every command, parity both ways, the data path.
+//! Tests with a real kernel and the real ipvsadm, in a guest: every command, parity in both directions, the
+//! data path.
 //!
-//! Run by `cargo xtask test`, or by hand with `umlrun` or `qemurun` as the runner (see CONTRIBUTING.md). Every test makes its
-//! own network namespaces, each of which has an IPVS of its own.
+//! Run by `cargo xtask test`, or by hand with `umlrun` or `qemurun` as the runner (see CONTRIBUTING.md).
+//! Every test creates its own network namespaces, each of which has an IPVS of its own.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 

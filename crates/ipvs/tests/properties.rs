@@ -1,4 +1,4 @@
-//! What holds for all values: text and bytes come back as they went, and no input makes a panic.
+//! Properties: text and bytes are read back as they were written, and no input makes a panic.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
@@ -6,6 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use proptest::option;
 use proptest::prelude::*;
+use sluicegate_ipvs::netlink::generic;
+use sluicegate_ipvs::netlink::scripted::{self, Script};
 use sluicegate_ipvs::*;
 
 fn address() -> impl Strategy<Value = IpAddr> {
@@ -83,20 +85,20 @@ fn destination() -> impl Strategy<Value = (Endpoint, DestinationConfig)> {
 
 fn command() -> impl Strategy<Value = Command> {
     prop_oneof![
-        service().prop_map(|(id, config)| Command::NewService { id, config }),
-        service().prop_map(|(id, config)| Command::SetService { id, config }),
-        service_id().prop_map(|id| Command::DelService { id }),
-        (service_id(), destination()).prop_map(|(service, (id, config))| Command::NewDestination {
+        service().prop_map(|(id, config)| Command::AddService { id, config }),
+        service().prop_map(|(id, config)| Command::EditService { id, config }),
+        service_id().prop_map(|id| Command::DeleteService { id }),
+        (service_id(), destination()).prop_map(|(service, (id, config))| Command::AddDestination {
             service,
             id,
             config
         }),
-        (service_id(), destination()).prop_map(|(service, (id, config))| Command::SetDestination {
+        (service_id(), destination()).prop_map(|(service, (id, config))| Command::EditDestination {
             service,
             id,
             config
         }),
-        (service_id(), endpoint()).prop_map(|(service, id)| Command::DelDestination { service, id }),
+        (service_id(), endpoint()).prop_map(|(service, id)| Command::DeleteDestination { service, id }),
         service_id().prop_map(|id| Command::ZeroService { id }),
         Just(Command::ZeroAll),
         Just(Command::Flush),
@@ -105,9 +107,10 @@ fn command() -> impl Strategy<Value = Command> {
     .prop_map(canonical)
 }
 
-/// The whole address may be said in two ways, and direct routing has the port of the service.
+/// Returns the command in the form in which it is read back: a full prefix length is left out, and
+/// destinations of direct routing have the port of the service.
 fn canonical(mut command: Command) -> Command {
-    if let Command::NewService { id, config } | Command::SetService { id, config } = &mut command
+    if let Command::AddService { id, config } | Command::EditService { id, config } = &mut command
         && let Some(persistence) = &mut config.persistence
     {
         let whole = match id.family() {
@@ -116,8 +119,8 @@ fn canonical(mut command: Command) -> Command {
         };
         persistence.granularity = persistence.granularity.filter(|it| *it != whole);
     }
-    if let Command::NewDestination { service, id, config } | Command::SetDestination { service, id, config } =
-        &mut command
+    use Command::{AddDestination, EditDestination};
+    if let AddDestination { service, id, config } | EditDestination { service, id, config } = &mut command
         && config.forward.keeps_port()
     {
         id.port = service.port().unwrap_or(id.port);
@@ -125,20 +128,21 @@ fn canonical(mut command: Command) -> Command {
     command
 }
 
-/// The body of the message that a command makes.
+/// Returns the body of the message for a command.
 fn sent(command: &Command) -> Vec<u8> {
-    let mut script = Script::new();
-    script.acknowledge();
-    let mut client = Client::over(script).unwrap();
+    let mut client = answered(&scripted::ack(0));
     client.run(command).unwrap();
     client.transport().sent()[1].clone()
 }
 
-/// A client whose next question is answered by these bytes.
+/// Returns a client whose next requests are answered by these bytes: a listing may be requested five times.
 fn answered(bytes: &[u8]) -> Client<Script> {
     let mut script = Script::new();
-    script.answer(bytes);
-    Client::over(script).unwrap()
+    script.expect_any().reply(generic::family_answer(1, 0x1d));
+    for _ in 0..8 {
+        script.expect_any().reply_to_last(bytes.to_vec());
+    }
+    Client::with_transport(script).unwrap()
 }
 
 fn with_end(mut message: Vec<u8>) -> Vec<u8> {
@@ -159,8 +163,9 @@ proptest! {
     fn a_service_is_reported_as_it_was_added(
         (id, config) in service().prop_filter("what can work", |(id, config)| config.check(id).is_ok()),
     ) {
-        let Command::NewService { id, config } = canonical(Command::NewService { id, config }) else { unreachable!() };
-        let mut client = answered(&with_end(sent(&Command::NewService { id, config })));
+        let command = canonical(Command::AddService { id, config });
+        let Command::AddService { id, config } = command else { unreachable!() };
+        let mut client = answered(&with_end(sent(&Command::AddService { id, config })));
         let [service] = client.services().unwrap().try_into().unwrap();
         prop_assert_eq!((service.id, service.config), (id, config));
     }
@@ -170,13 +175,18 @@ proptest! {
         (service, (id, config)) in (service_id(), destination())
             .prop_filter("what can work", |(service, (id, config))| config.check(service, id).is_ok()),
     ) {
-        let mut client = answered(&with_end(sent(&Command::NewDestination { service, id, config })));
+        let mut client = answered(&with_end(sent(&Command::AddDestination { service, id, config })));
         let [destination] = client.destinations(&service).unwrap().try_into().unwrap();
         prop_assert_eq!((destination.id, destination.config), (id, config));
     }
 
     #[test]
-    fn no_text_makes_a_panic(text in "(-[AEDaedLSRZCtufpsMrgimwxyno6bX]{1,3}|--[a-z-]{1,12}|[0-9.:\\[\\]]{1,20}|\\PC{0,5}|[ \n]){0,12}") {
+    fn no_text_makes_a_panic(
+        text in concat!(
+            "(-[AEDaedLSRZCtufpsMrgimwxyno6bX]{1,3}|--[a-z-]{1,12}|",
+            "[0-9.:\\[\\]]{1,20}|\\PC{0,5}|[ \n]){0,12}",
+        ),
+    ) {
         let _ = text::parse(&text);
         let _ = text::parse_args(&text.split(' ').collect::<Vec<_>>());
     }
@@ -211,7 +221,7 @@ proptest! {
         };
         let mixed: Vec<_> = desired.iter().take(shared).chain(&actual).cloned().collect();
         let (desired, mut actual) = (table(&desired), table(&mixed));
-        for command in plan(&desired, &actual) {
+        for command in diff(&desired, &actual) {
             apply(&mut actual, command);
         }
         prop_assert_eq!(actual, desired);
@@ -221,27 +231,27 @@ proptest! {
 /// A service with its destinations.
 type Wanted = ((ServiceId, ServiceConfig), Vec<(Endpoint, DestinationConfig)>);
 
-/// As the kernel would, refusing what it would refuse.
+/// Applies a command as the kernel does, and panics on one that it refuses.
 fn apply(table: &mut Table, command: Command) {
     match command {
-        Command::NewService { id, config } => {
+        Command::AddService { id, config } => {
             assert!(table.get(&id).is_none());
             table.service(id, config);
         }
-        Command::SetService { id, config } => {
+        Command::EditService { id, config } => {
             assert!(table.get(&id).is_some());
             table.service(id, config);
         }
-        Command::DelService { id } => assert!(table.remove(&id).is_some()),
-        Command::NewDestination { service, id, config } => {
+        Command::DeleteService { id } => assert!(table.remove(&id).is_some()),
+        Command::AddDestination { service, id, config } => {
             let of_service = table.get(&service).unwrap().config;
             assert!(table.service(service, of_service).destinations.insert(id, config).is_none());
         }
-        Command::SetDestination { service, id, config } => {
+        Command::EditDestination { service, id, config } => {
             let of_service = table.get(&service).unwrap().config;
             assert!(table.service(service, of_service).destinations.insert(id, config).is_some());
         }
-        Command::DelDestination { service, id } => {
+        Command::DeleteDestination { service, id } => {
             let of_service = table.get(&service).unwrap().config;
             assert!(table.service(service, of_service).destinations.remove(&id).is_some());
         }

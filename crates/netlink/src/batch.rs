@@ -1,4 +1,4 @@
-//! Many messages in one buffer, sent as one datagram, and the way back from an error to the caller's object.
+//! Many messages in one buffer, sent as one datagram; errors are traced back to the caller's objects.
 
 use std::ops::{Deref, DerefMut};
 
@@ -8,42 +8,53 @@ use crate::message::{
 };
 use crate::{KernelError, TooLong};
 
-/// Messages in the order in which the kernel is to take them, numbered from the first sequence number on.
+/// Messages in the order in which the kernel processes them, with consecutive sequence numbers.
 ///
-/// A batch is written once and can be sent again. Every message is tagged with a number of the caller's (an index into
-/// its list of operations, say), and so can any attribute be ([`Writer::tag`]).
+/// A batch can be sent several times. Every message is tagged with a number of the caller's (such as an index
+/// into its list of operations), and any attribute can be tagged as well ([`Writer::tag`]).
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
     tags: Vec<Tag>,
-    /// Where each message starts in `bytes`.
+    /// The offset of each message in `bytes`.
     starts: Vec<usize>,
     too_long: Option<TooLong>,
     first: u32,
 }
 
 impl Batch {
-    /// An empty batch whose messages are numbered from 1.
+    /// Returns an empty batch whose messages are numbered from 1.
     #[must_use]
     pub fn new() -> Self {
         Self::starting_at(1)
     }
 
-    /// An empty batch whose messages are numbered from `first`: for one that is sent together with another, or after
-    /// one whose answers might still be under way.
+    /// Returns an empty batch whose messages are numbered from `first`: for a batch that is sent together
+    /// with another, or after one whose answers may still arrive.
     #[must_use]
     pub fn starting_at(first: u32) -> Self {
         Self { first, ..Self::default() }
     }
 
-    /// Makes room for `bytes` more, so that writing does not have to move what is written.
+    /// Empties the batch but keeps its memory, and numbers messages from `first` on.
+    pub fn restart(&mut self, first: u32) {
+        self.bytes.clear();
+        self.tags.clear();
+        self.starts.clear();
+        self.too_long = None;
+        self.first = first;
+    }
+
+    /// Reserves memory for `bytes` more bytes.
     pub fn reserve(&mut self, bytes: usize) {
         self.bytes.reserve(bytes);
     }
 
-    /// Opens a message; what is written through the guard is its payload; dropping the guard closes it.
+    /// Opens a message. Attributes that are written to the guard are its payload; dropping the guard closes
+    /// it.
     ///
-    /// `object` is what [`object`](Self::object) gives back for an error of this message.
+    /// [`object`](Self::object) returns `object` for an error of this message.
+    #[inline]
     pub fn message(&mut self, kind: u16, flags: Flags, object: u64) -> MessageWriter<'_> {
         let start = self.bytes.len();
         let sequence = self.next_sequence();
@@ -65,7 +76,8 @@ impl Batch {
 
     /// Opens a message of a netfilter subsystem: [`message`](Self::message) with `nfgenmsg` written.
     ///
-    /// `resource` is 0 but where a subsystem says otherwise.
+    /// The `res_id` of `nfgenmsg` is 0.
+    #[inline]
     pub fn netfilter(
         &mut self,
         subsystem: u8,
@@ -80,9 +92,10 @@ impl Batch {
         message
     }
 
-    /// Opens a netfilter transaction: what follows up to [`commit`](Self::commit) is applied as a whole or not at all.
+    /// Opens a netfilter transaction: the messages up to [`commit`](Self::commit) are applied as a whole or
+    /// not at all.
     ///
-    /// With a generation, only where that is still the current one (`ERESTART` otherwise).
+    /// With a generation, the kernel refuses the transaction with `ERESTART` unless that is the current one.
     pub fn begin(&mut self, subsystem: u8, generation: Option<u32>, object: u64) {
         let mut message = self.frame(NFNL_MSG_BATCH_BEGIN, Flags::REQUEST, subsystem, object);
         if let Some(generation) = generation {
@@ -90,12 +103,12 @@ impl Batch {
         }
     }
 
-    /// Closes a netfilter transaction. Without this, the kernel checks it and applies nothing.
+    /// Closes a netfilter transaction. Without this the kernel only checks the messages and applies nothing.
     pub fn commit(&mut self, subsystem: u8, object: u64) {
         self.frame(NFNL_MSG_BATCH_END, Flags::REQUEST, subsystem, object);
     }
 
-    /// The datagram.
+    /// Returns the datagram.
     ///
     /// # Errors
     /// The first length that did not fit its field; such a batch is never sent.
@@ -106,38 +119,38 @@ impl Batch {
         }
     }
 
-    /// Bytes so far.
+    /// Returns the number of bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether it holds no message.
+    /// Returns whether the batch has no messages.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.starts.is_empty()
     }
 
-    /// Messages so far.
+    /// Returns the number of messages.
     #[must_use]
     pub fn messages(&self) -> u32 {
         u32::try_from(self.starts.len()).unwrap_or(u32::MAX)
     }
 
-    /// The first message's sequence number.
+    /// Returns the first message's sequence number.
     #[must_use]
     pub fn first_sequence(&self) -> u32 {
         self.first
     }
 
-    /// The sequence number that the next message gets.
+    /// Returns the sequence number that the next message gets.
     #[must_use]
     pub fn next_sequence(&self) -> u32 {
         self.first + self.messages()
     }
 
-    /// The caller's object that an error is about: that of the last tagged attribute at or before the error's offset,
-    /// else that of the message. `None` when the error answers no message of this batch.
+    /// Returns the caller's object that an error is about: that of the last tagged attribute at or before the
+    /// error's offset, or else that of the message. `None` if the error is not for a message of this batch.
     #[must_use]
     pub fn object(&self, error: &KernelError) -> Option<u64> {
         let offset = error.offset.unwrap_or(0);
@@ -146,10 +159,11 @@ impl Batch {
         (tag.sequence == error.sequence).then_some(tag.object)
     }
 
-    /// The header and payload of the message with this number, to look into what was sent when an error came back.
+    /// Returns the header and payload of the message with this sequence number: the request that an error is
+    /// about.
     #[must_use]
     pub fn find(&self, sequence: u32) -> Option<(Header, &[u8])> {
-        // Not by reading from the first on: there may be as many errors as messages.
+        // By index and not by a search: there may be as many errors as messages.
         let index = usize::try_from(sequence.checked_sub(self.first)?).ok()?;
         let message = Messages::new(self.bytes.get(*self.starts.get(index)?..)?).next()?.ok()?;
         Some((message.header, message.payload))
@@ -162,12 +176,12 @@ impl Batch {
     }
 }
 
-/// An open message of a [`Batch`]. Its length is patched in, checked, when this is dropped.
+/// An open message of a [`Batch`]. Dropping it checks its length and writes it into the header.
 #[derive(Debug)]
 pub struct MessageWriter<'b>(Writer<'b>);
 
 impl MessageWriter<'_> {
-    /// The message's sequence number.
+    /// Returns the message's sequence number.
     #[must_use]
     pub fn sequence(&self) -> u32 {
         self.0.sequence
@@ -189,6 +203,7 @@ impl DerefMut for MessageWriter<'_> {
 }
 
 impl Drop for MessageWriter<'_> {
+    #[inline]
     fn drop(&mut self) {
         let Self(writer) = self;
         let length = writer.message_len();
@@ -207,7 +222,7 @@ mod tests {
     use super::*;
 
     fn error(sequence: u32, offset: Option<u32>) -> KernelError {
-        KernelError { offset, ..KernelError::new(sequence, 2) }
+        KernelError { offset, ..KernelError::new(sequence, crate::Errno::ENOENT) }
     }
 
     #[test]
@@ -224,7 +239,8 @@ mod tests {
         drop(message);
         drop(batch.netfilter(10, 12, Flags::CREATE, 2, 101));
 
-        // nlmsghdr 16, nfgenmsg 4, the name 8, the nest's header 4: the first element is at 32, the second at 40.
+        // nlmsghdr 16, nfgenmsg 4, the name 8, the nest's header 4: the first element is at 32, the second at
+        // 40.
         assert_eq!(batch.object(&error(1, None)), Some(100));
         assert_eq!(batch.object(&error(1, Some(20))), Some(100));
         assert_eq!(batch.object(&error(1, Some(32))), Some(200));
@@ -252,7 +268,19 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_with_a_wrapped_length_is_not_given_out() {
+    fn a_restarted_batch_equals_a_new_one() {
+        let mut batch = Batch::new();
+        batch.message(1, Flags::REQUEST, 5).put(9, &vec![0; 70_000]);
+        batch.restart(3);
+        drop(batch.message(2, Flags::REQUEST, 6));
+        let mut fresh = Batch::starting_at(3);
+        drop(fresh.message(2, Flags::REQUEST, 6));
+        assert_eq!(batch.bytes().unwrap(), fresh.bytes().unwrap());
+        assert_eq!((batch.object(&error(1, None)), batch.object(&error(3, None))), (None, Some(6)));
+    }
+
+    #[test]
+    fn the_bytes_of_a_batch_with_a_length_that_does_not_fit_are_an_error() {
         let mut batch = Batch::new();
         batch.message(1, Flags::REQUEST, 0).put(9, &vec![0; 70_000]);
         assert_eq!(batch.bytes(), Err(TooLong::Attribute { sequence: 1, kind: 9, length: 70_004 }));

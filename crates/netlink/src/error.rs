@@ -1,9 +1,9 @@
-//! The crate's errors: what went wrong between us and the kernel, and what could not be read or written.
+//! Errors of sockets and conversations, and of messages that cannot be decoded or encoded.
 
 use std::io;
 use std::time::Duration;
 
-use crate::KernelError;
+use crate::{Errno, KernelError};
 
 /// Any failure of a conversation over netlink.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +21,8 @@ pub enum Error {
     ///
     /// More than `net.core.wmem_max` needs `CAP_NET_ADMIN` in the initial user namespace.
     #[error(
-        "{size} bytes in one datagram, but this socket can send {limit}; a larger buffer needs CAP_NET_ADMIN in the initial user namespace, or a larger net.core.wmem_max"
+        "{size} bytes in one datagram, but this socket can send {limit}; a larger buffer needs CAP_NET_ADMIN \
+         in the initial user namespace, or a larger net.core.wmem_max"
     )]
     TooBig {
         /// Bytes that were to be sent.
@@ -29,10 +30,10 @@ pub enum Error {
         /// Bytes that can be sent.
         limit: usize,
     },
-    /// The kernel had more to say than the receive buffer could hold (`ENOBUFS`): some messages are lost.
+    /// The receive buffer could not hold all messages of the kernel (`ENOBUFS`): some are lost.
     #[error("the receive buffer overflowed and messages of the kernel were lost (ENOBUFS)")]
     Overrun,
-    /// A datagram did not fit the buffer that it was read into. Nothing of it is used.
+    /// A datagram did not fit the buffer that it was read into. It is discarded.
     #[error("a datagram of {size} bytes was cut to {read} (MSG_TRUNC)")]
     Truncated {
         /// Bytes that were read.
@@ -43,13 +44,17 @@ pub enum Error {
     /// The kernel did not answer in time.
     #[error("no answer from the kernel within {0:?}")]
     TimedOut(Duration),
+    /// The transport does not wait ([`Socket::set_non_blocking`](crate::Socket::set_non_blocking)), and the
+    /// request has not been answered yet. The kernel may still carry it out.
+    #[error("the kernel has not answered yet, and the socket is non-blocking")]
+    WouldBlock,
     /// The dumped objects kept changing while they were read (`NLM_F_DUMP_INTR`).
     #[error("the dump was interrupted by changes {0} times in a row (NLM_F_DUMP_INTR)")]
     Interrupted(u32),
-    /// What the kernel sent cannot be understood.
+    /// The kernel's answer cannot be decoded.
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// What was to be sent cannot be expressed.
+    /// The request cannot be encoded.
     #[error(transparent)]
     TooLong(#[from] TooLong),
     /// The kernel refused a request.
@@ -58,43 +63,45 @@ pub enum Error {
 }
 
 impl Error {
-    /// True for `ENOENT`: what the request names does not exist.
+    /// Returns true for `ENOENT`: the object that the request names does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
-        self.kernel_code() == Some(ENOENT)
+        self.errno() == Some(Errno::ENOENT)
     }
 
-    /// True for `EEXIST`: what the request creates is there already.
+    /// Returns true for `EEXIST`: the object that the request creates exists already.
     #[must_use]
     pub fn is_already_exists(&self) -> bool {
-        self.kernel_code() == Some(EEXIST)
+        self.errno() == Some(Errno::EEXIST)
     }
 
-    /// True for `EPERM` and `EACCES`, of the kernel's answer or of a system call: a capability is missing.
+    /// Returns true for `EPERM` and `EACCES`, of the kernel's answer or of a system call: a capability is
+    /// missing.
     #[must_use]
     pub fn is_permission_denied(&self) -> bool {
         match self {
             Self::Io { source, .. } => source.kind() == io::ErrorKind::PermissionDenied,
-            _ => matches!(self.kernel_code(), Some(EPERM | EACCES)),
+            _ => matches!(self.errno(), Some(Errno::EPERM | Errno::EACCES)),
         }
     }
 
-    /// True when the kernel has no such protocol, subsystem or command compiled in or loaded.
+    /// Returns true when the kernel has no such protocol, subsystem or command compiled in or loaded.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
         match self {
-            Self::Io { source, .. } => {
-                matches!(source.raw_os_error(), Some(EPROTONOSUPPORT | EAFNOSUPPORT | EOPNOTSUPP))
-            }
-            _ => self.kernel_code() == Some(EOPNOTSUPP),
+            Self::Io { source, .. } => matches!(
+                Errno::from_io(source),
+                Some(Errno::EPROTONOSUPPORT | Errno::EAFNOSUPPORT | Errno::EOPNOTSUPP)
+            ),
+            _ => self.errno() == Some(Errno::EOPNOTSUPP),
         }
     }
 
-    /// The code of the kernel's refusal, if that is what this is. See [`KernelError::code`].
+    /// Returns the error number with which the kernel refused the request, `None` for any other failure.
     #[must_use]
-    pub fn kernel_code(&self) -> Option<i32> {
+    pub fn errno(&self) -> Option<Errno> {
         match self {
-            Self::Kernel(error) => Some(error.code),
+            Self::Kernel(error) => Some(error.errno),
             _ => None,
         }
     }
@@ -104,7 +111,7 @@ impl Error {
     }
 }
 
-/// Bytes of the kernel (or of a capture) that are not the message they should be.
+/// Bytes, of the kernel or of a capture, that are not a well-formed message of the expected type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
@@ -115,21 +122,22 @@ pub enum DecodeError {
         what: &'static str,
         /// Its length.
         need: usize,
-        /// What is left.
+        /// The bytes that are left.
         have: usize,
-        /// Where, in bytes from the start of what is being decoded.
+        /// The offset, in bytes from the start of the buffer that is being decoded.
         offset: usize,
     },
-    /// An attribute or message claims a length that its surroundings do not have, or one below its own header.
+    /// The length field of an attribute or message exceeds the bytes that are left, or is less than its
+    /// header.
     #[error("{what} at offset {offset} claims {claims} bytes, {have} are left")]
     Length {
         /// `nlattr` or `nlmsghdr`.
         what: &'static str,
         /// The length field.
         claims: usize,
-        /// What is left.
+        /// The bytes that are left.
         have: usize,
-        /// Where, in bytes from the start of what is being decoded.
+        /// The offset, in bytes from the start of the buffer that is being decoded.
         offset: usize,
     },
     /// An attribute's payload has the wrong size for its type.
@@ -139,7 +147,7 @@ pub enum DecodeError {
         kind: u16,
         /// Bytes of the type.
         need: usize,
-        /// Bytes there are.
+        /// Bytes of the payload.
         have: usize,
     },
     /// A string attribute is not UTF-8 or has a NUL inside.
@@ -148,7 +156,7 @@ pub enum DecodeError {
         /// The attribute's type, flags masked.
         kind: u16,
     },
-    /// An attribute that the message cannot do without is absent.
+    /// A required attribute is absent.
     #[error("{what} is missing")]
     Missing {
         /// The C name of the attribute.
@@ -156,7 +164,7 @@ pub enum DecodeError {
     },
 }
 
-/// An attribute or message that is too long for its length field. What holds it is never sent.
+/// An attribute or message that is too long for its length field. A batch that contains one is never sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TooLong {
@@ -179,72 +187,3 @@ pub enum TooLong {
         length: usize,
     },
 }
-
-/// The C name of an errno that netfilter and netlink are known to give, `None` for others.
-///
-/// ```
-/// assert_eq!(sluicegate_netlink::errno_name(17), Some("EEXIST"));
-/// assert_eq!(sluicegate_netlink::errno_name(4099), None);
-/// ```
-#[must_use]
-pub fn errno_name(errno: i32) -> Option<&'static str> {
-    NAMES.iter().find(|(code, _)| *code == errno).map(|(_, name)| *name)
-}
-
-pub(crate) const EPERM: i32 = 1;
-pub(crate) const ENOENT: i32 = 2;
-pub(crate) const EACCES: i32 = 13;
-pub(crate) const EEXIST: i32 = 17;
-pub(crate) const EPROTONOSUPPORT: i32 = 93;
-pub(crate) const EOPNOTSUPP: i32 = 95;
-pub(crate) const EAFNOSUPPORT: i32 = 97;
-pub(crate) const ENOBUFS: i32 = 105;
-pub(crate) const EMSGSIZE: i32 = 90;
-
-/// `asm-generic/errno-base.h` and `asm-generic/errno.h`.
-const NAMES: &[(i32, &str)] = &[
-    (EPERM, "EPERM"),
-    (ENOENT, "ENOENT"),
-    (3, "ESRCH"),
-    (4, "EINTR"),
-    (5, "EIO"),
-    (7, "E2BIG"),
-    (11, "EAGAIN"),
-    (12, "ENOMEM"),
-    (EACCES, "EACCES"),
-    (14, "EFAULT"),
-    (16, "EBUSY"),
-    (EEXIST, "EEXIST"),
-    (19, "ENODEV"),
-    (20, "ENOTDIR"),
-    (22, "EINVAL"),
-    (23, "ENFILE"),
-    (24, "EMFILE"),
-    (28, "ENOSPC"),
-    (31, "EMLINK"),
-    (33, "EDOM"),
-    (34, "ERANGE"),
-    (36, "ENAMETOOLONG"),
-    (40, "ELOOP"),
-    (52, "EBADE"),
-    (61, "ENODATA"),
-    (62, "ETIME"),
-    (71, "EPROTO"),
-    (74, "EBADMSG"),
-    (75, "EOVERFLOW"),
-    (85, "ERESTART"),
-    (EMSGSIZE, "EMSGSIZE"),
-    (91, "EPROTOTYPE"),
-    (EPROTONOSUPPORT, "EPROTONOSUPPORT"),
-    (EOPNOTSUPP, "EOPNOTSUPP"),
-    (EAFNOSUPPORT, "EAFNOSUPPORT"),
-    (98, "EADDRINUSE"),
-    (99, "EADDRNOTAVAIL"),
-    (101, "ENETUNREACH"),
-    (104, "ECONNRESET"),
-    (ENOBUFS, "ENOBUFS"),
-    (110, "ETIMEDOUT"),
-    (111, "ECONNREFUSED"),
-    (117, "EUCLEAN"),
-    (125, "ECANCELED"),
-];

@@ -1,4 +1,4 @@
-//! Message headers (`struct nlmsghdr`, `struct nfgenmsg`) and the walk through the messages of a datagram.
+//! Message headers (`struct nlmsghdr`, `struct nfgenmsg`) and the iterator over the messages of a datagram.
 
 use bitflags::bitflags;
 
@@ -6,28 +6,29 @@ use crate::DecodeError;
 use crate::attr::{Attributes, align};
 
 bitflags! {
-    /// Flags of a message (`NLM_F_*` of `linux/netlink.h`). The same bits mean different things by the kind of request.
+    /// Flags of a message (`NLM_F_*` of `linux/netlink.h`). The meaning of some bits depends on the kind of
+    /// request.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct Flags: u16 {
-        /// `NLM_F_REQUEST`: it is a request.
+        /// `NLM_F_REQUEST`: the message is a request.
         const REQUEST = 0x01;
-        /// `NLM_F_MULTI`: one of several; `NLMSG_DONE` ends them.
+        /// `NLM_F_MULTI`: the message is one of several; `NLMSG_DONE` ends them.
         const MULTI = 0x02;
-        /// `NLM_F_ACK`: answer even when all went well.
+        /// `NLM_F_ACK`: acknowledge the request if it succeeds.
         const ACK = 0x04;
-        /// `NLM_F_ECHO`: send me the notification that it causes.
+        /// `NLM_F_ECHO`: send the notification that the request causes to the sender as well.
         const ECHO = 0x08;
-        /// `NLM_F_DUMP_INTR`: the dump is inconsistent, something changed meanwhile.
+        /// `NLM_F_DUMP_INTR`: the dump is inconsistent, because objects changed meanwhile.
         const DUMP_INTR = 0x10;
         /// `NLM_F_DUMP_FILTERED`: the dump was filtered as asked.
         const DUMP_FILTERED = 0x20;
-        /// `NLM_F_REPLACE` of a request that makes something.
+        /// `NLM_F_REPLACE` of a request that creates an object.
         const REPLACE = 0x100;
-        /// `NLM_F_EXCL` of a request that makes something.
+        /// `NLM_F_EXCL` of a request that creates an object.
         const EXCL = 0x200;
-        /// `NLM_F_CREATE` of a request that makes something.
+        /// `NLM_F_CREATE` of a request that creates an object.
         const CREATE = 0x400;
-        /// `NLM_F_APPEND` of a request that makes something.
+        /// `NLM_F_APPEND` of a request that creates an object.
         const APPEND = 0x800;
         /// `NLM_F_DUMP` (`NLM_F_ROOT | NLM_F_MATCH`) of a request that reads.
         const DUMP = 0x300;
@@ -44,7 +45,7 @@ bitflags! {
     }
 }
 
-/// `struct nlmsghdr` without its length, which follows from the payload.
+/// `struct nlmsghdr` without the length, which is that of the payload and the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// `nlmsg_type`; for netfilter `subsystem << 8 | command`.
@@ -59,7 +60,7 @@ pub struct Header {
 
 /// Bytes of `struct nlmsghdr` (`NLMSG_HDRLEN`).
 pub const HEADER: usize = 16;
-/// `NLMSG_NOOP`: nothing.
+/// `NLMSG_NOOP`: no operation.
 pub const NLMSG_NOOP: u16 = 1;
 /// `NLMSG_ERROR`: an error, or an acknowledgement where its code is 0.
 pub const NLMSG_ERROR: u16 = 2;
@@ -68,12 +69,12 @@ pub const NLMSG_DONE: u16 = 3;
 /// `NLMSG_OVERRUN`: data was lost.
 pub const NLMSG_OVERRUN: u16 = 4;
 
-/// A message that was read: its header and what follows it.
+/// A message that was read: its header and its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'a> {
     /// The header.
     pub header: Header,
-    /// What follows, without padding.
+    /// The bytes after the header, without padding.
     pub payload: &'a [u8],
 }
 
@@ -109,7 +110,7 @@ pub struct NfGenMsg {
 }
 
 impl NfGenMsg {
-    /// Its bytes.
+    /// Returns the header's bytes.
     #[must_use]
     pub fn bytes(self) -> [u8; NFGENMSG] {
         let [r0, r1] = self.resource.to_be_bytes();
@@ -128,7 +129,7 @@ pub const NFNL_BATCH_GENID: u16 = 1;
 
 /// The messages of one datagram.
 ///
-/// Ends with an error, once, where a header claims more than there is.
+/// Ends with one error if the length of a header exceeds the remaining bytes.
 #[derive(Debug, Clone)]
 pub struct Messages<'a> {
     rest: &'a [u8],
@@ -181,10 +182,10 @@ impl<'a> Iterator for Messages<'a> {
     }
 }
 
-/// Bytes of one message, for scripts and tests; a [`Batch`](crate::Batch) writes its own.
+/// Encodes one message, for scripts and tests. Programs use a [`Batch`](crate::Batch).
 ///
 /// # Panics
-/// When the payload passes 4 GiB.
+/// When the payload exceeds 4 GiB.
 #[must_use]
 pub fn encode(header: Header, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(HEADER + payload.len()).expect("a message under 4 GiB");
@@ -204,17 +205,31 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn header() -> impl Strategy<Value = Header> {
+        let fields = (any::<u16>(), any::<u16>(), any::<u32>(), any::<u32>());
+        fields.prop_map(|(kind, flags, sequence, port)| Header {
+            kind,
+            flags: Flags::from_bits_retain(flags),
+            sequence,
+            port,
+        })
+    }
+
+    fn bytes(limit: usize) -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(any::<u8>(), 0..limit)
+    }
+
     proptest! {
         #[test]
-        fn messages_are_read_back(list in prop::collection::vec((any::<u16>(), any::<u16>(), any::<u32>(), any::<u32>(), prop::collection::vec(any::<u8>(), 0..40)), 0..10)) {
-            let list: Vec<_> = list.into_iter().map(|(kind, flags, sequence, port, payload)| (Header { kind, flags: Flags::from_bits_retain(flags), sequence, port }, payload)).collect();
+        fn messages_are_read_back(list in prop::collection::vec((header(), bytes(40)), 0..10)) {
             let bytes: Vec<u8> = list.iter().flat_map(|(header, payload)| encode(*header, payload)).collect();
-            let read: Vec<_> = Messages::new(&bytes).map(|m| m.map(|m| (m.header, m.payload.to_vec())).unwrap()).collect();
+            let read: Vec<_> =
+                Messages::new(&bytes).map(|m| m.map(|m| (m.header, m.payload.to_vec())).unwrap()).collect();
             prop_assert_eq!(read, list);
         }
 
         #[test]
-        fn no_input_makes_the_reader_panic_or_run_on(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn no_input_makes_the_reader_panic_or_run_on(bytes in bytes(200)) {
             prop_assert!(Messages::new(&bytes).count() <= bytes.len() / HEADER + 1);
         }
     }

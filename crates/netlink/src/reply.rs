@@ -1,17 +1,16 @@
-//! The kernel's answers: what a message says beside data, and the course of a conversation.
+//! The kernel's answers: acknowledgements, errors and ends of dumps, and the state of a conversation.
 
 use crate::attr::{Attributes, align};
-use crate::error::errno_name;
 use crate::message::{
     Flags, HEADER, Header, Message, Messages, NLMSG_DONE, NLMSG_ERROR, NLMSG_NOOP, NLMSG_OVERRUN,
 };
-use crate::{DecodeError, Error};
+use crate::{DecodeError, Errno, Error};
 
-/// What one message of an answer is.
+/// The kind of one message of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reply<'a> {
-    /// An object, or whatever else the subsystem answers.
+    /// An object, or another message of the subsystem.
     Data(Message<'a>),
     /// The request with this sequence number succeeded.
     Ack {
@@ -25,17 +24,17 @@ pub enum Reply<'a> {
         /// The request's sequence number.
         sequence: u32,
     },
-    /// The kernel dropped something (`NLMSG_OVERRUN`).
+    /// The kernel dropped messages (`NLMSG_OVERRUN`).
     Overrun,
-    /// Nothing (`NLMSG_NOOP`).
+    /// No operation (`NLMSG_NOOP`).
     Noop,
 }
 
 impl<'a> Reply<'a> {
-    /// Reads what a message is.
+    /// Reads the kind of a message.
     ///
     /// # Errors
-    /// When an error, acknowledgement or end is cut short. Data is not looked into.
+    /// When an error, acknowledgement or end of a dump is too short. Data is not examined.
     pub fn read(message: Message<'a>) -> Result<Self, DecodeError> {
         let sequence = message.header.sequence;
         Ok(match message.header.kind {
@@ -45,9 +44,9 @@ impl<'a> Reply<'a> {
                 Some(error) => Self::Error(error),
                 None => Self::Ack { sequence },
             },
-            // A dump that fails half way says so in the code of its end.
+            // A dump that fails half way has the error in the code of its NLMSG_DONE.
             NLMSG_DONE => match code(message.payload) {
-                Ok(code) if code < 0 => Self::Error(KernelError::new(sequence, code.saturating_neg())),
+                Ok(code) if code < 0 => Self::Error(KernelError::new(sequence, Errno(code.saturating_neg()))),
                 _ => Self::Done { sequence },
             },
             _ => Self::Data(message),
@@ -55,29 +54,31 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// A request that the kernel refused: `NLMSG_ERROR` with what the extended acknowledgement adds to it.
+/// A request that the kernel refused: `NLMSG_ERROR` with the attributes of the extended acknowledgement.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct KernelError {
     /// The sequence number of the message that was refused.
     pub sequence: u32,
-    /// The errno, positive. Codes from 4096 on are a subsystem's own (ipset), not errnos.
-    pub code: i32,
-    /// `NLMSGERR_ATTR_MSG`: the kernel's own words; netfilter seldom has any.
+    /// The error as a positive number. From 4096 on it is a code of the subsystem's own (ipset), not an error
+    /// number.
+    pub errno: Errno,
+    /// `NLMSGERR_ATTR_MSG`: the kernel's message; netfilter seldom sends one.
     pub message: Option<String>,
     /// `NLMSGERR_ATTR_OFFS`: where the offending attribute starts, in bytes from the message's `nlmsghdr`.
     pub offset: Option<u32>,
     /// `NLMSGERR_ATTR_MISS_TYPE`: the type of an attribute that is required and absent.
     pub missing: Option<u32>,
-    /// The refused request's payload (without `nlmsghdr`), where the kernel sent it back; empty when it was capped.
+    /// The payload of the refused request (without `nlmsghdr`), if the kernel sent it back; empty if it was
+    /// capped (`NETLINK_CAP_ACK`).
     pub request: Vec<u8>,
 }
 
 impl KernelError {
-    /// An error without extended report.
+    /// Returns an error without the attributes of an extended acknowledgement.
     #[must_use]
-    pub fn new(sequence: u32, code: i32) -> Self {
-        Self { sequence, code, ..Self::default() }
+    pub fn new(sequence: u32, errno: Errno) -> Self {
+        Self { sequence, errno, ..Self::default() }
     }
 
     /// Reads `NLMSG_ERROR`; `None` for an acknowledgement.
@@ -86,7 +87,7 @@ impl KernelError {
         if code == 0 {
             return Ok(None);
         }
-        let mut error = Self::new(message.header.sequence, code.saturating_neg());
+        let mut error = Self::new(message.header.sequence, Errno(code.saturating_neg()));
         let rest = message.payload.get(4..).unwrap_or_default();
         let Some(original) = rest.first_chunk::<HEADER>() else {
             return Err(short("nlmsgerr", 4 + HEADER, message.payload.len()));
@@ -120,13 +121,9 @@ impl std::error::Error for KernelError {}
 
 impl std::fmt::Display for KernelError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match errno_name(self.code) {
-            Some(name) => {
-                let text = std::io::Error::from_raw_os_error(self.code).to_string();
-                let words = text.split(" (os error").next().unwrap_or_default();
-                write!(f, "{name} ({words})")?;
-            }
-            None => write!(f, "error {}", self.code)?,
+        match self.errno.name() {
+            Some(name) => write!(f, "{name} ({})", self.errno.description())?,
+            None => write!(f, "error {}", self.errno)?,
         }
         if let Some(message) = &self.message {
             write!(f, ": {message}")?;
@@ -138,8 +135,10 @@ impl std::fmt::Display for KernelError {
     }
 }
 
-/// The course of a conversation: which requests have been answered, and how. Fed with datagrams, it does no IO itself,
-/// so that a blocking and an asynchronous transport share it.
+/// The state of a conversation: whether its last request has been answered, and the errors so far.
+///
+/// It is given datagrams and does no input or output itself, so that blocking and asynchronous transports can
+/// share it.
 #[derive(Debug)]
 pub struct Conversation {
     first: u32,
@@ -149,7 +148,7 @@ pub struct Conversation {
     report: Report,
 }
 
-/// How a conversation went.
+/// The outcome of a conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
@@ -170,15 +169,17 @@ impl Conversation {
         Self { first, last, port: None, finished: false, report: Report::default() }
     }
 
-    /// Takes for an answer only what comes for this port, where it is known; then also notifications for it that have no number.
+    /// Accepts only messages for this port as answers, if the port is known.
+    ///
+    /// Notifications for the port that have no sequence number are then data, too.
     pub fn answers_to(&mut self, port: Option<u32>) {
         self.port = port;
     }
 
-    /// Takes in one datagram; data goes to `on_data`. Answers to anybody else's messages are passed over.
+    /// Processes one datagram; data goes to `on_data`. Answers to other requests are ignored.
     ///
     /// # Errors
-    /// When a message is malformed, and whatever `on_data` returns.
+    /// When a message is malformed, and the errors of `on_data`.
     pub fn datagram(
         &mut self,
         bytes: &[u8],
@@ -205,24 +206,24 @@ impl Conversation {
         Ok(())
     }
 
-    /// Notes that messages were lost (`ENOBUFS`).
+    /// Records that messages were lost (`ENOBUFS`).
     pub fn lost(&mut self) {
         self.report.lost = true;
     }
 
-    /// Whether the last message has been answered.
+    /// Returns whether the last message has been answered.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.finished
     }
 
-    /// Whether messages were lost so far.
+    /// Returns whether messages have been lost.
     #[must_use]
     pub fn has_lost(&self) -> bool {
         self.report.lost
     }
 
-    /// What came of it.
+    /// Returns the outcome of the conversation.
     #[must_use]
     pub fn into_report(self) -> Report {
         self.report
@@ -230,7 +231,7 @@ impl Conversation {
 
     fn is_for_us(&self, header: Header) -> bool {
         let numbered = (self.first..=self.last).contains(&header.sequence);
-        // Of what a request of ours causes, nf_tables tells elements without a number.
+        // nf_tables notifies of elements without a sequence number, even if our own request caused it.
         self.port.map_or(numbered, |port| port == header.port && (numbered || header.sequence == 0))
     }
 
@@ -265,8 +266,8 @@ mod tests {
     use crate::scripted;
     use proptest::prelude::*;
 
-    // Captured on Linux 6.18.44 (x86-64): the answer to a transaction whose third message is NFT_MSG_NEWRULE for the
-    // table "t" and a chain "nochain" that does not exist; the offset is that of NFTA_RULE_CHAIN.
+    // Captured on Linux 6.18.44 (x86-64): the answer to a transaction whose third message is NFT_MSG_NEWRULE
+    // for the table "t" and a chain "nochain" that does not exist; the offset is that of NFTA_RULE_CHAIN.
     const CAPPED: &str =
         "2c00000002000003030000003930 0000 feffffff 28000000060a010c0300000000000000 080002001c000000";
     const UNCAPPED: &str = "44000000020000020300000039300000 feffffff 28000000060a010c0300000000000000 \
@@ -286,7 +287,7 @@ mod tests {
     fn a_capped_error_gives_code_and_offset() {
         let bytes = bytes(CAPPED);
         let Reply::Error(error) = read(&bytes).unwrap() else { panic!("an error") };
-        assert_eq!((error.sequence, error.code, error.offset), (3, 2, Some(28)));
+        assert_eq!((error.sequence, error.errno, error.offset), (3, Errno::ENOENT, Some(28)));
         assert_eq!(error.request, []);
         assert_eq!(error.to_string(), "ENOENT (No such file or directory)");
     }
@@ -295,22 +296,22 @@ mod tests {
     fn an_error_that_is_not_capped_has_its_report_behind_the_request() {
         let bytes = bytes(UNCAPPED);
         let Reply::Error(error) = read(&bytes).unwrap() else { panic!("an error") };
-        assert_eq!((error.sequence, error.code, error.offset), (3, 2, Some(28)));
+        assert_eq!((error.sequence, error.errno, error.offset), (3, Errno::ENOENT, Some(28)));
         assert_eq!((error.request.len(), error.request.get(24)), (24, None));
         assert_eq!(error.request.get(16..23), Some(&b"nochain"[..]));
     }
 
     #[test]
-    fn a_code_of_a_subsystem_is_not_taken_for_an_errno() {
-        let bytes = scripted::error_with_request(9, 4103, &[1, 2, 3, 4, 5]);
+    fn a_code_of_a_subsystem_keeps_its_number() {
+        let bytes = scripted::error_with_request(9, Errno(4103), &[1, 2, 3, 4, 5]);
         let Reply::Error(error) = read(&bytes).unwrap() else { panic!("an error") };
-        assert_eq!((error.code, error.request.as_slice()), (4103, &[1, 2, 3, 4, 5][..]));
+        assert_eq!((error.errno, error.request.as_slice()), (Errno(4103), &[1, 2, 3, 4, 5][..]));
         assert_eq!(error.to_string(), "error 4103");
     }
 
     #[test]
-    fn the_kernels_words_are_kept() {
-        let bytes = scripted::error(5, 22, Some("Attribute failed policy validation"), Some(20));
+    fn the_kernels_message_is_part_of_the_text() {
+        let bytes = scripted::error(5, Errno::EINVAL, Some("Attribute failed policy validation"), Some(20));
         let Reply::Error(error) = read(&bytes).unwrap() else { panic!("an error") };
         assert_eq!(error.to_string(), "EINVAL (Invalid argument): Attribute failed policy validation");
     }
@@ -319,24 +320,32 @@ mod tests {
     fn an_end_with_a_code_is_an_error() {
         let mut done = scripted::done(4);
         done[16..20].copy_from_slice(&(-4i32).to_ne_bytes());
-        assert!(matches!(read(&done), Ok(Reply::Error(KernelError { sequence: 4, code: 4, .. }))));
+        assert!(matches!(
+            read(&done),
+            Ok(Reply::Error(KernelError { sequence: 4, errno: Errno::EINTR, .. }))
+        ));
         assert_eq!(read(&scripted::done(4)), Ok(Reply::Done { sequence: 4 }));
         done[16..20].copy_from_slice(&i32::MIN.to_ne_bytes());
-        assert!(matches!(read(&done), Ok(Reply::Error(KernelError { code: i32::MAX, .. }))));
+        assert!(matches!(read(&done), Ok(Reply::Error(KernelError { errno: Errno(i32::MAX), .. }))));
     }
 
     #[test]
-    fn answers_to_others_are_passed_over() {
+    fn answers_to_other_requests_are_ignored() {
         let mut talk = Conversation::new(5, 6);
-        talk.datagram(&[scripted::ack(4), scripted::error(9, 1, None, None)].concat(), |_| Ok(())).unwrap();
+        talk.datagram(&[scripted::ack(4), scripted::error(9, Errno::EPERM, None, None)].concat(), |_| Ok(()))
+            .unwrap();
         assert!(!talk.is_finished());
-        talk.datagram(&[scripted::error(5, 2, None, None), scripted::ack(6)].concat(), |_| Ok(())).unwrap();
+        talk.datagram(
+            &[scripted::error(5, Errno::ENOENT, None, None), scripted::ack(6)].concat(),
+            |_| Ok(()),
+        )
+        .unwrap();
         assert!(talk.is_finished());
-        assert_eq!(talk.into_report().errors.iter().map(|e| e.code).collect::<Vec<_>>(), [2]);
+        assert_eq!(talk.into_report().errors.iter().map(|e| e.errno).collect::<Vec<_>>(), [Errno::ENOENT]);
     }
 
     #[test]
-    fn what_another_port_caused_is_no_answer_whatever_its_number() {
+    fn a_message_for_another_port_is_ignored_whatever_its_sequence_number() {
         let event = |sequence, port| {
             crate::message::encode(Header { kind: 99, flags: Flags::empty(), sequence, port }, &[1])
         };
@@ -355,7 +364,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_answer_makes_the_reader_panic(kind in 0u16..6, flags: u16, payload in prop::collection::vec(any::<u8>(), 0..80)) {
+        fn no_answer_makes_the_reader_panic(
+            kind in 0u16..6,
+            flags: u16,
+            payload in prop::collection::vec(any::<u8>(), 0..80),
+        ) {
             let header = Header { kind, flags: Flags::from_bits_retain(flags), sequence: 1, port: 0 };
             let bytes = crate::message::encode(header, &payload);
             let _ = Conversation::new(1, 1).datagram(&bytes, |_| Ok(()));

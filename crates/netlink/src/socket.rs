@@ -1,4 +1,4 @@
-//! The one place of the netfilter crates that opens a socket.
+//! The netlink socket. No other file of the libraries opens one.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,14 +7,14 @@ use std::time::Duration;
 use netlink_sys::{Socket as RawSocket, SocketAddr};
 use rustix::net::{RecvFlags, sockopt};
 
-use crate::error::{EMSGSIZE, ENOBUFS};
-use crate::{Error, Transport, Wait};
+use crate::{Errno, Error, Transport, Wait};
 
-/// A netlink family (`NETLINK_*` of `linux/netlink.h`).
+/// The kernel module or group that a socket talks to: the `netlink_family` of netlink(7), `NETLINK_*` of
+/// `linux/netlink.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Protocol(pub i32);
+pub struct NetlinkFamily(pub i32);
 
-impl Protocol {
+impl NetlinkFamily {
     /// `NETLINK_ROUTE`: links, addresses, routes.
     pub const ROUTE: Self = Self(0);
     /// `NETLINK_NETFILTER`: nftables, ipset, conntrack.
@@ -23,15 +23,17 @@ impl Protocol {
     pub const GENERIC: Self = Self(16);
 }
 
-/// How a [`Socket`] is set up. The defaults suit clients of netfilter.
+/// The options of a [`Socket`]. The defaults suit clients of netfilter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// How long an answer may take. A batch of 100,000 objects is answered when it is applied, so be generous. 30 s.
+    /// The time limit for an answer; 30 s by default. The kernel answers a batch once it is applied, which
+    /// takes seconds for some 100,000 objects.
     pub timeout: Duration,
-    /// Bytes of receive buffer to ask for: above `net.core.rmem_max` only with `CAP_NET_ADMIN`. 4 MiB.
+    /// The size of the receive buffer in bytes; 4 MiB by default. More than `net.core.rmem_max` needs
+    /// `CAP_NET_ADMIN`; without it the kernel grants that limit.
     ///
-    /// It bounds how many errors of one batch are heard of.
+    /// It bounds how many errors of one batch can be received.
     pub receive_buffer: usize,
 }
 
@@ -46,9 +48,9 @@ impl Default for Options {
 /// It belongs to the network namespace of the thread that opens it, whatever that thread does later.
 ///
 /// ```no_run
-/// use sluicegate_netlink::{Options, Protocol, Socket};
+/// use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 ///
-/// let socket = Socket::open(Protocol::NETFILTER, &Options::default())?;
+/// let socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default())?;
 /// # Ok::<(), sluicegate_netlink::Error>(())
 /// ```
 #[derive(Debug)]
@@ -56,20 +58,21 @@ pub struct Socket {
     raw: RawSocket,
     timeout: Duration,
     port: u32,
-    /// `SO_SNDBUF` as the kernel counts it, known once it was asked for.
+    /// `SO_SNDBUF` as the kernel counts it.
     send_buffer: usize,
+    non_blocking: bool,
 }
 
 impl Socket {
-    /// Opens a socket in the current network namespace.
+    /// Opens a socket in the network namespace of the calling thread.
     ///
-    /// Neither needs a capability; most requests on it need `CAP_NET_ADMIN`.
+    /// This needs no capability; most requests on the socket need `CAP_NET_ADMIN`.
     ///
     /// # Errors
-    /// [`Error::Io`] with the failing call, such as `EPROTONOSUPPORT` from a kernel without the protocol.
-    pub fn open(protocol: Protocol, options: &Options) -> Result<Self, Error> {
-        let protocol = isize::try_from(protocol.0).unwrap_or(-1);
-        let mut raw = RawSocket::new(protocol).map_err(|e| Error::io("socket", e))?;
+    /// [`Error::Io`] with the failing call, such as `EPROTONOSUPPORT` from a kernel without the family.
+    pub fn open(family: NetlinkFamily, options: &Options) -> Result<Self, Error> {
+        let family = isize::try_from(family.0).unwrap_or(-1);
+        let mut raw = RawSocket::new(family).map_err(|e| Error::io("socket", e))?;
         let port = raw.bind_auto().map_err(|e| Error::io("bind", e))?.port_number();
         // Connected to port 0, the kernel: a datagram of another process never gets here.
         raw.connect(&SocketAddr::new(0, 0)).map_err(|e| Error::io("connect", e))?;
@@ -83,10 +86,11 @@ impl Socket {
                 .map_err(|e| Error::io("SO_RCVBUF", e))?;
         }
         let send_buffer = sockopt::socket_send_buffer_size(&raw).map_err(|e| Error::io("SO_SNDBUF", e))?;
-        Ok(Self { raw, timeout: options.timeout, port, send_buffer })
+        Ok(Self { raw, timeout: options.timeout, port, send_buffer, non_blocking: false })
     }
 
-    /// Joins a multicast group, to hear of changes. Answers and notifications then come through [`Transport::receive`].
+    /// Joins a multicast group, to receive notifications. Answers and notifications then come through
+    /// [`Transport::receive`].
     ///
     /// # Errors
     /// [`Error::Io`]; `EPERM` where the group is not open to ordinary users.
@@ -94,16 +98,22 @@ impl Socket {
         self.raw.add_membership(group).map_err(|e| Error::io("NETLINK_ADD_MEMBERSHIP", e))
     }
 
-    /// Makes [`Transport::receive`] return at once with "nothing yet" instead of waiting for an answer: for a caller
-    /// that waits for the descriptor itself, with poll or an event loop.
+    /// Makes [`Transport::receive`] return false at once where it would wait for an answer: for a caller that
+    /// waits for the descriptor itself, with poll or an event loop.
+    ///
+    /// [`exchange`](crate::exchange) and [`dump`](crate::dump) then fail with [`Error::WouldBlock`] if the
+    /// answer is not queued yet.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn set_non_blocking(&mut self, non_blocking: bool) -> Result<(), Error> {
-        self.raw.set_non_blocking(non_blocking).map_err(|e| Error::io("O_NONBLOCK", e))
+        self.raw.set_non_blocking(non_blocking).map_err(|e| Error::io("O_NONBLOCK", e))?;
+        self.non_blocking = non_blocking;
+        Ok(())
     }
 
-    /// Bytes of receive buffer as the kernel counts them: twice what was granted, for its own structures (`SO_RCVBUF`).
+    /// Returns the size of the receive buffer in bytes as the kernel counts it (`SO_RCVBUF`): twice the size
+    /// that was granted, to account for its own structures.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -113,10 +123,10 @@ impl Socket {
 
     fn grow_send_buffer(&mut self, size: usize) {
         let wanted = size.saturating_add(SEND_OVERHEAD).min(SEND_BUFFER_MAX);
-        // The kernel doubles what it is given, to account for its own structures.
+        // The kernel doubles the value, to account for its own structures.
         let request = wanted.div_ceil(2);
         if sockopt::set_socket_send_buffer_size_force(&self.raw, request).is_err() {
-            // Not permitted: take what net.core.wmem_max allows; send() says what is missing.
+            // Without the capability net.core.wmem_max is the limit; send() reports how much is missing.
             let _ = sockopt::set_socket_send_buffer_size(&self.raw, request);
         }
         self.send_buffer = sockopt::socket_send_buffer_size(&self.raw).unwrap_or(self.send_buffer);
@@ -139,7 +149,7 @@ impl Transport for Socket {
             match self.raw.send(datagram, 0) {
                 Ok(_) => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.raw_os_error() == Some(EMSGSIZE) => {
+                Err(error) if Errno::from_io(&error) == Some(Errno::EMSGSIZE) => {
                     return Err(Error::TooBig { size: datagram.len(), limit });
                 }
                 Err(error) => return Err(Error::io("send", error)),
@@ -165,9 +175,9 @@ impl Transport for Socket {
                 Ok(_) => return Ok(true),
                 Err(error) => match error.kind() {
                     io::ErrorKind::Interrupted => {}
-                    io::ErrorKind::WouldBlock if wait == Wait::No => return Ok(false),
+                    io::ErrorKind::WouldBlock if wait == Wait::No || self.non_blocking => return Ok(false),
                     io::ErrorKind::WouldBlock => return Err(Error::TimedOut(self.timeout)),
-                    _ if error.raw_os_error() == Some(ENOBUFS) => return Err(Error::Overrun),
+                    _ if Errno::from_io(&error) == Some(Errno::ENOBUFS) => return Err(Error::Overrun),
                     _ => return Err(Error::io("recv", error)),
                 },
             }
@@ -186,7 +196,7 @@ impl Transport for Socket {
     }
 }
 
-/// What the kernel keeps of `SO_SNDBUF` for itself: a datagram of the rest fits exactly (`netlink_sendmsg`).
+/// Bytes of `SO_SNDBUF` that no datagram can use (`netlink_sendmsg` compares with `sk_sndbuf - 32`).
 const SEND_OVERHEAD: usize = 32;
 /// The largest `SO_SNDBUF`: a positive int, doubled by the kernel.
 const SEND_BUFFER_MAX: usize = 0x7fff_fffe;

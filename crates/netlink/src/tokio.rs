@@ -1,23 +1,25 @@
 //! A socket for tasks of tokio (feature `tokio`).
 //!
-//! Two things take time with netlink, and they want different treatment. A request is worked off inside `sendmsg`, and a dump inside
-//! `recvmsg`: the kernel never answers later, it keeps the thread until it is done, tens of milliseconds for a large
-//! transaction. Waiting for readiness would not help there, so [`AsyncSocket::run`] holds whole conversations on a thread for
-//! blocking work, and everything that is written for a [`Transport`](crate::Transport) can be used in it. What is really waited for are
-//! notifications: [`AsyncSocket::receive`] waits for those by the runtime's event loop and needs no thread.
+//! Two operations take time with netlink, and they need different treatment. The kernel processes a request
+//! inside `sendmsg` and a dump inside `recvmsg`: it never answers later, but blocks the thread until it is
+//! done, for tens of milliseconds with a large transaction. Waiting for readiness would not help there, so
+//! [`AsyncSocket::run`] runs whole conversations on a thread for blocking work, and any function that takes a
+//! [`Transport`](crate::Transport) can be used in it. Notifications come at any time:
+//! [`AsyncSocket::receive`] waits for them with the runtime's event loop and needs no thread.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), sluicegate_netlink::Error> {
 //! use sluicegate_netlink::message::Flags;
 //! use sluicegate_netlink::tokio::AsyncSocket;
-//! use sluicegate_netlink::{Batch, Error, Options, Protocol, Socket, dump};
+//! use sluicegate_netlink::{Batch, Error, Options, NetlinkFamily, Socket, dump};
 //!
-//! let socket = AsyncSocket::new(Socket::open(Protocol::ROUTE, &Options::default())?)?;
+//! let socket = AsyncSocket::new(Socket::open(NetlinkFamily::ROUTE, &Options::default())?)?;
 //! // RTM_GETLINK with a `struct ifinfomsg`: every link of this network namespace.
 //! let mut links = Batch::new();
 //! links.message(18, Flags::REQUEST | Flags::DUMP, 0).raw(&[0; 16]);
-//! let kinds = socket.run(move |socket| dump(socket, &links, |message| Ok(Some(message.header.kind)))).await?;
+//! let read = move |socket: &mut Socket| dump(socket, &links, |message| Ok(Some(message.header.kind)));
+//! let kinds = socket.run(read).await?;
 //! assert!(kinds.iter().all(|kind| *kind == 16)); // RTM_NEWLINK
 //! # Ok(())
 //! # }
@@ -34,11 +36,12 @@ use ::tokio::task;
 
 use crate::{Error, Socket, Transport as _, Wait};
 
-/// A [`Socket`] that does not block the tasks of a runtime. Tasks can share it, behind an `Arc` say: they take turns.
+/// A [`Socket`] that does not block the tasks of a runtime. Tasks can share it, for instance in an `Arc`:
+/// their conversations run one after the other.
 #[derive(Debug)]
 pub struct AsyncSocket {
     socket: Arc<Mutex<Socket>>,
-    /// The same socket once more, for readiness: that can be waited for while nobody holds the lock.
+    /// A duplicate of the socket for readiness, so that waiting does not need the lock.
     ready: AsyncFd<OwnedFd>,
 }
 
@@ -54,21 +57,22 @@ impl AsyncSocket {
         let duplicate = socket.as_fd().try_clone_to_owned().map_err(|e| Error::io("dup", e))?;
         #[allow(
             deprecated,
-            reason = "its successor is unsafe: the descriptor must stay the same and open, which an OwnedFd sees to"
+            reason = "its successor is unsafe: the descriptor must stay open, which OwnedFd guarantees"
         )]
         let ready = AsyncFd::with_interest(duplicate, Interest::READABLE);
         let ready = ready.map_err(|e| Error::io("epoll", e))?;
         Ok(Self { socket: Arc::new(Mutex::new(socket)), ready })
     }
 
-    /// Holds a conversation on a thread for blocking work: `talk` gets the socket, and may call whatever takes a
-    /// [`Transport`](crate::Transport). Waits for its turn when another task talks.
+    /// Runs a conversation on a thread for blocking work: `talk` gets the socket, and may call any function
+    /// that takes a [`Transport`](crate::Transport). Waits while another task uses the socket.
     ///
-    /// Whoever stops waiting (a time-out, `select!`) does not stop `talk`, once it has started: it is carried to its end, as
-    /// the kernel would do anyway, and the next one waits for that. So nothing is ever half sent or half read.
+    /// Dropping the future (after a time-out, in `select!`) does not stop `talk` once it has started: it runs
+    /// to its end, as the kernel would do anyway, and the next conversation waits for it. So no request is
+    /// half sent and no answer half read.
     ///
     /// # Errors
-    /// What `talk` returns; [`Error::Io`] when the runtime shuts down before it starts.
+    /// The errors of `talk`; [`Error::Io`] if the runtime shuts down before it starts.
     ///
     /// # Panics
     /// When `talk` does.
@@ -90,10 +94,12 @@ impl AsyncSocket {
         }
     }
 
-    /// Waits until a datagram comes, however long that takes, and reads it into `buffer`, replacing what it holds.
+    /// Waits until a datagram arrives, without a time limit, and reads it into `buffer`, replacing its
+    /// content.
     ///
-    /// This is for notifications (see [`Socket::join`]). Whoever stops waiting loses nothing. Give notifications a socket of their own:
-    /// [`exchange`](crate::exchange), in [`run`](Self::run), passes over whatever does not answer it.
+    /// This is for notifications (see [`Socket::join`]). Dropping the future loses no datagram. Use a
+    /// separate socket for notifications: [`exchange`](crate::exchange), in [`run`](Self::run), discards
+    /// datagrams that are not answers to its requests.
     ///
     /// # Errors
     /// [`Error::Overrun`] when notifications were lost, [`Error::Truncated`], [`Error::Io`].
@@ -108,7 +114,7 @@ impl AsyncSocket {
         }
     }
 
-    /// The socket, for blocking use again; `None` while a conversation still goes on.
+    /// Returns the socket, for blocking use; `None` while a conversation is still running.
     #[must_use]
     pub fn into_inner(self) -> Option<Socket> {
         Arc::into_inner(self.socket).map(Mutex::into_inner)

@@ -1,4 +1,4 @@
-//! What a socket and its stand-in for tests have in common, and whole conversations over either.
+//! The [`Transport`] trait, which sockets and scripts for tests implement, and conversations over it.
 
 use crate::message::{Flags, Message};
 use crate::reply::Conversation;
@@ -13,18 +13,21 @@ pub trait Transport {
     /// [`Error::TooBig`] when it does not fit the send buffer; nothing is sent then.
     fn send(&mut self, datagram: &[u8]) -> Result<(), Error>;
 
-    /// Reads one datagram into `buffer`, replacing what it holds. False when there is none (yet).
+    /// Reads one datagram into `buffer`, replacing its content. Returns false if there is none yet: with
+    /// [`Wait::No`], or on a transport that never waits.
     ///
     /// # Errors
-    /// [`Error::Overrun`] when the kernel could not queue messages, [`Error::Truncated`] when a datagram did not fit,
-    /// [`Error::TimedOut`] when nothing came although [`Wait::Answer`] was asked for.
+    /// [`Error::Overrun`] when the kernel could not queue messages, [`Error::Truncated`] when a datagram did
+    /// not fit, [`Error::TimedOut`] when nothing came although [`Wait::Answer`] was asked for.
     fn receive(&mut self, buffer: &mut Vec<u8>, wait: Wait) -> Result<bool, Error>;
 
-    /// Makes the send buffer large enough for `size` bytes if that is permitted, and says how much can be sent at once.
+    /// Makes the send buffer large enough for `size` bytes if that is permitted, and returns how many bytes
+    /// can be sent at once.
     fn send_limit(&mut self, size: usize) -> usize;
 
-    /// The port id of the socket, which is in the header of every answer to it. `None` where it is not known: then answers are known by
-    /// their sequence numbers alone, and on a socket that has joined a group the notification of another's change may pass for one.
+    /// Returns the port id of the socket, which is in the header of every answer to it. `None` if it is
+    /// unknown: answers are then recognised by their sequence numbers alone, and on a socket that has joined
+    /// a multicast group a notification of another program's change can be mistaken for one.
     fn port(&self) -> Option<u32> {
         None
     }
@@ -57,17 +60,20 @@ impl<T: Transport + ?Sized> Transport for &mut T {
     }
 }
 
-/// Sends batches, each as one datagram, and reads answers until the last message of the last batch is answered.
+/// Sends batches, each as one datagram, and reads answers until the last message of the last batch is
+/// answered.
 ///
-/// That message must be one that is always answered: it asks for an acknowledgement ([`Flags::ACK`]) or is a dump. Data
-/// goes to `on_data`. The kernel's refusals are in the report, not an `Err`: which of them matter is the caller's
-/// business. After a full receive buffer the report says `lost` and holds what could be read.
+/// That message must be one that is always answered: it asks for an acknowledgement ([`Flags::ACK`]) or is a
+/// dump. Data goes to `on_data`. Requests that the kernel refused are in the report and are not an `Err`: the
+/// caller decides which of them matter. After an overflow of the receive buffer, [`Report::lost`] is true and
+/// the report contains the answers that could be read.
 ///
-/// Answers that are still queued from an earlier, broken-off conversation are dropped first. What comes meanwhile and is not for
-/// this socket ([`Transport::port`]) is passed over: notifications of what others do.
+/// Answers that are still queued from an earlier, interrupted conversation are discarded first. Notifications
+/// of changes by other programs ([`Transport::port`]) are ignored.
 ///
 /// # Errors
-/// When a datagram cannot be sent or read, no answer comes in time, or `on_data` fails.
+/// When a datagram cannot be sent or read, no answer comes in time ([`Error::TimedOut`]), the transport does
+/// not wait for one ([`Error::WouldBlock`]), or `on_data` fails.
 pub fn exchange(
     transport: &mut (impl Transport + ?Sized),
     batches: &[&Batch],
@@ -77,33 +83,45 @@ pub fn exchange(
         return Ok(Report::default());
     };
     let mut buffer = Vec::new();
-    while matches!(transport.receive(&mut buffer, Wait::No), Ok(true) | Err(Error::Overrun)) {}
+    for _ in 0..MOST_STALE {
+        if !matches!(transport.receive(&mut buffer, Wait::No), Ok(true) | Err(Error::Overrun)) {
+            break;
+        }
+    }
     let mut talk = Conversation::new(first.first_sequence(), last.next_sequence().saturating_sub(1));
     talk.answers_to(transport.port());
     for batch in batches {
         transport.send(batch.bytes()?)?;
     }
-    while !talk.is_finished() {
-        // After a loss the awaited answer may be among what is lost: take what is there, wait for nothing.
+    let mut overruns = 0;
+    while !talk.is_finished() && overruns < MOST_OVERRUNS {
+        // After a loss the awaited answer may be lost as well: read what is queued, and do not wait.
         let wait = if talk.has_lost() { Wait::No } else { Wait::Answer };
         match transport.receive(&mut buffer, wait) {
-            Ok(true) => talk.datagram(&buffer, &mut on_data)?,
-            Ok(false) => break,
-            Err(Error::Overrun) => talk.lost(),
+            Ok(true) => {
+                overruns = 0;
+                talk.datagram(&buffer, &mut on_data)?;
+            }
+            Ok(false) if talk.has_lost() => break,
+            Ok(false) => return Err(Error::WouldBlock),
+            Err(Error::Overrun) => {
+                overruns += 1;
+                talk.lost();
+            }
             Err(error) => return Err(error),
         }
     }
     Ok(talk.into_report())
 }
 
-/// Asks for a dump and returns what `decode` makes of each message (`None` leaves one out).
+/// Requests a dump and returns the values that `decode` returns for its messages; `None` skips one.
 ///
-/// Starts again, at most eight times, when the objects changed while they were read. `request` must be a batch of one
-/// message with [`Flags::DUMP`].
+/// Starts again, at most eight times, when the objects changed while they were read. `request` must be a
+/// batch of one message with [`Flags::DUMP`].
 ///
 /// # Errors
-/// [`Error::Kernel`] when the kernel refuses, [`Error::Interrupted`] when it never settles, [`Error::Overrun`] when
-/// messages were lost, and whatever `decode` returns.
+/// [`Error::Kernel`] when the kernel refuses, [`Error::Interrupted`] when the objects changed every time,
+/// [`Error::Overrun`] when messages were lost, and whatever `decode` returns.
 pub fn dump<T>(
     transport: &mut (impl Transport + ?Sized),
     request: &Batch,
@@ -115,7 +133,8 @@ pub fn dump<T>(
     })
 }
 
-/// Asks for a dump as [`dump`] does, and returns what `decode` adds to a list: for messages that hold several objects each.
+/// Requests a dump as [`dump`] does, and returns the list that `decode` appends to: for messages that contain
+/// several objects each.
 ///
 /// # Errors
 /// As [`dump`].
@@ -132,7 +151,8 @@ pub fn dump_into<T>(
     Err(Error::Interrupted(DUMP_TRIES))
 }
 
-/// Asks for a dump as [`dump_into`] does, and never again: for requests that change what they read, as those that reset counters.
+/// Requests a dump as [`dump_into`] does, but only once: for requests that change the objects that they read,
+/// such as those that reset counters.
 ///
 /// # Errors
 /// As [`dump`]; [`Error::Interrupted`] when the objects changed while they were read.
@@ -144,7 +164,7 @@ pub fn dump_once<T>(
     attempt(transport, request, &mut decode)?.ok_or(Error::Interrupted(1))
 }
 
-/// One dump; `None` when it was interrupted.
+/// Requests a dump once. Returns `None` if it was interrupted.
 fn attempt<T>(
     transport: &mut (impl Transport + ?Sized),
     request: &Batch,
@@ -163,10 +183,16 @@ fn attempt<T>(
 }
 
 const DUMP_TRIES: u32 = 8;
+/// Queued answers that [`exchange`] drops before it asks. More are told from the new ones by their numbers.
+const MOST_STALE: u32 = 1 << 16;
+/// The number of `ENOBUFS` without a datagram in between after which a conversation is over. The kernel
+/// reports an overflow once, so that one is to be expected.
+pub const MOST_OVERRUNS: u32 = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Errno;
     use crate::message::{Header, encode};
     use crate::scripted::{self, Script};
 
@@ -189,8 +215,31 @@ mod tests {
         Ok(())
     }
 
+    /// A kernel whose receive buffer overflows at every read.
+    struct Overflowing;
+
+    impl Transport for Overflowing {
+        fn send(&mut self, _: &[u8]) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn receive(&mut self, _: &mut Vec<u8>, _: Wait) -> Result<bool, Error> {
+            Err(Error::Overrun)
+        }
+
+        fn send_limit(&mut self, _: usize) -> usize {
+            usize::MAX
+        }
+    }
+
     #[test]
-    fn what_one_message_of_a_dump_holds_may_be_several_objects() {
+    fn a_receive_buffer_that_always_overflows_ends_the_conversation() {
+        assert!(exchange(&mut Overflowing, &[&request(Flags::ACK)], |_| Ok(())).unwrap().lost);
+        assert!(matches!(dump(&mut Overflowing, &request(Flags::DUMP), first), Err(Error::Overrun)));
+    }
+
+    #[test]
+    fn one_message_of_a_dump_may_contain_several_objects() {
         let batch = request(Flags::DUMP);
         let mut kernel = Script::new();
         kernel
@@ -212,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_dump_starts_again_and_leaves_nothing_of_the_first() {
+    fn an_interrupted_dump_is_repeated_and_its_objects_are_discarded() {
         let batch = request(Flags::DUMP);
         let mut kernel = Script::new();
         kernel
@@ -223,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dump_that_may_not_be_repeated_is_not() {
+    fn dump_once_does_not_repeat_an_interrupted_dump() {
         let batch = request(Flags::DUMP);
         let mut kernel = Script::new();
         kernel.expect(batch.bytes().unwrap()).reply([data(Flags::DUMP_INTR, 1), scripted::done(1)].concat());
@@ -232,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dump_that_never_settles_is_an_error() {
+    fn a_dump_that_is_interrupted_each_time_is_an_error() {
         let batch = request(Flags::DUMP);
         let mut kernel = Script::new();
         for _ in 0..DUMP_TRIES {
@@ -244,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dump_with_lost_messages_is_not_taken_as_the_whole() {
+    fn a_dump_with_lost_messages_is_an_error() {
         let batch = request(Flags::DUMP);
         let mut kernel = Script::new();
         kernel
@@ -256,25 +305,56 @@ mod tests {
     }
 
     #[test]
-    fn after_a_loss_what_is_queued_is_still_read() {
+    fn after_a_loss_queued_answers_are_still_read() {
         let batch = request(Flags::ACK);
         let mut kernel = Script::new();
-        kernel.expect(batch.bytes().unwrap()).reply(scripted::error(1, 2, None, None)).overrun();
+        kernel.expect(batch.bytes().unwrap()).reply(scripted::error(1, Errno::ENOENT, None, None)).overrun();
         // The refusal answers the last message: the conversation ends there, before the loss is seen.
         let report = exchange(&mut kernel, &[&batch], |_| Ok(())).unwrap();
         assert_eq!((report.errors.len(), report.lost), (1, false));
 
         let mut kernel = Script::new();
-        kernel.expect(batch.bytes().unwrap()).overrun().reply(scripted::error(1, 2, None, None));
+        kernel.expect(batch.bytes().unwrap()).overrun().reply(scripted::error(1, Errno::ENOENT, None, None));
         let report = exchange(&mut kernel, &[&batch], |_| Ok(())).unwrap();
         assert_eq!((report.errors.len(), report.lost), (1, true));
+    }
+
+    /// A transport that never waits, as a non-blocking socket.
+    struct NonBlocking(Script);
+
+    impl Transport for NonBlocking {
+        fn send(&mut self, datagram: &[u8]) -> Result<(), Error> {
+            self.0.send(datagram)
+        }
+
+        fn receive(&mut self, buffer: &mut Vec<u8>, _: Wait) -> Result<bool, Error> {
+            self.0.receive(buffer, Wait::No)
+        }
+
+        fn send_limit(&mut self, size: usize) -> usize {
+            self.0.send_limit(size)
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_not_queued_on_a_transport_that_never_waits_is_an_error() {
+        let batch = request(Flags::ACK);
+        let mut kernel = NonBlocking(Script::new());
+        kernel.0.expect(batch.bytes().unwrap());
+        assert!(matches!(exchange(&mut kernel, &[&batch], |_| Ok(())), Err(Error::WouldBlock)));
+        kernel.0.expect(batch.bytes().unwrap()).reply(scripted::ack(1));
+        assert_eq!(exchange(&mut kernel, &[&batch], |_| Ok(())).unwrap(), Report::default());
+
+        let dumped = request(Flags::DUMP);
+        kernel.0.expect(dumped.bytes().unwrap()).reply(data(Flags::empty(), 1));
+        assert!(matches!(dump(&mut kernel, &dumped, first), Err(Error::WouldBlock)));
     }
 
     #[test]
     fn stale_answers_are_dropped_before_a_conversation() {
         let batch = request(Flags::ACK);
         let mut kernel = Script::new();
-        kernel.queued(scripted::error(1, 17, None, None));
+        kernel.queued(scripted::error(1, Errno::EEXIST, None, None));
         kernel.expect(batch.bytes().unwrap()).reply(scripted::ack(1));
         assert_eq!(exchange(&mut kernel, &[&batch], |_| Ok(())).unwrap(), Report::default());
     }

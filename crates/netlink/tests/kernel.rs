@@ -1,7 +1,9 @@
 //! The socket and whole conversations against this machine's kernel, in a namespace of their own.
 
 use sluicegate_netlink::message::Flags;
-use sluicegate_netlink::{Batch, Error, Options, Protocol, Socket, Transport, Wait, dump, exchange};
+use sluicegate_netlink::{
+    Batch, Errno, Error, NetlinkFamily, Options, Socket, Transport, Wait, dump, exchange, generic,
+};
 
 const NFNL_SUBSYS_NFTABLES: u8 = 10;
 const NFT_MSG_NEWTABLE: u8 = 0;
@@ -12,7 +14,8 @@ const NFPROTO_IPV4: u8 = 2;
 
 fn nftables(test: impl FnOnce(Socket) + Send) {
     testns::netns(|| {
-        let mut socket = Socket::open(Protocol::NETFILTER, &Options::default()).expect("a netfilter socket");
+        let mut socket =
+            Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a netfilter socket");
         let mut probe = Batch::new();
         drop(probe.netfilter(NFNL_SUBSYS_NFTABLES, NFT_MSG_GETGEN, Flags::ACK, 0, 0));
         match exchange(&mut socket, &[&probe], |_| Ok(())) {
@@ -26,7 +29,7 @@ fn add_table(batch: &mut Batch, name: &str) {
     batch.netfilter(NFNL_SUBSYS_NFTABLES, NFT_MSG_NEWTABLE, Flags::CREATE, NFPROTO_IPV4, 0).put_str(1, name);
 }
 
-/// The question after a transaction: its answer comes behind all errors, on every kernel.
+/// Returns a request that follows a transaction: its answer comes after all errors, on every kernel.
 fn end_mark(batch: &Batch) -> Batch {
     let mut mark = Batch::starting_at(batch.next_sequence());
     drop(mark.netfilter(NFNL_SUBSYS_NFTABLES, NFT_MSG_GETGEN, Flags::ACK, 0, 0));
@@ -78,7 +81,7 @@ fn a_refused_rule_is_named_by_sequence_and_offset_and_nothing_is_applied() {
         batch.commit(NFNL_SUBSYS_NFTABLES, 0);
         let report = exchange(&mut socket, &[&batch, &end_mark(&batch)], |_| Ok(())).unwrap();
         let [error] = report.errors.as_slice() else { panic!("one error: {report:?}") };
-        assert_eq!((error.sequence, error.code, batch.object(error)), (3, 2, Some(44)));
+        assert_eq!((error.sequence, error.errno, batch.object(error)), (3, Errno::ENOENT, Some(44)));
         assert!(tables(&mut socket).is_empty());
     });
 }
@@ -122,7 +125,7 @@ fn a_stale_generation_is_refused() {
         add_table(&mut batch, "t");
         batch.commit(NFNL_SUBSYS_NFTABLES, 0);
         let report = exchange(&mut socket, &[&batch, &end_mark(&batch)], |_| Ok(())).unwrap();
-        assert_eq!(report.errors.iter().map(|e| e.code).collect::<Vec<_>>(), [85]);
+        assert_eq!(report.errors.iter().map(|e| e.errno).collect::<Vec<_>>(), [Errno::ERESTART]);
         assert_eq!(batch.object(&report.errors[0]), Some(5));
     });
 }
@@ -148,11 +151,11 @@ fn a_datagram_at_the_limit_is_sent_and_one_over_it_is_refused_before_it_is_sent(
 }
 
 #[test]
-fn silence_is_a_time_out() {
+fn waiting_in_vain_is_a_time_out() {
     testns::netns(|| {
         let mut options = Options::default();
         options.timeout = std::time::Duration::from_millis(20);
-        let mut socket = Socket::open(Protocol::ROUTE, &options).unwrap();
+        let mut socket = Socket::open(NetlinkFamily::ROUTE, &options).unwrap();
         let mut buffer = Vec::new();
         assert!(!socket.receive(&mut buffer, Wait::No).unwrap());
         assert!(matches!(socket.receive(&mut buffer, Wait::Answer), Err(Error::TimedOut(_))));
@@ -160,11 +163,29 @@ fn silence_is_a_time_out() {
 }
 
 #[test]
-fn a_listener_that_is_too_slow_hears_that_it_lost_something() {
+fn a_non_blocking_socket_gives_queued_answers_and_never_waits() {
+    nftables(|mut socket| {
+        socket.set_non_blocking(true).unwrap();
+        let mut batch = Batch::new();
+        drop(batch.netfilter(NFNL_SUBSYS_NFTABLES, NFT_MSG_GETGEN, Flags::ACK, 0, 0));
+        // The kernel answers inside of sendmsg, so that the answer is queued when it is read.
+        assert_eq!(exchange(&mut socket, &[&batch], |_| Ok(())).unwrap().errors, []);
+
+        // NFNL_MSG_BATCH_BEGIN alone is never answered: without an error it would look like a success.
+        let mut unanswered = Batch::new();
+        unanswered.begin(NFNL_SUBSYS_NFTABLES, None, 0);
+        unanswered.commit(NFNL_SUBSYS_NFTABLES, 0);
+        assert!(matches!(exchange(&mut socket, &[&unanswered], |_| Ok(())), Err(Error::WouldBlock)));
+        assert!(!socket.receive(&mut Vec::new(), Wait::Answer).unwrap());
+    });
+}
+
+#[test]
+fn a_slow_listener_is_told_that_notifications_were_lost() {
     nftables(|mut socket| {
         let mut options = Options::default();
         options.receive_buffer = 4096;
-        let mut listener = Socket::open(Protocol::NETFILTER, &options).unwrap();
+        let mut listener = Socket::open(NetlinkFamily::NETFILTER, &options).unwrap();
         listener.join(7).expect("NFNLGRP_NFTABLES");
         let mut batch = Batch::new();
         batch.begin(NFNL_SUBSYS_NFTABLES, None, 0);
@@ -180,5 +201,14 @@ fn a_listener_that_is_too_slow_hears_that_it_lost_something() {
         })
         .any(|overrun| overrun);
         assert!(lost, "500 notifications do not fit 4 KiB");
+    });
+}
+
+#[test]
+fn families_of_generic_netlink_are_found_by_name() {
+    testns::netns(|| {
+        let mut socket = Socket::open(NetlinkFamily::GENERIC, &Options::default()).expect("a generic socket");
+        assert_eq!(generic::family(&mut socket, "nlctrl").unwrap(), generic::GENL_ID_CTRL);
+        assert!(generic::family(&mut socket, "sluicegate").unwrap_err().is_not_found());
     });
 }

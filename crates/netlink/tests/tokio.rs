@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sluicegate_netlink::message::{Flags, Messages};
 use sluicegate_netlink::tokio::AsyncSocket;
-use sluicegate_netlink::{Batch, Error, Options, Protocol, Socket, dump, exchange};
+use sluicegate_netlink::{Batch, Error, NetlinkFamily, Options, Socket, dump, exchange};
 use tokio::time::timeout;
 
 const RTM_NEWLINK: u16 = 16;
@@ -21,7 +21,7 @@ fn in_a_runtime(test: impl AsyncFnOnce() + Send) {
 }
 
 fn socket(join: Option<u32>) -> AsyncSocket {
-    let mut socket = Socket::open(Protocol::ROUTE, &Options::default()).expect("a socket");
+    let mut socket = Socket::open(NetlinkFamily::ROUTE, &Options::default()).expect("a socket");
     if let Some(group) = join {
         socket.join(group).expect("a group that everybody may join");
     }
@@ -60,11 +60,11 @@ fn tasks_that_share_a_socket_take_turns() {
 }
 
 #[test]
-fn a_notification_is_waited_for_by_the_event_loop() {
+fn the_event_loop_waits_for_notifications() {
     in_a_runtime(async || {
         let (listener, sender) = (socket(Some(RTMGRP_LINK)), socket(None));
         let mut buffer = Vec::new();
-        // Nothing yet: waiting ends with our patience, and loses nothing of what comes later.
+        // Nothing is queued yet. A wait that is given up loses no later notification.
         assert!(timeout(Duration::from_millis(20), listener.receive(&mut buffer)).await.is_err());
         let change = sender.run(|socket| exchange(socket, &[&set_loopback(false)], |_| Ok(())));
         let (heard, changed) = tokio::join!(listener.receive(&mut buffer), change);
@@ -76,22 +76,22 @@ fn a_notification_is_waited_for_by_the_event_loop() {
 }
 
 #[test]
-fn whoever_stops_waiting_leaves_the_socket_usable() {
+fn dropping_the_future_leaves_the_socket_usable() {
     in_a_runtime(async || {
         let socket = socket(None);
         let (go_on, waiting) = std::sync::mpsc::channel();
         let slow = socket.run(move |socket| {
-            waiting.recv().expect("it is told to");
+            waiting.recv().expect("the test lets it go on");
             dump(socket, &get_links(), |_| Ok(Some(())))
         });
         assert!(timeout(Duration::from_millis(5), slow).await.is_err());
-        go_on.send(()).expect("it waits for that");
+        go_on.send(()).expect("the conversation waits");
         assert_eq!(links(&socket).await.unwrap(), 1);
     });
 }
 
 #[test]
-fn a_refusal_is_an_error_of_the_callers_kind() {
+fn an_error_of_the_conversation_is_returned() {
     in_a_runtime(async || {
         let refused: Result<(), Error> = socket(None).run(|_| Err(Error::Interrupted(8))).await;
         assert!(matches!(refused, Err(Error::Interrupted(8))));

@@ -1,58 +1,65 @@
-//! Sending a transaction: one batch where it fits, several where the send buffer may not grow.
+//! Applies transactions: in one batch where it fits the send buffer, in several where that buffer may not
+//! grow.
 
 use std::collections::{BTreeSet, HashSet};
 
 use sluicegate_netlink::message::Flags;
-use sluicegate_netlink::{Batch, KernelError, Transport, exchange};
+use sluicegate_netlink::{Batch, Errno, KernelError, Transport, exchange};
 
 use crate::echo::Applied;
-use crate::encode::{Encoder, SUBSYSTEM};
-use crate::error::{ERESTART, Error, Failure};
+use crate::encode::Encoder;
+use crate::error::{Error, Failure};
+use crate::message::{NFT_MSG_GETGEN, SUBSYSTEM};
 use crate::monitor::Event;
 use crate::object::{ElementData, HookOwner, SetId};
-use crate::place::Places;
 use crate::read::{self, Generation};
+use crate::resolve::Resolved;
 use crate::transaction::{Flush, HandleId, Object, Operation, Target, Transaction};
 
-/// How a transaction is applied.
+/// The options with which a transaction is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ApplyOptions {
-    /// Apply it only on this generation of the ruleset; see [`read::generation`](crate::read::generation).
+    /// Applies the transaction only to this generation of the ruleset; see
+    /// [`read::generation`](crate::read::generation).
     pub generation: Option<u32>,
-    /// Only check it: nothing is applied, and it is never split. The kernel finds most errors, but not those it finds at commit (loops, generation).
+    /// Only checks the transaction: nothing is applied, and the batch is never split. The kernel then reports
+    /// most errors, but not those that it detects when it commits (loops of jumps, a changed generation).
     pub check: bool,
-    /// Have the kernel say what it makes of each operation (`NLM_F_ECHO`, `nft --echo`): [`Applied::handle`], [`Applied::events`]. It
-    /// costs a message of some hundred bytes for every object, rule and element.
+    /// Requests an event from the kernel for each change (`NLM_F_ECHO`, `nft --echo`), for
+    /// [`Applied::handle`] and [`Applied::events`]. This costs a message of some hundred bytes for every
+    /// object, rule and element.
     pub echo: bool,
 }
 
 impl Transaction {
-    /// Applies it: all of it, or nothing.
+    /// Applies the transaction: all of it, or nothing.
     ///
-    /// Where the transport's send buffer is too small and may not grow (without `CAP_NET_ADMIN` in the first user namespace), it is
-    /// sent in several batches: see [`Applied::batches`]. Where not even they fit, or it is only to be checked, nothing is sent
+    /// If the transport's send buffer is too small and may not grow (without `CAP_NET_ADMIN` in the initial
+    /// user namespace), the transaction is sent in several batches; see [`Applied::batches`]. If even those
+    /// do not fit, or the transaction is only to be checked, nothing is sent
     /// ([`TooBig`](sluicegate_netlink::Error::TooBig)).
     ///
     /// ```no_run
-    /// use sluicegate_netlink::{Options, Protocol, Socket};
+    /// use sluicegate_nftables::netlink::{Options, NetlinkFamily, Socket};
     /// use sluicegate_nftables::{Family, Table, TableId, Transaction};
     ///
     /// let table = TableId::new(Family::INET, "filter".parse()?);
     /// let mut transaction = Transaction::new();
     /// transaction.add(Table::new(table));
-    /// let mut socket = Socket::open(Protocol::NETFILTER, &Options::default())?;
+    /// let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default())?;
     /// let applied = transaction.apply(&mut socket)?;
     /// println!("generation {}", applied.generation);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::Statement`], [`Error::Index`] and [`Error::Rename`] before anything is sent, [`Error::Rejected`] with every refused operation, [`Error::Netlink`].
+    /// [`Error::Statement`], [`Error::Index`] and [`Error::Rename`] before anything is sent,
+    /// [`Error::Rejected`] with every refused operation, [`Error::Netlink`].
     pub fn apply(&self, transport: &mut (impl Transport + ?Sized)) -> Result<Applied, Error> {
         self.apply_with(transport, ApplyOptions::default())
     }
 
-    /// Applies it under conditions.
+    /// Applies the transaction with the given options.
     ///
     /// # Errors
     /// As [`apply`](Self::apply), and [`Error::GenerationChanged`].
@@ -62,15 +69,15 @@ impl Transaction {
         options: ApplyOptions,
     ) -> Result<Applied, Error> {
         if self.indexed().next().is_none() && self.renamed().next().is_none() {
-            return self.apply_placed(transport, &mut Places::default(), options);
+            return self.apply_placed(transport, &mut Resolved::default(), options);
         }
         let mut tries = TRIES;
         loop {
             tries -= 1;
             let listed = read::generation(transport)?.id;
-            let mut places = Places::find(self, transport)?;
+            let mut resolved = Resolved::resolve(self, transport)?;
             let generation = Some(options.generation.unwrap_or(listed));
-            match self.apply_placed(transport, &mut places, ApplyOptions { generation, ..options }) {
+            match self.apply_placed(transport, &mut resolved, ApplyOptions { generation, ..options }) {
                 Err(Error::GenerationChanged { .. }) if options.generation.is_none() && tries > 0 => {}
                 result => return result,
             }
@@ -80,21 +87,23 @@ impl Transaction {
     fn apply_placed(
         &self,
         transport: &mut (impl Transport + ?Sized),
-        places: &mut Places,
+        resolved: &mut Resolved,
         options: ApplyOptions,
     ) -> Result<Applied, Error> {
         let all = || 0..self.operations().len();
-        let (mut whole, doubts) = self.batch(all(), places, options)?;
-        if places.ask(&doubts, transport)? {
-            whole = self.batch(all(), places, options)?.0;
+        let (mut whole, sets_to_query) = self.batch(all(), resolved, options)?;
+        if resolved.query_intervals(&sets_to_query, transport)? {
+            whole = self.batch(all(), resolved, options)?.0;
         }
         let size = whole.bytes().map_err(sluicegate_netlink::Error::from)?.len();
         let limit = transport.send_limit(size);
         let mut applied = Applied::default();
-        // A piece relies on those before it: what is only checked cannot be checked piece by piece.
+        // The kernel discards a batch that is only checked, so a later batch would not find what an earlier
+        // one adds: such a transaction cannot be split.
         let pieces = size > limit && !options.check;
-        let pieces = pieces.then(|| self.split(limit, places, options)).transpose()?;
-        // Where one would not fit either, the others are not to be left behind: the transport refuses the whole.
+        let pieces = pieces.then(|| self.split(limit, resolved, options)).transpose()?;
+        // If a single batch is still too large, none must be applied without it. Sending the transaction
+        // whole makes the transport return the error.
         let Some(pieces) = pieces.filter(|pieces| pieces.iter().all(|piece| piece.len() <= limit)) else {
             self.send(transport, &whole, options, &mut applied)?;
             return Ok(applied);
@@ -102,18 +111,20 @@ impl Transaction {
         let mut options = options;
         for piece in pieces {
             self.send(transport, &piece, options, &mut applied)?;
-            // The condition was for the first; each one changes the generation.
+            // Only the first batch can depend on the generation: each batch that is applied changes it.
             options.generation = None;
         }
         Ok(applied)
     }
 
-    /// Applies it without blocking the task that waits for it (feature `tokio`). Whoever stops waiting does not stop it.
+    /// Applies the transaction without blocking the task that awaits it (feature `tokio`). Dropping the
+    /// future does not cancel the transaction.
     ///
-    /// For listings, and whatever else takes a transport, see [`AsyncSocket::run`](sluicegate_netlink::tokio::AsyncSocket::run).
+    /// To read listings, or to call any other function that takes a transport, see
+    /// [`AsyncSocket::run`](sluicegate_netlink::tokio::AsyncSocket::run).
     ///
     /// ```
-    /// use sluicegate_netlink::tokio::AsyncSocket;
+    /// use sluicegate_nftables::netlink::tokio::AsyncSocket;
     /// use sluicegate_nftables::{Applied, ApplyOptions, Error, Family, Table, TableId, Transaction, read};
     ///
     /// async fn make_table(socket: &AsyncSocket, id: TableId) -> Result<Applied, Error> {
@@ -137,30 +148,34 @@ impl Transaction {
         socket.run(move |socket| self.apply_with(socket, options)).await
     }
 
-    /// The one batch that it is, made without asking a kernel. Sets that the transaction does not make are taken to hold no intervals, unless a range
-    /// says so: in one that does, single keys would be more than that ([`Element::range`](crate::Element::range)), and marks, user ids and other numbers
-    /// in the host's order would not be found by rules.
+    /// Returns the transaction as one batch, without asking a kernel.
+    ///
+    /// For sets that the transaction does not create, the batch assumes that they have no intervals, unless a
+    /// range among the elements shows otherwise. If such a set does have intervals, a single key would be
+    /// stored as a range up to the next key ([`Element::range`](crate::Element::range)), and rules would not
+    /// find marks, user ids and other numbers in host byte order.
     ///
     /// # Errors
-    /// [`Error::Statement`] for what the kernel has no expressions or states for, [`Error::Index`] for one with an index, [`Error::Rename`] for a
-    /// new name without the chain's handle.
+    /// [`Error::Statement`] for what the kernel has no expressions for, [`Error::Index`] for a rule with an
+    /// index, [`Error::Rename`] for a rename without the chain's handle.
     pub fn encode(&self, options: ApplyOptions) -> Result<Batch, Error> {
-        Ok(self.batch(0..self.operations().len(), &Places::default(), options)?.0)
+        Ok(self.batch(0..self.operations().len(), &Resolved::default(), options)?.0)
     }
 
-    /// The batch, and the sets of which it would have to be known whether they hold intervals.
+    /// Returns the batch, and the existing sets whose flags decide how their elements are encoded: with
+    /// intervals or without.
     fn batch(
         &self,
         operations: impl IntoIterator<Item = usize>,
-        places: &Places,
+        resolved: &Resolved,
         options: ApplyOptions,
     ) -> Result<(Batch, BTreeSet<SetId>), Error> {
-        let mut encoder = Encoder::new(self, places, options);
+        let mut encoder = Encoder::new(self, resolved, options);
         for index in operations {
             encoder.operation(index)?;
         }
-        let doubts = std::mem::take(&mut encoder.doubts);
-        Ok((if options.check { encoder.batch } else { encoder.finish() }, doubts))
+        let sets_to_query = std::mem::take(&mut encoder.sets_to_query);
+        Ok((if options.check { encoder.batch } else { encoder.finish() }, sets_to_query))
     }
 
     fn send(
@@ -170,7 +185,8 @@ impl Transaction {
         options: ApplyOptions,
         applied: &mut Applied,
     ) -> Result<(), Error> {
-        // Every kernel answers this; before 6.10 none acknowledges the end of a batch.
+        // Before Linux 6.10 the kernel does not acknowledge the end of a batch, so a request for the
+        // generation follows it: every kernel answers that after the batch.
         let mut last = Batch::starting_at(batch.next_sequence());
         drop(last.netfilter(SUBSYSTEM, NFT_MSG_GETGEN, Flags::ACK, 0, 0));
         let (mut generation, mut events) = (None, Vec::new());
@@ -183,26 +199,29 @@ impl Transaction {
             }
             Ok(())
         })?;
-        // Without the right to, both are refused. The question is ours, and says nothing that the batch does not.
+        // Without the capability, the kernel refuses both the batch and the request for the generation. The
+        // second error adds nothing to the first.
         let of_batch = |error: &KernelError| error.sequence != last.first_sequence();
         if report.errors.iter().any(of_batch) {
             report.errors.retain(of_batch);
         }
         if let Some(expected) = options.generation
-            && report.errors.iter().any(|error| error.code == ERESTART)
+            && report.errors.iter().any(|error| error.errno == Errno::ERESTART)
         {
             return Err(Error::GenerationChanged { expected });
         }
         if !report.errors.is_empty() {
             let failure = |error: KernelError| Failure::new(self, batch, error);
             let failures = report.errors.into_iter().map(failure).collect();
-            // Once something is lost the kernel queues nothing more until all is read: with this answer, all errors came.
+            // After an overrun the kernel queues nothing until user space has read everything. If the answer
+            // to the last request arrived, no error was lost.
             let more = report.lost && generation.is_none();
             return Err(Error::Rejected { failures, more, applied: applied.batches });
         }
         applied.generation = match generation {
             Some(generation) => generation,
-            // What it made is told first: it was applied, and the rest of what it made did not fit the receive buffer.
+            // Echo messages come before the answers. If some arrived, the batch was applied, and the rest of
+            // the messages did not fit the receive buffer.
             None if report.lost && !events.is_empty() => {
                 applied.lost = true;
                 read::generation(transport)?.id
@@ -214,25 +233,32 @@ impl Transaction {
             }
         };
         applied.batches += 1;
-        events.into_iter().for_each(|(sequence, event)| applied.tell(batch, sequence, event));
+        events.into_iter().for_each(|(sequence, event)| applied.record(batch, sequence, event));
         Ok(())
     }
 
-    /// Batches that each fit. What nobody can reach yet comes first: tables, chains without hooks, sets, elements of data;
-    /// everything that switches packets over is in the last one.
-    fn split(&self, limit: usize, places: &Places, mut options: ApplyOptions) -> Result<Vec<Batch>, Error> {
+    /// Splits the transaction into batches that each fit the send buffer. The first batches add what no
+    /// packet reaches yet: tables, chains without hooks, sets, elements of sets and data maps. The last batch
+    /// has everything that changes which rules packets meet.
+    fn split(
+        &self,
+        limit: usize,
+        resolved: &Resolved,
+        mut options: ApplyOptions,
+    ) -> Result<Vec<Batch>, Error> {
         let hidden = self.hidden();
         let message = (limit / 2).min(u16::MAX.into());
         let mut batches = Vec::new();
-        let mut encoder = self.encoder(message, places, options);
+        let mut encoder = self.encoder(message, resolved, options);
         for index in (0..self.operations().len()).filter(|i| hidden.contains(i)) {
             let mut position = Some(0);
             while let Some(from) = position {
                 if encoder.batch.len() + message + FRAME > limit {
-                    // The condition is for the first batch; each one makes a new generation.
+                    // Only the first batch can depend on the generation: each batch that is applied changes
+                    // it.
                     options.generation = None;
                     batches.push(
-                        std::mem::replace(&mut encoder, self.encoder(message, places, options)).finish(),
+                        std::mem::replace(&mut encoder, self.encoder(message, resolved, options)).finish(),
                     );
                 }
                 position = encoder.piece(index, from)?;
@@ -241,19 +267,20 @@ impl Transaction {
         batches.push(encoder.finish());
         options.generation = None;
         let visible = (0..self.operations().len()).filter(|i| !hidden.contains(i));
-        batches.push(self.batch(visible, places, options)?.0);
+        batches.push(self.batch(visible, resolved, options)?.0);
         Ok(batches)
     }
 
-    fn encoder<'t>(&'t self, message: usize, places: &'t Places, options: ApplyOptions) -> Encoder<'t> {
-        let mut encoder = Encoder::new(self, places, options);
+    fn encoder<'t>(&'t self, message: usize, resolved: &'t Resolved, options: ApplyOptions) -> Encoder<'t> {
+        let mut encoder = Encoder::new(self, resolved, options);
         encoder.limit_messages(message);
         encoder
     }
 
-    /// The operations that add something which no packet can meet before another operation of the transaction leads there.
+    /// Returns the operations that only add what no packet reaches before another operation of the
+    /// transaction refers to it.
     fn hidden(&self) -> HashSet<usize> {
-        let made = self.sets();
+        let created = self.sets();
         let (mut emptied, mut deleted) = (HashSet::new(), HashSet::new());
         let (mut objects, mut flowtables, mut unsure) = (HashSet::new(), HashSet::new(), HashSet::new());
         for operation in self.operations() {
@@ -287,12 +314,13 @@ impl Transaction {
                         flowtables.insert(flowtable);
                     }
                 }
-                // Which name is free then is not known here.
+                // A handle does not tell the name, so any name of the table may be free afterwards.
                 Some(Target::Handle(handle)) => unsure.extend(handle.in_table()),
                 _ => {}
             }
         }
-        // Whole tables that go and come again have to do so at once.
+        // A table that is deleted and added again has to be replaced in one batch: no packet must pass
+        // without its rules.
         let replaced = self.operations().iter().any(|operation| {
             matches!(operation, Operation::Flush(Flush::Ruleset(_)))
                 || matches!(operation.deleted(), Some(Target::Table(_) | Target::Handle(HandleId::Table(..))))
@@ -305,7 +333,7 @@ impl Transaction {
                 Object::Chain(chain) => chain.base.is_none() && !deleted.contains(&chain.id),
                 Object::Elements(elements) => {
                     let data = elements.list.iter().all(|e| matches!(e.data(), ElementData::Value(_)));
-                    !emptied.contains(&elements.set) && (data || made.contains_key(&elements.set))
+                    !emptied.contains(&elements.set) && (data || created.contains_key(&elements.set))
                 }
                 Object::Stateful(object) => !objects.contains(&object.id),
                 Object::Flowtable(flowtable) => !flowtables.contains(&flowtable.id),
@@ -318,12 +346,10 @@ impl Transaction {
     }
 }
 
-/// How often the kernel is asked anew because somebody else changed them meanwhile.
+/// The number of attempts to apply a transaction when another program keeps changing the ruleset.
 const TRIES: u32 = 8;
-/// Room for the end of a batch.
+/// Bytes reserved for the message that ends a batch.
 const FRAME: usize = 32;
-/// `NFT_MSG_GETGEN`
-const NFT_MSG_GETGEN: u8 = 16;
 
 #[cfg(test)]
 mod tests {
@@ -335,16 +361,17 @@ mod tests {
     #[test]
     fn a_right_that_is_missing_is_said_once() {
         let mut transaction = Transaction::new();
-        transaction.add(Table::new(TableId::new(Family::IP, Name::held("t"))));
+        transaction.add(Table::new(TableId::new(Family::IP, Name::from_kernel("t"))));
         let mut kernel = Script::new();
         // The batch has messages 1 to 3; 4 asks for the generation.
-        kernel.expect_any().reply(scripted::error(1, 1, None, None));
-        kernel.expect_any().reply(scripted::error(4, 1, None, None));
+        kernel.expect_any().reply(scripted::error(1, Errno::EPERM, None, None));
+        kernel.expect_any().reply(scripted::error(4, Errno::EPERM, None, None));
         let error = transaction.apply(&mut kernel).unwrap_err();
         assert!(error.is_permission_denied());
         assert_eq!(
             error.to_string(),
-            "commit the batch: EPERM (CAP_NET_ADMIN is missing in the namespace of this network)"
+            "commit the batch: EPERM (CAP_NET_ADMIN is missing in the user namespace that owns this network \
+             namespace)"
         );
     }
 }

@@ -1,37 +1,41 @@
-//! What came of a transaction, in the kernel's words.
+//! The result of a transaction that was applied, as the kernel reported it.
 
 use std::collections::BTreeMap;
 
-use sluicegate_netlink::{Batch, KernelError};
+use sluicegate_netlink::{Batch, Errno, KernelError};
 
 use crate::encode::untag;
 use crate::monitor::{Change, Event, RuleChange};
 
-/// What came of a transaction that was applied.
+/// The result of a transaction that was applied.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Applied {
-    /// The generation of the ruleset afterwards: with [`ApplyOptions::echo`](crate::ApplyOptions::echo) the one that the transaction made. Without, another program may
-    /// have made it, if it committed in between.
+    /// The generation of the ruleset afterwards. With [`ApplyOptions::echo`](crate::ApplyOptions::echo) it is
+    /// the one that the transaction created; without, it may be that of another program that committed in
+    /// between.
     pub generation: u32,
-    /// Batches that were sent: more than one where the send buffer was too small, and then not all at once. What makes the
-    /// change reachable came in the last one.
+    /// The number of batches that were sent: more than one if the send buffer was too small. Each was then
+    /// applied by itself; the last one contains what makes packets reach the new rules.
     pub batches: usize,
-    /// With [`ApplyOptions::echo`](crate::ApplyOptions::echo), what was made and deleted, in the order of the operations (batch by batch): rules' own sets and chains
-    /// too, and each element by itself. Empty when the transaction was only checked.
+    /// With [`ApplyOptions::echo`](crate::ApplyOptions::echo), what was added and deleted, in the order of
+    /// the operations (batch by batch), including the anonymous sets and chains of rules; one event for each
+    /// element. Empty when the transaction was only checked.
     pub events: Vec<Event>,
     /// Whether some of these events did not fit the receive buffer
-    /// ([`Options::receive_buffer`](sluicegate_netlink::Options::receive_buffer)): the transaction is applied, but the last events are missing.
+    /// ([`Options::receive_buffer`](sluicegate_netlink::Options::receive_buffer)): the transaction is
+    /// applied, but the last events are missing.
     pub lost: bool,
-    /// The operations that made something with a handle.
+    /// The handle of each object that an operation added, by the operation's index.
     handles: BTreeMap<usize, u64>,
 }
 
 impl Applied {
-    /// The handle of what an operation made (which operation, from 0): its rule, chain, set, object, flowtable or table. With it a rule
-    /// is deleted or replaced later.
+    /// Returns the handle of the rule, chain, set, object, flowtable or table that an operation added;
+    /// `operation` is its index in the transaction, from 0. A rule is deleted or replaced by its handle.
     ///
-    /// `None` without [`ApplyOptions::echo`](crate::ApplyOptions::echo), for elements, which have none, and where the kernel tells nothing because all was there already.
+    /// `None` without [`ApplyOptions::echo`](crate::ApplyOptions::echo), for elements, which have no handles,
+    /// and if the kernel sends no event because the object existed already.
     ///
     /// ```
     /// use sluicegate_nftables::fake::Fake;
@@ -57,15 +61,15 @@ impl Applied {
         self.handles.get(&operation).copied()
     }
 
-    /// Takes in an event that a message of a batch has caused.
-    pub(crate) fn tell(&mut self, batch: &Batch, sequence: u32, event: Event) {
+    /// Records an event that a message of a batch caused.
+    pub(crate) fn record(&mut self, batch: &Batch, sequence: u32, event: Event) {
         if let Event::Generation(generation) = event {
             self.generation = generation.id;
             return;
         }
-        let tag = batch.object(&KernelError::new(sequence, 0));
-        if let Some(((operation, _), handle)) = tag.and_then(untag).zip(event.made()) {
-            // The last one counts: a rule's own sets and chains come before it.
+        let tag = batch.object(&KernelError::new(sequence, Errno(0)));
+        if let Some(((operation, _), handle)) = tag.and_then(untag).zip(event.new_handle()) {
+            // The events of a rule's anonymous sets and chains come first; the last event is the rule's.
             self.handles.insert(operation, handle);
         }
         self.events.push(event);
@@ -73,8 +77,8 @@ impl Applied {
 }
 
 impl Event {
-    /// The handle of what is new.
-    fn made(&self) -> Option<u64> {
+    /// Returns the handle of the object that the event adds.
+    fn new_handle(&self) -> Option<u64> {
         match self {
             Self::Table(Change::New, table) => Some(table.handle),
             Self::Chain(Change::New, chain) => Some(chain.handle),
@@ -96,8 +100,9 @@ mod tests {
     use super::*;
     use crate::{ApplyOptions, Error, Family, Name, Table, TableId, Transaction};
 
-    /// A message of the kernel: a table with a handle (command 0), or a generation (15).
-    fn told(command: u8, sequence: u32, number: u32) -> Vec<u8> {
+    /// Returns a message as the kernel sends it: a new table with a handle (command 0), or a new generation
+    /// (command 15).
+    fn event_message(command: u8, sequence: u32, number: u32) -> Vec<u8> {
         let payload = attr::encode(|w| {
             w.raw(&[Family::IP.0, 0, 0, 0]);
             if command == 15 {
@@ -113,7 +118,7 @@ mod tests {
     fn two_tables() -> Transaction {
         let mut tx = Transaction::new();
         for name in ["t", "u"] {
-            tx.add(Table::new(TableId::new(Family::IP, Name::held(name))));
+            tx.add(Table::new(TableId::new(Family::IP, Name::from_kernel(name))));
         }
         tx
     }
@@ -122,16 +127,19 @@ mod tests {
         two_tables().apply_with(kernel, ApplyOptions { echo: true, ..ApplyOptions::default() })
     }
 
-    // Messages 1 and 4 are the batch's frame, 2 and 3 the tables, 5 asks for the generation.
+    // Messages 1 and 4 begin and end the batch, 2 and 3 add the tables, 5 requests the generation.
 
     #[test]
     fn events_are_led_back_to_their_operations_and_give_the_generation() {
         let mut kernel = Script::new();
-        kernel.expect_any().reply([told(0, 2, 20), told(0, 3, 21)].concat()).reply(told(15, 2, 4));
-        kernel.expect_any().reply(told(15, 5, 6)).reply(scripted::ack(5));
+        kernel
+            .expect_any()
+            .reply([event_message(0, 2, 20), event_message(0, 3, 21)].concat())
+            .reply(event_message(15, 2, 4));
+        kernel.expect_any().reply(event_message(15, 5, 6)).reply(scripted::ack(5));
         let applied = apply(&mut kernel).unwrap();
         assert_eq!([0, 1, 2].map(|n| applied.handle(n)), [Some(20), Some(21), None]);
-        // Somebody else made two more before the question came.
+        // Another program committed twice before the request for the generation was answered.
         assert_eq!((applied.generation, applied.events.len(), applied.lost), (4, 2, false));
         kernel.finish();
     }
@@ -139,9 +147,9 @@ mod tests {
     #[test]
     fn what_did_not_fit_the_receive_buffer_is_said_to_be_lost() {
         let mut kernel = Script::new();
-        kernel.expect_any().overrun().reply(told(0, 2, 20));
+        kernel.expect_any().overrun().reply(event_message(0, 2, 20));
         kernel.expect_any();
-        kernel.expect_any().reply(told(15, 1, 4)).reply(scripted::ack(1));
+        kernel.expect_any().reply(event_message(15, 1, 4)).reply(scripted::ack(1));
         let applied = apply(&mut kernel).unwrap();
         assert_eq!([0, 1].map(|n| applied.handle(n)), [Some(20), None]);
         assert_eq!((applied.generation, applied.events.len(), applied.lost), (4, 1, true));
@@ -151,12 +159,12 @@ mod tests {
     #[test]
     fn a_loss_after_the_answer_lost_nothing_of_it() {
         let mut kernel = Script::new();
-        kernel.expect_any().overrun().reply(scripted::error(2, 1, None, None));
-        kernel.expect_any().reply(told(15, 5, 6)).reply(scripted::ack(5));
+        kernel.expect_any().overrun().reply(scripted::error(2, Errno::EPERM, None, None));
+        kernel.expect_any().reply(event_message(15, 5, 6)).reply(scripted::ack(5));
         assert!(matches!(apply(&mut kernel), Err(Error::Rejected { more: false, .. })));
         let mut kernel = Script::new();
         kernel.expect_any().overrun();
-        kernel.expect_any().reply(told(15, 5, 6)).reply(scripted::ack(5));
+        kernel.expect_any().reply(event_message(15, 5, 6)).reply(scripted::ack(5));
         assert_eq!(apply(&mut kernel).unwrap().generation, 6);
     }
 
@@ -168,7 +176,7 @@ mod tests {
         let overrun = Error::Netlink(sluicegate_netlink::Error::Overrun);
         assert_eq!(apply(&mut kernel).unwrap_err().to_string(), overrun.to_string());
         let mut kernel = Script::new();
-        kernel.expect_any().overrun().reply(scripted::error(2, 1, None, None));
+        kernel.expect_any().overrun().reply(scripted::error(2, Errno::EPERM, None, None));
         kernel.expect_any();
         assert!(matches!(apply(&mut kernel), Err(Error::Rejected { more: true, .. })));
     }

@@ -1,4 +1,4 @@
-//! A transaction as netlink messages (`enum nf_tables_msg_types`).
+//! Encodes a transaction as netlink messages (`enum nf_tables_msg_types`).
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,45 +10,54 @@ use crate::error::Error;
 use crate::family::Family;
 use crate::lang::lower::{self, AnonymousSet, Before, Lowered, lower};
 use crate::lang::{LowerError, Statement};
-use crate::object::chain::{NFTA_CHAIN_HANDLE, NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE, encode_bound};
-use crate::object::devices::encode_still_there;
+use crate::message::*;
+use crate::object::chain::wire::{NFTA_CHAIN_HANDLE, NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE, encode_bound};
+use crate::object::devices::encode_existing;
+use crate::object::element::wire::*;
 use crate::object::element::{self, Form};
-use crate::object::rule::{self, NFTA_RULE_CHAIN, NFTA_RULE_CHAIN_ID, NFTA_RULE_HANDLE, NFTA_RULE_TABLE};
-use crate::object::set::{NFTA_SET_NAME, NFTA_SET_TABLE};
-use crate::object::table::NFTA_TABLE_NAME;
+use crate::object::flowtable::wire::{NFTA_FLOWTABLE_HANDLE, NFTA_FLOWTABLE_TABLE};
+use crate::object::rule::wire::{
+    self as rule, NFTA_RULE_CHAIN, NFTA_RULE_CHAIN_ID, NFTA_RULE_HANDLE, NFTA_RULE_TABLE,
+};
+use crate::object::set::wire::{NFTA_SET_HANDLE, NFTA_SET_NAME, NFTA_SET_TABLE};
+use crate::object::stateful::wire::{NFTA_OBJ_HANDLE, NFTA_OBJ_TABLE, NFTA_OBJ_TYPE};
+use crate::object::table::wire::{NFTA_TABLE_HANDLE, NFTA_TABLE_NAME};
 use crate::object::{Element, Elements, HookOwner, Rule, Set, SetId};
-use crate::place::Places;
+use crate::resolve::Resolved;
 use crate::transaction::{Flush, HandleId, Object, Operation, Rename, Target, Transaction, known};
 
 /// Writes operations into a batch.
 pub(crate) struct Encoder<'t> {
     pub(crate) batch: Batch,
     transaction: &'t Transaction,
-    places: &'t Places,
-    /// The sets that the transaction makes.
+    resolved: &'t Resolved,
+    /// The sets that the transaction creates, or whose definition it was given.
     sets: HashMap<&'t SetId, &'t Set>,
-    /// Sets and chains without a name so far; each has a number in the batch.
+    /// The number of the last anonymous set or chain: until the kernel names them, each has a number in the
+    /// batch.
     numbers: u32,
-    /// The sets that it does not make, and of which it would have to be known whether they hold intervals, each named as a set.
-    pub(crate) doubts: BTreeSet<SetId>,
-    /// The longest message that is wanted.
+    /// Existing sets whose flags decide how their elements are encoded (with intervals or without), each as
+    /// the id of a set, also if it is a map.
+    pub(crate) sets_to_query: BTreeSet<SetId>,
+    /// The maximum size of a message of elements, in bytes.
     message_limit: usize,
-    /// What every message has besides its own flags.
+    /// `NLM_F_ECHO` if the caller asked for it: set on every message.
     echo: Flags,
 }
 
 impl<'t> Encoder<'t> {
-    /// Starts a batch that the kernel applies as a whole; with a generation, only on that one.
-    pub(crate) fn new(transaction: &'t Transaction, places: &'t Places, options: ApplyOptions) -> Self {
+    /// Starts a batch that the kernel applies as a whole; with a generation, only if the ruleset is still of
+    /// that generation.
+    pub(crate) fn new(transaction: &'t Transaction, resolved: &'t Resolved, options: ApplyOptions) -> Self {
         let mut batch = Batch::new();
         batch.begin(SUBSYSTEM, options.generation, NO_OPERATION);
         let echo = if options.echo { Flags::ECHO } else { Flags::empty() };
-        let (sets, numbers, message_limit) = (transaction.sets(), 0, MAX_LIST);
-        let doubts = BTreeSet::new();
-        Self { batch, transaction, places, sets, numbers, doubts, message_limit, echo }
+        let (sets, numbers, message_limit) = (transaction.known_sets(), 0, MAX_LIST);
+        let sets_to_query = BTreeSet::new();
+        Self { batch, transaction, resolved, sets, numbers, sets_to_query, message_limit, echo }
     }
 
-    /// Writes messages of elements no longer than this, but for one element's length.
+    /// Limits the size of messages with elements; a single element may exceed it.
     pub(crate) fn limit_messages(&mut self, bytes: usize) {
         self.message_limit = bytes.min(MAX_LIST);
     }
@@ -63,7 +72,7 @@ impl<'t> Encoder<'t> {
     pub(crate) fn operation(&mut self, index: usize) -> Result<(), Error> {
         let Some(operation) = self.transaction.operations().get(index) else { return Ok(()) };
         if let Some(elements) = operation.elements()
-            && let Some(cause) = element::backwards(&elements.list)
+            && let Some(cause) = element::backwards_range(&elements.list)
         {
             return Err(of_elements(index, elements, cause));
         }
@@ -93,7 +102,7 @@ impl<'t> Encoder<'t> {
             }
             Object::Set(set) => {
                 let refused = |cause| refused(index, &format_args!("{} {}", set.word(), set.id), cause);
-                carried(&set.statements).map_err(refused)?;
+                check_element_statements(&set.statements).map_err(refused)?;
                 let number = self.number();
                 set.encode(&mut self.message(NFT_MSG_NEWSET, flags, set.id.table.family, tag), number);
             }
@@ -106,13 +115,15 @@ impl<'t> Encoder<'t> {
                 flowtable.encode(&mut self.message(NFT_MSG_NEWFLOWTABLE, flags, family, tag));
             }
             Object::Rule(rule) => {
-                // The kernel keeps a rule's order by this flag, and knows no "exists already" for rules.
+                // Without `NLM_F_APPEND` the kernel would put the rule first. Rules have no names, so
+                // `create` and `add` are the same for them.
                 self.rule(index, rule, Flags::CREATE | Flags::APPEND)?;
             }
             Object::Elements(elements) => {
                 self.fits(index, elements)?;
                 for element in &elements.list {
-                    carried(element.statements()).map_err(|cause| of_elements(index, elements, cause))?;
+                    check_element_statements(element.statements())
+                        .map_err(|cause| of_elements(index, elements, cause))?;
                 }
                 self.elements(index, elements, NFT_MSG_NEWSETELEM, flags, false);
             }
@@ -120,14 +131,14 @@ impl<'t> Encoder<'t> {
         Ok(())
     }
 
-    /// Whether elements are made as the set is, if the transaction makes that. The kernel compares lengths, and `80 . 10.0.0.1` is as long as
-    /// `10.0.0.1 . 80`.
+    /// Checks that the elements have the types of their set, if the transaction creates it. The kernel only
+    /// compares lengths, and `80 . 10.0.0.1` is as long as `10.0.0.1 . 80`.
     fn fits(&self, index: usize, elements: &Elements) -> Result<(), Error> {
-        let misfit = |set: &Set| element::misfit(set, &elements.list);
-        let Some(cause) = known(&self.sets, &elements.set).and_then(misfit) else { return Ok(()) };
-        // They may be meant for a set of that name which goes before this one comes.
-        let before = self.transaction.sets_before(index);
-        if known(&before, &elements.set).is_none_or(|set| misfit(set).is_none()) {
+        let mismatch = |set: &Set| element::type_mismatch(set, &elements.list);
+        let Some(cause) = known(&self.sets, &elements.set).and_then(mismatch) else { return Ok(()) };
+        // The elements may be meant for an older set of the same name, which a later operation deletes.
+        let before = self.transaction.known_before(index);
+        if known(&before, &elements.set).is_none_or(|set| mismatch(set).is_none()) {
             return Ok(());
         }
         Err(of_elements(index, elements, cause))
@@ -156,27 +167,27 @@ impl<'t> Encoder<'t> {
                 }
             }
         }
-        let places = self.places;
+        let resolved = self.resolved;
         let mut message = self.message(NFT_MSG_NEWRULE, flags, table.family, tag(index, 0));
         let replaced = rule.handle.filter(|_| flags.contains(Flags::REPLACE));
         rule.encode(&lowered.exprs, replaced, &mut message);
-        places.encode(index, rule, &mut message)
+        resolved.encode(index, rule, &mut message)
     }
 
-    /// The rule's expressions, by the sets that the transaction makes.
+    /// Lowers the rule to expressions, using the sets that the transaction creates.
     fn lower(&mut self, index: usize, rule: &Rule) -> Result<Lowered, LowerError> {
         let (table, statements) = (&rule.chain.table, &rule.statements);
         let numbers = self.numbers;
-        let intervals = self.places.intervals();
+        let intervals = self.resolved.intervals();
         let mut lowered = lower(table, statements, &self.sets, intervals, &mut self.numbers);
         if let Err(LowerError::KeyType { .. } | LowerError::ValueType { .. }) = lowered {
-            // It may be meant for a set of that name which goes before this one comes.
+            // The rule may refer to an older set of the same name, which a later operation deletes.
             self.numbers = numbers;
-            let sets = self.transaction.sets_before(index);
+            let sets = self.transaction.known_before(index);
             lowered = lower(table, statements, &sets, intervals, &mut self.numbers);
         }
         if let Ok(lowered) = &mut lowered {
-            self.doubts.extend(lowered.doubts.drain(..));
+            self.sets_to_query.extend(lowered.sets_to_query.drain(..));
         }
         lowered
     }
@@ -188,8 +199,7 @@ impl<'t> Encoder<'t> {
         set.encode_typed(&mut message, *number, *key_type);
         drop(message);
         let form = Form::of(set);
-        let start =
-            (form == Form::Interval && element::needs_start(elements)).then(|| elements.first()).flatten();
+        let start = (form == Form::Interval && needs_start(elements)).then(|| elements.first()).flatten();
         let destination = Destination { id: &set.id, number: Some(*number), form, start };
         self.list(index, &destination, elements, NFT_MSG_NEWSETELEM, Flags::CREATE, false);
     }
@@ -200,20 +210,22 @@ impl<'t> Encoder<'t> {
         self.list(index, &destination, &elements.list, command, flags, key_only);
     }
 
-    /// Whether elements are intervals: as the transaction itself defines the set, as the kernel says, else as the elements look.
+    /// Returns how the elements are encoded, with intervals or without: as the transaction defines the set,
+    /// else as the kernel's set is defined, else as the elements suggest.
     fn form(&mut self, elements: &Elements) -> Form {
         match known(&self.sets, &elements.set).map(Form::of) {
-            // A range in a set without `flags interval` is sent as one, for the kernel to refuse. Its first key alone is not what was meant.
+            // A range in a set without `flags interval` is encoded as a range so that the kernel refuses it.
+            // Its lower bound alone would be stored as a single key, which the caller did not ask for.
             Some(Form::Plain) if elements.list.iter().any(Element::is_range) => Form::guess(&elements.list),
             Some(form) => form,
             None => match Form::guess(&elements.list) {
-                // An end says by itself that it is one.
-                Form::Plain if element::are_otherwise_in_intervals(&elements.list) => {
+                // An element that is only the end of an interval carries a flag, so the form is known.
+                Form::Plain if differ_in_intervals(&elements.list) => {
                     let id = SetId { map: false, ..elements.set.clone() };
-                    if self.places.intervals().contains(&id) {
+                    if self.resolved.intervals().contains(&id) {
                         return Form::of_intervals(&elements.list);
                     }
-                    self.doubts.insert(id);
+                    self.sets_to_query.insert(id);
                     Form::Plain
                 }
                 form => form,
@@ -221,7 +233,7 @@ impl<'t> Encoder<'t> {
         }
     }
 
-    /// Packs elements into as few messages as their limit of 64 KiB allows.
+    /// Encodes elements in as few messages as possible; a list of elements has at most 64 KiB.
     fn list(
         &mut self,
         index: usize,
@@ -237,7 +249,7 @@ impl<'t> Encoder<'t> {
         }
     }
 
-    /// One message of the elements from a position on. Returns the position behind its last.
+    /// Encodes one message with the elements from `position` on, and returns the position after its last one.
     #[allow(clippy::too_many_arguments, reason = "what a message of elements is made of")]
     fn message_of(
         &mut self,
@@ -259,11 +271,12 @@ impl<'t> Encoder<'t> {
         }
         let mut list = message.nest(NFTA_SET_ELEM_LIST_ELEMENTS);
         if let (Some(first), 0) = (destination.start, position) {
-            element::encode_start(first.key(), &mut list);
+            encode_start(&first.key(), &mut list);
         }
         while let Some(element) = elements.get(position) {
             list.tag(tag(index, position));
-            element.encode(&mut list, destination.form, key_only);
+            let next = destination.number.and_then(|_| elements.get(position + 1));
+            element.encode(&mut list, destination.form, key_only, next);
             position += 1;
             if list.nest_len() > limit {
                 break;
@@ -272,8 +285,8 @@ impl<'t> Encoder<'t> {
         position
     }
 
-    /// Writes one message of the elements that an operation adds, if it does, from a position on. Returns where the next message
-    /// starts; `None` when the operation has been written whole.
+    /// Encodes one message of the elements that an operation adds, from `position` on; other operations are
+    /// encoded whole. Returns where the next message starts, or `None` if the operation is complete.
     pub(crate) fn piece(&mut self, index: usize, position: usize) -> Result<Option<usize>, Error> {
         let Some(Operation::Add(Object::Elements(elements))) = self.transaction.operations().get(index)
         else {
@@ -294,10 +307,10 @@ impl<'t> Encoder<'t> {
         Ok((next < elements.list.len()).then_some(next))
     }
 
-    /// The kernel takes a handle and a name as: the chain with this handle gets this name.
+    /// Encodes the renaming of a chain: `NFT_MSG_NEWCHAIN` with a handle and a name.
     fn rename(&mut self, index: usize, rename: &Rename) -> Result<(), Error> {
         let Rename { chain, handle, name } = rename;
-        let handle = handle.or_else(|| self.places.chain(index));
+        let handle = handle.or_else(|| self.resolved.chain(index));
         let handle =
             handle.ok_or_else(|| Error::Rename { operation: index, chain: chain.clone(), asked: false })?;
         let mut message = self.message(NFT_MSG_NEWCHAIN, Flags::empty(), chain.table.family, tag(index, 0));
@@ -354,10 +367,7 @@ impl<'t> Encoder<'t> {
                 };
                 devices.encode(&mut self.message(command, Flags::empty(), family, tag));
                 if let HookOwner::Chain(chain) = &devices.hook {
-                    encode_still_there(
-                        chain,
-                        &mut self.message(NFT_MSG_NEWCHAIN, Flags::empty(), family, tag),
-                    );
+                    encode_existing(chain, &mut self.message(NFT_MSG_NEWCHAIN, Flags::empty(), family, tag));
                 }
             }
             Target::Elements(elements) => {
@@ -369,12 +379,12 @@ impl<'t> Encoder<'t> {
     }
 
     fn handle(&mut self, tag: u64, target: &HandleId, destroy: bool) {
-        let (family, table, handle) = match target {
-            HandleId::Table(family, handle) => (*family, None, *handle),
+        let (family, handle) = match target {
+            HandleId::Table(family, handle) => (*family, *handle),
             HandleId::Chain(table, handle)
             | HandleId::Set(table, handle)
             | HandleId::Stateful(table, _, handle)
-            | HandleId::Flowtable(table, handle) => (table.family, Some(&table.name), *handle),
+            | HandleId::Flowtable(table, handle) => (table.family, *handle),
         };
         let (delete, gone, attribute) = match target {
             HandleId::Table(..) => (NFT_MSG_DELTABLE, NFT_MSG_DESTROYTABLE, NFTA_TABLE_HANDLE),
@@ -385,13 +395,16 @@ impl<'t> Encoder<'t> {
                 (NFT_MSG_DELFLOWTABLE, NFT_MSG_DESTROYFLOWTABLE, NFTA_FLOWTABLE_HANDLE)
             }
         };
-        let command = if destroy { gone } else { delete };
-        let mut message = self.message(command, Flags::empty(), family, tag);
-        if let Some(table) = table {
-            message.put_str(NFTA_TABLE, table);
-        }
-        if let HandleId::Stateful(_, kind, _) = target {
-            message.put_be32(NFTA_OBJ_TYPE, kind.0);
+        let mut message = self.message(if destroy { gone } else { delete }, Flags::empty(), family, tag);
+        match target {
+            HandleId::Table(..) => {}
+            HandleId::Chain(table, _) => message.put_str(NFTA_CHAIN_TABLE, &table.name),
+            HandleId::Set(table, _) => message.put_str(NFTA_SET_TABLE, &table.name),
+            HandleId::Stateful(table, kind, _) => {
+                message.put_str(NFTA_OBJ_TABLE, &table.name);
+                message.put_be32(NFTA_OBJ_TYPE, kind.0);
+            }
+            HandleId::Flowtable(table, _) => message.put_str(NFTA_FLOWTABLE_TABLE, &table.name),
         }
         message.put_be64(attribute, handle);
     }
@@ -434,26 +447,26 @@ fn of_elements(operation: usize, elements: &Elements, cause: LowerError) -> Erro
     refused(operation, &format_args!("element {}", elements.set), cause)
 }
 
-/// Refuses what the elements of a set cannot carry.
-fn carried(statements: &[Statement]) -> Result<(), LowerError> {
-    statements.iter().try_for_each(|statement| lower::carried(statement).map(drop))
+/// Checks that the elements of a set can carry these statements.
+fn check_element_statements(statements: &[Statement]) -> Result<(), LowerError> {
+    statements.iter().try_for_each(|statement| lower::element_expr(statement).map(drop))
 }
 
-/// Where elements go.
+/// The set that elements are added to or deleted from.
 struct Destination<'a> {
     id: &'a SetId,
     number: Option<u32>,
     form: Form,
-    /// The first element, where the space before it has to be marked.
+    /// The first element, if an interval set needs a marker for the empty space before it.
     start: Option<&'a Element>,
 }
 
-/// What an error leads back to: the operation, and the element in it.
+/// Returns the tag that maps an error of the kernel to an operation, and to one of its elements.
 fn tag(operation: usize, element: usize) -> u64 {
     (operation as u64) << 32 | (element as u64 & 0xffff_ffff)
 }
 
-/// The operation and the element of a tag; `None` for the frame of the batch.
+/// Returns the operation and the element of a tag; `None` for the messages that begin and end the batch.
 pub(crate) fn untag(tag: u64) -> Option<(usize, usize)> {
     if tag == NO_OPERATION {
         return None;
@@ -461,44 +474,9 @@ pub(crate) fn untag(tag: u64) -> Option<(usize, usize)> {
     Some((usize::try_from(tag >> 32).ok()?, usize::try_from(tag & 0xffff_ffff).ok()?))
 }
 
-/// The tag of the batch's own frame.
+/// The tag of the messages that begin and end the batch.
 const NO_OPERATION: u64 = u64::MAX;
-/// The longest list of elements: its length is a u16.
+/// The maximum size of a list of elements in bytes: the length of an attribute is a `u16`.
 const MAX_LIST: usize = 65_532;
-/// What one more element may need: two keys of 64 bytes, a name, a comment, expressions.
+/// Bytes reserved for one more element: two keys of 64 bytes, a name, a comment, expressions.
 const ELEMENT_ROOM: usize = 2_048;
-
-/// `NFNL_SUBSYS_NFTABLES`
-pub(crate) const SUBSYSTEM: u8 = 10;
-const NFT_MSG_NEWTABLE: u8 = 0;
-const NFT_MSG_DELTABLE: u8 = 2;
-const NFT_MSG_NEWCHAIN: u8 = 3;
-const NFT_MSG_DELCHAIN: u8 = 5;
-const NFT_MSG_NEWRULE: u8 = 6;
-const NFT_MSG_DELRULE: u8 = 8;
-const NFT_MSG_NEWSET: u8 = 9;
-const NFT_MSG_DELSET: u8 = 11;
-const NFT_MSG_NEWSETELEM: u8 = 12;
-const NFT_MSG_DELSETELEM: u8 = 14;
-const NFT_MSG_NEWOBJ: u8 = 18;
-const NFT_MSG_DELOBJ: u8 = 20;
-const NFT_MSG_NEWFLOWTABLE: u8 = 22;
-const NFT_MSG_DELFLOWTABLE: u8 = 24;
-const NFT_MSG_DESTROYTABLE: u8 = 26;
-const NFT_MSG_DESTROYCHAIN: u8 = 27;
-const NFT_MSG_DESTROYRULE: u8 = 28;
-const NFT_MSG_DESTROYSET: u8 = 29;
-const NFT_MSG_DESTROYSETELEM: u8 = 30;
-const NFT_MSG_DESTROYOBJ: u8 = 31;
-const NFT_MSG_DESTROYFLOWTABLE: u8 = 32;
-const NFTA_SET_ELEM_LIST_TABLE: u16 = 1;
-const NFTA_SET_ELEM_LIST_SET: u16 = 2;
-const NFTA_SET_ELEM_LIST_ELEMENTS: u16 = 3;
-const NFTA_SET_ELEM_LIST_SET_ID: u16 = 4;
-/// `NFTA_CHAIN_TABLE`, `NFTA_SET_TABLE`, `NFTA_OBJ_TABLE`, `NFTA_FLOWTABLE_TABLE`
-const NFTA_TABLE: u16 = 1;
-const NFTA_TABLE_HANDLE: u16 = 4;
-const NFTA_SET_HANDLE: u16 = 16;
-const NFTA_OBJ_TYPE: u16 = 3;
-const NFTA_OBJ_HANDLE: u16 = 6;
-const NFTA_FLOWTABLE_HANDLE: u16 = 5;

@@ -1,31 +1,31 @@
-//! Families: the protocol a table sees (`enum nfproto`, `linux/netfilter.h`).
+//! Address families of tables (`enum nfproto`, `linux/netfilter.h`).
 
 use std::fmt;
 use std::str::FromStr;
 
 /// The family of a table.
 ///
-/// An open set: a number without a name prints as `family 0x2a`.
+/// Any number is allowed: one without a name prints as `family 0x2a`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Family(pub u8);
 
 impl Family {
-    /// `NFPROTO_UNSPEC`: any, in a request that reads or flushes.
+    /// `NFPROTO_UNSPEC`: every family, in a request that lists or flushes.
     pub const UNSPEC: Self = Self(0);
     /// `NFPROTO_INET`: IPv4 and IPv6 in one table.
     pub const INET: Self = Self(1);
-    /// `NFPROTO_IPV4`.
+    /// `NFPROTO_IPV4`: IPv4.
     pub const IP: Self = Self(2);
-    /// `NFPROTO_ARP`.
+    /// `NFPROTO_ARP`: ARP.
     pub const ARP: Self = Self(3);
-    /// `NFPROTO_NETDEV`: packets of one device, before anything else saw them.
+    /// `NFPROTO_NETDEV`: all packets of a device, at its ingress or egress.
     pub const NETDEV: Self = Self(5);
-    /// `NFPROTO_BRIDGE`.
+    /// `NFPROTO_BRIDGE`: packets that pass a bridge.
     pub const BRIDGE: Self = Self(7);
-    /// `NFPROTO_IPV6`.
+    /// `NFPROTO_IPV6`: IPv6.
     pub const IP6: Self = Self(10);
 
-    /// Its word in nft's language.
+    /// Returns the keyword of the family in nft's language.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
         NAMES.iter().find(|(family, _)| *family == self).map(|(_, name)| *name)
@@ -53,9 +53,9 @@ impl FromStr for Family {
     }
 }
 
-/// A word that names no family.
+/// The error for a word that is not the name of a family.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no family; there are ip, ip6, inet, arp, bridge and netdev")]
+#[error("expected a family (ip, ip6, inet, arp, bridge or netdev), found {0:?}")]
 pub struct UnknownFamily(pub String);
 
 const NAMES: &[(Family, &str)] = &[

@@ -1,37 +1,12 @@
-//! nftables for Rust: no `nft` binary, no C library, errors that name the object.
-//!
-//! * [`Table`], [`Chain`], [`Rule`], [`Set`] (a map is a set with data) and [`Elements`] are what nft(8) calls so; their
-//!   `...Id`s name them.
-//! * [`lang`] is the rule language as a typed tree whose nodes have the names of libnftables-json(5): matches, statements,
-//!   expressions.
-//! * [`Transaction`] is a list of operations: `add`, `create`, `insert`, `replace`, `rename`, `delete`, `destroy`, `flush`. Printed, it is a script that
-//!   `nft -f` reads. Applied ([`Transaction::apply`]), it is one netlink batch: all of it happens, or nothing. Both give the same ruleset, and
-//!   `nft list` shows it as its own: types, comments and rules are noted as nft 1.0.6 notes them. [`Applied::handle`] gives the handles.
-//! * [`Error`] names every refused operation of a batch: its number, its verb, the object down to the element, the error and what it means there.
-//! * [`expr`] holds the expressions that the kernel runs. They encode and decode; rules are lowered to them, and dumps give them back.
-//! * [`read`] lists what the kernel holds; [`read::Ruleset::content`] gives it back in the typed language ([`TableContent`]), which prints as
-//!   `nft -s list ruleset` does: with interfaces by number and times in UTC, or as [`ListOptions`] says, which [`read::machine`] fills; with counts
-//!   (`nft list ruleset`) and handles (`nft -a`) where they are asked for. [`read::hooks`] says what sees packets in which order, nftables' or not
-//!   (`nft list hooks`).
-//! * [`fake`] is an in-memory kernel for unit tests: it takes the same batches, refuses what the kernel refuses, and lists what it holds.
-//! * [`monitor`] reads the events of commits, and [`monitor::Follower`] keeps a copy of the ruleset up to date by them; [`monitor::Trace`] is what a
-//!   packet meets that is traced; [`probe`] asks what this kernel can do.
-//! * With the feature `tokio`, `Transaction::apply_async` and `Monitor::next` do not block a task. Without it, no runtime is needed.
-//!
-//! Names and comments are checked when they are made ([`Name`], [`Comment`]): nothing that is printed can break out of its place.
-//! Elements ([`Element`], [`Key`]) are packed as the kernel keeps them, without an allocation each, and travel 64 KiB a message.
-//!
-//! # What it does not do
-//!
-//! It does not read nft text. It keeps no state and no cache but a [`Follower`](monitor::Follower) that is asked for, loads no module, starts no process and no thread; only what is given a
-//! [`Transport`](sluicegate_netlink::Transport) talks to the kernel. Elements are not merged or checked for overlap before they are sent; the
-//! kernel is the judge.
-//!
-//! # Example
+//! nftables from Rust: a typed rule language, transactions over netlink, listings, events and an in-memory
+//! kernel for tests. It needs no `nft` binary and no C library, and its errors name the object that was
+//! refused.
 //!
 //! ```
 //! use sluicegate_nftables::lang::{Match, Payload, Verdict};
-//! use sluicegate_nftables::{Chain, DataType, Element, Family, Port, Protocol, Set, Table, TableId, Transaction};
+//! use sluicegate_nftables::{
+//!     Chain, DataType, Element, Family, Port, Set, Table, TableId, Transaction, fake::Fake,
+//! };
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!
 //! let table = TableId::new(Family::IP, "demo".parse()?);
@@ -55,15 +30,63 @@
 //! add element ip demo frontends { 10.96.0.1 . 80 : goto drops }
 //! add rule ip demo drops tcp dport 80 drop
 //! ");
+//! // Or a socket: `Socket::open(NetlinkFamily::NETFILTER, &Options::default())?`.
+//! tx.apply(&mut Fake::new())?;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! Sources: nft(8), libnftables-json(5), `linux/netfilter/nf_tables.h`; what user space notes for itself was captured from nft 1.0.6;
-//! behaviour was measured on Linux 6.1, 6.12 and 6.18.
+//! # Where to find what
+//!
+//! * Describe objects: [`Table`], [`Chain`], [`Rule`], [`Set`] (a map is a set with data), [`Element`],
+//!   [`StatefulObject`], [`Flowtable`]. Their `...Id`s name them.
+//! * Write rules: [`lang`] has matches, statements and expressions, named as in libnftables-json(5).
+//! * Read nft text: [`Transaction::parse`] for scripts, [`Rule::parse`] for rules, both in [`lang::parse`];
+//!   they report every mistake with its line and column. `Transaction::from_json` reads nft's JSON (feature
+//!   `json`).
+//! * Make tables equal to wanted ones: [`reconcile`] takes them as values and finds the smallest transaction.
+//! * Learn what was refused, and why: [`Error`] names the operation, the object down to the element, the
+//!   error, and what it means there.
+//! * List the ruleset: [`read::ruleset`]. [`read::Ruleset::content`] converts it to the typed language
+//!   ([`TableContent`]), which prints as `nft list ruleset` does.
+//! * List what sees packets in which order, as `nft list hooks`: [`read::hooks`].
+//! * Follow changes: [`monitor::Monitor`] for events, [`monitor::Follower`] for a copy that stays up to date,
+//!   [`monitor::Trace`] for traced packets.
+//! * Ask what a kernel supports: [`probe`].
+//! * Test without a kernel: [`fake::Fake`] takes the same messages and refuses what the kernel refuses.
+//! * Work with the kernel's bytecode: [`expr`].
+//!
+//! # What to expect
+//!
+//! * A transaction is one netlink batch: the kernel applies all of it, or nothing. Printed, it is a script
+//!   that `nft -f` reads. Both give the same ruleset, and `nft list` shows it as its own: types and comments
+//!   are stored as nft 1.0.6 stores them.
+//! * Names and comments are checked on construction ([`Name`], [`Comment`]), so nothing printed can break out
+//!   of its place. Elements ([`Element`], [`Key`]) are packed as the kernel stores them, without an
+//!   allocation each, and are sent 64 KiB a message.
+//! * Listings print interfaces by number and times in UTC, unless [`ListOptions`] contain the names and the
+//!   time zone; [`read::list_options`] reads the names from the machine.
+//!
+//! # What this crate does not do
+//!
+//! It keeps no state except in a [`Follower`](monitor::Follower) that the caller creates. It loads no
+//! module, opens no file, and starts no process and no thread. It talks to the kernel only through the
+//! [`Transport`](sluicegate_netlink::Transport) that it is given. Elements are neither merged nor checked
+//! for overlap before they are sent: the kernel checks them.
+//!
+//! # Features
+//!
+//! * `tokio`: `Transaction::apply_async` and `Monitor::next`, which do not block a task. Without it no
+//!   runtime is needed.
+//! * `json`: the module `json`, which prints and reads libnftables-json(5): what `nft -j list ruleset` and
+//!   `nft -j monitor` print, and what `nft -j -f` reads. Adds `serde_json`.
+//!
+//! Sources: nft(8), libnftables-json(5), `linux/netfilter/nf_tables.h`; the user data that nft stores was
+//! captured from nft 1.0.6; behaviour was measured on Linux 6.1, 6.12 and 6.18.
 #![forbid(unsafe_code)]
 
 mod apply;
+mod attributes;
 mod datatype;
 mod echo;
 mod encode;
@@ -71,24 +94,32 @@ mod error;
 pub mod expr;
 pub mod fake;
 mod family;
+#[cfg(feature = "json")]
+pub mod json;
 mod key;
 pub mod lang;
 mod listing;
+mod message;
 pub mod monitor;
 mod name;
 mod object;
-mod place;
 pub mod probe;
 pub mod read;
+pub mod reconcile;
+mod resolve;
 mod transaction;
 
 pub use apply::ApplyOptions;
 pub use datatype::{DataType, Order};
 pub use echo::Applied;
-pub use error::{AttributePath, Error, Failure};
+pub use error::{AttributePath, ContentProblem, Error, Failure};
 pub use family::{Family, UnknownFamily};
-pub use key::{EtherAddr, Key, KeyPart, Mark, Number, Part, Port, Protocol, QueueNumber};
+pub use key::{EtherAddr, Key, KeyPart, Mark, Number, Part, Port, QueueNumber};
 pub use listing::{Handles, ListOptions, TableContent};
 pub use name::{Comment, InterfaceName, Name, NameError, NameProblem, SecurityContext};
 pub use object::*;
-pub use transaction::{Flush, HandleId, Object, Operation, Rename, Target, Transaction};
+pub use sluicegate_netlink::{self as netlink, Errno, Protocol};
+pub use transaction::{
+    Command, Description, Flush, HandleId, MonitorEvent, MonitorFilter, MonitorObject, Object, Operation,
+    Rename, Subject, Target, Transaction, Within,
+};

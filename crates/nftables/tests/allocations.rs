@@ -20,7 +20,8 @@ fn allocations(set: &Set, element: impl Fn(u32) -> Element, count: u32) -> u64 {
     counted.count_total
 }
 
-/// What is allowed is the growth of two buffers (bytes, tags), which double: 14 times each from one element to this many, at the most.
+/// What is allowed is the growth of two buffers (bytes, tags), which double: 14 times each from one element
+/// to this many, at the most.
 fn assert_none_each(what: &str, set: &Set, element: impl Fn(u32) -> Element + Copy) {
     let (one, many) = (allocations(set, element, 1), allocations(set, element, COUNT));
     assert!(many <= one + 2 * 16, "{what}: {one} allocations for one element, {many} for {COUNT}");

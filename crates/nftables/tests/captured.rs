@@ -1,7 +1,9 @@
-//! What nft sends for some commands, byte for byte, against what we send for the same objects; and what a kernel answers to some.
+//! What nft sends for some commands, byte for byte, against what we send for the same objects; and what a
+//! kernel answers to some.
 //!
-//! Captured with `strace -e trace=sendmsg -e write=all nft -f FILE`, nft 1.0.6 (Debian 1.0.6-2+deb12u2), Linux 6.18, x86-64. Messages
-//! are compared by their attributes; sequence numbers are each program's own affair.
+//! Captured with `strace -e trace=sendmsg -e write=all nft -f FILE`, nft 1.0.6 (Debian 1.0.6-2+deb12u2),
+//! Linux 6.18, x86-64. Messages are compared by their attributes; sequence numbers are each program's own
+//! affair.
 #![cfg(target_endian = "little")]
 #![allow(clippy::unwrap_used, reason = "constants of the test")]
 
@@ -76,8 +78,8 @@ fn a_base_chain() {
 
 #[test]
 fn a_set_of_intervals_of_concatenations_with_a_timeout() {
-    // add set ip t s1 { type ipv4_addr; comment "hello"; }
-    // add set ip t s2 { type ipv4_addr . inet_proto . inet_service; flags timeout,interval; timeout 3h; size 100; auto-merge; }
+    // add set ip t s1 { type ipv4_addr; comment "hello"; } add set ip t s2 { type ipv4_addr . inet_proto .
+    // inet_service; flags timeout,interval; timeout 3h; size 100; auto-merge; }
     let ours = attributes(|tx, t| {
         tx.add(Set::new(t.set(name("s1")), DataType::IPV4_ADDR).comment(comment("hello")));
         let types = [DataType::IPV4_ADDR, DataType::INET_PROTO, DataType::INET_SERVICE];
@@ -114,7 +116,8 @@ fn a_set_of_intervals_of_concatenations_with_a_timeout() {
 
 #[test]
 fn a_map_by_typeof() {
-    // add map ip t m2 { typeof ip daddr . meta l4proto . th dport . numgen random mod 2 : ip daddr . tcp dport; size 1000; }
+    // add map ip t m2 { typeof ip daddr . meta l4proto . th dport . numgen random mod 2 : ip daddr . tcp
+    // dport; size 1000; }
     let ours = attributes(|tx, t| {
         let key = Expression::concat([
             Payload::IP_DADDR.into(),
@@ -222,7 +225,8 @@ fn bytes(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// A conversation of nft 1.0.6 with Linux 6.12.117 (Debian, amd64), captured with `strace -e trace=sendto,recvmsg -e read=3 -e write=3`.
+/// A conversation of nft 1.0.6 with Linux 6.12.117 (Debian, amd64), captured with `strace -e
+/// trace=sendto,recvmsg -e read=3 -e write=3`.
 fn talk(question: &str, answer: &str) -> Script {
     let mut kernel = Script::new();
     kernel
@@ -237,12 +241,13 @@ fn what_is_registered_for_a_device() {
     // nft list hooks netdev device one
     let mut kernel = talk(
         "24000000000c0103010000000000000005000000080003006f6e65000800010000000000",
-        "74000000000c02000100000000000000050000000e0005006e665f7461626c6573000000180004006e66745f646f5f636861696e5f6e6574\
-        64657600080001000000000008000200000000002800068008000200000000011c000180060001006e000000060003006900000005000200\
-        050000007c000000000c02000100000000000000050000000e0005006e665f7461626c65730000001e0004006e66745f646f5f636861696e\
-        5f696e65745f696e6772657373000000080001000000000008000200000000032800068008000200000000011c0001800600010069000000\
-        060003006700000005000200010000005c000000000c0200010000000000000005000000170005006e665f666c6f775f7461626c655f696e\
-        657400001e0004006e665f666c6f775f6f66666c6f61645f696e65745f686f6f6b00000008000100000000000800020000000007",
+        "74000000000c02000100000000000000050000000e0005006e665f7461626c6573000000180004006e66745f646f5f636861\
+         696e5f6e657464657600080001000000000008000200000000002800068008000200000000011c000180060001006e000000\
+         060003006900000005000200050000007c000000000c02000100000000000000050000000e0005006e665f7461626c657300\
+         00001e0004006e66745f646f5f636861696e5f696e65745f696e677265737300000008000100000000000800020000000003\
+         2800068008000200000000011c0001800600010069000000060003006700000005000200010000005c000000000c02000100\
+         00000000000005000000170005006e665f666c6f775f7461626c655f696e657400001e0004006e665f666c6f775f6f66666c\
+         6f61645f696e65745f686f6f6b00000008000100000000000800020000000007",
     );
     let hooks = read::hook(&mut kernel, Family::NETDEV, 0, Some("one")).unwrap().unwrap();
     let table = |family, table| TableId::new(family, name(table));
@@ -273,11 +278,11 @@ fn what_is_registered_before_routing() {
     // nft list hooks ip
     let mut kernel = talk(
         "1c000000000c01030100000000000000020000000800010000000000",
-        "54000000000c0200010000000000000002000000130005006e665f6465667261675f6970763400001a000400697076345f636f6e6e747261\
-        636b5f646566726167000000080001000000000008000200fffffe7050000000000c0200010000000000000002000000110005006e665f63\
-        6f6e6e747261636b0000000016000400697076345f636f6e6e747261636b5f696e000000080001000000000008000200ffffff384c000000\
-        000c02000100000000000000020000000b0005006e665f6e617400001c0004006e665f6e61745f697076345f7072655f726f7574696e6700\
-        080001000000000008000200ffffff9c",
+        "54000000000c0200010000000000000002000000130005006e665f6465667261675f6970763400001a000400697076345f63\
+         6f6e6e747261636b5f646566726167000000080001000000000008000200fffffe7050000000000c02000100000000000000\
+         02000000110005006e665f636f6e6e747261636b0000000016000400697076345f636f6e6e747261636b5f696e0000000800\
+         01000000000008000200ffffff384c000000000c02000100000000000000020000000b0005006e665f6e617400001c000400\
+         6e665f6e61745f697076345f7072655f726f7574696e6700080001000000000008000200ffffff9c",
     );
     let hooks = read::hook(&mut kernel, Family::IP, 0, None).unwrap().unwrap();
     assert_eq!(

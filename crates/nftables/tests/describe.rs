@@ -31,8 +31,8 @@ fn symbols(of: DataType, text: &str) -> Vec<(String, u64)> {
         let mut words = line.strip_prefix('\t')?.split_whitespace();
         let (name, value) = (words.next()?.to_owned(), number(words.next()?)?);
         // nft shows the bytes of numbers in network order as if they were in the machine's.
-        let turned = of.order() == Order::Network && of.bits() == 16 && cfg!(target_endian = "little");
-        Some((name, if turned { u64::from(u16::try_from(value).ok()?.swap_bytes()) } else { value }))
+        let swapped = of.order() == Order::Network && of.bits() == 16 && cfg!(target_endian = "little");
+        Some((name, if swapped { u64::from(u16::try_from(value).ok()?.swap_bytes()) } else { value }))
     };
     text.lines().filter_map(symbol).collect()
 }

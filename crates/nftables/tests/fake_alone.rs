@@ -28,8 +28,8 @@ fn applied(fake: &mut Fake, fill: impl FnOnce(&mut Transaction)) -> Result<Appli
 }
 
 /// The errors, each with its operation.
-fn codes(result: Result<Applied, Error>) -> Vec<(Option<usize>, i32)> {
-    result.expect_err("it is to be refused").failures().iter().map(|f| (f.operation, f.error.code)).collect()
+fn refusals(result: Result<Applied, Error>) -> Vec<(Option<usize>, Errno)> {
+    result.expect_err("it is to be refused").failures().iter().map(|f| (f.operation, f.error.errno)).collect()
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn all_of_a_transaction_happens_or_nothing() {
     let refused = applied(&mut fake, |tx| {
         tx.add(Table::new(t.clone())).delete(t.chain(name("absent"))).delete(t.set(name("absent")));
     });
-    assert_eq!(codes(refused), [(Some(1), 2), (Some(2), 2)]);
+    assert_eq!(refusals(refused), [(Some(1), Errno::ENOENT), (Some(2), Errno::ENOENT)]);
     assert_eq!((fake.to_string().as_str(), fake.generation()), ("", 1));
 }
 
@@ -58,7 +58,7 @@ fn what_is_in_use_is_busy() {
     let busy = applied(&mut fake, |tx| {
         tx.delete(t.chain(name("b"))).delete(t.object(ObjectKind::COUNTER, name("hits")));
     });
-    assert_eq!(codes(busy), [(Some(0), 16), (Some(1), 16)]);
+    assert_eq!(refusals(busy), [(Some(0), Errno::EBUSY), (Some(1), Errno::EBUSY)]);
     applied(&mut fake, |tx| {
         tx.flush(t.chain(name("a"))).delete(t.chain(name("b")));
         tx.delete(t.map(name("m"))).delete(t.object(ObjectKind::COUNTER, name("hits")));
@@ -82,7 +82,7 @@ fn a_loop_that_packets_can_reach_is_found_and_blamed_on_its_rule() {
         tx.add(entry.rule().then(Counter::default()));
         tx.add(entry.rule().then(Verdict::Goto(name("a"))));
     });
-    assert_eq!(codes(looped), [(Some(2), 31)]);
+    assert_eq!(refusals(looped), [(Some(2), Errno::EMLINK)]);
 }
 
 #[test]
@@ -101,8 +101,15 @@ fn sizes_overlaps_and_wrong_types_are_refused_by_element() {
         tx.add_element(&few, Port(1));
     })
     .unwrap_err();
-    let places: Vec<_> = error.failures().iter().map(|f| (f.operation, f.element, f.error.code)).collect();
-    assert_eq!(places, [(Some(0), Some(2), 23), (Some(1), Some(1), 17), (Some(2), Some(0), 22)]);
+    let places: Vec<_> = error.failures().iter().map(|f| (f.operation, f.element, f.error.errno)).collect();
+    assert_eq!(
+        places,
+        [
+            (Some(0), Some(2), Errno::ENFILE),
+            (Some(1), Some(1), Errno::EEXIST),
+            (Some(2), Some(0), Errno::EINVAL)
+        ]
+    );
 }
 
 #[test]
@@ -138,9 +145,15 @@ fn elements_go_when_time_passes_and_give_their_chain_free() {
     })
     .unwrap();
     fake.advance(Duration::from_secs(59));
-    assert_eq!(read::elements(&mut fake, Family::IP, "t", "m").unwrap().len(), 2);
+    assert_eq!(
+        read::elements(&mut fake, &TableId::new(Family::IP, name("t")).set(name("m"))).unwrap().len(),
+        2
+    );
     fake.advance(Duration::from_secs(1));
-    assert_eq!(read::elements(&mut fake, Family::IP, "t", "m").unwrap().len(), 1);
+    assert_eq!(
+        read::elements(&mut fake, &TableId::new(Family::IP, name("t")).set(name("m"))).unwrap().len(),
+        1
+    );
     applied(&mut fake, |tx| {
         tx.delete(t.chain(name("c")));
     })
@@ -156,13 +169,14 @@ fn a_renamed_chain_keeps_its_rules_and_what_jumps_to_it() {
         tx.add(a.rule().then(Verdict::Jump(name("b")))).add(b.rule().then(Verdict::Drop));
     })
     .unwrap();
-    let handle = read::chains(&mut fake, Family::IP, Some("t")).unwrap()[1].handle;
+    let handle = read::chains(&mut fake, TableId::new(Family::IP, name("t"))).unwrap()[1].handle;
     let refused = applied(&mut fake, |tx| {
         tx.rename_handle(b.clone(), handle, name("a")).rename_handle(b.clone(), 77, name("c"));
     })
     .unwrap_err();
-    let what: Vec<_> = refused.failures().iter().map(|f| (f.verb, f.object.as_str(), f.error.code)).collect();
-    assert_eq!(what, [("rename", "chain ip t b", 17), ("rename", "chain ip t b", 2)]);
+    let what: Vec<_> =
+        refused.failures().iter().map(|f| (f.verb, f.object.as_str(), f.error.errno)).collect();
+    assert_eq!(what, [("rename", "chain ip t b", Errno::EEXIST), ("rename", "chain ip t b", Errno::ENOENT)]);
     applied(&mut fake, |tx| {
         tx.rename(b.clone(), name("c")).add(b.rule().then(Verdict::Accept));
     })
@@ -172,7 +186,7 @@ fn a_renamed_chain_keeps_its_rules_and_what_jumps_to_it() {
     let gone = applied(&mut fake, |tx| {
         tx.add(b.rule().then(Verdict::Accept));
     });
-    assert_eq!(codes(gone), [(Some(0), 2)]);
+    assert_eq!(refusals(gone), [(Some(0), Errno::ENOENT)]);
 }
 
 #[test]
@@ -188,7 +202,7 @@ fn rules_are_counted_as_the_operations_before_leave_them() {
     })
     .unwrap();
     let handles: Vec<_> =
-        read::rules(&mut fake, Family::IP, None, None).unwrap().iter().map(|rule| rule.handle).collect();
+        read::rules(&mut fake, Family::IP).unwrap().iter().map(|rule| rule.handle).collect();
     applied(&mut fake, |tx| {
         tx.delete(RuleId { chain: c.clone(), handle: handles[0] });
         tx.add(mark(4).index(0)).replace(mark(5).handle(handles[2])).insert(mark(6).index(2));
@@ -208,7 +222,8 @@ fn rules_are_counted_as_the_operations_before_leave_them() {
     assert!(error.is_not_found());
     assert_eq!(
         error.to_string(),
-        "operation 3: rule ip t c index 1 meta mark 0x00000008: no such index: the chain has 1 rules"
+        "operation 3: rule ip t c index 1 meta mark 0x00000008: the index is out of range: the chain has 1 \
+         rules"
     );
     assert!(matches!(beyond.encode(ApplyOptions::default()), Err(Error::Index { rules: None, .. })));
     assert_eq!(marks(&fake).len(), 4);
@@ -231,7 +246,7 @@ fn a_single_key_of_a_set_of_intervals_is_that_key_alone() {
     // Of sets that are not there, the operation itself says so.
     let absent = t.set(name("absent"));
     let refused = applied(&mut fake, |tx| _ = tx.add_element(&absent, ip(1)));
-    assert_eq!(codes(refused), [(Some(0), 2)]);
+    assert_eq!(refusals(refused), [(Some(0), Errno::ENOENT)]);
 }
 
 #[test]
@@ -295,7 +310,10 @@ fn a_narrow_one_gets_a_large_change_in_pieces() {
         tx.add(Elements::new(&map, elements));
     });
     assert!(applied.unwrap().batches > 3);
-    assert_eq!(read::elements(&mut fake, Family::IP, "t", "m").unwrap().len(), 10_000);
+    assert_eq!(
+        read::elements(&mut fake, &TableId::new(Family::IP, name("t")).set(name("m"))).unwrap().len(),
+        10_000
+    );
 }
 
 /// What is too much for one datagram of 50,000 bytes, and can be sent in pieces.
@@ -350,19 +368,19 @@ fn in_pieces_what_goes_and_comes_again_is_there_in_the_end() {
         make(tx, 2);
     });
     assert!(made.unwrap().batches > 1);
-    let held = fake.ruleset();
-    assert_eq!((held.chains.len(), held.flowtables.len()), (1, 1));
+    let listed = fake.ruleset();
+    assert_eq!((listed.chains.len(), listed.flowtables.len()), (1, 1));
     assert!(fake.to_string().contains("counter hits"));
-    assert!(held.chains[0].handle > chain);
+    assert!(listed.chains[0].handle > chain);
     // By its handle nobody can tell which name is free then; what cannot be sent at once is not sent.
-    let handle = HandleId::Chain(t.clone(), held.chains[0].handle);
+    let handle = HandleId::Chain(t.clone(), listed.chains[0].handle);
     let unsure = applied(&mut fake, |tx| {
         tx.delete(handle);
         make(tx, 3);
         tx.add(Elements::new(&t.set(name("large")), (5_000..10_000_u32).map(Ipv4Addr::from)));
     });
     assert!(matches!(unsure, Err(Error::Netlink(sluicegate_netlink::Error::TooBig { .. }))));
-    assert_eq!(fake.ruleset(), held);
+    assert_eq!(fake.ruleset(), listed);
 }
 
 #[test]
@@ -374,7 +392,10 @@ fn one_element_can_be_looked_up() {
         tx.add_element(&set, ip(1));
     })
     .unwrap();
-    let mut find = |last| read::element(&mut fake, Family::IP, "t", "s", &ip(last).octets()).unwrap();
+    let mut find = |last| {
+        read::element(&mut fake, &TableId::new(Family::IP, name("t")).set(name("s")), &ip(last).octets())
+            .unwrap()
+    };
     assert!(find(1).is_some() && find(2).is_none());
 }
 
@@ -388,7 +409,7 @@ fn events(monitor: &mut Monitor<Fake>) -> Vec<Event> {
 fn listener(fake: &Fake) -> Monitor<Fake> {
     let mut socket = fake.open();
     socket.join(GROUP).expect("the group of events");
-    Monitor::new(socket)
+    Monitor::with_transport(socket)
 }
 
 #[test]
@@ -463,7 +484,7 @@ fn a_table_with_an_owner_is_nobody_elses_and_goes_with_it() {
     let refused = applied(&mut other, |tx| {
         tx.add(Chain::new(ours.chain(name("c")))).delete(kept.clone()).add(Chain::new(free.chain(name("c"))));
     });
-    assert_eq!(codes(refused), [(Some(0), 1), (Some(1), 1)]);
+    assert_eq!(refusals(refused), [(Some(0), Errno::EPERM), (Some(1), Errno::EPERM)]);
     // Who flushes everything leaves them alone.
     applied(&mut other, |tx| {
         tx.flush(Flush::Ruleset(Family::UNSPEC));
@@ -490,11 +511,11 @@ fn what_is_injected_happens_once() {
             tx.create(Table::new(t.clone()));
         })
     };
-    fake.inject(Fault::Refuse(12));
+    fake.inject(Fault::Refuse(Errno::ENOMEM));
     fake.inject(Fault::Interrupt);
-    assert_eq!(codes(make(&mut fake)), [(Some(0), 12)]);
+    assert_eq!(refusals(make(&mut fake)), [(Some(0), Errno::ENOMEM)]);
     assert!(matches!(
-        read::reset_objects(&mut fake, Family::IP, None),
+        read::reset_objects(&mut fake, Family::IP),
         Err(sluicegate_netlink::Error::Interrupted(_))
     ));
     fake.inject(Fault::Interrupt);
@@ -504,7 +525,7 @@ fn what_is_injected_happens_once() {
     theirs.delete(t.clone());
     fake.inject(Fault::Meanwhile(theirs));
     make(&mut fake).unwrap();
-    assert_eq!(codes(make(&mut fake)), [(Some(0), 17)]);
+    assert_eq!(refusals(make(&mut fake)), [(Some(0), Errno::EEXIST)]);
 }
 
 /// None at all means that elements stay, or that they have the set's own time.
@@ -521,10 +542,10 @@ fn a_time_that_is_shorter_than_can_be_said_is_not_lost() {
     tx.add(Chain::new(chain.clone())).add(chain.rule().then(update));
     let text = tx.to_string();
     tx.apply(&mut fake).expect("the fake takes it");
-    let held = fake.ruleset().content();
-    assert_eq!(held[0].sets[0].0.timeout, Some(Duration::from_millis(1)));
-    assert_eq!(held[0].sets[0].0.gc_interval, Some(Duration::from_millis(1)));
-    for text in [text, held[0].to_string()] {
+    let listed = fake.ruleset().content();
+    assert_eq!(listed[0].sets[0].0.timeout, Some(Duration::from_millis(1)));
+    assert_eq!(listed[0].sets[0].0.gc_interval, Some(Duration::from_millis(1)));
+    for text in [text, listed[0].to_string()] {
         assert_eq!(text.matches(" 1ms").count(), 3, "{text}");
     }
 }
@@ -541,13 +562,13 @@ fn what_cannot_be_sent_is_refused_and_not_left_out() {
         assert!(matches!(error, Error::Statement { operation: 0, .. }), "{error:?}");
         assert_eq!(error.to_string(), message);
     };
-    refused("operation 1: set ip t s: an element cannot carry this: `accept`", &|tx| {
+    refused("operation 1: set ip t s: an element cannot carry this statement: `accept`", &|tx| {
         tx.add(Set { statements: vec![Counter::default().into(), Verdict::Accept.into()], ..set.clone() });
     });
-    refused("operation 1: element ip t s: an element cannot carry this: `log`", &|tx| {
+    refused("operation 1: element ip t s: an element cannot carry this statement: `log`", &|tx| {
         tx.add_element(&set.id, element.clone().statement(Log::default()));
     });
-    refused("operation 1: ct timeout ip t o: established? is no state of tcp", &|tx| {
+    refused("operation 1: ct timeout ip t o: expected state of tcp, found established?", &|tx| {
         tx.add(StatefulObject::new(t.object(ObjectKind::CT_TIMEOUT, name("o")), states.clone()));
     });
 }

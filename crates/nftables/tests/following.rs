@@ -28,11 +28,11 @@ struct Watched {
 }
 
 impl Watched {
-    fn new(kernel: &Fake, table: Option<&str>) -> Self {
+    fn new(kernel: &Fake, within: impl Into<Within>) -> Self {
         let mut listener = kernel.open();
         listener.join(GROUP).expect("the group of events");
-        let copy = Follower::read(&mut kernel.open(), Family::UNSPEC, table).expect("a ruleset");
-        Self { kernel: kernel.open(), monitor: Monitor::new(listener), copy }
+        let copy = Follower::read(&mut kernel.open(), within).expect("a ruleset");
+        Self { kernel: kernel.open(), monitor: Monitor::with_transport(listener), copy }
     }
 
     fn heard(&mut self) -> Vec<Event> {
@@ -42,7 +42,7 @@ impl Watched {
 
     fn take(&mut self) -> Result<Vec<Commit>, Lost> {
         let events = self.heard();
-        events.into_iter().filter_map(|event| self.copy.take(event).transpose()).collect()
+        events.into_iter().filter_map(|event| self.copy.apply(event).transpose()).collect()
     }
 
     /// What is said of a transaction.
@@ -71,7 +71,7 @@ impl Watched {
 
 /// With a chain of three rules, whose handles are 2 to 4.
 fn three_rules() -> (Watched, ChainId) {
-    let mut watched = Watched::new(&Fake::new(), None);
+    let mut watched = Watched::new(&Fake::new(), Family::UNSPEC);
     let chain = table().chain(name("c"));
     watched.said(|tx| {
         tx.add(Table::new(table())).add(Chain::new(chain.clone()));
@@ -225,7 +225,7 @@ fn objects_sets_and_elements_are_said() {
 
 #[test]
 fn only_the_table_that_was_read_is_followed() {
-    let mut watched = Watched::new(&Fake::new(), Some("t"));
+    let mut watched = Watched::new(&Fake::new(), table());
     assert_eq!(
         watched.said(|tx| {
             tx.add(Table::new(table()));
@@ -242,7 +242,7 @@ fn only_the_table_that_was_read_is_followed() {
 /// Nobody tells that a table went with its owner's socket.
 #[test]
 fn a_table_that_is_made_again_is_another_one() {
-    let mut watched = Watched::new(&Fake::new(), None);
+    let mut watched = Watched::new(&Fake::new(), Family::UNSPEC);
     let mut owner = watched.kernel.open();
     let mut transaction = Transaction::new();
     transaction.add(Table::new(table()).flags(TableFlags::OWNER)).add(Chain::new(table().chain(name("c"))));
@@ -262,11 +262,11 @@ fn a_table_that_is_made_again_is_another_one() {
 #[test]
 fn what_is_known_already_is_passed_over() {
     let fake = Fake::new();
-    let mut watched = Watched::new(&fake, None);
+    let mut watched = Watched::new(&fake, Family::UNSPEC);
     let mut transaction = Transaction::new();
     transaction.add(Table::new(table()));
     transaction.apply(&mut fake.open()).expect("the kernel takes it");
-    watched.copy = Follower::read(&mut fake.open(), Family::UNSPEC, None).expect("a ruleset");
+    watched.copy = Follower::read(&mut fake.open(), Family::UNSPEC).expect("a ruleset");
     assert_eq!(watched.take(), Ok(Vec::new()));
     assert_eq!(watched.copy.ruleset().tables.len(), 1);
 }
@@ -285,7 +285,7 @@ fn a_loss_is_found_and_named() {
     let events = watched.heard();
     assert_eq!(events.len(), 3);
     for event in events {
-        assert_eq!(watched.copy.take(event), Err(Lost::Overrun));
+        assert_eq!(watched.copy.apply(event), Err(Lost::Overrun));
     }
 
     let (mut watched, _) = three_rules();
@@ -293,7 +293,7 @@ fn a_loss_is_found_and_named() {
     let _ = watched.heard();
     apply(&mut watched, "e");
     let lost = watched.take().expect_err("a commit is missing");
-    assert_eq!(lost.to_string(), "events were lost: generation 4 was told of, and not the one behind 2");
+    assert_eq!(lost.to_string(), "events were lost: expected generation 3, found 4");
 
     let (mut watched, c) = three_rules();
     let mut transaction = Transaction::new();
@@ -302,6 +302,9 @@ fn a_loss_is_found_and_named() {
     let mut events = watched.heard();
     // The first rule goes twice, another one not at all.
     events[1] = events[0].clone();
-    let lost = events.into_iter().find_map(|event| watched.copy.take(event).err()).expect("it is found");
-    assert_eq!(lost.to_string(), "events were lost: there is no rule with handle 2 of chain inet t c");
+    let lost = events.into_iter().find_map(|event| watched.copy.apply(event).err()).expect("it is found");
+    assert_eq!(
+        lost.to_string(),
+        "events were lost: an event names a rule with handle 2 of chain inet t c that the copy does not have"
+    );
 }

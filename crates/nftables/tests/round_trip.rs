@@ -1,4 +1,5 @@
-//! There and back without a kernel: what is encoded, read by the decoders of dumps, and raised to the typed language again.
+//! There and back without a kernel: what is encoded, read by the decoders of dumps, and raised to the typed
+//! language again.
 
 #![allow(clippy::unwrap_used, reason = "constants of the tests")]
 
@@ -18,7 +19,7 @@ use sluicegate_nftables::*;
 mod cases;
 
 /// What a dump would say after this transaction, but for what the kernel adds.
-fn held(tx: &Transaction) -> read::Ruleset {
+fn listed(tx: &Transaction) -> read::Ruleset {
     let batch = tx.encode(ApplyOptions::default()).unwrap();
     let mut all = read::Ruleset::default();
     let mut numbers = Vec::new();
@@ -77,7 +78,8 @@ fn held(tx: &Transaction) -> read::Ruleset {
     all
 }
 
-/// The payload of a message, with the name that the kernel gives a chain of a rule, where there is only its number in the batch.
+/// The payload of a message, with the name that the kernel gives a chain of a rule, where there is only its
+/// number in the batch.
 fn as_held(command: u8, payload: &[u8]) -> Vec<u8> {
     let mut payload = payload.to_vec();
     let (name, number) = match command {
@@ -116,7 +118,7 @@ const NFTA_SET_ID: u16 = 10;
 const NFTA_SET_ELEM_LIST_SET_ID: u16 = 4;
 
 fn content(tx: &Transaction) -> TableContent {
-    held(tx).content().remove(0)
+    listed(tx).content().remove(0)
 }
 
 /// The sets that rules of a case can refer to, with one rule.
@@ -125,15 +127,16 @@ fn with_one_rule(case: &cases::Case, rule: Rule) -> Transaction {
     tx.add(Table::new(rule.chain.table.clone())).add(Chain::new(rule.chain.clone()));
     for operation in case.transaction.operations() {
         if let Operation::Add(Object::Set(set)) = operation {
-            tx.add(set.clone());
+            tx.add(Set::clone(set));
         }
     }
     tx.add(rule);
     tx
 }
 
-/// A rule that was read back may be worded otherwise, but it has to mean the same: the same expressions, the same anonymous sets.
-/// What nft takes out when it lists, because something else implies it, need not come back.
+/// A rule that was read back may be worded otherwise, but it has to mean the same: the same expressions, the
+/// same anonymous sets. What nft takes out when it lists, because something else implies it, need not come
+/// back.
 #[test]
 fn a_rule_that_is_read_back_means_what_it_meant() {
     let (mut tried, mut failed, mut reworded) = (0, Vec::new(), Vec::new());
@@ -144,7 +147,7 @@ fn a_rule_that_is_read_back_means_what_it_meant() {
             let first = with_one_rule(&case, rule.clone());
             let again = read_back(&first, rule);
             let second = with_one_rule(&case, again.clone());
-            if in_order(held(&first)) == in_order(held(&second)) {
+            if in_order(listed(&first)) == in_order(listed(&second)) {
                 continue;
             }
             if REWORDED.contains(&(&*rule.body().to_string(), &*again.body().to_string())) {
@@ -200,7 +203,7 @@ fn objects_that_nft_1_0_6_cannot_list_are_read_back() {
     use cases::objects::{connlimits, geneve, secmarks, timeouts, tunnels};
     for case in [tunnels(), geneve(), connlimits(), secmarks(), timeouts(true)] {
         let meant = case.transaction.operations().iter().filter_map(|operation| match operation {
-            Operation::Add(Object::Stateful(object)) => Some(object.clone()),
+            Operation::Add(Object::Stateful(object)) => Some(StatefulObject::clone(object)),
             _ => None,
         });
         assert_eq!(content(&case.transaction).objects, meant.collect::<Vec<_>>(), "{}", case.name);
@@ -245,14 +248,15 @@ fn types_that_nft_1_0_6_cannot_say_are_read_back() {
     assert!(text.contains("fib daddr check vmap @routed"), "{text}");
 }
 
-/// What the documentation of `expr` says is in the typed language is made from it, and read back into it; the rest is not.
+/// What the documentation of `expr` says is in the typed language is made from it, and read back into it; the
+/// rest is not.
 #[test]
 fn every_kind_of_expression_is_reached_from_the_language_and_back() {
     let mut reached = BTreeSet::new();
     for case in cases::all().into_iter().chain(cases::newer()) {
         for operation in case.transaction.operations() {
             let Operation::Add(Object::Rule(rule)) = operation else { continue };
-            let all = held(&with_one_rule(&case, rule.clone()));
+            let all = listed(&with_one_rule(&case, rule.clone()));
             let raised = all.content().remove(0).chains;
             let raw = |rule: &Rule| rule.statements.iter().any(|s| matches!(s, Statement::Raw(_)));
             if !raised.iter().any(|(_, rules)| rules.iter().any(raw)) {
@@ -273,7 +277,8 @@ fn every_kind_of_expression_is_reached_from_the_language_and_back() {
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
-/// The elements of a set have no order, and what a set without a name notes for nft may name another field of the same bytes.
+/// The elements of a set have no order, and what a set without a name notes for nft may name another field of
+/// the same bytes.
 fn in_order(mut all: read::Ruleset) -> read::Ruleset {
     for (set, elements) in &mut all.sets {
         if set.flags.contains(SetFlags::ANONYMOUS) {
@@ -396,7 +401,9 @@ proptest! {
     }
 
     #[test]
-    fn a_chain_survives(name in a_name(), base in any::<bool>(), priority in any::<i32>(), policy in prop::option::of(any::<bool>()), offload in any::<bool>(), hook in 0_usize..5, comment in prop::option::of(a_comment())) {
+    fn a_chain_survives(name in a_name(), base in any::<bool>(), priority in any::<i32>(),
+        policy in prop::option::of(any::<bool>()), offload in any::<bool>(), hook in 0_usize..5,
+        comment in prop::option::of(a_comment())) {
         let hooks = [Hook::Prerouting, Hook::Input, Hook::Forward, Hook::Output, Hook::Postrouting];
         let id = table().chain(name);
         let mut chain = Chain::new(id.clone());
@@ -414,7 +421,9 @@ proptest! {
     }
 
     #[test]
-    fn a_set_with_its_elements_survives(types in prop::collection::vec(a_type(), 1..4), numbers in numbers(), comment in prop::option::of(a_comment()), timeout in prop::option::of(a_time()), size in prop::option::of(1_u32..), commented in any::<bool>()) {
+    fn a_set_with_its_elements_survives(types in prop::collection::vec(a_type(), 1..4), numbers in numbers(),
+        comment in prop::option::of(a_comment()), timeout in prop::option::of(a_time()),
+        size in prop::option::of(1_u32..), commented in any::<bool>()) {
         let id = table().set(cases::name("s"));
         let mut set = Set::new(id.clone(), SetType::Types(types.clone()));
         set.comment = comment;
@@ -424,7 +433,10 @@ proptest! {
         }
         let elements = numbers.iter().map(|numbers| {
             let element = Element::new(key(&types, numbers));
-            if commented { element.comment(Comment::new("one").unwrap()).statement(Counter::default()) } else { element }
+            match commented {
+                true => element.comment(Comment::new("one").unwrap()).statement(Counter::default()),
+                false => element,
+            }
         });
         let elements = sorted(elements.collect());
         let mut tx = Transaction::new();
@@ -435,7 +447,8 @@ proptest! {
     }
 
     #[test]
-    fn a_map_with_its_elements_survives(types in prop::collection::vec(a_type(), 1..4), data in prop::collection::vec(a_type(), 1..3), verdicts in any::<bool>(), numbers in numbers()) {
+    fn a_map_with_its_elements_survives(types in prop::collection::vec(a_type(), 1..4),
+        data in prop::collection::vec(a_type(), 1..3), verdicts in any::<bool>(), numbers in numbers()) {
         let id = table().map(cases::name("m"));
         let set = match verdicts {
             true => Set::verdict_map(id.clone(), SetType::Types(types.clone())),
@@ -459,24 +472,34 @@ proptest! {
     }
 
     #[test]
-    fn intervals_survive(of in prop::sample::select(vec![DataType::IPV4_ADDR, DataType::INET_SERVICE, DataType::MARK]), bounds in prop::collection::btree_set(any::<u16>(), 0..20)) {
-        // Bounds in ascending order make intervals that do not touch: each begins at least two behind the end of the one before.
-        let bounds: Vec<u128> = bounds.into_iter().map(|bound| u128::from(bound) & !1).collect::<BTreeSet<_>>().into_iter().collect();
+    fn intervals_survive(of in prop::sample::select(vec![DataType::IPV4_ADDR, DataType::INET_SERVICE,
+        DataType::MARK]), bounds in prop::collection::btree_set(any::<u16>(), 0..20)) {
+        // Bounds in ascending order make intervals that do not touch: each begins at least two behind the end
+        // of the one before.
+        let bounds: BTreeSet<u128> = bounds.into_iter().map(|bound| u128::from(bound) & !1).collect();
+        let bounds: Vec<u128> = bounds.into_iter().collect();
         let id = table().set(cases::name("s"));
         let set = Set::new(id.clone(), of).flags(SetFlags::INTERVAL);
-        let elements: Vec<Element> = bounds.chunks_exact(2).map(|ends| Element::range(push(Key::new(), of, ends[0]), push(Key::new(), of, ends[1]))).collect();
+        let key = |number| push(Key::new(), of, number);
+        let elements: Vec<Element> =
+            bounds.chunks_exact(2).map(|ends| Element::range(key(ends[0]), key(ends[1]))).collect();
         let mut tx = Transaction::new();
         tx.add(Table::new(table())).add(set).add(Elements::new(&id, elements.clone()));
         prop_assert_eq!(content(&tx).sets.remove(0).1, elements);
     }
 
     #[test]
-    fn members_of_a_set_without_a_name_survive(ports in prop::collection::btree_set(any::<u16>(), 2..20), comments in prop::collection::vec(prop::option::of(a_comment()), 20), counts in prop::collection::vec(any::<Option<(u64, u64)>>(), 20)) {
+    fn members_of_a_set_without_a_name_survive(ports in prop::collection::btree_set(any::<u16>(), 2..20),
+        comments in prop::collection::vec(prop::option::of(a_comment()), 20),
+        counts in prop::collection::vec(any::<Option<(u64, u64)>>(), 20)) {
         let counter = |(packets, bytes)| Statement::from(Counter { packets, bytes });
         let members: Vec<Expression> = ports
             .iter()
             .zip(comments.into_iter().zip(counts))
-            .map(|(port, (comment, count))| Elem { value: Expression::Value(u64::from(*port).into()), statements: count.map(counter).into_iter().collect(), comment }.into())
+            .map(|(port, (comment, count))| {
+                let statements = count.map(counter).into_iter().collect();
+                Elem { value: Expression::Value(u64::from(*port).into()), statements, comment }.into()
+            })
             .collect();
         let chain = table().chain(Name::new("c").unwrap());
         let rule = chain.rule().then(Match::new(lang::Payload::TCP_DPORT, Expression::Set(members.clone())));
@@ -484,7 +507,8 @@ proptest! {
         tx.add(Table::new(table())).add(Chain::new(chain)).add(rule);
         let read = content(&tx).chains.remove(0).1.remove(0).statements;
         prop_assert_eq!(read.len(), 1);
-        let Statement::Match(Match { right: Expression::Set(mut read), .. }) = read[0].clone() else { panic!("{:?}", read) };
+        let Statement::Match(matched) = &read[0] else { panic!("{:?}", read) };
+        let Expression::Set(mut read) = matched.right.clone() else { panic!("{:?}", read) };
         let value = |member: &Expression| match member {
             Expression::Elem(elem) => elem.value.to_string(),
             plain => plain.to_string(),
@@ -494,7 +518,8 @@ proptest! {
     }
 
     #[test]
-    fn counters_and_quotas_survive(packets in any::<u64>(), bytes in any::<u64>(), over in any::<bool>(), comment in prop::option::of(a_comment())) {
+    fn counters_and_quotas_survive(packets in any::<u64>(), bytes in any::<u64>(), over in any::<bool>(),
+        comment in prop::option::of(a_comment())) {
         let counter = ObjectConfig::Counter(Counter { packets, bytes });
         let quota = ObjectConfig::Quota(Quota { bytes, over, used: packets });
         let objects = [(ObjectKind::COUNTER, counter), (ObjectKind::QUOTA, quota)].map(|(kind, config)| {
@@ -511,7 +536,8 @@ proptest! {
     }
 
     #[test]
-    fn an_object_of_any_kind_survives(config in a_config(), name in a_name(), comment in prop::option::of(a_comment())) {
+    fn an_object_of_any_kind_survives(config in a_config(), name in a_name(),
+        comment in prop::option::of(a_comment())) {
         let mut object = StatefulObject::new(table().object(config.kind(), name), config);
         object.comment = comment;
         let mut tx = Transaction::new();
@@ -520,10 +546,12 @@ proptest! {
     }
 
     #[test]
-    fn a_chain_of_a_rule_survives(goto in any::<bool>(), marks in prop::collection::vec(any::<u32>(), 0..5), comment in prop::option::of(a_comment())) {
+    fn a_chain_of_a_rule_survives(goto in any::<bool>(), marks in prop::collection::vec(any::<u32>(), 0..5),
+        comment in prop::option::of(a_comment())) {
         let rule = |mark: &u32| {
             let matching = Match::new(expr::MetaKey::MARK, Mark(*mark));
-            lang::BoundRule { comment: comment.clone(), ..lang::BoundRule::new().then(matching).then(Verdict::Drop) }
+            lang::BoundRule { comment: comment.clone(),
+                ..lang::BoundRule::new().then(matching).then(Verdict::Drop) }
         };
         let bound = lang::BoundChain { goto, rules: marks.iter().map(rule).collect() };
         let chain = table().chain(cases::name("c"));
@@ -536,7 +564,8 @@ proptest! {
     }
 
     #[test]
-    fn a_flowtable_survives(name in a_name(), priority in any::<i32>(), devices in prop::collection::btree_set("[a-z]{1,10}[0-9]", 0..4), flags in 0_u32..4) {
+    fn a_flowtable_survives(name in a_name(), priority in any::<i32>(),
+        devices in prop::collection::btree_set("[a-z]{1,10}[0-9]", 0..4), flags in 0_u32..4) {
         let mut flowtable = Flowtable::new(table().flowtable(name), Priority(priority));
         flowtable.devices = devices.iter().map(|device| InterfaceName::new(device).unwrap()).collect();
         flowtable.flags = FlowtableFlags::from_bits_retain(flags);

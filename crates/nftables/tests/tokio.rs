@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use sluicegate_netlink::tokio::AsyncSocket;
-use sluicegate_netlink::{Options, Protocol, Socket};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::monitor::{Change, Event, GROUP, Monitor};
 use sluicegate_nftables::{ApplyOptions, Chain, Family, Table, TableId, Transaction, read};
 use tokio::time::timeout;
@@ -18,7 +18,7 @@ fn in_a_runtime(test: impl AsyncFnOnce() + Send) {
 }
 
 fn socket(group: Option<u32>) -> AsyncSocket {
-    let mut socket = Socket::open(Protocol::NETFILTER, &Options::default()).expect("a socket");
+    let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket");
     if let Some(group) = group {
         socket.join(group).expect("the group can be joined");
     }
@@ -32,7 +32,7 @@ fn table() -> TableId {
 #[test]
 fn a_task_applies_lists_and_hears_of_it() {
     in_a_runtime(async || {
-        let (mut monitor, socket) = (Monitor::new(socket(Some(GROUP))), socket(None));
+        let (mut monitor, socket) = (Monitor::with_transport(socket(Some(GROUP))), socket(None));
         assert!(timeout(Duration::from_millis(20), monitor.next()).await.is_err(), "nothing has happened");
 
         let mut transaction = Transaction::new();
@@ -45,11 +45,11 @@ fn a_task_applies_lists_and_hears_of_it() {
                 timeout(Duration::from_secs(20), monitor.next()).await.expect("in time").expect("events"),
             );
         }
-        assert!(matches!(&events[0], Event::Table(Change::New, held) if held.name == table().name));
+        assert!(matches!(&events[0], Event::Table(Change::New, listed) if listed.name == table().name));
         assert!(matches!(&events[1], Event::Generation(g) if g.id == applied.generation));
 
-        let held = socket.run(|socket| read::ruleset(socket, Family::IP, None)).await.expect("a ruleset");
-        assert_eq!((held.generation, held.tables.len()), (applied.generation, 1));
+        let listed = socket.run(|socket| read::ruleset(socket, Family::IP)).await.expect("a ruleset");
+        assert_eq!((listed.generation, listed.tables.len()), (applied.generation, 1));
     });
 }
 
@@ -64,8 +64,8 @@ fn a_task_is_told_the_handles_of_what_it_made() {
         let socket = socket(Some(GROUP));
         let echo = ApplyOptions { echo: true, ..ApplyOptions::default() };
         let applied = transaction.apply_async(&socket, echo).await.expect("it can be applied");
-        let held = socket.run(|socket| read::rules(socket, Family::IP, None, None)).await.expect("rules");
-        assert_eq!([2, 3].map(|n| applied.handle(n)), [0, 1].map(|i| held.get(i).map(|rule| rule.handle)));
+        let listed = socket.run(|socket| read::rules(socket, Family::IP)).await.expect("rules");
+        assert_eq!([2, 3].map(|n| applied.handle(n)), [0, 1].map(|i| listed.get(i).map(|rule| rule.handle)));
         assert_eq!(applied.events.len(), 4);
     });
 }

@@ -1,32 +1,46 @@
-//! Kubernetes Services and EndpointSlices, and what a node's packet filter has to do for them.
+//! A service proxy for a Kubernetes node: follows Services and EndpointSlices, and programs them into the
+//! kernel.
 //!
-//! The path of everything here is: manifests ([`source`]) or a watcher's events make the state of a cluster
-//! ([`model`]); a planner turns that state, and each change of it, into the rules and elements that the kernel should
-//! hold. All of this is values in, values out: no root, no kernel, no clock.
+//! The work is done by two libraries: [`sluicegate_services`] is the model of a cluster,
+//! [`sluicegate_service_rules`] plans and applies rules. This crate composes them into a daemon and a
+//! command:
 //!
-//! - [`model::Cluster`] keeps services and slices and tells exactly which services changed since it was last asked, so
-//!   that the work follows the change and not the size of the cluster.
-//! - [`model::categorize`] decides which endpoints get traffic: readiness, termination, traffic policies, topology hints.
-//! - [`plan::nftables`], [`plan::iptables`] and [`plan::ipvs`] plan for one part of the kernel each; [`apply`] brings it there, by
-//!   netlink or, because iptables leaves no other way, by `iptables-restore`.
-//! - [`run`] is the daemon: it follows a source ([`source::watch`] or the API server), mends what others break, and tells an
-//!   [`Observer`](run::Observer) how it goes. [`config`] reads kube-proxy's configuration file.
+//! - [`source`] reads objects from files, or (with the feature `kube`) from an API server, and follows their
+//!   changes.
+//! - [`run`] is the loop: it decides when to sync, repairs what other programs change, and calls an
+//!   [`Observer`](run::Observer).
+//! - [`serve`] answers health checks and metrics over HTTP.
+//! - [`config`] reads kube-proxy's configuration file.
+//! - [`doctor`] reports what a mode needs and this machine lacks; [`sysctl`] has the sysctls of each mode.
+//! - The command line is not part of the library.
 //!
-//! Behaviour, names and flags follow kube-proxy 1.36 where a user or another program can see them.
+//! # Layers
 //!
-//! What it does not do without the cargo feature `kube`: watch an API server. What it never does: support the userspace and kernelspace modes.
+//! Each module uses only those below it, and has an error type of its own, in its own words. The command line
+//! adds the flag that a value came from.
+//!
+//! ```text
+//! cli      -> everything below
+//! serve    -> run, Mode
+//! run      -> source, service-rules, services
+//! source   -> yaml, services
+//! config   -> yaml, services, Mode
+//! doctor   -> sysctl, service-rules, Mode
+//! sysctl   -> Mode
+//! yaml     -> nothing
+//! ```
+//!
+//! Behaviour, names and flags follow kube-proxy 1.36 where users or other programs can see them. There are no
+//! userspace and kernelspace modes.
 #![forbid(unsafe_code)]
 
-pub mod apply;
 pub mod config;
 pub mod doctor;
-mod error;
-pub mod lab;
-pub mod model;
-pub mod plan;
+mod mode;
 pub mod run;
 pub mod serve;
 pub mod source;
 pub mod sysctl;
+mod yaml;
 
-pub use error::Error;
+pub use mode::Mode;

@@ -1,27 +1,28 @@
-//! The sysctls that a mode relies on: what each should be, what is wrong without it, and what it is.
+//! The sysctls that a mode needs: the value of each, and what goes wrong without it.
 //!
-//! [`wanted`] is a table, by mode. [`Sysctls`] reads it against `/proc/sys` and, only where that is asked for, sets what differs.
-//! All but the bridge's belong to the network namespace of the thread that reads or writes them.
+//! [`wanted`] lists them for a mode. [`Sysctls`] compares the list with `/proc/sys` and, on request, sets
+//! what differs. All but those of bridges belong to the network namespace of the thread that reads or writes
+//! them.
 
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use crate::serve::Mode;
+use crate::Mode;
 
-/// A sysctl, what it should be, and why.
+/// A sysctl that a mode needs, with its value and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// Its path below `/proc/sys`, as `net/ipv4/ip_forward`.
+    /// The path below `/proc/sys`, as `net/ipv4/ip_forward`.
     pub path: &'static str,
-    /// What it should be.
+    /// The value.
     pub value: &'static str,
     /// What goes wrong otherwise.
     pub without: &'static str,
-    /// What has to be loaded for it to exist; a kernel without that has no need of it, unless [`Wanted::is_needed`].
+    /// The module that creates it. Without the module nothing needs the sysctl, unless [`Wanted::is_needed`].
     pub module: &'static str,
-    /// Its absence is as bad as a wrong value.
+    /// Whether its absence is as bad as a wrong value.
     pub is_needed: bool,
 }
 
@@ -30,37 +31,37 @@ pub struct Wanted {
 pub struct Needs {
     /// The mode.
     pub mode: Mode,
-    /// Services of IPv6 are programmed too.
+    /// Whether IPv6 services are programmed.
     pub ipv6: bool,
-    /// Node ports are answered on 127.0.0.1 (iptables mode).
+    /// Whether node ports are served on 127.0.0.1 (iptables mode).
     pub localhost_node_ports: bool,
-    /// This node is to answer ARP for service addresses on no other device (ipvs mode).
+    /// Whether this node must not answer ARP for service addresses on other devices (ipvs mode).
     pub strict_arp: bool,
     /// The first two numbers of the kernel's release.
     pub kernel: (u32, u32),
 }
 
-/// What a sysctl is.
+/// The state of a sysctl.
 #[derive(Debug)]
 pub enum State {
-    /// What it should be.
+    /// The value that the mode needs.
     AsWanted,
     /// Another value.
     Is(String),
-    /// There is no such sysctl: what has it is not loaded.
+    /// There is no such sysctl: its module is not loaded.
     Absent,
     /// It cannot be read, or could not be set.
     Failed(io::Error),
 }
 
-/// A sysctl and what it is.
+/// A sysctl with its state.
 #[derive(Debug)]
 pub struct Finding {
-    /// Which, and what it should be.
+    /// The sysctl, and the value that the mode needs.
     pub wanted: Wanted,
-    /// What it is.
+    /// Its state.
     pub state: State,
-    /// It was set just now.
+    /// Whether it was set just now.
     pub was_set: bool,
 }
 
@@ -74,10 +75,10 @@ impl Default for Sysctls {
     }
 }
 
-/// The sysctls that a mode relies on.
+/// Returns the sysctls that a mode needs.
 ///
 /// ```
-/// use sluicegate_proxier::serve::Mode;
+/// use sluicegate_proxier::Mode;
 /// use sluicegate_proxier::sysctl::{Needs, wanted};
 ///
 /// let needs = Needs { mode: Mode::Nftables, ipv6: false, localhost_node_ports: true, strict_arp: true, kernel: (6, 1) };
@@ -86,7 +87,7 @@ impl Default for Sysctls {
 /// ```
 pub fn wanted(needs: &Needs) -> impl Iterator<Item = Wanted> + use<> {
     let Needs { mode, ipv6, localhost_node_ports, strict_arp, kernel } = *needs;
-    // A kernel before has no such mode of reuse, one after is right with the other.
+    // Before 4.1 there is no such sysctl; since 5.9 the kernel handles reuse with either value.
     let old_reuse = ((4, 1)..(5, 9)).contains(&kernel);
     TABLE.iter().copied().filter(move |wanted| match wanted.path {
         "net/ipv6/conf/all/forwarding" | "net/bridge/bridge-nf-call-ip6tables" => ipv6,
@@ -98,7 +99,8 @@ pub fn wanted(needs: &Needs) -> impl Iterator<Item = Wanted> + use<> {
     })
 }
 
-/// Those of ipvs mode that belong to the network namespace: with IPVS loaded, all of them can be set there.
+/// Returns the sysctls of ipvs mode that belong to the network namespace. With IPVS loaded, all of them can
+/// be set there.
 ///
 /// ```
 /// use sluicegate_proxier::sysctl::of_ipvs;
@@ -111,7 +113,7 @@ pub fn of_ipvs(strict_arp: bool, kernel: (u32, u32)) -> impl Iterator<Item = Wan
     wanted(&needs).filter(|wanted| wanted.path.starts_with("net/ipv4/"))
 }
 
-/// The first two numbers of the running kernel's release; (0, 0) where they cannot be read.
+/// Returns the first two numbers of the kernel's release, or (0, 0) when they cannot be read.
 #[must_use]
 pub fn kernel() -> (u32, u32) {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -120,22 +122,22 @@ pub fn kernel() -> (u32, u32) {
 }
 
 impl Sysctls {
-    /// Those below another directory than `/proc/sys`, for tests and for a namespace's view elsewhere.
+    /// Uses another directory than `/proc/sys`, for tests.
     #[must_use]
     pub fn below(directory: impl Into<PathBuf>) -> Self {
         Self(directory.into())
     }
 
-    /// What the sysctls of a mode are. Changes nothing.
+    /// Returns the state of the sysctls of a mode. Changes nothing.
     #[must_use]
-    pub fn look(&self, needs: &Needs) -> Vec<Finding> {
+    pub fn check(&self, needs: &Needs) -> Vec<Finding> {
         wanted(needs).map(|wanted| Finding { wanted, state: self.state(&wanted), was_set: false }).collect()
     }
 
-    /// Sets what is not as the mode needs it, and says what the sysctls were or are.
+    /// Sets the sysctls that differ, and returns the state of all.
     #[must_use]
     pub fn set(&self, needs: &Needs) -> Vec<Finding> {
-        let mut findings = self.look(needs);
+        let mut findings = self.check(needs);
         for finding in &mut findings {
             if matches!(finding.state, State::Is(_)) {
                 match fs::write(self.0.join(finding.wanted.path), finding.wanted.value) {
@@ -147,12 +149,21 @@ impl Sysctls {
         findings
     }
 
-    /// Whether connection tracking takes TCP packets outside of windows for valid; `None` where nothing is tracked. Never set: it
-    /// is the operator's choice, and iptables mode leaves its rule against invalid packets out where it is on.
+    /// Returns whether connection tracking accepts TCP packets outside of windows. `None` without connection
+    /// tracking. The sysctl is never set: it is the choice of the operator, and iptables mode omits its rule
+    /// against invalid packets when it is on.
     #[must_use]
     pub fn tcp_be_liberal(&self) -> Option<bool> {
         let text = fs::read_to_string(self.0.join(TCP_BE_LIBERAL)).ok()?;
         Some(text.trim() != "0")
+    }
+
+    /// Returns whether packets to 127.0.0.0/8 are taken from the link and routed (`route_localnet`). Only
+    /// iptables mode needs it, for node ports on 127.0.0.1, and guards it; a proxier that ran in that mode
+    /// leaves it set.
+    #[must_use]
+    pub fn route_localnet(&self) -> bool {
+        fs::read_to_string(self.0.join(ROUTE_LOCALNET)).is_ok_and(|text| text.trim() != "0")
     }
 
     fn state(&self, wanted: &Wanted) -> State {
@@ -166,9 +177,9 @@ impl Sysctls {
 }
 
 impl Finding {
-    /// Something is to be done about it: it is another value or could not be read, or is absent and needed.
+    /// Returns true when the sysctl has another value or cannot be read, or is absent although it is needed.
     #[must_use]
-    pub fn is_wanting(&self) -> bool {
+    pub fn is_problem(&self) -> bool {
         match self.state {
             State::AsWanted => false,
             State::Is(_) => !self.was_set,
@@ -183,28 +194,36 @@ impl fmt::Display for Finding {
         let Wanted { path, value, without, module, .. } = self.wanted;
         let name = path.replace('/', ".");
         match &self.state {
-            State::AsWanted => write!(f, "{name} is {value}, as it should be"),
+            State::AsWanted => write!(f, "{name} is {value}, as needed"),
             State::Is(was) if self.was_set => write!(f, "{name} was {was} and is {value} now"),
             State::Is(is) => {
                 write!(
                     f,
-                    "{name} is {is} and should be {value}: {without} (`sysctl -w {name}={value}`, or --set-sysctls)"
+                    "{name} is {is}, expected {value}: {without} (`sysctl -w {name}={value}`, or \
+                        --set-sysctls)"
                 )
             }
-            State::Absent => write!(
-                f,
-                "{name} is not there, since {module} is not loaded; it should be {value}: {without}"
-            ),
-            State::Failed(error) => write!(f, "{name} should be {value}: {without}; {error}"),
+            State::Absent => {
+                write!(f, "{name} is absent, since {module} is not loaded; expected {value}: {without}")
+            }
+            State::Failed(error) => write!(f, "{name}: expected {value}: {without}; {error}"),
         }
     }
 }
 
+/// What to say where [`Sysctls::route_localnet`] is set in a mode that does not need it.
+pub const ROUTE_LOCALNET_LEFT: &str = "is 1, which this mode does not need: others on the link can reach \
+    what listens on \
+    127.0.0.1 alone, unless a rule keeps them from it; a proxier in iptables mode sets it \
+    (`sysctl -w net.ipv4.conf.all.route_localnet=0`)";
+
+/// `net.ipv4.conf.all.route_localnet`.
+const ROUTE_LOCALNET: &str = "net/ipv4/conf/all/route_localnet";
 /// `net.netfilter.nf_conntrack_tcp_be_liberal`.
 const TCP_BE_LIBERAL: &str = "net/netfilter/nf_conntrack_tcp_be_liberal";
 
 const BRIDGED: &str =
-    "where pods hang on one bridge, their connections to each other by way of a service are lost";
+    "where pods are on one bridge, their connections to each other through a service are lost";
 const TABLE: &[Wanted] = &[
     Wanted {
         path: "net/ipv4/ip_forward",
@@ -237,7 +256,7 @@ const TABLE: &[Wanted] = &[
     Wanted {
         path: "net/ipv4/conf/all/route_localnet",
         value: "1",
-        without: "node ports on 127.0.0.1 lead nowhere",
+        without: "node ports on 127.0.0.1 do not work",
         module: "IPv4",
         is_needed: true,
     },
@@ -251,21 +270,21 @@ const TABLE: &[Wanted] = &[
     Wanted {
         path: "net/ipv4/vs/conn_reuse_mode",
         value: "0",
-        without: "a client port that is used again waits for a second",
+        without: "a reused client port waits for a second",
         module: "ip_vs",
         is_needed: true,
     },
     Wanted {
         path: "net/ipv4/vs/expire_nodest_conn",
         value: "1",
-        without: "connections of an endpoint that is gone wait for it",
+        without: "connections to a removed endpoint hang",
         module: "ip_vs",
         is_needed: true,
     },
     Wanted {
         path: "net/ipv4/vs/expire_quiescent_template",
         value: "1",
-        without: "session affinity keeps clients at an endpoint that is on its way out",
+        without: "session affinity keeps clients at an endpoint that is terminating",
         module: "ip_vs",
         is_needed: true,
     },
@@ -320,20 +339,21 @@ mod tests {
         let sysctls = Sysctls::below(&directory);
         let needs = Needs { mode: Mode::Nftables, ipv6: false, ..IPVS };
         let shown = |findings: Vec<Finding>| -> Vec<(String, bool)> {
-            findings.iter().map(|finding| (finding.to_string(), finding.is_wanting())).collect()
+            findings.iter().map(|finding| (finding.to_string(), finding.is_problem())).collect()
         };
-        let (forward_wanting, bridge) = (
-            "net.ipv4.ip_forward is 0 and should be 1: nothing is forwarded to endpoints on other interfaces \
+        let (forward_differs, bridge) = (
+            "net.ipv4.ip_forward is 0, expected 1: nothing is forwarded to endpoints on other interfaces \
              (`sysctl -w net.ipv4.ip_forward=1`, or --set-sysctls)",
-            "net.bridge.bridge-nf-call-iptables is not there, since br_netfilter is not loaded; it should be 1: where pods hang \
-             on one bridge, their connections to each other by way of a service are lost",
+            "net.bridge.bridge-nf-call-iptables is absent, since br_netfilter is not loaded; expected 1: \
+                where pods are \
+             on one bridge, their connections to each other through a service are lost",
         );
         let bridge = (bridge.to_owned(), false);
-        assert_eq!(shown(sysctls.look(&needs)), [(forward_wanting.to_owned(), true), bridge.clone()]);
+        assert_eq!(shown(sysctls.check(&needs)), [(forward_differs.to_owned(), true), bridge.clone()]);
         assert_eq!(fs::read_to_string(&forward).unwrap(), "0\n", "looking changes nothing");
         let set = ("net.ipv4.ip_forward was 0 and is 1 now".to_owned(), false);
         assert_eq!(shown(sysctls.set(&needs)), [set, bridge.clone()]);
-        let right = ("net.ipv4.ip_forward is 1, as it should be".to_owned(), false);
+        let right = ("net.ipv4.ip_forward is 1, as needed".to_owned(), false);
         assert_eq!(shown(sysctls.set(&needs)), [right, bridge]);
         assert_eq!(sysctls.tcp_be_liberal(), None);
         fs::remove_dir_all(directory).unwrap();
@@ -354,11 +374,11 @@ mod tests {
                     return testns::skip(&format!("sysctls of a namespace cannot be written here: {error}"));
                 }
             }
-            let before = own(sysctls.look(&needs));
-            assert!(before.iter().all(|line| line.contains("is 0 and should be 1")), "{before:?}");
+            let before = own(sysctls.check(&needs));
+            assert!(before.iter().all(|line| line.contains("is 0, expected 1")), "{before:?}");
             fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
-            let after = own(sysctls.look(&needs));
-            assert_eq!(after[0], "net.ipv4.ip_forward is 1, as it should be");
+            let after = own(sysctls.check(&needs));
+            assert_eq!(after[0], "net.ipv4.ip_forward is 1, as needed");
         });
     }
 }

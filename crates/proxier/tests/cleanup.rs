@@ -1,4 +1,5 @@
-//! `cleanup` takes what a service proxy left, of every back end and both families, and nothing of anybody else.
+//! `cleanup` takes what a service proxy left, of every back end and both families, and nothing of anybody
+//! else.
 
 use std::process::Command;
 
@@ -13,7 +14,8 @@ fn cleanup() -> String {
 /// All rules of both back ends, without counters.
 fn rules() -> String {
     testns::sh(
-        "nft -s list ruleset; for family in iptables ip6tables; do $family-legacy-save; $family-nft-save; done | grep -v '^#' | sed 's/\\[.*\\]//'",
+        "nft -s list ruleset; for family in iptables ip6tables; do $family-legacy-save; $family-nft-save; \
+            done | grep -v '^#' | sed 's/\\[.*\\]//'",
     )
 }
 
@@ -26,23 +28,30 @@ fn every_foreign_line_stays_and_every_one_of_ours_goes() {
     testns::netns(|| {
         for tool in &tools[1..] {
             let _ = testns::sh(&format!(
-                "{tool} -t nat -N DOCKER; {tool} -t nat -A OUTPUT -j DOCKER; {tool} -N KUBE-FIREWALL; {tool} -A INPUT -j KUBE-FIREWALL
-                 {tool} -A FORWARD -m comment --comment 'about KUBE-SERVICES' -j ACCEPT; {tool} -N KUBERNETES; {tool} -P FORWARD DROP"
+                "{tool} -t nat -N DOCKER; {tool} -t nat -A OUTPUT -j DOCKER; {tool} -N KUBE-FIREWALL; {tool} \
+                    -A INPUT -j KUBE-FIREWALL
+                 {tool} -A FORWARD -m comment --comment 'about KUBE-SERVICES' -j ACCEPT; {tool} -N \
+                 KUBERNETES; {tool} -P FORWARD DROP"
             ));
         }
         let _ = testns::sh(
-            "nft add table inet kube-proxy; nft add table ip kube-proxy-of-mine; nft add chain ip kube-proxy-of-mine c",
+            "nft add table inet kube-proxy; nft add table ip kube-proxy-of-mine; nft add chain ip \
+                kube-proxy-of-mine c",
         );
         let before = rules();
         for tool in &tools[1..] {
             let _ = testns::sh(&format!(
-                "{tool} -t nat -N KUBE-SERVICES; {tool} -t nat -I OUTPUT -m comment --comment 'kubernetes service portals' -j KUBE-SERVICES
-                 {tool} -t nat -N KUBE-SVC-AAAAAAAAAAAAAAAA; {tool} -t nat -A KUBE-SERVICES -j KUBE-SVC-AAAAAAAAAAAAAAAA
-                 {tool} -N KUBE-FORWARD; {tool} -I FORWARD -j KUBE-FORWARD; {tool} -t mangle -N KUBE-PROXY-CANARY"
+                "{tool} -t nat -N KUBE-SERVICES; {tool} -t nat -I OUTPUT -m comment --comment 'kubernetes \
+                    service portals' -j KUBE-SERVICES
+                 {tool} -t nat -N KUBE-SVC-AAAAAAAAAAAAAAAA; {tool} -t nat -A KUBE-SERVICES -j \
+                 KUBE-SVC-AAAAAAAAAAAAAAAA
+                 {tool} -N KUBE-FORWARD; {tool} -I FORWARD -j KUBE-FORWARD; {tool} -t mangle -N \
+                 KUBE-PROXY-CANARY"
             ));
         }
         let _ = testns::sh(
-            "nft add table ip kube-proxy; nft add table ip6 kube-proxy; nft add chain ip6 kube-proxy services",
+            "nft add table ip kube-proxy; nft add table ip6 kube-proxy; nft add chain ip6 kube-proxy \
+                services",
         );
         let removed = cleanup();
         assert!(removed.contains("removed table ip6 kube-proxy\n"), "{removed}");
@@ -66,7 +75,7 @@ fn every_foreign_line_stays_and_every_one_of_ours_goes() {
         });
         let left: Vec<_> = left.filter(|line| !line.contains("about KUBE-SERVICES")).collect();
         assert!(left.is_empty(), "{left:?}");
-        assert_eq!(cleanup(), "nothing of ours was there\n");
+        assert_eq!(cleanup(), "found nothing to remove\n");
     });
 }
 

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/kube-proxy/services.yaml");
+const EXAMPLE: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../service-rules/testdata/kube-proxy/services.yaml");
 
 fn run(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_sluicegate-proxier"))
@@ -110,7 +111,10 @@ fn flags_change_the_plan() {
 fn the_node_is_known_from_its_manifest() {
     let node = Manifest::new(
         "node",
-        "apiVersion: v1\nkind: Node\nmetadata: {name: test-node}\nspec: {podCIDRs: [10.244.0.0/24]}\nstatus: {addresses: [{type: InternalIP, address: 192.168.0.2}]}\n---\napiVersion: networking.k8s.io/v1\nkind: ServiceCIDR\nmetadata: {name: kubernetes}\nspec: {cidrs: [172.30.0.0/16]}\n",
+        "apiVersion: v1\nkind: Node\nmetadata: {name: test-node}\nspec: {podCIDRs: [10.244.0.0/24]}\n\
+            status: {addresses: [{type: InternalIP, address: 192.168.0.2}]}\n---\n\
+            apiVersion: networking.k8s.io/v1\nkind: ServiceCIDR\nmetadata: {name: kubernetes}\n\
+            spec: {cidrs: [172.30.0.0/16]}\n",
     );
     let script = stdout(&run(&[
         "render",
@@ -137,7 +141,7 @@ fn bad_flags_are_named() {
     let cases: &[(&[&str], &[&str])] = &[
         (&["--cluster-cidr", "10.244.0.0"], &["--cluster-cidr", "not a CIDR"]),
         (&["--iptables-masquerade-bit", "32"], &["--iptables-masquerade-bit", "32"]),
-        (&["--nodeport-addresses", "primary,10.0.0.0/8"], &["--nodeport-addresses", "cannot be combined"]),
+        (&["--nodeport-addresses", "primary,10.0.0.0/8"], &["--nodeport-addresses", "`primary` alone"]),
         (&["--detect-local-mode", "Bridge"], &["--detect-local-mode", "BridgeInterface"]),
         (&["--detect-local-mode", "ClusterCIDR"], &["--cluster-cidr: is needed"]),
         (&["--detect-local-mode", "NodeCIDR"], &["--node-pod-cidr", "is needed"]),
@@ -145,7 +149,7 @@ fn bad_flags_are_named() {
         (&["--detect-local-mode", "InterfaceNamePrefix"], &["--pod-interface-name-prefix: is needed"]),
         (
             &["--detect-local-mode", "BridgeInterface", "--pod-bridge-interface", "a b"],
-            &["--pod-bridge-interface", "not the name of an interface"],
+            &["--pod-bridge-interface", "expected the name of an interface"],
         ),
         (&["--layout", "flat"], &["--layout", "maps or chains"]),
         (&["--proxy-mode", "userspace"], &["--proxy-mode", "nftables"]),
@@ -173,23 +177,31 @@ fn a_manifest_that_does_not_parse_stops_everything() {
 }
 
 #[test]
-fn an_invalid_service_is_left_out_alone() {
+fn what_is_invalid_or_claimed_twice_is_left_out_alone() {
     let invalid = Manifest::new(
         "invalid",
-        "apiVersion: v1\nkind: Service\nmetadata: {namespace: demo, name: bad}\nspec: {clusterIP: 172.30.10.99, ports: [{port: 80, protocol: QUIC}]}\n---\napiVersion: v1\nkind: Service\nmetadata: {namespace: demo, name: again}\nspec: {clusterIP: 172.30.10.1, ports: [{port: 80}]}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n",
+        "apiVersion: v1\nkind: Service\nmetadata: {namespace: demo, name: bad}\n\
+            spec: {clusterIP: 172.30.10.99, ports: [{port: 80, protocol: QUIC}]}\n---\napiVersion: v1\n\
+            kind: Service\nmetadata: {namespace: demo, name: xagain}\n\
+            spec: {clusterIP: 172.30.10.1, ports: [{port: 80}]}\n---\napiVersion: v1\nkind: ConfigMap\n\
+            metadata: {name: x}\n",
     );
     let output = run(&["render", "--manifests", EXAMPLE, invalid.path()]);
     let script = stdout(&output);
     let messages = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(script.contains("172.30.10.1 . tcp . 80 : goto lb-tcp-2") && !script.contains("172.30.10.99"));
     for expected in [
-        "document 1, line 1: Service demo/bad: spec.ports[0].protocol: \"QUIC\" is not one of TCP, UDP, SCTP (service demo/bad is left out)",
-        "Service demo/again: spec.clusterIPs 172.30.10.1 port 80/tcp: duplicate: Service demo/web has it already",
+        "document 1, line 1: Service demo/bad: spec.ports[0].protocol: \"QUIC\" is not one of TCP, UDP, SCTP \
+            (left out)",
+        "Service demo/xagain: cluster IP 172.30.10.1:80/tcp is left out: Service demo/web has it as its \
+            cluster IP",
         "ignored: 1 v1 ConfigMap",
     ] {
         assert!(messages.contains(expected), "no {expected:?} in {messages}");
     }
     assert!(!run(&["check", "--manifests", EXAMPLE, invalid.path()]).status.success(), "check is stricter");
+    let doctor = stdout(&run(&["doctor", "--manifests", EXAMPLE, invalid.path()]));
+    assert!(doctor.contains("conflict: Service demo/xagain: cluster IP 172.30.10.1:80/tcp"), "{doctor}");
 }
 
 #[test]
@@ -234,7 +246,7 @@ fn render_prints_the_restore_input_of_kube_proxy() {
         lines.sort();
         lines
     };
-    let theirs = include_str!("../testdata/kube-proxy/ipt_restore1.txt");
+    let theirs = include_str!("../../service-rules/testdata/kube-proxy/ipt_restore1.txt");
     let ours = iptables(&[]);
     assert_eq!(sorted(&ours), sorted(theirs));
     assert!(ours.starts_with("*filter\n:KUBE-SERVICES - [0:0]\n") && ours.ends_with("\nCOMMIT\n"));
@@ -249,7 +261,9 @@ fn render_prints_the_restore_input_of_kube_proxy() {
 fn render_puts_the_tool_above_each_family_where_there_are_both() {
     let manifest = Manifest::new(
         "dual-stack",
-        "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {clusterIP: 172.30.0.1, clusterIPs: [172.30.0.1, 'fd00:30::1'], ipFamilies: [IPv4, IPv6], ports: [{port: 80}]}\n",
+        "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n\
+            spec: {clusterIP: 172.30.0.1, clusterIPs: [172.30.0.1, 'fd00:30::1'], ipFamilies: [IPv4, IPv6], \
+            ports: [{port: 80}]}\n",
     );
     let text = stdout(&run(&["render", "--proxy-mode", "iptables", "--manifests", manifest.path()]));
     let (v4, v6) = text.split_once("# ip6tables-restore --noflush\n").expect("a heading for IPv6");
@@ -270,4 +284,39 @@ fn without_the_feature_the_flags_of_the_api_say_what_is_missing() {
             assert!(message.contains(flag) && message.contains("cargo feature `kube`"), "{message}");
         }
     });
+}
+
+/// A Service whose external IP is another's cluster IP does not take it over, whatever its name.
+#[test]
+fn a_cluster_ip_stays_with_its_service() {
+    let manifest = Manifest::new(
+        "takeover",
+        "apiVersion: v1\nkind: Service\nmetadata: {namespace: aaa, name: evil}\n\
+            spec: {clusterIP: 172.30.0.66, externalIPs: [172.30.0.10, 192.0.2.66], ports: [{port: 53, \
+            protocol: UDP}]}\n---\n\
+         apiVersion: v1\nkind: Service\nmetadata: {namespace: kube-system, name: dns}\n\
+         spec: {clusterIP: 172.30.0.10, ports: [{port: 53, protocol: UDP}]}\n",
+    );
+    for (mode, ours, evil) in [
+        (
+            "nftables",
+            "172.30.0.10 . udp . 53 comment \"kube-system/dns\"",
+            "192.0.2.66 . udp . 53 comment \"aaa/evil\"",
+        ),
+        (
+            "iptables",
+            "kube-system/dns has no endpoints\" -m udp -p udp -d 172.30.0.10 --dport 53",
+            "aaa/evil has no endpoints\" -m udp -p udp -d 192.0.2.66",
+        ),
+        ("ipvs", "-A -u 172.30.0.10:53", "-A -u 192.0.2.66:53"),
+    ] {
+        let output = run(&["render", "--proxy-mode", mode, "--manifests", manifest.path()]);
+        let message = "Service aaa/evil: external IP 172.30.0.10:53/udp is left out: Service kube-system/dns \
+            has it as its cluster IP";
+        assert!(String::from_utf8_lossy(&output.stderr).contains(message), "{output:?}");
+        let text = stdout(&output);
+        assert!(text.contains(ours) && text.contains(evil), "{mode}: {text}");
+        assert!(!text.contains("172.30.0.10 . udp . 53 comment \"aaa/evil\""), "{text}");
+        assert_eq!(text.matches("-A -u 172.30.0.10:53").count(), usize::from(mode == "ipvs"), "{text}");
+    }
 }

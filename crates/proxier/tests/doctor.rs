@@ -24,7 +24,7 @@ fn others_are_named_and_nothing_is_changed() {
         for (what, whose) in [
             ("nftables table inet firewalld", "firewalld"),
             ("nftables table ip kube-proxy", "a service proxy (this one or kube-proxy)"),
-            ("nftables table ip elsewhere", "not known"),
+            ("nftables table ip elsewhere", "unknown"),
             ("iptables IPv4 nft, table nat", "Docker"),
             ("iptables IPv4 nft, table filter", "a service proxy (this one or kube-proxy)"),
         ] {
@@ -40,6 +40,28 @@ fn others_are_named_and_nothing_is_changed() {
                 text.lines().any(|line| line.contains(mode) && line.contains(what) && line.contains(state));
             assert!(line, "no {mode} {what} {state} in\n{text}");
         }
-        assert!(text.contains("nftables mode: nothing that it needs is missing"), "{text}");
+        assert!(text.contains("nftables mode: works"), "{text}");
+    });
+}
+
+#[test]
+fn route_localnet_of_a_mode_that_ran_before_is_told_where_nothing_needs_it() {
+    testns::netns(|| {
+        let lines = |set: &str| -> Vec<String> {
+            std::fs::write("/proc/sys/net/ipv4/conf/all/route_localnet", set).expect("a sysctl");
+            let output = Command::new(env!("CARGO_BIN_EXE_sluicegate-proxier"))
+                .arg("doctor")
+                .output()
+                .expect("the command");
+            let text = String::from_utf8(output.stdout).expect("text");
+            let told = |line: &&str| line.contains("route_localnet") && line.contains("does not need");
+            text.lines().filter(told).map(str::to_owned).collect()
+        };
+        assert_eq!(lines("0"), [""; 0]);
+        let told = lines("1");
+        assert_eq!(told.len(), 2, "{told:?}");
+        for (line, mode) in told.iter().zip(["nftables", "ipvs"]) {
+            assert!(line.contains(mode) && line.contains("degraded"), "{line}");
+        }
     });
 }

@@ -1,4 +1,4 @@
-//! Trouble that comes from the machine: a full disk under the log, and somebody else's objects in the way.
+//! Warning that comes from the machine: a full disk under the log, and somebody else's objects in the way.
 
 use std::fs::{self, OpenOptions};
 use std::path::PathBuf;
@@ -53,7 +53,8 @@ impl Drop for Daemon {
 
 fn write(directory: &std::path::Path, name: &str, ip: &str) {
     let text = format!(
-        "apiVersion: v1\nkind: Service\nmetadata: {{name: {name}, namespace: demo}}\nspec: {{clusterIP: {ip}, ports: [{{port: 80}}]}}\n"
+        "apiVersion: v1\nkind: Service\nmetadata: {{name: {name}, namespace: demo}}\n\
+            spec: {{clusterIP: {ip}, ports: [{{port: 80}}]}}\n"
     );
     fs::write(directory.join(format!("{name}.yaml")), text).expect("a file");
 }

@@ -1,7 +1,8 @@
-//! ipvs mode in kernels that have IPVS: user-mode Linux with iptables' legacy back end, and a virtual machine with the nft one.
+//! ipvs mode in kernels that have IPVS: user-mode Linux with iptables' legacy back end, and a virtual machine
+//! with the nft one.
 //!
-//! Run by `cargo xtask test`, or by hand with `umlrun` or `qemurun` as the runner (see CONTRIBUTING.md). Every test makes its
-//! own network namespaces, each of which has an IPVS of its own.
+//! Run by `cargo xtask test`, or by hand with `umlrun` or `qemurun` as the runner (see CONTRIBUTING.md).
+//! Every test makes its own network namespaces, each of which has an IPVS of its own.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 

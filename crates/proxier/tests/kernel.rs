@@ -4,14 +4,16 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use sluicegate_proxier::apply::{Applier, Found as FoundHow};
-use sluicegate_proxier::lab::{Answer, Network, NetworkSpec, PodSpec, Transport, ask};
-use sluicegate_proxier::model::{Cluster, Found, Node};
-use sluicegate_proxier::plan::nftables::{Layout, Settings};
+use sluicegate_lab::{Answer, Network, NetworkSpec, PodSpec, Transport, ask};
 use sluicegate_proxier::source;
+use sluicegate_proxier::source::Manifests;
+use sluicegate_service_rules::Found as FoundHow;
+use sluicegate_service_rules::nftables::Applier;
+use sluicegate_service_rules::nftables::{Layout, Settings};
+use sluicegate_services::{Cluster, DetectLocal, Node};
 
 const MANIFESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/manifests");
-const EXAMPLE: &str = include_str!("../testdata/kube-proxy/services.yaml");
+const EXAMPLE: &str = include_str!("../../service-rules/testdata/kube-proxy/services.yaml");
 
 fn proxier(arguments: &[&str]) -> (bool, String, String) {
     let output =
@@ -21,7 +23,7 @@ fn proxier(arguments: &[&str]) -> (bool, String, String) {
 }
 
 fn cluster(manifest: &str) -> Cluster {
-    let mut found = Found::default();
+    let mut found = Manifests::default();
     source::read_str("services.yaml", manifest, |manifest| found.add(manifest))
         .expect("manifests that parse");
     let node = Node {
@@ -36,7 +38,7 @@ fn cluster(manifest: &str) -> Cluster {
 
 fn settings(layout: Layout) -> Settings {
     let mut settings = Settings { layout, ..Settings::default() };
-    settings.detect_local.cluster_cidrs = vec!["10.244.0.0/16".parse().expect("a network")];
+    settings.detect_local = DetectLocal::ClusterCidrs(vec!["10.244.0.0/16".parse().expect("a network")]);
     settings
 }
 
@@ -55,7 +57,7 @@ fn sync_says_what_it_changed_then_that_nothing_is_to_be_changed_and_cleanup_remo
         let (ok, removed, _) = proxier(&["cleanup"]);
         assert!(ok);
         assert_eq!(removed, "removed table ip kube-proxy\nremoved table ip6 kube-proxy\n");
-        assert_eq!(proxier(&["cleanup"]), (true, "nothing of ours was there\n".into(), String::new()));
+        assert_eq!(proxier(&["cleanup"]), (true, "found nothing to remove\n".into(), String::new()));
     });
 }
 
@@ -200,7 +202,7 @@ fn a_change_of_one_endpoint_sends_a_few_elements_and_reads_nothing_back() {
             1,
         );
         assert_ne!(fewer, EXAMPLE);
-        let mut found = Found::default();
+        let mut found = Manifests::default();
         source::read_str("services.yaml", &fewer, |manifest| found.add(manifest)).unwrap();
         for (name, slice) in found.slices {
             cluster.set_slice(&name, Some(slice));
@@ -218,39 +220,12 @@ fn without_the_capability_the_error_says_which_and_what_to_do() {
         let command = env!("CARGO_BIN_EXE_sluicegate-proxier");
         testns::netns(|| {
             let all = format!(
-                "setpriv --bounding-set -net_admin --inh-caps -net_admin {command} sync --manifests {MANIFESTS} --hostname-override demo-node --cluster-cidr 10.244.0.0/16"
+                "setpriv --bounding-set -net_admin --inh-caps -net_admin {command} sync --manifests \
+                    {MANIFESTS} --hostname-override demo-node --cluster-cidr 10.244.0.0/16"
             );
             let output = testns::try_sh(&all);
             let errors = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(!output.status.success() && errors.contains("CAP_NET_ADMIN"), "{errors}");
         });
-    }
-}
-
-#[test]
-fn every_connection_of_the_matrix_is_as_the_documentation_has_it() {
-    if testns::Netns::new().is_none() {
-        return;
-    }
-    for layout in ["maps", "chains"] {
-        let report = format!("{}/traffic-matrix-nftables-{layout}.tsv", env!("CARGO_TARGET_TMPDIR"));
-        let (ok, table, errors) = proxier(&["matrix", "--layout", layout, "--report", &report]);
-        println!("{layout}: every case is in {report}\n{table}");
-        assert!(ok, "{table}{errors}");
-    }
-}
-
-#[test]
-fn every_connection_of_the_matrix_is_as_it_should_be_in_iptables_mode() {
-    if testns::Netns::new().is_none() || !testns::have(&["iptables-legacy-restore", "iptables-nft-restore"]) {
-        return;
-    }
-    for back_end in ["legacy", "nft"] {
-        let report = format!("{}/traffic-matrix-iptables-{back_end}.tsv", env!("CARGO_TARGET_TMPDIR"));
-        let mode =
-            ["matrix", "--proxy-mode", "iptables", "--iptables-backend", back_end, "--report", &report];
-        let (ok, table, errors) = proxier(&mode);
-        println!("{back_end}: every case is in {report}\n{table}");
-        assert!(ok, "{table}{errors}");
     }
 }

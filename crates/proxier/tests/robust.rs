@@ -1,11 +1,13 @@
-//! Damaged manifests: whatever is cut out of a good one or put into it, reading ends with objects or with an error.
+//! Damaged manifests: whatever is cut out of a good one or put into it, reading ends with objects or with an
+//! error.
 
 use proptest::prelude::*;
-use sluicegate_proxier::model::{Found, Node};
-use sluicegate_proxier::plan::nftables::{Planner, Settings};
 use sluicegate_proxier::source;
+use sluicegate_proxier::source::Manifests;
+use sluicegate_service_rules::nftables::{Planner, Settings};
+use sluicegate_services::Node;
 
-const YAML: &str = include_str!("../testdata/kube-proxy/services.yaml");
+const YAML: &str = include_str!("../../service-rules/testdata/kube-proxy/services.yaml");
 const JSON: &str = r#"{"apiVersion": "v1", "kind": "List", "items": [
   {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {"clusterIP": "10.0.0.1", "ports": [{"port": 80, "nodePort": 30080}]}},
   {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": {"name": "a", "labels": {"kubernetes.io/service-name": "a"}},
@@ -52,7 +54,7 @@ fn damaged(text: &'static str) -> impl Strategy<Value = String> {
 }
 
 fn read(name: &str, text: &str) {
-    let mut found = Found::default();
+    let mut found = Manifests::default();
     match source::read_str(name, text, |manifest| found.add(manifest)) {
         Err(error) => assert!(error.is_manifest() && error.to_string().contains(", line "), "{error}"),
         Ok(_) => {

@@ -245,7 +245,7 @@ fn hangup_compares_everything_and_a_file_that_does_not_parse_keeps_what_it_held(
         daemon.says("1 services, 1 changed", 1);
         let before = table();
         daemon.signal("HUP");
-        daemon.says("told to compare everything", 1);
+        daemon.says("comparing everything with the kernel, as requested", 1);
         daemon.says("1 services, 0 changed: nothing to change", 1);
 
         directory.write("web.yaml", "kind: Service\napiVersion: v1\nspec: {ports: [}\n");
@@ -253,7 +253,7 @@ fn hangup_compares_everything_and_a_file_that_does_not_parse_keeps_what_it_held(
         assert_eq!(table(), before);
         // The whole source is gone for a while.
         fs::rename(directory.manifests(), directory.0.join("away")).expect("a directory");
-        daemon.says("stays in use", 2);
+        daemon.says("stay in use", 2);
         directory.write_back();
         directory.write("web.yaml", &service("web", "172.30.0.9", &["10.0.0.1"]));
         eventually(|| table().contains("172.30.0.9"), || format!("{}\n{}", table(), daemon.log()));
@@ -305,7 +305,7 @@ fn net_admin_is_the_only_capability_it_needs() {
 }
 
 #[test]
-fn without_the_capability_it_says_so_and_goes_on_trying() {
+fn without_the_capability_it_says_so_and_ends() {
     if !testns::have(&["setpriv"]) {
         return;
     }
@@ -313,8 +313,10 @@ fn without_the_capability_it_says_so_and_goes_on_trying() {
         let directory = Directory::with_web();
         let mut command = Command::new("setpriv");
         command.args(["--bounding-set", "-all", "--inh-caps", "-all", "--", BINARY]);
-        let daemon = Daemon::start_by(command, &directory, FAST);
-        daemon.says("this needs CAP_NET_ADMIN in the network namespace", 2);
+        let mut daemon = Daemon::start_by(command, &directory, FAST);
+        assert!(!daemon.ends().success());
+        let log = daemon.log();
+        assert!(log.contains("taking the lock of the network namespace, which needs CAP_NET_ADMIN"), "{log}");
     });
 }
 
@@ -334,12 +336,16 @@ fn a_configuration_file_is_taken_below_the_flags_and_a_wrong_field_is_named() {
         let table = table();
         assert!(table.contains("ip saddr != 10.8.0.0/16") && !table.contains("10.9.0.0"), "{table}");
         assert!(table.contains("0x00000008"), "{table}");
-        assert!(daemon.log().contains("config.conf: line 6, column 1: portRange: kube-proxy has this field"));
+        assert!(daemon.log().contains("config.conf: line 6, column 1: portRange: ignored by this proxier"));
         drop(daemon);
         write("mode: nftables\nmasqueradeBit: 3\n");
         let mut wrong = Daemon::start(&directory, &["--config", &path]);
         assert!(!wrong.ends().success());
-        assert!(wrong.log().contains("config.conf: line 4, column 1: masqueradeBit: there is no such field"));
+        assert!(
+            wrong
+                .log()
+                .contains("config.conf: line 4, column 1: masqueradeBit: kube-proxy has no such field")
+        );
     });
 }
 
@@ -385,14 +391,14 @@ fn events_that_were_lost_lead_to_a_comparison() {
         let many: Vec<String> =
             (0..100_000_u32).map(|n| format!("{}", Ipv4Addr::from(0x0a00_0000 + n))).collect();
         let script = format!(
-            "add table ip others\nadd set ip others s {{ type ipv4_addr; }}\nadd element ip others s {{ {} }}\ndelete table ip kube-proxy\n",
+            "add table ip others\nadd set ip others s {{ type ipv4_addr; }}\n\
+                add element ip others s {{ {} }}\ndelete table ip kube-proxy\n",
             many.join(",")
         );
         let output = testns::feed(&["nft", "-f", "-"], &script);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         daemon.signal("CONT");
-        daemon
-            .says("changes of others may have been missed (more happened than the receive buffer holds)", 1);
+        daemon.says("commits of other programs may have been missed (the receive buffer overflowed)", 1);
         eventually(|| table() == before, || format!("{}\n{}", table(), daemon.log()));
     });
 }
@@ -404,7 +410,8 @@ fn a_udp_flow_to_an_endpoint_that_is_gone_is_removed() {
     }
     namespace(|| {
         let _ = testns::sh(
-            "ip addr add 10.0.0.1/32 dev lo; ip addr add 10.0.0.2/32 dev lo; ip route add 172.30.0.0/16 dev lo",
+            "ip addr add 10.0.0.1/32 dev lo; ip addr add 10.0.0.2/32 dev lo; ip route add 172.30.0.0/16 dev \
+                lo",
         );
         let directory = Directory::new();
         let dns = |endpoint| {
@@ -456,8 +463,8 @@ fn killed_in_the_middle_of_syncs_the_kernel_holds_one_state_or_the_other_and_con
     });
 }
 
-/// Every cluster IP has a frontend, every frontend all of its endpoints, and there are no endpoints of nobody: no transaction is
-/// there by half.
+/// Every cluster IP has a frontend, every frontend all of its endpoints, and there are no endpoints of
+/// nobody: no transaction is there by half.
 fn is_whole(table: &str) -> bool {
     let entries = || table.split([',', '{', '}', '\n']).map(str::trim);
     let (mut wanted, mut found) = (BTreeSet::new(), BTreeSet::new());

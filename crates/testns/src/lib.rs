@@ -1,9 +1,11 @@
-//! Network namespaces for tests, made and thrown away by the test itself, and a way to skip that cannot be overlooked.
+//! Network namespaces for tests, created and deleted by the test itself, and a way to skip that cannot be
+//! overlooked.
 //!
-//! A test that programs the kernel does so inside [`netns`] (one namespace) or a few [`Netns`] (a small network), never
-//! in the namespace it was started in. Where a namespace cannot be made, or a tool is missing, the test calls [`skip`]:
-//! the reason is printed, written to the file named by `SLUICEGATE_SKIPPED` for the summary of `cargo xtask test`, and
-//! fails the test when `SLUICEGATE_NO_SKIP` is set, as continuous integration does.
+//! A test that programs the kernel does so inside [`netns`] (one namespace) or a few [`Netns`] (a small
+//! network), never in the namespace it was started in. Where a namespace cannot be created, or a tool is
+//! missing, the test calls [`skip`]: the reason is printed, written to the file named by `SLUICEGATE_SKIPPED`
+//! for the summary of `cargo xtask test`, and fails the test when `SLUICEGATE_NO_SKIP` is set, as continuous
+//! integration does.
 //!
 //! ```
 //! testns::netns(|| {
@@ -27,15 +29,16 @@ pub use sockets::{NetfilterSocket, netfilter_sockets};
 
 /// Runs `test` on a thread of its own in a new network namespace; loopback is up where iproute2 is installed.
 ///
-/// Processes that the test starts inherit the namespace; it disappears with the last of them. A panic of the test is
-/// handed on. Where no namespace can be made, the test is skipped (see [`skip`]).
+/// Processes that the test starts inherit the namespace; it disappears with the last of them. A panic of the
+/// test is handed on. Where no namespace can be created, the test is skipped (see [`skip`]).
 pub fn netns(test: impl FnOnce() + Send) {
     if let Some(namespace) = Netns::new() {
         namespace.run(test);
     }
 }
 
-/// Raises a flag when it goes, by a failed assertion too: a scoped thread that works until then would be waited for without end.
+/// Raises a flag when it goes, by a failed assertion too: a scoped thread that works until then would be
+/// waited for without end.
 #[derive(Debug)]
 pub struct RaiseOnDrop<'a>(pub &'a AtomicBool);
 
@@ -52,16 +55,26 @@ pub struct Netns {
 }
 
 impl Netns {
-    /// Makes an empty namespace with loopback up, or skips (see [`skip`]) and returns `None` where that is not permitted.
+    /// Makes an empty namespace with loopback up, or skips (see [`skip`]) and returns `None` where that is
+    /// not permitted.
     #[must_use]
     pub fn new() -> Option<Self> {
         let made = thread::scope(|scope| {
             scope
                 .spawn(|| -> Result<File, String> {
-                    unshare(CloneFlags::CLONE_NEWNET)
-                        .map_err(|e| format!("a network namespace cannot be made ({e}); needs root, or `cargo xtask test`, which makes a user namespace"))?;
+                    unshare(CloneFlags::CLONE_NEWNET).map_err(|e| {
+                        format!(
+                            "a network namespace cannot be made ({e}); needs root, or \
+                         `cargo xtask test`, which makes a user namespace"
+                        )
+                    })?;
                     loopback_up();
-                    File::open("/proc/thread-self/ns/net").map_err(|e| format!("/proc/thread-self/ns/net: {e}"))
+                    File::open("/proc/thread-self/ns/net").map_err(|e| {
+                        format!(
+                            "/proc/thread-self/ns/net: \
+                     {e}"
+                        )
+                    })
                 })
                 .join()
                 .expect("the thread that makes a namespace does not panic")
@@ -75,7 +88,8 @@ impl Netns {
         }
     }
 
-    /// Runs `f` inside the namespace, on a thread of its own, and returns what it returns. A panic is handed on.
+    /// Runs `f` inside the namespace, on a thread of its own, and returns what it returns. A panic is handed
+    /// on.
     pub fn run<T: Send>(&self, f: impl FnOnce() -> T + Send) -> T {
         thread::scope(|scope| {
             let thread = scope.spawn(|| {
@@ -95,7 +109,7 @@ impl Netns {
         })
     }
 
-    /// A path by which `ip link set DEV netns PATH` and `nsenter --net=PATH` find the namespace.
+    /// Returns a path by which `ip link set DEV netns PATH` and `nsenter --net=PATH` find the namespace.
     #[must_use]
     pub fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
@@ -117,7 +131,8 @@ pub fn skip(why: &str) {
     note(&line);
 }
 
-/// Says what this kernel lacks, so that a part of a test has nothing to try. That is no skip: the part runs in another kernel (`cargo xtask test guest`).
+/// Says what this kernel lacks, so that a part of a test has nothing to try. That is not a skip: the part
+/// runs in another kernel (`cargo xtask test guest`).
 pub fn lacks(what: &str) {
     note(&format!("LACKS {what}: {}", thread::current().name().unwrap_or("a test")));
 }
@@ -133,7 +148,8 @@ fn note(line: &str) {
     }
 }
 
-/// True when every one of `tools` can be started (`nft`, `ipset`, ...); otherwise skips and returns false.
+/// Returns true when every one of `tools` can be started (`nft`, `ipset`, ...); otherwise skips and returns
+/// false.
 #[must_use]
 pub fn have(tools: &[&str]) -> bool {
     let missing: Vec<_> = tools.iter().filter(|tool| !on_path(tool)).copied().collect();
@@ -143,7 +159,8 @@ pub fn have(tools: &[&str]) -> bool {
     missing.is_empty()
 }
 
-/// The kind of guest (`uml`, `qemu`) that this process runs in, set by the guest scripts as `NETVM_GUEST`.
+/// Returns the kind of guest (`uml`, `qemu`) that this process runs in, set by the guest scripts as
+/// `NETVM_GUEST`.
 #[must_use]
 pub fn guest() -> Option<String> {
     std::env::var("NETVM_GUEST").ok()
@@ -169,13 +186,14 @@ pub fn sh(script: &str) -> String {
 /// Runs a shell script and returns whatever came of it.
 ///
 /// # Panics
-/// When there is no shell.
+/// If no shell is found.
 #[must_use]
 pub fn try_sh(script: &str) -> Output {
     Command::new("sh").arg("-c").arg(script).env("PATH", search_path()).output().expect("sh can be started")
 }
 
-/// Feeds `input` to a command and returns whatever came of it, for `nft -f -`, `ipset restore` and their like.
+/// Feeds `input` to a command and returns whatever came of it, for `nft -f -`, `ipset restore` and their
+/// like.
 ///
 /// # Panics
 /// When the command cannot be started.

@@ -5,13 +5,14 @@
 pub struct NetfilterSocket {
     /// Its port, which is that of the process for a process's first socket.
     pub port: u32,
-    /// Whether it has joined a group: from then on it hears what comes.
+    /// Whether it has joined a group that the kernel sends to: from then on it receives notifications. The
+    /// last group, 32, is the lock of a proxier, to which nothing is sent.
     pub listens: bool,
     /// Bytes that have come and wait to be read.
     pub waiting: u64,
 }
 
-/// The sockets of nfnetlink in the network namespace of this thread.
+/// Returns the sockets of nfnetlink in the network namespace of this thread.
 ///
 /// # Panics
 /// When the kernel's list cannot be read.
@@ -25,7 +26,7 @@ fn socket(row: &str) -> Option<NetfilterSocket> {
     // The socket, its protocol, its port, its groups as a mask, and the bytes that wait.
     let words: Vec<&str> = row.split_whitespace().collect();
     let [_, NETLINK_NETFILTER, port, groups, waiting, ..] = words[..] else { return None };
-    let listens = groups.bytes().any(|digit| digit != b'0');
+    let listens = u32::from_str_radix(groups, 16).ok()? & 0x7fff_ffff != 0;
     Some(NetfilterSocket { port: port.parse().ok()?, listens, waiting: waiting.parse().ok()? })
 }
 
@@ -44,6 +45,8 @@ mod tests {
         let quiet =
             "00000000c5ef6f4b 12  4711       00000000 0        0        0     2        0        29563";
         assert_eq!(socket(quiet), Some(NetfilterSocket { port: 4711, listens: false, waiting: 0 }));
+        let lock = "00000000c5ef6f4b 12  4711       80000000 0        0        0     2        0        29563";
+        assert_eq!(socket(lock), Some(NetfilterSocket { port: 4711, listens: false, waiting: 0 }));
         let route =
             "00000000c5ef6f4b 0   4711       00000040 0        0        0     2        0        29563";
         assert_eq!(socket(route), None);

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
+use sluicegate_conntrack::protocol::Name;
 use sluicegate_conntrack::{
     AddressPort, DccpState, Family, Filter, Format, GROUPS, Layer4, Layout, MarkMatch, Protocol, SctpState,
     Side, Status, Table, TcpState, Tuple,
@@ -11,7 +12,7 @@ use sluicegate_conntrack::{
 /// What is to be done, and about which flows.
 pub(crate) struct Arguments {
     pub(crate) command: Command,
-    /// What is chosen; of a flow that is to be made or changed, also what it is to be.
+    /// The selected properties; for a flow to create or change, also the wanted ones.
     pub(crate) filter: Filter,
     pub(crate) format: Format,
     pub(crate) zero: bool,
@@ -82,7 +83,8 @@ const fn opt(letter: char, names: &'static [&'static str], value: Value, command
     Opt { letter, names, value, commands }
 }
 
-/// In the order in which conntrack(8) looks at them. Letters that are no option of the command line are its own inner names.
+/// In the order in which conntrack(8) looks at them. Letters that are no option of the command line are its
+/// own inner names.
 const OPTIONS: &[Opt] = &[
     opt('L', &["dump"], Value::Optional, ""),
     opt('G', &["get"], Value::Optional, ""),
@@ -201,7 +203,7 @@ impl Arguments {
         };
         let protocol = self.filter.protocol.unwrap_or(Protocol(0));
         let side = self.filter.original;
-        let layer4 = if protocol.has_ports() {
+        let layer4 = if sluicegate_conntrack::protocol::has_ports(protocol) {
             match (side.source_port, side.destination_port) {
                 (Some(source), Some(destination)) => Layer4::Ports { source, destination },
                 _ if protocol == Protocol::GRE => {
@@ -212,7 +214,8 @@ impl Arguments {
         } else if protocol.is_icmp() {
             let need = |part: &str| {
                 Failure::Usage(format!(
-                    "You need to supply the `--{protocol}-{part}' option for this command"
+                    "You need to supply the `--{}-{part}' option for this command",
+                    Name(protocol)
                 ))
             };
             Layer4::Icmp {
@@ -392,7 +395,7 @@ impl Parser {
             '6' => self.filter.original.icmp_type = Some(number(value, "ICMP type")?),
             '7' => self.filter.original.icmp_code = Some(number(value, "ICMP code")?),
             '8' => self.filter.original.icmp_id = Some(number(value, "ICMP id")?),
-            // Allowed with no command: told when it is known which.
+            // Allowed with no command; reported when the command is known.
             _ => {}
         }
         Ok(())
@@ -628,7 +631,8 @@ fn table(word: Option<&str>) -> Result<Table, Failure> {
 
 fn protocol(text: &str) -> Result<Protocol, Failure> {
     let numbered = text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit())).map(Protocol);
-    let found = Protocol::from_name(text).or(numbered).or_else(|| in_protocols_file(text));
+    let found =
+        sluicegate_conntrack::protocol::from_name(text).or(numbered).or_else(|| in_protocols_file(text));
     found.ok_or_else(|| Failure::Usage(format!("`{text}' unsupported protocol")))
 }
 

@@ -3,13 +3,14 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use sluicegate_conntrack::protocol::{Name, has_ports};
 use sluicegate_conntrack::{
     Client, Error, Flow, FlowChange, Layer4, NewFlow, Protocol, ProtocolInfo, Status, StatusMatch, Tuple,
 };
 
 use crate::arguments::{Arguments, Failure, usage};
 
-/// The flow that is to be made. What only one direction says holds for the other, turned round.
+/// The flow to create. Properties that are given for one direction only apply to the other in reverse.
 pub(crate) fn new_flow(arguments: &Arguments) -> Result<NewFlow, Failure> {
     let filter = &arguments.filter;
     let (original, reply) = (&filter.original, &filter.reply);
@@ -100,15 +101,16 @@ fn protocol_info(arguments: &Arguments, protocol: Protocol) -> Result<Option<Pro
     })
 }
 
-/// What tells the flow from others between its addresses, in each direction; of the reply where that is said.
+/// The ports, or their counterpart in other protocols, in each direction; of the reply if they are given.
 fn layer4(arguments: &Arguments, protocol: Protocol) -> Result<(Layer4, Option<Layer4>), Failure> {
     let (original, reply) = (&arguments.filter.original, &arguments.filter.reply);
     if protocol.is_icmp() {
+        let protocol = Name(protocol);
         let kind = need(original.icmp_type, &format!("{protocol}-type"))?;
         let code = need(original.icmp_code, &format!("{protocol}-code"))?;
         return Ok((Layer4::Icmp { kind, code, id: original.icmp_id.unwrap_or(0) }, None));
     }
-    if !protocol.has_ports() {
+    if !has_ports(protocol) {
         return Ok((Layer4::None, None));
     }
     let there =

@@ -6,15 +6,16 @@ use std::process::{self, ExitCode};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use sluicegate_conntrack::netlink::Options;
+use sluicegate_conntrack::netlink::text::encode;
 use sluicegate_conntrack::{Event, Format, GROUPS, Heard, Layout, Monitor, Verb};
-use sluicegate_netlink::Options;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::arguments::{Arguments, Failure};
 use crate::{PROGRAM, operation};
 
-/// What was printed so far; whoever prints holds it.
+/// The state of the output, locked while printing.
 #[derive(Default)]
 struct Printed {
     events: usize,
@@ -22,7 +23,7 @@ struct Printed {
     is_framed: bool,
 }
 
-/// Prints the events that are chosen. It ends the process itself when it is told to stop.
+/// Prints the selected events. On a signal to stop it ends the process itself.
 pub(crate) fn follow(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let printed = Arc::new(Mutex::new(Printed::default()));
     end_on_signals(Arc::clone(&printed)).map_err(|error| Failure::Operation(format!("signals: {error}")))?;
@@ -56,7 +57,8 @@ fn text(arguments: &Arguments, heard: &Heard) -> Option<String> {
         Event::Destroy(flow) => (Verb::Destroy, flow),
         Event::Overrun => {
             eprintln!(
-                "WARNING: events were lost (ENOBUFS): the buffer is too small for how many come, see --buffer-size"
+                "WARNING: events were lost (ENOBUFS): the buffer is too small for how many come, see \
+                 --buffer-size"
             );
             return None;
         }
@@ -74,7 +76,7 @@ fn text(arguments: &Arguments, heard: &Heard) -> Option<String> {
     Some(format!("{time}{}{}", format.flow(flow), heard.port.map(by).unwrap_or_default()))
 }
 
-/// Who asked for what the event tells of.
+/// Describes the process that caused an event.
 fn by(port: u32) -> String {
     let name = owner(port).map_or_else(String::new, |name| format!(" progname={name}"));
     format!(" [USERSPACE] portid={port}{name}")
@@ -104,11 +106,12 @@ fn print(text: &str, layout: Layout, printed: &mut Printed) -> io::Result<()> {
         writeln!(out, "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<conntrack>")?;
     }
     printed.events += 1;
-    writeln!(out, "{text}")?;
+    out.write_all(&encode(text))?;
+    out.write_all(b"\n")?;
     out.flush()
 }
 
-/// Ends the process when it is told to stop, not in the middle of a line.
+/// Ends the process on a signal, but not in the middle of a line.
 fn end_on_signals(printed: Arc<Mutex<Printed>>) -> io::Result<()> {
     let runtime = Runtime::new()?;
     let guard = runtime.enter();

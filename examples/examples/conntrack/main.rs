@@ -3,28 +3,34 @@
 //!     cargo run -q -p examples --example conntrack -- list -p udp --dport 53
 //!     cargo run -q -p examples --example conntrack -- -L -o extended,id
 //!     cargo run -q -p examples --example conntrack -- delete -p udp -d 10.96.0.10 --dport 53
-//!     cargo run -q -p examples --example conntrack -- create -p udp -s 10.0.0.1 -d 10.96.0.10 --sport 1000 --dport 53 -t 60
+//!     cargo run -q -p examples --example conntrack -- create -p udp -s 10.0.0.1 -d 10.96.0.10 --sport 1000
+//!     --dport 53 -t 60
 //!     cargo run -q -p examples --example conntrack -- monitor -e NEW,DESTROY -o timestamp
 //!     cargo run -q -p examples --example conntrack -- flush
 //!
-//! Same words, same listings, same exit status as conntrack 1.4.7: 0, 1 for what failed or when nothing was deleted, 2 for
-//! what is no command. Where that tool guesses, this one refuses: a deletion without a criterion (`-F` empties the table),
-//! a number or address that is none, words that belong to no option. `-F -f ipv4` empties the part of that family only, `-U` changes
-//! flows with a translation as well, and what `-I` says of the reply direction in part is completed by the other one.
+//! Same words, same listings, same exit status as conntrack 1.4.7: 0, 1 for what failed or when nothing was
+//! deleted, 2 for what is no command. Where that tool guesses, this one refuses: a deletion without a
+//! criterion (`-F` empties the table), a number or address that is none, words that belong to no option. `-F
+//! -f ipv4` empties the part of that family only, `-U` changes flows with a translation as well, and what
+//! `-I` says of the reply direction in part is completed by the other one.
 
 mod arguments;
 mod changing;
 mod events;
 
+use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arguments::{Arguments, Command, Failure, What};
-use sluicegate_conntrack::{Client, Error, Flow, Format, Layout, Verb};
+use sluicegate_conntrack::netlink::text::{decode, encode};
+use sluicegate_conntrack::{Client, Errno, Error, Flow, Format, Layout, Verb};
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::parse(std::env::args().skip(1)) {
+    let arguments = std::env::args_os().skip(1);
+    let arguments = arguments.map(|argument| decode(argument.as_encoded_bytes()).into_owned());
+    let arguments = match Arguments::parse(arguments) {
         Ok(arguments) => arguments,
         Err(failure) => return failure.report(),
     };
@@ -81,8 +87,10 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Create => {
             let flow = changing::new_flow(arguments)?;
             client.create(&[flow]).map_err(|error| match error.errno() {
-                Some(EEXIST) => Failure::Operation("Such conntrack exists, try -U to update".to_owned()),
-                Some(EINVAL) => Failure::Operation("invalid parameters".to_owned()),
+                Some(Errno::EEXIST) => {
+                    Failure::Operation("Such conntrack exists, try -U to update".to_owned())
+                }
+                Some(Errno::EINVAL) => Failure::Operation("invalid parameters".to_owned()),
                 _ => operation(&error),
             })?;
             eprintln!("{PROGRAM}: 1 flow entries have been created.");
@@ -116,19 +124,22 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints flows; whoever reads them may stop.
+/// Prints flows; a closed pipe ends it without an error.
 fn show(arguments: &Arguments, verb: Verb, flows: &[Flow]) -> Result<(), Failure> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
     let format = Format { verb, now, ..arguments.format };
     let mut out = io::BufWriter::new(io::stdout().lock());
     let is_list = verb == Verb::Listed && arguments.command != Command::Update;
     let framed = format.layout == Layout::Xml && is_list && !flows.is_empty();
+    let mut text = String::new();
     let mut write = || -> io::Result<()> {
         if framed {
             writeln!(out, "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<conntrack>")?;
         }
         for flow in flows {
-            writeln!(out, "{}", format.flow(flow))?;
+            text.clear();
+            let _ = writeln!(text, "{}", format.flow(flow));
+            out.write_all(&encode(&text))?;
         }
         if framed {
             writeln!(out, "</conntrack>")?;
@@ -152,10 +163,7 @@ fn operation(error: &Error) -> Failure {
         return Failure::Operation("such conntrack doesn't exist".to_owned());
     }
     Failure::Operation(match error.errno() {
-        Some(errno) => {
-            let text = io::Error::from_raw_os_error(errno).to_string();
-            text.split(" (os error").next().unwrap_or_default().to_owned()
-        }
+        Some(errno) => errno.description(),
         None => error.to_string(),
     })
 }
@@ -183,11 +191,9 @@ impl Failure {
 /// What messages begin with: the release whose words these are.
 const PROGRAM: &str = "conntrack v1.4.7 (conntrack-tools)";
 
-const EEXIST: i32 = 17;
-const EINVAL: i32 = 22;
-
 const USAGE: &str = "\
-Lists, looks up, counts, makes, changes and deletes the flows that this kernel tracks, in the words of conntrack(8).
+Lists, looks up, counts, makes, changes and deletes the flows that this kernel tracks, in the words of \
+conntrack(8).
 
   -L, --dump, list [conntrack|dying|unconfirmed]   list flows
   -G, --get, get          show one flow: -p, -s, -d and what the protocol needs

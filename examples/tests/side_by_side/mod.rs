@@ -22,6 +22,7 @@ pub(crate) fn example(name: &str) -> PathBuf {
 }
 
 /// Runs a program to its end, `input` being its standard input.
+#[allow(dead_code, reason = "not every test compares with a tool")]
 pub(crate) fn run_with<'a>(tool: &Path, arguments: impl IntoIterator<Item = &'a str>, input: &str) -> Done {
     let mut child = start(tool, arguments);
     let mut stdin = child.stdin.take().expect("stdin was asked for");

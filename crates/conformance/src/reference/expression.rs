@@ -4,10 +4,11 @@ use std::ffi::{CString, c_void};
 
 use super::{Aligned, HEADER, NlMsgHdr, ROOM, sys};
 
-/// An expression in libnftnl's words: its name, its attributes (`NFTNL_EXPR_*`) as C has them in memory, and the expressions in it.
+/// An expression in libnftnl's words: its name, its attributes (`NFTNL_EXPR_*`) as C has them in memory, and
+/// the expressions in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stated {
-    /// What the kernel calls it.
+    /// The kernel's name of the expression.
     pub name: &'static str,
     /// Numbers in host order; texts with their NUL.
     pub attributes: Vec<(u32, Vec<u8>)>,
@@ -16,7 +17,7 @@ pub struct Stated {
 }
 
 impl Stated {
-    /// An expression of this name, without attributes.
+    /// Returns an expression of this name, without attributes.
     #[must_use]
     pub fn new(name: &'static str) -> Self {
         Self { name, attributes: Vec::new(), inner: None }
@@ -72,8 +73,8 @@ impl Stated {
         let expr = unsafe { sys::nftnl_expr_alloc(name.as_ptr()) };
         assert!(!expr.is_null(), "libnftnl knows no {}", self.name);
         for (attribute, value) in &self.attributes {
-            // SAFETY: the value is as long as it is said to be. libnftnl copies values, but for the data of a module of xtables, which it
-            // frees with the expression: that is memory of C's.
+            // SAFETY: the value is as long as it is said to be. libnftnl copies values, but for the data of a
+            // module of xtables, which it frees with the expression: that is memory of C's.
             unsafe {
                 let owned = matches!(self.name, "match" | "target") && *attribute == sys::NFTNL_EXPR_MT_INFO;
                 let pointer = if owned { copied(value) } else { value.as_ptr().cast() };
@@ -88,7 +89,8 @@ impl Stated {
     }
 }
 
-/// The payload of a message about a rule of these expressions, as libnftnl builds it; `nfgenmsg` left out.
+/// Returns the payload of a message about a rule of these expressions, as libnftnl builds it; `nfgenmsg` left
+/// out.
 ///
 /// # Panics
 /// When libnftnl does not know one of them.
@@ -96,7 +98,8 @@ impl Stated {
 pub fn rule_of(exprs: &[Stated]) -> Vec<u8> {
     let mut output = Aligned::new(ROOM);
     output.set_length(HEADER);
-    // SAFETY: the rule is ours until it is freed, and owns its expressions; the message has room for more than they can say.
+    // SAFETY: the rule is ours until it is freed, and owns its expressions; the message has room for more
+    // than they can say.
     unsafe {
         let rule = sys::nftnl_rule_alloc();
         for expr in exprs {
@@ -109,8 +112,8 @@ pub fn rule_of(exprs: &[Stated]) -> Vec<u8> {
     output.bytes_mut().get(HEADER..length).map(<[u8]>::to_vec).unwrap_or_default()
 }
 
-/// Lets libnftnl parse a message about a rule with one expression, and asks it for every attribute that it found there: up to 32, which is
-/// more than any has.
+/// Lets libnftnl parse a message about a rule with one expression, and asks it for every attribute that it
+/// found there: up to 32, which is more than any has.
 ///
 /// # Errors
 /// When it cannot parse the message, or finds no expression.
@@ -122,8 +125,8 @@ pub fn attributes_of(message: &[u8]) -> Result<Vec<(u32, Vec<u8>)>, String> {
     }
     let from: *const NlMsgHdr = input.pointer();
     let mut found = Err("no expression".to_owned());
-    // SAFETY: the message is as long as its header says; the rule is ours until it is freed, and what the expression points at is read
-    // before that.
+    // SAFETY: the message is as long as its header says; the rule is ours until it is freed, and what the
+    // expression points at is read before that.
     unsafe {
         let rule = sys::nftnl_rule_alloc();
         if sys::nftnl_rule_nlmsg_parse(from, rule) < 0 {
@@ -158,7 +161,7 @@ unsafe fn get(expr: *const sys::nftnl_expr, attribute: u32) -> Option<(u32, Vec<
 }
 
 /// # Safety
-/// Somebody must free it.
+/// The caller must free it.
 unsafe fn copied(value: &[u8]) -> *const c_void {
     // SAFETY: the new memory is as long as the value.
     unsafe {

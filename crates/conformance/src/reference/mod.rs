@@ -32,8 +32,9 @@ pub fn rebuild(message: &[u8]) -> Result<Vec<u8>, String> {
 
     macro_rules! object {
         ($alloc:ident, $parse:ident, $build:ident, $free:ident) => {{
-            // SAFETY: both point at messages whose headers are true: `input` was checked to be as long as its header says, and `output` has
-            // 256 KiB behind its header, four times what a message of ours can hold. The object is ours until it is freed.
+            // SAFETY: both point at messages whose headers are true: `input` was checked to be as long as its
+            // header says, and `output` has 256 KiB behind its header, four times what a message of ours can
+            // hold. The object is ours until it is freed.
             unsafe {
                 let object = sys::$alloc();
                 let parsed = sys::$parse(from, object);

@@ -1,6 +1,8 @@
-//! What a set stores for an entry: single elements for a range, masked addresses, networks for a range of addresses.
+//! The entries that a set stores for an entry: single elements for a range, masked addresses, networks for a
+//! range of addresses.
 //!
-//! The kernel does this when it adds an entry; it is done here too in order to compare wanted entries with those of a set.
+//! The kernel expands an entry when it is added; this predicts the result, in order to compare wanted entries
+//! with those of a set.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -9,16 +11,17 @@ use crate::set_type::Part;
 use crate::{Addresses, CreateOptions, Family, Port, Reason, SetType};
 
 impl Entry {
-    /// The entries that a set with these options stores for this one.
+    /// Returns the entries that a set with these options stores for this one.
     ///
-    /// A range or network of single addresses becomes one entry for each; a range of addresses becomes the networks that
-    /// cover it where the type stores networks; a range of ports becomes one entry for each port; addresses are masked.
+    /// A range or network of single addresses becomes one entry for each; a range of addresses becomes the
+    /// networks that cover it where the type stores networks; a range of ports becomes one entry for each
+    /// port; addresses are masked.
     ///
     /// ```
     /// use sluicegate_ipset::{CreateOptions, Entry, Family, Numeric, SetType};
     ///
     /// let stored = |kind, text| -> Result<Vec<String>, sluicegate_ipset::Reason> {
-    ///     let entry = Entry::parse(kind, Family::Inet, text, &Numeric)?;
+    ///     let entry = Entry::parse(kind, Family::Ipv4, text, &Numeric)?;
     ///     Ok(entry.stored(&CreateOptions::default())?.iter().map(ToString::to_string).collect())
     /// };
     /// assert_eq!(stored(SetType::HashIp, "10.0.0.4/31")?, ["10.0.0.4", "10.0.0.5"]);
@@ -28,8 +31,8 @@ impl Entry {
     /// ```
     ///
     /// # Errors
-    /// [`Reason::TooMany`] above 1,048,576 entries. [`Reason::Masked`] for a `hash:net,net` with a mask, whose rules
-    /// differ from kernel to kernel.
+    /// [`Reason::TooMany`] above 1,048,576 entries. [`Reason::Masked`] for a `hash:net,net` with a mask,
+    /// whose rules differ from kernel to kernel.
     pub fn stored(&self, set: &CreateOptions) -> Result<Vec<Self>, Reason> {
         let masked = set.netmask.is_some() || set.bitmask.is_some();
         if masked && self.kind == SetType::HashNetNet {
@@ -70,7 +73,7 @@ impl Element {
                 let to = to.unwrap_or(from);
                 (from.min(to)..=from.max(to)).map(|port| Self::Port(port, None)).collect()
             }
-            // A place in a list is a wish, not a property.
+            // The position is an argument of `add` and not stored.
             Self::Set(set, _) => vec![Self::Set(set, None)],
             Self::Mac(_) => vec![*self],
         })
@@ -125,7 +128,7 @@ fn expand(addresses: &Addresses, part: Part, family: Family, set: &CreateOptions
     Some(stored)
 }
 
-/// The lowest and the highest address.
+/// Returns the lowest and the highest address.
 fn ends(addresses: &Addresses) -> (u128, u128) {
     match *addresses {
         Addresses::Host(address) => (number(address), number(address)),
@@ -141,11 +144,11 @@ fn ends(addresses: &Addresses) -> (u128, u128) {
     }
 }
 
-/// The fewest networks that cover a range exactly.
+/// Returns the fewest networks that cover a range exactly.
 fn networks(mut from: u128, to: u128, family: Family) -> Vec<Addresses> {
     let mut networks = Vec::new();
     loop {
-        // As large as alignment and what is left allow.
+        // The largest network that the alignment and the rest of the range allow.
         let mut free = from.trailing_zeros().min(u32::from(family.bits()));
         while from.checked_add(block(free)).is_none_or(|last| last > to) {
             free -= 1;
@@ -159,7 +162,7 @@ fn networks(mut from: u128, to: u128, family: Family) -> Vec<Addresses> {
     }
 }
 
-/// What is to be added to the first address of a network with this many free bits to get the last.
+/// Returns the difference between the last and the first address of a network with this many host bits.
 fn block(free: u32) -> u128 {
     1_u128.checked_shl(free).map_or(u128::MAX, |size| size - 1)
 }
@@ -174,7 +177,7 @@ fn prefix_mask(prefix: u8, family: Family) -> u128 {
 }
 
 fn width(family: Family) -> u128 {
-    if family == Family::Inet6 { u128::MAX } else { u32::MAX.into() }
+    if family == Family::Ipv6 { u128::MAX } else { u32::MAX.into() }
 }
 
 fn number(address: IpAddr) -> u128 {
@@ -186,12 +189,12 @@ fn number(address: IpAddr) -> u128 {
 
 fn address(number: u128, family: Family) -> IpAddr {
     match family {
-        Family::Inet6 => Ipv6Addr::from(number).into(),
+        Family::Ipv6 => Ipv6Addr::from(number).into(),
         _ => Ipv4Addr::from(u32::try_from(number).unwrap_or(u32::MAX)).into(),
     }
 }
 
-/// Entries that one may stand for.
+/// The maximum number of entries that one entry may expand to.
 const MOST: usize = 1 << 20;
 
 #[cfg(test)]
@@ -214,7 +217,7 @@ mod tests {
     #[test]
     fn networks_and_ranges_become_what_the_kernel_stores() {
         let plain = CreateOptions::default();
-        let inet = |kind, text| stored(kind, Family::Inet, text, &plain).unwrap();
+        let inet = |kind, text| stored(kind, Family::Ipv4, text, &plain).unwrap();
         assert_eq!(inet(SetType::HashNet, "1.1.1.0-1.1.1.6"), ["1.1.1.0/30", "1.1.1.4/31", "1.1.1.6"]);
         assert_eq!(inet(SetType::HashNet, "1.2.3.4/24"), ["1.2.3.0/24"]);
         assert_eq!(inet(SetType::HashNet, "0.0.0.0-255.255.255.255"), ["0.0.0.0/0"]);
@@ -230,20 +233,20 @@ mod tests {
     fn masks_of_the_set_are_applied() {
         let netmask = CreateOptions { netmask: Some(24), ..CreateOptions::default() };
         let bitmask = CreateOptions { bitmask: Some([255, 0, 255, 0].into()), ..CreateOptions::default() };
-        let ip = |text, options| stored(SetType::HashIp, Family::Inet, text, options).unwrap();
+        let ip = |text, options| stored(SetType::HashIp, Family::Ipv4, text, options).unwrap();
         assert_eq!(ip("1.2.3.4", &netmask), ["1.2.3.0"]);
         assert_eq!(ip("1.2.3.4-1.2.5.0", &netmask), ["1.2.3.0", "1.2.4.0", "1.2.5.0"]);
         assert_eq!(ip("1.2.3.4", &bitmask), ["1.0.3.0"]);
         let netmask = CreateOptions { netmask: Some(64), ..CreateOptions::default() };
-        assert_eq!(stored(SetType::HashIp, Family::Inet6, "1:2:3:4:5::", &netmask).unwrap(), ["1:2:3:4::"]);
+        assert_eq!(stored(SetType::HashIp, Family::Ipv6, "1:2:3:4:5::", &netmask).unwrap(), ["1:2:3:4::"]);
     }
 
     #[test]
-    fn too_many_entries_are_refused_before_they_are_made() {
+    fn an_expansion_to_too_many_entries_is_refused_beforehand() {
         let plain = CreateOptions::default();
         for text in ["0.0.0.0/0,80", "10.0.0.0/16,1-65535"] {
             assert!(matches!(
-                stored(SetType::HashIpPort, Family::Inet, text, &plain),
+                stored(SetType::HashIpPort, Family::Ipv4, text, &plain),
                 Err(Reason::TooMany { .. })
             ));
         }
@@ -254,7 +257,7 @@ mod tests {
         fn networks_cover_a_range_exactly(a in any::<u32>(), b in any::<u32>()) {
             let (from, to) = (u128::from(a.min(b)), u128::from(a.max(b)));
             let mut next = Some(from);
-            for network in networks(from, to, Family::Inet) {
+            for network in networks(from, to, Family::Ipv4) {
                 let (low, high) = ends(&network);
                 prop_assert_eq!(Some(low), next);
                 next = high.checked_add(1);

@@ -1,6 +1,6 @@
-//! Entries: an element that matches its set's type, and what goes with it.
+//! Entries: an element that matches its set's type, and options.
 //!
-//! `parse` reads them, `print` writes them, `wire` carries them in messages.
+//! `parse` reads their text, `print` writes it, and `wire` encodes and decodes them.
 
 mod expand;
 mod options;
@@ -17,23 +17,24 @@ pub use options::{Comment, EntryOptions, SkbMark, SkbPrio};
 
 /// An entry of a set: an element of the set's type and family, with options.
 ///
-/// It can only be made so that it matches: [`new`](Self::new) and [`parse`](Self::parse) refuse everything else.
+/// An entry always matches its type: [`new`](Self::new) and [`parse`](Self::parse) refuse other elements.
 ///
 /// ```
 /// use std::net::Ipv4Addr;
 /// use sluicegate_ipset::{Element, Entry, EntryOptions, Family, Numeric, Port, SetType};
 ///
 /// let address = Ipv4Addr::new(10, 96, 0, 1);
-/// let entry = Entry::new(SetType::HashIpPort, Family::Inet, Element::IpPort(address.into(), Port::tcp(443)))?
+/// let element = Element::IpPort(address.into(), Port::tcp(443));
+/// let entry = Entry::new(SetType::HashIpPort, Family::Ipv4, element)?
 ///     .with(EntryOptions { timeout: Some(60), ..EntryOptions::default() })?;
 /// assert_eq!(entry.to_string(), "10.96.0.1,tcp:443 timeout 60");
 ///
-/// // The same, read.
-/// let read = Entry::parse(SetType::HashIpPort, Family::Inet, "10.96.0.1,443", &Numeric)?;
+/// // The same element, parsed.
+/// let read = Entry::parse(SetType::HashIpPort, Family::Ipv4, "10.96.0.1,443", &Numeric)?;
 /// assert_eq!(read.element(), entry.element());
 ///
 /// // An element of another type is refused.
-/// assert!(Entry::new(SetType::HashIp, Family::Inet, Element::IpPort(address.into(), Port::tcp(443))).is_err());
+/// assert!(Entry::new(SetType::HashIp, Family::Ipv4, element).is_err());
 /// # Ok::<(), sluicegate_ipset::Reason>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -41,11 +42,11 @@ pub struct Entry {
     kind: SetType,
     family: Family,
     element: Element,
-    /// Most entries have none.
+    /// Boxed, as most entries have no options.
     options: Option<Box<EntryOptions>>,
 }
 
-/// What an entry stores: one variant for each shape.
+/// The element of an entry: one variant for each shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Element {
     /// `bitmap:ip`, `hash:ip`, `hash:net`.
@@ -82,7 +83,7 @@ pub struct Interface {
     physdev: bool,
 }
 
-/// Where a set goes in a `list:set`, or where it must be found.
+/// The position of a set in a `list:set`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Place {
     /// Before this set, which is in the list.
@@ -92,10 +93,10 @@ pub enum Place {
 }
 
 impl Entry {
-    /// An entry without options.
+    /// Returns an entry without options.
     ///
     /// # Errors
-    /// When the element is not one that a set of this type and family can be given.
+    /// When the element is not one of this type and family.
     pub fn new(kind: SetType, family: Family, element: Element) -> Result<Self, Reason> {
         if !kind.families().contains(&family) {
             return Err(Reason::TypeFamily { kind, family });
@@ -104,11 +105,11 @@ impl Entry {
         Ok(Self { kind, family, element, options: None })
     }
 
-    /// Reads an element in the notation of `ipset add` (`10.0.0.1,tcp:80`). Options are separate words there; see
-    /// [`text`](crate::text) for whole lines.
+    /// Reads an element in the notation of `ipset add` (`10.0.0.1,tcp:80`). Options are separate words there;
+    /// see [`text`](crate::text) for whole lines.
     ///
     /// # Errors
-    /// The part that is wrong, and why.
+    /// The part that is not valid, and the reason.
     pub fn parse(
         kind: SetType,
         family: Family,
@@ -119,58 +120,58 @@ impl Entry {
         Self::new(kind, family, element)
     }
 
-    /// The same entry with these options in place of its own.
+    /// Returns the entry with these options in place of its own.
     ///
     /// # Errors
-    /// When the type does not have one of them.
+    /// When the type does not have one of the options.
     pub fn with(mut self, options: EntryOptions) -> Result<Self, Reason> {
         options.check(self.kind, "add")?;
         self.options = options.boxed();
         Ok(self)
     }
 
-    /// The type of set that it is for.
+    /// Returns the type of its set.
     #[must_use]
     pub fn set_type(&self) -> SetType {
         self.kind
     }
 
-    /// The family of the set that it is for.
+    /// Returns the family of its set.
     #[must_use]
     pub fn family(&self) -> Family {
         self.family
     }
 
-    /// The element.
+    /// Returns the element.
     #[must_use]
     pub fn element(&self) -> &Element {
         &self.element
     }
 
-    /// The options.
+    /// Returns the options.
     #[must_use]
     pub fn options(&self) -> &EntryOptions {
         self.options.as_deref().unwrap_or(&EntryOptions::NONE)
     }
 
-    /// An entry that the kernel sent, or that was checked otherwise.
+    /// Returns an entry without checking it: one of the kernel's, or one that was checked before.
     pub(crate) fn trusted(kind: SetType, family: Family, element: Element, options: EntryOptions) -> Self {
         Self { kind, family, element, options: options.boxed() }
     }
 
-    /// The same entry with another element of its type.
+    /// Returns the entry with another element of its type.
     pub(crate) fn at(self, element: Element) -> Self {
         Self { element, ..self }
     }
 
-    /// Checks what `test` adds to the rules: one element, not a range of them.
+    /// Checks that the entry can be tested: `test` accepts a single element, not a range.
     pub(crate) fn check_test(&self) -> Result<(), Reason> {
-        let refuse = |what| {
+        let refuse = |element| {
             let (kind, family) = (self.kind, self.family);
-            Err(Reason::NotInCommand { what, command: "test", kind, family })
+            Err(Reason::NotInCommand { element, command: "test", kind, family })
         };
         let parts = self.kind.parts();
-        // What `ipset test` takes for hash:ip alone: the kernel then looks for any of the addresses.
+        // `ipset test` accepts a range for hash:ip only: the kernel looks for any of its addresses.
         let lenient = self.kind == SetType::HashIp;
         for (addresses, part) in self.element.addresses().into_iter().zip(address_parts(parts)) {
             match addresses {
@@ -191,7 +192,7 @@ impl Entry {
 }
 
 impl Element {
-    /// The addresses in it, first to last.
+    /// Returns the addresses of the element, in order.
     fn addresses(&self) -> Vec<Addresses> {
         match *self {
             Self::Ip(a)
@@ -245,20 +246,18 @@ impl Port {
         let protocol = self.protocol;
         match protocol {
             P(0) => Err(Reason::ZeroProtocol),
-            P::ICMP if family != Family::Inet => Err(Reason::IcmpFamily { protocol, family: Family::Inet }),
-            P::ICMPV6 if family != Family::Inet6 => {
-                Err(Reason::IcmpFamily { protocol, family: Family::Inet6 })
-            }
-            _ if self.to.is_some() && !protocol.has_ports() => Err(Reason::PortRange(protocol)),
+            P::ICMP if family != Family::Ipv4 => Err(Reason::IcmpFamily { protocol, family: Family::Ipv4 }),
+            P::ICMPV6 if family != Family::Ipv6 => Err(Reason::IcmpFamily { protocol, family: Family::Ipv6 }),
+            _ if self.to.is_some() && !crate::port::has_ports(protocol) => Err(Reason::PortRange(protocol)),
             P::ICMP | P::ICMPV6 => Ok(()),
-            _ if self.from != 0 && !protocol.has_ports() => Err(Reason::PseudoPort(protocol)),
+            _ if self.from != 0 && !crate::port::has_ports(protocol) => Err(Reason::PseudoPort(protocol)),
             _ => Ok(()),
         }
     }
 }
 
 impl Interface {
-    /// An interface by its name.
+    /// Returns an interface by its name.
     ///
     /// # Errors
     /// [`Reason::Interface`].
@@ -270,19 +269,19 @@ impl Interface {
         Ok(Self::padded(name.as_bytes(), false))
     }
 
-    /// The same name, as the port of a bridge (`physdev:`).
+    /// Returns the interface as the port of a bridge (`physdev:`).
     #[must_use]
     pub fn physdev(self) -> Self {
         Self { physdev: true, ..self }
     }
 
-    /// Whether it names the port of a bridge.
+    /// Returns whether the interface is the port of a bridge.
     #[must_use]
     pub fn is_physdev(&self) -> bool {
         self.physdev
     }
 
-    /// The name's bytes, without the NUL.
+    /// Returns the name's bytes, without the NUL.
     #[must_use]
     pub fn name(&self) -> &[u8] {
         self.name.split(|b| *b == 0).next().unwrap_or_default()
@@ -310,17 +309,17 @@ fn check_addresses(addresses: &Addresses, part: Part, family: Family) -> Result<
             Err(Reason::OutOfRange { text: prefix.to_string(), min: 0, max: u64::from(family.bits()) })
         }
         _ if addresses.is_host() => Ok(()),
-        _ if part == Part::Address || (part == Part::Addresses && family == Family::Inet6) => {
+        _ if part == Part::Address || (part == Part::Addresses && family == Family::Ipv6) => {
             Err(Reason::SingleAddress(addresses.to_string()))
         }
-        Addresses::Range { .. } if family == Family::Inet6 => {
+        Addresses::Range { .. } if family == Family::Ipv6 => {
             Err(Reason::NoAddressRange(addresses.to_string()))
         }
         _ => Ok(()),
     }
 }
 
-/// Every shape from one address up, for sets of single addresses.
+/// Converts an address into the element of a set of addresses.
 impl From<IpAddr> for Element {
     fn from(address: IpAddr) -> Self {
         Self::Ip(address.into())

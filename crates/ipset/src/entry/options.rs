@@ -1,31 +1,34 @@
-//! What `add` can say about an entry besides its element.
+//! The options of an entry: the arguments of `add` after the element.
+
+use sluicegate_netlink::text::encode;
 
 use crate::set_type::Feature;
 use crate::{Reason, SetType, number};
 
-/// The options of an entry. In an entry of the kernel, what the set stores for it.
+/// The options of an entry. In a listed entry, the values that the set has for it.
 ///
 /// The set must have been created with the extension: `timeout`, `counters` for packets and bytes, `comment`,
 /// `skbinfo` for the three `skb` fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct EntryOptions {
-    /// Seconds until the entry goes; 0 is for ever. At most [`EntryOptions::MAX_TIMEOUT`].
+    /// The number of seconds after which the entry is deleted, at most [`EntryOptions::MAX_TIMEOUT`]; 0 means
+    /// forever.
     pub timeout: Option<u32>,
-    /// Exceptions of `hash:*net*`: what matches this entry is not in the set.
+    /// Whether the entry is an exception (`hash:*net*`): addresses that match it are not in the set.
     pub nomatch: bool,
-    /// `hash:net,iface`: the interface name is a prefix.
+    /// Whether the interface name is a prefix (`hash:net,iface`).
     pub wildcard: bool,
-    /// Packets counted.
+    /// The packet counter.
     pub packets: Option<u64>,
-    /// Bytes counted.
+    /// The byte counter.
     pub bytes: Option<u64>,
-    /// Any text for people.
+    /// A comment.
     pub comment: Option<Comment>,
-    /// Packet mark for the SET target's `--map-mark`.
+    /// The packet mark for `--map-mark` of the SET target.
     pub skbmark: Option<SkbMark>,
-    /// Priority for `--map-prio`.
+    /// The priority for `--map-prio`.
     pub skbprio: Option<SkbPrio>,
-    /// Hardware queue for `--map-queue`.
+    /// The hardware queue for `--map-queue`.
     pub skbqueue: Option<u16>,
 }
 
@@ -50,7 +53,7 @@ impl EntryOptions {
         if self == Self::NONE { None } else { Some(Box::new(self)) }
     }
 
-    /// Whether the type and the command know the options that are set.
+    /// Checks that the type and the command have the options that are set.
     pub(crate) fn check(&self, kind: SetType, command: &'static str) -> Result<(), Reason> {
         let refuse = |option| Err(Reason::NoSuchOption { option, kind, command });
         if self.timeout.is_some_and(|seconds| seconds > Self::MAX_TIMEOUT) {
@@ -72,14 +75,14 @@ impl EntryOptions {
 
 /// The comment of an entry: at most 255 bytes (`IPSET_MAX_COMMENT_SIZE`).
 ///
-/// One that is made here has neither double quotes, which the text of ipset cannot hold, nor control characters. One
-/// that another program put into the kernel may have them; it is printed with U+FFFD in their place, so that it
-/// cannot become another line or word.
+/// A comment that [`new`](Self::new) returns has neither double quotes, which the text form of ipset cannot
+/// represent, nor control characters. The comment of another program may have them. It is printed with U+FFFD
+/// in their place, so that it cannot be read as another line or word.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Comment(Box<[u8]>);
 
 impl Comment {
-    /// The most bytes.
+    /// The maximum length in bytes.
     pub const MAX: usize = 255;
 
     /// Checks a comment.
@@ -87,22 +90,23 @@ impl Comment {
     /// # Errors
     /// [`Reason::Comment`], [`Reason::CommentTooLong`].
     pub fn new(text: &str) -> Result<Self, Reason> {
-        if text.len() > Self::MAX {
-            return Err(Reason::CommentTooLong { length: text.len() });
+        let bytes = encode(text);
+        if bytes.len() > Self::MAX {
+            return Err(Reason::CommentTooLong { length: bytes.len() });
         }
         if text.contains(|c: char| c == '"' || c.is_control()) {
             return Err(Reason::Comment);
         }
-        Ok(Self(text.as_bytes().into()))
+        Ok(Self(bytes.into_owned().into()))
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Whether there is nothing in it. The kernel forgets such a comment.
+    /// Returns whether the comment is empty. The kernel does not store an empty comment.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -113,7 +117,7 @@ impl Comment {
     }
 }
 
-/// A packet mark and the bits of it that count. Written `0x10/0xff`, or `0x10` when all bits count.
+/// A packet mark with a mask. It prints as `0x10/0xff`, or as `0x10` if the mask has all bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SkbMark {
     /// The mark.
@@ -136,9 +140,9 @@ impl SkbMark {
 /// A traffic control class, `MAJOR:MINOR` in hexadecimal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SkbPrio {
-    /// Number of the queueing discipline.
+    /// The number of the queueing discipline.
     pub major: u16,
-    /// Number of the class.
+    /// The number of the class.
     pub minor: u16,
 }
 
@@ -158,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_comment_that_could_end_itself_is_refused() {
+    fn a_comment_with_quotes_or_control_characters_is_refused() {
         assert!(Comment::new("to the SMB share \\\\server\\").is_ok());
         assert_eq!(Comment::new("a\"b"), Err(Reason::Comment));
         assert_eq!(Comment::new("a\nadd x y"), Err(Reason::Comment));

@@ -1,4 +1,4 @@
-//! Reads elements in the notation of `ipset add`: parts with commas between.
+//! Reads elements in the notation of `ipset add`: parts that are separated by commas.
 
 use std::net::IpAddr;
 
@@ -67,7 +67,7 @@ fn split(kind: SetType, text: &str) -> Result<(&str, Option<&str>, Option<&str>)
 }
 
 fn addresses(text: &str, part: Part, family: Family, names: &dyn Names) -> Result<Addresses, Reason> {
-    // What needs no resolver is read without the detour: it is most of a large restore file.
+    // A plain address is the most frequent part of a large restore file, and needs no resolver.
     if let Ok(address) = text.parse::<IpAddr>()
         && Family::of(address) == family
     {
@@ -75,7 +75,7 @@ fn addresses(text: &str, part: Part, family: Family, names: &dyn Names) -> Resul
     }
     let read = Addresses::parse(text, family, names)?;
     super::check_addresses(&read, part, family).map(|()| read).map_err(|reason| match reason {
-        // In the words of the user, not as they were understood.
+        // The error has the text as the user wrote it.
         Reason::SingleAddress(_) => Reason::SingleAddress(text.to_owned()),
         Reason::NoAddressRange(_) => Reason::NoAddressRange(text.to_owned()),
         other => other,
@@ -175,7 +175,8 @@ mod tests {
             (
                 "hash:net,iface",
                 "1.2.3.0/24,0123456789abcdef",
-                "'0123456789abcdef' cannot be the name of an interface (1 to 15 bytes without spaces, slashes, commas and quotes)",
+                "'0123456789abcdef' cannot be the name of an interface (1 to 15 bytes without spaces, \
+                 slashes, commas and quotes)",
             ),
         ] {
             let family = kind.parse::<SetType>().unwrap().default_family();
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn ipv6_takes_no_ranges_and_single_addresses_stay_single() {
+    fn ipv6_has_no_ranges_where_single_addresses_are_stored() {
         for (kind, text, printed) in [
             ("hash:ip", "1::/64", "'1::/64': a single address is needed here"),
             ("hash:ip", "1::-2::", "'1::-2::': a single address is needed here"),
@@ -202,7 +203,7 @@ mod tests {
                 "'1::-2::': an address or a network is needed here, a range is not possible",
             ),
         ] {
-            assert_eq!(read(kind, Family::Inet6, text), printed);
+            assert_eq!(read(kind, Family::Ipv6, text), printed);
         }
     }
 
@@ -216,7 +217,10 @@ mod tests {
         }
 
         #[test]
-        fn text_made_of_the_right_characters_does_not_panic_either(text in "[0-9a-f.:,/\\[\\]x-]{0,30}", kind in 0_usize..16) {
+        fn text_of_plausible_characters_does_not_panic(
+            text in "[0-9a-f.:,/\\[\\]x-]{0,30}",
+            kind in 0_usize..16,
+        ) {
             let kind = SetType::ALL[kind];
             for family in kind.families() {
                 if let Ok(entry) = Entry::parse(kind, *family, &text, &Numeric) {

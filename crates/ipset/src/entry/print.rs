@@ -3,12 +3,14 @@
 use std::fmt::{self, Write as _};
 use std::net::IpAddr;
 
+use sluicegate_netlink::text::decode;
+
 use super::{Comment, Element, Entry, EntryOptions, Interface, Mac, Place, SkbMark, SkbPrio};
 use crate::Addresses;
 use crate::port::write_numbers;
 
 impl fmt::Display for Entry {
-    /// The element and its options, as after `add SETNAME`.
+    /// Prints the element and its options, as after `add SETNAME`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.element, self.options())
     }
@@ -20,11 +22,11 @@ impl fmt::Display for Element {
     }
 }
 
-/// The name of an address, for listings with names.
+/// Returns the name of an address, for listings with names.
 pub(crate) type Hosts<'a> = &'a dyn Fn(IpAddr) -> Option<String>;
 
 impl Element {
-    /// Writes the element, with host names for its addresses where `hosts` knows them.
+    /// Writes the element, with the host names that `hosts` returns for its addresses.
     pub(crate) fn write(&self, f: &mut dyn fmt::Write, hosts: Option<Hosts<'_>>) -> fmt::Result {
         let addresses = |addresses: &Addresses| Shown { addresses: *addresses, hosts };
         match self {
@@ -58,7 +60,7 @@ impl fmt::Display for Shown<'_> {
         let Some(name) = self.hosts.and_then(|hosts| hosts(self.addresses.first())) else {
             return self.addresses.fmt(f);
         };
-        // A name with a dash would read as a range.
+        // A name with a dash would be read as a range.
         if name.contains('-') {
             write!(f, "[{name}]")?;
         } else {
@@ -72,7 +74,7 @@ impl fmt::Display for Shown<'_> {
 }
 
 impl fmt::Display for EntryOptions {
-    /// Each option with a space before it.
+    /// Prints each option after a space.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.each(|name, value| match value {
             Some(value) => write!(f, " {name} {value}"),
@@ -128,7 +130,7 @@ impl fmt::Display for Interface {
 }
 
 impl fmt::Display for Comment {
-    /// With its quotes.
+    /// Prints the comment in quotes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_char('"')?;
         write_safely(f, self.as_bytes())?;
@@ -149,21 +151,16 @@ impl fmt::Display for SkbPrio {
     }
 }
 
-/// Writes text of the kernel so that it stays one word of one line.
+/// Writes text of the kernel so that it is read back as one word of one line.
 fn write_safely(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
-    for part in bytes.utf8_chunks() {
-        for c in part.valid().chars() {
-            f.write_char(if c == '"' || c.is_control() { char::REPLACEMENT_CHARACTER } else { c })?;
-        }
-        if !part.invalid().is_empty() {
-            f.write_char(char::REPLACEMENT_CHARACTER)?;
-        }
-    }
-    Ok(())
+    let safe = |c: char| if c == '"' || c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    decode(bytes).chars().try_for_each(|c| f.write_char(safe(c)))
 }
 
 #[cfg(test)]
 mod tests {
+    use sluicegate_netlink::text::encode;
+
     use super::*;
 
     /// As ipset 7.17 prints them, in its order.
@@ -182,13 +179,21 @@ mod tests {
         };
         assert_eq!(
             options.to_string(),
-            " timeout 99 nomatch wildcard packets 1 bytes 2 comment \"hi there\" skbmark 0x10/0xff skbprio 1:10 skbqueue 5"
+            " timeout 99 nomatch wildcard packets 1 bytes 2 comment \"hi there\" skbmark 0x10/0xff \
+             skbprio 1:10 skbqueue 5"
         );
     }
 
     #[test]
-    fn a_comment_of_the_kernel_stays_on_its_line() {
+    fn a_comment_from_the_kernel_prints_on_one_line() {
         let comment = Comment::from_kernel(b"a\"\nadd x 1.1.1.1\xff\0");
-        assert_eq!(comment.to_string(), "\"a\u{fffd}\u{fffd}add x 1.1.1.1\u{fffd}\"");
+        assert_eq!(comment.to_string(), "\"a\u{fffd}\u{fffd}add x 1.1.1.1\u{10ffff}\"");
+    }
+
+    #[test]
+    fn a_comment_that_is_not_utf8_is_read_and_printed_as_its_bytes() {
+        let comment = Comment::new(&decode(b"caf\xe9")).unwrap();
+        assert_eq!(comment.as_bytes(), b"caf\xe9");
+        assert_eq!(*encode(&comment.to_string()), *b"\"caf\xe9\"");
     }
 }

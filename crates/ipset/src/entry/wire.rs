@@ -1,4 +1,4 @@
-//! Entries in messages: what one DATA attribute holds.
+//! Entries in messages: the content of one DATA attribute.
 
 use std::net::IpAddr;
 
@@ -37,7 +37,7 @@ pub(crate) fn write(w: &mut Writer<'_>, entry: &Entry) {
         w.net32(data::CADT_FLAGS, flags.bits());
     }
     write_rest(w, element, second);
-    // Most entries have none of these.
+    // One test for all options, as most entries have none.
     if options.packets.is_some()
         || options.bytes.is_some()
         || options.comment.is_some()
@@ -47,7 +47,7 @@ pub(crate) fn write(w: &mut Writer<'_>, entry: &Entry) {
     }
 }
 
-/// Reads what a DATA attribute holds; a set of this type and family sent it.
+/// Reads the content of a DATA attribute of a set with this type and family.
 pub(crate) fn read(kind: SetType, family: Family, attributes: Attributes<'_>) -> Result<Entry, DecodeError> {
     let raw = Raw::read(attributes)?;
     let element = raw.element(kind, family)?;
@@ -145,7 +145,7 @@ fn write_extensions(w: &mut Writer<'_>, options: &EntryOptions) {
     }
 }
 
-/// The attributes of an element as they come.
+/// The attributes of an element, in any order.
 #[derive(Default)]
 struct Raw<'a> {
     ip: Option<IpAddr>,
@@ -315,13 +315,13 @@ mod tests {
     use sluicegate_netlink::{Batch, attr};
 
     fn family() -> impl Strategy<Value = Family> {
-        prop_oneof![Just(Family::Inet), Just(Family::Inet6)]
+        prop_oneof![Just(Family::Ipv4), Just(Family::Ipv6)]
     }
 
     fn address(family: Family) -> BoxedStrategy<IpAddr> {
         any::<[u8; 16]>()
             .prop_map(move |bytes| match (family, bytes) {
-                (Family::Inet6, bytes) => bytes.into(),
+                (Family::Ipv6, bytes) => bytes.into(),
                 (_, [a, b, c, d, ..]) => [a, b, c, d].into(),
             })
             .boxed()
@@ -386,7 +386,7 @@ mod tests {
         (
             prop::option::of(0..=EntryOptions::MAX_TIMEOUT),
             any::<(bool, bool)>(),
-            // ipset takes one less than the largest number.
+            // ipset accepts numbers up to 2^64 - 2.
             prop::option::of(0..u64::MAX),
             prop::option::of(0..u64::MAX),
             comment,
@@ -406,12 +406,12 @@ mod tests {
             .boxed()
     }
 
-    /// Any entry that can be made, of any type.
+    /// Generates valid entries of all types.
     fn entry() -> BoxedStrategy<Entry> {
         let shape = family().prop_flat_map(|family| (Just(family), element(family), options()));
         (shape, 0..SetType::ALL.len())
             .prop_filter_map("not an entry", |((family, element, options), first)| {
-                // The first type, from a random one on, whose element this is.
+                // The first type, starting at a random one, that has this element.
                 SetType::ALL.into_iter().cycle().skip(first).take(SetType::ALL.len()).find_map(|kind| {
                     let family =
                         if kind.families().contains(&family) { family } else { kind.default_family() };
@@ -435,7 +435,7 @@ mod tests {
         fn what_is_printed_is_read_back(entry in entry()) {
             let (kind, family) = (entry.set_type(), entry.family());
             let line = format!("add s {entry}");
-            // Names of sets with spaces or commas are not for the text of a list.
+            // The text of a list cannot represent names of sets with quotes or commas.
             prop_assume!(!matches!(entry.element(), Element::Set(..)) || !line.contains(['"', ',']));
             let lines = crate::text::parse(&line, &Numeric, |_| Some((kind, family)));
             let lines = lines.map_err(|error| TestCaseError::fail(format!("{line}: {error}")))?;
@@ -443,7 +443,10 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0_usize..16) {
+        fn no_bytes_make_the_reader_panic(
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+            kind in 0_usize..16,
+        ) {
             let kind = SetType::ALL[kind];
             let _ = read(kind, kind.default_family(), Attributes::new(&bytes));
         }

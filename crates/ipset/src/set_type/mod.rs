@@ -1,4 +1,4 @@
-//! The sixteen set types: names, what an element is made of, options, and the kernel revisions that brought them.
+//! The sixteen set types: names, the parts of an element, options, and the revisions that introduced them.
 //!
 //! Facts: ipset(8), `ipset help TYPE` of ipset 7.17, and the answers of `IPSET_CMD_TYPE`.
 
@@ -15,7 +15,7 @@ use crate::{Family, Reason};
 /// use sluicegate_ipset::SetType;
 ///
 /// assert_eq!("hash:ip,port".parse(), Ok(SetType::HashIpPort));
-/// assert_eq!("nethash".parse(), Ok(SetType::HashNet)); // a name of old
+/// assert_eq!("nethash".parse(), Ok(SetType::HashNet)); // the name in ipset 4
 /// assert_eq!(SetType::HashNetPortNet.to_string(), "hash:net,port,net");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -55,18 +55,18 @@ pub enum SetType {
     ListSet,
 }
 
-/// What one place of an element holds.
+/// The kind of one part of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     /// One address.
     Address,
-    /// Addresses: any form for IPv4, one alone for IPv6.
+    /// Addresses: any form for IPv4, a single address for IPv6.
     Addresses,
     /// A network: any form for IPv4, no range for IPv6.
     Network,
     /// A port with its protocol, or a range of ports.
     Port,
-    /// A port number or range; the protocol only serves to look a name up.
+    /// A port number or range; a protocol is only used to look up a name.
     PortNumber,
     Mac,
     Mark,
@@ -74,7 +74,7 @@ pub(crate) enum Part {
     Set,
 }
 
-/// What an option of `create` is called; in the order in which `ipset` prints them.
+/// The options of `create`, in the order in which `ipset` prints them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CreateWord {
     Family,
@@ -94,7 +94,7 @@ pub(crate) enum CreateWord {
     Initval,
 }
 
-/// An extension of a type, which came to the kernel with some revision of the type.
+/// A feature of a type, which a revision of the type introduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Feature {
     Counters,
@@ -121,7 +121,7 @@ pub(crate) struct Facts {
     pub(crate) method: Method,
     pub(crate) parts: &'static [Part],
     pub(crate) create: &'static [CreateWord],
-    /// Oldest and newest revision that this crate speaks.
+    /// The oldest and the newest revision that this crate supports.
     pub(crate) revisions: (u8, u8),
     pub(crate) features: &'static [(Feature, u8)],
 }
@@ -147,35 +147,37 @@ impl SetType {
         Self::ListSet,
     ];
 
-    /// The type's name, as the kernel knows it.
+    /// Returns the type's name.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.facts().name
     }
 
-    /// How many parts an element has: 1 to 3. A match in a rule needs as many `src,dst` words.
+    /// Returns the number of parts of an element: 1 to 3. A match in a rule has the same number of `src` and
+    /// `dst` words.
     #[must_use]
     pub fn dimension(self) -> usize {
         self.facts().parts.len()
     }
 
-    /// The oldest and the newest revision of the type that this crate speaks. See [`Client::revision`](crate::Client::revision).
+    /// Returns the oldest and the newest revision of the type that this crate supports. See
+    /// [`Client::revision`](crate::Client::revision).
     #[must_use]
     pub fn revisions(self) -> (u8, u8) {
         self.facts().revisions
     }
 
-    /// The families that the type has; the first is the default.
+    /// Returns the families that the type has; the first is the default.
     #[must_use]
     pub fn families(self) -> &'static [Family] {
         match self {
             Self::BitmapPort | Self::HashMac | Self::ListSet => &[Family::Unspecified],
-            Self::BitmapIp | Self::BitmapIpMac => &[Family::Inet],
-            _ => &[Family::Inet, Family::Inet6],
+            Self::BitmapIp | Self::BitmapIpMac => &[Family::Ipv4],
+            _ => &[Family::Ipv4, Family::Ipv6],
         }
     }
 
-    /// The family of a set of this type when none is named.
+    /// Returns the family of a set of this type when none is named.
     #[must_use]
     pub fn default_family(self) -> Family {
         self.families().first().copied().unwrap_or_default()
@@ -193,7 +195,7 @@ impl SetType {
         self.facts().create.contains(&word)
     }
 
-    /// The revision that brought a feature, `None` where the type never had it.
+    /// Returns the revision that introduced a feature, `None` if the type does not have it.
     pub(crate) fn since(self, feature: Feature) -> Option<u8> {
         self.facts().features.iter().find(|(f, _)| *f == feature).map(|(_, revision)| *revision)
     }
@@ -223,7 +225,7 @@ impl SetType {
 impl FromStr for SetType {
     type Err = Reason;
 
-    /// Reads a type's name, or the one that it had in ipset 4 (`iphash`, `ipmap`).
+    /// Reads a type's name, or its name in ipset 4 (`iphash`, `ipmap`).
     fn from_str(name: &str) -> Result<Self, Reason> {
         Self::ALL
             .into_iter()
@@ -290,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn no_feature_came_after_the_newest_revision() {
+    fn no_feature_needs_more_than_the_newest_revision() {
         for kind in SetType::ALL {
             let (oldest, newest) = kind.revisions();
             assert!(oldest <= newest, "{kind}");

@@ -1,4 +1,4 @@
-//! What a set is to be: its name, type, family and options.
+//! The specification of a set: its name, type, family and options.
 
 pub(crate) mod parse;
 mod print;
@@ -11,23 +11,23 @@ use crate::{Addresses, Family, Reason, SetName, SetType};
 
 pub(crate) use print::each_option;
 
-/// A set that is wanted: what `create` says.
+/// The specification of a wanted set: the arguments of `create`.
 ///
-/// What the kernel says of a set that exists is a [`SetInfo`](crate::SetInfo).
+/// An existing set is described by a [`SetInfo`](crate::SetInfo).
 ///
 /// ```
 /// use sluicegate_ipset::{CreateOptions, Family, SetName, SetSpec, SetType};
 ///
-/// let spec = SetSpec::new(SetName::new("allowed")?, SetType::HashNet, Family::Inet6, CreateOptions {
+/// let spec = SetSpec::new(SetName::new("allowed")?, SetType::HashNet, Family::Ipv6, CreateOptions {
 ///     maxelem: Some(100_000),
 ///     timeout: Some(3600),
 ///     ..CreateOptions::default()
 /// })?;
 /// assert_eq!(spec.to_string(), "create allowed hash:net family inet6 maxelem 100000 timeout 3600");
 ///
-/// // A type does not take the options of another.
+/// // An option that the type does not have is an error.
 /// let options = CreateOptions { markmask: Some(1), ..CreateOptions::default() };
-/// assert!(SetSpec::new(SetName::new("m")?, SetType::HashNet, Family::Inet, options).is_err());
+/// assert!(SetSpec::new(SetName::new("m")?, SetType::HashNet, Family::Ipv4, options).is_err());
 /// # Ok::<(), sluicegate_ipset::Reason>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,45 +38,48 @@ pub struct SetSpec {
     options: CreateOptions,
 }
 
-/// The options of `create`; what is not given is the kernel's choice.
+/// The options of `create`. The kernel chooses those that are not given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CreateOptions {
-    /// Initial number of buckets of a hash; the kernel rounds up to a power of two. 1024.
+    /// The initial number of buckets of a hash, which the kernel rounds up to a power of two. The default is
+    /// 1024.
     pub hashsize: Option<u32>,
-    /// Most entries of a hash. 65,536.
+    /// The maximum number of entries of a hash. The default is 65,536.
     pub maxelem: Option<u32>,
-    /// Most entries of a bucket before the hash grows, even, 2 to 14. 12.
+    /// The number of entries of a bucket above which the hash grows: even, 2 to 14. The default is 12.
     pub bucketsize: Option<u8>,
-    /// Seed of the hash function. Random.
+    /// The seed of the hash function. By default it is random.
     pub initval: Option<u32>,
-    /// Stores networks of this prefix length in place of addresses.
+    /// The prefix length of networks that are stored in place of addresses.
     pub netmask: Option<u8>,
-    /// As `netmask`, with any mask.
+    /// A mask that is applied to addresses, as `netmask`, but any mask.
     pub bitmask: Option<IpAddr>,
-    /// The bits of marks that count, in `hash:ip,mark`.
+    /// The mask that is applied to marks, of `hash:ip,mark`.
     pub markmask: Option<u32>,
-    /// Seconds that an entry lives unless it says otherwise; 0 is for ever. Without this, entries have no timeout.
+    /// The timeout in seconds of entries that are added without one; 0 means forever. Without this option,
+    /// entries cannot have a timeout.
     pub timeout: Option<u32>,
-    /// Count packets and bytes of each entry.
+    /// Whether the packets and bytes of each entry are counted.
     pub counters: bool,
-    /// Entries may have comments.
+    /// Whether entries may have comments.
     pub comment: bool,
-    /// Entries may have a mark, a priority and a queue.
+    /// Whether entries may have a mark, a priority and a queue.
     pub skbinfo: bool,
-    /// When the hash is full, a new entry takes the place of another.
+    /// Whether a new entry replaces another when the hash is full.
     pub forceadd: bool,
     /// The range of a bitmap.
     pub range: Option<Range>,
-    /// Ignored by kernels since 2014; the kernel reports it. 8.
+    /// The number of entries of a `list:set`, which kernels have ignored since 2014 but report. The default
+    /// is 8.
     pub size: Option<u32>,
 }
 
 /// The range of a bitmap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Range {
-    /// Of `bitmap:ip` and `bitmap:ip,mac`: a network or a range of IPv4 addresses.
+    /// The range of `bitmap:ip` and `bitmap:ip,mac`: a network or a range of IPv4 addresses.
     Addresses(Addresses),
-    /// Of `bitmap:port`.
+    /// The range of `bitmap:port`.
     Ports(u16, u16),
 }
 
@@ -84,8 +87,8 @@ impl SetSpec {
     /// Checks a specification.
     ///
     /// # Errors
-    /// When the type does not have the family or one of the options, when one is out of range, or when a bitmap has
-    /// no range.
+    /// When the type does not have the family or one of the options, when one is out of range, or when a
+    /// bitmap has no range.
     pub fn new(name: SetName, kind: SetType, family: Family, options: CreateOptions) -> Result<Self, Reason> {
         if !kind.families().contains(&family) {
             return Err(Reason::TypeFamily { kind, family });
@@ -94,40 +97,41 @@ impl SetSpec {
         Ok(Self { name, kind, family, options })
     }
 
-    /// The set's name.
+    /// Returns the set's name.
     #[must_use]
     pub fn name(&self) -> SetName {
         self.name
     }
 
-    /// The same set by another name.
+    /// Returns the specification with another name.
     #[must_use]
     pub fn named(&self, name: SetName) -> Self {
         Self { name, ..self.clone() }
     }
 
-    /// The set's type.
+    /// Returns the set's type.
     #[must_use]
     pub fn set_type(&self) -> SetType {
         self.kind
     }
 
-    /// The set's family.
+    /// Returns the set's family.
     #[must_use]
     pub fn family(&self) -> Family {
         self.family
     }
 
-    /// The options.
+    /// Returns the options.
     #[must_use]
     pub fn options(&self) -> &CreateOptions {
         &self.options
     }
 
-    /// The same set with a hash large enough for this many entries, so that it does not have to grow while it is filled.
+    /// Returns the specification with a hash that is large enough for this number of entries, so that it does
+    /// not have to grow while it is filled.
     ///
-    /// Filling a hash of 100,000 entries takes a third of the time then. `maxelem` is raised when it is lower; a
-    /// `hashsize` that was given is kept. Changes nothing in a set that is no hash.
+    /// This reduces the time to fill a hash of 100,000 entries to a third. A lower `maxelem` is raised; a
+    /// given `hashsize` is kept. Sets of another method than hash are returned unchanged.
     #[must_use]
     pub fn sized_for(mut self, entries: usize) -> Self {
         if self.kind.takes(CreateWord::Hashsize) {
@@ -141,7 +145,7 @@ impl SetSpec {
         self
     }
 
-    /// The oldest revision of the type that has all the options, and the option that needs it.
+    /// Returns the oldest revision of the type that has all the options, and the option that needs it.
     pub(crate) fn needs(&self) -> Option<(u8, &'static str)> {
         let options = &self.options;
         let plain_netmask = self.kind == SetType::HashIp || self.kind == SetType::BitmapIp;
@@ -241,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_takes_its_own_options_only() {
+    fn a_type_accepts_its_own_options_only() {
         let all = CreateOptions {
             timeout: Some(1),
             counters: true,
@@ -268,8 +272,8 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_is_sized_for_what_goes_into_it() {
-        let spec = SetSpec::new(name(), SetType::HashIp, Family::Inet, CreateOptions::default()).unwrap();
+    fn a_hash_is_sized_for_its_entries() {
+        let spec = SetSpec::new(name(), SetType::HashIp, Family::Ipv4, CreateOptions::default()).unwrap();
         assert_eq!(
             spec.clone().sized_for(100_000).to_string(),
             "create s hash:ip family inet hashsize 65536 maxelem 100000"
@@ -287,7 +291,7 @@ mod tests {
             bitmask: Some([255, 0, 0, 0].into()),
             ..CreateOptions::default()
         };
-        let spec = SetSpec::new(name(), SetType::HashIp, Family::Inet, options).unwrap();
+        let spec = SetSpec::new(name(), SetType::HashIp, Family::Ipv4, options).unwrap();
         assert_eq!(spec.needs(), Some((6, "netmask or bitmask")));
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn spec(
     let name = SetName::new(&set.text).map_err(|reason| set.wrong(reason))?;
     let set_type: SetType = kind.text.parse().map_err(|reason| kind.wrong(reason))?;
     let words = pair(set_type, words)?;
-    // The family first, wherever it stands: it decides what an address is.
+    // The family first, wherever it is on the line: addresses are read according to it.
     let family = family(set_type, &words)?;
     let mut options = CreateOptions::default();
     let mut ends = Ends::default();
@@ -54,17 +54,17 @@ pub(crate) fn timeout(text: &str) -> Result<u32, Reason> {
     Ok(u32::try_from(seconds).unwrap_or(EntryOptions::MAX_TIMEOUT))
 }
 
-/// What a word of `create` is.
+/// The meaning of a word of `create`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Opt {
     Word(CreateWord),
     /// `-4` and `-6`.
     Flag(Family),
-    /// Forms of old of `range`.
+    /// Obsolete forms of `range`.
     From,
     To,
     Network,
-    /// Options of old that have no effect.
+    /// Obsolete options without effect.
     Ignored,
 }
 
@@ -107,8 +107,8 @@ fn option(kind: SetType, text: &str) -> Option<(Opt, &'static str)> {
     let has_range = kind.takes(CreateWord::Range);
     match (named, text) {
         (Some(word), _) => Some((Opt::Word(*word), word.name())),
-        (None, "-4") if has_family => Some((Opt::Flag(Family::Inet), "family")),
-        (None, "-6") if has_family => Some((Opt::Flag(Family::Inet6), "family")),
+        (None, "-4") if has_family => Some((Opt::Flag(Family::Ipv4), "family")),
+        (None, "-6") if has_family => Some((Opt::Flag(Family::Ipv6), "family")),
         (None, "from") if has_range => Some((Opt::From, "from")),
         (None, "to") if has_range => Some((Opt::To, "to")),
         (None, "network") if has_range && kind != SetType::BitmapPort => Some((Opt::Network, "network")),
@@ -116,7 +116,7 @@ fn option(kind: SetType, text: &str) -> Option<(Opt, &'static str)> {
     }
 }
 
-/// Options of ipset 4 that ipset 7 reads and forgets.
+/// Returns the options of ipset 4 that ipset 7 reads and ignores.
 fn ignored(kind: SetType) -> &'static [&'static str] {
     match kind {
         SetType::HashIp => &["probes", "resize", "gc"],
@@ -132,7 +132,7 @@ fn is_flag(option: Opt) -> bool {
     matches!(option, Opt::Flag(_)) || is_switch(option)
 }
 
-/// Without a value, so that saying it twice changes nothing.
+/// Returns true for an option without a value, which may be given twice.
 fn is_switch(option: Opt) -> bool {
     matches!(
         option,
@@ -202,7 +202,7 @@ fn range(text: &str, kind: SetType, family: Family, names: &dyn Names) -> Result
     }
 }
 
-/// `from` and `to`, as ipset 4 gave a range.
+/// The options `from` and `to`, the notation of ipset 4 for a range.
 #[derive(Default)]
 struct Ends<'w> {
     from: Option<&'w Word<'w>>,

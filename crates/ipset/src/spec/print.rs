@@ -8,7 +8,7 @@ use crate::set_type::CreateWord;
 use crate::{Addresses, Family, SetType};
 
 impl fmt::Display for SetSpec {
-    /// A line of a restore file.
+    /// Returns a line of a restore file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "create {} {}", self.name.quoted(), self.kind)?;
         each_option(self.kind, self.family, &self.options, |name, value| match value {
@@ -27,7 +27,8 @@ impl fmt::Display for Range {
     }
 }
 
-/// Calls `write` with each option that is set: name and value, in the order in which `ipset` prints those of the type.
+/// Calls `write` with each option that is set: name and value, in the order in which `ipset` prints those of
+/// the type.
 pub(crate) fn each_option(
     kind: SetType,
     family: Family,

@@ -48,7 +48,7 @@ pub(crate) fn write(w: &mut Writer<'_>, options: &CreateOptions) {
     put(w, create::SIZE, options.size);
 }
 
-/// The options of a set and what else its listing says of it.
+/// The options of a set, and the other attributes of its listing.
 #[derive(Default)]
 pub(crate) struct Described {
     pub(crate) options: CreateOptions,
@@ -75,7 +75,8 @@ pub(crate) fn read(
             data::PORT_TO => port_to = Some(attribute.be16()?),
             data::TIMEOUT => options.timeout = Some(attribute.be32()?),
             data::CADT_FLAGS => set_flags(options, Flags::from_bits_retain(attribute.be32()?)),
-            // The one number that the kernel sends in host order (`mtype_head`), although it takes it in network order.
+            // The only number that the kernel sends in host order (`mtype_head`), although it expects network
+            // order.
             data::MARKMASK => options.markmask = Some(attribute.u32()?),
             data::BITMASK => options.bitmask = Some(read_address(&attribute)?),
             create::INITVAL => options.initval = Some(attribute.be32()?),
@@ -95,7 +96,7 @@ pub(crate) fn read(
         (None, Some((from, to))) => Some(Range::Ports(from, to)),
         (None, None) => None,
     };
-    // What the kernel keeps is a set that could be created so; if it is not, the message is not what it should be.
+    // The kernel has checked the range of an existing set: one that is not valid means a malformed message.
     match options.check_range(kind, family) {
         Ok(()) => Ok(described),
         Err(_) => Err(DecodeError::Missing { what: "the range of a bitmap" }),

@@ -11,13 +11,14 @@ use crate::{Entry, Family, Names, Reason, SetName, SetSpec, SetType};
 pub struct Line {
     /// Its number, from 1.
     pub number: u32,
-    /// `-exist` holds: what is there already, or not there, is no error.
+    /// Whether `-exist` applies: adding an existing entry, or deleting one that does not exist, is not an
+    /// error.
     pub exist: bool,
-    /// What it says.
+    /// The command.
     pub command: Command,
 }
 
-/// A command that a restore file can have.
+/// A command of a restore file.
 ///
 /// [`Display`](fmt::Display) writes the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub enum Command {
     /// `add SETNAME ENTRY`.
     Add(SetName, Entry),
     /// `del SETNAME ENTRY`.
-    Del(SetName, Entry),
+    Delete(SetName, Entry),
     /// `test SETNAME ENTRY`.
     Test(SetName, Entry),
     /// `destroy`, one set or all.
@@ -42,12 +43,12 @@ pub enum Command {
 }
 
 impl Command {
-    /// Makes a command of a statement; `None` for those that change nothing (`list`, `help`, ...).
+    /// Converts a statement into a command; `None` for statements that change nothing (`list`, `help`, ...).
     ///
-    /// `type_of` says the type and family of a set.
+    /// `type_of` returns the type and family of a set.
     ///
     /// # Errors
-    /// The word that is wrong; [`Reason::MissingOption`] is never it.
+    /// The word that is not valid, but never [`Reason::MissingOption`].
     pub fn from_statement(
         statement: Statement<'_>,
         names: &dyn Names,
@@ -75,12 +76,12 @@ impl Command {
         let entry = words.read(kind, family, names)?;
         Ok(match words.verb {
             Verb::Add => Self::Add(set, entry),
-            Verb::Del => Self::Del(set, entry),
+            Verb::Delete => Self::Delete(set, entry),
             Verb::Test => Self::Test(set, entry),
         })
     }
 
-    /// Keeps account of what types the sets have after this command, and says whether that changed.
+    /// Records the types of the sets after this command, and returns whether they changed.
     pub(super) fn follow(&self, sets: &mut HashMap<SetName, Option<(SetType, Family)>>) -> bool {
         match self {
             Self::Create(spec) => {
@@ -96,7 +97,9 @@ impl Command {
                 }
             }
             // Sets of different types cannot be swapped.
-            Self::Swap(..) | Self::Add(..) | Self::Del(..) | Self::Test(..) | Self::Flush(_) => return false,
+            Self::Swap(..) | Self::Add(..) | Self::Delete(..) | Self::Test(..) | Self::Flush(_) => {
+                return false;
+            }
         }
         true
     }
@@ -107,7 +110,7 @@ impl fmt::Display for Command {
         match self {
             Self::Create(spec) => spec.fmt(f),
             Self::Add(set, entry) => write!(f, "add {} {entry}", set.quoted()),
-            Self::Del(set, entry) => write!(f, "del {} {}", set.quoted(), entry.element()),
+            Self::Delete(set, entry) => write!(f, "del {} {}", set.quoted(), entry.element()),
             Self::Test(set, entry) => {
                 let nomatch = if entry.options().nomatch { " nomatch" } else { "" };
                 write!(f, "test {} {}{nomatch}", set.quoted(), entry.element())

@@ -1,8 +1,8 @@
 //! The text of `ipset save` and `ipset restore`, which is that of its command line.
 //!
-//! [`parse`] reads a whole file and gives typed [`Command`]s with their lines; [`Display`](fmt::Display) of a command
-//! writes it again. An `add` can only be understood when the type of its set is known: from a `create` before it, or
-//! from the caller, who may have asked the kernel.
+//! [`parse`] reads a whole file and returns typed [`Command`]s with their lines; [`Display`](fmt::Display) of
+//! a command writes it again. To parse an `add`, the type of its set has to be known: from a `create` before
+//! it, or from the caller, who may ask the kernel.
 //!
 //! ```
 //! use sluicegate_ipset::{Numeric, text};
@@ -15,7 +15,12 @@
 //! assert_eq!(error.to_string(), "line 2, column 7: '10.0.0.256' is not an IPv4 address");
 //! ```
 //!
-//! [`Statement`] is the step before: one line or command line, split into command, options and arguments.
+//! Names and comments are any bytes. [`decode`](crate::netlink::text::decode) represents those of a file that
+//! is not UTF-8 as text, and [`encode`](crate::netlink::text::encode) gives back the bytes of what is printed
+//! here and by [`Style`](crate::Style).
+//!
+//! A [`Statement`] is one line or command line, split into command, options and arguments; its element is not
+//! parsed yet.
 
 mod command;
 mod statement;
@@ -31,14 +36,14 @@ pub(crate) use statement::GLOBAL_OPTIONS;
 pub use statement::{EntryWords, Options, Output, Statement, Verb};
 pub use words::Word;
 
-/// A word that cannot be what it has to be, and where it is.
+/// A word that is not valid, and its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ParseError {
     /// The line of the file, from 1. `None` for a command line.
     pub line: Option<u32>,
-    /// The column of the word, from 1; for a command line, the number of the word.
+    /// The column of the word, from 1; on a command line, the number of the word.
     pub column: u32,
-    /// What is wrong with it.
+    /// The problem with it.
     #[source]
     pub reason: Reason,
 }
@@ -54,10 +59,10 @@ impl fmt::Display for ParseError {
 
 /// Reads a restore file.
 ///
-/// `known` says the type and family of a set that the file does not create itself.
+/// `known` returns the type and family of a set that the file does not create.
 ///
 /// # Errors
-/// The first word that is wrong. Nothing has been done then: this only reads.
+/// The first word that is not valid.
 pub fn parse(
     text: &str,
     names: &dyn Names,
@@ -77,10 +82,10 @@ pub fn parse(
         let column = first.column;
         let wrong = |reason| ParseError { line: Some(number), column, reason };
         let (statement, options) = Statement::parse(words, names).map_err(at_line)?;
-        // As in ipset, the option holds from here to the end.
+        // As in ipset, the option applies from this line to the end.
         exist |= options.exist;
         let command = Command::from_statement(statement, names, |set| match last {
-            // Mostly the set of the line before.
+            // Usually the set of the previous line.
             Some((name, kind)) if name == *set => Some(kind),
             _ => {
                 let kind = *sets.entry(*set).or_insert_with(|| known(set));

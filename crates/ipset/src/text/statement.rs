@@ -1,7 +1,7 @@
 //! One line, or one command line: its command, its arguments, and the options of `ipset` itself.
 //!
-//! The rules are those of ipset(8): options may stand anywhere; a command may be shortened to any start of its name
-//! that no earlier command in the list has; two dashes before a word are passed over.
+//! The rules are those of ipset(8): options may be anywhere; a command may be abbreviated to any prefix that
+//! no earlier command in the list has; two dashes before a word are ignored.
 
 use super::{ParseError, Word};
 use crate::set_type::Feature;
@@ -11,7 +11,7 @@ use crate::{
     SkbPrio, number,
 };
 
-/// A command with its arguments, as far as they can be read without asking the kernel.
+/// A command with its arguments. Elements are not parsed yet, as the type of their set is not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Statement<'l> {
@@ -43,37 +43,37 @@ pub enum Statement<'l> {
     Interactive,
 }
 
-/// An `add`, `del` or `test` whose element waits for the type of its set.
+/// An `add`, `del` or `test` whose element is not parsed yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryWords<'l> {
-    /// Which of the three.
+    /// The operation: add, delete or test.
     pub verb: Verb,
     /// The set.
     pub set: SetName,
     /// The element.
     pub element: Word<'l>,
-    /// What follows the element.
+    /// The options after the element.
     pub options: Vec<Word<'l>>,
 }
 
-/// What is done with an entry.
+/// The operation on an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// It is added.
+    /// `add`.
     Add,
-    /// It is deleted.
-    Del,
-    /// It is looked for.
+    /// `del`.
+    Delete,
+    /// `test`.
     Test,
 }
 
 impl Verb {
-    /// The word for it.
+    /// Returns the name of the command.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Add => "add",
-            Self::Del => "del",
+            Self::Delete => "del",
             Self::Test => "test",
         }
     }
@@ -83,7 +83,7 @@ impl Verb {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// `-!`, `-exist`: what is there already, or not there, is no error.
+    /// `-!`, `-exist`: adding an existing entry, or deleting one that does not exist, is not an error.
     pub exist: bool,
     /// `-q`, `-quiet`: no messages.
     pub quiet: bool,
@@ -99,18 +99,18 @@ pub struct Options {
     pub output: Option<Output>,
     /// `-f`, `-file`.
     pub file: Option<String>,
-    /// What should be said although it is no error: options of old that have no effect.
+    /// Warnings: obsolete options that have no effect.
     pub warnings: Vec<String>,
 }
 
-/// How sets are listed.
+/// The output formats of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
-    /// For people.
+    /// Plain text.
     Plain,
-    /// As a restore file.
+    /// A restore file.
     Save,
-    /// As XML.
+    /// XML.
     Xml,
 }
 
@@ -118,7 +118,7 @@ impl<'l> Statement<'l> {
     /// Reads the words of a line.
     ///
     /// # Errors
-    /// The first word that is wrong. The element and the options of an entry are read by [`EntryWords::read`].
+    /// The first word that is not valid. [`EntryWords::read`] reads the element and the options of an entry.
     pub fn parse(mut words: Vec<Word<'l>>, names: &dyn Names) -> Result<(Self, Options), ParseError> {
         let end = words.last().map_or(1, |word| word.column);
         let mut options = Options::default();
@@ -154,7 +154,7 @@ impl<'l> Statement<'l> {
                 Self::Create(create::spec(&set, &kind, words, arguments.end, names, &mut options.warnings)?)
             }
             "add" => Self::Entry(arguments.entry(Verb::Add)?),
-            "del" => Self::Entry(arguments.entry(Verb::Del)?),
+            "del" => Self::Entry(arguments.entry(Verb::Delete)?),
             "test" => Self::Entry(arguments.entry(Verb::Test)?),
             "destroy" => Self::Destroy(arguments.optional_set()?),
             "list" => Self::List(arguments.optional_set()?),
@@ -174,7 +174,7 @@ impl EntryWords<'_> {
     /// Reads the element and the options for a set of this type.
     ///
     /// # Errors
-    /// The first word that is wrong.
+    /// The first word that is not valid.
     pub fn read(&self, kind: SetType, family: Family, names: &dyn Names) -> Result<Entry, ParseError> {
         let entry = Entry::parse(kind, family, &self.element.text, names)
             .map_err(|reason| self.element.wrong(reason))?;
@@ -208,7 +208,7 @@ impl EntryWords<'_> {
         Ok(entry)
     }
 
-    /// The option that a word names, if the command has it with this type.
+    /// Returns the option that a word names, if the command has it with this type.
     fn option(&self, kind: SetType, word: &Word<'_>) -> Result<&'static str, ParseError> {
         let text = word.text.strip_prefix("--").unwrap_or(&word.text);
         let list = kind == SetType::ListSet;
@@ -218,7 +218,7 @@ impl EntryWords<'_> {
             .copied()
             .find(|name| *name == text)
             .filter(|name| match *name {
-                "nomatch" => self.verb != Verb::Del && kind.since(Feature::Nomatch).is_some(),
+                "nomatch" => self.verb != Verb::Delete && kind.since(Feature::Nomatch).is_some(),
                 "wildcard" => adds && kind.since(Feature::Wildcard).is_some(),
                 "before" | "after" => list,
                 _ => adds,
@@ -243,7 +243,7 @@ fn set_option(
         "timeout" => options.timeout = Some(create::timeout(text)?),
         "nomatch" => options.nomatch = true,
         "wildcard" => options.wildcard = true,
-        // One less than 2^64: ipset takes the largest number for an overflow.
+        // 2^64 - 1 is an overflow to ipset.
         "packets" => options.packets = Some(number::parse(text, 0, u64::MAX - 1)?),
         "bytes" => options.bytes = Some(number::parse(text, 0, u64::MAX - 1)?),
         "comment" => options.comment = Some(Comment::new(text)?),
@@ -261,11 +261,11 @@ fn set_option(
     Ok(())
 }
 
-/// What follows the command.
+/// The words after the command.
 struct Arguments<'l> {
     command: &'static str,
     words: std::vec::IntoIter<Word<'l>>,
-    /// The column where something missing is missed.
+    /// The column of the end of the line, for errors about missing words.
     end: u32,
 }
 
@@ -298,7 +298,7 @@ fn set_name(word: &Word<'_>) -> Result<SetName, ParseError> {
     SetName::new(&word.text).map_err(|reason| word.wrong(reason))
 }
 
-/// Command names and other names for them. The order decides what a shortened name means.
+/// The commands and their aliases. The order determines which command an abbreviation means.
 const COMMANDS: &[(&str, &[&str])] = &[
     ("create", &["create", "new", "-N"]),
     ("add", &["add", "-A"]),
@@ -327,7 +327,7 @@ fn match_command(word: &str) -> Option<&'static str> {
     COMMANDS.iter().find(|(_, names)| names.iter().any(|name| name.starts_with(start))).map(|(name, _)| *name)
 }
 
-/// Short and long form, and whether a value follows.
+/// The short and the long form of each option, and whether a value follows.
 pub(crate) const GLOBAL_OPTIONS: &[(&str, &str, bool)] = &[
     ("-o", "-output", true),
     ("-s", "-sorted", false),
@@ -339,7 +339,7 @@ pub(crate) const GLOBAL_OPTIONS: &[(&str, &str, bool)] = &[
     ("-f", "-file", true),
 ];
 
-/// Takes the options of `ipset` out of a line, wherever they stand.
+/// Removes the options of `ipset` from a line, wherever they are.
 fn take_options(words: &mut Vec<Word<'_>>, options: &mut Options, end: u32) -> Result<(), ParseError> {
     let mut all = std::mem::take(words).into_iter();
     while let Some(word) = all.next() {

@@ -1,25 +1,25 @@
-//! Splits a line of a restore file into words, and remembers where each stood.
+//! Splits a line of a restore file into words with their columns.
 
 use std::borrow::Cow;
 
 use crate::text::ParseError;
 use crate::{Reason, name::reads_as_option};
 
-/// A word and the column that it starts in.
+/// A word and its column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word<'l> {
     /// The word without its quotes.
     pub text: Cow<'l, str>,
-    /// Characters from the start of the line, from 1. For a word of a command line, its place among the words.
+    /// The column, from 1, in characters. For a word of a command line, the number of the word.
     pub column: u32,
-    /// Quotes were in it: such a word is never taken for an option of `ipset` itself.
+    /// Whether it had quotes. Such a word is never an option of `ipset` itself.
     pub quoted: bool,
 }
 
 impl<'l> Word<'l> {
     /// Splits a line: words are separated by white space, and double quotes keep it inside a word.
     ///
-    /// A line without words, or a comment (`#`), gives no words.
+    /// An empty line and a comment (`#`) have no words.
     ///
     /// # Errors
     /// [`Reason::Quote`] when a quote is not closed.
@@ -50,7 +50,7 @@ impl<'l> Word<'l> {
         Ok(words)
     }
 
-    /// The words of a command line, as a shell has split them.
+    /// Returns the words of a command line, as a shell has split them.
     #[must_use]
     pub fn from_arguments(arguments: impl IntoIterator<Item = String>) -> Vec<Word<'static>> {
         (1..)
@@ -59,7 +59,7 @@ impl<'l> Word<'l> {
             .collect()
     }
 
-    /// This reason, with the place of this word.
+    /// Returns an error with this reason and the position of this word.
     #[must_use]
     pub fn wrong(&self, reason: Reason) -> ParseError {
         ParseError { line: None, column: self.column, reason }
@@ -70,7 +70,7 @@ impl<'l> Word<'l> {
     }
 }
 
-/// Bytes up to the white space that ends the first word, or where its open quote is.
+/// Returns the length of the first word in bytes, or the offset of a quote that is not closed.
 fn length_of_word(text: &str) -> Result<usize, usize> {
     let mut open = None;
     for (at, byte) in text.bytes().enumerate() {

@@ -1,4 +1,4 @@
-//! One set of each type, through our client and through the real ipset: both must see the same.
+//! One set of each type, filled by our client and by the real ipset: both must list the same entries.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use sluicegate_ipset::{
     text,
 };
 
-/// Numbers that look random and are the same every time.
+/// Pseudo-random numbers, the same in each run.
 pub(crate) struct Numbers(u64);
 
 impl Numbers {
@@ -39,9 +39,9 @@ impl Numbers {
     }
 }
 
-/// A host or, in `10.0.0.0/22` for bitmaps, a small network or range, as the family allows.
+/// Returns a host, network or range that is valid for the family; with `small`, one inside of `10.0.0.0/22`.
 fn addresses(n: &mut Numbers, family: Family, small: bool, single: bool) -> Addresses {
-    if family == Family::Inet6 {
+    if family == Family::Ipv6 {
         let address = std::net::IpAddr::from(n.bytes::<16>());
         let prefix = u8::try_from(1 + n.below(128)).unwrap();
         return if single || n.one_in(2) { address.into() } else { (address, prefix).into() };
@@ -64,7 +64,7 @@ fn port(n: &mut Numbers, family: Family) -> Port {
     let number = u16::try_from(n.below(65_000)).unwrap();
     match n.below(6) {
         0 => Port { protocol: Protocol::UDP, from: number, to: Some(number + 3) },
-        1 if family == Family::Inet6 => Port::message(Protocol::ICMPV6, n.byte(), n.byte()),
+        1 if family == Family::Ipv6 => Port::message(Protocol::ICMPV6, n.byte(), n.byte()),
         1 => Port::message(Protocol::ICMP, n.byte(), n.byte()),
         2 => Port::message(Protocol(47), 0, 0),
         3 => Port::sctp(number),
@@ -84,7 +84,7 @@ fn element(n: &mut Numbers, kind: SetType, family: Family) -> Element {
             Element::Port(from, if n.one_in(3) { Some(from + 5) } else { None })
         }
         // IPv6 elements of these are single addresses.
-        SetType::HashIp => Element::Ip(addresses(n, family, false, family == Family::Inet6)),
+        SetType::HashIp => Element::Ip(addresses(n, family, false, family == Family::Ipv6)),
         SetType::HashMac => Element::Mac(mac),
         SetType::HashIpMac => Element::IpMac(addresses(n, family, false, true), Some(mac)),
         SetType::HashNet => Element::Ip(addresses(n, family, false, false)),
@@ -92,21 +92,21 @@ fn element(n: &mut Numbers, kind: SetType, family: Family) -> Element {
             Element::NetNet(addresses(n, family, false, false), addresses(n, family, false, false))
         }
         SetType::HashIpPort => {
-            Element::IpPort(addresses(n, family, false, family == Family::Inet6), port(n, family))
+            Element::IpPort(addresses(n, family, false, family == Family::Ipv6), port(n, family))
         }
         SetType::HashNetPort => Element::IpPort(addresses(n, family, false, false), port(n, family)),
         SetType::HashIpPortIp => Element::IpPortIp(
-            addresses(n, family, false, family == Family::Inet6),
+            addresses(n, family, false, family == Family::Ipv6),
             port(n, family),
             addresses(n, family, false, true),
         ),
         SetType::HashIpPortNet => Element::IpPortIp(
-            addresses(n, family, false, family == Family::Inet6),
+            addresses(n, family, false, family == Family::Ipv6),
             port(n, family),
             addresses(n, family, false, false),
         ),
         SetType::HashIpMark => Element::IpMark(
-            addresses(n, family, false, family == Family::Inet6),
+            addresses(n, family, false, family == Family::Ipv6),
             u32::try_from(n.below(1 << 32)).unwrap(),
         ),
         SetType::HashNetPortNet => Element::IpPortIp(
@@ -180,7 +180,7 @@ fn name(name: &str) -> SetName {
     SetName::new(name).unwrap()
 }
 
-/// The elements and options of a set, whatever the order.
+/// Returns the elements and options of a set, without their order.
 fn contents(listing: &Listing) -> BTreeSet<String> {
     listing.entries.iter().map(ToString::to_string).collect()
 }
@@ -191,7 +191,7 @@ fn only(client: &mut Client, set: SetName) -> Listing {
     listings.remove(0)
 }
 
-/// Puts the same entries into one set by our client and into another by `ipset restore`, and compares all there is.
+/// Adds the same entries to a set by our client and to another by `ipset restore`, and compares the listings.
 pub(crate) fn same_as_ipset(kind: SetType, family: Family, count: usize) {
     let mut client = Client::open().unwrap();
     if kind == SetType::ListSet {
@@ -199,7 +199,7 @@ pub(crate) fn same_as_ipset(kind: SetType, family: Family, count: usize) {
             let member = SetSpec::new(
                 name(&format!("member{member}")),
                 SetType::HashIp,
-                Family::Inet,
+                Family::Ipv4,
                 CreateOptions::default(),
             );
             client.create(&member.unwrap(), Exist::Fail).unwrap();
@@ -217,7 +217,7 @@ pub(crate) fn same_as_ipset(kind: SetType, family: Family, count: usize) {
             Entry::new(kind, family, element).unwrap().with(options(&mut numbers, kind)).unwrap()
         })
         .collect();
-    // Few first: ipset 7.17 loses a port here and there when its output passes 8 KiB.
+    // A few entries first: ipset 7.17 loses some ports when its output exceeds 8 KiB.
     for entries in [entries.get(..10).unwrap(), &entries] {
         fill_both(&mut client, &ours, &theirs, entries);
         if entries.len() == 10 {
@@ -228,7 +228,7 @@ pub(crate) fn same_as_ipset(kind: SetType, family: Family, count: usize) {
     entries_are_found_and_go(&mut client, &ours, &entries);
 }
 
-/// The same entries into one set as messages, and into the other through text and the real tool: what we print, it reads.
+/// Adds entries to one set by messages, and to the other by our text and the real tool, which must read it.
 fn fill_both(client: &mut Client, ours: &SetSpec, theirs: &SetSpec, entries: &[Entry]) {
     client.add(ours.name(), entries, Exist::Ignore).unwrap();
     let mut file = format!("{theirs}\n");
@@ -244,7 +244,7 @@ fn fill_both(client: &mut Client, ours: &SetSpec, theirs: &SetSpec, entries: &[E
     assert_eq!(client.header(ours.name()).unwrap().kind, ours.set_type());
 }
 
-/// What the real tool saves and lists is what we render, byte for byte; what it saves, we read.
+/// Checks that we print the output of the real tool byte for byte, and read what it saves.
 fn listings_are_equal(client: &mut Client) {
     let sets = client.save(None).unwrap();
     for (output, command) in
@@ -261,7 +261,7 @@ fn listings_are_equal(client: &mut Client) {
     let mut saved = testns::sh("ipset save").lines().map(str::to_owned).collect::<Vec<_>>();
     let lines = text::parse(&saved.join("\n"), &Numeric, |_| None).unwrap();
     let again: Vec<_> = lines.iter().map(|line| line.command.to_string()).collect();
-    // We write what ipset 7.17 forgets only where a set is wanted, so nothing is to be taken off here.
+    // Options that ipset 7.17 omits are printed for wanted sets only, so the output need not be filtered.
     saved.retain(|line| !line.is_empty());
     assert_eq!(again, saved);
 }
@@ -273,9 +273,10 @@ fn equal_lines(ours: &str, theirs: &str) {
     assert_eq!(ours.len(), theirs.len());
 }
 
-/// `stored` says what the kernel stores: a second sync has nothing to do, and one with less deletes the rest.
+/// Checks that `stored` predicts the kernel: a second sync changes nothing, and one with fewer entries
+/// deletes the rest.
 fn predictions_hold(client: &mut Client, spec: &SetSpec, entries: &[Entry]) {
-    // Counters and the zero timeout are as they were added, so even entries with options need no change.
+    // Counters and timeout 0 stay as they were added, so that entries with options need no change either.
     let changes = client.sync(spec, entries).unwrap();
     let repeated = client.sync(spec, entries).unwrap();
     assert!(repeated.is_empty(), "{} {}: {changes:?}, then {repeated:?}", spec.set_type(), spec.family());
@@ -288,7 +289,7 @@ fn predictions_hold(client: &mut Client, spec: &SetSpec, entries: &[Entry]) {
         expected.extend(entry.stored(&info.options).unwrap().iter().map(|entry| entry.element().to_string()));
     }
     if spec.set_type() == SetType::BitmapIpMac {
-        // One entry for an address, of those with different MAC addresses.
+        // The set has one entry for each address, whatever its MAC address is.
         expected = expected.iter().map(|element| element.split(',').next().unwrap().to_owned()).collect();
     }
     let found: BTreeSet<_> = only(client, spec.name())
@@ -316,12 +317,12 @@ fn entries_are_found_and_go(client: &mut Client, spec: &SetSpec, entries: &[Entr
         let said = testns::try_sh(&format!("ipset test {set} {}{nomatch}", entry.element()));
         assert!(said.status.success(), "{entry}");
     }
-    client.del(set, &listing.entries, Exist::Fail).unwrap();
+    client.delete(set, &listing.entries, Exist::Fail).unwrap();
     assert!(only(client, set).entries.is_empty());
     if let Some(gone) = listing.entries.first() {
         assert!(!client.test(set, gone).unwrap());
-        assert!(client.del(set, std::slice::from_ref(gone), Exist::Fail).unwrap_err().is_already_exists());
-        client.del(set, std::slice::from_ref(gone), Exist::Ignore).unwrap();
+        assert!(client.delete(set, std::slice::from_ref(gone), Exist::Fail).unwrap_err().is_already_exists());
+        client.delete(set, std::slice::from_ref(gone), Exist::Ignore).unwrap();
     }
     if spec.set_type() == SetType::ListSet {
         order_in_a_list_is_kept(client, set);

@@ -46,7 +46,7 @@ pub(super) static MATCHES: &[Extension] = &[
         ],
     )
     .whole(rules::cluster),
-    ext("comment", &[opt("comment", &[V::Text(255)]).must()]),
+    ext("comment", &[opt("comment", &[V::Cut(255)]).must()]),
     ext(
         "connbytes",
         &[
@@ -77,10 +77,10 @@ pub(super) static MATCHES: &[Extension] = &[
             opt("ctorigdst", &[V::HostMask]).not(),
             opt("ctreplsrc", &[V::HostMask]).not(),
             opt("ctrepldst", &[V::HostMask]).not(),
-            opt("ctorigsrcport", &[V::PortRange]).not(),
-            opt("ctorigdstport", &[V::PortRange]).not(),
-            opt("ctreplsrcport", &[V::PortRange]).not(),
-            opt("ctrepldstport", &[V::PortRange]).not(),
+            opt("ctorigsrcport", &[V::ServicePortRange]).not(),
+            opt("ctorigdstport", &[V::ServicePortRange]).not(),
+            opt("ctreplsrcport", &[V::ServicePortRange]).not(),
+            opt("ctrepldstport", &[V::ServicePortRange]).not(),
             opt("ctstatus", &[V::BeginningsOf(l::CONNTRACK_STATUSES)]).not(),
             opt("ctexpire", &[V::Range(u32::MAX as u64)]).not(),
             opt("ctdir", &[V::OneOfAnyCase(&["ORIGINAL", "REPLY"])]),
@@ -91,8 +91,8 @@ pub(super) static MATCHES: &[Extension] = &[
     ext(
         "dccp",
         &[
-            opt("source-port", &[V::PortRange]).alias(&["sport"]).not(),
-            opt("destination-port", &[V::PortRange]).alias(&["dport"]).not(),
+            opt("source-port", &[V::ServicePortRange]).alias(&["sport"]).not(),
+            opt("destination-port", &[V::ServicePortRange]).alias(&["dport"]).not(),
             opt("dccp-types", &[V::ListOf(l::DCCP_TYPES)]).not(),
             opt("dccp-option", &[V::Int(1, 255)]).not(),
         ],
@@ -131,11 +131,11 @@ pub(super) static MATCHES: &[Extension] = &[
             opt("hashlimit-upto", &[V::Rate]).alias(&["hashlimit"]).not().group(1),
             opt("hashlimit-above", &[V::Rate]).not().group(1),
             opt("hashlimit-burst", &[V::Burst]),
-            opt("hashlimit-mode", &[V::ListOf(&["srcip", "srcport", "dstip", "dstport", "none"])]),
+            opt("hashlimit-mode", &[V::ListOf(&["srcip", "srcport", "dstip", "dstport"])]),
             opt("hashlimit-name", &[V::FileName(254)]).must(),
             opt("hashlimit-htable-size", &[V::U32]),
             opt("hashlimit-htable-max", &[V::U32]),
-            opt("hashlimit-htable-gcinterval", &[V::U32]),
+            opt("hashlimit-htable-gcinterval", &[V::Int(1, u32::MAX as u64)]),
             opt("hashlimit-htable-expire", &[V::U32]),
             opt("hashlimit-srcmask", &[V::PrefixLength]),
             opt("hashlimit-dstmask", &[V::PrefixLength]),
@@ -145,7 +145,7 @@ pub(super) static MATCHES: &[Extension] = &[
     )
     .whole(rules::hashlimit),
     ext("hbh", &[opt("hbh-len", &[V::U32]).not(), opt("hbh-opts", &[V::HeaderOptions])]).v6(),
-    ext("helper", &[opt("helper", &[V::Text(29)]).not().must()]),
+    ext("helper", &[opt("helper", &[V::Cut(29)]).not().must()]),
     ext(
         "hl",
         &[
@@ -172,10 +172,10 @@ pub(super) static MATCHES: &[Extension] = &[
             flag("ipvs").not(),
             opt("vproto", &[V::ProtocolNumber]).not(),
             opt("vaddr", &[V::HostMask]).not(),
-            opt("vport", &[V::Port]).not(),
+            opt("vport", &[V::ServicePort]).not(),
             opt("vdir", &[V::OneOfAnyCase(&["ORIGINAL", "REPLY"])]),
             opt("vmethod", &[V::OneOfAnyCase(&["GATE", "IPIP", "MASQ"])]).not(),
-            opt("vportctl", &[V::Port]).not(),
+            opt("vportctl", &[V::ServicePort]).not(),
         ],
     )
     .whole(rules::one_at_least),

@@ -35,11 +35,7 @@ pub(super) static MATCHES: &[Extension] = &[
     ext("nfacct", &[opt("nfacct-name", &[V::Name(31)]).must()]),
     ext(
         "osf",
-        &[
-            opt("genre", &[V::Text(31)]).not().must(),
-            opt("ttl", &[V::Int(0, 2)]),
-            opt("log", &[V::Int(0, 2)]),
-        ],
+        &[opt("genre", &[V::Cut(31)]).not().must(), opt("ttl", &[V::Int(0, 2)]), opt("log", &[V::Int(0, 2)])],
     )
     .v4()
     .protocols(&["tcp"])
@@ -113,7 +109,8 @@ pub(super) static MATCHES: &[Extension] = &[
             flag("rcheck").not().group(1),
             flag("update").not().group(1),
             flag("remove").not().group(1),
-            opt("seconds", &[V::Int(1, u32::MAX as u64)]),
+            // iptables prints larger ones as negative numbers, which it does not read.
+            opt("seconds", &[V::Int(1, i32::MAX as u64)]),
             flag("reap").needs("seconds"),
             opt("hitcount", &[V::U32]),
             flag("rttl"),
@@ -148,7 +145,8 @@ pub(super) static MATCHES: &[Extension] = &[
             opt("chunk-types", &[V::OneOf(&["all", "any", "only"]), V::SctpChunks]).not(),
         ],
     )
-    .protocols(&["sctp"]),
+    .protocols(&["sctp"])
+    .whole(rules::own_services),
     ext(
         "set",
         &[
@@ -220,8 +218,9 @@ pub(super) static MATCHES: &[Extension] = &[
             opt("tcp-flags", &[V::TcpFlags, V::TcpFlags]).not().group(1),
         ],
     )
-    .protocols(&["tcp"]),
-    ext("tcpmss", &[opt("mss", &[V::Range(u16::MAX as u64)]).not().must()]).protocols(&["tcp"]),
+    .protocols(&["tcp"])
+    .whole(rules::own_services),
+    ext("tcpmss", &[opt("mss", &[V::RisingRange(u16::MAX as u64)]).not().must()]).protocols(&["tcp"]),
     ext(
         "time",
         &[
@@ -252,8 +251,8 @@ pub(super) static MATCHES: &[Extension] = &[
     ext(
         "udp",
         &[
-            opt("source-port", &[V::PortRange]).alias(&["sport"]).not(),
-            opt("destination-port", &[V::PortRange]).alias(&["dport"]).not(),
+            opt("source-port", &[V::ServicePortRange]).alias(&["sport"]).not(),
+            opt("destination-port", &[V::ServicePortRange]).alias(&["dport"]).not(),
         ],
     )
     .protocols(&["udp"]),

@@ -1,9 +1,9 @@
-//! What an extension demands of its options taken together, and of the rest of the rule.
+//! The conditions of an extension on its options taken together, and on the rest of the rule.
 
 use super::{Family, Whole};
 use crate::names;
 use crate::spec::OptionUse;
-use crate::value::{Network, hash_rate, integer, protocol_number, seconds};
+use crate::value::{Network, Value, hash_rate, integer, lists, protocol_number, seconds};
 
 type Checked = Result<(), String>;
 
@@ -41,7 +41,7 @@ pub(super) fn nothing_more(_: &Whole<'_>) -> Checked {
     Ok(())
 }
 
-/// One of the options of group 1.
+/// Checks that an option of group 1 is used.
 pub(super) fn one_of_them(whole: &Whole<'_>) -> Checked {
     let rows = whole.extension.options.iter().filter(|row| row.group == 1);
     whole.needs_one_of(&rows.map(|row| row.name).collect::<Vec<_>>())
@@ -53,12 +53,12 @@ pub(super) fn one_at_least(whole: &Whole<'_>) -> Checked {
 
 pub(super) fn addrtype(whole: &Whole<'_>) -> Checked {
     whole.needs_one_of(&["src-type", "dst-type"])?;
-    if whole.family == Family::V6 {
+    if whole.family == Family::Ipv6 {
         let values = ["src-type", "dst-type"].iter().filter_map(|option| whole.module.value(option));
-        let unknown = values.flat_map(|value| value.split(',')).find(|kind| {
-            let only_v4 = ["BROADCAST", "BLACKHOLE", "PROHIBIT", "THROW", "NAT", "XRESOLVE"];
-            only_v4.iter().any(|name| name.eq_ignore_ascii_case(kind))
-        });
+        let kinds = Value::BeginningsOf(lists::ADDRESS_TYPES);
+        let values: Vec<_> = values.filter_map(|value| kinds.read(value, whole.family).ok()).collect();
+        let only_v4 = ["BROADCAST", "BLACKHOLE", "PROHIBIT", "THROW", "NAT", "XRESOLVE"];
+        let unknown = values.iter().flat_map(|value| value.split(',')).find(|kind| only_v4.contains(kind));
         if let Some(kind) = unknown {
             return Err(format!("has no type {kind} for IPv6"));
         }
@@ -83,6 +83,7 @@ pub(super) fn cluster(whole: &Whole<'_>) -> Checked {
             Err(format!("--cluster-local-node {node} is over --cluster-total-nodes {total}"))
         }
         _ => match whole.number("cluster-local-nodemask") {
+            Some(0) => Err("--cluster-local-nodemask has no node".to_owned()),
             Some(mask) if total < 32 && mask >= 1 << total => {
                 Err(format!("--cluster-local-nodemask {mask} has nodes over --cluster-total-nodes {total}"))
             }
@@ -156,6 +157,18 @@ pub(super) fn multiport(whole: &Whole<'_>) -> Checked {
     }
 }
 
+/// Service names of ports, where the tool asks for those of the match's own protocol (not those of UDP and
+/// DCCP).
+pub(super) fn own_services(whole: &Whole<'_>) -> Checked {
+    let protocol = protocol_number(whole.extension.name).unwrap_or_default();
+    let ports = ["source-port", "destination-port"].iter().filter_map(|name| whole.module.value(name));
+    let mut ports = ports.flat_map(|value| value.split(':')).filter(|port| !port.is_empty());
+    match ports.find(|port| unknown_service(port, protocol)) {
+        Some(port) => Err(format!("knows no service `{port}` of its protocol")),
+        None => Ok(()),
+    }
+}
+
 fn unknown_service(port: &str, protocol: u8) -> bool {
     integer(port).is_none() && !names::service_has(port, protocol)
 }
@@ -171,7 +184,8 @@ pub(super) fn time(whole: &Whole<'_>) -> Checked {
     }
 }
 
-/// The interval is one of six, the averaging constant a power of two of it that the kernel can hold.
+/// Checks that the interval is one of six and the averaging constant a power of two of it that fits the
+/// kernel's field.
 pub(super) fn rateest_target(whole: &Whole<'_>) -> Checked {
     let time = |option| whole.module.value(option).and_then(seconds).unwrap_or_default();
     let (interval, average) = (time("rateest-interval"), time("rateest-ewmalog"));
@@ -187,14 +201,17 @@ pub(super) fn rateest_target(whole: &Whole<'_>) -> Checked {
 
 pub(super) fn owner(whole: &Whole<'_>) -> Checked {
     whole.needs_one_of(&["uid-owner", "gid-owner", "socket-exists"])?;
-    if whole.has("suppl-groups") && !whole.has("gid-owner") {
-        return Err("--suppl-groups needs --gid-owner".to_owned());
+    let place = |name| whole.module.options.iter().position(|option| option.name == name);
+    match (place("gid-owner"), place("suppl-groups")) {
+        (None, Some(_)) => Err("--suppl-groups needs --gid-owner".to_owned()),
+        (Some(group), Some(others)) if others < group => {
+            Err("--suppl-groups needs --gid-owner before it".to_owned())
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 pub(super) fn policy(whole: &Whole<'_>) -> Checked {
-    let element = ["reqid", "spi", "proto", "mode", "tunnel-src", "tunnel-dst", "next"];
     if whole.module.value("dir") == Some("in") && whole.chain_is(&["POSTROUTING", "OUTPUT"]) {
         return Err(format!("--dir in is of no use in {}", whole.chain));
     }
@@ -202,20 +219,38 @@ pub(super) fn policy(whole: &Whole<'_>) -> Checked {
         return Err(format!("--dir out is of no use in {}", whole.chain));
     }
     if whole.module.value("pol") == Some("none") {
-        return match whole.any(&element) || whole.has("strict") {
-            true => Err("--pol none takes no --strict and no policy elements".to_owned()),
-            false => Ok(()),
-        };
+        for option in ["strict", "next"] {
+            if whole.has(option) {
+                return Err(format!("--pol none takes no --{option}"));
+            }
+        }
     }
     let elements = 1 + whole.module.options.iter().filter(|option| option.name == "next").count();
     if elements > 4 {
         return Err("more than four policy elements".to_owned());
     }
-    each_once_in_an_element(&whole.module.options)
+    policy_elements(whole)
 }
 
-fn each_once_in_an_element(options: &[OptionUse<'_>]) -> Checked {
+fn policy_elements(whole: &Whole<'_>) -> Checked {
+    let (strict, none) = (whole.has("strict"), whole.module.value("pol") == Some("none"));
+    let options = &whole.module.options;
     for element in options.split(|option| option.name == "next") {
+        let has = |names: &[&str]| element.iter().any(|option| names.contains(&&*option.name));
+        if strict && !has(&["reqid", "spi", "proto", "mode", "tunnel-src", "tunnel-dst"]) {
+            return Err("--strict needs an option in each policy element".to_owned());
+        }
+        let is_tunnel = |option: &OptionUse<'_>| {
+            option.name == "mode" && (option.value() == Some("tunnel")) != option.negated
+        };
+        if !none && has(&["tunnel-src", "tunnel-dst"]) && !element.iter().any(is_tunnel) {
+            return Err("--tunnel-src and --tunnel-dst need --mode tunnel".to_owned());
+        }
+        let protocol =
+            element.iter().filter(|option| option.name == "proto").find_map(|option| option.value());
+        if protocol.is_some_and(|value| !matches!(protocol_number(value), Some(50 | 51 | 108))) {
+            return Err("--proto is one of ah, esp, ipcomp".to_owned());
+        }
         for (at, option) in element.iter().enumerate() {
             if element.iter().skip(at + 1).any(|other| other.name == option.name) {
                 return Err(format!("--{} stands twice in a policy element", option.name));
@@ -231,7 +266,7 @@ pub(super) fn rateest(whole: &Whole<'_>) -> Checked {
     whole.needs_one_of(&["rateest-bps1", "rateest-pps1", "rateest-bps2", "rateest-pps2"])
 }
 
-/// The kernel's own demands (`recent_mt_check`) are among them.
+/// Includes the checks of the kernel (`recent_mt_check`).
 pub(super) fn recent(whole: &Whole<'_>) -> Checked {
     whole.needs_one_of(&["set", "rcheck", "update", "remove"])?;
     for action in ["set", "remove"] {
@@ -314,14 +349,14 @@ pub(super) fn connmark(whole: &Whole<'_>) -> Checked {
     Ok(())
 }
 
-/// Ports are known of some protocols only.
+/// Checks that the protocol has ports.
 pub(super) fn nat_ports(whole: &Whole<'_>) -> Checked {
     let value = ["to-ports", "to-destination", "to-source"].iter().find_map(|option| {
         let value = whole.module.value(option)?;
         let port = *option == "to-ports"
             || match whole.family {
-                Family::V4 => value.contains(':'),
-                Family::V6 => value.contains("]:") || value.starts_with(':') && !value.starts_with("::"),
+                Family::Ipv4 => value.contains(':'),
+                Family::Ipv6 => value.contains("]:") || value.starts_with(':') && !value.starts_with("::"),
             };
         port.then_some(value)
     });
@@ -351,6 +386,10 @@ pub(super) fn prefix_translation(whole: &Whole<'_>) -> Checked {
         if !matches!(length, Some(Ok(0..=64))) {
             return Err(format!("--{option} needs a prefix of at most 64 bits"));
         }
+        let network = Network::read(value, whole.family).map(Network::normal).ok();
+        if network != Value::HostMask.read(value, whole.family).ok() {
+            return Err(format!("--{option} has bits behind its prefix"));
+        }
     }
     Ok(())
 }
@@ -377,7 +416,7 @@ pub(super) fn hmark(whole: &Whole<'_>) -> Checked {
 
 pub(super) fn reject(whole: &Whole<'_>) -> Checked {
     match whole.module.value("reject-with") {
-        Some(value) if value.starts_with("tcp-") && whole.protocol() != Some(6) => {
+        Some(value) if value.starts_with("tcp") && whole.protocol() != Some(6) => {
             Err(format!("--reject-with {value} needs -p tcp"))
         }
         _ => Ok(()),

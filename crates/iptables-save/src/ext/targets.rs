@@ -46,8 +46,8 @@ pub(super) static TARGETS: &[Extension] = &[
             opt("xor-mark", &[V::U32]).group(1),
             flag("save-mark").group(1),
             flag("restore-mark").group(1),
-            opt("left-shift-mark", &[V::Int(0, 32)]),
-            opt("right-shift-mark", &[V::Int(0, 32)]),
+            opt("left-shift-mark", &[V::Int(0, 31)]),
+            opt("right-shift-mark", &[V::Int(0, 31)]),
             opt("nfmask", &[V::U32]),
             opt("ctmask", &[V::U32]),
             opt("mask", &[V::U32]),
@@ -131,8 +131,9 @@ pub(super) static TARGETS: &[Extension] = &[
     ext(
         "IDLETIMER",
         &[
-            opt("timeout", &[V::Int(1, u32::MAX as u64)]).must(),
-            opt("label", &[V::Text(27)]).must(),
+            // The kernel counts milliseconds in an int.
+            opt("timeout", &[V::Int(1, 2_147_482)]).must(),
+            opt("label", &[V::CutFileName(27)]).must(),
             flag("alarm"),
         ],
     ),
@@ -147,7 +148,7 @@ pub(super) static TARGETS: &[Extension] = &[
     ext(
         "LOG",
         &[
-            opt("log-prefix", &[V::Text(29)]),
+            opt("log-prefix", &[V::Cut(29)]),
             opt("log-level", &[V::LogLevel]),
             flag("log-tcp-sequence"),
             flag("log-tcp-options"),
@@ -178,7 +179,8 @@ pub(super) static TARGETS: &[Extension] = &[
     ext(
         "NFLOG",
         &[
-            opt("nflog-prefix", &[V::Text(63)]),
+            // The legacy back end cuts it to 63 bytes, the nft back end to 127.
+            opt("nflog-prefix", &[V::Cut(127)]),
             opt("nflog-group", &[V::U16]),
             opt("nflog-range", &[V::U32]).group(1),
             opt("nflog-size", &[V::U32]).group(1),
@@ -198,7 +200,7 @@ pub(super) static TARGETS: &[Extension] = &[
     ext(
         "RATEEST",
         &[
-            opt("rateest-name", &[V::Text(15)]).must(),
+            opt("rateest-name", &[V::Cut(15)]).must(),
             opt("rateest-interval", &[V::RateTime]).must(),
             opt("rateest-ewmalog", &[V::RateTime]).must(),
         ],
@@ -241,13 +243,7 @@ pub(super) static TARGETS: &[Extension] = &[
         .whole(rules::prefix_translation),
     ext(
         "SYNPROXY",
-        &[
-            flag("sack-perm"),
-            flag("timestamp"),
-            opt("wscale", &[V::Int(0, 14)]),
-            opt("mss", &[V::U16]),
-            flag("ecn"),
-        ],
+        &[flag("sack-perm"), flag("timestamp"), opt("wscale", &[V::U8]), opt("mss", &[V::U16]), flag("ecn")],
     )
     .protocols(&["tcp"])
     .chains(&["INPUT", "FORWARD"]),
@@ -269,7 +265,7 @@ pub(super) static TARGETS: &[Extension] = &[
     .whole(rules::one_of_them),
     ext(
         "TPROXY",
-        &[opt("on-port", &[V::Port]).must(), opt("on-ip", &[V::Host]), opt("tproxy-mark", &[V::Mark])],
+        &[opt("on-port", &[V::ServicePort]).must(), opt("on-ip", &[V::Host]), opt("tproxy-mark", &[V::Mark])],
     )
     .tables(&["mangle"])
     .chains(&["PREROUTING"])

@@ -1,6 +1,6 @@
-//! Types and codes of ICMP, `ICMPv6` and Mobility Headers by the names that iptables knows.
+//! Types and codes of ICMP, ICMPv6 and Mobility Headers by the names that iptables knows.
 
-/// ICMP (RFC 792, 950, 1256, 1812): name, type, code. `any` is handled apart.
+/// ICMP (RFC 792, 950, 1256, 1812): name, type, code. `any` is handled separately.
 pub(crate) const ICMP: &[(&str, u8, Option<u8>)] = &[
     ("echo-reply", 0, None),
     ("pong", 0, None),
@@ -43,7 +43,7 @@ pub(crate) const ICMP: &[(&str, u8, Option<u8>)] = &[
     ("address-mask-reply", 18, None),
 ];
 
-/// `ICMPv6` (RFC 4443, 4861).
+/// ICMPv6 (RFC 4443, 4861).
 pub(crate) const ICMP6: &[(&str, u8, Option<u8>)] = &[
     ("destination-unreachable", 1, None),
     ("no-route", 1, Some(0)),

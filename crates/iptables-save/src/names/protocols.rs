@@ -1,5 +1,5 @@
-//! Names of protocols and services, as Debian 12 ships them in /etc/protocols and /etc/services (netbase 6.4), which
-//! follow the registries of IANA; and the names that iptables knows without those files.
+//! Names of protocols and services, as Debian 12 ships them in /etc/protocols and /etc/services (netbase
+//! 6.4), which follow the registries of IANA; and the names that iptables knows without those files.
 
 /// Protocol names and numbers; the first name of a number is the one that iptables-save prints.
 pub(crate) const PROTOCOLS: &[(&str, u8)] = &[

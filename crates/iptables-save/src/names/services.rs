@@ -1,4 +1,5 @@
-//! Service names and ports, as Debian 12 ships them in /etc/services (netbase 6.4), after the registry of IANA.
+//! Service names and ports, as Debian 12 ships them in /etc/services (netbase 6.4), after the registry of
+//! IANA.
 
 /// Name, port, and the protocols that the service is registered for, in the order of the names.
 pub(crate) const SERVICES: &[(&str, u16, &[u8])] = &[

@@ -1,4 +1,5 @@
-//! What is saved of a match beyond the order and spelling of its options: defaults, and options that stand for others.
+//! The saved form of a match beyond the order and spelling of its options: defaults, and options that stand
+//! for others.
 
 use super::options::Options;
 use crate::ext::Family;
@@ -18,7 +19,7 @@ pub(super) fn fix(name: &str, options: &mut Options, family: Family) {
         }
         "frag" => drop_full(options, &["fragid"]),
         "rt" => drop_full(options, &["rt-segsleft"]),
-        "mh" => options.drop_default("mh-type", "0:255"),
+        "mh" => options.drop_value("mh-type", "0:255"),
         "icmp" => icmp(options),
         "ipv6header" => ipv6header(options),
         "cluster" => cluster(options),
@@ -30,6 +31,7 @@ pub(super) fn fix(name: &str, options: &mut Options, family: Family) {
             }
         }
         "hashlimit" => hashlimit(options, family),
+        "policy" => policy(options),
         "limit" => limit(options),
         "recent" => recent(options, family),
         "set" => counters_of_set(options),
@@ -112,7 +114,7 @@ fn connlimit(options: &mut Options, family: Family) {
             break;
         }
     }
-    options.default("connlimit-mask", if family == Family::V4 { "32" } else { "128" });
+    options.default("connlimit-mask", if family == Family::Ipv4 { "32" } else { "128" });
     if !options.has("connlimit-daddr") {
         options.default_flag("connlimit-saddr");
     }
@@ -149,7 +151,7 @@ fn hashlimit(options: &mut Options, family: Family) {
         options.set("hashlimit-mode", mode);
         options.drop_default("hashlimit-mode", "");
     }
-    let full = if family == Family::V4 { "32" } else { "128" };
+    let full = if family == Family::Ipv4 { "32" } else { "128" };
     options.drop_default("hashlimit-srcmask", full);
     options.drop_default("hashlimit-dstmask", full);
     options.drop_default("hashlimit-htable-gcinterval", "1000");
@@ -159,13 +161,21 @@ fn hashlimit(options: &mut Options, family: Family) {
     options.drop_default("hashlimit-htable-max", "0");
 }
 
-/// The default time, in milliseconds, after which an entry expires.
+/// Returns the default time, in milliseconds, after which an entry expires.
 fn expiry_of(rate: &str) -> &'static str {
     match rate.split_once('/').map(|(_, unit)| unit) {
         Some("min") => "60000",
         Some("hour") => "3600000",
         Some("day") => "86400000",
         _ => "1000",
+    }
+}
+
+/// Without IPsec there is nothing to be saved of it.
+fn policy(options: &mut Options) {
+    options.default("pol", "ipsec");
+    if options.value("pol") == Some("none") {
+        options.list.retain(|option| matches!(&*option.name, "dir" | "pol"));
     }
 }
 
@@ -177,8 +187,9 @@ fn limit(options: &mut Options) {
 }
 
 fn recent(options: &mut Options, family: Family) {
+    options.drop_default("hitcount", "0");
     options.default("name", "DEFAULT");
-    options.default("mask", if family == Family::V4 { "255.255.255.255" } else { FULL6 });
+    options.default("mask", if family == Family::Ipv4 { "255.255.255.255" } else { FULL6 });
     if !options.has("rdest") {
         options.default_flag("rsource");
     }

@@ -1,4 +1,4 @@
-//! What is saved of a target beyond the order and spelling of its options.
+//! The saved form of a target beyond the order and spelling of its options.
 
 use super::options::Options;
 use crate::ext::Family;
@@ -27,13 +27,15 @@ pub(super) fn fix(name: &str, options: &mut Options, family: Family) {
         }
         "NFLOG" => {
             options.drop_default("nflog-group", "0");
-            // It never had an effect, and the nft back end does not save it.
-            options.drop("nflog-range");
+            // The legacy back end saves it, though it never had an effect. The nft back end does not.
+            options.drop_default("nflog-range", "0");
+            options.drop_default("nflog-threshold", "0");
         }
         "NFQUEUE" if !options.has("queue-balance") => options.default("queue-num", "0"),
         "RATEEST" => rateest(options),
         "REJECT" => {
-            let kind = if family == Family::V4 { "icmp-port-unreachable" } else { "icmp6-port-unreachable" };
+            let kind =
+                if family == Family::Ipv4 { "icmp-port-unreachable" } else { "icmp6-port-unreachable" };
             options.default("reject-with", kind);
         }
         "TOS" => tos(options),
@@ -42,7 +44,8 @@ pub(super) fn fix(name: &str, options: &mut Options, family: Family) {
     }
 }
 
-/// The ways to set a mark are all saved as `--set-xmark value/mask`: clear the mask's bits, then XOR the value.
+/// The ways to set a mark are all saved as `--set-xmark value/mask`: clear the mask's bits, then XOR the
+/// value.
 fn set_mark(options: &mut Options) {
     for name in ["set-xmark", "set-mark", "and-mark", "or-mark", "xor-mark"] {
         let Some((value, mask)) = options.value(name).and_then(|value| mark(value).ok()) else { continue };
@@ -60,6 +63,8 @@ fn set_mark(options: &mut Options) {
 
 fn connmark(options: &mut Options) {
     set_mark(options);
+    options.drop_default("left-shift-mark", "0");
+    options.drop_default("right-shift-mark", "0");
     if !options.has("save-mark") && !options.has("restore-mark") {
         return;
     }
@@ -75,7 +80,7 @@ fn connmark(options: &mut Options) {
 fn hmark(options: &mut Options, family: Family) {
     let tuple = options.value("hmark-tuple").unwrap_or_default().to_owned();
     options.drop("hmark-tuple");
-    let full = if family == Family::V4 { "32" } else { "128" };
+    let full = if family == Family::Ipv4 { "32" } else { "128" };
     for part in tuple.split(',') {
         match part {
             "src" => options.default("hmark-src-prefix", full),
@@ -113,7 +118,7 @@ fn tos(options: &mut Options) {
 }
 
 fn tproxy(options: &mut Options, family: Family) {
-    options.default("on-ip", if family == Family::V4 { "0.0.0.0" } else { "::" });
+    options.default("on-ip", if family == Family::Ipv4 { "0.0.0.0" } else { "::" });
     let (value, mask) = options.value("tproxy-mark").and_then(|value| mark(value).ok()).unwrap_or((0, 0));
     options.set("tproxy-mark", format!("{value:#x}/{mask:#x}"));
 }

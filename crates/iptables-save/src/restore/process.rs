@@ -1,5 +1,6 @@
 //! One run of a program: input in, output out, within limits of time and size.
 
+use std::borrow::Cow;
 use std::io::{Read, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -8,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::RunLimits;
-use crate::Error;
+use crate::{Error, decode, encode};
 
 pub(super) struct Process<'a> {
     pub(super) program: &'a Path,
@@ -16,7 +17,7 @@ pub(super) struct Process<'a> {
     pub(super) limits: RunLimits,
 }
 
-/// What a program said.
+/// The output of a program.
 pub(super) struct Said {
     pub(super) command: String,
     pub(super) status: ExitStatus,
@@ -39,7 +40,7 @@ impl Process<'_> {
             .map_err(|error| self.failed(&error))?;
         let outcome = self.attend(&mut child, input);
         if outcome.is_err() {
-            // It may be gone already; it must not stay behind in either case.
+            // It may have ended already; either way it must not remain.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -55,26 +56,36 @@ impl Process<'_> {
             return Err(self.failed(&std::io::Error::other("no pipes")));
         };
         thread::scope(|scope| {
-            scope.spawn(move || {
-                // A program that stops reading early says why in its own words.
-                let _ = stdin.write_all(input.as_bytes());
-            });
+            // `Scope::spawn` panics where the system has no thread to give.
+            let thread = || thread::Builder::new().name("iptables".to_owned());
             let (sender, receiver) = channel();
             let most = self.limits.output;
             let second = sender.clone();
-            scope.spawn(move || read(stdout, most, 0, &sender));
-            scope.spawn(move || read(stderr, most, 1, &second));
+            let started = thread()
+                .spawn_scoped(scope, move || read(stdout, most, 0, &sender))
+                .and_then(|_| thread().spawn_scoped(scope, move || read(stderr, most, 1, &second)))
+                .and_then(|_| {
+                    thread().spawn_scoped(scope, move || {
+                        // A program that stops reading early says why in its own words.
+                        let _ = stdin.write_all(&encode(input));
+                    })
+                });
             let mut read = [None, None];
-            let finished = (0..2).try_for_each(|_| {
-                let left = deadline.saturating_duration_since(Instant::now());
-                match receiver.recv_timeout(left) {
-                    Ok((at, bytes)) if bytes.len() <= most => {
-                        read.get_mut(at).into_iter().for_each(|place| *place = Some(bytes.clone()));
-                        Ok(())
+            let started = started.map(drop).map_err(|error| self.no_thread(&error));
+            let finished = started.and_then(|()| {
+                (0..2).try_for_each(|_| {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    match receiver.recv_timeout(left) {
+                        Ok((at, bytes)) if bytes.len() <= most => {
+                            read.get_mut(at).into_iter().for_each(|place| *place = Some(bytes.clone()));
+                            Ok(())
+                        }
+                        Ok(_) => Err(Error::Output { command: self.command(), limit: most }),
+                        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                            Err(self.timed_out())
+                        }
                     }
-                    Ok(_) => Err(Error::Output { command: self.command(), limit: most }),
-                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Err(self.timed_out()),
-                }
+                })
             });
             let status = finished.and_then(|()| self.wait(child, deadline));
             if status.is_err() {
@@ -108,20 +119,26 @@ impl Process<'_> {
         Error::Run { command: self.command(), reason: error.to_string(), missing }
     }
 
+    fn no_thread(&self, error: &std::io::Error) -> Error {
+        let reason = format!("no thread to read its output: {error}");
+        Error::Run { command: self.command(), reason, missing: false }
+    }
+
     fn timed_out(&self) -> Error {
         Error::TimedOut { command: self.command(), time: self.limits.time }
     }
 }
 
 impl Said {
-    /// The output of a program that succeeded, else the error that `refusal` makes of it.
+    /// Returns the output of a program that succeeded, else the error that `refusal` returns.
     pub(super) fn success(self, refusal: impl FnOnce(&Self) -> Error) -> Result<String, Error> {
         if !self.status.success() {
             return Err(refusal(&self));
         }
-        String::from_utf8(self.output).map_err(|error| {
-            let at = error.utf8_error().valid_up_to();
-            crate::parse::not_utf8(error.as_bytes(), at)
+        Ok(match decode(&self.output) {
+            Cow::Owned(text) => text,
+            // It is UTF-8, so that nothing is lost.
+            Cow::Borrowed(_) => String::from_utf8(self.output).unwrap_or_default(),
         })
     }
 }
@@ -131,7 +148,7 @@ fn read(from: impl Read, most: usize, at: usize, to: &Sender<(usize, Vec<u8>)>) 
     let mut bytes = Vec::new();
     // What was read before an error is what there is.
     let _ = from.take(most as u64 + 1).read_to_end(&mut bytes);
-    // Nobody listens any more once the run is given up.
+    // The receiver is gone once the run is given up.
     let _ = to.send((at, bytes));
 }
 
@@ -157,6 +174,24 @@ mod tests {
     fn a_program_that_writes_without_end_is_ended() {
         let error = run("yes", &[], RunLimits { output: 1000, ..RunLimits::default() }).err().unwrap();
         assert_eq!(error.to_string(), "yes: wrote more than 1000 bytes, ended");
+    }
+
+    #[test]
+    fn where_no_thread_can_be_started_the_run_fails() {
+        // The standard library reads the size of stacks once, so that this takes a process of its own, whose
+        // only thread is that of the test.
+        if std::env::var_os("RUST_MIN_STACK").is_none() {
+            let output = Command::new(std::env::current_exe().unwrap())
+                .args(["where_no_thread_can_be_started_the_run_fails", "--test-threads=1"])
+                .env("RUST_MIN_STACK", (1_usize << 46).to_string())
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && said.contains("1 passed"), "{said}");
+            return;
+        }
+        let error = run("cat", &[], RunLimits::default()).err().unwrap().to_string();
+        assert!(error.starts_with("cat: no thread to read its output: "), "{error}");
     }
 
     #[test]

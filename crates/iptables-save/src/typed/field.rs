@@ -12,12 +12,12 @@ use crate::value::integer;
 pub struct Not<T> {
     /// `!` stands before it.
     pub negated: bool,
-    /// What it is.
+    /// The value.
     pub value: T,
 }
 
 impl<T> Not<T> {
-    /// Without `!`.
+    /// Returns a field without `!`.
     #[must_use]
     pub fn plain(value: T) -> Self {
         Self { negated: false, value }
@@ -29,6 +29,10 @@ impl<T> Not<T> {
         Self { negated: true, value }
     }
 }
+
+/// The value of an option that may stand without one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Optional(pub Option<String>);
 
 /// Negation and values of an option that is used.
 type Used = (bool, Vec<String>);
@@ -95,6 +99,20 @@ impl Words for SetUse {
 
     fn write(&self) -> Vec<String> {
         vec![self.name.clone(), self.flags.to_string()]
+    }
+}
+
+impl Words for Optional {
+    fn read(values: &[std::borrow::Cow<'_, str>]) -> Result<Self, String> {
+        match values {
+            [] => Ok(Self(None)),
+            [value] => Ok(Self(Some(value.clone().into_owned()))),
+            _ => Err(format!("expected at most one value, there are {}", values.len())),
+        }
+    }
+
+    fn write(&self) -> Vec<String> {
+        self.0.iter().cloned().collect()
     }
 }
 

@@ -34,7 +34,7 @@ pub struct MarkMask {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct List(pub Vec<String>);
 
-/// A probability in steps of 2^-31, as the kernel holds it.
+/// A probability in steps of 2^-31, as the kernel stores it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Probability(pub u32);
 
@@ -56,6 +56,28 @@ pub struct Addresses {
     pub last: IpAddr,
 }
 
+/// A number or a range of numbers, both ends included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Span<T> {
+    /// First number.
+    pub first: T,
+    /// Last number.
+    pub last: T,
+}
+
+/// A range of numbers that may be open at its end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct OpenSpan {
+    /// First number.
+    pub first: u64,
+    /// Last number; none for any from the first on.
+    pub last: Option<u64>,
+}
+
+/// A link-layer address.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct MacAddress(pub [u8; 6]);
+
 /// A port or a range of ports to map to; with a base, the range is shifted from there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NatPorts {
@@ -65,7 +87,7 @@ pub struct NatPorts {
     pub base: Option<u16>,
 }
 
-/// Where address translation leads: addresses, ports, or both.
+/// The new addresses, ports, or both of an address translation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Nat {
     /// The addresses; none to change ports alone.
@@ -107,7 +129,9 @@ impl FromStr for Ports {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, String> {
-        let normal = Value::PortRange.read(word, Family::V4)?;
+        // A range of `-m udp` may end below its start.
+        let normal = Value::ServicePortRange.read(word, Family::Ipv4);
+        let normal = normal.or_else(|_| Value::PortRange.read(word, Family::Ipv4))?;
         let (first, last) = normal.split_once(':').unwrap_or((&normal, &normal));
         Ok(Self { first: port(first)?, last: port(last)? })
     }
@@ -116,6 +140,83 @@ impl FromStr for Ports {
 impl fmt::Display for Ports {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         range(f, self.first, self.last, ':')
+    }
+}
+
+impl<T> Span<T> {
+    /// One number.
+    #[must_use]
+    pub fn one(number: T) -> Self
+    where
+        T: Copy,
+    {
+        Self { first: number, last: number }
+    }
+}
+
+macro_rules! spans {
+    ($($number:ident)*) => {$(
+        impl FromStr for Span<$number> {
+            type Err = String;
+
+            fn from_str(word: &str) -> Result<Self, String> {
+                let normal = Value::Range($number::MAX.into()).read(word, Family::Ipv4)?;
+                let (first, last) = normal.split_once(':').unwrap_or((&normal, &normal));
+                let number = |digits: &str| digits.parse().map_err(|_| "expected a number".to_owned());
+                Ok(Self { first: number(first)?, last: number(last)? })
+            }
+        }
+
+        impl OneWord for Span<$number> {}
+    )*};
+}
+spans!(u16 u32);
+
+impl<T: fmt::Display + PartialEq + Copy> fmt::Display for Span<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        range(f, self.first, self.last, ':')
+    }
+}
+
+impl FromStr for OpenSpan {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let normal = Value::OpenRange(u64::MAX).read(word, Family::Ipv4)?;
+        let number = |digits: &str| digits.parse().map_err(|_| "expected a number".to_owned());
+        Ok(match normal.split_once(':') {
+            Some((first, last)) => Self { first: number(first)?, last: Some(number(last)?) },
+            None => Self { first: number(&normal)?, last: None },
+        })
+    }
+}
+
+impl fmt::Display for OpenSpan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.last {
+            Some(last) => write!(f, "{}:{last}", self.first),
+            None => write!(f, "{}:", self.first),
+        }
+    }
+}
+
+impl FromStr for MacAddress {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let normal = Value::Mac.read(word, Family::Ipv4)?;
+        let mut address = [0; 6];
+        for (byte, digits) in address.iter_mut().zip(normal.split(':')) {
+            *byte = u8::from_str_radix(digits, 16).map_err(|_| "expected hexadecimal digits".to_owned())?;
+        }
+        Ok(Self(address))
+    }
+}
+
+impl fmt::Display for MacAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
     }
 }
 
@@ -165,7 +266,7 @@ impl FromStr for Probability {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, String> {
-        Value::Probability.read(word, Family::V4)?;
+        Value::Probability.read(word, Family::Ipv4)?;
         let steps = word.parse::<f64>().map(|number| (number * STEPS).round()).unwrap_or_default();
         // From 0 to 2^31, as the value was checked to be from 0 to 1.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within 0..=2^31")]
@@ -188,10 +289,9 @@ impl FromStr for Addresses {
             part.parse::<IpAddr>().map_err(|_| "expected an address or a range of them".to_owned())
         };
         let (first, last) = (parse(first)?, parse(last)?);
-        if first.is_ipv4() != last.is_ipv4() || first > last {
-            return Err(
-                "expected a range of addresses of one family that ends at or above its start".to_owned()
-            );
+        // iptables takes a range that ends below its start for address translation, and saves it.
+        if first.is_ipv4() != last.is_ipv4() {
+            return Err("expected a range of addresses of one family".to_owned());
         }
         Ok(Self { first, last })
     }
@@ -208,7 +308,7 @@ impl FromStr for NatPorts {
 
     fn from_str(word: &str) -> Result<Self, String> {
         let (ports, base) = word.split_once('/').map_or((word, None), |(ports, base)| (ports, Some(base)));
-        let normal = Value::NatPorts.read(ports, Family::V4)?;
+        let normal = Value::NatPorts.read(ports, Family::Ipv4)?;
         let (first, last) = normal.split_once('-').unwrap_or((&normal, &normal));
         let ports = Ports { first: port(first)?, last: port(last)? };
         Ok(Self { ports, base: base.map(port).transpose()? })
@@ -263,6 +363,8 @@ fn range<T: fmt::Display + PartialEq + Copy>(
     if first == last { first.fmt(f) } else { write!(f, "{first}{between}{last}") }
 }
 
+impl OneWord for OpenSpan {}
+impl OneWord for MacAddress {}
 impl OneWord for Port {}
 impl OneWord for Ports {}
 impl OneWord for MarkMask {}

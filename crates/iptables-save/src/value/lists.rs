@@ -62,7 +62,7 @@ pub(super) fn one_of(word: &str, words: &[&str], any_case: bool) -> Read {
     }
 }
 
-/// Names in any case, as every list of the tool takes them; some take the beginning of a name as well.
+/// Names in any case, as every list of the tool takes them; some take a prefix of a name as well.
 pub(super) fn list_of(word: &str, words: &[&str], beginnings: bool) -> Read {
     let mut seen = vec![false; words.len()];
     for part in word.split(',') {

@@ -1,10 +1,10 @@
 //! Values that have names: protocols, ports, ICMP types, flags, priorities.
 
-use super::{Read, number::integer};
+use super::{Read, number::decimal, number::integer};
 use crate::ext::Family;
 use crate::names;
 
-/// A protocol by name or number, in the spelling of iptables-save.
+/// Returns a protocol by name or number, in the spelling of iptables-save.
 pub(super) fn protocol(word: &str) -> Read {
     match protocol_number(word) {
         Some(number) => Ok(names::protocol_name(number).map_or_else(|| number.to_string(), str::to_owned)),
@@ -34,23 +34,48 @@ pub(crate) fn port(word: &str) -> Result<u16, std::borrow::Cow<'static, str>> {
     number.ok_or_else(|| "expected a port from 0 to 65535, or the name of a service".into())
 }
 
+/// Reads a port as getaddrinfo(3) does: a decimal number, or a name.
+pub(super) fn service_port(word: &str) -> Result<u16, std::borrow::Cow<'static, str>> {
+    match decimal(word) {
+        None if integer(word).is_some() => Err("expected a port in decimal, or the name of a service".into()),
+        None => port(word),
+        number => number
+            .and_then(|number| u16::try_from(number).ok())
+            .ok_or_else(|| "expected a port from 0 to 65535, or the name of a service".into()),
+    }
+}
+
+/// Reads a range of ports of `-m tcp` and `-m sctp`.
 pub(super) fn port_range(word: &str) -> Read {
+    match range_of(word, port)? {
+        (low, high) if low > high => Err("expected a range of ports that ends at or above its start".into()),
+        range => Ok(shown(range)),
+    }
+}
+
+/// Reads a range of ports of other matches, where it may end below its start.
+pub(super) fn service_port_range(word: &str) -> Read {
+    range_of(word, service_port).map(shown)
+}
+
+fn range_of(
+    word: &str,
+    port: fn(&str) -> Result<u16, std::borrow::Cow<'static, str>>,
+) -> Result<(u16, u16), std::borrow::Cow<'static, str>> {
     if word.is_empty() {
         return Err("expected a port or a range of ports (`a:b`)".into());
     }
     let (low, high) = word.split_once(':').unwrap_or((word, word));
     let low = if low.is_empty() { 0 } else { port(low)? };
     let high = if high.is_empty() { u16::MAX } else { port(high)? };
-    match low.cmp(&high) {
-        std::cmp::Ordering::Less => Ok(format!("{low}:{high}")),
-        std::cmp::Ordering::Equal => Ok(low.to_string()),
-        std::cmp::Ordering::Greater => {
-            Err("expected a range of ports that ends at or above its start".into())
-        }
-    }
+    Ok((low, high))
 }
 
-/// The list of the multiport match: at most 15 places, a range takes two.
+fn shown((low, high): (u16, u16)) -> String {
+    if low == high { low.to_string() } else { format!("{low}:{high}") }
+}
+
+/// Returns the list of the multiport match: at most 15 places, a range takes two.
 pub(super) fn ports(word: &str) -> Read {
     let mut places = 0;
     let mut parts = Vec::new();
@@ -117,8 +142,8 @@ pub(super) fn mh(word: &str) -> Read {
 }
 
 pub(super) fn reject(word: &str, family: Family) -> Read {
-    let kinds = if family == Family::V4 { REJECT } else { REJECT6 };
-    // The tool takes any unambiguous beginning; the first that fits is the one it uses.
+    let kinds = if family == Family::Ipv4 { REJECT } else { REJECT6 };
+    // iptables takes any prefix, and uses the first name that fits.
     let found = kinds.iter().find(|(name, alias)| {
         !word.is_empty()
             && [name, alias]
@@ -163,7 +188,7 @@ pub(super) fn tos(word: &str) -> Read {
 pub(super) fn dscp_class(word: &str) -> Read {
     match names::DSCP_CLASSES.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)) {
         Some((_, value)) => Ok(format!("{value:#04x}")),
-        None => Err("expected a DiffServ class: CS0 to CS7, BE, AF11 to AF43, EF".into()),
+        None => Err("expected a class of differentiated services: CS0 to CS7, BE, AF11 to AF43, EF".into()),
     }
 }
 
@@ -198,12 +223,17 @@ pub(super) fn tcp_options(word: &str) -> Read {
     for part in word.split(',') {
         let named = names::TCP_OPTIONS.iter().find(|(name, _)| *name == part).map(|(_, kind)| *kind);
         let kind = named.or_else(|| integer(part).and_then(|number| u8::try_from(number).ok()));
-        kinds.push(kind.ok_or(
-            "expected TCP options (`a,b`) by kind, or of wscale, mss, sack-permitted, sack, timestamp, md5",
-        )?);
+        // 0 and 1 end the options and fill them up; they have no length.
+        let kind = kind.filter(|kind| *kind > 1).ok_or(
+            "expected TCP options (`a,b`) by kind from 2 to 255, or of wscale, mss, sack-permitted, sack, \
+             timestamp, md5",
+        )?;
+        if kinds.contains(&kind) {
+            return Err(format!("expected each TCP option once, found {part} again").into());
+        }
+        kinds.push(kind);
     }
     kinds.sort_unstable();
-    kinds.dedup();
     Ok(kinds.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))
 }
 

@@ -2,7 +2,7 @@
 
 use super::Read;
 
-/// A whole number as strtoul(3) with base 0 takes it: decimal, `0x` hexadecimal, `0` octal.
+/// Returns a whole number as strtoul(3) with base 0 takes it: decimal, `0x` hexadecimal, `0` octal.
 pub(crate) fn integer(word: &str) -> Option<u64> {
     let (digits, radix) = match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
         Some(hex) => (hex, 16),
@@ -14,6 +14,11 @@ pub(crate) fn integer(word: &str) -> Option<u64> {
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric())
         .then(|| u64::from_str_radix(digits, radix).ok())?
+}
+
+/// Returns a whole number that strtoul(3) reads with base 10: a `0` in front does not make it octal.
+pub(crate) fn decimal(word: &str) -> Option<u64> {
+    (!word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())).then(|| word.parse().ok())?
 }
 
 pub(super) fn int(word: &str, from: u64, to: u64) -> Read {
@@ -31,7 +36,8 @@ pub(super) fn hex(word: &str, digits: usize, to: u64) -> Read {
 }
 
 pub(super) fn open_range(word: &str, to: u64) -> Read {
-    let normal = if word.contains(':') { range(word, to)? } else { range(&format!("{word}:"), to)? };
+    let normal =
+        if word.contains(':') { rising_range(word, to)? } else { rising_range(&format!("{word}:"), to)? };
     Ok(match normal.split_once(':') {
         Some((low, high)) if integer(high) == Some(to) => low.to_owned(),
         Some(_) => normal,
@@ -39,6 +45,17 @@ pub(super) fn open_range(word: &str, to: u64) -> Read {
     })
 }
 
+pub(super) fn rising_range(word: &str, to: u64) -> Read {
+    let normal = range(word, to)?;
+    match normal.split_once(':').map(|(low, high)| (low.parse::<u64>(), high.parse::<u64>())) {
+        Some((Ok(low), Ok(high))) if low > high => {
+            Err(format!("expected a range that ends at or above its start, {low}").into())
+        }
+        _ => Ok(normal),
+    }
+}
+
+/// Reads a range, which may end below its start: iptables takes it, and nothing is in it.
 pub(super) fn range(word: &str, to: u64) -> Read {
     let expected = || format!("expected a number or a range (`a:b`) from 0 to {to}");
     let part = |part: &str, open| match part {
@@ -48,9 +65,6 @@ pub(super) fn range(word: &str, to: u64) -> Read {
     let (low, high) = word.split_once(':').unwrap_or((word, word));
     match (part(low, 0), part(high, to)) {
         _ if word.is_empty() => Err(expected().into()),
-        (Some(low), Some(high)) if low > high => {
-            Err(format!("expected a range that ends at or above its start, {low}").into())
-        }
         (Some(low), Some(high)) if low == high => Ok(low.to_string()),
         (Some(low), Some(high)) => Ok(format!("{low}:{high}")),
         _ => Err(expected().into()),
@@ -73,7 +87,7 @@ pub(super) fn probability(word: &str) -> Read {
     let plain =
         word.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'-' | b'+'));
     match word.parse::<f64>() {
-        // The kernel holds 31 bits of it; iptables-save prints eleven places.
+        // The kernel stores 31 bits of it; iptables-save prints eleven places.
         Ok(number) if plain && (0.0..=1.0).contains(&number) => {
             let fixed = (number * 2_147_483_648.0).round();
             Ok(format!("{:.11}", fixed / 2_147_483_648.0))
@@ -99,7 +113,8 @@ mod tests {
         assert_eq!(range(":5", 9).unwrap(), "0:5");
         assert_eq!(range("5:", 9).unwrap(), "5:9");
         assert_eq!(range("5:5", 9).unwrap(), "5");
-        assert!(range("6:5", 9).is_err() && range("10", 9).is_err() && range("", 9).is_err());
+        assert_eq!(range("6:5", 9).unwrap(), "6:5");
+        assert!(rising_range("6:5", 9).is_err() && range("10", 9).is_err() && range("", 9).is_err());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Values with a small grammar of their own.
 
-use super::{Read, number::integer};
+use super::{Read, number::decimal, number::integer};
+use crate::encoding::{byte_len, encode};
 
 /// `value[/mask]` of devgroup and realm, or a name from a file of iproute2.
 pub(super) fn masked(word: &str) -> Read {
@@ -50,15 +51,16 @@ pub(super) fn mac(word: &str) -> Read {
 
 pub(super) fn interface(word: &str, wildcard: bool) -> Read {
     let name = if wildcard { word.strip_suffix('+').unwrap_or(word) } else { word };
-    match word.len() {
+    match byte_len(word) {
         0 => Err("expected the name of an interface".into()),
-        1..=15 if !name.contains(['/', ' ']) => Ok(word.to_owned()),
-        1..=15 => Err("expected the name of an interface, without `/` and blanks".into()),
+        // iptables takes a `/`, which no interface has in its name.
+        1..=15 if !name.contains(' ') => Ok(word.to_owned()),
+        1..=15 => Err("expected the name of an interface, without blanks".into()),
         _ => Err("expected the name of an interface, of at most 15 bytes".into()),
     }
 }
 
-/// A user or group by name or number, or a range of numbers.
+/// Returns a user or group by name or number, or a range of numbers.
 pub(super) fn owner(word: &str) -> Read {
     let id =
         |part: &str| integer(part).and_then(|number| u32::try_from(number).ok()).filter(|id| *id < u32::MAX);
@@ -81,23 +83,41 @@ pub(super) fn sctp_chunks(word: &str) -> Read {
     if word.eq_ignore_ascii_case("ALL") || word.eq_ignore_ascii_case("NONE") {
         return Ok(word.to_ascii_uppercase());
     }
-    let mut chunks = Vec::new();
-    for part in word.split(',') {
+    let mut chunks = std::collections::BTreeMap::new();
+    for part in word.split(',').filter(|part| !part.is_empty()) {
         let (name, flags) = part.split_once(':').map_or((part, None), |(name, flags)| (name, Some(flags)));
         let wrong = || format!("expected SCTP chunks (`a,b:flags`) of {}, ALL, NONE", chunk_names());
         let at = CHUNKS.iter().position(|(known, _)| known.eq_ignore_ascii_case(name)).ok_or_else(wrong)?;
         let (name, letters) = CHUNKS.get(at).ok_or_else(wrong)?;
-        match flags {
-            Some(flags) if !flags.chars().all(|flag| letters.contains(flag.to_ascii_uppercase())) => {
-                return Err(format!("expected flags of {name} out of `{letters}`").into());
-            }
-            Some(flags) => chunks.push((at, format!("{name}:{flags}"))),
-            None => chunks.push((at, (*name).to_owned())),
+        let flags = flags.unwrap_or_default();
+        if !flags.chars().all(|flag| letters.contains(flag.to_ascii_uppercase())) {
+            return Err(format!("expected flags of {name} out of `{letters}`").into());
+        }
+        let place: &mut Vec<Option<char>> = chunks.entry(at).or_insert_with(|| vec![None; letters.len()]);
+        // Of a flag that stands in both cases, the capital letter counts.
+        for flag in flags.chars() {
+            let letter = letters.chars().position(|letter| letter == flag.to_ascii_uppercase());
+            let place = letter.and_then(|at| place.get_mut(at));
+            place
+                .into_iter()
+                .for_each(|place| *place = place.filter(char::is_ascii_uppercase).or(Some(flag)));
         }
     }
-    chunks.sort();
-    chunks.dedup();
-    Ok(chunks.into_iter().map(|(_, chunk)| chunk).collect::<Vec<_>>().join(","))
+    let chunks = chunks.into_iter().filter_map(|(at, flags)| {
+        let (name, _) = CHUNKS.get(at)?;
+        let flags: String = flags.into_iter().flatten().collect();
+        Some(if flags.is_empty() || *name == "I_DATA" {
+            (*name).to_owned()
+        } else {
+            format!("{name}:{flags}")
+        })
+    });
+    let chunks = chunks.collect::<Vec<_>>().join(",");
+    match (word, chunks.is_empty()) {
+        ("", _) => Err("expected SCTP chunks".into()),
+        (_, true) => Ok("NONE".to_owned()),
+        _ => Ok(chunks),
+    }
 }
 
 fn chunk_names() -> String {
@@ -112,19 +132,19 @@ pub(super) fn rate(word: &str) -> Read {
     packets_per(word, 1_000_000)
 }
 
-/// The bytes of a rate or burst of hashlimit (`512kb/s`, `64kb`), if it is in bytes.
+/// Returns the bytes of a rate or burst of hashlimit (`512kb/s`, `64kb`), if it is in bytes.
 pub(crate) fn hash_rate(word: &str) -> Option<u64> {
     let number = word.strip_suffix("/s").unwrap_or(word).strip_suffix('b')?;
     match number.strip_suffix('k') {
-        Some(digits) => integer(digits)?.checked_mul(1 << 10),
+        Some(digits) => decimal(digits)?.checked_mul(1 << 10),
         None => match number.strip_suffix('m') {
-            Some(digits) => integer(digits)?.checked_mul(1 << 20),
-            None => integer(number),
+            Some(digits) => decimal(digits)?.checked_mul(1 << 20),
+            None => decimal(number),
         },
     }
 }
 
-/// The kernel keeps the cost of sixteen bytes, out of 2^32 a second; this is the rate that comes back.
+/// Returns the rate that iptables prints: the kernel stores the cost of sixteen bytes, out of 2^32 a second.
 fn as_kept(bytes: u64) -> u64 {
     let most = u64::from(u32::MAX);
     let cost = most / ((bytes >> 4) + 1);
@@ -144,15 +164,15 @@ pub(super) fn limit_rate(word: &str) -> Read {
     packets_per(word, 10_000)
 }
 
-/// The tool keeps the time that one packet costs, as a whole number of 1/scale seconds, and prints the unit that shows
-/// it best; `60/min` comes back as `1/sec`.
+/// Reads a rate of packets. iptables stores the time for one packet, as a whole number of 1/scale seconds,
+/// and prints the unit that shows it best; `60/min` is printed as `1/sec`.
 fn packets_per(word: &str, scale: u64) -> Read {
     let (digits, unit) = word.split_once('/').unwrap_or((word, "second"));
     let begins = |name: &str| {
         !unit.is_empty() && name.get(..unit.len()).is_some_and(|head| head.eq_ignore_ascii_case(unit))
     };
     let seconds = UNITS.iter().find(|(name, _)| begins(name)).map(|(_, seconds)| scale * seconds);
-    let cost = seconds.zip(integer(digits).filter(|number| *number > 0)).map(|(time, number)| time / number);
+    let cost = seconds.zip(decimal(digits).filter(|number| *number > 0)).map(|(time, number)| time / number);
     let Some(cost) = cost.filter(|cost| *cost > 0) else {
         return Err(format!("expected a rate of packets, as in `10/sec`, of at most {scale}/sec").into());
     };
@@ -184,7 +204,7 @@ fn short_unit(name: &str) -> &str {
     }
 }
 
-/// A burst in packets, or in bytes with `b`, `kb`, `mb`.
+/// Returns a burst in packets, or in bytes with `b`, `kb`, `mb`.
 pub(super) fn burst(word: &str) -> Read {
     let wrong = "expected a burst from 1 to 1000000, or in bytes, as in `32kb`";
     let bytes = ["kb", "mb", "b"]
@@ -197,7 +217,7 @@ pub(super) fn burst(word: &str) -> Read {
     }
 }
 
-/// A rate of tc(8): a number with a unit of bits or bytes.
+/// Returns a rate of tc(8): a number with a unit of bits or bytes.
 pub(super) fn bit_rate(word: &str) -> Read {
     let end = word.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(word.len());
     let (digits, unit) = word.split_at_checked(end).unwrap_or((word, ""));
@@ -211,7 +231,7 @@ pub(super) fn bit_rate(word: &str) -> Read {
     }
 }
 
-/// A time of tc(8): a number with `s`, `ms` or `us`.
+/// Returns a time of tc(8): a number with `s`, `ms` or `us`.
 pub(super) fn rate_time(word: &str) -> Read {
     match seconds(word) {
         Some(_) => Ok(word.to_owned()),
@@ -219,7 +239,7 @@ pub(super) fn rate_time(word: &str) -> Read {
     }
 }
 
-/// A time of tc(8) in seconds; microseconds without a unit.
+/// Returns a time of tc(8) in seconds; microseconds without a unit.
 pub(crate) fn seconds(word: &str) -> Option<f64> {
     let end = word.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(word.len());
     let (digits, unit) = word.split_at_checked(end)?;
@@ -242,7 +262,7 @@ pub(super) fn led_delay(word: &str) -> Read {
 }
 
 pub(super) fn set_name(word: &str) -> Read {
-    match word.len() {
+    match byte_len(word) {
         1..=31 if !word.starts_with(':') => Ok(word.to_owned()),
         _ => Err("expected the name of a set, of 1 to 31 bytes".into()),
     }
@@ -303,15 +323,15 @@ pub(super) fn hex_string(word: &str) -> Read {
     }
 }
 
-/// The bytes that the string match looks for.
+/// Returns the bytes that the string match looks for.
 pub(crate) fn string_bytes(word: &str, hex: bool) -> Option<Vec<u8>> {
     if !hex {
-        return Some(word.as_bytes().to_vec());
+        return Some(encode(word).into_owned());
     }
     let mut bytes = Vec::new();
     for (at, part) in word.split('|').enumerate() {
         if at % 2 == 0 {
-            bytes.extend_from_slice(part.as_bytes());
+            bytes.extend_from_slice(&encode(part));
             continue;
         }
         let digits: String = part.chars().filter(|c| *c != ' ').collect();
@@ -352,7 +372,7 @@ pub(super) fn u32_tests(word: &str) -> Read {
     if tests.len() <= 11 && tests.iter().all(right) { Ok(in_hexadecimal(word)) } else { Err(wrong.into()) }
 }
 
-/// Every number in hexadecimal, without blanks.
+/// Returns every number in hexadecimal, without blanks.
 fn in_hexadecimal(word: &str) -> String {
     let word: String = word.chars().filter(|c| !c.is_whitespace()).collect();
     let mut normal = String::new();
@@ -385,7 +405,8 @@ fn is_u32(word: &str) -> bool {
 
 const UNITS: [(&str, u64); 4] = [("second", 1), ("minute", 60), ("hour", 3600), ("day", 86_400)];
 
-/// Chunk types of SCTP (RFC 9260, 3758, 5061) in the order of their numbers, and the letters of their flags.
+/// Chunk types of SCTP (RFC 9260, 3758, 5061, 6525, 4820, 8260) in the order of their numbers, and the
+/// letters of their flags.
 const CHUNKS: &[(&str, &str)] = &[
     ("DATA", "IUBE"),
     ("INIT", ""),
@@ -402,7 +423,12 @@ const CHUNKS: &[(&str, &str)] = &[
     ("ECN_ECNE", ""),
     ("ECN_CWR", ""),
     ("SHUTDOWN_COMPLETE", "T"),
-    ("ASCONF", ""),
+    // iptables takes flags of this chunk and does not save them.
+    ("I_DATA", "IUBE"),
     ("ASCONF_ACK", ""),
+    ("RE_CONFIG", ""),
+    ("PAD", ""),
     ("FORWARD_TSN", ""),
+    ("ASCONF", ""),
+    ("I_FORWARD_TSN", ""),
 ];

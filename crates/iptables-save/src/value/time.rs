@@ -14,7 +14,7 @@ pub(super) fn day_time(word: &str) -> Read {
     }
 }
 
-/// A time of day in seconds.
+/// Returns a time of day in seconds.
 pub(crate) fn seconds_of_day(word: &str) -> Option<u32> {
     let normal = day_time(word).ok()?;
     normal.split(':').try_fold(0, |sum, part| Some(sum * 60 + part.parse::<u32>().ok()?))
@@ -70,7 +70,9 @@ pub(super) fn week_days(word: &str) -> Read {
 
 pub(super) fn month_days(word: &str) -> Read {
     let day = |part: &str| {
-        integer(part).and_then(|number| usize::try_from(number).ok()).filter(|day| (1..=31).contains(day))
+        // A `0` in front ends the number for iptables.
+        let number = decimal(part, 2).filter(|_| !part.starts_with('0'));
+        number.and_then(|number| usize::try_from(number).ok()).filter(|day| (1..=31).contains(day))
     };
     let days = days(word, day).ok_or("expected days of the month (`a,b`) from 1 to 31")?;
     Ok(days.iter().map(ToString::to_string).collect::<Vec<_>>().join(","))

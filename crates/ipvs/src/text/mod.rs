@@ -1,4 +1,4 @@
-//! The words of ipvsadm: what `ipvsadm -S -n` prints and `ipvsadm -R` reads, and its command line.
+//! The text of ipvsadm: the output of `ipvsadm -S -n`, the input of `ipvsadm -R`, and its command line.
 //!
 //! ```
 //! use sluicegate_ipvs::text;
@@ -8,12 +8,15 @@
 //! let printed: String = commands.iter().map(|command| format!("{command}\n")).collect();
 //! assert_eq!(printed, saved);
 //!
-//! let error = text::parse("-A -t 10.0.0.1:80 -s rr\n-a -t 10.0.0.1:80 -r 192.168.1.1:8080 -w many").unwrap_err();
-//! assert_eq!(error.to_string(), "line 2, column 42: `many`: a number from 0 to 2147483647 is expected");
+//! let wrong = "-A -t 10.0.0.1:80 -s rr\n-a -t 10.0.0.1:80 -r 192.168.1.1:8080 -w many";
+//! assert_eq!(
+//!     text::parse(wrong).unwrap_err().to_string(),
+//!     "line 2, column 42: `many`: a number from 0 to 2147483647 is expected"
+//! );
 //! # Ok::<(), sluicegate_ipvs::Error>(())
 //! ```
 
-mod given;
+mod arguments;
 mod order;
 mod parse;
 mod print;

@@ -1,21 +1,25 @@
-//! The order in which ipvsadm lists, where it sorts.
+//! The order of services and destinations in sorted listings of ipvsadm.
 //!
-//! It compares numbers by the sign of their difference in 32 bits, so that 172.30.0.1 comes before 5.6.7.8: the order is
-//! not even transitive, and what comes out depends on the order in which the kernel lists and on how the C library
-//! sorts (a merge sort up to glibc 2.36). Scripts compare these listings, so it is done here in the same way.
+//! ipvsadm compares numbers by the sign of their difference in 32 bits, so that 172.30.0.1 comes before
+//! 5.6.7.8. That order is not transitive, and the result depends on the order in which the kernel lists and
+//! on the sort of the C library (a merge sort up to glibc 2.36). As scripts compare these listings, this
+//! sorts in the same way.
 
 use std::cmp::Ordering;
 use std::net::IpAddr;
 
 use crate::destination::Destination;
-use crate::service::{Endpoint, Family, Protocol, ServiceId};
+use sluicegate_netlink::{Family, Protocol};
 
-/// Sorts services, as the kernel listed them, into the order of `ipvsadm -L` and `-S`. `id` says which service an item is.
+use crate::service::{Endpoint, ServiceId};
+
+/// Sorts services from the order of the kernel into that of `ipvsadm -L` and `-S`. `id` returns the service
+/// of an item.
 pub fn sort_services<T>(items: &mut Vec<T>, id: impl Fn(&T) -> ServiceId) {
     merge_sort(items, &|a, b| compare_services(&id(a), &id(b)));
 }
 
-/// Sorts the destinations of a service, as the kernel listed them, into the order of `ipvsadm -L` and `-S`.
+/// Sorts the destinations of a service from the order of the kernel into that of `ipvsadm -L` and `-S`.
 pub fn sort_destinations(items: &mut Vec<Destination>) {
     merge_sort(items, &|a, b| compare_destinations(&a.id, &b.id));
 }
@@ -37,14 +41,15 @@ fn compare_destinations(a: &Endpoint, b: &Endpoint) -> Ordering {
     compare_words(a, b).then(a.port.cmp(&b.port))
 }
 
-/// By the sign of the difference of the first words that differ; of an IPv4 address on the left only the first counts.
+/// Compares by the sign of the difference of the first words that differ. If the left address is an IPv4
+/// address, only the first words are compared.
 fn compare_words(a: &Endpoint, b: &Endpoint) -> Ordering {
     let count = if a.family() == Family::Ipv4 { 1 } else { 4 };
     let difference = words(a.address).into_iter().zip(words(b.address)).take(count).find(|(a, b)| a != b);
     difference.map_or(Ordering::Equal, |(a, b)| a.wrapping_sub(b).cast_signed().cmp(&0))
 }
 
-/// As in the 16 bytes of `union nf_inet_addr`.
+/// Returns the four words of `union nf_inet_addr`.
 fn words(address: IpAddr) -> [u32; 4] {
     match address {
         IpAddr::V4(address) => [address.to_bits(), 0, 0, 0],
@@ -55,8 +60,8 @@ fn words(address: IpAddr) -> [u32; 4] {
     }
 }
 
-/// Top-down, the lower half rounded down, stable: what glibc's `qsort` does. The sort of the standard library may panic
-/// on an order that is none.
+/// Sorts as glibc's `qsort` does: a stable top-down merge sort whose lower half is rounded down. The sort of
+/// the standard library may panic on a comparison that is not a total order.
 fn merge_sort<T>(items: &mut Vec<T>, compare: &impl Fn(&T, &T) -> Ordering) {
     if items.len() < 2 {
         return;
@@ -88,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_half_the_space_apart_come_the_other_way_round() {
+    fn addresses_more_than_half_the_range_apart_are_in_reverse_order() {
         assert_eq!(
             sorted(&["5.6.7.8", "192.168.0.2", "172.30.10.1"]),
             ["172.30.10.1", "192.168.0.2", "5.6.7.8"]
@@ -97,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_that_is_a_circle_does_not_panic() {
+    fn a_comparison_that_is_not_transitive_does_not_panic() {
         let mut all = Vec::new();
         for first in 0..=255u8 {
             all.push(format!("{first}.0.0.1"));

@@ -1,12 +1,12 @@
-//! From words to commands.
+//! Parses words into commands.
 
-use super::given::{Given, role};
+use super::arguments::{Arguments, role};
 use super::words::{Item, Option_ as O, ParseError, Place, Reason, Word, items};
 use crate::command::Command;
 use crate::error::Error;
 use crate::service::ServiceId;
 
-/// What a command line of ipvsadm asks for.
+/// A parsed command line of ipvsadm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Invocation {
@@ -14,12 +14,12 @@ pub enum Invocation {
     Change(Command),
     /// `-L`: list.
     List(ListOptions),
-    /// `-S`: print the commands that lead here.
+    /// `-S`: print the commands that restore the table.
     Save {
         /// `-n`: without resolving names.
         numeric: bool,
     },
-    /// `-R`: carry out what standard input says.
+    /// `-R`: carry out the commands of standard input.
     Restore,
     /// `-h`
     Help,
@@ -57,11 +57,12 @@ pub struct ListOptions {
     pub exact: bool,
 }
 
-/// Parses what `ipvsadm -S -n` prints and `ipvsadm -R` reads: a command a line, which may begin with `ipvsadm`. Empty lines
-/// and lines that begin with `#` are skipped.
+/// Parses the output of `ipvsadm -S -n`, which `ipvsadm -R` reads: one command on each line, which may begin
+/// with `ipvsadm`. Empty lines and lines that begin with `#` are skipped.
 ///
 /// # Errors
-/// [`Error::Parse`] with line, column and the offending word; [`Reason::NotAChange`] for commands that change nothing.
+/// [`Error::Parse`] with line, column and the offending word; [`Reason::NotAChange`] for commands that change
+/// nothing.
 pub fn parse(text: &str) -> Result<Vec<Command>, Error> {
     let mut commands = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -81,7 +82,7 @@ pub fn parse(text: &str) -> Result<Vec<Command>, Error> {
     Ok(commands)
 }
 
-/// Parses the arguments of ipvsadm, without the program's name. No arguments at all list everything.
+/// Parses the arguments of ipvsadm, without the program's name. An empty list of arguments means `-L`.
 ///
 /// # Errors
 /// [`Error::Parse`] with the number of the argument.
@@ -97,7 +98,7 @@ pub fn parse_args<S: AsRef<str>>(args: &[S]) -> Result<Invocation, Error> {
 fn split(line: usize, text: &str) -> Vec<Word<'_>> {
     let mut words = Vec::new();
     for text_word in text.split_whitespace() {
-        // A word is a part of its line: the distance of their starts is its offset.
+        // A word is a slice of its line: the distance of their starts is its offset.
         let offset = text_word.as_ptr().addr() - text.as_ptr().addr();
         let column = text.get(..offset).map_or(0, |before| before.chars().count()) + 1;
         words.push(Word { text: text_word, place: Place::Line { line, column } });
@@ -111,16 +112,16 @@ fn invocation(words: &[Word<'_>]) -> Result<Invocation, ParseError> {
         let first = words.first().copied().unwrap_or(Word { text: "", place: Place::Argument(1) });
         return Err(first.error(Reason::NoCommand));
     };
-    let mut given = Given::new(*word, *option, rest)?;
+    let mut given = Arguments::new(*word, *option, rest)?;
     match option {
-        O::AddService => given.service_command("-A", |id, config| Command::NewService { id, config }),
-        O::EditService => given.service_command("-E", |id, config| Command::SetService { id, config }),
+        O::AddService => given.service_command("-A", |id, config| Command::AddService { id, config }),
+        O::EditService => given.service_command("-E", |id, config| Command::EditService { id, config }),
         O::DeleteService => given.delete_service(),
         O::AddServer => {
-            given.server_command("-a", |service, id, config| Command::NewDestination { service, id, config })
+            given.server_command("-a", |service, id, config| Command::AddDestination { service, id, config })
         }
         O::EditServer => {
-            given.server_command("-e", |service, id, config| Command::SetDestination { service, id, config })
+            given.server_command("-e", |service, id, config| Command::EditDestination { service, id, config })
         }
         O::DeleteServer => given.delete_server(),
         O::Clear => given.alone("-C", Invocation::Change(Command::Flush)),
@@ -140,5 +141,21 @@ fn invocation(words: &[Word<'_>]) -> Result<Invocation, ParseError> {
         O::Help => Ok(Invocation::Help),
         O::Version => Ok(Invocation::Version),
         _ => Err(word.error(Reason::NoCommand)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_timeout_that_is_not_valid_is_named() {
+        let error = |words: [&str; 4]| parse_args(&words).unwrap_err().to_string();
+        assert_eq!(
+            error(["--set", "1", "2678401", "3"]),
+            "argument 3: `2678401`: the tcpfin timeout has to be a number from 0 to 2678400"
+        );
+        assert!(error(["--set", "x", "2", "3"]).contains("the tcp timeout"));
+        assert!(error(["--set", "1", "2", "-"]).contains("the udp timeout"));
     }
 }

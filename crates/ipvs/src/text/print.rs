@@ -1,4 +1,4 @@
-//! From commands to words, to the letter of `ipvsadm -S -n`.
+//! Prints commands exactly as `ipvsadm -S -n` does.
 
 use std::fmt::{self, Write};
 
@@ -6,40 +6,42 @@ use crate::command::Command;
 use crate::daemon::Daemon;
 use crate::destination::{Destination, DestinationConfig, Forward, Tunnel, TunnelFlags};
 use crate::name::Scheduler;
-use crate::service::{Family, Granularity, Protocol, SchedulerFlags, Service, ServiceConfig, ServiceId};
+use crate::service::{Granularity, SchedulerFlags, Service, ServiceConfig, ServiceId};
+use crate::{Family, Protocol};
 
 /// Writes a service with its destinations as `ipvsadm -S -n` does, in the given order.
 ///
-/// To the letter, so without the thresholds of destinations, which ipvsadm leaves out; a [`Command`] prints whole. The
-/// exception are marks above 2,147,483,647: ipvsadm prints those as negative numbers, which it does not read back.
+/// The output is the same, and so lacks the thresholds of destinations, which ipvsadm omits; a [`Command`]
+/// prints them. The exception are marks above 2,147,483,647, which ipvsadm prints as negative numbers that it
+/// cannot read.
 ///
 /// # Errors
 /// Those of the writer.
 pub fn write_saved(to: &mut impl Write, service: &Service, destinations: &[Destination]) -> fmt::Result {
-    writeln!(to, "{}", Command::NewService { id: service.id, config: service.config })?;
+    writeln!(to, "{}", Command::AddService { id: service.id, config: service.config })?;
     destinations.iter().try_for_each(|destination| {
         let Destination { id, mut config, .. } = *destination;
         (config.upper_threshold, config.lower_threshold) = (0, 0);
-        writeln!(to, "{}", Command::NewDestination { service: service.id, id, config })
+        writeln!(to, "{}", Command::AddDestination { service: service.id, id, config })
     })
 }
 
 pub(crate) fn write_command(f: &mut fmt::Formatter<'_>, command: &Command) -> fmt::Result {
     match command {
-        Command::NewService { id, config } => write_service(f, "-A", id, config),
-        Command::SetService { id, config } => write_service(f, "-E", id, config),
-        Command::DelService { id } => write_id(f, "-D", id),
-        Command::NewDestination { service, id, config } => {
+        Command::AddService { id, config } => write_service(f, "-A", id, config),
+        Command::EditService { id, config } => write_service(f, "-E", id, config),
+        Command::DeleteService { id } => write_id(f, "-D", id),
+        Command::AddDestination { service, id, config } => {
             write_id(f, "-a", service)?;
             write!(f, " -r {id}")?;
             write_destination(f, config)
         }
-        Command::SetDestination { service, id, config } => {
+        Command::EditDestination { service, id, config } => {
             write_id(f, "-e", service)?;
             write!(f, " -r {id}")?;
             write_destination(f, config)
         }
-        Command::DelDestination { service, id } => {
+        Command::DeleteDestination { service, id } => {
             write_id(f, "-d", service)?;
             write!(f, " -r {id}")
         }
@@ -94,7 +96,7 @@ fn write_service(
     Ok(())
 }
 
-/// The names that ipvsadm gives to the flags of a scheduler, joined by commas; empty for none.
+/// Returns the names that ipvsadm gives to the flags of a scheduler, joined by commas; empty for none.
 #[must_use]
 pub fn scheduler_flag_names(scheduler: Scheduler, flags: SchedulerFlags) -> String {
     let names = match scheduler {
@@ -112,7 +114,7 @@ fn write_destination(f: &mut fmt::Formatter<'_>, config: &DestinationConfig) -> 
     let method = match config.forward {
         Forward::Masquerade => "-m",
         Forward::Tunnel(_) => "-i",
-        // ipvsadm has no word for local delivery, which the kernel chooses by itself.
+        // ipvsadm has no option for local delivery, which the kernel chooses by itself.
         Forward::DirectRoute | Forward::Local | Forward::Other(_) => "-g",
     };
     write!(f, " {method} -w {}", config.weight)?;

@@ -1,22 +1,23 @@
-//! Options and their arguments, as ipvsadm spells them: short ones may share a dash, long ones may carry `=`.
+//! Options and their arguments in the notation of ipvsadm: short options may share a dash, and long ones may
+//! have `=`.
 
 use std::fmt;
 
 use crate::error::Invalid;
 
-/// Why a text is not what ipvsadm would take, and where.
+/// An error in a command line: the problem and its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {}{reason}", quoted(.word))]
 pub struct ParseError {
-    /// Where.
+    /// The position.
     pub place: Place,
     /// The offending word; empty when something is missing.
     pub word: String,
-    /// Why.
+    /// The problem.
     pub reason: Reason,
 }
 
-/// Text that is not trusted goes into messages without control characters, and not at any length.
+/// Quotes untrusted text for a message: escapes control characters and limits the length.
 fn quoted(word: &str) -> String {
     const LONGEST: usize = 80;
     if word.is_empty() {
@@ -27,7 +28,7 @@ fn quoted(word: &str) -> String {
     format!("`{shown}{more}`: ")
 }
 
-/// Where a word stands.
+/// The position of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In a text; both from 1, the column in characters.
@@ -50,7 +51,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is wrong with a word.
+/// The problem with a word.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each variant's message says it")]
@@ -73,6 +74,12 @@ pub enum Reason {
     Foreign(&'static str),
     #[error("{0} is missing")]
     Missing(&'static str),
+    #[error("the {name} timeout has to be a number from 0 to {max}")]
+    Timeout {
+        /// `tcp`, `tcpfin` or `udp`.
+        name: &'static str,
+        max: u64,
+    },
     #[error("a number from {min} to {max} is expected")]
     Number { min: u64, max: u64 },
     #[error("ADDRESS:PORT is expected, [ADDRESS]:PORT for IPv6 (numeric: names are not resolved)")]
@@ -98,14 +105,15 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The words do not form a command line at all; ipvsadm then exits with 255 and a hint to `-h`, and with 2 otherwise.
+    /// Returns true when the words do not form a command line; ipvsadm then exits with 255 and a hint to
+    /// `-h`, and with 2 for other errors.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::NoCommand | Self::UnknownOption | Self::MissingArgument | Self::NotAChange)
     }
 }
 
-/// A word and where it stands.
+/// A word and its position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Word<'a> {
     pub(super) text: &'a str,
@@ -118,12 +126,12 @@ impl Word<'_> {
     }
 }
 
-/// How an option takes an argument.
+/// Whether and how an option takes an argument.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Takes {
     Nothing,
     One,
-    /// Only if the next word is no option.
+    /// Only if the next word is not an option.
     Perhaps,
 }
 
@@ -134,7 +142,7 @@ macro_rules! options {
         pub(super) enum Option_ { $($name),* }
 
         impl Option_ {
-            /// Name for messages, short name or a space, and the argument.
+            /// The name for messages, the short name or a space, and the kind of argument.
             const ALL: &[(Self, &str, char, Takes)] = &[$((Self::$name, $long, $short, Takes::$takes)),*];
         }
     };
@@ -201,14 +209,14 @@ options! {
     TunRemCsum "tun-remcsum" ' ' Nothing;
 }
 
-/// An option with its argument, or a word that is neither.
+/// An option with its argument, or another word.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Item<'a> {
     Option { option: Option_, word: Word<'a>, argument: Option<Word<'a>> },
     Word(Word<'a>),
 }
 
-/// Takes words apart.
+/// Splits words into options and arguments.
 pub(super) fn items<'a>(words: &[Word<'a>]) -> Result<Vec<Item<'a>>, ParseError> {
     let mut items = Vec::with_capacity(words.len());
     let mut rest = words;
@@ -259,7 +267,7 @@ fn short_options<'a, 'b>(
             items.push(Item::Option { option, word: *word, argument: None });
             continue;
         }
-        // What is left of the word is the argument.
+        // The rest of the word is the argument.
         let left = letters.as_str();
         let attached = (!left.is_empty()).then_some(Word { text: left, place: word.place });
         let (argument, rest) = argument(word, takes, attached, rest)?;
@@ -308,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn options_come_in_every_spelling() {
+    fn options_are_read_in_all_notations() {
         assert_eq!(split("-Ln").unwrap(), ["List", "Numeric"]);
         assert_eq!(split("-At 1.2.3.4:5 -srr").unwrap(), ["AddService", "Tcp=1.2.3.4:5", "Scheduler=rr"]);
         assert_eq!(split("--weight=5 --weight 6").unwrap(), ["Weight=5", "Weight=6"]);
@@ -326,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_cannot_be_flooded_or_forged() {
+    fn messages_escape_and_shorten_untrusted_text() {
         let error = split(&format!("-A --{}\n\u{1b}[2J", "x".repeat(10_000))).unwrap_err();
         assert!(error.len() < 200 && !error.contains('\n') && !error.contains('\u{1b}'), "{error}");
     }

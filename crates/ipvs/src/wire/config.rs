@@ -1,9 +1,11 @@
-//! `IPVS_CMD_SET_CONFIG` and `IPVS_CMD_SET_INFO`, whose attributes are not nested: time-outs, version, table size.
+//! `IPVS_CMD_SET_CONFIG` and `IPVS_CMD_SET_INFO`, whose attributes are not nested: timeouts, version, table
+//! size.
 
-use super::attributes::{Attributes, Writer, required};
-use super::top;
+use sluicegate_netlink::attr::{Attributes, Writer};
+
+use super::{required, top};
 use crate::daemon::{Info, Timeouts};
-use crate::error::DecodeError;
+use crate::error::Problem;
 
 /// `IPVS_INFO_ATTR_VERSION` of `linux/ip_vs.h`: `u32`, a byte each for major, minor, patch.
 const INFO_VERSION: u16 = 1;
@@ -11,13 +13,13 @@ const INFO_VERSION: u16 = 1;
 const INFO_CONN_TAB_SIZE: u16 = 2;
 
 pub(crate) fn encode_timeouts(w: &mut Writer<'_>, timeouts: &Timeouts) {
-    w.u32(top::TIMEOUT_TCP, timeouts.tcp);
-    w.u32(top::TIMEOUT_TCP_FIN, timeouts.tcp_fin);
-    w.u32(top::TIMEOUT_UDP, timeouts.udp);
+    w.put_u32(top::TIMEOUT_TCP, timeouts.tcp);
+    w.put_u32(top::TIMEOUT_TCP_FIN, timeouts.tcp_fin);
+    w.put_u32(top::TIMEOUT_UDP, timeouts.udp);
 }
 
-/// A protocol that was compiled out of the kernel has no time-out: 0.
-pub(crate) fn decode_timeouts(attributes: Attributes<'_>) -> Result<Timeouts, DecodeError> {
+/// Decodes the timeouts. That of a protocol that was compiled out of the kernel is 0.
+pub(crate) fn decode_timeouts(attributes: Attributes<'_>) -> Result<Timeouts, Problem> {
     let mut timeouts = Timeouts::default();
     for attribute in attributes {
         let attribute = attribute?;
@@ -32,7 +34,7 @@ pub(crate) fn decode_timeouts(attributes: Attributes<'_>) -> Result<Timeouts, De
     Ok(timeouts)
 }
 
-pub(crate) fn decode_info(attributes: Attributes<'_>) -> Result<Info, DecodeError> {
+pub(crate) fn decode_info(attributes: Attributes<'_>) -> Result<Info, Problem> {
     let (mut version, mut size) = (None, None);
     for attribute in attributes {
         let attribute = attribute?;
@@ -43,7 +45,7 @@ pub(crate) fn decode_info(attributes: Attributes<'_>) -> Result<Info, DecodeErro
             _ => {}
         }
     }
-    let [_, major, minor, patch] = required(version, "info", INFO_VERSION)?.to_be_bytes();
-    let connection_table_size = required(size, "info", INFO_CONN_TAB_SIZE)?;
+    let [_, major, minor, patch] = required(version, INFO_VERSION)?.to_be_bytes();
+    let connection_table_size = required(size, INFO_CONN_TAB_SIZE)?;
     Ok(Info { version: (major, minor, patch), connection_table_size })
 }

@@ -2,10 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::attributes::{Attribute, Attributes, Writer, required};
-use super::top;
+use sluicegate_netlink::attr::{Attribute, Attributes, Writer};
+
+use super::{required, top};
 use crate::daemon::{Daemon, DaemonRole};
-use crate::error::{DecodeError, Problem};
+use crate::error::Problem;
 use crate::name::Interface;
 
 /// `IPVS_DAEMON_ATTR_*` of `linux/ip_vs.h`; those from `SYNC_MAXLEN` on since Linux 4.3.
@@ -29,34 +30,32 @@ mod attr {
 }
 
 pub(crate) fn encode(writer: &mut Writer<'_>, daemon: &Daemon) {
-    writer.nest(top::DAEMON, |w| {
-        w.u32(attr::STATE, daemon.role.0);
-        w.name(attr::MCAST_IFN, daemon.interface.as_str());
-        w.u32(attr::SYNC_ID, daemon.sync_id);
-        if let Some(length) = daemon.max_length {
-            w.u16(attr::SYNC_MAXLEN, length);
-        }
-        match daemon.group {
-            Some(IpAddr::V4(group)) => w.bytes(attr::MCAST_GROUP, &group.octets()),
-            Some(IpAddr::V6(group)) => w.bytes(attr::MCAST_GROUP6, &group.octets()),
-            None => {}
-        }
-        if let Some(port) = daemon.port {
-            w.u16(attr::MCAST_PORT, port);
-        }
-        if let Some(ttl) = daemon.ttl {
-            w.u8(attr::MCAST_TTL, ttl);
-        }
-    });
+    let mut nest = writer.nest(top::DAEMON);
+    nest.put_u32(attr::STATE, daemon.role.0);
+    nest.put_str(attr::MCAST_IFN, daemon.interface.as_str());
+    nest.put_u32(attr::SYNC_ID, daemon.sync_id);
+    if let Some(length) = daemon.max_length {
+        nest.put_u16(attr::SYNC_MAXLEN, length);
+    }
+    match daemon.group {
+        Some(IpAddr::V4(group)) => nest.put(attr::MCAST_GROUP, &group.octets()),
+        Some(IpAddr::V6(group)) => nest.put(attr::MCAST_GROUP6, &group.octets()),
+        None => {}
+    }
+    if let Some(port) = daemon.port {
+        nest.put_u16(attr::MCAST_PORT, port);
+    }
+    if let Some(ttl) = daemon.ttl {
+        nest.put_u8(attr::MCAST_TTL, ttl);
+    }
 }
 
-/// All that is needed to stop one.
+/// Encodes the role, the only attribute of the command that stops a daemon.
 pub(crate) fn encode_role(writer: &mut Writer<'_>, role: DaemonRole) {
-    writer.nest(top::DAEMON, |w| w.u32(attr::STATE, role.0));
+    writer.nest(top::DAEMON).put_u32(attr::STATE, role.0);
 }
 
-pub(crate) fn decode(attributes: Attributes<'_>) -> Result<Daemon, DecodeError> {
-    const OBJECT: &str = "sync daemon";
+pub(crate) fn decode(attributes: Attributes<'_>) -> Result<Daemon, Problem> {
     let (mut role, mut interface, mut sync_id) = (None, None, None);
     let (mut max_length, mut group, mut port, mut ttl) = (None, None, None, None);
     for attribute in attributes {
@@ -75,9 +74,9 @@ pub(crate) fn decode(attributes: Attributes<'_>) -> Result<Daemon, DecodeError> 
         }
     }
     Ok(Daemon {
-        role: required(role, OBJECT, attr::STATE)?,
-        interface: required(interface, OBJECT, attr::MCAST_IFN)?,
-        sync_id: required(sync_id, OBJECT, attr::SYNC_ID)?,
+        role: required(role, attr::STATE)?,
+        interface: required(interface, attr::MCAST_IFN)?,
+        sync_id: required(sync_id, attr::SYNC_ID)?,
         max_length,
         group,
         port,
@@ -85,18 +84,17 @@ pub(crate) fn decode(attributes: Attributes<'_>) -> Result<Daemon, DecodeError> 
     })
 }
 
-fn decode_interface(attribute: &Attribute<'_>) -> Result<Interface, DecodeError> {
-    let wrong = |_| DecodeError { object: "sync daemon", problem: Problem::Name(attribute.kind) };
-    Interface::new(attribute.text()?).map_err(wrong)
+fn decode_interface(attribute: &Attribute<'_>) -> Result<Interface, Problem> {
+    Interface::new(attribute.str()?).map_err(|_| Problem::Name(attribute.kind))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::message::Messages;
+    use sluicegate_netlink::attr;
 
     #[test]
-    fn a_daemon_survives_the_wire() {
+    fn a_daemon_is_decoded_as_it_was_encoded() {
         let plain = Daemon::new(DaemonRole::MASTER, Interface::new("eth0").unwrap());
         let full = Daemon {
             role: DaemonRole::BACKUP,
@@ -108,12 +106,10 @@ mod tests {
             ..plain
         };
         for daemon in [plain, full] {
-            let mut bytes = Vec::new();
-            encode(&mut Writer(&mut bytes), &daemon);
-            let nest = Attributes::new("top", &bytes).next().unwrap().unwrap();
+            let bytes = attr::encode(|w| encode(w, &daemon)).unwrap();
+            let nest = Attributes::new(&bytes).next().unwrap().unwrap();
             assert_eq!(nest.kind, top::DAEMON);
-            assert_eq!(decode(nest.nested("sync daemon")).unwrap(), daemon);
+            assert_eq!(decode(nest.attributes()).unwrap(), daemon);
         }
-        assert!(Messages::new(&[]).next().is_none());
     }
 }

@@ -1,11 +1,13 @@
 //! `IPVS_CMD_ATTR_DEST`: identity, configuration, connections and counters of a destination.
 
-use super::attributes::{Attribute, Attributes, Writer, required};
-use super::service::{af, decode_address, encode_address, family};
-use super::{stats, top};
+use sluicegate_netlink::Family;
+use sluicegate_netlink::attr::{Attribute, Attributes, Writer};
+
+use super::service::{decode_address, encode_address, family};
+use super::{required, stats, top};
 use crate::destination::{Destination, DestinationConfig, Forward, Tunnel, TunnelFlags};
-use crate::error::DecodeError;
-use crate::service::{Endpoint, Family};
+use crate::error::Problem;
+use crate::service::Endpoint;
 use crate::stats::Connections;
 
 /// `IPVS_DEST_ATTR_*` of `linux/ip_vs.h`.
@@ -59,21 +61,20 @@ const GUE: u8 = 1;
 const GRE: u8 = 2;
 
 pub(crate) fn encode(writer: &mut Writer<'_>, id: &Endpoint, config: Option<&DestinationConfig>) {
-    writer.nest(top::DEST, |w| {
-        w.u16(attr::ADDR_FAMILY, af(id.family()));
-        w.bytes(attr::ADDR, &encode_address(id.address));
-        w.be16(attr::PORT, id.port);
-        if let Some(config) = config {
-            encode_forward(w, config.forward);
-            w.u32(attr::WEIGHT, config.weight);
-            w.u32(attr::U_THRESH, config.upper_threshold);
-            w.u32(attr::L_THRESH, config.lower_threshold);
-        }
-    });
+    let mut nest = writer.nest(top::DEST);
+    nest.put_u16(attr::ADDR_FAMILY, id.family().number().into());
+    nest.put(attr::ADDR, &encode_address(id.address));
+    nest.put_be16(attr::PORT, id.port);
+    if let Some(config) = config {
+        encode_forward(&mut nest, config.forward);
+        nest.put_u32(attr::WEIGHT, config.weight);
+        nest.put_u32(attr::U_THRESH, config.upper_threshold);
+        nest.put_u32(attr::L_THRESH, config.lower_threshold);
+    }
 }
 
 fn encode_forward(w: &mut Writer<'_>, forward: Forward) {
-    w.u32(
+    w.put_u32(
         attr::FWD_METHOD,
         match forward {
             Forward::Masquerade => MASQUERADE,
@@ -83,20 +84,22 @@ fn encode_forward(w: &mut Writer<'_>, forward: Forward) {
             Forward::Other(number) => number,
         },
     );
-    // Nothing for IP in IP, which is what a kernel before 5.3 does and a newer one takes silence for.
+    // No attribute for IP in IP: kernels before 5.3 have no other encapsulation, and it is the default of
+    // newer ones.
     let (kind, port, flags) = match forward {
         Forward::Tunnel(Tunnel::Gue { port, flags }) => (GUE, port, flags),
         Forward::Tunnel(Tunnel::Gre { flags }) => (GRE, 0, flags),
         Forward::Tunnel(Tunnel::Other { kind, port, flags }) => (kind, port, flags),
         _ => return,
     };
-    w.u8(attr::TUN_TYPE, kind);
-    w.be16(attr::TUN_PORT, port);
-    w.u16(attr::TUN_FLAGS, flags.bits());
+    w.put_u8(attr::TUN_TYPE, kind);
+    w.put_be16(attr::TUN_PORT, port);
+    w.put_u16(attr::TUN_FLAGS, flags.bits());
 }
 
-/// `service` is the family of the service, for kernels that do not say the destination's own.
-pub(crate) fn decode(attributes: Attributes<'_>, service: Family) -> Result<Destination, DecodeError> {
+/// Decodes a destination. `service` is the family of its service, which it has if the kernel does not report
+/// another.
+pub(crate) fn decode(attributes: Attributes<'_>, service: Family) -> Result<Destination, Problem> {
     let mut found = Found::default();
     for attribute in attributes {
         found.take(&attribute?)?;
@@ -104,7 +107,7 @@ pub(crate) fn decode(attributes: Attributes<'_>, service: Family) -> Result<Dest
     found.finish(service)
 }
 
-/// The attributes of a destination, in whatever order they come.
+/// The attributes of a destination, which may come in any order.
 #[derive(Default)]
 struct Found<'a> {
     family: Option<Family>,
@@ -120,9 +123,9 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    fn take(&mut self, attribute: &Attribute<'a>) -> Result<(), DecodeError> {
+    fn take(&mut self, attribute: &Attribute<'a>) -> Result<(), Problem> {
         match attribute.kind {
-            // Kernels have said 0 here for "as the service".
+            // Some kernels report 0 for the family of the service.
             attr::ADDR_FAMILY if attribute.u16()? != 0 => self.family = Some(family(attribute)?),
             attr::ADDR => self.address = Some(*attribute),
             attr::PORT => self.port = Some(attribute.be16()?),
@@ -133,8 +136,8 @@ impl<'a> Found<'a> {
             attr::ACTIVE_CONNS => self.connections.active = attribute.u32()?,
             attr::INACT_CONNS => self.connections.inactive = attribute.u32()?,
             attr::PERSIST_CONNS => self.connections.persistent = attribute.u32()?,
-            attr::STATS => self.stats.narrow(attribute.nested("destination counters"))?,
-            attr::STATS64 => self.stats.wide(attribute.nested("destination counters"))?,
+            attr::STATS => self.stats.narrow(attribute.attributes())?,
+            attr::STATS64 => self.stats.wide(attribute.attributes())?,
             attr::TUN_TYPE => self.tunnel.0 = attribute.u8()?,
             attr::TUN_PORT => self.tunnel.1 = attribute.be16()?,
             attr::TUN_FLAGS => self.tunnel.2 = TunnelFlags::from_bits_retain(attribute.u16()?),
@@ -144,14 +147,13 @@ impl<'a> Found<'a> {
         Ok(())
     }
 
-    fn finish(&self, service: Family) -> Result<Destination, DecodeError> {
-        const OBJECT: &str = "destination";
-        let address = required(self.address, OBJECT, attr::ADDR)?;
+    fn finish(&self, service: Family) -> Result<Destination, Problem> {
+        let address = required(self.address, attr::ADDR)?;
         let address = decode_address(&address, self.family.unwrap_or(service))?;
         Ok(Destination {
-            id: Endpoint { address, port: required(self.port, OBJECT, attr::PORT)? },
+            id: Endpoint { address, port: required(self.port, attr::PORT)? },
             config: DestinationConfig {
-                forward: self.forward(required(self.method, OBJECT, attr::FWD_METHOD)?),
+                forward: self.forward(required(self.method, attr::FWD_METHOD)?),
                 weight: self.weight,
                 upper_threshold: self.upper_threshold,
                 lower_threshold: self.lower_threshold,

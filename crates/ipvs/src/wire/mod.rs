@@ -1,18 +1,19 @@
-//! The bytes of generic netlink as IPVS speaks it: one file per wire object, encoder beside decoder.
+//! The messages of IPVS (`linux/ip_vs.h`): one file per wire object, encoder beside decoder.
 //!
-//! Nothing here touches a socket. Encoders append to a buffer of the caller and allocate nothing else; decoders take a
-//! slice, check every length, and never panic. `neli` has types for attributes and generic-netlink messages, but they
-//! allocate several times per attribute and wrap lengths of more than 16 bits; see `ARCHITECTURE.md`.
+//! Nothing here touches a socket. Encoders append to a [`Batch`](sluicegate_netlink::Batch) and allocate
+//! nothing else; decoders take the attributes of a message, check every length, and never panic.
 
-pub(crate) mod answer;
-pub(crate) mod attributes;
 pub(crate) mod config;
 pub(crate) mod daemon;
 pub(crate) mod destination;
-pub(crate) mod family;
 pub(crate) mod message;
 pub(crate) mod service;
 pub(crate) mod stats;
+
+use sluicegate_netlink::DecodeError as WireError;
+use sluicegate_netlink::attr::Attribute;
+
+use crate::error::Problem;
 
 /// `IPVS_GENL_NAME`
 pub(crate) const FAMILY_NAME: &str = "IPVS";
@@ -54,4 +55,22 @@ pub(crate) mod top {
     pub(crate) const TIMEOUT_TCP_FIN: u16 = 5;
     /// `u32`, seconds.
     pub(crate) const TIMEOUT_UDP: u16 = 6;
+}
+
+/// Refuses a value that has the right size and is none that this crate knows.
+fn invalid_value(attribute: &Attribute<'_>, value: impl Into<u64>) -> Problem {
+    Problem::Value { kind: attribute.kind, value: value.into() }
+}
+
+/// Returns the first `N` bytes of a payload that may be longer: addresses come in 16 bytes whatever their
+/// family.
+fn first_bytes<const N: usize>(attribute: &Attribute<'_>) -> Result<[u8; N], Problem> {
+    attribute.payload.first_chunk().copied().ok_or_else(|| {
+        WireError::Size { kind: attribute.kind, need: N, have: attribute.payload.len() }.into()
+    })
+}
+
+/// Returns the value of a required attribute.
+fn required<T>(value: Option<T>, kind: u16) -> Result<T, Problem> {
+    value.ok_or(Problem::Missing(kind))
 }

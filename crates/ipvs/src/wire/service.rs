@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::attributes::{Attribute, Attributes, Writer, required};
-use super::{stats, top};
-use crate::error::{DecodeError, Problem};
+use sluicegate_netlink::attr::{Attribute, Attributes, Writer};
+use sluicegate_netlink::{Family, Protocol};
+
+use super::{first_bytes, invalid_value, required, stats, top};
+use crate::error::Problem;
 use crate::name::{Engine, Scheduler};
-use crate::service::{
-    Endpoint, Family, Granularity, Persistence, Protocol, SchedulerFlags, Service, ServiceConfig, ServiceId,
-};
+use crate::service::{Endpoint, Granularity, Persistence, SchedulerFlags, Service, ServiceConfig, ServiceId};
 
 /// `IPVS_SVC_ATTR_*` of `linux/ip_vs.h`.
 pub(crate) mod attr {
@@ -45,24 +45,15 @@ const ONE_PACKET: u32 = 0x0004;
 /// The flags that a service is configured by: all but `IP_VS_SVC_F_HASHED` (2), which is the kernel's own.
 const CONFIGURED: u32 = PERSISTENT | ONE_PACKET | SchedulerFlags::all().bits();
 
-/// `AF_INET`
-const AF_INET: u16 = 2;
-/// `AF_INET6`
-const AF_INET6: u16 = 10;
-
-pub(crate) fn af(family: Family) -> u16 {
-    match family {
-        Family::Ipv4 => AF_INET,
-        Family::Ipv6 => AF_INET6,
-    }
+pub(crate) fn family(attribute: &Attribute<'_>) -> Result<Family, Problem> {
+    let number = attribute.u16()?;
+    let family = u8::try_from(number).ok().and_then(Family::from_number);
+    family.ok_or_else(|| invalid_value(attribute, number))
 }
 
-pub(crate) fn family(attribute: &Attribute<'_>) -> Result<Family, DecodeError> {
-    match attribute.u16()? {
-        AF_INET => Ok(Family::Ipv4),
-        AF_INET6 => Ok(Family::Ipv6),
-        other => Err(attribute.wrong(other)),
-    }
+fn protocol(attribute: &Attribute<'_>) -> Result<Protocol, Problem> {
+    let number = attribute.u16()?;
+    u8::try_from(number).map(Protocol).map_err(|_| invalid_value(attribute, number))
 }
 
 /// `union nf_inet_addr`
@@ -76,34 +67,33 @@ pub(crate) fn encode_address(address: IpAddr) -> [u8; 16] {
     }
 }
 
-pub(crate) fn decode_address(attribute: &Attribute<'_>, family: Family) -> Result<IpAddr, DecodeError> {
+pub(crate) fn decode_address(attribute: &Attribute<'_>, family: Family) -> Result<IpAddr, Problem> {
     match family {
-        Family::Ipv4 => attribute.prefix::<4>().map(|bytes| Ipv4Addr::from(bytes).into()),
-        Family::Ipv6 => attribute.array::<16>().map(|bytes| Ipv6Addr::from(bytes).into()),
+        Family::Ipv4 => first_bytes::<4>(attribute).map(|bytes| Ipv4Addr::from(bytes).into()),
+        Family::Ipv6 => Ok(Ipv6Addr::from(attribute.array::<16>()?).into()),
     }
 }
 
 pub(crate) fn encode(writer: &mut Writer<'_>, id: &ServiceId, config: Option<&ServiceConfig>) {
-    writer.nest(top::SERVICE, |w| {
-        w.u16(attr::AF, af(id.family()));
-        match id {
-            ServiceId::Virtual { protocol, endpoint } => {
-                w.u16(attr::PROTOCOL, protocol.0);
-                w.bytes(attr::ADDR, &encode_address(endpoint.address));
-                w.be16(attr::PORT, endpoint.port);
-            }
-            ServiceId::Mark { mark, .. } => w.u32(attr::FWMARK, mark.get()),
+    let mut nest = writer.nest(top::SERVICE);
+    nest.put_u16(attr::AF, id.family().number().into());
+    match id {
+        ServiceId::Virtual { protocol, endpoint } => {
+            nest.put_u16(attr::PROTOCOL, protocol.0.into());
+            nest.put(attr::ADDR, &encode_address(endpoint.address));
+            nest.put_be16(attr::PORT, endpoint.port);
         }
-        if let Some(config) = config {
-            encode_config(w, id.family(), config);
-        }
-    });
+        ServiceId::Mark { mark, .. } => nest.put_u32(attr::FWMARK, mark.get()),
+    }
+    if let Some(config) = config {
+        encode_config(&mut nest, id.family(), config);
+    }
 }
 
 fn encode_config(w: &mut Writer<'_>, family: Family, config: &ServiceConfig) {
-    w.name(attr::SCHED_NAME, config.scheduler.as_str());
+    w.put_str(attr::SCHED_NAME, config.scheduler.as_str());
     if let Some(engine) = &config.engine {
-        w.name(attr::PE_NAME, engine.as_str());
+        w.put_str(attr::PE_NAME, engine.as_str());
     }
     let mut flags = config.scheduler_flags.bits();
     if config.persistence.is_some() {
@@ -114,23 +104,22 @@ fn encode_config(w: &mut Writer<'_>, family: Family, config: &ServiceConfig) {
     }
     let [f0, f1, f2, f3] = flags.to_ne_bytes();
     // All bits in the mask: what is not set here is cleared.
-    w.bytes(attr::FLAGS, &[f0, f1, f2, f3, 0xff, 0xff, 0xff, 0xff]);
-    w.u32(attr::TIMEOUT, config.persistence.map_or(0, |persistence| persistence.timeout));
+    w.put(attr::FLAGS, &[f0, f1, f2, f3, 0xff, 0xff, 0xff, 0xff]);
+    w.put_u32(attr::TIMEOUT, config.persistence.map_or(0, |persistence| persistence.timeout));
     match (config.persistence.and_then(|persistence| persistence.granularity), family) {
-        (Some(Granularity::Netmask(mask)), _) => w.bytes(attr::NETMASK, &mask.octets()),
-        (Some(Granularity::Prefix(length)), _) => w.u32(attr::NETMASK, length),
-        (None, Family::Ipv4) => w.bytes(attr::NETMASK, &[0xff; 4]),
-        (None, Family::Ipv6) => w.u32(attr::NETMASK, 128),
+        (Some(Granularity::Netmask(mask)), _) => w.put(attr::NETMASK, &mask.octets()),
+        (Some(Granularity::Prefix(length)), _) => w.put_u32(attr::NETMASK, length),
+        (None, Family::Ipv4) => w.put(attr::NETMASK, &[0xff; 4]),
+        (None, Family::Ipv6) => w.put_u32(attr::NETMASK, 128),
     }
 }
 
-pub(crate) fn decode(attributes: Attributes<'_>) -> Result<Service, DecodeError> {
-    const OBJECT: &str = "service";
+pub(crate) fn decode(attributes: Attributes<'_>) -> Result<Service, Problem> {
     let mut found = Found::default();
     for attribute in attributes {
         found.take(&attribute?)?;
     }
-    let family = family(&required(found.af, OBJECT, attr::AF)?)?;
+    let family = family(&required(found.af, attr::AF)?)?;
     Ok(Service { id: found.id(family)?, config: found.config(family)?, stats: found.stats.finish() })
 }
 
@@ -138,7 +127,7 @@ pub(crate) fn decode(attributes: Attributes<'_>) -> Result<Service, DecodeError>
 #[derive(Default)]
 struct Found<'a> {
     af: Option<Attribute<'a>>,
-    protocol: Option<u16>,
+    protocol: Option<Protocol>,
     address: Option<Attribute<'a>>,
     port: Option<u16>,
     mark: Option<u32>,
@@ -151,50 +140,50 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    fn take(&mut self, attribute: &Attribute<'a>) -> Result<(), DecodeError> {
-        let name = |_| DecodeError { object: "service", problem: Problem::Name(attribute.kind) };
+    fn take(&mut self, attribute: &Attribute<'a>) -> Result<(), Problem> {
+        let name = |_| Problem::Name(attribute.kind);
         match attribute.kind {
             attr::AF => self.af = Some(*attribute),
-            attr::PROTOCOL => self.protocol = Some(attribute.u16()?),
+            attr::PROTOCOL => self.protocol = Some(protocol(attribute)?),
             attr::ADDR => self.address = Some(*attribute),
             attr::PORT => self.port = Some(attribute.be16()?),
             attr::FWMARK => self.mark = Some(attribute.u32()?),
-            attr::SCHED_NAME => self.scheduler = Some(Scheduler::new(attribute.text()?).map_err(name)?),
-            attr::PE_NAME if !attribute.text()?.is_empty() => {
-                self.engine = Some(Engine::new(attribute.text()?).map_err(name)?);
+            attr::SCHED_NAME => self.scheduler = Some(Scheduler::new(attribute.str()?).map_err(name)?),
+            attr::PE_NAME if !attribute.str()?.is_empty() => {
+                self.engine = Some(Engine::new(attribute.str()?).map_err(name)?);
             }
             attr::FLAGS => {
-                let [f0, f1, f2, f3] = attribute.prefix()?;
+                let [f0, f1, f2, f3] = first_bytes(attribute)?;
                 self.flags = u32::from_ne_bytes([f0, f1, f2, f3]) & CONFIGURED;
             }
             attr::TIMEOUT => self.timeout = attribute.u32()?,
             attr::NETMASK => self.netmask = Some(*attribute),
-            attr::STATS => self.stats.narrow(attribute.nested("service counters"))?,
-            attr::STATS64 => self.stats.wide(attribute.nested("service counters"))?,
+            attr::STATS => self.stats.narrow(attribute.attributes())?,
+            attr::STATS64 => self.stats.wide(attribute.attributes())?,
             // A newer kernel may say more.
             _ => {}
         }
         Ok(())
     }
 
-    fn id(&self, family: Family) -> Result<ServiceId, DecodeError> {
+    fn id(&self, family: Family) -> Result<ServiceId, Problem> {
         if let Some(id) = self.mark.and_then(|mark| ServiceId::mark(mark, family)) {
             return Ok(id);
         }
-        let address = decode_address(&required(self.address, "service", attr::ADDR)?, family)?;
-        let port = required(self.port, "service", attr::PORT)?;
-        let protocol = Protocol(required(self.protocol, "service", attr::PROTOCOL)?);
+        let address = decode_address(&required(self.address, attr::ADDR)?, family)?;
+        let port = required(self.port, attr::PORT)?;
+        let protocol = required(self.protocol, attr::PROTOCOL)?;
         Ok(ServiceId::Virtual { protocol, endpoint: Endpoint { address, port } })
     }
 
-    fn config(&self, family: Family) -> Result<ServiceConfig, DecodeError> {
+    fn config(&self, family: Family) -> Result<ServiceConfig, Problem> {
         let persistence = if self.flags & PERSISTENT == 0 {
             None
         } else {
             Some(Persistence { timeout: self.timeout, granularity: self.granularity(family)? })
         };
         Ok(ServiceConfig {
-            scheduler: required(self.scheduler, "service", attr::SCHED_NAME)?,
+            scheduler: required(self.scheduler, attr::SCHED_NAME)?,
             scheduler_flags: SchedulerFlags::from_bits_truncate(self.flags),
             persistence,
             engine: self.engine,
@@ -203,8 +192,8 @@ impl<'a> Found<'a> {
     }
 
     /// `None` for the whole address, so that a configuration compares equal whichever way it was said.
-    fn granularity(&self, family: Family) -> Result<Option<Granularity>, DecodeError> {
-        let attribute = required(self.netmask, "service", attr::NETMASK)?;
+    fn granularity(&self, family: Family) -> Result<Option<Granularity>, Problem> {
+        let attribute = required(self.netmask, attr::NETMASK)?;
         Ok(match family {
             Family::Ipv4 => Some(Ipv4Addr::from(attribute.array::<4>()?))
                 .filter(|mask| *mask != Ipv4Addr::BROADCAST)

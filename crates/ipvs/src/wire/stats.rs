@@ -1,10 +1,12 @@
 //! `IPVS_SVC_ATTR_STATS`, `STATS64` and their like of destinations: counters and rates.
 
-use super::attributes::Attributes;
-use crate::error::DecodeError;
+use sluicegate_netlink::attr::Attributes;
+
+use crate::error::Problem;
 use crate::stats::{Rate, Stats};
 
-/// `IPVS_STATS_ATTR_*` of `linux/ip_vs.h`. In `STATS` bytes are `u64` and all else `u32`, in `STATS64` all is `u64`.
+/// `IPVS_STATS_ATTR_*` of `linux/ip_vs.h`. In `STATS` bytes are `u64` and all else `u32`, in `STATS64` all is
+/// `u64`.
 mod attr {
     pub(super) const CONNS: u16 = 1;
     pub(super) const INPKTS: u16 = 2;
@@ -27,12 +29,12 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    pub(crate) fn narrow(&mut self, attributes: Attributes<'_>) -> Result<(), DecodeError> {
+    pub(crate) fn narrow(&mut self, attributes: Attributes<'_>) -> Result<(), Problem> {
         self.narrow = Some(decode(attributes)?);
         Ok(())
     }
 
-    pub(crate) fn wide(&mut self, attributes: Attributes<'_>) -> Result<(), DecodeError> {
+    pub(crate) fn wide(&mut self, attributes: Attributes<'_>) -> Result<(), Problem> {
         self.wide = Some(decode(attributes)?);
         Ok(())
     }
@@ -42,7 +44,7 @@ impl Decoder {
     }
 }
 
-fn decode(attributes: Attributes<'_>) -> Result<Stats, DecodeError> {
+fn decode(attributes: Attributes<'_>) -> Result<Stats, Problem> {
     let mut stats = Stats::default();
     for attribute in attributes {
         let attribute = attribute?;
@@ -78,31 +80,31 @@ fn rate_of(rate: &mut Rate, kind: u16) -> Option<&mut u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::attributes::Writer;
+    use sluicegate_netlink::attr::{self as attributes, Writer};
+
+    fn written(write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+        attributes::encode(write).unwrap()
+    }
 
     #[test]
     fn pads_are_skipped_and_both_widths_read() {
-        let mut bytes = Vec::new();
-        let mut writer = Writer(&mut bytes);
-        writer.u32(attr::CONNS, 3);
-        writer.bytes(11, &[]);
-        writer.bytes(attr::INBYTES, &7u64.to_ne_bytes());
-        writer.bytes(11, &[]);
-        writer.bytes(attr::OUTPPS, &9u64.to_ne_bytes());
-        let stats = decode(Attributes::new("counters", &bytes)).unwrap();
+        let bytes = written(|w| {
+            w.put_u32(attr::CONNS, 3);
+            w.put_flag(11);
+            w.put_u64(attr::INBYTES, 7);
+            w.put_flag(11);
+            w.put_u64(attr::OUTPPS, 9);
+        });
+        let stats = decode(Attributes::new(&bytes)).unwrap();
         assert_eq!((stats.connections, stats.bytes_in, stats.rate.packets_out), (3, 7, 9));
     }
 
     #[test]
     fn wide_counters_win_over_narrow_ones() {
-        let nest = |value: u32| {
-            let mut bytes = Vec::new();
-            Writer(&mut bytes).u32(attr::CONNS, value);
-            bytes
-        };
+        let nest = |value: u32| written(|w| w.put_u32(attr::CONNS, value));
         let mut decoder = Decoder::default();
-        decoder.wide(Attributes::new("counters", &nest(2))).unwrap();
-        decoder.narrow(Attributes::new("counters", &nest(1))).unwrap();
+        decoder.wide(Attributes::new(&nest(2))).unwrap();
+        decoder.narrow(Attributes::new(&nest(1))).unwrap();
         assert_eq!(decoder.finish().connections, 2);
     }
 }

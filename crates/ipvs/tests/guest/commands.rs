@@ -1,4 +1,4 @@
-//! Every command and every question, against the kernel.
+//! Every command and every request for objects, against the kernel.
 
 use std::os::unix::process::CommandExt as _;
 
@@ -15,15 +15,15 @@ fn server(last: u8) -> Endpoint {
 }
 
 fn new_service(id: ServiceId) -> Command {
-    Command::NewService { id, config: ServiceConfig::new(Scheduler::RR) }
+    Command::AddService { id, config: ServiceConfig::new(Scheduler::RR) }
 }
 
 fn new_destination(service: ServiceId, id: Endpoint) -> Command {
-    Command::NewDestination { service, id, config: DestinationConfig::new(Forward::Masquerade) }
+    Command::AddDestination { service, id, config: DestinationConfig::new(Forward::Masquerade) }
 }
 
 fn client() -> Client {
-    Client::connect().expect("the guest has IPVS")
+    Client::open().expect("the guest has IPVS")
 }
 
 #[test]
@@ -41,13 +41,13 @@ fn a_service_is_added_changed_read_and_deleted() {
             }),
             ..ServiceConfig::new(Scheduler::SH)
         };
-        client.run(&Command::SetService { id: web(), config }).unwrap();
+        client.run(&Command::EditService { id: web(), config }).unwrap();
         assert_eq!(client.service(&web()).unwrap().config, config);
-        // All that was set can be taken back.
+        // All options can be removed again.
         let plain = ServiceConfig::new(Scheduler::WRR);
-        client.run(&Command::SetService { id: web(), config: plain }).unwrap();
+        client.run(&Command::EditService { id: web(), config: plain }).unwrap();
         assert_eq!(client.service(&web()).unwrap().config, plain);
-        client.run(&Command::DelService { id: web() }).unwrap();
+        client.run(&Command::DeleteService { id: web() }).unwrap();
         assert!(client.service(&web()).unwrap_err().is_not_found());
     });
 }
@@ -63,16 +63,16 @@ fn a_destination_is_added_changed_read_and_deleted() {
             lower_threshold: 50,
             ..DestinationConfig::new(Forward::Masquerade)
         };
-        client.run(&Command::SetDestination { service: web(), id: server(1), config }).unwrap();
+        client.run(&Command::EditDestination { service: web(), id: server(1), config }).unwrap();
         let [destination] = client.destinations(&web()).unwrap().try_into().unwrap();
         assert_eq!((destination.id, destination.config), (server(1), config));
-        client.run(&Command::DelDestination { service: web(), id: server(1) }).unwrap();
+        client.run(&Command::DeleteDestination { service: web(), id: server(1) }).unwrap();
         assert_eq!(client.destinations(&web()).unwrap(), []);
     });
 }
 
 #[test]
-fn errors_have_the_name_and_kind_that_the_documentation_says() {
+fn errors_have_the_documented_names_and_predicates() {
     in_guest(|| {
         let mut client = client();
         client.run_all(&[new_service(web()), new_destination(web(), server(1))]).unwrap();
@@ -84,42 +84,58 @@ fn errors_have_the_name_and_kind_that_the_documentation_says() {
         };
         let config = DestinationConfig::new(Forward::Masquerade);
         for (command, errno, text) in [
-            (new_service(web()), 17, "the service exists already"),
-            (new_destination(web(), server(1)), 17, "the destination exists already"),
-            (Command::NewService { id: other, config: nosuch }, 2, "no such scheduler or persistence engine"),
-            (Command::NewService { id: other, config: engine }, 2, "no such scheduler or persistence engine"),
-            (Command::SetService { id: other, config: engine }, 3, "there is no such service"),
-            (Command::DelService { id: other }, 3, "there is no such service"),
-            (Command::ZeroService { id: other }, 3, "there is no such service"),
-            (new_destination(other, server(1)), 3, "there is no such service"),
-            (Command::SetDestination { service: web(), id: server(9), config }, 2, "no such destination"),
-            (Command::DelDestination { service: web(), id: server(9) }, 2, "no such destination"),
-            (Command::StopDaemon(DaemonRole::MASTER), 3, "no such daemon runs"),
+            (new_service(web()), Errno::EEXIST, "the service exists already"),
+            (new_destination(web(), server(1)), Errno::EEXIST, "the destination exists already"),
+            (
+                Command::AddService { id: other, config: nosuch },
+                Errno::ENOENT,
+                "no such scheduler or persistence engine",
+            ),
+            (
+                Command::AddService { id: other, config: engine },
+                Errno::ENOENT,
+                "no such scheduler or persistence engine",
+            ),
+            (Command::EditService { id: other, config: engine }, Errno::ESRCH, "there is no such service"),
+            (Command::DeleteService { id: other }, Errno::ESRCH, "there is no such service"),
+            (Command::ZeroService { id: other }, Errno::ESRCH, "there is no such service"),
+            (new_destination(other, server(1)), Errno::ESRCH, "there is no such service"),
+            (
+                Command::EditDestination { service: web(), id: server(9), config },
+                Errno::ENOENT,
+                "no such destination",
+            ),
+            (
+                Command::DeleteDestination { service: web(), id: server(9) },
+                Errno::ENOENT,
+                "no such destination",
+            ),
+            (Command::StopDaemon(DaemonRole::MASTER), Errno::ESRCH, "no such daemon runs"),
             (
                 Command::StartDaemon(Daemon::new(DaemonRole::MASTER, Interface::new("nosuch0").unwrap())),
-                19,
+                Errno::ENODEV,
                 "no such interface",
             ),
         ] {
             let error = client.run(&command).unwrap_err();
             assert_eq!(error.refusals()[0].errno, errno, "{error}");
             assert!(error.to_string().contains(text), "{error}");
-            assert_eq!(error.is_already_exists(), errno == 17);
-            assert_eq!(error.is_not_found(), matches!(errno, 2 | 3));
+            assert_eq!(error.is_already_exists(), errno == Errno::EEXIST);
+            assert_eq!(error.is_not_found(), matches!(errno, Errno::ENOENT | Errno::ESRCH));
         }
-        assert!(client.destinations(&other).unwrap_err().is_not_found(), "the kernel says: an empty list");
+        assert!(client.destinations(&other).unwrap_err().is_not_found(), "the kernel returns an empty list");
     });
 }
 
 #[test]
-fn many_commands_in_a_send_are_each_on_their_own() {
+fn many_commands_in_a_datagram_succeed_or_fail_alone() {
     in_guest(|| {
         let mut client = client();
         let ids: Vec<_> =
             (0..1000).map(|port| ServiceId::tcp(Endpoint::new([10, 0, 0, 1], 1000 + port))).collect();
         let mut commands: Vec<_> = ids.iter().map(|id| new_service(*id)).collect();
         commands.insert(500, new_service(ids[3]));
-        commands.insert(900, Command::DelService { id: web() });
+        commands.insert(900, Command::DeleteService { id: web() });
         let error = client.run_all(&commands).unwrap_err();
         let indices: Vec<_> = error
             .refusals()
@@ -129,10 +145,16 @@ fn many_commands_in_a_send_are_each_on_their_own() {
                 Operation::Query(what) => panic!("{what}"),
             })
             .collect();
-        assert_eq!(indices, [(500, new_service(ids[3]), 17), (900, Command::DelService { id: web() }, 3)]);
+        assert_eq!(
+            indices,
+            [
+                (500, new_service(ids[3]), Errno::EEXIST),
+                (900, Command::DeleteService { id: web() }, Errno::ESRCH)
+            ]
+        );
         assert_eq!(client.services().unwrap().len(), 1000);
 
-        // Each of 1000 refusals is answered, and the client goes on to work.
+        // Each of 1000 refusals is answered, and the client can still be used.
         let again: Vec<_> = ids.iter().map(|id| new_service(*id)).collect();
         let error = client.run_all(&again).unwrap_err();
         assert!(
@@ -154,7 +176,7 @@ fn timeouts_are_set_and_zero_leaves_one_as_it_is() {
 }
 
 #[test]
-fn the_version_is_told() {
+fn the_version_is_read() {
     in_guest(|| {
         let info = client().info().unwrap();
         assert_eq!(info.version, (1, 2, 1));
@@ -221,7 +243,7 @@ fn a_flush_deletes_everything_of_this_namespace_only() {
 }
 
 #[test]
-fn a_large_listing_is_whole() {
+fn a_large_listing_is_complete() {
     in_guest(|| {
         let mut client = client();
         let mut commands = vec![new_service(web())];
@@ -233,7 +255,7 @@ fn a_large_listing_is_whole() {
 }
 
 #[test]
-fn sync_sends_only_what_differs_and_leaves_others_alone() {
+fn sync_sends_only_differences_and_keeps_services_of_others() {
     in_guest(|| {
         let mut client = client();
         let others = ServiceId::udp(Endpoint::new([10, 9, 9, 9], 53));
@@ -264,16 +286,16 @@ fn sync_sends_only_what_differs_and_leaves_others_alone() {
                 "-D -t 10.0.0.1:443",
             ]
         );
-        let actual: Table = client.listing(ours).unwrap().into_iter().collect();
+        let actual: Table = client.list(ours).unwrap().into_iter().collect();
         assert_eq!(actual, desired);
         assert_eq!(client.services().unwrap().len(), 2);
     });
 }
 
 #[test]
-fn without_the_right_the_error_says_so() {
+fn without_the_capability_the_error_is_permission_denied() {
     in_guest(|| {
-        // The test program itself again, as nobody: it prints what the client says.
+        // Runs the test program again as nobody: it prints the client's error.
         let output = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "commands::ask_as_nobody", "--nocapture"])
             .env("IPVS_TEST_NOBODY", "1")
@@ -287,11 +309,11 @@ fn without_the_right_the_error_says_so() {
     });
 }
 
-/// Not a test of its own: see above.
+/// Runs as nobody in a child process of the test above.
 #[test]
 fn ask_as_nobody() {
     if std::env::var_os("IPVS_TEST_NOBODY").is_some() {
-        let error = Client::connect().unwrap().services().unwrap_err();
+        let error = Client::open().unwrap().services().unwrap_err();
         println!("permission denied: {}: {error}", error.is_permission_denied());
     }
 }

@@ -1,4 +1,4 @@
-//! Real TCP and UDP through a virtual service, for every way of forwarding.
+//! Real TCP and UDP traffic through a virtual service, for every forwarding method.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,18 +9,18 @@ use sluicegate_ipvs::*;
 use crate::in_guest;
 use crate::lab::{DIRECT, DIRECT6, Lab, MASQUERADE, MASQUERADE6, PORT, ask, ip, sysctl, wait_for};
 
-/// Round robin over all servers of the lab, TCP and UDP.
+/// Adds TCP and UDP services that balance over all servers of the lab by round robin.
 fn balance(lab: &Lab, virtual_address: IpAddr, port: u16, forward: Forward, config: ServiceConfig) -> Client {
     let mut client = lab.ipvs();
     for id in [
         ServiceId::tcp(Endpoint::new(virtual_address, port)),
         ServiceId::udp(Endpoint::new(virtual_address, port)),
     ] {
-        client.run(&Command::NewService { id, config }).unwrap();
+        client.run(&Command::AddService { id, config }).unwrap();
         for number in 1..=u8::try_from(lab.servers.len()).unwrap() {
             let destination = Endpoint::new(lab.server(number, virtual_address), PORT);
             let config = DestinationConfig::new(forward);
-            client.run(&Command::NewDestination { service: id, id: destination, config }).unwrap();
+            client.run(&Command::AddDestination { service: id, id: destination, config }).unwrap();
         }
     }
     client
@@ -73,7 +73,7 @@ fn direct_routing_balances_ipv6() {
     direct(DIRECT6, Forward::DirectRoute, |_| {});
 }
 
-/// Makes every server unwrap what comes: `batch` is given its own address.
+/// Makes every server decapsulate packets. `batch` returns the commands for a server with this address.
 fn unwrap_on_servers(lab: &Lab, module: &str, device: &str, batch: impl Fn(IpAddr) -> String) {
     let _ = testns::sh(&format!("modprobe {module}"));
     for (number, server) in (1..).zip(&lab.servers) {
@@ -158,8 +158,8 @@ fn a_service_on_every_port_takes_every_port() {
         let config = DestinationConfig::new(Forward::DirectRoute);
         client
             .run_all(&[
-                Command::NewService { id, config: round_robin().persistent(100) },
-                Command::NewDestination { service: id, id: destination, config },
+                Command::AddService { id, config: round_robin().persistent(100) },
+                Command::AddDestination { service: id, id: destination, config },
             ])
             .unwrap();
         assert_eq!(lab.tcp(DIRECT, PORT, 1), BTreeMap::from([("s1".to_owned(), 1)]));
@@ -173,11 +173,11 @@ fn one_packet_scheduling_balances_the_datagrams_of_one_socket() {
         let config = ServiceConfig { one_packet: true, ..round_robin() };
         let id = ServiceId::udp(Endpoint::new(DIRECT, PORT));
         let mut client = lab.ipvs();
-        client.run(&Command::NewService { id, config }).unwrap();
+        client.run(&Command::AddService { id, config }).unwrap();
         for number in [1, 2] {
             let destination = Endpoint::new(lab.server(number, DIRECT), PORT);
             let config = DestinationConfig::new(Forward::DirectRoute);
-            client.run(&Command::NewDestination { service: id, id: destination, config }).unwrap();
+            client.run(&Command::AddDestination { service: id, id: destination, config }).unwrap();
         }
         let socket = lab.udp_socket(DIRECT, PORT);
         let mut answers = BTreeMap::new();
@@ -197,7 +197,7 @@ fn weights_are_shares() {
         let service = ServiceId::tcp(Endpoint::new(MASQUERADE, 80));
         let id = Endpoint::new(lab.server(2, MASQUERADE), PORT);
         let config = DestinationConfig::new(Forward::Masquerade).weight(3);
-        client.run(&Command::SetDestination { service, id, config }).unwrap();
+        client.run(&Command::EditDestination { service, id, config }).unwrap();
         let answers = lab.tcp(MASQUERADE, 80, 12);
         assert_eq!(answers, BTreeMap::from([("s1".to_owned(), 3), ("s2".to_owned(), 9)]));
     });
@@ -216,11 +216,11 @@ fn a_firewall_mark_is_a_service() {
         });
         let mut client = lab.ipvs();
         let id = ServiceId::mark(7, Family::Ipv4).unwrap();
-        client.run(&Command::NewService { id, config: round_robin() }).unwrap();
+        client.run(&Command::AddService { id, config: round_robin() }).unwrap();
         for number in [1, 2] {
             let destination = Endpoint::new(lab.server(number, MASQUERADE), PORT);
             let config = DestinationConfig::new(Forward::Masquerade);
-            client.run(&Command::NewDestination { service: id, id: destination, config }).unwrap();
+            client.run(&Command::AddDestination { service: id, id: destination, config }).unwrap();
         }
         assert_eq!(lab.tcp(MASQUERADE, 80, 4), each(2));
         assert_eq!(lab.udp(MASQUERADE, 53, 4), each(2));
@@ -241,7 +241,7 @@ fn counters_and_connections_are_those_that_ipvsadm_shows() {
             client.destinations(&id).unwrap().iter().map(|it| it.connections.active).collect();
         assert_eq!(active, [2, 2]);
 
-        // The estimator fills the counters every two seconds, perhaps in the midst of these packets.
+        // The estimator updates the counters every two seconds, perhaps while these packets are sent.
         wait_for("the counters", || {
             let stats = client.service(&id).unwrap().stats;
             stats.connections == 4 && stats.packets_in >= 12 && stats.packets_out >= 8

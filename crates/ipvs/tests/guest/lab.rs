@@ -1,12 +1,13 @@
-//! A small network: client, director and servers on one wire, in namespaces of their own.
+//! A small network: client, director and servers on one bridge, in namespaces of their own.
 //!
 //! ```text
 //! client    10.0.0.100 10.1.0.100 fd00::100 fd01::100
 //! director  10.0.0.1   10.1.0.1   fd00::1   fd01::1     and the virtual addresses
 //! server i  10.0.0.2i             fd00::2i              default route: the director
 //! ```
-//! Virtual addresses in `10.0.0.0/24` and `fd00::/64` are for direct routing and tunnels: the servers have them as well, silently,
-//! and answer the client directly. Those in `10.1.0.0/24` and `fd01::/64` are for masquerading: the way back is the director's.
+//! Virtual addresses in `10.0.0.0/24` and `fd00::/64` are for direct routing and tunnels: the servers have
+//! them as well, without answering ARP for them, and answer the client directly. Those in `10.1.0.0/24` and
+//! `fd01::/64` are for masquerading: answers return through the director.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -24,7 +25,7 @@ pub(crate) const DIRECT6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 
 pub(crate) const MASQUERADE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 1, 0, 10));
 /// The same in IPv6.
 pub(crate) const MASQUERADE6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd01, 0, 0, 0, 0, 0, 0, 0x10));
-/// Where the servers listen.
+/// The port of the servers.
 pub(crate) const PORT: u16 = 8080;
 
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -33,7 +34,7 @@ pub(crate) struct Lab {
     pub(crate) director: Netns,
     pub(crate) client: Netns,
     pub(crate) servers: Vec<Netns>,
-    /// The bridge between them lives as long as this.
+    /// The namespace of the bridge between them.
     _wire: Netns,
 }
 
@@ -45,7 +46,7 @@ impl Lab {
         let servers: Vec<_> = (0..servers).map(|_| namespace()).collect();
         connect(&wire, [&director, &client].into_iter().chain(&servers));
         director.run(|| {
-            // Before there are addresses: a redirect would take the way back away from the director.
+            // Before addresses are added: after a redirect answers would not return through the director.
             for (path, value) in [
                 ("ipv4/ip_forward", "1"),
                 ("ipv6/conf/all/forwarding", "1"),
@@ -64,17 +65,17 @@ impl Lab {
         Self { director, client, servers, _wire: wire }
     }
 
-    /// A client of the director's IPVS.
+    /// Returns a client of the director's IPVS.
     pub(crate) fn ipvs(&self) -> Client {
-        self.director.run(|| Client::connect().expect("the guest has IPVS"))
+        self.director.run(|| Client::open().expect("the guest has IPVS"))
     }
 
-    /// The address of server `number`, from 1.
+    /// Returns the address of server `number`, from 1.
     pub(crate) fn server(&self, number: u8, like: IpAddr) -> IpAddr {
         server_address(number.into(), like.is_ipv6())
     }
 
-    /// Opens `count` connections, one after the other, and says which server answered how often.
+    /// Opens `count` connections, one after the other, and returns how often each server answered.
     pub(crate) fn tcp(&self, to: IpAddr, port: u16, count: usize) -> BTreeMap<String, usize> {
         let mut answers = BTreeMap::new();
         for _ in 0..count {
@@ -98,7 +99,7 @@ impl Lab {
         })
     }
 
-    /// Sends `count` datagrams from as many sockets (a port that is used again would be the same connection to IPVS).
+    /// Sends `count` datagrams from as many sockets: to IPVS, datagrams from one port are one connection.
     pub(crate) fn udp(&self, to: IpAddr, port: u16, count: usize) -> BTreeMap<String, usize> {
         let sockets: Vec<_> = (0..count).map(|_| self.udp_socket(to, port)).collect();
         let mut answers = BTreeMap::new();
@@ -120,7 +121,7 @@ impl Lab {
     }
 }
 
-/// A question and its answer: the name of the server.
+/// Sends a request, and returns the answer: the name of the server.
 pub(crate) fn ask(socket: &UdpSocket) -> String {
     socket.send(b"?").unwrap();
     let mut buffer = [0; 64];
@@ -128,14 +129,14 @@ pub(crate) fn ask(socket: &UdpSocket) -> String {
     String::from_utf8_lossy(&buffer[..length]).into_owned()
 }
 
-/// An open connection to some server.
+/// An open connection to a server.
 pub(crate) struct Connection {
     reader: BufReader<TcpStream>,
     pub(crate) name: String,
 }
 
 impl Connection {
-    /// Whether the server still answers.
+    /// Returns whether the server still answers.
     pub(crate) fn echo(&mut self) -> bool {
         let mut answer = [0; 5];
         self.reader.get_mut().write_all(b"hello").is_ok()
@@ -143,8 +144,8 @@ impl Connection {
             && answer == *b"hello"
     }
 
-    /// Ends it at once: closing with an answer that was not read sends a reset, after which IPVS forgets the connection
-    /// in ten seconds instead of minutes.
+    /// Closes it with a reset, which a socket with an unread answer sends. IPVS then removes the connection
+    /// after ten seconds instead of minutes.
     pub(crate) fn reset(mut self) {
         self.reader.get_mut().write_all(b"hello").unwrap();
         let mut byte = [0];
@@ -152,7 +153,7 @@ impl Connection {
     }
 }
 
-/// Waits until `condition` holds.
+/// Waits until `condition` is true.
 pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !condition() {
@@ -161,7 +162,7 @@ pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// In the namespace of the calling thread.
+/// Sets a sysctl in the namespace of the calling thread.
 pub(crate) fn sysctl(path: &str, value: &str) {
     let path = format!("/proc/sys/net/{path}");
     std::fs::write(&path, value).unwrap_or_else(|e| panic!("{path}: {e}"));
@@ -178,7 +179,7 @@ fn server_address(number: usize, six: bool) -> IpAddr {
     if six { Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, last.into()).into() } else { [10, 0, 0, last].into() }
 }
 
-/// A bridge with a cable to each host, there called eth0.
+/// Creates a bridge with a link to each host, whose end is called eth0.
 fn connect<'a>(wire: &Netns, hosts: impl Iterator<Item = &'a Netns>) {
     let mut batch = "link add br0 type bridge\nlink set br0 up\n".to_owned();
     let hosts: Vec<_> = hosts.collect();
@@ -194,7 +195,7 @@ fn connect<'a>(wire: &Netns, hosts: impl Iterator<Item = &'a Netns>) {
     }
 }
 
-/// On eth0, usable at once.
+/// Adds addresses to eth0, without duplicate address detection.
 fn addresses(list: &[&str]) {
     let line = |address: &&str| {
         let nodad = if address.contains("::") { " nodad" } else { "" };
@@ -206,9 +207,10 @@ fn addresses(list: &[&str]) {
 fn start_server(server: &Netns, number: usize) {
     let own = [server_address(number, false), server_address(number, true)];
     server.run(|| {
-        // A server has the virtual addresses of direct routing, and does not tell.
+        // A server has the virtual addresses of direct routing, and does not answer ARP for them.
         for device in ["all", "eth0"] {
-            // The director would send answers of masquerading past itself (for IPv6 that cannot be switched off there).
+            // The director would redirect the answers of masquerading (for IPv6 it cannot be configured not
+            // to).
             sysctl(&format!("ipv6/conf/{device}/accept_redirects"), "0");
             sysctl(&format!("ipv4/conf/{device}/arp_ignore"), "1");
             sysctl(&format!("ipv4/conf/{device}/arp_announce"), "2");
@@ -221,7 +223,7 @@ fn start_server(server: &Netns, number: usize) {
     });
     let listener = server.run(|| TcpListener::bind((Ipv6Addr::UNSPECIFIED, PORT)).unwrap());
     std::thread::spawn(move || listener.incoming().flatten().for_each(|stream| serve(stream, number)));
-    // A socket for each address: the answer must come from the one that was asked.
+    // One socket for each address: the answer must come from the address that the request was sent to.
     for address in own.into_iter().chain([DIRECT, DIRECT6]) {
         let socket = server.run(|| UdpSocket::bind((address, PORT)).unwrap());
         std::thread::spawn(move || {
@@ -233,7 +235,7 @@ fn start_server(server: &Netns, number: usize) {
     }
 }
 
-/// Says its name, then echoes until the client has had enough.
+/// Sends its name, then echoes until the client closes the connection.
 fn serve(mut stream: TcpStream, number: usize) {
     std::thread::spawn(move || {
         let mut buffer = [0; 64];

@@ -1,4 +1,4 @@
-//! Parity with ipvsadm: what one writes the other lists, in the same bytes.
+//! Parity with ipvsadm: each lists in the same bytes what the other has written.
 
 use sluicegate_ipvs::*;
 
@@ -41,7 +41,7 @@ const ALL: &str = "\
 -A -f 2147483647 -s nq -p 360
 ";
 
-/// Addresses that ipvsadm sorts in its own way.
+/// Addresses that ipvsadm does not sort numerically.
 const SCATTERED: &str = "\
 -A -t 172.30.10.1:80 -s rr
 -a -t 172.30.10.1:80 -r 10.244.0.10:8080 -m -w 1
@@ -66,7 +66,7 @@ fn have_ipvsadm() -> bool {
 }
 
 fn save() -> String {
-    let mut listings = Client::connect().unwrap().listing(|_| true).unwrap();
+    let mut listings = Client::open().unwrap().list(|_| true).unwrap();
     text::sort_services(&mut listings, |listing| listing.service.id);
     let mut saved = String::new();
     for Listing { service, destinations } in &mut listings {
@@ -82,7 +82,7 @@ fn ipvsadm_restore(text: &str) {
 }
 
 #[test]
-fn what_ipvsadm_writes_we_list() {
+fn services_of_ipvsadm_are_listed_as_it_lists_them() {
     in_guest(|| {
         if have_ipvsadm() {
             ipvsadm_restore(ALL);
@@ -93,53 +93,54 @@ fn what_ipvsadm_writes_we_list() {
 }
 
 #[test]
-fn what_we_write_ipvsadm_lists() {
+fn ipvsadm_lists_our_services_as_we_do() {
     in_guest(|| {
         if have_ipvsadm() {
-            Client::connect().unwrap().run_all(&text::parse(ALL).unwrap()).unwrap();
+            Client::open().unwrap().run_all(&text::parse(ALL).unwrap()).unwrap();
             assert_eq!(testns::sh("ipvsadm -S -n"), ALL);
         }
     });
 }
 
 #[test]
-fn our_order_is_that_of_ipvsadm_however_odd() {
+fn our_order_is_that_of_ipvsadm() {
     in_guest(|| {
         if have_ipvsadm() {
-            Client::connect().unwrap().run_all(&text::parse(SCATTERED).unwrap()).unwrap();
+            Client::open().unwrap().run_all(&text::parse(SCATTERED).unwrap()).unwrap();
             assert_eq!(save(), testns::sh("ipvsadm -S -n"));
         }
     });
 }
 
 #[test]
-fn thresholds_agree_although_ipvsadm_does_not_save_them() {
+fn thresholds_are_equal_although_ipvsadm_does_not_save_them() {
     in_guest(|| {
         if !have_ipvsadm() {
             return;
         }
         let text = "-A -t 10.0.0.1:80 -s rr\n-a -t 10.0.0.1:80 -r 192.168.1.1:8080 -m -w 5 -x 100 -y 50\n";
         ipvsadm_restore(text);
-        let actual: Table = Client::connect().unwrap().listing(|_| true).unwrap().into_iter().collect();
+        let actual: Table = Client::open().unwrap().list(|_| true).unwrap().into_iter().collect();
         let commands: Vec<_> =
-            plan(&actual, &Table::new()).iter().map(|command| format!("{command}\n")).collect();
+            diff(&actual, &Table::new()).iter().map(|command| format!("{command}\n")).collect();
         assert_eq!(commands.concat(), text);
         assert_eq!(save(), testns::sh("ipvsadm -S -n"));
     });
 }
 
 #[test]
-fn changes_of_ipvsadm_and_ours_are_the_same_change() {
+fn ipvsadm_and_our_client_make_the_same_changes() {
     in_guest(|| {
         if !have_ipvsadm() {
             return;
         }
         let changes = "-E -t 10.0.0.1:80 -s wrr -p 60\n-e -t 10.0.0.1:80 -r 192.168.1.1:8080 -m -w 0\n\
-                       -d -t 10.0.0.1:80 -r 192.168.1.2:8080\n-D -u 10.0.0.1:53\n-E -t 10.0.0.3:0 -s rr -p 1\n";
+                       -d -t 10.0.0.1:80 -r 192.168.1.2:8080\n-D -u 10.0.0.1:53\n\
+                       -E -t 10.0.0.3:0 -s rr -p 1\n";
         ipvsadm_restore(ALL);
         ipvsadm_restore(changes);
         let theirs = testns::sh("ipvsadm -S -n");
-        let mut client = Client::connect().unwrap();
+        let mut client = Client::open().unwrap();
         client.run(&Command::Flush).unwrap();
         client.run_all(&text::parse(ALL).unwrap()).unwrap();
         client.run_all(&text::parse(changes).unwrap()).unwrap();
@@ -161,7 +162,7 @@ fn what_we_would_not_write_we_can_still_list() {
         let error = text::parse(odd).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "line 1, column 1: `-A`: netmask 255.0.255.0: the one bits of a netmask come first, without a gap"
+            "line 1, column 1: `-A`: expected a netmask of ones followed by zeros, found 255.0.255.0"
         );
     });
 }

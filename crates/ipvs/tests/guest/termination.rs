@@ -28,17 +28,17 @@ fn a_draining_server_keeps_its_connections_gets_no_new_ones_and_goes_when_they_e
         assert_eq!([&*first.name, &*second.name], ["s1", "s2"]);
 
         // Server 1 is no longer wanted.
-        let mut drain = Drain::new(Patience { limit: None, interval: Duration::from_millis(200) });
+        let mut drain = Drain::new(DrainTiming { limit: None, interval: Duration::from_millis(200) });
         desired.service(web, ServiceConfig::new(Scheduler::RR)).destinations.remove(&server(1));
         let step = sync_draining(&mut client, &desired, &mut drain);
         assert_eq!(step.commands.len(), 1, "{step:?}");
-        assert!(step.look_again.is_some());
+        assert!(step.next_step.is_some());
         assert_eq!(lab.tcp(MASQUERADE, 80, 4).keys().collect::<Vec<_>>(), ["s2"]);
         assert!(first.echo() && second.echo(), "connections live on");
 
         // It is wanted again, and gets its share.
         desired.service(web, ServiceConfig::new(Scheduler::RR)).destination(server(1), config);
-        assert_eq!(sync_draining(&mut client, &desired, &mut drain).look_again, None);
+        assert_eq!(sync_draining(&mut client, &desired, &mut drain).next_step, None);
         assert_eq!(lab.tcp(MASQUERADE, 80, 4).len(), 2);
 
         // And no longer; then its connection ends.
@@ -52,7 +52,7 @@ fn a_draining_server_keeps_its_connections_gets_no_new_ones_and_goes_when_they_e
                 destinations.iter().find(|it| it.id == *id).map(|it| it.connections)
             });
             client.run_all(&step.commands).unwrap();
-            step.look_again.is_none()
+            step.next_step.is_none()
         });
         let left: Vec<_> = client.destinations(&web).unwrap().iter().map(|it| it.id).collect();
         assert_eq!(left, [server(2)]);
@@ -60,10 +60,10 @@ fn a_draining_server_keeps_its_connections_gets_no_new_ones_and_goes_when_they_e
     });
 }
 
-/// What a controller does at every change: read, plan, drain instead of delete, apply.
+/// Returns what a controller does at every change: read, plan, drain instead of delete, apply.
 fn sync_draining(client: &mut Client, desired: &Table, drain: &mut Drain) -> Step {
-    let actual = client.listing(|_| true).unwrap();
-    let commands = plan(desired, &actual.iter().cloned().collect());
+    let actual = client.list(|_| true).unwrap();
+    let commands = diff(desired, &actual.iter().cloned().collect());
     let step = drain.adopt(commands, &actual, Instant::now());
     client.run_all(&step.commands).unwrap();
     step

@@ -1,7 +1,8 @@
-//! nft's data types: the numbers by which `NFTA_SET_KEY_TYPE` names them, their sizes, byte orders and named values.
+//! nft's data types: their numbers in `NFTA_SET_KEY_TYPE`, sizes, byte orders and symbolic constants.
 //!
-//! The kernel ignores them (but for the verdict); nft lists sets and maps by them. Numbers: `enum datatypes` of nft's `datatype.h`,
-//! checked against nft 1.0.6, as are the named values (`nft describe TYPE`).
+//! The kernel stores the numbers without interpreting them (except that of verdicts); nft needs them to list
+//! sets and maps. They are those of `enum datatypes` in nft's `datatype.h`. Numbers and symbolic constants
+//! were compared with nft 1.0.6 (`nft describe TYPE`).
 
 mod symbols;
 
@@ -11,7 +12,7 @@ use symbols::*;
 
 /// A data type of nft(8), "DATA TYPES".
 ///
-/// Only the types that are named here exist.
+/// Only the types that are constants of this type exist.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DataType(u8);
 
@@ -19,46 +20,48 @@ struct Row {
     name: &'static str,
     bits: u16,
     order: Order,
-    /// A match without operator asks for any of the bits.
+    /// Whether a match without an operator means "any of these bits".
     bitmask: bool,
     symbols: &'static [(&'static str, u64)],
 }
 
-/// The order of the bytes of a value in a register or a set.
+/// The byte order of a value in a register or a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Order {
-    /// The host's (`BYTEORDER_HOST_ENDIAN`, 1).
+    /// Host byte order (`BYTEORDER_HOST_ENDIAN`, 1).
     Host,
-    /// The network's (`BYTEORDER_BIG_ENDIAN`, 2).
+    /// Network byte order (`BYTEORDER_BIG_ENDIAN`, 2).
     Network,
 }
 
 macro_rules! data_types {
-    ($($(#[$doc:meta])* $konst:ident = $id:literal $name:literal $bits:literal $order:ident $bitmask:literal $symbols:expr;)*) => {
+    ($($(#[$doc:meta])* $konst:ident = $id:literal $name:literal $bits:literal $order:ident $bitmask:literal
+        $symbols:expr;)*) => {
         impl DataType {
             $($(#[$doc])* pub const $konst: Self = Self($id);)*
 
-            /// Every type that has a name, by number.
+            /// All types with a name, ordered by number.
             pub const ALL: &'static [Self] = &[$(Self::$konst),*];
         }
 
-        /// Rows by number.
+        /// The table of types, indexed by number.
         static ROWS: [Option<Row>; 64] = {
             let mut rows = [const { None }; 64];
-            $(rows[$id] = Some(Row { name: $name, bits: $bits, order: Order::$order, bitmask: $bitmask, symbols: $symbols });)*
+            $(rows[$id] = Some(Row { name: $name, bits: $bits, order: Order::$order, bitmask: $bitmask,
+                symbols: $symbols });)*
             rows
         };
     };
 }
 
 data_types! {
-    /// `verdict`: what a verdict map maps to; no value of its own.
+    /// `verdict`: the data of a verdict map. It has no values of its own.
     VERDICT = 1 "verdict" 0 Host false &[];
-    /// `nf_proto`: ipv4 or ipv6, one byte.
+    /// `nf_proto`: ipv4 or ipv6, in one byte.
     NF_PROTO = 2 "nf_proto" 8 Host false NF_PROTO;
-    /// `bitmask` of eight bits, as in `comp flags`; no set has this type by name.
+    /// `bitmask` of eight bits, as in `comp flags`; sets cannot have this type by name.
     BITMASK = 3 "bitmask" 8 Network false &[];
-    /// `integer` of 32 bits in host order; others come from expressions.
+    /// `integer` of 32 bits in host byte order; integers of other sizes come from expressions.
     INTEGER = 4 "integer" 32 Host false &[];
     /// `string`.
     STRING = 5 "string" 128 Host false &[];
@@ -136,7 +139,7 @@ data_types! {
     IFNAME = 41 "ifname" 128 Host false &[];
     /// `igmp_type`.
     IGMP_TYPE = 42 "igmp_type" 8 Network false IGMP_TYPE;
-    /// `time` of `meta time`: nanoseconds since 1970.
+    /// The type `time` of `meta time`: nanoseconds since 1970.
     DATE = 43 "time" 64 Host false &[];
     /// `hour`: seconds since midnight, UTC.
     HOUR = 44 "hour" 32 Host false &[];
@@ -147,72 +150,72 @@ data_types! {
 }
 
 impl DataType {
-    /// The type with this number.
+    /// Returns the type with this number.
     #[must_use]
     pub fn from_id(id: u8) -> Option<Self> {
         ROWS.get(usize::from(id))?.is_some().then_some(Self(id))
     }
 
-    /// The type with this name in nft's language.
+    /// Returns the type with this name in nft's language.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|t| t.name() == name).copied()
     }
 
-    /// Its number in `NFTA_SET_KEY_TYPE`.
+    /// Returns the number of the type in `NFTA_SET_KEY_TYPE`.
     #[must_use]
     pub const fn id(self) -> u8 {
         self.0
     }
 
-    /// Its word in nft's language.
+    /// Returns the keyword of the type in nft's language.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// Bits of a value.
+    /// Returns the number of bits of a value.
     #[must_use]
     pub fn bits(self) -> u16 {
         self.row().bits
     }
 
-    /// Bytes of a value.
+    /// Returns the number of bytes of a value.
     #[must_use]
     pub fn bytes(self) -> usize {
         usize::from(self.row().bits).div_ceil(8)
     }
 
-    /// The order of its bytes.
+    /// Returns the byte order of a value.
     #[must_use]
     pub fn order(self) -> Order {
         self.row().order
     }
 
-    /// True where a match without operator means "any of these bits" (`ct state new,established`).
+    /// Returns whether a match without an operator means "any of these bits" (`ct state new,established`).
     #[must_use]
     pub fn is_bitmask(self) -> bool {
         self.row().bitmask
     }
 
-    /// Whether nft shows intervals of it as prefixes where they are.
+    /// Returns whether nft lists an interval of this type as a prefix when it is one.
     pub(crate) fn has_prefixes(self) -> bool {
         matches!(self, Self::IPV4_ADDR | Self::IPV6_ADDR | Self::MARK | Self::REALM | Self::DEVGROUP)
     }
 
-    /// The number of a named value: `established` of `ct_state` is 2.
+    /// Returns the value of a symbolic constant: `established` of `ct_state` is 2.
     #[must_use]
     pub fn value_of(self, symbol: &str) -> Option<u64> {
         self.row().symbols.iter().find(|(name, _)| *name == symbol).map(|(_, value)| *value)
     }
 
-    /// The name that nft shows for a value.
+    /// Returns the symbolic constant that nft shows for a value.
     #[must_use]
     pub fn symbol_of(self, value: u64) -> Option<&'static str> {
         self.row().symbols.iter().find(|(_, v)| *v == value).map(|(name, _)| *name)
     }
 
-    /// The named values, in the order in which nft tries them.
+    /// Returns the symbolic constants, in the order in which nft tries them.
     #[must_use]
     pub fn symbols(self) -> &'static [(&'static str, u64)] {
         self.row().symbols

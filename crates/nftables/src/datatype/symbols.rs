@@ -1,4 +1,5 @@
-//! The named values of data types, in the order in which nft tries them: `nft describe TYPE` of nft 1.0.6.
+//! The symbolic constants of data types, in the order in which nft tries them: `nft describe TYPE` of nft
+//! 1.0.6.
 
 pub(super) const NF_PROTO: &[(&str, u64)] = &[("ipv4", 2), ("ipv6", 10)];
 pub(super) const ETHER_TYPE: &[(&str, u64)] = &[
@@ -18,7 +19,8 @@ pub(super) const ARP_OP: &[(&str, u64)] = &[
     ("inreply", 9),
     ("nak", 10),
 ];
-/// The names of `/etc/protocols` (netbase 6.4), which nft asks on the machine where it runs, and the words that nft itself has for some.
+/// The names of `/etc/protocols` (netbase 6.4), which nft looks up on the machine where it runs, and the
+/// names of protocols that are keywords of nft.
 pub(super) const INET_PROTO: &[(&str, u64)] = &[
     ("ip", 0),
     ("icmp", 1),

@@ -1,4 +1,5 @@
-//! What an error number means for what was asked, and of what. The kernel itself says a number and, at best, an attribute.
+//! Explains what an errno of the kernel means for the operation that was refused. The kernel only reports a
+//! number and sometimes an attribute.
 
 use std::borrow::Cow;
 
@@ -10,17 +11,19 @@ use super::*;
 use crate::expr::{Data, Expr};
 use crate::family::Family;
 use crate::lang::{Statement, Verdict};
+use crate::object::element::wire::NFTA_SET_ELEM_DATA;
+use crate::object::rule::wire::NFTA_RULE_EXPRESSIONS;
 use crate::object::{Element, ElementData, Rule};
 use crate::transaction::Flush;
 
-/// What the kernel blames in a message.
+/// The part of a message that the kernel's error refers to.
 pub(super) struct Blame<'a> {
     family: Family,
-    /// The name of the table, which is the first attribute of every message.
+    /// The name of the table, which is the first attribute of most messages.
     table: Option<Name>,
     /// The innermost attribute.
     attribute: Option<(&'static str, Attribute<'a>)>,
-    /// The expression that is blamed, if it is one of a rule.
+    /// The expression that contains the attribute, if it is one of a rule.
     expression: Option<Expr>,
 }
 
@@ -30,7 +33,7 @@ impl<'a> Blame<'a> {
         let first = attributes.clone().next().and_then(Result::ok).filter(|first| first.kind == 1);
         Some(Self {
             family: Family(netfilter.family),
-            table: first.and_then(|first| first.str().ok()).map(Name::held),
+            table: first.and_then(|first| first.str().ok()).map(Name::from_kernel),
             attribute: path.and_then(|path| innermost(attributes.clone(), path)),
             expression: path.and_then(AttributePath::expression).and_then(|(index, _)| {
                 let list = attributes.find(NFTA_RULE_EXPRESSIONS).ok()??;
@@ -43,10 +46,10 @@ impl<'a> Blame<'a> {
         self.attribute.as_ref().map(|(name, _)| *name)
     }
 
-    /// A name, escaped where it is one that somebody else has chosen.
+    /// Returns the attribute as a name, escaped for printing: another program may have chosen it.
     fn text(&self) -> Name {
         let text = self.attribute.as_ref().and_then(|(_, attribute)| attribute.str().ok());
-        Name::held(text.unwrap_or_default())
+        Name::from_kernel(text.unwrap_or_default())
     }
 
     fn table(&self) -> String {
@@ -57,7 +60,7 @@ impl<'a> Blame<'a> {
         self.attribute.as_ref().and_then(|(_, attribute)| attribute.be64().ok()).unwrap_or_default()
     }
 
-    /// What is missing, by its name.
+    /// Describes the object that does not exist.
     fn missing(&self) -> Option<String> {
         let (family, table) = (self.family, self.table());
         Some(match (self.name()?, &self.expression) {
@@ -87,7 +90,7 @@ impl<'a> Blame<'a> {
                     self.text()
                 )
             }
-            ("NFTA_HOOK_DEV" | "NFTA_DEVICE_NAME", _) => format!("there is no device `{}`", self.text()),
+            ("NFTA_HOOK_DEV" | "NFTA_DEVICE_NAME", _) => format!("device `{}` does not exist", self.text()),
             ("NFTA_OBJ_NAME", _) => {
                 format!("table {family} {table} has no object `{}` of this kind", self.text())
             }
@@ -116,7 +119,7 @@ impl<'a> Blame<'a> {
         })
     }
 
-    /// What an expression names.
+    /// Describes the object that an expression refers to.
     fn missing_in(&self, expression: &Expr) -> String {
         let named = |kind: &str, name: &Name| {
             format!("{kind} {} {} {name} does not exist", self.family, self.table())
@@ -141,7 +144,8 @@ impl<'a> Blame<'a> {
         }
     }
 
-    /// The verdict of an element that is blamed: of a map of a rule's own, which the operation does not give as elements.
+    /// Returns the verdict of the element at fault if it belongs to an anonymous map of a rule: the operation
+    /// does not contain such elements.
     fn jump(&self) -> Option<Verdict> {
         let (_, element) = self.attribute.as_ref().filter(|(name, _)| *name == "NFTA_LIST_ELEM")?;
         let data = element.attributes().find(NFTA_SET_ELEM_DATA).ok()??;
@@ -151,7 +155,7 @@ impl<'a> Blame<'a> {
         }
     }
 
-    /// The set, or the chain, that a blamed expression names.
+    /// Returns the set or chain that the expression at fault refers to.
     fn named(&self) -> Option<&Name> {
         match self.expression.as_ref()? {
             Expr::Lookup(lookup) => Some(&lookup.set),
@@ -165,7 +169,8 @@ impl<'a> Blame<'a> {
     }
 }
 
-/// The attribute at the end of a path. Where the path leads into a list, that list's name is enough.
+/// Returns the attribute at the end of a path. If the path leads into a list, the name of the list entry is
+/// enough.
 fn innermost<'a>(attributes: Attributes<'a>, path: &AttributePath) -> Option<(&'static str, Attribute<'a>)> {
     let mut level = attributes;
     let mut found = None;
@@ -181,37 +186,39 @@ fn innermost<'a>(attributes: Attributes<'a>, path: &AttributePath) -> Option<(&'
     found
 }
 
-/// What an error number means for an operation, or for the batch as a whole.
+/// Explains what an errno means for an operation, or for the batch as a whole.
 pub(super) fn meaning(
     operation: Option<&Operation>,
     element: Option<&Element>,
     blame: Option<&Blame<'_>>,
-    code: i32,
+    errno: Errno,
 ) -> Option<Cow<'static, str>> {
-    let special = match code {
-        ENOENT => element
+    let special = match errno {
+        Errno::ENOENT => element
             .and_then(|element| missing_of_element(operation?, element, blame?))
             .or_else(|| blame?.missing())
             .or_else(|| missing_set(operation?, blame?))
             .map(Cow::Owned),
-        EINVAL => element.filter(|_| is_addition(operation)).map(|element| unfit_element(element).into()),
-        EOPNOTSUPP => not_possible(operation, element, blame).map(Cow::Owned),
+        Errno::EINVAL => {
+            element.filter(|_| is_addition(operation)).map(|element| unfit_element(element).into())
+        }
+        Errno::EOPNOTSUPP => not_possible(operation, element, blame).map(Cow::Owned),
         _ => None,
     };
-    special.or_else(|| usual(operation, blame, code).map(Cow::Borrowed))
+    special.or_else(|| errno_meaning(operation, blame, errno).map(Cow::Borrowed))
 }
 
 fn is_addition(operation: Option<&Operation>) -> bool {
     matches!(operation, Some(Operation::Add(_) | Operation::Create(_)))
 }
 
-/// What an element names, or the element itself.
+/// Describes what an element refers to, or the element itself.
 fn missing_of_element(operation: &Operation, element: &Element, blame: &Blame<'_>) -> Option<String> {
     if blame.name() != Some("NFTA_LIST_ELEM") {
         return None;
     }
     if !is_addition(Some(operation)) {
-        return Some("the set does not hold this element".to_owned());
+        return Some("the element is not in the set".to_owned());
     }
     let (family, table) = (blame.family, blame.table());
     match element.data() {
@@ -225,7 +232,8 @@ fn missing_of_element(operation: &Operation, element: &Element, blame: &Blame<'_
     }
 }
 
-/// Linux 6.1 names everything but the set that elements are for.
+/// Describes the set that elements belong to. For a missing set Linux 6.1 reports no attribute; it does for
+/// everything else.
 fn missing_set(operation: &Operation, blame: &Blame<'_>) -> Option<String> {
     let set = match operation {
         Operation::Flush(Flush::Set(set)) => set,
@@ -234,7 +242,7 @@ fn missing_set(operation: &Operation, blame: &Blame<'_>) -> Option<String> {
     blame.attribute.is_none().then(|| format!("set {set} does not exist"))
 }
 
-/// What of an element may not suit its set.
+/// Describes why an element may not fit its set.
 fn unfit_element(element: &Element) -> String {
     let gives = match element.data() {
         ElementData::None => Cow::Borrowed("nothing, as in a set"),
@@ -247,38 +255,41 @@ fn unfit_element(element: &Element) -> String {
         true => "the key `*`".to_owned(),
         false => format!("a key of {} bytes", element.key().bytes().len()),
     };
-    let mut said = String::new();
+    let mut hints = String::new();
     if element.end().is_some() {
-        said.push_str("the set lacks `flags interval`, which a range needs; or ");
+        hints.push_str("the set lacks `flags interval`, which a range needs; or ");
     }
     if element.get_timeout().is_some() {
-        said.push_str("the set lacks `flags timeout`, which a timeout needs; or ");
+        hints.push_str("the set lacks `flags timeout`, which a timeout needs; or ");
     }
-    said + &format!("the set is of another type: the element has {key} and gives {gives}")
+    hints + &format!("the set is of another type: the element has {key} and gives {gives}")
 }
 
-/// What is not possible there.
+/// Explains `EOPNOTSUPP` for an operation.
 fn not_possible(
     operation: Option<&Operation>,
     element: Option<&Element>,
     blame: Option<&Blame<'_>>,
 ) -> Option<String> {
     let of_element = match element.map(Element::data) {
-        Some(ElementData::Verdict(verdict)) => Some(verdict.clone()),
+        Some(ElementData::Verdict(verdict)) => Some(verdict),
         _ => blame.and_then(Blame::jump),
     };
     if let Some(Verdict::Jump(to) | Verdict::Goto(to)) = of_element {
-        return Some(format!("`{to}` is a base chain, and nothing can jump to one"));
+        return Some(format!("`{to}` is a base chain, which cannot be the target of a jump"));
     }
     if let Some(blame) = blame
         && let Some(named) = blame.named()
     {
         return Some(match blame.expression {
-            Some(Expr::Immediate(_)) => format!("`{named}` is a base chain, and nothing can jump to one"),
+            Some(Expr::Immediate(_)) => {
+                format!("`{named}` is a base chain, which cannot be the target of a jump")
+            }
             Some(Expr::Dynset(_)) => format!(
-                "rules cannot change set `{named}`: it lacks `flags dynamic`, or its kind cannot be changed so"
+                "rules cannot change set `{named}`: it lacks `flags dynamic`, or rules cannot change its \
+                 kind of set"
             ),
-            _ => format!("set `{named}` cannot be looked up so"),
+            _ => format!("set `{named}` cannot be looked up in this way"),
         });
     }
     let rule = match operation? {
@@ -286,11 +297,11 @@ fn not_possible(
         Operation::Insert(rule) | Operation::Replace(rule) => rule,
         _ => return None,
     };
-    particular(rule)
+    restrictions(rule)
 }
 
-/// The statements of a rule that are not possible everywhere, and where they are.
-fn particular(rule: &Rule) -> Option<String> {
+/// Describes where the statements of a rule are possible that are not possible everywhere.
+fn restrictions(rule: &Rule) -> Option<String> {
     let place = |statement: &Statement| {
         Some(match statement {
             Statement::Dnat(_) | Statement::Redirect(_) => "chains of type nat at prerouting or output",
@@ -307,155 +318,174 @@ fn particular(rule: &Rule) -> Option<String> {
             _ => return None,
         })
     };
-    let said: Vec<_> = rule
+    let hints: Vec<_> = rule
         .statements
         .iter()
         .filter_map(|statement| Some(format!("`{statement}` is possible in {} only", place(statement)?)))
         .collect();
-    (!said.is_empty()).then(|| said.join("; "))
+    (!hints.is_empty()).then(|| hints.join("; "))
 }
 
-/// What is said where nothing more is known.
-fn usual(operation: Option<&Operation>, blame: Option<&Blame<'_>>, code: i32) -> Option<&'static str> {
+/// Explains an errno by the operation and the reported attribute alone.
+fn errno_meaning(
+    operation: Option<&Operation>,
+    blame: Option<&Blame<'_>>,
+    errno: Errno,
+) -> Option<&'static str> {
     use Operation::{Add, Create, Delete, Destroy, Flush, Insert, Rename, Replace};
     let Some(operation) = operation else {
-        return match code {
-            EPERM => Some("CAP_NET_ADMIN is missing in the namespace of this network"),
-            ENOMEM => Some("the kernel is out of memory"),
-            EINVAL => Some("a set or chain without a name is used by no rule"),
-            EOPNOTSUPP => Some(
-                "a chain with `flags offload` has the policy `drop`, or a rule of such a chain is inserted or replaced: devices take rules at the end only, or one of them refuses what it is to do",
+        return match errno {
+            Errno::EPERM => {
+                Some("CAP_NET_ADMIN is missing in the user namespace that owns this network namespace")
+            }
+            Errno::ENOMEM => Some("the kernel is out of memory"),
+            Errno::EINVAL => Some("an anonymous set or chain is used by no rule"),
+            Errno::EOPNOTSUPP => Some(
+                "a chain with `flags offload` has the policy `drop`; or a rule of such a chain is inserted \
+                 or replaced, and devices take rules at the end only; or a device refuses a rule",
             ),
             _ => None,
         };
     };
-    Some(match (operation, code) {
-        (_, EPERM) if blame.is_some_and(|blame| blame.attribute.is_some()) => {
+    Some(match (operation, errno) {
+        (_, Errno::EPERM) if blame.is_some_and(|blame| blame.attribute.is_some()) => {
             "the table belongs to another process"
         }
-        (_, EPERM) => "CAP_NET_ADMIN is missing, or the table belongs to another process",
-        (_, EACCES) => "not permitted",
-        (_, ENOMEM) => "the kernel is out of memory",
-        (_, EAFNOSUPPORT) => "this kernel has no tables of this family",
-        (Add(Object::Elements(_)) | Create(Object::Elements(_)), ENOENT) => {
+        (_, Errno::EPERM) => "CAP_NET_ADMIN is missing, or the table belongs to another process",
+        (_, Errno::EACCES) => "not permitted",
+        (_, Errno::ENOMEM) => "the kernel is out of memory",
+        (_, Errno::EAFNOSUPPORT) => "this kernel does not support tables of this family",
+        (Add(Object::Elements(_)) | Create(Object::Elements(_)), Errno::ENOENT) => {
             "the table, the set, or the chain or object that the element names does not exist"
         }
-        (Add(Object::Elements(_)), EEXIST) => {
-            "the key is there with other data, or its interval overlaps another"
+        (Add(Object::Elements(_)), Errno::EEXIST) => {
+            "the key exists with other data, or its interval overlaps another"
         }
-        (Create(Object::Elements(_)), EEXIST) => {
+        (Create(Object::Elements(_)), Errno::EEXIST) => {
             "the element exists already, or its interval overlaps another"
         }
-        (Add(Object::Elements(_)) | Create(Object::Elements(_)), ENFILE) => {
+        (Add(Object::Elements(_)) | Create(Object::Elements(_)), Errno::ENFILE) => {
             "the set is full: its size is reached"
         }
-        (Add(Object::Elements(_)) | Create(Object::Elements(_)), EBUSY) => {
-            "the set is constant and in use, or has no room for this element now"
+        (Add(Object::Elements(_)) | Create(Object::Elements(_)), Errno::EBUSY) => {
+            "the set is constant and in use, or the kernel cannot insert the element at the moment"
         }
-        (Add(Object::Elements(_)) | Create(Object::Elements(_)), ENOTEMPTY) => {
+        (Add(Object::Elements(_)) | Create(Object::Elements(_)), Errno::ENOTEMPTY) => {
             "the interval overlaps another"
         }
-        (Add(Object::Elements(_)) | Create(Object::Elements(_)), EINVAL) => {
-            "the key or data is not of the set's type and length, or the set lacks a flag that this needs"
+        (Add(Object::Elements(_)) | Create(Object::Elements(_)), Errno::EINVAL) => {
+            "the key or data does not have the type and length of the set, or the set lacks a flag that the \
+             element needs"
         }
-        (Delete(Target::Elements(_)), ENOENT) => "the table, the set or the element does not exist",
-        (_, EMLINK | ELOOP) => "the jumps make a loop, or nest too deeply",
-        (Add(Object::Rule(_)) | Create(Object::Rule(_)) | Insert(_) | Replace(_), ENOENT) => {
-            "the table, the chain, the rule's handle, a set or chain that it names, or one of its expressions does not exist in this kernel"
+        (Delete(Target::Elements(_)), Errno::ENOENT) => "the table, the set or the element does not exist",
+        (_, Errno::EMLINK | Errno::ELOOP) => "the jumps form a loop, or nest too deeply",
+        (Add(Object::Rule(_)) | Create(Object::Rule(_)) | Insert(_) | Replace(_), Errno::ENOENT) => {
+            "the table, the chain, the rule's handle, or a set or chain that the rule names does not exist, \
+             or this kernel lacks one of its expressions"
         }
-        (Add(Object::Rule(_)) | Create(Object::Rule(_)) | Insert(_) | Replace(_), EOPNOTSUPP) => {
-            "an expression is not possible in this chain's family, type or hook; or the chain belongs to another rule alone, or it has `flags offload`, which takes rules at its end only, and such as a device can follow"
+        (Add(Object::Rule(_)) | Create(Object::Rule(_)) | Insert(_) | Replace(_), Errno::EOPNOTSUPP) => {
+            "the family, type or hook of the chain does not allow an expression; or the chain belongs to \
+             another rule; or it has `flags offload`, which takes rules at the end only, and only rules that \
+             a device can apply"
         }
-        (Replace(rule), EINVAL) if rule.handle.is_none() => {
-            "it does not say which rule it replaces: it needs a handle"
+        (Replace(rule), Errno::EINVAL) if rule.handle.is_none() => {
+            "the handle of the rule to replace is missing"
         }
-        (Add(Object::Rule(_)) | Create(Object::Rule(_)) | Insert(_) | Replace(_), EINVAL) => {
+        (Add(Object::Rule(_)) | Create(Object::Rule(_)) | Insert(_) | Replace(_), Errno::EINVAL) => {
             match blame.and_then(|blame| blame.expression.as_ref()) {
                 Some(Expr::XtMatch(_) | Expr::XtTarget(_)) => {
-                    "the module of xtables refuses it: its data are of another size or make no sense, or it has to stand in another chain, or behind a match of the protocol that it is for"
+                    "the xtables module refuses it: its data have a wrong size or content, or it needs \
+                     another chain, or a match for its protocol before it"
                 }
                 _ if blame.is_none_or(|blame| blame.named().is_none()) => {
-                    "an expression is refused: a wrong type, length or register"
+                    "an expression has a wrong type, length or register"
                 }
                 Some(Expr::Lookup(_) | Expr::Dynset(_)) => {
-                    "the keys of the set, or what it gives, are of another type or length than the rule has; or it is no map, or is one"
+                    "the keys or data of the set differ from the rule's in type or length; or a map is \
+                     needed and it is a set, or the reverse"
                 }
-                Some(Expr::Immediate(_)) => "the chain that it jumps to belongs to another rule alone",
-                _ => "an expression is refused: a wrong type, length or register",
+                Some(Expr::Immediate(_)) => "the target of the jump belongs to another rule",
+                _ => "an expression has a wrong type, length or register",
             }
         }
-        (Add(Object::Table(table)) | Create(Object::Table(table)), EOPNOTSUPP) => {
+        (Add(Object::Table(table)) | Create(Object::Table(table)), Errno::EOPNOTSUPP) => {
             match table.flags.is_empty() {
-                true => "this kernel has no tables of this family",
+                true => "this kernel does not support tables of this family",
                 false => {
-                    "the flags of a table that is there cannot be changed so, or this kernel does not know them"
+                    "these flags of an existing table cannot be changed, or this kernel does not know them"
                 }
             }
         }
-        (Add(Object::Set(_)) | Create(Object::Set(_)), EINVAL | EOPNOTSUPP) => {
-            "its keys or values are of no type, or of more than 64 bytes; or its flags, or what its elements carry, do not go together"
+        (Add(Object::Set(_)) | Create(Object::Set(_)), Errno::EINVAL | Errno::EOPNOTSUPP) => {
+            "its keys or values have no type, or more than 64 bytes; or its flags, or the \
+             statements of its elements, contradict each other"
         }
-        (Add(Object::Set(_)), EEXIST) => "it is there with another type or other flags",
-        (Add(Object::Chain(chain)), EEXIST) if chain.base.is_some() => {
-            "it is there without a hook, or with another type, hook or priority, or with other devices"
+        (Add(Object::Set(_)), Errno::EEXIST) => "it exists with another type or other flags",
+        (Add(Object::Chain(chain)), Errno::EEXIST) if chain.base.is_some() => {
+            "it exists without a hook, or with another type, hook or priority, or with other devices"
         }
-        (Add(Object::Chain(_)), EEXIST) => "the chain exists with another type, hook or priority",
-        (Add(Object::Chain(chain)) | Create(Object::Chain(chain)), EOPNOTSUPP)
+        (Add(Object::Chain(_)), Errno::EEXIST) => "the chain exists with another type, hook or priority",
+        (Add(Object::Chain(chain)) | Create(Object::Chain(chain)), Errno::EOPNOTSUPP)
             if chain.base.as_ref().is_some_and(|base| base.offload) =>
         {
-            "`flags offload` is possible at the ingress hook of family netdev, with a priority of 1 to 65535, on devices whose drivers can do it; and a chain that is there without stays without"
+            "`flags offload` needs the ingress hook of family netdev, a priority of 1 to 65535, and devices \
+             whose drivers support it; it cannot be added to an existing chain"
         }
-        (Add(Object::Chain(_)) | Create(Object::Chain(_)), EOPNOTSUPP) => {
-            "there is no such hook for this family and type of chain, or not at this priority; or the chain is there with another hook or priority"
+        (Add(Object::Chain(_)) | Create(Object::Chain(_)), Errno::EOPNOTSUPP) => {
+            "this family and type of chain does not have the hook, or not at this priority; or the chain \
+             exists with another hook or priority"
         }
-        (Add(Object::Stateful(object)) | Create(Object::Stateful(object)), ENOENT | EINVAL)
+        (Add(Object::Stateful(object)) | Create(Object::Stateful(object)), Errno::ENOENT | Errno::EINVAL)
             if matches!(object.config, ObjectConfig::Secmark(_)) =>
         {
             "its table does not exist, or no security module of this kernel knows the context"
         }
-        (Add(Object::Stateful(object)) | Create(Object::Stateful(object)), ENOENT)
+        (Add(Object::Stateful(object)) | Create(Object::Stateful(object)), Errno::ENOENT)
             if matches!(object.config, ObjectConfig::CtHelper { .. }) =>
         {
             "this kernel has no such helper for this family and protocol, or its module is not loaded"
         }
-        (Add(Object::Stateful(object)) | Create(Object::Stateful(object)), EOPNOTSUPP)
+        (Add(Object::Stateful(object)) | Create(Object::Stateful(object)), Errno::EOPNOTSUPP)
             if matches!(
                 object.config,
                 ObjectConfig::CtTimeout { .. } | ObjectConfig::CtExpectation { .. }
             ) =>
         {
-            "this kernel does not track connections of this protocol by themselves"
+            "this kernel has no connection tracking for this protocol"
         }
-        (Add(Object::Stateful(_)), EEXIST) => "it is there as an object of another kind",
-        (Add(Object::Flowtable(_)) | Create(Object::Flowtable(_)), ENOENT) => {
-            "one of its devices does not exist, or this kernel has no flowtables of this family, or their module is not loaded"
+        (Add(Object::Stateful(_)), Errno::EEXIST) => "it exists as an object of another kind",
+        (Add(Object::Flowtable(_)) | Create(Object::Flowtable(_)), Errno::ENOENT) => {
+            "one of its devices does not exist, or this kernel does not support flowtables of this family, \
+             or their module is not loaded"
         }
-        (Create(_), EEXIST) => "it exists already",
-        (Add(_) | Create(_), ENOENT) => "its table does not exist, or the kernel lacks what it needs",
-        (Add(_) | Create(_) | Insert(_) | Replace(_), ERANGE) => {
+        (Create(_), Errno::EEXIST) => "it exists already",
+        (Add(_) | Create(_), Errno::ENOENT) => "its table does not exist, or the kernel lacks what it needs",
+        (Add(_) | Create(_) | Insert(_) | Replace(_), Errno::ERANGE) => {
             "a name is too long, or a number out of range"
         }
-        (Rename(_), ENOENT) => "the table, or a chain with this handle in it, does not exist",
-        (Rename(_), EEXIST) => "a chain of the table has the new name already",
-        (Rename(_), ERANGE) => "the new name is too long",
-        (Delete(Target::Devices(_)), EINVAL) => {
-            "this kernel cannot delete devices of a chain (it can since Linux 6.4): it would have deleted the chain"
+        (Rename(_), Errno::ENOENT) => "the table, or a chain with this handle in it, does not exist",
+        (Rename(_), Errno::EEXIST) => "a chain of the table has the new name already",
+        (Rename(_), Errno::ERANGE) => "the new name is too long",
+        (Delete(Target::Devices(_)), Errno::EINVAL) => {
+            "this kernel cannot delete devices of a chain (it can since Linux 6.4): it would have deleted \
+             the chain"
         }
-        (Delete(Target::Devices(_)), ENOENT) => {
+        (Delete(Target::Devices(_)), Errno::ENOENT) => {
             "the table, the chain or flowtable, or one of the devices in it does not exist"
         }
-        (Delete(Target::Chain(_)), EBUSY) => {
+        (Delete(Target::Chain(_)), Errno::EBUSY) => {
             "rules or map elements still jump to the chain, or it has rules that were not flushed"
         }
-        (Delete(Target::Set(_)), EBUSY) => "rules still use the set",
-        (Delete(Target::Stateful(_) | Target::Flowtable(_)), EBUSY) => "rules or elements still use it",
-        (Delete(_), EBUSY) => "it is still in use",
-        (Delete(_) | Flush(_), ENOENT) => "it does not exist",
-        (Destroy(_), EINVAL) => "this kernel has no destroy (it came with Linux 6.3): add it, then delete it",
-        (Delete(_) | Destroy(_), EOPNOTSUPP) => "it cannot be deleted so",
+        (Delete(Target::Set(_)), Errno::EBUSY) => "rules still use the set",
+        (Delete(Target::Stateful(_) | Target::Flowtable(_)), Errno::EBUSY) => {
+            "rules or elements still use it"
+        }
+        (Delete(_), Errno::EBUSY) => "it is still in use",
+        (Delete(_) | Flush(_), Errno::ENOENT) => "it does not exist",
+        (Destroy(_), Errno::EINVAL) => {
+            "this kernel does not support `destroy` (Linux 6.3 does): add the object, then delete it"
+        }
+        (Delete(_) | Destroy(_), Errno::EOPNOTSUPP) => "it cannot be deleted in this way",
         _ => return None,
     })
 }
-
-const NFTA_RULE_EXPRESSIONS: u16 = 4;
-const NFTA_SET_ELEM_DATA: u16 = 2;

@@ -1,4 +1,4 @@
-//! What can go wrong when a transaction is built, sent and applied.
+//! The errors of building, sending and applying transactions.
 
 mod meaning;
 mod path;
@@ -6,7 +6,7 @@ mod path;
 use std::borrow::Cow;
 use std::fmt;
 
-use sluicegate_netlink::{Batch, KernelError, errno_name};
+use sluicegate_netlink::{Batch, Errno, KernelError};
 
 use crate::encode::untag;
 use crate::lang::LowerError;
@@ -16,38 +16,42 @@ use crate::transaction::{Object, Operation, Target, Transaction};
 use meaning::{Blame, meaning};
 pub use path::AttributePath;
 
-/// An error of a transaction. Nothing of it has been applied, but where [`Error::Rejected`] says so of a split one; after
-/// [`Error::Netlink`] it may have been, if it was sent and the answer was lost.
+/// The error of a transaction.
+///
+/// Nothing of the transaction has been applied, with two exceptions: [`Error::Rejected`] says how many
+/// batches of a split transaction were, and after [`Error::Netlink`] all of it may have been, if it was sent
+/// and the answer was lost.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A rule says what the kernel has no expressions for, or looks something up in a set of another type; elements are of another type than their
-    /// set; a set or an element carries what has no state; a `ct timeout` names a state that the protocol does not have.
+    /// A statement cannot be encoded: the kernel has no expressions for it; a rule looks something up in a
+    /// set of another type; elements have another type than their set; a set or an element carries a
+    /// statement that has no state; or a `ct timeout` names a state that its protocol does not have.
     #[error("operation {}: {object}: {cause}", .operation + 1)]
     Statement {
-        /// Which operation of the transaction, from 0.
+        /// Index of the operation in the transaction, from 0.
         operation: usize,
-        /// The rule, as text; or the set, its elements or the object, by name.
+        /// The rule as text, or the name of the set, element or object.
         object: String,
-        /// Why.
+        /// The reason.
         cause: Box<LowerError>,
     },
-    /// A rule goes beside one with an index that the chain does not have; or the transaction was encoded without asking a kernel, which
-    /// alone knows the rules that there are.
+    /// A rule is to go beside one with an index that the chain does not have; or the transaction was encoded
+    /// without asking a kernel, and only the kernel knows the existing rules.
     #[error("operation {}: {rule}: {}", .operation + 1, NoIndex(*.rules))]
     Index {
-        /// Which operation of the transaction, from 0.
+        /// Index of the operation in the transaction, from 0.
         operation: usize,
         /// The rule, as text.
         rule: String,
-        /// How many rules the chain has then; `None` where they were not counted.
+        /// The number of rules in the chain at that point; `None` if they were not counted.
         rules: Option<usize>,
     },
-    /// A chain is renamed that the kernel does not have; or the transaction was encoded without asking a kernel, which alone knows the handle
-    /// of the chain.
-    #[error("operation {}: rename chain {chain}: {}", .operation + 1, no_handle(*.asked))]
+    /// A chain to rename does not exist; or the transaction was encoded without asking a kernel, and only the
+    /// kernel knows the handle of the chain.
+    #[error("operation {}: rename chain {chain}: {}", .operation + 1, missing_handle(*.asked))]
     Rename {
-        /// Which operation of the transaction, from 0.
+        /// Index of the operation in the transaction, from 0.
         operation: usize,
         /// The chain.
         chain: ChainId,
@@ -57,80 +61,113 @@ pub enum Error {
     /// The kernel refused operations.
     #[error("{}", Refusals(.failures, *.more, *.applied))]
     Rejected {
-        /// Each with its cause, in order.
+        /// The refused operations, each with its cause, in order.
         failures: Vec<Failure>,
-        /// Whether there were more than the receive buffer held.
+        /// Whether errors were lost because the receive buffer was full.
         more: bool,
-        /// Batches that had been applied before, where a change had to be split.
+        /// The number of batches that were applied before, if the transaction had to be split.
         applied: usize,
     },
-    /// Somebody else changed the ruleset since the generation that the transaction was made for (`ERESTART`).
-    #[error("the ruleset is no longer of generation {expected}: somebody else has changed it")]
+    /// Another program changed the ruleset since the generation that the transaction was made for
+    /// (`ERESTART`).
+    #[error("expected generation {expected} of the ruleset, but another program has changed it since")]
     GenerationChanged {
-        /// The generation that was asked for.
+        /// The generation for which the transaction was made.
         expected: u32,
+    },
+    /// The wanted content of a table contradicts itself, or cannot be encoded
+    /// ([`reconcile`](crate::reconcile)); or a transaction does not determine by itself which tables it
+    /// creates ([`Transaction::into_content`]).
+    #[error("{object}: {problem}")]
+    Content {
+        /// The name of the object, or the text of the rule.
+        object: String,
+        /// The reason.
+        problem: ContentProblem,
     },
     /// Sending or receiving failed.
     #[error(transparent)]
     Netlink(#[from] sluicegate_netlink::Error),
 }
 
+/// The reason why the wanted content of a table is rejected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ContentProblem {
+    /// Another object has the same name.
+    #[error("there is another one of this name")]
+    Twice,
+    /// The object names another table or chain than the one that contains it.
+    #[error("it is listed in {0}")]
+    Elsewhere(String),
+    /// A statement cannot be encoded: the kernel has no expressions for it.
+    #[error(transparent)]
+    Statement(Box<LowerError>),
+    /// No operation of the transaction creates the table or chain that the object belongs to.
+    #[error("the transaction does not create {0}, which it belongs to")]
+    Missing(String),
+    /// The operation's effect depends on the kernel's ruleset: it refers to a handle, or to something that
+    /// the transaction does not create.
+    #[error("what it does depends on what the kernel has")]
+    Unknown,
+}
+
 /// An operation that the kernel refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failure {
-    /// Which operation of the transaction, from 0; `None` for the batch as a whole.
+    /// Index of the operation in the transaction, from 0; `None` for the batch as a whole.
     pub operation: Option<usize>,
-    /// Which element of that operation, from 0, if it is about elements.
+    /// Index of the element in that operation, from 0, if the operation is about elements.
     pub element: Option<usize>,
-    /// The verb: `add`, `delete` ...
+    /// The verb of the operation: `add`, `delete` ...
     pub verb: &'static str,
-    /// What it is about: `set ip t s`, `element ip t s { 1.2.3.4 }`.
+    /// The object of the operation: `set ip t s`, `element ip t s { 1.2.3.4 }`.
     pub object: String,
-    /// The attribute of the message that is to blame, where the kernel says so.
+    /// The attribute of the message that caused the error, if the kernel reports one.
     pub attribute: Option<AttributePath>,
-    /// What the kernel said.
+    /// The error number that the kernel returned.
     pub error: KernelError,
-    /// What that means here, where it is known.
+    /// An explanation of the error for this operation, if known.
     pub meaning: Option<Cow<'static, str>>,
 }
 
 impl Error {
-    /// True when something that a transaction names does not exist, and nothing else was wrong.
+    /// Returns `true` if something that a transaction refers to does not exist, and no other error occurred.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Index { rules: Some(_), .. } | Self::Rename { asked: true, .. })
-            || self.all_codes(&[ENOENT])
+            || self.all_errnos(&[Errno::ENOENT])
     }
 
-    /// True when something that a transaction creates exists already, and nothing else was wrong.
+    /// Returns `true` if something that a transaction creates exists already, and no other error occurred.
     #[must_use]
     pub fn is_already_exists(&self) -> bool {
-        self.all_codes(&[EEXIST])
+        self.all_errnos(&[Errno::EEXIST])
     }
 
-    /// True when something is still in use, and nothing else was wrong.
+    /// Returns `true` if something is still in use, and no other error occurred.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        self.all_codes(&[EBUSY])
+        self.all_errnos(&[Errno::EBUSY])
     }
 
-    /// True when a capability is missing.
+    /// Returns `true` if a capability is missing.
     #[must_use]
     pub fn is_permission_denied(&self) -> bool {
         match self {
             Self::Netlink(error) => error.is_permission_denied(),
-            _ => self.all_codes(&[EPERM, EACCES]),
+            _ => self.all_errnos(&[Errno::EPERM, Errno::EACCES]),
         }
     }
 
-    /// True when the ruleset is of another generation than the transaction was made for.
+    /// Returns `true` if the ruleset is not of the generation that the transaction was made for.
     #[must_use]
     pub fn is_generation_changed(&self) -> bool {
         matches!(self, Self::GenerationChanged { .. })
     }
 
-    /// The refused operations; empty for errors of another kind.
+    /// Returns the refused operations; empty for errors of another kind.
     #[must_use]
     pub fn failures(&self) -> &[Failure] {
         match self {
@@ -139,9 +176,13 @@ impl Error {
         }
     }
 
-    fn all_codes(&self, codes: &[i32]) -> bool {
+    pub(crate) fn content(object: impl fmt::Display, problem: ContentProblem) -> Self {
+        Self::Content { object: object.to_string(), problem }
+    }
+
+    fn all_errnos(&self, errnos: &[Errno]) -> bool {
         let failures = self.failures();
-        !failures.is_empty() && failures.iter().all(|failure| codes.contains(&failure.error.code))
+        !failures.is_empty() && failures.iter().all(|failure| errnos.contains(&failure.error.errno))
     }
 }
 
@@ -156,7 +197,7 @@ impl Failure {
             place.and_then(|(index, element)| Some((index, element, transaction.operations().get(index)?)));
         let found = found.filter(|(index, ..)| *index > 0 || !is_of_devices(transaction, &error));
         let Some((index, position, operation)) = found else {
-            let meaning = meaning(None, None, None, error.code);
+            let meaning = meaning(None, None, None, error.errno);
             return Self {
                 operation: None,
                 element: None,
@@ -173,7 +214,7 @@ impl Failure {
             None => operation.object(),
         };
         let blame = message.and_then(|(header, payload)| Blame::of(header, payload, attribute.as_ref()));
-        let meaning = meaning(Some(operation), element, blame.as_ref(), error.code);
+        let meaning = meaning(Some(operation), element, blame.as_ref(), error.errno);
         let element = element.map(|_| position);
         Self { operation: Some(index), element, verb: operation.verb(), object, attribute, error, meaning }
     }
@@ -185,9 +226,9 @@ impl fmt::Display for Failure {
             write!(f, "operation {}: ", operation + 1)?;
         }
         write!(f, "{} {}: ", self.verb, self.object)?;
-        match errno_name(self.error.code) {
+        match self.error.errno.name() {
             Some(name) => f.write_str(name)?,
-            None => write!(f, "error {}", self.error.code)?,
+            None => write!(f, "error {}", self.error.errno)?,
         }
         if let Some(meaning) = &self.meaning {
             write!(f, " ({meaning})")?;
@@ -202,7 +243,9 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What devices refuse is found when all else is taken, and the kernel then blames the first message, whatever that is about.
+/// Returns whether the refusal may come from a device. The kernel calls the drivers of devices after it has
+/// accepted everything else, and then reports their error for the first message of the batch, whatever that
+/// one does.
 fn is_of_devices(transaction: &Transaction, error: &KernelError) -> bool {
     let asks = |operation: &Operation| match operation {
         Operation::Add(Object::Chain(chain)) | Operation::Create(Object::Chain(chain)) => {
@@ -218,17 +261,17 @@ fn is_of_devices(transaction: &Transaction, error: &KernelError) -> bool {
         operation => asks(operation),
     };
     let operations = transaction.operations();
-    error.code == EOPNOTSUPP
+    error.errno == Errno::EOPNOTSUPP
         && error.offset.is_none()
         && operations.iter().any(asks)
         && !operations.first().is_some_and(is_chains)
 }
 
-fn no_handle(asked: bool) -> &'static str {
+fn missing_handle(asked: bool) -> &'static str {
     if asked {
-        "there is no such chain; one that the transaction itself makes has no handle yet"
+        "the kernel has no such chain; one that the same transaction adds has no handle yet"
     } else {
-        "the handle of the chain is found by applying only"
+        "the handle of the chain is not known: apply the transaction, or name the handle"
     }
 }
 
@@ -237,8 +280,10 @@ struct NoIndex(Option<usize>);
 impl fmt::Display for NoIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some(rules) => write!(f, "no such index: the chain has {rules} rules"),
-            None => f.write_str("an index is found by applying only"),
+            Some(rules) => write!(f, "the index is out of range: the chain has {rules} rules"),
+            None => f.write_str(
+                "the rule with this index is not known: apply the transaction, or name the handle",
+            ),
         }
     }
 }
@@ -257,29 +302,15 @@ impl fmt::Display for Refusals<'_> {
         }
         match (failures.len().saturating_sub(Self::SHOWN), more) {
             (0, false) => {}
-            (0, true) => f.write_str("\nand more than the receive buffer held")?,
+            (0, true) => f.write_str("\nand others that did not fit the receive buffer")?,
             (hidden, false) => write!(f, "\nand {hidden} more")?,
-            (hidden, true) => write!(f, "\nand {hidden} more, and more than the receive buffer held")?,
+            (hidden, true) => {
+                write!(f, "\nand {hidden} more, and others that did not fit the receive buffer")?;
+            }
         }
         if applied > 0 {
-            write!(f, "\n{applied} batches of this split transaction had been applied before")?;
+            write!(f, "\n{applied} batches of this split transaction were applied before")?;
         }
         Ok(())
     }
 }
-
-const EPERM: i32 = 1;
-const ENOENT: i32 = 2;
-const ENOMEM: i32 = 12;
-const EACCES: i32 = 13;
-const EBUSY: i32 = 16;
-const EEXIST: i32 = 17;
-const EINVAL: i32 = 22;
-const ENFILE: i32 = 23;
-const EMLINK: i32 = 31;
-const ERANGE: i32 = 34;
-const ELOOP: i32 = 40;
-const ENOTEMPTY: i32 = 39;
-pub(crate) const ERESTART: i32 = 85;
-const EOPNOTSUPP: i32 = 95;
-const EAFNOSUPPORT: i32 = 97;

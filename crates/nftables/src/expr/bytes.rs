@@ -1,11 +1,12 @@
-//! A few bytes, kept where they are named: rules and elements are full of addresses, ports and marks.
+//! A byte string that is stored inline when it is short: rules and elements consist of addresses, ports and
+//! marks.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 
-/// Bytes that do not change. Up to 22 of them cost no allocation: an address of either family, the name of an interface, or an address
-/// with protocol and port.
+/// An immutable byte string. Up to 22 bytes need no allocation: an address of either family, the name of an
+/// interface, or an address with protocol and port.
 ///
 /// ```
 /// use sluicegate_nftables::expr::Bytes;
@@ -15,36 +16,36 @@ use std::ops::Deref;
 /// assert_eq!(port.len(), 2); // and whatever else a slice can do
 /// ```
 #[derive(Clone)]
-pub struct Bytes(Held);
+pub struct Bytes(Storage);
 
 #[derive(Clone)]
-enum Held {
-    Here { length: u8, bytes: [u8; HERE] },
-    Elsewhere(Box<[u8]>),
+enum Storage {
+    Inline { length: u8, bytes: [u8; INLINE] },
+    Heap(Box<[u8]>),
 }
 
 impl Bytes {
-    /// No bytes.
+    /// Creates an empty value.
     #[must_use]
     pub const fn new() -> Self {
-        Self(Held::Here { length: 0, bytes: [0; HERE] })
+        Self(Storage::Inline { length: 0, bytes: [0; INLINE] })
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[inline]
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         match &self.0 {
-            Held::Here { length, bytes } => bytes.get(..usize::from(*length)).unwrap_or_default(),
-            Held::Elsewhere(bytes) => bytes,
+            Storage::Inline { length, bytes } => bytes.get(..usize::from(*length)).unwrap_or_default(),
+            Storage::Heap(bytes) => bytes,
         }
     }
 
     #[inline]
-    fn here(slice: &[u8]) -> Option<Self> {
-        let mut bytes = [0; HERE];
+    fn inline(slice: &[u8]) -> Option<Self> {
+        let mut bytes = [0; INLINE];
         bytes.get_mut(..slice.len())?.copy_from_slice(slice);
-        Some(Self(Held::Here { length: u8::try_from(slice.len()).ok()?, bytes }))
+        Some(Self(Storage::Inline { length: u8::try_from(slice.len()).ok()?, bytes }))
     }
 }
 
@@ -57,13 +58,13 @@ impl Default for Bytes {
 impl From<&[u8]> for Bytes {
     #[inline]
     fn from(slice: &[u8]) -> Self {
-        Self::here(slice).unwrap_or_else(|| Self(Held::Elsewhere(slice.into())))
+        Self::inline(slice).unwrap_or_else(|| Self(Storage::Heap(slice.into())))
     }
 }
 
 impl From<Vec<u8>> for Bytes {
     fn from(bytes: Vec<u8>) -> Self {
-        Self::here(&bytes).unwrap_or_else(|| Self(Held::Elsewhere(bytes.into())))
+        Self::inline(&bytes).unwrap_or_else(|| Self(Storage::Heap(bytes.into())))
     }
 }
 
@@ -138,8 +139,8 @@ impl fmt::Debug for Bytes {
     }
 }
 
-/// What fits into three words, with a length and a mark.
-const HERE: usize = 22;
+/// The number of bytes that fit into three words beside the length and the variant.
+const INLINE: usize = 22;
 
 #[cfg(test)]
 mod tests {
@@ -153,7 +154,7 @@ mod tests {
             let (from_slice, from_vec) = (Bytes::from(&bytes[..]), Bytes::from(bytes.clone()));
             prop_assert_eq!(from_slice.as_slice(), &bytes[..]);
             prop_assert_eq!(&from_slice, &from_vec);
-            prop_assert_eq!(matches!(from_vec.0, Held::Here { .. }), bytes.len() <= HERE);
+            prop_assert_eq!(matches!(from_vec.0, Storage::Inline { .. }), bytes.len() <= INLINE);
         }
     }
 

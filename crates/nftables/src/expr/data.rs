@@ -1,14 +1,15 @@
-//! What a register, an element or a constant holds (`enum nft_data_attributes`).
+//! The content of a register, an element or a constant (`enum nft_data_attributes`).
 
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attribute, Writer};
 
+use crate::attributes::attributes;
 use crate::expr::wire::{Fault, Value};
 use crate::expr::{Bytes, VerdictCode};
 use crate::lang::Verdict;
 use crate::name::Name;
 
-/// Bytes, or a verdict.
+/// A value or a verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Data {
@@ -16,15 +17,15 @@ pub enum Data {
     Value(Bytes),
     /// `NFTA_DATA_VERDICT`
     Verdict(Verdict),
-    /// A jump or goto to a chain by its number in the batch (`NFTA_VERDICT_CHAIN_ID`): a chain of the rule's own, which has no name yet. The
-    /// kernel gives back its name.
+    /// A jump or goto to a chain by its number in the batch (`NFTA_VERDICT_CHAIN_ID`): an anonymous chain of
+    /// the rule, which has no name yet. The kernel reports its name.
     ChainId(VerdictCode, u32),
-    /// A verdict that nft's language cannot say here (`queue`, with a queue number in its upper half).
+    /// A verdict that nft's language cannot express here (`queue`, with a queue number in the upper half).
     Code(VerdictCode),
 }
 
 impl Data {
-    /// The bytes, if that is what it is.
+    /// Returns the value, unless it is a verdict.
     #[must_use]
     pub fn value(&self) -> Option<&[u8]> {
         match self {
@@ -47,7 +48,7 @@ impl Data {
         }
     }
 
-    /// The value, where that is all there is: so it nearly always is.
+    /// Returns the value if the attribute contains nothing else: the common case, decoded without a loop.
     #[inline(always)]
     pub(crate) fn only_value(attribute: &Attribute<'_>) -> Option<Bytes> {
         let mut attributes = attribute.attributes();
@@ -55,7 +56,7 @@ impl Data {
         attributes.next().is_none().then(|| value.payload.into())
     }
 
-    /// Reads it, and whether that is all that the attribute says.
+    /// Decodes the data, and returns whether the attribute contains nothing else.
     pub(crate) fn decode(attribute: &Attribute<'_>) -> Result<(Self, bool), DecodeError> {
         let (mut found, mut whole) = (None, true);
         for inner in attribute.attributes() {
@@ -94,14 +95,18 @@ impl Value for Data {
 
 /// Appends `NFTA_DATA_VERDICT`.
 pub(crate) fn encode_verdict(verdict: &Verdict, w: &mut Writer<'_>) {
-    let (code, chain) = match verdict {
-        Verdict::Accept => (VerdictCode::ACCEPT, None),
-        Verdict::Drop => (VerdictCode::DROP, None),
-        Verdict::Continue => (VerdictCode::CONTINUE, None),
-        Verdict::Return => (VerdictCode::RETURN, None),
-        Verdict::Jump(chain) => (VerdictCode::JUMP, Some(chain)),
-        Verdict::Goto(chain) => (VerdictCode::GOTO, Some(chain)),
-    };
+    match verdict {
+        Verdict::Accept => encode_code(VerdictCode::ACCEPT, None, w),
+        Verdict::Drop => encode_code(VerdictCode::DROP, None, w),
+        Verdict::Continue => encode_code(VerdictCode::CONTINUE, None, w),
+        Verdict::Return => encode_code(VerdictCode::RETURN, None, w),
+        Verdict::Jump(chain) => encode_code(VerdictCode::JUMP, Some(chain), w),
+        Verdict::Goto(chain) => encode_code(VerdictCode::GOTO, Some(chain), w),
+    }
+}
+
+/// Appends `NFTA_DATA_VERDICT` with the parts of a verdict.
+pub(crate) fn encode_code(code: VerdictCode, chain: Option<&Name>, w: &mut Writer<'_>) {
     let mut data = w.nest(NFTA_DATA_VERDICT);
     data.put_be32(NFTA_VERDICT_CODE, code.0);
     if let Some(chain) = chain {
@@ -109,7 +114,7 @@ pub(crate) fn encode_verdict(verdict: &Verdict, w: &mut Writer<'_>) {
     }
 }
 
-/// Reads a verdict, and whether that is all that the attribute says.
+/// Decodes a verdict, and returns whether the attribute contains nothing else.
 pub(crate) fn decode_verdict(attribute: &Attribute<'_>) -> Result<(Data, bool), DecodeError> {
     let (mut code, mut chain, mut id, mut whole) = (None, None, None, true);
     for inner in attribute.attributes() {
@@ -130,8 +135,8 @@ pub(crate) fn decode_verdict(attribute: &Attribute<'_>) -> Result<(Data, bool), 
         (VerdictCode::DROP, ..) => Verdict::Drop,
         (VerdictCode::CONTINUE, ..) => Verdict::Continue,
         (VerdictCode::RETURN, ..) => Verdict::Return,
-        (VerdictCode::JUMP, Some(chain), _) => Verdict::Jump(Name::held(chain)),
-        (VerdictCode::GOTO, Some(chain), _) => Verdict::Goto(Name::held(chain)),
+        (VerdictCode::JUMP, Some(chain), _) => Verdict::Jump(Name::from_kernel(chain)),
+        (VerdictCode::GOTO, Some(chain), _) => Verdict::Goto(Name::from_kernel(chain)),
         (_, _, Some(id)) if jumps => return Ok((Data::ChainId(code, id), whole)),
         _ if jumps => return Err(DecodeError::Missing { what: "NFTA_VERDICT_CHAIN" }),
         _ => return Ok((Data::Code(code), whole)),
@@ -139,13 +144,19 @@ pub(crate) fn decode_verdict(attribute: &Attribute<'_>) -> Result<(Data, bool), 
     Ok((Data::Verdict(verdict), whole))
 }
 
-/// `NFTA_DATA_VALUE`
-pub(crate) const NFTA_DATA_VALUE: u16 = 1;
-/// `NFTA_DATA_VERDICT`
-const NFTA_DATA_VERDICT: u16 = 2;
-/// `NFTA_VERDICT_CODE`
-const NFTA_VERDICT_CODE: u16 = 1;
-/// `NFTA_VERDICT_CHAIN`
-const NFTA_VERDICT_CHAIN: u16 = 2;
-/// `NFTA_VERDICT_CHAIN_ID`
-const NFTA_VERDICT_CHAIN_ID: u16 = 3;
+/// `NFT_DATA_VERDICT` of `enum nft_data_types`, `linux/netfilter/nf_tables.h`: the data type of a verdict
+/// map.
+pub(crate) const NFT_DATA_VERDICT: u32 = 0xffff_ff00;
+
+attributes! {
+    DATA: "enum nft_data_attributes, linux/netfilter/nf_tables.h" {
+        NFTA_DATA_VALUE = 1,
+        NFTA_DATA_VERDICT = 2 => VERDICT,
+    }
+
+    VERDICT: "enum nft_verdict_attributes, linux/netfilter/nf_tables.h" {
+        NFTA_VERDICT_CODE = 1,
+        NFTA_VERDICT_CHAIN = 2,
+        NFTA_VERDICT_CHAIN_ID = 3,
+    }
+}

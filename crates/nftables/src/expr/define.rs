@@ -1,26 +1,27 @@
-//! What is made of the rows of the table of expressions: types, encoder, decoder.
+//! The macro that generates types, encoder and decoder from the table of expressions.
 
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attribute, HEADER, NLA_F_NESTED, Writer, align};
 
-use crate::expr::Expr;
-use crate::expr::wire::{Fault, Value};
+use crate::expr::wire::{Fault, NFTA_EXPR_DATA, NFTA_EXPR_NAME, Value};
+use crate::expr::{Expr, Register};
 use crate::name::Name;
 
-/// An expression of a kernel newer than this crate, or one that this crate cannot say in full: with attributes, however deep, that only a
-/// newer kernel has, or with text that is not UTF-8. Leaving those out could change what it means.
+/// An expression that this crate does not know, or not completely: one of a newer kernel, one with an
+/// attribute that this crate does not know (at any depth), or one with text that is not UTF-8. Dropping those
+/// could change its meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unknown {
     /// `NFTA_EXPR_NAME`
     pub name: Name,
     /// The payload of `NFTA_EXPR_DATA`.
     pub data: Option<Vec<u8>>,
-    /// Attributes beside these two, as they came. No kernel has any so far.
+    /// Other attributes than these two, header included. No kernel has any so far.
     pub rest: Vec<u8>,
 }
 
 impl Unknown {
-    /// An expression with this name and, as the payload of `NFTA_EXPR_DATA`, these bytes.
+    /// Creates an expression with this name and this payload of `NFTA_EXPR_DATA`.
     #[must_use]
     pub fn new(name: Name, data: Vec<u8>) -> Self {
         Self { name, data: Some(data), rest: Vec::new() }
@@ -28,36 +29,36 @@ impl Unknown {
 }
 
 impl Expr {
-    /// Appends it as an attribute of this type.
+    /// Appends the expression as an attribute of this type.
     pub fn encode(&self, w: &mut Writer<'_>, kind: u16) {
         let mut expr = w.nest(kind);
         expr.put_str(NFTA_EXPR_NAME, self.name());
         match self {
-            // As it came, to the byte: what it is made of is not known.
+            // The bytes are written as they were received: their structure is not known.
             Self::Unknown(unknown) => {
                 if let Some(data) = &unknown.data {
                     expr.put(NFTA_EXPR_DATA | NLA_F_NESTED, data);
                 }
                 expr.raw(&unknown.rest);
             }
-            // It has no data, not even none: libnftnl writes nothing there.
+            // libnftnl writes no `NFTA_EXPR_DATA` for `notrack`, not even an empty one.
             Self::Notrack(_) => {}
             known => known.encode_data(&mut expr.nest(NFTA_EXPR_DATA)),
         }
     }
 
-    /// Reads it from an attribute that [`encode`](Self::encode) or the kernel wrote. What its own type cannot say in full becomes
-    /// [`Unknown`], which can.
+    /// Decodes an attribute that [`encode`](Self::encode) or the kernel wrote. An expression that its own
+    /// type cannot represent completely becomes [`Unknown`].
     ///
     /// # Errors
-    /// When the bytes are not attributes, or there is no name.
+    /// If the bytes are not attributes, or there is no name.
     pub fn decode(attribute: &Attribute<'_>) -> Result<Self, DecodeError> {
         let mut one = Vec::with_capacity(1);
         Self::decode_onto(attribute, &mut one)?;
         one.pop().ok_or(DecodeError::Missing { what: "NFTA_EXPR_NAME" })
     }
 
-    /// As [`decode`](Self::decode), to the end of a list.
+    /// Decodes an expression as [`decode`](Self::decode) does and appends it to a list.
     #[inline]
     pub(crate) fn decode_onto(attribute: &Attribute<'_>, list: &mut Vec<Self>) -> Result<(), DecodeError> {
         let parts = Parts::read(attribute)?;
@@ -67,8 +68,8 @@ impl Expr {
         }
     }
 
-    /// As [`decode`](Self::decode), but with an error, as from the kernel, where an attribute that it knows has the wrong size or one that
-    /// it needs is absent.
+    /// Decodes an expression as [`decode`](Self::decode) does, but returns an error, as from the kernel,
+    /// where an attribute that it knows has the wrong size or one that it needs is absent.
     pub(crate) fn decode_strictly(attribute: &Attribute<'_>) -> Result<Self, DecodeError> {
         Self::strictly(Parts::read(attribute)?)
     }
@@ -83,29 +84,30 @@ impl Expr {
         one.pop().ok_or(DecodeError::Missing { what: "NFTA_EXPR_NAME" })
     }
 
-    /// As [`decode_strictly`](Self::decode_strictly), of an expression inside another one.
+    /// Decodes an expression inside another one, as [`decode_strictly`](Self::decode_strictly) does.
     ///
-    /// One that holds others is in no expression of any kernel, and bytes can say so a thousand times over, which is deeper than a stack.
+    /// An expression that contains others is never inside another one in any kernel. Without this check,
+    /// bytes that nest thousands of them would overflow the stack.
     pub(crate) fn decode_inner(attribute: &Attribute<'_>) -> Result<Self, Fault> {
         let parts = Parts::read(attribute)?;
         if HOLDERS.contains(&parts.name()) {
             return Err(Fault::Newer);
         }
         match Self::strictly(parts)? {
-            // The order in which that came is kept by the outer one.
+            // Only the outer expression can preserve the order of such attributes.
             Self::Unknown(unknown) if !unknown.rest.is_empty() => Err(Fault::Newer),
             expr => Ok(expr),
         }
     }
 
-    /// Reads the data of an expression of this name: stateful objects have the same. What only a newer kernel has is left out; who asks
-    /// keeps the bytes.
+    /// Decodes the data of an expression of this name; stateful objects have the same attributes. Unknown
+    /// attributes are ignored: the caller keeps the bytes.
     pub(crate) fn decode_bytes(name: &str, data: &[u8]) -> Result<Self, DecodeError> {
         let attribute = Attribute { kind: NFTA_EXPR_DATA, nested: true, payload: data, offset: 0 };
         let mut one = Vec::with_capacity(1);
         match Self::decode_data(name.as_bytes(), Some(&attribute), false, &mut one) {
             Ok(()) => {}
-            Err(Fault::Newer) => one.push(Unknown::new(Name::held(name), data.to_vec()).into()),
+            Err(Fault::Newer) => one.push(Unknown::new(Name::from_kernel(name), data.to_vec()).into()),
             Err(Fault::Malformed(error)) => return Err(error),
         }
         one.pop().ok_or(DecodeError::Missing { what: "NFTA_EXPR_NAME" })
@@ -116,7 +118,7 @@ impl Expr {
 struct Parts<'a> {
     name: Attribute<'a>,
     data: Option<Attribute<'a>>,
-    /// All others, headers and all.
+    /// All other attributes, headers included.
     rest: Vec<u8>,
 }
 
@@ -150,23 +152,24 @@ impl<'a> Parts<'a> {
 
     #[cold]
     fn unknown(self, list: &mut Vec<Expr>) -> Result<(), DecodeError> {
-        let name = Name::held(self.name.str()?);
+        let name = Name::from_kernel(self.name.str()?);
         let data = self.data.map(|data| data.payload.to_vec());
         list.push(Unknown { name, data, rest: self.rest }.into());
         Ok(())
     }
 }
 
-/// Keeps the bytes of an attribute inside another one: header, payload, and padding, which the last one may come without.
+/// Appends an attribute nested in another one to `rest`: header, payload and padding, which the last
+/// attribute of a nest may lack.
 pub(crate) fn keep(rest: &mut Vec<u8>, outer: &Attribute<'_>, inner: &Attribute<'_>) {
     let from = outer.payload.get(inner.offset - outer.offset - HEADER..).unwrap_or_default();
     rest.extend_from_slice(from.get(..align(HEADER + inner.payload.len())).unwrap_or(from));
     rest.resize(align(rest.len()), 0);
 }
 
-/// As [`keep`], of an attribute that is inside of none.
+/// Appends an attribute to `rest` as [`keep`] does, for an attribute that is not in a nest.
 pub(crate) fn keep_alone(rest: &mut Vec<u8>, attribute: &Attribute<'_>) {
-    // It came with a length that fits.
+    // The length was a `u16` when it was received.
     let length = u16::try_from(HEADER + attribute.payload.len()).unwrap_or(u16::MAX);
     let nested = if attribute.nested { NLA_F_NESTED } else { 0 };
     rest.extend_from_slice(&length.to_ne_bytes());
@@ -189,23 +192,26 @@ impl Value for Box<Expr> {
     fn read(attribute: &Attribute<'_>) -> Result<Self, Fault> {
         Expr::decode_inner(attribute).map(Self::new)
     }
+
+    fn visit_registers(&mut self, visit: &mut dyn FnMut(&mut Register)) {
+        self.registers(visit);
+    }
 }
 
-/// Attributes without content that some machines need to align 64-bit numbers (`NFTA_*_PAD`).
+/// Empty attributes that align 64-bit numbers on some architectures (`NFTA_*_PAD`).
 pub(crate) const PADDING: &[(&str, u16)] =
     &[("counter", 3), ("dynset", 8), ("last", 3), ("limit", 6), ("quota", 3)];
-/// Expressions that hold others.
+/// Expressions that contain other expressions.
 const HOLDERS: [&[u8]; 2] = [b"dynset", b"inner"];
-/// `NFTA_EXPR_NAME`
-const NFTA_EXPR_NAME: u16 = 1;
-/// `NFTA_EXPR_DATA`
-const NFTA_EXPR_DATA: u16 = 2;
 
-/// `KIND "name" { fields }`: an expression that the kernel calls so; `KIND boxed "name"`: likewise, kept outside of [`Expr`].
+/// `KIND "name" { fields }` declares an expression with its name in the kernel; with `KIND boxed "name"`,
+/// [`Expr`] contains a box.
 macro_rules! expressions {
     ($(
         $(#[$doc:meta])*
-        $kind:ident $($boxed:ident)? $name:literal { $( $(#[$field_doc:meta])* $field:ident: $of:ty = $attribute:literal $c:literal, )* }
+        $kind:ident $($boxed:ident)? $name:literal {
+            $( $(#[$field_doc:meta])* $field:ident: $of:ty = $attribute:literal $c:literal, )*
+        }
     )*) => {
         $(
             $(#[$doc])*
@@ -217,11 +223,23 @@ macro_rules! expressions {
             impl $kind {
                 const NAME: &'static [u8] = $name.as_bytes();
 
-                fn encode(&self, #[allow(unused_variables, reason = "some have no field")] w: &mut Writer<'_>) {
+                fn encode(
+                    &self,
+                    #[allow(unused_variables, reason = "some have no field")] w: &mut Writer<'_>,
+                ) {
                     $( self.$field.put(w, $attribute); )*
                 }
 
-                /// [`Fault::Newer`] where it says more than there are fields for, and the whole is wanted.
+                fn registers(
+                    &mut self,
+                    #[allow(unused_variables, reason = "some have no field")]
+                    visit: &mut dyn FnMut(&mut Register),
+                ) {
+                    $( Field::registers(&mut self.$field, visit); )*
+                }
+
+                /// Decodes the attributes. Returns [`Fault::Newer`] for an attribute that has no field, if
+                /// the expression has to be complete (`whole`).
                 #[inline(always)]
                 fn decode(data: Option<&Attribute<'_>>, whole: bool) -> Result<Self, Fault> {
                     $( let mut $field = None; )*
@@ -229,7 +247,9 @@ macro_rules! expressions {
                         for attribute in data.attributes() {
                             let attribute = attribute?;
                             let more = match attribute.kind {
-                                $( $attribute => $field.replace(<$of as Field>::read(&attribute)?).is_some(), )*
+                                $( $attribute => {
+                                    $field.replace(<$of as Field>::read(&attribute)?).is_some()
+                                } )*
                                 kind => !(attribute.payload.is_empty() && PADDING.contains(&($name, kind))),
                             };
                             if more && whole {
@@ -243,7 +263,10 @@ macro_rules! expressions {
 
             #[cfg(test)]
             impl $crate::expr::sample::Sample for $kind {
-                fn sample(#[allow(unused_variables, reason = "some have no field")] source: &mut $crate::expr::sample::Source) -> Self {
+                fn sample(
+                    #[allow(unused_variables, reason = "some have no field")]
+                    source: &mut $crate::expr::sample::Source,
+                ) -> Self {
                     Self { $( $field: $crate::expr::sample::Sample::sample(source), )* }
                 }
             }
@@ -260,28 +283,36 @@ macro_rules! expressions {
         #[non_exhaustive]
         pub enum Expr {
             $( $(#[$doc])* $kind(expressions!(@ $kind $($boxed)?)), )*
-            /// One that this crate does not know, or not all of, as it came.
+            /// An expression that this crate does not know completely.
             Unknown(Box<Unknown>),
         }
 
         #[cfg(test)]
         impl Expr {
-            /// One of every kind.
+            /// Returns an arbitrary expression of every kind.
             pub(crate) fn samples(source: &mut $crate::expr::sample::Source) -> Vec<Self> {
                 vec![$( <$kind as $crate::expr::sample::Sample>::sample(source).into(), )*]
             }
         }
 
         impl Expr {
-            /// The names of all that have a type of their own here.
+            /// The names of all expressions that have a type in this crate.
             pub const NAMES: &'static [&'static str] = &[$($name),*];
 
-            /// Its name in the kernel (`NFTA_EXPR_NAME`).
+            /// Returns the name of the expression in the kernel (`NFTA_EXPR_NAME`).
             #[must_use]
             pub fn name(&self) -> &str {
                 match self {
                     $( Self::$kind(_) => $name, )*
                     Self::Unknown(unknown) => &unknown.name,
+                }
+            }
+
+            /// Calls a function with each register of the expression, and of the expressions nested in it.
+            pub(crate) fn registers(&mut self, visit: &mut dyn FnMut(&mut Register)) {
+                match self {
+                    $( Self::$kind(expr) => expr.registers(visit), )*
+                    Self::Unknown(_) => {}
                 }
             }
 
@@ -292,10 +323,16 @@ macro_rules! expressions {
                 }
             }
 
-            /// Reads an expression of this name to the end of a list, where it stays: moving one takes as long as reading it.
+            /// Decodes an expression of this name directly into a list: moving an expression takes as long as
+            /// decoding it.
             ///
-            /// [`Fault::Newer`] where there is no such name, either.
-            pub(crate) fn decode_data(name: &[u8], data: Option<&Attribute<'_>>, whole: bool, list: &mut Vec<Self>) -> Result<(), Fault> {
+            /// Returns [`Fault::Newer`] for an unknown name.
+            pub(crate) fn decode_data(
+                name: &[u8],
+                data: Option<&Attribute<'_>>,
+                whole: bool,
+                list: &mut Vec<Self>,
+            ) -> Result<(), Fault> {
                 match name {
                     $( $kind::NAME => list.push($kind::decode(data, whole)?.into()), )*
                     _ => return Err(Fault::Newer),

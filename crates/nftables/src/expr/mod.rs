@@ -1,9 +1,10 @@
-//! The expressions that the kernel runs (`linux/netfilter/nf_tables.h`): what a typed rule is lowered to, and what a
-//! dump gives back.
+//! The kernel's expressions (`linux/netfilter/nf_tables.h`): the bytecode that a typed rule is lowered to,
+//! and that a listing is decoded from.
 //!
-//! Each works on registers. One table (`table.rs`) says for each its name, its fields and their attributes; encoder and
-//! decoder both come from it (`define.rs`), so they cannot disagree. An expression without a row, or with an attribute, however deep, that
-//! its row does not have, is kept as [`Unknown`] and sent back unchanged.
+//! Expressions work on registers. One table (`table.rs`) has the name, the fields and the attributes of each;
+//! encoder and decoder are both generated from it (`define.rs`), so they cannot disagree. An expression
+//! without a row, or with an attribute (at any depth) that its row does not have, is preserved as [`Unknown`]
+//! and sent back unchanged.
 //!
 //! | expression | in the typed language ([`lang`](crate::lang)) |
 //! |---|---|
@@ -51,14 +52,16 @@
 //! Low-level expressions go into a rule as [`Statement::Raw`](crate::lang::Statement::Raw).
 
 mod bytes;
+pub(crate) mod complete;
 pub(crate) mod data;
 pub(crate) mod define;
 mod kinds;
-#[cfg(test)]
-mod newer;
+pub(crate) mod register;
 #[cfg(test)]
 pub(crate) mod sample;
 mod table;
+#[cfg(test)]
+mod unknown_tests;
 pub(crate) mod wire;
 
 pub use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! Arbitrary expressions of every kind, and that each survives being encoded and decoded.
+//! Generates arbitrary expressions of every kind, and tests that encoding and decoding preserve them.
 
 use proptest::prelude::*;
 use sluicegate_netlink::attr::{self, Attributes};
@@ -7,11 +7,11 @@ use crate::expr::*;
 use crate::lang::Verdict;
 use crate::name::Name;
 
-/// Numbers that proptest chose.
+/// A source of numbers, chosen by proptest.
 pub(crate) struct Source {
     numbers: Vec<u64>,
     next: usize,
-    /// Expressions hold expressions: not without end.
+    /// The nesting depth of expressions so far, which is limited.
     depth: u32,
 }
 
@@ -23,7 +23,7 @@ impl Source {
     fn number(&mut self) -> u64 {
         self.next += 1;
         let number = self.numbers.get(self.next % self.numbers.len()).copied().unwrap_or(0);
-        // Not the same numbers each time round.
+        // The numbers are reused, but differ from one round to the next.
         number.wrapping_mul(2 * self.next as u64 + 1)
     }
 }
@@ -43,20 +43,12 @@ macro_rules! sampled {
     )*};
 }
 
-macro_rules! sampled_newtypes {
-    ($($of:ident)*) => { sampled! { $($of, s => Self(Sample::sample(s));)* } };
-}
-
-macro_rules! sampled_flags {
-    ($($of:ident)*) => { sampled! { $($of, s => Self::from_bits_retain(Sample::sample(s));)* } };
-}
-
 sampled! {
     u8, s => s.number() as u8;
     u16, s => s.number() as u16;
     u32, s => s.number() as u32;
     u64, s => s.number();
-    Name, s => Name::held(&format!("n{}", s.number()));
+    Name, s => Name::from_kernel(&format!("n{}", s.number()));
     String, s => format!("text {}", s.number());
     Box<str>, s => format!("text {}", s.number()).into();
     Vec<u8>, s => {
@@ -75,15 +67,6 @@ sampled! {
     Vec<Expr>, s => (0..s.number() % 3).map(|_| one(s)).collect();
 }
 
-sampled_newtypes! {
-    Register PayloadBase MetaKey CtKey Direction RtKey SocketKey FibResult NumgenMode HashType XfrmKey TunnelKey CmpOp RangeOp
-    BitwiseOp ByteorderOp InnerType NatType RejectType LimitType DynsetOp ExthdrOp ChecksumType ObjectKind
-}
-
-sampled_flags! {
-    FibFlags NatFlags LogFlags Invert LookupFlags ExthdrFlags DynsetFlags QueueFlags SynproxyFlags OsfFlags ChecksumFlags InnerFlags
-}
-
 impl<T: Sample> Sample for Option<T> {
     fn sample(source: &mut Source) -> Self {
         source.number().is_multiple_of(2).then(|| T::sample(source))
@@ -97,7 +80,7 @@ fn one(source: &mut Source) -> Expr {
     source.depth -= 1;
     let mut all = Expr::samples(source);
     source.depth += 1;
-    // What holds others is not held.
+    // Expressions that contain others are never nested.
     all.retain(|expr| !matches!(expr, Expr::Inner(_) | Expr::Dynset(_)));
     let index = usize::try_from(source.number()).unwrap_or(0) % all.len();
     all.swap_remove(index)
@@ -119,7 +102,8 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_the_decoder_panic(name in prop::sample::select(Expr::NAMES), data in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn no_bytes_make_the_decoder_panic(name in prop::sample::select(Expr::NAMES),
+        data in prop::collection::vec(any::<u8>(), 0..200)) {
         let bytes = attr::encode(|w| {
             w.put_str(1, name);
             w.put(2, &data);
@@ -131,7 +115,7 @@ proptest! {
 
 #[test]
 fn an_expression_is_small() {
-    // Tens of thousands are listed at once: who makes a kind larger than this marks it `boxed` in table.rs.
+    // A ruleset has tens of thousands of expressions: declare a larger kind as `boxed` in table.rs.
     assert!(size_of::<Data>() <= 32, "{}", size_of::<Data>());
     assert!(size_of::<Expr>() <= 56, "{}", size_of::<Expr>());
 }

@@ -1,17 +1,19 @@
-//! How the attributes of an expression are written and read: one trait for a value, one for a field that may be absent.
+//! Encodes and decodes the attributes of expressions: one trait for a value, one for a field that may be
+//! absent.
 
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attribute, Writer};
 
-use crate::expr::Expr;
+use crate::attributes::{AttributeType, Enumeration, attributes};
+use crate::expr::{Expr, Register};
 use crate::name::Name;
 
-/// Why a value could not be read.
+/// The reason why a value cannot be decoded.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// It says more than our types can.
+    /// An attribute or value that this crate cannot represent; a newer kernel may use it.
     Newer,
-    /// The kernel would not take it either.
+    /// Bytes that the kernel would not accept either.
     Malformed(DecodeError),
 }
 
@@ -21,20 +23,24 @@ impl From<DecodeError> for Fault {
     }
 }
 
-/// A value that fills an attribute.
+/// The value of an attribute.
 pub(crate) trait Value: Sized {
     fn write(&self, w: &mut Writer<'_>, kind: u16);
     fn read(attribute: &Attribute<'_>) -> Result<Self, Fault>;
+
+    /// Calls a function with each register in the value; most values have none.
+    fn visit_registers(&mut self, _visit: &mut dyn FnMut(&mut Register)) {}
 }
 
-/// A field of an expression: a value that must be there, one that may be, or a list.
+/// A field of an expression: a required value, an optional one, or a list.
 pub(crate) trait Field: Sized {
-    /// What one attribute gives.
+    /// The type that one attribute decodes to.
     type Found;
 
     fn put(&self, w: &mut Writer<'_>, kind: u16);
     fn read(attribute: &Attribute<'_>) -> Result<Self::Found, Fault>;
     fn found(found: Option<Self::Found>, what: &'static str) -> Result<Self, Fault>;
+    fn registers(&mut self, visit: &mut dyn FnMut(&mut Register));
 }
 
 impl<T: Value> Field for T {
@@ -53,6 +59,10 @@ impl<T: Value> Field for T {
     #[inline]
     fn found(found: Option<T>, what: &'static str) -> Result<Self, Fault> {
         found.ok_or(Fault::Malformed(DecodeError::Missing { what }))
+    }
+
+    fn registers(&mut self, visit: &mut dyn FnMut(&mut Register)) {
+        self.visit_registers(visit);
     }
 }
 
@@ -74,6 +84,12 @@ impl<T: Value> Field for Option<T> {
     #[inline]
     fn found(found: Self, _: &'static str) -> Result<Self, Fault> {
         Ok(found)
+    }
+
+    fn registers(&mut self, visit: &mut dyn FnMut(&mut Register)) {
+        if let Some(value) = self {
+            value.visit_registers(visit);
+        }
     }
 }
 
@@ -99,12 +115,16 @@ impl Field for Vec<Expr> {
             }
             exprs.push(Expr::decode_inner(&item)?);
         }
-        // None is said by leaving the list out.
+        // An empty list is encoded by leaving the attribute out, so this one could not be reproduced.
         if exprs.is_empty() { Err(Fault::Newer) } else { Ok(exprs) }
     }
 
     fn found(found: Option<Self>, _: &'static str) -> Result<Self, Fault> {
         Ok(found.unwrap_or_default())
+    }
+
+    fn registers(&mut self, visit: &mut dyn FnMut(&mut Register)) {
+        self.iter_mut().for_each(|expr| expr.registers(visit));
     }
 }
 
@@ -135,7 +155,7 @@ impl Value for Name {
     }
 
     fn read(attribute: &Attribute<'_>) -> Result<Self, Fault> {
-        Ok(Self::held(attribute.str()?))
+        Ok(Self::from_kernel(attribute.str()?))
     }
 }
 
@@ -159,7 +179,7 @@ impl Value for Box<str> {
     }
 }
 
-/// Bytes as they are.
+/// Raw bytes.
 impl Value for Vec<u8> {
     fn write(&self, w: &mut Writer<'_>, kind: u16) {
         w.put(kind, self);
@@ -170,5 +190,36 @@ impl Value for Vec<u8> {
     }
 }
 
-/// `NFTA_LIST_ELEM`
-pub(crate) const NFTA_LIST_ELEM: u16 = 1;
+/// Declares a list entry (`NFTA_LIST_ELEM`) with other contents than an expression.
+pub(crate) const fn list_of(nested: Enumeration) -> AttributeType {
+    AttributeType { number: NFTA_LIST_ELEM, name: "NFTA_LIST_ELEM", nested }
+}
+
+attributes! {
+    /// A list of expressions.
+    EXPRESSIONS: "enum nft_list_attributes, linux/netfilter/nf_tables.h" {
+        NFTA_LIST_ELEM = 1 => EXPRESSION,
+    }
+
+    EXPRESSION: "enum nft_expr_attributes, linux/netfilter/nf_tables.h" {
+        NFTA_EXPR_NAME = 1,
+        NFTA_EXPR_DATA = 2,
+    }
+
+    COUNTER: "enum nft_counter_attributes, linux/netfilter/nf_tables.h" {
+        NFTA_COUNTER_BYTES = 1,
+        NFTA_COUNTER_PACKETS = 2,
+    }
+
+    QUOTA: "enum nft_quota_attributes, linux/netfilter/nf_tables.h" {
+        NFTA_QUOTA_BYTES = 1,
+        NFTA_QUOTA_FLAGS = 2,
+        NFTA_QUOTA_PAD = 3,
+        NFTA_QUOTA_CONSUMED = 4,
+    }
+
+    IMMEDIATE: "enum nft_immediate_attributes, linux/netfilter/nf_tables.h" {
+        NFTA_IMMEDIATE_DREG = 1,
+        NFTA_IMMEDIATE_DATA = 2,
+    }
+}

@@ -1,110 +1,113 @@
-//! A batch: every message is tried on a copy, all refusals are collected, and only a copy without any takes the place of what was.
+//! Applies a batch: every message is tried on a copy of the state, all refusals are collected, and the copy
+//! replaces the state only if there are none.
 
 use std::sync::Arc;
 
+use sluicegate_netlink::Errno;
 use sluicegate_netlink::message::{
     Flags, Header, Message, NFNL_BATCH_GENID, NFNL_MSG_BATCH_BEGIN, NFNL_MSG_BATCH_END,
 };
 
 use crate::fake::dump::PROCESS;
-use crate::fake::event::{Cause, Change, Event, What};
-use crate::fake::message::{
-    Attrs, Done, EINVAL, EOPNOTSUPP, ERESTART, Refusal, Request, SUBSYSTEM, command, refusal, refuse,
-};
-use crate::fake::pending::{Checks, Later, Pending, Step};
+use crate::fake::event::{Cause, Change, Event, Subject};
+use crate::fake::message::{Attrs, Done, Refusal, Request, refusal, refuse};
+use crate::fake::pending::{Checks, Deferred, Pending, Step};
 use crate::fake::state::{Chain, State, Table};
 use crate::fake::{chain, checks, element, event, flowtable, object, rule, set, table};
+use crate::message::*;
 
-/// A transaction under way.
+/// A transaction in progress.
 pub(super) struct Work {
     pub(super) state: State,
-    /// What was changed; a commit without any makes no new generation.
+    /// The number of changes so far; a commit without changes creates no new generation.
     pub(super) changes: usize,
-    /// Numbers that messages have given: of a table's sets and chains, and of a chain's rules; each with the handle.
+    /// The numbers that messages assigned to sets and chains of a table, and to rules of a chain, each with
+    /// the table or chain and the handle.
     pub(super) set_ids: Vec<(u64, u32, u64)>,
     pub(super) chain_ids: Vec<(u64, u32, u64)>,
     pub(super) rule_ids: Vec<(u64, u32, u64)>,
-    /// When a table that is made now is checked.
+    /// If the chains of a table that the transaction creates are checked.
     pub(super) checks_of_new: Checks,
-    /// Tables that were deleted, and how many handles they had given.
+    /// Deleted tables, each with the number of handles that it had assigned.
     pub(super) deleted: Vec<(u64, u64)>,
-    /// Sets, each with its table, that have got a size because a rule was to add elements.
+    /// Sets, each with its table, that got a size because a rule adds elements.
     pub(super) sized: Vec<(u64, u64)>,
-    /// Whether it asks for what no device does, which is known only when devices are told.
-    pub(super) not_of_devices: bool,
-    /// Whether somebody listens.
-    pub(super) told: bool,
-    /// What the commit does, each with its table, the number of its message and that one's flags.
+    /// Whether the transaction requests something that no device supports, which the kernel finds out when it
+    /// calls the drivers.
+    pub(super) offload_fails: bool,
+    /// Whether a socket listens to events.
+    pub(super) notify: bool,
+    /// The steps of the commit, each with its table and the sequence number and flags of its message.
     steps: Vec<(u64, u32, Flags, Step)>,
-    /// Tables that are gone, for those who listen.
-    gone: Vec<Table>,
+    /// Deleted tables, for the events of the commit.
+    deleted_tables: Vec<Table>,
 }
 
-/// Who sends a batch, and whether anybody listens.
+/// The sender of a batch, and whether any socket listens to events.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sender {
     pub(super) port: u32,
-    pub(super) told: bool,
+    pub(super) notify: bool,
 }
 
-/// What came of a batch.
+/// The result of a batch.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) answers: Vec<Answer>,
-    /// For those who listen, and for the sender, if that asked for it (`NLM_F_ECHO`).
-    pub(super) events: Vec<Told>,
+    /// The events for listeners, and for the sender if it requested them (`NLM_F_ECHO`).
+    pub(super) events: Vec<Notification>,
 }
 
-/// An event.
+/// An event of a commit.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct Notification {
     pub(super) message: Vec<u8>,
-    /// Whether the message that caused it asked for it.
+    /// Whether the message that caused it requested an echo.
     pub(super) echo: bool,
 }
 
-/// An answer to a message of a batch: its sequence number and, unless it is an acknowledgement, the refusal.
+/// The answer to a message of a batch: its sequence number and, unless it is an acknowledgement, the refusal.
 pub(super) type Answer = (u32, Option<Refusal>);
 
-/// Applies a batch, or only checks it where its end is missing.
+/// Applies a batch, or only checks it if it lacks the end message.
 pub(super) fn apply(state: &mut Arc<State>, messages: &[Message<'_>], sender: Sender) -> Outcome {
     let Some((begin, messages)) = messages.split_first() else { return Outcome::default() };
     let start = begin.header.sequence;
     match generation(begin) {
         Err(refusal) => return Outcome::refused(start, refusal),
         Ok(Some(wanted)) if wanted != 0 && wanted != state.generation => {
-            return Outcome::refused(start, refusal(ERESTART));
+            return Outcome::refused(start, refusal(Errno::ERESTART));
         }
         Ok(_) => {}
     }
     let echo = messages.iter().any(|message| message.header.flags.contains(Flags::ECHO));
-    let sender = Sender { told: sender.told || echo, ..sender };
+    let sender = Sender { notify: sender.notify || echo, ..sender };
     let (mut work, mut answers, end) = Work::run(State::clone(state), messages, sender, Checks::None);
     if !failed(&answers)
         && let Err((table, refusal)) = work.check()
     {
-        // The kernel says whose fault it was by doing it all again, with a check after each message.
-        keep_traces(state, &work);
-        let mut again = State::clone(state);
-        again.tables.iter_mut().filter(|t| t.handle == table).for_each(|t| t.checks = Checks::AtOnce);
-        (work, answers, _) = Work::run(again, messages, sender, Checks::AtOnce);
+        // To find the message at fault, the kernel repeats the transaction with a check after each message.
+        keep_side_effects(state, &work);
+        let mut retried = State::clone(state);
+        retried.tables.iter_mut().filter(|t| t.handle == table).for_each(|t| t.checks = Checks::AtOnce);
+        (work, answers, _) = Work::run(retried, messages, sender, Checks::AtOnce);
         if !failed(&answers) {
             answers.push((start, Some(refusal)));
         }
     }
     let Some(end) = end.filter(|_| !failed(&answers)) else {
-        keep_traces(state, &work);
+        keep_side_effects(state, &work);
         return Outcome { answers, events: Vec::new() };
     };
-    // What is found only now is the first message's fault.
+    // The kernel reports errors that it finds only at the commit for the first message.
     let first = messages.first().unwrap_or(end);
-    if work.has_loose_ends() {
-        keep_traces(state, &work);
-        return Outcome::refused(first.header.sequence, refusal(EINVAL));
+    if work.has_unbound_objects() {
+        keep_side_effects(state, &work);
+        return Outcome::refused(first.header.sequence, refusal(Errno::EINVAL));
     }
-    if work.not_of_devices {
-        keep_traces(state, &work);
-        return Outcome::refused(first.header.sequence, refusal(EOPNOTSUPP));
+    if work.offload_fails {
+        keep_side_effects(state, &work);
+        return Outcome::refused(first.header.sequence, refusal(Errno::EOPNOTSUPP));
     }
     let events = work.commit(first, sender.port);
     *state = Arc::new(work.state);
@@ -121,7 +124,7 @@ impl Outcome {
 }
 
 impl Work {
-    /// Tries all messages; returns the end of the batch, if it has one.
+    /// Tries all messages, and returns the one that ends the batch, if there is one.
     fn run<'m, 'd>(
         state: State,
         messages: &'m [Message<'d>],
@@ -137,12 +140,12 @@ impl Work {
             checks_of_new,
             deleted: Vec::new(),
             sized: Vec::new(),
-            not_of_devices: false,
-            told: sender.told,
+            offload_fails: false,
+            notify: sender.notify,
             steps: Vec::new(),
-            gone: Vec::new(),
+            deleted_tables: Vec::new(),
         };
-        work.state.tables.iter_mut().for_each(|table| table.pending.told = sender.told);
+        work.state.tables.iter_mut().for_each(|table| table.pending.notify = sender.notify);
         let mut answers = Vec::new();
         for message in messages {
             if message.header.kind == NFNL_MSG_BATCH_END {
@@ -157,32 +160,32 @@ impl Work {
         (work, answers, None)
     }
 
-    /// Takes over what a message leaves to the end.
+    /// Collects what a message leaves to the end of the batch.
     fn gather(&mut self, message: &Message<'_>) {
         let (sequence, flags) = (message.header.sequence, message.header.flags);
-        for table in self.state.tables.iter_mut().chain(&mut self.gone) {
+        for table in self.state.tables.iter_mut().chain(&mut self.deleted_tables) {
             let steps = table.pending.steps.drain(..);
             self.steps.extend(steps.map(|step| (table.handle, sequence, flags, step)));
         }
     }
 
-    /// Of a table that has been taken out.
-    pub(super) fn table_is_gone(&mut self, mut table: Table) {
+    /// Records that a table was deleted.
+    pub(super) fn record_deleted_table(&mut self, mut table: Table) {
         self.deleted.push((table.handle, table.handles));
         self.changes += 1;
-        table::tell_gone(&mut table);
-        table.pending.doomed = true;
-        if self.told {
-            self.gone.push(table);
+        table::record_deleted(&mut table);
+        table.pending.table_deleted = true;
+        if self.notify {
+            self.deleted_tables.push(table);
         }
     }
 
     fn message(&mut self, message: &Message<'_>, port: u32) -> Done {
         let [subsystem, command] = message.header.kind.to_be_bytes();
         if subsystem != SUBSYSTEM || !message.header.flags.contains(Flags::REQUEST) {
-            return refuse(EINVAL);
+            return refuse(Errno::EINVAL);
         }
-        let (header, attributes) = message.netfilter().map_err(|_| refusal(EINVAL))?;
+        let (header, attributes) = message.netfilter().map_err(|_| refusal(Errno::EINVAL))?;
         let request = Request {
             command,
             flags: message.header.flags,
@@ -192,25 +195,25 @@ impl Work {
         };
         request.check_lengths()?;
         match command {
-            command::NEWTABLE => table::add(self, &request),
-            command::DELTABLE | command::DESTROYTABLE => table::delete(self, &request),
-            command::NEWCHAIN => chain::add(self, &request),
-            command::DELCHAIN | command::DESTROYCHAIN => chain::delete(self, &request),
-            command::NEWRULE => rule::add(self, &request),
-            command::DELRULE | command::DESTROYRULE => rule::delete(self, &request),
-            command::NEWSET => set::add(self, &request),
-            command::DELSET | command::DESTROYSET => set::delete(self, &request),
-            command::NEWSETELEM => element::add(self, &request),
-            command::DELSETELEM | command::DESTROYSETELEM => element::delete(self, &request),
-            command::NEWOBJ => object::add(self, &request),
-            command::DELOBJ | command::DESTROYOBJ => object::delete(self, &request),
-            command::NEWFLOWTABLE => flowtable::add(self, &request),
-            command::DELFLOWTABLE | command::DESTROYFLOWTABLE => flowtable::delete(self, &request),
-            _ => refuse(EINVAL),
+            NFT_MSG_NEWTABLE => table::add(self, &request),
+            NFT_MSG_DELTABLE | NFT_MSG_DESTROYTABLE => table::delete(self, &request),
+            NFT_MSG_NEWCHAIN => chain::add(self, &request),
+            NFT_MSG_DELCHAIN | NFT_MSG_DESTROYCHAIN => chain::delete(self, &request),
+            NFT_MSG_NEWRULE => rule::add(self, &request),
+            NFT_MSG_DELRULE | NFT_MSG_DESTROYRULE => rule::delete(self, &request),
+            NFT_MSG_NEWSET => set::add(self, &request),
+            NFT_MSG_DELSET | NFT_MSG_DESTROYSET => set::delete(self, &request),
+            NFT_MSG_NEWSETELEM => element::add(self, &request),
+            NFT_MSG_DELSETELEM | NFT_MSG_DESTROYSETELEM => element::delete(self, &request),
+            NFT_MSG_NEWOBJ => object::add(self, &request),
+            NFT_MSG_DELOBJ | NFT_MSG_DESTROYOBJ => object::delete(self, &request),
+            NFT_MSG_NEWFLOWTABLE => flowtable::add(self, &request),
+            NFT_MSG_DELFLOWTABLE | NFT_MSG_DESTROYFLOWTABLE => flowtable::delete(self, &request),
+            _ => refuse(Errno::EINVAL),
         }
     }
 
-    /// Checks each table in which something has changed that matters; returns the first at fault.
+    /// Checks each table with a relevant change, and returns the first one at fault.
     fn check(&mut self) -> Result<(), (u64, Refusal)> {
         for table in self.state.tables.iter_mut().filter(|table| table.checks != Checks::None) {
             checks::table(table).map_err(|refusal| (table.handle, refusal))?;
@@ -218,50 +221,50 @@ impl Work {
         Ok(())
     }
 
-    /// Whether a set without a name, or a chain of a rule's own, has no rule.
-    fn has_loose_ends(&self) -> bool {
+    /// Returns whether an anonymous set or chain is used by no rule.
+    fn has_unbound_objects(&self) -> bool {
         let loose = |table: &Table| {
-            table.sets.iter().any(|set| set.fresh && set.is_anonymous() && set.bindings.is_empty())
+            table.sets.iter().any(|set| set.is_new && set.is_anonymous() && set.bindings.is_empty())
                 || table.chains.iter().any(|chain| chain.flags & chain::BINDING != 0 && !chain.bound)
         };
         self.state.tables.iter().any(loose)
     }
 
-    /// Makes it so; gives what those who listen are told.
-    fn commit(&mut self, first: &Message<'_>, port: u32) -> Vec<Told> {
+    /// Commits the changes, and returns the events for listeners.
+    fn commit(&mut self, first: &Message<'_>, port: u32) -> Vec<Notification> {
         let generation = self.state.generation;
         let generation = if self.changes > 0 { generation.checked_add(1).unwrap_or(1) } else { generation };
         self.state.generation = generation;
         let mut events = Vec::new();
         for (table, sequence, flags, step) in std::mem::take(&mut self.steps) {
-            let mut tables = self.state.tables.iter_mut().chain(&mut self.gone);
-            let Some(table) = tables.find(|held| held.handle == table) else { continue };
+            let mut tables = self.state.tables.iter_mut().chain(&mut self.deleted_tables);
+            let Some(table) = tables.find(|existing| existing.handle == table) else { continue };
             match step {
-                Step::Settle(later) => settle(table, later),
-                Step::Tell(event) => {
+                Step::Apply(change) => apply_deferred(table, change),
+                Step::Notify(event) => {
                     let message = event::message(table, &event, Cause { sequence, flags, port, generation });
                     let echo = flags.contains(Flags::ECHO);
-                    events.extend(message.map(|message| Told { message, echo }));
-                    pass(table, &event);
+                    events.extend(message.map(|message| Notification { message, echo }));
+                    update_after_event(table, &event);
                 }
             }
         }
-        if self.told && self.changes > 0 {
-            // The kernel takes the first message for the one that asked.
+        if self.notify && self.changes > 0 {
+            // The kernel attributes the event of a new generation to the first message.
             let Header { sequence, flags, .. } = first.header;
             let message = event::generation(Cause { sequence, flags, port, generation }, PROCESS);
-            events.push(Told { message, echo: flags.contains(Flags::ECHO) });
+            events.push(Notification { message, echo: flags.contains(Flags::ECHO) });
         }
         for table in &mut self.state.tables {
             table.pending = Pending::default();
             table.checks = Checks::None;
-            // Whatever has been touched is no longer shared with the state before.
+            // Whatever was changed is no longer shared with the previous state.
             for chain in table.chains.iter_mut().filter_map(Arc::get_mut) {
                 chain.rules.retain(|rule| rule.active);
             }
             for set in table.sets.iter_mut().filter_map(Arc::get_mut) {
-                set.fresh = false;
-                set.bindings.retain(|binding| !binding.gone);
+                set.is_new = false;
+                set.bindings.retain(|binding| !binding.rule_deleted);
                 set.store.commit();
             }
         }
@@ -269,58 +272,59 @@ impl Work {
     }
 }
 
-/// A rule that is gone is no longer before or behind another; a set that is there is no longer new; an element that is gone is not counted.
-fn pass(table: &mut Table, event: &Event) {
-    if let Event { change: Change::New, what: What::Set(set) } = event
+/// Updates the table after an event was built: a deleted rule no longer has neighbours, a new set is no
+/// longer new, and a deleted element is no longer counted.
+fn update_after_event(table: &mut Table, event: &Event) {
+    if let Event { change: Change::New, subject: Subject::Set(set) } = event
         && let Ok(set) = table.set_mut(*set)
     {
-        set.fresh = false;
+        set.is_new = false;
     }
-    if let Event { change: Change::Gone, what: What::Element(set, element) } = event
+    if let Event { change: Change::Deleted, subject: Subject::Element(set, element) } = event
         && let Ok(set) = table.set_mut(*set)
         && !element.is_catch_all()
     {
-        set.store.told();
+        set.store.finish_deletion();
     }
-    let Event { change: Change::Gone, what: What::Rule(chain, number) } = event else { return };
+    let Event { change: Change::Deleted, subject: Subject::Rule(chain, number) } = event else { return };
     let keep = |chain: &mut Chain| chain.rules.retain(|rule| rule.number != *number);
     if let Ok(chain) = table.chain_mut(*chain) {
         return keep(chain);
     }
-    let gone = table.pending.gone.chains.iter_mut().filter(|held| held.handle == *chain);
-    gone.map(Arc::make_mut).for_each(keep);
+    let deleted = table.pending.deleted.chains.iter_mut().filter(|existing| existing.handle == *chain);
+    deleted.map(Arc::make_mut).for_each(keep);
 }
 
-fn settle(table: &mut Table, later: Later) {
-    match later {
-        Later::Rename { chain, name } => table.rename_chain(chain, name),
-        Later::Policy { chain, policy } => {
+fn apply_deferred(table: &mut Table, change: Deferred) {
+    match change {
+        Deferred::Rename { chain, name } => table.rename_chain(chain, name),
+        Deferred::Policy { chain, policy } => {
             if let Some(base) = table.chain_mut(chain).ok().and_then(|chain| chain.base.as_mut()) {
                 base.policy = policy;
             }
         }
-        Later::Set { set, timeout, gc_interval, size } => {
+        Deferred::Set { set, timeout, gc_interval, size } => {
             if let Ok(set) = table.set_mut(set) {
                 (set.timeout, set.gc_interval) = (timeout, gc_interval);
                 set.size = if size > 0 { size } else { set.size };
             }
         }
-        Later::Element { set, element, timeout, left } => {
+        Deferred::Element { set, element, timeout, left } => {
             if let Ok(set) = table.set_mut(set) {
                 set.store.renew(element, timeout, left);
             }
         }
-        Later::Object { object, data } => {
-            if let Some(object) = table.objects.iter_mut().find(|held| held.handle == object) {
+        Deferred::Object { object, data } => {
+            if let Some(object) = table.objects.iter_mut().find(|existing| existing.handle == object) {
                 object::update(object, data);
             }
         }
     }
 }
 
-/// What even a refused transaction leaves: handles that it has used are not used again, and sets that it was to make grow keep the size
-/// that they have got for that.
-fn keep_traces(state: &mut Arc<State>, work: &Work) {
+/// Keeps what even a refused transaction leaves behind: handles are not reused, and sets keep the size that
+/// they got because a rule adds elements.
+fn keep_side_effects(state: &mut Arc<State>, work: &Work) {
     let state = Arc::make_mut(state);
     state.table_handles = work.state.table_handles;
     for table in &mut state.tables {
@@ -337,21 +341,21 @@ fn keep_traces(state: &mut Arc<State>, work: &Work) {
     }
 }
 
-/// The most elements that rules may add where a set has no size.
+/// The maximum number of elements that rules may add to a set without a size.
 pub(super) const GROWN: u32 = 0xffff;
 
 fn failed(answers: &[Answer]) -> bool {
     answers.iter().any(|(_, refusal)| refusal.is_some())
 }
 
-/// The generation that a batch is for, if it says so.
+/// Returns the generation that a batch requires, if it does.
 fn generation(begin: &Message<'_>) -> Result<Option<u32>, Refusal> {
-    let (header, attributes) = begin.netfilter().map_err(|_| refusal(EINVAL))?;
+    let (header, attributes) = begin.netfilter().map_err(|_| refusal(Errno::EINVAL))?;
     if begin.header.kind != NFNL_MSG_BATCH_BEGIN {
-        return refuse(EINVAL);
+        return refuse(Errno::EINVAL);
     }
     if header.resource != u16::from(SUBSYSTEM) {
-        return refuse(EOPNOTSUPP);
+        return refuse(Errno::EOPNOTSUPP);
     }
     Attrs::read(attributes)?.be32(NFNL_BATCH_GENID)
 }

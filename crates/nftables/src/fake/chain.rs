@@ -1,56 +1,57 @@
-//! Chains: hooks, policies, and what keeps one from being deleted.
+//! Chains: their hooks and policies, and what prevents their deletion.
 
+use sluicegate_netlink::Errno;
 use sluicegate_netlink::attr::Attribute;
 use sluicegate_netlink::message::Flags;
 
 use crate::Family;
 use crate::fake::batch::Work;
 use crate::fake::device::{self, Device};
-use crate::fake::event::{Change, What};
-use crate::fake::message::{
-    Attrs, Done, EBUSY, EEXIST, EINVAL, ENOENT, EOPNOTSUPP, Refusal, Request, command, refusal, refuse,
-};
-use crate::fake::pending::Later;
+use crate::fake::event::{Change, Subject};
+use crate::fake::message::{Attrs, Done, Refusal, Request, refusal, refuse};
+use crate::fake::pending::Deferred;
 use crate::fake::rule;
 use crate::fake::state::{Base, Chain, Table};
+use crate::message::*;
 use crate::name::Name;
+use crate::object::chain::wire::*;
 
-/// `NFT_MSG_NEWCHAIN`
+/// Handles `NFT_MSG_NEWCHAIN`.
 pub(super) fn add(work: &mut Work, request: &Request<'_>) -> Done {
     let attrs = &request.attrs;
     let table = work.state.table(request, NFTA_CHAIN_TABLE)?;
-    let (attribute, held) = find(table, attrs)?;
-    let base = held.and_then(|handle| table.chain(handle)).map(|chain| chain.base.is_some());
+    let (attribute, existing) = find(table, attrs)?;
+    let base = existing.and_then(|handle| table.chain(handle)).map(|chain| chain.base.is_some());
     let policy = attrs.be32(NFTA_CHAIN_POLICY)?;
     if policy.is_some() && !base.unwrap_or(attrs.has(NFTA_CHAIN_HOOK)) {
-        return Err(refusal(EOPNOTSUPP).at(attrs.get(NFTA_CHAIN_POLICY)));
+        return Err(refusal(Errno::EOPNOTSUPP).at(attrs.get(NFTA_CHAIN_POLICY)));
     }
     if policy.is_some_and(|policy| policy > ACCEPT) {
-        return refuse(EINVAL);
+        return refuse(Errno::EINVAL);
     }
     let flags = attrs.be32(NFTA_CHAIN_FLAGS)?;
     if flags.is_some_and(|flags| flags & !(BASE | HW_OFFLOAD | BINDING) != 0) {
-        return refuse(EOPNOTSUPP);
+        return refuse(Errno::EOPNOTSUPP);
     }
-    match held {
-        Some(held) => {
-            if table.chain(held).is_some_and(|chain| chain.flags & BINDING != 0) {
-                return refuse(EINVAL);
+    match existing {
+        Some(existing) => {
+            if table.chain(existing).is_some_and(|chain| chain.flags & BINDING != 0) {
+                return refuse(Errno::EINVAL);
             }
             if request.flags.contains(Flags::EXCL) {
-                return Err(refusal(EEXIST).at(attribute));
+                return Err(refusal(Errno::EEXIST).at(attribute));
             }
             if request.flags.contains(Flags::REPLACE) {
-                return refuse(EOPNOTSUPP);
+                return refuse(Errno::EOPNOTSUPP);
             }
-            update(table, held, attrs, attribute, policy, flags)?;
+            update(table, existing, attrs, attribute, policy, flags)?;
         }
         None => {
             let flags = flags.unwrap_or(0);
             let handle = create(table, request.family, attrs, policy, flags)?;
             let of_devices = Family(table.family) == Family::NETDEV && flags & HW_OFFLOAD != 0;
             let table = table.handle;
-            work.not_of_devices |= of_devices && policy == Some(DROP);
+            work.offload_fails |= of_devices && policy == Some(DROP);
             if let Some(id) = attrs.be32(NFTA_CHAIN_ID)? {
                 work.chain_ids.push((table, id, handle));
             }
@@ -60,26 +61,28 @@ pub(super) fn add(work: &mut Work, request: &Request<'_>) -> Done {
     Ok(())
 }
 
-/// `NFT_MSG_DELCHAIN`, `NFT_MSG_DESTROYCHAIN`
+/// Handles `NFT_MSG_DELCHAIN` and `NFT_MSG_DESTROYCHAIN`.
 pub(super) fn delete(work: &mut Work, request: &Request<'_>) -> Done {
     let attrs = &request.attrs;
     let table = work.state.table(request, NFTA_CHAIN_TABLE)?;
     let (attribute, found) = match attrs.be64(NFTA_CHAIN_HANDLE)? {
-        Some(handle) => (attrs.get(NFTA_CHAIN_HANDLE), table.chain(handle).ok_or(refusal(ENOENT))),
+        Some(handle) => (attrs.get(NFTA_CHAIN_HANDLE), table.chain(handle).ok_or(refusal(Errno::ENOENT))),
         None => (attrs.get(NFTA_CHAIN_NAME), table.chain_named(attrs.get(NFTA_CHAIN_NAME))),
     };
     let chain = match found {
         Ok(chain) => chain,
-        Err(Refusal { code: ENOENT, .. }) if request.command == command::DESTROYCHAIN => return Ok(()),
+        Err(Refusal { errno: Errno::ENOENT, .. }) if request.command == NFT_MSG_DESTROYCHAIN => {
+            return Ok(());
+        }
         Err(refusal) => return Err(refusal.at(attribute)),
     };
     if chain.flags & BINDING != 0 {
-        return refuse(EOPNOTSUPP);
+        return refuse(Errno::EOPNOTSUPP);
     }
     let handle = chain.handle;
     if attrs.has(NFTA_CHAIN_HOOK) {
-        if request.command == command::DESTROYCHAIN {
-            return refuse(EOPNOTSUPP);
+        if request.command == NFT_MSG_DESTROYCHAIN {
+            return refuse(Errno::EOPNOTSUPP);
         }
         if let Some(base) = &chain.base
             && is_of_device(request.family, base.hook)
@@ -90,39 +93,39 @@ pub(super) fn delete(work: &mut Work, request: &Request<'_>) -> Done {
         }
     }
     if request.flags.contains(Flags::NONREC) && chain.uses > 0 {
-        return refuse(EBUSY);
+        return refuse(Errno::EBUSY);
     }
-    // Its own rules go first, and stay gone even where others keep the chain.
+    // The rules are deleted first, and the deletion is not undone if other references keep the chain.
     let rules = chain.rules().count();
     let jumps = (chain.uses as usize).saturating_sub(rules);
     work.changes += rules + 1;
     rule::delete_all(table, handle, true)?;
     if jumps > 0 {
-        return Err(refusal(EBUSY).at(attribute));
+        return Err(refusal(Errno::EBUSY).at(attribute));
     }
     table.pending.chain |= table.chain(handle).is_some_and(|chain| chain.base.is_some());
-    table.tell(Change::Gone, What::Chain(handle, None));
+    table.record(Change::Deleted, Subject::Chain(handle, None));
     table.remove_chain(handle);
     Ok(())
 }
 
-/// The chain that is meant, if there is one, and the attribute that says so.
+/// Returns the chain that a request names, if it exists, and the attribute that names it.
 fn find<'r, 'a>(
     table: &Table,
     attrs: &'r Attrs<'a>,
 ) -> Result<(Option<&'r Attribute<'a>>, Option<u64>), Refusal> {
     if let Some(handle) = attrs.be64(NFTA_CHAIN_HANDLE)? {
         let attribute = attrs.get(NFTA_CHAIN_HANDLE);
-        let chain = table.chain(handle).ok_or(refusal(ENOENT).at(attribute))?;
+        let chain = table.chain(handle).ok_or(refusal(Errno::ENOENT).at(attribute))?;
         return Ok((attribute, Some(chain.handle)));
     }
     let attribute = attrs.get(NFTA_CHAIN_NAME);
     if attrs.name(NFTA_CHAIN_NAME)?.is_none() {
-        return if attrs.has(NFTA_CHAIN_ID) { Ok((None, None)) } else { refuse(EINVAL) };
+        return if attrs.has(NFTA_CHAIN_ID) { Ok((None, None)) } else { refuse(Errno::EINVAL) };
     }
     match table.chain_named(attribute) {
         Ok(chain) => Ok((attribute, Some(chain.handle))),
-        Err(Refusal { code: ENOENT, .. }) => Ok((attribute, None)),
+        Err(Refusal { errno: Errno::ENOENT, .. }) => Ok((attribute, None)),
         Err(refusal) => Err(refusal.at(attribute)),
     }
 }
@@ -137,39 +140,39 @@ fn create(
     let mut base = None;
     if attrs.has(NFTA_CHAIN_HOOK) {
         if table.pending.table {
-            return refuse(EINVAL);
+            return refuse(Errno::EINVAL);
         }
         if flags & BINDING != 0 {
-            return refuse(EOPNOTSUPP);
+            return refuse(Errno::EOPNOTSUPP);
         }
         let hook = hook_of(family, attrs)?;
-        // Devices number what they do from 1 on.
+        // Drivers number priorities from 1 on.
         if flags & HW_OFFLOAD != 0 && !(1..=i32::from(u16::MAX)).contains(&hook.priority) {
-            return refuse(EOPNOTSUPP);
+            return refuse(Errno::EOPNOTSUPP);
         }
         base = Some(Base { policy: policy.unwrap_or(ACCEPT), ..hook });
     } else {
         if flags & BASE != 0 {
-            return refuse(EINVAL);
+            return refuse(Errno::EINVAL);
         }
         if flags & HW_OFFLOAD != 0 {
-            return refuse(EOPNOTSUPP);
+            return refuse(Errno::EOPNOTSUPP);
         }
     }
     let handle = table.next_handle();
     let name = match attrs.name(NFTA_CHAIN_NAME)? {
         Some(name) => name,
-        None if flags & BINDING != 0 => Name::held(&format!("__chain{handle}")),
-        None => return refuse(EINVAL),
+        None if flags & BINDING != 0 => Name::from_kernel(&format!("__chain{handle}")),
+        None => return refuse(Errno::EINVAL),
     };
     let flags = if base.is_some() { flags | BASE } else { flags };
     let user_data = attrs.bytes(NFTA_CHAIN_USERDATA);
-    table.tell(Change::New, What::Chain(handle, None));
+    table.record(Change::New, Subject::Chain(handle, None));
     table.add_chain(Chain { name, handle, base, flags, user_data, rules: Vec::new(), uses: 0, bound: false });
     Ok(handle)
 }
 
-/// A chain that is there: a policy, devices or a name may be given to it; all else has to be as it is.
+/// Updates an existing chain with a policy, devices or a name; everything else has to match.
 fn update(
     table: &mut Table,
     handle: u64,
@@ -179,28 +182,28 @@ fn update(
     flags: Option<u32>,
 ) -> Done {
     let (pending, family) = (table.pending.table, table.family);
-    let Some(chain) = table.chain(handle) else { return refuse(ENOENT) };
+    let Some(chain) = table.chain(handle) else { return refuse(Errno::ENOENT) };
     if flags.is_some_and(|flags| flags | (chain.flags & BASE) != chain.flags) {
-        return refuse(EOPNOTSUPP);
+        return refuse(Errno::EOPNOTSUPP);
     }
     let mut devices = Vec::new();
     if attrs.has(NFTA_CHAIN_HOOK) {
-        let Some(base) = &chain.base else { return Err(refusal(EEXIST).at(attribute)) };
-        let hook = hook_again(family, attrs, base)?;
+        let Some(base) = &chain.base else { return Err(refusal(Errno::EEXIST).at(attribute)) };
+        let hook = existing_hook(family, attrs, base)?;
         if hook.kind != base.kind {
-            return Err(refusal(EEXIST).at(attribute));
+            return Err(refusal(Errno::EEXIST).at(attribute));
         }
-        let is_new = |device: &Device| !base.devices.iter().any(|held| held.is_same(device));
+        let is_new = |device: &Device| !base.devices.iter().any(|existing| existing.is_same(device));
         devices = hook.devices.into_iter().filter(is_new).collect();
     }
     let rename = attrs.name(NFTA_CHAIN_NAME)?.filter(|_| attrs.has(NFTA_CHAIN_HANDLE));
     if let Some(name) = &rename
         && (table.has_chain(name) || table.pending.names.contains(name))
     {
-        return Err(refusal(EEXIST).at(attrs.get(NFTA_CHAIN_NAME)));
+        return Err(refusal(Errno::EEXIST).at(attrs.get(NFTA_CHAIN_NAME)));
     }
     if pending && !devices.is_empty() {
-        return Err(refusal(EOPNOTSUPP).at(attribute));
+        return Err(refusal(Errno::EOPNOTSUPP).at(attribute));
     }
     let chain = table.chain_mut(handle)?;
     let new_devices = chain.base.is_some().then(|| devices.clone());
@@ -209,67 +212,67 @@ fn update(
     }
     table.pending.chain = true;
     if let Some(policy) = policy {
-        table.later(Later::Policy { chain: handle, policy });
+        table.defer(Deferred::Policy { chain: handle, policy });
     }
     if let Some(name) = rename {
-        table.later(Later::Rename { chain: handle, name });
+        table.defer(Deferred::Rename { chain: handle, name });
     }
-    table.tell(Change::New, What::Chain(handle, new_devices));
+    table.record(Change::New, Subject::Chain(handle, new_devices));
     Ok(())
 }
 
 fn delete_devices(table: &mut Table, handle: u64, attrs: &Attrs<'_>) -> Done {
     if table.pending.table {
-        return refuse(EOPNOTSUPP);
+        return refuse(Errno::EOPNOTSUPP);
     }
     let family = table.family;
     let chain = table.chain_mut(handle)?;
     let Some(base) = &mut chain.base else { return Ok(()) };
-    let hook = hook_again(family, attrs, base)?;
-    let gone = device::remove(&mut base.devices, &hook.devices).ok_or(refusal(ENOENT))?;
-    table.tell(Change::Gone, What::Chain(handle, Some(gone)));
+    let hook = existing_hook(family, attrs, base)?;
+    let removed = device::remove(&mut base.devices, &hook.devices).ok_or(refusal(Errno::ENOENT))?;
+    table.record(Change::Deleted, Subject::Chain(handle, Some(removed)));
     Ok(())
 }
 
-/// What a new base chain says of its hook.
+/// Decodes the hook of a new base chain.
 fn hook_of(family: u8, attrs: &Attrs<'_>) -> Result<Base, Refusal> {
     let hook = Attrs::nested(attrs.get(NFTA_CHAIN_HOOK))?;
     let (Some(number), Some(priority)) = (hook.be32(NFTA_HOOK_HOOKNUM)?, hook.be32(NFTA_HOOK_PRIORITY)?)
     else {
-        return Err(refusal(ENOENT).at(attrs.get(NFTA_CHAIN_NAME)));
+        return Err(refusal(Errno::ENOENT).at(attrs.get(NFTA_CHAIN_NAME)));
     };
-    let kind = kind_of(family, attrs)?.unwrap_or(Name::held("filter"));
+    let kind = kind_of(family, attrs)?.unwrap_or(Name::from_kernel("filter"));
     let hooks = hooks(Family(family), kind.as_str());
     if !hooks.contains(&number) {
-        return refuse(EOPNOTSUPP);
+        return refuse(Errno::EOPNOTSUPP);
     }
     let priority = priority.cast_signed();
-    // A nat chain cannot come before connections are known (`NF_IP_PRI_CONNTRACK`).
+    // Translation needs the connection, which exists only after `NF_IP_PRI_CONNTRACK`.
     if kind.as_str() == "nat" && priority <= -200 {
-        return refuse(EOPNOTSUPP);
+        return refuse(Errno::EOPNOTSUPP);
     }
     let devices = devices_of(family, number, &hook)?;
     Ok(Base { kind, hook: number, priority, policy: ACCEPT, devices })
 }
 
-/// What is said of the hook of a chain that is there.
-fn hook_again(family: u8, attrs: &Attrs<'_>, base: &Base) -> Result<Base, Refusal> {
+/// Decodes the hook in a request for a chain that exists already.
+fn existing_hook(family: u8, attrs: &Attrs<'_>, base: &Base) -> Result<Base, Refusal> {
     let hook = Attrs::nested(attrs.get(NFTA_CHAIN_HOOK))?;
     let number = hook.be32(NFTA_HOOK_HOOKNUM)?.unwrap_or(base.hook);
     let priority = hook.be32(NFTA_HOOK_PRIORITY)?.map_or(base.priority, u32::cast_signed);
     if number != base.hook || priority != base.priority {
-        return refuse(EOPNOTSUPP);
+        return refuse(Errno::EOPNOTSUPP);
     }
     let kind = kind_of(family, attrs)?.unwrap_or_else(|| base.kind.clone());
     let devices = devices_of(family, number, &hook)?;
     Ok(Base { kind, hook: number, priority, policy: base.policy, devices })
 }
 
-/// The type, where one is given; it has to exist in the family.
+/// Returns the chain type if one is given; it has to exist in the family.
 fn kind_of(family: u8, attrs: &Attrs<'_>) -> Result<Option<Name>, Refusal> {
     let Some(kind) = attrs.name(NFTA_CHAIN_TYPE)? else { return Ok(None) };
     if hooks(Family(family), kind.as_str()).is_empty() {
-        return Err(refusal(ENOENT).at(attrs.get(NFTA_CHAIN_TYPE)));
+        return Err(refusal(Errno::ENOENT).at(attrs.get(NFTA_CHAIN_TYPE)));
     }
     Ok(Some(kind))
 }
@@ -277,7 +280,7 @@ fn kind_of(family: u8, attrs: &Attrs<'_>) -> Result<Option<Name>, Refusal> {
 fn devices_of(family: u8, number: u32, hook: &Attrs<'_>) -> Result<Vec<Device>, Refusal> {
     let (one, several) = (hook.get(NFTA_HOOK_DEV), hook.get(NFTA_HOOK_DEVS));
     if !is_of_device(family, number) {
-        return if one.is_some() || several.is_some() { refuse(EOPNOTSUPP) } else { Ok(Vec::new()) };
+        return if one.is_some() || several.is_some() { refuse(Errno::EOPNOTSUPP) } else { Ok(Vec::new()) };
     }
     match (one, several) {
         (Some(one), _) => Ok(vec![Device::read(one, false)?]),
@@ -290,7 +293,7 @@ fn is_of_device(family: u8, hook: u32) -> bool {
     Family(family) == Family::NETDEV || (Family(family) == Family::INET && hook == INET_INGRESS)
 }
 
-/// The hooks of a type of chains in a family; none where there is no such type.
+/// Returns the hooks of a chain type in a family; none if there is no such type.
 fn hooks(family: Family, kind: &str) -> &'static [u32] {
     match (family, kind) {
         (Family::IP | Family::IP6 | Family::BRIDGE, "filter") => &[0, 1, 2, 3, 4],
@@ -309,23 +312,8 @@ const DROP: u32 = 0;
 /// `NF_INET_INGRESS`
 const INET_INGRESS: u32 = 5;
 /// `NFT_CHAIN_BASE`
-pub(super) const BASE: u32 = 1;
+pub(super) const BASE: u32 = ChainFlags::BASE.bits();
 /// `NFT_CHAIN_HW_OFFLOAD`
-pub(super) const HW_OFFLOAD: u32 = 2;
+pub(super) const HW_OFFLOAD: u32 = ChainFlags::HW_OFFLOAD.bits();
 /// `NFT_CHAIN_BINDING`
-pub(super) const BINDING: u32 = 4;
-
-pub(super) const NFTA_CHAIN_TABLE: u16 = 1;
-pub(super) const NFTA_CHAIN_HANDLE: u16 = 2;
-pub(super) const NFTA_CHAIN_NAME: u16 = 3;
-pub(super) const NFTA_CHAIN_HOOK: u16 = 4;
-pub(super) const NFTA_CHAIN_POLICY: u16 = 5;
-pub(super) const NFTA_CHAIN_USE: u16 = 6;
-pub(super) const NFTA_CHAIN_TYPE: u16 = 7;
-pub(super) const NFTA_CHAIN_FLAGS: u16 = 10;
-const NFTA_CHAIN_ID: u16 = 11;
-pub(super) const NFTA_CHAIN_USERDATA: u16 = 12;
-pub(super) const NFTA_HOOK_HOOKNUM: u16 = 1;
-pub(super) const NFTA_HOOK_PRIORITY: u16 = 2;
-pub(super) const NFTA_HOOK_DEV: u16 = 3;
-pub(super) const NFTA_HOOK_DEVS: u16 = 4;
+pub(super) const BINDING: u32 = ChainFlags::BINDING.bits();

@@ -1,15 +1,17 @@
-//! What the kernel checks of a table as a whole before it commits: that no way from a base chain is too long (a loop is endless),
-//! and that no expression is met where it cannot work.
+//! The checks of a whole table before a commit: that no path of jumps from a base chain is too long (a loop
+//! is endless), and that every expression can be reached only from hooks where it works.
 
 use std::collections::HashMap;
 
+use sluicegate_netlink::Errno;
+
 use crate::Family;
 use crate::expr::{Expr, Fib, FibFlags, FibResult, Meta, MetaKey, NatType, ObjectKind, RtKey};
-use crate::fake::demand::is_inet;
 use crate::fake::element::reference;
-use crate::fake::message::{Done, ELOOP, EMLINK, EOPNOTSUPP, refuse};
+use crate::fake::message::{Done, refuse};
 use crate::fake::set::Set;
-use crate::fake::state::{Base, Chain, Held, Reference, Table};
+use crate::fake::state::{Base, Chain, Reference, StoredExpr, Table};
+use crate::fake::validate::is_inet;
 
 /// Walks all chains that packets can reach.
 pub(super) fn table(table: &Table) -> Done {
@@ -27,7 +29,7 @@ pub(super) fn table(table: &Table) -> Done {
     Ok(())
 }
 
-/// Whether an expression makes the kernel walk the chains.
+/// Returns whether an expression makes the kernel walk the chains.
 pub(super) fn is_checked(expr: &Expr) -> bool {
     let refers = matches!(expr, Expr::Immediate(_) | Expr::Lookup(_) | Expr::Objref(_));
     refers || [Family::INET, Family::NETDEV].iter().any(|family| place_of(expr, *family).is_some())
@@ -37,31 +39,31 @@ struct Walk<'t> {
     family: Family,
     chains: HashMap<u64, &'t Chain>,
     sets: HashMap<u64, &'t Set>,
-    /// How deep a chain has been walked from a base chain of this type and hook.
+    /// The depth at which a chain was reached from a base chain of this type and hook.
     seen: HashMap<(u64, &'t str, u32), usize>,
 }
 
 impl<'t> Walk<'t> {
     fn chain(&mut self, base: &'t Base, chain: &'t Chain, level: usize) -> Done {
         if level == MAX_JUMPS {
-            return refuse(EMLINK);
+            return refuse(Errno::EMLINK);
         }
         let key = (chain.handle, base.kind.as_str(), base.hook);
         if level > 0 {
             if chain.base.is_some() {
-                return refuse(ELOOP);
+                return refuse(Errno::ELOOP);
             }
             if self.seen.get(&key).is_some_and(|depth| *depth >= level) {
                 return Ok(());
             }
         }
-        for held in chain.rules().flat_map(|rule| &rule.exprs) {
-            if self.place_of(held).is_some_and(|place| !place.allows(base)) {
-                return refuse(EOPNOTSUPP);
+        for stored in chain.rules().flat_map(|rule| &rule.exprs) {
+            if self.place_of(stored).is_some_and(|place| !place.allows(base)) {
+                return refuse(Errno::EOPNOTSUPP);
             }
-            match held.refers {
+            match stored.refers {
                 Some(Reference::Chain(next)) => self.jump(base, next, level)?,
-                Some(Reference::Set(set)) if matches!(&held.expr, Expr::Lookup(_)) => {
+                Some(Reference::Set(set)) if matches!(&stored.expr, Expr::Lookup(_)) => {
                     let Some(set) = self.sets.get(&set).copied().filter(|set| set.is_verdict_map()) else {
                         continue;
                     };
@@ -79,9 +81,10 @@ impl<'t> Walk<'t> {
         Ok(())
     }
 
-    /// A reference to a synproxy, or to a map of them, works where the statement does.
-    fn place_of(&self, held: &Held) -> Option<Place> {
-        let kind = match (&held.expr, held.refers) {
+    /// Returns where an expression works. A reference to a synproxy object, or to a map of them, works where
+    /// the statement does.
+    fn place_of(&self, stored: &StoredExpr) -> Option<Place> {
+        let kind = match (&stored.expr, stored.refers) {
             (Expr::Objref(_), Some(Reference::Set(set))) => {
                 self.sets.get(&set).map(|set| ObjectKind(set.shape.object_kind))
             }
@@ -90,7 +93,7 @@ impl<'t> Walk<'t> {
         };
         match kind {
             Some(ObjectKind::SYNPROXY) => Some(place_of_synproxy(self.family)),
-            _ => place_of(&held.expr, self.family),
+            _ => place_of(&stored.expr, self.family),
         }
     }
 
@@ -102,11 +105,11 @@ impl<'t> Walk<'t> {
     }
 }
 
-/// Where an expression can work.
+/// The chains in which an expression works.
 struct Place {
     /// Only in chains of type `nat`.
     nat: bool,
-    /// The hooks, a bit each.
+    /// The hooks, one bit each.
     hooks: u32,
 }
 
@@ -116,8 +119,8 @@ impl Place {
     }
 }
 
-/// Where an expression can work; `None` where that is everywhere. In families that are not of the internet protocols hooks of the same
-/// number are other places.
+/// Returns the hooks at which an expression works, or `None` if it works at all of them. In families other
+/// than those of the internet protocols, the same hook numbers mean other hooks.
 fn place_of(expr: &Expr, family: Family) -> Option<Place> {
     let nat = |hooks| Some(Place { nat: true, hooks });
     let only = |hooks| Some(Place { nat: false, hooks });
@@ -155,7 +158,8 @@ fn place_of_synproxy(family: Family) -> Place {
     Place { nat: false, hooks: if is_inet(family) { IN | FORWARD } else { NOWHERE } }
 }
 
-/// What asks about the device of the one side needs to know it.
+/// Returns the hooks of a `fib` expression: a lookup by the input or output device needs a hook at which that
+/// device is known.
 fn place_of_fib(e: &Fib, family: Family) -> u32 {
     let incoming = e.result != FibResult::ADDRTYPE || e.flags.contains(FibFlags::IIF);
     let outgoing = !incoming && e.flags.contains(FibFlags::OIF);
@@ -190,10 +194,10 @@ const FORWARD: u32 = 1 << 2;
 const OUT: u32 = 1 << 3;
 const POST: u32 = 1 << 4;
 const INGRESS: u32 = 1 << 5;
-/// Of the internet protocols.
+/// All hooks of the internet protocols.
 const ALL: u32 = PRE | IN | FORWARD | OUT | POST;
 /// `NF_NETDEV_INGRESS`, `NF_NETDEV_EGRESS`
 const DEVICE_IN: u32 = 1;
 const DEVICE_OUT: u32 = 1 << 1;
-/// In no base chain.
+/// An expression that works in no base chain.
 const NOWHERE: u32 = 0;

@@ -1,24 +1,27 @@
-//! Devices of hooks: named, or all whose names start alike.
+//! The devices of hooks: single names, and prefixes of names.
 
+use sluicegate_netlink::Errno;
 use sluicegate_netlink::attr::{Attribute, Writer};
 
-use crate::fake::message::{EEXIST, EFBIG, EINVAL, Refusal, refusal, refuse};
+use crate::fake::message::{Refusal, refusal, refuse};
+use crate::object::devices::{NFTA_DEVICE_NAME, NFTA_DEVICE_PREFIX};
 
-/// A device, which need not exist (since Linux 6.16; before, that was `ENOENT`).
+/// A device of a hook. Since Linux 6.16 it need not exist; before, a missing one was `ENOENT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Device {
     name: String,
-    /// Any device whose name starts so.
+    /// Whether the name is a prefix: the hook then covers all devices whose names start with it.
     prefix: bool,
 }
 
 impl Device {
     pub(super) fn read(attribute: &Attribute<'_>, prefix: bool) -> Result<Self, Refusal> {
-        let name = attribute.str().map_err(|_| refusal(EINVAL).at(Some(attribute)))?;
+        let name = attribute.str().map_err(|_| refusal(Errno::EINVAL).at(Some(attribute)))?;
         Ok(Self { name: name.to_owned(), prefix })
     }
 
-    /// Whether the kernel takes them for one: where the one stands for names, and the other is of them, too.
+    /// Returns whether the kernel considers them the same: a prefix covers the names and prefixes that start
+    /// with it.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.name == other.name
             || (self.prefix && other.name.starts_with(&self.name))
@@ -26,47 +29,47 @@ impl Device {
     }
 }
 
-/// A list of devices, none of them twice.
+/// Decodes a list of devices without duplicates.
 pub(super) fn list(list: &Attribute<'_>) -> Result<Vec<Device>, Refusal> {
     let mut devices: Vec<Device> = Vec::new();
     for item in list.attributes() {
-        let item = item.map_err(|_| refusal(EINVAL))?;
+        let item = item.map_err(|_| refusal(Errno::EINVAL))?;
         let device = match item.kind {
             NFTA_DEVICE_NAME => Device::read(&item, false)?,
             NFTA_DEVICE_PREFIX => Device::read(&item, true)?,
-            _ => return refuse(EINVAL),
+            _ => return refuse(Errno::EINVAL),
         };
-        if devices.iter().any(|held| held.is_same(&device)) {
-            return Err(refusal(EEXIST).at(Some(&item)));
+        if devices.iter().any(|existing| existing.is_same(&device)) {
+            return Err(refusal(Errno::EEXIST).at(Some(&item)));
         }
         devices.push(device);
         if devices.len() == MAX_DEVICES {
-            return refuse(EFBIG);
+            return refuse(Errno::EFBIG);
         }
     }
     Ok(devices)
 }
 
-/// Takes devices out of those that are held, or none of them where one is not held.
-pub(super) fn remove(held: &mut Vec<Device>, devices: &[Device]) -> Option<Vec<Device>> {
-    let mut rest = held.clone();
+/// Removes devices from a list, or none of them if one is not in the list.
+pub(super) fn remove(existing: &mut Vec<Device>, devices: &[Device]) -> Option<Vec<Device>> {
+    let mut rest = existing.clone();
     let mut gone = Vec::new();
     for device in devices {
-        let at = rest.iter().position(|held| held.is_same(device))?;
+        let at = rest.iter().position(|existing| existing.is_same(device))?;
         gone.push(rest.remove(at));
     }
-    *held = rest;
+    *existing = rest;
     Some(gone)
 }
 
-/// The list as it is shown.
+/// Appends the devices as the kernel lists them.
 pub(super) fn write(devices: &[Device], list: &mut Writer<'_>) {
     for device in devices {
         list.put_str(if device.prefix { NFTA_DEVICE_PREFIX } else { NFTA_DEVICE_NAME }, &device.name);
     }
 }
 
-/// The one device of a hook, if it is one and stands for itself.
+/// Returns the device's name if there is exactly one and it is not a prefix.
 pub(super) fn only(devices: &[Device]) -> Option<&str> {
     match devices {
         [only] if !only.prefix => Some(&only.name),
@@ -76,5 +79,3 @@ pub(super) fn only(devices: &[Device]) -> Option<&str> {
 
 /// `NFT_NETDEVICE_MAX`
 const MAX_DEVICES: usize = 256;
-const NFTA_DEVICE_NAME: u16 = 1;
-const NFTA_DEVICE_PREFIX: u16 = 2;

@@ -1,45 +1,44 @@
-//! Elements: what one may say in its set, and what it refers to.
+//! Elements: adding and deleting them, and what they refer to.
 
 use std::sync::Arc;
 
+use sluicegate_netlink::Errno;
 use sluicegate_netlink::attr::Attribute;
 use sluicegate_netlink::message::Flags;
 
 use crate::fake::batch::Work;
-use crate::fake::element_attrs::{KEY, KEY_END, check_key_end, element_of, expires_of, flags_of, key_of};
-use crate::fake::event::{Change, What};
-use crate::fake::message::{
-    Attrs, Done, EBUSY, EEXIST, EINVAL, ENFILE, ENOENT, EOPNOTSUPP, Refusal, Request, command, refusal,
-    refuse,
-};
-use crate::fake::pending::{Checks, Later};
+use crate::fake::element_attrs::{check_key_end, element_of, expires_of, flags_of, key_of};
+use crate::fake::event::{Change, Subject};
+use crate::fake::message::{Attrs, Done, Refusal, Request, refusal, refuse};
+use crate::fake::pending::{Checks, Deferred};
 use crate::fake::set::Set;
 use crate::fake::state::{Reference, Table};
 use crate::fake::store::{CATCHALL, Clash, Element, ElementData};
+use crate::message::*;
 use crate::object::SetFlags;
+use crate::object::element::wire::*;
 
-/// `NFT_MSG_NEWSETELEM`
+/// Handles `NFT_MSG_NEWSETELEM`.
 pub(super) fn add(work: &mut Work, request: &Request<'_>) -> Done {
     let attrs = &request.attrs;
-    let list = *attrs.need(LIST_ELEMENTS)?;
-    let table = work.state.table(request, LIST_TABLE)?;
-    let named = table.set_named(attrs.get(LIST_SET)).map(|set| set.handle);
-    let handle = match (named, attrs.be32(LIST_SET_ID)?) {
+    let list = *attrs.need(NFTA_SET_ELEM_LIST_ELEMENTS)?;
+    let table = work.state.table(request, NFTA_SET_ELEM_LIST_TABLE)?;
+    let named = table.set_named(attrs.get(NFTA_SET_ELEM_LIST_SET)).map(|set| set.handle);
+    let handle = match (named, attrs.be32(NFTA_SET_ELEM_LIST_SET_ID)?) {
         (Ok(handle), _) => handle,
-        (Err(_), Some(id)) => {
-            find_by_id(&work.set_ids, table, id).ok_or(refusal(ENOENT).at(attrs.get(LIST_SET)))?
-        }
-        (Err(refusal), None) => return Err(refusal.at(attrs.get(LIST_SET))),
+        (Err(_), Some(id)) => find_by_id(&work.set_ids, table, id)
+            .ok_or(refusal(Errno::ENOENT).at(attrs.get(NFTA_SET_ELEM_LIST_SET)))?,
+        (Err(refusal), None) => return Err(refusal.at(attrs.get(NFTA_SET_ELEM_LIST_SET))),
     };
     let at = place(table, handle)?;
     if let Some(set) = table.sets.get(at)
         && !set.bindings.is_empty()
         && set.shape.flags.intersects(SetFlags::CONSTANT | SetFlags::ANONYMOUS)
     {
-        return refuse(EBUSY);
+        return refuse(Errno::EBUSY);
     }
     for item in list.attributes() {
-        let item = item.map_err(|_| refusal(EINVAL))?;
+        let item = item.map_err(|_| refusal(Errno::EINVAL))?;
         match add_one(table, at, &item, request.flags.contains(Flags::EXCL)) {
             Ok(changed) => work.changes += usize::from(changed),
             Err((refusal, changed)) => {
@@ -51,48 +50,48 @@ pub(super) fn add(work: &mut Work, request: &Request<'_>) -> Done {
     if table.checks == Checks::AtOnce { super::checks::table(table) } else { Ok(()) }
 }
 
-/// `NFT_MSG_DELSETELEM`, `NFT_MSG_DESTROYSETELEM`
+/// Handles `NFT_MSG_DELSETELEM` and `NFT_MSG_DESTROYSETELEM`.
 pub(super) fn delete(work: &mut Work, request: &Request<'_>) -> Done {
     let attrs = &request.attrs;
-    let table = work.state.table(request, LIST_TABLE)?;
-    let attribute = attrs.get(LIST_SET);
+    let table = work.state.table(request, NFTA_SET_ELEM_LIST_TABLE)?;
+    let attribute = attrs.get(NFTA_SET_ELEM_LIST_SET);
     let set = table.set_named(attribute).map_err(|r| r.at(attribute))?;
     if set.is_anonymous() {
-        return refuse(EOPNOTSUPP);
+        return refuse(Errno::EOPNOTSUPP);
     }
     if !set.bindings.is_empty() && set.has(SetFlags::CONSTANT) {
-        return refuse(EBUSY);
+        return refuse(Errno::EBUSY);
     }
     let at = place(table, set.handle)?;
-    let Some(list) = attrs.get(LIST_ELEMENTS) else {
+    let Some(list) = attrs.get(NFTA_SET_ELEM_LIST_ELEMENTS) else {
         let Some(set) = table.sets.get_mut(at).map(Arc::make_mut) else { return Ok(()) };
-        let (handle, gone) = (set.handle, set.store.clear());
-        work.changes += gone.len();
-        for element in gone {
+        let (handle, deleted) = (set.handle, set.store.clear());
+        work.changes += deleted.len();
+        for element in deleted {
             release(table, &element);
-            tell(table, Change::Gone, handle, &element);
+            record(table, Change::Deleted, handle, &element);
         }
         return Ok(());
     };
     for item in list.attributes() {
-        let item = item.map_err(|_| refusal(EINVAL))?;
+        let item = item.map_err(|_| refusal(Errno::EINVAL))?;
         match delete_one(table, at, &item) {
             Ok(()) => work.changes += 1,
-            Err(Refusal { code: ENOENT, .. }) if request.command == command::DESTROYSETELEM => {}
+            Err(Refusal { errno: Errno::ENOENT, .. }) if request.command == NFT_MSG_DESTROYSETELEM => {}
             Err(refusal) => return Err(refusal.at(Some(&item))),
         }
     }
     Ok(())
 }
 
-/// Gives the references of an element back.
+/// Releases the references of an element.
 pub(super) fn release(table: &mut Table, element: &Element) {
     if let Some(reference) = reference(element) {
         table.count(reference, false);
     }
 }
 
-/// What an element refers to.
+/// Returns the chain or object that an element refers to.
 pub(super) fn reference(element: &Element) -> Option<Reference> {
     match &element.data {
         ElementData::Verdict(_, Some(chain)) => Some(Reference::Chain(*chain)),
@@ -101,7 +100,7 @@ pub(super) fn reference(element: &Element) -> Option<Reference> {
     }
 }
 
-/// The set that a transaction has given a number.
+/// Returns the set to which the transaction assigned a number.
 pub(super) fn find_by_id(ids: &[(u64, u32, u64)], table: &Table, id: u32) -> Option<u64> {
     ids.iter()
         .rev()
@@ -109,67 +108,69 @@ pub(super) fn find_by_id(ids: &[(u64, u32, u64)], table: &Table, id: u32) -> Opt
         .map(|(_, _, set)| *set)
 }
 
-/// Adds one; says whether that changed anything, also where it is refused.
+/// Adds an element, and returns whether that changed anything, also for a refusal.
 fn add_one(
     table: &mut Table,
     at: usize,
     item: &Attribute<'_>,
     exclusive: bool,
 ) -> Result<bool, (Refusal, bool)> {
-    let not = |refusal: Refusal| (refusal, false);
-    let set = table.sets.get(at).ok_or(not(refusal(ENOENT)))?;
-    let element = element_of(table, set, item).map_err(not)?;
+    let unchanged = |refusal: Refusal| (refusal, false);
+    let set = table.sets.get(at).ok_or(unchanged(refusal(Errno::ENOENT)))?;
+    let element = element_of(table, set, item).map_err(unchanged)?;
     let jumps = matches!(element.data, ElementData::Verdict(_, Some(_)));
     if jumps && set.bindings.iter().any(|binding| binding.map) {
         table.need_checks();
     }
     let refers = reference(&element);
-    let expires = if element.time.is_some() { expires_of(item).map_err(not)? } else { 0 };
-    let told = table.pending.told.then(|| element.clone());
-    let set = table.sets.get(at).ok_or(not(refusal(ENOENT)))?;
+    let expires = if element.time.is_some() { expires_of(item).map_err(unchanged)? } else { 0 };
+    let added = table.pending.notify.then(|| element.clone());
+    let set = table.sets.get(at).ok_or(unchanged(refusal(Errno::ENOENT)))?;
     let handle = set.handle;
     let new = New { data: element.data.clone(), expires, exclusive };
     let timeout = element.time.map(|(timeout, _)| timeout);
-    let set = table.sets.get_mut(at).map(Arc::make_mut).ok_or(not(refusal(ENOENT)))?;
+    let set = table.sets.get_mut(at).map(Arc::make_mut).ok_or(unchanged(refusal(Errno::ENOENT)))?;
     match insert(set, element) {
         Ok(full) => {
             if let Some(refers) = refers {
                 table.count(refers, true);
             }
-            if let Some(element) = told {
-                table.tell(Change::New, What::Element(handle, Box::new(element)));
+            if let Some(element) = added {
+                table.record(Change::New, Subject::Element(handle, Box::new(element)));
             }
-            if full { Err((refusal(ENFILE), true)) } else { Ok(true) }
+            if full { Err((refusal(Errno::ENFILE), true)) } else { Ok(true) }
         }
-        Err(Clash::Same(held)) => {
-            let Some((left, renewed)) = new.again(&held, timeout).map_err(not)? else { return Ok(false) };
-            let element = held.number;
-            table.later(Later::Element { set: handle, element, timeout: left.0, left: left.1 });
-            tell(table, Change::New, handle, &renewed);
+        Err(Clash::Same(existing)) => {
+            let Some((left, renewed)) = new.update_existing(&existing, timeout).map_err(unchanged)? else {
+                return Ok(false);
+            };
+            let element = existing.number;
+            table.defer(Deferred::Element { set: handle, element, timeout: left.0, left: left.1 });
+            record(table, Change::New, handle, &renewed);
             Ok(true)
         }
-        Err(Clash::Overlap) => Err((refusal(EEXIST), false)),
+        Err(Clash::Overlap) => Err((refusal(Errno::EEXIST), false)),
         Err(Clash::Mark) => Ok(false),
-        Err(Clash::Backwards) => Err((refusal(EINVAL), false)),
+        Err(Clash::Backwards) => Err((refusal(Errno::EINVAL), false)),
     }
 }
 
-/// Puts an element in, and says whether the set is over full with it.
+/// Inserts an element, and returns whether the set then exceeds its size.
 fn insert(set: &mut Set, element: Element) -> Result<bool, Clash<Box<Element>>> {
     if element.is_catch_all() {
         return set
             .store
             .insert_catch_all(element)
-            .map_or(Ok(false), |held| Err(Clash::Same(Box::new(held.clone()))));
+            .map_or(Ok(false), |existing| Err(Clash::Same(Box::new(existing.clone()))));
     }
     match set.store.insert(element) {
         Ok(()) => {
-            let limit = (set.size as usize).saturating_add(set.store.spare());
+            let limit = (set.size as usize).saturating_add(set.store.size_allowance());
             Ok(set.size > 0 && set.store.live() > limit)
         }
         Err(Clash::Same(slot)) => {
-            let held = set.store.get(&slot).cloned().map(Box::new);
-            Err(held.map_or(Clash::Overlap, Clash::Same))
+            let existing = set.store.get(&slot).cloned().map(Box::new);
+            Err(existing.map_or(Clash::Overlap, Clash::Same))
         }
         Err(Clash::Overlap) => Err(Clash::Overlap),
         Err(Clash::Mark) => Err(Clash::Mark),
@@ -177,65 +178,67 @@ fn insert(set: &mut Set, element: Element) -> Result<bool, Clash<Box<Element>>> 
     }
 }
 
-/// What of the one that is added counts then.
+/// The attributes of a new element that matter if it exists already.
 struct New {
     data: ElementData,
-    /// How long it is to stay this time; 0 where it does not say.
+    /// The remaining lifetime in milliseconds; 0 if none is given.
     expires: u64,
     exclusive: bool,
 }
 
 impl New {
-    /// It is no fault that it is there already, unless that is asked for or it maps to something else. Its times are renewed, at the end.
-    /// Gives the new times, and the element with them.
-    fn again(&self, held: &Element, timeout: Option<u64>) -> Result<Option<(Times, Element)>, Refusal> {
-        if held.data != self.data || self.exclusive {
-            return refuse(EEXIST);
+    /// Handles an element that exists already. That is an error only with `NLM_F_EXCL` or if it maps to
+    /// something else. Its timeouts are renewed when the transaction commits. Returns the new ones, with the
+    /// element.
+    fn update_existing(
+        &self,
+        existing: &Element,
+        timeout: Option<u64>,
+    ) -> Result<Option<(Times, Element)>, Refusal> {
+        if existing.data != self.data || self.exclusive {
+            return refuse(Errno::EEXIST);
         }
-        let (Some((held_timeout, held_left)), Some(wanted)) = (held.time, timeout) else { return Ok(None) };
-        let timeout = (wanted != held_timeout).then_some(wanted);
+        let (Some((existing_timeout, existing_left)), Some(wanted)) = (existing.time, timeout) else {
+            return Ok(None);
+        };
+        let timeout = (wanted != existing_timeout).then_some(wanted);
         let left = Some(self.expires).filter(|left| *left > 0).or(timeout).filter(|left| *left > 0);
         if timeout.is_none() && left.is_none() {
             return Ok(None);
         }
-        let mut renewed = held.clone();
-        renewed.time = Some((timeout.unwrap_or(held_timeout), left.unwrap_or(held_left)));
+        let mut renewed = existing.clone();
+        renewed.time = Some((timeout.unwrap_or(existing_timeout), left.unwrap_or(existing_left)));
         Ok(Some(((timeout, left), renewed)))
     }
 }
 
-/// A new timeout, and how long the element stays this time.
+/// A new timeout and remaining lifetime, in milliseconds.
 type Times = (Option<u64>, Option<u64>);
 
-fn tell(table: &mut Table, change: Change, set: u64, element: &Element) {
-    if table.pending.told {
-        table.tell(change, What::Element(set, Box::new(element.clone())));
+fn record(table: &mut Table, change: Change, set: u64, element: &Element) {
+    if table.pending.notify {
+        table.record(change, Subject::Element(set, Box::new(element.clone())));
     }
 }
 
 fn delete_one(table: &mut Table, at: usize, item: &Attribute<'_>) -> Done {
-    let set = table.sets.get(at).ok_or(refusal(ENOENT))?;
+    let set = table.sets.get(at).ok_or(refusal(Errno::ENOENT))?;
     let attrs = Attrs::nested(Some(item))?;
     let flags = flags_of(set, &attrs)?;
-    if !attrs.has(KEY) && flags & CATCHALL == 0 {
-        return refuse(EINVAL);
+    if !attrs.has(NFTA_SET_ELEM_KEY) && flags & CATCHALL == 0 {
+        return refuse(Errno::EINVAL);
     }
     check_key_end(set, &attrs, flags)?;
-    let key = key_of(set, &attrs, KEY)?.unwrap_or_default();
-    let wanted = Element::new(key, key_of(set, &attrs, KEY_END)?, flags);
-    let set = table.sets.get_mut(at).map(Arc::make_mut).ok_or(refusal(ENOENT))?;
-    let gone = if wanted.is_catch_all() { set.store.catch_all.take() } else { set.store.delete(&wanted) };
-    let (handle, gone) = (set.handle, gone.ok_or(refusal(ENOENT))?);
-    release(table, &gone);
-    tell(table, Change::Gone, handle, &gone);
+    let key = key_of(set, &attrs, NFTA_SET_ELEM_KEY)?.unwrap_or_default();
+    let wanted = Element::new(key, key_of(set, &attrs, NFTA_SET_ELEM_KEY_END)?, flags);
+    let set = table.sets.get_mut(at).map(Arc::make_mut).ok_or(refusal(Errno::ENOENT))?;
+    let deleted = if wanted.is_catch_all() { set.store.catch_all.take() } else { set.store.delete(&wanted) };
+    let (handle, deleted) = (set.handle, deleted.ok_or(refusal(Errno::ENOENT))?);
+    release(table, &deleted);
+    record(table, Change::Deleted, handle, &deleted);
     Ok(())
 }
 
 fn place(table: &Table, handle: u64) -> Result<usize, Refusal> {
-    table.place_of_set(handle).ok_or(refusal(ENOENT))
+    table.place_of_set(handle).ok_or(refusal(Errno::ENOENT))
 }
-
-pub(super) const LIST_TABLE: u16 = 1;
-pub(super) const LIST_SET: u16 = 2;
-pub(super) const LIST_ELEMENTS: u16 = 3;
-const LIST_SET_ID: u16 = 4;

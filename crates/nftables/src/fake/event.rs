@@ -1,56 +1,60 @@
-//! What a commit tells those who listen: each change in the order of the transaction, as the kernel words it.
+//! The events that a commit sends to listeners: each change in the order of the transaction, encoded as the
+//! kernel does.
 //!
-//! Of what is deleted the kernel says only the name and the handle, of rules and elements all. What a transaction makes and deletes again is told
-//! both ways. Sets without a name are told like others; the elements of a set that goes are not told.
+//! For a deleted object the kernel reports only name and handle, but for rules and elements everything. An
+//! object that the transaction both creates and deletes has two events. Anonymous sets have events like
+//! others; the elements of a deleted set have none.
 
 use std::sync::Arc;
 
 use sluicegate_netlink::attr::{self, Writer};
 use sluicegate_netlink::message::{Flags, Header, NfGenMsg, encode};
 
-use crate::expr::wire::NFTA_LIST_ELEM;
-use crate::fake::chain::*;
+use crate::expr::wire::*;
 use crate::fake::device::Device;
-use crate::fake::element::{LIST_ELEMENTS, LIST_SET, LIST_TABLE};
-use crate::fake::flowtable::*;
-use crate::fake::message::{SUBSYSTEM, command};
-use crate::fake::object::*;
-use crate::fake::set::*;
-use crate::fake::shown::*;
+use crate::fake::encode::*;
+use crate::fake::set::Set;
 use crate::fake::state::{Chain, Flowtable, Object, Table};
 use crate::fake::store::Element;
+use crate::message::*;
+use crate::object::chain::wire::*;
+use crate::object::element::wire::*;
+use crate::object::flowtable::wire::*;
+use crate::object::set::wire::*;
+use crate::object::stateful::wire::*;
 
-/// Something that a commit tells.
+/// An event of a commit.
 #[derive(Debug, Clone)]
 pub(super) struct Event {
     pub(super) change: Change,
-    pub(super) what: What,
+    pub(super) subject: Subject,
 }
 
-/// Whether it is there now, or gone.
+/// Whether the object was added or deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     New,
-    Gone,
+    Deleted,
 }
 
-/// What has changed.
+/// The object of an event.
 #[derive(Debug, Clone)]
-pub(super) enum What {
+pub(super) enum Subject {
     Table,
-    /// A chain; of one that was there, only the devices that it gets or loses are told.
+    /// A chain by its handle; for changes of an existing one, with the devices that were added or removed.
     Chain(u64, Option<Vec<Device>>),
-    /// A rule by its chain and its number.
+    /// A rule, by the handle of its chain and its own number.
     Rule(u64, u64),
     Set(u64),
-    /// An element and the handle of its set.
+    /// An element, with the handle of its set.
     Element(u64, Box<Element>),
     Object(u64),
-    /// A flowtable; of one that was there, only the devices that it gets or loses are told.
+    /// A flowtable by its handle; for changes of an existing one, with the devices that were added or
+    /// removed.
     Flowtable(u64, Option<Vec<Device>>),
 }
 
-/// The header of the request that an event comes from, and the generation that its commit makes.
+/// The header of the request that caused an event, and the generation that its commit creates.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cause {
     pub(super) sequence: u32,
@@ -59,18 +63,18 @@ pub(super) struct Cause {
     pub(super) generation: u32,
 }
 
-/// The message of an event; `None` for what is not there at all.
+/// Encodes the message of an event; `None` if the object no longer exists.
 pub(super) fn message(table: &Table, event: &Event, cause: Cause) -> Option<Vec<u8>> {
-    let Event { change, what } = event;
+    let Event { change, subject } = event;
     let new = *change == Change::New;
-    let made = cause.flags & (Flags::CREATE | Flags::EXCL);
-    match what {
-        What::Table => Some(encoded(new_or_gone(new, 0), made, table, cause, |w| {
+    let flags = cause.flags & (Flags::CREATE | Flags::EXCL);
+    match subject {
+        Subject::Table => Some(encoded(new_or_gone(new, 0), flags, table, cause, |w| {
             if new { write_table(table, w) } else { write_table_name(table, w) }
         })),
-        What::Chain(handle, devices) => {
+        Subject::Chain(handle, devices) => {
             let chain = chain(table, *handle)?;
-            Some(encoded(new_or_gone(new, command::NEWCHAIN), made, table, cause, |w| {
+            Some(encoded(new_or_gone(new, NFT_MSG_NEWCHAIN), flags, table, cause, |w| {
                 if new || devices.is_some() {
                     write_chain(table, chain, devices.as_deref(), w);
                 } else {
@@ -80,10 +84,10 @@ pub(super) fn message(table: &Table, event: &Event, cause: Cause) -> Option<Vec<
                 }
             }))
         }
-        What::Rule(of, number) => rule(table, *of, *number, new, cause),
-        What::Set(handle) => {
+        Subject::Rule(of, number) => rule(table, *of, *number, new, cause),
+        Subject::Set(handle) => {
             let set = set(table, *handle)?;
-            Some(encoded(new_or_gone(new, command::NEWSET), made, table, cause, |w| {
+            Some(encoded(new_or_gone(new, NFT_MSG_NEWSET), flags, table, cause, |w| {
                 if new {
                     write_set(table, set, w);
                 } else {
@@ -93,20 +97,20 @@ pub(super) fn message(table: &Table, event: &Event, cause: Cause) -> Option<Vec<
                 }
             }))
         }
-        What::Element(of, element) => {
+        Subject::Element(of, element) => {
             let set = set(table, *of)?;
-            // The kernel gives these no number.
+            // The kernel sends these events with the sequence number 0.
             let cause = Cause { sequence: 0, ..cause };
-            Some(encoded(new_or_gone(new, command::NEWSETELEM), made, table, cause, |w| {
-                w.put_str(LIST_TABLE, &table.name);
-                w.put_str(LIST_SET, &set.name);
-                let mut list = w.nest(LIST_ELEMENTS);
+            Some(encoded(new_or_gone(new, NFT_MSG_NEWSETELEM), flags, table, cause, |w| {
+                w.put_str(NFTA_SET_ELEM_LIST_TABLE, &table.name);
+                w.put_str(NFTA_SET_ELEM_LIST_SET, &set.name);
+                let mut list = w.nest(NFTA_SET_ELEM_LIST_ELEMENTS);
                 write_element(table, set, element, &mut list.nest(NFTA_LIST_ELEM));
             }))
         }
-        What::Object(handle) => {
+        Subject::Object(handle) => {
             let object = object(table, *handle)?;
-            Some(encoded(new_or_gone(new, command::NEWOBJ), made, table, cause, |w| {
+            Some(encoded(new_or_gone(new, NFT_MSG_NEWOBJ), flags, table, cause, |w| {
                 if new {
                     write_object(table, object, w);
                 } else {
@@ -117,9 +121,9 @@ pub(super) fn message(table: &Table, event: &Event, cause: Cause) -> Option<Vec<
                 }
             }))
         }
-        What::Flowtable(handle, devices) => {
+        Subject::Flowtable(handle, devices) => {
             let flowtable = flowtable(table, *handle)?;
-            Some(encoded(new_or_gone(new, command::NEWFLOWTABLE), made, table, cause, |w| {
+            Some(encoded(new_or_gone(new, NFT_MSG_NEWFLOWTABLE), flags, table, cause, |w| {
                 if new || devices.is_some() {
                     write_flowtable(table, flowtable, devices.as_deref(), w);
                 } else {
@@ -132,10 +136,10 @@ pub(super) fn message(table: &Table, event: &Event, cause: Cause) -> Option<Vec<
     }
 }
 
-/// The end of a commit's events.
+/// Encodes the message that ends the events of a commit.
 pub(super) fn generation(cause: Cause, process: &str) -> Vec<u8> {
     let table = None;
-    encoded_in(command::NEWGEN, Flags::empty(), table, cause, |w| {
+    encoded_in(NFT_MSG_NEWGEN, Flags::empty(), table, cause, |w| {
         write_generation(cause.generation, process, w);
     })
 }
@@ -144,18 +148,19 @@ fn rule(table: &Table, of: u64, number: u64, new: bool, cause: Cause) -> Option<
     let chain = chain(table, of)?;
     let at = chain.rules.iter().position(|rule| rule.number == number)?;
     let rule = chain.rules.get(at)?;
-    // Told is the rule before, if it is neither the first nor the last.
+    // The kernel reports the position of a rule that is neither the first nor the last: the handle of the
+    // rule before it.
     let inside = new && at > 0 && at + 1 < chain.rules.len();
     let before = chain.rules.get(at.wrapping_sub(1)).filter(|_| inside).map(|rule| rule.handle);
     let mut flags = cause.flags & (Flags::CREATE | Flags::EXCL);
-    // What replaces is told as added.
+    // The kernel reports a replacement as an addition.
     flags.set(Flags::APPEND, cause.flags.intersects(Flags::APPEND | Flags::REPLACE));
-    Some(encoded(new_or_gone(new, command::NEWRULE), flags, table, cause, |w| {
+    Some(encoded(new_or_gone(new, NFT_MSG_NEWRULE), flags, table, cause, |w| {
         write_rule(table, chain, rule, before, w);
     }))
 }
 
-/// The commands that tell of what is gone follow but one on those of what is new.
+/// Returns the message type of an addition, or that of the deletion, which is higher by two.
 fn new_or_gone(new: bool, command: u8) -> u8 {
     if new { command } else { command + 2 }
 }
@@ -186,25 +191,26 @@ fn encoded_in(
     });
     let kind = u16::from_be_bytes([SUBSYSTEM, command]);
     let header = Header { kind, flags, sequence: cause.sequence, port: cause.port };
-    // Whatever is told came in a message that was no longer than this one.
+    // Everything in the event came in a message that was at least as long.
     encode(header, &payload.unwrap_or_default())
 }
 
-/// A chain, also one that its transaction deletes.
+/// Returns a chain, even if the transaction deletes it.
 pub(super) fn chain(table: &Table, handle: u64) -> Option<&Chain> {
-    let gone = || table.pending.gone.chains.iter().map(Arc::as_ref).find(|chain| chain.handle == handle);
-    table.chain(handle).or_else(gone)
+    let deleted =
+        || table.pending.deleted.chains.iter().map(Arc::as_ref).find(|chain| chain.handle == handle);
+    table.chain(handle).or_else(deleted)
 }
 
 fn set(table: &Table, handle: u64) -> Option<&Set> {
-    let gone = || table.pending.gone.sets.iter().map(Arc::as_ref).find(|set| set.handle == handle);
-    table.set(handle).or_else(gone)
+    let deleted = || table.pending.deleted.sets.iter().map(Arc::as_ref).find(|set| set.handle == handle);
+    table.set(handle).or_else(deleted)
 }
 
 fn object(table: &Table, handle: u64) -> Option<&Object> {
-    table.objects.iter().chain(&table.pending.gone.objects).find(|object| object.handle == handle)
+    table.objects.iter().chain(&table.pending.deleted.objects).find(|object| object.handle == handle)
 }
 
 fn flowtable(table: &Table, handle: u64) -> Option<&Flowtable> {
-    table.flowtables.iter().chain(&table.pending.gone.flowtables).find(|f| f.handle == handle)
+    table.flowtables.iter().chain(&table.pending.deleted.flowtables).find(|f| f.handle == handle)
 }

@@ -1,136 +1,139 @@
-//! Stateful objects: what is named in a table and referred to by rules and elements.
+//! Stateful objects: defined by name in a table, and used by rules and elements.
 
+use sluicegate_netlink::Errno;
 use sluicegate_netlink::attr::{self, Attributes, Writer};
 use sluicegate_netlink::message::Flags;
 
+use crate::expr::complete::{as_listed, complete};
+use crate::expr::wire::*;
 use crate::expr::{Expr, ObjectKind, Quota};
 use crate::fake::batch::Work;
-use crate::fake::complete::{complete, shown};
 use crate::fake::conntrack;
-use crate::fake::demand;
-use crate::fake::event::{Change, What};
-use crate::fake::message::{
-    Attrs, Done, EBUSY, EEXIST, EINVAL, ENOENT, EOPNOTSUPP, ERANGE, Refusal, Request, command, refusal,
-    refuse,
-};
-use crate::fake::pending::Later;
+use crate::fake::event::{Change, Subject};
+use crate::fake::message::{Attrs, Done, Refusal, Request, refusal, refuse};
+use crate::fake::pending::Deferred;
 use crate::fake::state::Object;
+use crate::fake::validate;
 use crate::family::Family;
+use crate::message::*;
+use crate::object::stateful::tunnel::*;
+use crate::object::stateful::wire::*;
 use crate::object::{Tunnel, TunnelOptions};
 
-/// `NFT_MSG_NEWOBJ`
+/// Handles `NFT_MSG_NEWOBJ`.
 pub(super) fn add(work: &mut Work, request: &Request<'_>) -> Done {
     let attrs = &request.attrs;
-    let kind = attrs.be32(NFTA_OBJ_TYPE)?.ok_or(refusal(EINVAL))?;
-    let name = attrs.name(NFTA_OBJ_NAME)?.ok_or(refusal(EINVAL))?;
+    let kind = attrs.be32(NFTA_OBJ_TYPE)?.ok_or(refusal(Errno::EINVAL))?;
+    let name = attrs.name(NFTA_OBJ_NAME)?.ok_or(refusal(Errno::EINVAL))?;
     let data = attrs.need(NFTA_OBJ_DATA)?.payload;
     let table = work.state.table(request, NFTA_OBJ_TABLE)?;
-    if let Ok(held) = table.object_named(kind, attrs.get(NFTA_OBJ_NAME)) {
+    if let Ok(existing) = table.object_named(kind, attrs.get(NFTA_OBJ_NAME)) {
         if request.flags.contains(Flags::EXCL) {
-            return Err(refusal(EEXIST).at(attrs.get(NFTA_OBJ_NAME)));
+            return Err(refusal(Errno::EEXIST).at(attrs.get(NFTA_OBJ_NAME)));
         }
         if request.flags.contains(Flags::REPLACE) {
-            return refuse(EOPNOTSUPP);
+            return refuse(Errno::EOPNOTSUPP);
         }
-        // Only these can be changed; of all others the request is taken and nothing done.
+        // The kernel accepts an update of any other kind without doing anything.
         if !matches!(ObjectKind(kind), ObjectKind::QUOTA | ObjectKind::SYNPROXY) {
             return Ok(());
         }
-        let object = held.handle;
+        let object = existing.handle;
         let data = configuration(ObjectKind(kind), Family(table.family), data)?;
-        table.later(Later::Object { object, data });
-        table.tell(Change::New, What::Object(object));
+        table.defer(Deferred::Object { object, data });
+        table.record(Change::New, Subject::Object(object));
         work.changes += 1;
         return Ok(());
     }
-    // Tunnels are of tables of family netdev alone.
+    // The kernel has tunnel objects in tables of family netdev only.
     let of_family = ObjectKind(kind) != ObjectKind::TUNNEL || Family(table.family) == Family::NETDEV;
     if !(1..=SYNPROXY).contains(&kind) || !of_family {
-        return refuse(ENOENT);
+        return refuse(Errno::ENOENT);
     }
     let data = configuration(ObjectKind(kind), Family(table.family), data)?;
     let handle = table.next_handle();
     let user_data = attrs.bytes(NFTA_OBJ_USERDATA);
     table.objects.push(Object { name, kind, handle, uses: 0, data, user_data });
-    table.tell(Change::New, What::Object(handle));
+    table.record(Change::New, Subject::Object(handle));
     work.changes += 1;
     Ok(())
 }
 
-/// `NFT_MSG_DELOBJ`, `NFT_MSG_DESTROYOBJ`
+/// Handles `NFT_MSG_DELOBJ` and `NFT_MSG_DESTROYOBJ`.
 pub(super) fn delete(work: &mut Work, request: &Request<'_>) -> Done {
     let attrs = &request.attrs;
-    let kind = attrs.be32(NFTA_OBJ_TYPE)?.ok_or(refusal(EINVAL))?;
+    let kind = attrs.be32(NFTA_OBJ_TYPE)?.ok_or(refusal(Errno::EINVAL))?;
     if !attrs.has(NFTA_OBJ_NAME) && !attrs.has(NFTA_OBJ_HANDLE) {
-        return refuse(EINVAL);
+        return refuse(Errno::EINVAL);
     }
     let table = work.state.table(request, NFTA_OBJ_TABLE)?;
     let (attribute, found) = match attrs.be64(NFTA_OBJ_HANDLE)? {
         Some(handle) => {
             let found = table.objects.iter().find(|o| o.handle == handle && o.kind == kind);
-            (attrs.get(NFTA_OBJ_HANDLE), found.ok_or(refusal(ENOENT)))
+            (attrs.get(NFTA_OBJ_HANDLE), found.ok_or(refusal(Errno::ENOENT)))
         }
         None => (attrs.get(NFTA_OBJ_NAME), table.object_named(kind, attrs.get(NFTA_OBJ_NAME))),
     };
     let object = match found {
         Ok(object) => object,
-        Err(Refusal { code: ENOENT, .. }) if request.command == command::DESTROYOBJ => return Ok(()),
+        Err(Refusal { errno: Errno::ENOENT, .. }) if request.command == NFT_MSG_DESTROYOBJ => return Ok(()),
         Err(refusal) => return Err(refusal.at(attribute)),
     };
     if object.uses > 0 {
-        return Err(refusal(EBUSY).at(attribute));
+        return Err(refusal(Errno::EBUSY).at(attribute));
     }
     let handle = object.handle;
-    table.tell(Change::Gone, What::Object(handle));
-    let gone = table.objects.extract_if(.., |object| object.handle == handle).collect::<Vec<_>>();
-    table.pending.gone.objects.extend(gone);
+    table.record(Change::Deleted, Subject::Object(handle));
+    let deleted = table.objects.extract_if(.., |object| object.handle == handle).collect::<Vec<_>>();
+    table.pending.deleted.objects.extend(deleted);
     work.changes += 1;
     Ok(())
 }
 
-/// The data of an object as the kernel will show it.
+/// Returns the data of an object as the kernel lists them.
 fn configuration(kind: ObjectKind, family: Family, data: &[u8]) -> Result<Vec<u8>, Refusal> {
     let Some(name) = state_of(kind) else {
         let attrs = Attrs::read(Attributes::new(data))?;
-        if let Some(shown) = conntrack::shown(kind, family, &attrs) {
-            return shown;
+        if let Some(data) = conntrack::listed_data(kind, family, &attrs) {
+            return data;
         }
         return match kind {
             ObjectKind::TUNNEL => {
-                let tunnel = Tunnel::decode(data).ok_or(refusal(EINVAL))?;
+                let tunnel = Tunnel::decode(data).ok_or(refusal(Errno::EINVAL))?;
                 check_tunnel(&tunnel)?;
-                let data = attr::encode(|w| tunnel.encode(w)).map_err(|_| refusal(EINVAL))?;
-                unmarked(&data, tunnel.options.is_none())
+                let data = attr::encode(|w| tunnel.encode(w)).map_err(|_| refusal(Errno::EINVAL))?;
+                listed_tunnel(&data, tunnel.options.is_none())
             }
             _ => Ok(data.to_vec()),
         };
     };
-    let mut expr = Expr::decode_bytes(name, data).map_err(|_| refusal(EINVAL))?;
-    demand::object(family, &expr)?;
+    let mut expr = Expr::decode_bytes(name, data).map_err(|_| refusal(Errno::EINVAL))?;
+    validate::object(family, &expr)?;
     complete(&mut expr, family);
-    attr::encode(|w| write_state(&expr, w)).map_err(|_| refusal(EINVAL))
+    attr::encode(|w| write_state(&expr, w)).map_err(|_| refusal(Errno::EINVAL))
 }
 
 fn check_tunnel(tunnel: &Tunnel) -> Done {
     // NFT_TUNNEL_F_MASK
     if tunnel.flags.bits() > 7 {
-        return refuse(EOPNOTSUPP);
+        return refuse(Errno::EOPNOTSUPP);
     }
     let Some(TunnelOptions::Geneve(options)) = &tunnel.options else { return Ok(()) };
     match options.iter().map(|option| option.data.len()).find(|len| *len > MAX_OPTION || len % 4 != 0) {
-        Some(len) if len > MAX_OPTION => refuse(ERANGE),
-        Some(_) => refuse(EINVAL),
+        Some(len) if len > MAX_OPTION => refuse(Errno::ERANGE),
+        Some(_) => refuse(Errno::EINVAL),
         None => Ok(()),
     }
 }
 
-/// A tunnel as the kernel shows it: nests do not say that they are nests, and there is one for options even where there are none.
-fn unmarked(data: &[u8], no_options: bool) -> Result<Vec<u8>, Refusal> {
+/// Returns the data of a tunnel as the kernel lists them: nests lack the nested flag, and there is an (empty)
+/// nest for options even if none were given.
+fn listed_tunnel(data: &[u8], no_options: bool) -> Result<Vec<u8>, Refusal> {
     let mut plain = Vec::new();
     for attribute in Attributes::new(data) {
-        let attribute = attribute.map_err(|_| refusal(EINVAL))?;
+        let attribute = attribute.map_err(|_| refusal(Errno::EINVAL))?;
         let payload = match attribute.nested {
-            true => unmarked(attribute.payload, false)?,
+            true => listed_tunnel(attribute.payload, false)?,
             false => attribute.payload.to_vec(),
         };
         plain.push((attribute.kind, payload));
@@ -139,34 +142,34 @@ fn unmarked(data: &[u8], no_options: bool) -> Result<Vec<u8>, Refusal> {
         plain.push((NFTA_TUNNEL_KEY_OPTS, Vec::new()));
     }
     attr::encode(|w| plain.iter().for_each(|(kind, payload)| w.put(*kind, payload)))
-        .map_err(|_| refusal(EINVAL))
+        .map_err(|_| refusal(Errno::EINVAL))
 }
 
-/// Gives an object other settings. What a quota has counted stays.
+/// Updates an object with new settings. A quota keeps what it has consumed.
 pub(super) fn update(object: &mut Object, data: Vec<u8>) {
     let quota = |data: &[u8]| match Expr::decode_bytes("quota", data) {
         Ok(Expr::Quota(quota)) if ObjectKind(object.kind) == ObjectKind::QUOTA => Some(quota),
         _ => None,
     };
     object.data = match (quota(&object.data), quota(&data)) {
-        (Some(held), Some(new)) => {
-            let expr = Expr::Quota(Quota { consumed: held.consumed, ..new });
+        (Some(existing), Some(new)) => {
+            let expr = Expr::Quota(Quota { consumed: existing.consumed, ..new });
             attr::encode(|w| write_state(&expr, w)).unwrap_or(data)
         }
         _ => data,
     };
 }
 
-/// The data of an object as it is shown.
+/// Appends the data of an object as the kernel lists it.
 pub(super) fn write_data(object: &Object, w: &mut Writer<'_>) {
     let quota = || Expr::decode_bytes("quota", &object.data).ok();
     match quota().filter(|_| ObjectKind(object.kind) == ObjectKind::QUOTA) {
-        Some(quota) => write_state(&shown(&quota), w),
+        Some(quota) => write_state(&as_listed(&quota), w),
         None => w.raw(&object.data),
     }
 }
 
-/// Sets an object that counts back.
+/// Resets the state of an object.
 pub(super) fn reset_state(kind: ObjectKind, data: &mut Vec<u8>) {
     let Some(mut expr) = state_of(kind).and_then(|name| Expr::decode_bytes(name, data).ok()) else { return };
     super::reset::one(&mut expr);
@@ -175,7 +178,7 @@ pub(super) fn reset_state(kind: ObjectKind, data: &mut Vec<u8>) {
     }
 }
 
-/// The expression that has the same state as an object of this kind.
+/// Returns the name of the expression with the same state as an object of this kind.
 fn state_of(kind: ObjectKind) -> Option<&'static str> {
     match kind {
         ObjectKind::COUNTER => Some("counter"),
@@ -187,7 +190,7 @@ fn state_of(kind: ObjectKind) -> Option<&'static str> {
     }
 }
 
-/// The attributes of an object's state in the kernel's order.
+/// Appends the attributes of an object's state in the kernel's order.
 fn write_state(expr: &Expr, w: &mut Writer<'_>) {
     let Expr::Quota(quota) = expr else { return expr.encode_data(w) };
     w.put_be64(NFTA_QUOTA_BYTES, quota.bytes);
@@ -195,18 +198,7 @@ fn write_state(expr: &Expr, w: &mut Writer<'_>) {
     w.put_be32(NFTA_QUOTA_FLAGS, quota.flags.unwrap_or_default().bits());
 }
 
-/// Bytes of an option of GENEVE that the kernel's policy lets pass.
+/// The maximum length of a GENEVE option that the kernel's policy accepts.
 const MAX_OPTION: usize = 127;
-/// `NFT_OBJECT_SYNPROXY`, the last.
+/// `NFT_OBJECT_SYNPROXY`, the last kind.
 const SYNPROXY: u32 = 10;
-const NFTA_QUOTA_BYTES: u16 = 1;
-const NFTA_QUOTA_FLAGS: u16 = 2;
-const NFTA_QUOTA_CONSUMED: u16 = 4;
-const NFTA_TUNNEL_KEY_OPTS: u16 = 9;
-pub(super) const NFTA_OBJ_TABLE: u16 = 1;
-pub(super) const NFTA_OBJ_NAME: u16 = 2;
-pub(super) const NFTA_OBJ_TYPE: u16 = 3;
-pub(super) const NFTA_OBJ_DATA: u16 = 4;
-pub(super) const NFTA_OBJ_USE: u16 = 5;
-pub(super) const NFTA_OBJ_HANDLE: u16 = 6;
-pub(super) const NFTA_OBJ_USERDATA: u16 = 8;

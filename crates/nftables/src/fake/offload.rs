@@ -1,42 +1,45 @@
-//! What devices do themselves (`flags offload`): which rules a device can follow (`nf_tables_offload.c`). That a device is one that can is a
-//! matter of its driver, and here every device can.
+//! Hardware offload (`flags offload`): which rules a device can take over (`nf_tables_offload.c`). Whether a
+//! particular device can depends on its driver; here every device can.
 
 use std::collections::HashMap;
+
+use sluicegate_netlink::Errno;
 
 use crate::expr::{
     BitwiseOp, Cmp, CmpOp, Data, Expr, Immediate, Meta, MetaKey, Payload, PayloadBase, Register,
 };
-use crate::fake::message::{Done, EOPNOTSUPP, refuse};
-use crate::fake::state::Held;
+use crate::fake::message::{Done, refuse};
+use crate::fake::state::StoredExpr;
 use crate::lang::Verdict;
 
-/// A rule of a chain that is offloaded: it compares what a device can compare, and does something then.
-pub(super) fn follows(rule: &[Held]) -> Done {
+/// Checks a rule of an offloaded chain: it has to match something that a device can match, and then act on
+/// the packet.
+pub(super) fn check_rule(rule: &[StoredExpr]) -> Done {
     let mut device = Device::default();
-    let can = rule.iter().all(|held| device.can(&held.expr));
-    if can && device.acts { Ok(()) } else { refuse(EOPNOTSUPP) }
+    let supported = rule.iter().all(|stored| device.supports(&stored.expr));
+    if supported && device.acts { Ok(()) } else { refuse(Errno::EOPNOTSUPP) }
 }
 
-/// What a device has been told so far.
+/// The matches that were collected for the device so far.
 #[derive(Default)]
 struct Device {
-    /// The registers that hold something that it can compare, and how many bytes of that.
+    /// The registers with a field that the device can match, and the length of that field in bytes.
     fields: HashMap<Register, u32>,
-    /// What the next comparison says.
-    next: Option<Says>,
+    /// What the next comparison determines about the packet.
+    next: Option<Determines>,
     ether_type: Option<[u8; 2]>,
     protocol: Option<u8>,
     acts: bool,
 }
 
 #[derive(Clone, Copy)]
-enum Says {
+enum Determines {
     EtherType,
     Protocol,
 }
 
 impl Device {
-    fn can(&mut self, expr: &Expr) -> bool {
+    fn supports(&mut self, expr: &Expr) -> bool {
         match expr {
             Expr::Counter(_) => true,
             Expr::Meta(Meta { key, dreg: Some(dreg), .. }) => self.meta(*key, *dreg),
@@ -59,20 +62,20 @@ impl Device {
         }
     }
 
-    fn act(&mut self, can: bool) -> bool {
+    fn act(&mut self, supported: bool) -> bool {
         self.acts = true;
-        can
+        supported
     }
 
     fn meta(&mut self, key: MetaKey, into: Register) -> bool {
-        let (bytes, says) = match key {
-            MetaKey::PROTOCOL => (2, Some(Says::EtherType)),
-            MetaKey::L4PROTO => (1, Some(Says::Protocol)),
+        let (bytes, determines) = match key {
+            MetaKey::PROTOCOL => (2, Some(Determines::EtherType)),
+            MetaKey::L4PROTO => (1, Some(Determines::Protocol)),
             MetaKey::IIF => (4, None),
             MetaKey::IIFTYPE => (2, None),
             _ => return false,
         };
-        self.load(into, bytes, says)
+        self.load(into, bytes, determines)
     }
 
     fn payload(&mut self, load: &Payload, into: Register) -> bool {
@@ -89,14 +92,14 @@ impl Device {
             _ => None,
         };
         match field {
-            Some((_, bytes, says)) if load.len <= *bytes => self.load(into, *bytes, *says),
+            Some((_, bytes, determines)) if load.len <= *bytes => self.load(into, *bytes, *determines),
             _ => false,
         }
     }
 
-    fn load(&mut self, into: Register, bytes: u32, says: Option<Says>) -> bool {
+    fn load(&mut self, into: Register, bytes: u32, determines: Option<Determines>) -> bool {
         self.fields.insert(into, bytes);
-        self.next = says.or(self.next);
+        self.next = determines.or(self.next);
         true
     }
 
@@ -104,29 +107,29 @@ impl Device {
         let Data::Value(value) = &cmp.data else { return false };
         let fits = self.fields.get(&cmp.sreg).is_some_and(|bytes| value.len() <= *bytes as usize);
         match (self.next.take(), &**value) {
-            (Some(Says::EtherType), [high, low]) => self.ether_type = Some([*high, *low]),
-            (Some(Says::Protocol), [protocol]) => self.protocol = Some(*protocol),
+            (Some(Determines::EtherType), [high, low]) => self.ether_type = Some([*high, *low]),
+            (Some(Determines::Protocol), [protocol]) => self.protocol = Some(*protocol),
             _ => {}
         }
         fits && cmp.op == CmpOp::EQ
     }
 }
 
-/// Where a field is, how many bytes it has, and what it says of what follows.
-type Field = (u32, u32, Option<Says>);
+/// The offset and length of a field in bytes, and what a comparison with it determines about later fields.
+type Field = (u32, u32, Option<Determines>);
 
 const ETHERNET: &[Field] = &[
     (0, 6, None),
     (6, 6, None),
-    (12, 2, Some(Says::EtherType)),
-    // Tags, and what is behind them.
+    (12, 2, Some(Determines::EtherType)),
+    // The VLAN tags, and the EtherType after them.
     (14, 2, None),
-    (16, 2, Some(Says::EtherType)),
+    (16, 2, Some(Determines::EtherType)),
     (18, 2, None),
-    (20, 2, Some(Says::EtherType)),
+    (20, 2, Some(Determines::EtherType)),
 ];
-const IPV4: &[Field] = &[(9, 1, Some(Says::Protocol)), (12, 4, None), (16, 4, None)];
-const IPV6: &[Field] = &[(6, 1, Some(Says::Protocol)), (8, 16, None), (24, 16, None)];
+const IPV4: &[Field] = &[(9, 1, Some(Determines::Protocol)), (12, 4, None), (16, 4, None)];
+const IPV6: &[Field] = &[(6, 1, Some(Determines::Protocol)), (8, 16, None), (24, 16, None)];
 const PORTS: &[Field] = &[(0, 2, None), (2, 2, None)];
 const TCP: u8 = 6;
 const UDP: u8 = 17;

@@ -1,8 +1,8 @@
-//! Which elements exclude each other, and where in the order of a set one has its place.
+//! The order of elements in a set, and which elements exclude each other.
 //!
-//! The kernel has several representations. Those that hold single keys behave alike. Intervals are starts and ends in one
-//! order, and an overlap is found by looking at the neighbours. Concatenations with ranges are a list, in which a key is
-//! searched from the front. What they refuse, and what they let pass, is theirs.
+//! The kernel has several set backends. Those with single keys behave alike. Intervals are starts and ends in
+//! one tree, and an overlap is detected by looking at the neighbours. Concatenations with ranges are a list,
+//! in which a key is searched from the front. This file reproduces which overlaps each of them detects.
 
 use std::cmp::Reverse;
 
@@ -14,7 +14,7 @@ impl Store {
         if self.elements.contains_key(&slot) { Err(Clash::Same(slot)) } else { Ok(slot) }
     }
 
-    /// A start or an end, between its neighbours of the transaction's view.
+    /// Returns the place of a start or an end, compared with its neighbours as the transaction sees them.
     pub(super) fn place_of_bound(&mut self, new: &Element, anonymous: bool) -> Result<Slot, Clash> {
         let end = new.is_end();
         let active = |range: &(&Slot, &Element)| range.1.active;
@@ -69,7 +69,7 @@ impl Store {
         Ok(Slot { key: Reverse(new.key.clone()), end, order })
     }
 
-    /// The bound with just this key. An end goes only with the start that went before it.
+    /// Returns the bound with exactly this key. An end can only be deleted after its start.
     pub(super) fn bound_to_delete(&mut self, wanted: &Element) -> Option<Slot> {
         let end = wanted.is_end();
         if !end || wanted.is_mark() {
@@ -105,7 +105,7 @@ impl Store {
         Ok(Slot { key: Reverse(Vec::new()), end: false, order: self.serial })
     }
 
-    /// The first element that was put in of those that hold a key.
+    /// Returns the first added one of the elements that contain a key.
     pub(super) fn containing(&self, key: &[u8], parts: &[usize]) -> Option<Slot> {
         let holds = |element: &Element| {
             fields(&element.key, parts)
@@ -117,17 +117,17 @@ impl Store {
     }
 }
 
-/// Before all places of a key.
+/// Returns the position before all elements of a key.
 pub(super) fn first_of(key: &[u8]) -> Slot {
     Slot { key: Reverse(key.to_vec()), end: false, order: i64::MIN }
 }
 
-/// Behind all places of a key.
+/// Returns the position after all elements of a key.
 pub(super) fn last_of(key: &[u8]) -> Slot {
     Slot { key: Reverse(key.to_vec()), end: true, order: i64::MAX }
 }
 
-/// The parts of a key, each padded to four bytes in it.
+/// Splits a key into its fields, each padded to four bytes in the key.
 fn fields<'a>(key: &'a [u8], parts: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
     let mut at = 0;
     parts.iter().map(move |bytes| {

@@ -1,4 +1,4 @@
-//! What a transaction under way leaves to its end, or forbids before it.
+//! The effects of a transaction in progress that take place when it commits, and what it forbids until then.
 
 use std::sync::Arc;
 
@@ -10,53 +10,54 @@ use crate::name::Name;
 /// Whether the chains of a table have to be walked before a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Checks {
-    /// Nothing has changed that matters.
+    /// No relevant change so far.
     #[default]
     None,
-    /// At the end of the transaction.
+    /// Check at the end of the transaction.
     AtCommit,
-    /// After each operation: the end of the transaction found a fault, and this is how the kernel finds whose it is.
+    /// Check after each operation: the check at the end failed, and this is how the kernel finds the
+    /// operation at fault.
     AtOnce,
 }
 
-/// What of a transaction waits for its end, or forbids things before it.
+/// The uncommitted changes of a transaction in progress to a table.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pending {
     /// Its flags have changed.
     pub(super) table: bool,
-    /// A chain that was there has been added again, or a base chain deleted.
+    /// An existing chain was added again, or a base chain deleted.
     pub(super) chain: bool,
-    /// It is deleted, and so is all that was in it.
-    pub(super) doomed: bool,
-    /// Names that chains will get.
+    /// The table is deleted with all its content.
+    pub(super) table_deleted: bool,
+    /// The new names of chains that are renamed.
     pub(super) names: Vec<Name>,
-    /// What happens at the end, in this order.
+    /// The steps of the commit, in order.
     pub(super) steps: Vec<Step>,
-    /// Somebody wants to be told.
-    pub(super) told: bool,
-    /// What has been deleted, if somebody wants to be told.
-    pub(super) gone: Gone,
+    /// Whether a socket listens to events.
+    pub(super) notify: bool,
+    /// The deleted objects, if a socket listens.
+    pub(super) deleted: Deleted,
 }
 
-/// One step of a commit.
+/// A step of a commit.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
-    Settle(Later),
-    Tell(Event),
+    Apply(Deferred),
+    Notify(Event),
 }
 
-/// What a transaction deletes: its end still has to say so.
+/// The objects that a transaction deletes: they are needed to build the events of the commit.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Gone {
+pub(super) struct Deleted {
     pub(super) chains: Vec<Arc<Chain>>,
     pub(super) sets: Vec<Arc<Set>>,
     pub(super) objects: Vec<Object>,
     pub(super) flowtables: Vec<Flowtable>,
 }
 
-/// A change that becomes visible at the end of its transaction.
+/// A change that takes effect when the transaction commits.
 #[derive(Debug, Clone)]
-pub(super) enum Later {
+pub(super) enum Deferred {
     Rename {
         chain: u64,
         name: Name,
@@ -75,7 +76,7 @@ pub(super) enum Later {
         object: u64,
         data: Vec<u8>,
     },
-    /// An element's timeout, and how long it stays this time.
+    /// The new timeout and remaining lifetime of an element.
     Element {
         set: u64,
         element: u64,

@@ -1,4 +1,4 @@
-//! Counters and quotas that are set back as they are read.
+//! Resets counters and quotas when they are listed with a reset request.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use crate::fake::set::Set;
 use crate::fake::state::{Chain, Object, Rule, State, Table};
 use crate::fake::store::Element;
 
-/// Something in which counters may be, and its table.
+/// A listed object that may contain counters, and its table.
 #[derive(Debug, Clone)]
 pub(super) struct Counted {
     table: u64,
@@ -17,9 +17,9 @@ pub(super) struct Counted {
 
 #[derive(Debug, Clone)]
 enum Place {
-    /// A chain's handle, a rule's number.
+    /// The handle of a chain and the number of a rule.
     Rule(u64, u64),
-    /// A set's handle, its elements' numbers.
+    /// The handle of a set and the numbers of its elements.
     Elements(u64, HashSet<u64>),
     Object(u64),
 }
@@ -39,15 +39,15 @@ impl Counted {
     }
 }
 
-/// Sets all of these back. That is no new generation.
+/// Resets all of these. This does not change the generation.
 pub(super) fn all(state: &mut State, counted: &[Counted]) {
     for Counted { table, place } in counted {
-        let Some(table) = state.tables.iter_mut().find(|held| held.handle == *table) else { continue };
+        let Some(table) = state.tables.iter_mut().find(|stored| stored.handle == *table) else { continue };
         match place {
             Place::Rule(chain, number) => {
                 let Ok(chain) = table.chain_mut(*chain) else { continue };
                 let rules = chain.rules.iter_mut().filter(|rule| rule.number == *number);
-                rules.flat_map(|rule| &mut rule.exprs).for_each(|held| one(&mut held.expr));
+                rules.flat_map(|rule| &mut rule.exprs).for_each(|stored| one(&mut stored.expr));
             }
             Place::Elements(set, numbers) => {
                 let Ok(set) = table.set_mut(*set) else { continue };
@@ -61,7 +61,7 @@ pub(super) fn all(state: &mut State, counted: &[Counted]) {
     }
 }
 
-/// Sets one back: what counts, and what holds something that does.
+/// Resets the state of an expression and of those nested in it.
 pub(super) fn one(expr: &mut Expr) {
     match expr {
         Expr::Counter(counter) => (counter.bytes, counter.packets) = (Some(0), Some(0)),

@@ -1,59 +1,60 @@
-//! Rules: their places, and the sets, chains and objects that they hold on to.
+//! Rules: their order, and the sets, chains and objects that they refer to.
 
+use sluicegate_netlink::Errno;
 use sluicegate_netlink::message::Flags;
 
 use crate::Family;
 use crate::expr::Expr;
-use crate::expr::wire::NFTA_LIST_ELEM;
+use crate::expr::wire::*;
 use crate::fake::batch::Work;
 use crate::fake::chain::{BINDING, HW_OFFLOAD};
-use crate::fake::demand;
-use crate::fake::event::{Change, What};
-use crate::fake::expression::{self, Frame};
-use crate::fake::message::{
-    Attrs, Done, EEXIST, EINVAL, ENOENT, EOPNOTSUPP, Refusal, Request, command, refusal, refuse,
-};
+use crate::fake::event::{Change, Subject};
+use crate::fake::expression::{self, RuleContext};
+use crate::fake::message::{Attrs, Done, Refusal, Request, refusal, refuse};
 use crate::fake::offload;
 use crate::fake::pending::Checks;
-use crate::fake::state::{Held, Reference, Rule, Table};
+use crate::fake::state::{Reference, Rule, StoredExpr, Table};
+use crate::fake::validate;
+use crate::message::*;
+use crate::object::rule::wire::*;
 
-/// `NFT_MSG_NEWRULE`
+/// Handles `NFT_MSG_NEWRULE`.
 pub(super) fn add(work: &mut Work, request: &Request<'_>) -> Done {
     let attrs = &request.attrs;
-    let Work { state, set_ids, chain_ids, rule_ids, sized, not_of_devices, .. } = work;
+    let Work { state, set_ids, chain_ids, rule_ids, sized, offload_fails, .. } = work;
     let table = state.table(request, NFTA_RULE_TABLE)?;
     let chain = match (attrs.get(NFTA_RULE_CHAIN), attrs.be32(NFTA_RULE_CHAIN_ID)?) {
         (name @ Some(_), _) => table.chain_named(name).map_err(|r| r.at(name))?,
         (None, Some(id)) => expression::chain_by_id(chain_ids, table, id)
             .and_then(|handle| table.chain(handle))
-            .ok_or(refusal(ENOENT).at(attrs.get(NFTA_RULE_CHAIN_ID)))?,
-        (None, None) => return refuse(EINVAL),
+            .ok_or(refusal(Errno::ENOENT).at(attrs.get(NFTA_RULE_CHAIN_ID)))?,
+        (None, None) => return refuse(Errno::EINVAL),
     };
     if chain.bound {
-        return refuse(EOPNOTSUPP);
+        return refuse(Errno::EOPNOTSUPP);
     }
     let (chain, offload) = (chain.handle, chain.flags & HW_OFFLOAD != 0);
     let Place { handle, at, replaces } = place(table, chain, request, rule_ids)?;
-    let mut frame = Frame::new(handle, set_ids, chain_ids, sized);
-    let exprs = expressions(table, &mut frame, attrs)?;
+    let mut context = RuleContext::new(handle, set_ids, chain_ids, sized);
+    let exprs = expressions(table, &mut context, attrs)?;
     if offload {
-        if let Err(refusal) = offload::follows(&exprs) {
-            let refers = exprs.iter().filter_map(|held| held.refers);
+        if let Err(refusal) = offload::check_rule(&exprs) {
+            let refers = exprs.iter().filter_map(|stored| stored.refers);
             refers.for_each(|reference| unbind(table, reference, handle, true));
             return Err(refusal);
         }
-        // Devices take rules in the order in which they come.
+        // A device can only append rules.
         let of_devices = Family(table.family) == Family::NETDEV;
-        *not_of_devices |= of_devices && (replaces || !request.flags.contains(Flags::APPEND));
+        *offload_fails |= of_devices && (replaces || !request.flags.contains(Flags::APPEND));
     }
     let (user_data, number) = (attrs.bytes(NFTA_RULE_USERDATA), table.next_rule());
     if replaces {
         delete_one(table, chain, handle)?;
     }
-    let held = table.chain_mut(chain)?;
-    held.uses += 1;
-    held.rules.insert(at.min(held.rules.len()), Rule { handle, number, exprs, user_data, active: true });
-    table.tell(Change::New, What::Rule(chain, number));
+    let owner = table.chain_mut(chain)?;
+    owner.uses += 1;
+    owner.rules.insert(at.min(owner.rules.len()), Rule { handle, number, exprs, user_data, active: true });
+    table.record(Change::New, Subject::Rule(chain, number));
     if let Some(id) = attrs.be32(NFTA_RULE_ID)? {
         rule_ids.push((chain, id, handle));
     }
@@ -62,10 +63,11 @@ pub(super) fn add(work: &mut Work, request: &Request<'_>) -> Done {
     if table.checks == Checks::AtOnce { super::checks::table(table) } else { Ok(()) }
 }
 
-/// `NFT_MSG_DELRULE`, `NFT_MSG_DESTROYRULE`: one rule, those of a chain, or those of a table.
+/// Handles `NFT_MSG_DELRULE` and `NFT_MSG_DESTROYRULE`: for one rule, all rules of a chain, or all rules of a
+/// table.
 pub(super) fn delete(work: &mut Work, request: &Request<'_>) -> Done {
     let attrs = &request.attrs;
-    let destroy = request.command == command::DESTROYRULE;
+    let destroy = request.command == NFT_MSG_DESTROYRULE;
     let table = work.state.table(request, NFTA_RULE_TABLE)?;
     let Some(name) = attrs.get(NFTA_RULE_CHAIN) else {
         let chains: Vec<(u64, usize)> = table
@@ -82,17 +84,17 @@ pub(super) fn delete(work: &mut Work, request: &Request<'_>) -> Done {
     };
     let chain = match table.chain_named(Some(name)) {
         Ok(chain) => chain,
-        Err(Refusal { code: ENOENT, .. }) if destroy => return Ok(()),
+        Err(Refusal { errno: Errno::ENOENT, .. }) if destroy => return Ok(()),
         Err(refusal) => return Err(refusal.at(Some(name))),
     };
     if chain.flags & BINDING != 0 {
-        return refuse(EOPNOTSUPP);
+        return refuse(Errno::EOPNOTSUPP);
     }
     let (chain, rules) = (chain.handle, chain.rules().count());
     if let Some(handle) = attrs.be64(NFTA_RULE_HANDLE)? {
-        if !is_held(table, chain, handle) {
+        if !has_rule(table, chain, handle) {
             let attribute = attrs.get(NFTA_RULE_HANDLE);
-            return if destroy { Ok(()) } else { Err(refusal(ENOENT).at(attribute)) };
+            return if destroy { Ok(()) } else { Err(refusal(Errno::ENOENT).at(attribute)) };
         }
         delete_one(table, chain, handle)?;
         work.changes += 1;
@@ -101,7 +103,7 @@ pub(super) fn delete(work: &mut Work, request: &Request<'_>) -> Done {
     if let Some(id) = attrs.be32(NFTA_RULE_ID)? {
         let handle = by_id(&work.rule_ids, chain, id);
         let at = attrs.get(NFTA_RULE_ID);
-        delete_one(table, chain, handle.ok_or(refusal(ENOENT).at(at))?)?;
+        delete_one(table, chain, handle.ok_or(refusal(Errno::ENOENT).at(at))?)?;
         work.changes += 1;
         return Ok(());
     }
@@ -110,18 +112,19 @@ pub(super) fn delete(work: &mut Work, request: &Request<'_>) -> Done {
     Ok(())
 }
 
-/// Deletes all rules of a chain. The kernel does not tell of those that go with the one rule that their chain belongs to.
-pub(super) fn delete_all(table: &mut Table, chain: u64, told: bool) -> Done {
-    let held = table.chain_mut(chain)?;
+/// Deletes all rules of a chain. The kernel sends no events for the rules of an anonymous chain that is
+/// deleted with the rule that owns it.
+pub(super) fn delete_all(table: &mut Table, chain: u64, notify: bool) -> Done {
+    let owner = table.chain_mut(chain)?;
     let mut deleted = Vec::new();
-    for rule in held.rules.iter_mut().filter(|rule| rule.active) {
+    for rule in owner.rules.iter_mut().filter(|rule| rule.active) {
         rule.active = false;
-        held.uses = held.uses.saturating_sub(1);
+        owner.uses = owner.uses.saturating_sub(1);
         deleted.push((rule.number, rule.handle, references(rule)));
     }
     for (number, handle, refers) in deleted {
-        if told {
-            table.tell(Change::Gone, What::Rule(chain, number));
+        if notify {
+            table.record(Change::Deleted, Subject::Rule(chain, number));
         }
         refers.into_iter().for_each(|reference| unbind(table, reference, handle, false));
     }
@@ -129,40 +132,41 @@ pub(super) fn delete_all(table: &mut Table, chain: u64, told: bool) -> Done {
 }
 
 fn references(rule: &Rule) -> Vec<Reference> {
-    rule.exprs.iter().filter_map(|held| held.refers).collect()
+    rule.exprs.iter().filter_map(|stored| stored.refers).collect()
 }
 
-/// Deletes a rule. One that the transaction has deleted before is found, and is none.
+/// Deletes a rule. It is an error if the transaction has deleted the rule before.
 fn delete_one(table: &mut Table, chain: u64, handle: u64) -> Done {
-    let held = table.chain_mut(chain)?;
-    let rule = held.rules.iter_mut().find(|rule| rule.handle == handle && rule.active);
-    let rule = rule.ok_or(refusal(ENOENT))?;
+    let owner = table.chain_mut(chain)?;
+    let rule = owner.rules.iter_mut().find(|rule| rule.handle == handle && rule.active);
+    let rule = rule.ok_or(refusal(Errno::ENOENT))?;
     rule.active = false;
     let (number, refers) = (rule.number, references(rule));
-    held.uses = held.uses.saturating_sub(1);
-    table.tell(Change::Gone, What::Rule(chain, number));
+    owner.uses = owner.uses.saturating_sub(1);
+    table.record(Change::Deleted, Subject::Rule(chain, number));
     refers.into_iter().for_each(|reference| unbind(table, reference, handle, false));
     Ok(())
 }
 
-fn is_held(table: &Table, chain: u64, handle: u64) -> bool {
+fn has_rule(table: &Table, chain: u64, handle: u64) -> bool {
     table.chain(chain).is_some_and(|chain| chain.rules.iter().any(|rule| rule.handle == handle))
 }
 
-/// Undoes one reference; `failed` is for a rule that never was. Of a rule that is deleted, sets keep the binding until the transaction ends.
+/// Releases one reference of a rule; `failed` is for a rule that was refused. A set stays bound to a deleted
+/// rule until the transaction ends.
 fn unbind(table: &mut Table, reference: Reference, rule: u64, failed: bool) {
     table.count(reference, false);
     match reference {
         Reference::Set(handle) => {
             let Ok(set) = table.set_mut(handle) else { return };
             if set.is_anonymous() {
-                table.tell(Change::Gone, What::Set(handle));
+                table.record(Change::Deleted, Subject::Set(handle));
                 return super::set::remove(table, handle);
             }
             if failed {
                 set.bindings.retain(|binding| binding.rule != rule);
             }
-            set.bindings.iter_mut().filter(|b| b.rule == rule).for_each(|b| b.gone = true);
+            set.bindings.iter_mut().filter(|b| b.rule == rule).for_each(|b| b.rule_deleted = true);
         }
         Reference::Chain(handle) => {
             let Some(chain) = table.chain(handle).filter(|chain| chain.flags & BINDING != 0) else { return };
@@ -170,7 +174,8 @@ fn unbind(table: &mut Table, reference: Reference, rule: u64, failed: bool) {
                 let uses = chain.uses;
                 let _ = delete_all(table, handle, false);
                 if let Ok(chain) = table.chain_mut(handle) {
-                    // The kernel lets go of what its rules hold, and still counts the rules.
+                    // The kernel releases the references of the chain's rules, but still counts the rules
+                    // themselves.
                     chain.uses = uses;
                 }
                 table.remove_chain(handle);
@@ -180,7 +185,7 @@ fn unbind(table: &mut Table, reference: Reference, rule: u64, failed: bool) {
     }
 }
 
-/// Where a rule goes.
+/// The place of a rule in its chain.
 struct Place {
     handle: u64,
     at: usize,
@@ -200,26 +205,26 @@ fn place(
     };
     if let Some(handle) = attrs.be64(NFTA_RULE_HANDLE)? {
         let attribute = attrs.get(NFTA_RULE_HANDLE);
-        let at = find(table, handle).ok_or(refusal(ENOENT).at(attribute))?;
+        let at = find(table, handle).ok_or(refusal(Errno::ENOENT).at(attribute))?;
         if flags.contains(Flags::EXCL) {
-            return Err(refusal(EEXIST).at(attribute));
+            return Err(refusal(Errno::EEXIST).at(attribute));
         }
         if !flags.contains(Flags::REPLACE) {
-            return refuse(EOPNOTSUPP);
+            return refuse(Errno::EOPNOTSUPP);
         }
         return Ok(Place { handle, at, replaces: true });
     }
     if !flags.contains(Flags::CREATE) || flags.contains(Flags::REPLACE) {
-        return refuse(EINVAL);
+        return refuse(Errno::EINVAL);
     }
     let handle = table.next_handle();
     let beside = match (attrs.be64(NFTA_RULE_POSITION)?, attrs.be32(NFTA_RULE_POSITION_ID)?) {
         (Some(position), _) => {
-            Some(find(table, position).ok_or(refusal(ENOENT).at(attrs.get(NFTA_RULE_POSITION)))?)
+            Some(find(table, position).ok_or(refusal(Errno::ENOENT).at(attrs.get(NFTA_RULE_POSITION)))?)
         }
         (None, Some(id)) => {
             let at = by_id(ids, chain, id).and_then(|handle| find(table, handle));
-            Some(at.ok_or(refusal(ENOENT).at(attrs.get(NFTA_RULE_POSITION_ID)))?)
+            Some(at.ok_or(refusal(Errno::ENOENT).at(attrs.get(NFTA_RULE_POSITION_ID)))?)
         }
         (None, None) => None,
     };
@@ -232,33 +237,39 @@ fn place(
     Ok(Place { handle, at, replaces: false })
 }
 
-/// The expressions of a rule, each with what it holds on to. Where one is refused, those before it let go again.
-fn expressions(table: &mut Table, frame: &mut Frame<'_>, attrs: &Attrs<'_>) -> Result<Vec<Held>, Refusal> {
+/// Returns the expressions of a rule, each with its reference. If one is refused, the references of those
+/// before it are released.
+fn expressions(
+    table: &mut Table,
+    context: &mut RuleContext<'_>,
+    attrs: &Attrs<'_>,
+) -> Result<Vec<StoredExpr>, Refusal> {
     let Some(list) = attrs.get(NFTA_RULE_EXPRESSIONS) else { return Ok(Vec::new()) };
     let mut parsed = Vec::new();
     for item in list.attributes() {
-        let item = item.map_err(|_| refusal(EINVAL))?;
+        let item = item.map_err(|_| refusal(Errno::EINVAL))?;
         if item.kind != NFTA_LIST_ELEM || parsed.len() == MAX_EXPRESSIONS {
-            return refuse(EINVAL);
+            return refuse(Errno::EINVAL);
         }
-        let expr = Expr::decode_strictly(&item).map_err(|_| refusal(EINVAL).at(Some(&item)))?;
-        demand::exists(&expr, Family(table.family)).map_err(|refusal| refusal.at(Some(&item)))?;
+        let expr = Expr::decode_strictly(&item).map_err(|_| refusal(Errno::EINVAL).at(Some(&item)))?;
+        validate::exists(&expr, Family(table.family)).map_err(|refusal| refusal.at(Some(&item)))?;
         parsed.push((item, expr));
     }
-    let mut held: Vec<Held> = Vec::with_capacity(parsed.len());
+    let mut stored: Vec<StoredExpr> = Vec::with_capacity(parsed.len());
     for (item, expr) in parsed {
-        match expression::take(table, frame, &item, expr) {
-            Ok(expr) => held.push(expr),
+        match expression::add_to_rule(table, context, &item, expr) {
+            Ok(expr) => stored.push(expr),
             Err(refusal) => {
-                let rule = frame.rule;
-                held.iter()
-                    .filter_map(|held| held.refers)
+                let rule = context.rule;
+                stored
+                    .iter()
+                    .filter_map(|stored| stored.refers)
                     .for_each(|reference| unbind(table, reference, rule, true));
                 return Err(refusal.at(Some(&item)));
             }
         }
     }
-    Ok(held)
+    Ok(stored)
 }
 
 fn by_id(ids: &[(u64, u32, u64)], chain: u64, id: u32) -> Option<u64> {
@@ -267,13 +278,3 @@ fn by_id(ids: &[(u64, u32, u64)], chain: u64, id: u32) -> Option<u64> {
 
 /// `NFT_RULE_MAXEXPRS`
 const MAX_EXPRESSIONS: usize = 128;
-
-pub(super) const NFTA_RULE_TABLE: u16 = 1;
-pub(super) const NFTA_RULE_CHAIN: u16 = 2;
-pub(super) const NFTA_RULE_HANDLE: u16 = 3;
-pub(super) const NFTA_RULE_EXPRESSIONS: u16 = 4;
-pub(super) const NFTA_RULE_POSITION: u16 = 6;
-pub(super) const NFTA_RULE_USERDATA: u16 = 7;
-const NFTA_RULE_ID: u16 = 9;
-const NFTA_RULE_POSITION_ID: u16 = 10;
-const NFTA_RULE_CHAIN_ID: u16 = 11;

@@ -1,23 +1,24 @@
-//! Sets and maps: how they are made, what they may be, how they go.
+//! Sets and maps: how they are created, checked and deleted.
 
 use std::sync::Arc;
 
+use sluicegate_netlink::Errno;
 use sluicegate_netlink::message::Flags;
 
 use crate::Family;
+use crate::expr::data::NFT_DATA_VERDICT;
 use crate::fake::batch::Work;
-use crate::fake::carried::{self, Carriers};
-use crate::fake::event::{Change, What};
-use crate::fake::message::{
-    Done, EAFNOSUPPORT, EBUSY, EEXIST, EINVAL, ENFILE, ENOENT, EOPNOTSUPP, Refusal, Request, command,
-    refusal, refuse,
-};
-use crate::fake::pending::Later;
-use crate::fake::shape::{self, Shape, VERDICT};
+use crate::fake::element_exprs::{self, Carriers};
+use crate::fake::event::{Change, Subject};
+use crate::fake::message::{Done, Refusal, Request, refusal, refuse};
+use crate::fake::pending::Deferred;
+use crate::fake::shape::{self, Shape};
 use crate::fake::state::Table;
-use crate::fake::store::{Form, Store};
+use crate::fake::store::{Backend, Store};
+use crate::message::*;
 use crate::name::Name;
 use crate::object::SetFlags;
+use crate::object::set::wire::*;
 
 /// A set or map.
 #[derive(Debug, Clone)]
@@ -28,27 +29,27 @@ pub(super) struct Set {
     pub(super) policy: u32,
     pub(super) timeout: u64,
     pub(super) gc_interval: u32,
-    /// How many elements, as the kernel counts them: the two bounds of an interval are two. 0 is no limit.
+    /// The maximum number of elements as the kernel counts them, an interval as two; 0 for no limit.
     pub(super) size: u32,
-    /// Whether the kernel keeps it in the hash table that grows.
-    pub(super) grows: bool,
+    /// Whether the kernel uses the resizable hash table (`nft_set_rhash`).
+    pub(super) resizable: bool,
     pub(super) user_data: Vec<u8>,
-    /// Rules that use it.
+    /// The number of rules that use the set.
     pub(super) uses: u32,
     pub(super) bindings: Vec<Binding>,
     pub(super) store: Store,
-    /// Made by the transaction under way.
-    pub(super) fresh: bool,
+    /// Whether the transaction in progress created it.
+    pub(super) is_new: bool,
 }
 
-/// A rule's use of a set.
+/// The use of a set by a rule.
 #[derive(Debug, Clone)]
 pub(super) struct Binding {
     pub(super) rule: u64,
-    /// Whether it is the values that are used.
+    /// Whether the rule uses the map's values.
     pub(super) map: bool,
-    /// The rule is deleted by the transaction under way.
-    pub(super) gone: bool,
+    /// Whether the transaction in progress deletes the rule.
+    pub(super) rule_deleted: bool,
 }
 
 impl Set {
@@ -61,66 +62,72 @@ impl Set {
     }
 
     pub(super) fn is_verdict_map(&self) -> bool {
-        self.has(SetFlags::MAP) && self.shape.data_type == VERDICT
+        self.has(SetFlags::MAP) && self.shape.data_type == NFT_DATA_VERDICT
     }
 
-    /// Whether what its elements carry can be cleaned up.
-    pub(super) fn cleans(&self) -> bool {
-        self.shape.cleans(self.grows)
+    /// Returns whether the kernel can garbage-collect elements by their expressions, which `ct count` needs.
+    pub(super) fn supports_gc(&self) -> bool {
+        self.shape.supports_gc(self.resizable)
     }
 
-    /// The size as its user gave it.
+    /// Returns the size that the user gave.
     pub(super) fn user_size(&self) -> u32 {
-        if let Form::Intervals { .. } = self.store.form { self.size / 2 } else { self.size }
+        if let Backend::Intervals { .. } = self.store.backend { self.size / 2 } else { self.size }
     }
 }
 
-/// `NFT_MSG_NEWSET`
+/// Handles `NFT_MSG_NEWSET`.
 pub(super) fn add(work: &mut Work, request: &Request<'_>) -> Done {
     let attrs = &request.attrs;
     if [NFTA_SET_TABLE, NFTA_SET_NAME, NFTA_SET_KEY_LEN, NFTA_SET_ID].iter().any(|kind| !attrs.has(*kind)) {
-        return refuse(EINVAL);
+        return refuse(Errno::EINVAL);
     }
     let mut shape = shape::read(attrs)?;
     let policy = attrs.be32(NFTA_SET_POLICY)?.unwrap_or(0);
     let (timeout, gc_interval) = shape::times(attrs, shape.flags)?;
     if policy > 1 {
-        return refuse(EOPNOTSUPP);
+        return refuse(Errno::EOPNOTSUPP);
     }
     let size = shape::describe(attrs, &mut shape)?;
     let name_attr = attrs.get(NFTA_SET_NAME);
-    let name = attrs.name(NFTA_SET_NAME)?.ok_or(refusal(EINVAL))?;
+    let name = attrs.name(NFTA_SET_NAME)?.ok_or(refusal(Errno::EINVAL))?;
     let table = work.state.table(request, NFTA_SET_TABLE)?;
     let family = Family(table.family);
-    if let Ok(held) = table.set_named(name_attr) {
+    if let Ok(existing) = table.set_named(name_attr) {
         if request.flags.contains(Flags::EXCL) {
-            return Err(refusal(EEXIST).at(name_attr));
+            return Err(refusal(Errno::EEXIST).at(name_attr));
         }
-        if request.flags.contains(Flags::REPLACE) || held.is_anonymous() {
-            return refuse(EOPNOTSUPP);
+        if request.flags.contains(Flags::REPLACE) || existing.is_anonymous() {
+            return refuse(Errno::EOPNOTSUPP);
         }
-        shape.exprs =
-            carried::of_set(Carriers { family, cleans: held.cleans(), all: &[] }, attrs, shape.flags)?;
-        if !held.shape.is_same(&shape) {
-            return Err(refusal(EEXIST).at(name_attr));
+        shape.exprs = element_exprs::of_set(
+            Carriers { family, supports_gc: existing.supports_gc(), all: &[] },
+            attrs,
+            shape.flags,
+        )?;
+        if !existing.shape.is_same(&shape) {
+            return Err(refusal(Errno::EEXIST).at(name_attr));
         }
-        let size = kernel_size(&held.store.form, size);
-        let set = held.handle;
-        table.later(Later::Set { set, timeout, gc_interval, size });
-        table.tell(Change::New, What::Set(set));
+        let size = kernel_size(&existing.store.backend, size);
+        let set = existing.handle;
+        table.defer(Deferred::Set { set, timeout, gc_interval, size });
+        table.record(Change::New, Subject::Set(set));
         work.changes += 1;
         return Ok(());
     }
     if !request.flags.contains(Flags::CREATE) {
-        return refuse(ENOENT);
+        return refuse(Errno::ENOENT);
     }
-    let form = shape.form().ok_or(refusal(EOPNOTSUPP))?;
+    let backend = shape.backend().ok_or(refusal(Errno::EOPNOTSUPP))?;
     let name = allocate_name(table, &name)?;
-    let size = kernel_size(&form, size);
+    let size = kernel_size(&backend, size);
     let carries = attrs.has(NFTA_SET_EXPR) || attrs.has(NFTA_SET_EXPRESSIONS);
-    let grows = shape.grows(size, carries);
-    shape.exprs =
-        carried::of_set(Carriers { family, cleans: shape.cleans(grows), all: &[] }, attrs, shape.flags)?;
+    let resizable = shape.resizable(size, carries);
+    shape.exprs = element_exprs::of_set(
+        Carriers { family, supports_gc: shape.supports_gc(resizable), all: &[] },
+        attrs,
+        shape.flags,
+    )?;
     let handle = table.next_handle();
     let set = Set {
         name,
@@ -129,102 +136,80 @@ pub(super) fn add(work: &mut Work, request: &Request<'_>) -> Done {
         timeout,
         gc_interval,
         size,
-        grows,
+        resizable,
         user_data: attrs.bytes(NFTA_SET_USERDATA),
         uses: 0,
         bindings: Vec::new(),
-        store: Store::new(form),
+        store: Store::new(backend),
         shape,
-        fresh: true,
+        is_new: true,
     };
     let table_handle = table.handle;
     table.sets.push(Arc::new(set));
-    table.tell(Change::New, What::Set(handle));
+    table.record(Change::New, Subject::Set(handle));
     let id = attrs.be32(NFTA_SET_ID)?.unwrap_or(0);
     work.set_ids.push((table_handle, id, handle));
     work.changes += 1;
     Ok(())
 }
 
-/// `NFT_MSG_DELSET`, `NFT_MSG_DESTROYSET`
+/// Handles `NFT_MSG_DELSET` and `NFT_MSG_DESTROYSET`.
 pub(super) fn delete(work: &mut Work, request: &Request<'_>) -> Done {
     let attrs = &request.attrs;
     if request.family == 0 {
-        return refuse(EAFNOSUPPORT);
+        return refuse(Errno::EAFNOSUPPORT);
     }
     let table = work.state.table(request, NFTA_SET_TABLE)?;
     let (attribute, found) = match attrs.be64(NFTA_SET_HANDLE)? {
-        Some(handle) => (attrs.get(NFTA_SET_HANDLE), table.set(handle).ok_or(refusal(ENOENT))),
+        Some(handle) => (attrs.get(NFTA_SET_HANDLE), table.set(handle).ok_or(refusal(Errno::ENOENT))),
         None => (attrs.get(NFTA_SET_NAME), table.set_named(attrs.get(NFTA_SET_NAME))),
     };
     let set = match found {
         Ok(set) => set,
-        Err(Refusal { code: ENOENT, .. }) if request.command == command::DESTROYSET => return Ok(()),
+        Err(Refusal { errno: Errno::ENOENT, .. }) if request.command == NFT_MSG_DESTROYSET => return Ok(()),
         Err(refusal) => return Err(refusal.at(attribute)),
     };
     let filled = request.flags.contains(Flags::NONREC) && set.store.live() > 0;
     if set.uses > 0 || filled {
-        return Err(refusal(EBUSY).at(attribute));
+        return Err(refusal(Errno::EBUSY).at(attribute));
     }
     let handle = set.handle;
-    table.tell(Change::Gone, What::Set(handle));
+    table.record(Change::Deleted, Subject::Set(handle));
     remove(table, handle);
     work.changes += 1;
     Ok(())
 }
 
-/// Takes a set out of its table, and with it the references of its elements.
+/// Removes a set from its table, and releases the references of its elements.
 pub(super) fn remove(table: &mut Table, handle: u64) {
     let Some(at) = table.place_of_set(handle) else { return };
     let set = table.sets.remove(at);
     for element in set.store.iter() {
         super::element::release(table, element);
     }
-    if table.pending.told {
-        table.pending.gone.sets.push(set);
+    if table.pending.notify {
+        table.pending.deleted.sets.push(set);
     }
 }
 
-fn kernel_size(form: &Form, size: u32) -> u32 {
-    if let Form::Intervals { .. } = form { size.wrapping_mul(2) } else { size }
+fn kernel_size(backend: &Backend, size: u32) -> u32 {
+    if let Backend::Intervals { .. } = backend { size.wrapping_mul(2) } else { size }
 }
 
-/// A name with `%d` gets the lowest free number.
+/// Returns the name of a new set, with `%d` replaced by the lowest free number.
 fn allocate_name(table: &Table, wanted: &Name) -> Result<Name, Refusal> {
     let Some((before, after)) = wanted.as_str().split_once('%') else { return Ok(wanted.clone()) };
     let Some(after) = after.strip_prefix('d').filter(|after| !after.contains('%')) else {
-        return refuse(EINVAL);
+        return refuse(Errno::EINVAL);
     };
     if wanted.as_str().len() >= MAX_ANONYMOUS {
-        return refuse(EINVAL);
+        return refuse(Errno::EINVAL);
     }
     let number = |set: &Arc<Set>| set.name.as_str().strip_prefix(before)?.parse::<u32>().ok();
     let taken: std::collections::HashSet<u32> = table.sets.iter().filter_map(number).collect();
-    let free = (0..).find(|number| !taken.contains(number)).ok_or(refusal(ENFILE))?;
-    Ok(Name::held(&format!("{before}{free}{after}")))
+    let free = (0..).find(|number| !taken.contains(number)).ok_or(refusal(Errno::ENFILE))?;
+    Ok(Name::from_kernel(&format!("{before}{free}{after}")))
 }
 
 /// `NFT_SET_MAX_ANONLEN`
 const MAX_ANONYMOUS: usize = 16;
-
-pub(super) const NFTA_SET_TABLE: u16 = 1;
-pub(super) const NFTA_SET_NAME: u16 = 2;
-pub(super) const NFTA_SET_FLAGS: u16 = 3;
-pub(super) const NFTA_SET_KEY_TYPE: u16 = 4;
-pub(super) const NFTA_SET_KEY_LEN: u16 = 5;
-pub(super) const NFTA_SET_DATA_TYPE: u16 = 6;
-pub(super) const NFTA_SET_DATA_LEN: u16 = 7;
-pub(super) const NFTA_SET_POLICY: u16 = 8;
-pub(super) const NFTA_SET_DESC: u16 = 9;
-const NFTA_SET_ID: u16 = 10;
-pub(super) const NFTA_SET_TIMEOUT: u16 = 11;
-pub(super) const NFTA_SET_GC_INTERVAL: u16 = 12;
-pub(super) const NFTA_SET_USERDATA: u16 = 13;
-pub(super) const NFTA_SET_OBJ_TYPE: u16 = 15;
-pub(super) const NFTA_SET_HANDLE: u16 = 16;
-pub(super) const NFTA_SET_EXPR: u16 = 17;
-pub(super) const NFTA_SET_EXPRESSIONS: u16 = 18;
-pub(super) const NFTA_SET_COUNT: u16 = 20;
-pub(super) const NFTA_SET_DESC_SIZE: u16 = 1;
-pub(super) const NFTA_SET_DESC_CONCAT: u16 = 2;
-pub(super) const NFTA_SET_FIELD_LEN: u16 = 1;

@@ -1,14 +1,18 @@
-//! What a set is: the types and lengths of its keys and values, its flags, and so its representation.
+//! The properties of a set: types and lengths of its keys and values, its flags, and the backend that follows
+//! from them.
+
+use sluicegate_netlink::Errno;
 
 use crate::expr::Expr;
-use crate::expr::wire::NFTA_LIST_ELEM;
-use crate::fake::carried::is_alike;
-use crate::fake::message::{Attrs, E2BIG, EINVAL, EOPNOTSUPP, Refusal, refusal, refuse};
-use crate::fake::set::*;
-use crate::fake::store::Form;
+use crate::expr::data::NFT_DATA_VERDICT;
+use crate::expr::wire::*;
+use crate::fake::element_exprs::is_alike;
+use crate::fake::message::{Attrs, Refusal, refusal, refuse};
+use crate::fake::store::Backend;
 use crate::object::SetFlags;
+use crate::object::set::wire::*;
 
-/// What a set is: what has to be equal where it is added again.
+/// The properties of a set that have to match if it is added again.
 #[derive(Debug, Clone)]
 pub(super) struct Shape {
     pub(super) flags: SetFlags,
@@ -33,23 +37,25 @@ impl Shape {
             && self.exprs.iter().zip(&other.exprs).all(|(a, b)| is_alike(a, b))
     }
 
-    /// How the kernel would keep it; `None` where no representation can all that is asked for.
-    pub(super) fn form(&self) -> Option<Form> {
+    /// Returns the backend that the kernel would choose; `None` if none supports everything that was
+    /// requested.
+    pub(super) fn backend(&self) -> Option<Backend> {
         if !self.flags.contains(SetFlags::INTERVAL) {
-            return Some(Form::Keys);
+            return Some(Backend::Keys);
         }
         if self.flags.contains(SetFlags::DYNAMIC) {
             return None;
         }
         Some(match self.fields.as_slice() {
-            [] | [_] => Form::Intervals { anonymous: self.flags.contains(SetFlags::ANONYMOUS) },
-            fields => Form::Ranges(fields.iter().map(|bytes| *bytes as usize).collect()),
+            [] | [_] => Backend::Intervals { anonymous: self.flags.contains(SetFlags::ANONYMOUS) },
+            fields => Backend::Ranges(fields.iter().map(|bytes| *bytes as usize).collect()),
         })
     }
 
-    /// Whether the kernel would keep it in the hash table that grows: of single keys, without a size or with what needs that table.
-    pub(super) fn grows(&self, size: u32, carries: bool) -> bool {
-        if self.form() != Some(Form::Keys) {
+    /// Returns whether the kernel would use the resizable hash table: for single keys, if the set has no size
+    /// or needs a feature of that table.
+    pub(super) fn resizable(&self, size: u32, carries: bool) -> bool {
+        if self.backend() != Some(Backend::Keys) {
             return false;
         }
         let needs = self.flags.intersects(SetFlags::DYNAMIC | SetFlags::TIMEOUT);
@@ -58,9 +64,10 @@ impl Shape {
         needs || (size == 0 && !bitmap)
     }
 
-    /// Whether what its elements carry can be cleaned up; such elements must not go by themselves.
-    pub(super) fn cleans(&self, grows: bool) -> bool {
-        (grows || self.flags.contains(SetFlags::INTERVAL)) && !self.flags.contains(SetFlags::TIMEOUT)
+    /// Returns whether the kernel can garbage-collect elements by their expressions (`NFT_EXPR_GC`): the
+    /// backend has to support it, and elements must not have timeouts.
+    pub(super) fn supports_gc(&self, resizable: bool) -> bool {
+        (resizable || self.flags.contains(SetFlags::INTERVAL)) && !self.flags.contains(SetFlags::TIMEOUT)
     }
 }
 
@@ -68,7 +75,7 @@ pub(super) fn read(attrs: &Attrs<'_>) -> Result<Shape, Refusal> {
     let key_type = attrs.be32(NFTA_SET_KEY_TYPE)?.unwrap_or(0);
     let key_len = attrs.be32(NFTA_SET_KEY_LEN)?.unwrap_or(0) as usize;
     if key_type & RESERVED == RESERVED || key_len == 0 || key_len > MAX_VALUE {
-        return refuse(EINVAL);
+        return refuse(Errno::EINVAL);
     }
     let flags = SetFlags::from_bits_retain(attrs.be32(NFTA_SET_FLAGS)?.unwrap_or(0));
     let all = |of: SetFlags| flags.contains(of);
@@ -79,28 +86,28 @@ pub(super) fn read(attrs: &Attrs<'_>) -> Result<Shape, Refusal> {
         || (all(SetFlags::ANONYMOUS | SetFlags::TIMEOUT) && !all(SetFlags::DYNAMIC))
         || all(SetFlags::CONSTANT | SetFlags::TIMEOUT)
     {
-        return refuse(EOPNOTSUPP);
+        return refuse(Errno::EOPNOTSUPP);
     }
     let (mut data_type, mut data_len) = (0, 0);
     match attrs.be32(NFTA_SET_DATA_TYPE)? {
-        None if all(SetFlags::MAP) => return refuse(EINVAL),
+        None if all(SetFlags::MAP) => return refuse(Errno::EINVAL),
         None => {}
-        Some(_) if !all(SetFlags::MAP) => return refuse(EINVAL),
-        Some(VERDICT) => (data_type, data_len) = (VERDICT, VERDICT_BYTES),
+        Some(_) if !all(SetFlags::MAP) => return refuse(Errno::EINVAL),
+        Some(NFT_DATA_VERDICT) => (data_type, data_len) = (NFT_DATA_VERDICT, VERDICT_BYTES),
         Some(of) => {
             let len = attrs.be32(NFTA_SET_DATA_LEN)?.unwrap_or(0) as usize;
             if of & RESERVED == RESERVED || len == 0 || len > MAX_VALUE {
-                return refuse(EINVAL);
+                return refuse(Errno::EINVAL);
             }
             (data_type, data_len) = (of, len);
         }
     }
     let object_kind = match attrs.be32(NFTA_SET_OBJ_TYPE)? {
-        None if all(SetFlags::OBJECT) => return refuse(EINVAL),
+        None if all(SetFlags::OBJECT) => return refuse(Errno::EINVAL),
         None => 0,
-        Some(_) if !all(SetFlags::OBJECT) => return refuse(EINVAL),
+        Some(_) if !all(SetFlags::OBJECT) => return refuse(Errno::EINVAL),
         Some(kind @ 1..=MAX_OBJECT) => kind,
-        Some(_) => return refuse(EOPNOTSUPP),
+        Some(_) => return refuse(Errno::EOPNOTSUPP),
     };
     Ok(Shape {
         flags,
@@ -119,46 +126,45 @@ pub(super) fn times(attrs: &Attrs<'_>, flags: SetFlags) -> Result<(u64, u32), Re
     let interval = attrs.be32(NFTA_SET_GC_INTERVAL)?;
     if timeout.is_some() || interval.is_some() {
         if !flags.contains(SetFlags::TIMEOUT) {
-            return refuse(EINVAL);
+            return refuse(Errno::EINVAL);
         }
         if flags.contains(SetFlags::ANONYMOUS) {
-            return refuse(EOPNOTSUPP);
+            return refuse(Errno::EOPNOTSUPP);
         }
     }
     Ok((timeout.unwrap_or(0), interval.unwrap_or(0)))
 }
 
-/// Reads the size and the parts of a concatenation.
+/// Decodes the size and the fields of a concatenation.
 pub(super) fn describe(attrs: &Attrs<'_>, shape: &mut Shape) -> Result<u32, Refusal> {
     let description = Attrs::nested(attrs.get(NFTA_SET_DESC))?;
     if let Some(list) = description.get(NFTA_SET_DESC_CONCAT) {
         for field in list.attributes() {
-            let field = field.map_err(|_| refusal(EINVAL))?;
+            let field = field.map_err(|_| refusal(Errno::EINVAL))?;
             if field.kind != NFTA_LIST_ELEM {
-                return refuse(EINVAL);
+                return refuse(Errno::EINVAL);
             }
             if shape.fields.len() == MAX_FIELDS {
-                return refuse(E2BIG);
+                return refuse(Errno::E2BIG);
             }
-            let length = Attrs::nested(Some(&field))?.be32(NFTA_SET_FIELD_LEN)?.ok_or(refusal(EINVAL))?;
+            let length =
+                Attrs::nested(Some(&field))?.be32(NFTA_SET_FIELD_LEN)?.ok_or(refusal(Errno::EINVAL))?;
             if length == 0 || length as usize > MAX_VALUE {
-                return refuse(EINVAL);
+                return refuse(Errno::EINVAL);
             }
             shape.fields.push(length);
         }
         let words: usize = shape.fields.iter().map(|bytes| (*bytes as usize).div_ceil(4)).sum();
         if words != shape.key_len.div_ceil(4) {
-            return refuse(EINVAL);
+            return refuse(Errno::EINVAL);
         }
     }
     if (shape.fields.len() > 1) != shape.flags.contains(SetFlags::CONCAT) {
-        return refuse(EINVAL);
+        return refuse(Errno::EINVAL);
     }
     Ok(description.be32(NFTA_SET_DESC_SIZE)?.unwrap_or(0))
 }
 
-/// `NFT_DATA_VERDICT`
-pub(super) const VERDICT: u32 = 0xffff_ff00;
 /// `NFT_DATA_RESERVED_MASK`
 const RESERVED: u32 = 0xffff_ff00;
 /// `sizeof(struct nft_verdict)`

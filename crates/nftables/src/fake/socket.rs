@@ -1,13 +1,14 @@
-//! What the sockets of one fake kernel share, what waits for each of them, and what goes wrong on demand.
+//! The state that the sockets of one fake kernel share, the messages queued for each, and the injected
+//! faults.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use sluicegate_netlink::message::{Flags, HEADER, Message, Messages, NFNL_MSG_BATCH_BEGIN};
 use sluicegate_netlink::scripted::{ack, done, error};
-use sluicegate_netlink::{Error, Wait};
+use sluicegate_netlink::{Errno, Error, Wait};
 
-use crate::fake::batch::{self, Outcome, Sender, Told};
+use crate::fake::batch::{self, Notification, Outcome, Sender};
 use crate::fake::dump;
 use crate::fake::element;
 use crate::fake::message::{Refusal, refusal};
@@ -15,19 +16,22 @@ use crate::fake::state::State;
 use crate::object::TableFlags;
 use crate::transaction::Transaction;
 
-/// What a real kernel does now and then, and a test wants now; see [`Fake::inject`](super::Fake::inject).
+/// A fault to inject, which a real kernel shows now and then; see [`Fake::inject`](super::Fake::inject).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The next transaction is refused with this error (a positive errno, such as 12, `ENOMEM`). Its first operation is blamed.
-    Refuse(i32),
-    /// Somebody else's transaction is applied just before the next one. One that is bound to a generation then ends as
-    /// [`Error::GenerationChanged`](crate::Error::GenerationChanged); another one may find that what it is about is gone. Theirs has no rule
-    /// with an index and renames no chain but by its handle: nothing is asked for it, and such a one changes nothing.
+    /// The next transaction is refused with this error, reported for its first operation.
+    Refuse(Errno),
+    /// The transaction of another program is applied just before the next one. If the next one requires a
+    /// generation, it fails with [`Error::GenerationChanged`](crate::Error::GenerationChanged); otherwise it
+    /// may find that objects it refers to are gone. The injected transaction must have no rules with an
+    /// index, and rename chains by handle only: no kernel is queried for it, and one that would need that
+    /// changes nothing.
     Meanwhile(Transaction),
-    /// Something changes while the next list is read (`NLM_F_DUMP_INTR`): it has to be read again, which [`read`](mod@crate::read) does.
+    /// The ruleset changes during the next dump (`NLM_F_DUMP_INTR`), which has to be repeated;
+    /// [`read`](mod@crate::read) does that.
     Interrupt,
-    /// Whoever listens to events is too slow: what waits for them is lost, and they are told so
+    /// The listeners are too slow: their queued events are lost, and they are notified of the loss
     /// ([`Event::Overrun`](crate::monitor::Event::Overrun)).
     Overrun,
 }
@@ -42,7 +46,7 @@ pub(super) struct Kernel {
     interrupts: usize,
 }
 
-/// What waits for a socket.
+/// The messages queued for a socket.
 #[derive(Debug, Clone, Default)]
 struct Queue {
     datagrams: VecDeque<Vec<u8>>,
@@ -56,14 +60,14 @@ impl Kernel {
         Self { state, sockets: BTreeMap::new(), ports: 0, refusals: VecDeque::new(), interrupts: 0 }
     }
 
-    /// A socket; gives its port.
+    /// Opens a socket, and returns its port.
     pub(super) fn open(&mut self) -> u32 {
         self.ports += 1;
         self.sockets.insert(self.ports, Queue::default());
         self.ports
     }
 
-    /// A socket is closed: its tables go with it, or stay without an owner.
+    /// Closes a socket: the tables that it owns are deleted, or stay without an owner if they persist.
     pub(super) fn close(&mut self, port: u32) {
         self.sockets.remove(&port);
         if self.state.tables.iter().all(|table| table.owner != Some(port)) {
@@ -103,14 +107,14 @@ impl Kernel {
         }
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub(super) fn advance(&mut self, millis: u64) {
         let state = Arc::make_mut(&mut self.state);
         for table in &mut state.tables {
             for at in 0..table.sets.len() {
                 let Some(set) = table.sets.get_mut(at).map(Arc::make_mut) else { continue };
-                let gone = set.store.advance(millis);
-                gone.iter().for_each(|element| element::release(table, element));
+                let expired = set.store.advance(millis);
+                expired.iter().for_each(|element| element::release(table, element));
             }
         }
     }
@@ -150,36 +154,36 @@ impl Kernel {
                 if let Some(Fault::Meanwhile(transaction)) = fault {
                     self.foreign(&transaction);
                 }
-                let told = self.told();
-                batch::apply(&mut self.state, messages, Sender { port, told })
+                let notify = self.has_listeners();
+                batch::apply(&mut self.state, messages, Sender { port, notify })
             }
         };
-        self.tell(&outcome.events, port);
+        self.notify(&outcome.events, port);
         for (sequence, refusal) in outcome.answers {
             let answer = refusal.map_or_else(|| ack(sequence), |refusal| refused(sequence, refusal));
             self.answer(port, answer);
         }
     }
 
-    /// A transaction of nobody's socket. One that is refused changes nothing, as it would be.
+    /// Applies a transaction of another program. A refused one changes nothing, as in the kernel.
     fn foreign(&mut self, transaction: &Transaction) {
         let Ok(batch) = transaction.encode(crate::ApplyOptions::default()) else { return };
         let Ok(bytes) = batch.bytes() else { return };
         let messages: Vec<Message<'_>> = Messages::new(bytes).map_while(Result::ok).collect();
-        let told = self.told();
-        let outcome = batch::apply(&mut self.state, &messages, Sender { port: FOREIGN, told });
-        self.tell(&outcome.events, FOREIGN);
+        let notify = self.has_listeners();
+        let outcome = batch::apply(&mut self.state, &messages, Sender { port: FOREIGN, notify });
+        self.notify(&outcome.events, FOREIGN);
     }
 
-    fn told(&self) -> bool {
+    fn has_listeners(&self) -> bool {
         self.sockets.values().any(|queue| queue.listens)
     }
 
-    /// Gives the events of a commit to all who listen; its end comes in a datagram of its own. Those that the sender has asked for, it gets
-    /// whether it listens or not.
-    fn tell(&mut self, events: &[Told], sender: u32) {
+    /// Queues the events of a commit for all listeners; its end is a datagram of its own. The sender also
+    /// gets the events that it requested, whether it listens or not.
+    fn notify(&mut self, events: &[Notification], sender: u32) {
         let mut datagrams: Vec<(bool, Vec<u8>)> = Vec::new();
-        for (i, Told { message, echo }) in events.iter().enumerate() {
+        for (i, Notification { message, echo }) in events.iter().enumerate() {
             match datagrams.last_mut() {
                 Some((same, last))
                     if same == echo && i + 1 < events.len() && last.len() + message.len() <= EVENTS =>
@@ -190,12 +194,12 @@ impl Kernel {
             }
         }
         for (port, queue) in &mut self.sockets {
-            let told = datagrams.iter().filter(|(echo, _)| queue.listens || *echo && *port == sender);
-            queue.datagrams.extend(told.map(|(_, datagram)| datagram.clone()));
+            let wanted = datagrams.iter().filter(|(echo, _)| queue.listens || *echo && *port == sender);
+            queue.datagrams.extend(wanted.map(|(_, datagram)| datagram.clone()));
         }
     }
 
-    /// Answers what is asked outside of a batch.
+    /// Answers a request outside of a batch.
     fn ask(&mut self, port: u32, message: &Message<'_>) {
         let sequence = message.header.sequence;
         let all = message.header.flags.contains(Flags::DUMP);
@@ -222,7 +226,7 @@ impl Kernel {
         self.sockets.entry(port).or_default()
     }
 
-    /// Several messages of a list share a datagram, as the kernel's do.
+    /// Queues a message of a dump. As in the kernel, several of them share a datagram.
     fn put(&mut self, port: u32, mut message: Vec<u8>) {
         address(&mut message, port);
         let queue = self.queue(port);
@@ -232,14 +236,14 @@ impl Kernel {
         }
     }
 
-    /// An acknowledgement or a refusal has a datagram of its own.
+    /// Queues an acknowledgement or a refusal, in a datagram of its own.
     fn answer(&mut self, port: u32, mut message: Vec<u8>) {
         address(&mut message, port);
         self.queue(port).datagrams.push_back(message);
     }
 }
 
-/// Sets in a message's header whom it is for.
+/// Writes the port of the receiver into the header of a message.
 fn address(message: &mut [u8], port: u32) {
     debug_assert!(message.len() >= HEADER, "a message has a header");
     if let Some(field) = message.get_mut(12..16) {
@@ -249,10 +253,10 @@ fn address(message: &mut [u8], port: u32) {
 
 fn refused(sequence: u32, refusal: Refusal) -> Vec<u8> {
     let offset = refusal.offset.and_then(|offset| u32::try_from(offset).ok());
-    error(sequence, refusal.code, None, offset)
+    error(sequence, refusal.errno, None, offset)
 }
 
-/// Sets the flag in a message's header that says so.
+/// Sets `NLM_F_DUMP_INTR` in the header of a message.
 fn interrupt(message: &mut [u8]) {
     debug_assert!(message.len() >= HEADER, "a message has a header");
     let flags = message.get_mut(6..8).and_then(|bytes| <&mut [u8; 2]>::try_from(bytes).ok());
@@ -261,8 +265,8 @@ fn interrupt(message: &mut [u8]) {
     }
 }
 
-/// The kernel's datagrams are of at most so many bytes; those with events of fewer (`NLMSG_GOODSIZE`).
+/// The maximum size of the kernel's datagrams; those with events are smaller (`NLMSG_GOODSIZE`).
 const DATAGRAM: usize = 32 * 1024;
 const EVENTS: usize = 3776;
-/// No socket has this port.
+/// A port that no socket has.
 const FOREIGN: u32 = u32::MAX;

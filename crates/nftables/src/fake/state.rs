@@ -1,23 +1,25 @@
-//! What the fake kernel holds. Everything in a table is named by its handle, which is unique there; names are looked up.
+//! The state of the fake kernel. Objects of a table are identified by handles, which are unique there; names
+//! are resolved to handles.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use sluicegate_netlink::Errno;
 use sluicegate_netlink::attr::Attribute;
 
 use crate::expr::Expr;
 use crate::fake::device::Device;
-use crate::fake::event::{Change, Event, What};
-use crate::fake::message::{Attrs, EINVAL, ENOENT, EPERM, Refusal, Request, refusal};
-use crate::fake::pending::{Checks, Later, Pending, Step};
+use crate::fake::event::{Change, Event, Subject};
+use crate::fake::message::{Attrs, Refusal, Request, refusal};
+use crate::fake::pending::{Checks, Deferred, Pending, Step};
 use crate::fake::set::Set;
 use crate::name::Name;
 
-/// Everything. Chains and sets are shared with the state before until they change.
+/// The whole state. Chains and sets are shared with the previous state until they change.
 #[derive(Debug, Clone)]
 pub(super) struct State {
     pub(super) generation: u32,
-    /// Handles of tables so far.
+    /// The last handle of a table.
     pub(super) table_handles: u64,
     pub(super) tables: Vec<Table>,
 }
@@ -28,22 +30,23 @@ pub(super) struct Table {
     pub(super) name: Name,
     pub(super) handle: u64,
     pub(super) flags: u32,
-    /// The port of the socket that alone may change it.
+    /// The port of the socket that alone may change it (`NFT_TABLE_F_OWNER`).
     pub(super) owner: Option<u32>,
     pub(super) user_data: Vec<u8>,
-    /// Handles of what is in it so far.
+    /// The last handle in the table.
     pub(super) handles: u64,
-    /// Rules so far: one that replaces another has its handle, but is not the same.
+    /// The number of rules created so far: a rule that replaces another has the same handle, but another
+    /// number.
     rules: u64,
-    /// In the order of their handles, and so of their making; likewise sets.
+    /// The chains in the order of their handles, and so of their creation; likewise the sets.
     pub(super) chains: Vec<Arc<Chain>>,
-    /// The chains' handles by name: there may be tens of thousands.
+    /// The handles of chains by name: there may be tens of thousands.
     names: Arc<HashMap<Name, u64>>,
     pub(super) sets: Vec<Arc<Set>>,
     pub(super) objects: Vec<Object>,
     pub(super) flowtables: Vec<Flowtable>,
     pub(super) checks: Checks,
-    /// What a transaction under way has done; empty between transactions.
+    /// The uncommitted changes of a transaction in progress; empty between transactions.
     pub(super) pending: Pending,
 }
 
@@ -56,9 +59,9 @@ pub(super) struct Chain {
     pub(super) flags: u32,
     pub(super) user_data: Vec<u8>,
     pub(super) rules: Vec<Rule>,
-    /// Its rules, and the jumps to it.
+    /// The number of its rules and of the jumps to it.
     pub(super) uses: u32,
-    /// Whether a rule owns it, of those with `NFT_CHAIN_BINDING`.
+    /// Whether a rule owns it, for a chain with `NFT_CHAIN_BINDING`.
     pub(super) bound: bool,
 }
 
@@ -74,22 +77,23 @@ pub(super) struct Base {
 #[derive(Debug, Clone)]
 pub(super) struct Rule {
     pub(super) handle: u64,
-    /// Which of all rules that the table has ever had.
+    /// The number of the rule among all rules that the table has ever had.
     pub(super) number: u64,
-    pub(super) exprs: Vec<Held>,
+    pub(super) exprs: Vec<StoredExpr>,
     pub(super) user_data: Vec<u8>,
-    /// Of one that the transaction deletes: its place, and its handle, can be named until the end.
+    /// `false` if the transaction in progress deletes the rule: until it commits, the rule's place and handle
+    /// can still be referred to.
     pub(super) active: bool,
 }
 
-/// An expression and what it refers to.
+/// An expression and the object that it refers to.
 #[derive(Debug, Clone)]
-pub(super) struct Held {
+pub(super) struct StoredExpr {
     pub(super) expr: Expr,
     pub(super) refers: Option<Reference>,
 }
 
-/// What an expression refers to, by handle.
+/// The object that an expression refers to, by handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reference {
     Chain(u64),
@@ -126,33 +130,33 @@ impl Default for State {
 }
 
 impl State {
-    /// The table that an attribute names, to be changed by the one who asks.
+    /// Returns the table that an attribute names, for a change by the sender of the request.
     pub(super) fn table(&mut self, request: &Request<'_>, kind: u16) -> Result<&mut Table, Refusal> {
         let attribute = request.attrs.get(kind);
         let at = self.find_table(request.family, &request.attrs, kind);
         let table = at.map_err(|r| r.at(attribute)).map(|at| self.tables.get_mut(at))?;
-        table.ok_or(refusal(ENOENT))?.for_client(request.port).map_err(|r| r.at(attribute))
+        table.ok_or(refusal(Errno::ENOENT))?.for_client(request.port).map_err(|r| r.at(attribute))
     }
 
-    /// The place of the table that an attribute names.
+    /// Returns the index of the table that an attribute names.
     pub(super) fn find_table(&self, family: u8, attrs: &Attrs<'_>, kind: u16) -> Result<usize, Refusal> {
-        let name = attrs.name(kind)?.ok_or(refusal(EINVAL))?;
+        let name = attrs.name(kind)?.ok_or(refusal(Errno::EINVAL))?;
         self.tables
             .iter()
             .position(|table| table.family == family && table.name == name)
-            .ok_or(refusal(ENOENT))
+            .ok_or(refusal(Errno::ENOENT))
     }
 }
 
 impl Chain {
-    /// Its rules without those that the transaction deletes.
+    /// Returns the rules except those that the transaction deletes.
     pub(super) fn rules(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter().filter(|rule| rule.active)
     }
 }
 
 impl Table {
-    /// One without anything in it.
+    /// Creates an empty table.
     pub(super) fn new(family: u8, name: Name, handle: u64) -> Self {
         Self {
             family,
@@ -173,37 +177,38 @@ impl Table {
         }
     }
 
-    /// The table, unless it is somebody else's.
+    /// Returns the table, unless another socket owns it.
     pub(super) fn for_client(&mut self, port: u32) -> Result<&mut Self, Refusal> {
-        if self.is_foreign(port) { Err(refusal(EPERM)) } else { Ok(self) }
+        if self.is_foreign(port) { Err(refusal(Errno::EPERM)) } else { Ok(self) }
     }
 
-    /// How many objects it has. A set without a name counts until its transaction ends; from then on it is its rule's.
+    /// Returns the number of objects in the table. An anonymous set counts until its transaction commits;
+    /// then it belongs to its rule.
     pub(super) fn uses(&self) -> usize {
-        if self.pending.doomed {
+        if self.pending.table_deleted {
             return 0;
         }
-        let sets = self.sets.iter().filter(|set| set.fresh || !set.is_anonymous()).count();
+        let sets = self.sets.iter().filter(|set| set.is_new || !set.is_anonymous()).count();
         self.chains.len() + sets + self.objects.len() + self.flowtables.len()
     }
 
-    /// Whether it belongs to another socket.
+    /// Returns whether another socket owns the table.
     pub(super) fn is_foreign(&self, port: u32) -> bool {
         self.owner.is_some_and(|owner| owner != port)
     }
 
-    /// Leaves a change to the end of the transaction.
-    pub(super) fn later(&mut self, later: Later) {
-        if let Later::Rename { name, .. } = &later {
+    /// Defers a change to the commit.
+    pub(super) fn defer(&mut self, change: Deferred) {
+        if let Deferred::Rename { name, .. } = &change {
             self.pending.names.push(name.clone());
         }
-        self.pending.steps.push(Step::Settle(later));
+        self.pending.steps.push(Step::Apply(change));
     }
 
-    /// Notes what the end of the transaction tells those who listen.
-    pub(super) fn tell(&mut self, change: Change, what: What) {
-        if self.pending.told {
-            self.pending.steps.push(Step::Tell(Event { change, what }));
+    /// Records an event that the commit sends to listeners.
+    pub(super) fn record(&mut self, change: Change, subject: Subject) {
+        if self.pending.notify {
+            self.pending.steps.push(Step::Notify(Event { change, subject }));
         }
     }
 
@@ -223,10 +228,10 @@ impl Table {
         }
     }
 
-    /// The chain that an attribute names.
+    /// Returns the chain that an attribute names.
     pub(super) fn chain_named(&self, attribute: Option<&Attribute<'_>>) -> Result<&Chain, Refusal> {
         let handle = self.names.get(text(attribute)?);
-        handle.and_then(|handle| self.chain(*handle)).ok_or(refusal(ENOENT).at(attribute))
+        handle.and_then(|handle| self.chain(*handle)).ok_or(refusal(Errno::ENOENT).at(attribute))
     }
 
     pub(super) fn has_chain(&self, name: &Name) -> bool {
@@ -241,7 +246,7 @@ impl Table {
     pub(super) fn chain_mut(&mut self, handle: u64) -> Result<&mut Chain, Refusal> {
         let at = self.chains.binary_search_by_key(&handle, |chain| chain.handle);
         let chain = at.ok().and_then(|at| self.chains.get_mut(at));
-        chain.map(Arc::make_mut).ok_or(refusal(ENOENT))
+        chain.map(Arc::make_mut).ok_or(refusal(Errno::ENOENT))
     }
 
     /// Adds a chain with a new handle.
@@ -254,8 +259,8 @@ impl Table {
         let Ok(at) = self.chains.binary_search_by_key(&handle, |chain| chain.handle) else { return };
         let chain = self.chains.remove(at);
         Arc::make_mut(&mut self.names).remove(chain.name.as_str());
-        if self.pending.told {
-            self.pending.gone.chains.push(chain);
+        if self.pending.notify {
+            self.pending.deleted.chains.push(chain);
         }
     }
 
@@ -267,14 +272,14 @@ impl Table {
         names.insert(name, handle);
     }
 
-    /// The set that an attribute names.
+    /// Returns the set that an attribute names.
     pub(super) fn set_named(&self, attribute: Option<&Attribute<'_>>) -> Result<&Set, Refusal> {
         let name = text(attribute)?;
         self.sets
             .iter()
             .map(AsRef::as_ref)
             .find(|set| set.name.as_str() == name)
-            .ok_or(refusal(ENOENT).at(attribute))
+            .ok_or(refusal(Errno::ENOENT).at(attribute))
     }
 
     pub(super) fn set(&self, handle: u64) -> Option<&Set> {
@@ -283,7 +288,7 @@ impl Table {
 
     pub(super) fn set_mut(&mut self, handle: u64) -> Result<&mut Set, Refusal> {
         let set = self.place_of_set(handle).and_then(|at| self.sets.get_mut(at));
-        set.map(Arc::make_mut).ok_or(refusal(ENOENT))
+        set.map(Arc::make_mut).ok_or(refusal(Errno::ENOENT))
     }
 
     pub(super) fn place_of_set(&self, handle: u64) -> Option<usize> {
@@ -299,10 +304,10 @@ impl Table {
         self.objects
             .iter()
             .find(|object| object.kind == kind && object.name.as_str() == name)
-            .ok_or(refusal(ENOENT).at(attribute))
+            .ok_or(refusal(Errno::ENOENT).at(attribute))
     }
 
-    /// Counts one reference more, or one less.
+    /// Adds or removes one reference.
     pub(super) fn count(&mut self, reference: Reference, more: bool) {
         let step = |uses: &mut u32| *uses = if more { *uses + 1 } else { uses.saturating_sub(1) };
         match reference {
@@ -327,6 +332,6 @@ impl Table {
 }
 
 fn text<'a>(attribute: Option<&Attribute<'a>>) -> Result<&'a str, Refusal> {
-    let attribute = attribute.ok_or(refusal(EINVAL))?;
-    attribute.str().map_err(|_| refusal(EINVAL).at(Some(attribute)))
+    let attribute = attribute.ok_or(refusal(Errno::EINVAL))?;
+    attribute.str().map_err(|_| refusal(Errno::EINVAL).at(Some(attribute)))
 }

@@ -1,40 +1,41 @@
-//! Where a set keeps its elements: put in, found, taken out, and gone when their time is up.
+//! The elements of a set: inserted, found, deleted, and removed when they expire.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
 use crate::expr::Expr;
 use crate::fake::overlap::{first_of, last_of};
+use crate::object::element::decode::ElementFlags;
 
 /// The elements of one set.
 #[derive(Debug, Clone)]
 pub(super) struct Store {
-    pub(super) form: Form,
+    pub(super) backend: Backend,
     pub(super) elements: BTreeMap<Slot, Element>,
     pub(super) catch_all: Option<Element>,
-    /// Elements so far.
+    /// The number of elements added so far.
     numbers: u64,
-    /// Elements that count towards the size.
+    /// The number of elements that count towards the size.
     live: usize,
-    /// Elements that the transaction deletes: the kernel counts them until it tells of that.
-    gone: usize,
+    /// The number of elements that the transaction deletes: the kernel counts them until it sends the event.
+    deleted: usize,
     pub(super) serial: i64,
-    /// The start that was last found to be there already, or deleted: its end belongs to it.
+    /// The start that was last found to exist already, or deleted: the end that follows belongs to it.
     pub(super) start: Option<Slot>,
 }
 
-/// How a set keeps its elements.
+/// The backend of a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum Backend {
     /// Single keys.
     Keys,
-    /// Starts and ends. Of a set without a name, two starts may follow each other.
+    /// Starts and ends of intervals. In an anonymous set two starts may follow each other.
     Intervals { anonymous: bool },
-    /// Concatenations with ranges, with the bytes of each part.
+    /// Concatenations with ranges, with the length of each field in bytes.
     Ranges(Vec<usize>),
 }
 
-/// An element that is held.
+/// A stored element.
 #[derive(Debug, Clone)]
 pub(super) struct Element {
     pub(super) key: Vec<u8>,
@@ -42,28 +43,28 @@ pub(super) struct Element {
     /// `NFT_SET_ELEM_*`
     pub(super) flags: u32,
     pub(super) data: ElementData,
-    /// How long it stays and how long it still stays, in milliseconds, in a set with timeouts; 0 for ever.
+    /// The timeout and the remaining lifetime in milliseconds, in a set with timeouts; 0 for none.
     pub(super) time: Option<(u64, u64)>,
     pub(super) exprs: Vec<Expr>,
     pub(super) user_data: Vec<u8>,
-    /// Which it is, of those that the set has ever had.
+    /// The number of the element among all that the set has ever had.
     pub(super) number: u64,
-    /// Of one that the transaction deletes: the neighbours of an interval see it until the end.
+    /// `false` if the transaction deletes the element: neighbouring intervals see it until the commit.
     pub(super) active: bool,
 }
 
-/// What an element maps to.
+/// The data of an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ElementData {
     None,
     Value(Vec<u8>),
-    /// A verdict's number and, of a jump, the chain's handle.
+    /// The number of a verdict and, for a jump, the handle of the chain.
     Verdict(u32, Option<u64>),
-    /// A stateful object's handle.
+    /// The handle of a stateful object.
     Object(u64),
 }
 
-/// Where an element is: keys from the highest, at one key starts before ends.
+/// The place of an element: by descending key, and for the same key starts before ends.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Slot {
     pub(super) key: Reverse<Vec<u8>>,
@@ -71,15 +72,15 @@ pub(super) struct Slot {
     pub(super) order: i64,
 }
 
-/// Why an element cannot be put in.
+/// The reason why an element cannot be inserted.
 pub(super) enum Clash<T = Slot> {
-    /// It is there already.
+    /// The element exists already.
     Same(T),
-    /// It overlaps with one that is there.
+    /// It overlaps with an existing one.
     Overlap,
-    /// The mark of the empty space at the start is there already.
+    /// The marker of the empty space before all intervals exists already.
     Mark,
-    /// Its end is below its start.
+    /// The end is below the start.
     Backwards,
 }
 
@@ -116,20 +117,20 @@ impl Element {
 }
 
 impl Store {
-    pub(super) fn new(form: Form) -> Self {
+    pub(super) fn new(backend: Backend) -> Self {
         Self {
-            form,
+            backend,
             elements: BTreeMap::new(),
             catch_all: None,
             numbers: 0,
             live: 0,
-            gone: 0,
+            deleted: 0,
             serial: 0,
             start: None,
         }
     }
 
-    /// The elements, the catch-all last.
+    /// Returns the elements, the catch-all element last.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Element> {
         self.elements.values().filter(|element| element.active).chain(&self.catch_all)
     }
@@ -138,46 +139,49 @@ impl Store {
         self.elements.get(slot)
     }
 
-    /// Gives an element another time, if it is still there.
+    /// Updates the timeout of an element, if it still exists.
     pub(super) fn renew(&mut self, number: u64, timeout: Option<u64>, left: Option<u64>) {
         let all = self.elements.values_mut().chain(&mut self.catch_all);
-        for (held_timeout, held_left) in all.filter(|e| e.number == number).filter_map(|e| e.time.as_mut()) {
-            *held_timeout = timeout.unwrap_or(*held_timeout);
-            *held_left = left.unwrap_or(*held_left);
+        for (existing_timeout, existing_left) in
+            all.filter(|e| e.number == number).filter_map(|e| e.time.as_mut())
+        {
+            *existing_timeout = timeout.unwrap_or(*existing_timeout);
+            *existing_left = left.unwrap_or(*existing_left);
         }
     }
 
-    /// The expressions of those elements that have these numbers.
+    /// Returns the expressions of the elements with these numbers.
     pub(super) fn exprs_of(&mut self, numbers: &HashSet<u64>) -> impl Iterator<Item = &mut Expr> {
         let all = self.elements.values_mut().chain(&mut self.catch_all);
         all.filter(|element| numbers.contains(&element.number)).flat_map(|element| &mut element.exprs)
     }
 
-    /// How many count towards the size.
+    /// Returns the number of elements that count towards the size.
     pub(super) fn live(&self) -> usize {
         self.live
     }
 
-    /// How many the kernel says that there are.
+    /// Returns the number of elements that the kernel reports.
     pub(super) fn count(&self) -> usize {
-        let count = self.live + self.gone;
-        if let Form::Intervals { .. } = self.form { count / 2 } else { count }
+        let count = self.live + self.deleted;
+        if let Backend::Intervals { .. } = self.backend { count / 2 } else { count }
     }
 
-    /// A deletion has been told.
-    pub(super) fn told(&mut self) {
-        self.gone = self.gone.saturating_sub(1);
+    /// Counts an element as deleted, once its event has been built.
+    pub(super) fn finish_deletion(&mut self) {
+        self.deleted = self.deleted.saturating_sub(1);
     }
 
-    /// One more than the size is allowed where the lowest element is the mark of the empty space before all intervals. The kernel
-    /// recognises that by there being no byte of value 1 in it.
-    pub(super) fn spare(&self) -> usize {
+    /// Returns how many elements the set may have beyond its size: one if the lowest element is the marker of
+    /// the empty space before all intervals. The kernel recognises the marker by a key without a byte of
+    /// value 1.
+    pub(super) fn size_allowance(&self) -> usize {
         let lowest = self.elements.iter().next_back();
         let mark = lowest.is_some_and(|(slot, _)| slot.end && !slot.key.0.contains(&1));
-        usize::from(matches!(self.form, Form::Intervals { .. }) && mark)
+        usize::from(matches!(self.backend, Backend::Intervals { .. }) && mark)
     }
 
-    /// Puts the catch-all in; where there is one already, it is returned.
+    /// Inserts the catch-all element; if there is one already, returns that.
     pub(super) fn insert_catch_all(&mut self, mut element: Element) -> Option<&Element> {
         if self.catch_all.is_some() {
             return self.catch_all.as_ref();
@@ -188,15 +192,15 @@ impl Store {
         None
     }
 
-    /// Puts an element in.
+    /// Inserts an element.
     pub(super) fn insert(&mut self, mut element: Element) -> Result<(), Clash> {
-        let slot = match &self.form {
-            Form::Keys => self.place_of_key(&element)?,
-            Form::Intervals { anonymous } => {
+        let slot = match &self.backend {
+            Backend::Keys => self.place_of_key(&element)?,
+            Backend::Intervals { anonymous } => {
                 let anonymous = *anonymous;
                 self.place_of_bound(&element, anonymous)?
             }
-            Form::Ranges(parts) => {
+            Backend::Ranges(parts) => {
                 let parts = parts.clone();
                 self.place_of_range(&element, &parts)?
             }
@@ -208,19 +212,19 @@ impl Store {
         Ok(())
     }
 
-    /// Takes out the element that a key, and for intervals its being an end, finds.
+    /// Deletes the element with the key, and for intervals with the same kind of bound.
     pub(super) fn delete(&mut self, wanted: &Element) -> Option<Element> {
-        let slot = match &self.form {
-            Form::Keys => {
+        let slot = match &self.backend {
+            Backend::Keys => {
                 let slot = Slot { key: Reverse(wanted.key.clone()), end: false, order: 0 };
                 self.elements.contains_key(&slot).then_some(slot)?
             }
-            Form::Intervals { .. } => self.bound_to_delete(wanted)?,
-            Form::Ranges(parts) => self.containing(&wanted.key, parts)?,
+            Backend::Intervals { .. } => self.bound_to_delete(wanted)?,
+            Backend::Ranges(parts) => self.containing(&wanted.key, parts)?,
         };
         self.live -= 1;
-        self.gone += 1;
-        if let Form::Intervals { .. } = self.form {
+        self.deleted += 1;
+        if let Backend::Intervals { .. } = self.backend {
             let element = self.elements.get_mut(&slot)?;
             element.active = false;
             return Some(element.clone());
@@ -228,12 +232,12 @@ impl Store {
         self.elements.remove(&slot)
     }
 
-    /// Takes all elements out.
+    /// Removes all elements.
     pub(super) fn clear(&mut self) -> Vec<Element> {
-        self.gone += self.live;
+        self.deleted += self.live;
         self.live = 0;
         let out: Vec<Element> = self.iter().cloned().collect();
-        if let Form::Intervals { .. } = self.form {
+        if let Backend::Intervals { .. } = self.backend {
             self.elements.values_mut().for_each(|element| element.active = false);
         } else {
             self.elements.clear();
@@ -242,11 +246,11 @@ impl Store {
         out
     }
 
-    /// The element that holds a key.
+    /// Returns the element that contains a key.
     pub(super) fn find(&self, key: &[u8], end: bool) -> Option<&Element> {
-        let slot = match &self.form {
-            Form::Keys => Slot { key: Reverse(key.to_vec()), end: false, order: 0 },
-            Form::Intervals { .. } if end => {
+        let slot = match &self.backend {
+            Backend::Keys => Slot { key: Reverse(key.to_vec()), end: false, order: 0 },
+            Backend::Intervals { .. } if end => {
                 let mut here = self.elements.range(first_of(key)..=last_of(key)).filter(|(_, e)| e.active);
                 let found = here.find(|(slot, _)| slot.end).or_else(|| {
                     let above = self.elements.range(..first_of(key)).rfind(|(_, e)| e.active);
@@ -254,7 +258,7 @@ impl Store {
                 });
                 found?.0.clone()
             }
-            Form::Intervals { .. } => {
+            Backend::Intervals { .. } => {
                 let below = self.elements.range(first_of(key)..).filter(|(_, e)| e.active);
                 let (slot, _) =
                     below.clone().find(|(slot, _)| slot.key.0 == key && !slot.end).or_else(|| {
@@ -263,32 +267,32 @@ impl Store {
                     })?;
                 slot.clone()
             }
-            Form::Ranges(parts) => self.containing(key, parts)?,
+            Backend::Ranges(parts) => self.containing(key, parts)?,
         };
         self.elements.get(&slot)
     }
 
-    /// The end of a transaction: what it deleted is gone.
+    /// Removes the elements that the transaction deleted.
     pub(super) fn commit(&mut self) {
         self.elements.retain(|_, element| element.active);
         self.start = None;
         self.live = self.elements.len();
-        self.gone = 0;
+        self.deleted = 0;
     }
 
-    /// Lets time pass; returns the elements whose time is up.
+    /// Advances the clock, and returns the expired elements.
     pub(super) fn advance(&mut self, millis: u64) -> Vec<Element> {
-        let mut gone = Vec::new();
+        let mut expired = Vec::new();
         let mut keep = |element: &mut Element| {
             let Some((1.., left)) = element.time.as_mut() else { return true };
             *left = left.saturating_sub(millis);
             let stays = *left > 0;
             if !stays {
-                gone.push(element.clone());
+                expired.push(element.clone());
             }
             stays
         };
-        // An end has no time of its own and goes with the start below it, the next in the order.
+        // An end has no timeout of its own and expires with its start, which follows it in the order.
         let mut ends = Vec::new();
         let mut dead = Vec::new();
         for (slot, element) in &mut self.elements {
@@ -311,11 +315,11 @@ impl Store {
             self.catch_all = None;
         }
         self.live = self.elements.len();
-        gone
+        expired
     }
 }
 
 /// `NFT_SET_ELEM_INTERVAL_END`
-pub(super) const INTERVAL_END: u32 = 1;
+pub(super) const INTERVAL_END: u32 = ElementFlags::INTERVAL_END.bits();
 /// `NFT_SET_ELEM_CATCHALL`
-pub(super) const CATCHALL: u32 = 2;
+pub(super) const CATCHALL: u32 = ElementFlags::CATCHALL.bits();

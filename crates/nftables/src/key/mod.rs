@@ -1,4 +1,4 @@
-//! Keys and values of set elements, packed as the kernel keeps them: no allocation, no text.
+//! Keys and values of set elements, packed as the kernel stores them, without allocations.
 
 mod part;
 mod values;
@@ -9,12 +9,12 @@ use crate::lang::{Wording, Words, write_part};
 use part::Kind;
 pub use part::Part;
 pub(crate) use part::{integer, integer_bytes, width};
-pub use values::{EtherAddr, KeyPart, Mark, Number, Port, Protocol, QueueNumber};
+pub use values::{EtherAddr, KeyPart, Mark, Number, Port, QueueNumber};
 
-/// The key of an element, or the value that a data map gives for it: one typed part, or a concatenation of up to eight.
+/// The key of an element, or its value in a data map: one typed part, or a concatenation of up to eight.
 ///
-/// 64 bytes at most (`NFT_DATA_VALUE_MAXLEN`), inline. Parts know their types, so a key prints itself as nft does and can be
-/// compared with the type of the set that it is for.
+/// It has at most 64 bytes (`NFT_DATA_VALUE_MAXLEN`), stored inline. The parts have types, so a key prints as
+/// nft prints it, and can be compared with the type of a set.
 ///
 /// ```
 /// use sluicegate_nftables::{Key, Port, Protocol};
@@ -26,23 +26,47 @@ pub use values::{EtherAddr, KeyPart, Mark, Number, Port, Protocol, QueueNumber};
 #[derive(Clone, Copy)]
 pub struct Key {
     bytes: [u8; MAX_BYTES],
-    /// Of `bytes`, padding between parts included and behind the last part too.
+    /// The length of `bytes`, including the padding after each part.
     length: u8,
+    /// The length of `bytes` without the padding of a single part.
+    width: u8,
     parts: u8,
-    kinds: [Kind; MAX_PARTS],
+    /// A [`Kind`] for each part.
+    kinds: [u8; MAX_PARTS],
 }
 
 impl Key {
-    /// A key of no part, to [`push`](Self::push) to.
+    /// Creates a key without parts; see [`push`](Self::push).
     #[must_use]
     pub const fn new() -> Self {
-        Self { bytes: [0; MAX_BYTES], length: 0, parts: 0, kinds: [Kind::NONE; MAX_PARTS] }
+        Self { bytes: [0; MAX_BYTES], length: 0, width: 0, parts: 0, kinds: [0; MAX_PARTS] }
+    }
+
+    /// Restores a key from its [`kinds`](Self::kinds) and [`bytes`](Self::bytes).
+    pub(crate) fn unpack(kinds: &[u8], bytes: &[u8]) -> Self {
+        let mut key = Self::new();
+        if let (Some(to_kinds), Some(to_bytes)) =
+            (key.kinds.get_mut(..kinds.len()), key.bytes.get_mut(..bytes.len()))
+        {
+            to_kinds.copy_from_slice(kinds);
+            to_bytes.copy_from_slice(bytes);
+            key.parts = u8::try_from(kinds.len()).unwrap_or_default();
+            key.width = u8::try_from(bytes.len()).unwrap_or_default();
+            key.length = u8::try_from(bytes.len().next_multiple_of(4)).unwrap_or_default();
+        }
+        key
+    }
+
+    /// Returns a byte for the type of each part, from which [`types_of`] restores the types.
+    #[inline]
+    pub(crate) fn kinds(&self) -> &[u8] {
+        self.kinds.get(..usize::from(self.parts)).unwrap_or_default()
     }
 
     /// Appends a part.
     ///
     /// # Panics
-    /// When the key would pass 64 bytes or eight parts; no set of the kernel's has such a key.
+    /// If the key would exceed 64 bytes or eight parts. The kernel has no sets with such keys.
     #[must_use]
     #[allow(clippy::needless_pass_by_value, reason = "parts are small, and literals read better without &")]
     pub fn and(mut self, part: impl KeyPart) -> Self {
@@ -61,7 +85,7 @@ impl Key {
 
     /// Splits the bytes of a key from the kernel into parts of these types.
     ///
-    /// `None` when their lengths do not agree.
+    /// Returns `None` if the lengths do not match.
     #[must_use]
     pub fn decode(parts: &[Part], bytes: &[u8]) -> Option<Self> {
         let mut key = Self::new();
@@ -79,19 +103,19 @@ impl Key {
         rest.is_empty().then_some(key)
     }
 
-    /// The bytes as the kernel has them: a single part as it is, several padded to four bytes each.
+    /// Returns the bytes as the kernel stores them: several parts are padded to four bytes each.
+    #[inline]
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        let length = if self.parts == 1 { self.kinds[0].part().bytes() } else { usize::from(self.length) };
-        self.bytes.get(..length).unwrap_or_default()
+        self.bytes.get(..usize::from(self.width)).unwrap_or_default()
     }
 
-    /// The types of its parts.
+    /// Returns the types of the parts.
     pub fn types(&self) -> impl ExactSizeIterator<Item = Part> + '_ {
-        self.kinds.iter().take(usize::from(self.parts)).map(|kind| kind.part())
+        types_of(self.kinds())
     }
 
-    /// Each part's type and bytes, without padding.
+    /// Returns the type and the bytes of each part, without padding.
     pub fn parts(&self) -> impl Iterator<Item = (Part, &[u8])> + '_ {
         let mut at = 0;
         self.types().map(move |part| {
@@ -101,10 +125,10 @@ impl Key {
         })
     }
 
-    /// Appends a part of any type, for types that have no Rust type of their own here.
+    /// Appends a part of any type, for data types without a Rust type in this crate.
     ///
     /// # Panics
-    /// When `value` has not the length of `part`, and as [`and`](Self::and).
+    /// If the length of `value` is not that of `part`, and as [`and`](Self::and).
     pub fn append(&mut self, part: Part, value: &[u8]) {
         assert!(
             self.try_append(part, value).is_some(),
@@ -113,15 +137,10 @@ impl Key {
         );
     }
 
-    /// The bytes, to be changed in place.
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        let length = self.bytes().len();
-        self.bytes.get_mut(..length).unwrap_or_default()
-    }
-
-    /// Makes it the next value of its only part; false, and all zero, behind the last.
+    /// Increments the value of its only part; returns `false`, with all bits zero, after the last value.
     pub(crate) fn increment(&mut self) -> bool {
-        let (length, host) = (self.bytes().len(), crate::object::element::is_turned(self.kinds[0].part()));
+        let length = self.bytes().len();
+        let host = self.types().next().is_some_and(crate::object::element::is_byte_swapped);
         let bytes = self.bytes.get_mut(..length).unwrap_or_default();
         let add = |byte: &mut u8| {
             *byte = byte.wrapping_add(1);
@@ -130,9 +149,10 @@ impl Key {
         if host { bytes.iter_mut().any(add) } else { bytes.iter_mut().rev().any(add) }
     }
 
-    /// Makes it the value before of its only part; all ones before the first.
+    /// Decrements the value of its only part; before the first value it becomes all ones.
     pub(crate) fn decrement(&mut self) {
-        let (length, host) = (self.bytes().len(), crate::object::element::is_turned(self.kinds[0].part()));
+        let length = self.bytes().len();
+        let host = self.types().next().is_some_and(crate::object::element::is_byte_swapped);
         let bytes = self.bytes.get_mut(..length).unwrap_or_default();
         let subtract = |byte: &mut u8| {
             *byte = byte.wrapping_sub(1);
@@ -141,7 +161,7 @@ impl Key {
         let _ = if host { bytes.iter_mut().any(subtract) } else { bytes.iter_mut().rev().any(subtract) };
     }
 
-    /// The highest value of its only part.
+    /// Returns the key with the highest value of its only part.
     pub(crate) fn last_of_type(&self) -> Self {
         let mut last = *self;
         let length = self.bytes().len();
@@ -149,7 +169,7 @@ impl Key {
         last
     }
 
-    /// As [`append`](Self::append); `None` where it does not fit.
+    /// Appends a part as [`append`](Self::append) does; `None` if it does not fit.
     pub(crate) fn try_append(&mut self, part: Part, value: &[u8]) -> Option<()> {
         if value.len() != part.bytes() {
             return None;
@@ -158,7 +178,8 @@ impl Key {
         Some(())
     }
 
-    /// Appends a value whose width its type fixes: the quick way, for elements by the ten thousand.
+    /// Appends a value with a length that is known at compile time, which is fast enough for tens of
+    /// thousands of elements.
     #[inline]
     fn put<const N: usize>(&mut self, kind: Kind, value: [u8; N]) {
         match self.place(kind, N) {
@@ -167,14 +188,15 @@ impl Key {
         }
     }
 
-    /// Makes room for one more part.
+    /// Extends the key by one part, and returns its bytes.
     #[inline]
     fn place(&mut self, kind: Kind, length: usize) -> Option<&mut [u8]> {
         let at = usize::from(self.length);
         let end = at + length.next_multiple_of(4);
-        *self.kinds.get_mut(usize::from(self.parts))? = kind;
+        *self.kinds.get_mut(usize::from(self.parts))? = kind.byte();
         let place = self.bytes.get_mut(at..end)?;
         self.length = u8::try_from(end).ok()?;
+        self.width = if self.parts == 0 { u8::try_from(length).ok()? } else { self.length };
         self.parts += 1;
         place.get_mut(..length)
     }
@@ -200,7 +222,7 @@ impl PartialOrd for Key {
     }
 }
 
-/// By bytes, then by type: the order in which an interval set sorts.
+/// Compares by bytes, then by types: the order of an interval set.
 impl Ord for Key {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.bytes().cmp(other.bytes()).then_with(|| self.kinds.cmp(&other.kinds))
@@ -209,7 +231,7 @@ impl Ord for Key {
 
 impl std::hash::Hash for Key {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        // Keys of one set have one type; the bytes tell them apart.
+        // The keys of a set have the same types, so only the bytes differ.
         state.write(self.bytes());
     }
 }
@@ -220,7 +242,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// As nft writes it: `10.0.0.1 . tcp . 80`.
+/// Formats the value in nft's syntax: `10.0.0.1 . tcp . 80`.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write(f, Wording::SCRIPT)
@@ -239,16 +261,28 @@ impl Words for Key {
     }
 }
 
-const MAX_BYTES: usize = 64;
-const MAX_PARTS: usize = 8;
+/// Returns the types for which [`Key::kinds`] has bytes.
+#[inline]
+pub(crate) fn types_of(kinds: &[u8]) -> impl ExactSizeIterator<Item = Part> + '_ {
+    kinds.iter().map(|kind| Kind::from_byte(*kind).part())
+}
+
+/// Returns the byte of a type, as [`Key::kinds`] has it; `None` for a width that no key can have.
+pub(crate) fn kind_of(part: Part) -> Option<u8> {
+    Kind::of(part).map(Kind::byte)
+}
+
+/// `NFT_DATA_VALUE_MAXLEN`.
+pub(crate) const MAX_BYTES: usize = 64;
+pub(crate) const MAX_PARTS: usize = 8;
 
 #[cfg(test)]
 mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr};
 
     use super::*;
-    use crate::InterfaceName;
     use crate::datatype::{DataType, Order};
+    use crate::{InterfaceName, Protocol};
 
     const PARTS: [Part; 3] = [
         Part::Type(DataType::IPV4_ADDR),

@@ -1,25 +1,25 @@
-//! The type of one part of a key, and numbers as bytes.
+//! The types of parts of a key, and the conversion of numbers to bytes.
 
 use crate::datatype::{DataType, Order};
 
-/// The type of one part of a key: a data type, or a number that has only a width (`numgen`, raw payload).
+/// The type of one part of a key: a data type, or an integer that only has a length (`numgen`, raw payload).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Part {
     /// A named type.
     Type(DataType),
-    /// A value of a named type in one byte more than the type has: `ip6 dscp`, which lies across two.
+    /// A value of a named type with one byte more than the type: `ip6 dscp`, which spans two bytes.
     Wide(DataType),
-    /// An integer of so many bytes.
+    /// An integer of this length.
     Integer {
-        /// Its bytes, 1 to 16.
+        /// The length in bytes, 1 to 16.
         bytes: u8,
-        /// Their order.
+        /// The byte order.
         order: Order,
     },
 }
 
 impl Part {
-    /// Bytes of a value.
+    /// Returns the length of a value in bytes.
     #[must_use]
     pub fn bytes(self) -> usize {
         match self {
@@ -29,7 +29,7 @@ impl Part {
         }
     }
 
-    /// The order of its bytes.
+    /// Returns the byte order of a value.
     #[must_use]
     pub fn order(self) -> Order {
         match self {
@@ -38,7 +38,7 @@ impl Part {
         }
     }
 
-    /// The data type that nft gives it.
+    /// Returns the data type that nft uses for it.
     #[must_use]
     pub fn data_type(self) -> DataType {
         match self {
@@ -54,7 +54,8 @@ impl From<DataType> for Part {
     }
 }
 
-/// A [`Part`] in one byte: the number of a data type, with a mark where it is wide, or a width with marks for "integer" and "network order".
+/// A [`Part`] in one byte: the number of a data type, with a flag for wide values; or a length with flags for
+/// integers and network byte order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Kind(u8);
 
@@ -66,13 +67,20 @@ impl Kind {
     pub(super) const INET_SERVICE: Self = Self::named(DataType::INET_SERVICE);
     pub(super) const MARK: Self = Self::named(DataType::MARK);
     pub(super) const IFNAME: Self = Self::named(DataType::IFNAME);
-    /// An integer of four bytes in host order.
+    /// An integer of four bytes in host byte order.
     pub(super) const NUMBER: Self = Self(0x84);
-    /// An integer of two bytes in host order.
+    /// An integer of two bytes in host byte order.
     pub(super) const QUEUE: Self = Self(0x82);
 
-    /// Of no part yet.
-    pub(super) const NONE: Self = Self(0);
+    #[inline]
+    pub(super) fn byte(self) -> u8 {
+        self.0
+    }
+
+    #[inline]
+    pub(super) fn from_byte(byte: u8) -> Self {
+        Self(byte)
+    }
 
     const fn named(of: DataType) -> Self {
         Self(of.id())
@@ -98,7 +106,7 @@ impl Kind {
     }
 }
 
-/// Bytes of a value in registers: one part as it is, several padded.
+/// Returns the length of a value in registers in bytes: several parts are padded to four bytes each.
 pub(crate) fn width(parts: &[Part]) -> usize {
     match parts {
         [only] => only.bytes(),
@@ -106,14 +114,14 @@ pub(crate) fn width(parts: &[Part]) -> usize {
     }
 }
 
-/// The number that up to eight bytes are.
+/// Converts up to eight bytes to a number.
 pub(crate) fn integer(order: Order, bytes: &[u8]) -> u64 {
     let add = |sum: u64, byte: &u8| sum << 8 | u64::from(*byte);
     let little = order == Order::Host && cfg!(target_endian = "little");
     if little { bytes.iter().rev().fold(0, add) } else { bytes.iter().fold(0, add) }
 }
 
-/// The lowest `length` bytes of a number, in an order.
+/// Converts a number to its lowest `length` bytes.
 pub(crate) fn integer_bytes(order: Order, length: usize, number: u64) -> Vec<u8> {
     let mut bytes: Vec<u8> =
         number.to_le_bytes().into_iter().chain(std::iter::repeat(0)).take(length).collect();

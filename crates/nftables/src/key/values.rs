@@ -1,49 +1,18 @@
-//! The values that keys are made of, each with a type of its own.
+//! The Rust types of values in keys.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use sluicegate_netlink::Protocol;
+
 use crate::InterfaceName;
-use crate::datatype::DataType;
 use crate::key::Key;
 use crate::key::part::Kind;
 
 /// A value that can be part of a key.
 pub trait KeyPart {
-    /// Appends it; see [`Key::append`].
+    /// Appends the value to a key; see [`Key::append`].
     fn push(&self, key: &mut Key);
-}
-
-/// A transport protocol (`inet_proto`). Open: any number is one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Protocol(pub u8);
-
-impl Protocol {
-    /// `IPPROTO_ICMP`.
-    pub const ICMP: Self = Self(1);
-    /// `IPPROTO_TCP`.
-    pub const TCP: Self = Self(6);
-    /// `IPPROTO_UDP`.
-    pub const UDP: Self = Self(17);
-    /// `IPPROTO_DCCP`.
-    pub const DCCP: Self = Self(33);
-    /// `IPPROTO_GRE`.
-    pub const GRE: Self = Self(47);
-    /// `IPPROTO_ICMPV6`.
-    pub const ICMPV6: Self = Self(58);
-    /// `IPPROTO_SCTP`.
-    pub const SCTP: Self = Self(132);
-    /// `IPPROTO_UDPLITE`.
-    pub const UDPLITE: Self = Self(136);
-}
-
-impl fmt::Display for Protocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match DataType::INET_PROTO.symbol_of(self.0.into()) {
-            Some(name) => f.write_str(name),
-            None => write!(f, "{}", self.0),
-        }
-    }
 }
 
 /// A port (`inet_service`).
@@ -54,11 +23,12 @@ pub struct Port(pub u16);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mark(pub u32);
 
-/// What `numgen` and the hashes give: a 32-bit integer in host order. A set that has one needs the `typeof` form.
+/// The value of `numgen` or of a hash: a 32-bit integer in host byte order. A set with such keys needs
+/// `typeof`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Number(pub u32);
 
-/// The number of a queue, as the data of a map of them ([`SetType::Queue`](crate::SetType::Queue)).
+/// The number of a queue, as data of a map ([`SetType::Queue`](crate::SetType::Queue)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueNumber(pub u16);
 

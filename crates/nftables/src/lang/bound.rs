@@ -1,16 +1,19 @@
-//! Chains of a rule's own: `jump { ... }` and `goto { ... }`.
+//! Anonymous chains of a rule: `jump { ... }` and `goto { ... }`.
 
 use std::fmt::{self, Display, Formatter};
 
 use crate::lang::{Statement, Wording, Words};
 use crate::name::Comment;
 
-/// `jump { RULE; ... }` or `goto { RULE; ... }`: a chain that belongs to the rule and goes with it.
+/// `jump { RULE; ... }` or `goto { RULE; ... }`: an anonymous chain that belongs to the rule and is deleted
+/// with it.
 ///
-/// The kernel gives it a name (`__chain1`) that nobody else may use: no other rule jumps to it, and no rule is added to it later. It holds no
-/// other such chain. Since Linux 5.9 ([`Feature::BoundChains`](crate::probe::Feature::BoundChains)).
+/// The kernel names it (`__chain1`), and reserves it for the rule: no other rule can jump to it, no rules can
+/// be added to it later, and it cannot contain another anonymous chain. Since Linux 5.9
+/// ([`Feature::BoundChains`](crate::probe::Feature::BoundChains)).
 ///
-/// nft 1.0.6 ends with a segmentation fault when it reads a rule that has one and a `position` or an `index`. By netlink that works.
+/// nft 1.0.6 crashes with a segmentation fault when it reads a rule with such a chain and a `position` or an
+/// `index`. Sent by this crate, that works.
 ///
 /// ```
 /// use sluicegate_nftables::lang::{BoundChain, BoundRule, Counter, Match, Payload, Verdict};
@@ -32,48 +35,48 @@ use crate::name::Comment;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoundChain {
-    /// Whether the packet does not come back (`goto`).
+    /// Whether evaluation does not return after the chain (`goto`).
     pub goto: bool,
-    /// Its rules.
+    /// The rules of the chain.
     pub rules: Vec<BoundRule>,
 }
 
 /// A rule of a [`BoundChain`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BoundRule {
-    /// Its statements.
+    /// The statements of the rule.
     pub statements: Vec<Statement>,
-    /// Its comment.
+    /// The comment of the rule.
     pub comment: Option<Comment>,
 }
 
 impl BoundChain {
-    /// `jump { ... }`: to come back.
+    /// Creates `jump { ... }`: evaluation continues with the next statement after the chain.
     pub fn jump(rules: impl IntoIterator<Item = BoundRule>) -> Self {
         Self { goto: false, rules: rules.into_iter().collect() }
     }
 
-    /// `goto { ... }`: not to come back.
+    /// Creates `goto { ... }`: evaluation does not return after the chain.
     pub fn goto(rules: impl IntoIterator<Item = BoundRule>) -> Self {
         Self { goto: true, rules: rules.into_iter().collect() }
     }
 }
 
 impl BoundRule {
-    /// A rule without statements.
+    /// Creates a rule without statements.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With one more statement at its end.
+    /// Appends a statement.
     #[must_use]
     pub fn then(mut self, statement: impl Into<Statement>) -> Self {
         self.statements.push(statement.into());
         self
     }
 
-    /// With a comment.
+    /// Sets the comment.
     #[must_use]
     pub fn comment(mut self, comment: Comment) -> Self {
         self.comment = Some(comment);
@@ -83,11 +86,11 @@ impl BoundRule {
 
 impl From<BoundChain> for Statement {
     fn from(chain: BoundChain) -> Self {
-        Self::Bound(chain)
+        Self::Bound(Box::new(chain))
     }
 }
 
-/// In one line; with `#`, in lines as nft lists it.
+/// Prints on one line; with `#`, on several lines as nft lists it.
 impl Display for BoundChain {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.write(f, Wording::SCRIPT)
@@ -117,7 +120,7 @@ impl Words for BoundRule {
     }
 }
 
-/// Writes the statements of a rule, and its comment behind them.
+/// Writes the statements of a rule, followed by its comment.
 pub(crate) fn write_rule(
     f: &mut Formatter<'_>,
     statements: &[Statement],

@@ -1,4 +1,4 @@
-//! Constants as bytes: what a value, a prefix, a range or a concatenation of them is for a given type.
+//! Encodes constants as bytes: a value, a prefix, a range or a concatenation of them, for a given type.
 
 use crate::datatype::{DataType, Order};
 use crate::key::{Part, integer_bytes};
@@ -11,7 +11,7 @@ use crate::name::InterfaceName;
 pub(crate) struct Bounds {
     pub(crate) low: Vec<u8>,
     pub(crate) high: Vec<u8>,
-    /// How many leading bits a prefix fixes.
+    /// The prefix length in bits, if the constant is a prefix.
     pub(crate) prefix: Option<u8>,
 }
 
@@ -24,7 +24,8 @@ impl Bounds {
         Self { high: bytes.clone(), low: bytes, prefix: None }
     }
 
-    /// The constant that an expression is, as a value of `length` bytes of type `part`, shifted to its place in them.
+    /// Returns the bounds of a constant expression, as values of `length` bytes of type `part`, shifted to
+    /// the position of a bit field.
     pub(crate) fn of(expression: &Expression, place: Place) -> Result<Self, LowerError> {
         match expression {
             Expression::Value(Value::Interface(name) | Value::Text(name)) if name.prefix().is_some() => {
@@ -34,7 +35,7 @@ impl Bounds {
             Expression::Prefix(prefix) => Self::of_prefix(prefix, place),
             Expression::Range(range) => {
                 let (low, high) = (place.bytes(&range.0)?, place.bytes(&range.1)?);
-                // Of numbers in host order the last byte counts most.
+                // In host byte order of a little-endian machine the most significant byte is the last one.
                 let ordered = match place.part.order() {
                     Order::Host if cfg!(target_endian = "little") => low.iter().rev().le(high.iter().rev()),
                     _ => low <= high,
@@ -48,7 +49,7 @@ impl Bounds {
         }
     }
 
-    /// All interface names that start alike.
+    /// Returns the bounds of all interface names with a prefix (`eth*`).
     fn of_wildcard(name: &InterfaceName, place: Place) -> Result<Self, LowerError> {
         let stem = name.as_str().trim_end_matches('*').len();
         let mut low = place.bytes(&Value::Interface(name.clone()))?;
@@ -59,8 +60,8 @@ impl Bounds {
     }
 
     fn of_prefix(prefix: &Prefix, place: Place) -> Result<Self, LowerError> {
-        // Of numbers in host order the last byte comes first.
-        let host = crate::object::element::is_turned(place.part);
+        // A prefix starts at the most significant byte: numbers in host byte order are reversed for the mask.
+        let host = crate::object::element::is_byte_swapped(place.part);
         let mut low = place.bytes(&prefix.value)?;
         if host {
             low.reverse();
@@ -84,7 +85,8 @@ impl Bounds {
     }
 }
 
-/// Where a constant goes: its type, and how many bytes it has there. Bit fields lie some bits above the lowest, and have only so many.
+/// The place that a constant has to fit: its type and its length in bytes. A bit field also has a length in
+/// bits, and a shift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) part: Part,
@@ -98,13 +100,18 @@ impl Place {
         Self { part, bytes: part.bytes(), shift: 0, bits: None }
     }
 
-    /// A value as bytes.
+    /// Encodes a value as bytes.
     pub(crate) fn bytes(self, value: &Value) -> Result<Vec<u8>, LowerError> {
         let mismatch = || LowerError::Constant {
             value: Expression::Value(value.clone()).to_string(),
             wanted: match self.bits {
                 Some(bits) => format!("{} of {bits} bits", self.part.data_type()),
-                None => format!("{} of {} bytes", self.part.data_type(), self.bytes),
+                None => format!(
+                    "{} of {} byte{}",
+                    self.part.data_type(),
+                    self.bytes,
+                    if self.bytes == 1 { "" } else { "s" }
+                ),
             },
         };
         let bytes = match value {
@@ -112,7 +119,7 @@ impl Place {
             Value::Address(std::net::IpAddr::V4(address)) => address.octets().to_vec(),
             Value::Address(std::net::IpAddr::V6(address)) => address.octets().to_vec(),
             Value::Ether(address) => address.0.to_vec(),
-            Value::Bytes(bytes) => bytes.clone(),
+            Value::Bytes(bytes) => bytes.to_vec(),
             Value::Interface(name) | Value::Text(name) => {
                 let text = name.literal();
                 let text = text.as_bytes();
@@ -125,7 +132,8 @@ impl Place {
         if bytes.len() == self.bytes && self.takes(value) { Ok(bytes) } else { Err(mismatch()) }
     }
 
-    /// Whether a value that is more than a number can be of this type. A number's width may be asked for raw bytes.
+    /// Returns whether a value that is not a plain number can have this type. A type of raw bytes only
+    /// requires the length to match.
     fn takes(self, value: &Value) -> bool {
         let of = self.part.data_type();
         let integer = of == DataType::INTEGER;
@@ -142,7 +150,7 @@ impl Place {
         if matches!(self.part.data_type(), DataType::IFNAME | DataType::STRING | DataType::VERDICT) {
             return None;
         }
-        // It would be compared with bits that the field does not have, and never be equal.
+        // The comparison would involve bits that the field does not have, and never be equal.
         if self.bits.and_then(|bits| number.checked_shr(bits.into())).is_some_and(|more| more > 0) {
             return None;
         }

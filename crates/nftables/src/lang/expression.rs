@@ -1,15 +1,16 @@
-//! Expressions of the rule language: what a packet has, constants, and what joins them. Node names are those of
-//! libnftables-json(5).
+//! Expressions of the rule language: packet fields, metadata, constants, and their combinations. Nodes have
+//! the names of libnftables-json(5).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::Protocol;
 use crate::datatype::{DataType, Order};
 use crate::expr::{
     CtKey, Direction, FibFlags, FibResult, InnerType, MetaKey, NumgenMode, PayloadBase, RtKey, SocketKey,
     TunnelKey, XfrmKey,
 };
 use crate::family::Family;
-use crate::key::{EtherAddr, Mark, Part, Port, Protocol};
+use crate::key::{EtherAddr, Mark, Part, Port};
 use crate::lang::exthdr::Exthdr;
 use crate::lang::{
     AddressType, CtState, CtStatus, MptcpSubtype, Payload, Statement, TcpFlags, Value, Verdict,
@@ -22,90 +23,103 @@ use crate::name::{Comment, InterfaceName, Name};
 pub enum Expression {
     /// A header field by name: `ip daddr`.
     Payload(Payload),
-    /// Bits of a header by place: `@th,16,16`.
+    /// Header bits by offset: `@th,16,16`.
     RawPayload(RawPayload),
     /// An IPv6 extension header, an IP or TCP option, an SCTP chunk, or a field of one.
     Exthdr(Exthdr),
-    /// What the kernel knows of the packet: `meta mark`.
+    /// Metadata of the packet: `meta mark`.
     Meta(MetaKey),
-    /// What it knows of the packet's connection: `ct state`.
+    /// Data of the connection tracking entry of the packet: `ct state`.
     Ct(Ct),
-    /// Its route: `rt classid`.
+    /// Data of the route of the packet: `rt classid`.
     Rt(Rt),
-    /// Its socket: `socket mark`.
+    /// Data of the socket of the packet: `socket mark`.
     Socket(Socket),
-    /// The operating system that sent it, guessed: `osf name`.
+    /// The guessed operating system of the sender: `osf name`.
     Osf(Osf),
-    /// A look-up of its addresses in the routing tables: `fib daddr type`.
+    /// A route lookup for addresses of the packet: `fib daddr type`.
     Fib(Fib),
-    /// A counting or random number: `numgen random mod 2`.
+    /// An incremental or random number: `numgen random mod 2`.
     Numgen(Numgen),
-    /// Jenkins' hash of an expression: `jhash ip saddr mod 2`.
+    /// Jenkins hash of an expression: `jhash ip saddr mod 2`.
     Jhash(Box<Jhash>),
-    /// The packet's symmetric hash: `symhash mod 2`.
+    /// The symmetric hash of the packet: `symhash mod 2`.
     Symhash(Symhash),
-    /// How `IPsec` transformed it: `ipsec in reqid`.
+    /// Data of an IPsec transformation of the packet: `ipsec in reqid`.
     Ipsec(Ipsec),
-    /// What the kernel noted of the tunnel that it came through, or goes into: `tunnel id`. In tables of family
-    /// netdev only; nft reads it since 1.1.6, nft 1.0.6 cannot list it.
+    /// Metadata of the tunnel that the packet came through or is sent into: `tunnel id`. Only in tables of
+    /// family netdev; nft reads it since 1.1.6, nft 1.0.6 cannot list it.
     Tunnel(TunnelKey),
-    /// A header field of the packet inside a tunnel's: `vxlan ip saddr`.
+    /// A header field of the encapsulated packet: `vxlan ip saddr`.
     Inner(Inner),
-    /// Several side by side: `ip daddr . th dport`.
+    /// A concatenation: `ip daddr . th dport`.
     Concat(Vec<Expression>),
-    /// Arithmetic on bits: `meta mark & 0xff`.
+    /// A bitwise operation: `meta mark & 0xff`.
     Binary(Box<Binary>),
-    /// What a map gives for a key: `ip saddr map @m`.
+    /// The value that a map contains for a key: `ip saddr map @m`.
     Map(Box<Map>),
     /// A constant.
     Value(Value),
-    /// All addresses that start alike: `10.0.0.0/8`.
-    Prefix(Prefix),
-    /// From one constant to another, both included: `1024-65535`.
+    /// A prefix: `10.0.0.0/8`.
+    Prefix(Box<Prefix>),
+    /// A range, both ends included: `1024-65535`.
     Range(Box<(Value, Value)>),
-    /// A set without a name: `{ 80, 443 }`. Its members are values, prefixes, ranges and concatenations of them, and [`Elem`]s of such.
+    /// An anonymous set: `{ 80, 443 }`. Its members are values, prefixes, ranges, concatenations of them, or
+    /// [`Elem`]s that contain one of these.
     Set(Vec<Expression>),
-    /// A member of such a set, or a key of such a map, that has more than its value: `22 comment "ssh"`.
+    /// A member of an anonymous set, or a key of an anonymous map, with a comment or statements: `22 comment
+    /// "ssh"`.
     Elem(Box<Elem>),
-    /// A set with a name: `@s`. What is looked up in it has to be of the type of its keys: where the transaction adds the set, anything else is a
-    /// [`LowerError::KeyType`](crate::lang::LowerError::KeyType) before something is sent, as nft has it. What a kernel has already it knows without types:
-    /// there, a rule that looks for ports among addresses only never matches.
+    /// A named set: `@s`. An expression that is looked up in it must have the type of its keys: where the
+    /// transaction adds the set, any other type is refused before anything is sent, as nft does
+    /// ([`LowerError::KeyType`](crate::lang::LowerError::KeyType)). For a set that is already in the kernel
+    /// this is not checked, because the kernel does not store types: a rule that looks up ports in a set of
+    /// addresses never matches.
     Named(Name),
 }
 
-/// `@base,offset,length`: bits of a header by place.
+/// `@base,offset,length`: header bits by offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawPayload {
-    /// Where offsets count from.
+    /// The header where the offset starts.
     pub base: PayloadBase,
-    /// Bits from there.
+    /// Offset in bits.
     pub offset: u16,
-    /// Bits of the value.
+    /// Length in bits.
     pub bits: u16,
+}
+
+impl RawPayload {
+    /// Returns the port that nft takes these bytes of the transport header for: `th sport` or `th dport`.
+    pub(crate) fn port(self) -> Option<Payload> {
+        let is_here =
+            |port: &Payload| (self.base, self.offset, self.bits) == (port.base(), port.offset(), port.bits());
+        [Payload::TH_SPORT, Payload::TH_DPORT].into_iter().find(is_here)
+    }
 }
 
 /// `ct [original|reply] [ip|ip6] KEY`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ct {
-    /// What of the connection.
+    /// The key: which data of the connection.
     pub key: CtKey,
-    /// Which of its directions, for keys that have one.
+    /// The direction, for keys that have one.
     pub direction: Option<Direction>,
 }
 
 /// `rt [ip|ip6] KEY`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rt {
-    /// What of the route.
+    /// The key: which data of the route.
     pub key: RtKey,
 }
 
 /// `socket KEY`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Socket {
-    /// What of the socket.
+    /// The key: which data of the socket.
     pub key: SocketKey,
-    /// The ancestor's level, for `cgroupv2`.
+    /// The level of the ancestor, for `cgroupv2`.
     pub level: Option<u32>,
 }
 
@@ -121,65 +135,67 @@ pub struct Osf {
 /// `fib FLAGS RESULT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fib {
-    /// What to look up, and with what.
+    /// The address, mark and device that the lookup uses.
     pub flags: FibFlags,
-    /// What to give: the type of the address, the interface.
+    /// The result: the type of the address, or the interface.
     pub result: FibResult,
-    /// Whether only the existence of a route is asked for (`exists`, `missing`). With the result [`FibResult::OIF`], which a comparison with one of
-    /// these words prints as `fib daddr oif exists`; anything else as `fib daddr check`, which nft reads since 1.1.4, and nft 1.0.6 refuses. With
-    /// another result it can only be compared.
+    /// Whether only the existence of a route is checked (`exists`, `missing`). With the result
+    /// [`FibResult::OIF`], a comparison with one of these words prints as `fib daddr oif exists`, and any
+    /// other use prints as `fib daddr check`, which nft reads since 1.1.4 and nft 1.0.6 refuses. With
+    /// another result it can only be used in a comparison.
     pub check: bool,
 }
 
 /// `numgen inc|random mod N [offset N]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Numgen {
-    /// Counting or random.
+    /// Incremental or random.
     pub mode: NumgenMode,
-    /// The results are below this.
+    /// The modulus: results are less than this.
     pub modulus: u32,
-    /// Added to each result.
+    /// The offset, added to each result.
     pub offset: u32,
 }
 
 /// `jhash EXPRESSION mod N [seed N] [offset N]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Jhash {
-    /// What is hashed.
+    /// The expression that is hashed.
     pub of: Expression,
-    /// The results are below this.
+    /// The modulus: results are less than this.
     pub modulus: u32,
-    /// The seed; the kernel takes a random one where there is none.
+    /// The seed; without one the kernel generates a random seed.
     pub seed: Option<u32>,
-    /// Added to each result.
+    /// The offset, added to each result.
     pub offset: u32,
 }
 
 /// `symhash mod N [offset N]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Symhash {
-    /// The results are below this.
+    /// The modulus: results are less than this.
     pub modulus: u32,
-    /// Added to each result.
+    /// The offset, added to each result.
     pub offset: u32,
 }
 
 /// `ipsec in|out [spnum N] KEY`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ipsec {
-    /// What of the transformation (`enum nft_xfrm_keys`): 1, 2 the IPv4 addresses, 3, 4 the IPv6 ones, 5 reqid, 6 spi.
+    /// The key (`enum nft_xfrm_keys`): 1 and 2 for the IPv4 addresses, 3 and 4 for the IPv6 addresses, 5 for
+    /// reqid, 6 for spi.
     pub key: XfrmKey,
-    /// Packets that leave, not those that came.
+    /// `out` instead of `in`.
     pub out: bool,
-    /// Which of several transformations, from 0.
+    /// The index of the transformation, from 0.
     pub number: u32,
 }
 
-/// `vxlan ip saddr`: a header field of the packet that a tunnel's packet carries.
+/// `vxlan ip saddr`: a header field of an encapsulated packet.
 ///
-/// Linux 6.2 and nft 1.0.7; nft 1.0.6 cannot list a rule that has one. The fields of the tunnel's own header are [`Payload`]s:
-/// `vxlan vni`, `geneve type`, `gre version`. GRE is implied by `gre` and `gretap`; before `vxlan` and `geneve`, as in nft, the rule has to
-/// match on UDP, usually on its port.
+/// Linux 6.2 and nft 1.0.7; nft 1.0.6 cannot list a rule that has one. The fields of the tunnel's own header
+/// are [`Payload`]s: `vxlan vni`, `geneve type`, `gre version`. GRE is implied by `gre` and `gretap`; before
+/// `vxlan` and `geneve`, as in nft, the rule has to match on UDP, usually on its port.
 ///
 /// ```
 /// use sluicegate_nftables::expr::InnerType;
@@ -194,24 +210,25 @@ pub struct Ipsec {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inner {
-    /// What the packet is wrapped in.
+    /// The type of the tunnel.
     pub tunnel: InnerType,
-    /// The field, of a header inside.
+    /// The field of an inner header.
     pub field: Payload,
 }
 
-/// Two expressions and what joins them.
+/// A bitwise operation on two expressions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binary {
-    /// The first.
+    /// The left operand.
     pub left: Expression,
-    /// What is done.
+    /// The operator.
     pub op: BinaryOp,
-    /// The second. Before Linux 6.13 and nft 1.1.2 a constant; by how much to shift has to be one anyway.
+    /// The right operand. Before Linux 6.13 and nft 1.1.2 it must be a constant; a shift count always must
+    /// be.
     pub right: Expression,
 }
 
-/// What joins two expressions.
+/// A bitwise operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BinaryOp {
     /// `&`
@@ -229,26 +246,30 @@ pub enum BinaryOp {
 /// `KEY map @NAME` or `KEY map { ... }`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Map {
-    /// What is looked up.
+    /// The key expression.
     pub key: Expression,
-    /// Where.
+    /// The map.
     pub map: Mapping<Expression>,
 }
 
-/// A map, named or given in place. `V` is what it maps to: an [`Expression`] or a [`Verdict`].
+/// A named map, or an anonymous one. `V` is the type of its values: [`Expression`] or [`Verdict`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mapping<V> {
-    /// `@name`. Where the transaction adds the map, its keys have to be of the type of what is looked up, and its values of the type that they are used
-    /// for ([`LowerError::ValueType`](crate::lang::LowerError::ValueType)).
+    /// `@name`. Where the transaction adds the map, its keys must have the type of the expression that is
+    /// looked up, and its values the type that their use requires
+    /// ([`LowerError::ValueType`](crate::lang::LowerError::ValueType)).
     Named(Name),
-    /// `{ key : value, ... }`. A key [`Expression::any`] is the wildcard `*`; one that has a comment or carries a counter is an [`Elem`].
+    /// `{ key : value, ... }`. The key [`Expression::any`] is the wildcard `*`; a key with a comment or
+    /// statements is an [`Elem`].
     Anonymous(Vec<(Expression, V)>),
 }
 
-/// A member of a set without a name, or a key of such a map, with what it carries and a comment: `established counter comment "x"`.
+/// A member of an anonymous set, or a key of an anonymous map, with its statements and comment: `established
+/// counter comment "x"`.
 ///
-/// nft 1.0.6 reads comments of both, and of sets also what members carry; since 1.0.8 it reads that of the keys of maps, too. Of an only
-/// member nft makes a plain comparison, and forgets its comment, and 1.0.6 also what it carries; by netlink they stay.
+/// nft 1.0.6 reads the comments of both, and the statements of members of sets; since 1.0.8 it also reads
+/// the statements of keys of maps. nft turns a set of a single member into a plain comparison and drops its
+/// comment, and 1.0.6 also its statements; sent by this crate, both stay.
 ///
 /// ```
 /// use sluicegate_nftables::lang::{Elem, Expression, Match, Payload};
@@ -261,37 +282,37 @@ pub enum Mapping<V> {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Elem {
-    /// Its value, which is none of these again.
+    /// The value, which is not another `Elem`.
     pub value: Expression,
-    /// What it carries: counters, limits and the like.
+    /// The statements: counters, limits and the like.
     pub statements: Vec<Statement>,
-    /// Its comment.
+    /// The comment.
     pub comment: Option<Comment>,
 }
 
-/// The addresses (or numbers) that agree in their first bits.
+/// The addresses (or numbers) whose leading bits are equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prefix {
-    /// The first of them.
+    /// The first of the addresses.
     pub value: Value,
-    /// Bits that agree.
+    /// The prefix length in bits.
     pub length: u8,
 }
 
 impl Elem {
-    /// A value with nothing more, which is the same as the value itself.
+    /// Creates an element without statements and comment, which is equivalent to the value itself.
     pub fn new(value: impl Into<Expression>) -> Self {
         Self { value: value.into(), statements: Vec::new(), comment: None }
     }
 
-    /// With a comment.
+    /// Sets the comment.
     #[must_use]
     pub fn comment(mut self, comment: Comment) -> Self {
         self.comment = Some(comment);
         self
     }
 
-    /// That carries a counter, a limit or the like.
+    /// Adds a counter, a limit or the like to the element.
     #[must_use]
     pub fn statement(mut self, statement: impl Into<Statement>) -> Self {
         self.statements.push(statement.into());
@@ -309,20 +330,20 @@ impl From<Elem> for Expression {
 }
 
 impl Expression {
-    /// `fib daddr type`: what kind of address the packet goes to.
+    /// `fib daddr type`: the type of the destination address.
     pub const FIB_DADDR_TYPE: Self =
         Self::Fib(Fib { flags: FibFlags::DADDR, result: FibResult::ADDRTYPE, check: false });
-    /// `fib saddr type`: what kind of address the packet comes from.
+    /// `fib saddr type`: the type of the source address.
     pub const FIB_SADDR_TYPE: Self =
         Self::Fib(Fib { flags: FibFlags::SADDR, result: FibResult::ADDRTYPE, check: false });
 
-    /// `@name`
+    /// Creates `@name`.
     #[must_use]
     pub fn named(name: &Name) -> Self {
         Self::Named(name.clone())
     }
 
-    /// How many bits a field of a packet has.
+    /// Returns a packet field's length in bits.
     pub(crate) fn bits(&self) -> Option<u16> {
         match self {
             Self::Payload(field) | Self::Inner(Inner { field, .. }) => Some(field.bits()),
@@ -332,7 +353,8 @@ impl Expression {
         }
     }
 
-    /// `a . b . c`. Of a part that is a concatenation itself the parts are taken: there is none within another.
+    /// Creates `a . b . c`. A part that is a concatenation itself is replaced by its parts: concatenations
+    /// do not nest.
     pub fn concat(parts: impl IntoIterator<Item = Self>) -> Self {
         let mut list = Vec::new();
         for part in parts {
@@ -344,69 +366,71 @@ impl Expression {
         Self::Concat(list)
     }
 
-    /// `{ a, b, c }`
+    /// Creates the set `{ a, b, c }`.
     pub fn set<T: Into<Self>>(members: impl IntoIterator<Item = T>) -> Self {
         Self::Set(members.into_iter().map(Into::into).collect())
     }
 
-    /// The wildcard `*` as the key of a map given in place: everything that no other key matches.
+    /// Returns the wildcard `*` as a key of an anonymous map: it matches everything that no other key
+    /// matches.
     #[must_use]
     pub fn any() -> Self {
         Self::Set(Vec::new())
     }
 
-    /// `a-b`, both included.
+    /// Creates the range `a-b`, both ends included.
     pub fn range(low: impl Into<Value>, high: impl Into<Value>) -> Self {
         Self::Range(Box::new((low.into(), high.into())))
     }
 
-    /// `a/length`
+    /// Creates the prefix `a/length`.
     pub fn prefix(value: impl Into<Value>, length: u8) -> Self {
-        Self::Prefix(Prefix { value: value.into(), length })
+        Self::Prefix(Box::new(Prefix { value: value.into(), length }))
     }
 
-    /// `numgen random mod N`
+    /// Creates `numgen random mod N`.
     #[must_use]
     pub fn random(modulus: u32) -> Self {
         Self::Numgen(Numgen { mode: NumgenMode::RANDOM, modulus, offset: 0 })
     }
 
-    /// `self map @name`
+    /// Creates `self map @name`.
     #[must_use]
     pub fn map(self, name: &Name) -> Self {
         Self::Map(Box::new(Map { key: self, map: Mapping::Named(name.clone()) }))
     }
 
-    /// `self map { key : value, ... }`
+    /// Creates `self map { key : value, ... }`.
     pub fn map_anonymous(self, pairs: impl IntoIterator<Item = (Self, Self)>) -> Self {
         Self::Map(Box::new(Map { key: self, map: Mapping::Anonymous(pairs.into_iter().collect()) }))
     }
 
-    /// `self & value`
+    /// Creates `self & value`.
     #[must_use]
     pub fn and(self, value: impl Into<Self>) -> Self {
         self.binary(BinaryOp::And, value)
     }
 
-    /// `self | value`
+    /// Creates `self | value`.
     #[must_use]
     pub fn or(self, value: impl Into<Self>) -> Self {
         self.binary(BinaryOp::Or, value)
     }
 
-    /// `self ^ value`
+    /// Creates `self ^ value`.
     #[must_use]
     pub fn xor(self, value: impl Into<Self>) -> Self {
         self.binary(BinaryOp::Xor, value)
     }
 
-    /// `self OP value`
+    /// Creates `self OP value`.
     #[must_use]
     pub fn binary(self, op: BinaryOp, value: impl Into<Self>) -> Self {
         Self::Binary(Box::new(Binary { left: self, op, right: value.into() }))
     }
 
-    /// The types of its value, one for each part; empty where only the context tells, as for a constant.
+    /// Returns the types of the expression's value, one for each part of a concatenation; empty if the type
+    /// depends on the context, as for a constant.
     #[must_use]
     pub fn parts(&self) -> Vec<Part> {
         match self {
@@ -415,12 +439,14 @@ impl Expression {
         }
     }
 
-    /// The type of its value, unless it is a concatenation, a constant, or the result of a named map.
+    /// Returns the type of the expression's value, unless it is a concatenation, a constant, or the result of
+    /// a named map.
     #[must_use]
     pub fn part(&self) -> Option<Part> {
         let integer = |bytes, order| Some(Part::Integer { bytes, order });
         match self {
             Self::Payload(payload) => Some(payload.part()),
+            Self::RawPayload(raw) if raw.port().is_some() => Some(DataType::INET_SERVICE.into()),
             Self::RawPayload(raw) => integer(u8::try_from(raw.bits.div_ceil(8)).ok()?, Order::Network),
             Self::Exthdr(exthdr) => Some(exthdr.part()),
             Self::Meta(key) => Some(key.part()),
@@ -444,7 +470,7 @@ impl Expression {
         }
     }
 
-    /// The value of a member of a set or of a key of a map, whatever else that has.
+    /// Returns the value of a member of a set or of a key of a map, without its statements and comment.
     pub(crate) fn member(&self) -> &Self {
         match self {
             Self::Elem(elem) => &elem.value,
@@ -452,7 +478,7 @@ impl Expression {
         }
     }
 
-    /// True for what does not depend on the packet.
+    /// Returns `true` for an expression that does not depend on the packet.
     pub(crate) fn is_constant(&self) -> bool {
         match self {
             Self::Value(_) | Self::Prefix(_) | Self::Range(_) => true,
@@ -464,16 +490,17 @@ impl Expression {
 
 impl Fib {
     fn part(&self) -> Part {
-        if self.check { DataType::BOOLEAN.into() } else { self.held_part() }
+        if self.check { DataType::BOOLEAN.into() } else { self.result_part() }
     }
 
-    /// Whether nft has a word for it where it is not compared: for a route's having an interface of some name it has none.
-    pub(crate) fn has_word(&self) -> bool {
+    /// Returns whether nft can express it outside a comparison: it cannot express a check for a route with an
+    /// interface name (`oifname exists`).
+    pub(crate) fn is_expressible(&self) -> bool {
         !self.check || self.result == FibResult::OIF
     }
 
-    /// What the kernel would leave in the register, did it not only check.
-    pub(crate) fn held_part(&self) -> Part {
+    /// Returns the type of the result that the kernel would load without the flag `present`.
+    pub(crate) fn result_part(&self) -> Part {
         match self.result {
             FibResult::OIF => DataType::IFACE_INDEX.into(),
             FibResult::OIFNAME => DataType::IFNAME.into(),

@@ -1,4 +1,5 @@
-//! IPv6 extension headers, IP, TCP and DCCP options and SCTP chunks: the names of nft(8), "EXTENSION HEADER EXPRESSIONS".
+//! IPv6 extension headers, IP, TCP and DCCP options and SCTP chunks: the names of nft(8), "EXTENSION HEADER
+//! EXPRESSIONS".
 
 use std::fmt;
 
@@ -6,14 +7,14 @@ use crate::datatype::{DataType, Order};
 use crate::expr::ExthdrOp;
 use crate::key::Part;
 
-/// A field of an extension header, option or chunk (`frag more-fragments`, `tcp option maxseg size`), or, without a field,
-/// whether there is one (`exthdr frag`, `tcp option sack-perm`).
+/// A field of an extension header, option or chunk (`frag more-fragments`, `tcp option maxseg size`), or
+/// without a field, the test for its presence (`exthdr frag`, `tcp option sack-perm`).
 ///
-/// Of the addresses in a routing header nft names the first two.
+/// nft has names for the first two of the addresses in a routing header.
 ///
-/// Names are those of nft 1.1; all but `rt2 addr` and the DCCP options are known to nft 1.0.6 too. Their types are those of nft 1.0.6, to which
-/// the addresses of `ip option` and the subtypes of `tcp option mptcp` are numbers; what is printed so, later versions read as well. TCP and
-/// DCCP options also go by number.
+/// The names are those of nft 1.1; nft 1.0.6 lacks `rt2 addr` and the DCCP options. The types are those of
+/// nft 1.0.6, in which the addresses of `ip option` and the subtypes of `tcp option mptcp` are numbers; later
+/// versions accept numbers too. TCP and DCCP options can also be given by number.
 ///
 /// ```
 /// use sluicegate_nftables::expr::ExthdrOp;
@@ -31,7 +32,7 @@ pub struct Exthdr(Place);
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Place {
     Named(&'static Header, &'static Field),
-    /// An option by its number: bits at an offset, or its presence.
+    /// An option by its number: a range of bits, or the presence of the option.
     Option {
         op: ExthdrOp,
         kind: u8,
@@ -44,19 +45,19 @@ struct Header {
     op: ExthdrOp,
     name: &'static str,
     kind: u8,
-    /// nft's number of the header, kept in the user data of `typeof` sets.
+    /// nft's number of the header, stored in the user data of `typeof` sets.
     number: u8,
-    /// What all headers of this sort have, and what only this one has.
+    /// The fields that all headers of this kind have, and those that only this one has.
     fields: [&'static [Field]; 2],
 }
 
 #[derive(PartialEq, Eq, Hash)]
 struct Field {
-    /// Empty for the header itself.
+    /// The name of the field; empty for the header itself.
     name: &'static str,
-    /// nft's number of the field, as above.
+    /// nft's number of the field, stored in the user data of `typeof` sets.
     index: u8,
-    /// In bits.
+    /// Offset in bits.
     offset: u16,
     bits: u16,
     of: DataType,
@@ -71,7 +72,8 @@ macro_rules! fields {
 macro_rules! headers {
     ($($op:ident $name:literal $kind:literal $number:literal $common:ident { $($field:tt)* })*) => {
         const HEADERS: &[Header] = &[$(Header {
-            op: ExthdrOp::$op, name: $name, kind: $kind, number: $number, fields: [$common, fields!($($field)*)],
+            op: ExthdrOp::$op, name: $name, kind: $kind, number: $number,
+            fields: [$common, fields!($($field)*)],
         }),*];
     };
 }
@@ -80,17 +82,20 @@ headers! {
     IPV6 "hbh" 0 1 IPV6 {}
     IPV6 "rt" 43 2 IPV6 { "type" 3: 16, 8, INTEGER; "seg-left" 4: 24, 8, INTEGER; }
     IPV6 "srh" 43 5 NONE {
-        "last-entry" 1: 32, 8, INTEGER; "flags" 2: 40, 8, INTEGER; "tag" 3: 48, 16, INTEGER; "sid[1]" 4: 64, 128, IPV6_ADDR;
+        "last-entry" 1: 32, 8, INTEGER; "flags" 2: 40, 8, INTEGER; "tag" 3: 48, 16, INTEGER;
+        "sid[1]" 4: 64, 128, IPV6_ADDR;
         "sid[2]" 5: 192, 128, IPV6_ADDR;
     }
     IPV6 "rt0" 43 3 NONE { "addr[1]" 2: 64, 128, IPV6_ADDR; "addr[2]" 3: 192, 128, IPV6_ADDR; }
     IPV6 "rt2" 43 4 NONE { "addr" 2: 64, 128, IPV6_ADDR; }
     IPV6 "frag" 44 6 NONE {
-        "nexthdr" 1: 0, 8, INET_PROTO; "reserved" 2: 8, 8, INTEGER; "frag-off" 3: 16, 13, INTEGER; "reserved2" 4: 29, 2, INTEGER;
+        "nexthdr" 1: 0, 8, INET_PROTO; "reserved" 2: 8, 8, INTEGER; "frag-off" 3: 16, 13, INTEGER;
+        "reserved2" 4: 29, 2, INTEGER;
         "more-fragments" 5: 31, 1, INTEGER; "id" 6: 32, 32, INTEGER;
     }
     IPV6 "dst" 60 7 IPV6 {}
-    IPV6 "mh" 135 8 IPV6 { "type" 3: 16, 8, MH_TYPE; "reserved" 4: 24, 8, INTEGER; "checksum" 5: 32, 16, INTEGER; }
+    IPV6 "mh" 135 8 IPV6 { "type" 3: 16, 8, MH_TYPE; "reserved" 4: 24, 8, INTEGER;
+        "checksum" 5: 32, 16, INTEGER; }
 
     TCPOPT "eol" 0 0 NONE { "kind" 0: 0, 8, INTEGER; }
     TCPOPT "nop" 1 1 NONE { "kind" 0: 0, 8, INTEGER; }
@@ -112,7 +117,8 @@ headers! {
     IPV4 "ra" 148 148 NONE { "type" 1: 0, 8, INTEGER; "length" 2: 8, 8, INTEGER; "value" 3: 16, 16, INTEGER; }
 
     SCTP "data" 0 0 CHUNK {
-        "tsn" 3: 32, 32, INTEGER; "stream" 4: 64, 16, INTEGER; "ssn" 5: 80, 16, INTEGER; "ppid" 6: 96, 32, INTEGER;
+        "tsn" 3: 32, 32, INTEGER; "stream" 4: 64, 16, INTEGER; "ssn" 5: 80, 16, INTEGER;
+        "ppid" 6: 96, 32, INTEGER;
     }
     SCTP "init" 1 1 CHUNK {
         "init-tag" 3: 32, 32, INTEGER; "a-rwnd" 4: 64, 32, INTEGER; "num-outbound-streams" 5: 96, 16, INTEGER;
@@ -123,7 +129,8 @@ headers! {
         "num-inbound-streams" 6: 112, 16, INTEGER; "initial-tsn" 7: 128, 32, INTEGER;
     }
     SCTP "sack" 3 3 CHUNK {
-        "cum-tsn-ack" 3: 32, 32, INTEGER; "a-rwnd" 4: 64, 32, INTEGER; "num-gap-ack-blocks" 5: 96, 16, INTEGER;
+        "cum-tsn-ack" 3: 32, 32, INTEGER; "a-rwnd" 4: 64, 32, INTEGER;
+        "num-gap-ack-blocks" 5: 96, 16, INTEGER;
         "num-dup-tsns" 6: 112, 16, INTEGER;
     }
     SCTP "heartbeat" 4 4 CHUNK {}
@@ -153,9 +160,10 @@ const CHUNK: &[Field] =
 const PRESENCE: &Field = &Field { name: "", index: 0, offset: 0, bits: 8, of: DataType::BOOLEAN };
 
 impl Exthdr {
-    /// The field with these names: `find(ExthdrOp::TCPOPT, "maxseg", "size")`; an empty field asks for the header's presence.
+    /// Returns the field with these names: `find(ExthdrOp::TCPOPT, "maxseg", "size")`; an empty field name is
+    /// the test for the header's presence.
     ///
-    /// Takes nft's other spellings too: `mss`, `noop`, `sack-permitted`, `sack0`.
+    /// Accepts nft's alternative names too: `mss`, `noop`, `sack-permitted`, `sack0`.
     #[must_use]
     pub fn find(op: ExthdrOp, header: &str, field: &str) -> Option<Self> {
         let header = match (op, header, field) {
@@ -163,7 +171,7 @@ impl Exthdr {
             (ExthdrOp::TCPOPT, "noop", _) => "nop",
             (ExthdrOp::TCPOPT, "sack-permitted", _) => "sack-perm",
             (ExthdrOp::TCPOPT, "sack0", _) => "sack",
-            // There is one option; the numbers tell its blocks apart.
+            // A packet has one SACK option; the numbers select one of its blocks.
             (ExthdrOp::TCPOPT, "sack1" | "sack2" | "sack3", "" | "kind" | "length") => "sack",
             (_, header, _) => header,
         };
@@ -171,20 +179,22 @@ impl Exthdr {
         header.all().find(|e| e.field().name == field)
     }
 
-    /// Whether there is a TCP option with this number: `tcp option 253 exists`. It goes by its name where it has one.
+    /// Returns the test for the presence of a TCP option: `tcp option 253 exists`. An option with a name is
+    /// printed by its name.
     #[must_use]
     pub fn tcp_option(kind: u8) -> Self {
         Self::option(ExthdrOp::TCPOPT, kind, None)
     }
 
-    /// Bits of a TCP option: `tcp option @kind,offset,bits`, with the offset from the option's start in bits. They go by their name where
-    /// they have one.
+    /// Returns bits of a TCP option, `tcp option @kind,offset,bits`; the offset is counted in bits from the
+    /// start of the option. If these bits are a named field, returns that.
     #[must_use]
     pub fn tcp_option_at(kind: u8, offset: u16, bits: u16) -> Self {
         Self::option(ExthdrOp::TCPOPT, kind, Some((offset, bits)))
     }
 
-    /// Whether there is a DCCP option with this number: `dccp option 3 exists` (Linux 6.4 with `NFT_EXTHDR_DCCP`, nft 1.0.8).
+    /// Returns the test for the presence of a DCCP option: `dccp option 3 exists` (Linux 6.4 with
+    /// `NFT_EXTHDR_DCCP`, nft 1.0.8).
     #[must_use]
     pub fn dccp_option(kind: u8) -> Self {
         Self::option(ExthdrOp::DCCP, kind, None)
@@ -195,7 +205,7 @@ impl Exthdr {
         Self::named(op, kind, offset, bits, at.is_none()).unwrap_or(Self(Place::Option { op, kind, at }))
     }
 
-    /// The field at this place.
+    /// Returns the field with this offset and length.
     #[must_use]
     pub fn at(op: ExthdrOp, kind: u8, offset: u16, bits: u16, presence: bool) -> Option<Self> {
         match op {
@@ -213,12 +223,12 @@ impl Exthdr {
         })
     }
 
-    /// Every field that has a name. Where fields share their place, the one that nft shows comes first.
+    /// Returns all named fields. If several have the same place, the one that nft lists comes first.
     pub fn all() -> impl Iterator<Item = Self> {
         HEADERS.iter().flat_map(Header::all)
     }
 
-    /// Which sort of header.
+    /// Returns the kind of header.
     #[must_use]
     pub fn op(self) -> ExthdrOp {
         match self.0 {
@@ -227,7 +237,7 @@ impl Exthdr {
         }
     }
 
-    /// The header's type: the protocol's number, or the option's.
+    /// Returns the type of the header or option (`NFTA_EXTHDR_TYPE`).
     #[must_use]
     pub fn kind(self) -> u8 {
         match self.0 {
@@ -236,7 +246,7 @@ impl Exthdr {
         }
     }
 
-    /// The header's name; none for an option that has only a number.
+    /// Returns the name of the header; `None` for an option that has only a number.
     #[must_use]
     pub fn header(self) -> Option<&'static str> {
         match self.0 {
@@ -245,7 +255,17 @@ impl Exthdr {
         }
     }
 
-    /// True where only the presence of the header is asked for.
+    /// Returns the name of the field; empty for the test of presence, and for bits of an option without a
+    /// name.
+    #[must_use]
+    pub fn field_name(self) -> &'static str {
+        match self.0 {
+            Place::Named(_, field) => field.name,
+            Place::Option { .. } => "",
+        }
+    }
+
+    /// Returns `true` for the test of presence.
     #[must_use]
     pub fn is_presence(self) -> bool {
         match self.0 {
@@ -254,7 +274,7 @@ impl Exthdr {
         }
     }
 
-    /// Bits between the start of the header and the field.
+    /// Returns the offset of the field from the start of the header, in bits.
     #[must_use]
     pub fn offset(self) -> u16 {
         match self.0 {
@@ -263,7 +283,7 @@ impl Exthdr {
         }
     }
 
-    /// Bits of the field.
+    /// Returns the length of the field in bits.
     #[must_use]
     pub fn bits(self) -> u16 {
         match self.0 {
@@ -272,7 +292,7 @@ impl Exthdr {
         }
     }
 
-    /// The type of the value.
+    /// Returns the type of the value.
     #[must_use]
     pub fn part(self) -> Part {
         match self.field().of {
@@ -284,7 +304,8 @@ impl Exthdr {
         }
     }
 
-    /// nft's numbers of the header and of the field; none for bits by place, which nft cannot note.
+    /// Returns nft's numbers of the header and of the field; `None` for bits without a name, which nft cannot
+    /// store in user data.
     pub(crate) fn numbers(self) -> Option<(u8, u8)> {
         match self.0 {
             Place::Named(header, field) => Some((header.number, field.index)),
@@ -313,7 +334,7 @@ impl Header {
             .map(move |f| Exthdr(Place::Named(self, f)))
     }
 
-    /// Some names only say where in another header a field is.
+    /// Returns whether `exthdr NAME` is valid: some names only denote fields of another header.
     fn asked_for(&self) -> bool {
         !matches!(self.name, "srh" | "rt0" | "rt2" | "sack1" | "sack2" | "sack3")
     }
@@ -325,7 +346,7 @@ impl fmt::Debug for Exthdr {
     }
 }
 
-/// As nft writes it.
+/// Formats the field in nft's syntax.
 impl fmt::Display for Exthdr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
@@ -354,7 +375,7 @@ mod tests {
             assert_eq!(Exthdr::find(field.op(), header, field.field().name), Some(field));
             let at = Exthdr::at(field.op(), field.kind(), field.offset(), field.bits(), field.is_presence())
                 .unwrap();
-            // Routing headers lie on each other: nft shows the newest sort.
+            // Routing headers of different types have fields at the same place: nft lists the newest type.
             assert!(at == field || matches!(header, "rt0" | "rt2"), "{field} is read as {at}");
         }
     }

@@ -1,7 +1,7 @@
 //! The fields of packet headers that nft(8) names, "PAYLOAD EXPRESSIONS".
 //!
-//! The numbers are those of nft 1.1. nft 1.0.6 has all but the fields of GRE, VXLAN and GENEVE, and `icmpv6 taddr` and `daddr`: it lists
-//! GRE's as raw payload (`@th,...`) and cannot list what is inside a tunnel.
+//! The numbers are those of nft 1.1. nft 1.0.6 lacks the fields of GRE, VXLAN and GENEVE, and `icmpv6 taddr`
+//! and `daddr`: it lists fields of GRE as raw payload (`@th,...`) and cannot list fields inside a tunnel.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use crate::key::Part;
 
 /// A named field of a packet header: `ip daddr`, `tcp flags`, `th dport`.
 ///
-/// Only the fields that are named here exist.
+/// Only the fields that are constants of this type exist.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Payload {
-    /// nft's numbers of the header and of the field in it, kept in the user data of `typeof` sets.
+    /// nft's numbers of the header and of its field, stored in the user data of `typeof` sets.
     header: u8,
     index: u8,
 }
@@ -23,7 +23,7 @@ struct Row {
     protocol: &'static str,
     field: &'static str,
     base: PayloadBase,
-    /// From the start of the header, in bits.
+    /// Offset from the start of the header, in bits.
     offset: u16,
     bits: u16,
     of: DataType,
@@ -31,19 +31,22 @@ struct Row {
 }
 
 macro_rules! fields {
-    ($($base:ident $header:literal $protocol:literal { $($konst:ident $field:literal $index:literal: $offset:literal, $bits:literal, $of:ident;)* })*) => {
+    ($($base:ident $header:literal $protocol:literal {
+        $($konst:ident $field:literal $index:literal: $offset:literal, $bits:literal, $of:ident;)* })*) => {
         impl Payload {
             $($(
                 #[doc = concat!("`", $protocol, " ", $field, "`.")]
                 pub const $konst: Self = Self { header: $header, index: $index };
             )*)*
 
-            /// Every field, by header. Where fields share their place, the one that nft shows comes first.
+            /// All fields, ordered by header. If several have the same place, the one that nft lists comes
+            /// first.
             pub const ALL: &'static [Self] = &[$($(Self::$konst),*),*];
         }
 
         const ROWS: &[Row] = &[$($(Row {
-            protocol: $protocol, field: $field, base: PayloadBase::$base, offset: $offset, bits: $bits, of: DataType::$of,
+            protocol: $protocol, field: $field, base: PayloadBase::$base, offset: $offset, bits: $bits,
+                of: DataType::$of,
             id: Payload::$konst,
         }),*),*];
     };
@@ -196,49 +199,49 @@ fields! {
 }
 
 impl Payload {
-    /// The field with this name: `find("ip", "daddr")`.
+    /// Returns the field with this name: `find("ip", "daddr")`.
     #[must_use]
     pub fn find(protocol: &str, field: &str) -> Option<Self> {
         ROWS.iter().find(|row| row.protocol == protocol && row.field == field).map(|row| row.id)
     }
 
-    /// The header: `ip`.
+    /// Returns the name of the header: `ip`.
     #[must_use]
     pub fn protocol(self) -> &'static str {
         self.row().protocol
     }
 
-    /// The field of the header: `daddr`.
+    /// Returns the name of the field: `daddr`.
     #[must_use]
     pub fn field(self) -> &'static str {
         self.row().field
     }
 
-    /// Where the header starts.
+    /// Returns the kernel's name for the start of the header (`NFTA_PAYLOAD_BASE`).
     #[must_use]
     pub fn base(self) -> PayloadBase {
         self.row().base
     }
 
-    /// Bits between the start of the header and the field.
+    /// Returns the offset of the field from the start of the header, in bits.
     #[must_use]
     pub fn offset(self) -> u16 {
         self.row().offset
     }
 
-    /// Bits of the field.
+    /// Returns the length of the field in bits.
     #[must_use]
     pub fn bits(self) -> u16 {
         self.row().bits
     }
 
-    /// The type of its value.
+    /// Returns the data type of the field.
     #[must_use]
     pub fn data_type(self) -> DataType {
         self.row().of
     }
 
-    /// The part of a key that it fills.
+    /// Returns the type of the field as a part of a key.
     #[must_use]
     pub fn part(self) -> Part {
         match self.row().of {
@@ -250,19 +253,21 @@ impl Payload {
         }
     }
 
-    /// The transport protocol that has this header; none for those of other layers, and for `th`, which is any.
+    /// Returns the transport protocol of the header; `None` for headers of other layers, and for `th`, which
+    /// stands for any transport protocol.
     #[must_use]
     pub fn transport(self) -> Option<u8> {
         TRANSPORTS.iter().find(|(name, _)| *name == self.protocol()).map(|(_, number)| *number)
     }
 
-    /// The header of a transport protocol: `udp` of 17.
+    /// Returns the name of the header of a transport protocol: `udp` for 17.
     #[must_use]
     pub fn protocol_of(transport: u8) -> Option<&'static str> {
         TRANSPORTS.iter().find(|(_, number)| *number == transport).map(|(name, _)| *name)
     }
 
-    /// The types of ICMP messages that have this field, if not all have it. nft matches them where a rule does not.
+    /// Returns the ICMP message types that have this field; empty if all have it. If a rule does not match
+    /// the type, nft adds such a match.
     #[must_use]
     pub fn icmp_types(self) -> &'static [u8] {
         match self {
@@ -279,24 +284,24 @@ impl Payload {
         }
     }
 
-    /// Whether messages of this type have this field.
+    /// Returns whether messages of this ICMP type have the field.
     pub(crate) fn is_of_icmp_type(self, of: u8) -> bool {
         self.icmp_types().is_empty() || self.icmp_types().contains(&of)
     }
 
-    /// nft's numbers of the header and of the field.
+    /// Returns nft's numbers of the header and of the field.
     pub(crate) fn numbers(self) -> (u8, u8) {
         (self.header, self.index)
     }
 
     fn row(self) -> &'static Row {
-        // Every value of this type is one of the rows'.
+        // Values of this type are only created from the rows.
         let place = PLACES.get(usize::from(self.header)).and_then(|of| of.get(usize::from(self.index)));
         place.and_then(|place| ROWS.get(*place)).unwrap_or(&ROWS[0])
     }
 }
 
-/// Where the row of a field is, by nft's numbers of header and field.
+/// The index of each field's row, by nft's numbers of header and field.
 static PLACES: [[usize; 16]; 32] = {
     let mut places = [[0; 16]; 32];
     let mut at = 0;
@@ -313,14 +318,14 @@ impl fmt::Debug for Payload {
     }
 }
 
-/// As nft writes it.
+/// Formats the field in nft's syntax.
 impl fmt::Display for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.row().protocol, self.row().field)
     }
 }
 
-/// Headers by the numbers of their protocols (`IPPROTO_*` of `linux/in.h`).
+/// The headers of transport protocols, by protocol number (`IPPROTO_*` of `linux/in.h`).
 const TRANSPORTS: &[(&str, u8)] = &[
     ("icmp", 1),
     ("igmp", 2),

@@ -1,5 +1,4 @@
-//! Statements of the rule language: what is asked of a packet and done to it. Node names are those of
-//! libnftables-json(5).
+//! Statements of the rule language: matches and actions. Nodes have the names of libnftables-json(5).
 
 use std::time::Duration;
 
@@ -9,18 +8,20 @@ use crate::lang::exthdr::Exthdr;
 use crate::lang::{BoundChain, Expression, Mapping};
 use crate::name::{Comment, Name};
 
-/// A statement of a rule. A rule is a list of them; the first match that fails ends it.
+/// A statement of a rule. A rule is a list of statements; the first match that fails ends its evaluation.
+///
+/// Statements with expressions are boxed, which keeps a list of statements short.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Statement {
     /// `LEFT [OP] RIGHT`
-    Match(Match),
+    Match(Box<Match>),
     /// `accept`, `jump CHAIN` and the like.
     Verdict(Verdict),
-    /// `jump { ... }` or `goto { ... }`: a chain of the rule's own.
-    Bound(BoundChain),
+    /// `jump { ... }` or `goto { ... }`: a chain that belongs to the rule.
+    Bound(Box<BoundChain>),
     /// `KEY vmap ...`
-    Vmap(Vmap),
+    Vmap(Box<Vmap>),
     /// `counter`
     Counter(Counter),
     /// `quota`
@@ -30,33 +31,33 @@ pub enum Statement {
     /// `last`
     Last(Last),
     /// `log`
-    Log(Log),
+    Log(Box<Log>),
     /// `reject`
     Reject(Reject),
     /// `dnat`
-    Dnat(Nat),
+    Dnat(Box<Nat>),
     /// `snat`
-    Snat(Nat),
+    Snat(Box<Nat>),
     /// `masquerade`
-    Masquerade(PortNat),
+    Masquerade(Box<PortNat>),
     /// `redirect`
-    Redirect(PortNat),
+    Redirect(Box<PortNat>),
     /// `tproxy`
-    Tproxy(Tproxy),
+    Tproxy(Box<Tproxy>),
     /// `dup`
-    Dup(Dup),
+    Dup(Box<Dup>),
     /// `fwd`
-    Fwd(Fwd),
+    Fwd(Box<Fwd>),
     /// `queue`
-    Queue(Queue),
+    Queue(Box<Queue>),
     /// `notrack`
     Notrack,
     /// `KEY set VALUE`
-    Mangle(Mangle),
+    Mangle(Box<Mangle>),
     /// `add|update|delete @SET { ... }`
-    Set(SetUpdate),
+    Set(Box<SetUpdate>),
     /// `meter NAME { ... }`
-    Meter(Meter),
+    Meter(Box<Meter>),
     /// `ct count [over] N`
     Connlimit(Connlimit),
     /// `synproxy`
@@ -64,33 +65,34 @@ pub enum Statement {
     /// `flow add @FLOWTABLE`
     FlowAdd(Name),
     /// `counter name "x"` and the like: a stateful object.
-    Object(ObjectReference),
-    /// `reset tcp option NAME`: removes it.
+    Object(Box<ObjectReference>),
+    /// `reset tcp option NAME`: removes the option.
     ResetOption(Exthdr),
-    /// Low-level expressions that the language has no words for. They are sent as they are, and print as a comment, which nft would refuse:
-    /// a rule that has one cannot be given to nft.
+    /// Low-level expressions that the language cannot represent. They are sent unchanged, and print as a
+    /// comment that nft refuses: a rule that contains one cannot be loaded by nft.
     Raw(Vec<expr::Expr>),
 }
 
-/// `LEFT [OP] RIGHT`
+/// Compares an expression with a value: `LEFT [OP] RIGHT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match {
-    /// Something of the packet.
+    /// The expression that is compared.
     pub left: Expression,
-    /// How they are compared.
+    /// The operator.
     pub op: MatchOp,
-    /// A constant, a prefix, a range or a set.
+    /// The value: a constant, a prefix, a range or a set.
     pub right: Expression,
 }
 
-/// How two expressions are compared.
+/// A comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MatchOp {
-    /// No operator: equal or in the set; for bit masks (`ct state new,related`), any of the bits.
+    /// No operator: equal to the value or in the set; for bit masks (`ct state new,related`), any of the
+    /// bits is set.
     In,
     /// `==`
     Eq,
-    /// `!=`: unequal or not in the set.
+    /// `!=`: not equal, or not in the set.
     Neq,
     /// `<`
     Lt,
@@ -100,79 +102,80 @@ pub enum MatchOp {
     Lte,
     /// `>=`
     Gte,
-    /// `! BITS`: none of the bits of a bit mask.
+    /// `! BITS`: none of the bits is set.
     None,
 }
 
-/// What becomes of the packet.
+/// A verdict: how evaluation of the packet continues.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// `accept`: it may pass, as far as this base chain is concerned.
+    /// `accept`: ends the evaluation of this base chain; later base chains still see the packet.
     Accept,
     /// `drop`
     Drop,
-    /// `continue`: the next rule.
+    /// `continue`: continues with the next rule.
     Continue,
-    /// `return`: back to the rule after the jump.
+    /// `return`: continues with the rule after the jump.
     Return,
-    /// `jump CHAIN`: to come back.
+    /// `jump CHAIN`: continues with the chain, and returns to the next rule at its end.
     Jump(Name),
-    /// `goto CHAIN`: not to come back.
+    /// `goto CHAIN`: continues with the chain, and does not return to this one.
     Goto(Name),
 }
 
 /// `KEY vmap @MAP` or `KEY vmap { key : verdict, ... }`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vmap {
-    /// What is looked up.
+    /// The key expression.
     pub key: Expression,
-    /// Where.
+    /// The map.
     pub map: Mapping<Verdict>,
 }
 
 /// `counter [packets N bytes N]`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counter {
-    /// Packets to start with, or counted.
+    /// Packets: the initial value, or the packets counted.
     pub packets: u64,
-    /// Bytes to start with, or counted.
+    /// Bytes: the initial value, or the bytes counted.
     pub bytes: u64,
 }
 
 /// `quota [over] N bytes [used N bytes]`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Quota {
-    /// The limit.
+    /// The limit in bytes.
     pub bytes: u64,
-    /// Bytes used up.
+    /// Bytes used so far.
     pub used: u64,
-    /// Match above the limit instead of below.
+    /// Match above the limit instead of below it.
     pub over: bool,
 }
 
-/// `last [used TIME]`: when the rule or the element was last reached. Since Linux 5.14; nft 1.0.6 does not know it.
+/// `last [used TIME]`: the time since the rule or the element was last matched. Since Linux 5.14; nft 1.0.6
+/// does not support it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Last {
-    /// How long ago; `None` is never.
+    /// The time since the last match; `None` for never.
     pub used: Option<Duration>,
 }
 
 /// `limit rate [over] N[bytes]/UNIT [burst N]`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// Packets, or bytes, in a unit of time.
+    /// Packets, or bytes, per unit of time.
     pub rate: u64,
     /// The unit of time.
     pub per: TimeUnit,
-    /// What may come at once; `None` is nft's default: 5 packets, no bytes.
+    /// The burst; `None` for nft's default: 5 packets, or no bytes.
     pub burst: Option<u32>,
-    /// Count bytes, not packets.
+    /// Whether bytes are counted instead of packets.
     pub bytes: bool,
-    /// Match above the limit instead of below.
+    /// Match above the limit instead of below it.
     pub over: bool,
 }
 
-/// A unit of time of a limit.
+/// The unit of time of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TimeUnit {
     /// `second`
@@ -190,24 +193,25 @@ pub enum TimeUnit {
 /// `log [prefix "x"] [level x] [flags x] [group N] [snaplen N] [queue-threshold N]`
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Log {
-    /// What the line starts with, at most 127 bytes. nft takes a `$` in it for a variable, and reads no text that has one; by netlink it is a `$`.
+    /// The prefix of the log line, at most 127 bytes. nft reads a `$` in it as the start of a variable, so
+    /// it cannot load a text that contains one; sent by this crate, it is an ordinary character.
     pub prefix: Option<Comment>,
-    /// syslog's level, 0 (`emerg`) to 7 (`debug`), or 8 (`audit`); `None` is 4, `warn`.
+    /// The syslog level, 0 (`emerg`) to 7 (`debug`), or 8 (`audit`); `None` for 4, `warn`.
     pub level: Option<u8>,
-    /// What to say of the packet.
+    /// The parts of the packet that are logged.
     pub flags: LogFlags,
-    /// Send it to this `nfnetlink_log` group instead of the kernel's log.
+    /// Send to this `nfnetlink_log` group instead of the kernel's log.
     pub group: Option<u16>,
-    /// Bytes of the packet to send to the group.
+    /// Bytes of each packet that are sent to the group.
     pub snaplen: Option<u32>,
-    /// Packets to collect before they are sent.
+    /// Packets that are queued in the kernel before they are sent.
     pub queue_threshold: Option<u16>,
 }
 
 /// `reject [with ...]`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reject {
-    /// `reject`: ICMP's "port unreachable" of the packet's own family.
+    /// `reject`: ICMP "port unreachable" in the packet's own family.
     Default,
     /// `with tcp reset`
     TcpReset,
@@ -222,29 +226,31 @@ pub enum Reject {
 /// `dnat|snat [ip|ip6] to TARGET [FLAGS]`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nat {
-    /// `ip` or `ip6`; needed in tables of family inet (nft reads no text without it; by netlink an address says it itself), and for [`NatTarget::Concat`] and [`NatTarget::ConcatInterval`].
+    /// `ip` or `ip6`; required in tables of family inet (in nft text; sent by this crate, an address implies
+    /// it), and for [`NatTarget::Concat`] and [`NatTarget::ConcatInterval`].
     pub family: Option<Family>,
-    /// Where to.
+    /// The new address, port, or both.
     pub to: NatTarget,
-    /// How to choose among several.
+    /// How an address and a port are selected from several.
     pub flags: NatFlags,
 }
 
-/// The new address, port or both.
+/// The new address, port, or both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NatTarget {
-    /// `to ADDRESS`: a constant, a range, a map to one, or a prefix, which is a range as well unless [`NatFlags::NETMAP`] keeps the rest of
-    /// the packet's address.
+    /// `to ADDRESS`: a constant, a range, a map whose values are addresses, or a prefix. A prefix is used as
+    /// a range, unless [`NatFlags::NETMAP`] keeps the host bits of the packet's address.
     Address(Expression),
     /// `to :PORT`
     Port(Expression),
     /// `to ADDRESS:PORT`
     AddressPort(Expression, Expression),
-    /// `ip to MAP`: an expression, usually a map, that gives `address . port`.
+    /// `ip to MAP`: an expression, usually a map, whose value is `address . port`.
     Concat(Expression),
-    /// `to MAP` of an interval map whose values are ranges or prefixes of addresses.
+    /// `to MAP` with an interval map whose values are ranges or prefixes of addresses.
     Interval(Expression),
-    /// `ip to MAP` of an interval map whose values are ranges of addresses and of ports: `10.0.0.0/24 . 8000-8080`.
+    /// `ip to MAP` with an interval map whose values are ranges of addresses and of ports: `10.0.0.0/24 .
+    /// 8000-8080`.
     ConcatInterval(Expression),
 }
 
@@ -253,7 +259,7 @@ pub enum NatTarget {
 pub struct PortNat {
     /// A port or a range of ports.
     pub port: Option<Expression>,
-    /// How to choose among several.
+    /// How a port is selected from several.
     pub flags: NatFlags,
 }
 
@@ -264,7 +270,7 @@ pub struct Tproxy {
     pub family: Option<Family>,
     /// The address of the socket.
     pub address: Option<Expression>,
-    /// Its port.
+    /// The port of the socket.
     pub port: Option<Expression>,
 }
 
@@ -273,74 +279,76 @@ pub struct Tproxy {
 pub struct Dup {
     /// The address of the gateway; absent in family netdev.
     pub address: Option<Expression>,
-    /// The index of a device.
+    /// The index of the output device.
     pub device: Option<Expression>,
 }
 
 /// `fwd to DEVICE`, or `fwd ip|ip6 to ADDRESS device DEVICE`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fwd {
-    /// The index of a device.
+    /// The index of the output device.
     pub device: Expression,
-    /// The address of a neighbour on it.
+    /// The address of a neighbour on the device.
     pub address: Option<(Family, Expression)>,
 }
 
 /// `queue [flags ...] to NUMBER`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queue {
-    /// A number, a range, or an expression that gives one.
+    /// The queue number, a range of them, or an expression whose value is one.
     pub to: Expression,
-    /// Let packets pass when nobody listens.
+    /// Accept packets when no program listens on the queue.
     pub bypass: bool,
-    /// Spread over the range by processor.
+    /// Distribute packets over the range by processor.
     pub fanout: bool,
 }
 
-/// `KEY set VALUE`: changes the packet or what is known of it.
+/// `KEY set VALUE`: changes the packet, its metadata or its connection tracking entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mangle {
-    /// What is changed: payload, meta, ct, or an option.
+    /// The key: payload, meta, ct, or an option.
     pub key: Expression,
-    /// To what.
+    /// The new value.
     pub value: Expression,
 }
 
 /// `add|update|delete @SET { KEY [timeout T] [STATEMENTS] [: VALUE] }`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetUpdate {
-    /// Add it, add it or renew its timeout, or delete it.
+    /// Add an element, add it or renew its timeout, or delete it.
     pub op: SetOp,
-    /// The set or map; it needs the flag `dynamic`.
+    /// The set or map; it must have the flag `dynamic`.
     pub set: Name,
-    /// The key. Constants in it have the types of the set's keys, if the transaction adds the set; else only those are possible that have a type of
-    /// their own, such as addresses. Anything else has to be of these types, too.
+    /// The key. Constants in it get the types of the set's keys, if the transaction adds the set; otherwise
+    /// only constants that have a type of their own, such as addresses, are possible. All other expressions
+    /// must have these types as well.
     pub key: Expression,
-    /// For maps: the value. nft before 1.0.9 aborts when it lists a rule whose value comes from a map; give something of the packet.
+    /// The value, for maps. nft before 1.0.9 aborts when it lists a rule whose value comes from a map; use
+    /// an expression that reads the packet.
     pub value: Option<Expression>,
-    /// When the element is to go, if not after the set's own time.
+    /// The timeout of the element, if not the timeout of the set.
     pub timeout: Option<Duration>,
-    /// What the element carries: counters, limits and the like.
+    /// The statements of the element: counters, limits and the like.
     pub statements: Vec<Statement>,
 }
 
-/// `meter NAME [size N] { KEY [timeout T] STATEMENT }`: a set of the rule's own. nft calls meters obsolete; a [`SetUpdate`] says the same with a
-/// set that is not the rule's.
+/// `meter NAME [size N] { KEY [timeout T] STATEMENT }`: a set that belongs to the rule. nft calls meters
+/// obsolete; a [`SetUpdate`] does the same with a set of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meter {
-    /// Its name, which no set of the table may have.
+    /// The name, which no set of the table may have.
     pub name: Name,
-    /// The most elements that there may be.
+    /// The maximum number of elements.
     pub size: u32,
     /// The key.
     pub key: Expression,
-    /// When an element is to go, if at all.
+    /// The timeout of an element, if any.
     pub timeout: Option<Duration>,
-    /// What an element carries.
+    /// The statement of an element.
     pub statements: Vec<Statement>,
 }
 
-/// What is done with an element.
+/// The operation on an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SetOp {
     /// `add`
@@ -354,9 +362,9 @@ pub enum SetOp {
 /// `ct count [over] N`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connlimit {
-    /// Connections.
+    /// The limit of connections.
     pub count: u32,
-    /// Match above instead of below.
+    /// Match above the limit instead of below it.
     pub over: bool,
 }
 
@@ -376,54 +384,54 @@ pub struct Synproxy {
 /// A stateful object that the rule uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectReference {
-    /// What kind of object.
+    /// The kind of object.
     pub kind: ObjectKind,
-    /// Its name, or an expression over a map that gives its name.
+    /// The name, or a map that contains it.
     pub object: ObjectName,
 }
 
-/// Which object.
+/// Selects a stateful object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ObjectName {
-    /// This one.
+    /// The object with this name.
     Named(Name),
-    /// The one that a map of objects gives for a key.
+    /// The object that a map of objects contains for a key.
     Map(Box<Expression>, Name),
-    /// The same, with the map given in place: `ip saddr map { 1.1.1.1 : "x" }`.
+    /// The object that an anonymous map contains for a key: `ip saddr map { 1.1.1.1 : "x" }`.
     Among(Box<Expression>, Vec<(Expression, Name)>),
 }
 
 impl Match {
-    /// `LEFT RIGHT`: equal, in the set, or any of the bits.
+    /// Creates `LEFT RIGHT`: equal to the value, in the set, or any of the bits is set.
     pub fn new(left: impl Into<Expression>, right: impl Into<Expression>) -> Self {
         Self { left: left.into(), op: MatchOp::In, right: right.into() }
     }
 
-    /// `LEFT != RIGHT`
+    /// Creates `LEFT != RIGHT`.
     pub fn not(left: impl Into<Expression>, right: impl Into<Expression>) -> Self {
         Self { left: left.into(), op: MatchOp::Neq, right: right.into() }
     }
 
-    /// `LEFT OP RIGHT`
+    /// Creates `LEFT OP RIGHT`.
     pub fn with(left: impl Into<Expression>, op: MatchOp, right: impl Into<Expression>) -> Self {
         Self { left: left.into(), op, right: right.into() }
     }
 }
 
 impl Vmap {
-    /// `KEY vmap MAP`
+    /// Creates `KEY vmap MAP`.
     pub fn new(key: impl Into<Expression>, map: impl Into<Mapping<Verdict>>) -> Self {
         Self { key: key.into(), map: map.into() }
     }
 }
 
 impl Nat {
-    /// `to ADDRESS`
+    /// Creates `to ADDRESS`.
     pub fn to(address: impl Into<Expression>) -> Self {
         Self { family: None, to: NatTarget::Address(address.into()), flags: NatFlags::empty() }
     }
 
-    /// `to ADDRESS:PORT`
+    /// Creates `to ADDRESS:PORT`.
     pub fn to_port(address: impl Into<Expression>, port: impl Into<Expression>) -> Self {
         Self {
             family: None,
@@ -432,21 +440,21 @@ impl Nat {
         }
     }
 
-    /// `FAMILY to EXPRESSION`, which gives `address . port`.
+    /// Creates `FAMILY to EXPRESSION`, where the value of the expression is `address . port`.
     pub fn to_concat(family: Family, of: impl Into<Expression>) -> Self {
         Self { family: Some(family), to: NatTarget::Concat(of.into()), flags: NatFlags::empty() }
     }
 }
 
 impl Mangle {
-    /// `KEY set VALUE`
+    /// Creates `KEY set VALUE`.
     pub fn new(key: impl Into<Expression>, value: impl Into<Expression>) -> Self {
         Self { key: key.into(), value: value.into() }
     }
 }
 
 impl SetUpdate {
-    /// `update @SET { KEY }`
+    /// Creates `update @SET { KEY }`.
     pub fn update(set: &Name, key: impl Into<Expression>) -> Self {
         Self {
             op: SetOp::Update,
@@ -456,6 +464,32 @@ impl SetUpdate {
             timeout: None,
             statements: Vec::new(),
         }
+    }
+}
+
+impl Statement {
+    /// Creates `dnat to ...`.
+    #[must_use]
+    pub fn dnat(nat: Nat) -> Self {
+        Self::Dnat(Box::new(nat))
+    }
+
+    /// Creates `snat to ...`.
+    #[must_use]
+    pub fn snat(nat: Nat) -> Self {
+        Self::Snat(Box::new(nat))
+    }
+
+    /// Creates `masquerade`.
+    #[must_use]
+    pub fn masquerade(nat: PortNat) -> Self {
+        Self::Masquerade(Box::new(nat))
+    }
+
+    /// Creates `redirect`.
+    #[must_use]
+    pub fn redirect(nat: PortNat) -> Self {
+        Self::Redirect(Box::new(nat))
     }
 }
 
@@ -469,16 +503,28 @@ macro_rules! into_statement {
     )*};
 }
 
-into_statement! { Match Verdict Vmap Counter Quota Last Limit Log Reject Tproxy Dup Fwd Queue Mangle Meter Connlimit Synproxy }
+into_statement! { Verdict Counter Quota Last Limit Reject Connlimit Synproxy }
+
+macro_rules! into_boxed_statement {
+    ($($kind:ident)*) => {$(
+        impl From<$kind> for Statement {
+            fn from(statement: $kind) -> Self {
+                Self::$kind(Box::new(statement))
+            }
+        }
+    )*};
+}
+
+into_boxed_statement! { Match Vmap Log Tproxy Dup Fwd Queue Mangle Meter }
 
 impl From<SetUpdate> for Statement {
     fn from(update: SetUpdate) -> Self {
-        Self::Set(update)
+        Self::Set(Box::new(update))
     }
 }
 
 impl From<ObjectReference> for Statement {
     fn from(reference: ObjectReference) -> Self {
-        Self::Object(reference)
+        Self::Object(Box::new(reference))
     }
 }

@@ -1,17 +1,18 @@
-//! Constants of the rule language, and the flags and numbers that have names.
+//! Constants of the rule language, and flags and numbers with names.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bitflags::bitflags;
 
-use crate::key::{EtherAddr, Mark, Port, Protocol};
+use crate::Protocol;
+use crate::key::{EtherAddr, Mark, Port};
 use crate::name::InterfaceName;
 
-/// A constant. How it is written and how many bytes it has follows from what it is compared with.
+/// A constant. How it prints and its length in bytes depend on the expression that it is compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Value {
-    /// A number; prints by its name where the type has names (`tcp`, `established`).
+    /// A number; prints as a symbolic constant if the type has one for it (`tcp`, `established`).
     Number(u64),
     /// An IP address.
     Address(IpAddr),
@@ -21,12 +22,12 @@ pub enum Value {
     Interface(InterfaceName),
     /// Text of 1 to 15 bytes: `ct helper "ftp"`, `osf name "Linux"`.
     Text(InterfaceName),
-    /// Bytes of a width that no other kind has.
-    Bytes(Vec<u8>),
+    /// Raw bytes, of a length that no other variant has.
+    Bytes(Box<[u8]>),
 }
 
 impl Value {
-    /// How many bits of a mask are set.
+    /// Returns the number of bits set in a mask.
     pub(crate) fn count_ones(&self) -> u32 {
         match self {
             Self::Number(number) => number.count_ones(),
@@ -97,7 +98,7 @@ bitflags! {
     }
 }
 
-/// What `fib ... type` gives (`RTN_*` of `linux/rtnetlink.h`).
+/// The result of `fib ... type` (`RTN_*` of `linux/rtnetlink.h`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AddressType(pub u32);
 
@@ -112,8 +113,8 @@ impl AddressType {
     pub const MULTICAST: Self = Self(5);
 }
 
-/// What a TCP option of MPTCP is for (`tcp option mptcp subtype`, RFC 8684). Printed as a number, which every nft reads; later versions than
-/// 1.0.6 have these names.
+/// The subtype of an MPTCP option (`tcp option mptcp subtype`, RFC 8684). It prints as a number, which every
+/// version of nft reads; versions after 1.0.6 have these names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MptcpSubtype(pub u8);
 

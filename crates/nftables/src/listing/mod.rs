@@ -1,7 +1,16 @@
-//! What the kernel holds, back in the typed language, and printed as `nft -s list ruleset` prints it.
+//! Converts the kernel's ruleset to the typed language, and prints it as `nft -s list ruleset` does.
+//!
+//! What nft looks up on the machine to print a listing (interface names, `/etc/iproute2`, the time zone) is a
+//! value here, [`ListOptions`], which is passed to whatever prints (`lang::print::Wording`). Printing does no
+//! input or output; only `read/list_options.rs` looks names up. Without such options the output is a script,
+//! which has no time zone: hours and dates are numbers, which nft reads in the same way everywhere.
+//!
+//! The time zone is a single offset. nft uses the offset at each date, and for hours the current one; that
+//! needs a time-zone database, which this crate does not have.
 
 mod object;
 mod options;
+mod script;
 mod set;
 mod text;
 
@@ -16,94 +25,116 @@ use crate::object::*;
 use crate::read;
 pub(crate) use object::object_of;
 pub use options::ListOptions;
-pub(crate) use set::{elements_of, have_words, set_of};
+pub(crate) use script::{Script, is_constant, target, without_position};
+pub(crate) use set::{are_expressible, elements_of, set_of};
 
-/// A table and all that is in it, in the typed language.
+/// A table with its whole content, in the typed language.
 ///
-/// Printed, it is what `nft -s list ruleset` says of it: without handles, counts and times that are left, which are said where
-/// [`ListOptions`] ask for them. Rules that the language has no words for hold [`Statement::Raw`](crate::lang::Statement::Raw).
+/// It prints as `nft -s list ruleset` does: without handles, counters and remaining times, unless
+/// [`ListOptions`] request them. A rule that the language cannot express is a
+/// [`Statement::Raw`](crate::lang::Statement::Raw).
 ///
-/// The words are those of nft 1.0.6, and those of the version that has them first where 1.0.6 has none. Later versions list some of it otherwise: the
-/// default burst of a limit, names of devices in quotes, an element a line, how many elements a set has.
+/// The text is that of nft 1.0.6, or of the first version that supports a feature. Later versions list some
+/// things differently: the default burst of a limit, names of devices in quotes, one element per line, the
+/// number of elements of a set.
 ///
-/// What nft 1.0.6 lists so that it cannot read it is listed so: names of several devices without quotes, even one that is a word of nft's language.
-/// A [`Transaction`](crate::Transaction) prints such names in quotes.
+/// Text of nft 1.0.6 that nft itself cannot read is printed in the same way: names of several devices have no
+/// quotes, even if one is a keyword of nft. A [`Transaction`](crate::Transaction) prints such names in
+/// quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableContent {
     /// The table.
     pub table: Table,
-    /// Its stateful objects; those of kinds newer than this crate are left out, and stay in [`read::Ruleset::objects`].
+    /// Its stateful objects; objects of unknown kinds are only in [`read::Ruleset::objects`].
     pub objects: Vec<StatefulObject>,
     /// Its named sets and maps with their elements.
     pub sets: Vec<(Set, Vec<Element>)>,
     /// Its flowtables.
     pub flowtables: Vec<Flowtable>,
-    /// Its chains with their rules, each with its handle. A chain that belongs to a rule is in that rule ([`Statement::Bound`]).
+    /// Its chains with their rules, each with its handle. An anonymous chain is part of the rule that it
+    /// belongs to ([`Statement::Bound`]).
     pub chains: Vec<(Chain, Vec<Rule>)>,
-    /// The handles of all these.
+    /// The handles of all these objects.
     pub handles: Handles,
 }
 
-/// The handles of a table and of what is in it, by name; those of rules are in the rules.
+/// The handles of a table and of its objects, by name. The handles of rules are in the rules.
 ///
-/// With one of them a chain is renamed ([`Transaction::rename_handle`](crate::Transaction::rename_handle)), or anything deleted that is still the
-/// same ([`HandleId`](crate::HandleId)).
+/// A handle identifies the object even if another one gets its name: it is used to rename a chain
+/// ([`Transaction::rename_handle`](crate::Transaction::rename_handle)) or to delete an object
+/// ([`HandleId`](crate::HandleId)).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Handles {
-    /// That of the table.
+    /// The handle of the table.
     pub table: u64,
-    /// Those of stateful objects.
+    /// The handles of stateful objects.
     pub objects: HashMap<(ObjectKind, Name), u64>,
-    /// Those of named sets and maps.
+    /// The handles of named sets and maps.
     pub sets: HashMap<Name, u64>,
-    /// Those of flowtables.
+    /// The handles of flowtables.
     pub flowtables: HashMap<Name, u64>,
-    /// Those of chains.
+    /// The handles of chains.
     pub chains: HashMap<Name, u64>,
 }
 
 impl read::Ruleset {
-    /// Everything in the typed language, table by table.
+    /// Converts the ruleset to the typed language, table by table.
     ///
     /// ```no_run
-    /// use sluicegate_netlink::{Options, Protocol, Socket};
+    /// use sluicegate_nftables::netlink::{Options, NetlinkFamily, Socket};
     /// use sluicegate_nftables::{Family, read};
     ///
-    /// let mut socket = Socket::open(Protocol::NETFILTER, &Options::default())?;
-    /// for table in read::ruleset(&mut socket, Family::UNSPEC, None)?.content() {
+    /// let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default())?;
+    /// for table in read::ruleset(&mut socket, Family::UNSPEC)?.content() {
     ///     print!("{table}"); // as `nft -s list ruleset`
     /// }
     /// # Ok::<(), sluicegate_netlink::Error>(())
     /// ```
     #[must_use]
     pub fn content(&self) -> Vec<TableContent> {
-        let mut parts = Parts::default();
+        let mut parts = self.by_table();
+        self.tables
+            .iter()
+            .map(|from_kernel| parts.of(from_kernel.family, &from_kernel.name).content(from_kernel))
+            .collect()
+    }
+
+    /// Converts one table to the typed language.
+    pub(crate) fn content_of(&self, table: &read::Table) -> TableContent {
+        self.by_table().of(table.family, &table.name).content(table)
+    }
+
+    fn by_table(&self) -> ByTable<'_> {
+        let mut parts = ByTable::default();
         self.sets.iter().for_each(|set| parts.of(set.0.family, &set.0.table).sets.push(set));
         self.chains.iter().for_each(|chain| parts.of(chain.family, &chain.table).chains.push(chain));
         for rule in &self.rules {
             parts.of(rule.family, &rule.table).rules.entry(&rule.chain).or_default().push(rule);
         }
         self.objects.iter().for_each(|object| parts.of(object.family, &object.table).objects.push(object));
-        self.flowtables.iter().for_each(|held| parts.of(held.family, &held.table).flowtables.push(held));
-        self.tables.iter().map(|held| parts.of(held.family, &held.name).content(held)).collect()
+        self.flowtables.iter().for_each(|from_kernel| {
+            parts.of(from_kernel.family, &from_kernel.table).flowtables.push(from_kernel);
+        });
+        parts
     }
 }
 
-/// Everything by its table. Nobody goes through all of it for each table: there may be as many of those.
+/// All objects grouped by table, so that the conversion takes linear time even if there are thousands of
+/// tables.
 #[derive(Default)]
-struct Parts<'a>(HashMap<(Family, &'a Name), Held<'a>>);
+struct ByTable<'a>(HashMap<(Family, &'a Name), TableObjects<'a>>);
 
-impl<'a> Parts<'a> {
-    fn of(&mut self, family: Family, table: &'a Name) -> &mut Held<'a> {
+impl<'a> ByTable<'a> {
+    fn of(&mut self, family: Family, table: &'a Name) -> &mut TableObjects<'a> {
         self.0.entry((family, table)).or_default()
     }
 }
 
-/// What is in one table.
+/// The objects of one table.
 #[derive(Default)]
-struct Held<'a> {
+struct TableObjects<'a> {
     sets: Vec<&'a (read::Set, Vec<read::Element>)>,
     chains: Vec<&'a read::Chain>,
     rules: HashMap<&'a Name, Vec<&'a read::Rule>>,
@@ -111,15 +142,15 @@ struct Held<'a> {
     flowtables: Vec<&'a read::Flowtable>,
 }
 
-impl Held<'_> {
-    fn content(&self, held: &read::Table) -> TableContent {
-        let table = table_of(held);
+impl TableObjects<'_> {
+    fn content(&self, from_kernel: &read::Table) -> TableContent {
+        let table = table_of(from_kernel);
         let id = &table.id;
         let mut sets: Sets = HashMap::new();
         let mut named = Vec::new();
         for (set, elements) in &self.sets {
             let typed = set_of(id, set);
-            if typed.is_anonymous() && !have_words(elements) {
+            if typed.is_anonymous() && !are_expressible(elements) {
                 continue;
             }
             let mut elements = elements_of(&typed, elements);
@@ -136,15 +167,17 @@ impl Held<'_> {
             .collect();
         let chains = chains.into_iter().map(|chain| {
             let (typed, mut rules) = self.rules_of(id, chain, &sets);
-            rules.iter_mut().for_each(|rule| put_in(&mut rule.statements, |name| bound.get(name).cloned()));
+            rules
+                .iter_mut()
+                .for_each(|rule| insert_bound_rules(&mut rule.statements, |name| bound.get(name).cloned()));
             (typed, rules)
         });
         TableContent {
             chains: chains.collect(),
-            objects: self.objects.iter().filter_map(|held| object_of(id, held)).collect(),
-            flowtables: self.flowtables.iter().map(|held| flowtable_of(id, held)).collect(),
+            objects: self.objects.iter().filter_map(|from_kernel| object_of(id, from_kernel)).collect(),
+            flowtables: self.flowtables.iter().map(|from_kernel| flowtable_of(id, from_kernel)).collect(),
             sets: named,
-            handles: self.handles(held),
+            handles: self.handles(from_kernel),
             table,
         }
     }
@@ -156,11 +189,19 @@ impl Held<'_> {
             objects: self
                 .objects
                 .iter()
-                .map(|held| ((held.object_kind, held.name.clone()), held.handle))
+                .map(|from_kernel| ((from_kernel.object_kind, from_kernel.name.clone()), from_kernel.handle))
                 .collect(),
             sets: named.map(|(set, _)| (set.name.clone(), set.handle)).collect(),
-            flowtables: self.flowtables.iter().map(|held| (held.name.clone(), held.handle)).collect(),
-            chains: self.chains.iter().map(|held| (held.name.clone(), held.handle)).collect(),
+            flowtables: self
+                .flowtables
+                .iter()
+                .map(|from_kernel| (from_kernel.name.clone(), from_kernel.handle))
+                .collect(),
+            chains: self
+                .chains
+                .iter()
+                .map(|from_kernel| (from_kernel.name.clone(), from_kernel.handle))
+                .collect(),
         }
     }
 
@@ -172,15 +213,18 @@ impl Held<'_> {
     }
 }
 
-/// The chains that belong to a rule, by the names that the kernel gave them.
+/// The rules of anonymous chains, by the names that the kernel gave the chains.
 type Bound = HashMap<Name, Vec<BoundRule>>;
 
 pub(crate) fn bound_rules(rules: impl Iterator<Item = Rule>) -> Vec<BoundRule> {
     rules.map(|rule| BoundRule { statements: rule.statements, comment: rule.comment }).collect()
 }
 
-/// Puts such chains where a rule jumps to them.
-pub(crate) fn put_in(statements: &mut [Statement], bound: impl Fn(&Name) -> Option<Vec<BoundRule>>) {
+/// Replaces jumps to anonymous chains by the rules of those chains.
+pub(crate) fn insert_bound_rules(
+    statements: &mut [Statement],
+    bound: impl Fn(&Name) -> Option<Vec<BoundRule>>,
+) {
     for statement in statements {
         let found = match statement {
             Statement::Verdict(Verdict::Jump(to)) => bound(to).map(|rules| (false, rules)),
@@ -193,59 +237,64 @@ pub(crate) fn put_in(statements: &mut [Statement], bound: impl Fn(&Name) -> Opti
     }
 }
 
-pub(crate) fn table_of(held: &read::Table) -> Table {
+pub(crate) fn table_of(from_kernel: &read::Table) -> Table {
     Table {
-        flags: held.flags,
-        comment: comment(held.comment()),
-        ..Table::new(TableId::new(held.family, held.name.clone()))
+        flags: from_kernel.flags,
+        comment: comment(from_kernel.comment()),
+        ..Table::new(TableId::new(from_kernel.family, from_kernel.name.clone()))
     }
 }
 
-pub(crate) fn chain_of(table: &TableId, held: &read::Chain) -> Chain {
-    let base = held.hook.as_ref().and_then(|hook| {
+pub(crate) fn chain_of(table: &TableId, from_kernel: &read::Chain) -> Chain {
+    let base = from_kernel.hook.as_ref().and_then(|hook| {
         Some(BaseChain {
-            kind: match held.kind.as_deref()? {
+            kind: match from_kernel.kind.as_deref()? {
                 "filter" => ChainType::Filter,
                 "nat" => ChainType::Nat,
                 "route" => ChainType::Route,
-                other => ChainType::Other(Name::held(other)),
+                other => ChainType::Other(Name::from_kernel(other)),
             },
-            hook: Hook::ALL.iter().copied().find(|h| h.number(held.family) == Some(hook.number))?,
+            hook: Hook::ALL.iter().copied().find(|h| h.number(from_kernel.family) == Some(hook.number))?,
             priority: Priority(hook.priority),
-            policy: match held.policy {
+            policy: match from_kernel.policy {
                 Some(0) => Some(Policy::Drop),
                 Some(_) => Some(Policy::Accept),
                 None => None,
             },
             devices: devices_of(&hook.devices),
-            offload: held.flags.contains(read::ChainFlags::HW_OFFLOAD),
+            offload: from_kernel.flags.contains(read::ChainFlags::HW_OFFLOAD),
         })
     });
-    Chain { id: table.chain(held.name.clone()), base, comment: comment(held.comment()) }
+    Chain {
+        base,
+        comment: comment(from_kernel.comment()),
+        ..Chain::new(table.chain(from_kernel.name.clone()))
+    }
 }
 
-/// The kernel says a single device twice, by itself and in a list.
+/// Returns the devices of a hook without duplicates. The kernel lists a single device twice, by itself and in
+/// a list.
 pub(crate) fn devices_of(names: &[String]) -> Vec<InterfaceName> {
-    let mut devices: Vec<_> = names.iter().map(|device| InterfaceName::held(device)).collect();
+    let mut devices: Vec<_> = names.iter().map(|device| InterfaceName::from_kernel(device)).collect();
     devices.dedup();
     devices
 }
 
-pub(crate) fn rule_of(chain: &ChainId, held: &read::Rule, sets: &Sets) -> Rule {
+pub(crate) fn rule_of(chain: &ChainId, from_kernel: &read::Rule, sets: &Sets) -> Rule {
     Rule {
-        statements: raise(held.family, sets, &held.expressions),
-        comment: comment(held.comment()),
-        handle: Some(held.handle),
+        statements: raise(from_kernel.family, sets, &from_kernel.expressions),
+        comment: comment(from_kernel.comment()),
+        handle: Some(from_kernel.handle),
         ..Rule::new(chain.clone())
     }
 }
 
-pub(crate) fn flowtable_of(table: &TableId, held: &read::Flowtable) -> Flowtable {
+pub(crate) fn flowtable_of(table: &TableId, from_kernel: &read::Flowtable) -> Flowtable {
     Flowtable {
-        id: table.flowtable(held.name.clone()),
-        priority: Priority(held.priority),
-        devices: devices_of(&held.devices),
-        flags: held.flags,
+        id: table.flowtable(from_kernel.name.clone()),
+        priority: Priority(from_kernel.priority),
+        devices: devices_of(&from_kernel.devices),
+        flags: from_kernel.flags,
     }
 }
 

@@ -1,15 +1,17 @@
-//! What a listing says, and by which names.
+//! Options for listings: what they contain, and names.
 
 use std::collections::BTreeMap;
 
 use crate::datatype::DataType;
 use crate::name::{InterfaceName, Name};
 
-/// What a listing says: nft's options, and what nft asks the machine for when it lists (names of interfaces, names that `/etc/iproute2` gives to
-/// numbers, the time zone).
+/// Options for listings: those of nft, and what nft looks up on the machine (names of interfaces, names of
+/// numbers in `/etc/iproute2`, the time zone).
 ///
-/// A listing here does no input or output by itself. [`TableContent`](crate::TableContent) prints interfaces as numbers (which nft reads as
-/// well as names) and times in UTC, until it is told otherwise ([`TableContent::display`](crate::TableContent::display)). [`read::machine`](crate::read::machine) asks as nft does.
+/// Printing a listing does no input or output. Without options, [`TableContent`](crate::TableContent) prints
+/// interfaces as numbers (which nft reads as well as names) and times in UTC; with options, use
+/// [`TableContent::display`](crate::TableContent::display). [`read::list_options`](crate::read::list_options)
+/// looks names up as nft does.
 ///
 /// ```
 /// use sluicegate_nftables::{DataType, InterfaceName, ListOptions};
@@ -23,35 +25,49 @@ use crate::name::{InterfaceName, Name};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ListOptions {
-    /// Says what packets and time have made of it: counts, what is used of a quota, how long an element stays. nft does unless it is run with
-    /// `-s`.
+    /// Prints state: counters, the used part of a quota, the remaining lifetime of elements. nft does so
+    /// without `-s`.
     pub state: bool,
-    /// Says handles, as `nft -a` does.
+    /// Prints handles, as `nft -a` does.
     pub handles: bool,
     /// Names of interfaces by index: `iif "lo"`, `fwd to "eth0"`, elements of type `iface_index`.
     pub interfaces: BTreeMap<u32, InterfaceName>,
-    /// Names of numbers of a type, which are shown in quotes: [`DataType::MARK`], [`DataType::REALM`], [`DataType::DEVGROUP`].
+    /// Names of numbers by type, which are printed in quotes: [`DataType::MARK`], [`DataType::REALM`],
+    /// [`DataType::DEVGROUP`].
     pub symbols: BTreeMap<(DataType, u64), Name>,
-    /// Seconds that local time is ahead of UTC, for `meta time` and `meta hour`: 7200 in the time zone that POSIX calls `UTC-2`. nft takes
-    /// the offset of each date by itself; this is one for all.
+    /// The offset of local time from UTC in seconds, for `meta time` and `meta hour`: 7200 in the time zone
+    /// that POSIX calls `UTC-2`. nft uses the offset at each date; this one applies to all dates.
     ///
-    /// `None` prints numbers (seconds since 1970, seconds since midnight UTC), which nft reads alike in every time zone. So do transactions, rules and
-    /// statements when they are printed, because a script does not know who will read it.
+    /// With `None`, times print as numbers (seconds since 1970, seconds since midnight UTC), which nft reads
+    /// in the same way in every time zone. Transactions, rules and statements always print them so, because a
+    /// script may be read anywhere.
     pub utc_offset: Option<i32>,
+    /// Prints priorities as numbers, as `nft -y` does.
+    pub numeric_priority: bool,
+    /// Prints transport protocols as numbers, as `nft -p` does.
+    pub numeric_protocol: bool,
+    /// Prints times in seconds, as `nft -T` does.
+    pub numeric_time: bool,
+    /// Prints all other values as numbers as well, as `nft -n` does.
+    pub numeric_symbols: bool,
 }
 
 impl ListOptions {
-    /// What a script has to say, to mean the same everywhere.
+    /// The options for scripts, whose meaning does not depend on the machine.
     pub(crate) const SCRIPT: Self = Self {
         state: false,
         handles: false,
         interfaces: BTreeMap::new(),
         symbols: BTreeMap::new(),
         utc_offset: None,
+        numeric_priority: false,
+        numeric_protocol: false,
+        numeric_time: false,
+        numeric_symbols: false,
     };
 }
 
-/// Neither state nor handles, nothing known of the machine, and times in UTC.
+/// Prints neither state nor handles, uses no names of the machine, and prints times in UTC.
 impl Default for ListOptions {
     fn default() -> Self {
         Self { utc_offset: Some(0), ..Self::SCRIPT }

@@ -1,4 +1,4 @@
-//! A table as `nft -s list ruleset` prints it.
+//! Prints a table as `nft -s list ruleset` does.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,22 +11,22 @@ use crate::object::set::TypeLine;
 use crate::object::*;
 
 impl TableContent {
-    /// As `nft list ruleset` prints it with these options, on a machine of which this is known.
+    /// Prints the table as `nft list ruleset` does, with these options and names.
     ///
-    /// [`read::machine`](crate::read::machine) asks the one that it runs on.
+    /// [`read::list_options`](crate::read::list_options) reads those of the machine that it runs on.
     pub fn display<'a>(&'a self, options: &'a ListOptions) -> impl fmt::Display + 'a {
         Listing { content: self, with: Wording::new(options) }
     }
 }
 
-/// As `nft -s list ruleset` prints it with the time zone UTC, but for names that nft asks the machine for.
+/// Prints as `nft -s list ruleset` does in the time zone UTC, without names that nft looks up on the machine.
 impl fmt::Display for TableContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.display(&ListOptions::default()).fmt(f)
     }
 }
 
-/// A table that is being printed.
+/// A table with the options for printing it.
 #[derive(Clone, Copy)]
 struct Listing<'a> {
     content: &'a TableContent,
@@ -58,7 +58,8 @@ impl fmt::Display for Listing<'_> {
 }
 
 impl Listing<'_> {
-    /// A handle where handles are said, behind what opens a block or ends a rule.
+    /// Returns the handle as nft prints it after the start of a block or the end of a rule, if handles are
+    /// requested.
     fn handle(&self, handle: Option<u64>) -> String {
         let said = handle.filter(|_| self.with.options.handles);
         said.map(|handle| format!(" # handle {handle}")).unwrap_or_default()
@@ -88,7 +89,7 @@ impl Listing<'_> {
         let mut lines = vec![TypeLine(set).to_string()];
         let mut declared = set.clone();
         if set.flags.contains(SetFlags::CONSTANT) {
-            // Its size is that of its elements.
+            // nft does not list the size of such a set: it is the number of its elements.
             (declared.size, declared.policy) = (None, None);
         }
         lines.extend(declared.properties(self.with));
@@ -125,7 +126,8 @@ impl Listing<'_> {
         self.block(&format!("chain {name}"), self.content.handles.chains.get(name), &lines)
     }
 
-    /// A rule, with the constants that it puts in sets and maps written by their type.
+    /// Returns the text of a rule; constants that it adds to sets and maps are printed by the type of the
+    /// set.
     fn rule(&self, rule: &Rule, sets: &Sets<'_>) -> String {
         let keys = |name: &Name| sets.get(name).map(|set| set.key.parts());
         let values = |name: &Name| match sets.get(name)?.data.as_ref()? {
@@ -146,7 +148,7 @@ impl Listing<'_> {
     }
 }
 
-/// How many elements nft writes in a line, by the type of their keys.
+/// Returns how many elements nft prints on a line, by the type of the keys.
 fn per_line(of: DataType) -> usize {
     match of {
         DataType::NF_PROTO
@@ -167,7 +169,7 @@ fn per_line(of: DataType) -> usize {
     }
 }
 
-/// The sets of the table by name.
+/// The sets of the table, by name.
 type Sets<'a> = HashMap<&'a Name, &'a Set>;
 
 #[cfg(test)]
@@ -178,15 +180,15 @@ mod tests {
     use crate::family::Family;
     use crate::lang::{Counter, Last, Quota};
 
-    /// As nft 1.1.6 lists it (`obj_print_data` of its `rule.c`).
+    /// The text is that of nft 1.1.6 (`obj_print_data` of its `rule.c`).
     #[test]
     fn a_tunnel_is_listed_with_its_options_in_lines_of_their_own() {
         let mut tunnel = Tunnel::v4(10, [192, 168, 2, 10].into(), [192, 168, 2, 11].into());
         tunnel.ttl = 10;
         tunnel.options = Some(TunnelOptions::Erspan1 { index: 2 });
-        let table = TableId::new(Family::NETDEV, Name::held("x"));
+        let table = TableId::new(Family::NETDEV, Name::from_kernel("x"));
         let config = ObjectConfig::from(tunnel);
-        let object = StatefulObject::new(table.object(config.kind(), Name::held("y")), config);
+        let object = StatefulObject::new(table.object(config.kind(), Name::from_kernel("y")), config);
         let content = TableContent {
             table: Table::new(table),
             objects: Vec::new(),
@@ -203,10 +205,11 @@ mod tests {
         );
     }
 
-    /// `last` as nft 1.1.6 lists it (`last_stmt_print` of its `statement.c`); the tests compare the rest with nft itself.
+    /// The text of `last` is that of nft 1.1.6 (`last_stmt_print` of its `statement.c`); the rest is compared
+    /// with nft by other tests.
     #[test]
     fn state_is_said_where_it_is_asked_for() {
-        let chain = TableId::new(Family::IP, Name::held("x")).chain(Name::held("y"));
+        let chain = TableId::new(Family::IP, Name::from_kernel("x")).chain(Name::from_kernel("y"));
         let last = |seconds| Last { used: Some(std::time::Duration::from_secs(seconds)) };
         let mut transaction = Transaction::new();
         transaction.add(Table::new(chain.table.clone())).add(Chain::new(chain.clone()));

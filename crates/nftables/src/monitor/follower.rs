@@ -4,18 +4,19 @@ use sluicegate_netlink::Transport;
 
 use crate::expr::Expr;
 use crate::family::Family;
+use crate::lang::Statement;
 use crate::lang::raise::Sets;
 use crate::listing;
-use crate::monitor::mirror::{Mirror, Table, is_whole, not_told};
-use crate::monitor::{Change, Event, Place, RuleChange};
+use crate::monitor::mirror::{Mirror, Table, is_whole, missing_predecessor};
+use crate::monitor::{Change, Event, RuleChange, RulePosition};
 use crate::name::Name;
 use crate::object::{ChainId, Elements, Rule, RuleId, SetFlags, TableId};
 use crate::read::{self, ChainFlags, Generation, Ruleset};
-use crate::transaction::{Object, Operation, Rename, Target, Transaction};
+use crate::transaction::{Object, Operation, Rename, Target, Transaction, Within};
 
 /// A copy of the ruleset that follows the kernel's, commit by commit, at the cost of what changes.
 ///
-/// Join the group first, read then: what changes in between is told and passed over.
+/// Join the multicast group before reading the ruleset: commits that the read already includes are skipped.
 ///
 /// ```
 /// use sluicegate_nftables::fake::Fake;
@@ -25,16 +26,16 @@ use crate::transaction::{Object, Operation, Rename, Target, Transaction};
 /// let mut kernel = Fake::new(); // or sockets
 /// let mut listener = kernel.open();
 /// listener.join(GROUP)?;
-/// let mut monitor = Monitor::new(listener);
-/// let mut follower = Follower::read(&mut kernel, Family::UNSPEC, None)?;
+/// let mut monitor = Monitor::with_transport(listener);
+/// let mut follower = Follower::read(&mut kernel, Family::UNSPEC)?;
 ///
 /// let mut tx = Transaction::new();
 /// tx.add(Table::new(TableId::new(Family::IP, "t".parse()?)));
 /// tx.apply(&mut kernel)?;
 ///
 /// let commit = loop {
-///     // Where the copy does not follow, read again.
-///     let taken = monitor.events()?.into_iter().find_map(|event| follower.take(event).transpose());
+///     // If the copy cannot follow (an error), the ruleset has to be read again.
+///     let taken = monitor.events()?.into_iter().find_map(|event| follower.apply(event).transpose());
 ///     if let Some(commit) = taken {
 ///         break commit?;
 ///     }
@@ -44,50 +45,69 @@ use crate::transaction::{Object, Operation, Rename, Target, Transaction};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// The copy is what commits made. Nobody tells of what packets and time do: counts, elements that rules add and that time removes, and so
-/// `uses` are those of the last event about the object itself, and [`read::Set::count`] is left out. Nor do kernels tell that a table went with
-/// its owner's socket, or stays without an owner, or, before 6.16, that a chain went with its device.
+/// The copy changes only with commits. The kernel sends no events for changes by packets and timeouts, so
+/// counters, elements that rules add, elements that expire and therefore `uses` are as of the last event
+/// about the object itself, and [`read::Set::count`] is left out. Nor does it report that a table was
+/// deleted or lost its owner when the owner's socket was closed or, before Linux 6.16, that a chain was
+/// deleted together with its device.
 #[derive(Debug, Clone)]
 pub struct Follower {
     copy: Mirror,
     generation: u32,
-    family: Family,
-    table: Option<String>,
+    within: Within,
     commit: Vec<Event>,
     lost: Option<Lost>,
 }
 
-/// What one transaction of somebody's has changed.
+/// The changes of one committed transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Commit {
-    /// The generation that it made, and who made it.
+    /// The new generation of the ruleset, and the process that committed it.
     pub generation: Generation,
     /// Each change, in order.
     pub events: Vec<Event>,
-    /// The same in the typed language; printed, about what `nft monitor` says. What belongs to a rule is in the rule, and a rule says its place.
+    /// The changes in the typed language; printed, they are close to the output of `nft monitor`. Sets and
+    /// chains that belong to a rule are part of the rule, and a rule includes its position.
     ///
-    /// Objects of kinds newer than this crate, and what the language has no words for, are in the events alone.
+    /// Objects of kinds newer than this crate, and expressions that the language cannot represent, appear
+    /// only in the events.
     pub transaction: Transaction,
+    /// The changes as `nft monitor` reports them.
+    pub(crate) reported: Vec<Reported>,
 }
 
-/// The copy does not follow any longer: what is known of the ruleset has to be read again.
+/// A change as `nft monitor` reports it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reported {
+    pub(crate) operation: Operation,
+    pub(crate) handle: Option<u64>,
+    /// The rule as the kernel has it: of a deleted rule all of it, of one with a chain of its own the name of
+    /// that chain.
+    pub(crate) rule: Option<Rule>,
+    /// The description of what was deleted, which kernels before Linux 6.4 send.
+    pub(crate) deleted: Option<Object>,
+    /// Whether it is part of a rule: a set or a chain of the rule's own. Only `nft -j monitor` prints those.
+    pub(crate) is_internal: bool,
+}
+
+/// The copy can no longer follow the kernel: the ruleset has to be read again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Lost {
-    /// More came than the receive buffer holds ([`Event::Overrun`]).
-    #[error("events were lost: more came than the receive buffer holds")]
+    /// The receive buffer overflowed ([`Event::Overrun`]).
+    #[error("events were lost: more arrived than the receive buffer holds")]
     Overrun,
-    /// A commit was not told.
-    #[error("events were lost: generation {generation} was told of, and not the one behind {known}")]
+    /// The events of at least one commit did not arrive.
+    #[error("events were lost: expected generation {}, found {generation}", known.wrapping_add(1).max(1))]
     Generation {
-        /// That of the copy.
+        /// The generation of the copy.
         known: u32,
-        /// The one that was told of.
+        /// The generation that the next event carried.
         generation: u32,
     },
-    /// Something was told of that the copy does not have.
-    #[error("events were lost: there is no {0}")]
+    /// An event is about an object that the copy does not have.
+    #[error("events were lost: an event names a {0} that the copy does not have")]
     Unknown(String),
 }
 
@@ -99,48 +119,50 @@ impl Lost {
 }
 
 impl Follower {
-    /// Reads what there is, all of it or of a family or a table as [`read::ruleset`] does, to be followed from there on.
+    /// Reads the ruleset, all of it or that of a family or a table as [`read::ruleset`] does, and follows it
+    /// from there on.
     ///
     /// # Errors
     /// As [`read::ruleset`].
     pub fn read(
         transport: &mut (impl Transport + ?Sized),
-        family: Family,
-        table: Option<&str>,
+        within: impl Into<Within>,
     ) -> Result<Self, sluicegate_netlink::Error> {
-        let ruleset = read::ruleset(transport, family, table)?;
+        let within = within.into();
+        let ruleset = read::ruleset(transport, &within)?;
         let generation = ruleset.generation;
         let copy = Mirror::new(ruleset);
-        Ok(Self { copy, generation, family, table: table.map(str::to_owned), commit: Vec::new(), lost: None })
+        Ok(Self { copy, generation, within, commit: Vec::new(), lost: None })
     }
 
-    /// The generation that the copy is of.
+    /// Returns the generation of the copy.
     #[must_use]
     pub fn generation(&self) -> u32 {
         self.generation
     }
 
-    /// The copy, as [`read::ruleset`] would give it.
+    /// Returns the copy, as [`read::ruleset`] would give it.
     #[must_use]
     pub fn ruleset(&self) -> Ruleset {
         self.copy.ruleset(self.generation)
     }
 
-    /// Takes in an event. With the last one of a commit that is newer than the copy, the copy follows, and what was committed is given; empty of
-    /// what is not followed.
+    /// Processes one event. The last event of a commit that is newer than the copy applies the commit and
+    /// returns it; changes outside the followed family or table are left out.
     ///
     /// # Errors
-    /// When events were lost, and from then on: the copy does not follow any longer, and has to be [read](Self::read) again.
-    pub fn take(&mut self, event: Event) -> Result<Option<Commit>, Lost> {
+    /// [`Lost`] when events were lost. Every later call fails as well: the ruleset has to be
+    /// [read](Self::read) again.
+    pub fn apply(&mut self, event: Event) -> Result<Option<Commit>, Lost> {
         if let Some(lost) = &self.lost {
             return Err(lost.clone());
         }
-        let taken = self.take_in(event);
+        let taken = self.process(event);
         self.lost = taken.as_ref().err().cloned();
         taken
     }
 
-    fn take_in(&mut self, event: Event) -> Result<Option<Commit>, Lost> {
+    fn process(&mut self, event: Event) -> Result<Option<Commit>, Lost> {
         match event {
             Event::Overrun => Err(Lost::Overrun),
             Event::Generation(generation) => self.commit(generation),
@@ -156,14 +178,14 @@ impl Follower {
 
     fn follows(&self, event: &Event) -> bool {
         let Some((family, name)) = event.table() else { return true };
-        (self.family == Family::UNSPEC || self.family == family)
-            && self.table.as_deref().is_none_or(|table| table == name.as_str())
+        let followed = self.within.family();
+        (followed == Family::UNSPEC || followed == family) && self.within.has(name)
     }
 
     fn commit(&mut self, generation: Generation) -> Result<Option<Commit>, Lost> {
         let events = std::mem::take(&mut self.commit);
         let known = self.generation;
-        // Numbers go round, and leave out 0.
+        // Generation numbers wrap around and skip 0.
         if generation.id.wrapping_sub(known).cast_signed() <= 0 {
             return Ok(None);
         }
@@ -171,55 +193,149 @@ impl Follower {
             return Err(Lost::Generation { known, generation: generation.id });
         }
         let mut transaction = Transaction::new();
+        let mut reported = Vec::new();
         let together = |a: &Event, b: &Event| match (a, b) {
             (Event::Elements(a, of_a, _), Event::Elements(b, of_b, _)) => a == b && of_a == of_b,
             _ => false,
         };
         for run in events.chunk_by(together) {
-            let operation = self.operation(run, transaction.operations().last());
-            if let Some(Operation::Replace(_)) = operation {
-                transaction.pop();
+            if let Some(operation) = self.operation(run, transaction.operations().last()) {
+                self.report(run, &operation, &mut reported);
+                if matches!(operation, Operation::Replace(_)) {
+                    transaction.pop();
+                }
+                transaction.push(operation);
+            } else {
+                reported.extend(run.iter().filter_map(|event| self.internal(event)));
             }
-            operation.map(|operation| transaction.push(operation));
             run.iter().try_for_each(|event| self.copy.apply(event))?;
         }
-        if let Some(Event::Rule(_, rule)) = events.iter().find(|event| !self.copy.is_settled(event)) {
-            return Err(not_told(rule));
+        if let Some(Event::Rule(_, rule)) = events.iter().find(|event| !self.copy.is_complete(event)) {
+            return Err(missing_predecessor(rule));
         }
         self.generation = generation.id;
-        Ok(Some(Commit { generation, events, transaction }))
+        Ok(Some(Commit { generation, events, transaction, reported }))
     }
 
-    /// An event, or several about elements of one set, in the typed language, by what there was before; `last` is the operation before.
+    /// Appends what `nft monitor` reports for the events that became `operation`, with one entry for each
+    /// element.
+    fn report(&self, run: &[Event], operation: &Operation, reported: &mut Vec<Reported>) {
+        let Some(event) = run.first() else { return };
+        // A listing is sorted, and nft reports elements as they come; an interval is two events.
+        if run.len() > 1 && !self.has_intervals(event) {
+            for event in run.chunks(1) {
+                if let Some(operation) = self.operation(event, None) {
+                    self.report(event, &operation, reported);
+                }
+            }
+            return;
+        }
+        let mut push = |operation| reported.push(self.reported(operation, event));
+        match operation {
+            Operation::Add(Object::Elements(all)) => {
+                for element in &all.list {
+                    push(Operation::Add(Elements::new(&all.set, [element.clone()]).into()));
+                }
+            }
+            Operation::Delete(Target::Elements(all)) => {
+                for element in &all.list {
+                    push(Operation::Delete(Elements::new(&all.set, [element.clone()]).into()));
+                }
+            }
+            // The kernel sends a replaced rule as a deletion and an addition, and so does nft report it.
+            Operation::Replace(_) => self.operation(run, None).into_iter().for_each(push),
+            operation => push(operation.clone()),
+        }
+    }
+
+    /// Returns whether an event is about elements of a set with the flag `interval`.
+    fn has_intervals(&self, event: &Event) -> bool {
+        let Event::Elements(_, of, _) = event else { return false };
+        let set = self.copy.table(of.family, &of.table).and_then(|table| table.set(&of.set));
+        set.is_some_and(|set| set.from_kernel.flags.contains(SetFlags::INTERVAL))
+    }
+
+    fn reported(&self, mut operation: Operation, event: &Event) -> Reported {
+        if let (Operation::Delete(Target::Set(id)), Event::Set(_, set)) = (&mut operation, event) {
+            // Since Linux 6.4 the event does not include that it was a map, and nft calls it a set.
+            id.map = set.flags.intersects(SetFlags::MAP | SetFlags::OBJECT);
+        }
+        let rule = match event {
+            Event::Rule(RuleChange::Deleted, rule) => self.whole_rule(rule),
+            Event::Rule(RuleChange::New(_), rule) if has_own_chain(&operation) => self.whole_rule(rule),
+            _ => None,
+        };
+        let deleted = deleted_object(event);
+        Reported { operation, handle: event.handle(), rule, deleted, is_internal: false }
+    }
+
+    /// Converts an event about what belongs to a rule.
+    fn internal(&self, event: &Event) -> Option<Reported> {
+        let (family, name) = event.table()?;
+        let id = TableId::new(family, name.clone());
+        let operation = match event {
+            Event::Chain(Change::New, chain) if is_bound(chain) => add(listing::chain_of(&id, chain)),
+            Event::Rule(RuleChange::New(_), rule) => {
+                let chain = self.copy.table(family, name)?.chain(&rule.chain)?;
+                if is_bound(&chain.from_kernel) { add(self.whole_rule(rule)?) } else { None }
+            }
+            Event::Set(Change::Deleted, set) => delete(id.set(set.name.clone())),
+            _ => None,
+        };
+        Some(Reported {
+            operation: operation?,
+            handle: event.handle(),
+            rule: None,
+            deleted: deleted_object(event),
+            is_internal: true,
+        })
+    }
+
+    /// Converts a rule with all that it refers to by name.
+    fn whole_rule(&self, reported: &read::Rule) -> Option<Rule> {
+        let id = TableId::new(reported.family, reported.table.clone());
+        let table = self.copy.table(reported.family, &reported.table)?;
+        let sets = sets_of(&id, table, &reported.expressions);
+        Some(listing::rule_of(&id.chain(reported.chain.clone()), reported, &sets))
+    }
+
+    /// Converts an event, or several about elements of one set, to the typed language, using the state
+    /// before it; `last` is the preceding operation.
     fn operation(&self, run: &[Event], last: Option<&Operation>) -> Option<Operation> {
         let event = run.first()?;
         let (family, name) = event.table()?;
         let id = TableId::new(family, name.clone());
         let table = self.copy.table(family, name);
-        let named_set = |name: &Name| table?.set(name).map(|set| &set.held).filter(|set| is_named(set));
+        let named_set =
+            |name: &Name| table?.set(name).map(|set| &set.from_kernel).filter(|set| is_named(set));
         match event {
-            Event::Table(Change::New, told) => add(listing::table_of(told)),
+            Event::Table(Change::New, reported) => add(listing::table_of(reported)),
             Event::Table(Change::Deleted, _) => delete(id),
-            Event::Chain(change, told) => of_chain(&id, table, *change, told),
-            Event::Rule(change, told) => of_rule(&id, table?, *change, told, last),
-            Event::Set(Change::New, told) => {
-                add(listing::set_of(&id, Some(told).filter(|set| is_named(set))?))
+            Event::Chain(change, reported) => of_chain(&id, table, *change, reported),
+            Event::Rule(change, reported) => of_rule(&id, table?, *change, reported, last),
+            Event::Set(Change::New, reported) => {
+                add(listing::set_of(&id, Some(reported).filter(|set| is_named(set))?))
             }
-            Event::Set(Change::Deleted, told) => delete(listing::set_of(&id, named_set(&told.name)?).id),
+            Event::Set(Change::Deleted, reported) => {
+                delete(listing::set_of(&id, named_set(&reported.name)?).id)
+            }
             Event::Elements(change, of, _) => {
-                let told: Vec<read::Element> = run.iter().flat_map(Event::elements).cloned().collect();
+                let reported: Vec<read::Element> = run.iter().flat_map(Event::elements).cloned().collect();
                 let set = listing::set_of(&id, named_set(&of.set)?);
-                let elements = Elements { list: listing::elements_of(&set, &told), set: set.id };
+                let elements = Elements { list: listing::elements_of(&set, &reported), set: set.id };
                 if *change == Change::New { add(elements) } else { delete(elements) }
             }
-            Event::Object(Change::New, told) => add(listing::object_of(&id, told)?),
-            Event::Object(Change::Deleted, told) => delete(id.object(told.object_kind, told.name.clone())),
-            Event::Flowtable(Change::New, told) => add(listing::flowtable_of(&id, told)),
-            Event::Flowtable(Change::Deleted, told) => {
-                let flowtable = id.flowtable(told.name.clone());
-                match is_whole(&table?.flowtable(told.handle)?.devices, &told.devices, told.uses) {
+            Event::Object(Change::New, reported) => add(listing::object_of(&id, reported)?),
+            Event::Object(Change::Deleted, reported) => {
+                delete(id.object(reported.object_kind, reported.name.clone()))
+            }
+            Event::Flowtable(Change::New, reported) => add(listing::flowtable_of(&id, reported)),
+            Event::Flowtable(Change::Deleted, reported) => {
+                let flowtable = id.flowtable(reported.name.clone());
+                match is_whole(&table?.flowtable(reported.handle)?.devices, &reported.devices, reported.uses)
+                {
                     true => delete(flowtable),
-                    false => delete(flowtable.devices(listing::devices_of(&told.devices))),
+                    false => delete(flowtable.devices(listing::devices_of(&reported.devices))),
                 }
             }
             Event::Generation(_) | Event::Trace(_) | Event::Overrun | Event::Unknown(_) => None,
@@ -228,6 +344,18 @@ impl Follower {
 }
 
 impl Event {
+    fn handle(&self) -> Option<u64> {
+        Some(match self {
+            Self::Table(_, table) => table.handle,
+            Self::Chain(_, chain) => chain.handle,
+            Self::Rule(_, rule) => rule.handle,
+            Self::Set(_, set) => set.handle,
+            Self::Object(_, object) => object.handle,
+            Self::Flowtable(_, flowtable) => flowtable.handle,
+            _ => return None,
+        })
+    }
+
     fn elements(&self) -> &[read::Element] {
         match self {
             Self::Elements(_, _, elements) => elements,
@@ -244,6 +372,28 @@ fn delete(target: impl Into<Target>) -> Option<Operation> {
     Some(Operation::Delete(target.into()))
 }
 
+/// Returns what a message about a deletion says beside name and handle.
+fn deleted_object(event: &Event) -> Option<Object> {
+    let id = |(family, name): (Family, &Name)| TableId::new(family, name.clone());
+    match event {
+        Event::Set(Change::Deleted, set) if set.key_len != 0 => {
+            Some(listing::set_of(&id(event.table()?), set).into())
+        }
+        Event::Object(Change::Deleted, object) if !object.data.is_empty() => {
+            Some(listing::object_of(&id(event.table()?), object)?.into())
+        }
+        _ => None,
+    }
+}
+
+fn has_own_chain(operation: &Operation) -> bool {
+    let rule = match operation {
+        Operation::Add(Object::Rule(rule)) | Operation::Insert(rule) | Operation::Replace(rule) => rule,
+        _ => return false,
+    };
+    rule.statements.iter().any(|statement| matches!(statement, Statement::Bound(_)))
+}
+
 fn is_named(set: &read::Set) -> bool {
     !set.flags.contains(SetFlags::ANONYMOUS)
 }
@@ -252,21 +402,30 @@ fn is_bound(chain: &read::Chain) -> bool {
     chain.flags.contains(ChainFlags::BINDING)
 }
 
-/// A chain that belongs to a rule is said with that rule.
-fn of_chain(id: &TableId, table: Option<&Table>, change: Change, told: &read::Chain) -> Option<Operation> {
-    let held = table.and_then(|table| table.chain_by_handle(told.handle)).map(|chain| &chain.held);
-    if is_bound(held.unwrap_or(told)) {
+/// Converts an event about a chain; `None` for a chain that belongs to a rule, which is reported with that
+/// rule.
+fn of_chain(
+    id: &TableId,
+    table: Option<&Table>,
+    change: Change,
+    reported: &read::Chain,
+) -> Option<Operation> {
+    let from_kernel =
+        table.and_then(|table| table.chain_by_handle(reported.handle)).map(|chain| &chain.from_kernel);
+    if is_bound(from_kernel.unwrap_or(reported)) {
         return None;
     }
-    let chain = id.chain(told.name.clone());
-    match (change, held) {
-        (Change::New, Some(held)) if held.name != told.name => {
-            let (chain, name) = (id.chain(held.name.clone()), told.name.clone());
-            Some(Operation::Rename(Rename { chain, handle: Some(told.handle), name }))
+    let chain = id.chain(reported.name.clone());
+    match (change, from_kernel) {
+        (Change::New, Some(from_kernel)) if from_kernel.name != reported.name => {
+            let (chain, name) = (id.chain(from_kernel.name.clone()), reported.name.clone());
+            Some(Operation::Rename(Rename { chain, handle: Some(reported.handle), name }))
         }
-        (Change::New, _) => add(listing::chain_of(id, told)),
-        (Change::Deleted, Some(held)) if !is_whole(held.devices(), told.devices(), told.uses) => {
-            delete(chain.devices(listing::devices_of(told.devices())))
+        (Change::New, _) => add(listing::chain_of(id, reported)),
+        (Change::Deleted, Some(from_kernel))
+            if !is_whole(from_kernel.devices(), reported.devices(), reported.uses) =>
+        {
+            delete(chain.devices(listing::devices_of(reported.devices())))
         }
         (Change::Deleted, _) => delete(chain),
     }
@@ -276,35 +435,36 @@ fn of_rule(
     id: &TableId,
     table: &Table,
     change: RuleChange,
-    told: &read::Rule,
+    reported: &read::Rule,
     last: Option<&Operation>,
 ) -> Option<Operation> {
-    let chain = table.chain(&told.chain).filter(|chain| !is_bound(&chain.held))?;
-    let chain = id.chain(chain.held.name.clone());
+    let chain = table.chain(&reported.chain).filter(|chain| !is_bound(&chain.from_kernel))?;
+    let chain = id.chain(chain.from_kernel.name.clone());
     let RuleChange::New(place) = change else {
-        return delete(RuleId { chain, handle: told.handle });
+        return delete(RuleId { chain, handle: reported.handle });
     };
     let typed = |chain: &ChainId, rule: &read::Rule| Rule {
         handle: None,
         ..listing::rule_of(chain, rule, &sets_of(id, table, &rule.expressions))
     };
-    let mut rule = typed(&chain, told);
-    listing::put_in(&mut rule.statements, |name| {
-        let bound = table.chain(name).filter(|chain| is_bound(&chain.held))?;
+    let mut rule = typed(&chain, reported);
+    listing::insert_bound_rules(&mut rule.statements, |name| {
+        let bound = table.chain(name).filter(|chain| is_bound(&chain.from_kernel))?;
         let chain = id.chain(name.clone());
         Some(listing::bound_rules(bound.rules.iter().map(|rule| typed(&chain, rule))))
     });
     match (place, last) {
-        (Place::First, _) => Some(Operation::Insert(rule)),
-        (Place::After(handle), _) => add(rule.position(handle)),
-        (Place::Replaced, Some(Operation::Delete(Target::Rule(before)))) if before.chain == chain => {
+        (RulePosition::First, _) => Some(Operation::Insert(rule)),
+        (RulePosition::After(handle), _) => add(rule.position(handle)),
+        (RulePosition::Replaced, Some(Operation::Delete(Target::Rule(before)))) if before.chain == chain => {
             Some(Operation::Replace(rule.handle(before.handle)))
         }
-        (Place::Last | Place::Replaced, _) => add(rule),
+        (RulePosition::Last | RulePosition::Replaced, _) => add(rule),
     }
 }
 
-/// The sets that a rule uses; the elements only of its own, which are said with it.
+/// Returns the sets that a rule uses. Elements are included only for anonymous sets, which are reported with
+/// the rule.
 fn sets_of(id: &TableId, table: &Table, expressions: &[Expr]) -> Sets {
     let used = expressions.iter().filter_map(|expr| match expr {
         Expr::Lookup(lookup) => Some(&lookup.set),
@@ -314,11 +474,11 @@ fn sets_of(id: &TableId, table: &Table, expressions: &[Expr]) -> Sets {
     });
     let typed = used.filter_map(|name| {
         let set = table.set(name)?;
-        let typed = listing::set_of(id, &set.held);
+        let typed = listing::set_of(id, &set.from_kernel);
         let own: Vec<read::Element> =
-            if is_named(&set.held) { Vec::new() } else { set.elements().cloned().collect() };
+            if is_named(&set.from_kernel) { Vec::new() } else { set.elements().cloned().collect() };
         let elements = listing::elements_of(&typed, &own);
-        listing::have_words(&own).then(|| (name.clone(), (typed, elements)))
+        listing::are_expressible(&own).then(|| (name.clone(), (typed, elements)))
     });
     typed.collect()
 }

@@ -1,15 +1,16 @@
-//! A copy of the ruleset, changed as events tell. What an event costs does not depend on how much there is, but for the rules of one chain.
+//! A copy of the ruleset that events update. The cost of an event does not depend on the size of the
+//! ruleset, except for the number of rules in the chain concerned.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::expr::{Bytes, Data, Expr};
 use crate::family::Family;
 use crate::lang::Verdict;
-use crate::monitor::{Change, Event, Lost, Place, RuleChange, SetName};
+use crate::monitor::{Change, Event, Lost, RuleChange, RulePosition, SetName};
 use crate::name::Name;
 use crate::read::{self, ChainFlags, ElementFlags};
 
-/// Everything by its handle, which is the order in which the kernel lists: a handle is never given again.
+/// Objects by handle, which is the order in which the kernel lists them: a handle is never reused.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Mirror {
     tables: BTreeMap<u64, Table>,
@@ -18,7 +19,7 @@ pub(super) struct Mirror {
 
 #[derive(Debug, Clone)]
 pub(super) struct Table {
-    pub(super) held: read::Table,
+    pub(super) from_kernel: read::Table,
     chains: BTreeMap<u64, Chain>,
     chain_names: HashMap<Name, u64>,
     sets: BTreeMap<u64, Set>,
@@ -29,22 +30,23 @@ pub(super) struct Table {
 
 #[derive(Debug, Clone)]
 pub(super) struct Chain {
-    pub(super) held: read::Chain,
+    pub(super) from_kernel: read::Chain,
     pub(super) rules: Vec<read::Rule>,
-    /// Where the rule was that was deleted last.
+    /// The position of the rule that was deleted last.
     gap: usize,
-    /// Rules that stand behind one that has not been told of yet, by its handle: all rules of a commit are in their places before the first
-    /// is told of.
+    /// Rules whose preceding rule has not been reported yet, by the handle of that rule: all rules of a
+    /// commit are in place before the first one is reported.
     waiting: HashMap<u64, read::Rule>,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Set {
-    pub(super) held: read::Set,
+    pub(super) from_kernel: read::Set,
     elements: Elements,
 }
 
-/// Elements by what names them, and in the order in which the kernel lists them, where it has one: that in which they came.
+/// Elements by key, and in the order in which the kernel lists them, where it defines one: the order in
+/// which they were added.
 #[derive(Debug, Clone, Default)]
 struct Elements {
     in_order: BTreeMap<u64, read::Element>,
@@ -58,7 +60,7 @@ struct ElementId(Bytes, Option<Bytes>, ElementFlags);
 type Done = Result<(), Lost>;
 
 impl Mirror {
-    /// Of what is in the tables that the ruleset has.
+    /// Creates a copy of the tables of a ruleset.
     pub(super) fn new(ruleset: read::Ruleset) -> Self {
         let mut copy = Self::default();
         ruleset.tables.into_iter().for_each(|table| copy.add_table(table));
@@ -91,13 +93,13 @@ impl Mirror {
         copy
     }
 
-    /// As a dump would give it.
+    /// Returns the copy in the form of a dump.
     pub(super) fn ruleset(&self, generation: u32) -> read::Ruleset {
         let mut ruleset = read::Ruleset { generation, ..read::Ruleset::default() };
         for table in self.tables.values() {
-            ruleset.tables.push(table.held.clone());
+            ruleset.tables.push(table.from_kernel.clone());
             for chain in table.chains.values() {
-                ruleset.chains.push(chain.held.clone());
+                ruleset.chains.push(chain.from_kernel.clone());
                 let mut before = None;
                 for rule in &chain.rules {
                     ruleset.rules.push(read::Rule { position: before, ..rule.clone() });
@@ -105,9 +107,9 @@ impl Mirror {
                 }
             }
             let elements = |set: &Set| set.elements.in_order.values().cloned().collect();
-            // How many there are now, nobody has told.
-            let held = |set: &Set| read::Set { count: None, ..set.held.clone() };
-            ruleset.sets.extend(table.sets.values().map(|set| (held(set), elements(set))));
+            // The current number is not reported.
+            let from_kernel = |set: &Set| read::Set { count: None, ..set.from_kernel.clone() };
+            ruleset.sets.extend(table.sets.values().map(|set| (from_kernel(set), elements(set))));
             ruleset.objects.extend(table.objects.values().cloned());
             ruleset.flowtables.extend(table.flowtables.values().cloned());
         }
@@ -131,8 +133,8 @@ impl Mirror {
         chain.ok_or_else(|| Lost::unknown("chain", rule.family, [&rule.table, &rule.chain]))
     }
 
-    fn add_table(&mut self, held: read::Table) {
-        self.names.insert((held.family, held.name.clone()), held.handle);
+    fn add_table(&mut self, from_kernel: read::Table) {
+        self.names.insert((from_kernel.family, from_kernel.name.clone()), from_kernel.handle);
         let table = Table {
             chains: BTreeMap::new(),
             chain_names: HashMap::new(),
@@ -140,62 +142,69 @@ impl Mirror {
             set_names: HashMap::new(),
             objects: BTreeMap::new(),
             flowtables: BTreeMap::new(),
-            held,
+            from_kernel,
         };
-        self.tables.insert(table.held.handle, table);
+        self.tables.insert(table.from_kernel.handle, table);
     }
 
-    /// Does what an event tells.
+    /// Applies an event.
     pub(super) fn apply(&mut self, event: &Event) -> Done {
         match event {
-            Event::Table(change, told) => self.apply_table(*change, told),
-            Event::Chain(change, told) => {
-                self.table_mut(told.family, &told.table)?.apply_chain(*change, told)
+            Event::Table(change, reported) => self.apply_table(*change, reported),
+            Event::Chain(change, reported) => {
+                self.table_mut(reported.family, &reported.table)?.apply_chain(*change, reported)
             }
-            Event::Rule(RuleChange::New(place), told) => {
-                self.table_mut(told.family, &told.table)?.limit_sets(&told.expressions);
-                self.chain_mut(told)?.put_rule(*place, told.clone())
+            Event::Rule(RuleChange::New(place), reported) => {
+                self.table_mut(reported.family, &reported.table)?.limit_sets(&reported.expressions);
+                self.chain_mut(reported)?.put_rule(*place, reported.clone())
             }
-            Event::Rule(RuleChange::Deleted, told) => {
-                let rule = self.chain_mut(told)?.delete_rule(told)?;
-                self.table_mut(told.family, &told.table)?.delete_own_chain(&rule.expressions);
+            Event::Rule(RuleChange::Deleted, reported) => {
+                let rule = self.chain_mut(reported)?.delete_rule(reported)?;
+                self.table_mut(reported.family, &reported.table)?.delete_own_chain(&rule.expressions);
                 Ok(())
             }
-            Event::Set(change, told) => self.table_mut(told.family, &told.table)?.apply_set(*change, told),
+            Event::Set(change, reported) => {
+                self.table_mut(reported.family, &reported.table)?.apply_set(*change, reported)
+            }
             Event::Elements(change, name, elements) => self.apply_elements(*change, name, elements),
-            Event::Object(change, told) => {
-                let table = self.table_mut(told.family, &told.table)?;
+            Event::Object(change, reported) => {
+                let table = self.table_mut(reported.family, &reported.table)?;
                 match change {
-                    Change::New => drop(table.objects.insert(told.handle, told.clone())),
-                    Change::Deleted if table.objects.remove(&told.handle).is_some() => {}
+                    Change::New => drop(table.objects.insert(reported.handle, reported.clone())),
+                    Change::Deleted if table.objects.remove(&reported.handle).is_some() => {}
                     Change::Deleted => {
-                        return Err(Lost::unknown("object", told.family, [&told.table, &told.name]));
+                        return Err(Lost::unknown(
+                            "object",
+                            reported.family,
+                            [&reported.table, &reported.name],
+                        ));
                     }
                 }
                 Ok(())
             }
-            Event::Flowtable(change, told) => {
-                self.table_mut(told.family, &told.table)?.apply_flowtable(*change, told)
+            Event::Flowtable(change, reported) => {
+                self.table_mut(reported.family, &reported.table)?.apply_flowtable(*change, reported)
             }
             Event::Generation(_) | Event::Trace(_) | Event::Overrun | Event::Unknown(_) => Ok(()),
         }
     }
 
-    fn apply_table(&mut self, change: Change, told: &read::Table) -> Done {
-        let known = self.names.get(&(told.family, told.name.clone())).copied();
+    fn apply_table(&mut self, change: Change, reported: &read::Table) -> Done {
+        let known = self.names.get(&(reported.family, reported.name.clone())).copied();
         match change {
-            Change::New => match self.tables.get_mut(&told.handle) {
-                Some(table) => table.held = told.clone(),
+            Change::New => match self.tables.get_mut(&reported.handle) {
+                Some(table) => table.from_kernel = reported.clone(),
                 None => {
-                    // One of this name may have gone without a word, with its owner.
+                    // A table of this name may have been deleted without an event, together with its owner.
                     known.map(|handle| self.tables.remove(&handle));
-                    self.add_table(told.clone());
+                    self.add_table(reported.clone());
                 }
             },
             Change::Deleted => {
-                let handle = known.ok_or_else(|| Lost::unknown("table", told.family, [&told.name]))?;
+                let handle =
+                    known.ok_or_else(|| Lost::unknown("table", reported.family, [&reported.name]))?;
                 self.tables.remove(&handle);
-                self.names.remove(&(told.family, told.name.clone()));
+                self.names.remove(&(reported.family, reported.name.clone()));
             }
         }
         Ok(())
@@ -209,15 +218,15 @@ impl Mirror {
         for element in elements {
             match change {
                 Change::New => set.put(element.clone()),
-                // Of those that packets have made nobody has told.
+                // Elements that packets have added are not reported.
                 Change::Deleted => set.elements.remove(element),
             }
         }
         Ok(())
     }
 
-    /// Once a commit is complete: nothing waits for what was to be told of.
-    pub(super) fn is_settled(&self, event: &Event) -> bool {
+    /// Returns whether every rule has found its position, as at the end of a commit.
+    pub(super) fn is_complete(&self, event: &Event) -> bool {
         let Event::Rule(RuleChange::New(_), rule) = event else { return true };
         let chain = self.table(rule.family, &rule.table).and_then(|table| table.chain(&rule.chain));
         chain.is_none_or(|chain| chain.waiting.is_empty())
@@ -237,66 +246,66 @@ impl Table {
         self.sets.get(self.set_names.get(name)?)
     }
 
-    fn put_chain(&mut self, held: read::Chain) {
-        self.chain_names.insert(held.name.clone(), held.handle);
-        let chain = Chain { rules: Vec::new(), gap: 0, waiting: HashMap::new(), held };
-        self.chains.insert(chain.held.handle, chain);
+    fn put_chain(&mut self, from_kernel: read::Chain) {
+        self.chain_names.insert(from_kernel.name.clone(), from_kernel.handle);
+        let chain = Chain { rules: Vec::new(), gap: 0, waiting: HashMap::new(), from_kernel };
+        self.chains.insert(chain.from_kernel.handle, chain);
     }
 
-    fn put_set(&mut self, held: read::Set) -> &mut Set {
-        self.set_names.insert(held.name.clone(), held.handle);
-        let handle = held.handle;
-        self.sets.entry(handle).or_insert_with(|| Set { elements: Elements::default(), held })
+    fn put_set(&mut self, from_kernel: read::Set) -> &mut Set {
+        self.set_names.insert(from_kernel.name.clone(), from_kernel.handle);
+        let handle = from_kernel.handle;
+        self.sets.entry(handle).or_insert_with(|| Set { elements: Elements::default(), from_kernel })
     }
 
-    fn apply_chain(&mut self, change: Change, told: &read::Chain) -> Done {
-        let unknown = || Lost::unknown("chain", told.family, [&told.table, &told.name]);
-        let Some(chain) = self.chains.get_mut(&told.handle) else {
+    fn apply_chain(&mut self, change: Change, reported: &read::Chain) -> Done {
+        let unknown = || Lost::unknown("chain", reported.family, [&reported.table, &reported.name]);
+        let Some(chain) = self.chains.get_mut(&reported.handle) else {
             return match change {
                 Change::New => {
-                    self.put_chain(told.clone());
+                    self.put_chain(reported.clone());
                     Ok(())
                 }
                 Change::Deleted => Err(unknown()),
             };
         };
-        match (change, &mut chain.held.hook) {
+        match (change, &mut chain.from_kernel.hook) {
             (Change::New, _) => {
-                let devices = with(chain.held.devices(), told.devices());
-                let before = std::mem::replace(&mut chain.held, told.clone());
-                if let Some(hook) = &mut chain.held.hook {
+                let devices = with(chain.from_kernel.devices(), reported.devices());
+                let before = std::mem::replace(&mut chain.from_kernel, reported.clone());
+                if let Some(hook) = &mut chain.from_kernel.hook {
                     hook.devices = devices;
                 }
-                if before.name != told.name {
-                    self.rename_chain(&before.name, told);
+                if before.name != reported.name {
+                    self.rename_chain(&before.name, reported);
                 }
             }
-            (Change::Deleted, Some(hook)) if !is_whole(&hook.devices, told.devices(), told.uses) => {
-                without(&mut hook.devices, told.devices());
+            (Change::Deleted, Some(hook)) if !is_whole(&hook.devices, reported.devices(), reported.uses) => {
+                without(&mut hook.devices, reported.devices());
             }
             (Change::Deleted, _) => {
-                self.chains.remove(&told.handle);
-                self.chain_names.remove(&told.name);
+                self.chains.remove(&reported.handle);
+                self.chain_names.remove(&reported.name);
             }
         }
         Ok(())
     }
 
-    /// What refers to it follows: the kernel lists the new name.
-    fn rename_chain(&mut self, before: &Name, told: &read::Chain) {
+    /// Renames a chain in what refers to it: the kernel lists the new name.
+    fn rename_chain(&mut self, before: &Name, reported: &read::Chain) {
         self.chain_names.remove(before);
-        self.chain_names.insert(told.name.clone(), told.handle);
+        self.chain_names.insert(reported.name.clone(), reported.handle);
         let rename = |data: &mut Data| {
             if let Data::Verdict(Verdict::Jump(to) | Verdict::Goto(to)) = data
                 && to == before
             {
-                *to = told.name.clone();
+                *to = reported.name.clone();
             }
         };
         for chain in self.chains.values_mut() {
             for rule in &mut chain.rules {
                 if rule.chain == *before {
-                    rule.chain = told.name.clone();
+                    rule.chain = reported.name.clone();
                 }
                 for expr in &mut rule.expressions {
                     if let Expr::Immediate(immediate) = expr {
@@ -310,12 +319,12 @@ impl Table {
         }
     }
 
-    /// The chain that belongs to a rule goes with it, and so do the rules in it; nobody tells.
+    /// Deletes the chain that belongs to a rule with its rules; the kernel sends no events for them.
     fn delete_own_chain(&mut self, expressions: &[Expr]) {
         for expr in expressions {
             if let Expr::Immediate(immediate) = expr
                 && let Data::Verdict(Verdict::Jump(to) | Verdict::Goto(to)) = &immediate.data
-                && self.chain(to).is_some_and(|chain| chain.held.flags.contains(ChainFlags::BINDING))
+                && self.chain(to).is_some_and(|chain| chain.from_kernel.flags.contains(ChainFlags::BINDING))
                 && let Some(handle) = self.chain_names.remove(to)
             {
                 self.chains.remove(&handle);
@@ -323,22 +332,23 @@ impl Table {
         }
     }
 
-    fn apply_set(&mut self, change: Change, told: &read::Set) -> Done {
-        match (change, self.sets.get_mut(&told.handle)) {
-            (Change::New, Some(set)) => set.held = told.clone(),
-            (Change::New, None) => drop(self.put_set(told.clone())),
+    fn apply_set(&mut self, change: Change, reported: &read::Set) -> Done {
+        match (change, self.sets.get_mut(&reported.handle)) {
+            (Change::New, Some(set)) => set.from_kernel = reported.clone(),
+            (Change::New, None) => drop(self.put_set(reported.clone())),
             (Change::Deleted, Some(_)) => {
-                self.sets.remove(&told.handle);
-                self.set_names.remove(&told.name);
+                self.sets.remove(&reported.handle);
+                self.set_names.remove(&reported.name);
             }
             (Change::Deleted, None) => {
-                return Err(Lost::unknown("set", told.family, [&told.table, &told.name]));
+                return Err(Lost::unknown("set", reported.family, [&reported.table, &reported.name]));
             }
         }
         Ok(())
     }
 
-    /// A set that rules fill gets a limit, if it has none (`nft_dynset_init`); nobody tells.
+    /// Sets the size of a set that rules fill, if it has none: the kernel does so (`nft_dynset_init`)
+    /// without an event.
     fn limit_sets(&mut self, expressions: &[Expr]) {
         const LIMIT: u32 = 0xffff;
         for expr in expressions {
@@ -346,24 +356,26 @@ impl Table {
                 && let Some(handle) = self.set_names.get(&dynset.set)
                 && let Some(set) = self.sets.get_mut(handle)
             {
-                set.held.size = set.held.size.filter(|size| *size != 0).or(Some(LIMIT));
+                set.from_kernel.size = set.from_kernel.size.filter(|size| *size != 0).or(Some(LIMIT));
             }
         }
     }
 
-    fn apply_flowtable(&mut self, change: Change, told: &read::Flowtable) -> Done {
-        match (change, self.flowtables.get_mut(&told.handle)) {
-            (Change::New, Some(held)) => {
-                let devices = with(&held.devices, &told.devices);
-                *held = read::Flowtable { devices, ..told.clone() };
+    fn apply_flowtable(&mut self, change: Change, reported: &read::Flowtable) -> Done {
+        match (change, self.flowtables.get_mut(&reported.handle)) {
+            (Change::New, Some(from_kernel)) => {
+                let devices = with(&from_kernel.devices, &reported.devices);
+                *from_kernel = read::Flowtable { devices, ..reported.clone() };
             }
-            (Change::New, None) => drop(self.flowtables.insert(told.handle, told.clone())),
-            (Change::Deleted, Some(held)) if !is_whole(&held.devices, &told.devices, told.uses) => {
-                without(&mut held.devices, &told.devices);
+            (Change::New, None) => drop(self.flowtables.insert(reported.handle, reported.clone())),
+            (Change::Deleted, Some(from_kernel))
+                if !is_whole(&from_kernel.devices, &reported.devices, reported.uses) =>
+            {
+                without(&mut from_kernel.devices, &reported.devices);
             }
-            (Change::Deleted, Some(_)) => drop(self.flowtables.remove(&told.handle)),
+            (Change::Deleted, Some(_)) => drop(self.flowtables.remove(&reported.handle)),
             (Change::Deleted, None) => {
-                return Err(Lost::unknown("flowtable", told.family, [&told.table, &told.name]));
+                return Err(Lost::unknown("flowtable", reported.family, [&reported.table, &reported.name]));
             }
         }
         Ok(())
@@ -374,23 +386,24 @@ impl Table {
     }
 }
 
-/// A rule stands behind one that nobody has told of.
-pub(super) fn not_told(behind: &read::Rule) -> Lost {
+/// Returns the error for a rule whose preceding rule was never reported.
+pub(super) fn missing_predecessor(behind: &read::Rule) -> Lost {
     Lost::unknown("rule before another one of chain", behind.family, [&behind.table, &behind.chain])
 }
 
-/// Whether all of something is deleted, and not some of its devices, which are told then. Before Linux 6.4 the devices are told either way.
-pub(super) fn is_whole(own: &[String], told: &[String], uses: u32) -> bool {
-    told.is_empty() || (uses == 0 && own.iter().all(|device| told.contains(device)))
+/// Returns whether an object as a whole is deleted, and not only some of its devices, which are then listed.
+/// Before Linux 6.4 the devices are listed either way.
+pub(super) fn is_whole(own: &[String], reported: &[String], uses: u32) -> bool {
+    reported.is_empty() || (uses == 0 && own.iter().all(|device| reported.contains(device)))
 }
 
-/// Devices, and those that are told beside them. The kernel says a single one twice.
-fn with(own: &[String], told: &[String]) -> Vec<String> {
+/// Returns the union of devices and those of an event. The kernel reports a single one twice.
+fn with(own: &[String], reported: &[String]) -> Vec<String> {
     if own.is_empty() {
-        return told.to_vec();
+        return reported.to_vec();
     }
-    let mut all: Vec<String> = Vec::with_capacity(own.len() + told.len());
-    for device in own.iter().chain(told) {
+    let mut all: Vec<String> = Vec::with_capacity(own.len() + reported.len());
+    for device in own.iter().chain(reported) {
         if !all.contains(device) {
             all.push(device.clone());
         }
@@ -398,29 +411,30 @@ fn with(own: &[String], told: &[String]) -> Vec<String> {
     all
 }
 
-fn without(own: &mut Vec<String>, told: &[String]) {
-    own.retain(|device| !told.contains(device));
+fn without(own: &mut Vec<String>, reported: &[String]) {
+    own.retain(|device| !reported.contains(device));
 }
 
 impl Chain {
-    fn put_rule(&mut self, place: Place, rule: read::Rule) -> Done {
+    fn put_rule(&mut self, place: RulePosition, rule: read::Rule) -> Done {
         let at = match place {
-            Place::First => 0,
-            Place::Last => self.rules.len(),
-            Place::Replaced => self.gap.min(self.rules.len()),
-            // From the end: of rules that are added one after the other, it is the last.
-            Place::After(handle) => match self.rules.iter().rposition(|rule| rule.handle == handle) {
+            RulePosition::First => 0,
+            RulePosition::Last => self.rules.len(),
+            RulePosition::Replaced => self.gap.min(self.rules.len()),
+            // Search from the end: for rules that are added one after the other, it is the last.
+            RulePosition::After(handle) => match self.rules.iter().rposition(|rule| rule.handle == handle) {
                 Some(at) => at + 1,
                 None => {
                     return match self.waiting.insert(handle, rule) {
                         None => Ok(()),
-                        // No two stand behind the same.
-                        Some(other) => Err(not_told(&other)),
+                        // No two rules follow the same one.
+                        Some(other) => Err(missing_predecessor(&other)),
                     };
                 }
             },
         };
-        // As many may wait for this one, each for the one before, as a commit has inserted.
+        // Any number of rules may wait for this one, each for the one before it, as many as a commit has
+        // inserted.
         let mut run = vec![rule];
         while let Some(next) = run.last().and_then(|last| self.waiting.remove(&last.handle)) {
             run.push(next);
@@ -429,12 +443,12 @@ impl Chain {
         Ok(())
     }
 
-    fn delete_rule(&mut self, told: &read::Rule) -> Result<read::Rule, Lost> {
-        let Some(at) = self.rules.iter().position(|rule| rule.handle == told.handle) else {
+    fn delete_rule(&mut self, reported: &read::Rule) -> Result<read::Rule, Lost> {
+        let Some(at) = self.rules.iter().position(|rule| rule.handle == reported.handle) else {
             return Err(Lost::unknown(
-                &format!("rule with handle {} of chain", told.handle),
-                told.family,
-                [&told.table, &told.chain],
+                &format!("rule with handle {} of chain", reported.handle),
+                reported.family,
+                [&reported.table, &reported.chain],
             ));
         };
         self.gap = at;
@@ -449,7 +463,7 @@ impl Set {
 
     fn put(&mut self, element: read::Element) {
         let Elements { in_order, numbers, next } = &mut self.elements;
-        // The catch-all comes last, whenever it was made.
+        // The catch-all element comes last, whenever it was added.
         let is_catch_all = element.flags.contains(ElementFlags::CATCHALL);
         let number = *numbers.entry(ElementId::of(&element)).or_insert_with(|| {
             *next += 1;
@@ -488,32 +502,32 @@ mod tests {
         Rule::decode(Family::IP, sluicegate_netlink::attr::Attributes::new(&bytes)).expect("it is a rule")
     }
 
-    /// As a script of many `insert rule` has them: the last is first, and told last.
+    /// A script of many `insert rule` commands: the last one inserted comes first, and is reported last.
     #[test]
     fn as_many_rules_may_wait_for_one_as_a_commit_has() {
         const MANY: u64 = 100_000;
-        let mut chain = Chain { held: chain(), rules: Vec::new(), gap: 0, waiting: HashMap::new() };
+        let mut chain = Chain { from_kernel: chain(), rules: Vec::new(), gap: 0, waiting: HashMap::new() };
         for handle in 1..MANY {
-            chain.put_rule(Place::After(handle + 1), rule(handle)).unwrap();
+            chain.put_rule(RulePosition::After(handle + 1), rule(handle)).unwrap();
         }
         assert_eq!(chain.rules.len(), 0);
-        chain.put_rule(Place::First, rule(MANY)).unwrap();
+        chain.put_rule(RulePosition::First, rule(MANY)).unwrap();
         assert!(chain.waiting.is_empty());
         assert!(chain.rules.iter().map(|rule| rule.handle).eq((1..=MANY).rev()));
     }
 
     #[test]
     fn two_rules_behind_the_same_are_a_loss() {
-        let mut chain = Chain { held: chain(), rules: Vec::new(), gap: 0, waiting: HashMap::new() };
-        chain.put_rule(Place::After(9), rule(1)).unwrap();
+        let mut chain = Chain { from_kernel: chain(), rules: Vec::new(), gap: 0, waiting: HashMap::new() };
+        chain.put_rule(RulePosition::After(9), rule(1)).unwrap();
         let lost = Err(Lost::Unknown("rule before another one of chain ip t c".to_owned()));
-        assert_eq!(chain.put_rule(Place::After(9), rule(2)), lost);
+        assert_eq!(chain.put_rule(RulePosition::After(9), rule(2)), lost);
     }
 
     fn chain() -> read::Chain {
         use crate::{Chain, Table, TableId, Transaction, fake::Fake};
 
-        let chain = TableId::new(Family::IP, Name::held("t")).chain(Name::held("c"));
+        let chain = TableId::new(Family::IP, Name::from_kernel("t")).chain(Name::from_kernel("c"));
         let (mut fake, mut tx) = (Fake::new(), Transaction::new());
         tx.add(Table::new(chain.table.clone())).add(Chain::new(chain));
         tx.apply(&mut fake).expect("the kernel takes it");

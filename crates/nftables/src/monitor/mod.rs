@@ -1,45 +1,63 @@
-//! Events: what others, and we, change while we look on; a copy of the ruleset that follows them.
+//! Events of commits, traces of packets, and a copy of the ruleset that follows the kernel's.
+//!
+//! How [`Follower`] keeps up with the kernel:
+//!
+//! * It stores objects by handle, which is the kernel's order, rules in a list for each chain, and elements
+//!   by key, so an event costs only what it changes. The typed listing is built on request.
+//! * When the first event of a commit is sent, all its rules are in place, so the event of a rule may name a
+//!   preceding rule whose own event comes later: the rule waits for that one. The first and the last rule are
+//!   reported without a position, and flags tell which it is; a rule that replaces the first or the last one
+//!   goes to the position of the rule that was deleted before.
+//! * A commit is applied as a whole when its generation arrives. If the generation is not newer than that of
+//!   the copy, the commit was already read; if it is not the next one, events were lost, and so is the copy
+//!   ([`Lost`]). The same is true if the copy does not have the object of an event.
+//! * The kernel sends no events for changes by packets and time, for the size that a set gets because a rule
+//!   adds elements, and for tables that are deleted with their owner.
+//! * Before Linux 6.4 the event of a deletion describes the whole object, since then only its name and
+//!   handle; if it lists devices, only those were deleted. The deletion of all devices of an unused object is
+//!   taken for the deletion of the object.
 
 mod follower;
 mod mirror;
-mod trace;
+mod text;
+pub(crate) mod trace;
 
 use sluicegate_netlink::message::{Flags, Message, Messages};
-use sluicegate_netlink::{DecodeError, Error, Transport, Wait};
+use sluicegate_netlink::{DecodeError, Error, NetlinkFamily, Options, Socket, Transport, Wait};
 
-use crate::encode::SUBSYSTEM;
 use crate::family::Family;
+use crate::message::*;
 use crate::name::Name;
+use crate::object::element::wire::{NFTA_SET_ELEM_LIST_SET, NFTA_SET_ELEM_LIST_TABLE};
 use crate::read;
+#[cfg(feature = "json")]
+pub(crate) use follower::Reported;
 pub use follower::{Commit, Follower, Lost};
 pub use trace::{Trace, TraceConntrack, TraceDevice, TraceStep};
 
-/// Reads events from a socket that has joined [`GROUP`].
+/// Reads events from a transport that receives them, such as a socket that has joined [`GROUP`].
 ///
 /// ```no_run
-/// use sluicegate_netlink::{Options, Protocol, Socket};
-/// use sluicegate_nftables::monitor::{Event, GROUP, Monitor};
+/// use sluicegate_nftables::monitor::{Event, Monitor};
 ///
-/// let mut socket = Socket::open(Protocol::NETFILTER, &Options::default())?;
-/// socket.join(GROUP)?;
-/// let mut monitor = Monitor::new(socket);
+/// let mut monitor = Monitor::open()?;
 /// for event in monitor.events()? {
 ///     match event {
 ///         Event::Overrun => println!("events were lost: read everything again"),
 ///         event => println!("{event:?}"),
 ///     }
 /// }
-/// # Ok::<(), sluicegate_netlink::Error>(())
+/// # Ok::<(), sluicegate_nftables::netlink::Error>(())
 /// ```
 ///
-/// A slow reader slows down whoever commits: two to six times, measured.
+/// A slow reader slows down every process that commits: by a factor of two to six, measured.
 #[derive(Debug)]
-pub struct Monitor<T> {
+pub struct Monitor<T = Socket> {
     transport: T,
     buffer: Vec<u8>,
 }
 
-/// Something that happened to the ruleset. The events of one commit come together, ended by [`Event::Generation`].
+/// A change of the ruleset. The events of one commit arrive together, and [`Event::Generation`] ends them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -57,44 +75,45 @@ pub enum Event {
     Object(Change, read::Object),
     /// A flowtable.
     Flowtable(Change, read::Flowtable),
-    /// A commit is complete; the ruleset is of this generation now.
+    /// A commit is complete; carries the new generation of the ruleset.
     Generation(read::Generation),
-    /// Events were lost (`ENOBUFS`): what is known of the ruleset has to be read again.
+    /// Events were lost (`ENOBUFS`): the ruleset has to be read again.
     Overrun,
-    /// A step of a packet that is traced; comes to who has joined [`TRACE_GROUP`].
+    /// A step of a traced packet; sent to sockets that have joined [`TRACE_GROUP`].
     Trace(Box<Trace>),
     /// A message that this crate does not know: its command (`nfnl_msg_type`).
     Unknown(u8),
 }
 
-/// Whether it is there now or gone.
+/// Whether an object was added or deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// Made or changed.
+    /// Added or changed.
     New,
     /// Deleted.
     Deleted,
 }
 
-/// Whether a rule is there now, and where, or gone.
+/// Whether a rule was added, and where, or deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RuleChange {
-    /// Made.
-    New(Place),
+    /// Added.
+    New(RulePosition),
     /// Deleted.
     Deleted,
 }
 
-/// Where a new rule is in its chain, which has all other rules that the commit makes.
+/// The position of a new rule in its chain, once all rules of the commit are in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Place {
-    /// Before all others.
+pub enum RulePosition {
+    /// Before all other rules.
     First,
-    /// Behind the one with this handle, and before another one.
+    /// After the rule with this handle, and before another one.
     After(u64),
-    /// Behind all others.
+    /// After all other rules.
     Last,
-    /// Where the rule was whose deletion was told just before, which is the first or the last place: it replaces that one.
+    /// The position of the rule whose deletion was reported just before, which was the first or the last:
+    /// the new rule replaces it.
     Replaced,
 }
 
@@ -109,13 +128,27 @@ pub struct SetName {
     pub set: Name,
 }
 
+impl Monitor {
+    /// Opens a socket in the current network namespace and joins [`GROUP`]. For other groups or options, open
+    /// a socket and use [`with_transport`](Self::with_transport).
+    ///
+    /// # Errors
+    /// [`Error`] if the kernel has no netfilter, or does not let the socket join, which takes
+    /// `CAP_NET_ADMIN`.
+    pub fn open() -> Result<Self, Error> {
+        let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default())?;
+        socket.join(GROUP)?;
+        Ok(Self::with_transport(socket))
+    }
+}
+
 impl<T> Monitor<T> {
-    /// Reads events from a transport that gets them.
-    pub fn new(transport: T) -> Self {
+    /// Reads events from this transport: a socket that has joined [`GROUP`] or [`TRACE_GROUP`], or a fake.
+    pub fn with_transport(transport: T) -> Self {
         Self { transport, buffer: Vec::new() }
     }
 
-    /// The transport, to send and read other things between events.
+    /// Returns the transport, to send and receive other messages between events.
     pub fn into_inner(self) -> T {
         self.transport
     }
@@ -127,10 +160,10 @@ impl<T> Monitor<T> {
 }
 
 impl<T: Transport> Monitor<T> {
-    /// The next events, as many as come in one datagram; empty when none came within the transport's time limit.
+    /// Returns the events of the next datagram; empty if none arrives within the transport's time limit.
     ///
     /// # Errors
-    /// When receiving fails, or what comes is malformed. Lost events are no error but [`Event::Overrun`].
+    /// If receiving fails, or a message is malformed. Lost events are not an error but [`Event::Overrun`].
     pub fn events(&mut self) -> Result<Vec<Event>, Error> {
         match self.transport.receive(&mut self.buffer, Wait::Answer) {
             Ok(true) => {}
@@ -144,23 +177,23 @@ impl<T: Transport> Monitor<T> {
 
 #[cfg(feature = "tokio")]
 impl Monitor<sluicegate_netlink::tokio::AsyncSocket> {
-    /// Waits for the next events, as many as come in one datagram, without keeping a thread (feature `tokio`). Whoever stops waiting
-    /// loses nothing.
+    /// Waits for the events of the next datagram without blocking the thread (feature `tokio`). It is cancel
+    /// safe: no event is lost when the future is dropped.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), sluicegate_netlink::Error> {
     /// use std::time::Duration;
     ///
-    /// use sluicegate_netlink::tokio::AsyncSocket;
-    /// use sluicegate_netlink::{Options, Protocol, Socket};
+    /// use sluicegate_nftables::netlink::tokio::AsyncSocket;
+    /// use sluicegate_nftables::netlink::{Options, NetlinkFamily, Socket};
     /// use sluicegate_nftables::monitor::{GROUP, Monitor};
     ///
-    /// let mut socket = Socket::open(Protocol::NETFILTER, &Options::default())?;
+    /// let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default())?;
     /// # if socket.join(GROUP).is_err() { return Ok(()) } // needs CAP_NET_ADMIN
     /// # #[cfg(any())]
     /// socket.join(GROUP)?;
-    /// let mut monitor = Monitor::new(AsyncSocket::new(socket)?);
+    /// let mut monitor = Monitor::with_transport(AsyncSocket::new(socket)?);
     /// match tokio::time::timeout(Duration::from_millis(10), monitor.next()).await {
     ///     Ok(events) => println!("{:?}", events?),
     ///     Err(_) => println!("nothing happened so far"),
@@ -181,10 +214,10 @@ impl Monitor<sluicegate_netlink::tokio::AsyncSocket> {
 }
 
 impl Event {
-    /// Reads one message; `None` when it is not about nftables.
+    /// Decodes one message; `None` if it is not about nftables.
     ///
     /// # Errors
-    /// When it is malformed.
+    /// If it is malformed.
     pub fn decode(message: Message<'_>) -> Result<Option<Self>, DecodeError> {
         let [subsystem, command] = message.header.kind.to_be_bytes();
         if subsystem != SUBSYSTEM {
@@ -194,34 +227,45 @@ impl Event {
         let family = Family(header.family);
         let change = |new: u8| if command == new { Change::New } else { Change::Deleted };
         Ok(Some(match command {
-            0 | 2 => Self::Table(change(0), read::Table::decode(family, attributes)?),
-            3 | 5 => Self::Chain(change(3), read::Chain::decode(family, attributes)?),
-            6 => {
-                let rule = read::Rule::decode(family, attributes)?;
-                Self::Rule(RuleChange::New(Place::of(&rule, message.header.flags)), rule)
+            NFT_MSG_NEWTABLE | NFT_MSG_DELTABLE => {
+                Self::Table(change(NFT_MSG_NEWTABLE), read::Table::decode(family, attributes)?)
             }
-            8 => Self::Rule(RuleChange::Deleted, read::Rule::decode(family, attributes)?),
-            9 | 11 => Self::Set(change(9), read::Set::decode(family, attributes)?),
-            12 | 14 => {
+            NFT_MSG_NEWCHAIN | NFT_MSG_DELCHAIN => {
+                Self::Chain(change(NFT_MSG_NEWCHAIN), read::Chain::decode(family, attributes)?)
+            }
+            NFT_MSG_NEWRULE => {
+                let rule = read::Rule::decode(family, attributes)?;
+                Self::Rule(RuleChange::New(RulePosition::of(&rule, message.header.flags)), rule)
+            }
+            NFT_MSG_DELRULE => Self::Rule(RuleChange::Deleted, read::Rule::decode(family, attributes)?),
+            NFT_MSG_NEWSET | NFT_MSG_DELSET => {
+                Self::Set(change(NFT_MSG_NEWSET), read::Set::decode(family, attributes)?)
+            }
+            NFT_MSG_NEWSETELEM | NFT_MSG_DELSETELEM => {
                 let name = |kind, what| -> Result<Name, DecodeError> {
                     read::name(&read::need(attributes.clone().find(kind)?, what)?)
                 };
                 let set = SetName {
                     family,
-                    table: name(1, "NFTA_SET_ELEM_LIST_TABLE")?,
-                    set: name(2, "NFTA_SET_ELEM_LIST_SET")?,
+                    table: name(NFTA_SET_ELEM_LIST_TABLE, "NFTA_SET_ELEM_LIST_TABLE")?,
+                    set: name(NFTA_SET_ELEM_LIST_SET, "NFTA_SET_ELEM_LIST_SET")?,
                 };
-                Self::Elements(change(12), set, read::Element::decode_list(attributes)?)
+                Self::Elements(change(NFT_MSG_NEWSETELEM), set, read::Element::decode_list(attributes)?)
             }
-            15 => Self::Generation(read::Generation::decode(attributes)?),
-            17 => Self::Trace(Box::new(Trace::decode(family, attributes)?)),
-            18 | 20 => Self::Object(change(18), read::Object::decode(family, attributes)?),
-            22 | 24 => Self::Flowtable(change(22), read::Flowtable::decode(family, attributes)?),
+            NFT_MSG_NEWGEN => Self::Generation(read::Generation::decode(attributes)?),
+            NFT_MSG_TRACE => Self::Trace(Box::new(Trace::decode(family, attributes)?)),
+            NFT_MSG_NEWOBJ | NFT_MSG_DELOBJ => {
+                Self::Object(change(NFT_MSG_NEWOBJ), read::Object::decode(family, attributes)?)
+            }
+            NFT_MSG_NEWFLOWTABLE | NFT_MSG_DELFLOWTABLE => {
+                Self::Flowtable(change(NFT_MSG_NEWFLOWTABLE), read::Flowtable::decode(family, attributes)?)
+            }
             other => Self::Unknown(other),
         }))
     }
 
-    /// The family and the name of the table that it is about, or that what it is about is in; `None` of a commit as a whole.
+    /// Returns the family and the name of the table that the event is about, or that contains its object;
+    /// `None` for the end of a commit.
     #[must_use]
     pub fn table(&self) -> Option<(Family, &Name)> {
         Some(match self {
@@ -238,9 +282,10 @@ impl Event {
     }
 }
 
-impl Place {
-    /// The kernel says it by the rule before, and by flags where that is none, or there is none behind (`nf_tables_rule_notify`): what is
-    /// added goes behind the others, and so does, to the flags, what replaces, but that is not made (`NLM_F_CREATE`).
+impl RulePosition {
+    /// Returns the position of the rule of an event. The kernel reports the handle of the preceding rule,
+    /// and uses flags where there is no preceding or no following rule (`nf_tables_rule_notify`):
+    /// `NLM_F_APPEND` for a rule at the end. A replacement has the same flags, but not `NLM_F_CREATE`.
     fn of(rule: &read::Rule, flags: Flags) -> Self {
         match rule.position {
             Some(handle) => Self::After(handle),
@@ -251,8 +296,9 @@ impl Place {
     }
 }
 
-/// `NFNLGRP_NFTRACE`: the multicast group of [`Event::Trace`], for packets on which a rule has set `meta nftrace`.
+/// `NFNLGRP_NFTRACE`: the multicast group of [`Event::Trace`], for packets on which a rule has set `meta
+/// nftrace`.
 pub const TRACE_GROUP: u32 = 9;
 
-/// `NFNLGRP_NFTABLES`: the multicast group of these events.
+/// `NFNLGRP_NFTABLES`: the multicast group of all other events.
 pub const GROUP: u32 = 7;

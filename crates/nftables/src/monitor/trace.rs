@@ -1,28 +1,31 @@
-//! What packets meet on their way: the trace of those with `meta nftrace set 1` (`enum nft_trace_attributes`).
+//! The steps of packets with `meta nftrace set 1` through the ruleset (`enum nft_trace_attributes`).
 
 use std::fmt;
 
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::Attributes;
 
+use crate::attributes::attributes;
 use crate::expr::{Data, VerdictCode, decode_verdict};
 use crate::family::Family;
 use crate::name::Name;
 use crate::object::Policy;
 use crate::read::{name, need};
 
-/// A step of a packet that is traced: a rule that it meets, the end of a chain's rules, or the policy of a base chain.
+/// A step of a traced packet: a rule that it matches, the end of a chain's rules, or the policy of a base
+/// chain.
 ///
-/// Printed, it is what `nft monitor trace` says, with the handle of the rule instead of its text: `trace id 2f9e66d3 ip t c rule handle 4
-/// (verdict drop)`. nft leaves out the ends of chains' rules, which Linux 6.1 does not tell, and says a packet's headers in a line of their own.
+/// Displayed, it is a line of `nft monitor trace`, with the handle of the rule instead of its text: `trace
+/// id 2f9e66d3 ip t c rule handle 4 (verdict drop)`. nft leaves out the ends of chains' rules, which Linux
+/// 6.1 does not report, and prints a packet's headers on a line of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Trace {
     /// The family of the chain's table.
     pub family: Family,
-    /// The packet, as long as it is the same one.
+    /// The identifier of the packet, the same in all of its steps.
     pub id: u32,
-    /// What it has met.
+    /// The kind of step.
     pub step: TraceStep,
     /// The table.
     pub table: Name,
@@ -30,29 +33,30 @@ pub struct Trace {
     pub chain: Name,
     /// The handle of the rule.
     pub rule: Option<u64>,
-    /// What comes of it; a verdict that nft's language cannot say is a code (`queue`, or `stolen` by an expression).
+    /// The verdict; one that nft's language cannot express is a code (`queue`, or `stolen` by an
+    /// expression).
     pub verdict: Option<Data>,
-    /// The policy of the chain, in the step that is about it.
+    /// The policy of the chain, in the step at the end of a base chain.
     pub policy: Option<Policy>,
     /// The packet's mark, if it has one.
     pub mark: Option<u32>,
-    /// `NFPROTO_*` of the packet; only in its first step of a chain, as are the devices and headers.
+    /// `NFPROTO_*` of the packet; only in its first step in a chain, like the devices and headers.
     pub protocol: Option<u32>,
-    /// The device that it came in by.
+    /// The input device.
     pub iif: Option<TraceDevice>,
-    /// The device that it goes out by.
+    /// The output device.
     pub oif: Option<TraceDevice>,
-    /// The beginning of its link layer's header: at most 20 bytes, with VLAN tags.
+    /// The start of its link layer header: at most 20 bytes, with VLAN tags.
     pub link_header: Vec<u8>,
-    /// The beginning of its network layer's header: at most 40 bytes.
+    /// The start of its network layer header: at most 40 bytes.
     pub network_header: Vec<u8>,
-    /// The beginning of its transport layer's header: at most 20 bytes.
+    /// The start of its transport layer header: at most 20 bytes.
     pub transport_header: Vec<u8>,
-    /// What connection tracking knows of it. Since Linux 6.16.
+    /// The connection tracking state of the packet. Since Linux 6.16.
     pub conntrack: Option<TraceConntrack>,
 }
 
-/// What a packet has met (`enum nft_trace_types`).
+/// The kind of a trace step (`enum nft_trace_types`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TraceStep {
@@ -62,11 +66,11 @@ pub enum TraceStep {
     Return,
     /// `NFT_TRACETYPE_RULE`: a rule; without one, the end of a chain's rules.
     Rule,
-    /// One that this crate does not know, by its number.
+    /// A type that this crate does not know, by its number.
     Other(u32),
 }
 
-/// A device of a packet that is traced.
+/// A device of a traced packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub struct TraceDevice {
@@ -76,7 +80,7 @@ pub struct TraceDevice {
     pub kind: u16,
 }
 
-/// What connection tracking knows of a packet that is traced.
+/// The connection tracking state of a traced packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub struct TraceConntrack {
@@ -84,25 +88,25 @@ pub struct TraceConntrack {
     pub id: u32,
     /// 0 in the direction in which the connection was opened, 1 in the other.
     pub direction: u8,
-    /// `IPS_*`: what has become of the connection.
+    /// `IPS_*`: the status bits of the connection.
     pub status: u32,
-    /// A bit for each state that the packet may be in, as `ct state` has them.
+    /// A bit for each state of the packet, with the values of `ct state`.
     pub state: u32,
 }
 
 impl Trace {
-    /// Reads the attributes of a message about a packet.
+    /// Parses the attributes of a trace message.
     ///
     /// # Errors
-    /// When they are malformed, or without a table, a chain and a packet.
+    /// If they are malformed, or the table, the chain or the packet is missing.
     pub fn decode(family: Family, attributes: Attributes<'_>) -> Result<Self, DecodeError> {
         let (mut id, mut step, mut table, mut chain) = (None, None, None, None);
         let mut trace = Self {
             family,
             id: 0,
             step: TraceStep::Other(0),
-            table: Name::held(""),
-            chain: Name::held(""),
+            table: Name::from_kernel(""),
+            chain: Name::from_kernel(""),
             rule: None,
             verdict: None,
             policy: None,
@@ -186,23 +190,27 @@ impl fmt::Display for Trace {
     }
 }
 
-const NFTA_TRACE_TABLE: u16 = 1;
-const NFTA_TRACE_CHAIN: u16 = 2;
-const NFTA_TRACE_RULE_HANDLE: u16 = 3;
-const NFTA_TRACE_TYPE: u16 = 4;
-const NFTA_TRACE_VERDICT: u16 = 5;
-const NFTA_TRACE_ID: u16 = 6;
-const NFTA_TRACE_LL_HEADER: u16 = 7;
-const NFTA_TRACE_NETWORK_HEADER: u16 = 8;
-const NFTA_TRACE_TRANSPORT_HEADER: u16 = 9;
-const NFTA_TRACE_IIF: u16 = 10;
-const NFTA_TRACE_IIFTYPE: u16 = 11;
-const NFTA_TRACE_OIF: u16 = 12;
-const NFTA_TRACE_OIFTYPE: u16 = 13;
-const NFTA_TRACE_MARK: u16 = 14;
-const NFTA_TRACE_NFPROTO: u16 = 15;
-const NFTA_TRACE_POLICY: u16 = 16;
-const NFTA_TRACE_CT_ID: u16 = 18;
-const NFTA_TRACE_CT_DIRECTION: u16 = 19;
-const NFTA_TRACE_CT_STATUS: u16 = 20;
-const NFTA_TRACE_CT_STATE: u16 = 21;
+attributes! {
+    TRACE: "enum nft_trace_attributes, linux/netfilter/nf_tables.h" {
+        NFTA_TRACE_TABLE = 1,
+        NFTA_TRACE_CHAIN = 2,
+        NFTA_TRACE_RULE_HANDLE = 3,
+        NFTA_TRACE_TYPE = 4,
+        NFTA_TRACE_VERDICT = 5,
+        NFTA_TRACE_ID = 6,
+        NFTA_TRACE_LL_HEADER = 7,
+        NFTA_TRACE_NETWORK_HEADER = 8,
+        NFTA_TRACE_TRANSPORT_HEADER = 9,
+        NFTA_TRACE_IIF = 10,
+        NFTA_TRACE_IIFTYPE = 11,
+        NFTA_TRACE_OIF = 12,
+        NFTA_TRACE_OIFTYPE = 13,
+        NFTA_TRACE_MARK = 14,
+        NFTA_TRACE_NFPROTO = 15,
+        NFTA_TRACE_POLICY = 16,
+        NFTA_TRACE_CT_ID = 18,
+        NFTA_TRACE_CT_DIRECTION = 19,
+        NFTA_TRACE_CT_STATUS = 20,
+        NFTA_TRACE_CT_STATE = 21,
+    }
+}

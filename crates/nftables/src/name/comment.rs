@@ -1,4 +1,4 @@
-//! Text in quotes: comments and security contexts. nft has no way to escape what ends the quotes.
+//! Text that nft prints in quotes: comments and security contexts. nft has no escape for a quotation mark.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::name::{NameError, NameProblem, shown};
 
-/// A comment of a table, chain, set, rule or element: up to 128 bytes of UTF-8 without control characters and `"`,
-/// which nft has no way to escape.
+/// A comment of a table, chain, set, rule or element: up to 128 bytes of UTF-8 without control characters and
+/// `"`, which nft has no way to escape.
 ///
 /// ```
 /// use sluicegate_nftables::Comment;
@@ -20,10 +20,11 @@ use crate::name::{NameError, NameProblem, shown};
 pub struct Comment(Arc<str>);
 
 impl Comment {
-    /// Checks a comment.
+    /// Creates a comment from valid text.
     ///
     /// # Errors
-    /// [`NameError`] when it is over 128 bytes (`NFTNL_UDATA_COMMENT_MAXLEN`), or has a `"` or a control character.
+    /// [`NameError`] if the text is longer than 128 bytes (`NFTNL_UDATA_COMMENT_MAXLEN`), or has a `"` or a
+    /// control character.
     pub fn new(comment: &str) -> Result<Self, NameError> {
         let error = |reason| Err(NameError { name: shown(comment), reason });
         if comment.len() > MAX_COMMENT {
@@ -35,8 +36,8 @@ impl Comment {
         }
     }
 
-    /// The nearest comment to any text: forbidden characters become spaces, and it is cut at 128 bytes between
-    /// characters. For comments that carry names from outside and decide nothing.
+    /// Creates a comment from any text: characters that are not allowed become spaces, and the text is cut
+    /// after at most 128 bytes. It is meant for informative comments with names from other sources.
     #[must_use]
     pub fn lossy(text: &str) -> Self {
         let mut kept = String::with_capacity(text.len().min(MAX_COMMENT));
@@ -49,14 +50,14 @@ impl Comment {
         Self(kept.into())
     }
 
-    /// The comment.
+    /// Returns the comment.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// What would end a comment, or its line.
+/// Returns whether a character would end the comment or the line.
 fn is_forbidden(c: char) -> bool {
     c == '"' || c.is_control() && c != '\t'
 }
@@ -77,7 +78,7 @@ impl TryFrom<&str> for Comment {
     }
 }
 
-/// As nft writes it: in quotes.
+/// Formats the value in nft's syntax: in quotes.
 impl fmt::Display for Comment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\"{}\"", self.0)
@@ -90,13 +91,14 @@ impl fmt::Debug for Comment {
     }
 }
 
-/// A security context as the kernel's security module knows it (`system_u:object_r:ssh_server_packet_t:s0`): 1 to 255 bytes
-/// (`NFT_SECMARK_CTX_MAXLEN` 256 counts the NUL) without control characters and `"`.
+/// A security context of the kernel's security module (`system_u:object_r:ssh_server_packet_t:s0`): 1 to 255
+/// bytes (`NFT_SECMARK_CTX_MAXLEN` 256 includes the NUL) without control characters and `"`.
 ///
 /// ```
 /// use sluicegate_nftables::SecurityContext;
 ///
-/// assert_eq!(SecurityContext::new("system_u:object_r:http_packet_t:s0")?.to_string(), "\"system_u:object_r:http_packet_t:s0\"");
+/// let context = SecurityContext::new("system_u:object_r:http_packet_t:s0")?;
+/// assert_eq!(context.to_string(), "\"system_u:object_r:http_packet_t:s0\"");
 /// assert!(SecurityContext::new("").is_err());
 /// # Ok::<(), sluicegate_nftables::NameError>(())
 /// ```
@@ -104,10 +106,11 @@ impl fmt::Debug for Comment {
 pub struct SecurityContext(Arc<str>);
 
 impl SecurityContext {
-    /// Checks a security context; whether the security module knows it, the kernel says.
+    /// Creates a security context from valid text. Only the kernel can check that its security module knows
+    /// it.
     ///
     /// # Errors
-    /// [`NameError`] when it is empty, over 255 bytes, or has a `"` or a control character.
+    /// [`NameError`] if the text is empty, longer than 255 bytes, or has a `"` or a control character.
     pub fn new(context: &str) -> Result<Self, NameError> {
         let error = |reason| Err(NameError { name: shown(context), reason });
         if context.is_empty() {
@@ -122,12 +125,12 @@ impl SecurityContext {
         }
     }
 
-    /// One that the kernel holds; `None` where nft could not say it.
-    pub(crate) fn held(context: &str) -> Option<Self> {
+    /// Creates a security context that the kernel listed; `None` if nft has no syntax for it.
+    pub(crate) fn from_kernel(context: &str) -> Option<Self> {
         Self::new(context).ok()
     }
 
-    /// The security context.
+    /// Returns the security context.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -142,7 +145,7 @@ impl FromStr for SecurityContext {
     }
 }
 
-/// As nft writes it: in quotes.
+/// Formats the value in nft's syntax: in quotes.
 impl fmt::Display for SecurityContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\"{}\"", self.0)

@@ -7,16 +7,17 @@ use std::sync::Arc;
 
 use crate::name::{NameError, NameProblem, shown, write_quoted};
 
-/// The name of a network interface, as nft matches it: 1 to 15 bytes (`IFNAMSIZ` 16 counts the NUL), no space, `/`, `"`, `\` or
-/// control character; a `*` only at its end, where it stands for any continuation.
+/// The name of a network interface, or a prefix of such names. It has 1 to 15 bytes (`IFNAMSIZ` 16 includes
+/// the NUL), no space, `/`, `"`, `\` or control character. With a `*` at its end it stands for all names with
+/// that prefix.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InterfaceName(Arc<str>);
 
 impl InterfaceName {
-    /// Checks an interface name or a prefix of one (`veth*`).
+    /// Creates an interface name, or a prefix (`veth*`), from valid text.
     ///
     /// # Errors
-    /// [`NameError`] when it is empty, over 15 bytes, or has a character that no interface name may have.
+    /// [`NameError`] if the text is empty, longer than 15 bytes, or has a character that is not allowed.
     pub fn new(name: &str) -> Result<Self, NameError> {
         let error = |reason| Err(NameError { name: shown(name), reason });
         if name.is_empty() || name == "*" {
@@ -35,17 +36,17 @@ impl InterfaceName {
         }
     }
 
-    pub(crate) fn held(name: &str) -> Self {
+    pub(crate) fn from_kernel(name: &str) -> Self {
         Self(name.into())
     }
 
-    /// What all the names that it stands for start with, if it ends with a `*`.
+    /// Returns the prefix, if the name ends with a `*`.
     #[must_use]
     pub fn prefix(&self) -> Option<&str> {
         self.0.strip_suffix('*').filter(|stem| !stem.ends_with('\\'))
     }
 
-    /// The name as the kernel has it: nft writes a `*` that is meant as `\*`.
+    /// Returns the name in the kernel: a `*` that belongs to the name is written as `\*` in nft's syntax.
     pub(crate) fn literal(&self) -> Cow<'_, str> {
         match self.0.strip_suffix("\\*") {
             Some(stem) => Cow::Owned(format!("{stem}*")),
@@ -53,7 +54,7 @@ impl InterfaceName {
         }
     }
 
-    /// The name, with its `*` if it has one.
+    /// Returns the name, including a `*` at its end.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -68,7 +69,8 @@ impl FromStr for InterfaceName {
     }
 }
 
-/// As nft writes it: in quotes. The kernel takes almost any name; what nft has no way to say is escaped.
+/// Formats the value in nft's syntax: in quotes, with escapes for characters that the kernel allows but nft
+/// has no syntax for.
 impl fmt::Display for InterfaceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_quoted(f, &self.0)

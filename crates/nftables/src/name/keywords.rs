@@ -1,7 +1,7 @@
-//! The words of nft's language that cannot be names.
+//! The keywords of nft's language, which cannot be names.
 
-/// Words that nft does not accept as the name of a chain or set, sorted: found by asking nft 1.0.6 for every word that it knows,
-/// plus `destroy`, `last` and `tunnel`, which later versions reserve.
+/// Words that nft does not accept as the name of a chain or set, sorted. Every keyword was tried with nft
+/// 1.0.6; `destroy`, `last` and `tunnel` are keywords of later versions.
 pub(super) const KEYWORDS: &[&str] = &[
     ".",
     "accept",

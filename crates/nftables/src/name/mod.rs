@@ -1,4 +1,5 @@
-//! Names and comments: checked once, so that nothing printed or sent later can break out of its place.
+//! Names and comments: they are validated on creation, so that they cannot be misread as anything else when
+//! they are printed or sent.
 
 mod comment;
 mod interface;
@@ -13,12 +14,11 @@ pub use comment::{Comment, SecurityContext};
 pub use interface::InterfaceName;
 use keywords::KEYWORDS;
 
-/// The name of a table, chain, set, map, flowtable or stateful object, or of a log prefix's owner: what nft calls an
-/// identifier.
+/// The name of a table, chain, set, map, flowtable or stateful object: what nft calls an identifier.
 ///
-/// 1 to 255 bytes (`NFT_NAME_MAXLEN` 256 counts the NUL): a letter, `_` or `.` first, then letters, digits and any of
-/// `_ . - /`. Words of nft's own language (`ip`, `counter`, `le`) are refused, because nft cannot read them back as
-/// names. Cloning costs a reference count.
+/// A name has 1 to 255 bytes (`NFT_NAME_MAXLEN` 256 includes the NUL): first a letter, `_` or `.`, then
+/// letters, digits and any of `_ . - /`. Keywords of nft's language (`ip`, `counter`, `le`) are refused,
+/// because nft cannot read them as names. Cloning only increments a reference count.
 ///
 /// ```
 /// use sluicegate_nftables::Name;
@@ -33,10 +33,11 @@ use keywords::KEYWORDS;
 pub struct Name(Arc<str>);
 
 impl Name {
-    /// Checks a name.
+    /// Creates a name from valid text.
     ///
     /// # Errors
-    /// [`NameError`] when it is empty, too long, has another character, or is a word of nft's language.
+    /// [`NameError`] if the text is empty, too long, a keyword of nft's language, or has a character that is
+    /// not allowed.
     pub fn new(name: &str) -> Result<Self, NameError> {
         let error = |reason| Err(NameError { name: shown(name), reason });
         let Some(first) = name.bytes().next() else {
@@ -57,19 +58,19 @@ impl Name {
         Ok(Self(name.into()))
     }
 
-    /// A name that the kernel holds. Other programs may have chosen one that nft could not print; it is kept as it is,
-    /// and quoted and escaped when shown.
-    pub(crate) fn held(name: &str) -> Self {
+    /// Creates a name that the kernel reported. If nft has no syntax for it, it is preserved, and printed in
+    /// quotes with escapes.
+    pub(crate) fn from_kernel(name: &str) -> Self {
         Self(name.into())
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// In quotes, where a word of nft's language is a name as any other.
+    /// Formats the name in quotes, so that nft accepts even its own keywords.
     pub(crate) fn quoted(&self) -> impl fmt::Display {
         struct Quoted<'a>(&'a str);
 
@@ -82,13 +83,13 @@ impl Name {
         Quoted(&self.0)
     }
 
-    /// True when it is a clone of the other one, or the other way round.
+    /// Returns `true` if both share the same allocation, as clones do.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// True when nft's language can say this name. Always so for [`Name::new`]; a name read from the kernel may have been
-    /// made by a program that did not care.
+    /// Returns `true` if nft has syntax for this name. This is always so for [`Name::new`]; other programs
+    /// may use other names.
     #[must_use]
     pub fn is_printable(&self) -> bool {
         Self::new(self).is_ok()
@@ -144,39 +145,39 @@ impl fmt::Debug for Name {
     }
 }
 
-/// A name or comment that cannot be one.
+/// The error for text that is not a valid name or comment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name:?} {reason}")]
 pub struct NameError {
-    /// What was given, cut after 60 characters.
+    /// The text, cut after 60 characters.
     pub name: String,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: NameProblem,
 }
 
-/// Why a name is refused.
+/// The reason why text is not a valid name or comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameProblem {
-    /// Nothing was given.
-    #[error("is empty")]
+    /// The text is empty.
+    #[error("must not be empty")]
     Empty,
-    /// More bytes than the kernel keeps.
-    #[error("has {length} bytes, the limit is {limit}")]
+    /// The text is longer than the kernel allows.
+    #[error("has {length} bytes, but at most {limit} are allowed")]
     TooLong {
-        /// Its bytes.
+        /// The length in bytes.
         length: usize,
-        /// The most there may be.
+        /// The maximum length.
         limit: usize,
     },
-    /// The first character of an identifier.
+    /// The first character is not one that starts an identifier.
     #[error("must start with a letter, '_' or '.'")]
     Start,
-    /// A character that has no place in it.
-    #[error("contains {0:?}")]
+    /// A character is not allowed.
+    #[error("contains {0:?}, which is not allowed")]
     Character(char),
-    /// A word of nft's language.
-    #[error("is a word of nft's language and cannot be a name")]
+    /// The text is a keyword of nft's language.
+    #[error("is a keyword of nft's language and cannot be a name")]
     Keyword,
 }
 
@@ -184,7 +185,8 @@ fn in_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '/')
 }
 
-/// In quotes, with nothing inside that ends them or the line. nft knows no escapes: behind `\"`, too, it reads on as its language.
+/// Writes text in quotes, and escapes characters that would end the quotes or the line. nft itself has no
+/// escapes: it ends the text at a `\"` too.
 fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_str("\"")?;
     text.chars().try_for_each(|c| match c {
@@ -195,7 +197,7 @@ fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_str("\"")
 }
 
-/// Whether a character would end a name in quotes, or its line.
+/// Returns whether a character would end a quoted name or the line.
 pub(crate) fn is_escaped(c: char) -> bool {
     c == '"' || c.is_control()
 }
@@ -229,20 +231,23 @@ mod tests {
 
     #[test]
     fn an_error_says_what_is_wrong() {
-        assert_eq!(Name::new("a b").unwrap_err().to_string(), "\"a b\" contains ' '");
+        assert_eq!(Name::new("a b").unwrap_err().to_string(), "\"a b\" contains ' ', which is not allowed");
         assert_eq!(
             Name::new("drop").unwrap_err().to_string(),
-            "\"drop\" is a word of nft's language and cannot be a name"
+            "\"drop\" is a keyword of nft's language and cannot be a name"
         );
-        assert_eq!(Comment::new("a\"b").unwrap_err().to_string(), "\"a\\\"b\" contains '\"'");
+        assert_eq!(
+            Comment::new("a\"b").unwrap_err().to_string(),
+            "\"a\\\"b\" contains '\"', which is not allowed"
+        );
     }
 
     #[test]
-    fn a_held_name_cannot_inject() {
-        assert_eq!(Name::held("a\n\" }").to_string(), "\"a\\n\\u{22} }\"");
-        assert_eq!(Name::held("a\" }").quoted().to_string(), "\"a\\u{22} }\"");
-        assert_eq!(Name::held("drop").quoted().to_string(), "\"drop\"");
-        assert_eq!(InterfaceName::held("x\"drop#\u{1b}").to_string(), "\"x\\u{22}drop#\\u{1b}\"");
-        assert_eq!(InterfaceName::held("veth\\*").to_string(), "\"veth\\*\"");
+    fn a_name_from_the_kernel_cannot_inject() {
+        assert_eq!(Name::from_kernel("a\n\" }").to_string(), "\"a\\n\\u{22} }\"");
+        assert_eq!(Name::from_kernel("a\" }").quoted().to_string(), "\"a\\u{22} }\"");
+        assert_eq!(Name::from_kernel("drop").quoted().to_string(), "\"drop\"");
+        assert_eq!(InterfaceName::from_kernel("x\"drop#\u{1b}").to_string(), "\"x\\u{22}drop#\\u{1b}\"");
+        assert_eq!(InterfaceName::from_kernel("veth\\*").to_string(), "\"veth\\*\"");
     }
 }

@@ -1,20 +1,24 @@
-//! Devices of a hook: those of a base chain or a flowtable that come and go while it stays.
+//! Devices of a base chain or a flowtable, which can be added and deleted while it exists.
 
 use std::fmt;
 
-use sluicegate_netlink::attr::Writer;
+use sluicegate_netlink::DecodeError;
+use sluicegate_netlink::attr::{Attribute, Writer};
 
+use crate::attributes::attributes;
 use crate::lang::Wording;
 use crate::name::{InterfaceName, is_escaped};
-use crate::object::chain::{NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE, encode_device};
+use crate::object::chain::wire::*;
+use crate::object::flowtable::wire::*;
 use crate::object::{ChainId, FlowtableId};
 
-/// Some devices of a base chain or a flowtable, to delete them and nothing else. More devices come by adding the chain or flowtable again, with
-/// them.
+/// Devices to delete from a base chain or a flowtable, which itself stays. Devices are added by adding the
+/// chain or flowtable again with them.
 ///
-/// Devices of chains: since Linux 6.4 ([`Feature::DeviceDeletion`](crate::probe::Feature::DeviceDeletion)), and text that nft reads from 1.0.8 on. An older
-/// kernel does not see the devices and would delete the chain with all its rules: it gets a second message that it then refuses (`EINVAL`), and
-/// with it the batch.
+/// For chains this exists since Linux 6.4
+/// ([`Feature::DeviceDeletion`](crate::probe::Feature::DeviceDeletion)), and nft reads the text since 1.0.8.
+/// An older kernel ignores the devices and would delete the chain with all its rules. To prevent that, the
+/// batch contains a second message which such a kernel then refuses (`EINVAL`), and the batch with it.
 ///
 /// ```
 /// use sluicegate_nftables::{Family, TableId, Transaction};
@@ -27,13 +31,13 @@ use crate::object::{ChainId, FlowtableId};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookDevices {
-    /// What they belong to.
+    /// The chain or flowtable.
     pub hook: HookOwner,
     /// The devices.
     pub devices: Vec<InterfaceName>,
 }
 
-/// What has devices.
+/// An object with devices.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum HookOwner {
     /// A base chain.
@@ -43,14 +47,14 @@ pub enum HookOwner {
 }
 
 impl ChainId {
-    /// Some of its devices.
+    /// Selects devices of the chain, to delete them.
     pub fn devices(&self, devices: impl IntoIterator<Item = InterfaceName>) -> HookDevices {
         HookDevices { hook: HookOwner::Chain(self.clone()), devices: devices.into_iter().collect() }
     }
 }
 
 impl FlowtableId {
-    /// Some of its devices.
+    /// Selects devices of the flowtable, to delete them.
     pub fn devices(&self, devices: impl IntoIterator<Item = InterfaceName>) -> HookDevices {
         HookDevices { hook: HookOwner::Flowtable(self.clone()), devices: devices.into_iter().collect() }
     }
@@ -75,26 +79,28 @@ impl HookDevices {
     }
 }
 
-/// Says again that a chain is a base chain, and nothing else: no change to one that is there, and refused where it is not.
-pub(crate) fn encode_still_there(chain: &ChainId, w: &mut Writer<'_>) {
+/// Encodes a base chain without any change: this does nothing if the chain exists, and is refused if it does
+/// not.
+pub(crate) fn encode_existing(chain: &ChainId, w: &mut Writer<'_>) {
     w.put_str(NFTA_CHAIN_TABLE, &chain.table.name);
     w.put_str(NFTA_CHAIN_NAME, &chain.name);
-    w.put_be32(NFTA_CHAIN_FLAGS, NFT_CHAIN_BASE);
+    w.put_be32(NFTA_CHAIN_FLAGS, ChainFlags::BASE.bits());
 }
 
-/// As nft's commands say it: `chain netdev t c { devices = { "eth0", "eth1" } ; }`.
+/// Formats the argument of an nft command: `chain netdev t c { devices = { "eth0", "eth1" } ; }`.
 impl fmt::Display for HookDevices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {{ {} ; }}", self.hook, device_list(&self.devices, Wording::SCRIPT))
     }
 }
 
-/// `devices = { "eth0", "lo" }`, in the order of the alphabet. In such a list nft 1.0.6 reads names in quotes and lists them without.
+/// Returns `devices = { "eth0", "lo" }`, in alphabetical order. nft 1.0.6 reads such names with quotes, but
+/// lists them without.
 pub(crate) fn device_list(devices: &[InterfaceName], with: Wording<'_>) -> String {
     let mut devices: Vec<_> = devices.iter().collect();
     devices.sort_unstable();
-    // A name that is a word of nft's language, or starts with a digit, has to be in quotes for nft to read it.
-    // Listings do without, as nft does, but for what has to be escaped.
+    // A name that is a keyword of nft, or starts with a digit, needs quotes for nft to read it. Listings have
+    // no quotes, as in nft, except for names with special characters.
     let names =
         devices.into_iter().map(|device| match with.is_script() || device.as_str().contains(is_escaped) {
             true => device.to_string(),
@@ -112,9 +118,24 @@ impl fmt::Display for HookOwner {
     }
 }
 
-const NFTA_CHAIN_HOOK: u16 = 4;
-const NFTA_CHAIN_FLAGS: u16 = 10;
-const NFT_CHAIN_BASE: u32 = 1;
-const NFTA_FLOWTABLE_HOOK: u16 = 3;
-const NFTA_HOOK_DEVS: u16 = 4;
-const NFTA_FLOWTABLE_HOOK_DEVS: u16 = 3;
+/// Appends a device to a list, or all devices with a prefix.
+pub(crate) fn encode_device(device: &InterfaceName, list: &mut Writer<'_>) {
+    match device.prefix() {
+        Some(prefix) => list.put_str(NFTA_DEVICE_PREFIX, prefix),
+        None => list.put_str(NFTA_DEVICE_NAME, device.as_str()),
+    }
+}
+
+/// Returns the name of a device in a list, or a prefix with `*` appended.
+pub(crate) fn decode_device(listed: &Attribute<'_>) -> Result<String, DecodeError> {
+    let name = listed.str()?;
+    Ok(if listed.kind == NFTA_DEVICE_PREFIX { format!("{name}*") } else { name.to_owned() })
+}
+
+attributes! {
+    DEVICES: "enum nft_devices_attributes, linux/netfilter/nf_tables.h" {
+        NFTA_DEVICE_NAME = 1,
+        /// Since Linux 6.17.
+        NFTA_DEVICE_PREFIX = 2,
+    }
+}

@@ -1,5 +1,6 @@
-//! How nft notes the expression of a `typeof` in a set's user data, so that it can print it again. Captured from nft
-//! 1.0.6, one expression after the other; what is inside tunnels from the sources of nft 1.1.
+//! The expression of a `typeof`, encoded in the user data of a set so that nft can list it. The format was
+//! captured from nft 1.0.6 for each expression; that for fields inside tunnels is from the source code of nft
+//! 1.1.
 
 use crate::expr::{
     CtKey, Direction, ExthdrOp, FibFlags, FibResult, InnerType, MetaKey, NumgenMode, PayloadBase, RtKey,
@@ -12,8 +13,8 @@ use crate::object::SetType;
 use crate::object::userdata::{push, push_u32};
 use crate::read::UserData;
 
-/// The note for a type; `None` where nft makes none, or it would not fit: its length is one byte. A `type` of several parts notes only that it
-/// is a concatenation.
+/// Encodes a type as user data; `None` if nft stores none, or if it is longer than 255 bytes. For a `type`
+/// with several parts the data only tell that it is a concatenation.
 pub(crate) fn encode(of: &SetType) -> Option<Vec<u8>> {
     match of {
         SetType::Types(types) if types.len() > 1 => Some(expression(CONCAT, &[])),
@@ -24,7 +25,7 @@ pub(crate) fn encode(of: &SetType) -> Option<Vec<u8>> {
     }
 }
 
-/// The note for verdicts, without which nft ignores that of the keys.
+/// Returns the user data for verdicts. Without these, nft ignores those of the keys.
 pub(crate) fn verdict() -> Vec<u8> {
     expression(VERDICT, &[])
 }
@@ -41,10 +42,14 @@ fn note(of: &Expression) -> Option<Vec<u8>> {
         Expression::Payload(payload) => (PAYLOAD, header_field(*payload, tunnel_of(*payload))),
         Expression::Inner(inner) => (PAYLOAD, header_field(inner.field, Some(inner.tunnel))),
         Expression::RawPayload(raw) => {
-            // nft numbers the headers from one.
+            if let Some(port) = raw.port() {
+                return note(&port.into());
+            }
+            // nft numbers these headers from one.
             let base = match raw.base {
                 PayloadBase::LINK => 1,
                 PayloadBase::NETWORK => 2,
+                PayloadBase::INNER => 4,
                 _ => 3,
             };
             (PAYLOAD, numbers(&[0, 0, base, raw.offset.into(), raw.bits.into()]))
@@ -83,7 +88,7 @@ fn note(of: &Expression) -> Option<Vec<u8>> {
     Some(expression(number, &data))
 }
 
-/// Of a part that is calculated nft notes from what.
+/// Returns the operand of an operation, which nft stores instead of the operation.
 fn calculated_from(of: &Expression) -> &Expression {
     match of {
         Expression::Binary(binary) => calculated_from(&binary.left),
@@ -94,7 +99,7 @@ fn calculated_from(of: &Expression) -> &Expression {
 fn header_field(payload: Payload, tunnel: Option<InnerType>) -> Vec<u8> {
     let (header, field) = payload.numbers();
     let mut data = numbers(&[header.into(), field.into()]);
-    // nft notes the width of what has no type of its own.
+    // nft stores the length of a field without a type of its own.
     if payload.data_type() == crate::DataType::INTEGER {
         push_u32(&mut data, 4, payload.bits().into());
     }
@@ -111,7 +116,7 @@ fn expression(number: u32, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Numbers with types 0, 1, 2, ...
+/// Encodes numbers as entries with types 0, 1, 2, ...
 fn numbers(values: &[u32]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(values.len() * 6);
     for (kind, value) in (0..).zip(values) {
@@ -120,7 +125,8 @@ fn numbers(values: &[u32]) -> Vec<u8> {
     bytes
 }
 
-/// The type of a note; `None` for one that this crate cannot say, and for what is only known to be a concatenation.
+/// Decodes user data to a type; `None` if this crate cannot express it, or if the data only tell that it is a
+/// concatenation.
 pub(crate) fn decode(bytes: &[u8]) -> Option<SetType> {
     match opened(bytes)? {
         (VALUE, data) => (number_of(data, 0)? == QUEUE).then_some(SetType::Queue),
@@ -128,7 +134,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<SetType> {
     }
 }
 
-/// The number of an expression, and what is noted of it.
+/// Returns nft's number of an expression, and the data stored with it.
 fn opened(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let entry = |kind| UserData::new(bytes).find(kind);
     Some((u32::from_ne_bytes(entry(0)?.try_into().ok()?), entry(1)?))
@@ -151,6 +157,7 @@ fn decode_nested(bytes: &[u8], depth: u32) -> Option<Expression> {
             let base = match value(2)? {
                 1 => PayloadBase::LINK,
                 2 => PayloadBase::NETWORK,
+                4 => PayloadBase::INNER,
                 _ => PayloadBase::TRANSPORT,
             };
             let (offset, bits) = (u16::try_from(value(3)?).ok()?, u16::try_from(value(4)?).ok()?);
@@ -197,10 +204,10 @@ fn decode_nested(bytes: &[u8], depth: u32) -> Option<Expression> {
     })
 }
 
-/// nft's numbers of the tunnels' headers (`enum proto_desc_id`, since 1.0.7).
+/// nft's numbers of tunnel headers (`enum proto_desc_id`, since 1.0.7).
 const TUNNELS: &[(InnerType, u32)] =
     &[(InnerType::VXLAN, 18), (InnerType::GENEVE, 19), (InnerType::GRE, 20), (InnerType::GRETAP, 21)];
-/// nft's number of the one constant that stands for a type (`CONSTANT_EXPR_NFQUEUE_ID`).
+/// nft's number of the only constant that represents a type (`CONSTANT_EXPR_NFQUEUE_ID`).
 const QUEUE: u32 = 0;
 /// nft's numbers of expressions (`enum expr_types`).
 const VERDICT: u32 = 1;
@@ -224,15 +231,17 @@ mod tests {
 
     #[test]
     fn a_typeof_is_noted_as_nft_notes_it() {
-        // strace of nft 1.0.6: add map ip t m { typeof ip daddr . meta l4proto . th dport . numgen random mod 2 : ... }
+        // strace of nft 1.0.6: add map ip t m { typeof ip daddr . meta l4proto . th dport . numgen random mod
+        // 2 : ... }
         let of = Expression::concat([
             Payload::IP_DADDR.into(),
             MetaKey::L4PROTO.into(),
             Payload::TH_DPORT.into(),
             Expression::random(2),
         ]);
-        let captured = "00040d0000000158001400040700000001 0c00040c00000001040c000000010e0004090000000106000410000000\
-            0214000407000000010c00040b000000010402000000031a0004170000000112000401000000010402000000020400000000";
+        let captured = "00040d0000000158001400040700000001 0c00040c00000001040c000000010e00040900000001060004\
+            100000000214000407000000010c00040b000000010402000000031a00041700000001120004010000000104020000000\
+            20400000000";
         let note = encode(&SetType::Typeof(of.clone())).unwrap();
         assert_eq!(hex(&note), captured.replace(' ', ""));
         assert_eq!(decode(&note), Some(SetType::Typeof(of)));

@@ -1,18 +1,24 @@
-//! What can be asked for: each feature with its question.
+//! The features, each with the question that is sent to the kernel.
 
 use sluicegate_netlink::message::Flags;
 
-use super::question::{Question, Scene, Spoilt};
+use super::question::{InvalidValue, Question, Scene};
 use crate::datatype::DataType;
 use crate::expr::{self, Expr, ObjectKind, Register};
 use crate::family::Family;
 use crate::lang::{Counter, Last, Payload};
+use crate::message::*;
 use crate::name::{InterfaceName, Name};
+use crate::object::chain::wire::{NFTA_CHAIN_ID, NFTA_CHAIN_TABLE, NFTA_CHAIN_USERDATA};
+use crate::object::rule::wire::NFTA_RULE_USERDATA;
+use crate::object::set::wire::NFTA_SET_USERDATA;
+use crate::object::stateful::wire::NFTA_OBJ_USERDATA;
+use crate::object::table::wire::NFTA_TABLE_USERDATA;
 use crate::object::*;
 
 macro_rules! features {
     ($($(#[$doc:meta])* $name:ident => $question:expr,)*) => {
-        /// Something that not every kernel can do.
+        /// A feature that not every kernel has.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Feature {
@@ -20,7 +26,7 @@ macro_rules! features {
         }
 
         impl Feature {
-            /// Every feature that can be asked for.
+            /// All features.
             pub const ALL: &'static [Self] = &[$( Self::$name, )*];
 
             pub(super) fn question(self) -> Question<'static> {
@@ -33,93 +39,98 @@ macro_rules! features {
 }
 
 features! {
-    /// `destroy`: deleting what may not exist. Since Linux 6.3.
-    Destroy => Question::Takes(Family::INET, |scene, tx| {
-        tx.destroy(scene.table.set(Name::held("absent")));
+    /// `destroy`: deletes an object if it exists. Since Linux 6.3.
+    Destroy => Question::Accepts(Family::INET, |scene, tx| {
+        tx.destroy(scene.table.set(Name::from_kernel("absent")));
     }),
-    /// `reset rules`: reading rules and setting their counters back in one step. Since Linux 6.2.
-    RuleReset => Question::Asks(NFT_MSG_GETRULE_RESET, Flags::empty()),
+    /// `reset rules`: lists rules and resets their counters in one step. Since Linux 6.2.
+    RuleReset => Question::KnowsMessage(NFT_MSG_GETRULE_RESET, Flags::empty()),
     /// `reset element`, `reset set`. Since Linux 6.5.
-    ElementReset => Question::Asks(NFT_MSG_GETSETELEM_RESET, Flags::DUMP),
-    /// `list hooks`: what is registered at the hooks of netfilter ([`read::hooks`](crate::read::hooks)). Since Linux 5.14, where built.
+    ElementReset => Question::KnowsMessage(NFT_MSG_GETSETELEM_RESET, Flags::DUMP),
+    /// `list hooks`: the functions registered at netfilter hooks ([`read::hooks`](crate::read::hooks)). Since
+    /// Linux 5.14; a build option.
     RegisteredHooks => Question::RegisteredHooks,
 
     /// Comments of tables. Since Linux 5.10.
-    TableComment => Question::Refuses(user_data(NFT_MSG_NEWTABLE, 6)),
+    TableComment => Question::RefusesValue(user_data(NFT_MSG_NEWTABLE, NFTA_TABLE_USERDATA)),
     /// Comments of chains. Since Linux 5.10.
-    ChainComment => Question::Refuses(user_data(NFT_MSG_NEWCHAIN, 12)),
+    ChainComment => Question::RefusesValue(user_data(NFT_MSG_NEWCHAIN, NFTA_CHAIN_USERDATA)),
     /// Comments of rules.
-    RuleComment => Question::Refuses(user_data(NFT_MSG_NEWRULE, 7)),
-    /// Comments of sets and maps, and what else nft notes with them (`typeof`, the byte order of keys).
-    SetComment => Question::Refuses(user_data(NFT_MSG_NEWSET, 13)),
+    RuleComment => Question::RefusesValue(user_data(NFT_MSG_NEWRULE, NFTA_RULE_USERDATA)),
+    /// Comments of sets and maps, and the other data that nft stores (`typeof`, the byte order of keys).
+    SetComment => Question::RefusesValue(user_data(NFT_MSG_NEWSET, NFTA_SET_USERDATA)),
     /// Comments of stateful objects. Since Linux 5.10.
-    ObjectComment => Question::Refuses(user_data(NFT_MSG_NEWOBJ, 8)),
+    ObjectComment => Question::RefusesValue(user_data(NFT_MSG_NEWOBJ, NFTA_OBJ_USERDATA)),
 
-    /// Tables that belong to a socket. Since Linux 5.12.
-    TableOwner => Question::Takes(Family::INET, |_, tx| {
+    /// Tables that belong to a socket (`owner`). Since Linux 5.12.
+    TableOwner => Question::Accepts(Family::INET, |_, tx| {
         tx.create(Table::new(other_table()).flags(TableFlags::OWNER));
     }),
-    /// Tables that stay when their owner goes. Since Linux 6.9.
-    TablePersist => Question::Takes(Family::INET, |_, tx| {
+    /// Tables that are not deleted with their owner (`persist`). Since Linux 6.9.
+    TablePersist => Question::Accepts(Family::INET, |_, tx| {
         tx.create(Table::new(other_table()).flags(TableFlags::OWNER | TableFlags::PERSIST));
     }),
 
-    /// Chains of a rule's own: `jump { ... }`. Since Linux 5.9.
-    BoundChains => Question::Refuses(Spoilt { command: NFT_MSG_NEWCHAIN, table: 1, attribute: NFTA_CHAIN_ID, value: &[0] }),
+    /// Anonymous chains: `jump { ... }`. Since Linux 5.9.
+    BoundChains => Question::RefusesValue(InvalidValue { command: NFT_MSG_NEWCHAIN, table: NFTA_CHAIN_TABLE,
+        attribute: NFTA_CHAIN_ID, value: &[0] }),
     /// NAT in tables of family inet. Since Linux 5.2.
-    InetNat => Question::Takes(Family::INET, |scene, tx| {
+    InetNat => Question::Accepts(Family::INET, |scene, tx| {
         tx.add(base(scene, ChainType::Nat, Hook::Prerouting));
     }),
     /// The hook `ingress` in tables of family inet. Since Linux 5.10.
-    InetIngress => Question::Takes(Family::INET, |scene, tx| {
+    InetIngress => Question::Accepts(Family::INET, |scene, tx| {
         tx.add(base(scene, ChainType::Filter, Hook::Ingress).devices([lo()]));
     }),
-    /// The hook `egress` in tables of family netdev. Since Linux 5.16, where built.
-    Egress => Question::Takes(Family::NETDEV, |scene, tx| {
+    /// The hook `egress` in tables of family netdev. Since Linux 5.16; a build option.
+    Egress => Question::Accepts(Family::NETDEV, |scene, tx| {
         tx.add(base(scene, ChainType::Filter, Hook::Egress).devices([lo()]));
     }),
-    /// Chains of family netdev that have no device yet. Since Linux 6.4.
-    ChainWithoutDevice => Question::Takes(Family::NETDEV, |scene, tx| {
+    /// Chains of family netdev without devices. Since Linux 6.4.
+    ChainWithoutDevice => Question::Accepts(Family::NETDEV, |scene, tx| {
         tx.add(base(scene, ChainType::Filter, Hook::Ingress));
     }),
-    /// Deleting devices of a chain that stays. Since Linux 6.4.
-    DeviceDeletion => Question::Takes(Family::NETDEV, |scene, tx| {
+    /// Deleting devices of a chain. Since Linux 6.4.
+    DeviceDeletion => Question::Accepts(Family::NETDEV, |scene, tx| {
         let chain = base(scene, ChainType::Filter, Hook::Ingress).devices([lo()]);
         let devices = chain.id.devices([lo()]);
         tx.add(chain).delete(devices);
     }),
     /// Chains on devices that do not exist yet. Since Linux 6.16.
-    AbsentDevice => Question::Takes(Family::NETDEV, |scene, tx| {
-        tx.add(base(scene, ChainType::Filter, Hook::Ingress).devices([InterfaceName::held("sluicegate-none")]));
+    AbsentDevice => Question::Accepts(Family::NETDEV, |scene, tx| {
+        let devices = [InterfaceName::from_kernel("sluicegate-none")];
+        tx.add(base(scene, ChainType::Filter, Hook::Ingress).devices(devices));
     }),
-    /// Chains and flowtables on all devices whose names start alike (`veth*`). Since Linux 6.17, and 6.16.6 of the stable series.
-    DevicePrefix => Question::Takes(Family::NETDEV, |scene, tx| {
-        tx.add(base(scene, ChainType::Filter, Hook::Ingress).devices([InterfaceName::held("sluicegate-*")]));
+    /// Chains and flowtables for all devices with a prefix (`veth*`). Since Linux 6.17, and in the stable
+    /// series since 6.16.6.
+    DevicePrefix => Question::Accepts(Family::NETDEV, |scene, tx| {
+        let devices = [InterfaceName::from_kernel("sluicegate-*")];
+        tx.add(base(scene, ChainType::Filter, Hook::Ingress).devices(devices));
     }),
 
     /// Intervals of concatenations. Since Linux 5.6.
-    ConcatenatedIntervals => Question::Takes(Family::INET, |scene, tx| {
+    ConcatenatedIntervals => Question::Accepts(Family::INET, |scene, tx| {
         let key = [DataType::IPV4_ADDR, DataType::INET_SERVICE];
         tx.add(Set::new(scene.set.clone(), key).flags(SetFlags::INTERVAL));
     }),
-    /// The element `*`. Since Linux 5.13.
-    CatchAll => Question::Takes(Family::INET, |scene, tx| {
+    /// The catch-all element `*`. Since Linux 5.13.
+    CatchAll => Question::Accepts(Family::INET, |scene, tx| {
         tx.add(Set::new(scene.set.clone(), DataType::IPV4_ADDR));
         tx.add_element(&scene.set, Element::catch_all());
     }),
-    /// Several expressions an element. Since Linux 5.11.
-    ElementExpressions => Question::Takes(Family::INET, |scene, tx| {
+    /// Several expressions in an element. Since Linux 5.11.
+    ElementExpressions => Question::Accepts(Family::INET, |scene, tx| {
         let mut counted = Set::new(scene.set.clone(), DataType::IPV4_ADDR);
         counted.statements = vec![Counter::default().into(), Last::default().into()];
         tx.add(counted);
     }),
-    /// Flowtables. Since Linux 4.16, where built.
-    Flowtable => Question::Takes(Family::INET, |scene, tx| {
-        tx.add(Flowtable::new(scene.table.flowtable(Name::held("f")), Priority(0)));
+    /// Flowtables. Since Linux 4.16; a build option.
+    Flowtable => Question::Accepts(Family::INET, |scene, tx| {
+        tx.add(Flowtable::new(scene.table.flowtable(Name::from_kernel("f")), Priority(0)));
     }),
-    /// Flowtables that count what they forward. Since Linux 5.7.
-    FlowtableCounter => Question::Takes(Family::INET, |scene, tx| {
-        let flowtable = Flowtable::new(scene.table.flowtable(Name::held("f")), Priority(0));
+    /// Flowtables with counters. Since Linux 5.7.
+    FlowtableCounter => Question::Accepts(Family::INET, |scene, tx| {
+        let flowtable = Flowtable::new(scene.table.flowtable(Name::from_kernel("f")), Priority(0));
         tx.add(Flowtable { flags: FlowtableFlags::COUNTER, ..flowtable });
     }),
 
@@ -153,25 +164,25 @@ features! {
     Xfrm => Question::Expression(Family::INET, "xfrm"),
     /// The expression `tunnel`.
     Tunnel => Question::Expression(Family::NETDEV, "tunnel"),
-    /// The expression `inner`: looking into tunnels. Since Linux 6.2.
+    /// The expression `inner`, which matches inside tunnels. Since Linux 6.2.
     Inner => Question::Expression(Family::INET, "inner"),
 
     /// `socket cgroupv2`. Since Linux 5.13.
-    SocketCgroup => Question::TakesRule(Family::INET, || {
+    SocketCgroup => Question::AcceptsRule(Family::INET, || {
         vec![expr::Socket { key: expr::SocketKey::CGROUPV2, dreg: WORD, level: Some(1) }.into()]
     }),
-    /// `@ih`: what comes after the transport header. Since Linux 5.16.
-    InnerHeader => Question::TakesRule(Family::INET, || vec![load(expr::PayloadBase::INNER)]),
+    /// `@ih`: the data after the transport header. Since Linux 5.16.
+    InnerHeader => Question::AcceptsRule(Family::INET, || vec![load(expr::PayloadBase::INNER)]),
     /// `reset tcp option`. Since Linux 5.18.
-    TcpOptionReset => Question::TakesRule(Family::INET, || vec![exthdr(expr::ExthdrOp::TCPOPT, None)]),
-    /// Chunks of SCTP. Since Linux 5.14.
-    SctpChunk => Question::TakesRule(Family::INET, || vec![exthdr(expr::ExthdrOp::SCTP, Some(WORD))]),
-    /// Options of DCCP, where built.
-    DccpOption => Question::TakesRule(Family::INET, || {
+    TcpOptionReset => Question::AcceptsRule(Family::INET, || vec![exthdr(expr::ExthdrOp::TCPOPT, None)]),
+    /// SCTP chunks. Since Linux 5.14.
+    SctpChunk => Question::AcceptsRule(Family::INET, || vec![exthdr(expr::ExthdrOp::SCTP, Some(WORD))]),
+    /// DCCP options; a build option.
+    DccpOption => Question::AcceptsRule(Family::INET, || {
         vec![expr::Exthdr { flags: Some(expr::ExthdrFlags::PRESENT), ..dccp() }.into()]
     }),
-    /// `&`, `|` and `^` of two values of the packet. Since Linux 6.13.
-    BitwiseRegisters => Question::TakesRule(Family::INET, || {
+    /// `&`, `|` and `^` with two values that depend on the packet. Since Linux 6.13.
+    BitwiseRegisters => Question::AcceptsRule(Family::INET, || {
         let and = expr::Bitwise {
             sreg: WORD,
             dreg: WORD,
@@ -193,27 +204,28 @@ features! {
     CtExpectation => Question::Object(Family::INET, ObjectKind::CT_EXPECT),
     /// `synproxy` objects. Since Linux 5.4.
     SynproxyObject => Question::Object(Family::INET, ObjectKind::SYNPROXY),
-    /// `secmark` objects. Since Linux 4.20, where built.
+    /// `secmark` objects. Since Linux 4.20; a build option.
     Secmark => Question::Object(Family::INET, ObjectKind::SECMARK),
-    /// `tunnel` objects, of tables of family netdev. Since Linux 4.19, where built.
+    /// `tunnel` objects, in tables of family netdev. Since Linux 4.19; a build option.
     TunnelObject => Question::Object(Family::NETDEV, ObjectKind::TUNNEL),
 }
 
-/// User data that no kernel that has it for such an object accepts.
-const fn user_data(command: u8, attribute: u16) -> Spoilt {
-    Spoilt { command, table: 1, attribute, value: &[0; NFT_USERDATA_MAXLEN + 1] }
+/// Returns a question with user data that are too long. A kernel with user data for such objects refuses
+/// them; others ignore the attribute.
+const fn user_data(command: u8, attribute: u16) -> InvalidValue {
+    InvalidValue { command, table: 1, attribute, value: &[0; NFT_USERDATA_MAXLEN + 1] }
 }
 
 fn other_table() -> TableId {
-    TableId::new(Family::INET, Name::held("sluicegate-probe-2"))
+    TableId::new(Family::INET, Name::from_kernel("sluicegate-probe-2"))
 }
 
 fn base(scene: &Scene, kind: ChainType, hook: Hook) -> Chain {
-    Chain::base(scene.table.chain(Name::held("b")), kind, hook, Priority(0))
+    Chain::base(scene.table.chain(Name::from_kernel("b")), kind, hook, Priority(0))
 }
 
 fn lo() -> InterfaceName {
-    InterfaceName::held("lo")
+    InterfaceName::from_kernel("lo")
 }
 
 fn load(base: expr::PayloadBase) -> Expr {
@@ -257,11 +269,3 @@ fn dccp() -> expr::Exthdr {
 const WORD: Register = Register::word(0);
 /// `NFT_USERDATA_MAXLEN`
 const NFT_USERDATA_MAXLEN: usize = 256;
-const NFT_MSG_NEWTABLE: u8 = 0;
-const NFT_MSG_NEWCHAIN: u8 = 3;
-const NFT_MSG_NEWRULE: u8 = 6;
-const NFT_MSG_NEWSET: u8 = 9;
-const NFT_MSG_NEWOBJ: u8 = 18;
-const NFT_MSG_GETRULE_RESET: u8 = 25;
-const NFT_MSG_GETSETELEM_RESET: u8 = 33;
-const NFTA_CHAIN_ID: u16 = 11;

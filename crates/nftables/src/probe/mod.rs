@@ -1,22 +1,29 @@
-//! What this kernel can do, found by asking it: each question is a batch that is checked and thrown away, or a request for what is not there.
+//! Finds out what the kernel supports by asking it: with a batch that is only checked, or a request for
+//! something that does not exist.
 //!
-//! Version numbers say little: distributions carry features back, and leave others out. So the kernel is asked, in one of four ways:
+//! Version numbers are not reliable: distributions backport features, and leave others out. Therefore the
+//! kernel is asked, in one of four ways:
 //!
-//! * **It takes it.** A batch that uses the feature is sent without its end. The kernel checks every message and then undoes it.
-//! * **It refuses it.** A kernel ignores an attribute that it does not know: a comment for a table is accepted everywhere, and lost on a kernel before
-//!   5.10. But an attribute that it knows it checks first of all. So the question holds that attribute with a value that can never be right (user data
-//!   longer than `NFT_USERDATA_MAXLEN`, 256 bytes; a number of one byte), and a kernel that knows it answers `ERANGE` and points there.
-//! * **It knows the name** of an expression, or the kind of an object. Both are sent without settings: `ENOENT` is the answer to a name that the kernel
-//!   does not find even after it has tried to load the module of it; everything else (`EINVAL`, mostly) is about the settings.
-//! * **It knows the message.** A reset is asked for in a table that does not exist: `ENOENT`; a kernel that lacks the message says `EINVAL`.
+//! * **Does it accept the operation?** A batch that uses the feature is sent without its end. The kernel
+//!   checks every message, and then aborts the batch.
+//! * **Does it refuse an invalid value?** A kernel ignores unknown attributes: the comment of a table is
+//!   accepted by every kernel, and dropped before 5.10. But a known attribute is checked first. So the
+//!   request has the attribute with a value that is never valid (user data longer than `NFT_USERDATA_MAXLEN`,
+//!   256 bytes; a number of one byte), and a kernel that knows the attribute reports `ERANGE` for it.
+//! * **Does it know the name** of an expression, or the kind of an object? Both are sent without attributes:
+//!   `ENOENT` means that the kernel does not know the name even after trying to load a module for it; any
+//!   other error (usually `EINVAL`) is about the missing attributes.
+//! * **Does it know the message?** A reset is requested in a table that does not exist: the answer is
+//!   `ENOENT`, or `EINVAL` if the kernel does not know the message.
 //!
-//! What a kernel takes either way, and does otherwise, cannot be found so: that an element's timeout can be changed since Linux 6.12, for one.
+//! This cannot find differences in behaviour that every kernel accepts, for example that since Linux 6.12 the
+//! timeout of an element can be changed.
 //!
 //! ```no_run
-//! use sluicegate_netlink::{Options, Protocol, Socket};
+//! use sluicegate_nftables::netlink::{Options, NetlinkFamily, Socket};
 //! use sluicegate_nftables::probe::{Feature, supports};
 //!
-//! let mut socket = Socket::open(Protocol::NETFILTER, &Options::default())?;
+//! let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default())?;
 //! for feature in Feature::ALL {
 //!     println!("{feature:?}: {}", supports(&mut socket, *feature)?);
 //! }
@@ -35,16 +42,18 @@ use crate::family::Family;
 pub use feature::Feature;
 use question::Question;
 
-/// Whether this kernel can do something. It may load a module to find out, as it would for a real rule; nothing else changes.
+/// Returns whether this kernel has a feature. The kernel may load a module to find out, as it would for a
+/// rule; nothing else changes.
 ///
 /// # Errors
-/// When it cannot be asked: no permission, no `nf_tables`, no answer, or one that is about something else.
+/// If the kernel cannot be asked (no permission, no `nf_tables`), does not answer, or reports an unrelated
+/// error.
 pub fn supports(transport: &mut (impl Transport + ?Sized), feature: Feature) -> Result<bool, Error> {
     feature.question().ask(transport)
 }
 
-/// Whether this kernel has an expression of this name ([`Expr::NAMES`](crate::expr::Expr::NAMES)) for rules of a family. Not every part of an expression
-/// is as old as the expression.
+/// Returns whether this kernel has an expression with this name ([`Expr::NAMES`](crate::expr::Expr::NAMES))
+/// for rules of a family. It may lack newer attributes of the expression.
 ///
 /// # Errors
 /// As [`supports`].
@@ -56,7 +65,7 @@ pub fn has_expression(
     Question::Expression(family, name).ask(transport)
 }
 
-/// Whether this kernel has stateful objects of this kind for tables of a family.
+/// Returns whether this kernel has stateful objects of this kind for tables of a family.
 ///
 /// # Errors
 /// As [`supports`].

@@ -1,25 +1,26 @@
-//! An element by its value, as `nft get element` finds it: intervals whole.
+//! Looks up elements by value, as `nft get element` does: intervals as a whole.
 
 use sluicegate_netlink::{Error, Transport};
 
-use super::element::{Element as Held, ElementFlags, Wanted, element, reset_element};
+use super::element::{Element as FromKernel, ElementFlags, ElementQuery, element, reset_element};
 use super::{TRIES, generation};
 use crate::key::Key;
 use crate::listing::elements_of;
 use crate::object::element::{Form, sortable, successor, wire_key};
 use crate::object::{Element, Set};
 
-/// Looks up the element of a set that has a key, or all keys of a range, or is the catch-all; `None` when the set has none. What else is
-/// said of the wanted element does not matter.
+/// Looks up the element of a set that contains a key, or all keys of a range, or is the catch-all element;
+/// `None` if the set has none. Other properties of the wanted element are ignored.
 ///
-/// A key of a set of intervals finds the interval that it is in. As `nft get element`, but for what nft 1.0.6 gets wrong: the last interval, intervals that
-/// meet, intervals of maps, the catch-all of a set of intervals, and ranges of concatenations that reach out of the element.
+/// In an interval set, a key finds the interval that contains it. The result is that of `nft get element`,
+/// except where nft 1.0.6 is wrong: for the last interval, adjacent intervals, intervals of maps, the
+/// catch-all element of an interval set, and ranges of concatenations that extend beyond the element.
 ///
 /// ```no_run
-/// use sluicegate_netlink::{Options, Protocol, Socket};
+/// use sluicegate_nftables::netlink::{Options, NetlinkFamily, Socket};
 /// use sluicegate_nftables::{DataType, Element, Family, Set, SetFlags, TableId, read};
 ///
-/// let mut socket = Socket::open(Protocol::NETFILTER, &Options::default())?;
+/// let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default())?;
 /// let set = TableId::new(Family::INET, "filter".parse()?).set("blocked".parse()?);
 /// let set = Set::new(set, DataType::IPV4_ADDR).flags(SetFlags::INTERVAL);
 /// let address = std::net::Ipv4Addr::new(10, 1, 2, 3);
@@ -30,8 +31,8 @@ use crate::object::{Element, Set};
 /// ```
 ///
 /// # Errors
-/// When the kernel refuses for another reason than that, or does not answer; [`Error::Interrupted`] when somebody commits faster than the two ends
-/// of an interval are read.
+/// If the kernel refuses for another reason, or does not answer; [`Error::Interrupted`] if other programs
+/// commit faster than the two ends of an interval are read.
 pub fn find(
     transport: &mut (impl Transport + ?Sized),
     set: &Set,
@@ -40,7 +41,8 @@ pub fn find(
     search(transport, set, wanted, false)
 }
 
-/// Looks up an element as [`find`] does and sets its counters and quotas back to nought, as `nft reset element`. Since Linux 6.5.
+/// Looks up an element as [`find`] does and resets its counters and quotas, as `nft reset element` does.
+/// Since Linux 6.5.
 ///
 /// # Errors
 /// As [`find`]; `EINVAL` from an older kernel.
@@ -59,57 +61,61 @@ fn search(
     reset: bool,
 ) -> Result<Option<Element>, Error> {
     let form = if wanted.is_catch_all() { Form::Plain } else { Form::of(set) };
-    let key = wire_key(wanted.key(), form != Form::Plain);
-    let ask = |transport: &mut _, wanted: Wanted<'_>, reset: bool| {
-        let (table, name) = (&set.id.table, &set.id.name);
+    let key = wire_key(&wanted.key(), form != Form::Plain);
+    let ask = |transport: &mut _, wanted: ElementQuery<'_>, reset: bool| {
         let get = if reset { reset_element } else { element };
-        get(transport, table.family, &table.name, name, wanted)
+        get(transport, &set.id, wanted)
     };
     let mut found = Vec::new();
     match form {
-        Form::Plain if wanted.is_catch_all() => found.extend(ask(transport, Wanted::CatchAll, reset)?),
-        Form::Plain => found.extend(ask(transport, Wanted::Key(&key), reset)?),
+        Form::Plain if wanted.is_catch_all() => found.extend(ask(transport, ElementQuery::CatchAll, reset)?),
+        Form::Plain => found.extend(ask(transport, ElementQuery::Key(&key), reset)?),
         Form::Concat => {
-            let end = wire_key(wanted.end().unwrap_or(wanted.key()), true);
-            // What reaches out of the element is not to be set back.
-            let held = ask(transport, Wanted::Range(&key, &end), false)?;
-            if holds(set, held.as_slice(), wanted) && reset {
-                found.extend(ask(transport, Wanted::Range(&key, &end), true)?);
+            let end = wire_key(&wanted.last(), true);
+            // The first query does not reset: the range may extend beyond the element that the kernel finds.
+            let from_kernel = ask(transport, ElementQuery::Range(&key, &end), false)?;
+            if holds(set, from_kernel.as_slice(), wanted) && reset {
+                found.extend(ask(transport, ElementQuery::Range(&key, &end), true)?);
             } else {
-                found.extend(held);
+                found.extend(from_kernel);
             }
         }
         Form::Interval => {
-            found = interval(transport, wanted.key(), &ask)?;
+            found = interval(transport, &wanted.key(), &ask)?;
             if reset && holds(set, &found, wanted) {
-                let end = found.pop().filter(|held| held.flags.contains(ElementFlags::INTERVAL_END));
-                found = ask(transport, Wanted::Key(&key), true)?.into_iter().chain(end).collect();
+                let end =
+                    found.pop().filter(|from_kernel| from_kernel.flags.contains(ElementFlags::INTERVAL_END));
+                found = ask(transport, ElementQuery::Key(&key), true)?.into_iter().chain(end).collect();
             }
         }
     }
     Ok(elements_of(set, &found).into_iter().find(|element| contains(element, wanted)))
 }
 
-/// The start of the interval that a key is in, and its end unless that is the last key of all: both of one generation.
+/// Returns the start of the interval that contains a key, and its end unless that is the last key of all;
+/// both from one generation.
 fn interval<T: Transport + ?Sized>(
     transport: &mut T,
     key: &Key,
-    ask: &impl Fn(&mut T, Wanted<'_>, bool) -> Result<Option<Held>, Error>,
-) -> Result<Vec<Held>, Error> {
+    ask: &impl Fn(&mut T, ElementQuery<'_>, bool) -> Result<Option<FromKernel>, Error>,
+) -> Result<Vec<FromKernel>, Error> {
     for _ in 0..TRIES {
         let before = generation(transport)?.id;
         let bytes = wire_key(key, true);
-        let start = ask(transport, Wanted::Key(&bytes), false)?;
+        let start = ask(transport, ElementQuery::Key(&bytes), false)?;
         let end = match (&start, successor(key).map(|behind| wire_key(&behind, true))) {
             (None, _) => None,
-            // Within an interval no other begins or ends.
-            (Some(start), _) if *start.key != *bytes => ask(transport, Wanted::End(&bytes), false)?,
-            // At its start another one may end. Behind it this one may end, and another one begin: that is its end then.
-            (Some(_), Some(behind)) => match ask(transport, Wanted::Key(&behind), false)? {
-                Some(next) if *next.key == *behind => {
-                    Some(Held { key: next.key, flags: ElementFlags::INTERVAL_END, ..Held::default() })
-                }
-                _ => ask(transport, Wanted::End(&behind), false)?,
+            // No other interval begins or ends inside of this one.
+            (Some(start), _) if *start.key != *bytes => ask(transport, ElementQuery::End(&bytes), false)?,
+            // At the start, another interval may end. After the start, this interval may end and another
+            // begin: then that start is the end of this one.
+            (Some(_), Some(behind)) => match ask(transport, ElementQuery::Key(&behind), false)? {
+                Some(next) if *next.key == *behind => Some(FromKernel {
+                    key: next.key,
+                    flags: ElementFlags::INTERVAL_END,
+                    ..FromKernel::default()
+                }),
+                _ => ask(transport, ElementQuery::End(&behind), false)?,
             },
             (Some(_), None) => None,
         };
@@ -121,24 +127,23 @@ fn interval<T: Transport + ?Sized>(
     Err(Error::Interrupted(TRIES))
 }
 
-fn holds(set: &Set, held: &[Held], wanted: &Element) -> bool {
-    elements_of(set, held).iter().any(|element| contains(element, wanted))
+fn holds(set: &Set, from_kernel: &[FromKernel], wanted: &Element) -> bool {
+    elements_of(set, from_kernel).iter().any(|element| contains(element, wanted))
 }
 
-/// Whether an element has all keys of another.
+/// Returns whether an element contains all keys of another.
 fn contains(element: &Element, wanted: &Element) -> bool {
     if element.is_catch_all() || wanted.is_catch_all() {
         return element.is_catch_all() && wanted.is_catch_all();
     }
-    let last = |element: &Element| *element.end().unwrap_or(element.key());
-    let (low, high) = (part_values(element.key()), part_values(&last(element)));
-    let (from, to) = (part_values(wanted.key()), part_values(&last(wanted)));
+    let (low, high) = (part_values(&element.key()), part_values(&element.last()));
+    let (from, to) = (part_values(&wanted.key()), part_values(&wanted.last()));
     low.len() == from.len()
         && low.iter().zip(&from).all(|(low, from)| low <= from)
         && high.iter().zip(&to).all(|(high, to)| to <= high)
 }
 
-/// The parts of a key, each by bytes that sort as its values do.
+/// Returns the parts of a key, each as bytes that sort in the order of the values.
 fn part_values(key: &Key) -> Vec<Vec<u8>> {
     let mut all = sortable(key).into_iter();
     key.parts().map(|(_, value)| all.by_ref().take(value.len()).collect()).collect()

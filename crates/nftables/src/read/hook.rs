@@ -1,50 +1,53 @@
-//! Functions that are registered at the hooks of netfilter (`linux/netfilter/nfnetlink_hook.h`): whatever sees packets, and in which order.
+//! Reads the functions that are registered at netfilter hooks (`linux/netfilter/nfnetlink_hook.h`):
+//! everything that processes packets, in order.
 
 use std::fmt;
 
 use sluicegate_netlink::attr::{Attribute, Attributes};
 use sluicegate_netlink::message::Flags;
-use sluicegate_netlink::{Batch, DecodeError, Error, Transport, Wait, dump_into};
+use sluicegate_netlink::{Batch, DecodeError, Errno, Error, Transport, Wait, dump_into};
 
 use super::{name, need, split};
+use crate::attributes::attributes;
 use crate::{ChainId, Family, FlowtableId, Hook, Name, TableId};
 
-/// A function that the kernel calls for packets at a hook: that of a chain or a flowtable, or one of connection tracking, of iptables, of a
-/// security module, ...
+/// A function that the kernel calls for packets at a hook. It belongs to a chain or a flowtable, to
+/// connection tracking, iptables, a security module, ...
 ///
-/// Printed, it is a line of `nft list hooks`: `-0000000200 ipv4_conntrack_in [nf_conntrack]`.
+/// It prints as a line of `nft list hooks`: `-0000000200 ipv4_conntrack_in [nf_conntrack]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RegisteredHook {
-    /// The family of the hook. Never [`Family::INET`]: what such a chain does is registered for IPv4 and for IPv6, or with a device.
+    /// The family of the hook. Never [`Family::INET`]: chains of that family are registered for IPv4 and for
+    /// IPv6, or at a device.
     pub family: Family,
     /// The hook: `NF_INET_*`, `NF_ARP_*` or `NF_NETDEV_*` of the family.
     pub number: u32,
-    /// The lower, the earlier.
+    /// The priority: functions with lower ones are called first.
     pub priority: i32,
-    /// The device, of family netdev.
+    /// The device, for hooks of family netdev.
     pub device: Option<String>,
-    /// The function; `None` from a kernel without symbols (`CONFIG_KALLSYMS`).
+    /// The name of the function; `None` from a kernel without symbols (`CONFIG_KALLSYMS`).
     pub function: Option<String>,
-    /// The module that the function is in; `None` of one that is built in.
+    /// The module that contains the function; `None` if it is built in.
     pub module: Option<String>,
-    /// What had it registered, where the kernel says that.
+    /// The object that registered the function, if the kernel reports one.
     pub by: Option<RegisteredBy>,
-    /// Attributes that have no name here, each with its type.
+    /// Unknown attributes, each with its type.
     pub unknown: Vec<(u16, Vec<u8>)>,
 }
 
-/// What had a function registered (`enum nfnl_hook_chaintype`).
+/// The object that registered a function (`enum nfnl_hook_chaintype`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RegisteredBy {
     /// `NFNL_HOOK_TYPE_NFTABLES`: a base chain.
     Chain(ChainId),
-    /// `NFNL_HOOK_TYPE_BPF`, since Linux 6.4: the BPF program with this number.
+    /// `NFNL_HOOK_TYPE_BPF`: the BPF program with this id. Since Linux 6.4.
     Bpf(u32),
-    /// `NFNL_HOOK_TYPE_NFT_FLOWTABLE`, since Linux 6.17.
+    /// `NFNL_HOOK_TYPE_NFT_FLOWTABLE`: a flowtable. Since Linux 6.17.
     Flowtable(FlowtableId),
-    /// Something else.
+    /// Another kind of object.
     Unknown {
         /// `NFNLA_HOOK_INFO_TYPE`.
         kind: u32,
@@ -53,26 +56,29 @@ pub enum RegisteredBy {
     },
 }
 
-/// Reads what is registered at the hooks of a family, as `nft list hooks` does: hook by hook, and at each in the order in which the kernel calls
-/// it. Since Linux 5.14; `None` from a kernel that cannot tell, which is built without `CONFIG_NETFILTER_NETLINK_HOOK`
-/// ([`Feature::RegisteredHooks`](crate::probe::Feature::RegisteredHooks)). An empty list says that packets meet nothing there.
+/// Reads the functions that are registered at the hooks of a family, as `nft list hooks` does: hook by hook,
+/// each in the order in which the kernel calls them.
 ///
-/// [`Family::INET`] is IPv4 and IPv6, [`Family::UNSPEC`] these with bridges and ARP. With a device its own hooks, ingress and egress, come
-/// last: those of family netdev, where chains of family inet are as well. [`Family::NETDEV`] is these alone. Hooks that this kernel does not have
-/// are left out.
+/// Since Linux 5.14. Returns `None` if the kernel does not support it, because it was built without
+/// `CONFIG_NETFILTER_NETLINK_HOOK` ([`Feature::RegisteredHooks`](crate::probe::Feature::RegisteredHooks)). An
+/// empty list means that nothing is registered.
 ///
-/// Chains of type nat are not in the list: functions of the module `nf_nat` are, which run them.
+/// [`Family::INET`] selects IPv4 and IPv6, [`Family::UNSPEC`] also bridges and ARP. If a device is given, its
+/// own hooks (ingress and egress) come last: those of family netdev, which chains of family inet use as well.
+/// [`Family::NETDEV`] selects only these. Hooks that the kernel does not have are left out.
 ///
-/// Each hook is read as of one moment, all of them are not.
+/// Chains of type nat are not listed by themselves: functions of the module `nf_nat` call them.
+///
+/// Each hook is read at one moment, but different hooks at different moments.
 ///
 /// ```no_run
-/// use sluicegate_netlink::{Options, Protocol, Socket};
+/// use sluicegate_nftables::netlink::{Options, NetlinkFamily, Socket};
 /// use sluicegate_nftables::{Family, read};
 ///
-/// let mut socket = Socket::open(Protocol::NETFILTER, &Options::default())?;
+/// let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default())?;
 /// match read::hooks(&mut socket, Family::UNSPEC, Some("eth0"))? {
 ///     Some(hooks) => print!("{}", read::HookListing(&hooks)),
-///     None => println!("this kernel cannot tell"),
+///     None => println!("not supported by this kernel"),
 /// }
 /// # Ok::<(), sluicegate_netlink::Error>(())
 /// ```
@@ -98,7 +104,7 @@ pub fn hooks(
     Ok(Some(all))
 }
 
-/// The families that are asked for, in the order of nft.
+/// Returns the selected families, in nft's order.
 fn families(family: Family, with_device: bool) -> Vec<Family> {
     let mut asked = match family {
         Family::UNSPEC => vec![Family::IP, Family::IP6, Family::BRIDGE, Family::ARP],
@@ -112,18 +118,19 @@ fn families(family: Family, with_device: bool) -> Vec<Family> {
     asked
 }
 
-/// A kernel without `CONFIG_NETFILTER_EGRESS`, for one, or an older one.
+/// Returns whether the error means that the kernel does not have the hook: it is too old, or was built
+/// without `CONFIG_NETFILTER_EGRESS`.
 fn has_no_such_hook(error: &Error) -> bool {
-    matches!(error.kernel_code(), Some(EOPNOTSUPP | EPROTONOSUPPORT))
+    matches!(error.errno(), Some(Errno::EOPNOTSUPP | Errno::EPROTONOSUPPORT))
 }
 
-/// Reads what is registered at one hook by its number, in the order in which the kernel calls it; `None` as from [`hooks`]. A device is what
-/// the hooks of family netdev need, and no other.
+/// Reads the functions that are registered at one hook, given by its number, in the order in which the kernel
+/// calls them; `None` as from [`hooks`]. Only hooks of family netdev need a device.
 ///
 /// # Errors
-/// `ENODEV` when there is no such device, `EPROTONOSUPPORT` or `EOPNOTSUPP` when the kernel has no hooks of this family or no such hook of devices,
-/// `EINVAL` when another family has no such hook, or family netdev is asked for without a device. Also when the kernel refuses for another reason,
-/// or does not answer.
+/// `ENODEV` if the device does not exist; `EPROTONOSUPPORT` or `EOPNOTSUPP` if the kernel has no hooks of
+/// this family, or the device no such hook; `EINVAL` if another family has no such hook, or the device is
+/// missing for family netdev. Also if the kernel refuses for another reason, or does not answer.
 pub fn hook(
     transport: &mut (impl Transport + ?Sized),
     family: Family,
@@ -132,9 +139,10 @@ pub fn hook(
 ) -> Result<Option<Vec<RegisteredHook>>, Error> {
     match ask(transport, family, number, device.filter(|_| family == Family::NETDEV)) {
         Ok(found) => Ok(Some(found)),
-        // What nfnetlink says of a subsystem that it does not find, and this subsystem of a hook that it does not find.
-        Err(error) if error.kernel_code() == Some(EINVAL) => {
-            if tells_hooks(transport)? {
+        // EINVAL is the answer of nfnetlink to an unknown subsystem, and also the answer of this subsystem to
+        // an unknown hook.
+        Err(error) if error.errno() == Some(Errno::EINVAL) => {
+            if supports_hooks(transport)? {
                 Err(error)
             } else {
                 Ok(None)
@@ -144,12 +152,12 @@ pub fn hook(
     }
 }
 
-/// Whether the kernel tells what is registered. It may load a module to do so.
-pub(crate) fn tells_hooks(transport: &mut (impl Transport + ?Sized)) -> Result<bool, Error> {
-    // A hook that is in every kernel.
+/// Returns whether the kernel supports listing registered functions. This may load a kernel module.
+pub(crate) fn supports_hooks(transport: &mut (impl Transport + ?Sized)) -> Result<bool, Error> {
+    // This hook exists in every kernel.
     match ask(transport, Family::IP, 0, None) {
         Ok(_) => Ok(true),
-        Err(error) if error.kernel_code() == Some(EINVAL) => Ok(false),
+        Err(error) if error.errno() == Some(Errno::EINVAL) => Ok(false),
         Err(error) => Err(error),
     }
 }
@@ -168,21 +176,22 @@ fn ask(
     message.put_be32(NFNLA_HOOK_HOOKNUM, number);
     drop(message);
     dump_into(&mut AnyPort(transport), &request, |message, found| {
-        // Without the port, another's change may bear the number of the question.
+        // Messages are accepted from any port, so an event of another subsystem may have the sequence number
+        // of the request.
         if message.header.kind != u16::from_be_bytes([SUBSYSTEM, NFNL_MSG_HOOK_GET]) {
             return Ok(());
         }
         let (family, attributes) = split(message)?;
         let mut hook = RegisteredHook::decode(family, attributes)?;
-        // The kernel does not repeat it.
+        // The answers do not repeat the device of the request.
         hook.device = hook.device.or_else(|| device.map(str::to_owned));
         found.push(hook);
         Ok(())
     })
 }
 
-/// A transport whose answers are known by their numbers alone. This subsystem answers to port 0, whoever asks: Linux 6.12 does, and the source of
-/// later ones is the same there.
+/// A transport that accepts answers by their sequence number alone: this subsystem sends its answers with
+/// port 0 (in Linux 6.12; the source of later versions is unchanged).
 struct AnyPort<'t, T: ?Sized>(&'t mut T);
 
 impl<T: Transport + ?Sized> Transport for AnyPort<'_, T> {
@@ -200,10 +209,10 @@ impl<T: Transport + ?Sized> Transport for AnyPort<'_, T> {
 }
 
 impl RegisteredHook {
-    /// Reads the attributes of a message about a registered function.
+    /// Decodes the attributes of a message about a registered function.
     ///
     /// # Errors
-    /// When they are malformed, or without a hook and a priority.
+    /// If they are malformed, or lack the hook or the priority.
     pub fn decode(family: Family, attributes: Attributes<'_>) -> Result<Self, DecodeError> {
         let (mut number, mut priority, mut device) = (None, None, None);
         let (mut function, mut module, mut by, mut unknown) = (None, None, None, Vec::new());
@@ -224,14 +233,14 @@ impl RegisteredHook {
         Ok(Self { family, number, priority, device, function, module, by, unknown })
     }
 
-    /// The hook by its name, if it has one.
+    /// Returns the hook as a named constant, if it has a name.
     #[must_use]
     pub fn hook(&self) -> Option<Hook> {
         Hook::ALL.iter().copied().find(|hook| hook.number(self.family) == Some(self.number))
     }
 
-    /// Whether another one is registered at the same hook.
-    fn is_beside(&self, other: &Self) -> bool {
+    /// Returns whether another function is registered at the same hook.
+    fn is_at_same_hook(&self, other: &Self) -> bool {
         (self.family, self.number, &self.device) == (other.family, other.number, &other.device)
     }
 }
@@ -267,7 +276,7 @@ impl RegisteredBy {
     }
 }
 
-/// The table and the name of a chain or flowtable (`enum nfnl_hook_chain_desc_attributes`).
+/// Returns the table and the name of a chain or flowtable (`enum nfnl_hook_chain_desc_attributes`).
 fn named(description: &Attribute<'_>) -> Result<Option<(TableId, Name)>, DecodeError> {
     let (mut table, mut family, mut named) = (None, None, None);
     for part in description.attributes() {
@@ -285,7 +294,7 @@ fn named(description: &Attribute<'_>) -> Result<Option<(TableId, Name)>, DecodeE
     })
 }
 
-/// As nft writes a line of `nft list hooks`.
+/// Formats a line of `nft list hooks`.
 impl fmt::Display for RegisteredHook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.priority {
@@ -308,12 +317,13 @@ impl fmt::Display for RegisteredHook {
     }
 }
 
-/// Prints what [`hooks`] has read as `nft list hooks` does.
+/// Prints the result of [`hooks`] as `nft list hooks` does.
 ///
-/// Three or more functions of one hook and one priority are in the order in which they are called. nft 1.0.6 has another there: it turns round all
-/// but the first. It lists what is registered for ARP when it is asked for that family only, and a device's egress never; and the ingress of a device
-/// once for each other family that is listed with it. Where a list has several devices, each hook bears its device's name, as newer versions of nft
-/// have it.
+/// There are differences from nft 1.0.6. Three or more functions with the same hook and priority are in the
+/// order in which they are called; nft 1.0.6 reverses all but the first. nft 1.0.6 lists ARP only if that is
+/// the requested family, never lists the egress hook of a device, and repeats the ingress hook of a device
+/// for each other family in the list. If a list has several devices, each hook has the name of its device, as
+/// in newer versions of nft.
 #[derive(Debug, Clone, Copy)]
 pub struct HookListing<'a>(pub &'a [RegisteredHook]);
 
@@ -323,7 +333,7 @@ impl fmt::Display for HookListing<'_> {
         let first = devices.next();
         let several = devices.any(|device| Some(device) != first);
         let mut family = None;
-        for hooks in self.0.chunk_by(RegisteredHook::is_beside) {
+        for hooks in self.0.chunk_by(RegisteredHook::is_at_same_hook) {
             let Some(first) = hooks.first() else { continue };
             if family != Some(first.family) {
                 f.write_str(if family.is_some() { "}\n" } else { "" })?;
@@ -347,43 +357,42 @@ impl fmt::Display for HookListing<'_> {
     }
 }
 
+attributes! {
+    HOOK: "enum nfnl_hook_attributes, linux/netfilter/nfnetlink_hook.h" {
+        NFNLA_HOOK_HOOKNUM = 1,
+        NFNLA_HOOK_PRIORITY = 2,
+        NFNLA_HOOK_DEV = 3,
+        NFNLA_HOOK_FUNCTION_NAME = 4,
+        NFNLA_HOOK_MODULE_NAME = 5,
+        NFNLA_HOOK_CHAIN_INFO = 6 => CHAIN_INFO,
+    }
+
+    CHAIN_INFO: "enum nfnl_hook_chain_info_attributes, linux/netfilter/nfnetlink_hook.h" {
+        NFNLA_HOOK_INFO_DESC = 1,
+        NFNLA_HOOK_INFO_TYPE = 2,
+    }
+
+    CHAIN_DESCRIPTION: "enum nfnl_hook_chain_desc_attributes, linux/netfilter/nfnetlink_hook.h" {
+        NFNLA_CHAIN_TABLE = 1,
+        NFNLA_CHAIN_FAMILY = 2,
+        NFNLA_CHAIN_NAME = 3,
+    }
+
+    BPF: "enum nfnl_hook_bpf_attributes, linux/netfilter/nfnetlink_hook.h" {
+        NFNLA_HOOK_BPF_ID = 1,
+    }
+}
+
 /// `NFNL_SUBSYS_HOOK`, of `linux/netfilter/nfnetlink.h`.
 const SUBSYSTEM: u8 = 12;
-/// `NFNL_MSG_HOOK_GET`.
+/// `NFNL_MSG_HOOK_GET` of `enum nfnl_hook_msg_types`.
 const NFNL_MSG_HOOK_GET: u8 = 0;
-/// `NFNLA_HOOK_HOOKNUM`.
-const NFNLA_HOOK_HOOKNUM: u16 = 1;
-/// `NFNLA_HOOK_PRIORITY`.
-const NFNLA_HOOK_PRIORITY: u16 = 2;
-/// `NFNLA_HOOK_DEV`.
-const NFNLA_HOOK_DEV: u16 = 3;
-/// `NFNLA_HOOK_FUNCTION_NAME`.
-const NFNLA_HOOK_FUNCTION_NAME: u16 = 4;
-/// `NFNLA_HOOK_MODULE_NAME`.
-const NFNLA_HOOK_MODULE_NAME: u16 = 5;
-/// `NFNLA_HOOK_CHAIN_INFO`.
-const NFNLA_HOOK_CHAIN_INFO: u16 = 6;
-/// `NFNLA_HOOK_INFO_DESC`.
-const NFNLA_HOOK_INFO_DESC: u16 = 1;
-/// `NFNLA_HOOK_INFO_TYPE`.
-const NFNLA_HOOK_INFO_TYPE: u16 = 2;
-/// `NFNLA_CHAIN_TABLE`.
-const NFNLA_CHAIN_TABLE: u16 = 1;
-/// `NFNLA_CHAIN_FAMILY`.
-const NFNLA_CHAIN_FAMILY: u16 = 2;
-/// `NFNLA_CHAIN_NAME`.
-const NFNLA_CHAIN_NAME: u16 = 3;
-/// `NFNLA_HOOK_BPF_ID`.
-const NFNLA_HOOK_BPF_ID: u16 = 1;
-/// `NFNL_HOOK_TYPE_NFTABLES`.
+/// `NFNL_HOOK_TYPE_NFTABLES` of `enum nfnl_hook_chaintype`.
 const NFNL_HOOK_TYPE_NFTABLES: u32 = 1;
-/// `NFNL_HOOK_TYPE_BPF`.
+/// `NFNL_HOOK_TYPE_BPF` of `enum nfnl_hook_chaintype`.
 const NFNL_HOOK_TYPE_BPF: u32 = 2;
-/// `NFNL_HOOK_TYPE_NFT_FLOWTABLE`.
+/// `NFNL_HOOK_TYPE_NFT_FLOWTABLE` of `enum nfnl_hook_chaintype`.
 const NFNL_HOOK_TYPE_NFT_FLOWTABLE: u32 = 3;
-const EINVAL: i32 = 22;
-const EPROTONOSUPPORT: i32 = 93;
-const EOPNOTSUPP: i32 = 95;
 
 #[cfg(test)]
 mod tests {
@@ -426,16 +435,16 @@ mod tests {
 
     #[test]
     fn what_has_a_function_registered_is_kept_known_or_not() {
-        let table = TableId::new(Family::INET, Name::held("t"));
+        let table = TableId::new(Family::INET, Name::from_kernel("t"));
         let cases = [
-            (RegisteredBy::Chain(table.chain(Name::held("c"))), "+0000000007 chain inet t c [of]"),
+            (RegisteredBy::Chain(table.chain(Name::from_kernel("c"))), "+0000000007 chain inet t c [of]"),
             (
-                RegisteredBy::Flowtable(table.flowtable(Name::held("f"))),
+                RegisteredBy::Flowtable(table.flowtable(Name::from_kernel("f"))),
                 "+0000000007 flowtable inet t f [of]",
             ),
             (RegisteredBy::Bpf(12), "+0000000007 run id 12 [of]"),
             (RegisteredBy::Unknown { kind: 4, description: vec![1, 2, 3] }, "+0000000007 run [of]"),
-            // Of a known kind, and without what that kind has.
+            // A known type without the description that belongs to it.
             (RegisteredBy::Unknown { kind: 1, description: Vec::new() }, "+0000000007 run [of]"),
             (RegisteredBy::Unknown { kind: 2, description: Vec::new() }, "+0000000007 run [of]"),
         ];
@@ -468,39 +477,41 @@ mod tests {
         assert_eq!(
             HookListing(&[of("one", 0), of("one", 1), of("two", 1)]).to_string(),
             format!(
-                "family netdev {{\n\thook ingress device one {{\n{line}\thook egress device one {{\n{line}\thook egress device two {{\n{line}}}\n"
+                "family netdev {{\n\thook ingress device one {{\n{line}\thook egress device one \
+                 {{\n{line}\thook egress device two {{\n{line}}}\n"
             )
         );
         assert_eq!(
             HookListing(&[of("one", 0), decode(&RegisteredBy::Bpf(1), Family::ARP), of("one", 2)])
                 .to_string(),
             format!(
-                "family netdev {{\n\thook ingress {{\n{line}}}\nfamily arp {{\n\thook input {{\n{line}}}\nfamily netdev {{\n\thook 2 {{\n{line}}}\n"
+                "family netdev {{\n\thook ingress {{\n{line}}}\nfamily arp {{\n\thook input \
+                 {{\n{line}}}\nfamily netdev {{\n\thook 2 {{\n{line}}}\n"
             )
         );
         assert_eq!(HookListing(&[]).to_string(), "");
     }
 
-    fn refusing(codes: &[i32]) -> Script {
+    /// A kernel that ends successive dumps with these errors, or successfully.
+    fn refusing(ends: &[Option<Errno>]) -> Script {
         let mut kernel = Script::new();
-        for code in codes {
-            let answer = if *code == 0 { done(1) } else { error(1, *code, None, None) };
-            kernel.expect_any().reply(answer);
+        for end in ends {
+            kernel.expect_any().reply(end.map_or_else(|| done(1), |errno| error(1, errno, None, None)));
         }
         kernel
     }
 
     #[test]
     fn a_kernel_that_cannot_tell_is_not_one_that_has_nothing() {
-        let mut cannot = refusing(&[EINVAL, EINVAL]);
+        let mut cannot = refusing(&[Some(Errno::EINVAL); 2]);
         assert_eq!(hooks(&mut cannot, Family::IP, None).unwrap(), None);
         cannot.finish();
-        let mut empty = refusing(&[0, 0, 0, 0, 0]);
+        let mut empty = refusing(&[None; 5]);
         assert_eq!(hooks(&mut empty, Family::IP, None).unwrap(), Some(Vec::new()));
         empty.finish();
     }
 
-    /// A socket, which has a port; the script's answers bear none.
+    /// A socket with a port; the answers of the script have port 0.
     struct OfPort(Script);
 
     impl Transport for OfPort {
@@ -541,22 +552,25 @@ mod tests {
 
     #[test]
     fn a_hook_that_the_kernel_does_not_have_has_nothing() {
-        let mut kernel = refusing(&[0, EPROTONOSUPPORT]);
+        let mut kernel = refusing(&[None, Some(Errno::EPROTONOSUPPORT)]);
         assert_eq!(hooks(&mut kernel, Family::NETDEV, Some("lo")).unwrap(), Some(Vec::new()));
         kernel.finish();
-        let mut kernel = refusing(&[EPROTONOSUPPORT]);
-        assert_eq!(hook(&mut kernel, Family::NETDEV, 1, Some("lo")).unwrap_err().kernel_code(), Some(93));
+        let mut kernel = refusing(&[Some(Errno::EPROTONOSUPPORT)]);
+        assert_eq!(
+            hook(&mut kernel, Family::NETDEV, 1, Some("lo")).unwrap_err().errno(),
+            Some(Errno::EPROTONOSUPPORT)
+        );
     }
 
     #[test]
     fn a_question_that_the_kernel_does_not_take_is_an_error() {
-        // It is asked for something else then, and answers.
-        let mut kernel = refusing(&[EINVAL, 0]);
-        assert_eq!(hooks(&mut kernel, Family::NETDEV, None).unwrap_err().kernel_code(), Some(EINVAL));
+        // The second request is for another hook, which exists.
+        let mut kernel = refusing(&[Some(Errno::EINVAL), None]);
+        assert_eq!(hooks(&mut kernel, Family::NETDEV, None).unwrap_err().errno(), Some(Errno::EINVAL));
         kernel.finish();
-        for code in [1, 19] {
-            let mut kernel = refusing(&[code]);
-            assert_eq!(hooks(&mut kernel, Family::NETDEV, Some("no")).unwrap_err().kernel_code(), Some(code));
+        for errno in [Errno::EPERM, Errno::ENODEV] {
+            let mut kernel = refusing(&[Some(errno)]);
+            assert_eq!(hooks(&mut kernel, Family::NETDEV, Some("no")).unwrap_err().errno(), Some(errno));
         }
     }
 

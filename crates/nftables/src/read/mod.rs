@@ -1,32 +1,37 @@
-//! What the kernel holds: tables, chains, rules, sets, elements, objects and flowtables as dumps give them.
+//! Reads the ruleset of the kernel: tables, chains, rules, sets, elements, objects and flowtables.
 //!
-//! These are observations: they carry handles, counters and times that nobody can ask for. Each is read by a function of
-//! its own, filtered by table; [`ruleset`] reads a whole table, or all of them, as of one generation.
+//! The types of this module describe what the kernel reports, including handles, counters and times, which
+//! cannot be requested. Each kind of object has its own function, with a filter for one table; [`ruleset`]
+//! reads a whole table, or all of them, as of one generation.
 //!
-//! One object alone is read by its name, a rule by its handle ([`table`], [`chain`], [`rule`], [`set`], [`element`], [`object`], [`flowtable`]): `None`
-//! is that there is none.
+//! A single object is read by the id that the operations of a transaction take, a rule by its chain and
+//! handle ([`table`], [`chain`], [`rule`], [`set`], [`element`], [`object`], [`flowtable`]). The result is
+//! `None` if it does not exist.
 //!
-//! `reset` of nft(8) is here as well: to the kernel it is a question that sets back what it has answered. It is no operation of a transaction:
-//! it is not undone when something else fails. [`reset_objects`], [`reset_rules`] and [`reset_elements`] are about many, [`reset_object`],
-//! [`reset_rule`] and [`reset_element`] about one.
+//! `reset` of nft(8) is here as well: to the kernel it is a request that resets the state it reports. It
+//! cannot be part of a transaction, and is not undone when something else fails. [`reset_objects`],
+//! [`reset_rules`] and [`reset_elements`] reset many objects, [`reset_object`], [`reset_rule`] and
+//! [`reset_element`] a single one.
 //!
-//! [`find`] looks up an element by its value, and an interval whole.
+//! [`find`] looks up an element by its value, and an interval as a whole.
 //!
-//! [`hooks`] lists whatever is registered to see packets, as `nft list hooks` does: chains, and what is none of nftables' as well.
+//! [`hooks`] lists all functions that are registered to process packets, as `nft list hooks` does: those of
+//! chains and those that do not belong to nftables.
 //!
-//! A dump whose objects changed while it was read is started again, and never taken as the whole
-//! ([`sluicegate_netlink::dump`]). Text in user data (comments, types) was written by whoever made the object: it is
-//! shown, never believed.
+//! If objects change during a dump, the dump is repeated; an incomplete one is never returned
+//! ([`sluicegate_netlink::dump`]). User data (comments, types) were written by the program that created the
+//! object, and are not trusted.
 //!
 //! ```no_run
-//! use sluicegate_netlink::{Options, Protocol, Socket};
-//! use sluicegate_nftables::{Family, read};
+//! use sluicegate_nftables::netlink::{Options, NetlinkFamily, Socket};
+//! use sluicegate_nftables::{Family, TableId, read};
 //!
-//! let mut socket = Socket::open(Protocol::NETFILTER, &Options::default())?;
-//! for rule in read::rules(&mut socket, Family::INET, Some("filter"), Some("input"))? {
+//! let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default())?;
+//! let input = TableId::new(Family::INET, "filter".parse()?).chain("input".parse()?);
+//! for rule in read::chain_rules(&mut socket, &input)? {
 //!     println!("{} {:?}", rule.handle, rule.expressions);
 //! }
-//! # Ok::<(), sluicegate_netlink::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod chain;
@@ -35,12 +40,11 @@ mod find;
 mod flowtable;
 mod generation;
 mod hook;
-mod machine;
+mod list_options;
 mod object;
 mod rule;
 mod set;
 mod table;
-mod user_data;
 
 use sluicegate_netlink::attr::{Attribute, Attributes};
 use sluicegate_netlink::message::{Flags, Message};
@@ -48,32 +52,33 @@ use sluicegate_netlink::{
     Batch, DecodeError, Error, MessageWriter, Transport, dump_into, dump_once, exchange,
 };
 
+pub use crate::object::userdata::UserData;
 pub use chain::{Chain, ChainFlags, Hook, chain, chains};
-pub use element::{Element, ElementFlags, Wanted, element, elements, reset_element, reset_elements};
+pub use element::{Element, ElementFlags, ElementQuery, element, elements, reset_element, reset_elements};
 pub use find::{find, find_and_reset};
 pub use flowtable::{Flowtable, flowtable, flowtables};
 pub use generation::{Generation, generation};
-pub(crate) use hook::tells_hooks;
+pub(crate) use hook::supports_hooks;
 pub use hook::{HookListing, RegisteredBy, RegisteredHook, hook, hooks};
-pub use machine::{interfaces, machine};
+pub use list_options::{interfaces, list_options};
 pub use object::{Object, object, objects, reset_object, reset_objects};
-pub use rule::{Rule, reset_rule, reset_rules, rule, rules};
+pub use rule::{Rule, chain_rules, reset_chain_rules, reset_rule, reset_rules, rule, rules};
 pub use set::{Set, set, sets};
 pub use table::{Table, table, tables};
-pub use user_data::UserData;
 
-use crate::Family;
+use crate::message::{NFT_MSG_GETOBJ_RESET, NFT_MSG_GETRULE_RESET, SUBSYSTEM};
+use crate::{Family, TableId, Within};
 
-/// All that one table, or the whole kernel, holds.
+/// The ruleset of one table, one family or the whole kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ruleset {
-    /// The generation as of which this is.
+    /// The generation of this ruleset.
     pub generation: u32,
     /// The tables.
     pub tables: Vec<Table>,
     /// The chains of these tables.
     pub chains: Vec<Chain>,
-    /// Their rules, in the order of each chain.
+    /// The rules of these tables, in the order of each chain.
     pub rules: Vec<Rule>,
     /// The sets and maps, each with its elements.
     pub sets: Vec<(Set, Vec<Element>)>,
@@ -83,20 +88,32 @@ pub struct Ruleset {
     pub flowtables: Vec<Flowtable>,
 }
 
-/// Reads everything of one family ([`Family::UNSPEC`]: of all), or of one table, as of one generation.
+impl Ruleset {
+    /// Appends the ruleset of other tables. The generation stays the same.
+    pub fn append(&mut self, mut other: Self) {
+        self.tables.append(&mut other.tables);
+        self.chains.append(&mut other.chains);
+        self.rules.append(&mut other.rules);
+        self.sets.append(&mut other.sets);
+        self.objects.append(&mut other.objects);
+        self.flowtables.append(&mut other.flowtables);
+    }
+}
+
+/// Reads the ruleset of one table, of one family, or of all families with [`Family::UNSPEC`], as of one
+/// generation.
 ///
-/// Without such a table the result is empty.
+/// If the table does not exist, the result is empty.
 ///
-/// # Errors
-/// When the kernel refuses, or somebody commits faster than this reads ([`Error::Interrupted`]).
+/// If the kernel refuses, or other programs commit faster than this reads ([`Error::Interrupted`]).
 pub fn ruleset(
     transport: &mut (impl Transport + ?Sized),
-    family: Family,
-    table: Option<&str>,
+    within: impl Into<Within>,
 ) -> Result<Ruleset, Error> {
+    let within = within.into();
     for _ in 0..TRIES {
         let before = generation(transport)?.id;
-        let read = ruleset_once(transport, family, table, before);
+        let read = ruleset_once(transport, &within, before);
         if generation(transport)?.id == before {
             return read;
         }
@@ -106,34 +123,34 @@ pub fn ruleset(
 
 fn ruleset_once(
     transport: &mut (impl Transport + ?Sized),
-    family: Family,
-    table: Option<&str>,
+    within: &Within,
     generation: u32,
 ) -> Result<Ruleset, Error> {
-    let mut all = tables(transport, family)?;
-    all.retain(|held| table.is_none_or(|wanted| held.name.as_str() == wanted));
+    let mut all = tables(transport, within.family())?;
+    all.retain(|table| within.has(&table.name));
     if all.is_empty() {
         return Ok(Ruleset { generation, ..Ruleset::default() });
     }
     let mut with_elements = Vec::new();
-    for set in sets(transport, family, table)? {
-        let content = elements(transport, set.family, set.table.as_str(), set.name.as_str())?;
+    for set in sets(transport, within)? {
+        let content =
+            elements(transport, &TableId::new(set.family, set.table.clone()).set(set.name.clone()))?;
         with_elements.push((set, content));
     }
     Ok(Ruleset {
         generation,
-        chains: chains(transport, family, table)?,
-        rules: rules(transport, family, table, None)?,
+        chains: chains(transport, within)?,
+        rules: rules(transport, within)?,
         sets: with_elements,
-        objects: objects(transport, family, table)?,
-        flowtables: flowtables(transport, family, table)?,
+        objects: objects(transport, within)?,
+        flowtables: flowtables(transport, within)?,
         tables: all,
     })
 }
 
 const TRIES: u32 = 8;
 
-/// Asks for one object, which `write` names; `None` where there is none.
+/// Requests one object, which `write` names; `None` if it does not exist.
 fn one<T>(
     transport: &mut (impl Transport + ?Sized),
     command: u8,
@@ -156,7 +173,7 @@ fn one<T>(
     }
 }
 
-/// Asks for a dump of one kind of object; `write` adds the filter.
+/// Requests a dump of one kind of object; `write` adds the filter.
 fn list<T>(
     transport: &mut (impl Transport + ?Sized),
     command: u8,
@@ -175,8 +192,8 @@ fn list<T>(
         }
         Ok(())
     };
-    // What was reset must not be read again.
-    let repeatable = ![object::NFT_MSG_GETOBJ_RESET, rule::NFT_MSG_GETRULE_RESET].contains(&command);
+    // A second dump would not show what the first one has reset.
+    let repeatable = ![NFT_MSG_GETOBJ_RESET, NFT_MSG_GETRULE_RESET].contains(&command);
     if repeatable { dump_into(transport, &request, decode) } else { dump_once(transport, &request, decode) }
 }
 
@@ -185,28 +202,23 @@ fn split(message: Message<'_>) -> Result<(Family, Attributes<'_>), DecodeError> 
     Ok((Family(header.family), attributes))
 }
 
-/// The value of an attribute that every object of its kind has.
+/// Returns an attribute that every object of its kind has.
 pub(crate) fn need<T>(value: Option<T>, what: &'static str) -> Result<T, DecodeError> {
     value.ok_or(DecodeError::Missing { what })
 }
 
 pub(crate) fn name(attribute: &Attribute<'_>) -> Result<crate::Name, DecodeError> {
-    attribute.str().map(crate::Name::held)
+    attribute.str().map(crate::Name::from_kernel)
 }
 
-fn expressions(list: &Attribute<'_>) -> Result<Vec<crate::expr::Expr>, DecodeError> {
-    // Walking the headers twice is cheaper than moving what is decoded as the list grows.
+pub(crate) fn expressions(list: &Attribute<'_>) -> Result<Vec<crate::expr::Expr>, DecodeError> {
+    // Counting the attributes first is cheaper than moving decoded expressions when the list grows.
     let mut expressions = Vec::with_capacity(list.attributes().count());
     for element in list.attributes() {
         crate::expr::Expr::decode_onto(&element?, &mut expressions)?;
     }
     Ok(expressions)
 }
-
-/// `NFTA_LIST_ELEM`.
-const NFTA_LIST_ELEM: u16 = 1;
-/// `NFNL_SUBSYS_NFTABLES`.
-const SUBSYSTEM: u8 = 10;
 
 #[cfg(test)]
 mod tests {
@@ -227,7 +239,8 @@ mod tests {
             let _ = Object::decode(Family::IP, attributes());
             let _ = Flowtable::decode(Family::IP, attributes());
             let _ = Generation::decode(attributes());
-            let _ = RegisteredHook::decode(Family::IP, attributes()).map(|hook| HookListing(&[hook]).to_string());
+            let hook = RegisteredHook::decode(Family::IP, attributes());
+            let _ = hook.map(|hook| HookListing(&[hook]).to_string());
             let _ = UserData::new(&bytes).count();
         }
     }

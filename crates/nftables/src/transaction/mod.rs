@@ -1,5 +1,24 @@
-//! Transactions: operations in order, that print as nft text and are applied as a whole.
+//! Transactions: operations in order, printed as nft text and applied as a whole.
+//!
+//! Facts about the kernel that `apply` and `encode` rely on:
+//!
+//! * With `NLM_F_ECHO` the kernel sends an event for each change before it acknowledges anything. It has the
+//!   sequence number of the operation's message; for elements the number is 0. Therefore
+//!   [`Applied::handle`](crate::Applied::handle) works by sequence number, and elements are only in
+//!   [`Applied::events`](crate::Applied::events). If the events do not fit the receive buffer, the
+//!   transaction is applied nevertheless, and [`Applied::lost`](crate::Applied::lost) is set.
+//! * In an interval set a single key without its end stands for all keys up to the next one, and numbers in
+//!   host byte order are stored and looked up byte-swapped. The kernel accepts elements and lookups that are
+//!   encoded for another kind of set. So the encoder collects the existing sets for which that makes a
+//!   difference (`sets_to_query`), `apply` asks the kernel for their flags (`resolve.rs`), with one request
+//!   for each set, and encodes again if one of them has intervals.
+//! * On a socket that also receives events of other programs' commits, only messages to the socket's own port
+//!   are answers.
+//! * The kernel's answer to an operation is an errno, and sometimes an attribute. `error/meaning.rs` decodes
+//!   the refused message to explain the error.
 
+mod command;
+mod content;
 mod operation;
 
 use std::collections::HashMap;
@@ -7,51 +26,70 @@ use std::fmt;
 
 use crate::name::Name;
 use crate::object::{ChainId, Element, Elements, Rule, Set, SetId};
+pub use command::{Command, Description, MonitorEvent, MonitorFilter, MonitorObject, Subject, Within};
 pub use operation::{Flush, HandleId, Object, Operation, Rename, Target};
 
-/// Operations in the order in which the kernel is to take them.
+/// A list of operations, in the order in which the kernel executes them.
 ///
-/// Printed, it is a script that `nft -f` reads; applied, it is one netlink batch. Nothing of it happens unless all of it
-/// can.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// It prints as a script that `nft -f` reads, and is applied as one netlink batch: all operations, or none.
+#[derive(Debug, Clone, Default)]
 pub struct Transaction {
     operations: Vec<Operation>,
+    /// Existing sets, for the types of what is looked up in them.
+    known: Vec<Set>,
 }
 
+/// Compares only the operations.
+impl PartialEq for Transaction {
+    fn eq(&self, other: &Self) -> bool {
+        self.operations == other.operations
+    }
+}
+
+impl Eq for Transaction {}
+
 impl Transaction {
-    /// Without operations.
+    /// Creates a transaction of these operations.
+    pub(crate) fn of(operations: Vec<Operation>) -> Self {
+        Self { operations, ..Self::default() }
+    }
+
+    /// Creates an empty transaction.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// `add`: makes something; no error where it exists already. Rules are always made, at the end of their chain.
+    /// Adds an object (`add`); it is not an error if it exists. Rules are always added, at the end of their
+    /// chain.
     pub fn add(&mut self, object: impl Into<Object>) -> &mut Self {
         self.push(Operation::Add(object.into()))
     }
 
-    /// `create`: makes something; an error where it exists already. For rules as [`add`](Self::add).
+    /// Creates an object (`create`); it is an error if it exists. For rules this is the same as
+    /// [`add`](Self::add).
     pub fn create(&mut self, object: impl Into<Object>) -> &mut Self {
         self.push(Operation::Create(object.into()))
     }
 
-    /// `insert rule`: makes a rule at the start of its chain, or before the rule at its position.
+    /// Inserts a rule (`insert rule`) at the start of its chain, or before the rule at its position.
     pub fn insert(&mut self, rule: Rule) -> &mut Self {
         self.push(Operation::Insert(rule))
     }
 
-    /// `replace rule`: puts a rule in the place of the one with its handle.
+    /// Replaces the rule with its handle (`replace rule`).
     pub fn replace(&mut self, rule: Rule) -> &mut Self {
         self.push(Operation::Replace(rule))
     }
 
-    /// `rename chain`: gives a chain another name, which no other chain of the table may have.
+    /// Renames a chain (`rename chain`). No other chain of the table may have the new name.
     ///
-    /// The kernel finds the chain by its handle alone: [`apply`](Self::apply) asks for it first, and has the batch refused, and starts again,
-    /// where somebody else changed the ruleset meanwhile. Prefer [`rename_handle`](Self::rename_handle) where the handle is known.
+    /// The kernel finds the chain only by its handle. [`apply`](Self::apply) queries it first; if another
+    /// program changes the ruleset meanwhile, the kernel refuses the batch, and it is tried again. Prefer
+    /// [`rename_handle`](Self::rename_handle) if the handle is known.
     ///
-    /// What refers to the chain keeps doing so. The other operations of the transaction still know it by its old name. A chain that
-    /// the transaction itself makes has no handle yet and cannot be renamed by it.
+    /// References to the chain remain valid. The other operations of the transaction refer to it by its old
+    /// name. A chain that the transaction itself adds has no handle yet, and cannot be renamed by it.
     ///
     /// ```
     /// use sluicegate_nftables::{Family, TableId, Transaction};
@@ -66,28 +104,30 @@ impl Transaction {
         self.push(Operation::Rename(Rename { chain, handle: None, name }))
     }
 
-    /// `rename chain`: gives the chain with this handle ([`read::Chain::handle`](crate::read::Chain::handle)) another name. As
-    /// [`rename`](Self::rename), without asking for the handle.
+    /// Renames the chain with this handle ([`read::Chain::handle`](crate::read::Chain::handle)), as
+    /// [`rename`](Self::rename) does, without a query.
     pub fn rename_handle(&mut self, chain: ChainId, handle: u64, name: Name) -> &mut Self {
         self.push(Operation::Rename(Rename { chain, handle: Some(handle), name }))
     }
 
-    /// `delete`: an error where it does not exist.
+    /// Deletes an object (`delete`); it is an error if it does not exist.
     pub fn delete(&mut self, target: impl Into<Target>) -> &mut Self {
         self.push(Operation::Delete(target.into()))
     }
 
-    /// `destroy`: deletes; no error where it does not exist. Needs Linux 6.3; elsewhere, add and then delete.
+    /// Deletes an object (`destroy`); it is not an error if it does not exist. Needs Linux 6.3; for older
+    /// kernels, add the object and then delete it.
     pub fn destroy(&mut self, target: impl Into<Target>) -> &mut Self {
         self.push(Operation::Destroy(target.into()))
     }
 
-    /// `flush`: removes what it holds.
+    /// Removes the rules of a chain or of a table's chains, the elements of a set, or the whole ruleset
+    /// (`flush`).
     pub fn flush(&mut self, target: impl Into<Flush>) -> &mut Self {
         self.push(Operation::Flush(target.into()))
     }
 
-    /// Adds one element; one after the other to the same set become one operation.
+    /// Adds one element. Successive calls for the same set form one operation.
     pub fn add_element(&mut self, set: &SetId, element: impl Into<Element>) -> &mut Self {
         if let Some(Operation::Add(Object::Elements(last))) = self.operations.last_mut()
             && last.set == *set
@@ -98,7 +138,7 @@ impl Transaction {
         self.add(Elements::new(set, [element.into()]))
     }
 
-    /// Deletes one element; one after the other from the same set become one operation.
+    /// Deletes one element. Successive calls for the same set form one operation.
     pub fn delete_element(&mut self, set: &SetId, element: impl Into<Element>) -> &mut Self {
         if let Some(Operation::Delete(Target::Elements(last))) = self.operations.last_mut()
             && last.set == *set
@@ -115,7 +155,7 @@ impl Transaction {
         self
     }
 
-    /// Takes back the last operation.
+    /// Removes the last operation.
     pub(crate) fn pop(&mut self) {
         self.operations.pop();
     }
@@ -123,32 +163,50 @@ impl Transaction {
     /// Appends all operations of another transaction.
     pub fn append(&mut self, mut other: Self) -> &mut Self {
         self.operations.append(&mut other.operations);
+        self.known.append(&mut other.known);
         self
     }
 
-    /// The operations.
+    /// Registers an existing set, so that its flags need not be queried, and types are checked against it.
+    pub(crate) fn register_set(&mut self, set: Set) {
+        self.known.push(set);
+    }
+
+    /// Returns the operations.
     #[must_use]
     pub fn operations(&self) -> &[Operation] {
         &self.operations
     }
 
-    /// The sets that it makes.
+    /// Returns the sets that the transaction creates.
     pub(crate) fn sets(&self) -> HashMap<&SetId, &Set> {
         self.sets_before(self.operations.len())
     }
 
-    /// The sets that its first operations make: each as it was made last.
-    pub(crate) fn sets_before(&self, index: usize) -> HashMap<&SetId, &Set> {
+    /// Returns the sets that the transaction creates, and the registered existing ones.
+    pub(crate) fn known_sets(&self) -> HashMap<&SetId, &Set> {
+        self.known_before(self.operations.len())
+    }
+
+    /// Returns the sets whose definition is known after the first `index` operations.
+    pub(crate) fn known_before(&self, index: usize) -> HashMap<&SetId, &Set> {
+        let mut sets: HashMap<_, _> = self.known.iter().map(|set| (&set.id, set)).collect();
+        sets.extend(self.sets_before(index));
+        sets
+    }
+
+    /// Returns the sets that the first `index` operations create; the last definition counts.
+    fn sets_before(&self, index: usize) -> HashMap<&SetId, &Set> {
         let mut sets = HashMap::new();
         for operation in self.operations.iter().take(index) {
             if let Operation::Add(Object::Set(set)) | Operation::Create(Object::Set(set)) = operation {
-                sets.insert(&set.id, set);
+                sets.insert(&set.id, &**set);
             }
         }
         sets
     }
 
-    /// The rules that are placed by counting.
+    /// Returns the rules that are placed by index.
     pub(crate) fn indexed(&self) -> impl Iterator<Item = &Rule> {
         self.operations.iter().filter_map(|operation| match operation {
             Operation::Add(Object::Rule(rule))
@@ -158,7 +216,7 @@ impl Transaction {
         })
     }
 
-    /// The chains that are renamed without a handle, each with its operation.
+    /// Returns the chains that are renamed without a handle, each with the index of its operation.
     pub(crate) fn renamed(&self) -> impl Iterator<Item = (usize, &ChainId)> {
         self.operations.iter().enumerate().filter_map(|(index, operation)| match operation {
             Operation::Rename(Rename { chain, handle: None, .. }) => Some((index, chain)),
@@ -166,20 +224,22 @@ impl Transaction {
         })
     }
 
-    /// Whether there is no operation.
+    /// Returns whether there are no operations.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
     }
 }
 
-/// A set or map among those that a transaction makes. Kernel and nft's text do not care by which of the two words an element names it.
+/// Returns the known definition of a set or map. The kernel and nft's text do not distinguish the two in
+/// references.
 pub(crate) fn known<'s>(sets: &HashMap<&SetId, &'s Set>, id: &SetId) -> Option<&'s Set> {
     let other = || SetId { map: !id.map, ..id.clone() };
     sets.get(id).or_else(|| sets.get(&other())).copied()
 }
 
-/// The whole script, one operation a line. One about no elements is a remark: nft reads no empty list.
+/// Formats the transaction as a script, one operation per line. An operation with an empty list of elements
+/// is a comment, because nft cannot read an empty list.
 impl fmt::Display for Transaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.operations.iter().try_for_each(|operation| match operation.elements() {

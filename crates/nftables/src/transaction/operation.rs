@@ -1,4 +1,4 @@
-//! Operations: a verb and what it is about, as nft's commands say them.
+//! Operations: a verb and its object, as in nft's commands.
 
 use std::fmt;
 
@@ -6,33 +6,34 @@ use crate::expr::ObjectKind;
 use crate::family::Family;
 use crate::name::Name;
 use crate::object::{
-    Chain, ChainId, Elements, Flowtable, FlowtableId, HookDevices, ObjectId, Rule, RuleId, Set, SetId,
-    StatefulObject, Table, TableId,
+    Chain, ChainId, Elements, Flowtable, FlowtableId, HookDevices, HookOwner, ObjectId, Rule, RuleId, Set,
+    SetId, StatefulObject, Table, TableId,
 };
 
 /// One operation of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Operation {
-    /// `add`: makes it; no error where it exists already.
+    /// `add`: adds an object; it is not an error if it exists.
     Add(Object),
-    /// `create`: makes it; an error where it exists already.
+    /// `create`: adds an object; it is an error if it exists.
     Create(Object),
-    /// `insert rule`: at the start of the chain, or before another rule.
+    /// `insert rule`: adds a rule at the start of its chain, or before another rule.
     Insert(Rule),
-    /// `replace rule`: puts it in the place of the one with its handle.
+    /// `replace rule`: replaces the rule with the same handle.
     Replace(Rule),
-    /// `rename chain`: gives a chain another name.
+    /// `rename chain`: renames a chain.
     Rename(Rename),
-    /// `delete`: an error where it does not exist.
+    /// `delete`: deletes an object; it is an error if it does not exist.
     Delete(Target),
-    /// `destroy`: deletes it; no error where it does not exist. Needs Linux 6.3, and nft 1.0.7 for the text.
+    /// `destroy`: deletes an object; it is not an error if it does not exist. Needs Linux 6.3, and nft 1.0.7
+    /// for the text.
     Destroy(Target),
-    /// `flush`: removes what it holds: the rules of a table or chain, the elements of a set.
+    /// `flush`: removes the rules of a table or chain, or the elements of a set.
     Flush(Flush),
 }
 
-/// What can be made.
+/// An object that can be added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Object {
@@ -43,33 +44,35 @@ pub enum Object {
     /// A rule, at the end of its chain.
     Rule(Rule),
     /// A set or a map.
-    Set(Set),
+    Set(Box<Set>),
     /// Elements of a set or a map.
     Elements(Elements),
     /// A stateful object.
-    Stateful(StatefulObject),
+    Stateful(Box<StatefulObject>),
     /// A flowtable.
     Flowtable(Flowtable),
 }
 
-/// Another name for a chain.
+/// A new name for a chain.
 ///
-/// The kernel finds the chain by its handle alone, nft by its name: where both are given, they have to be of one chain.
+/// The kernel finds the chain only by its handle, nft by its name: if both are given, they have to identify
+/// the same chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rename {
-    /// The chain, by the name that it has.
+    /// The chain, by its current name.
     pub chain: ChainId,
-    /// Its handle, see [`read::Chain::handle`](crate::read::Chain::handle); without one, it is asked for.
+    /// The handle of the chain, see [`read::Chain::handle`](crate::read::Chain::handle); without one, it is
+    /// queried.
     pub handle: Option<u64>,
-    /// The name that it gets.
+    /// The new name.
     pub name: Name,
 }
 
-/// What can be deleted: by what names it.
+/// An object to delete, by its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Target {
-    /// A table with all that is in it.
+    /// A table with its content.
     Table(TableId),
     /// A chain, with its rules; nothing may jump to it.
     Chain(ChainId),
@@ -85,13 +88,14 @@ pub enum Target {
     Flowtable(FlowtableId),
     /// Any of these by its handle.
     Handle(HandleId),
-    /// Devices of a base chain or a flowtable, which stays.
+    /// Devices of a base chain or a flowtable, which itself stays.
     Devices(HookDevices),
 }
 
-/// An object by the handle that the kernel gave it: what lists and events tell beside its name. A handle is never given again, a name may be.
+/// An object by the handle that the kernel gave it, which listings and events report. Handles are never
+/// reused; names may be.
 ///
-/// Rules have no other name: see [`RuleId`].
+/// Rules are always identified by their handle: see [`RuleId`].
 ///
 /// ```
 /// use sluicegate_nftables::{Family, HandleId, TableId, Transaction};
@@ -117,11 +121,11 @@ pub enum HandleId {
     Flowtable(TableId, u64),
 }
 
-/// What can be emptied.
+/// An object whose content can be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Flush {
-    /// Everything, of one family or, with [`Family::UNSPEC`], of all: tables, too, are gone.
+    /// The whole ruleset of one family, or with [`Family::UNSPEC`] of all: the tables are deleted as well.
     Ruleset(Family),
     /// The rules of all chains of a table.
     Table(TableId),
@@ -132,7 +136,7 @@ pub enum Flush {
 }
 
 impl Operation {
-    /// The verb.
+    /// Returns the verb of the operation.
     #[must_use]
     pub fn verb(&self) -> &'static str {
         match self {
@@ -147,7 +151,7 @@ impl Operation {
         }
     }
 
-    /// What it deletes.
+    /// Returns the object that the operation deletes.
     pub(crate) fn deleted(&self) -> Option<&Target> {
         match self {
             Self::Delete(target) | Self::Destroy(target) => Some(target),
@@ -155,7 +159,7 @@ impl Operation {
         }
     }
 
-    /// The elements that it adds or deletes.
+    /// Returns the elements that the operation adds or deletes.
     pub(crate) fn elements(&self) -> Option<&Elements> {
         match self {
             Self::Add(Object::Elements(elements)) | Self::Create(Object::Elements(elements)) => {
@@ -168,7 +172,24 @@ impl Operation {
         }
     }
 
-    /// What it is about, in few words: `set ip t s`.
+    /// Returns the table of the operation's object, or the object if it is a table; `None` if there are
+    /// several tables, or if the table is given by its handle.
+    pub(crate) fn in_table(&self) -> Option<&TableId> {
+        match self {
+            Self::Add(object) | Self::Create(object) => Some(object.in_table()),
+            Self::Insert(rule) | Self::Replace(rule) => Some(&rule.chain.table),
+            Self::Rename(rename) => Some(&rename.chain.table),
+            Self::Delete(target) | Self::Destroy(target) => target.in_table(),
+            Self::Flush(target) => match target {
+                Flush::Ruleset(_) => None,
+                Flush::Table(table) => Some(table),
+                Flush::Chain(chain) => Some(&chain.table),
+                Flush::Set(set) => Some(&set.table),
+            },
+        }
+    }
+
+    /// Returns the operation's object in nft's syntax: `set ip t s`.
     #[must_use]
     pub fn object(&self) -> String {
         match self {
@@ -182,7 +203,7 @@ impl Operation {
 }
 
 impl Object {
-    /// The table that it is, or that it is in.
+    /// Returns the table of the object, or the object if it is a table.
     pub(crate) fn in_table(&self) -> &TableId {
         match self {
             Self::Table(table) => &table.id,
@@ -209,7 +230,7 @@ impl Object {
 }
 
 impl HandleId {
-    /// The table that it is in; `None` of a table itself.
+    /// Returns the table of the object; `None` for a table.
     pub(crate) fn in_table(&self) -> Option<&TableId> {
         match self {
             Self::Table(..) => None,
@@ -222,6 +243,23 @@ impl HandleId {
 }
 
 impl Target {
+    fn in_table(&self) -> Option<&TableId> {
+        match self {
+            Self::Table(table) => Some(table),
+            Self::Chain(chain) => Some(&chain.table),
+            Self::Rule(rule) => Some(&rule.chain.table),
+            Self::Set(set) => Some(&set.table),
+            Self::Elements(elements) => Some(&elements.set.table),
+            Self::Stateful(object) => Some(&object.table),
+            Self::Flowtable(flowtable) => Some(&flowtable.table),
+            Self::Handle(handle) => handle.in_table(),
+            Self::Devices(devices) => match &devices.hook {
+                HookOwner::Chain(chain) => Some(&chain.table),
+                HookOwner::Flowtable(flowtable) => Some(&flowtable.table),
+            },
+        }
+    }
+
     fn title(&self) -> String {
         match self {
             Self::Elements(elements) => format!("element {}", elements.set),
@@ -258,7 +296,7 @@ impl fmt::Display for Object {
     }
 }
 
-/// As nft's command says it: `chain ip t old new`.
+/// Formats the argument of an nft command: `chain ip t old new`.
 impl fmt::Display for Rename {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "chain {} {}", self.chain, self.name)
@@ -319,9 +357,7 @@ into! {
     Table => Object::Table;
     Chain => Object::Chain;
     Rule => Object::Rule;
-    Set => Object::Set;
     Elements => Object::Elements;
-    StatefulObject => Object::Stateful;
     Flowtable => Object::Flowtable;
     TableId => Target::Table;
     ChainId => Target::Chain;
@@ -335,6 +371,18 @@ into! {
     TableId => Flush::Table;
     ChainId => Flush::Chain;
     SetId => Flush::Set;
+}
+
+impl From<Set> for Object {
+    fn from(set: Set) -> Self {
+        Self::Set(Box::new(set))
+    }
+}
+
+impl From<StatefulObject> for Object {
+    fn from(object: StatefulObject) -> Self {
+        Self::Stateful(Box::new(object))
+    }
 }
 
 macro_rules! into_cloned {

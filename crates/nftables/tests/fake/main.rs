@@ -1,4 +1,5 @@
-//! The fake is held to the kernel: both are given the same transactions, right and wrong ones, and have to end alike.
+//! The fake is held to the kernel: both are given the same transactions, right and wrong ones, and have to
+//! end alike.
 //!
 //! `SLUICEGATE_FAKE_CASES` asks for more random histories than the few of a usual run.
 
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, FileFailurePersistence, TestError, TestRunner};
 use sluicegate_netlink::message::Flags;
-use sluicegate_netlink::{Options, Protocol as NetlinkProtocol, Socket, Transport as _};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket, Transport as _};
 use sluicegate_nftables::expr::{
     Expr, Inner, InnerFlags, InnerType, Meta, MetaKey, Osf, OsfFlags, Register, TunnelKey,
 };
@@ -23,11 +24,12 @@ mod expressions;
 mod history;
 mod offload;
 mod outcome;
+mod reconcile;
 
-use outcome::{Outcome, events, held, told};
+use outcome::{Outcome, events, normalized, notified};
 
 fn socket() -> Socket {
-    Socket::open(NetlinkProtocol::NETFILTER, &Options::default()).expect("a socket of our own namespace")
+    Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket of our own namespace")
 }
 
 /// Older kernels refuse other things: what the fake follows is Linux 6.18.
@@ -59,10 +61,9 @@ fn every_construct_is_taken_and_shown_as_by_the_kernel() {
             }
             let mut fake = Fake::new();
             case.transaction.apply(&mut fake).unwrap_or_else(|error| panic!("{}: {error}", case.name));
-            let theirs =
-                read::ruleset(&mut socket, Family::UNSPEC, None).expect("the kernel lists its rules");
+            let theirs = read::ruleset(&mut socket, Family::UNSPEC).expect("the kernel lists its rules");
             assert_eq!(text(&fake.ruleset()), text(&theirs), "{}", case.name);
-            let (ours, theirs) = (held(fake.ruleset()), held(theirs));
+            let (ours, theirs) = (normalized(fake.ruleset()), normalized(theirs));
             differ.extend(first_difference(&ours, &theirs).map(|(ours, theirs)| (case.name, ours, theirs)));
             flush(&mut socket);
         }
@@ -172,7 +173,8 @@ fn references_to_synproxies_are_taken_at_the_same_hooks() {
     });
 }
 
-/// The chain that a rule jumps to is told by its name, also where it goes in the transaction that made the rule.
+/// The chain that a rule jumps to is told by its name, also where it goes in the transaction that made the
+/// rule.
 #[test]
 fn a_rule_that_comes_and_goes_with_its_chain_is_told_alike() {
     if !follows_this_kernel() {
@@ -262,16 +264,16 @@ fn compare(socket: &mut Socket, history: &[history::Step]) -> Result<(), TestCas
                 what()
             );
         }
-        let listed = read::ruleset(socket, Family::UNSPEC, None).expect("the kernel lists its rules");
+        let listed = read::ruleset(socket, Family::UNSPEC).expect("the kernel lists its rules");
         let kernels_own = listed.clone();
         let lines = difference(&text(&fake.ruleset()), &text(&listed));
         prop_assert!(lines.is_empty(), "fake and kernel list otherwise: {:#?}\nafter {}", lines, what());
-        let differ = first_difference(&held(fake.ruleset()), &held(listed));
+        let differ = first_difference(&normalized(fake.ruleset()), &normalized(listed));
         prop_assert!(differ.is_none(), "fake and kernel hold otherwise: {:?}\nafter {}", differ, what());
         let (fakes, kernels) = (events(&mut ours.listener), events(&mut theirs.listener));
         follow(&mut fakes_copy, &fakes, &fake.ruleset()).map_err(|e| fail("fake", &e, &what()))?;
         follow(&mut kernels_copy, &kernels, &kernels_own).map_err(|e| fail("kernel", &e, &what()))?;
-        let (fakes, kernels) = (told(fakes), told(kernels));
+        let (fakes, kernels) = (notified(fakes), notified(kernels));
         let differ = fakes.iter().zip(&kernels).find(|(ours, theirs)| ours != theirs);
         prop_assert!(fakes == kernels, "fake and kernel tell otherwise: {differ:?} of {}", what());
     }
@@ -283,7 +285,7 @@ fn compare(socket: &mut Socket, history: &[history::Step]) -> Result<(), TestCas
 }
 
 fn copy_of(transport: &mut impl sluicegate_netlink::Transport) -> Follower {
-    Follower::read(transport, Family::UNSPEC, None).expect("a ruleset")
+    Follower::read(transport, Family::UNSPEC).expect("a ruleset")
 }
 
 fn fail(of: &str, error: &str, what: &str) -> TestCaseError {
@@ -291,23 +293,25 @@ fn fail(of: &str, error: &str, what: &str) -> TestCaseError {
 }
 
 /// A copy that takes in these events is what is held then.
-fn follow(copy: &mut Follower, events: &[(Flags, Event)], held: &read::Ruleset) -> Result<(), String> {
+fn follow(copy: &mut Follower, events: &[(Flags, Event)], listed: &read::Ruleset) -> Result<(), String> {
     let listing = |ruleset: &read::Ruleset| -> String {
         let mut options = ListOptions::default();
         options.handles = true;
         let text: String =
             ruleset.content().iter().map(|table| table.display(&options).to_string()).collect();
-        // Nobody tells when a set without a limit gets one, which even a refused rule that was to fill it leaves behind.
+        // Nobody tells when a set without a limit gets one, which even a refused rule that was to fill it
+        // leaves behind.
         text.replace("\t\tsize 65535\n", "")
     };
     for (_, event) in events {
-        copy.take(event.clone()).map_err(|lost| lost.to_string())?;
+        copy.apply(event.clone()).map_err(|lost| lost.to_string())?;
     }
-    let lines = difference(&listing(&copy.ruleset()), &listing(held));
+    let lines = difference(&listing(&copy.ruleset()), &listing(listed));
     if lines.is_empty() { Ok(()) } else { Err(format!("{lines:#?}")) }
 }
 
-/// A program that another test starts holds a socket that was closed, too, until it runs; and with it its tables are there.
+/// A program that another test starts holds a socket that was closed, too, until it runs; and with it its
+/// tables are there.
 fn wait_for_the_end_of(port: Option<u32>) {
     let is_there = || testns::netfilter_sockets().iter().any(|socket| Some(socket.port) == port);
     let until = Instant::now() + Duration::from_secs(20);

@@ -1,12 +1,15 @@
-//! Chains that devices run themselves: what the kernel takes of them where no driver has a say, on a device that is not there.
+//! Chains that devices run themselves: what the kernel takes of them where no driver has a say, on a device
+//! that is not there.
 
 use sluicegate_nftables::expr::MetaKey;
 use sluicegate_nftables::fake::Fake;
 use sluicegate_nftables::lang::*;
 use sluicegate_nftables::*;
 
+use sluicegate_netlink::Errno;
+
 use crate::cases::{ip, name};
-use crate::outcome::{Outcome, held};
+use crate::outcome::{Outcome, normalized};
 use crate::{first_difference, flush, follows_this_kernel, history, socket, text};
 
 fn table(family: Family) -> TableId {
@@ -175,9 +178,9 @@ fn a_chain_of_devices_is_taken_as_by_the_kernel() {
                     differ.push(format!("{what}: {said}fake: {ours:?}\nkernel: {theirs:?}\n"));
                     break;
                 }
-                let listed = read::ruleset(&mut kernel, Family::UNSPEC, None).expect("a ruleset");
+                let listed = read::ruleset(&mut kernel, Family::UNSPEC).expect("a ruleset");
                 assert_eq!(text(&fake.ruleset()), text(&listed), "{what}: {said}");
-                let difference = first_difference(&held(fake.ruleset()), &held(listed));
+                let difference = first_difference(&normalized(fake.ruleset()), &normalized(listed));
                 assert!(difference.is_none(), "{what}: {said}{difference:?}");
             }
             flush(&mut socket());
@@ -201,10 +204,11 @@ fn what_no_device_does_is_said() {
     let error = said(&|tx| {
         tx.add(ingress()).add(rule().then(Counter::default()));
     });
-    assert!(error.contains("add rule netdev t c") && error.contains("a device can follow"), "{error}");
+    assert!(error.contains("add rule netdev t c") && error.contains("a device can apply"), "{error}");
 }
 
-/// What is wrong with a batch as a whole is found when all else is taken: the kernel then blames the first message.
+/// What is wrong with a batch as a whole is found when all else is taken: the kernel then blames the first
+/// message.
 #[test]
 fn a_set_without_a_name_and_a_rule_is_the_fault_of_the_first_operation() {
     if !follows_this_kernel() {
@@ -218,6 +222,8 @@ fn a_set_without_a_name_and_a_rule_is_the_fault_of_the_first_operation() {
         let step = history::Step { transaction, ..history::Step::default() };
         let theirs = Outcome::of(&mut socket(), &step);
         assert_eq!(Outcome::of(&mut Fake::new(), &step), theirs);
-        assert!(matches!(theirs, Outcome::Refused(refusals) if refusals == [(Some(0), None, 22, None)]));
+        assert!(
+            matches!(theirs, Outcome::Refused(refusals) if refusals == [(Some(0), None, Errno::EINVAL, None)])
+        );
     });
 }

@@ -10,7 +10,7 @@ use sluicegate_nftables::*;
 use crate::history::{Question, Step};
 
 /// The operation, the element in it, the error, and the place that is to blame.
-pub(crate) type Refusal = (Option<usize>, Option<usize>, i32, Option<u32>);
+pub(crate) type Refusal = (Option<usize>, Option<usize>, Errno, Option<u32>);
 
 /// What came of a transaction.
 #[derive(Debug, PartialEq)]
@@ -33,7 +33,7 @@ impl Outcome {
             Ok(applied) => Self::Applied(applied.generation.wrapping_sub(before)),
             Err(Error::GenerationChanged { .. }) => Self::GenerationChanged,
             Err(Error::Rejected { failures, .. }) => Self::Refused(
-                failures.iter().map(|f| (f.operation, f.element, f.error.code, f.error.offset)).collect(),
+                failures.iter().map(|f| (f.operation, f.element, f.error.errno, f.error.offset)).collect(),
             ),
             Err(error @ Error::Netlink(_)) => panic!("{error}"),
             Err(error) => Self::Unsayable(error.to_string()),
@@ -43,8 +43,8 @@ impl Outcome {
 
 /// Asks something, and gives what is told; or why nothing was.
 pub(crate) fn answer(transport: &mut impl Transport, question: &Question) -> String {
-    fn told<T: std::fmt::Debug>(result: Result<T, sluicegate_netlink::Error>) -> String {
-        result.map_or_else(|error| format!("{:?}", error.kernel_code()), |found| format!("{found:?}"))
+    fn notified<T: std::fmt::Debug>(result: Result<T, sluicegate_netlink::Error>) -> String {
+        result.map_or_else(|error| format!("{:?}", error.errno()), |found| format!("{found:?}"))
     }
     fn same<T>(mut found: T, mut make: impl FnMut(&mut T)) -> T {
         make(&mut found);
@@ -56,30 +56,30 @@ pub(crate) fn answer(transport: &mut impl Transport, question: &Question) -> Str
             elements.sort_by_cached_key(|element| format!("{element:?}"));
         })
     };
-    let named = |whole: &bool, table: &TableId| whole.then(|| table.name.clone());
+    let within = |one: &bool, table: &TableId| match one {
+        true => Within::from(table),
+        false => table.family.into(),
+    };
     match question {
         Question::ResetRules(t, one) => {
-            let rules = read::reset_rules(transport, t.family, named(one, t).as_deref(), None);
-            told(rules.map(|rules| same(rules, |rules| rules.iter_mut().for_each(same_rule))))
+            let rules = read::reset_rules(transport, within(one, t));
+            notified(rules.map(|rules| same(rules, |rules| rules.iter_mut().for_each(same_rule))))
         }
         Question::ResetRule(c, handle) => {
-            let rule = read::reset_rule(transport, c.table.family, &c.table.name, &c.name, *handle);
-            told(rule.map(|rule| same(rule, |rule| rule.iter_mut().for_each(same_rule))))
+            let rule = read::reset_rule(transport, c, *handle);
+            notified(rule.map(|rule| same(rule, |rule| rule.iter_mut().for_each(same_rule))))
         }
         Question::ResetObjects(t, one) => {
-            let objects = read::reset_objects(transport, t.family, named(one, t).as_deref());
-            told(objects)
+            let objects = read::reset_objects(transport, within(one, t));
+            notified(objects)
         }
-        Question::ResetElements(s) => {
-            told(read::reset_elements(transport, s.table.family, &s.table.name, &s.name).map(elements))
-        }
+        Question::ResetElements(s) => notified(read::reset_elements(transport, s).map(elements)),
         Question::Element(s, key, reset) => {
-            let (family, table) = (s.table.family, &s.table.name);
             let found = match reset {
-                true => read::reset_element(transport, family, table, &s.name, key),
-                false => read::element(transport, family, table, &s.name, key),
+                true => read::reset_element(transport, s, key),
+                false => read::element(transport, s, key),
             };
-            told(found.map(|found| elements(found.into_iter().collect())))
+            notified(found.map(|found| elements(found.into_iter().collect())))
         }
         Question::Find(set, wanted, reset) => {
             let found = match reset {
@@ -91,23 +91,23 @@ pub(crate) fn answer(transport: &mut impl Transport, question: &Question) -> Str
                 Some(_) => element.expires(std::time::Duration::ZERO),
                 None => element,
             };
-            told(found.map(|found| found.map(gone)))
+            notified(found.map(|found| found.map(gone)))
         }
         Question::Object(o) => {
-            let object = read::object(transport, o.table.family, &o.table.name, o.kind, &o.name);
-            told(object)
+            let object = read::object(transport, o);
+            notified(object)
         }
         Question::Set(s) => {
-            let set = read::set(transport, s.table.family, &s.table.name, &s.name);
-            told(set.map(|set| same(set, |set| set.iter_mut().for_each(same_set))))
+            let set = read::set(transport, s);
+            notified(set.map(|set| same(set, |set| set.iter_mut().for_each(same_set))))
         }
-        Question::Chain(c) => told(read::chain(transport, c.table.family, &c.table.name, &c.name)),
+        Question::Chain(c) => notified(read::chain(transport, c)),
     }
 }
 
-/// All that is held, to the last attribute. Times that are left are not compared: how far they are gone is chance, as is the order of a
-/// hash. Tables are counted for as long as there is a network namespace.
-pub(crate) fn held(mut ruleset: read::Ruleset) -> read::Ruleset {
+/// All that is held, to the last attribute. Times that are left are not compared: how far they are gone is
+/// chance, as is the order of a hash. Tables are counted for as long as there is a network namespace.
+pub(crate) fn normalized(mut ruleset: read::Ruleset) -> read::Ruleset {
     ruleset.tables.iter_mut().for_each(same_table);
     ruleset.chains.iter_mut().for_each(|chain| same_chain_name(&mut chain.name));
     ruleset.rules.iter_mut().for_each(same_rule);
@@ -132,9 +132,9 @@ pub(crate) fn events(listener: &mut impl Transport) -> Vec<(Flags, Event)> {
     events
 }
 
-/// What was told, to be compared. Left out are times, generations, and who committed. The order in which the elements of a set are emptied out
-/// is chance.
-pub(crate) fn told(mut events: Vec<(Flags, Event)>) -> Vec<(Flags, Event)> {
+/// What was told, to be compared. Left out are times, generations, and who committed. The order in which the
+/// elements of a set are emptied out is chance.
+pub(crate) fn notified(mut events: Vec<(Flags, Event)>) -> Vec<(Flags, Event)> {
     events.iter_mut().for_each(|(_, event)| same(event));
     let key = |(_, event): &(Flags, Event)| match event {
         Event::Elements(Change::Deleted, set, elements) => Some((set.clone(), format!("{elements:?}"))),

@@ -1,12 +1,13 @@
-//! Rule sets as people write them, against nft itself: what `nft -f` loads is listed by us as `nft -s list ruleset` lists it, and what we read
-//! back, sent by netlink elsewhere, is there what it was here.
+//! Rule sets as people write them, against nft itself: what `nft -f` loads is listed by us as `nft -s list
+//! ruleset` lists it, and what we read back, sent by netlink elsewhere, is there what it was here.
 //!
-//! `corpus/*.nft` are our own words. What needs something that not every kernel has is in a file of its own, which [`needs`] names.
+//! `corpus/*.nft` are our own words. What needs something that not every kernel has is in a file of its own,
+//! which [`needs`] names.
 
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-use sluicegate_netlink::{Options, Protocol, Socket};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::lang::Statement;
 use sluicegate_nftables::{
     Element, Elements, Family, ListOptions, Set, SetFlags, TableContent, Transaction, read,
@@ -17,7 +18,7 @@ use crate::parity::{LIST, apply, listing};
 
 /// A file of the corpus, and what became of it in a namespace of its own.
 pub(crate) struct Corpus {
-    name: &'static str,
+    pub(crate) name: &'static str,
     text: &'static str,
     loaded: OnceLock<Option<Loaded>>,
 }
@@ -49,17 +50,28 @@ impl Corpus {
             let output = testns::feed(&["nft", "-f", "-"], self.text);
             assert!(output.status.success(), "{}: {}", self.name, String::from_utf8_lossy(&output.stderr));
             let ruleset =
-                read::ruleset(&mut open(Protocol::NETFILTER), Family::UNSPEC, None).expect("a ruleset");
+                read::ruleset(&mut open(NetlinkFamily::NETFILTER), Family::UNSPEC).expect("a ruleset");
             Some(Loaded {
                 listed: lines(&testns::sh("TZ=UTC nft -s list ruleset")),
                 content: ruleset.content(),
-                options: read::machine(&mut open(Protocol::ROUTE)).expect("names"),
+                options: read::list_options(&mut open(NetlinkFamily::ROUTE)).expect("names"),
             })
         })
     }
 
+    /// A namespace that holds it; `None` as of [`loaded`](Self::loaded).
+    #[cfg(feature = "json")]
+    pub(crate) fn loaded_again(&self) -> Option<testns::Netns> {
+        let namespace = self.namespace().filter(|_| needs::met(self.name))?;
+        namespace.run(|| {
+            let output = testns::feed(&["nft", "-f", "-"], self.text);
+            assert!(output.status.success(), "{}: {}", self.name, String::from_utf8_lossy(&output.stderr));
+        });
+        Some(namespace)
+    }
+
     /// With the devices that some chains are hooked to.
-    fn namespace(&self) -> Option<testns::Netns> {
+    pub(crate) fn namespace(&self) -> Option<testns::Netns> {
         let namespace = testns::Netns::new()?;
         if self.text.contains("d0") {
             namespace.run(|| {
@@ -121,8 +133,8 @@ const NOT_SENT: &[&str] = &[
     "ct bytes . jhash iifname mod 7 . ct zone { 1 . 2 . 3, 4 . 5 . 6 }",
 ];
 
-fn open(protocol: Protocol) -> Socket {
-    Socket::open(protocol, &Options::default()).expect("a socket")
+fn open(family: NetlinkFamily) -> Socket {
+    Socket::open(family, &Options::default()).expect("a socket")
 }
 
 fn lines(text: &str) -> Vec<String> {
@@ -130,7 +142,7 @@ fn lines(text: &str) -> Vec<String> {
 }
 
 fn listed() -> Vec<String> {
-    // nft turns single bytes, too, where all of a key is turned; that does nothing.
+    // nft swaps single bytes, too, where all of a key is byte-swapped; that does nothing.
     listing(LIST).into_iter().filter(|line| !line.ends_with(", 2, 1) ]")).collect()
 }
 
@@ -193,12 +205,14 @@ fn paragraphs(lines: &[String]) -> Vec<String> {
 macro_rules! corpus {
     ($($name:ident)*) => {
         pub(crate) static FILES: [Corpus; [$(stringify!($name)),*].len()] =
-            [$(Corpus::new(stringify!($name), include_str!(concat!("corpus/", stringify!($name), ".nft")))),*];
+            [$(Corpus::new(stringify!($name), include_str!(concat!("corpus/", stringify!($name),
+                ".nft")))),*];
     };
 }
 
 corpus! {
-    bridge chains comments concat ct dynset elements ether_vlan_arp exthdr fib_rt_socket l4 mangle maps meta meters nat netdev objects
+    bridge chains comments concat ct dynset elements ether_vlan_arp exthdr fib_rt_socket l4 mangle maps meta
+    meters nat netdev objects
     payload_ip payload_ip6 ranges raw sets statements
     bridge_ct bridge_meta bridge_reject concat_protocol flowtables netdev_reject offload queue
 }
@@ -223,17 +237,17 @@ fn check(difference: impl Fn(&Corpus) -> Option<String>) {
 }
 
 /// A line that we list otherwise than nft 1.0.6, because what that says is not so.
-struct Otherwise {
-    file: &'static str,
+pub(crate) struct Otherwise {
+    pub(crate) file: &'static str,
     nft: &'static str,
-    ours: &'static str,
+    pub(crate) ours: &'static str,
 }
 
 const fn otherwise(file: &'static str, nft: &'static str, ours: &'static str) -> Otherwise {
     Otherwise { file, nft, ours }
 }
 
-const OTHERWISE: &[Otherwise] = &[
+pub(crate) const OTHERWISE: &[Otherwise] = &[
     // nft: it shows the shift that cuts the field out, and then refuses to read it.
     otherwise("concat", "ip dscp >> 2 . ip saddr { cs1 . 1.1.1.1 }", "ip dscp . ip saddr { cs1 . 1.1.1.1 }"),
     otherwise(
@@ -320,7 +334,8 @@ const OTHERWISE: &[Otherwise] = &[
     ),
 ];
 
-/// A rule for which nft 1.0.6 sends expressions that do not do what it says. Ours are those of the version of nft that mended it.
+/// A rule for which nft 1.0.6 sends expressions that do not do what it says. Ours are those of the version of
+/// nft that mended it.
 struct Mended {
     file: &'static str,
     rule: &'static str,
@@ -331,14 +346,14 @@ const fn mended(file: &'static str, rule: &'static str) -> Mended {
 }
 
 const MENDED: &[Mended] = &[
-    // nft 1.0.8: bits across bytes are turned to be shifted.
+    // nft 1.0.8: bits across bytes are byte-swapped to be shifted.
     mended("sets", "ip6 dscp @the_dscp"),
-    // No version yet: where they stay several bytes, they are turned back.
+    // No version yet: where they stay several bytes, they are swapped back.
     mended("sets", "frag frag-off @tof24"),
     mended("exthdr", "frag frag-off { 40, * }"),
     mended("exthdr", "frag frag-off & 1 == 0"),
     mended("ranges", "frag frag-off & 1 == 1"),
-    // nft 1.0.9: numbers that become addresses are turned, if `numgen` makes them.
+    // nft 1.0.9: numbers that become addresses are byte-swapped, if `numgen` makes them.
     mended("nat", "dnat to numgen inc mod 7 offset 167772161"),
     // No version yet: hashes, and ports.
     mended("nat", "dnat to jhash ip saddr mod 7 offset 167772161"),
@@ -349,7 +364,7 @@ const MENDED: &[Mended] = &[
     mended("mangle", "udp length set 8"),
     mended("mangle", "udp checksum set 0"),
     mended("mangle", "ip protocol udp udp dport set 53"),
-    // No version yet: two bytes of the four that were turned are written.
+    // No version yet: two bytes of the four that were swapped are written.
     mended("payload_ip", "tcp dport set numgen inc mod 7 offset 80"),
 ];
 
@@ -366,9 +381,9 @@ fn what_nft_1_0_6_gets_wrong_is_sent_otherwise_and_read_as_what_it_is() {
             let bytecode = || listing(LIST).into_iter().filter(|line| line.starts_with("  [")).collect();
             let (nft, ours): (Vec<_>, Vec<_>) = (by_text.run(bytecode), by_netlink.run(bytecode));
             let read =
-                || read::ruleset(&mut open(Protocol::NETFILTER), Family::UNSPEC, None).expect("a ruleset");
-            let held = by_netlink.run(read).content();
-            let mut rules = held.iter().flat_map(|table| &table.chains).flat_map(|(_, rules)| rules);
+                || read::ruleset(&mut open(NetlinkFamily::NETFILTER), Family::UNSPEC).expect("a ruleset");
+            let listed = by_netlink.run(read).content();
+            let mut rules = listed.iter().flat_map(|table| &table.chains).flat_map(|(_, rules)| rules);
             let is_read = rules.all(|rule| rule.body().to_string() == mended.rule);
             (nft == ours || !is_read).then(|| format!("{}\n{nft:#?}\n{ours:#?}", mended.rule))
         };

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use sluicegate_netlink::{Options, Protocol, Socket};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::lang::Counter;
 use sluicegate_nftables::*;
 
@@ -10,7 +10,7 @@ use crate::cases::name;
 use crate::needs;
 
 fn socket() -> Socket {
-    Socket::open(Protocol::NETFILTER, &Options::default()).expect("a socket")
+    Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket")
 }
 
 #[test]
@@ -46,13 +46,13 @@ fn elements_are_counted_as_they_were_sent() {
         }
         tx.apply(&mut socket()).expect("all of them");
         for (set, elements) in sets {
-            let held = read::set(&mut socket(), Family::IP, "t", &set.id.name).expect("it answers");
-            let held = held.expect("it is there");
+            let listed = read::set(&mut socket(), &set.id).expect("it answers");
+            let listed = listed.expect("it is there");
             let open = usize::from(set.id.name.as_str() == "open");
             let number = elements.iter().filter(|element| !element.is_catch_all()).count() - open;
-            assert_eq!(held.count, counted.then_some(u32::try_from(number).expect("few")), "{}", set.id);
-            assert_eq!(held.backend.is_some_and(|backend| !backend.is_empty()), counted, "{}", set.id);
-            assert!(held.rest.is_empty(), "{}: {:?}", set.id, held.rest);
+            assert_eq!(listed.count, counted.then_some(u32::try_from(number).expect("few")), "{}", set.id);
+            assert_eq!(listed.backend.is_some_and(|backend| !backend.is_empty()), counted, "{}", set.id);
+            assert!(listed.rest.is_empty(), "{}: {:?}", set.id, listed.rest);
         }
     });
 }
@@ -73,7 +73,8 @@ fn packets_that_come_to_a_policy_are_counted_where_the_chain_was_made_so() {
         tx.add(Chain::base(t.chain(name("c")), ChainType::Filter, Hook::Input, Priority::FILTER));
         tx.apply(&mut socket()).expect("another chain");
         let chain = |family, table, chain| {
-            read::chain(&mut socket(), family, table, chain).expect("it answers").expect("it is there")
+            let id = TableId::new(family, name(table)).chain(name(chain));
+            read::chain(&mut socket(), &id).expect("it answers").expect("it is there")
         };
         let counted = chain(Family::IP, "filter", "INPUT").counter;
         assert_eq!(counted, Some(Counter { packets: 5, bytes: 600 }));

@@ -1,6 +1,6 @@
 //! Devices that come to a hook and go from it, while it stays.
 
-use sluicegate_netlink::{Options, Protocol, Socket};
+use sluicegate_netlink::{Errno, NetlinkFamily, Options, Socket};
 use sluicegate_nftables::lang::Verdict;
 use sluicegate_nftables::probe::{Feature, supports};
 use sluicegate_nftables::*;
@@ -12,7 +12,7 @@ use crate::parity::{difference, normal};
 fn with_devices(test: impl FnOnce(&mut Socket) + Send) {
     testns::netns(|| {
         assert_eq!(testns::sh("ip link add one type veth peer name two"), "");
-        test(&mut Socket::open(Protocol::NETFILTER, &Options::default()).expect("a socket"));
+        test(&mut Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket"));
     });
 }
 
@@ -37,8 +37,10 @@ fn on<const N: usize>(devices: [&str; N]) -> Chain {
     Chain::base(chain(), ChainType::Filter, Hook::Ingress, Priority(0)).devices(devices.map(device))
 }
 
-fn held(socket: &mut Socket) -> Vec<String> {
-    let chain = read::chain(socket, Family::NETDEV, "t", "c").expect("it answers").expect("it stays");
+fn listed(socket: &mut Socket) -> Vec<String> {
+    let chain = read::chain(socket, &TableId::new(Family::NETDEV, name("t")).chain(name("c")))
+        .expect("it answers")
+        .expect("it stays");
     let mut devices = chain.hook.expect("a hook").devices;
     // A single device is told twice.
     devices.sort_unstable();
@@ -52,13 +54,13 @@ fn a_chain_gets_and_loses_devices() {
         let added =
             apply(socket, |tx| tx.add(Table::new(chain().table)).add(on(["lo", "one"])).add(chain().rule()));
         added.expect("a chain on two devices");
-        assert_eq!(held(socket), ["lo", "one"]);
+        assert_eq!(listed(socket), ["lo", "one"]);
         let deleted = apply(socket, |tx| tx.delete(chain().devices([device("lo")])));
         if supports(socket, Feature::DeviceDeletion).expect("it answers") {
             deleted.expect("it is one of them");
-            assert_eq!(held(socket), ["one"]);
+            assert_eq!(listed(socket), ["one"]);
             apply(socket, |tx| tx.add(on(["two", "lo"]))).expect("they are added");
-            assert_eq!(held(socket), ["lo", "one", "two"]);
+            assert_eq!(listed(socket), ["lo", "one", "two"]);
             apply(socket, |tx| tx.delete(chain().devices([device("one"), device("two")]))).expect("they go");
             let error =
                 apply(socket, |tx| tx.delete(chain().devices([device("one")]))).expect_err("it is gone");
@@ -67,14 +69,15 @@ fn a_chain_gets_and_loses_devices() {
             // Such a kernel would have deleted the chain.
             let error = deleted.expect_err("it cannot be done");
             assert_eq!(
-                (error.failures()[0].operation, error.failures()[0].error.code),
-                (Some(0), 22),
+                (error.failures()[0].operation, error.failures()[0].error.errno),
+                (Some(0), Errno::EINVAL),
                 "{error}"
             );
             assert!(error.to_string().contains("it would have deleted the chain"), "{error}");
-            assert_eq!(held(socket), ["lo", "one"]);
+            assert_eq!(listed(socket), ["lo", "one"]);
         }
-        let rules = read::rules(socket, Family::NETDEV, Some("t"), Some("c")).expect("rules");
+        let rules = read::chain_rules(socket, &TableId::new(Family::NETDEV, name("t")).chain(name("c")))
+            .expect("rules");
         assert_eq!(rules.len(), 1, "the rules stay");
         assert_eq!(
             apply(socket, |tx| tx.add(chain().rule().then(Verdict::Accept))).map(|a| a.batches).ok(),
@@ -94,12 +97,12 @@ fn a_chain_is_on_all_devices_whose_names_start_alike() {
             return;
         }
         added.expect("it is taken");
-        assert_eq!(held(socket), ["o*", "two"]);
-        let ruleset = read::ruleset(socket, Family::NETDEV, None).expect("a ruleset").content().remove(0);
+        assert_eq!(listed(socket), ["o*", "two"]);
+        let ruleset = read::ruleset(socket, Family::NETDEV).expect("a ruleset").content().remove(0);
         let base = ruleset.chains[0].0.base.clone().expect("a base chain");
         assert_eq!(base.devices.iter().filter_map(InterfaceName::prefix).collect::<Vec<_>>(), ["o"]);
         apply(socket, |tx| tx.delete(chain().devices([device("o*")]))).expect("it is one of them");
-        assert_eq!(held(socket), ["two"]);
+        assert_eq!(listed(socket), ["two"]);
     });
 }
 
@@ -122,8 +125,8 @@ fn devices_of_any_name_are_in_scripts_that_nft_reads() {
         let output = testns::feed(&["nft", "-f", "-"], &tx.to_string());
         assert!(output.status.success(), "{tx}{}", String::from_utf8_lossy(&output.stderr));
         let listed = |socket: &mut Socket| {
-            let held = read::ruleset(socket, Family::NETDEV, None).expect("a ruleset").content();
-            normal(&held.iter().map(ToString::to_string).collect::<String>())
+            let listed = read::ruleset(socket, Family::NETDEV).expect("a ruleset").content();
+            normal(&listed.iter().map(ToString::to_string).collect::<String>())
         };
         let (by_text, nft) = (listed(socket), normal(&testns::sh("nft -s list ruleset")));
         assert!(nft == by_text, "{}", difference(&nft, &by_text));
@@ -173,7 +176,8 @@ fn a_flowtable_loses_devices() {
         }
         added.expect("a flowtable");
         apply(socket, |tx| tx.delete(id.devices([device("one")]))).expect("it is one of them");
-        let held = read::flowtable(socket, Family::INET, "t", "f").expect("it answers");
-        assert_eq!(held.expect("it stays").devices, ["two"]);
+        let listed = read::flowtable(socket, &TableId::new(Family::INET, name("t")).flowtable(name("f")))
+            .expect("it answers");
+        assert_eq!(listed.expect("it stays").devices, ["two"]);
     });
 }

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sluicegate_netlink::message::{Flags, Messages, NLMSG_ERROR};
-use sluicegate_netlink::{Options, Protocol as NetlinkProtocol, Socket, Transport, Wait};
+use sluicegate_netlink::{Errno, NetlinkFamily, Options, Socket, Transport, Wait};
 use sluicegate_nftables::expr::ObjectKind;
 use sluicegate_nftables::fake::Fake;
 use sluicegate_nftables::lang::{BoundChain, BoundRule, Match, Payload, Verdict};
@@ -16,7 +16,7 @@ use crate::cases::name;
 const ECHO: ApplyOptions = ApplyOptions { generation: None, check: false, echo: true };
 
 fn socket() -> Socket {
-    Socket::open(NetlinkProtocol::NETFILTER, &Options::default()).expect("a socket of our own namespace")
+    Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket of our own namespace")
 }
 
 fn chain() -> ChainId {
@@ -44,7 +44,7 @@ fn everything() -> Transaction {
 }
 
 /// What happened, of each event.
-fn told(applied: &Applied) -> Vec<&'static str> {
+fn notified(applied: &Applied) -> Vec<&'static str> {
     let word = |event: &Event| match event {
         Event::Table(Change::New, _) => "table",
         Event::Chain(Change::New, _) => "chain",
@@ -71,24 +71,24 @@ fn each_operation_gives_what_it_made_with_handles_as_nft_shows_them() {
             "set", "element", "element", "rule", // the chain of the next rule:
             "chain", "rule", "rule",
         ];
-        assert_eq!(told(&applied), expected);
+        assert_eq!(notified(&applied), expected);
 
-        let held = read::ruleset(&mut kernel, Family::IP, None).unwrap();
-        let in_chain: Vec<_> = held.rules.iter().filter(|rule| rule.chain == name("c")).collect();
+        let listed = read::ruleset(&mut kernel, Family::IP).unwrap();
+        let in_chain: Vec<_> = listed.rules.iter().filter(|rule| rule.chain == name("c")).collect();
         let of_rules: Vec<_> = in_chain.iter().map(|rule| Some(rule.handle)).collect();
         assert_eq!(of_rules, [7, 5, 6].map(|operation| applied.handle(operation)));
-        assert_eq!(applied.handle(0), Some(held.tables[0].handle));
-        assert_eq!(applied.handle(1), Some(held.chains[0].handle));
-        assert_eq!(applied.handle(2), Some(held.sets[0].0.handle));
+        assert_eq!(applied.handle(0), Some(listed.tables[0].handle));
+        assert_eq!(applied.handle(1), Some(listed.chains[0].handle));
+        assert_eq!(applied.handle(2), Some(listed.sets[0].0.handle));
         assert_eq!(applied.handle(3), None);
-        assert_eq!(applied.handle(4), Some(held.objects[0].handle));
+        assert_eq!(applied.handle(4), Some(listed.objects[0].handle));
         assert_eq!(applied.handle(8), None);
-        assert_eq!(applied.generation, held.generation);
+        assert_eq!(applied.generation, listed.generation);
 
         // The fake says the same in the same order, and a plain transaction says nothing.
         let mut fake = Fake::new();
         let by_fake = everything().apply_with(&mut fake, ECHO).unwrap();
-        assert_eq!(told(&by_fake), expected);
+        assert_eq!(notified(&by_fake), expected);
         let handles = |applied: &Applied| (1..8).map(|n| applied.handle(n)).collect::<Vec<_>>();
         assert_eq!(handles(&by_fake), handles(&applied));
         let plain = chain().rule().then(Verdict::Drop);
@@ -112,8 +112,9 @@ fn a_handle_is_the_one_that_nft_echoes() {
         let mut tx = Transaction::new();
         tx.add(looks_up(0));
         let ours = tx.apply_with(&mut kernel, ECHO).unwrap().handle(0).unwrap();
-        let held = read::rules(&mut kernel, Family::IP, Some("t"), Some("c")).unwrap();
-        assert_eq!([nfts, ours], [held[0].handle, held[1].handle], "{echoed}");
+        let listed =
+            read::chain_rules(&mut kernel, &TableId::new(Family::IP, name("t")).chain(name("c"))).unwrap();
+        assert_eq!([nfts, ours], [listed[0].handle, listed[1].handle], "{echoed}");
 
         // It is what replaces and deletes the rule.
         let mut tx = Transaction::new();
@@ -121,28 +122,29 @@ fn a_handle_is_the_one_that_nft_echoes() {
         let applied = tx.apply_with(&mut kernel, ECHO).unwrap();
         let added = ["set", "element", "element", "rule"];
         let replaced = ["set", "element", "element", "no rule", "no set", "rule"];
-        assert_eq!(told(&applied), [&replaced[..], &added].concat());
-        let held = read::rules(&mut kernel, Family::IP, Some("t"), Some("c")).unwrap();
-        assert_eq!([0, 1].map(|n| applied.handle(n)), [1, 2].map(|i| held.get(i).map(|rule| rule.handle)));
+        assert_eq!(notified(&applied), [&replaced[..], &added].concat());
+        let listed =
+            read::chain_rules(&mut kernel, &TableId::new(Family::IP, name("t")).chain(name("c"))).unwrap();
+        assert_eq!([0, 1].map(|n| applied.handle(n)), [1, 2].map(|i| listed.get(i).map(|rule| rule.handle)));
         let mut tx = Transaction::new();
-        tx.delete(RuleId { chain: chain(), handle: held[1].handle });
+        tx.delete(RuleId { chain: chain(), handle: listed[1].handle });
         let applied = tx.apply_with(&mut kernel, ECHO).unwrap();
-        assert_eq!((applied.handle(0), told(&applied)), (None, vec!["no rule", "no set"]));
+        assert_eq!((applied.handle(0), notified(&applied)), (None, vec!["no rule", "no set"]));
     });
 }
 
 #[test]
 fn refusals_are_complete_and_a_check_makes_nothing() {
-    fn refusals(kernel: &mut impl Transport) -> Vec<(Option<usize>, i32)> {
+    fn refusals(kernel: &mut impl Transport) -> Vec<(Option<usize>, Errno)> {
         let checked = everything().apply_with(kernel, ApplyOptions { check: true, ..ECHO }).unwrap();
         assert_eq!(checked.events, []);
         let mut tx = everything();
         tx.delete(chain().table.set(name("absent"))).add(looks_up(3)).delete(chain().table.chain(name("x")));
         let error = tx.apply_with(kernel, ECHO).unwrap_err();
-        error.failures().iter().map(|failure| (failure.operation, failure.error.code)).collect()
+        error.failures().iter().map(|failure| (failure.operation, failure.error.errno)).collect()
     }
     testns::netns(|| {
-        let expected = [(Some(8), 2), (Some(10), 2)];
+        let expected = [(Some(8), Errno::ENOENT), (Some(10), Errno::ENOENT)];
         assert_eq!(refusals(&mut socket()), expected);
         assert_eq!(refusals(&mut Fake::new()), expected);
         assert!(read::tables(&mut socket(), Family::IP).unwrap().is_empty());
@@ -166,25 +168,31 @@ fn ten_thousand_rules_give_ten_thousand_handles_or_say_that_some_did_not_fit() {
         let rules = usize::from(count);
         let mut kernel = socket();
         let applied = many(count).apply_with(&mut kernel, ECHO).unwrap();
-        let held = read::rules(&mut kernel, Family::IP, Some("t"), Some("c")).unwrap();
-        assert_eq!(held.len(), rules);
-        let told =
-            (0..rules).zip(&held).filter(|(n, rule)| applied.handle(2 + n) == Some(rule.handle)).count();
-        // The default buffer is twice as large where the kernel may be told so; without that right it may not suffice.
+        let listed =
+            read::chain_rules(&mut kernel, &TableId::new(Family::IP, name("t")).chain(name("c"))).unwrap();
+        assert_eq!(listed.len(), rules);
+        let notified =
+            (0..rules).zip(&listed).filter(|(n, rule)| applied.handle(2 + n) == Some(rule.handle)).count();
+        // The default buffer is twice as large where the kernel may be told so; without that right it may not
+        // suffice.
         let room = kernel.receive_buffer().unwrap();
-        assert_eq!(applied.lost, told < rules, "{told} handles in {room} bytes of buffer");
-        assert!(room < 8 << 20 || !applied.lost, "{told} handles in {room} bytes of buffer");
+        assert_eq!(applied.lost, notified < rules, "{notified} handles in {room} bytes of buffer");
+        assert!(room < 8 << 20 || !applied.lost, "{notified} handles in {room} bytes of buffer");
 
         // One that is too small loses the last ones and says so; what came is right, and all was made.
         let mut options = Options::default();
         options.receive_buffer = 64 << 10;
-        let mut narrow = Socket::open(NetlinkProtocol::NETFILTER, &options).unwrap();
+        let mut narrow = Socket::open(NetlinkFamily::NETFILTER, &options).unwrap();
         let applied = many(count).apply_with(&mut narrow, ECHO).unwrap();
-        let held = read::rules(&mut kernel, Family::IP, Some("t"), Some("c")).unwrap();
-        let told = applied.events.iter().filter(|event| matches!(event, Event::Rule(..))).count();
-        assert!(applied.lost && (1..rules).contains(&told), "{told} of {rules} were told");
-        assert_eq!((held.len(), applied.generation), (2 * rules, read::generation(&mut narrow).unwrap().id));
-        assert_eq!(applied.handle(2), Some(held[rules].handle));
+        let listed =
+            read::chain_rules(&mut kernel, &TableId::new(Family::IP, name("t")).chain(name("c"))).unwrap();
+        let notified = applied.events.iter().filter(|event| matches!(event, Event::Rule(..))).count();
+        assert!(applied.lost && (1..rules).contains(&notified), "{notified} of {rules} were notified");
+        assert_eq!(
+            (listed.len(), applied.generation),
+            (2 * rules, read::generation(&mut narrow).unwrap().id)
+        );
+        assert_eq!(applied.handle(2), Some(listed[rules].handle));
         assert_eq!(applied.handle(1 + rules), None);
     });
 }
@@ -251,7 +259,8 @@ fn events_come_before_acknowledgements_and_most_have_the_number_of_their_message
         seen
     }
     testns::netns(|| {
-        // The rule has a set with two elements: messages 4, 5 and 6. Elements have no number; the new generation has the first.
+        // The rule has a set with two elements: messages 4, 5 and 6. Elements have no number; the new
+        // generation has the first.
         let events = [2, 3, 4, 0, 0, 6, 2].map(|sequence| (false, sequence));
         let acknowledgements = [2, 3, 4, 5, 6].map(|sequence| (true, sequence));
         let expected = [&events[..], &acknowledgements].concat();
@@ -272,8 +281,11 @@ fn of_a_change_in_several_batches_each_tells_what_it_made() {
     let applied = tx.apply_with(&mut fake, ECHO).unwrap();
     assert!(applied.batches > 2 && !applied.lost, "{} batches", applied.batches);
     assert_eq!(applied.events.len(), 2 + 20 + 1 + 500 + 1);
-    let held = fake.ruleset();
-    let rules: Vec<_> = held.rules.iter().map(|rule| Some(rule.handle)).collect();
+    let listed = fake.ruleset();
+    let rules: Vec<_> = listed.rules.iter().map(|rule| Some(rule.handle)).collect();
     assert_eq!((2..22).map(|n| applied.handle(n)).collect::<Vec<_>>(), rules);
-    assert_eq!([22, 24].map(|n| applied.handle(n)), [held.sets[0].0.handle, held.chains[1].handle].map(Some));
+    assert_eq!(
+        [22, 24].map(|n| applied.handle(n)),
+        [listed.sets[0].0.handle, listed.chains[1].handle].map(Some)
+    );
 }

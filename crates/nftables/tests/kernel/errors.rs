@@ -2,19 +2,14 @@
 
 use std::net::Ipv4Addr;
 
-use sluicegate_netlink::{Options, Protocol as NetlinkProtocol, Socket, Transport};
+use sluicegate_netlink::{Errno, NetlinkFamily, Options, Socket, Transport};
 use sluicegate_nftables::lang::{BoundChain, BoundRule, Verdict};
 use sluicegate_nftables::*;
 
 use crate::cases::name;
 
-const ENOENT: i32 = 2;
-const EBUSY: i32 = 16;
-const EINVAL: i32 = 22;
-const EOPNOTSUPP: i32 = 95;
-
 fn socket() -> Socket {
-    Socket::open(NetlinkProtocol::NETFILTER, &Options::default()).expect("a socket of our own namespace")
+    Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket of our own namespace")
 }
 
 fn table() -> TableId {
@@ -85,7 +80,8 @@ fn a_chain_that_is_not_there_cannot_be_renamed() {
         assert!(error.is_not_found());
         assert_eq!(
             error.to_string(),
-            "operation 3: rename chain ip t c: there is no such chain; one that the transaction itself makes has no handle yet"
+            "operation 3: rename chain ip t c: the kernel has no such chain; one that the same transaction \
+             adds has no handle yet"
         );
         assert!(read::tables(&mut socket(), Family::IP).unwrap().is_empty(), "nothing is applied");
     });
@@ -100,7 +96,7 @@ fn a_chain_of_a_rule_is_of_that_rule_alone() {
         tx.add(Table::new(t.clone())).add(Chain::new(c.clone()));
         tx.add(c.rule().then(BoundChain::jump([BoundRule::new().then(Verdict::Accept)])));
         tx.apply(&mut socket).unwrap();
-        let chains = read::chains(&mut socket, Family::IP, Some("t")).unwrap();
+        let chains = read::chains(&mut socket, TableId::new(Family::IP, name("t"))).unwrap();
         let bound = chains.iter().find(|chain| chain.flags.contains(read::ChainFlags::BINDING)).unwrap();
         let bound = t.chain(bound.name.clone());
         let mut refused = |what: &str, fill: &dyn Fn(&mut Transaction)| {
@@ -108,30 +104,32 @@ fn a_chain_of_a_rule_is_of_that_rule_alone() {
             fill(&mut tx);
             let error = tx.apply(&mut socket).expect_err(what);
             assert_eq!(error.failures()[0].operation, Some(0), "{what}: {error}");
-            (error.failures()[0].error.code, error.to_string())
+            (error.failures()[0].error.errno, error.to_string())
         };
         // Nobody else adds a rule to it, jumps to it, empties it or deletes it.
         let (code, said) = refused("a rule", &|tx| {
             tx.add(bound.rule().then(Verdict::Drop));
         });
-        assert_eq!(code, EOPNOTSUPP, "{said}");
-        assert!(said.contains("the chain belongs to another rule alone"), "{said}");
+        assert_eq!(code, Errno::EOPNOTSUPP, "{said}");
+        assert!(said.contains("the chain belongs to another rule"), "{said}");
         let (code, said) = refused("a jump", &|tx| {
             tx.add(c.rule().then(Verdict::Jump(bound.name.clone())));
         });
-        assert_eq!(code, EINVAL, "{said}");
+        assert_eq!(code, Errno::EINVAL, "{said}");
         let (code, said) = refused("a deletion", &|tx| {
             tx.delete(&bound);
         });
-        assert!([EBUSY, EOPNOTSUPP].contains(&code), "{said}");
+        assert!([Errno::EBUSY, Errno::EOPNOTSUPP].contains(&code), "{said}");
 
         // It goes with its rule.
-        let rule = read::rules(&mut socket, Family::IP, Some("t"), Some("c")).unwrap().remove(0);
+        let rule = read::chain_rules(&mut socket, &TableId::new(Family::IP, name("t")).chain(name("c")))
+            .unwrap()
+            .remove(0);
         let mut tx = Transaction::new();
         tx.delete(RuleId { chain: c.clone(), handle: rule.handle });
         tx.apply(&mut socket).unwrap();
-        assert_eq!(read::chains(&mut socket, Family::IP, Some("t")).unwrap().len(), 1);
-        assert!(read::rules(&mut socket, Family::IP, Some("t"), None).unwrap().is_empty());
+        assert_eq!(read::chains(&mut socket, TableId::new(Family::IP, name("t"))).unwrap().len(), 1);
+        assert!(read::rules(&mut socket, TableId::new(Family::IP, name("t"))).unwrap().is_empty());
     });
 }
 
@@ -147,7 +145,7 @@ fn what_is_refused_in_a_chain_of_a_rule_leads_back_to_the_rule() {
         ])));
         let error = tx.apply(&mut socket()).unwrap_err();
         let failure = &error.failures()[0];
-        assert_eq!((failure.operation, failure.error.code), (Some(3), ENOENT), "{error}");
+        assert_eq!((failure.operation, failure.error.errno), (Some(3), Errno::ENOENT), "{error}");
         assert!(error.to_string().starts_with("operation 4: add rule ip t c: ENOENT"), "{error}");
 
         // The kernel has no such chains within each other: this is said before anything is sent.
@@ -155,7 +153,10 @@ fn what_is_refused_in_a_chain_of_a_rule_leads_back_to_the_rule() {
         let mut tx = Transaction::new();
         tx.add(c.rule().then(BoundChain::jump([BoundRule::new().then(inner)])));
         let said = tx.apply(&mut socket()).unwrap_err().to_string();
-        assert!(said.contains("a chain of a rule's own cannot hold another one: `goto { drop; }`"), "{said}");
+        assert!(
+            said.contains("a chain inside a rule cannot contain another one: `goto { drop; }`"),
+            "{said}"
+        );
     });
 }
 
@@ -243,8 +244,9 @@ fn a_large_change_is_split_with_what_makes_it_reachable_last() {
         let error = tx.apply(&mut narrow);
         let applied = error.unwrap();
         assert!(applied.batches > 5, "{applied:?}");
-        let found = read::elements(&mut socket(), Family::IP, "t", "m").unwrap();
+        let found =
+            read::elements(&mut socket(), &TableId::new(Family::IP, name("t")).set(name("m"))).unwrap();
         assert_eq!(found.len(), 30_000);
-        assert_eq!(read::rules(&mut socket(), Family::IP, Some("t"), None).unwrap().len(), 1);
+        assert_eq!(read::rules(&mut socket(), TableId::new(Family::IP, name("t"))).unwrap().len(), 1);
     });
 }

@@ -1,4 +1,5 @@
-//! Every pair of header fields in one rule: what nft implies before them, joins, and takes apart again, and what we do.
+//! Every pair of header fields in one rule: what nft implies before them, joins, and takes apart again, and
+//! what we do.
 
 #![allow(clippy::unwrap_used, reason = "constants of the tests")]
 
@@ -72,7 +73,8 @@ fn equal(field: Payload, number: u64) -> Match {
     Match::with(field, if field.data_type().is_bitmask() { MatchOp::Eq } else { MatchOp::In }, value)
 }
 
-/// nft refuses a rule that contradicts itself. Where it knows what is in the frame it takes no VLAN tag any more.
+/// nft refuses a rule that contradicts itself. Where it knows what is in the frame it takes no VLAN tag any
+/// more.
 fn contradict(first: Payload, second: Payload) -> bool {
     let network = |field: Payload| match field.protocol() {
         "ip" | "icmp" => Some("ip"),
@@ -97,7 +99,8 @@ fn loads(rule: &Rule) -> bool {
 
 /// What nft 1.0.6 lists as something else than what it loaded.
 fn is_misread(family: Family, first: Payload, second: Payload) -> bool {
-    // Once it has seen a VLAN tag, it takes the start of the frame for one too (`vlan id 3 vlan pcp 0 vlan dei 0 ...`).
+    // Once it has seen a VLAN tag, it takes the start of the frame for one too (`vlan id 3 vlan pcp 0 vlan
+    // dei 0 ...`).
     first.protocol() == "vlan" && second == Payload::ETHER_DADDR
         // In a table of one protocol it takes every type of frames for that protocol's, and does not show it.
         || family == Family::IP && first == Payload::ETHER_TYPE && second.protocol() == "ip"

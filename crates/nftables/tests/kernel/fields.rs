@@ -1,6 +1,7 @@
-//! How nft notes each field in a set that is keyed by it; and what nft 1.0.6 does not know, on the kernel alone.
+//! How nft notes each field in a set that is keyed by it; and what nft 1.0.6 does not know, on the kernel
+//! alone.
 
-use sluicegate_netlink::{Options, Protocol, Socket};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::lang::Expression;
 use sluicegate_nftables::*;
 
@@ -21,8 +22,8 @@ fn sets(fields: impl IntoIterator<Item = Expression>) -> Transaction {
 }
 
 fn read_all() -> read::Ruleset {
-    let mut socket = Socket::open(Protocol::NETFILTER, &Options::default()).expect("a socket");
-    read::ruleset(&mut socket, Family::UNSPEC, None).expect("a ruleset")
+    let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket");
+    read::ruleset(&mut socket, Family::UNSPEC).expect("a ruleset")
 }
 
 #[test]
@@ -31,9 +32,12 @@ fn every_field_is_noted_as_nft_notes_it() {
         return;
     }
     let (Some(by_text), Some(by_netlink)) = (testns::Netns::new(), testns::Netns::new()) else { return };
-    // nft 1.0.6 has no sets of "exists" and "missing": it takes `typeof exthdr frag` for that header's first field.
-    // And for an option by number it notes the difference of two of its pointers.
-    let odd = |field: &Expression| matches!(field, Expression::Exthdr(e) if e.is_presence() || e.header().is_none());
+    // nft 1.0.6 has no sets of "exists" and "missing": it takes `typeof exthdr frag` for that header's first
+    // field. And for an option by number it notes the difference of two of its pointers.
+    let odd = |field: &Expression| {
+        let Expression::Exthdr(e) = field else { return false };
+        e.is_presence() || e.header().is_none()
+    };
     let tried: Vec<_> = fields().into_iter().filter(|field| !is_unread(field) && !odd(field)).collect();
     let transaction = sets(tried.clone());
     let output = by_text.run(|| testns::feed(&["nft", "-f", "-"], &transaction.to_string()));
@@ -84,19 +88,19 @@ fn what_nft_1_0_6_cannot_list_is_read_back() {
             transaction.add(rule.clone());
         }
         namespace.run(|| apply(&transaction)).unwrap_or_else(|why| panic!("{}: {why}", case.name));
-        let held = namespace.run(read_all).content().remove(0).chains.remove(0).1;
-        for (sent, held) in sent.iter().zip(&held) {
-            assert_eq!(sorted(&body(held)), sorted(&as_shown(&body(sent))), "{}", case.name);
+        let listed = namespace.run(read_all).content().remove(0).chains.remove(0).1;
+        for (sent, listed) in sent.iter().zip(&listed) {
+            assert_eq!(sorted(&body(listed)), sorted(&as_shown(&body(sent))), "{}", case.name);
         }
-        assert_eq!(sent.len(), held.len());
+        assert_eq!(sent.len(), listed.len());
     }
 }
 
 /// In other words, where nft shows others.
 fn as_shown(text: &str) -> String {
     // Many types of messages have a target, so the match on these stays.
-    let types = "icmpv6 type { mld-listener-query, mld-listener-report, mld-listener-done, nd-neighbor-solicit, \
-                 nd-neighbor-advert, nd-redirect } icmpv6 taddr";
+    let types = "icmpv6 type { mld-listener-query, mld-listener-report, mld-listener-done, \
+                 nd-neighbor-solicit, nd-neighbor-advert, nd-redirect } icmpv6 taddr";
     // Both lie in the same place of a routing header.
     text.replace("icmpv6 taddr", types).replace("rt2 addr", "srh sid[1]")
 }

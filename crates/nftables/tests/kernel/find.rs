@@ -1,8 +1,9 @@
-//! Elements that are looked up by their values: what of a whole list has them, and what `nft get element` says.
+//! Elements that are looked up by their values: what of a whole list has them, and what `nft get element`
+//! says.
 
 use std::net::Ipv4Addr;
 
-use sluicegate_netlink::{Options, Protocol as NetlinkProtocol, Socket};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::lang::{Counter, Statement, Verdict};
 use sluicegate_nftables::probe::{Feature, supports};
 use sluicegate_nftables::*;
@@ -10,7 +11,7 @@ use sluicegate_nftables::*;
 use crate::cases::name;
 
 fn socket() -> Socket {
-    Socket::open(NetlinkProtocol::NETFILTER, &Options::default()).expect("a socket")
+    Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket")
 }
 
 fn t() -> TableId {
@@ -67,8 +68,8 @@ fn every_key_finds_the_interval_that_it_is_in() {
         let holding = |low: Ipv4Addr, high: Ipv4Addr| {
             let bound = |key: &Key| -> Vec<u8> { key.bytes().to_vec() };
             let holds = |element: &&Element| {
-                let last = bound(element.end().unwrap_or(element.key()));
-                bound(element.key()) <= low.octets().to_vec() && high.octets().to_vec() <= last
+                let last = bound(&element.end().unwrap_or(element.key()));
+                bound(&element.key()) <= low.octets().to_vec() && high.octets().to_vec() <= last
             };
             list.iter().find(holds).cloned()
         };
@@ -94,12 +95,12 @@ fn concatenations_maps_and_the_catch_all_are_found() {
             Element::catch_all().verdict(Verdict::Accept),
         ];
         let plain = Set::new(t().set(name("plain")), [DataType::INET_PROTO, DataType::MARK]);
-        let held = Element::new((Protocol::TCP, Mark(5)));
-        made(&[ranges(), (verdicts.clone(), list.clone()), (plain.clone(), vec![held.clone()])]);
+        let listed = Element::new((Protocol::TCP, Mark(5)));
+        made(&[ranges(), (verdicts.clone(), list.clone()), (plain.clone(), vec![listed.clone()])]);
         assert_eq!(found(&verdicts, Mark(0x200)), Some(list[0].clone()));
         assert_eq!(found(&verdicts, Mark(0x301)), None, "the catch-all is found by its own name only");
         assert_eq!(found(&verdicts, Element::catch_all()), Some(list[1].clone()));
-        assert_eq!(found(&plain, held.clone()), Some(held));
+        assert_eq!(found(&plain, listed.clone()), Some(listed));
         assert_eq!(found(&plain, (Protocol::UDP, Mark(5))), None);
         let (set, list) = ranges();
         let key = |low, port| (ip(low), Port(port));
@@ -107,7 +108,7 @@ fn concatenations_maps_and_the_catch_all_are_found() {
         assert_eq!(found(&set, Element::range(key(33, 80), key(40, 80))), Some(list[1].clone()));
         assert_eq!(found(&set, Element::range(key(33, 80), key(99, 80))), None);
         assert_eq!(found(&set, Element::range(key(1, 5), key(1, 6))), None);
-        assert_eq!(found(&set, key(7, 7)).as_ref().map(Element::key), Some(&Key::from(key(7, 7))));
+        assert_eq!(found(&set, key(7, 7)).as_ref().map(Element::key), Some(Key::from(key(7, 7))));
         assert_eq!(found(&set, key(8, 7)), None);
     });
 }

@@ -1,8 +1,9 @@
 //! Flowtables, one case after the other: the fake takes and refuses what a kernel does that has them.
 //!
-//! The devices of all cases are there: older kernels refuse others, the fake does not. What is offloaded to a device is its driver's matter.
+//! The devices of all cases are there: older kernels refuse others, the fake does not. What is offloaded to a
+//! device is its driver's matter.
 
-use sluicegate_netlink::{Options, Protocol, Socket, Transport};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket, Transport};
 use sluicegate_nftables::fake::Fake;
 use sluicegate_nftables::lang::{Statement, Verdict};
 use sluicegate_nftables::read::Flowtable as Held;
@@ -17,9 +18,9 @@ struct Case {
     steps: Vec<Transaction>,
 }
 
-/// What came of one: each refusal's operation and error, of which each version of Linux blames other places; and the flowtables and chains
-/// that there are then.
-type Outcome = (Vec<(Option<usize>, i32)>, Vec<Held>, Vec<read::Chain>);
+/// What came of one: each refusal's operation and error, of which each version of Linux blames other places;
+/// and the flowtables and chains that there are then.
+type Outcome = (Vec<(Option<usize>, Errno)>, Vec<Held>, Vec<read::Chain>);
 
 #[test]
 fn the_fake_takes_and_refuses_flowtables_as_the_kernel_does() {
@@ -30,7 +31,7 @@ fn the_fake_takes_and_refuses_flowtables_as_the_kernel_does() {
     for case in cases() {
         testns::netns(|| {
             assert_eq!(testns::sh("ip link add one type veth peer name two"), "");
-            let mut kernel = Socket::open(Protocol::NETFILTER, &Options::default()).expect("a socket");
+            let mut kernel = Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket");
             let mut fake = Fake::new();
             for (number, transaction) in case.steps.iter().enumerate() {
                 let (ours, theirs) = (outcome(&mut fake, transaction), outcome(&mut kernel, transaction));
@@ -49,13 +50,13 @@ fn outcome(kernel: &mut impl Transport, transaction: &Transaction) -> Outcome {
     let failures = match transaction.apply(kernel) {
         Ok(_) => Vec::new(),
         Err(Error::Rejected { failures, .. }) => {
-            failures.iter().map(|f| (f.operation, f.error.code)).collect()
+            failures.iter().map(|f| (f.operation, f.error.errno)).collect()
         }
         Err(error) => panic!("{error}"),
     };
-    let mut flowtables = read::flowtables(kernel, Family::UNSPEC, None).expect("a list");
+    let mut flowtables = read::flowtables(kernel, Family::UNSPEC).expect("a list");
     flowtables.iter_mut().for_each(|flowtable| flowtable.devices.sort_unstable());
-    (failures, flowtables, read::chains(kernel, Family::UNSPEC, None).expect("a list"))
+    (failures, flowtables, read::chains(kernel, Family::UNSPEC).expect("a list"))
 }
 
 fn cases() -> Vec<Case> {

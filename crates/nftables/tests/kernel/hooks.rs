@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use sluicegate_netlink::{Options, Protocol, Socket};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::*;
 
 use crate::cases::name;
@@ -75,17 +75,18 @@ fn priorities_are_listed_by_the_names_that_nft_lists() {
             {
                 tx.add(chain(family, n, ChainType::Filter, hook, priority));
             }
-            let mut socket = Socket::open(Protocol::NETFILTER, &Options::default()).expect("a socket");
+            let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket");
             tx.apply(&mut socket).unwrap_or_else(|error| panic!("{family}: {error}"));
-            let held = read::ruleset(&mut socket, family, None).expect("a ruleset").content();
-            let ours = normal(&held.iter().map(ToString::to_string).collect::<String>());
+            let listed = read::ruleset(&mut socket, family).expect("a ruleset").content();
+            let ours = normal(&listed.iter().map(ToString::to_string).collect::<String>());
             let nft = normal(&testns::sh("nft -s list ruleset"));
             assert!(nft == ours, "{family}:\n{}", difference(&nft, &ours));
         });
     }
 }
 
-/// Every type with every hook of every family: the kernel takes what nft's documentation (and `nft_chain_filter.c` and its like) has, and nothing else.
+/// Every type with every hook of every family: the kernel takes what nft's documentation (and
+/// `nft_chain_filter.c` and its like) has, and nothing else.
 #[test]
 fn types_of_chains_are_for_some_hooks_of_some_families() {
     let internet = |family| matches!(family, Family::IP | Family::IP6 | Family::INET);
@@ -99,7 +100,8 @@ fn types_of_chains_are_for_some_hooks_of_some_families() {
                 };
                 let mut tx = Transaction::new();
                 tx.add(Table::new(table(family))).add(chain(family, 0, kind.clone(), hook, 0));
-                let mut socket = Socket::open(Protocol::NETFILTER, &Options::default()).expect("a socket");
+                let mut socket =
+                    Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket");
                 let options = ApplyOptions { check: true, ..ApplyOptions::default() };
                 let result = tx.apply_with(&mut socket, options);
                 assert_eq!(result.is_ok(), legal, "{family} {kind:?} {hook}: {result:?}");
@@ -115,12 +117,12 @@ fn types_of_chains_are_for_some_hooks_of_some_families() {
 #[test]
 fn a_table_of_a_socket_goes_with_it_unless_it_is_to_stay() {
     testns::netns(|| {
-        let open = || Socket::open(Protocol::NETFILTER, &Options::default()).expect("a socket");
+        let open = || Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket");
         let made = |n: &str, flags| Table::new(TableId::new(Family::IP, name(n))).flags(flags);
         let mut reader = open();
         let mut tables = || {
-            let held = read::tables(&mut reader, Family::UNSPEC).expect("tables");
-            held.iter().map(|t| (t.name.to_string(), t.flags.bits(), t.owner.is_some())).collect::<Vec<_>>()
+            let listed = read::tables(&mut reader, Family::UNSPEC).expect("tables");
+            listed.iter().map(|t| (t.name.to_string(), t.flags.bits(), t.owner.is_some())).collect::<Vec<_>>()
         };
         let mut owner = open();
         let persist = probe::supports(&mut owner, probe::Feature::TablePersist).expect("it answers");

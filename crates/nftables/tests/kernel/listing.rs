@@ -1,6 +1,6 @@
 //! What we read back and print, against `nft list ruleset` with its options.
 
-use sluicegate_netlink::{Options, Protocol, Socket};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::{Family, ListOptions, read};
 
 use crate::cases;
@@ -25,7 +25,7 @@ pub(crate) fn lists_as_nft(case: &cases::Case) -> Result<(), String> {
             return Ok(());
         }
         for (flags, state, handles) in [("-s", false, false), ("", true, false), ("-a", true, true)] {
-            let mut options = machine();
+            let mut options = list_options();
             (options.state, options.handles) = (state, handles);
             let nft = normal(&testns::sh(&format!("TZ=UTC nft {flags} list ruleset")));
             let ours = normal(&listing(&options));
@@ -82,19 +82,19 @@ fn a_listing_is_a_script() {
 }
 
 fn listing(options: &ListOptions) -> String {
-    let ruleset = read::ruleset(&mut open(Protocol::NETFILTER), Family::UNSPEC, None).expect("a ruleset");
+    let ruleset = read::ruleset(&mut open(NetlinkFamily::NETFILTER), Family::UNSPEC).expect("a ruleset");
     ruleset.content().iter().map(|table| table.display(options).to_string()).collect()
 }
 
-/// As on this machine, but in UTC.
+/// Names as this machine has them, but times in UTC.
 fn here() -> String {
-    listing(&machine())
+    listing(&list_options())
 }
 
-fn machine() -> ListOptions {
-    read::machine(&mut open(Protocol::ROUTE)).expect("names")
+fn list_options() -> ListOptions {
+    read::list_options(&mut open(NetlinkFamily::ROUTE)).expect("names")
 }
 
-fn open(protocol: Protocol) -> Socket {
-    Socket::open(protocol, &Options::default()).expect("a socket")
+fn open(family: NetlinkFamily) -> Socket {
+    Socket::open(family, &Options::default()).expect("a socket")
 }

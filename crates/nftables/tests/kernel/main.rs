@@ -1,5 +1,5 @@
-//! What needs a kernel: each test in a network namespace of its own. `cargo xtask test guest` runs all of it in guests as well, whose kernels are
-//! older and have what this machine's may lack.
+//! What needs a kernel: each test in a network namespace of its own. `cargo xtask test guest` runs all of it
+//! in guests as well, whose kernels are older and have what this machine's may lack.
 
 mod cases;
 mod corpus;
@@ -12,6 +12,8 @@ mod fields;
 mod find;
 mod flowtables;
 mod hooks;
+#[cfg(feature = "json")]
+mod json;
 mod listing;
 mod needs;
 mod nft_monitor;
@@ -20,6 +22,7 @@ mod pairs;
 mod parity;
 mod probed;
 mod probing;
+mod reconcile;
 mod registered_hooks;
 mod reset;
 mod set_types;

@@ -1,9 +1,9 @@
-//! What parts of these tests need, and not every kernel has. Each need is asked for once; what a kernel lacks is told, and has to be in another that these
-//! tests run in: this machine's, and the guests'.
+//! What parts of these tests need, and not every kernel has. Each need is asked for once; what a kernel lacks
+//! is told, and has to be in another that these tests run in: this machine's, and the guests'.
 
 use std::sync::OnceLock;
 
-use sluicegate_netlink::{Options, Protocol, Socket};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::expr::{Byteorder, ByteorderOp, CtKey, Meta, MetaKey, Register};
 use sluicegate_nftables::lang::{CtState, Match, Statement};
 use sluicegate_nftables::probe::{Feature, has_expression, supports};
@@ -37,7 +37,8 @@ static NEEDS: [Need; 13] = [
         let mut tx = Transaction::new();
         tx.add(Table::new(set.table.clone())).add(Set::new(set, DataType::IPV4_ADDR));
         tx.apply(socket)?;
-        Ok(read::set(socket, Family::IP, "t", "s")?.is_some_and(|set| set.count.is_some()))
+        Ok(read::set(socket, &TableId::new(Family::IP, name("t")).set(name("s")))?
+            .is_some_and(|set| set.count.is_some()))
     }),
     need("queue", &["queue"], &[], |socket| supports(socket, Feature::Queue)),
     need("options of DCCP", &["dccp"], &[], |socket| supports(socket, Feature::DccpOption)),
@@ -94,7 +95,7 @@ impl Need {
 }
 
 fn socket() -> Socket {
-    Socket::open(Protocol::NETFILTER, &Options::default()).expect("a socket")
+    Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket")
 }
 
 /// Whether the kernel would take a rule.

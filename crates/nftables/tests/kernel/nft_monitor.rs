@@ -17,9 +17,19 @@ pub(crate) struct NftMonitor {
 impl NftMonitor {
     /// Starts it in this network namespace, and waits until it hears what comes.
     pub(crate) fn start(arguments: &[&str]) -> Self {
+        Self::start_with(&[], arguments)
+    }
+
+    /// The same with options in front of `monitor`.
+    pub(crate) fn start_with(options: &[&str], arguments: &[&str]) -> Self {
         let mut nft = Command::new("nft");
-        let mut child =
-            nft.arg("monitor").args(arguments).stdout(Stdio::piped()).spawn().expect("nft starts");
+        let mut child = nft
+            .args(options)
+            .arg("monitor")
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("nft starts");
         let (sender, lines) = channel();
         let said = BufReader::new(child.stdout.take().expect("it is piped")).lines();
         std::thread::spawn(move || said.map_while(Result::ok).try_for_each(|line| sender.send(line)));

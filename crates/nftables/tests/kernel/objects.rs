@@ -1,6 +1,6 @@
 //! Objects that nft 1.0.6 has no words for, or that a kernel takes only with a security module.
 
-use sluicegate_netlink::{Options, Protocol, Socket};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::expr::ObjectKind;
 use sluicegate_nftables::probe::{Feature, has_object_kind, supports};
 use sluicegate_nftables::*;
@@ -9,34 +9,34 @@ use crate::cases::{self, Case};
 use crate::parity;
 
 fn socket() -> Socket {
-    Socket::open(Protocol::NETFILTER, &Options::default()).expect("a socket")
+    Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket")
 }
 
 /// Loads a case and compares what is held with what was meant: the objects, and the rules that use them.
 fn is_held_as_meant(case: &Case) {
     let mut socket = socket();
     case.transaction.apply(&mut socket).unwrap_or_else(|error| panic!("{}: {error}", case.name));
-    let held = read::ruleset(&mut socket, Family::UNSPEC, None).expect("a ruleset").content().remove(0);
+    let listed = read::ruleset(&mut socket, Family::UNSPEC).expect("a ruleset").content().remove(0);
     let (mut objects, mut rules) = (Vec::new(), Vec::new());
     for operation in case.transaction.operations() {
         match operation {
-            Operation::Add(Object::Stateful(object)) => objects.push(object.clone()),
+            Operation::Add(Object::Stateful(object)) => objects.push(StatefulObject::clone(object)),
             Operation::Add(Object::Rule(rule)) => rules.push(rule.statements.clone()),
             _ => {}
         }
     }
     let by_name = |object: &StatefulObject| object.id.clone();
-    let mut found = held.objects.clone();
+    let mut found = listed.objects.clone();
     found.sort_by_key(by_name);
     objects.sort_by_key(by_name);
     assert_eq!(found, objects, "{}", case.name);
     let found: Vec<_> =
-        held.chains.iter().flat_map(|(_, rules)| rules).map(|r| r.statements.clone()).collect();
+        listed.chains.iter().flat_map(|(_, rules)| rules).map(|r| r.statements.clone()).collect();
     assert_eq!(found, rules, "{}", case.name);
 
     // They go as they came.
     let mut tx = Transaction::new();
-    for (chain, rules) in &held.chains {
+    for (chain, rules) in &listed.chains {
         tx.flush(&chain.id);
         assert!(rules.len() >= objects.len() || rules.is_empty());
     }
@@ -44,7 +44,7 @@ fn is_held_as_meant(case: &Case) {
         tx.delete(object.id.clone());
     });
     tx.apply(&mut socket).unwrap_or_else(|error| panic!("{}: {error}", case.name));
-    assert!(read::objects(&mut socket, Family::UNSPEC, None).expect("objects").is_empty());
+    assert!(read::objects(&mut socket, Family::UNSPEC).expect("objects").is_empty());
 }
 
 #[test]
@@ -58,7 +58,8 @@ fn tunnels_are_held_as_they_were_meant() {
     });
 }
 
-/// Before Linux 6.18, several options may overwrite the kernel's memory: nothing of that is to be tried there.
+/// Before Linux 6.18, several options may overwrite the kernel's memory: nothing of that is to be tried
+/// there.
 #[test]
 fn options_of_geneve_are_held_as_they_were_meant() {
     testns::netns(|| {
@@ -82,7 +83,8 @@ fn limits_of_connections_are_held_as_they_were_meant() {
     });
 }
 
-/// Loaded by netlink and read back. nft 1.0.6, which has no words for them, lists what is only to be checked nevertheless.
+/// Loaded by netlink and read back. nft 1.0.6, which has no words for them, lists what is only to be checked
+/// nevertheless.
 #[test]
 fn types_that_nft_1_0_6_cannot_say_are_held_as_they_were_meant() {
     let queue = crate::needs::met("queue");
@@ -90,8 +92,8 @@ fn types_that_nft_1_0_6_cannot_say_are_held_as_they_were_meant() {
         let case = cases::objects::types(queue);
         let mut socket = socket();
         case.transaction.apply(&mut socket).expect("the kernel takes them");
-        let held = read::ruleset(&mut socket, Family::UNSPEC, None).expect("a ruleset").content().remove(0);
-        let text = held.to_string();
+        let listed = read::ruleset(&mut socket, Family::UNSPEC).expect("a ruleset").content().remove(0);
+        let text = listed.to_string();
         for wanted in [
             "typeof ip saddr . tcp dport : queue",
             "10.0.0.1 . 81 : 258 }",
@@ -123,14 +125,14 @@ fn elements_that_never_go_are_held_as_such() {
         let case = cases::objects::never();
         let mut socket = socket();
         case.transaction.apply(&mut socket).expect("the kernel takes them");
-        let held = read::ruleset(&mut socket, Family::UNSPEC, None).expect("a ruleset").content().remove(0);
-        let text = held.to_string();
+        let listed = read::ruleset(&mut socket, Family::UNSPEC).expect("a ruleset").content().remove(0);
+        let text = listed.to_string();
         assert!(text.contains("1 timeout never comment \"stays\", 2 timeout 1m, 3 }"), "{text}");
         assert!(text.contains("10.0.0.0-10.0.0.9 timeout never : accept"), "{text}");
         // With all that is told, these have no rest of time.
         let mut options = ListOptions::default();
         options.state = true;
-        let text = held.display(&options).to_string();
+        let text = listed.display(&options).to_string();
         assert!(text.contains("1 timeout never comment"), "{text}");
         assert!(text.contains("2 timeout 1m expires "), "{text}");
     });
@@ -151,7 +153,8 @@ fn timeouts_of_all_protocols_are_held_as_they_were_meant() {
     });
 }
 
-/// Where a security module knows the context, as in a guest, the object is held; else the kernel says that it knows none, and whose fault it was.
+/// Where a security module knows the context, as in a guest, the object is held; else the kernel says that it
+/// knows none, and whose fault it was.
 #[test]
 fn a_secmark_is_held_or_refused_by_name() {
     testns::netns(|| {

@@ -1,10 +1,11 @@
-//! Every object with every verb that nft has for it, on a real kernel. A pair that was not tried fails the test.
+//! Every object with every verb that nft has for it, on a real kernel. A pair that was not tried fails the
+//! test.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use sluicegate_netlink::{Options, Protocol as NetlinkProtocol, Socket};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::expr::ObjectKind;
 use sluicegate_nftables::lang::{Connlimit, Counter, Limit, Quota, Synproxy, TimeUnit, Verdict};
 use sluicegate_nftables::probe::{Feature, supports};
@@ -12,8 +13,8 @@ use sluicegate_nftables::*;
 
 use crate::cases::name;
 
-/// What nft has (nft(8) of 1.1): rules are listed with their chain, elements with their set. `handle` is deletion by handle; a rule is deleted by its
-/// handle alone.
+/// What nft has (nft(8) of 1.1): rules are listed with their chain, elements with their set. `handle` is
+/// deletion by handle; a rule is deleted by its handle alone.
 const PAIRS: &[(&str, &str)] = &[
     ("ruleset", "flush list"),
     ("table", "add create delete handle destroy flush list get"),
@@ -106,17 +107,17 @@ fn tables(k: &mut Tried) {
     k.apply(|tx| tx.add(Table::new(table())).flush(table()));
     let all = read::tables(&mut k.socket, Family::INET);
     assert_eq!(k.read("table", "list", all).len(), 1);
-    let held = read::table(&mut k.socket, Family::INET, "t");
-    let held = k.read("table", "get", held).expect("it is there");
-    k.apply(|tx| tx.delete(HandleId::Table(Family::INET, held.handle)));
-    let absent = read::table(&mut k.socket, Family::INET, "t");
+    let listed = read::table(&mut k.socket, &table());
+    let listed = k.read("table", "get", listed).expect("it is there");
+    k.apply(|tx| tx.delete(HandleId::Table(Family::INET, listed.handle)));
+    let absent = read::table(&mut k.socket, &table());
     assert_eq!(absent.expect("the kernel answers"), None);
     k.apply(|tx| tx.add(Table::new(table())));
     k.destroy(table());
     k.apply(|tx| tx.add(Table::new(table())));
     k.apply(|tx| tx.delete(table()));
     k.apply(|tx| tx.add(Table::new(table())));
-    let ruleset = read::ruleset(&mut k.socket, Family::UNSPEC, None);
+    let ruleset = read::ruleset(&mut k.socket, Family::UNSPEC);
     assert_eq!(k.read("ruleset", "list", ruleset).tables.len(), 1);
     k.apply(|tx| tx.flush(Flush::Ruleset(Family::UNSPEC)));
     assert!(read::tables(&mut k.socket, Family::UNSPEC).expect("tables").is_empty());
@@ -128,7 +129,7 @@ fn chains_and_rules(k: &mut Tried) {
     let counted = || c.rule().then(Counter { packets: 3, bytes: 300 });
     k.apply(|tx| tx.add(counted()).add(c.rule().then(Verdict::Drop)).insert(c.rule().then(Verdict::Accept)));
     let listed = |k: &mut Tried| {
-        let rules = read::rules(&mut k.socket, Family::INET, Some("t"), Some("c"));
+        let rules = read::chain_rules(&mut k.socket, &c);
         k.read("rule", "list", rules).iter().map(|rule| rule.handle).collect::<Vec<_>>()
     };
     let handles = listed(k);
@@ -138,29 +139,28 @@ fn chains_and_rules(k: &mut Tried) {
         other => panic!("{other:?}"),
     };
     if supports(&mut k.socket, Feature::RuleReset).expect("it answers") {
-        let reset = read::reset_rule(&mut k.socket, Family::INET, "t", "c", handles[1]);
+        let reset = read::reset_rule(&mut k.socket, &c, handles[1]);
         assert_eq!(packets(&k.read("rule", "reset", reset).expect("it is there")), Some(3));
-        let after = read::rule(&mut k.socket, Family::INET, "t", "c", handles[1]);
+        let after = read::rule(&mut k.socket, &c, handles[1]);
         assert_eq!(packets(&k.read("rule", "get", after).expect("it is there")), Some(0));
     }
-    let absent = read::rule(&mut k.socket, Family::INET, "t", "c", 4711);
+    let absent = read::rule(&mut k.socket, &c, 4711);
     assert_eq!(k.read("rule", "get", absent), None);
     k.apply(|tx| tx.replace(counted().handle(handles[0])));
     k.apply(|tx| tx.delete(RuleId { chain: c.clone(), handle: handles[2] }));
     k.destroy(RuleId { chain: c.clone(), handle: handles[1] });
 
     k.apply(|tx| tx.rename(other.clone(), name("renamed")));
-    let all = read::chains(&mut k.socket, Family::INET, Some("t"));
+    let all = read::chains(&mut k.socket, TableId::new(Family::INET, name("t")));
     assert_eq!(k.read("chain", "list", all).len(), 2);
-    let renamed = read::chain(&mut k.socket, Family::INET, "t", "renamed");
+    let renamed = read::chain(&mut k.socket, &table().chain(name("renamed")));
     let renamed = k.read("chain", "get", renamed).expect("it has the new name");
     k.apply(|tx| tx.delete(HandleId::Chain(table(), renamed.handle)));
     k.apply(|tx| tx.flush(&c));
     assert!(listed(k).is_empty());
     k.apply(|tx| tx.add(Chain::new(other.clone())));
-    let held =
-        read::chain(&mut k.socket, Family::INET, "t", "other").expect("it answers").expect("it is there");
-    k.destroy(HandleId::Chain(table(), held.handle));
+    let listed = read::chain(&mut k.socket, &other).expect("it answers").expect("it is there");
+    k.destroy(HandleId::Chain(table(), listed.handle));
     k.apply(|tx| tx.add(Chain::new(other.clone())).delete(&other));
     k.destroy(&c);
     k.apply(|tx| tx.delete(table()));
@@ -190,28 +190,27 @@ fn sets_and_elements(k: &mut Tried) {
             [expr::Expr::Counter(counter)] => counter.packets,
             other => panic!("{other:?}"),
         };
-        let of = (Family::INET, "t", &*id.name);
         if supports(&mut k.socket, Feature::ElementReset).expect("it answers") {
-            let reset = read::reset_element(&mut k.socket, of.0, of.1, of.2, &key.octets());
+            let reset = read::reset_element(&mut k.socket, &id, &key.octets());
             assert_eq!(packets(&k.read("element", "reset", reset).expect("it is there")), Some(5));
-            let after = read::element(&mut k.socket, of.0, of.1, of.2, &key.octets());
+            let after = read::element(&mut k.socket, &id, &key.octets());
             assert_eq!(packets(&k.read("element", "get", after).expect("it is there")), Some(0));
-            let all = read::reset_elements(&mut k.socket, of.0, of.1, of.2);
+            let all = read::reset_elements(&mut k.socket, &id);
             assert_eq!(k.read(what, "reset", all).iter().filter_map(packets).sum::<u64>(), 10);
         }
-        let absent = read::element(&mut k.socket, of.0, of.1, of.2, &[9; 4]);
+        let absent = read::element(&mut k.socket, &id, &[9; 4]);
         assert_eq!(k.read("element", "get", absent), None);
         k.apply(|tx| tx.delete_element(&id, element(1)));
         k.destroy(Elements::new(&id, [element(2)]));
-        let left = read::elements(&mut k.socket, of.0, of.1, of.2);
+        let left = read::elements(&mut k.socket, &id);
         assert_eq!(k.read("element", "list", left).len(), if k.destroys { 1 } else { 2 });
         k.apply(|tx| tx.flush(&id));
-        assert!(read::elements(&mut k.socket, of.0, of.1, of.2).expect("elements").is_empty());
-        let all = read::sets(&mut k.socket, Family::INET, Some("t"));
+        assert!(read::elements(&mut k.socket, &id).expect("elements").is_empty());
+        let all = read::sets(&mut k.socket, TableId::new(Family::INET, name("t")));
         assert_eq!(k.read(what, "list", all).len(), 1);
-        let held = read::set(&mut k.socket, of.0, of.1, of.2);
-        let held = k.read(what, "get", held).expect("it is there");
-        k.apply(|tx| tx.delete(HandleId::Set(table(), held.handle)));
+        let listed = read::set(&mut k.socket, &id);
+        let listed = k.read(what, "get", listed).expect("it is there");
+        k.apply(|tx| tx.delete(HandleId::Set(table(), listed.handle)));
         k.pairs.insert((what.to_owned(), "handle"));
         k.apply(|tx| tx.add(counting(&id, data)));
         k.destroy(&id);
@@ -225,11 +224,11 @@ fn flowtables(k: &mut Tried) {
     let id = table().flowtable(name("f"));
     let made = || Flowtable::new(id.clone(), Priority(0));
     k.apply(|tx| tx.add(Table::new(table())).create(made()).add(made()));
-    let all = read::flowtables(&mut k.socket, Family::INET, Some("t"));
+    let all = read::flowtables(&mut k.socket, TableId::new(Family::INET, name("t")));
     assert_eq!(k.read("flowtable", "list", all).len(), 1);
-    let held = read::flowtable(&mut k.socket, Family::INET, "t", "f");
-    let held = k.read("flowtable", "get", held).expect("it is there");
-    k.apply(|tx| tx.delete(HandleId::Flowtable(table(), held.handle)));
+    let listed = read::flowtable(&mut k.socket, &id);
+    let listed = k.read("flowtable", "get", listed).expect("it is there");
+    k.apply(|tx| tx.delete(HandleId::Flowtable(table(), listed.handle)));
     k.apply(|tx| tx.add(made()));
     k.apply(|tx| tx.delete(id.clone()));
     k.apply(|tx| tx.add(made()));
@@ -274,20 +273,20 @@ fn stateful(k: &mut Tried) {
         let what = id.kind.to_string();
         let made = || StatefulObject::new(id.clone(), config.clone());
         k.apply(|tx| tx.add(Table::new(t.clone())).create(made()).add(made()));
-        let all = read::objects(&mut k.socket, family, Some("t"));
+        let all = read::objects(&mut k.socket, TableId::new(family, name("t")));
         assert_eq!(k.read(&what, "list", all).len(), 1);
-        let held = |k: &mut Tried| {
-            let held = read::object(&mut k.socket, family, "t", id.kind, "o");
-            k.read(&what, "get", held)
+        let listed = |k: &mut Tried| {
+            let listed = read::object(&mut k.socket, &id);
+            k.read(&what, "get", listed)
         };
-        let before = held(k).expect("it is there");
+        let before = listed(k).expect("it is there");
         if matches!(id.kind, ObjectKind::COUNTER | ObjectKind::QUOTA) {
-            let reset = read::reset_object(&mut k.socket, family, "t", id.kind, "o");
+            let reset = read::reset_object(&mut k.socket, &id);
             assert_eq!(k.read(&what, "reset", reset).as_ref(), Some(&before));
-            assert_ne!(held(k), Some(before.clone()), "{what}: what was counted is nought now");
+            assert_ne!(listed(k), Some(before.clone()), "{what}: what was counted is nought now");
         }
         k.apply(|tx| tx.delete(HandleId::Stateful(t.clone(), id.kind, before.handle)));
-        assert_eq!(held(k), None);
+        assert_eq!(listed(k), None);
         k.apply(|tx| tx.add(made()));
         k.apply(|tx| tx.delete(id.clone()));
         k.apply(|tx| tx.add(made()));
@@ -299,7 +298,7 @@ fn stateful(k: &mut Tried) {
 #[test]
 fn every_pair_that_nft_has_is_tried() {
     testns::netns(|| {
-        let mut socket = Socket::open(NetlinkProtocol::NETFILTER, &Options::default()).expect("a socket");
+        let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket");
         let mut has = |feature| supports(&mut socket, feature).expect("it answers");
         let destroys = has(Feature::Destroy);
         let lacks = |object: &str, verb: &str, has: &mut dyn FnMut(Feature) -> bool| match (object, verb) {

@@ -1,6 +1,6 @@
 //! The two outputs of a transaction, text and netlink, against nft itself.
 
-use sluicegate_netlink::{Options, Protocol, Socket};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::Transaction;
 
 use crate::cases;
@@ -23,7 +23,8 @@ pub(crate) fn compare(case: &cases::Case) -> Result<(), String> {
 }
 
 pub(crate) fn apply(transaction: &Transaction) -> Result<(), String> {
-    let mut socket = Socket::open(Protocol::NETFILTER, &Options::default()).map_err(|e| e.to_string())?;
+    let mut socket =
+        Socket::open(NetlinkFamily::NETFILTER, &Options::default()).map_err(|e| e.to_string())?;
     transaction.apply(&mut socket).map(drop).map_err(|e| e.to_string())
 }
 

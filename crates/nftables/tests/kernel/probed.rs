@@ -1,6 +1,7 @@
-//! What a probe answers is what then happens: everything that can be asked for is done for real, on kernels of any age.
+//! What a probe answers is what then happens: everything that can be asked for is done for real, on kernels
+//! of any age.
 
-use sluicegate_netlink::{Options, Protocol as NetlinkProtocol, Socket};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::expr::{
     self, ExthdrOp, InnerType, MetaKey, PayloadBase, SocketKey, TunnelKey, XfrmKey,
 };
@@ -55,8 +56,8 @@ impl Deed {
         if self.tx.apply(socket).is_err() {
             return false;
         }
-        let held = read::ruleset(socket, Family::UNSPEC, None).expect("a ruleset").content();
-        held.iter().any(|table| table.to_string().contains(self.shows))
+        let listed = read::ruleset(socket, Family::UNSPEC).expect("a ruleset").content();
+        listed.iter().any(|table| table.to_string().contains(self.shows))
     }
 }
 
@@ -196,10 +197,10 @@ fn expression(feature: Feature) -> Option<Deed> {
         }
         Feature::Fib => Deed::matching("fib", Expression::FIB_SADDR_TYPE, AddressType::LOCAL),
         Feature::Nat => {
-            statement("dnat", Statement::Dnat(Nat { family: Some(Family::IP), ..Nat::to(ip(1, 2, 3, 4)) }))
+            statement("dnat", Statement::dnat(Nat { family: Some(Family::IP), ..Nat::to(ip(1, 2, 3, 4)) }))
         }
-        Feature::Masquerade => statement("masquerade", Statement::Masquerade(PortNat::default())),
-        Feature::Redirect => statement("redirect", Statement::Redirect(PortNat::default())),
+        Feature::Masquerade => statement("masquerade", Statement::masquerade(PortNat::default())),
+        Feature::Redirect => statement("redirect", Statement::redirect(PortNat::default())),
         Feature::Tproxy => statement("tproxy", Tproxy { family: None, address: None, port }.into()),
         Feature::Queue => statement("queue", Queue { to: 3_u32.into(), bypass: true, fanout: false }.into()),
         Feature::Connlimit => statement("ct count", Connlimit { count: 3, over: true }.into()),
@@ -253,7 +254,7 @@ fn what_is_found_is_what_happens() {
             continue;
         };
         testns::netns(|| {
-            let mut socket = Socket::open(NetlinkProtocol::NETFILTER, &Options::default()).expect("a socket");
+            let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket");
             let found = supports(&mut socket, *feature).expect("it answers");
             if deed.happens(&mut socket) != found {
                 wrong.push(format!("{feature:?}: found {found}, {:?}", deed.tx.apply(&mut socket).err()));

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use sluicegate_netlink::message::Messages;
-use sluicegate_netlink::{Options, Protocol, Socket, Transport, Wait};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket, Transport, Wait};
 use sluicegate_nftables::expr::{Expr, ObjectKind};
 use sluicegate_nftables::probe::{self, Feature, supports};
 use sluicegate_nftables::*;
@@ -81,7 +81,8 @@ fn names_of_expressions_and_kinds_of_objects_are_known_or_not() {
     });
 }
 
-/// A kernel that does not know one attribute, and so ignores it: here it gets it under a number that none knows.
+/// A kernel that does not know one attribute, and so ignores it: here it gets it under a number that none
+/// knows.
 struct Older<T> {
     inner: T,
     command: u8,
@@ -152,5 +153,5 @@ fn the_fake_has_what_it_keeps_and_an_older_one_would_not() {
 }
 
 fn socket() -> Socket {
-    Socket::open(Protocol::NETFILTER, &Options::default()).expect("a socket")
+    Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket")
 }

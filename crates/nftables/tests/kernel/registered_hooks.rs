@@ -2,7 +2,7 @@
 
 use std::net::UdpSocket;
 
-use sluicegate_netlink::{Options, Protocol, Socket};
+use sluicegate_netlink::{Errno, NetlinkFamily, Options, Socket};
 use sluicegate_nftables::expr::{CtKey, MetaKey};
 use sluicegate_nftables::lang::{Counter, CtState, Mangle, Match, PortNat, Statement, Verdict};
 use sluicegate_nftables::probe::{Feature, supports};
@@ -13,7 +13,7 @@ use crate::cases::name;
 use crate::needs;
 
 fn socket() -> Socket {
-    Socket::open(Protocol::NETFILTER, &Options::default()).expect("a socket")
+    Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket")
 }
 
 fn base(table: &TableId, chain: &str, kind: ChainType, hook: Hook, priority: i32) -> Chain {
@@ -32,7 +32,8 @@ fn text(family: Family, device: Option<&str>) -> String {
     HookListing(&listed(family, device)).to_string()
 }
 
-/// Chains of every family, of every type, a flowtable, connection tracking, NAT; at no hook more than two of one priority.
+/// Chains of every family, of every type, a flowtable, connection tracking, NAT; at no hook more than two of
+/// one priority.
 fn scene() -> Transaction {
     let mut tx = Transaction::new();
     let table = |family| TableId::new(family, name("t"));
@@ -48,7 +49,7 @@ fn scene() -> Transaction {
     tx.add(base(&inet, "both", filter(), Hook::Input, -5))
         .add(base(&inet, "ingress_one", filter(), Hook::Ingress, 3).devices(on("one")));
     let nat = base(&inet, "masks", ChainType::Nat, Hook::Postrouting, 100);
-    let masquerade = nat.id.rule().then(Statement::Masquerade(PortNat::default()));
+    let masquerade = nat.id.rule().then(Statement::masquerade(PortNat::default()));
     tx.add(nat).add(masquerade);
     let tracked =
         inet.chain(name("both")).rule().then(Match::new(CtKey::STATE, CtState::NEW)).then(Verdict::Accept);
@@ -128,8 +129,8 @@ fn whoever_is_registered_is_named() {
         let ingress = read::hook(&mut socket(), Family::NETDEV, 0, Some("one"));
         let ingress = ingress.expect("it answers").expect("it can tell");
         let chain = |family| RegisteredBy::Chain(TableId::new(family, name("t")).chain(name("ingress_one")));
-        let told: Vec<_> = ingress.iter().take(2).map(|hook| (hook.priority, hook.by.clone())).collect();
-        assert_eq!(told, [(-7, Some(chain(Family::NETDEV))), (3, Some(chain(Family::INET)))]);
+        let notified: Vec<_> = ingress.iter().take(2).map(|hook| (hook.priority, hook.by.clone())).collect();
+        assert_eq!(notified, [(-7, Some(chain(Family::NETDEV))), (3, Some(chain(Family::INET)))]);
         assert!(ingress.iter().all(|hook| hook.device.as_deref() == Some("one")));
         assert_eq!(ingress.len(), if needs::met("flowtable") { 3 } else { 2 });
 
@@ -186,9 +187,9 @@ fn functions_of_one_priority_are_in_the_order_in_which_packets_meet_them() {
         let ours = output(&text(Family::IP, None));
         assert!(ours[0].contains(&format!("chain ip t c{met} ")), "{ours:?}\n{counted}");
         // nft has another order there.
-        let mut turned = ours;
-        turned[1..4].reverse();
-        assert_eq!(output(&testns::sh("nft list hooks ip")), turned);
+        let mut swapped = ours;
+        swapped[1..4].reverse();
+        assert_eq!(output(&testns::sh("nft list hooks ip")), swapped);
     });
 }
 
@@ -227,13 +228,13 @@ fn a_kernel_that_cannot_tell_says_so_and_others_refuse_what_is_not_there() {
         }
         let mut code = |family, number, device| {
             let answer = read::hook(&mut socket, family, number, device);
-            answer.expect_err("there is none").kernel_code().expect("the kernel refuses")
+            answer.expect_err("there is none").errno().expect("the kernel refuses")
         };
-        assert_eq!(code(Family::NETDEV, 0, Some("no")), 19, "ENODEV");
-        assert_eq!(code(Family::NETDEV, 0, None), 22, "EINVAL");
-        assert_eq!(code(Family::NETDEV, 2, Some("lo")), 95, "EOPNOTSUPP");
-        assert_eq!(code(Family::IP, 99, None), 22, "EINVAL");
-        assert_eq!(code(Family(12), 0, None), 93, "EPROTONOSUPPORT");
+        assert_eq!(code(Family::NETDEV, 0, Some("no")), Errno::ENODEV);
+        assert_eq!(code(Family::NETDEV, 0, None), Errno::EINVAL);
+        assert_eq!(code(Family::NETDEV, 2, Some("lo")), Errno::EOPNOTSUPP);
+        assert_eq!(code(Family::IP, 99, None), Errno::EINVAL);
+        assert_eq!(code(Family(12), 0, None), Errno::EPROTONOSUPPORT);
         assert_eq!(read::hooks(&mut socket, Family(12), None).expect("it answers"), Some(Vec::new()));
     });
 }

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use sluicegate_netlink::{Error, Options, Protocol, Socket};
+use sluicegate_netlink::{Errno, Error, NetlinkFamily, Options, Socket};
 use sluicegate_nftables::expr::{Expr, ObjectKind};
 use sluicegate_nftables::lang::{Counter, Verdict};
 use sluicegate_nftables::probe::{Feature, supports};
@@ -31,7 +31,7 @@ fn counted() -> Transaction {
 
 fn in_a_kernel(test: impl FnOnce(&mut Socket) + Send) {
     testns::netns(|| {
-        let mut socket = Socket::open(Protocol::NETFILTER, &Options::default()).expect("a socket");
+        let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket");
         counted().apply(&mut socket).expect("it can be applied");
         test(&mut socket);
     });
@@ -50,7 +50,7 @@ fn packets(expressions: &[Expr]) -> Vec<u64> {
 fn reset<T>(socket: &mut Socket, feature: Feature, result: Result<T, Error>) -> Option<T> {
     let has = supports(socket, feature).expect("it answers");
     match result {
-        Err(Error::Kernel(error)) if error.code == 22 && !has => {
+        Err(Error::Kernel(error)) if error.errno == Errno::EINVAL && !has => {
             testns::lacks(&format!("{feature:?}"));
             None
         }
@@ -65,20 +65,20 @@ fn reset<T>(socket: &mut Socket, feature: Feature, result: Result<T, Error>) -> 
 fn objects_are_reset() {
     in_a_kernel(|socket| {
         let counts = |objects: Vec<read::Object>| {
-            let held = read::Ruleset {
+            let listed = read::Ruleset {
                 tables: read::tables(
-                    &mut Socket::open(Protocol::NETFILTER, &Options::default()).unwrap(),
+                    &mut Socket::open(NetlinkFamily::NETFILTER, &Options::default()).unwrap(),
                     Family::IP,
                 )
                 .unwrap(),
                 objects,
                 ..read::Ruleset::default()
             };
-            held.content()[0].objects.iter().map(|object| object.config.clone()).collect::<Vec<_>>()
+            listed.content()[0].objects.iter().map(|object| object.config.clone()).collect::<Vec<_>>()
         };
-        let before = read::reset_objects(socket, Family::IP, Some("t")).unwrap();
+        let before = read::reset_objects(socket, TableId::new(Family::IP, name("t"))).unwrap();
         assert_eq!(counts(before), [ObjectConfig::Counter(COUNTED)]);
-        let after = read::objects(socket, Family::IP, Some("t")).unwrap();
+        let after = read::objects(socket, TableId::new(Family::IP, name("t"))).unwrap();
         assert_eq!(counts(after), [ObjectConfig::Counter(Counter::default())]);
     });
 }
@@ -86,10 +86,10 @@ fn objects_are_reset() {
 #[test]
 fn rules_are_reset() {
     in_a_kernel(|socket| {
-        let result = read::reset_rules(socket, Family::IP, Some("t"), Some("c"));
+        let result = read::reset_chain_rules(socket, &TableId::new(Family::IP, name("t")).chain(name("c")));
         let Some(before) = reset(socket, Feature::RuleReset, result) else { return };
         assert_eq!(packets(&before[0].expressions), [7]);
-        let after = read::rules(socket, Family::IP, Some("t"), Some("c")).unwrap();
+        let after = read::chain_rules(socket, &TableId::new(Family::IP, name("t")).chain(name("c"))).unwrap();
         assert_eq!(packets(&after[0].expressions), [0]);
     });
 }
@@ -97,10 +97,10 @@ fn rules_are_reset() {
 #[test]
 fn elements_are_reset() {
     in_a_kernel(|socket| {
-        let result = read::reset_elements(socket, Family::IP, "t", "s");
+        let result = read::reset_elements(socket, &TableId::new(Family::IP, name("t")).set(name("s")));
         let Some(before) = reset(socket, Feature::ElementReset, result) else { return };
         assert_eq!(packets(&before[0].expressions), [7]);
-        let after = read::elements(socket, Family::IP, "t", "s").unwrap();
+        let after = read::elements(socket, &TableId::new(Family::IP, name("t")).set(name("s"))).unwrap();
         assert_eq!(packets(&after[0].expressions), [0]);
     });
 }

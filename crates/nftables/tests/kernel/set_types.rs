@@ -1,12 +1,12 @@
-//! What is looked up in sets and maps of every type: nft refuses a key, or a value, of another type, and so do we, where the transaction adds the
-//! set. What nft takes we take.
+//! What is looked up in sets and maps of every type: nft refuses a key, or a value, of another type, and so
+//! do we, where the transaction adds the set. What nft takes we take.
 
 #![allow(clippy::unwrap_used, reason = "constants of the tests")]
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use sluicegate_netlink::{Options, Protocol as NetlinkProtocol, Socket as NetlinkSocket};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket as NetlinkSocket};
 use sluicegate_nftables::expr::{
     CtKey, Direction, ExthdrOp, FibFlags, FibResult, MetaKey, NatFlags, NumgenMode, PayloadBase, RtKey,
     SocketKey, XfrmKey,
@@ -62,7 +62,8 @@ fn values_are_of_the_types_that_nft_takes() {
     let given = types().into_iter().chain(pairs.map(SetType::from)).map(SetData::Value);
     let given: Vec<_> = given.chain([SetData::Verdict]).collect();
     let mut all = Pairs::default();
-    // nft forgets the type of a map that NAT has asked for a port: one after the other, it asks for other maps first.
+    // nft forgets the type of a map that NAT has asked for a port: one after the other, it asks for other
+    // maps first.
     for taker in 0..takers(&name("m")).len() {
         for (i, data) in given.iter().enumerate() {
             let map = name(&format!("m{i}"));
@@ -95,11 +96,11 @@ fn intervals_of_values_are_read_as_they_were_made() {
         tx.add_element(&map.id, element.clone());
         let content = namespace.run(|| {
             apply(&tx).unwrap();
-            let mut socket = NetlinkSocket::open(NetlinkProtocol::NETFILTER, &Options::default()).unwrap();
-            read::ruleset(&mut socket, Family::IP, None).unwrap().content()
+            let mut socket = NetlinkSocket::open(NetlinkFamily::NETFILTER, &Options::default()).unwrap();
+            read::ruleset(&mut socket, Family::IP).unwrap().content()
         });
-        let (held, elements) = &content[0].sets[0];
-        assert_eq!((held.to_string(), elements.as_slice()), (map.to_string(), &[element][..]), "{of}");
+        let (listed, elements) = &content[0].sets[0];
+        assert_eq!((listed.to_string(), elements.as_slice()), (map.to_string(), &[element][..]), "{of}");
     }
 }
 
@@ -214,7 +215,8 @@ impl Outcome {
     }
 }
 
-/// What we refuse and nft does not: to it, what a map gives says whether NAT has a port, which here the form of the target says.
+/// What we refuse and nft does not: to it, what a map gives says whether NAT has a port, which here the form
+/// of the target says.
 fn is_of_other_form(map: &Set, rule: &Rule) -> bool {
     let Some(SetData::Value(values)) = &map.data else { return false };
     let parts = values.parts().len();
@@ -240,8 +242,8 @@ fn is_left(set: &Set, rule: &Rule) -> bool {
         _ => (single(&set.key), None),
     };
     let (is_update, is_mangled) = (text.contains("update @"), text.contains("mark set"));
-    // Bytes by place may be of any type, and so may what is shifted. Addresses of IP options and subtypes of MPTCP have types of their own since; ports of conntrack and the
-    // interface of a route have them here.
+    // Bytes by place may be of any type, and so may what is shifted. Addresses of IP options and subtypes of
+    // MPTCP have types of their own since; ports of conntrack and the interface of a route have them here.
     ["@nh,", " << ", "tcp option @", "ip option", "option mptcp", " proto-src", " proto-dst", " oifname"]
         .iter()
         .any(|word| text.contains(word))
@@ -360,15 +362,15 @@ fn family_of(expression: &Expression) -> Family {
 fn takers(map: &Name) -> Vec<(Family, Statement)> {
     let given = || Expression::from(Payload::IP_SADDR).map(map);
     let nat = |family, to| Nat { family: Some(family), to, flags: NatFlags::empty() };
-    let dnat = |to| Statement::Dnat(nat(Family::IP, to));
+    let dnat = |to| Statement::dnat(nat(Family::IP, to));
     let tproxy = |address, port| Tproxy { family: Some(Family::IP), address, port }.into();
     let port = Some(given());
     let mut inet: Vec<Statement> = vec![
         dnat(NatTarget::Address(given())),
         dnat(NatTarget::AddressPort(Ipv4Addr::LOCALHOST.into(), given())),
         dnat(NatTarget::Concat(given())),
-        Statement::Snat(nat(Family::IP6, NatTarget::Address(given()))),
-        Statement::Redirect(PortNat { port, ..PortNat::default() }),
+        Statement::snat(nat(Family::IP6, NatTarget::Address(given()))),
+        Statement::redirect(PortNat { port, ..PortNat::default() }),
         tproxy(Some(given()), None),
         tproxy(None, Some(given())),
         Queue { to: given(), bypass: false, fanout: false }.into(),
@@ -399,7 +401,7 @@ fn takers(map: &Name) -> Vec<(Family, Statement)> {
     let update = |value| SetUpdate { value: Some(value), ..SetUpdate::update(map, Payload::IP_SADDR) };
     inet.extend(put.map(|value| update(value).into()));
     let others = [
-        (Family::IP, Statement::Dnat(Nat::to(given()))),
+        (Family::IP, Statement::dnat(Nat::to(given()))),
         (Family::IP, Dup { address: Some(given()), device: None }.into()),
         (Family::NETDEV, Dup { address: None, device: Some(given()) }.into()),
         (Family::NETDEV, Fwd { device: given(), address: None }.into()),

@@ -47,7 +47,8 @@ impl World {
         self.t.object(ObjectKind::COUNTER, name("hits"))
     }
 
-    /// What is there before each verb. Handles: chains 1 and 2, set 3, map 4, object 5, rules 6, 7 and 8, those of intervals 9 to 12.
+    /// What is there before each verb. Handles: chains 1 and 2, set 3, map 4, object 5, rules 6, 7 and 8,
+    /// those of intervals 9 to 12.
     fn base(&self) -> Transaction {
         let mut tx = Transaction::new();
         tx.add(Table::new(self.t.clone()));
@@ -239,7 +240,7 @@ fn verbs_do_by_netlink_what_they_do_by_text() {
 fn destroy_deletes_what_is_there_and_accepts_what_is_not() {
     testns::netns(|| {
         let mut socket = sluicegate_netlink::Socket::open(
-            sluicegate_netlink::Protocol::NETFILTER,
+            sluicegate_netlink::NetlinkFamily::NETFILTER,
             &sluicegate_netlink::Options::default(),
         )
         .expect("a socket");
@@ -260,8 +261,8 @@ fn destroy_deletes_what_is_there_and_accepts_what_is_not() {
                 .destroy(world.counter());
             apply(&tx).expect("there or not");
         }
-        let held = read::ruleset(&mut socket, Family::IP, Some("t")).expect("a ruleset");
-        assert_eq!((held.chains.len(), held.sets.len(), held.objects.len()), (1, 0, 0));
+        let listed = read::ruleset(&mut socket, TableId::new(Family::IP, name("t"))).expect("a ruleset");
+        assert_eq!((listed.chains.len(), listed.sets.len(), listed.objects.len()), (1, 0, 0));
         for _ in 0..2 {
             let mut tx = Transaction::new();
             tx.destroy(&world.t);

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use sluicegate_netlink::{Options, Protocol, Socket};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::monitor::{Change, Commit, Event, Follower, GROUP, Monitor};
 use sluicegate_nftables::*;
 
@@ -13,16 +13,16 @@ use crate::nft_monitor::NftMonitor;
 fn a_commit_is_seen_object_by_object_and_ends_with_its_generation() {
     testns::netns(|| {
         let options = Options::default();
-        let mut socket = Socket::open(Protocol::NETFILTER, &options).expect("a socket");
+        let mut socket = Socket::open(NetlinkFamily::NETFILTER, &options).expect("a socket");
         socket.join(GROUP).expect("the group can be joined");
-        let mut monitor = Monitor::new(socket);
+        let mut monitor = Monitor::with_transport(socket);
 
         let table = TableId::new(Family::IP, name("t"));
         let set = table.set(name("s"));
         let mut tx = Transaction::new();
         tx.add(Table::new(table.clone())).add(Set::new(set.clone(), DataType::IPV4_ADDR));
         tx.add_element(&set, Ipv4Addr::LOCALHOST);
-        let mut sender = Socket::open(Protocol::NETFILTER, &options).expect("a socket");
+        let mut sender = Socket::open(NetlinkFamily::NETFILTER, &options).expect("a socket");
         let applied = tx.apply(&mut sender).expect("it can be applied");
 
         let mut seen = Vec::new();
@@ -33,9 +33,8 @@ fn a_commit_is_seen_object_by_object_and_ends_with_its_generation() {
         }
         assert!(matches!(&seen[0], Event::Table(Change::New, t) if t.name == name("t")));
         assert!(matches!(&seen[1], Event::Set(Change::New, s) if s.name == name("s")));
-        assert!(
-            matches!(&seen[2], Event::Elements(Change::New, s, e) if s.set == name("s") && e[0].key == [127, 0, 0, 1])
-        );
+        assert!(matches!(&seen[2], Event::Elements(Change::New, s, e) if s.set == name("s") && 
+                e[0].key == [127, 0, 0, 1]));
         assert!(
             matches!(&seen[3], Event::Generation(g) if g.id == applied.generation && g.process.is_some())
         );
@@ -67,7 +66,7 @@ struct Watch {
 
 impl Watch {
     fn start() -> Self {
-        let open = || Socket::open(Protocol::NETFILTER, &Options::default()).expect("a socket");
+        let open = || Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket");
         let (mut socket, mut listener) = (open(), open());
         listener.join(GROUP).expect("the group can be joined");
         let mut first = Transaction::new();
@@ -80,8 +79,13 @@ impl Watch {
             clear().apply(&mut socket).expect("it can be applied");
             (is_ready && nft.commits(1).is_some()).then_some(nft)
         });
-        let follower = Follower::read(&mut socket, Family::UNSPEC, None).expect("a ruleset");
-        Self { socket, monitor: Monitor::new(listener), follower, nft: nft.expect("nft monitor starts") }
+        let follower = Follower::read(&mut socket, Family::UNSPEC).expect("a ruleset");
+        Self {
+            socket,
+            monitor: Monitor::with_transport(listener),
+            follower,
+            nft: nft.expect("nft monitor starts"),
+        }
     }
 
     /// What a case does, and that all of it goes.
@@ -111,9 +115,9 @@ impl Watch {
     fn next_commit(&mut self) -> Commit {
         loop {
             let events = self.monitor.events().expect("events");
-            assert!(!events.is_empty(), "a commit is told");
+            assert!(!events.is_empty(), "a commit is notified");
             for event in events {
-                if let Some(commit) = self.follower.take(event).expect("the copy follows") {
+                if let Some(commit) = self.follower.apply(event).expect("the copy follows") {
                     return commit;
                 }
             }
@@ -127,8 +131,9 @@ fn clear() -> Transaction {
     transaction
 }
 
-/// A line in a form that both have: an element a line, no places of rules, no counts of nought, numbers for priorities. Of chains nft leaves out
-/// comments and devices, it calls a map that goes a set, and says when the set of a rule goes.
+/// A line in a form that both have: an element a line, no places of rules, no counts of nought, numbers for
+/// priorities. Of chains nft leaves out comments and devices, it calls a map that goes a set, and says when
+/// the set of a rule goes.
 fn plain(line: &str) -> Vec<String> {
     let line = line
         .replace(" packets 0 bytes 0", "")

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use sluicegate_netlink::{Options, Protocol as NetlinkProtocol, Socket};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::expr::ObjectKind;
 use sluicegate_nftables::lang::{
     Counter, Match, Nat, ObjectName, ObjectReference, Payload, Reject, SetUpdate, Statement, Verdict, Vmap,
@@ -104,7 +104,7 @@ const WRONG: &[Wrong] = &[
     (
         "a table's own flags change",
         |tx| drop_of(tx.add(Table::new(t()).flags(TableFlags::OWNER))),
-        &["EOPNOTSUPP", "flags of a table that is there"],
+        &["EOPNOTSUPP", "flags of an existing table"],
     ),
     ("flush an absent table", |tx| drop_of(tx.flush(absent())), &["table ip absent does not exist"]),
     // Chains.
@@ -198,7 +198,7 @@ const WRONG: &[Wrong] = &[
     (
         "a hook that the type has not",
         |tx| drop_of(tx.add(Chain::base(chain("x"), ChainType::Route, Hook::Input, Priority::FILTER))),
-        &["EOPNOTSUPP", "no such hook for this family and type"],
+        &["EOPNOTSUPP", "family and type of chain does not have the hook"],
     ),
     (
         "nat before connection tracking",
@@ -222,7 +222,7 @@ const WRONG: &[Wrong] = &[
             plain.base.as_mut().expect("a base chain").offload = false;
             tx.add(Table::new(dev())).add(plain).add(offloaded("lo", 10));
         },
-        &["operation 3: add chain netdev t c: EOPNOTSUPP", "there without stays without"],
+        &["operation 3: add chain netdev t c: EOPNOTSUPP", "cannot be added to an existing chain"],
     ),
     // Rules.
     (
@@ -265,7 +265,7 @@ const WRONG: &[Wrong] = &[
                 ports,
             ))));
         },
-        &["rule ip t c tcp dport > { 22, 80 }", "can only be equal or not"],
+        &["rule ip t c tcp dport > { 22, 80 }", "only `==` and `!=` are possible"],
     ),
     (
         "an address that has no bits in a set",
@@ -277,7 +277,7 @@ const WRONG: &[Wrong] = &[
                 named,
             ))));
         },
-        &["rule ip t c ip saddr ! @iv", "can only be equal or not"],
+        &["rule ip t c ip saddr ! @iv", "only `==` and `!=` are possible"],
     ),
     (
         "one address for an address and a port",
@@ -285,12 +285,12 @@ const WRONG: &[Wrong] = &[
             let both = lang::Expression::concat([Payload::IP_SADDR.into(), Payload::TCP_DPORT.into()]);
             drop_of(tx.add(chain("c").rule().then(Match::new(both, lang::Expression::set([ip(1)])))));
         },
-        &["rule ip t c ip saddr . tcp dport { 1.1.1.1 }", "1.1.1.1 is no value of 2 parts"],
+        &["rule ip t c ip saddr . tcp dport { 1.1.1.1 }", "expected value of 2 parts, found 1.1.1.1"],
     ),
     (
         "replace no rule in particular",
         |tx| drop_of(tx.replace(chain("c").rule().then(Verdict::Drop))),
-        &["replace rule ip t c: EINVAL", "needs a handle"],
+        &["replace rule ip t c: EINVAL", "handle of the rule to replace is missing"],
     ),
     (
         "a jump to an absent chain in a map of the rule's own",
@@ -351,7 +351,7 @@ const WRONG: &[Wrong] = &[
     (
         "verdicts of a set",
         |tx| drop_of(tx.add(chain("c").rule().then(Vmap::new(Payload::IP_SADDR, &name("s"))))),
-        &["EINVAL", "it is no map", "(lookup)"],
+        &["EINVAL", "a map is needed", "(lookup)"],
     ),
     (
         "an absent counter",
@@ -373,9 +373,10 @@ const WRONG: &[Wrong] = &[
         |tx| drop_of(tx.add(chain("c").rule().then(SetUpdate::update(&name("iv"), Payload::IP_SADDR)))),
         &["`iv`", "`flags dynamic`"],
     ),
-    // What nft says of these: "datatype mismatch, expected internet network service, expression has type IPv4 address", "datatype mismatch, map expects
-    // IPv4 address, mapping expression has type internet network service", "datatype mismatch: expected IPv4 address, expression has type ...". The
-    // kernel takes all but the verdicts of a map of ports.
+    // What nft says of these: "datatype mismatch, expected internet network service, expression has type IPv4
+    // address", "datatype mismatch, map expects IPv4 address, mapping expression has type internet network
+    // service", "datatype mismatch: expected IPv4 address, expression has type ...". The kernel takes all but
+    // the verdicts of a map of ports.
     (
         "ports looked for among addresses",
         |tx| {
@@ -413,7 +414,7 @@ const WRONG: &[Wrong] = &[
         |tx| {
             tx.add(Set::map(map("typed"), DataType::IPV4_ADDR, DataType::INET_SERVICE));
             let given = lang::Expression::from(Payload::IP_SADDR).map(&name("typed"));
-            tx.add(chain("nat").rule().then(Statement::Snat(Nat::to(given))));
+            tx.add(chain("nat").rule().then(Statement::snat(Nat::to(given))));
         },
         &["operation 2: ", "the values of @typed are of type inet_service, not ipv4_addr"],
     ),
@@ -443,12 +444,12 @@ const WRONG: &[Wrong] = &[
     ),
     (
         "snat in a filter chain",
-        |tx| drop_of(tx.add(chain("base").rule().then(Statement::Snat(Nat::to(ip(1)))))),
+        |tx| drop_of(tx.add(chain("base").rule().then(Statement::snat(Nat::to(ip(1)))))),
         &["`snat to 1.1.1.1`", "type nat at postrouting"],
     ),
     (
         "dnat at postrouting",
-        |tx| drop_of(tx.add(chain("nat").rule().then(Statement::Dnat(Nat::to(ip(1)))))),
+        |tx| drop_of(tx.add(chain("nat").rule().then(Statement::dnat(Nat::to(ip(1)))))),
         &["`dnat to 1.1.1.1`", "type nat at prerouting"],
     ),
     (
@@ -472,7 +473,7 @@ const WRONG: &[Wrong] = &[
             let module = expr::XtMatch { name: "tcp".into(), revision: 0, info: vec![0; 16] };
             drop_of(tx.add(chain("c").rule().then(Statement::Raw(vec![module.into()]))));
         },
-        &["EINVAL", "behind a match of the protocol", "(match)"],
+        &["EINVAL", "a match for its protocol before it", "(match)"],
     ),
     // Sets.
     (
@@ -483,7 +484,7 @@ const WRONG: &[Wrong] = &[
     (
         "a set of no type",
         |tx| drop_of(tx.add(Set::new(set("new"), SetType::Types(Vec::new())))),
-        &["add set ip t new: EINVAL", "of no type"],
+        &["add set ip t new: EINVAL", "have no type"],
     ),
     (
         "a set of keys that are too long",
@@ -629,7 +630,7 @@ const WRONG: &[Wrong] = &[
     (
         "delete an absent element",
         |tx| drop_of(tx.delete_element(&set("s"), ip(99))),
-        &["{ 1.1.1.99 }: ENOENT", "does not hold"],
+        &["{ 1.1.1.99 }: ENOENT", "is not in the set"],
     ),
     (
         "delete an element of an absent set",
@@ -677,7 +678,7 @@ const WRONG: &[Wrong] = &[
             let config = ObjectConfig::CtTimeout { protocol: Protocol(99), family: None, policy: Vec::new() };
             tx.add(StatefulObject::new(t().object(ObjectKind::CT_TIMEOUT, name("h")), config));
         },
-        &["EOPNOTSUPP", "does not track connections of this protocol"],
+        &["EOPNOTSUPP", "no connection tracking for this protocol"],
     ),
     (
         "a flowtable without a table",
@@ -702,14 +703,14 @@ const WRONG: &[Wrong] = &[
     (
         "a family that no kernel has",
         |tx| drop_of(tx.add(Table::new(TableId::new(Family(77), name("t"))))),
-        &["no tables of this family"],
+        &["does not support tables of this family"],
     ),
 ];
 
 #[test]
 fn whatever_is_wrong_is_said_in_the_words_of_whoever_wrote_it() {
     testns::netns(|| {
-        let mut kernel = Socket::open(NetlinkProtocol::NETFILTER, &Options::default()).expect("a socket");
+        let mut kernel = Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket");
         world().apply(&mut kernel).expect("what is right");
         let mut wanting = Vec::new();
         for (what, fill, parts) in WRONG {
@@ -723,14 +724,15 @@ fn whatever_is_wrong_is_said_in_the_words_of_whoever_wrote_it() {
     });
 }
 
-/// Where nft blames a place of the text, we blame the operation of the same line: nothing that it finds is unsaid by us.
+/// Where nft blames a place of the text, we blame the operation of the same line: nothing that it finds is
+/// unsaid by us.
 #[test]
 fn what_nft_refuses_is_refused_with_the_same_operation_named() {
     if !testns::have(&["nft"]) {
         return;
     }
     testns::netns(|| {
-        let mut kernel = Socket::open(NetlinkProtocol::NETFILTER, &Options::default()).expect("a socket");
+        let mut kernel = Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket");
         world().apply(&mut kernel).expect("what is right");
         let mut compared = 0;
         for (what, fill, _) in WRONG {
@@ -738,7 +740,8 @@ fn what_nft_refuses_is_refused_with_the_same_operation_named() {
             fill(&mut tx);
             let nft = testns::feed(&["nft", "-c", "-f", "-"], &tx.to_string());
             let theirs = String::from_utf8_lossy(&nft.stderr).into_owned();
-            // What nft cannot read, or asks of the text alone, the kernel never hears; of that we find only look-ups of another type.
+            // What nft cannot read, or asks of the text alone, the kernel never hears; of that we find only
+            // look-ups of another type.
             let Some((place, why)) = theirs.split_once(": Error: ") else { continue };
             if !why.starts_with("Could not process rule") && !why.starts_with("datatype mismatch") {
                 continue;

@@ -1,6 +1,6 @@
 //! Modules of xtables in nftables' rules, as iptables-nft makes them.
 
-use sluicegate_netlink::{Options, Protocol, Socket};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::expr::{Expr, MetaKey, XtMatch, XtTarget};
 use sluicegate_nftables::lang::{Match, Payload, Statement};
 use sluicegate_nftables::*;
@@ -15,7 +15,8 @@ fn comment(text: &str) -> XtMatch {
     XtMatch { name: "comment".into(), revision: 0, info }
 }
 
-/// `struct xt_length_info` of `linux/netfilter/xt_length.h`: minimum, maximum, inverted; filled up to eight bytes.
+/// `struct xt_length_info` of `linux/netfilter/xt_length.h`: minimum, maximum, inverted; filled up to eight
+/// bytes.
 fn length(min: u16, max: u16) -> XtMatch {
     let info = [min, max, 0, 0].iter().flat_map(|half| half.to_ne_bytes()).collect();
     XtMatch { name: "length".into(), revision: 0, info }
@@ -27,7 +28,8 @@ fn set_mark(mark: u32, mask: u32) -> XtTarget {
     XtTarget { name: "MARK".into(), revision: 2, info }
 }
 
-const LINE: &str = r#"-A INPUT -m comment --comment "of another program" -m length --length 100:200 -j MARK --set-xmark 0x5/0xffffffff"#;
+const LINE: &str = "-A INPUT -m comment --comment \"of another program\" -m length --length 100:200 \
+                    -j MARK --set-xmark 0x5/0xffffffff";
 
 fn exprs() -> Vec<Expr> {
     vec![comment("of another program").into(), length(100, 200).into(), set_mark(5, u32::MAX).into()]
@@ -45,9 +47,11 @@ fn filter() -> Transaction {
 }
 
 /// The expressions of the only rule, without its counter.
-fn held() -> Vec<Expr> {
-    let mut socket = Socket::open(Protocol::NETFILTER, &Options::default()).expect("a socket");
-    let mut rules = read::rules(&mut socket, Family::IP, Some("filter"), Some("INPUT")).expect("rules");
+fn listed() -> Vec<Expr> {
+    let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket");
+    let mut rules =
+        read::chain_rules(&mut socket, &TableId::new(Family::IP, name("filter")).chain(name("INPUT")))
+            .expect("rules");
     assert_eq!(rules.len(), 1);
     let counter = Expr::from(expr::Counter { bytes: Some(0), packets: Some(0) });
     rules.remove(0).expressions.into_iter().filter(|expr| *expr != counter).collect()
@@ -58,11 +62,12 @@ fn a_match_and_a_target_are_loaded_and_read_back() {
     let Some(namespace) = testns::Netns::new() else { return };
     namespace.run(|| {
         apply(&filter()).expect("the kernel has nft_compat and the modules");
-        assert_eq!(held(), exprs());
+        assert_eq!(listed(), exprs());
     });
 }
 
-/// `struct xt_tcp` of `linux/netfilter/xt_tcpudp.h`: source ports, destination ports, an option, flags; filled up to sixteen bytes.
+/// `struct xt_tcp` of `linux/netfilter/xt_tcpudp.h`: source ports, destination ports, an option, flags;
+/// filled up to sixteen bytes.
 fn tcp(ports: (u16, u16)) -> XtMatch {
     let mut info: Vec<u8> =
         [0, u16::MAX, ports.0, ports.1].iter().flat_map(|half| half.to_ne_bytes()).collect();
@@ -74,7 +79,7 @@ fn tcp(ports: (u16, u16)) -> XtMatch {
 #[test]
 fn a_module_of_a_protocol_is_taken_behind_a_match_of_it() {
     testns::netns(|| {
-        let mut socket = Socket::open(Protocol::NETFILTER, &Options::default()).expect("a socket");
+        let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket");
         for (family, protocol) in
             [(Family::IP, Payload::IP_PROTOCOL), (Family::IP6, Payload::IP6_NEXTHDR)].into_iter()
         {
@@ -87,17 +92,20 @@ fn a_module_of_a_protocol_is_taken_behind_a_match_of_it() {
                 tx.add(rule.then(Statement::Raw(vec![tcp((1, 5)).into()])));
                 tx.apply(&mut socket).map(drop)
             };
-            let tcp_protocol = sluicegate_nftables::Protocol::TCP;
+            let tcp_protocol = Protocol::TCP;
             add(chain.rule().then(Match::new(MetaKey::L4PROTO, tcp_protocol))).expect("it is of TCP");
             add(chain.rule().then(Match::new(protocol, tcp_protocol))).expect("it is of TCP");
-            let other = sluicegate_nftables::Protocol::UDP;
+            let other = Protocol::UDP;
             for rule in [
                 chain.rule(),
                 chain.rule().then(Match::new(MetaKey::L4PROTO, other)),
                 chain.rule().then(Match::not(MetaKey::L4PROTO, tcp_protocol)),
             ] {
                 let error = add(rule).expect_err("it is not of TCP alone").to_string();
-                assert!(error.contains("EINVAL") && error.contains("behind a match"), "{error}");
+                assert!(
+                    error.contains("EINVAL") && error.contains("a match for its protocol before it"),
+                    "{error}"
+                );
             }
         }
     });
@@ -115,8 +123,8 @@ fn a_rule_of_iptables_with_a_module_of_a_protocol_is_sent_as_it_was_read() {
         let saved = || testns::sh("iptables-nft-save -t filter | grep ^-A");
         let before = saved();
         assert_eq!(before.trim(), line);
-        let mut socket = Socket::open(Protocol::NETFILTER, &Options::default()).expect("a socket");
-        let content = read::ruleset(&mut socket, Family::IP, None).expect("a ruleset").content();
+        let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket");
+        let content = read::ruleset(&mut socket, Family::IP).expect("a ruleset").content();
         let rule = content[0].chains.iter().find_map(|(_, rules)| rules.first()).expect("a rule");
         let mut tx = Transaction::new();
         tx.flush(&rule.chain).add(Rule { handle: None, ..rule.clone() });
@@ -146,9 +154,9 @@ fn those_of_iptables_are_the_same() {
     let Some(namespace) = testns::Netns::new() else { return };
     namespace.run(|| {
         let _ = testns::sh(&format!("iptables-nft {LINE}"));
-        assert_eq!(held(), exprs());
-        let mut socket = Socket::open(Protocol::NETFILTER, &Options::default()).expect("a socket");
-        let content = read::ruleset(&mut socket, Family::IP, None).expect("a ruleset").content();
+        assert_eq!(listed(), exprs());
+        let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket");
+        let content = read::ruleset(&mut socket, Family::IP).expect("a ruleset").content();
         let rule =
             &content[0].chains.iter().find(|(chain, _)| *chain.id.name == *"INPUT").expect("INPUT").1[0];
         let Statement::Raw(kept) = &rule.statements[0] else { panic!("{:?}", rule.statements) };

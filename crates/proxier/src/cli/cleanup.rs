@@ -1,29 +1,28 @@
-//! `cleanup`: removes what any mode of ours or of kube-proxy left.
+//! `cleanup`: removes everything that any mode of this proxier or of kube-proxy left.
 
 use std::process::ExitCode;
 
 use clap::Args;
 use sluicegate_iptables_save::restore::{BackEnd, Tool};
-use sluicegate_proxier::Error;
-use sluicegate_proxier::apply::iptables::all_tools;
-use sluicegate_proxier::apply::{self, Applier, Cleaned};
-use sluicegate_proxier::plan::iptables;
-use sluicegate_proxier::plan::nftables::Settings;
+use sluicegate_proxier::Mode;
+use sluicegate_service_rules::iptables::all_tools;
+use sluicegate_service_rules::nftables::{Applier, Settings};
+use sluicegate_service_rules::{Cleaned, Error as RulesError, iptables, ipvs};
 
-use super::args::ProxyMode;
+use super::Error;
 
 #[derive(Args)]
 pub(crate) struct Cleanup {
-    /// What to remove; without it, that of every mode.
-    #[arg(long, value_enum)]
-    proxy_mode: Option<ProxyMode>,
+    /// The mode whose rules to remove; by default those of every mode.
+    #[arg(long, value_name = "nftables|iptables|ipvs")]
+    proxy_mode: Option<Mode>,
 }
 
-/// In this order: some chains of ipvs mode bear the names of those of iptables mode.
-const MODES: [ProxyMode; 3] = [ProxyMode::Nftables, ProxyMode::Ipvs, ProxyMode::Iptables];
+/// In this order, since some chains of ipvs mode have the names of chains of iptables mode.
+const MODES: [Mode; 3] = [Mode::Nftables, Mode::Ipvs, Mode::Iptables];
 
 impl Cleanup {
-    /// What cannot be cleaned up does not keep the rest from it.
+    /// Removes everything that can be removed, and reports each failure.
     pub(crate) fn run(&self) -> Result<ExitCode, Error> {
         let mut all = Cleaned::default();
         let tools = match self.tools() {
@@ -36,51 +35,46 @@ impl Cleanup {
         for mode in MODES.into_iter().filter(|mode| self.proxy_mode.is_none_or(|only| only == *mode)) {
             let Cleaned { removed, failed, .. } = remove(mode, &tools);
             all.removed.extend(removed);
-            all.failed.extend(failed.into_iter().filter(|error| self.is_told(error)));
+            all.failed.extend(failed.into_iter().filter(|error| self.is_reported(error)));
         }
         all.removed.iter().for_each(|what| println!("removed {what}"));
         all.failed.iter().for_each(|error| eprintln!("sluicegate-proxier: {error}"));
         if all.removed.is_empty() && all.failed.is_empty() {
-            println!("nothing of ours was there");
+            println!("found nothing to remove");
         }
         Ok(if all.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    fn tools(&self) -> Result<Vec<Tool>, Error> {
-        if self.proxy_mode == Some(ProxyMode::Nftables) { Ok(Vec::new()) } else { installed() }
+    fn tools(&self) -> Result<Vec<Tool>, RulesError> {
+        if self.proxy_mode == Some(Mode::Nftables) { Ok(Vec::new()) } else { installed() }
     }
 
-    /// What this kernel or machine does not have, nobody can have used; who asks for that mode is told all the same.
-    fn is_told(&self, error: &Error) -> bool {
+    /// Returns false for a failure that only says that the kernel or the machine lacks a mode, unless the
+    /// user asked for that mode.
+    fn is_reported(&self, error: &RulesError) -> bool {
         self.proxy_mode.is_some() || !(error.is_not_found() || error.is_absent())
     }
 }
 
-fn remove(mode: ProxyMode, tools: &[Tool]) -> Cleaned {
+fn remove(mode: Mode, tools: &[Tool]) -> Cleaned {
     match mode {
-        ProxyMode::Nftables => {
-            Applier::open(Settings::default()).and_then(|mut applier| applier.cleanup()).into()
-        }
-        ProxyMode::Ipvs => apply::ipvs::cleanup(tools),
-        ProxyMode::Iptables => {
-            apply::iptables::Applier::new(tools.to_vec(), iptables::Settings::default()).cleanup()
-        }
+        Mode::Nftables => Applier::open(Settings::default()).and_then(|mut applier| applier.cleanup()).into(),
+        Mode::Ipvs => ipvs::cleanup(tools),
+        Mode::Iptables => iptables::Applier::new(tools.to_vec(), iptables::Settings::default()).cleanup(),
     }
 }
 
-/// The tools of iptables that are installed and that the kernel has something for.
-fn installed() -> Result<Vec<Tool>, Error> {
+/// Returns the installed tools of iptables, without those whose kernel interface is absent.
+fn installed() -> Result<Vec<Tool>, RulesError> {
     let mut tools = match all_tools() {
         Ok(tools) => tools,
-        // Nobody can have used tools that are not there.
+        // Without a tool there are no rules to remove.
         Err(error) if error.is_not_found() => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
     let is_nft = |tool: &Tool| tool.back_end() == BackEnd::Nft;
     if tools.iter().any(is_nft) && !Applier::open(Settings::default())?.has_nf_tables()? {
-        eprintln!(
-            "this kernel has no nf_tables, and so nothing of ours there: iptables' nft back end is passed over"
-        );
+        eprintln!("this kernel has no nf_tables: skipping the nft back end of iptables");
         tools.retain(|tool| !is_nft(tool));
     }
     Ok(tools)

@@ -1,17 +1,17 @@
-//! What `/configz` answers: the flags and the file in one, in the form of kube-proxy's internal type.
+//! The body of `/configz`: the flags and the file together, in the form of kube-proxy's internal type.
 //!
-//! Of its fields those are there that mean something here.
+//! Only fields that have a meaning in this proxier are included.
 
 use std::net::IpAddr;
 
 use sluicegate_proxier::config::format_duration;
-use sluicegate_proxier::model::NodePortAddresses;
 use sluicegate_proxier::run::Intervals;
+use sluicegate_services::NodePortAddresses;
 
 use super::args::{NodeArgs, ProxyArgs};
-use super::serve::{ServeArgs, mode};
+use super::serve::ServeArgs;
 
-/// The configuration in force, as JSON.
+/// Returns the configuration in use, as JSON.
 pub(super) fn configz(
     node: &NodeArgs,
     proxy: &ProxyArgs,
@@ -21,7 +21,8 @@ pub(super) fn configz(
     verbosity: u8,
 ) -> String {
     let bit = proxy.iptables_masquerade_bit;
-    let ipvs = proxy.ipvs.settings();
+    let ipvs = &proxy.ipvs;
+    let timeouts = ipvs.timeouts();
     let seconds = |seconds: u32| format_duration(std::time::Duration::from_secs(seconds.into()));
     let strings = |list: &mut dyn Iterator<Item = String>| list.collect::<Vec<_>>();
     let detect_local_mode = proxy.detect_local_mode.unwrap_or_default();
@@ -35,15 +36,15 @@ pub(super) fn configz(
         "HealthzBindAddress": healthz,
         "MetricsBindAddress": metrics,
         "BindAddressHardFail": serve.bind_address_hard_fail,
-        "Mode": mode(proxy.proxy_mode).as_str(),
+        "Mode": proxy.proxy_mode.as_str(),
         "IPTables": { "MasqueradeBit": bit, "LocalhostNodePorts": proxy.iptables_localhost_nodeports },
         "IPVS": {
-            "Scheduler": ipvs.scheduler.as_str(),
-            "ExcludeCIDRs": strings(&mut ipvs.exclude_cidrs.iter().map(ToString::to_string)),
-            "StrictARP": ipvs.strict_arp,
-            "TCPTimeout": seconds(ipvs.timeouts.tcp),
-            "TCPFinTimeout": seconds(ipvs.timeouts.tcp_fin),
-            "UDPTimeout": seconds(ipvs.timeouts.udp),
+            "Scheduler": ipvs.ipvs_scheduler.as_str(),
+            "ExcludeCIDRs": strings(&mut ipvs.ipvs_exclude_cidrs.iter().map(ToString::to_string)),
+            "StrictARP": ipvs.ipvs_strict_arp,
+            "TCPTimeout": seconds(timeouts.tcp),
+            "TCPFinTimeout": seconds(timeouts.tcp_fin),
+            "UDPTimeout": seconds(timeouts.udp),
         },
         "NFTables": { "MasqueradeBit": bit },
         "DetectLocalMode": detect_local_mode.as_str(),

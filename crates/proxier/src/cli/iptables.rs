@@ -5,24 +5,26 @@ use std::path::Path;
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
-use sluicegate_proxier::Error;
-use sluicegate_proxier::apply::iptables::Applier;
-use sluicegate_proxier::model::{Cluster, Family, Node};
-use sluicegate_proxier::plan::iptables::{Feature, Planner, Settings, Support};
+use sluicegate_service_rules::iptables::Applier;
+use sluicegate_service_rules::iptables::{Feature, Planner, Settings, Support};
+use sluicegate_services::{Cluster, Family};
 
+use super::Error;
 use super::args::ProxyArgs;
 
-/// What `render` is to print in iptables mode.
+/// The flags of `render` in iptables mode.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RenderArgs {
-    /// In iptables and ipvs mode, the family to print; without it, those that services have, each below the name of its
-    /// tool.
+    /// In iptables and ipvs mode, the family to print; by default every family that services have, each below
+    /// the name of its tool.
     #[arg(long, value_enum)]
     family: Option<FamilyArg>,
-    /// In iptables mode, leave out what needs these: nfacct, recent, sctp, ... (`sync` finds out what the kernel lacks)
+    /// In iptables mode, omit rules that need these: nfacct, recent, sctp, ... (`sync` detects what the
+    /// kernel lacks).
     #[arg(long, value_name = "FEATURE,...", value_delimiter = ',')]
     without: Vec<Feature>,
-    /// In iptables mode, masquerade with random ports, as `sync` does where it can (iptables 1.6.2 and newer).
+    /// In iptables mode, masquerade with random ports, as `sync` does where it can (iptables 1.6.2 and
+    /// newer).
     #[arg(long)]
     random_fully: bool,
 }
@@ -34,7 +36,7 @@ enum FamilyArg {
 }
 
 impl RenderArgs {
-    /// The input of `iptables-restore --noflush`.
+    /// Returns the input of `iptables-restore --noflush` as kube-proxy writes it.
     pub(crate) fn render(&self, settings: &Settings, cluster: &Cluster) -> Result<String, Error> {
         let random = (!self.random_fully).then_some(Feature::RandomFully);
         let support = Support::without(self.without.iter().copied().chain(random));
@@ -45,35 +47,37 @@ impl RenderArgs {
                 let _ = writeln!(text, "# {}", tool(*family));
             }
             let planner = Planner::new(*family, settings, support.clone(), cluster, None)?;
-            let _ = write!(text, "{}", planner.input());
+            let _ = write!(text, "{}", planner.kube_proxy_input());
         }
         Ok(text)
     }
 
-    /// The families to print.
+    /// Returns the families to print.
     pub(crate) fn families(&self, cluster: &Cluster) -> Vec<Family> {
         match self.family {
-            Some(FamilyArg::Ipv4) => return vec![Family::V4],
-            Some(FamilyArg::Ipv6) => return vec![Family::V6],
+            Some(FamilyArg::Ipv4) => return vec![Family::Ipv4],
+            Some(FamilyArg::Ipv6) => return vec![Family::Ipv6],
             None => {}
         }
         let has = |family: &Family| cluster.services().any(|service| service.has(*family));
         let families: Vec<_> = Family::BOTH.into_iter().filter(has).collect();
-        if families.is_empty() { vec![Family::V4] } else { families }
+        if families.is_empty() { vec![Family::Ipv4] } else { families }
     }
 }
 
-/// Brings the current network namespace to the plan; says what was done.
-pub(crate) fn sync(proxy: &ProxyArgs, cluster: &mut Cluster) -> Result<String, Error> {
-    let synced = applier(proxy, cluster.node())?.sync(cluster, Instant::now())?;
+/// Programs the current network namespace. Returns what was done, and whether something that guards traffic
+/// is missing.
+pub(crate) fn sync(proxy: &ProxyArgs, cluster: &mut Cluster) -> Result<(String, bool), Error> {
+    let synced = applier(proxy)?.sync(cluster, Instant::now())?;
     synced.notices().for_each(|notice| eprintln!("{notice}"));
-    Ok(synced.to_string())
+    synced.faults().for_each(|fault| eprintln!("sluicegate-proxier: {fault}"));
+    Ok((synced.to_string(), synced.faults().next().is_some()))
 }
 
-/// What `sync` would send.
+/// Returns what `sync` would send.
 pub(crate) fn diff(proxy: &ProxyArgs, cluster: &Cluster) -> Result<String, Error> {
     let mut text = String::new();
-    for (family, input) in applier(proxy, cluster.node())?.difference(cluster)? {
+    for (family, input) in applier(proxy)?.difference(cluster)? {
         if !input.items.is_empty() {
             let _ = write!(text, "# {}\n{input}", tool(family));
         }
@@ -81,16 +85,16 @@ pub(crate) fn diff(proxy: &ProxyArgs, cluster: &Cluster) -> Result<String, Error
     Ok(text)
 }
 
-pub(crate) fn applier(proxy: &ProxyArgs, node: &Node) -> Result<Applier, Error> {
+pub(crate) fn applier(proxy: &ProxyArgs) -> Result<Applier, Error> {
     // A kernel without IPv6 has no tables for it.
     let has_v6 = Path::new("/proc/net/if_inet6").exists();
-    let families: &[Family] = if has_v6 { &Family::BOTH } else { &[Family::V4] };
-    Applier::find(proxy.iptables_backend.map(Into::into), families, proxy.iptables(node))
+    let families: &[Family] = if has_v6 { &Family::BOTH } else { &[Family::Ipv4] };
+    Ok(Applier::find(proxy.iptables_backend.map(Into::into), families, proxy.iptables()?)?)
 }
 
 const fn tool(family: Family) -> &'static str {
     match family {
-        Family::V4 => "iptables-restore --noflush",
-        Family::V6 => "ip6tables-restore --noflush",
+        Family::Ipv4 => "iptables-restore --noflush",
+        Family::Ipv6 => "ip6tables-restore --noflush",
     }
 }

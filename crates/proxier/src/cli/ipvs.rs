@@ -6,50 +6,50 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use ipnet::IpNet;
 use sluicegate_ipvs::{Scheduler, Timeouts};
-use sluicegate_proxier::Error;
-use sluicegate_proxier::apply::ipvs::Applier;
 use sluicegate_proxier::config::{Config, parse_duration};
-use sluicegate_proxier::model::{Cluster, Family, Node, parse_cidr};
-use sluicegate_proxier::plan::ipvs::{Planner, Settings};
 use sluicegate_proxier::sysctl::Sysctls;
+use sluicegate_service_rules::ipvs::Applier;
+use sluicegate_service_rules::ipvs::{ConnectionTimeouts, Planner, Settings};
+use sluicegate_services::{Cluster, Family, parse_cidr};
 
+use super::Error;
 use super::args::ProxyArgs;
 use super::serve::needs;
 
-/// The flags of this mode, by kube-proxy's names.
+/// The flags of ipvs mode, with kube-proxy's names.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct IpvsArgs {
-    /// In ipvs mode, how a virtual server chooses an endpoint: rr, wrr, lc, wlc, sh, dh, mh, sed, nq, ...
+    /// In ipvs mode, the scheduler that chooses an endpoint: rr, wrr, lc, wlc, sh, dh, mh, sed, nq, ...
     #[arg(long, value_name = "NAME", default_value = "rr", value_parser = scheduler)]
-    ipvs_scheduler: Scheduler,
-    /// In ipvs mode, networks whose virtual servers are somebody else's and are never removed.
+    pub(super) ipvs_scheduler: Scheduler,
+    /// In ipvs mode, networks whose virtual servers belong to other programs and are never removed.
     #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = cidr)]
-    ipvs_exclude_cidrs: Vec<IpNet>,
-    /// In ipvs mode, want the sysctls with which this node answers ARP for service addresses on no other device.
+    pub(super) ipvs_exclude_cidrs: Vec<IpNet>,
+    /// In ipvs mode, require the sysctls that keep this node from answering ARP for service addresses on
+    /// other devices.
     #[arg(long)]
-    ipvs_strict_arp: bool,
-    /// In ipvs mode, after how long an idle TCP connection is forgotten (15m, 900s); 0s leaves it as it is.
+    pub(super) ipvs_strict_arp: bool,
+    /// In ipvs mode, the timeout of idle TCP connections (15m, 900s); 0s keeps that of the kernel.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
     ipvs_tcp_timeout: Duration,
-    /// In ipvs mode, the same after a FIN.
+    /// In ipvs mode, the timeout of TCP connections after a FIN; 0s keeps that of the kernel.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
     ipvs_tcpfin_timeout: Duration,
-    /// In ipvs mode, the same of a UDP flow.
+    /// In ipvs mode, the timeout of UDP flows; 0s keeps that of the kernel.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
     ipvs_udp_timeout: Duration,
 }
 
 impl IpvsArgs {
-    /// Takes from a configuration file what no flag says.
+    /// Sets the flags that were not given from a configuration file.
     pub(crate) fn fill(&mut self, config: &Config, given: &dyn Fn(&str) -> bool) -> Result<(), Error> {
         fn set<T>(place: &mut T, value: Option<T>, given: bool) {
             if let Some(value) = value.filter(|_| !given) {
                 *place = value;
             }
         }
-        let wrong = |flag: &str, reason| Error::Flag { flag: flag.to_owned(), reason };
         let name = config.ipvs_scheduler.as_deref().map(scheduler).transpose();
-        let name = name.map_err(|reason| wrong("ipvs.scheduler", reason))?;
+        let name = name.map_err(|reason| Error::flag("ipvs.scheduler", reason))?;
         set(&mut self.ipvs_scheduler, name, given("ipvs_scheduler"));
         let cidrs = config.ipvs_exclude_cidrs.clone();
         set(&mut self.ipvs_exclude_cidrs, cidrs, given("ipvs_exclude_cidrs"));
@@ -60,23 +60,28 @@ impl IpvsArgs {
         Ok(())
     }
 
-    /// What these flags say; the rest is the default.
-    pub(crate) fn settings(&self) -> Settings {
-        Settings {
+    /// Returns the timeouts of connections.
+    pub(crate) fn timeouts(&self) -> Timeouts {
+        Timeouts {
+            tcp: seconds(self.ipvs_tcp_timeout),
+            tcp_fin: seconds(self.ipvs_tcpfin_timeout),
+            udp: seconds(self.ipvs_udp_timeout),
+        }
+    }
+
+    /// Returns the settings of these flags, and defaults for all others.
+    pub(crate) fn settings(&self) -> Result<Settings, Error> {
+        Ok(Settings {
             scheduler: self.ipvs_scheduler,
             exclude_cidrs: self.ipvs_exclude_cidrs.clone(),
             strict_arp: self.ipvs_strict_arp,
-            timeouts: Timeouts {
-                tcp: seconds(self.ipvs_tcp_timeout),
-                tcp_fin: seconds(self.ipvs_tcpfin_timeout),
-                udp: seconds(self.ipvs_udp_timeout),
-            },
+            timeouts: ConnectionTimeouts::new(self.timeouts())?,
             ..Settings::default()
-        }
+        })
     }
 }
 
-/// Everything that the services want, as input of the tools that would make it.
+/// Returns the whole plan as input of `ipset`, `ipvsadm`, `ip` and `iptables-restore`.
 pub(crate) fn render(settings: &Settings, families: &[Family], cluster: &Cluster) -> Result<String, Error> {
     let script = |family: &Family| {
         let planner = Planner::new(*family, settings, cluster, None)?;
@@ -85,29 +90,29 @@ pub(crate) fn render(settings: &Settings, families: &[Family], cluster: &Cluster
     families.iter().map(script).collect()
 }
 
-/// Brings the current network namespace to the plan; says what was done.
+/// Programs the current network namespace. Returns what was done.
 pub(crate) fn sync(proxy: &ProxyArgs, cluster: &mut Cluster) -> Result<String, Error> {
-    let synced = applier(proxy, cluster.node())?.sync(cluster, Instant::now())?;
-    let findings = Sysctls::default().look(&needs(proxy, cluster));
-    findings.iter().filter(|finding| finding.is_wanting()).for_each(|finding| eprintln!("{finding}"));
+    let synced = applier(proxy)?.sync(cluster, Instant::now())?;
+    let findings = Sysctls::default().check(&needs(proxy, cluster)?);
+    findings.iter().filter(|finding| finding.is_problem()).for_each(|finding| eprintln!("{finding}"));
     Ok(synced.to_string())
 }
 
-/// What `sync` would do, as scripts.
+/// Returns what `sync` would do, as scripts.
 pub(crate) fn diff(proxy: &ProxyArgs, cluster: &Cluster) -> Result<String, Error> {
-    let changes = applier(proxy, cluster.node())?.difference(cluster)?;
+    let changes = applier(proxy)?.difference(cluster)?;
     Ok(changes.iter().map(|(family, change)| change.script(*family).to_string()).collect())
 }
 
-/// What brings the current network namespace along.
-pub(crate) fn applier(proxy: &ProxyArgs, node: &Node) -> Result<Applier, Error> {
-    let settings = Settings { random_fully: true, ..proxy.ipvs(node) };
-    Applier::open(proxy.iptables_backend.map(Into::into), families(), settings)
+/// Opens the applier of the current network namespace.
+pub(crate) fn applier(proxy: &ProxyArgs) -> Result<Applier, Error> {
+    let settings = Settings { random_fully: true, ..proxy.ipvs()? };
+    Ok(Applier::open(proxy.iptables_backend.map(Into::into), families(), settings)?)
 }
 
-/// A kernel without IPv6 has no tables for it.
+/// Returns the families that the kernel has.
 pub(crate) fn families() -> &'static [Family] {
-    if Path::new("/proc/net/if_inet6").exists() { &Family::BOTH } else { &[Family::V4] }
+    if Path::new("/proc/net/if_inet6").exists() { &Family::BOTH } else { &[Family::Ipv4] }
 }
 
 fn scheduler(text: &str) -> Result<Scheduler, String> {
@@ -120,7 +125,7 @@ fn cidr(text: &str) -> Result<IpNet, String> {
     parse_cidr(text.trim()).ok_or_else(|| "not a CIDR (10.244.0.0/16)".to_owned())
 }
 
-/// Whole seconds; what is too much for the kernel the planner refuses.
+/// Rounds down to seconds. The settings refuse values that are too large for the kernel.
 fn seconds(time: Duration) -> u32 {
     u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
 }

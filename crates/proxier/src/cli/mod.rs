@@ -4,11 +4,11 @@ mod args;
 mod check;
 mod cleanup;
 mod configz;
-mod demo;
+mod detect_local;
 mod doctor;
+mod error;
 mod iptables;
 mod ipvs;
-mod matrix;
 mod progress;
 mod render;
 mod run;
@@ -22,9 +22,10 @@ use std::process::ExitCode;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use sluicegate_proxier::Error;
 
-/// Kubernetes Services into the kernel's packet filter.
+pub(crate) use error::Error;
+
+/// Programs Kubernetes Services into the packet filter of the kernel.
 #[derive(Parser)]
 #[command(name = "sluicegate-proxier", version, propagate_version = true)]
 struct Command {
@@ -34,46 +35,44 @@ struct Command {
 
 #[derive(Subcommand)]
 enum Sub {
-    /// Print the plan as a script; `nft -f` loads it in place of what was there.
+    /// Print the plan as a script; `nft -f` loads it in place of the current rules.
     Render(render::Render),
-    /// Bring the current network namespace to the plan, by netlink; sends only what differs.
+    /// Program the current network namespace, sending only what differs.
     Sync(sync::Sync),
-    /// Keep the current network namespace there, following the manifests as they change, until SIGTERM or SIGINT; all rules stay.
+    /// Run as a daemon: follow the objects as they change, and repair the rules, until SIGTERM or SIGINT; all
+    /// rules stay.
     Run(Box<run::Run>),
-    /// Print what sync would change, as a script, and change nothing.
+    /// Print what sync would change, as a script.
     Diff(sync::Diff),
-    /// Remove everything that any mode of ours or of kube-proxy left in the current network namespace, and say what.
+    /// Remove everything that any mode of this proxier or of kube-proxy left in the current network
+    /// namespace.
     Cleanup(cleanup::Cleanup),
-    /// Say what this kernel, its tools, sysctls and rights allow for each mode, and who else writes rules here; change nothing.
+    /// Report for each mode whether the kernel, tools, sysctls and capabilities suffice, and which other
+    /// programs have rules.
     Doctor(doctor::Doctor),
-    /// Show it all on a small cluster network in throw-away namespaces, with real connections, and then at scale.
-    Demo(demo::Demo),
-    /// Try every kind of connection to every kind of service in throw-away namespaces.
-    Matrix(matrix::Matrix),
-    /// Say what the manifests hold and what is wrong with them.
+    /// Print the services of the manifests, and every problem in them.
     Check(check::Check),
 }
 
-/// Does what these words say, the first being the program's name. Ends the process where they say nothing that can be done.
+/// Runs a command line, whose first word is the name of the program. Prints usage and ends the process when
+/// it is not valid.
 pub(crate) fn run(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<ExitCode, Error> {
     let matches = Command::command().get_matches_from(words);
     let command = Command::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match command.subcommand {
         Sub::Render(render) => render.run(),
         Sub::Sync(sync) => sync.run(),
-        Sub::Run(run) => run.run(&said(&matches)),
+        Sub::Run(run) => run.run(&given_flags(&matches)),
         Sub::Diff(diff) => diff.run(),
         Sub::Cleanup(cleanup) => cleanup.run(),
         Sub::Doctor(doctor) => doctor.run(),
-        Sub::Demo(demo) => demo.run(),
-        Sub::Matrix(matrix) => matrix.run(),
         Sub::Check(check) => check.run(),
     }
 }
 
-/// The arguments of the subcommand that the command line says itself, by their fields' names.
-fn said(matches: &ArgMatches) -> HashSet<String> {
+/// Returns the names of the arguments that were given on the command line, not by default.
+fn given_flags(matches: &ArgMatches) -> HashSet<String> {
     let Some((_, matches)) = matches.subcommand() else { return HashSet::new() };
-    let said = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
-    matches.ids().map(clap::Id::as_str).filter(said).map(str::to_owned).collect()
+    let is_given = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    matches.ids().map(clap::Id::as_str).filter(is_given).map(str::to_owned).collect()
 }

@@ -1,22 +1,22 @@
-//! A line on the terminal that says what takes long, for whoever watches; nothing where standard error is no terminal.
+//! A line of progress on standard error while something takes long, when standard error is a terminal.
 
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sluicegate_proxier::Error;
-use sluicegate_proxier::model::Cluster;
 use sluicegate_proxier::run::{Observer, SyncReport};
+use sluicegate_service_rules::Error;
+use sluicegate_services::Cluster;
 
-/// Shows what the loop is at. None where nobody watches.
+/// Starts to show the progress of the loop. Returns `None` when standard error is not a terminal.
 pub(crate) fn on_terminal() -> Option<Arc<dyn Observer>> {
     if !io::stderr().is_terminal() {
         return None;
     }
     let work = Arc::new(Mutex::new(Work::new(Instant::now())));
     let shown = Arc::downgrade(&work);
-    thread::spawn(move || {
+    let show = move || {
         let mut is_shown = false;
         while let Some(work) = shown.upgrade() {
             let line = lock(&work).line(Instant::now());
@@ -30,11 +30,13 @@ pub(crate) fn on_terminal() -> Option<Arc<dyn Observer>> {
             drop(work);
             thread::sleep(TICK);
         }
-    });
+    };
+    // Without a thread there is no line of progress, and nothing else is amiss.
+    thread::Builder::new().name("progress".to_owned()).spawn(show).ok()?;
     Some(Arc::new(Progress(work)))
 }
 
-/// Standard error for the log: a line of it takes the place of the progress, which comes back below.
+/// Standard error for the log. A log line overwrites the line of progress, which is printed again below.
 pub(crate) struct Log {
     is_terminal: bool,
 }
@@ -84,9 +86,9 @@ impl Observer for Progress {
     }
 }
 
-/// What is being done.
+/// The current step of the loop.
 struct Work {
-    /// Since when; none when nothing is done.
+    /// When the step began. `None` when the loop is idle.
     since: Option<Instant>,
     is_listed: bool,
     services: usize,
@@ -97,7 +99,7 @@ impl Work {
         Self { since: Some(now), is_listed: false, services: 0 }
     }
 
-    /// What to show, once it takes long.
+    /// Returns the line to show when the step takes long.
     fn line(&self, now: Instant) -> Option<String> {
         let took = now.saturating_duration_since(self.since?);
         let what = if self.is_listed {
@@ -113,7 +115,7 @@ fn lock(work: &Mutex<Work>) -> std::sync::MutexGuard<'_, Work> {
     work.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// To the beginning of the line, and empty it.
+/// Moves to the beginning of the line, and clears it.
 const CLEAR: &str = "\r\x1b[K";
 const TICK: Duration = Duration::from_millis(200);
 const LONG: Duration = Duration::from_millis(500);
@@ -135,7 +137,7 @@ mod tests {
         progress.syncing(after(9000));
         assert_eq!(line(9100), None);
         assert_eq!(line(9600).as_deref(), Some("programming 0 services ... 0 s"));
-        progress.failed(&Error::SourceEnded);
+        progress.failed(&Error::Refused { services: Vec::new() });
         assert_eq!(line(20_000), None);
     }
 }

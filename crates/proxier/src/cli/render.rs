@@ -4,10 +4,11 @@ use std::io::{self, BufWriter, Write as _};
 use std::process::ExitCode;
 
 use clap::Args;
-use sluicegate_proxier::Error;
-use sluicegate_proxier::plan::nftables::Planner;
+use sluicegate_proxier::Mode;
+use sluicegate_service_rules::nftables::Planner;
 
-use super::args::{ManifestArgs, NodeArgs, ProxyArgs, ProxyMode};
+use super::Error;
+use super::args::{ManifestArgs, NodeArgs, ProxyArgs};
 use super::iptables::RenderArgs;
 use super::ipvs;
 
@@ -29,19 +30,17 @@ impl Render {
         let node = self.node.node(&found.nodes)?;
         let (cluster, _) = self.proxy.cluster(found, node);
         let script = match self.proxy.proxy_mode {
-            ProxyMode::Nftables => {
-                Planner::new(&self.proxy.settings(cluster.node()), &cluster, None)?.replacement().to_string()
+            Mode::Nftables => {
+                Planner::new(&self.proxy.settings()?, &cluster, None)?.replacement().to_string()
             }
-            ProxyMode::Iptables => self.iptables.render(&self.proxy.iptables(cluster.node()), &cluster)?,
-            ProxyMode::Ipvs => {
-                ipvs::render(&self.proxy.ipvs(cluster.node()), &self.iptables.families(&cluster), &cluster)?
-            }
+            Mode::Iptables => self.iptables.render(&self.proxy.iptables()?, &cluster)?,
+            Mode::Ipvs => ipvs::render(&self.proxy.ipvs()?, &self.iptables.families(&cluster), &cluster)?,
         };
         let mut out = BufWriter::new(io::stdout().lock());
         match write!(out, "{script}").and_then(|()| out.flush()) {
-            // Whoever reads has seen enough: `render | head`.
+            // The reader has closed the pipe, as in `render | head`.
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-            Err(source) => Err(Error::Write { source }),
+            Err(error) => Err(Error::Write(error)),
             Ok(()) => Ok(ExitCode::SUCCESS),
         }
     }

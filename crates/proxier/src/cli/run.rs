@@ -8,16 +8,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use sluicegate_proxier::Error;
-use sluicegate_proxier::apply::Applier;
+use sluicegate_proxier::Mode;
 use sluicegate_proxier::config::{Config, Rules, parse_duration};
-use sluicegate_proxier::model::Node;
-use sluicegate_proxier::run::{Backend, Intervals, Lock, Loop, Observer, Signal, ThisNode, World};
+use sluicegate_proxier::run::{Intervals, Lock, Loop, Observer, Signal, ThisNode, World};
+use sluicegate_service_rules::Backend;
+use sluicegate_service_rules::nftables::Applier;
+use sluicegate_services::Node;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver};
 
-use super::args::{NodeArgs, ProxyArgs, ProxyMode};
+use super::Error;
+use super::args::{NodeArgs, ProxyArgs};
 use super::configz::configz;
 use super::serve::ServeArgs;
 use super::source::SourceArgs;
@@ -25,7 +27,7 @@ use super::{iptables, ipvs, progress};
 
 #[derive(Args)]
 pub(crate) struct Run {
-    /// A configuration file in kube-proxy's form (`KubeProxyConfiguration`); flags stand above it.
+    /// A configuration file of kube-proxy's kind `KubeProxyConfiguration`; flags override it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -38,7 +40,7 @@ pub(crate) struct Run {
     periods: Periods,
     #[command(flatten)]
     serve: ServeArgs,
-    /// How much to log: 0 what is programmed and what is wrong, 2 each look as well, 5 everything.
+    /// The verbosity of the log: 0 changes and problems, 2 periodic checks as well, 5 everything.
     #[arg(long = "v", short = 'v', value_name = "LEVEL", default_value_t = 0)]
     verbosity: u8,
 }
@@ -46,28 +48,28 @@ pub(crate) struct Run {
 /// How often to sync, by mode.
 #[derive(Args, Clone, Copy, Debug)]
 struct Periods {
-    /// In nftables mode, how often to look whether all is well; also the longest wait after a failure (30s).
+    /// In nftables mode, how often to check the rules; also the longest wait after a failure (30s).
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     nftables_sync_period: Option<Duration>,
-    /// In nftables mode, the least time between two syncs (1s).
+    /// In nftables mode, the minimum time between two syncs (1s).
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     nftables_min_sync_period: Option<Duration>,
-    /// In iptables mode, how often to look whether all is well; also the longest wait after a failure (30s).
+    /// In iptables mode, how often to check the rules; also the longest wait after a failure (30s).
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     iptables_sync_period: Option<Duration>,
-    /// In iptables mode, the least time between two syncs (1s).
+    /// In iptables mode, the minimum time between two syncs (1s).
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     iptables_min_sync_period: Option<Duration>,
-    /// In ipvs mode, how often to look whether all is well; also the longest wait after a failure (30s).
+    /// In ipvs mode, how often to check the rules; also the longest wait after a failure (30s).
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     ipvs_sync_period: Option<Duration>,
-    /// In ipvs mode, the least time between two syncs (1s).
+    /// In ipvs mode, the minimum time between two syncs (1s).
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     ipvs_min_sync_period: Option<Duration>,
 }
 
 impl Run {
-    /// Runs until it is told to stop; `given` names the arguments that stand above the configuration file.
+    /// Runs until a signal. `given` has the names of the arguments that override the configuration file.
     pub(crate) fn run(mut self, given: &HashSet<String>) -> Result<ExitCode, Error> {
         let config = match &self.config {
             Some(path) => Config::read(path)?,
@@ -83,38 +85,27 @@ impl Run {
         let mut world = World::new(this.clone());
         world.set_service_cidr("--service-cluster-ip-range", &self.proxy.service_cluster_ip_range);
         let intervals = self.intervals(&config);
-        let backend = self.backend(world.cluster().node())?;
-        // IPVS has its sysctls from the moment on when it is first asked for.
-        self.serve.sysctls(&self.proxy, world.cluster());
+        let backend = self.backend()?;
+        // Opening the back end loads IPVS, and with it its sysctls.
+        self.serve.sysctls(&self.proxy, world.cluster())?;
         let observer: Arc<dyn Observer> =
             Arc::new(self.serve.start(&self.proxy, intervals.sync, self.configz(&intervals))?);
         let looping = Loop::new(world, backend, intervals, observer)?;
         let runtime = runtime()?;
-        let has_cidrs = self.proxy.proxy_mode == ProxyMode::Nftables;
+        let has_cidrs = self.proxy.proxy_mode == Mode::Nftables;
         let updates = self.source.start(&runtime, &this.name, has_cidrs)?;
         let signals = runtime.block_on(async { signals() })?;
-        // The loop stays on this thread, whose syncs block; everything else has the runtime's own threads.
+        // The loop stays on this thread, which its syncs block; everything else runs on the threads of the
+        // runtime.
         runtime.block_on(looping.observed_by(progress::on_terminal()).run(updates, signals))?;
         runtime.shutdown_background();
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Takes from the file what no flag says.
+    /// Sets the flags that were not given from the configuration file.
     fn fill(&mut self, config: &Config, given: &HashSet<String>) -> Result<(), Error> {
         let proxy = &mut self.proxy;
-        if let Some(mode) = &config.mode
-            && !given.contains("proxy_mode")
-        {
-            proxy.proxy_mode = match mode.as_str() {
-                "nftables" => ProxyMode::Nftables,
-                "iptables" => ProxyMode::Iptables,
-                "ipvs" => ProxyMode::Ipvs,
-                mode => {
-                    let reason = format!("mode {mode} of the configuration file is not built");
-                    return Err(Error::Flag { flag: "--proxy-mode".to_owned(), reason });
-                }
-            };
-        }
+        fill(given, "proxy_mode", &mut proxy.proxy_mode, config.mode);
         let rules = rules(config, proxy.proxy_mode);
         fill(given, "masquerade_all", &mut proxy.masquerade_all, rules.masquerade_all);
         fill(given, "iptables_masquerade_bit", &mut proxy.iptables_masquerade_bit, rules.masquerade_bit);
@@ -134,7 +125,7 @@ impl Run {
         fill(given, "hostname_override", &mut self.node.hostname_override, host_name);
         let address = config.bind_address.map(|address| vec![address]);
         fill(given, "bind_address", &mut self.node.bind_address, address);
-        // Manifests that the command line names leave the file's kubeconfig without a say.
+        // Manifests on the command line override the kubeconfig of the file.
         let kubeconfig = config
             .kubeconfig
             .clone()
@@ -147,9 +138,9 @@ impl Run {
     fn intervals(&self, config: &Config) -> Intervals {
         let (rules, periods) = (rules(config, self.proxy.proxy_mode), self.periods);
         let (min, sync) = match self.proxy.proxy_mode {
-            ProxyMode::Nftables => (periods.nftables_min_sync_period, periods.nftables_sync_period),
-            ProxyMode::Iptables => (periods.iptables_min_sync_period, periods.iptables_sync_period),
-            ProxyMode::Ipvs => (periods.ipvs_min_sync_period, periods.ipvs_sync_period),
+            Mode::Nftables => (periods.nftables_min_sync_period, periods.nftables_sync_period),
+            Mode::Iptables => (periods.iptables_min_sync_period, periods.iptables_sync_period),
+            Mode::Ipvs => (periods.ipvs_min_sync_period, periods.ipvs_sync_period),
         };
         let usual = Intervals::default();
         Intervals {
@@ -173,11 +164,11 @@ impl Run {
         })
     }
 
-    fn backend(&self, node: &Node) -> Result<Box<dyn Backend>, Error> {
+    fn backend(&self) -> Result<Box<dyn Backend>, Error> {
         Ok(match self.proxy.proxy_mode {
-            ProxyMode::Nftables => Box::new(Applier::open(self.proxy.settings(node))?),
-            ProxyMode::Iptables => Box::new(iptables::applier(&self.proxy, node)?),
-            ProxyMode::Ipvs => Box::new(ipvs::applier(&self.proxy, node)?),
+            Mode::Nftables => Box::new(Applier::open(self.proxy.settings()?)?),
+            Mode::Iptables => Box::new(iptables::applier(&self.proxy)?),
+            Mode::Ipvs => Box::new(ipvs::applier(&self.proxy)?),
         })
     }
 }
@@ -188,20 +179,20 @@ fn fill<T>(given: &HashSet<String>, flag: &str, place: &mut T, value: Option<T>)
     }
 }
 
-fn rules(config: &Config, mode: ProxyMode) -> Rules {
+fn rules(config: &Config, mode: Mode) -> Rules {
     match mode {
-        ProxyMode::Nftables => config.nftables,
-        ProxyMode::Iptables => config.iptables,
-        ProxyMode::Ipvs => config.ipvs,
+        Mode::Nftables => config.nftables,
+        Mode::Iptables => config.iptables,
+        Mode::Ipvs => config.ipvs,
     }
 }
 
 fn runtime() -> Result<Runtime, Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.map_err(|source| Error::Read { path: "the threads of the runtime".into(), source })
+    runtime.map_err(Error::Runtime)
 }
 
-/// SIGTERM and SIGINT stop, SIGHUP compares everything.
+/// Receives signals: SIGTERM and SIGINT stop, SIGHUP compares everything.
 fn signals() -> Result<Receiver<Signal>, Error> {
     let (sender, receiver) = mpsc::channel(1);
     let meanings = [
@@ -210,7 +201,7 @@ fn signals() -> Result<Receiver<Signal>, Error> {
         (SignalKind::hangup(), Signal::Resync),
     ];
     for (kind, meaning) in meanings {
-        let mut stream = signal(kind).map_err(|source| Error::Read { path: "signals".into(), source })?;
+        let mut stream = signal(kind).map_err(Error::Signals)?;
         let sender = sender.clone();
         tokio::spawn(async move {
             while stream.recv().await.is_some() {
@@ -232,7 +223,7 @@ fn log(verbosity: u8) {
     tracing_subscriber::fmt()
         .with_max_level(level)
         .with_target(false)
-        // It would tell of a log that cannot be written on standard error, which is the log, and panic there.
+        // Reporting a log that cannot be written would go to the same standard error, and panic.
         .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal())
         .with_writer(progress::Log::new)

@@ -4,33 +4,34 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
-use sluicegate_proxier::Error;
+use sluicegate_proxier::Mode;
 use sluicegate_proxier::config::Config;
-use sluicegate_proxier::model::{Cluster, Family};
-use sluicegate_proxier::serve::{BindAddress, HEALTHZ_PORT, METRICS_PORT, Mode, Serving, ServingSettings};
+use sluicegate_proxier::serve::{BindAddress, HEALTHZ_PORT, METRICS_PORT, Serving, ServingSettings};
 use sluicegate_proxier::sysctl::{self, Needs, Sysctls};
+use sluicegate_services::{Cluster, Family};
 
-use super::args::{ProxyArgs, ProxyMode};
+use super::Error;
+use super::args::ProxyArgs;
 
-/// What the daemon answers where.
+/// The addresses of the HTTP servers, and how to treat sysctls.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ServeArgs {
-    /// Where /healthz and /livez are answered; empty for nowhere. An address alone takes port 10256.
+    /// The address of /healthz and /livez; empty disables them. The default port is 10256.
     #[arg(long, value_name = "IP[:PORT]", default_value = "0.0.0.0:10256")]
     healthz_bind_address: BindAddress,
-    /// Where /metrics, /proxyMode and /configz are answered; empty for nowhere. An address alone takes port 10249.
+    /// The address of /metrics, /proxyMode and /configz; empty disables them. The default port is 10249.
     #[arg(long, value_name = "IP[:PORT]", default_value = "127.0.0.1:10249")]
     metrics_bind_address: BindAddress,
-    /// End when a port of these is taken, instead of trying again every five seconds.
+    /// Exit when one of these ports is in use, instead of retrying every five seconds.
     #[arg(long)]
     pub(super) bind_address_hard_fail: bool,
-    /// Set the sysctls that the mode relies on. Without this, those that differ are only told.
+    /// Set the sysctls that the mode needs. By default, those that differ are only logged.
     #[arg(long)]
     set_sysctls: bool,
 }
 
 impl ServeArgs {
-    /// Takes from the configuration file what no flag says; `is_given` tells that of a flag's field.
+    /// Sets the flags that were not given, by `is_given`, from the configuration file.
     pub(crate) fn fill(&mut self, config: &Config, is_given: impl Fn(&str) -> bool) -> Result<(), Error> {
         if let Some(hard) = config.bind_address_hard_fail.filter(|_| !is_given("bind_address_hard_fail")) {
             self.bind_address_hard_fail = hard;
@@ -50,48 +51,45 @@ impl ServeArgs {
             ),
         ];
         for (flag, field, text, place) in places {
-            // kube-proxy's files have an empty field for the usual address; no server is `""` on the command line alone.
+            // In kube-proxy's files an empty field means the default address. Only on the command line it
+            // means no server.
             if let Some(text) = text.as_deref().filter(|text| !text.is_empty() && !is_given(flag)) {
-                *place = text.parse().map_err(|reason| Error::Flag { flag: field.to_owned(), reason })?;
+                *place = text.parse().map_err(|reason: String| Error::flag(field, reason))?;
             }
         }
         Ok(())
     }
 
-    /// Where /healthz and /metrics are answered, empty for nowhere.
+    /// Returns the addresses of /healthz and /metrics, empty where they are disabled.
     pub(crate) fn places(&self) -> [String; 2] {
         [(self.healthz_bind_address, HEALTHZ_PORT), (self.metrics_bind_address, METRICS_PORT)]
             .map(|(place, port)| place.socket(port).map(|socket| socket.to_string()).unwrap_or_default())
     }
 
-    /// Starts the servers, for syncs of this period; `configz` is the configuration in force.
+    /// Starts the servers. `configz` is the configuration in use.
     pub(crate) fn start(
         &self,
         proxy: &ProxyArgs,
         sync_period: Duration,
         configz: String,
     ) -> Result<Serving, Error> {
-        let mut settings = ServingSettings::new(mode(proxy.proxy_mode));
+        let mut settings = ServingSettings::new(proxy.proxy_mode);
         settings.healthz = self.healthz_bind_address;
         settings.metrics = self.metrics_bind_address;
         settings.timeout = sync_period * 2;
         settings.node_port_addresses = proxy.node_port_addresses();
         settings.bind_hard_fail = self.bind_address_hard_fail;
         settings.configz = Some(configz);
-        Serving::start(settings, |trouble| tracing::warn!("{trouble}")).map_err(|error| {
-            let flag =
-                if error.what == "/metrics" { "--metrics-bind-address" } else { "--healthz-bind-address" };
-            Error::Flag { flag: flag.to_owned(), reason: error.to_string() }
-        })
+        Ok(Serving::start(settings, |warning| tracing::warn!("{warning}"))?)
     }
 
-    /// Sets the sysctls of the mode, or tells which are not as they should be.
-    pub(crate) fn sysctls(&self, proxy: &ProxyArgs, cluster: &Cluster) {
-        let needs = needs(proxy, cluster);
+    /// Sets the sysctls of the mode, or logs those that differ.
+    pub(crate) fn sysctls(&self, proxy: &ProxyArgs, cluster: &Cluster) -> Result<(), Error> {
+        let needs = needs(proxy, cluster)?;
         let sysctls = Sysctls::default();
-        let findings = if self.set_sysctls { sysctls.set(&needs) } else { sysctls.look(&needs) };
+        let findings = if self.set_sysctls { sysctls.set(&needs) } else { sysctls.check(&needs) };
         for finding in findings {
-            if finding.is_wanting() {
+            if finding.is_problem() {
                 tracing::warn!("{finding}");
             } else if finding.was_set {
                 tracing::info!("{finding}");
@@ -99,29 +97,25 @@ impl ServeArgs {
                 tracing::debug!("{finding}");
             }
         }
-        if sysctls.tcp_be_liberal() == Some(true) && proxy.proxy_mode == ProxyMode::Iptables {
+        if proxy.proxy_mode != Mode::Iptables && sysctls.route_localnet() {
+            tracing::warn!("net.ipv4.conf.all.route_localnet {}", sysctl::ROUTE_LOCALNET_LEFT);
+        }
+        if sysctls.tcp_be_liberal() == Some(true) && proxy.proxy_mode == Mode::Iptables {
             tracing::info!(
                 "net.netfilter.nf_conntrack_tcp_be_liberal is on: packets that look invalid are not dropped"
             );
         }
+        Ok(())
     }
 }
 
-/// What the choice of sysctls depends on, by these flags.
-pub(crate) fn needs(proxy: &ProxyArgs, cluster: &Cluster) -> Needs {
-    Needs {
-        mode: mode(proxy.proxy_mode),
+/// Returns what the choice of sysctls depends on.
+pub(crate) fn needs(proxy: &ProxyArgs, cluster: &Cluster) -> Result<Needs, Error> {
+    Ok(Needs {
+        mode: proxy.proxy_mode,
         ipv6: Path::new("/proc/net/if_inet6").exists(),
-        localhost_node_ports: proxy.iptables(cluster.node()).answers_localhost(Family::V4, cluster),
-        strict_arp: proxy.proxy_mode == ProxyMode::Ipvs && proxy.ipvs.settings().strict_arp,
+        localhost_node_ports: proxy.iptables()?.answers_localhost(Family::Ipv4, cluster),
+        strict_arp: proxy.proxy_mode == Mode::Ipvs && proxy.ipvs.ipvs_strict_arp,
         kernel: sysctl::kernel(),
-    }
-}
-
-pub(crate) const fn mode(mode: ProxyMode) -> Mode {
-    match mode {
-        ProxyMode::Nftables => Mode::Nftables,
-        ProxyMode::Iptables => Mode::Iptables,
-        ProxyMode::Ipvs => Mode::Ipvs,
-    }
+    })
 }

@@ -1,23 +1,24 @@
-//! Where `run` gets its objects: manifests, or the Kubernetes API.
+//! The source of objects for `run`: manifests, or the Kubernetes API.
 
 use std::path::PathBuf;
 use std::thread;
 
 use clap::Args;
-use sluicegate_proxier::Error;
 use sluicegate_proxier::source;
 use sluicegate_proxier::source::update::Update;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
-/// The flags of the source. Without any, what Kubernetes gives to a pod leads to the API server.
+use super::Error;
+
+/// The flags of the source. Without any, the environment of a pod leads to the API server.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SourceArgs {
-    /// Files, or directories of files (*.yaml, *.yml, *.json), with Services, EndpointSlices, Nodes and ServiceCIDRs; they
-    /// are watched.
+    /// Files, or directories of files (*.yaml, *.yml, *.json), with Services, EndpointSlices, Nodes and
+    /// ServiceCIDRs, which are followed as they change.
     #[arg(long = "manifests", value_name = "PATH", num_args = 1.., conflicts_with_all = ["kubeconfig", "master"])]
     pub(crate) manifests: Vec<PathBuf>,
-    /// How to reach the API server; without it and without --manifests, what Kubernetes gives to a pod is used (needs the
+    /// A kubeconfig file; without it and without --manifests, the environment of a pod is used (needs the
     /// cargo feature `kube`).
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
@@ -27,8 +28,8 @@ pub(crate) struct SourceArgs {
 }
 
 impl SourceArgs {
-    /// Starts the source. `node` is the name of the one node to ask for, and `service_cidrs` says whether the mode has a use
-    /// for these.
+    /// Starts the source. `node` is the name of the node to watch. `service_cidrs` says whether to watch
+    /// ServiceCIDRs.
     pub(crate) fn start(
         &self,
         runtime: &Runtime,
@@ -40,12 +41,11 @@ impl SourceArgs {
             self.ask(runtime, node, service_cidrs, sender)?;
         } else {
             let paths = self.manifests.clone();
-            thread::spawn(move || {
-                if let Err(error) = source::watch(&paths, &sender) {
-                    // The loop ends with it: nobody sends any more.
-                    tracing::error!("{error}");
-                }
-            });
+            // The loop ends when the sender is dropped.
+            thread::Builder::new()
+                .name("manifests".to_owned())
+                .spawn(move || source::watch(&paths, &sender))
+                .map_err(Error::Runtime)?;
         }
         Ok(updates)
     }
@@ -73,16 +73,17 @@ impl SourceArgs {
             (None, Some(_)) => ("--master", WITHOUT_KUBE.to_owned()),
             (None, None) => (
                 "--manifests",
-                format!("is missing: say where Services and EndpointSlices come from. {WITHOUT_KUBE}"),
+                format!("is missing: expected files with Services and EndpointSlices; {WITHOUT_KUBE}"),
             ),
         };
-        Err(Error::Flag { flag: flag.to_owned(), reason })
+        Err(Error::flag(flag, reason))
     }
 }
 
-/// So many updates wait at most before a source has to.
+/// The number of updates after which a source has to wait.
 const UPDATES: usize = 1024;
 
 #[cfg(not(feature = "kube"))]
-const WITHOUT_KUBE: &str = "The Kubernetes API is out of reach for this program, which was built without the cargo feature \
-                            `kube` (cargo build -p sluicegate-proxier --features kube)";
+const WITHOUT_KUBE: &str = "this program was built without the cargo feature `kube` and cannot use the \
+    Kubernetes API \
+                            (cargo build -p sluicegate-proxier --features kube)";

@@ -1,15 +1,16 @@
-//! `sync` and `diff`: the plan and the current network namespace.
+//! `sync` and `diff`: program the current network namespace, or print what that would change.
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
-use sluicegate_proxier::Error;
-use sluicegate_proxier::apply::Applier;
-use sluicegate_proxier::model::Cluster;
+use sluicegate_proxier::Mode;
+use sluicegate_service_rules::nftables::Applier;
+use sluicegate_services::Cluster;
 
-use super::args::{ManifestArgs, NodeArgs, ProxyArgs, ProxyMode};
+use super::Error;
+use super::args::{ManifestArgs, NodeArgs, ProxyArgs};
 use super::{iptables, ipvs};
 
 #[derive(Args)]
@@ -47,11 +48,18 @@ impl Sync {
         let mut cluster = self.plan.cluster()?;
         let proxy = &self.plan.proxy;
         let synced = match proxy.proxy_mode {
-            ProxyMode::Nftables => {
-                Applier::open(proxy.settings(cluster.node()))?.sync(&mut cluster, Instant::now())?.to_string()
+            Mode::Nftables => {
+                Applier::open(proxy.settings()?)?.sync(&mut cluster, Instant::now())?.to_string()
             }
-            ProxyMode::Iptables => iptables::sync(proxy, &mut cluster)?,
-            ProxyMode::Ipvs => ipvs::sync(proxy, &mut cluster)?,
+            Mode::Iptables => {
+                let (synced, is_unguarded) = iptables::sync(proxy, &mut cluster)?;
+                if is_unguarded {
+                    println!("{} services: {synced}", cluster.service_count());
+                    return Ok(ExitCode::FAILURE);
+                }
+                synced
+            }
+            Mode::Ipvs => ipvs::sync(proxy, &mut cluster)?,
         };
         println!("{} services: {synced}", cluster.service_count());
         Ok(ExitCode::SUCCESS)
@@ -63,16 +71,14 @@ impl Diff {
         let cluster = self.plan.cluster()?;
         let proxy = &self.plan.proxy;
         let difference = match proxy.proxy_mode {
-            ProxyMode::Nftables => {
-                Applier::open(proxy.settings(cluster.node()))?.difference(&cluster)?.to_string()
-            }
-            ProxyMode::Iptables => iptables::diff(proxy, &cluster)?,
-            ProxyMode::Ipvs => ipvs::diff(proxy, &cluster)?,
+            Mode::Nftables => Applier::open(proxy.settings()?)?.difference(&cluster)?.to_string(),
+            Mode::Iptables => iptables::diff(proxy, &cluster)?,
+            Mode::Ipvs => ipvs::diff(proxy, &cluster)?,
         };
         match write!(io::stdout().lock(), "{difference}") {
-            // Whoever reads has seen enough: `diff | head`.
+            // The reader has closed the pipe, as in `diff | head`.
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-            Err(source) => Err(Error::Write { source }),
+            Err(error) => Err(Error::Write(error)),
             Ok(()) => Ok(ExitCode::SUCCESS),
         }
     }

@@ -1,24 +1,25 @@
-//! Durations as Go writes them, and so kube-proxy's flags and files: `30s`, `1m30s`, `100ms`, `1h`, `0`.
+//! Durations as Go writes them, and so as kube-proxy's flags and files do: `30s`, `1m30s`, `100ms`, `1h`,
+//! `0`.
 
 use std::time::Duration;
 
-/// Reads a duration that is not negative.
+/// Parses a duration that is not negative.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A message that says what was expected and what was found.
 ///
 /// ```
 /// use std::time::Duration;
 /// use sluicegate_proxier::config::parse_duration;
 ///
 /// assert_eq!(parse_duration("1m30.5s"), Ok(Duration::from_millis(90_500)));
-/// assert_eq!(parse_duration("30"), Err("\"30\" has no unit (30s, 1m30s, 100ms)".to_owned()));
+/// assert_eq!(parse_duration("30"), Err("expected a duration with units (30s, 1m30s, 100ms), found \"30\"".to_owned()));
 /// ```
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     if text == "0" {
         return Ok(Duration::ZERO);
     }
-    let wrong = || format!("{text:?} is not a duration (30s, 1m30s, 100ms)");
+    let wrong = || format!("expected a duration (30s, 1m30s, 100ms), found {text:?}");
     let (mut rest, mut total) = (text, Duration::ZERO);
     while !rest.is_empty() {
         let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
@@ -32,7 +33,9 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
             "s" => 1_000_000_000,
             "m" => 60_000_000_000,
             "h" => 3_600_000_000_000,
-            "" if !number.is_empty() => return Err(format!("{text:?} has no unit (30s, 1m30s, 100ms)")),
+            "" if !number.is_empty() => {
+                return Err(format!("expected a duration with units (30s, 1m30s, 100ms), found {text:?}"));
+            }
             _ => return Err(wrong()),
         };
         let part = scaled(number, nanoseconds).ok_or_else(wrong)?;
@@ -42,7 +45,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     if text.is_empty() { Err(wrong()) } else { Ok(total) }
 }
 
-/// Writes a duration as Go does: hours and minutes from a minute on, below a second the unit that leaves no leading zero.
+/// Formats a duration as Go does: with hours and minutes from a minute on, below a second in the unit that
+/// leaves no leading zero.
 ///
 /// ```
 /// use std::time::Duration;
@@ -79,7 +83,7 @@ pub fn format_duration(duration: Duration) -> String {
     text + unit
 }
 
-/// A decimal number of so many nanoseconds each, without floating point.
+/// Multiplies a decimal number by `nanoseconds`, without floating point.
 fn scaled(number: &str, nanoseconds: u64) -> Option<Duration> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
@@ -131,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused() {
+    fn text_that_is_not_a_duration_is_refused() {
         for bad in ["", "s", "-1s", "1", "1d", "1..s", ".s", "1s 2s", "99999999999h", "5x3s", "١s"] {
             assert!(parse_duration(bad).is_err(), "{bad:?}");
         }

@@ -1,4 +1,4 @@
-//! Every field of `KubeProxyConfiguration` v1alpha1 (Kubernetes 1.36), and what becomes of it.
+//! The fields of `KubeProxyConfiguration` v1alpha1 (Kubernetes 1.36): which are read, and which are ignored.
 
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -6,12 +6,12 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use sluicegate_services::{NodePortAddresses, parse_cidr, parse_ip};
 
 use super::{Config, Note, Rules, parse_duration};
-use crate::model::{NodePortAddresses, parse_cidr, parse_ip};
-use crate::source::yaml::{Node, Value};
+use crate::yaml::{Node, Value};
 
-/// Reads a document.
+/// Reads the fields of a document.
 pub(super) fn read(root: &Node) -> Result<Config, Vec<Note>> {
     let mut reader = Reader { config: Config::default(), problems: Vec::new(), kind: None, version: None };
     match &root.value {
@@ -33,7 +33,7 @@ impl Reader {
     fn mapping(&mut self, path: &str, entries: &[(Node, Node)]) {
         for (key, value) in entries {
             let Value::String(name) = &key.value else {
-                self.problem(key, path, "a key that is not a string".to_owned());
+                self.problem(key, path, "expected keys that are strings".to_owned());
                 continue;
             };
             let field = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
@@ -46,13 +46,13 @@ impl Reader {
             } else if UNUSED.contains(&field.as_str())
                 || UNUSED_SECTIONS.iter().any(|section| is_in(&field, section))
             {
-                if says_something(value) {
-                    let text = "kube-proxy has this field, this proxier does not use it".to_owned();
+                if has_value(value) {
+                    let text = "ignored by this proxier".to_owned();
                     self.config.unused.push(note(key, &field, text));
                 }
             } else if let Err(problem) = self.field(&field, value) {
                 match problem {
-                    Problem::Unknown => self.problem(key, &field, "there is no such field".to_owned()),
+                    Problem::Unknown => self.problem(key, &field, "kube-proxy has no such field".to_owned()),
                     Problem::Wrong(text) => self.problem(value, &field, text),
                 }
             }
@@ -71,7 +71,7 @@ impl Reader {
                     return set(&mut rules.masquerade_bit, integer(value, 31));
                 }
                 "syncPeriod" => return set(&mut rules.sync_period, duration(value)),
-                // Zero is a value here: no waiting.
+                // Unlike other durations, zero is a value of its own: no minimum.
                 "minSyncPeriod" => return set(&mut rules.min_sync_period, any_duration(value)),
                 _ => {}
             }
@@ -80,7 +80,7 @@ impl Reader {
         match field {
             "apiVersion" => set(&mut self.version, text(value)),
             "kind" => set(&mut self.kind, text(value)),
-            "mode" => set(&mut config.mode, mode(value)),
+            "mode" => set(&mut config.mode, word(value)),
             "hostnameOverride" => set(&mut config.hostname_override, text(value)),
             "bindAddress" => set(&mut config.bind_address, address(value)),
             "bindAddressHardFail" => set(&mut config.bind_address_hard_fail, boolean(value)),
@@ -119,8 +119,8 @@ impl Reader {
         for (field, found, wanted) in [("apiVersion", &self.version, API_VERSION), ("kind", &self.kind, KIND)]
         {
             if found.as_deref() != Some(wanted) {
-                let found = found.as_ref().map_or("is missing".to_owned(), |found| format!("is {found:?}"));
-                self.problems.push(Note::of_file(&format!("{field} {found}; expected {wanted}")));
+                let found = found.as_ref().map_or("none".to_owned(), |found| format!("{found:?}"));
+                self.problems.push(Note::of_file(&format!("{field}: expected {wanted}, found {found}")));
             }
         }
     }
@@ -148,13 +148,13 @@ fn is_in(field: &str, section: &str) -> bool {
     field.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// A value that a program would write for "nothing said" says nothing.
-fn says_something(node: &Node) -> bool {
+/// Returns false for the values that kube-proxy writes for a missing field.
+fn has_value(node: &Node) -> bool {
     match &node.value {
         Value::Null | Value::Bool(false) | Value::Integer(0) => false,
         Value::String(text) => !matches!(text.as_str(), "" | "0s"),
         Value::Sequence(items) => !items.is_empty(),
-        Value::Mapping(entries) => entries.iter().any(|(_, value)| says_something(value)),
+        Value::Mapping(entries) => entries.iter().any(|(_, value)| has_value(value)),
         _ => true,
     }
 }
@@ -180,7 +180,7 @@ fn integer(node: &Node, most: u8) -> Result<Option<u8>, String> {
         Value::Null => Ok(None),
         Value::Integer(number) => match u8::try_from(number) {
             Ok(number) if number <= most => Ok(Some(number)),
-            _ => Err(format!("{number} is not a number from 0 to {most}")),
+            _ => Err(format!("expected a number from 0 to {most}, found {number}")),
         },
         _ => Err(format!("expected a number from 0 to {most}")),
     }
@@ -199,26 +199,23 @@ fn duration(node: &Node) -> Result<Option<Duration>, String> {
 }
 
 fn address(node: &Node) -> Result<Option<IpAddr>, String> {
-    let read = |text: String| parse_ip(&text).ok_or_else(|| format!("{text:?} is not an IP address"));
+    let read =
+        |text: String| parse_ip(&text).ok_or_else(|| format!("expected an IP address, found {text:?}"));
     text(node)?.map(read).transpose()
 }
 
-fn mode(node: &Node) -> Result<Option<String>, String> {
-    match text(node)? {
-        Some(mode) if !["iptables", "ipvs", "nftables"].contains(&mode.as_str()) => {
-            Err(format!("{mode:?} is not one of iptables, ipvs, nftables"))
-        }
-        mode => Ok(mode),
-    }
+/// Reads a value whose error names what was found.
+fn word<T: FromStr<Err = String>>(node: &Node) -> Result<Option<T>, String> {
+    text(node)?.map(|text| text.parse()).transpose()
 }
 
-/// Separated by commas.
+/// Reads CIDRs separated by commas.
 fn cidrs(node: &Node) -> Result<Option<Vec<IpNet>>, String> {
     text(node)?.map(|text| text.split(',').map(|part| cidr(part.trim())).collect()).transpose()
 }
 
 fn cidr(text: &str) -> Result<IpNet, String> {
-    parse_cidr(text).ok_or_else(|| format!("{text:?} is not a CIDR (10.244.0.0/16)"))
+    parse_cidr(text).ok_or_else(|| format!("expected a CIDR (10.244.0.0/16), found {text:?}"))
 }
 
 fn list(node: &Node) -> Result<Option<Vec<String>>, String> {
@@ -238,16 +235,19 @@ fn cidr_list(node: &Node) -> Result<Option<Vec<IpNet>>, String> {
 }
 
 fn node_ports(node: &Node) -> Result<Option<NodePortAddresses>, String> {
-    list(node)?.map(|items| items.join(",").parse()).transpose()
+    list(node)?
+        .map(|items| items.join(",").parse())
+        .transpose()
+        .map_err(|e: sluicegate_services::Error| e.to_string())
 }
 
 const API_VERSION: &str = "kubeproxy.config.k8s.io/v1alpha1";
 const KIND: &str = "KubeProxyConfiguration";
 
-/// The objects whose fields are looked at.
+/// The objects whose fields are read.
 const SECTIONS: [&str; 6] = ["detectLocal", "clientConnection", "iptables", "nftables", "ipvs", "logging"];
 
-/// Fields that kube-proxy has and this proxier does not use.
+/// Fields that kube-proxy has and this proxier ignores.
 const UNUSED: [&str; 17] = [
     "clientConnection.acceptContentTypes",
     "clientConnection.contentType",
@@ -268,5 +268,5 @@ const UNUSED: [&str; 17] = [
     "resourceContainer",
 ];
 
-/// The same with all their fields.
+/// Objects that are ignored with all their fields.
 const UNUSED_SECTIONS: [&str; 2] = ["conntrack", "winkernel"];

@@ -1,31 +1,38 @@
-//! The configuration file: kube-proxy's `KubeProxyConfiguration` (`kubeproxy.config.k8s.io/v1alpha1`), YAML or JSON.
+//! The configuration file: kube-proxy's `KubeProxyConfiguration` (`kubeproxy.config.k8s.io/v1alpha1`), YAML
+//! or JSON.
 //!
-//! A field that kube-proxy does not have is an error that says its line. One that kube-proxy has and this proxier does not use
-//! is told in [`Config::unused`] when it says anything, so that nobody relies on it in vain. Flags stand above the file: that
-//! is for the command to do.
+//! A field that kube-proxy does not have is an error with its line. A field that kube-proxy has and this
+//! proxier ignores is in [`Config::unused`] when it has a value, so that nobody relies on it in vain. Flags
+//! override the file: that is done by the command line.
 
+mod detect_local;
 mod duration;
+mod error;
 mod fields;
 
 use std::fmt;
+use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ipnet::IpNet;
+use sluicegate_services::NodePortAddresses;
 
-use crate::Error;
-use crate::model::{DetectLocalMode, NodePortAddresses};
-use crate::source::{read_text, yaml};
+use crate::Mode;
+use crate::yaml::{self, Fault};
 
+pub use detect_local::DetectLocalMode;
 pub use duration::{format_duration, parse_duration};
+pub use error::Error;
 
-/// What a file says. A field that it does not say, or says as kube-proxy writes "not said" (`""`, `null`, `0s`), is none.
+/// The values of a file. A field that is missing, or has the value that kube-proxy writes for a missing one
+/// (`""`, `null`, `0s`), is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Config {
     /// `mode`: `iptables`, `ipvs` or `nftables`.
-    pub mode: Option<String>,
+    pub mode: Option<Mode>,
     /// `hostnameOverride`.
     pub hostname_override: Option<String>,
     /// `bindAddress`.
@@ -54,7 +61,7 @@ pub struct Config {
     pub localhost_node_ports: Option<bool>,
     /// `nftables`.
     pub nftables: Rules,
-    /// `ipvs`, of which the first two fields are `iptables`' own.
+    /// `ipvs`, which has no fields `masqueradeAll` and `masqueradeBit`.
     pub ipvs: Rules,
     /// `ipvs.scheduler`.
     pub ipvs_scheduler: Option<String>,
@@ -70,7 +77,7 @@ pub struct Config {
     pub ipvs_udp_timeout: Option<Duration>,
     /// `logging.verbosity`.
     pub verbosity: Option<u8>,
-    /// The fields that say something which this proxier does not do.
+    /// The fields that have a value and are ignored.
     pub unused: Vec<Note>,
 }
 
@@ -87,7 +94,7 @@ pub struct Rules {
     pub min_sync_period: Option<Duration>,
 }
 
-/// Something about a place in the file.
+/// A remark on a place in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// The line, from 1.
@@ -96,7 +103,7 @@ pub struct Note {
     pub column: Option<usize>,
     /// The field, as a path: `iptables.masqueradeBit`. Empty for the file as a whole.
     pub field: String,
-    /// What is said of it.
+    /// The remark.
     pub text: String,
 }
 
@@ -117,12 +124,16 @@ impl Config {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`Error::Read`] when it cannot be read, [`Error::Config`] with everything that is wrong in it.
+    /// [`Error::Read`] when the file cannot be read, [`Error::Invalid`] with every problem in it.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        Self::parse(path, &read_text(path)?)
+        let bytes = fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        match yaml::decode(bytes) {
+            Ok(text) => Self::parse(path, &text),
+            Err(fault) => Err(Error::Invalid { path: path.to_owned(), problems: vec![fault.into()] }),
+        }
     }
 
-    /// Reads a text; `path` stands for the file in messages.
+    /// Parses the text of a file. `path` is the name of the file in messages.
     ///
     /// ```
     /// use std::path::Path;
@@ -130,27 +141,22 @@ impl Config {
     ///
     /// let text = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: nftables\nclustrCIDR: 10.0.0.0/8\n";
     /// let error = Config::parse(Path::new("config.conf"), text).unwrap_err();
-    /// assert_eq!(error.to_string(), "config.conf: line 4, column 1: clustrCIDR: there is no such field");
+    /// assert_eq!(error.to_string(), "config.conf: line 4, column 1: clustrCIDR: kube-proxy has no such field");
     /// ```
     ///
     /// # Errors
-    /// [`Error::Config`] with everything that is wrong in it.
+    /// [`Error::Invalid`] with every problem.
     pub fn parse(path: &Path, text: &str) -> Result<Self, Error> {
-        let failed = |problems| Error::Config { path: path.to_owned(), problems };
-        // One document; the marker that may stand before it is not part of what YAML is parsed from here.
+        let invalid = |problems| Error::Invalid { path: path.to_owned(), problems };
+        // The parser takes one document, without the marker that may stand before it.
         let (line, text) = match text.strip_prefix("---\n") {
             Some(rest) => (2, rest),
             None => (1, text),
         };
         match yaml::parse(text, line) {
-            Ok(Some(root)) => fields::read(&root).map_err(failed),
-            Ok(None) => Err(failed(vec![Note::of_file("is empty")])),
-            Err(fault) => Err(failed(vec![Note {
-                line: fault.line,
-                column: fault.column,
-                field: String::new(),
-                text: fault.reason,
-            }])),
+            Ok(Some(root)) => fields::read(&root).map_err(invalid),
+            Ok(None) => Err(invalid(vec![Note::of_file("the file is empty")])),
+            Err(fault) => Err(invalid(vec![fault.into()])),
         }
     }
 }
@@ -158,6 +164,12 @@ impl Config {
 impl Note {
     fn of_file(text: &str) -> Self {
         Self { line: 1, column: None, field: String::new(), text: text.to_owned() }
+    }
+}
+
+impl From<Fault> for Note {
+    fn from(Fault { line, column, reason }: Fault) -> Self {
+        Self { line, column, field: String::new(), text: reason }
     }
 }
 

@@ -19,14 +19,15 @@ detectLocal: {bridgeInterface: '', interfaceNamePrefix: veth}
 nodePortAddresses: [192.168.0.0/16, fd00::/8]
 healthzBindAddress: 0.0.0.0:10256
 clientConnection: {kubeconfig: /var/lib/kube-proxy/kubeconfig.conf}
-iptables: {masqueradeBit: 15, masqueradeAll: true, localhostNodePorts: false, syncPeriod: 1m, minSyncPeriod: 0s}
+iptables: {masqueradeBit: 15, masqueradeAll: true, localhostNodePorts: false, syncPeriod: 1m, minSyncPeriod: \
+0s}
 nftables: {syncPeriod: 0s, minSyncPeriod: 500ms}
 ipvs: {scheduler: sh, excludeCIDRs: [10.0.0.0/8], strictARP: true, udpTimeout: 5m0s}
 logging: {verbosity: 4}
 ",
     )
     .unwrap();
-    assert_eq!(config.mode.as_deref(), Some("nftables"));
+    assert_eq!(config.mode, Some(Mode::Nftables));
     assert_eq!(config.cluster_cidrs.as_deref().map(<[_]>::len), Some(2));
     assert_eq!(config.hostname_override.as_deref(), Some("Node-1"));
     assert_eq!(config.detect_local_mode, Some(DetectLocalMode::InterfaceNamePrefix));
@@ -44,12 +45,13 @@ logging: {verbosity: 4}
 }
 
 #[test]
-fn what_kubeadm_writes_is_taken_and_what_is_not_used_is_named_only_where_it_says_something() {
+fn the_defaults_of_kubeadm_are_accepted_and_ignored_fields_are_listed_when_they_have_a_value() {
     // The fields of `kubeadm config print init-defaults --component-configs KubeProxyConfiguration`, 1.34.
     let config = parse(
         "bindAddress: 0.0.0.0
 bindAddressHardFail: false
-clientConnection: {acceptContentTypes: '', burst: 0, contentType: '', kubeconfig: /var/lib/kube-proxy/kubeconfig.conf, qps: 0}
+clientConnection: {acceptContentTypes: '', burst: 0, contentType: '', kubeconfig: \
+/var/lib/kube-proxy/kubeconfig.conf, qps: 0}
 clusterCIDR: ''
 configSyncPeriod: 0s
 conntrack: {maxPerCore: null, min: null, tcpBeLiberal: false, tcpCloseWaitTimeout: null, udpTimeout: 0s}
@@ -58,9 +60,12 @@ detectLocalMode: ''
 enableProfiling: false
 healthzBindAddress: ''
 hostnameOverride: ''
-iptables: {localhostNodePorts: null, masqueradeAll: false, masqueradeBit: null, minSyncPeriod: 0s, syncPeriod: 0s}
-ipvs: {excludeCIDRs: null, minSyncPeriod: 0s, scheduler: '', strictARP: false, syncPeriod: 0s, tcpFinTimeout: 0s, tcpTimeout: 0s, udpTimeout: 0s}
-logging: {flushFrequency: 0, options: {json: {infoBufferSize: '0'}, text: {infoBufferSize: '0'}}, verbosity: 0}
+iptables: {localhostNodePorts: null, masqueradeAll: false, masqueradeBit: null, minSyncPeriod: 0s, \
+syncPeriod: 0s}
+ipvs: {excludeCIDRs: null, minSyncPeriod: 0s, scheduler: '', strictARP: false, syncPeriod: 0s, \
+tcpFinTimeout: 0s, tcpTimeout: 0s, udpTimeout: 0s}
+logging: {flushFrequency: 0, options: {json: {infoBufferSize: '0'}, text: {infoBufferSize: '0'}}, verbosity: \
+0}
 metricsBindAddress: ''
 mode: ''
 nftables: {masqueradeAll: false, masqueradeBit: null, minSyncPeriod: 0s, syncPeriod: 0s}
@@ -68,7 +73,8 @@ nodePortAddresses: null
 oomScoreAdj: null
 portRange: ''
 showHiddenMetricsForVersion: ''
-winkernel: {enableDSR: false, forwardHealthCheckVip: false, networkName: '', rootHnsEndpointName: '', sourceVip: ''}
+winkernel: {enableDSR: false, forwardHealthCheckVip: false, networkName: '', rootHnsEndpointName: '', \
+sourceVip: ''}
 featureGates: {Some: true}
 ",
     )
@@ -77,34 +83,38 @@ featureGates: {Some: true}
     let unused: Vec<_> = config.unused.iter().map(ToString::to_string).collect();
     assert_eq!(unused.len(), 2, "{unused:?}");
     assert!(
-        unused[0].starts_with("line 16, column 30: logging.options: kube-proxy has this field"),
+        unused[0].starts_with("line 16, column 30: logging.options: ignored by this proxier"),
         "{unused:?}"
     );
     assert!(unused[1].starts_with("line 25, column 1: featureGates: "), "{unused:?}");
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_at_once_with_its_line() {
-    let error = parse("mode: userspace\niptables:\n  masqueradeBit: 32\n  masqueradeBits: 3\nclusterCIDR: 10.0.0.0\nnodePortAddresses: x\n").unwrap_err();
+fn all_problems_are_reported_at_once_with_their_lines() {
+    let error = parse(
+        "mode: userspace\niptables:\n  masqueradeBit: 32\n  masqueradeBits: 3\n\
+        clusterCIDR: 10.0.0.0\nnodePortAddresses: x\n",
+    )
+    .unwrap_err();
     assert_eq!(
         error,
-        "c.yaml: line 3, column 7: mode: \"userspace\" is not one of iptables, ipvs, nftables
-c.yaml: line 5, column 18: iptables.masqueradeBit: 32 is not a number from 0 to 31
-c.yaml: line 6, column 3: iptables.masqueradeBits: there is no such field
-c.yaml: line 7, column 14: clusterCIDR: \"10.0.0.0\" is not a CIDR (10.244.0.0/16)
+        "c.yaml: line 3, column 7: mode: expected nftables, iptables or ipvs, found \"userspace\"
+c.yaml: line 5, column 18: iptables.masqueradeBit: expected a number from 0 to 31, found 32
+c.yaml: line 6, column 3: iptables.masqueradeBits: kube-proxy has no such field
+c.yaml: line 7, column 14: clusterCIDR: expected a CIDR (10.244.0.0/16), found \"10.0.0.0\"
 c.yaml: line 8, column 20: nodePortAddresses: expected a list of strings"
     );
 }
 
 #[test]
-fn another_kind_or_version_no_yaml_and_nothing_are_refused() {
+fn another_kind_or_version_text_that_is_not_yaml_and_an_empty_file_are_refused() {
     let parse = |text| Config::parse(Path::new("c"), text).unwrap_err().to_string();
     assert_eq!(
         parse("apiVersion: v1\nkind: KubeProxyConfiguration\n"),
-        "c: line 1: apiVersion is \"v1\"; expected kubeproxy.config.k8s.io/v1alpha1"
+        "c: line 1: apiVersion: expected kubeproxy.config.k8s.io/v1alpha1, found \"v1\""
     );
-    assert!(parse("mode: nftables\n").contains("kind is missing"));
-    assert_eq!(parse(""), "c: line 1: is empty");
+    assert!(parse("mode: nftables\n").contains("kind: expected KubeProxyConfiguration, found none"));
+    assert_eq!(parse(""), "c: line 1: the file is empty");
     assert!(parse("a: [").starts_with("c: line "));
     assert!(parse("- a\n").contains("expected an object"));
 }

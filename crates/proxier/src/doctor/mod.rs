@@ -1,7 +1,8 @@
-//! What this kernel, its tools, sysctls and rights allow for each mode, and who else writes rules here. Looks, and changes nothing.
+//! Checks what each mode needs of the kernel, tools, sysctls and capabilities, and which other programs have
+//! rules. Changes nothing.
 //!
-//! What a look cannot tell without a change is said to be not known: whether a module that is not loaded could be, or which matches of
-//! iptables the kernel has (a sync finds that out in a scratch chain).
+//! What cannot be checked without a change is reported as unknown: whether a module that is not loaded can be
+//! loaded, or which matches of iptables the kernel has (a sync tries them in a scratch chain).
 
 mod others;
 
@@ -10,50 +11,50 @@ use std::fs;
 use std::path::Path;
 
 use sluicegate_iptables_save::restore::{BackEnd, Tool, Tools};
-use sluicegate_netlink::{Options, Protocol, Socket};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::probe::{Feature, supports};
 use sluicegate_nftables::read;
 
-use crate::model::Family;
-use crate::plan::iptables::tool_family;
-use crate::serve::Mode;
-use crate::sysctl::{self, Needs, State, Sysctls};
+use crate::Mode;
+use crate::sysctl::{self, Needs, ROUTE_LOCALNET_LEFT, State, Sysctls};
+use sluicegate_service_rules::iptables::tool_family;
 
-pub use others::{Other, whose_chain, whose_table};
+pub use others::{Other, chain_owner, table_owner};
+use sluicegate_services::Family;
 
-/// What was found.
+/// The results of all checks.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Diagnosis {
-    /// What modes need.
+    /// The requirements of modes.
     pub checks: Vec<Check>,
-    /// Tables and chains that are here already.
+    /// The tables and chains that exist.
     pub others: Vec<Other>,
 }
 
-/// One thing that some mode needs.
+/// A requirement of a mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// The mode that needs it; `None` for every mode.
+    /// The mode. `None` for every mode.
     pub mode: Option<Mode>,
-    /// What was looked at.
+    /// The requirement.
     pub what: String,
-    /// How it is.
+    /// The result of the check.
     pub verdict: Verdict,
-    /// What that means, or what there is.
+    /// What was found, or what it means.
     pub detail: String,
 }
 
-/// How something is.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// As it should be.
+    /// The requirement is met.
     Good,
-    /// The mode works, but not all of it or not well.
-    Wanting,
+    /// The mode works, but not completely or not well.
+    Degraded,
     /// The mode does not work.
     Missing,
-    /// Not to be told without changing something.
+    /// It cannot be checked without changing something.
     Unknown,
 }
 
@@ -61,17 +62,17 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Good => "ok",
-            Self::Wanting => "wanting",
+            Self::Degraded => "degraded",
             Self::Missing => "missing",
-            Self::Unknown => "not known",
+            Self::Unknown => "unknown",
         })
     }
 }
 
 impl Diagnosis {
-    /// Looks at the network namespace of the calling thread, and at the machine.
+    /// Checks the network namespace of the calling thread, and the machine.
     #[must_use]
-    pub fn make() -> Self {
+    pub fn run() -> Self {
         let mut diagnosis = Self::default();
         diagnosis.rights();
         diagnosis.nftables();
@@ -81,7 +82,7 @@ impl Diagnosis {
         diagnosis
     }
 
-    /// A mode can work here, as far as a look can tell.
+    /// Returns false when a requirement of the mode is missing.
     #[must_use]
     pub fn is_usable(&self, mode: Mode) -> bool {
         let concerns = |check: &&Check| check.mode.is_none_or(|of| of == mode);
@@ -115,13 +116,13 @@ impl Diagnosis {
             }
         }
         if Path::new("/proc/sys/net/netfilter/nf_conntrack_max").exists() {
-            self.add(None, "connection tracking", Verdict::Good, "nf_conntrack is there");
+            self.add(None, "connection tracking", Verdict::Good, "nf_conntrack is loaded");
         } else {
             self.add(
                 None,
                 "connection tracking",
                 Verdict::Unknown,
-                "nf_conntrack is not loaded; rules of a service load it",
+                "nf_conntrack is not loaded; the rules of a service load it",
             );
         }
         match Sysctls::default().tcp_be_liberal() {
@@ -139,7 +140,7 @@ impl Diagnosis {
 
     fn nftables(&mut self) {
         let mode = Some(Mode::Nftables);
-        let opened = Socket::open(Protocol::NETFILTER, &Options::default());
+        let opened = Socket::open(NetlinkFamily::NETFILTER, &Options::default());
         let mut socket = match opened {
             Ok(socket) => socket,
             Err(error) => return self.add(mode, "nf_tables", Verdict::Missing, error.to_string()),
@@ -165,7 +166,7 @@ impl Diagnosis {
         match read::tables(&mut socket, sluicegate_nftables::Family::UNSPEC) {
             Ok(tables) => self.others.extend(tables.iter().map(|table| Other {
                 place: format!("nftables table {} {}", table.family, table.name),
-                whose: whose_table(table.family, table.name.as_ref()),
+                owner: table_owner(table.family, table.name.as_ref()),
                 count: 1,
             })),
             Err(error) => self.add(mode, "list of tables", Verdict::Unknown, error.to_string()),
@@ -190,14 +191,13 @@ impl Diagnosis {
             let usual = tools.usual.as_ref().map(Tool::back_end);
             for tool in tools.legacy.iter().chain(&tools.nft) {
                 let (a, b, c) = tool.version();
-                let is_usual = if usual == Some(tool.back_end()) { ", the usual one" } else { "" };
+                let is_usual = if usual == Some(tool.back_end()) { ", the default" } else { "" };
                 let name = if tool.back_end() == BackEnd::Legacy { "legacy" } else { "nft" };
                 let what = format!("iptables-restore for {family}, {name}");
-                // Asking the tool would make the kernel load the module.
+                // Running the tool would make the kernel load the module.
                 if tool.back_end() == BackEnd::Legacy && !legacy_is_there(family) {
-                    let detail = format!(
-                        "{a}.{b}.{c}{is_usual}; ip_tables is not loaded, so that there are no rules of it"
-                    );
+                    let detail =
+                        format!("{a}.{b}.{c}{is_usual}; ip_tables is not loaded, so it has no rules");
                     self.add(mode, what, Verdict::Unknown, detail);
                     continue;
                 }
@@ -206,7 +206,7 @@ impl Diagnosis {
                         self.add(mode, what, Verdict::Good, format!("{a}.{b}.{c}{is_usual}"));
                         self.others.extend(others::of_save(&text, &format!("{family} {name}")));
                     }
-                    Err(error) => self.add(mode, what, Verdict::Wanting, error.to_string()),
+                    Err(error) => self.add(mode, what, Verdict::Degraded, error.to_string()),
                 }
             }
         }
@@ -220,23 +220,23 @@ impl Diagnosis {
             ("/sys/module/dummy", "dummy (device kube-ipvs0)"),
         ] {
             if Path::new(path).exists() {
-                self.add(mode, what, Verdict::Good, "is there");
+                self.add(mode, what, Verdict::Good, "loaded");
             } else {
-                let detail = "is not loaded; the kernel loads it where it may (`modprobe` tells)";
+                let detail = "not loaded; the kernel loads it on demand if it can (try `modprobe`)";
                 self.add(mode, what, Verdict::Unknown, detail);
             }
         }
         if fs::read_to_string("/proc/net/dev").is_ok_and(|devices| devices.contains("kube-ipvs0:")) {
             self.others.push(Other {
                 place: "device kube-ipvs0".to_owned(),
-                whose: "a service proxy in ipvs mode; `cleanup` removes it",
+                owner: "a service proxy in ipvs mode; `cleanup` removes it",
                 count: 1,
             });
         }
     }
 
     fn sysctls(&mut self) {
-        for mode in [Mode::Nftables, Mode::Iptables, Mode::Ipvs] {
+        for mode in Mode::ALL {
             let needs = Needs {
                 mode,
                 ipv6: Path::new("/proc/net/if_inet6").exists(),
@@ -244,21 +244,26 @@ impl Diagnosis {
                 strict_arp: false,
                 kernel: sysctl::kernel(),
             };
-            for finding in Sysctls::default().look(&needs) {
+            for finding in Sysctls::default().check(&needs) {
                 let verdict = match finding.state {
                     State::AsWanted => Verdict::Good,
                     State::Absent if finding.wanted.is_needed => Verdict::Unknown,
                     State::Absent => Verdict::Good,
-                    State::Is(_) | State::Failed(_) => Verdict::Wanting,
+                    State::Is(_) | State::Failed(_) => Verdict::Degraded,
                 };
                 let name = finding.wanted.path.replace('/', ".");
                 self.add(Some(mode), name, verdict, finding.to_string());
+            }
+            if mode != Mode::Iptables && Sysctls::default().route_localnet() {
+                let name = "net.ipv4.conf.all.route_localnet";
+                self.add(Some(mode), name, Verdict::Degraded, format!("{name} {ROUTE_LOCALNET_LEFT}"));
             }
         }
     }
 }
 
-/// Whether a thread with this `/proc/PID/status` may write rules; `None` when that does not say.
+/// Returns whether a thread with this `/proc/PID/status` has `CAP_NET_ADMIN`. `None` when the text does not
+/// say.
 fn has_net_admin(status: &str) -> Option<bool> {
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
     let set = u64::from_str_radix(line.trim(), 16).ok()?;
@@ -266,7 +271,8 @@ fn has_net_admin(status: &str) -> Option<bool> {
 }
 
 fn legacy_is_there(family: Family) -> bool {
-    let file = if family == Family::V4 { "/proc/net/ip_tables_names" } else { "/proc/net/ip6_tables_names" };
+    let file =
+        if family == Family::Ipv4 { "/proc/net/ip_tables_names" } else { "/proc/net/ip6_tables_names" };
     Path::new(file).exists()
 }
 
@@ -291,7 +297,7 @@ mod tests {
         let mut diagnosis = Diagnosis::default();
         diagnosis.add(Some(Mode::Iptables), "x", Verdict::Missing, "");
         diagnosis.add(Some(Mode::Ipvs), "y", Verdict::Unknown, "");
-        let usable = [Mode::Nftables, Mode::Iptables, Mode::Ipvs].map(|mode| diagnosis.is_usable(mode));
+        let usable = Mode::ALL.map(|mode| diagnosis.is_usable(mode));
         assert_eq!(usable, [true, false, true]);
         diagnosis.add(None, "z", Verdict::Missing, "");
         assert!(!diagnosis.is_usable(Mode::Nftables));

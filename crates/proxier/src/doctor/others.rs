@@ -1,32 +1,32 @@
-//! Who writes rules here, known by the names of tables and chains.
+//! Recognises the rules of other programs by the names of tables and chains.
 
 use std::collections::BTreeMap;
 
 use sluicegate_iptables_save::Save;
 use sluicegate_nftables::Family;
 
-/// A table or chains that are there, and whose they are.
+/// A table or a group of chains that exists, and its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Other {
-    /// What and where.
+    /// The table, or the table of the chains.
     pub place: String,
-    /// Whose, as far as names tell.
-    pub whose: &'static str,
-    /// How many chains; 1 for a table.
+    /// The owner, as far as names tell.
+    pub owner: &'static str,
+    /// The number of chains; 1 for a table.
     pub count: usize,
 }
 
-/// Whose an nftables table is.
+/// Returns the owner of an nftables table.
 ///
 /// ```
 /// use sluicegate_nftables::Family;
-/// use sluicegate_proxier::doctor::whose_table;
+/// use sluicegate_proxier::doctor::table_owner;
 ///
-/// assert_eq!(whose_table(Family::INET, "firewalld"), "firewalld");
-/// assert_eq!(whose_table(Family::IP, "nat"), "iptables (nft back end)");
+/// assert_eq!(table_owner(Family::INET, "firewalld"), "firewalld");
+/// assert_eq!(table_owner(Family::IP, "nat"), "iptables (nft back end)");
 /// ```
 #[must_use]
-pub fn whose_table(family: Family, name: &str) -> &'static str {
+pub fn table_owner(family: Family, name: &str) -> &'static str {
     let iptables = [Family::IP, Family::IP6].contains(&family);
     match name {
         "kube-proxy" => "a service proxy (this one or kube-proxy)",
@@ -39,33 +39,33 @@ pub fn whose_table(family: Family, name: &str) -> &'static str {
         "flannel-ipv4" | "flannel-ipv6" => "flannel",
         "libvirt_network" => "libvirt",
         "fail2ban" | "f2b-table" => "fail2ban",
-        _ => "not known",
+        _ => "unknown",
     }
 }
 
-/// Whose a chain of iptables is; `None` for built-in and unknown ones.
+/// Returns the owner of a chain of iptables. `None` for built-in and unknown chains.
 #[must_use]
-pub fn whose_chain(name: &str) -> Option<&'static str> {
+pub fn chain_owner(name: &str) -> Option<&'static str> {
     let known = PREFIXES.iter().find(|(prefix, _)| name.starts_with(prefix));
-    known.map(|(_, whose)| *whose)
+    known.map(|(_, owner)| *owner)
 }
 
-/// The chains of an `iptables-save`, counted by table and owner. Text that cannot be read has none.
+/// Counts the chains of an `iptables-save` by table and owner. Text that cannot be parsed has none.
 pub(super) fn of_save(text: &str, place: &str) -> Vec<Other> {
     let Ok(save) = Save::parse(text) else { return Vec::new() };
     let mut counts: BTreeMap<(String, &'static str), usize> = BTreeMap::new();
     for table in save.tables() {
         for chain in table.chains().filter(|chain| chain.policy().is_none()) {
-            let whose = whose_chain(chain.name()).unwrap_or("not known");
-            *counts.entry((table.name().to_owned(), whose)).or_default() += 1;
+            let owner = chain_owner(chain.name()).unwrap_or("unknown");
+            *counts.entry((table.name().to_owned(), owner)).or_default() += 1;
         }
     }
     let other =
-        |((table, whose), count)| Other { place: format!("iptables {place}, table {table}"), whose, count };
+        |((table, owner), count)| Other { place: format!("iptables {place}, table {table}"), owner, count };
     counts.into_iter().map(other).collect()
 }
 
-/// The longer ones first.
+/// Prefixes of chain names, a longer one before a shorter one that it begins with.
 const PREFIXES: &[(&str, &str)] = &[
     ("KUBE-ROUTER-", "kube-router"),
     ("KUBE-KUBELET-", "the kubelet"),
@@ -96,15 +96,16 @@ mod tests {
 
     #[test]
     fn chains_are_counted_by_table_and_owner() {
-        let text = "*nat\n:PREROUTING ACCEPT [0:0]\n:KUBE-SERVICES - [0:0]\n:KUBE-SVC-A - [0:0]\n:DOCKER - [0:0]\nCOMMIT\n\
+        let text = "*nat\n:PREROUTING ACCEPT [0:0]\n:KUBE-SERVICES - [0:0]\n:KUBE-SVC-A - [0:0]\n\
+            :DOCKER - [0:0]\nCOMMIT\n\
                     *filter\n:INPUT DROP [0:0]\n:mine - [0:0]\n:KUBE-KUBELET-CANARY - [0:0]\nCOMMIT\n";
         let found: Vec<_> =
-            of_save(text, "IPv4 nft").into_iter().map(|o| (o.place, o.whose, o.count)).collect();
+            of_save(text, "IPv4 nft").into_iter().map(|o| (o.place, o.owner, o.count)).collect();
         let (nat, filter) =
             ("iptables IPv4 nft, table nat".to_owned(), "iptables IPv4 nft, table filter".to_owned());
         let expected = [
-            (filter.clone(), "not known", 1),
-            (filter, "the kubelet", 1),
+            (filter.clone(), "the kubelet", 1),
+            (filter, "unknown", 1),
             (nat.clone(), "Docker", 1),
             (nat, "a service proxy (this one or kube-proxy)", 2),
         ];
@@ -113,8 +114,8 @@ mod tests {
 
     #[test]
     fn names_tell_whose_a_table_is_in_its_family_alone() {
-        assert_eq!(whose_table(Family::IP6, "kube-proxy"), "a service proxy (this one or kube-proxy)");
-        assert_eq!(whose_table(Family::INET, "filter"), "not known");
-        assert_eq!(whose_chain("PREROUTING"), None);
+        assert_eq!(table_owner(Family::IP6, "kube-proxy"), "a service proxy (this one or kube-proxy)");
+        assert_eq!(table_owner(Family::INET, "filter"), "unknown");
+        assert_eq!(chain_owner("PREROUTING"), None);
     }
 }

@@ -1,82 +1,87 @@
-//! Commits of others to `nf_tables`, heard of as they happen.
+//! Receives the commits of other programs to `nf_tables` as they happen.
 //!
-//! The loop listens only between its own syncs: a listener makes whoever commits several times slower, and its own commits
-//! are no news. What happens while nobody listens shows in the generation, which the loop asks for when it listens again.
+//! The loop listens only between its own syncs: a listener slows commits down several times, and the loop
+//! knows its own. A commit that happens in between shows in the generation, which the loop asks for when it
+//! listens again.
 
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::net;
 
-use sluicegate_netlink::{Options, Protocol, Socket};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket, Transport};
 use sluicegate_nftables::Family;
 use sluicegate_nftables::monitor::{Event, GROUP, Monitor};
 use sluicegate_nftables::read::Generation;
 use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 
-use crate::Error;
-use crate::plan::nftables::TABLE;
+use super::Error;
 
-/// A listener in the network namespace of the thread that opened it.
+/// A listener for commits in the network namespace of the thread that opened it.
 #[derive(Debug)]
 pub struct Commits {
     monitor: Monitor<Socket>,
-    /// The same socket, for the runtime to wait for. tokio takes no descriptor but of its own types without `unsafe`; nothing is
-    /// ever read through this one, and to epoll a socket is a socket.
+    /// The same socket, for the runtime to wait for. Without `unsafe`, tokio takes descriptors only inside
+    /// types of the standard library; nothing is read through this one, and epoll does not care about the
+    /// type of a socket.
     ready: UnixDatagram,
-    /// Something of ours was among the events of the commit whose end has not come yet.
+    /// The name of our tables, in both families.
+    table: String,
+    /// Whether the events so far of the current commit touched our tables.
     touched: bool,
 }
 
-/// What somebody else did.
+/// A commit of another program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Foreign {
-    /// A commit that left our tables alone made this generation.
-    Elsewhere(u32),
-    /// A commit changed our tables.
-    Ours {
-        /// Who, as the kernel names it: `nft (process 1234)`.
+    /// A commit that did not touch our tables, and led to this generation.
+    OtherTables(u32),
+    /// A commit that changed our tables.
+    OurTables {
+        /// The program, as the kernel names it: `nft (process 1234)`.
         by: String,
     },
-    /// Events were lost, or cannot be read: nobody knows what happened.
+    /// Events were lost or cannot be decoded, so any table may have changed.
     Lost(String),
 }
 
 impl Commits {
-    /// Begins to listen. Must be called inside a tokio runtime with its input and output enabled.
+    /// Starts to listen. A commit counts as ours when it touches a table of the name `table`. Must be called
+    /// inside a tokio runtime with I/O enabled.
     ///
     /// # Errors
-    /// [`Error::Kernel`] when there is no such socket, or the group must not be joined.
-    pub fn listen() -> Result<Self, Error> {
-        Self::with(&Options::default())
+    /// [`Error::Events`] when the kernel gives no such socket, or does not let it join the group.
+    /// [`Error::Wait`] when the runtime cannot wait for it.
+    pub fn listen(table: &str) -> Result<Self, Error> {
+        Self::with(table, &Options::default())
     }
 
-    /// The same with a socket of one's own making, of whose options the size of the receive buffer matters.
+    /// Starts to listen as [`listen`](Self::listen) does, with other socket options, such as a larger receive
+    /// buffer.
     ///
     /// # Errors
     /// As [`listen`](Self::listen).
-    pub fn with(options: &Options) -> Result<Self, Error> {
-        let failed = |error| Error::kernel("listening for commits of others", error);
-        let mut socket = Socket::open(Protocol::NETFILTER, options).map_err(failed)?;
-        socket.join(GROUP).map_err(failed)?;
-        socket.set_non_blocking(true).map_err(failed)?;
+    pub fn with(table: &str, options: &Options) -> Result<Self, Error> {
+        let mut socket = Socket::open(NetlinkFamily::NETFILTER, options).map_err(Error::Events)?;
+        socket.join(GROUP).map_err(Error::Events)?;
+        socket.set_non_blocking(true).map_err(Error::Events)?;
         let ready = socket.as_fd().try_clone_to_owned().map(net::UnixDatagram::from);
         let ready = ready.and_then(UnixDatagram::from_std);
-        let ready =
-            ready.map_err(|source| Error::Read { path: "the socket of nf_tables events".into(), source })?;
-        Ok(Self { monitor: Monitor::new(socket), ready, touched: false })
+        let ready = ready.map_err(Error::Wait)?;
+        Ok(Self { monitor: Monitor::with_transport(socket), ready, table: table.to_owned(), touched: false })
     }
 
-    /// Waits for commits, and says what they were, in order.
+    /// Waits for commits, and returns them in order.
     pub async fn next(&mut self) -> Vec<Foreign> {
         loop {
             if let Err(error) = self.ready.readable().await {
                 return vec![Foreign::Lost(error.to_string())];
             }
-            let Self { monitor, ready, touched } = self;
-            // Read inside, so that the runtime knows from when on it has to wait anew.
+            let Self { monitor, ready, table, touched } = self;
+            // Reading inside `try_io` lets the runtime clear the readiness of the socket when there is
+            // nothing left.
             let read = ready.try_io(Interest::READABLE, || {
-                let seen = drain(monitor, touched);
+                let seen = drain(monitor, table, touched);
                 if seen.is_empty() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(seen) }
             });
             if let Ok(seen) = read {
@@ -85,38 +90,43 @@ impl Commits {
         }
     }
 
-    /// What has happened by now, without waiting.
+    /// Returns the commits that were received already, without waiting; the last is [`Foreign::Lost`] where
+    /// events are left after very many of them.
     pub fn drain(&mut self) -> Vec<Foreign> {
-        drain(&mut self.monitor, &mut self.touched)
+        drain(&mut self.monitor, &self.table, &mut self.touched)
     }
 }
 
-fn drain(monitor: &mut Monitor<Socket>, touched: &mut bool) -> Vec<Foreign> {
+/// Reads the queued events, up to the first loss: after one, everything is compared anyway.
+fn drain<T: Transport>(monitor: &mut Monitor<T>, table: &str, touched: &mut bool) -> Vec<Foreign> {
     let mut seen = Vec::new();
-    loop {
+    for _ in 0..MOST_DATAGRAMS {
         match monitor.events() {
             Ok(events) if events.is_empty() => return seen,
-            Ok(events) => seen.extend(events.into_iter().filter_map(|event| take(event, touched))),
-            Err(error) => {
-                seen.push(Foreign::Lost(error.to_string()));
-                return seen;
-            }
+            Ok(events) => seen.extend(events.into_iter().filter_map(|event| take(event, table, touched))),
+            Err(error) => seen.push(Foreign::Lost(error.to_string())),
+        }
+        if matches!(seen.last(), Some(Foreign::Lost(_))) {
+            return seen;
         }
     }
+    // Programs that commit faster than this reads must not keep the loop from its other work.
+    seen.push(Foreign::Lost(format!("more than {MOST_DATAGRAMS} datagrams of events were queued")));
+    seen
 }
 
-/// What an event means; `touched` remembers what the events of a commit touched until its end comes.
-fn take(event: Event, touched: &mut bool) -> Option<Foreign> {
+/// Returns the commit that an event ends, if it ends one. `touched` is kept between the events of one commit.
+fn take(event: Event, ours: &str, touched: &mut bool) -> Option<Foreign> {
     match event {
         Event::Generation(generation) => Some(if std::mem::take(touched) {
-            Foreign::Ours { by: describe(&generation) }
+            Foreign::OurTables { by: describe(&generation) }
         } else {
-            Foreign::Elsewhere(generation.id)
+            Foreign::OtherTables(generation.id)
         }),
-        Event::Overrun => Some(Foreign::Lost("more happened than the receive buffer holds".to_owned())),
+        Event::Overrun => Some(Foreign::Lost("the receive buffer overflowed".to_owned())),
         event => {
             *touched |= event.table().is_none_or(|(family, table)| {
-                table.as_str() == TABLE && (family == Family::IP || family == Family::IP6)
+                table.as_str() == ours && (family == Family::IP || family == Family::IP6)
             });
             None
         }
@@ -129,5 +139,57 @@ fn describe(generation: &Generation) -> String {
         (Some(name), None) => name.clone(),
         (None, Some(process)) => format!("process {process}"),
         (None, None) => "another process".to_owned(),
+    }
+}
+
+/// The most datagrams that are read at once; a commit of a large table is thousands of them.
+const MOST_DATAGRAMS: usize = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use sluicegate_netlink::{Error, Wait};
+    use sluicegate_nftables::fake::Fake;
+    use sluicegate_nftables::{Table, TableId, Transaction};
+
+    use super::*;
+
+    /// A socket that gives the same at every read.
+    struct Endless(Result<Vec<u8>, ()>);
+
+    impl Transport for Endless {
+        fn send(&mut self, _: &[u8]) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn receive(&mut self, buffer: &mut Vec<u8>, _: Wait) -> Result<bool, Error> {
+            let datagram = self.0.as_ref().map_err(|()| Error::Overrun)?;
+            buffer.clone_from(datagram);
+            Ok(true)
+        }
+
+        fn send_limit(&mut self, _: usize) -> usize {
+            usize::MAX
+        }
+    }
+
+    #[test]
+    fn a_receive_buffer_that_always_overflows_is_a_single_loss() {
+        let mut monitor = Monitor::with_transport(Endless(Err(())));
+        assert!(matches!(&*drain(&mut monitor, "t", &mut false), [Foreign::Lost(_)]));
+    }
+
+    #[test]
+    fn events_without_end_are_a_loss_after_a_while() {
+        let mut kernel = Fake::new();
+        let mut listener = kernel.open();
+        listener.join(GROUP).unwrap();
+        let mut commit = Transaction::new();
+        commit.add(Table::new(TableId::new(Family::IP, "other".parse().unwrap())));
+        commit.apply(&mut kernel).unwrap();
+        let mut datagram = Vec::new();
+        assert!(listener.receive(&mut datagram, Wait::No).unwrap());
+        let mut monitor = Monitor::with_transport(Endless(Ok(datagram)));
+        let seen = drain(&mut monitor, "ours", &mut false);
+        assert!(matches!(seen.last(), Some(Foreign::Lost(_))), "{:?}", seen.last());
     }
 }

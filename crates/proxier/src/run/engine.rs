@@ -1,4 +1,4 @@
-//! The loop itself: waits for news, signals, other programs' commits and the time, and syncs.
+//! The run loop: waits for updates, signals, commits of other programs and timers, and syncs.
 
 mod isolate;
 
@@ -8,26 +8,26 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::mpsc::Receiver;
 
-use super::backend::Backend;
+use super::Error;
 use super::commits::{Commits, Foreign};
-use super::observer::{Observer, Sent, SyncReport};
+use super::observer::{Observer, SyncReport};
 use super::schedule::{Intervals, Job, Outcome, Schedule};
 use super::world::World;
-use crate::Error;
-use crate::apply::conntrack::Scope;
-use crate::model::{Changes, Cluster, Family, ServiceName};
 use crate::source::update::Update;
+use sluicegate_service_rules::flows::Scope;
+use sluicegate_service_rules::{Backend, Error as RulesError, Summary};
+use sluicegate_services::{Changes, Cluster, Conflict, Family, ServiceName};
 
-/// What the operator tells a running proxier.
+/// A request of the operator to a running proxier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// Stop, and leave all rules in place.
     Stop,
-    /// Compare everything with what the kernel holds, and try again what was refused.
+    /// Compare everything with the kernel, and retry what was refused.
     Resync,
 }
 
-/// Keeps the kernel where the updates of a source say.
+/// Programs the updates of a source into the kernel.
 pub struct Loop {
     world: World,
     backend: Box<dyn Backend>,
@@ -37,14 +37,19 @@ pub struct Loop {
     commits: Option<Commits>,
     /// What changed since the last sync that succeeded.
     unprogrammed: Unprogrammed,
-    /// Flows have to be looked for among all services: some clean-up failed, or there was none yet.
+    /// Whether the next clean-up of flows has to cover all services: an earlier one failed, or there was none
+    /// yet.
     all_flows: bool,
-    /// A sync has succeeded, so that what is in the kernel is ours and known to work.
+    /// Whether a sync has succeeded, so that the rules in the kernel are known to work.
     was_programmed: bool,
     is_ready: bool,
+    /// The conflicts between services that were logged.
+    conflicts: BTreeSet<Conflict>,
+    /// The faults of the last sync that succeeded.
+    faults: Vec<String>,
 }
 
-/// What a report has to say of several attempts.
+/// The changes since the last sync that succeeded, over several attempts.
 #[derive(Debug, Default)]
 struct Unprogrammed {
     services: BTreeSet<ServiceName>,
@@ -59,10 +64,10 @@ impl std::fmt::Debug for Loop {
 }
 
 impl Loop {
-    /// A loop that has not begun.
+    /// Creates a loop, which does nothing before [`run`](Self::run).
     ///
     /// # Errors
-    /// [`Error::Flag`] when the intervals contradict each other.
+    /// [`Error::Intervals`] when the intervals are not consistent.
     pub fn new(
         world: World,
         backend: Box<dyn Backend>,
@@ -81,10 +86,12 @@ impl Loop {
             all_flows: true,
             was_programmed: false,
             is_ready: false,
+            conflicts: BTreeSet::new(),
+            faults: Vec::new(),
         })
     }
 
-    /// Tells this one as well.
+    /// Adds another observer.
     #[must_use]
     pub fn observed_by(mut self, other: Option<Arc<dyn Observer>>) -> Self {
         if let Some(other) = other {
@@ -93,13 +100,15 @@ impl Loop {
         self
     }
 
-    /// Runs until it is told to stop. Rules stay in place, however it ends.
+    /// Runs until a signal stops it. All rules stay in place, however it ends.
     ///
-    /// A sync blocks the thread that polls this: use `block_on` of a runtime whose other tasks have threads of their own. The backend's
-    /// sockets belong to the network namespace of the thread that opened them, so this must be polled there.
+    /// A sync blocks the thread that polls this: use `block_on` of a runtime whose other tasks have threads
+    /// of their own. The backend's sockets belong to the network namespace of the thread that opened them, so
+    /// this must be polled there.
     ///
     /// # Errors
-    /// [`Error::SourceEnded`] when nobody is left to send updates. Whatever else fails is told and tried again.
+    /// [`Error::SourceEnded`] when all senders of updates are gone. All other failures are logged and
+    /// retried.
     pub async fn run(
         mut self,
         mut updates: Receiver<Update>,
@@ -128,14 +137,14 @@ impl Loop {
         Ok(())
     }
 
-    /// Takes what a source tells.
+    /// Applies updates of a source.
     fn take(&mut self, news: &mut Vec<Update>) {
         let now = Instant::now();
         let (mut is_change, mut is_node) = (false, false);
         for update in news.drain(..) {
-            if let Update::Trouble(trouble) = &update {
-                tracing::warn!("{trouble}");
-                self.observer.trouble(trouble);
+            if let Update::Warning(warning) = &update {
+                tracing::warn!("{warning}");
+                self.observer.warning(warning);
             }
             let effect = self.world.apply(update);
             for problem in effect.problems {
@@ -145,7 +154,7 @@ impl Loop {
             is_node |= effect.is_node;
         }
         if is_node {
-            self.backend.set_node(self.world.cluster().node());
+            self.backend.node_changed();
             self.observer.services(self.world.cluster());
         }
         if !self.world.is_complete() {
@@ -153,7 +162,7 @@ impl Loop {
         }
         if !self.is_ready {
             self.is_ready = true;
-            self.backend.set_node(self.world.cluster().node());
+            self.backend.node_changed();
             is_change = true;
         }
         if is_change {
@@ -163,26 +172,28 @@ impl Loop {
     }
 
     fn resync(&mut self) {
-        tracing::info!("told to compare everything with what the kernel holds");
+        tracing::info!("comparing everything with the kernel, as requested by a signal");
         if self.is_ready {
             self.world.retry(Instant::now(), true);
             self.schedule.request_full(Instant::now());
         }
     }
 
-    /// Takes what others did.
+    /// Handles commits of other programs.
     fn foreign(&mut self, seen: Vec<Foreign>) {
         for foreign in seen {
             match foreign {
-                Foreign::Elsewhere(generation) => self.backend.pass_over(generation),
-                Foreign::Ours { by } => {
-                    tracing::warn!("{by} changed our tables; mending them");
-                    self.backend.distrust();
+                Foreign::OtherTables(generation) => self.backend.ignore_commit(generation),
+                Foreign::OurTables { by } => {
+                    tracing::warn!("{by} changed our tables; repairing them");
+                    self.backend.invalidate();
                     self.schedule.request_full(Instant::now());
                 }
                 Foreign::Lost(why) => {
-                    tracing::warn!("changes of others may have been missed ({why}); comparing everything");
-                    self.backend.distrust();
+                    tracing::warn!(
+                        "commits of other programs may have been missed ({why}); comparing everything"
+                    );
+                    self.backend.invalidate();
                     self.schedule.request_full(Instant::now());
                 }
             }
@@ -191,15 +202,16 @@ impl Loop {
 
     fn sync(&mut self) {
         if let Some(mut commits) = self.commits.take() {
-            // Up to here we have heard; from here on the generation tells.
+            // Events up to now were received; later commits show in the generation.
             self.foreign(commits.drain());
         }
         let began = Instant::now();
         let Some(job) = self.schedule.begin(began) else { return };
         if job.is_full {
-            self.backend.distrust();
+            self.backend.invalidate();
         }
         self.world.retry(began, job.is_full);
+        self.log_conflicts();
         self.observer.syncing(began);
         let outcome = match self.attempt(began) {
             Ok(sent) => {
@@ -219,8 +231,21 @@ impl Loop {
         self.listen();
     }
 
-    /// Syncs; what is refused is left out until the rest succeeds.
-    fn attempt(&mut self, now: Instant) -> Result<Sent, Error> {
+    /// Logs the conflicts that are new since the last sync, and those that are gone.
+    fn log_conflicts(&mut self) {
+        if self.conflicts.is_empty() && self.world.cluster().conflict_count() == 0 {
+            return;
+        }
+        let conflicts: BTreeSet<Conflict> = self.world.cluster().conflicts().collect();
+        conflicts.difference(&self.conflicts).for_each(|conflict| tracing::warn!("{conflict}"));
+        for Conflict { frontend, loser, loser_kind, .. } in self.conflicts.difference(&conflicts) {
+            tracing::info!("Service {loser}: {loser_kind} {frontend}: this conflict is over");
+        }
+        self.conflicts = conflicts;
+    }
+
+    /// Syncs, and leaves refused services out until the rest succeeds.
+    fn attempt(&mut self, now: Instant) -> Result<Summary, RulesError> {
         loop {
             let changes = self.world.take_changes();
             self.unprogrammed.add(&changes, self.world.cluster());
@@ -231,11 +256,11 @@ impl Loop {
                 }
                 Err(error) => error,
             };
-            // What these changes made stale is looked for after a sync that succeeds.
+            // Flows that these changes made stale are removed after the next sync that succeeds.
             self.all_flows |= self.unprogrammed.concerns_udp;
             let mut is_news = false;
             for (name, why) in error.refused() {
-                // One that is not in the cluster cannot be left out.
+                // A service that is not in the cluster cannot be left out.
                 if self.world.cluster().service(name).is_some() {
                     tracing::error!("service {name} is left out: {why}");
                     self.world.refuse(name, why.clone(), self.intervals.sync, now);
@@ -253,7 +278,8 @@ impl Loop {
         }
     }
 
-    /// Removes the flows to UDP endpoints that are no more. What fails is tried again after the next sync with a change.
+    /// Removes flows to UDP endpoints that no longer exist. A failure is retried after the next sync with a
+    /// change.
     fn clean_flows(&mut self, changes: &Changes) {
         if !self.unprogrammed.concerns_udp {
             return;
@@ -268,17 +294,17 @@ impl Loop {
                     tracing::debug!("stale UDP flows, {family}: {report:?}, took {:.1?}", began.elapsed());
                     self.observer.flows(family, &report, began.elapsed());
                 }
-                // Where nothing is tracked, nothing goes to the wrong endpoint.
+                // Without connection tracking there are no stale flows.
                 Err(error) if error.is_unsupported() => tracing::debug!("stale UDP flows, {family}: {error}"),
                 Err(error) => {
                     self.all_flows = true;
-                    tracing::warn!("stale UDP flows could not be removed, {family}: {error}");
+                    tracing::warn!("removing stale UDP flows, {family}: {error}");
                 }
             }
         }
     }
 
-    fn succeeded(&mut self, job: Job, began: Instant, sent: Sent) {
+    fn succeeded(&mut self, job: Job, began: Instant, sent: Summary) {
         self.world.accepted();
         self.was_programmed = true;
         let unprogrammed = std::mem::take(&mut self.unprogrammed);
@@ -295,10 +321,17 @@ impl Loop {
             sent,
             refused: self.world.refused().map(|(name, why)| (name.clone(), why.to_owned())).collect(),
         };
-        for notice in report.sent.notices() {
+        for notice in &report.sent.notices {
             tracing::warn!("{notice}");
         }
-        let is_idle = !job.is_full && job.queued.is_none() && report.sent.is_nothing();
+        if self.faults != report.sent.faults {
+            self.faults.clone_from(&report.sent.faults);
+            self.faults.iter().for_each(|fault| tracing::error!("{fault}"));
+            if self.faults.is_empty() {
+                tracing::info!("nothing that guards traffic is missing any more");
+            }
+        }
+        let is_idle = !job.is_full && job.queued.is_none() && report.sent.is_unchanged;
         if is_idle {
             tracing::debug!("{report}");
         } else {
@@ -308,17 +341,17 @@ impl Loop {
         self.observer.services(cluster);
     }
 
-    /// Listens for commits from now on; one that came since the sync shows in the generation.
+    /// Starts to listen for commits of other programs; one since the sync shows in the generation.
     fn listen(&mut self) {
-        let commits = match self.backend.listen() {
+        let commits = match self.backend.watched_table().map(Commits::listen).transpose() {
             Ok(commits) => commits,
             Err(error) => {
-                tracing::warn!("{error}; looking every {:?} instead", self.intervals.sync);
+                tracing::warn!("{error}; checking every {:?} instead", self.intervals.sync);
                 None
             }
         };
         if commits.is_some() && !self.backend.is_current().unwrap_or(false) && self.schedule.is_content() {
-            tracing::debug!("somebody committed to nf_tables during the sync; comparing everything");
+            tracing::debug!("another program committed to nf_tables during the sync; comparing everything");
             self.schedule.request_full(Instant::now());
         }
         self.commits = commits;
@@ -333,7 +366,7 @@ impl Unprogrammed {
     }
 }
 
-/// The next commits of others; never where nobody listens.
+/// Waits for the next commits of other programs; forever when there is no listener.
 async fn next(commits: &mut Option<Commits>) -> Vec<Foreign> {
     match commits {
         Some(commits) => commits.next().await,
@@ -348,9 +381,9 @@ async fn until(due: Option<Instant>) {
     }
 }
 
-/// As many updates are taken in before the time is looked at again.
+/// The most updates that are applied before timers are checked again.
 const MOST_AT_ONCE: usize = 4096;
-/// Unused chains are deleted when they have been unused for over a second.
+/// Longer than the second for which an unused chain is kept before it is deleted.
 const LEFTOVERS_AFTER: Duration = Duration::from_millis(1500);
 
 #[cfg(test)]

@@ -1,29 +1,30 @@
-//! The daemon: keeps the kernel where the objects of a source say, until it is told to stop.
+//! The daemon: programs the objects of a source into the kernel, and keeps them there until it is stopped.
 //!
-//! [`Loop`] is fed with the [`Update`]s of a source and with [`Signal`]s, and drives one [`Backend`]:
+//! [`Loop`] is fed with the [`Update`]s of a source and with [`Signal`]s, and drives one
+//! [`Backend`](sluicegate_service_rules::Backend):
 //!
-//! - Nothing is programmed before all Services and all EndpointSlices have been heard of once.
+//! - Nothing is programmed before all Services and all EndpointSlices were listed once.
 //! - [`Schedule`] decides when to sync: changes together, not too often, again after a failure.
-//! - What others change in our tables is heard of through the events of `nf_tables` ([`Commits`]) and mended; in iptables mode the
-//!   canaries are looked for every sync period.
-//! - A service that the kernel refuses is held back, named, and tried again later; the others work.
-//! - Stopping leaves everything in place: connections go on, and the next start compares and changes what differs.
+//! - Changes of other programs to our tables arrive as events of `nf_tables` ([`Commits`]) and are repaired;
+//!   in iptables mode the canaries are looked for every sync period.
+//! - A service that the kernel refuses is left out, reported, and retried later; the others work.
+//! - Stopping leaves all rules in place: connections go on, and the next start changes only what differs.
 //!
-//! An [`Observer`] is told of all of it, for health checks and metrics.
+//! An [`Observer`] is called for each step, for health checks and metrics.
 
-mod backend;
 mod commits;
 mod engine;
+mod error;
 mod lock;
 mod observer;
 mod schedule;
 mod world;
 
-pub use backend::Backend;
 pub use commits::{Commits, Foreign};
 pub use engine::{Loop, Signal};
+pub use error::Error;
 pub use lock::Lock;
-pub use observer::{Observer, Sent, SyncReport};
+pub use observer::{Observer, SyncReport};
 pub use schedule::{Intervals, Job, Outcome, Schedule};
 pub use world::{Effect, ThisNode, World};
 

@@ -1,60 +1,59 @@
-//! What the run loop tells of itself: the hook for health checks and metrics.
+//! Callbacks of the run loop, for health checks and metrics.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use sluicegate_conntrack::reconcile::Report;
+use sluicegate_conntrack::stale::Report;
+use sluicegate_service_rules::{Error, Summary};
+use sluicegate_services::{Cluster, Family, ServiceName};
 
-use crate::Error;
-use crate::apply::ipvs::FamilySynced;
-use crate::apply::{Found, Synced};
-use crate::model::{Cluster, Family, ServiceName};
-
-/// Is told what the run loop does. Every method does nothing unless it is written.
+/// Callbacks of the run loop. Every method does nothing by default.
 ///
-/// The methods are called from the loop's thread, between its steps: what takes long belongs elsewhere.
+/// The loop calls the methods on its own thread, between its steps, so they must return quickly.
 pub trait Observer: Send + Sync {
-    /// Changes were queued that are not programmed yet: `cluster` has them. Called also when some wait already.
+    /// Called when changes are queued. `cluster` includes them, the kernel does not yet. Called also when
+    /// others are queued already.
     fn queued(&self, now: Instant, cluster: &Cluster) {
         let _ = (now, cluster);
     }
 
-    /// A sync is about to begin.
+    /// Called when a sync is about to begin.
     fn syncing(&self, now: Instant) {
         let _ = now;
     }
 
-    /// A sync succeeded. Services that the kernel refuses alone are in [`SyncReport::refused`]; all else is programmed.
+    /// Called when a sync succeeded. [`SyncReport::refused`] has the services that the kernel refuses; all
+    /// others are programmed.
     fn synced(&self, report: &SyncReport) {
         let _ = report;
     }
 
-    /// A sync failed as a whole; it is tried again after the retry interval.
+    /// Called when a sync failed as a whole. It is retried after the retry interval.
     fn failed(&self, error: &Error) {
         let _ = error;
     }
 
-    /// The UDP flows of one family that a sync made stale were removed, which took so long.
+    /// Called when the stale UDP flows of a family were removed, with the time that took.
     fn flows(&self, family: Family, report: &Report, took: Duration) {
         let _ = (family, report, took);
     }
 
-    /// What services there are now: after each sync that succeeded, and when this node changed.
+    /// Called with all services after each sync that succeeded, and when this node changed.
     fn services(&self, cluster: &Cluster) {
         let _ = cluster;
     }
 
-    /// A source has a problem, which it goes on trying to mend.
-    fn trouble(&self, trouble: &str) {
-        let _ = trouble;
+    /// Called when a source has a problem. The source keeps retrying.
+    fn warning(&self, warning: &str) {
+        let _ = warning;
     }
 }
 
-/// The observer that does not look.
+/// The observer that ignores everything.
 impl Observer for () {}
 
-/// Several observers, told one after the other.
+/// Several observers, called in order.
 impl Observer for Vec<Arc<dyn Observer>> {
     fn queued(&self, now: Instant, cluster: &Cluster) {
         self.iter().for_each(|observer| observer.queued(now, cluster));
@@ -80,8 +79,8 @@ impl Observer for Vec<Arc<dyn Observer>> {
         self.iter().for_each(|observer| observer.services(cluster));
     }
 
-    fn trouble(&self, trouble: &str) {
-        self.iter().for_each(|observer| observer.trouble(trouble));
+    fn warning(&self, warning: &str) {
+        self.iter().for_each(|observer| observer.warning(warning));
     }
 }
 
@@ -89,25 +88,26 @@ impl Observer for Vec<Arc<dyn Observer>> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SyncReport {
-    /// When it began.
+    /// When the sync began.
     pub began: Instant,
-    /// When the oldest change that it programmed was queued; none for a sync that only looked after things.
+    /// When the oldest change that it programmed was queued. `None` for a sync without changes.
     pub queued: Option<Instant>,
-    /// How long it took.
+    /// How long the sync took.
     pub took: Duration,
-    /// It compared everything with what the kernel holds, and did not only follow what changed.
+    /// Whether it compared everything with the kernel, not only what changed.
     pub is_full: bool,
-    /// How many services there are.
+    /// The number of services.
     pub services: usize,
-    /// How many of them changed since the last sync.
+    /// The number of services that changed since the last sync.
     pub changed: usize,
-    /// Among those that changed is a service with a UDP port: connection tracking may hold stale flows.
+    /// Whether a service that changed has a UDP port, so that connection tracking may have stale flows.
     pub concerns_udp: bool,
-    /// When the events happened that led to the endpoints it programmed, see [`Change::triggers`](crate::model::Change::triggers).
+    /// The times of the events that led to the endpoints it programmed: see
+    /// [`Change::triggers`](sluicegate_services::Change::triggers).
     pub triggers: Vec<(Family, SystemTime)>,
     /// What was sent to the kernel.
-    pub sent: Sent,
-    /// The services that the kernel refused, each with its error; all others work.
+    pub sent: Summary,
+    /// The services that the kernel refused, each with its error.
     pub refused: Vec<(ServiceName, String)>,
 }
 
@@ -118,57 +118,5 @@ impl fmt::Display for SyncReport {
             write!(f, "; {} refused by the kernel", self.refused.len())?;
         }
         write!(f, "; took {:.1?}", self.took)
-    }
-}
-
-/// What a sync sent, by the mode.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Sent {
-    /// By netlink to `nf_tables`.
-    Nftables(Synced),
-    /// Through `iptables-restore`.
-    Iptables(crate::apply::iptables::Synced),
-    /// By netlink to ipset, IPVS and rtnetlink, and through `iptables-restore`.
-    Ipvs(crate::apply::ipvs::Synced),
-}
-
-impl Sent {
-    /// Everything was compared with what the kernel holds, or replaced.
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        match self {
-            Self::Nftables(synced) => synced.found != Found::Changed,
-            Self::Iptables(synced) => synced.families.iter().any(|family| family.found != Found::Changed),
-            Self::Ipvs(synced) => synced.families.iter().any(|family| family.found != Found::Changed),
-        }
-    }
-
-    /// There was nothing to send.
-    #[must_use]
-    pub fn is_nothing(&self) -> bool {
-        match self {
-            Self::Nftables(synced) => synced.batches == 0,
-            Self::Iptables(synced) => synced.families.iter().all(|family| family.bytes == 0),
-            Self::Ipvs(synced) => synced.families.iter().all(FamilySynced::is_unchanged),
-        }
-    }
-
-    /// What is not as it should be, and what that means.
-    pub(super) fn notices(&self) -> Vec<String> {
-        match self {
-            Self::Nftables(_) | Self::Ipvs(_) => Vec::new(),
-            Self::Iptables(synced) => synced.notices().collect(),
-        }
-    }
-}
-
-impl fmt::Display for Sent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Nftables(synced) => synced.fmt(f),
-            Self::Iptables(synced) => synced.fmt(f),
-            Self::Ipvs(synced) => synced.fmt(f),
-        }
     }
 }

@@ -1,69 +1,66 @@
-//! When to sync next: a value that is told the time.
+//! Decides when to sync next. The caller passes in the time.
 //!
-//! As kube-proxy's runner: a change is programmed at once after a quiet time, changes that come faster than the minimum
-//! interval are programmed together, and a failure is tried again. Between syncs there is a look every sync period, which
-//! costs next to nothing when all is well, and a full comparison every hour.
+//! As kube-proxy's runner: a change is programmed at once after a quiet time, changes that come faster than
+//! the minimum interval are programmed together, and a failure is retried. Without changes there is a check
+//! every sync period, which costs little when the rules are intact, and a full comparison every hour.
 //!
-//! Times are [`Instant`]s: setting the clock changes nothing. An instant earlier than the last one counts as that one.
+//! Times are [`Instant`]s: setting the clock changes nothing. An instant earlier than the last one counts as
+//! that one.
 
 use std::time::{Duration, Instant};
 
-use crate::Error;
+use super::Error;
 
-/// How often things are done.
+/// How often to sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Intervals {
-    /// Between the end of a sync and the start of the next (`--iptables-min-sync-period` and its sisters).
+    /// The least time between the end of a sync and the start of the next (`--iptables-min-sync-period` and
+    /// the like).
     pub min: Duration,
-    /// Between looks when nothing happens, and the longest wait after a failure (`--iptables-sync-period` and its sisters).
+    /// The time between checks without changes, and the longest wait after a failure
+    /// (`--iptables-sync-period` and the like).
     pub sync: Duration,
-    /// Between comparisons of everything with what the kernel holds.
+    /// The time between comparisons of everything with the kernel.
     pub full: Duration,
 }
 
 impl Default for Intervals {
-    /// kube-proxy's in iptables and nftables mode: 1 s, 30 s, 1 h.
+    /// Returns kube-proxy's intervals in iptables and nftables mode: 1 s, 30 s, 1 h.
     fn default() -> Self {
         Self { min: Duration::from_secs(1), sync: Duration::from_secs(30), full: Duration::from_secs(3600) }
     }
 }
 
 impl Intervals {
-    /// Checks that they fit each other.
+    /// Checks that the intervals are consistent.
     ///
     /// # Errors
-    /// [`Error::Flag`] when the sync period is zero or less than the minimum.
+    /// [`Error::Intervals`] when the sync period is zero or less than the minimum.
     pub fn check(&self) -> Result<(), Error> {
-        let reason = if self.sync.is_zero() {
-            "must be greater than 0".to_owned()
-        } else if self.sync < self.min {
-            format!("{:?} is less than the minimum sync period of {:?}", self.sync, self.min)
-        } else {
-            return Ok(());
-        };
-        Err(Error::Flag { flag: "--sync-period".to_owned(), reason })
+        let Self { sync, min, .. } = *self;
+        if sync.is_zero() || sync < min { Err(Error::Intervals { sync, min }) } else { Ok(()) }
     }
 }
 
-/// What is to be done when the time has come.
+/// What a sync has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// Everything is to be compared with what the kernel holds.
+    /// Whether to compare everything with the kernel.
     pub is_full: bool,
-    /// When the oldest change that waits was queued; none where this is only a look.
+    /// When the oldest change that waits was queued. `None` when this is only a check.
     pub queued: Option<Instant>,
 }
 
 /// How a sync ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All is programmed.
+    /// Everything is programmed.
     Done,
-    /// It has to be tried again.
+    /// It has to be retried.
     Failed,
 }
 
-/// Decides when to sync. It does nothing before the first [`request`](Self::request).
+/// Decides when to sync. Nothing is due before the first [`request`](Self::request).
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -96,7 +93,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Nothing to do yet.
+    /// Returns a schedule without requests.
     #[must_use]
     pub const fn new(intervals: Intervals) -> Self {
         Self {
@@ -111,24 +108,24 @@ impl Schedule {
         }
     }
 
-    /// Something changed.
+    /// Requests a sync because something changed.
     pub fn request(&mut self, now: Instant) {
         self.waiting.get_or_insert(now);
         self.oldest.get_or_insert(now);
     }
 
-    /// Everything is to be compared: somebody asked for it, or has changed what is ours.
+    /// Requests a full comparison: the operator asked for it, or another program changed our rules.
     pub fn request_full(&mut self, now: Instant) {
         self.waiting.get_or_insert(now);
         self.wants_full = true;
     }
 
-    /// There is something left to do at `at`, once.
+    /// Requests one sync at `at`, for work that is left to do then.
     pub fn follow_up(&mut self, at: Instant) {
         self.follow_up = Some(self.follow_up.map_or(at, |other| other.min(at)));
     }
 
-    /// When the next sync should begin; none before anything was requested.
+    /// Returns when the next sync should begin. `None` before the first request.
     #[must_use]
     pub fn due(&self) -> Option<Instant> {
         let Some(ended) = self.ended else { return self.waiting };
@@ -139,7 +136,7 @@ impl Schedule {
         wanted.into_iter().flatten().min().map(|at| at.max(earliest))
     }
 
-    /// What to do now, if the time has come. [`end`](Self::end) must follow.
+    /// Begins a sync if one is due. The caller must call [`end`](Self::end) afterwards.
     pub fn begin(&mut self, now: Instant) -> Option<Job> {
         self.due().filter(|due| *due <= now)?;
         let overdue = self.compared.is_none_or(|compared| now >= compared + self.intervals.full);
@@ -152,8 +149,9 @@ impl Schedule {
         Some(Job { is_full, queued: self.oldest })
     }
 
-    /// Notes how it went. After failures in a row the next try comes after one, two, four seconds, and so on up to the sync
-    /// period; a change in between is tried after the minimum interval all the same.
+    /// Records how the sync ended. After consecutive failures the next try comes after one, two, four
+    /// seconds, and so on up to the sync period. A change in between is tried after the minimum interval
+    /// nevertheless.
     pub fn end(&mut self, now: Instant, outcome: Outcome) {
         self.ended = Some(self.ended.map_or(now, |ended| ended.max(now)));
         match outcome {
@@ -169,7 +167,7 @@ impl Schedule {
         }
     }
 
-    /// The last sync succeeded: nothing is to be tried again.
+    /// Returns true when the last sync succeeded, so that nothing has to be retried.
     #[must_use]
     pub const fn is_content(&self) -> bool {
         self.failures == 0
@@ -364,10 +362,10 @@ mod tests {
             intervals.check().map_err(|error| error.to_string())
         };
         assert_eq!(check(1, 30), Ok(()));
-        assert_eq!(check(0, 0), Err("--sync-period: must be greater than 0".to_owned()));
-        assert_eq!(
-            check(40, 30),
-            Err("--sync-period: 30s is less than the minimum sync period of 40s".to_owned())
-        );
+        let error = |sync, min| {
+            format!("expected a sync period above 0 and not below the minimum of {min}, found {sync}")
+        };
+        assert_eq!(check(0, 0), Err(error("0ns", "0ns")));
+        assert_eq!(check(40, 30), Err(error("30s", "40s")));
     }
 }

@@ -1,32 +1,34 @@
-//! Whether changes reach the kernel in time, and whether this node should get new connections.
+//! The health of the proxy: whether changes reach the kernel in time, and whether this node should get new
+//! connections.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
 use k8s_openapi::chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
+use sluicegate_services::Family;
 
 use super::{Answer, JSON, answer};
-use crate::model::Family;
 
-/// What is known of the proxy's health. It is told the time, and so can be asked about any.
+/// The health of the proxy. Callers pass in the time.
 ///
-/// A family is unhealthy when the oldest change that waits for it has waited for the time-out: twice the sync period. It is
-/// healthy until its first sync has succeeded: starting up may take a while. All of this goes by a clock that does not
-/// jump ([`Instant`]); the wall clock is only printed.
+/// The proxy is unhealthy while something that guards traffic is missing ([`set_faults`](Self::set_faults)).
+/// A family is unhealthy when its oldest unprogrammed change has waited for the timeout, which is twice the
+/// sync period. It is healthy until its first sync has succeeded, since starting may take a while. All times
+/// are monotonic ([`Instant`]); the wall clock is only printed.
 ///
 /// ```
 /// use std::time::{Duration, Instant, SystemTime};
-/// use sluicegate_proxier::model::Family;
+/// use sluicegate_services::Family;
 /// use sluicegate_proxier::serve::ProxyHealth;
 ///
 /// let (start, wall) = (Instant::now(), SystemTime::now());
 /// let mut health = ProxyHealth::new(Duration::from_secs(60));
-/// health.updated(Family::V4, wall);
-/// health.queued(Family::V4, start);
+/// health.updated(Family::Ipv4, wall);
+/// health.queued(Family::Ipv4, start);
 /// assert!(health.health(start + Duration::from_secs(59)).healthy);
 /// assert!(!health.health(start + Duration::from_secs(60)).healthy);
-/// health.updated(Family::V4, wall);
+/// health.updated(Family::Ipv4, wall);
 /// assert!(health.health(start + Duration::from_secs(60)).healthy);
 /// ```
 #[derive(Clone, Debug)]
@@ -34,62 +36,75 @@ pub struct ProxyHealth {
     timeout: Duration,
     families: [State; 2],
     node_eligible: bool,
+    faults: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
-    /// The wall clock at the last sync that succeeded.
+    /// The wall-clock time of the last sync that succeeded.
     updated: Option<SystemTime>,
-    /// When the oldest change was queued that no sync has programmed.
+    /// When the oldest unprogrammed change was queued.
     oldest_queued: Option<Instant>,
 }
 
-/// The health at one moment, the node left aside.
+/// The health at one moment, without that of the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
-    /// Every family is healthy.
+    /// Whether every family is healthy, and nothing that guards traffic is missing.
     pub healthy: bool,
-    /// The latest sync that succeeded, by the wall clock.
+    /// What guards traffic and is missing, with what follows.
+    pub faults: Vec<String>,
+    /// The wall-clock time of the latest sync that succeeded.
     pub last_updated: Option<SystemTime>,
-    /// Each family that was synced before.
+    /// The health of each family that was synced before.
     pub families: BTreeMap<Family, FamilyHealth>,
 }
 
 /// The health of one family at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FamilyHealth {
-    /// Its latest sync that succeeded, by the wall clock.
+    /// The wall-clock time of its latest sync that succeeded.
     pub last_updated: SystemTime,
-    /// No change waits for longer than the time-out.
+    /// Whether no change has waited for longer than the timeout.
     pub healthy: bool,
 }
 
 impl ProxyHealth {
-    /// Healthy so far, on a node that should get connections.
+    /// Returns a healthy state, on a node that should get new connections.
     #[must_use]
     pub fn new(timeout: Duration) -> Self {
-        Self { timeout, families: [State::default(); 2], node_eligible: true }
+        Self { timeout, families: [State::default(); 2], node_eligible: true, faults: Vec::new() }
     }
 
-    /// A change waits for the next sync of this family. Of several that wait the first counts.
+    /// Records that a change waits for the next sync of this family. Of several, the first one counts.
     pub fn queued(&mut self, family: Family, now: Instant) {
         self.families[family as usize].oldest_queued.get_or_insert(now);
     }
 
-    /// A sync of this family succeeded, at this time of the wall clock.
+    /// Records a sync of this family that succeeded, with the wall-clock time.
     pub fn updated(&mut self, family: Family, now: SystemTime) {
         self.families[family as usize] = State { updated: Some(now), oldest_queued: None };
     }
 
-    /// This node should get new connections: it exists, and neither is being deleted nor about to be.
+    /// Sets what guards traffic and is missing, by the last sync.
+    pub fn set_faults(&mut self, faults: &[String]) {
+        self.faults = faults.to_vec();
+    }
+
+    /// Sets whether this node should get new connections: it exists, and is not about to be deleted.
     pub fn set_node_eligible(&mut self, eligible: bool) {
         self.node_eligible = eligible;
     }
 
-    /// The health at a moment.
+    /// Returns the health at a moment.
     #[must_use]
     pub fn health(&self, now: Instant) -> Health {
-        let mut health = Health { healthy: true, last_updated: None, families: BTreeMap::new() };
+        let mut health = Health {
+            healthy: self.faults.is_empty(),
+            faults: self.faults.clone(),
+            last_updated: None,
+            families: BTreeMap::new(),
+        };
         for (family, state) in Family::BOTH.into_iter().zip(&self.families) {
             let Some(last_updated) = state.updated else { continue };
             let waited = state.oldest_queued.map(|queued| now.saturating_duration_since(queued));
@@ -101,7 +116,8 @@ impl ProxyHealth {
         health
     }
 
-    /// The answer of `/healthz`: 200, or 503 when the proxy is unhealthy or its node should get no new connections.
+    /// Returns the response to `/healthz`: 200, or 503 when the proxy is unhealthy or its node should get no
+    /// new connections.
     #[must_use]
     pub fn healthz(&self, now: Instant, wall: SystemTime) -> Answer {
         let health = self.health(now);
@@ -109,7 +125,7 @@ impl ProxyHealth {
         reply(&health, ok, Some(self.node_eligible), wall)
     }
 
-    /// The answer of `/livez`: 200, or 503 when the proxy is unhealthy. A node that goes keeps its proxy.
+    /// Returns the response to `/livez`: 200, or 503 when the proxy is unhealthy. The node does not matter.
     #[must_use]
     pub fn livez(&self, now: Instant, wall: SystemTime) -> Answer {
         let health = self.health(now);
@@ -117,7 +133,8 @@ impl ProxyHealth {
     }
 }
 
-/// Both bodies, which differ in `nodeEligible`. Where all is well, `lastUpdated` is now: a proxy that has nothing to do is not stale.
+/// Returns the response of both paths, which differ in `nodeEligible`. When healthy, `lastUpdated` is now: an
+/// idle proxy is not stale.
 fn reply(health: &Health, ok: bool, node_eligible: Option<bool>, wall: SystemTime) -> Answer {
     let status = health.families.iter().map(|(family, state)| {
         let state = StatusBody { last_updated: rfc3339(Some(state.last_updated)), healthy: state.healthy };
@@ -128,21 +145,25 @@ fn reply(health: &Health, ok: bool, node_eligible: Option<bool>, wall: SystemTim
         current_time: rfc3339(Some(wall)),
         node_eligible,
         healthy: health.healthy,
+        faults: &health.faults,
         status: status.collect(),
     };
-    // Nothing of the body can fail to be written as JSON.
+    // The body has nothing that JSON cannot represent.
     let text = serde_json::to_string(&body).unwrap_or_default();
     answer(if ok { 200 } else { 503 }, JSON, text)
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Body {
+struct Body<'a> {
     last_updated: String,
     current_time: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     node_eligible: Option<bool>,
     healthy: bool,
+    /// kube-proxy has no such field.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    faults: &'a [String],
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     status: BTreeMap<String, StatusBody>,
 }
@@ -154,7 +175,7 @@ struct StatusBody {
     healthy: bool,
 }
 
-/// A time in the form of RFC 3339; one that never was is the year 1, as in kube-proxy.
+/// Formats a time as RFC 3339. `None` is the year 1, as in kube-proxy.
 fn rfc3339(time: Option<SystemTime>) -> String {
     let since = time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
     let seconds = since.and_then(|since| i64::try_from(since.as_secs()).ok());
@@ -192,7 +213,7 @@ mod tests {
     #[test]
     fn before_the_first_sync_the_proxy_is_healthy_however_long_that_takes() {
         let (clock, mut health) = (Clock(Instant::now()), ProxyHealth::new(TIMEOUT));
-        health.queued(Family::V4, clock.at(0));
+        health.queued(Family::Ipv4, clock.at(0));
         let answer = health.healthz(clock.at(3600), Clock::wall(3600));
         let expected = r#"{"lastUpdated":"1970-01-01T01:00:00Z","currentTime":"1970-01-01T01:00:00Z","nodeEligible":true,"healthy":true}"#;
         assert_eq!(shown(&answer), (200, expected));
@@ -201,10 +222,10 @@ mod tests {
     #[test]
     fn a_change_that_waits_for_too_long_makes_its_family_unhealthy_until_it_is_programmed() {
         let (clock, mut health) = (Clock(Instant::now()), ProxyHealth::new(TIMEOUT));
-        health.updated(Family::V4, Clock::wall(1));
-        health.updated(Family::V6, Clock::wall(2));
-        health.queued(Family::V6, clock.at(10));
-        health.queued(Family::V6, clock.at(50));
+        health.updated(Family::Ipv4, Clock::wall(1));
+        health.updated(Family::Ipv6, Clock::wall(2));
+        health.queued(Family::Ipv6, clock.at(10));
+        health.queued(Family::Ipv6, clock.at(50));
         assert_eq!(health.healthz(clock.at(69), Clock::wall(69)).status(), 200);
         let late = health.healthz(clock.at(70), Clock::wall(70));
         let expected = concat!(
@@ -213,14 +234,27 @@ mod tests {
         );
         assert_eq!(shown(&late), (503, expected));
         assert_eq!(health.livez(clock.at(70), Clock::wall(70)).status(), 503);
-        health.updated(Family::V6, Clock::wall(71));
+        health.updated(Family::Ipv6, Clock::wall(71));
         assert_eq!(health.healthz(clock.at(3600), Clock::wall(3600)).status(), 200);
+    }
+
+    #[test]
+    fn a_guard_that_is_missing_makes_the_proxy_unhealthy() {
+        let (clock, mut health) = (Clock(Instant::now()), ProxyHealth::new(TIMEOUT));
+        health.updated(Family::Ipv4, Clock::wall(1));
+        health.set_faults(&["nothing is masqueraded".to_owned()]);
+        let late = health.livez(clock.at(5), Clock::wall(5));
+        assert_eq!(shown(&late).0, 503);
+        assert!(shown(&late).1.contains(r#""healthy":false,"faults":["nothing is masqueraded"],"status""#));
+        assert_eq!(health.healthz(clock.at(5), Clock::wall(5)).status(), 503);
+        health.set_faults(&[]);
+        assert_eq!(health.healthz(clock.at(5), Clock::wall(5)).status(), 200);
     }
 
     #[test]
     fn a_node_that_goes_fails_healthz_and_not_livez() {
         let (clock, mut health) = (Clock(Instant::now()), ProxyHealth::new(TIMEOUT));
-        health.updated(Family::V4, Clock::wall(1));
+        health.updated(Family::Ipv4, Clock::wall(1));
         health.set_node_eligible(false);
         let (status, body) = (503, r#""nodeEligible":false,"healthy":true"#);
         let answer = health.healthz(clock.at(5), Clock::wall(5));
@@ -238,8 +272,8 @@ mod tests {
     #[test]
     fn a_wall_clock_that_jumps_changes_no_health() {
         let (clock, mut health) = (Clock(Instant::now()), ProxyHealth::new(TIMEOUT));
-        health.updated(Family::V4, Clock::wall(1_000_000));
-        health.queued(Family::V4, clock.at(10));
+        health.updated(Family::Ipv4, Clock::wall(1_000_000));
+        health.queued(Family::Ipv4, clock.at(10));
         assert_eq!(health.healthz(clock.at(20), Clock::wall(9_000_000)).status(), 200);
         assert_eq!(health.healthz(clock.at(20), Clock::wall(0)).status(), 200);
         // A moment before the change was queued, from a thread that read its clock earlier.

@@ -1,4 +1,8 @@
-//! HTTP servers: sockets, one thread for all of them, and what a server answers with.
+//! HTTP servers: their sockets, and the one thread that they run on.
+//!
+//! Anybody who reaches the node can open connections to the health server, so each of them is bounded in
+//! time: for the header of a request, and for the whole exchange. A connection has one request. Their number
+//! is bounded in [`Connections`].
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -14,16 +18,18 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{Domain, Socket, Type};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::timeout;
 
 use super::Answer;
+use super::connections::Connections;
 
-/// Where a server listens: an address and a port, or nowhere.
+/// The address of a server: an IP address with or without a port, or none.
 ///
-/// As for kube-proxy's flags, an address alone takes the server's usual port, and an empty text means no server.
+/// As in kube-proxy's flags, the port has a default, and an empty string disables the server.
 ///
 /// ```
 /// use sluicegate_proxier::serve::BindAddress;
@@ -40,16 +46,16 @@ impl BindAddress {
     /// No server.
     pub const NOWHERE: Self = Self(None);
 
-    /// This address and port.
+    /// Returns the address of this IP address and port.
     #[must_use]
     pub const fn new(ip: IpAddr, port: u16) -> Self {
         Self(Some((ip, Some(port))))
     }
 
-    /// The socket's address; `None` for no server.
+    /// Returns the socket address. `None` for no server.
     #[must_use]
-    pub fn socket(&self, usual_port: u16) -> Option<SocketAddr> {
-        self.0.map(|(ip, port)| SocketAddr::new(ip, port.unwrap_or(usual_port)))
+    pub fn socket(&self, default_port: u16) -> Option<SocketAddr> {
+        self.0.map(|(ip, port)| SocketAddr::new(ip, port.unwrap_or(default_port)))
     }
 }
 
@@ -68,111 +74,123 @@ impl FromStr for BindAddress {
         match ip.parse() {
             Ok(ip) => Ok(Self(Some((ip, None)))),
             Err(_) => {
-                Err("not an IP address with or without a port (0.0.0.0:10256, [::]:10256, 127.0.0.1)"
+                Err("expected an IP address with or without a port (0.0.0.0:10256, [::]:10256, 127.0.0.1)"
                     .to_owned())
             }
         }
     }
 }
 
-/// Why a server does not listen.
+/// Why a server cannot be started.
 #[derive(Debug, thiserror::Error)]
-#[error("{what} cannot listen on {address}: {source}")]
-pub struct ServeError {
-    /// Which server: `/healthz`, or the health check of a service.
-    pub what: String,
-    /// Where it was to listen.
-    pub address: SocketAddr,
-    /// What the system said.
-    pub source: io::Error,
+#[non_exhaustive]
+pub enum Error {
+    /// A server cannot listen on its address.
+    #[error("{server} cannot listen on {address}: {source}")]
+    Listen {
+        /// The server: `/healthz`, `/metrics`, or the health check of a service.
+        server: String,
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The thread that all servers run on cannot be started.
+    #[error("starting the thread of the HTTP servers: {0}")]
+    Thread(
+        /// What the system said.
+        io::Error,
+    ),
 }
 
-impl ServeError {
-    /// True when another program, or another server of this one, has the port.
+impl Error {
+    /// Returns true when another program, or another server of this one, uses the port.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
-        self.source.kind() == io::ErrorKind::AddrInUse
+        matches!(self, Self::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
     }
 }
 
-/// What a server answers to a request for a path.
+/// A function that returns the response to a request.
 pub(super) type Handler = Arc<dyn Fn(&Request<()>) -> Answer + Send + Sync>;
 
-/// A thread on which servers run. All of them end with it.
+/// A thread that servers run on. All of them end with it.
 #[derive(Debug)]
 pub(super) struct Server {
     handle: Handle,
+    connections: Connections,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Server {
-    /// Starts the thread, in the network namespace of the calling one.
+    /// Starts the thread, in the network namespace of the calling thread.
     pub(super) fn start() -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new().name("http".to_owned()).spawn(move || {
-            // Told to stop or dropped: it ends either way.
+            // It ends when the sender sends, or is dropped.
             let _ = runtime.block_on(stopped);
         })?;
-        Ok(Self { handle, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { handle, connections: Connections::default(), stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Listens, and answers what comes in. What goes wrong here is known on return.
+    /// Starts a server. Fails when it cannot listen.
     pub(super) fn listen(
         &self,
-        what: &str,
+        server: &str,
         address: SocketAddr,
         handler: Handler,
-    ) -> Result<Listening, ServeError> {
-        let failed = |source| ServeError { what: what.to_owned(), address, source };
+    ) -> Result<Listening, Error> {
+        let failed = |source| Error::Listen { server: server.to_owned(), address, source };
         let _guard = self.handle.enter();
         let (listener, local) = bind(address).map_err(failed)?;
         let (closing, closed) = mpsc::channel();
         let open = Open { listener, _closing: closing };
-        let task = self.handle.spawn(accept(open, handler));
+        let task = self.handle.spawn(accept(open, self.connections.clone(), handler));
         Ok(Listening { address: Arc::new(local.into()), task: task.abort_handle(), closed })
     }
 
-    /// The same, but where it cannot listen it tries again and again, `every` so often. `told` is given each error that is another
-    /// than the one before, and then nothing when it listens at last.
-    pub(super) fn listen_some_time(
+    /// Starts a server, and retries `every` so often when it cannot listen. `report` gets each error that
+    /// differs from the one before, and the address when the server listens at last.
+    pub(super) fn listen_with_retries(
         &self,
-        what: &str,
+        server: &str,
         address: SocketAddr,
         every: Duration,
         handler: Handler,
-        told: impl Fn(Result<SocketAddr, ServeError>) + Send + 'static,
+        report: impl Fn(Result<SocketAddr, Error>) + Send + 'static,
     ) -> Listening {
-        let error = match self.listen(what, address, Arc::clone(&handler)) {
+        let error = match self.listen(server, address, Arc::clone(&handler)) {
             Ok(listening) => return listening,
             Err(error) => error,
         };
-        let mut said = error.to_string();
-        told(Err(error));
+        let mut last = error.to_string();
+        report(Err(error));
         let (closing, closed) = mpsc::channel();
-        let (what, place) = (what.to_owned(), Arc::new(OnceLock::new()));
+        let (server, place) = (server.to_owned(), Arc::new(OnceLock::new()));
         let known = Arc::clone(&place);
+        let connections = self.connections.clone();
         let task = self.handle.spawn(async move {
             let (listener, local) = loop {
                 tokio::time::sleep(every).await;
                 match bind(address) {
                     Ok(bound) => break bound,
                     Err(source) => {
-                        let error = ServeError { what: what.clone(), address, source };
+                        let error = Error::Listen { server: server.clone(), address, source };
                         let text = error.to_string();
-                        if text != said {
-                            said = text;
-                            told(Err(error));
+                        if text != last {
+                            last = text;
+                            report(Err(error));
                         }
                     }
                 }
             };
-            told(Ok(local));
-            // Nobody else sets it.
+            report(Ok(local));
+            // It is set here only.
             let _ = known.set(local);
-            accept(Open { listener, _closing: closing }, handler).await;
+            accept(Open { listener, _closing: closing }, connections, handler).await;
         });
         Listening { address: place, task: task.abort_handle(), closed }
     }
@@ -182,13 +200,13 @@ impl Drop for Server {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic there was reported there; nothing is left to do about it.
+            // The panic hook has reported a panic of the thread already.
             let _ = thread.join();
         }
     }
 }
 
-/// A server that listens until this is dropped. Then its port is free and its connections are closed.
+/// A running server. Dropping it closes its port and its connections.
 #[derive(Debug)]
 pub(super) struct Listening {
     address: Arc<OnceLock<SocketAddr>>,
@@ -197,7 +215,7 @@ pub(super) struct Listening {
 }
 
 impl Listening {
-    /// Where: with the port that the kernel chose, if it was to. None as long as it could not listen.
+    /// Returns the address, with the port that the kernel chose. `None` until the server listens.
     pub(super) fn address(&self) -> Option<SocketAddr> {
         self.address.get().copied()
     }
@@ -211,21 +229,22 @@ impl Drop for Listening {
     }
 }
 
-/// A listener, and what tells that it is closed: fields are dropped in this order.
+/// A listener, and a sender that is dropped after it, which shows that it is closed: fields are dropped in
+/// order.
 #[derive(Debug)]
 struct Open {
     listener: TcpListener,
     _closing: mpsc::Sender<()>,
 }
 
-/// A listener and where it listens; to be called on the runtime.
+/// Binds a listener. Must be called inside the runtime.
 fn bind(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM.nonblocking(), None)?;
     if address.is_ipv6() {
         // `::` and `0.0.0.0` are two servers with one port, whatever net.ipv6.bindv6only says.
         socket.set_only_v6(true)?;
     }
-    // Connections of a server that has just ended must not keep the next one from its port.
+    // Connections of a server that ended before would block the port otherwise.
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
@@ -234,158 +253,58 @@ fn bind(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     Ok((listener, local))
 }
 
-async fn accept(open: Open, handler: Handler) {
+async fn accept(open: Open, places: Connections, handler: Handler) {
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
-        if connections.len() >= MAX_CONNECTIONS {
-            connections.join_next().await;
-        }
         match open.listener.accept().await {
-            Ok((stream, _)) => {
+            Ok((stream, peer)) => {
+                let place = places.admit(peer.ip());
+                let number = place.number();
                 let handler = Arc::clone(&handler);
-                connections.spawn(async move {
-                    let service = service_fn(move |request: Request<Incoming>| {
-                        let answer = respond(&handler, request);
-                        async { Ok::<_, std::convert::Infallible>(answer) }
-                    });
-                    let mut server = http1::Builder::new();
-                    server.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
-                    // A client that breaks off or speaks no HTTP is its own problem.
-                    let _ = server.serve_connection(TokioIo::new(stream), service).await;
+                let task = connections.spawn(async move {
+                    // Free again when the connection ends or is closed.
+                    let _place = place;
+                    // Errors of clients, and that they were too slow, are not reported.
+                    let _ = timeout(EXCHANGE, serve(stream, handler)).await;
                 });
+                places.set_task(number, task);
+                // The connection's turn comes before that of the next, which may close it: if its request is
+                // here already, it is answered.
+                tokio::task::yield_now().await;
             }
-            // No descriptor left, or a connection that was gone at once: others may do better soon.
+            // No descriptor is left, or the connection was closed already: later ones may succeed.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }
+}
+
+/// Answers one request.
+async fn serve(stream: TcpStream, handler: Handler) -> hyper::Result<()> {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let answer = respond(&handler, request);
+        async { Ok::<_, std::convert::Infallible>(answer) }
+    });
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(HEADER).max_buf_size(BUFFER).keep_alive(false);
+    server.serve_connection(TokioIo::new(stream), service).await
 }
 
 fn respond(handler: &Handler, request: Request<Incoming>) -> Response<Full<Bytes>> {
     handler(&request.map(drop)).map(|body| Full::new(Bytes::from(body)))
 }
 
-/// Connections of one server at a time; more wait in the backlog.
-const MAX_CONNECTIONS: usize = 256;
-const BACKLOG: i32 = 128;
-/// A connection that sends no request for so long is closed.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The length of the queue of connections that are not accepted yet, which the kernel bounds by
+/// net.core.somaxconn: in a full one the kernel drops the first packet of a client, who tries again a second
+/// later.
+const BACKLOG: i32 = 4096;
+/// The longest time for the header of a request.
+const HEADER: Duration = Duration::from_secs(5);
+/// The longest time for a request and its response, so that a client that does not read cannot keep its
+/// place.
+const EXCHANGE: Duration = Duration::from_secs(10);
+/// The most bytes of a header.
+const BUFFER: usize = 16 << 10;
 
 #[cfg(test)]
-mod tests {
-    use std::io::{Read as _, Write as _};
-    use std::net::{Ipv4Addr, TcpStream};
-
-    use super::*;
-
-    fn ask(address: SocketAddr, request: &str) -> String {
-        let mut stream = TcpStream::connect(address).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        text
-    }
-
-    fn echo() -> Handler {
-        Arc::new(|request| super::super::answer(200, super::super::PLAIN, request.uri().path().to_owned()))
-    }
-
-    /// At once, but for another test of this process that is starting a program: that holds a copy of every descriptor until it runs.
-    fn soon(holds: impl Fn() -> bool) {
-        let end = std::time::Instant::now() + Duration::from_secs(10);
-        while !holds() {
-            assert!(std::time::Instant::now() < end, "it never comes true");
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    fn loopback(port: u16) -> SocketAddr {
-        (Ipv4Addr::LOCALHOST, port).into()
-    }
-
-    #[test]
-    fn a_port_is_free_when_its_server_is_dropped() {
-        testns::netns(|| {
-            let server = Server::start().unwrap();
-            let first = server.listen("first", loopback(0), echo()).unwrap();
-            let address = first.address().unwrap();
-            assert!(ask(address, "GET /a HTTP/1.0\r\n\r\n").ends_with("\r\n\r\n/a"));
-            let kept = TcpStream::connect(address).unwrap();
-            let second = server.listen("second", address, echo()).unwrap_err();
-            assert!(second.is_in_use());
-            assert_eq!(
-                second.to_string(),
-                format!("second cannot listen on {address}: Address already in use (os error 98)")
-            );
-            for _ in 0..100 {
-                let again = server.listen("first", loopback(0), echo()).unwrap();
-                let address = again.address().unwrap();
-                drop(again);
-                soon(|| server.listen("next", address, echo()).is_ok());
-            }
-            drop(first);
-            soon(|| TcpStream::connect(address).is_err());
-            let mut rest = Vec::new();
-            // Closed in order or reset: closed it must be.
-            let _ = (&kept).read_to_end(&mut rest);
-            assert!(rest.is_empty());
-        });
-    }
-
-    #[test]
-    fn a_taken_port_is_tried_again_until_it_is_free() {
-        testns::netns(|| {
-            let server = Server::start().unwrap();
-            let taken = std::net::TcpListener::bind(loopback(0)).unwrap();
-            let address = taken.local_addr().unwrap();
-            let (told, heard) = mpsc::channel();
-            let told = move |said: Result<SocketAddr, ServeError>| {
-                told.send(said.map_err(|error| error.is_in_use())).unwrap();
-            };
-            let every = Duration::from_millis(1);
-            let listening = server.listen_some_time("server", address, every, echo(), told);
-            assert_eq!(heard.recv(), Ok(Err(true)));
-            assert_eq!(listening.address(), None);
-            std::thread::sleep(Duration::from_millis(20));
-            assert!(heard.try_recv().is_err(), "the same is told once");
-            drop(taken);
-            assert_eq!(heard.recv(), Ok(Ok(address)));
-            assert!(ask(address, "GET /a HTTP/1.0\r\n\r\n").ends_with("/a"));
-            assert_eq!(listening.address(), Some(address));
-
-            let taken = std::net::TcpListener::bind(loopback(0)).unwrap();
-            let waiting =
-                server.listen_some_time("server", taken.local_addr().unwrap(), every, echo(), |_| ());
-            // It ends with this, although it never listened.
-            drop(waiting);
-        });
-    }
-
-    #[test]
-    fn a_server_outlives_clients_that_speak_no_http_or_break_off() {
-        testns::netns(|| {
-            let server = Server::start().unwrap();
-            let listening = server.listen("server", loopback(0), echo()).unwrap();
-            let address = listening.address().unwrap();
-            for _ in 0..2 * MAX_CONNECTIONS {
-                drop(TcpStream::connect(address).unwrap());
-            }
-            assert!(ask(address, "\0\0\0\r\n\r\n").starts_with("HTTP/1.1 400"));
-            assert!(ask(address, "HEAD /b HTTP/1.0\r\n\r\n").ends_with("\r\n\r\n"));
-            assert!(ask(address, "GET /c HTTP/1.0\r\n\r\n").ends_with("/c"));
-        });
-    }
-
-    #[test]
-    fn addresses_are_read_as_kube_proxy_reads_them() {
-        let socket =
-            |text: &str| text.parse::<BindAddress>().map(|at| at.socket(10249).map(|at| at.to_string()));
-        assert_eq!(socket("127.0.0.1:1"), Ok(Some("127.0.0.1:1".to_owned())));
-        assert_eq!(socket("::"), Ok(Some("[::]:10249".to_owned())));
-        assert_eq!(socket("[::]"), Ok(Some("[::]:10249".to_owned())));
-        assert_eq!(socket(" "), Ok(None));
-        for bad in ["localhost:80", "127.0.0.1:", "127.0.0.1:65536", "10256", "[1.2.3.4"] {
-            assert!(socket(bad).is_err(), "{bad}");
-        }
-    }
-}
+mod tests;

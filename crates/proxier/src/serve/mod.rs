@@ -1,14 +1,18 @@
-//! What the daemon answers over HTTP: its own health, that of single services, and metrics; as kube-proxy 1.36 does.
+//! HTTP servers of the daemon: its own health, the health of single services, and metrics, as in kube-proxy
+//! 1.36.
 //!
-//! - [`ProxyHealth`] says whether changes reach the kernel in time: `/healthz` and `/livez`, by default on port 10256.
-//! - [`ServiceHealth`] says how many endpoints of a service run on this node: each service with a health-check node port is asked there
-//!   by its load balancer. Any path is the right one.
-//! - [`Metrics`] counts, with kube-proxy's names where they mean the same: `/metrics`, `/proxyMode` and a bare `/healthz`, by default
-//!   on port 10249 of the loopback.
+//! - [`ProxyHealth`] says whether changes reach the kernel in time: `/healthz` and `/livez`, by default on
+//!   port 10256.
+//! - [`ServiceHealth`] says how many endpoints of a service run on this node. A load balancer asks at the
+//!   health-check node port of the service, at any path.
+//! - [`Metrics`] has kube-proxy's metric names where the meaning is the same: `/metrics`, `/proxyMode` and a
+//!   bare `/healthz`, by default on port 10249 of the loopback.
 //!
-//! These three are values that know neither clock nor socket: they are told the time. [`Serving`] puts them behind servers, and
-//! is the observer of a run loop. It has a thread of its own, so that whoever asks is answered while the kernel is slow.
+//! These three are values without a clock or a socket: callers pass in the time. [`Serving`] runs servers for
+//! them, and observes a run loop. Its servers have a thread of their own, so that they answer while a sync
+//! blocks.
 
+mod connections;
 mod health;
 mod http;
 mod metrics;
@@ -18,15 +22,15 @@ mod serving;
 mod text_format;
 
 pub use health::{FamilyHealth, Health, ProxyHealth};
-pub use http::{BindAddress, ServeError};
-pub use metrics::{Metrics, Mode};
+pub use http::{BindAddress, Error};
+pub use metrics::Metrics;
 pub use service_health::{Check, ServiceHealth};
 pub use serving::{HEALTHZ_PORT, METRICS_PORT, Serving, ServingSettings};
 
-/// What is answered: a response that is complete.
+/// A complete HTTP response.
 pub type Answer = hyper::Response<String>;
 
-/// An answer of one media type.
+/// Returns a response of one media type.
 fn answer(status: u16, content_type: &'static str, body: String) -> Answer {
     let mut answer = Answer::new(body);
     *answer.status_mut() = hyper::StatusCode::from_u16(status).unwrap_or_default();
@@ -36,7 +40,7 @@ fn answer(status: u16, content_type: &'static str, body: String) -> Answer {
     answer
 }
 
-/// What a server says of a path that it does not have.
+/// Returns the response for an unknown path.
 fn not_found() -> Answer {
     answer(404, PLAIN, "404 page not found\n".to_owned())
 }

@@ -1,59 +1,66 @@
-//! What a load balancer is told that asks a service's health-check node port.
+//! The responses at the health-check node ports of services, for load balancers.
 
 use std::collections::{BTreeMap, HashSet};
 use std::num::NonZeroU16;
 
 use hyper::header::HeaderValue;
+use sluicegate_services::{Cluster, Family, ServiceName, ServicePort};
 
 use super::{Answer, JSON, answer};
-use crate::model::{Cluster, Family, ServiceName};
 
-/// The services with a health-check node port, each family by itself, and how many of their endpoints run here.
+/// The services with a health-check node port, by family, and the number of their endpoints on this node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceHealth {
     checks: BTreeMap<(Family, ServiceName), Check>,
 }
 
-/// What one port has to say.
+/// The state of one port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Check {
     /// The port.
     pub port: NonZeroU16,
-    /// How many addresses on this node have a ready endpoint of the service, on any of its ports.
+    /// The number of addresses on this node with a ready endpoint of the service, on any of its ports.
     pub local_endpoints: usize,
 }
 
 impl ServiceHealth {
-    /// What the services of a cluster want. Costs what there are of services with a traffic policy Local.
+    /// Returns the checks of a cluster. The cost depends on the number of services with a traffic policy
+    /// Local.
     #[must_use]
     pub fn of(cluster: &Cluster, families: &[Family]) -> Self {
         let mut checks = BTreeMap::new();
-        for (name, service) in cluster.local_services() {
-            let Some(port) = service.health_check_node_port else { continue };
-            for family in families.iter().copied().filter(|family| service.cluster_ip(*family).is_some()) {
-                let local_endpoints = local_endpoints(cluster, name, family);
+        let checked =
+            cluster.local_services().filter(|(_, service)| service.health_check_node_port.is_some());
+        for (name, _) in checked {
+            for family in families.iter().copied() {
+                let ports = cluster.ports(name, family);
+                // Another service may have it.
+                let Some(port) = ports.iter().find_map(|port| port.health_check_node_port) else { continue };
+                let local_endpoints = local_endpoints(&ports);
                 checks.insert((family, name.clone()), Check { port, local_endpoints });
             }
         }
         Self { checks }
     }
 
-    /// Every check, in the order of families and names.
+    /// Returns every check, in the order of families and names.
     pub fn iter(&self) -> impl Iterator<Item = (Family, &ServiceName, &Check)> {
         self.checks.iter().map(|((family, name), check)| (*family, name, check))
     }
 
-    /// The answer to whoever asks for a service: 200 when it has endpoints here and the proxy is healthy, otherwise 503.
+    /// Returns the response for a service: 200 when it has endpoints here and the proxy is healthy, otherwise
+    /// 503.
     ///
-    /// The endpoints' number is the weight for balancers that know the header `X-Load-Balancing-Endpoint-Weight`. `None` for a
-    /// service that is not checked.
+    /// The header `X-Load-Balancing-Endpoint-Weight` has the number of endpoints. `None` for a service
+    /// without a check.
     #[must_use]
     pub fn answer(&self, family: Family, name: &ServiceName, proxy_healthy: bool) -> Option<Answer> {
         let count = self.checks.get(&(family, name.clone()))?.local_endpoints;
         let (namespace, name) = (name.namespace(), name.name());
-        // Names are DNS labels: there is nothing to escape.
+        // Names are DNS labels, which need no escapes.
         let body = format!(
-            "{{\n\t\"service\": {{\n\t\t\"namespace\": \"{namespace}\",\n\t\t\"name\": \"{name}\"\n\t}},\n\t\"localEndpoints\": \
+            "{{\n\t\"service\": {{\n\t\t\"namespace\": \"{namespace}\",\n\t\t\"name\": \"{name}\"\n\t}},\n\
+                \t\"localEndpoints\": \
              {count},\n\t\"serviceProxyHealthy\": {proxy_healthy}\n}}"
         );
         let mut answer = answer(if count > 0 && proxy_healthy { 200 } else { 503 }, JSON, body);
@@ -62,8 +69,7 @@ impl ServiceHealth {
     }
 }
 
-fn local_endpoints(cluster: &Cluster, name: &ServiceName, family: Family) -> usize {
-    let ports = cluster.ports(name, family);
+fn local_endpoints(ports: &[ServicePort<'_>]) -> usize {
     let endpoints = ports.iter().flat_map(|port| &port.endpoints);
     let here = endpoints.filter(|endpoint| endpoint.is_local && endpoint.ready);
     here.map(|endpoint| endpoint.address.ip()).collect::<HashSet<_>>().len()
@@ -71,19 +77,25 @@ fn local_endpoints(cluster: &Cluster, name: &ServiceName, family: Family) -> usi
 
 #[cfg(test)]
 mod tests {
+    use sluicegate_services::Node;
+
     use super::*;
-    use crate::model::{Found, Node};
     use crate::source;
+    use crate::source::Manifests;
 
     fn cluster(endpoints: &str) -> Cluster {
         let text = format!(
-            "apiVersion: v1\nkind: Service\nmetadata: {{namespace: demo, name: api}}\nspec: {{type: LoadBalancer, clusterIP: 10.0.0.1, \
-             externalTrafficPolicy: Local, healthCheckNodePort: 30999, ports: [{{name: a, port: 80}}, {{name: b, port: 81}}]}}\n---\n\
-             apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{namespace: demo, name: api-1, labels: \
-             {{kubernetes.io/service-name: api}}}}\naddressType: IPv4\nports: [{{name: a, port: 8080}}, {{name: b, port: 8081}}]\n\
+            "apiVersion: v1\nkind: Service\nmetadata: {{namespace: demo, name: api}}\n\
+                spec: {{type: LoadBalancer, clusterIP: 10.0.0.1, \
+             externalTrafficPolicy: Local, healthCheckNodePort: 30999, ports: [{{name: a, port: 80}}, \
+             {{name: b, port: 81}}]}}\n---\n\
+             apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n\
+             metadata: {{namespace: demo, name: api-1, labels: \
+             {{kubernetes.io/service-name: api}}}}\naddressType: IPv4\n\
+             ports: [{{name: a, port: 8080}}, {{name: b, port: 8081}}]\n\
              endpoints: [{endpoints}]\n"
         );
-        let mut found = Found::default();
+        let mut found = Manifests::default();
         source::read_str("f.yaml", &text, |manifest| found.add(manifest)).unwrap();
         found.into_cluster(Node { name: "here".to_owned(), ..Node::default() }).0
     }
@@ -110,7 +122,7 @@ mod tests {
             let check = Check { port: NonZeroU16::new(30999).unwrap(), local_endpoints: expected };
             assert_eq!(
                 checks,
-                [(Family::V4, &name(), &check)],
+                [(Family::Ipv4, &name(), &check)],
                 "{endpoints}: no cluster IP, no check for IPv6"
             );
         }
@@ -123,16 +135,17 @@ mod tests {
         for (health, proxy, status, count) in
             [(&one, true, 200, 1), (&one, false, 503, 1), (&none, true, 503, 0), (&none, false, 503, 0)]
         {
-            let answer = health.answer(Family::V4, &name(), proxy).unwrap();
+            let answer = health.answer(Family::Ipv4, &name(), proxy).unwrap();
             assert_eq!(answer.status(), status);
             assert_eq!(answer.headers()["content-type"], "application/json");
             assert_eq!(answer.headers()["x-content-type-options"], "nosniff");
             assert_eq!(answer.headers()["x-load-balancing-endpoint-weight"], count.to_string());
             let expected = format!(
-                "{{\n\t\"service\": {{\n\t\t\"namespace\": \"demo\",\n\t\t\"name\": \"api\"\n\t}},\n\t\"localEndpoints\": {count},\n\t\"serviceProxyHealthy\": {proxy}\n}}"
+                "{{\n\t\"service\": {{\n\t\t\"namespace\": \"demo\",\n\t\t\"name\": \"api\"\n\t}},\n\
+                    \t\"localEndpoints\": {count},\n\t\"serviceProxyHealthy\": {proxy}\n}}"
             );
             assert_eq!(answer.body(), &expected);
         }
-        assert!(one.answer(Family::V6, &name(), true).is_none());
+        assert!(one.answer(Family::Ipv6, &name(), true).is_none());
     }
 }

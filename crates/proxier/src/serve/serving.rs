@@ -1,4 +1,4 @@
-//! Health, service checks and metrics behind servers, and what feeds them: the observer of the run loop.
+//! The servers of health, service checks and metrics, and the observer of the run loop that updates them.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,20 +7,19 @@ use std::time::{Duration, Instant, SystemTime};
 
 use hyper::Request;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
-use sluicegate_conntrack::reconcile;
+use sluicegate_conntrack::stale;
+use sluicegate_services::{Cluster, Family, NodePortAddresses, NodePorts};
 
 use super::http::{Handler, Listening, Server};
 use super::ports::Ports;
 use super::{
-    Answer, BindAddress, JSON, Metrics, Mode, PLAIN, ProxyHealth, ServeError, ServiceHealth, answer,
-    not_found,
+    Answer, BindAddress, Error, JSON, Metrics, PLAIN, ProxyHealth, ServiceHealth, answer, not_found,
 };
-use crate::Error;
-use crate::apply::addresses;
-use crate::model::{Cluster, Family, NodePortAddresses, NodePorts};
+use crate::Mode;
 use crate::run::{Observer, SyncReport};
+use sluicegate_service_rules::of_interfaces;
 
-/// What is served where.
+/// The settings of the servers.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServingSettings {
@@ -28,22 +27,24 @@ pub struct ServingSettings {
     pub mode: Mode,
     /// The families that are programmed.
     pub families: Vec<Family>,
-    /// Where `/healthz` and `/livez` are answered (`--healthz-bind-address`), 10256 being the usual port.
+    /// The address of `/healthz` and `/livez` (`--healthz-bind-address`). The default port is 10256.
     pub healthz: BindAddress,
-    /// Where `/metrics` is answered (`--metrics-bind-address`), 10249 being the usual port.
+    /// The address of `/metrics` (`--metrics-bind-address`). The default port is 10249.
     pub metrics: BindAddress,
-    /// How long a change may wait before the proxy is unhealthy: twice the sync period.
+    /// The time after which a waiting change makes the proxy unhealthy: twice the sync period.
     pub timeout: Duration,
-    /// On which addresses health-check node ports are answered.
+    /// The addresses of health-check node ports.
     pub node_port_addresses: NodePortAddresses,
-    /// A server that cannot listen at the start is an error (`--bind-address-hard-fail`). Otherwise it is tried again and again.
+    /// Whether a server that cannot listen at the start is an error (`--bind-address-hard-fail`). Otherwise
+    /// it is retried.
     pub bind_hard_fail: bool,
-    /// What `/configz` answers: the configuration that is in force, as JSON. Without it there is no such path.
+    /// The body of `/configz`: the configuration in use, as JSON. `None` for no such path.
     pub configz: Option<String>,
 }
 
 impl ServingSettings {
-    /// Both servers at kube-proxy's usual places, both families, 60 seconds of patience, node ports on every address.
+    /// Returns kube-proxy's defaults: its addresses, both families, a timeout of 60 seconds, node ports on
+    /// every address.
     #[must_use]
     pub fn new(mode: Mode) -> Self {
         Self {
@@ -59,10 +60,10 @@ impl ServingSettings {
     }
 }
 
-/// The servers, and the state that they answer from. Dropping it closes all sockets.
+/// The running servers and their state. Dropping it closes all sockets.
 ///
-/// As an [`Observer`] it follows a run loop. What it cannot do (a health-check port that is taken) is printed by
-/// whoever is given to [`Serving::start`], told once and tried again at each sync.
+/// As an [`Observer`] it follows a run loop. A failure, such as a health-check port that is in use, is passed
+/// to the callback of [`Serving::start`] once, and retried at each sync.
 pub struct Serving {
     shared: Arc<Shared>,
     settings: ServingSettings,
@@ -72,7 +73,7 @@ pub struct Serving {
 
 type Report = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What handlers on the servers' thread read.
+/// The state that handlers read on the thread of the servers.
 struct Shared {
     health: Mutex<ProxyHealth>,
     services: Mutex<ServiceHealth>,
@@ -80,25 +81,26 @@ struct Shared {
 }
 
 struct Sockets {
-    // Sockets close before the thread ends that closes them.
+    // Fields drop in order: sockets are closed before the thread that closes them ends.
     ports: Ports,
     fixed: Vec<Listening>,
-    told: Vec<String>,
+    reported: Vec<String>,
     server: Server,
 }
 
 impl Serving {
-    /// Opens the servers in the network namespace of the calling thread. `report` is given each problem, and the news that it is over.
+    /// Starts the servers in the network namespace of the calling thread. `report` gets each problem, and a
+    /// message when it is solved.
     ///
-    /// A port that is taken is tried again every five seconds.
+    /// A port that is in use is retried every five seconds.
     ///
     /// # Errors
-    /// [`ServeError`] when there can be no servers; with [`ServingSettings::bind_hard_fail`], also when `/healthz` or `/metrics` cannot
-    /// be served where they should be.
+    /// [`Error::Thread`] when the thread cannot be started; with [`ServingSettings::bind_hard_fail`],
+    /// [`Error::Listen`] when `/healthz` or `/metrics` cannot listen.
     pub fn start(
         settings: ServingSettings,
         report: impl Fn(&str) + Send + Sync + 'static,
-    ) -> Result<Self, ServeError> {
+    ) -> Result<Self, Error> {
         let metrics = Metrics::new(settings.mode, &settings.families, SystemTime::now());
         let shared = Arc::new(Shared {
             health: Mutex::new(ProxyHealth::new(settings.timeout)),
@@ -115,11 +117,7 @@ impl Serving {
                 metrics_handler(Arc::clone(&shared), configz),
             ),
         ];
-        let server = Server::start().map_err(|source| ServeError {
-            what: "the thread of the HTTP servers".to_owned(),
-            address: SocketAddr::from(([0, 0, 0, 0], 0)),
-            source,
-        })?;
+        let server = Server::start().map_err(Error::Thread)?;
         let mut fixed = Vec::new();
         for (what, address, handler) in places {
             let Some(address) = address else { continue };
@@ -127,21 +125,21 @@ impl Serving {
                 server.listen(what, address, handler)?
             } else {
                 let (shared, report) = (Arc::clone(&shared), Arc::clone(&report));
-                let told = move |outcome| tell(what, outcome, &shared, &*report);
-                server.listen_some_time(what, address, TRY_AGAIN, handler, told)
+                let report = move |outcome| tell(what, outcome, &shared, &*report);
+                server.listen_with_retries(what, address, TRY_AGAIN, handler, report)
             });
         }
-        let sockets = Sockets { ports: Ports::default(), fixed, told: Vec::new(), server };
+        let sockets = Sockets { ports: Ports::default(), fixed, reported: Vec::new(), server };
         Ok(Self { shared, settings, sockets: Mutex::new(sockets), report })
     }
 
-    /// The metrics, for what else is to be counted.
+    /// Returns the metrics.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.shared.metrics
     }
 
-    /// Where `/healthz` and `/metrics` are answered, in this order, without what is answered nowhere, or not yet.
+    /// Returns the addresses of `/healthz` and `/metrics`, in this order, of those that listen.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         lock(&self.sockets).fixed.iter().filter_map(Listening::address).collect()
@@ -150,7 +148,7 @@ impl Serving {
     fn follow_ports(&self, cluster: &Cluster, services: &ServiceHealth) {
         let local = match &self.settings.node_port_addresses {
             NodePortAddresses::Within(nets) if !nets.is_empty() && services.iter().next().is_some() => {
-                addresses::of_interfaces().ok()
+                of_interfaces().ok()
             }
             _ => None,
         };
@@ -159,12 +157,12 @@ impl Serving {
         };
         let sockets = &mut *lock(&self.sockets);
         let handler = |family, name: &_| service_handler(Arc::clone(&self.shared), family, name);
-        let troubles = sockets.ports.follow(&sockets.server, services, on, handler);
-        for trouble in troubles.iter().filter(|trouble| !sockets.told.contains(trouble)) {
-            self.shared.metrics.trouble();
-            (self.report)(trouble);
+        let warnings = sockets.ports.follow(&sockets.server, services, on, handler);
+        for warning in warnings.iter().filter(|warning| !sockets.reported.contains(warning)) {
+            self.shared.metrics.warning();
+            (self.report)(warning);
         }
-        sockets.told = troubles;
+        sockets.reported = warnings;
         self.shared.metrics.health_ports(sockets.ports.len());
     }
 }
@@ -186,6 +184,7 @@ impl Observer for Serving {
         for family in &self.settings.families {
             health.updated(*family, wall);
         }
+        health.set_faults(&report.sent.faults);
         drop(health);
         self.shared.metrics.synced(report, wall);
         for (family, changed) in &report.triggers {
@@ -193,11 +192,11 @@ impl Observer for Serving {
         }
     }
 
-    fn failed(&self, error: &Error) {
+    fn failed(&self, error: &sluicegate_service_rules::Error) {
         self.shared.metrics.failed(error);
     }
 
-    fn flows(&self, family: Family, report: &reconcile::Report, took: Duration) {
+    fn flows(&self, family: Family, report: &stale::Report, took: Duration) {
         self.shared.metrics.conntrack(family, took, report.deleted);
     }
 
@@ -207,11 +206,12 @@ impl Observer for Serving {
         lock(&self.shared.health).set_node_eligible(!cluster.node().is_leaving);
         self.shared.metrics.changes(cluster.change_counts());
         self.shared.metrics.no_local_endpoints(cluster);
+        self.shared.metrics.conflicts(cluster);
         self.follow_ports(cluster, &services);
     }
 
-    fn trouble(&self, _trouble: &str) {
-        self.shared.metrics.trouble();
+    fn warning(&self, _trouble: &str) {
+        self.shared.metrics.warning();
     }
 }
 
@@ -221,13 +221,13 @@ impl fmt::Debug for Serving {
     }
 }
 
-/// Tells how it goes with a server that could not listen at once.
-fn tell(what: &str, outcome: Result<SocketAddr, ServeError>, shared: &Shared, report: &dyn Fn(&str)) {
+/// Reports the attempts of a server that could not listen at once.
+fn tell(what: &str, outcome: Result<SocketAddr, Error>, shared: &Shared, report: &dyn Fn(&str)) {
     match outcome {
         Ok(address) => report(&format!("{what} listens on {address} now")),
         Err(error) => {
-            shared.metrics.trouble();
-            report(&format!("{error}; trying again every {TRY_AGAIN:?}"));
+            shared.metrics.warning();
+            report(&format!("{error}; retrying every {TRY_AGAIN:?}"));
         }
     }
 }
@@ -269,16 +269,16 @@ fn metrics(metrics: &Metrics, request: &Request<()>) -> Answer {
     answer
 }
 
-fn service_handler(shared: Arc<Shared>, family: Family, name: &crate::model::ServiceName) -> Handler {
+fn service_handler(shared: Arc<Shared>, family: Family, name: &sluicegate_services::ServiceName) -> Handler {
     let name = name.clone();
     Arc::new(move |_| {
         let healthy = lock(&shared.health).health(Instant::now()).healthy;
-        // Between the change of the services and that of the sockets, one may be asked for a service that is gone.
+        // The services change before the sockets do, so a request may be for a service that no longer exists.
         lock(&shared.services).answer(family, &name, healthy).unwrap_or_else(not_found)
     })
 }
 
-/// What is behind a lock is whole at every moment: a panic elsewhere does not spoil it.
+/// Locks a mutex, also after a panic: its value is consistent at every moment.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -288,14 +288,22 @@ pub const HEALTHZ_PORT: u16 = 10256;
 /// kube-proxy's port for `/metrics`.
 pub const METRICS_PORT: u16 = 10249;
 
-/// As often as kube-proxy.
+/// The interval of kube-proxy.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {
+    use sluicegate_service_rules::nftables::STALE_CHAINS_KEPT;
+    use sluicegate_service_rules::{Found, Summary};
+    use sluicegate_services::ServiceName;
+
     use super::*;
-    use crate::model::ServiceName;
-    use crate::run::Sent;
+
+    fn summary() -> Summary {
+        let mut summary = Summary::new(Found::Changed, "").measure(STALE_CHAINS_KEPT, 1);
+        (summary.messages, summary.bytes, summary.batches) = (7, 1000, 1);
+        summary
+    }
 
     fn report() -> SyncReport {
         SyncReport {
@@ -307,13 +315,7 @@ mod tests {
             changed: 1,
             concerns_udp: false,
             triggers: Vec::new(),
-            sent: Sent::Nftables(crate::apply::Synced {
-                messages: 7,
-                bytes: 1000,
-                batches: 1,
-                is_stale_kept: true,
-                ..Default::default()
-            }),
+            sent: summary(),
             refused: Vec::new(),
         }
     }
@@ -326,7 +328,7 @@ mod tests {
             let serving = Serving::start(settings, |_| {}).unwrap();
             let name = ServiceName::new("demo", "api").unwrap();
             let healthz = health_handler(Arc::clone(&serving.shared));
-            let service = service_handler(Arc::clone(&serving.shared), Family::V4, &name);
+            let service = service_handler(Arc::clone(&serving.shared), Family::Ipv4, &name);
             let ask = |handler: &Handler, path: &str| {
                 let answer = handler(&Request::builder().uri(path).body(()).unwrap());
                 (answer.status().as_u16(), answer.into_body())

@@ -1,4 +1,4 @@
-//! One document of a manifest file: where it begins, what kind of object it holds, and the objects of a list.
+//! The documents of a manifest file, their kinds, and the objects of lists.
 
 use k8s_openapi::Resource;
 use k8s_openapi::api::core::v1::{Node, Service};
@@ -6,10 +6,11 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::ServiceCIDR;
 use serde::de::DeserializeOwned;
 
-use super::{Object, json, yaml};
+use super::{Object, json};
+use crate::yaml::{self, Fault};
 
-/// Splits a file into documents, each parsed when it is asked for. Empty documents (blank, or only comments) stay, so that
-/// numbers are those a person counts.
+/// Splits a file into documents, and parses each on demand. Empty documents (blank, or only comments) count,
+/// as they do for a reader of the file.
 pub(super) fn split(text: &str, is_json: bool) -> Box<dyn Iterator<Item = Result<Document<'_>, Fault>> + '_> {
     if is_json {
         return Box::new(json::documents(text));
@@ -17,7 +18,7 @@ pub(super) fn split(text: &str, is_json: bool) -> Box<dyn Iterator<Item = Result
     Box::new(yaml_parts(text).into_iter().map(|(line, part)| yaml::parse(part, line).map(Document::from)))
 }
 
-/// A document before it is known what it holds.
+/// A document before its kind is known.
 pub(super) enum Document<'a> {
     Empty,
     Yaml(yaml::Node),
@@ -26,12 +27,16 @@ pub(super) enum Document<'a> {
 
 impl From<Option<yaml::Node>> for Document<'_> {
     fn from(node: Option<yaml::Node>) -> Self {
-        node.map_or(Self::Empty, Self::Yaml)
+        match node {
+            // `null` says as much as nothing.
+            None | Some(yaml::Node { value: yaml::Value::Null, .. }) => Self::Empty,
+            Some(node) => Self::Yaml(node),
+        }
     }
 }
 
 impl Document<'_> {
-    /// The objects of the document: one, or those of a list.
+    /// Returns the objects of the document: one, or those of a list, which may be an array without a head.
     pub(super) fn objects(self) -> Result<Vec<Item>, Fault> {
         match self {
             Self::Empty => Ok(Vec::new()),
@@ -41,7 +46,7 @@ impl Document<'_> {
     }
 }
 
-/// One object, or what is wrong with it.
+/// An object, or why it cannot be read.
 pub(super) struct Item {
     pub(super) line: usize,
     pub(super) content: Result<Content, Fault>,
@@ -53,24 +58,58 @@ pub(super) enum Content {
     Other(String),
 }
 
-/// What is wrong, and where in the file.
-#[derive(Debug)]
-pub(crate) struct Fault {
-    pub(crate) line: usize,
-    pub(crate) column: Option<usize>,
-    pub(crate) reason: String,
+/// A parsed value, YAML or JSON.
+pub(super) trait Value: Sized {
+    /// Returns the line on which it begins.
+    fn line(&self) -> usize;
+    /// Returns `apiVersion` and `kind`; either may be missing.
+    fn head(&self) -> Result<Head, Fault>;
+    /// Returns the elements, if the value is an array.
+    fn elements(&self) -> Result<Option<Vec<Self>>, Fault>;
+    /// Returns the elements of `items`.
+    fn items(&self) -> Result<Vec<Self>, Fault>;
+    /// Deserializes the value. `path` is its path in messages (`items[3]`, or empty).
+    fn typed<T: DeserializeOwned>(&self, path: &str) -> Result<T, Fault>;
 }
 
-/// A parsed value of either format.
-pub(super) trait Value: Sized {
-    /// The line on which it begins.
-    fn line(&self) -> usize;
-    /// `apiVersion` and `kind`; either may be missing.
-    fn head(&self) -> Result<Head, Fault>;
-    /// The elements of `items`, which must be a list.
-    fn items(&self) -> Result<Vec<Self>, Fault>;
-    /// The value as a typed object. `path` names it in messages (`items[3]`, or nothing).
-    fn typed<T: DeserializeOwned>(&self, path: &str) -> Result<T, Fault>;
+impl Value for yaml::Node {
+    fn line(&self) -> usize {
+        self.line
+    }
+
+    fn head(&self) -> Result<Head, Fault> {
+        if !matches!(self.value, yaml::Value::Mapping(_)) {
+            return Err(self.fault("expected an object with apiVersion and kind".to_owned()));
+        }
+        Ok(Head { api_version: string(self, "apiVersion")?, kind: string(self, "kind")? })
+    }
+
+    fn elements(&self) -> Result<Option<Vec<Self>>, Fault> {
+        match &self.value {
+            yaml::Value::Sequence(items) => Ok(Some(items.to_vec())),
+            _ => Ok(None),
+        }
+    }
+
+    fn items(&self) -> Result<Vec<Self>, Fault> {
+        match self.get("items").map(|node| (&node.value, node)) {
+            None | Some((yaml::Value::Null, _)) => Ok(Vec::new()),
+            Some((yaml::Value::Sequence(items), _)) => Ok(items.to_vec()),
+            Some((_, node)) => Err(node.fault("items: expected a list".to_owned())),
+        }
+    }
+
+    fn typed<T: DeserializeOwned>(&self, path: &str) -> Result<T, Fault> {
+        yaml::typed(self, path)
+    }
+}
+
+fn string(node: &yaml::Node, key: &str) -> Result<Option<String>, Fault> {
+    match node.get(key).map(|node| (&node.value, node)) {
+        None | Some((yaml::Value::Null, _)) => Ok(None),
+        Some((yaml::Value::String(text), _)) => Ok(Some(text.clone())),
+        Some((_, node)) => Err(node.fault(format!("{key}: expected a string"))),
+    }
 }
 
 #[derive(Clone, Default)]
@@ -80,6 +119,11 @@ pub(super) struct Head {
 }
 
 fn objects<V: Value>(value: &V) -> Result<Vec<Item>, Fault> {
+    if let Some(elements) = value.elements()? {
+        let elements = elements.into_iter().enumerate();
+        let nothing = Head::default();
+        return Ok(elements.map(|(index, item)| list_item(&item, &nothing, &format!("[{index}]"))).collect());
+    }
     let head = value.head()?;
     let Some(kind) = &head.kind else {
         return Err(Fault {
@@ -133,7 +177,7 @@ fn is<R: Resource>(api_version: &str, kind: &str) -> bool {
     R::API_VERSION == api_version && R::KIND == kind
 }
 
-/// Cuts at lines that begin with `---`, as Kubernetes does, and tells each part's first line.
+/// Splits at lines that begin with `---`, as Kubernetes does. Returns each part with its first line.
 fn yaml_parts(text: &str) -> Vec<(usize, &str)> {
     let mut parts = Vec::new();
     let (mut start, mut start_line, mut offset) = (0, 1, 0);
@@ -153,7 +197,8 @@ fn yaml_parts(text: &str) -> Vec<(usize, &str)> {
     parts
 }
 
-/// Before the first marker: nothing, comments, or `%YAML` directives make no document.
+/// Returns true for text before the first marker that is not a document: blank, comments, or `%YAML`
+/// directives.
 fn is_prologue(text: &str) -> bool {
     text.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with(['#', '%']))
 }

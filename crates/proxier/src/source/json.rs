@@ -1,38 +1,76 @@
-//! JSON manifests: one value, or several one after another, each with its place in the file.
+//! JSON manifests: one value or several in sequence, each with its place in the file.
+//!
+//! `serde_json` accepts an object with the same key twice, of which the last one counts or the first, as the
+//! reader happens to be written. A pass over each value refuses them, as in YAML.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+use std::rc::Rc;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{self, DeserializeOwned, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::document::{self, Document, Fault, Head};
+use super::document::{self, Document, Head};
+use crate::yaml::Fault;
 
-/// The values of a JSON text. After one that is not JSON nothing more can be found.
+/// Returns the values of a JSON text, up to the first error.
 pub(super) fn documents(text: &str) -> impl Iterator<Item = Result<Document<'_>, Fault>> {
-    // Not fused by itself: after an error it would report the same one for ever.
+    let file = Rc::new(File::new(text));
+    // The iterator of serde_json repeats an error forever.
     let stream = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
     let mut failed = false;
     stream.map_while(move |next| {
         let ended = std::mem::replace(&mut failed, next.is_err());
         (!ended).then(|| match next {
-            Ok(raw) => Ok(Document::Json(Value { text, raw })),
+            Ok(raw) if raw.get() == "null" => Ok(Document::Empty),
+            Ok(raw) => {
+                let value = Value { file: Rc::clone(&file), raw };
+                match serde_json::from_str(raw.get()) {
+                    Ok(UniqueKeys) => Ok(Document::Json(value)),
+                    Err(e) => Err(fault(value.place(), &e, "")),
+                }
+            }
             Err(e) => Err(fault(Place { line: 1, column: 1 }, &e, "")),
         })
     })
 }
 
+/// The text of a file, and where its lines begin.
+struct File<'a> {
+    text: &'a str,
+    lines: Vec<usize>,
+}
+
+impl<'a> File<'a> {
+    fn new(text: &'a str) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        Self { text, lines: std::iter::once(0).chain(ends.map(|(end, _)| end + 1)).collect() }
+    }
+
+    fn place(&self, offset: usize) -> Place {
+        let line = self.lines.partition_point(|start| *start <= offset);
+        let start = self.lines.get(line.saturating_sub(1)).copied().unwrap_or_default();
+        Place { line, column: 1 + offset - start }
+    }
+}
+
 /// A JSON value inside the text of its file.
 pub(super) struct Value<'a> {
-    text: &'a str,
+    file: Rc<File<'a>>,
     raw: &'a RawValue,
 }
 
-impl Value<'_> {
+impl<'a> Value<'a> {
     fn place(&self) -> Place {
-        // Both are slices of one text: the raw value is a window of the file.
-        let offset = (self.raw.get().as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
-        let before = self.text.get(..offset).unwrap_or_default();
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Place { line: 1 + before.matches('\n').count(), column: 1 + offset - line_start }
+        // The raw value is a slice of the text, so the difference of addresses is its offset.
+        let offset = (self.raw.get().as_ptr() as usize).saturating_sub(self.file.text.as_ptr() as usize);
+        self.file.place(offset)
+    }
+
+    fn with(&self, items: Vec<&'a RawValue>) -> Vec<Self> {
+        items.into_iter().map(|raw| Value { file: Rc::clone(&self.file), raw }).collect()
     }
 }
 
@@ -52,6 +90,14 @@ impl document::Value for Value<'_> {
         Ok(Head { api_version: fields.api_version, kind: fields.kind })
     }
 
+    fn elements(&self) -> Result<Option<Vec<Self>>, Fault> {
+        if !self.raw.get().starts_with('[') {
+            return Ok(None);
+        }
+        let items = serde_json::from_str(self.raw.get()).map_err(|e| fault(self.place(), &e, ""))?;
+        Ok(Some(self.with(items)))
+    }
+
     fn items(&self) -> Result<Vec<Self>, Fault> {
         #[derive(Deserialize)]
         struct Fields<'a> {
@@ -60,7 +106,7 @@ impl document::Value for Value<'_> {
         }
         let fields: Fields<'_> =
             serde_json::from_str(self.raw.get()).map_err(|e| fault(self.place(), &e, ""))?;
-        Ok(fields.items.unwrap_or_default().into_iter().map(|raw| Value { text: self.text, raw }).collect())
+        Ok(self.with(fields.items.unwrap_or_default()))
     }
 
     fn typed<T: DeserializeOwned>(&self, path: &str) -> Result<T, Fault> {
@@ -68,13 +114,77 @@ impl document::Value for Value<'_> {
     }
 }
 
+/// Any value in which no object has the same key twice.
+struct UniqueKeys;
+
+impl<'de> Deserialize<'de> for UniqueKeys {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(UniqueKeysVisitor)
+    }
+}
+
+struct UniqueKeysVisitor;
+
+impl<'de> Visitor<'de> for UniqueKeysVisitor {
+    type Value = UniqueKeys;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<UniqueKeys, E> {
+        Ok(UniqueKeys)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<UniqueKeys, E> {
+        Ok(UniqueKeys)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<UniqueKeys, E> {
+        Ok(UniqueKeys)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<UniqueKeys, E> {
+        Ok(UniqueKeys)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<UniqueKeys, E> {
+        Ok(UniqueKeys)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<UniqueKeys, E> {
+        Ok(UniqueKeys)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<UniqueKeys, A::Error> {
+        while items.next_element::<UniqueKeys>()?.is_some() {}
+        Ok(UniqueKeys)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<UniqueKeys, A::Error> {
+        let mut keys = HashSet::new();
+        while let Some(Key(key)) = entries.next_key()? {
+            if keys.contains(&key) {
+                return Err(de::Error::custom(format_args!("the key {key} comes twice")));
+            }
+            keys.insert(key);
+            entries.next_value::<UniqueKeys>()?;
+        }
+        Ok(UniqueKeys)
+    }
+}
+
+/// A key, borrowed from the text unless it has escapes.
+#[derive(Deserialize)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+
 #[derive(Clone, Copy)]
 struct Place {
     line: usize,
     column: usize,
 }
 
-/// Moves `serde_json`'s place, which counts from the beginning of the value, to the file.
+/// Converts an error of `serde_json`, whose place is relative to the value, to a place in the file.
 fn fault(start: Place, error: &serde_json::Error, path: &str) -> Fault {
     let (line, column) = match error.line() {
         0 | 1 => (start.line, start.column + error.column().saturating_sub(1)),

@@ -1,44 +1,54 @@
-//! Reads manifests: Services, EndpointSlices, Nodes and ServiceCIDRs from YAML or JSON, files or directories.
+//! Services, EndpointSlices, Nodes and ServiceCIDRs: read once from manifests, or followed as files or an API
+//! server change.
 //!
-//! The only file of [`source`](self) that touches the file system; the rest turns text into objects. A file may hold
-//! several documents, and a document may be a `List` (or a `ServiceList`, ...). Objects of other kinds are no error:
-//! they are counted by kind, so that a misspelt kind does not vanish in silence.
-//!
-//! Objects are handed over one at a time, so that reading a large cluster needs the memory of one file.
+//! - [`read`] and [`read_str`] parse manifests, YAML or JSON. A file may hold several documents, and a
+//!   document may be a `List` (or a `ServiceList`, ...). Objects of other kinds are not an error: they are
+//!   counted by kind, so that a misspelt kind is reported. The caller gets one object at a time, so reading a
+//!   large cluster needs the memory of one file.
+//! - [`watch`] follows files and directories, `kube` (feature `kube`) an API server. Both send
+//!   [`update::Update`]s.
 
-mod deserialize;
 mod document;
+mod error;
 mod json;
 #[cfg(feature = "kube")]
 pub mod kube;
+mod manifests;
 pub mod update;
 mod watch;
-pub(crate) mod yaml;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::ServiceCIDR;
+use nix::fcntl::OFlag;
 
-use crate::Error;
+use crate::yaml::{self, Fault};
 
+pub use error::{Error, ManifestError};
+pub(crate) use manifests::service_cidrs;
+pub use manifests::{Manifests, Problem};
 pub use watch::watch;
 
-/// Reads every manifest under `paths` and hands each object to `sink`, in order.
+/// Reads every manifest under `paths` and passes each object to `sink`, in order. Returns what kinds it
+/// ignored.
 ///
-/// A directory stands for the files in it (not in its own directories) whose names end in `.yaml`, `.yml` or `.json`,
-/// sorted by name. A file that is named is read whatever its name; it is taken for JSON when its name ends in `.json`,
-/// or when it ends in neither `.yaml` nor `.yml` and begins with `{`.
+/// A directory stands for the files in it (not in its subdirectories) whose names end in `.yaml`, `.yml` or
+/// `.json`, sorted by name. A file that is named is read whatever its name, but it must be a regular file of
+/// at most 1 GiB. It is read as JSON when its name
+/// ends in `.json`, or when its name ends in neither `.yaml` nor `.yml` and its text begins with `{`.
 ///
 /// # Errors
-/// [`Error::Read`] for what cannot be read, [`Error::Manifests`] with *every* document that does not parse. The
-/// objects that do parse have been handed over by then; they must not be used, because what is missing would look
-/// like something that was deleted.
+/// [`Error::Read`] when a file or directory cannot be read, [`Error::Manifests`] with *every* document that
+/// does not parse. Objects that do parse were passed on by then. Do not use them: a missing object looks like
+/// a deleted one.
 pub fn read<P: AsRef<Path>>(paths: &[P], mut sink: impl FnMut(Manifest)) -> Result<Ignored, Error> {
     let mut ignored = Ignored::default();
     let mut problems = Vec::new();
@@ -51,7 +61,7 @@ pub fn read<P: AsRef<Path>>(paths: &[P], mut sink: impl FnMut(Manifest)) -> Resu
     if problems.is_empty() { Ok(ignored) } else { Err(Error::Manifests(problems)) }
 }
 
-/// Reads the documents of one text, as [`read`] does with a file; `name` stands for the file in messages.
+/// Reads the documents of one text, as [`read`] does with a file. `name` is the name of the file in messages.
 ///
 /// # Errors
 /// [`Error::Manifests`] with every document that does not parse.
@@ -59,13 +69,14 @@ pub fn read<P: AsRef<Path>>(paths: &[P], mut sink: impl FnMut(Manifest)) -> Resu
 /// ```
 /// use sluicegate_proxier::source::{self, Object};
 ///
+/// let text = "kind: Service\napiVersion: v1\n---\nkind: Secret\napiVersion: v1\n";
 /// let mut services = 0;
-/// let ignored = source::read_str("example.yaml", "kind: Service\napiVersion: v1\n---\nkind: Secret\napiVersion: v1\n", |manifest| {
+/// let ignored = source::read_str("example.yaml", text, |manifest| {
 ///     services += usize::from(matches!(manifest.object, Object::Service(_)));
 /// })?;
 /// assert_eq!(services, 1);
 /// assert_eq!(ignored.to_string(), "1 v1 Secret");
-/// # Ok::<(), sluicegate_proxier::Error>(())
+/// # Ok::<(), sluicegate_proxier::source::Error>(())
 /// ```
 pub fn read_str(name: &str, text: &str, mut sink: impl FnMut(Manifest)) -> Result<Ignored, Error> {
     let mut ignored = Ignored::default();
@@ -78,13 +89,13 @@ pub fn read_str(name: &str, text: &str, mut sink: impl FnMut(Manifest)) -> Resul
 /// An object and where it was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
-    /// What the document, or the item of a list, holds.
+    /// The object of the document, or of an item of a list.
     pub object: Object,
-    /// Where it begins.
+    /// Where the object begins.
     pub origin: Origin,
 }
 
-/// The kinds of objects that a service proxy reads.
+/// An object of a kind that a service proxy reads.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Object {
     /// `v1` `Service`.
@@ -100,9 +111,9 @@ pub enum Object {
 /// A place in a manifest file: `services.yaml, document 3, line 40`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin {
-    /// The file, as it was named.
+    /// The path of the file, as the caller gave it.
     pub file: Arc<Path>,
-    /// Which document of the file, from 1. Empty documents count.
+    /// The number of the document in the file, from 1. Empty documents count.
     pub document: usize,
     /// The line in the file, from 1.
     pub line: usize,
@@ -114,39 +125,19 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A document that does not parse, or an object whose fields have the wrong types.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ManifestError {
-    /// Where the trouble is: the line is that of the offending text, not of the document.
-    pub origin: Origin,
-    /// The column, from 1, where it is known.
-    pub column: Option<usize>,
-    /// What is wrong, with the path to the field where there is one.
-    pub reason: String,
-}
-
-impl fmt::Display for ManifestError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.origin)?;
-        if let Some(column) = self.column {
-            write!(f, ", column {column}")?;
-        }
-        write!(f, ": {}", self.reason)
-    }
-}
-
-/// How many objects were passed over, by API version and kind. Displays as `2 v1 Secret, 1 apps/v1 Deployment`.
+/// The number of objects of other kinds, by API version and kind. Displays as `2 v1 Secret, 1 apps/v1
+/// Deployment`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ignored(BTreeMap<String, usize>);
 
 impl Ignored {
-    /// True when every object was of a kind that is read.
+    /// Returns true when every object was of a kind that is read.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// API version and kind (`apps/v1 Deployment`), and how many there were.
+    /// Returns each API version and kind (`apps/v1 Deployment`) with its number of objects.
     pub fn iter(&self) -> impl Iterator<Item = (&str, usize)> {
         self.0.iter().map(|(kind, count)| (kind.as_str(), *count))
     }
@@ -197,9 +188,8 @@ impl Reader<'_> {
         }
     }
 
-    fn reject(&mut self, document: usize, fault: document::Fault) {
-        let origin = Origin { file: Arc::clone(&self.file), document, line: fault.line };
-        self.problems.push(ManifestError { origin, column: fault.column, reason: fault.reason });
+    fn reject(&mut self, document: usize, fault: Fault) {
+        self.problems.push(ManifestError::new(Arc::clone(&self.file), document, fault));
     }
 }
 
@@ -225,27 +215,45 @@ fn expand<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// By its name.
 fn is_manifest(file: &Path) -> bool {
     matches!(file.extension().and_then(|e| e.to_str()), Some("yaml" | "yml" | "json"))
 }
 
-pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
-    let bytes = fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    let mut text = String::from_utf8(bytes).map_err(|e| {
-        let line = 1 + e.as_bytes()[..e.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count();
-        let origin = Origin { file: Arc::from(path), document: 1, line };
-        Error::Manifests(vec![ManifestError {
-            origin,
-            column: None,
-            reason: "the text is not UTF-8".to_owned(),
-        }])
-    })?;
-    if text.starts_with('\u{feff}') {
-        text.drain(..'\u{feff}'.len_utf8());
-    }
-    Ok(text)
+fn read_text(path: &Path) -> Result<String, Error> {
+    let bytes = read_bytes(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+    yaml::decode(bytes).map_err(|fault| Error::Manifests(vec![ManifestError::new(Arc::from(path), 1, fault)]))
 }
+
+/// Reads a regular file. Others may have no end, or block the reader: opening a FIFO waits for a writer.
+fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        let found = file_type(metadata.file_type());
+        return Err(io::Error::other(format!("expected a regular file, found {found}")));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(LARGEST_FILE)).unwrap_or_default());
+    // The file may grow while it is read.
+    file.take(LARGEST_FILE + 1).read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > LARGEST_FILE) {
+        return Err(io::Error::other(format!("expected a file of at most {LARGEST_FILE} bytes, found more")));
+    }
+    Ok(bytes)
+}
+
+fn file_type(file_type: fs::FileType) -> &'static str {
+    match file_type {
+        other if other.is_fifo() => "a FIFO",
+        other if other.is_char_device() || other.is_block_device() => "a device",
+        other if other.is_socket() => "a socket",
+        other if other.is_dir() => "a directory",
+        _ => "something else",
+    }
+}
+
+/// The largest file that is read, in bytes: many times the Services and EndpointSlices of the largest
+/// clusters.
+const LARGEST_FILE: u64 = 1 << 30;
 
 #[cfg(test)]
 mod tests;

@@ -50,7 +50,10 @@ fn documents_are_counted_as_a_person_counts_them() {
 
 #[test]
 fn lists_give_their_items_with_their_own_lines() {
-    let yaml = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Service\n  metadata: {name: a}\n- apiVersion: discovery.k8s.io/v1\n  kind: EndpointSlice\n  metadata: {name: b}\n  addressType: IPv4\n  endpoints: []\n- {apiVersion: v1, kind: Secret}\n";
+    let yaml = "apiVersion: v1\nkind: List\nitems:\n\
+        - apiVersion: v1\n  kind: Service\n  metadata: {name: a}\n\
+        - apiVersion: discovery.k8s.io/v1\n  kind: EndpointSlice\n  metadata: {name: b}\n  addressType: \
+        IPv4\n  endpoints: []\n- {apiVersion: v1, kind: Secret}\n";
     assert_eq!(
         outline("f.yaml", yaml),
         [("Service", "a".to_owned(), 1, 4), ("EndpointSlice", "b".to_owned(), 1, 7)]
@@ -60,7 +63,9 @@ fn lists_give_their_items_with_their_own_lines() {
         outline("f.yaml", typed),
         [("Service", "a".to_owned(), 1, 4), ("Service", "b".to_owned(), 1, 5)]
     );
-    let json = "{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n  {\"apiVersion\": \"v1\", \"kind\": \"Service\", \"metadata\": {\"name\": \"a\"}},\n  {\"apiVersion\": \"v1\", \"kind\": \"Node\", \"metadata\": {\"name\": \"n\"}}\n]}\n";
+    let json = "{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n  \
+        {\"apiVersion\": \"v1\", \"kind\": \"Service\", \"metadata\": {\"name\": \"a\"}},\n  \
+        {\"apiVersion\": \"v1\", \"kind\": \"Node\", \"metadata\": {\"name\": \"n\"}}\n]}\n";
     assert_eq!(outline("f.json", json), [("Service", "a".to_owned(), 1, 2), ("Node", "n".to_owned(), 1, 3)]);
     assert_eq!(outline("f.yaml", json).len(), 2, "JSON is YAML");
     assert!(outline("f.yaml", "apiVersion: v1\nkind: ServiceList\nitems:\n").is_empty());
@@ -76,7 +81,8 @@ fn json_documents_may_follow_one_another() {
 
 #[test]
 fn other_kinds_are_counted_by_name() {
-    let text = "apiVersion: apps/v1\nkind: Deployment\n---\napiVersion: v1\nkind: Secret\n---\napiVersion: v1\nkind: Secret\n---\napiVersion: discovery.k8s.io/v1beta1\nkind: EndpointSlice\n";
+    let text = "apiVersion: apps/v1\nkind: Deployment\n---\napiVersion: v1\nkind: Secret\n---\n\
+        apiVersion: v1\nkind: Secret\n---\napiVersion: discovery.k8s.io/v1beta1\nkind: EndpointSlice\n";
     let (found, ignored) = read_all("f.yaml", text).unwrap();
     assert!(found.is_empty());
     assert_eq!(
@@ -91,12 +97,14 @@ fn what_does_not_parse_says_file_document_line_and_why() {
         (
             "f.yaml",
             format!("{SERVICE}---\n{SERVICE}spec:\n  ports:\n  - port: 80\n  - port: eighty\n"),
-            "f.yaml, document 2, line 11, column 11: spec.ports[1].port: invalid type: string \"eighty\", expected i32",
+            "f.yaml, document 2, line 11, column 11: spec.ports[1].port: invalid type: string \"eighty\", \
+                expected i32",
         ),
         (
             "f.yaml",
             format!("{SERVICE}spec: {{ports: [{{port: 99999999999}}]}}\n"),
-            "f.yaml, document 1, line 4, column 23: spec.ports[0].port: invalid value: integer `99999999999`, expected i32",
+            "f.yaml, document 1, line 4, column 23: spec.ports[0].port: invalid value: integer \
+                `99999999999`, expected i32",
         ),
         (
             "f.yaml",
@@ -106,7 +114,8 @@ fn what_does_not_parse_says_file_document_line_and_why() {
         (
             "f.yaml",
             "apiVersion: v1\nkind: Service\nmetadata:\n  name: 80\n".to_owned(),
-            "f.yaml, document 1, line 4, column 9: metadata.name: invalid type: integer `80`, expected a string",
+            "f.yaml, document 1, line 4, column 9: metadata.name: invalid type: integer `80`, expected a \
+                string",
         ),
         (
             "f.yaml",
@@ -114,12 +123,45 @@ fn what_does_not_parse_says_file_document_line_and_why() {
             "f.yaml, document 1, line 4, column 1: the key metadata comes twice",
         ),
         ("f.yaml", "a: 1\n".to_owned(), "f.yaml, document 1, line 1: the document has no kind"),
-        ("f.yaml", "- a\n".to_owned(), "f.yaml, document 1, line 1, column 1: expected an object with apiVersion and kind"),
-        ("f.yaml", "kind: List\napiVersion: v1\nitems:\n- {a: 1}\n".to_owned(), "f.yaml, document 1, line 4: items[0] has no kind"),
+        (
+            "f.yaml",
+            "- a\n".to_owned(),
+            "f.yaml, document 1, line 1, column 3: expected an object with \
+            apiVersion and kind",
+        ),
+        ("f.yaml", "- {a: 1}\n".to_owned(), "f.yaml, document 1, line 1: [0] has no kind"),
+        (
+            "f.json",
+            "[\n1]".to_owned(),
+            "f.json, document 1, line 2, column 1: invalid type: integer `1`, \
+            expected an object with apiVersion and kind",
+        ),
+        (
+            "f.json",
+            "{\"apiVersion\":\"v1\",\"kind\":\"Service\",\n\
+                \"spec\":{\"clusterIP\":\"10.0.0.1\",\"clusterIP\":\"10.0.0.2\"}}"
+                .to_owned(),
+            "f.json, document 1, line 2, column 42: the key clusterIP comes twice",
+        ),
+        (
+            "f.json",
+            "{\"a\":1,\"\\u0061\":2}".to_owned(),
+            "f.json, document 1, line 1, column 15: the key a \
+            comes twice",
+        ),
+        (
+            "f.yaml",
+            "kind: List\napiVersion: v1\nitems:\n\
+            - {a: 1}\n"
+                .to_owned(),
+            "f.yaml, document 1, line 4: items[0] has no kind",
+        ),
         ("f.yaml", "a: *b\n".to_owned(), "f.yaml, document 1, line 1, column 4: not YAML: "),
         (
             "f.json",
-            "{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[\n {\"apiVersion\":\"v1\",\"kind\":\"Service\",\n  \"spec\":{\"ports\":[{\"port\":\"x\"}]}}]}".to_owned(),
+            "{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[\n \
+                {\"apiVersion\":\"v1\",\"kind\":\"Service\",\n  \"spec\":{\"ports\":[{\"port\":\"x\"}]}}]}"
+                .to_owned(),
             "f.json, document 1, line 3, column 30: items[0]: invalid type: string \"x\", expected i32",
         ),
         ("f.json", "{\n\"a\": }".to_owned(), "f.json, document 1, line 2, column 6: expected value"),
@@ -140,7 +182,8 @@ fn every_bad_document_is_told_at_once() {
 
 #[test]
 fn aliases_and_merge_keys_work_but_cannot_explode() {
-    let text = "apiVersion: v1\nkind: Service\nmetadata: &m {name: a, labels: {x: y}}\nspec:\n  selector: {<<: {x: y, z: w}, x: v}\n";
+    let text = "apiVersion: v1\nkind: Service\nmetadata: &m {name: a, labels: {x: y}}\n\
+        spec:\n  selector: {<<: {x: y, z: w}, x: v}\n";
     let (found, _) = read_all("f.yaml", text).unwrap();
     let Object::Service(service) = &found[0].object else { panic!("a service") };
     let selector = service.spec.as_ref().unwrap().selector.as_ref().unwrap();
@@ -190,5 +233,56 @@ fn directories_are_read_in_order_and_files_whatever_their_name() {
     fs::remove_dir_all(&dir).unwrap();
     assert_eq!(names, ["a", "b", "c", "d"]);
     assert!(missing.contains("none.yaml") && missing.contains("No such file"), "{missing}");
-    assert!(binary.ends_with("e.yaml, document 1, line 2: the text is not UTF-8"), "{binary}");
+    assert!(binary.ends_with("e.yaml, document 1, line 2: expected UTF-8, found other bytes"), "{binary}");
+}
+
+#[test]
+fn null_documents_are_empty_and_arrays_are_lists() {
+    let service = "{\"apiVersion\": \"v1\", \"kind\": \"Service\", \"metadata\": {\"name\": \"a\"}}";
+    let places = |name: &str, text: &str| -> Vec<_> {
+        outline(name, text).into_iter().map(|(_, _, document, line)| (document, line)).collect()
+    };
+    assert_eq!(places("f.json", &format!("null\n{service}")), [(2, 2)]);
+    assert_eq!(places("f.json", &format!("[{service},\n{service}]\n[]")), [(1, 1), (1, 2)]);
+    assert_eq!(places("f.yaml", &format!("null\n---\n{service}\n---\n~\n")), [(2, 3)]);
+    assert_eq!(places("f.yaml", &format!("- {service}\n- {service}\n")), [(1, 1), (1, 2)]);
+}
+
+#[test]
+fn a_long_json_list_takes_time_in_proportion_to_its_length() {
+    let text = |count: usize| {
+        let port = "      {\n        \"port\": 80\n      }";
+        let item = format!(
+            "  {{\n    \"apiVersion\": \"v1\",\n    \"kind\": \"Service\",\n    \"spec\": {{\"ports\": [\n\
+                {port}\n    ]}}\n  }}"
+        );
+        format!(
+            "{{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [\n{}\n]}}",
+            vec![item; count].join(",\n")
+        )
+    };
+    let time = |text: &str| {
+        let once = || {
+            let began = std::time::Instant::now();
+            read_all("f.json", text).unwrap();
+            began.elapsed()
+        };
+        (0..3).map(|_| once()).min().unwrap()
+    };
+    let (small, large) = (time(&text(500)), time(&text(2000)));
+    assert!(large < 9 * small, "{small:?}, then {large:?}");
+}
+
+#[test]
+fn what_is_not_a_regular_file_is_refused_at_once() {
+    let dir = std::env::temp_dir().join(format!("sluicegate-fifo-{}", std::process::id()));
+    fs::create_dir_all(&dir).unwrap();
+    let fifo = dir.join("a.yaml");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let refused = |path: &Path| read(&[path], |_| {}).unwrap_err().to_string();
+    let (named, within) = (refused(&fifo), refused(&dir));
+    fs::remove_dir_all(&dir).unwrap();
+    assert!(named.ends_with("a.yaml: expected a regular file, found a FIFO"), "{named}");
+    assert_eq!(within, named);
+    assert_eq!(refused(Path::new("/dev/zero")), "/dev/zero: expected a regular file, found a device");
 }

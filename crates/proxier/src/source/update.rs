@@ -1,28 +1,28 @@
-//! What a source of objects tells the run loop, whichever source it is: a directory that is watched, or an API server.
+//! The updates that a source sends to the run loop, whether it watches files or an API server.
 //!
 //! Updates go over a `tokio::sync::mpsc` channel. Nothing is programmed before both [`Kind::Service`] and
-//! [`Kind::EndpointSlice`] were replaced once: until then a service without endpoints only means that its slices have not
-//! been read yet.
+//! [`Kind::EndpointSlice`] were replaced once: until then a service without endpoints may have slices that
+//! were not read yet.
 
 use std::fmt;
 
 use super::Object;
 
-/// One piece of news.
+/// An update of a source.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Update {
     /// An object was added or changed.
     Apply(Object),
     /// An object was deleted.
     Delete(ObjectName),
-    /// All objects of a kind are exactly these: a first list, or a list made anew.
+    /// All objects of a kind: the first list, or a new one.
     Replace(Kind, Vec<Object>),
-    /// The source has a problem that it goes on trying to mend (an API server that does not answer, a file that does not
-    /// parse): for logs, metrics and health. What was known stays.
-    Trouble(String),
+    /// A problem that the source keeps retrying (an API server that does not answer, a file that does not
+    /// parse), for logs and metrics. The known objects stay.
+    Warning(String),
 }
 
-/// The kinds of objects that a source gives.
+/// A kind of object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// `v1` `Service`.
@@ -36,7 +36,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them, in the order in which a source should give its first lists.
+    /// Every kind, in the order in which a source should send the first lists.
     pub const ALL: [Self; 4] = [Self::Node, Self::ServiceCidr, Self::EndpointSlice, Self::Service];
 }
 
@@ -51,7 +51,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What names an object among all.
+/// The kind and name of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ObjectName {
     /// A Service.
@@ -81,7 +81,7 @@ pub enum ObjectName {
 }
 
 impl ObjectName {
-    /// The name of an object. As in the API, an object that names no namespace is in `default`.
+    /// Returns the name of an object. As in the API, an object without a namespace is in `default`.
     #[must_use]
     pub fn of(object: &Object) -> Self {
         let metadata = match object {
@@ -100,7 +100,7 @@ impl ObjectName {
         }
     }
 
-    /// Of what kind it is.
+    /// Returns the kind.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         match self {

@@ -1,13 +1,16 @@
-//! Watches manifests on disk, and tells what changed in them.
+//! Watches manifest files, and sends updates when they change.
 //!
-//! The kernel says that something happened (inotify); what happened is found by looking: every file is known by its device, inode,
-//! size and times, and is read again when one of these differs. So it does not matter in which of the many ways a file
-//! is replaced: written in place, renamed over, or swapped with its whole directory, as a ConfigMap's `..data` is. A look every
-//! few seconds finds what inotify does not tell (network file systems, targets of links elsewhere).
+//! inotify only triggers a scan. A scan compares device, inode, size and times of each file, and reads a file
+//! again when one of these differs. So every way to replace a file works: written in place, renamed over, or
+//! swapped with its whole directory, as `..data` of a ConfigMap is. A scan every few seconds finds changes
+//! without events (network file systems, targets of links elsewhere).
 //!
-//! Nothing is read while it is being written: neither before a short quiet time, nor while a writer that was seen has not closed
-//! the file. What does not parse all the same, or is gone as a whole, leaves what was known in place and is told as
-//! [`Update::Trouble`]; only a file that vanished from a directory that is still there takes its objects along.
+//! Where inotify does not work (the user has no instance left, say), scans every second find all changes.
+//!
+//! A file is not read while it is being written: neither before a short time without events, nor while a
+//! writer has it open. A file that does not parse, or whose directory is gone, keeps its last objects and
+//! leads to an [`Update::Warning`]. Only a file that was deleted from an existing directory deletes its
+//! objects.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
@@ -16,6 +19,7 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -25,34 +29,38 @@ use tokio::sync::mpsc::Sender;
 
 use super::update::{Kind, ObjectName, Update};
 use super::{Manifest, Object, expand, is_manifest, read};
-use crate::Error;
 
-/// Watches `paths`, files and directories as [`read`] takes them, until nobody receives the updates any more. Blocks: give it a thread.
+/// Watches `paths`, files and directories as [`read`] takes them, until the receiver of updates is dropped.
+/// Blocks the thread.
 ///
-/// The first updates are a [`Update::Replace`] of each kind, sent when every file has been read; as long as one of them cannot
-/// be, there are only troubles.
-///
-/// # Errors
-/// [`Error::Read`] when the kernel cannot watch anything at all.
-pub fn watch(paths: &[PathBuf], updates: &Sender<Update>) -> Result<(), Error> {
-    let failed = |errno: Errno| Error::Read { path: "inotify".into(), source: io::Error::from(errno) };
-    let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC).map_err(failed)?;
-    let mut watches = Watches::new(inotify, paths);
+/// The first updates are an [`Update::Replace`] of each kind, when every file was read. While a file cannot
+/// be read, there are only warnings.
+pub fn watch(paths: &[PathBuf], updates: &Sender<Update>) {
+    follow(paths, updates, || Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC));
+}
+
+/// Watches with the instances of inotify that `open` gives.
+fn follow(paths: &[PathBuf], updates: &Sender<Update>, open: impl Fn() -> Result<Inotify, Errno>) {
+    let mut watches = Watches::new(paths);
     let mut manifests = Manifests::new(paths.to_vec());
     loop {
-        // Watched before it is looked at, so that nothing happens in between.
-        watches.renew(paths);
+        // Watches are set before the scan, so that no change in between is missed.
+        let failure = watches.renew(paths, &open);
         manifests.forget(&std::mem::take(&mut watches.touched));
-        for update in manifests.look() {
+        let failure = failure.map(|errno| {
+            let errno = io::Error::from(errno);
+            Update::Warning(format!("watching files with inotify: {errno}; looking at them every second"))
+        });
+        for update in failure.into_iter().chain(manifests.scan()) {
             if updates.blocking_send(update).is_err() {
-                return Ok(());
+                return;
             }
         }
-        let patience = if manifests.is_well() { LOOK_EVERY } else { LOOK_EVERY_IN_TROUBLE };
-        let until = Instant::now() + patience;
-        while !watches.wait(until).map_err(failed)? {
+        let is_well = manifests.is_well() && watches.inotify.is_some();
+        let until = Instant::now() + if is_well { LOOK_EVERY } else { LOOK_EVERY_WITH_WARNINGS };
+        while !watches.wait(until) {
             if updates.is_closed() {
-                return Ok(());
+                return;
             }
             if Instant::now() >= until {
                 break;
@@ -63,24 +71,40 @@ pub fn watch(paths: &[PathBuf], updates: &Sender<Update>) -> Result<(), Error> {
 
 /// The directories that are watched.
 struct Watches {
-    inotify: Inotify,
+    /// `None` while inotify does not work.
+    inotify: Option<Inotify>,
+    /// The failure that was reported last.
+    reported: Option<Errno>,
     of: HashMap<PathBuf, WatchDescriptor>,
     /// Files that were written to and not closed yet.
     writing: HashSet<(WatchDescriptor, OsString)>,
-    /// The names of files that were written, linked or renamed since the last look.
+    /// The names of files that were written, linked or renamed since the last scan.
     touched: HashSet<OsString>,
     /// The last parts of the paths to watch.
     names: HashSet<OsString>,
 }
 
 impl Watches {
-    fn new(inotify: Inotify, paths: &[PathBuf]) -> Self {
+    fn new(paths: &[PathBuf]) -> Self {
         let names = paths.iter().filter_map(|path| path.file_name().map(OsString::from)).collect();
-        Self { inotify, of: HashMap::new(), writing: HashSet::new(), touched: HashSet::new(), names }
+        Self {
+            inotify: None,
+            reported: None,
+            of: HashMap::new(),
+            writing: HashSet::new(),
+            touched: HashSet::new(),
+            names,
+        }
     }
 
-    /// Watches what is there now; a directory that was replaced is another one.
-    fn renew(&mut self, paths: &[PathBuf]) {
+    /// Watches the directories that exist now. A directory that was replaced is a new one. Returns a failure
+    /// of inotify, unless it is the same as the last time.
+    fn renew(&mut self, paths: &[PathBuf], open: &impl Fn() -> Result<Inotify, Errno>) -> Option<Errno> {
+        let inotify = match self.inotify.take().map_or_else(open, Ok) {
+            Ok(inotify) => self.inotify.insert(inotify),
+            Err(errno) => return (self.reported.replace(errno) != Some(errno)).then_some(errno),
+        };
+        self.reported = None;
         let flags = AddWatchFlags::IN_CREATE
             | AddWatchFlags::IN_MODIFY
             | AddWatchFlags::IN_CLOSE_WRITE
@@ -90,23 +114,25 @@ impl Watches {
             | AddWatchFlags::IN_MOVE_SELF
             | AddWatchFlags::IN_ATTRIB;
         for directory in directories(paths) {
-            // One that cannot be watched is looked at now and then all the same.
-            let Ok(new) = self.inotify.add_watch(&directory, flags) else { continue };
+            // A directory that cannot be watched is scanned periodically all the same.
+            let Ok(new) = inotify.add_watch(&directory, flags) else { continue };
             if let Some(old) = self.of.insert(directory, new).filter(|old| *old != new)
                 && !self.of.values().any(|other| *other == old)
             {
-                // It is gone already when the directory is.
-                let _ = self.inotify.rm_watch(old);
+                // The watch is gone already if the directory is.
+                let _ = inotify.rm_watch(old);
                 self.writing.retain(|(of, _)| *of != old);
             }
         }
+        None
     }
 
-    /// Waits until something happened and then became quiet; false when nothing did for a second, or until `until`.
-    fn wait(&mut self, until: Instant) -> Result<bool, Errno> {
+    /// Waits for an event, and then for a time without events. Returns false after a second without an event,
+    /// or at `until`.
+    fn wait(&mut self, until: Instant) -> bool {
         let slice = until.min(Instant::now() + LISTEN);
-        if !self.read(slice)? {
-            return Ok(false);
+        if !self.read(slice) {
+            return false;
         }
         let began = Instant::now();
         loop {
@@ -114,46 +140,64 @@ impl Watches {
             let limit = if is_writing { LONGEST_WRITE } else { LONGEST_UNREST };
             let quiet = Instant::now() + QUIET;
             if quiet > began + limit {
-                // A writer that was killed never closes; whatever is there is looked at.
+                // A writer may keep the file open forever: read what is there.
                 self.writing.clear();
-                return Ok(true);
+                return true;
             }
-            if !self.read(quiet)? && self.writing.is_empty() {
-                return Ok(true);
+            if !self.read(quiet) && self.writing.is_empty() {
+                return true;
             }
         }
     }
 
-    /// Reads what happens until then; true as soon as something did.
-    fn read(&mut self, until: Instant) -> Result<bool, Errno> {
-        loop {
-            match self.inotify.read_events() {
-                Ok(events) => {
-                    // All of them are noted, whatever the first one says.
-                    if events.iter().filter(|event| self.note(event)).count() > 0 {
-                        return Ok(true);
-                    }
-                    continue;
-                }
-                Err(Errno::EAGAIN | Errno::EINTR) => {}
-                Err(errno) => return Err(errno),
+    /// Reads events until a time. Returns true after the first one. Where that fails, there are no more
+    /// events until the next scan opens another instance.
+    fn read(&mut self, until: Instant) -> bool {
+        match self.try_read(until) {
+            Ok(seen) => seen,
+            Err(_) => {
+                self.inotify = None;
+                // The watches of the old instance, and what it said of writers.
+                self.of.clear();
+                self.writing.clear();
+                false
             }
+        }
+    }
+
+    fn try_read(&mut self, until: Instant) -> Result<bool, Errno> {
+        loop {
+            let Some(inotify) = &self.inotify else {
+                thread::sleep(until.saturating_duration_since(Instant::now()));
+                return Ok(false);
+            };
+            let events = match inotify.read_events() {
+                Ok(events) => events,
+                Err(Errno::EAGAIN | Errno::EINTR) => Vec::new(),
+                Err(errno) => return Err(errno),
+            };
+            // Every event is recorded, so `any`, which stops at the first, does not do.
+            if events.iter().filter(|event| self.note(event)).count() > 0 {
+                return Ok(true);
+            }
+            // Also after events: those of other files may come without end.
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(false);
             }
             // Rounded up, or it would spin through the last millisecond.
             let timeout = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
-            match poll(&mut [PollFd::new(self.inotify.as_fd(), PollFlags::POLLIN)], timeout) {
+            let Some(inotify) = &self.inotify else { continue };
+            match poll(&mut [PollFd::new(inotify.as_fd(), PollFlags::POLLIN)], timeout) {
                 Ok(_) | Err(Errno::EINTR) => {}
                 Err(errno) => return Err(errno),
             }
         }
     }
 
-    /// Notes an event; false for one about a file that is none of ours.
+    /// Records an event. Returns false for a file that is not a manifest.
     fn note(&mut self, event: &InotifyEvent) -> bool {
-        // About the directory itself.
+        // An event of the directory itself has no name.
         let Some(name) = event.name.clone() else { return true };
         if !self.names.contains(&name)
             && !is_manifest(Path::new(&name))
@@ -165,7 +209,7 @@ impl Watches {
         if event.mask.contains(AddWatchFlags::IN_MODIFY) {
             self.writing.insert(key);
         } else {
-            // Closed, deleted, or gone under another name.
+            // The file was closed, deleted or renamed.
             self.writing.remove(&key);
         }
         self.touched.insert(name);
@@ -173,7 +217,8 @@ impl Watches {
     }
 }
 
-/// The directories to watch: those that are named and those that hold what is named, so that its coming back is seen.
+/// Returns the directories to watch: those in `paths`, and the parents of all `paths`, to see when they are
+/// created again.
 fn directories(paths: &[PathBuf]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for path in paths {
@@ -188,16 +233,16 @@ fn directories(paths: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-/// What is known of the files, and of the objects in them.
+/// The known files, and the objects in them.
 struct Manifests {
     paths: Vec<PathBuf>,
     files: BTreeMap<PathBuf, File>,
-    /// Which file an object is taken from: the first one that has it.
+    /// The file that each object is from: the first one that has it.
     owners: HashMap<ObjectName, PathBuf>,
-    /// The troubles that were told, by what they are about, so that each is told once.
-    told: BTreeMap<PathBuf, String>,
+    /// The warnings that were sent, by path, so that each is sent once.
+    reported: BTreeMap<PathBuf, String>,
     is_complete: bool,
-    /// What was read before it was complete.
+    /// The objects that were read before the first lists were complete.
     first: BTreeMap<ObjectName, Object>,
 }
 
@@ -206,7 +251,7 @@ struct File {
     objects: Vec<ObjectName>,
 }
 
-/// What tells one content of a file from another.
+/// The metadata that changes with the content of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -234,42 +279,42 @@ impl Manifests {
             paths,
             files: BTreeMap::new(),
             owners: HashMap::new(),
-            told: BTreeMap::new(),
+            reported: BTreeMap::new(),
             is_complete: false,
             first: BTreeMap::new(),
         }
     }
 
-    /// Lets files of these names be read again, should they look as before.
+    /// Makes the next scan read files of these names, even if their metadata is unchanged.
     fn forget(&mut self, names: &HashSet<OsString>) {
         let is_named = |path: &Path| path.file_name().is_some_and(|name| names.contains(name));
         self.files.iter_mut().filter(|(path, _)| is_named(path)).for_each(|(_, file)| file.stamp = None);
     }
 
-    /// Nothing is in the way of reading everything.
+    /// Returns true when every file was read without a warning.
     fn is_well(&self) -> bool {
-        self.is_complete && self.told.is_empty()
+        self.is_complete && self.reported.is_empty()
     }
 
-    /// Looks at everything once, and says what is new.
-    fn look(&mut self) -> Vec<Update> {
-        let mut troubles = BTreeMap::new();
-        let listed = self.list(&mut troubles);
+    /// Scans all files, and returns the updates.
+    fn scan(&mut self) -> Vec<Update> {
+        let mut warnings = BTreeMap::new();
+        let listed = self.list(&mut warnings);
         let mut found = Vec::new();
         let vanished: Vec<PathBuf> =
             self.files.keys().filter(|path| !listed.contains(*path)).cloned().collect();
         let mut lost: HashSet<ObjectName> = HashSet::new();
         for path in vanished {
-            if !self.is_kept(&path, &troubles)
+            if !self.is_kept(&path, &warnings)
                 && let Some(file) = self.files.remove(&path)
             {
                 lost.extend(self.disown(&path, &file.objects));
             }
         }
-        // The second round is for files that have what another file has lost.
+        // The second round reads files that have objects which another file no longer has.
         for round in 0..2 {
             for path in &listed {
-                if let Some(objects) = self.reread(path, &mut lost, &mut troubles) {
+                if let Some(objects) = self.reread(path, &mut lost, &mut warnings) {
                     found.extend(objects);
                 }
             }
@@ -277,7 +322,7 @@ impl Manifests {
                 self.pass_on(&lost);
             }
         }
-        let mut updates = self.troubles(troubles);
+        let mut updates = self.warnings(warnings);
         let deleted = lost.into_iter().filter(|name| !self.owners.contains_key(name));
         if self.is_complete {
             updates.extend(deleted.map(Update::Delete));
@@ -286,23 +331,23 @@ impl Manifests {
         }
         deleted.for_each(|name| drop(self.first.remove(&name)));
         self.first.extend(found.into_iter().map(|object| (ObjectName::of(&object), object)));
-        // Of a file that is known some content is known, whatever the trouble with it is.
-        if self.told.keys().all(|path| self.files.contains_key(path)) {
+        // A file with a warning is no obstacle if an earlier content is known.
+        if self.reported.keys().all(|path| self.files.contains_key(path)) {
             self.is_complete = true;
             updates.extend(replace_all(std::mem::take(&mut self.first)));
         }
         updates
     }
 
-    /// The files that there are, in the order in which they count.
-    fn list(&self, troubles: &mut BTreeMap<PathBuf, String>) -> Vec<PathBuf> {
+    /// Lists the files, in the order of precedence.
+    fn list(&self, warnings: &mut BTreeMap<PathBuf, String>) -> Vec<PathBuf> {
         let mut listed = Vec::new();
         for path in &self.paths {
             match expand(std::slice::from_ref(path)) {
                 Ok(files) => listed.extend(files),
                 Err(error) => {
-                    let stays = if self.is_complete { "; what it held stays in use" } else { "" };
-                    troubles.insert(path.clone(), format!("{error}{stays}"));
+                    let stays = if self.is_complete { "; its last objects stay in use" } else { "" };
+                    warnings.insert(path.clone(), format!("{error}{stays}"));
                 }
             }
         }
@@ -311,25 +356,26 @@ impl Manifests {
         listed
     }
 
-    /// A file that is not there keeps its objects when it was named itself, or its directory is gone as well.
-    fn is_kept(&self, path: &Path, troubles: &BTreeMap<PathBuf, String>) -> bool {
-        troubles.contains_key(path) || path.parent().is_some_and(|parent| troubles.contains_key(parent))
+    /// Returns true for a missing file that keeps its objects: one of `paths`, or one whose directory is
+    /// missing too.
+    fn is_kept(&self, path: &Path, warnings: &BTreeMap<PathBuf, String>) -> bool {
+        warnings.contains_key(path) || path.parent().is_some_and(|parent| warnings.contains_key(parent))
     }
 
-    /// Reads a file if it is another than it was. Gives its objects, and adds to `lost` what it no longer has.
+    /// Reads a file if it changed. Returns its objects, and adds those that it no longer has to `lost`.
     fn reread(
         &mut self,
         path: &Path,
         lost: &mut HashSet<ObjectName>,
-        troubles: &mut BTreeMap<PathBuf, String>,
+        warnings: &mut BTreeMap<PathBuf, String>,
     ) -> Option<Vec<Object>> {
         let stamp = fs::metadata(path).ok().as_ref().map(Stamp::from);
         if let Some(file) = self.files.get(path)
             && file.stamp.is_some()
             && file.stamp == stamp
         {
-            if let Some(trouble) = self.told.get(path) {
-                troubles.insert(path.to_owned(), trouble.clone());
+            if let Some(warning) = self.reported.get(path) {
+                warnings.insert(path.to_owned(), warning.clone());
             }
             return None;
         }
@@ -338,19 +384,19 @@ impl Manifests {
             Ok(ignored) if ignored.is_empty() => {}
             Ok(ignored) => tracing::info!("{}: ignored: {ignored}", path.display()),
             Err(error) => {
-                let trouble = match self.files.get(path) {
-                    Some(_) => format!("{error}; what {} held before stays in use", path.display()),
+                let warning = match self.files.get(path) {
+                    Some(_) => format!("{error}; the last objects of {} stay in use", path.display()),
                     None => error.to_string(),
                 };
-                troubles.insert(path.to_owned(), trouble);
-                // Known as read, if it was once: only another content is worth another try.
+                warnings.insert(path.to_owned(), warning);
+                // Do not retry before the content changes.
                 if let Some(file) = self.files.get_mut(path) {
                     file.stamp = stamp;
                 }
                 return None;
             }
         }
-        Some(self.take(path, stamp, objects, lost, troubles))
+        Some(self.take(path, stamp, objects, lost, warnings))
     }
 
     fn take(
@@ -359,7 +405,7 @@ impl Manifests {
         stamp: Option<Stamp>,
         manifests: Vec<Manifest>,
         lost: &mut HashSet<ObjectName>,
-        troubles: &mut BTreeMap<PathBuf, String>,
+        warnings: &mut BTreeMap<PathBuf, String>,
     ) -> Vec<Object> {
         let before = self.files.remove(path).map(|file| file.objects).unwrap_or_default();
         let mut before: HashSet<ObjectName> = self.disown(path, &before).into_iter().collect();
@@ -368,12 +414,12 @@ impl Manifests {
             let name = ObjectName::of(&manifest.object);
             match self.owners.get(&name) {
                 Some(other) => {
-                    let trouble = format!(
-                        "{}: {name} is a duplicate: the one of {} is used",
+                    let warning = format!(
+                        "{}: {name} is a duplicate; the one in {} is used",
                         manifest.origin,
                         other.display()
                     );
-                    troubles.insert(path.to_owned(), trouble);
+                    warnings.insert(path.to_owned(), warning);
                 }
                 None => {
                     self.owners.insert(name.clone(), path.to_owned());
@@ -389,7 +435,7 @@ impl Manifests {
         objects
     }
 
-    /// Takes from a file what it had, and says which of these objects were taken from it.
+    /// Removes a file as the owner of its objects. Returns those that it owned.
     fn disown(&mut self, path: &Path, objects: &[ObjectName]) -> Vec<ObjectName> {
         let own = |name: &&ObjectName| self.owners.get(*name).is_some_and(|owner| owner == path);
         let own: Vec<ObjectName> = objects.iter().filter(own).cloned().collect();
@@ -397,7 +443,7 @@ impl Manifests {
         own
     }
 
-    /// Lets files be read again that have one of these too.
+    /// Makes the next round read files that have one of these objects too.
     fn pass_on(&mut self, lost: &HashSet<ObjectName>) {
         let orphan = |name: &ObjectName| lost.contains(name) && !self.owners.contains_key(name);
         for file in self.files.values_mut().filter(|file| file.objects.iter().any(orphan)) {
@@ -405,16 +451,16 @@ impl Manifests {
         }
     }
 
-    /// The troubles that are new, or others than before.
-    fn troubles(&mut self, now: BTreeMap<PathBuf, String>) -> Vec<Update> {
-        let is_new = |(path, trouble): &(&PathBuf, &String)| self.told.get(*path) != Some(*trouble);
-        let new = now.iter().filter(is_new).map(|(_, trouble)| Update::Trouble(trouble.clone())).collect();
-        self.told = now;
+    /// Returns the warnings that are new or changed.
+    fn warnings(&mut self, now: BTreeMap<PathBuf, String>) -> Vec<Update> {
+        let is_new = |(path, warning): &(&PathBuf, &String)| self.reported.get(*path) != Some(*warning);
+        let new = now.iter().filter(is_new).map(|(_, warning)| Update::Warning(warning.clone())).collect();
+        self.reported = now;
         new
     }
 }
 
-/// The first lists.
+/// Returns the first lists.
 fn replace_all(objects: BTreeMap<ObjectName, Object>) -> Vec<Update> {
     let mut lists: BTreeMap<Kind, Vec<Object>> = BTreeMap::new();
     for (name, object) in objects {
@@ -423,17 +469,17 @@ fn replace_all(objects: BTreeMap<ObjectName, Object>) -> Vec<Update> {
     Kind::ALL.map(|kind| Update::Replace(kind, lists.remove(&kind).unwrap_or_default())).into()
 }
 
-/// So long nothing must happen before files are read.
+/// The time without events before files are read.
 const QUIET: Duration = Duration::from_millis(50);
-/// But when it never becomes quiet, no longer than this.
+/// The longest wait for a time without events.
 const LONGEST_UNREST: Duration = Duration::from_millis(500);
-/// Nor longer than this when somebody goes on writing.
+/// The longest wait for a writer to close a file.
 const LONGEST_WRITE: Duration = Duration::from_secs(3);
-/// At times nothing is told of what happens.
+/// The interval of scans without events.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// A missing directory whose parent is missing too cannot be watched.
-const LOOK_EVERY_IN_TROUBLE: Duration = Duration::from_secs(1);
-/// So often it is noticed that nobody listens any more.
+/// The interval while there are warnings: a missing directory whose parent is missing too cannot be watched.
+const LOOK_EVERY_WITH_WARNINGS: Duration = Duration::from_secs(1);
+/// The interval of checks whether the receiver still exists.
 const LISTEN: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

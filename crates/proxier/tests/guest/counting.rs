@@ -1,6 +1,5 @@
 //! What a sync costs: round trips, counted on the way to the kernel.
 
-use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,11 +7,11 @@ use std::time::Instant;
 
 use sluicegate_iptables_save::Family as ToolFamily;
 use sluicegate_iptables_save::restore::Tools;
+use sluicegate_lab::{change_one, uniform_cluster};
 use sluicegate_netlink::{Error, Transport, Wait};
-use sluicegate_proxier::apply::ipvs::{Applier, Transports};
-use sluicegate_proxier::lab::{change_one, uniform_cluster};
-use sluicegate_proxier::model::{ServiceName, SliceName};
-use sluicegate_proxier::plan::ipvs::Settings;
+use sluicegate_service_rules::ipvs::Settings;
+use sluicegate_service_rules::ipvs::{Applier, Transports};
+use sluicegate_services::{ServiceName, SliceName};
 
 use crate::back_end;
 
@@ -40,17 +39,6 @@ impl<T: Transport> Transport for Counting<T> {
     }
 }
 
-impl<T: sluicegate_ipvs::Transport> sluicegate_ipvs::Transport for Counting<T> {
-    fn send(&mut self, messages: &[u8]) -> io::Result<()> {
-        self.note();
-        self.0.send(messages)
-    }
-
-    fn receive(&mut self) -> io::Result<&[u8]> {
-        self.0.receive()
-    }
-}
-
 #[test]
 fn a_change_of_one_endpoint_is_a_few_round_trips_and_no_process() {
     let Some(back_end) = back_end() else { return };
@@ -64,9 +52,10 @@ fn a_change_of_one_endpoint_is_a_few_round_trips_and_no_process() {
             links: count(links),
             events: events.map(count),
         };
-        let tools = Tools::find(ToolFamily::V4).unwrap();
+        let tools = Tools::find(ToolFamily::Ipv4).unwrap();
         let tool = [tools.legacy, tools.nft].into_iter().flatten().find(|tool| tool.back_end() == back_end);
-        let mut applier = Applier::over(vec![tool.unwrap()], Settings::default(), transports).unwrap();
+        let mut applier =
+            Applier::with_transports(vec![tool.unwrap()], Settings::default(), transports).unwrap();
 
         let mut cluster = uniform_cluster(SERVICES, ENDPOINTS);
         let start = Instant::now();

@@ -1,5 +1,5 @@
-//! `run --proxy-mode ipvs`: follows its manifests, removes stale flows, leaves out what IPVS refuses, mends, and stops; and counters
-//! that few kernels have.
+//! `run --proxy-mode ipvs`: follows its manifests, removes stale flows, leaves out what IPVS refuses, mends,
+//! and stops; and counters that few kernels have.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -10,13 +10,14 @@ use std::time::{Duration, Instant, SystemTime};
 
 use sluicegate_conntrack::{Client, Filter, NewFlow, Protocol, Tuple};
 use sluicegate_iptables_save::restore::BackEnd;
-use sluicegate_proxier::Error;
-use sluicegate_proxier::apply::iptables::counters::Counters;
-use sluicegate_proxier::lab::Namespace;
-use sluicegate_proxier::model::{Cluster, Family, Slice, SliceName};
-use sluicegate_proxier::plan::iptables::INVALID_COUNTER;
-use sluicegate_proxier::plan::ipvs::Settings;
-use sluicegate_proxier::serve::{Metrics, Mode};
+use sluicegate_lab::Namespace;
+use sluicegate_proxier::Mode;
+use sluicegate_proxier::serve::Metrics;
+use sluicegate_service_rules::Error;
+use sluicegate_service_rules::iptables::INVALID_COUNTER;
+use sluicegate_service_rules::iptables::counters::Counters;
+use sluicegate_service_rules::ipvs::Settings;
+use sluicegate_services::{Cluster, Family, Slice, SliceName};
 
 use crate::traffic::{World, applier, endpoints};
 use crate::{back_end, cli};
@@ -39,7 +40,7 @@ fn a_service_that_ipvs_refuses_is_named_and_the_rest_works_without_it() {
         let Error::Refused { services } = &error else { panic!("{error:?}") };
         assert_eq!(services.len(), 1, "{error}");
         assert_eq!(services[0].0.as_str(), "ns/s1");
-        assert!(services[0].1.contains(BROADCAST) && services[0].1.contains("errno 22"), "{error}");
+        assert!(services[0].1.contains(BROADCAST) && services[0].1.contains("EINVAL"), "{error}");
 
         endpoints(&mut cluster, &["here"]);
         applier.sync(&mut cluster, Instant::now()).unwrap();

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use sluicegate_iptables_save::Family as ToolFamily;
 use sluicegate_iptables_save::restore::{BackEnd, Tools};
 use sluicegate_ipvs::{Client, Timeouts};
-use sluicegate_proxier::apply::ipvs::{Applier, FamilySynced, Synced, cleanup};
-use sluicegate_proxier::lab::{Transport, Wire, ask};
-use sluicegate_proxier::model::Cluster;
-use sluicegate_proxier::plan::ipvs::Settings;
+use sluicegate_lab::{Transport, Wire, ask};
+use sluicegate_service_rules::ipvs::{Applier, FamilySynced, Synced, cleanup};
+use sluicegate_service_rules::ipvs::{ConnectionTimeouts, Settings};
+use sluicegate_services::Cluster;
 
 use crate::back_end;
 use crate::traffic::{World, applier, endpoints};
@@ -66,18 +66,20 @@ fn a_destination_that_goes_keeps_its_connections() {
     let timeouts = Timeouts { tcp: 800, tcp_fin: 0, udp: 100 };
     let (vip, mut applier, start) = (
         world.vip,
-        world.node().run(|| applier(Settings { timeouts, ..Settings::default() })),
+        world.node().run(|| {
+            applier(Settings { timeouts: ConnectionTimeouts::new(timeouts).unwrap(), ..Settings::default() })
+        }),
         Instant::now(),
     );
     world.sync(&mut applier, start);
-    let set = world.node().run(|| Client::connect().unwrap().timeouts().unwrap());
+    let set = world.node().run(|| Client::open().unwrap().timeouts().unwrap());
     assert_eq!((set.tcp, set.tcp_fin, set.udp), (800, 120, 100));
     let connections = connect(&world, vip);
     endpoints(&mut world.cluster, &["here"]);
     world.sync(&mut applier, start);
     let weights = |world: &World| world.node().run(weights);
     assert_eq!(weights(&world), [("10.244.0.10:8080".to_owned(), 1), ("10.244.1.10:8080".to_owned(), 0)]);
-    let due = applier.look_again().expect("something is being drained");
+    let due = applier.next_sync().expect("something is being drained");
     let answers = world.network.client.namespace.run(|| ask(Transport::Tcp, vip, 4, PATIENCE));
     assert!(!format!("{answers:?}").contains("there"), "{answers:?}");
 
@@ -87,7 +89,8 @@ fn a_destination_that_goes_keeps_its_connections() {
     assert_eq!(weights(&world)[1].1, 1);
     endpoints(&mut world.cluster, &["here"]);
     world.sync(&mut applier, start);
-    // IPVS forgets a connection ten seconds after its reset. Until here a sync may have taken longer than that.
+    // IPVS forgets a connection ten seconds after its reset. Until here a sync may have taken longer than
+    // that.
     drop(connections);
     for round in 1..30 {
         world.sync(&mut applier, due + Duration::from_secs(60 * round));
@@ -97,7 +100,7 @@ fn a_destination_that_goes_keeps_its_connections() {
         std::thread::sleep(Duration::from_secs(1));
     }
     assert_eq!(weights(&world), [("10.244.0.10:8080".to_owned(), 1)]);
-    assert_eq!(applier.look_again(), None);
+    assert_eq!(applier.next_sync(), None);
 }
 
 /// Connections to each endpoint. They are reset when they are dropped: what was received is not read.
@@ -113,7 +116,7 @@ fn connect(world: &World, vip: SocketAddr) -> Vec<TcpStream> {
 /// The destinations of the TCP service at its cluster IP.
 fn weights() -> Vec<(String, u32)> {
     let service = sluicegate_ipvs::ServiceId::tcp(sluicegate_ipvs::Endpoint::new([172, 30, 0, 1], 80));
-    let found = Client::connect().unwrap().destinations(&service).unwrap();
+    let found = Client::open().unwrap().destinations(&service).unwrap();
     let mut found: Vec<_> = found.iter().map(|it| (it.id.to_string(), it.config.weight)).collect();
     found.sort();
     found
@@ -136,7 +139,7 @@ fn cleanup_leaves_nothing_of_ours_and_everything_of_others() {
         let servers = testns::sh("ipvsadm -Sn");
         assert!(servers.contains("10.99.0.1:80") && !servers.contains("10.98.0.1:80"), "{servers}");
 
-        let tools = [ToolFamily::V4, ToolFamily::V6].map(|family| Tools::find(family).unwrap());
+        let tools = [ToolFamily::Ipv4, ToolFamily::Ipv6].map(|family| Tools::find(family).unwrap());
         let tools: Vec<_> = tools.into_iter().flat_map(|tools| [tools.legacy, tools.nft]).flatten().collect();
         let tools: Vec<_> = tools.into_iter().filter(|tool| Some(tool.back_end()) == back_end()).collect();
         let cleaned = cleanup(&tools);

@@ -1,21 +1,19 @@
-//! Connections: every kind of them, and while services change.
+//! Connections while services change.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU16;
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use sluicegate_iptables_save::restore::BackEnd;
-use sluicegate_proxier::apply::ipvs::Applier;
-use sluicegate_proxier::lab::{Answer, Namespace, Network, NetworkSpec, PodSpec, Transport, ask};
-use sluicegate_proxier::model::{
+use sluicegate_lab::{Answer, Namespace, Network, NetworkSpec, PodSpec, Transport, ask};
+use sluicegate_proxier::sysctl;
+use sluicegate_service_rules::ipvs::Applier;
+use sluicegate_service_rules::ipvs::Settings;
+use sluicegate_services::{
     Cluster, Family, Node, Port, Protocol, Service, ServiceName, Slice, SliceEndpoint, SliceName, SlicePort,
 };
-use sluicegate_proxier::plan::ipvs::Settings;
-use sluicegate_proxier::sysctl;
 
-use crate::{back_end, cli};
+use crate::back_end;
 
 /// A node with a client outside, two endpoints, and services to ask for.
 pub(crate) struct World {
@@ -43,7 +41,7 @@ impl World {
         })
         .unwrap();
         let namespace = &network.node.namespace;
-        namespace.run(|| sluicegate_ipvs::Client::connect().map(drop)).unwrap();
+        namespace.run(|| sluicegate_ipvs::Client::open().map(drop)).unwrap();
         sysctl::of_ipvs(false, (6, 1))
             .for_each(|sysctl| namespace.sysctl(sysctl.path, sysctl.value).unwrap());
         let mut cluster = Cluster::new(Node {
@@ -104,6 +102,8 @@ fn service(cluster: &mut Cluster, number: u8, there: bool) {
         internal_local: false,
         affinity_seconds: None,
         health_check_node_port: None,
+        created: None,
+        source_ranges_incomplete: false,
     };
     cluster.set_service(&name(number), there.then_some(service));
 }
@@ -119,8 +119,8 @@ pub(crate) fn endpoints(cluster: &mut Cluster, pods: &[&str]) {
             let net = u8::from(*pod == "there");
             SliceEndpoint {
                 ip: match family {
-                    Family::V4 => IpAddr::from([10, 244, net, 10]),
-                    Family::V6 => Ipv6Addr::new(0xfd00, 0x244 + u16::from(net), 0, 0, 0, 0, 0, 10).into(),
+                    Family::Ipv4 => IpAddr::from([10, 244, net, 10]),
+                    Family::Ipv6 => Ipv6Addr::new(0xfd00, 0x244 + u16::from(net), 0, 0, 0, 0, 0, 10).into(),
                 },
                 node: Some(if net == 0 { "node" } else { "other" }.into()),
                 ready: true,
@@ -144,17 +144,6 @@ pub(crate) fn endpoints(cluster: &mut Cluster, pods: &[&str]) {
         let name = SliceName { namespace: "ns".into(), name: format!("s1-{family}").into() };
         cluster.set_slice(&name, Some(slice));
     }
-}
-
-#[test]
-fn connections_are_answered_as_they_should_be() {
-    let Some(back_end) = back_end() else { return };
-    let back_end = if back_end == BackEnd::Legacy { "legacy" } else { "nft" };
-    let words = ["sluicegate-proxier", "matrix", "--proxy-mode", "ipvs", "--iptables-backend", back_end];
-    // One processor, and that a slow one.
-    let words = words.into_iter().chain(["--workers", "8", "--one-of", "13"]);
-    let code = cli::run(words).unwrap();
-    assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::SUCCESS));
 }
 
 #[test]
@@ -186,8 +175,8 @@ fn every_address_stays_reachable_while_services_change() {
                             for transport in [Transport::Tcp, Transport::Udp] {
                                 let mut answers = ask(transport, *front, 1, PATIENCE);
                                 asked.fetch_add(1, Ordering::Relaxed);
-                                // A datagram from a port that an endpoint was asked from which is gone by now is
-                                // lost; with it IPVS forgets the flow.
+                                // A datagram from a port that an endpoint was asked from which is gone by now
+                                // is lost; with it IPVS forgets the flow.
                                 if transport == Transport::Udp && answers == [Answer::Silence] {
                                     answers = ask(transport, *front, 1, PATIENCE);
                                 }
@@ -202,7 +191,8 @@ fn every_address_stays_reachable_while_services_change() {
             .collect();
         let enough = testns::RaiseOnDrop(&stop);
         for round in 0..ROUNDS {
-            // The endpoints that are asked change, and services come and go beside them; sets become empty and are so no longer.
+            // The endpoints that are asked change, and services come and go beside them; sets become empty
+            // and are so no longer.
             endpoints(cluster, if round % 2 == 0 { &["here"] } else { &["here", "there"] });
             (2..8).for_each(|number| service(cluster, number, round % 3 == 0));
             node.run(|| {

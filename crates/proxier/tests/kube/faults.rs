@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use sluicegate_proxier::source::kube::{Server, Source};
+use sluicegate_proxier::source::kube::{Pace, Server, Source};
 use sluicegate_proxier::source::update::Kind;
 
 use crate::server::{ApiServer, Fault, PORT, Verb};
@@ -69,15 +69,15 @@ fn a_server_that_is_not_up_yet_is_waited_for() {
         let server = ApiServer::new();
         fill(&server);
         let mut watching = Watching::start();
-        watching.until("trouble is told", |watching| {
-            watching.trouble("Connection refused") && watching.troubles.len() == Kind::ALL.len()
+        watching.until("warning is told", |watching| {
+            watching.warning("Connection refused") && watching.warnings.len() == Kind::ALL.len()
         });
         watching.idle(Duration::from_millis(500));
-        assert_eq!(watching.troubles.len(), Kind::ALL.len(), "once for each kind: {:?}", watching.troubles);
+        assert_eq!(watching.warnings.len(), Kind::ALL.len(), "once for each kind: {:?}", watching.warnings);
         assert!(
-            watching.trouble("Services from the API server http://127.0.0.1:6443/"),
+            watching.warning("Services from the API server http://127.0.0.1:6443/"),
             "{:?}",
-            watching.troubles
+            watching.warnings
         );
         assert!(watching.lists.is_empty() && watching.held.is_empty());
         server.up();
@@ -89,7 +89,7 @@ fn a_server_that_is_not_up_yet_is_waited_for() {
 fn a_server_that_was_gone_for_a_while_tells_what_was_missed() {
     settled(|server, watching| {
         server.down();
-        watching.until("it is asked again", |watching| watching.trouble("Connection refused"));
+        watching.until("it is asked again", |watching| watching.warning("Connection refused"));
         watching.idle(Duration::from_millis(300));
         assert_eq!(watching.held.len(), 4, "what is known stays");
         server.delete("services", "demo", "web");
@@ -190,7 +190,7 @@ fn a_list_whose_pages_expired_is_asked_for_at_once() {
         let requests = server.requests("services");
         assert!(requests[0].contains("limit=3") && requests[1].contains("continue="), "{requests:?}");
         assert!(!requests[2].contains("limit=") && !requests[2].contains("continue="), "{requests:?}");
-        assert_eq!(watching.troubles, Vec::<String>::new(), "that happens");
+        assert_eq!(watching.warnings, Vec::<String>::new(), "that happens");
     });
 }
 
@@ -205,7 +205,7 @@ fn the_server_says_when_it_wants_to_be_asked_again() {
             let mut watching = Watching::start();
             watching.settle(&server);
             assert!(began.elapsed() >= Duration::from_secs(1), "not before");
-            assert!(watching.trouble(&format!("told to answer {code}")), "{:?}", watching.troubles);
+            assert!(watching.warning(&format!("told to answer {code}")), "{:?}", watching.warnings);
             let lists =
                 server.requests("services").iter().filter(|target| !target.contains("watch=true")).count();
             assert_eq!(lists, 2);
@@ -222,9 +222,10 @@ fn a_server_that_fails_for_long_is_not_stormed() {
         let mut watching = Watching::start();
         watching.idle(Duration::from_secs(1));
         let requests = server.requests("services").len();
-        // 10, 20, 40, 80, 100, 100, ... ms: at most 4 + 9 in a second, whatever is added by chance; fewer on a busy machine.
+        // 10, 20, 40, 80, 100, 100, ... ms: at most 4 + 9 in a second, whatever is added by chance; fewer on
+        // a busy machine.
         assert!((2..=14).contains(&requests), "{requests} requests in a second");
-        assert_eq!(watching.troubles.len(), 1, "told once: {:?}", watching.troubles);
+        assert_eq!(watching.warnings.len(), 1, "told once: {:?}", watching.warnings);
         server.mend();
         watching.settle(&server);
     });
@@ -242,7 +243,7 @@ fn a_watch_that_goes_silent_is_given_up() {
         watching.settle(&server);
         server.put("services", service("later"));
         watching.settle(&server);
-        assert!(watching.trouble("no answer within 300ms"), "{:?}", watching.troubles);
+        assert!(watching.warning("no answer within 300ms"), "{:?}", watching.warnings);
     });
 }
 
@@ -254,7 +255,7 @@ fn an_object_that_cannot_be_read_is_named_and_harms_no_other() {
         server.put("services", odd);
         server.put("services", service("fine"));
         watching.until("the service after it is there", |watching| watching.has("fine"));
-        assert!(watching.trouble("Service demo/odd cannot be read: invalid type"), "{:?}", watching.troubles);
+        assert!(watching.warning("Service demo/odd cannot be read: invalid type"), "{:?}", watching.warnings);
         assert!(!watching.has("odd"));
         let mut web = service("web");
         web["spec"]["ports"] = json!("eighty");
@@ -283,7 +284,7 @@ fn a_node_that_cannot_be_listed_does_not_hold_up_services_for_ever() {
         let mut watching = Watching::with(source(pace));
         watching.until("services are listed", |watching| watching.lists(Kind::Service) == 1);
         assert!(began.elapsed() >= Duration::from_millis(500), "it is waited for");
-        assert!(watching.trouble("Nodes from the API server"), "{:?}", watching.troubles);
+        assert!(watching.warning("Nodes from the API server"), "{:?}", watching.warnings);
     });
 }
 
@@ -292,8 +293,10 @@ fn a_configuration_that_changes_is_read_again() {
     testns::netns(|| {
         let config = |port: u16| {
             format!(
-                "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: k, user: u}}}}]\n\
-                 clusters: [{{name: k, cluster: {{server: 'http://127.0.0.1:{port}'}}}}]\nusers: [{{name: u, user: {{token: t}}}}]\n"
+                "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
+                    contexts: [{{name: c, context: {{cluster: k, user: u}}}}]\n\
+                 clusters: [{{name: k, cluster: {{server: 'http://127.0.0.1:{port}'}}}}]\n\
+                 users: [{{name: u, user: {{token: t}}}}]\n"
             )
         };
         let path = std::env::temp_dir().join(format!("sluicegate-kubeconfig-moved-{}", std::process::id()));
@@ -303,11 +306,62 @@ fn a_configuration_that_changes_is_read_again() {
         let source =
             Source { server: Server { kubeconfig: Some(path.clone()), master: None }, ..source(pace()) };
         let mut watching = Watching::with(source);
-        watching.until("trouble is told", |watching| watching.trouble("http://127.0.0.1:1/"));
+        watching.until("warning is told", |watching| watching.warning("http://127.0.0.1:1/"));
         std::fs::write(&path, "apiVersion: v1\nkind: ").expect("a temporary file");
         watching.idle(Duration::from_millis(200));
         std::fs::write(&path, config(PORT)).expect("a temporary file");
         watching.settle(&server);
         std::fs::remove_file(&path).expect("it was there");
     });
+}
+
+#[test]
+fn a_response_without_end_is_given_up() {
+    let pace = |list_bytes: usize| Pace { list_bytes, ..pace() };
+    for (fault, told) in [
+        (Fault::Endless(200), "the response is longer than 1000000 bytes"),
+        (Fault::Endless(500), "500 Internal Server Error"),
+    ] {
+        for verb in [Verb::List, Verb::Watch] {
+            testns::netns(|| {
+                let server = ApiServer::started();
+                fill(&server);
+                server.fail("services", verb, fault.clone());
+                let mut watching = Watching::with(source(pace(1_000_000)));
+                watching.settle(&server);
+                watching.until("the fault happened", |_| server.has_failed());
+                server.put("services", service("last"));
+                watching.settle(&server);
+                // A watch has lines without end, one at a time.
+                let is_line = verb == Verb::Watch && matches!(fault, Fault::Endless(200));
+                let told = if is_line { "a line of the watch is longer" } else { told };
+                assert!(watching.warning(told), "{:?}", watching.warnings);
+            });
+        }
+    }
+    // Pages count together.
+    testns::netns(|| {
+        let server = ApiServer::started();
+        fill(&server);
+        (0..20).for_each(|n| server.put("services", service(&format!("svc-{n}"))));
+        let mut watching = Watching::with(source(Pace { page: 3, ..pace(2000) }));
+        watching.until("warning is told", |watching| watching.warning("the response is longer than"));
+        assert_eq!(watching.lists(Kind::Service), 0);
+    });
+}
+
+#[test]
+fn a_server_cannot_ask_to_wait_for_ever() {
+    // An ERROR event with a time out of range ends the watch as any other.
+    for seconds in [i32::MAX, -1] {
+        let status = json!({"kind": "Status", "code": 500, "message": "x".repeat(100_000), "details": {"retryAfterSeconds": seconds}});
+        let line = json!({"type": "ERROR", "object": status}).to_string();
+        settled(|server, watching| {
+            server.fail("services", Verb::Watch, Fault::Line(line.clone()));
+            server.down();
+            server.up();
+            watching.until("warning is told", |watching| watching.warning("500 : xxx"));
+            assert!(watching.warnings.iter().all(|warning| warning.len() < 2000), "clipped");
+        });
+    }
 }

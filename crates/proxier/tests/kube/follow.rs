@@ -26,7 +26,7 @@ fn lists_then_changes_are_told() {
         watching.settle(&server);
         assert!(!watching.has("web"));
         assert!(watching.lists.values().all(|lists| *lists == 1), "{:?}", watching.lists);
-        assert_eq!(watching.troubles, Vec::<String>::new());
+        assert_eq!(watching.warnings, Vec::<String>::new());
     });
 }
 
@@ -108,7 +108,8 @@ fn a_bookmark_is_where_the_next_watch_begins() {
         fill(&server);
         let mut watching = Watching::start();
         watching.settle(&server);
-        // Versions go up by what happens to other kinds; without bookmarks the watch of services would be too old.
+        // Versions go up by what happens to other kinds; without bookmarks the watch of services would be too
+        // old.
         (0..10).for_each(|_| server.put("endpointslices", slice("web-1")));
         watching.settle(&server);
         server.bookmark();
@@ -136,7 +137,7 @@ fn a_server_without_service_cidrs_has_none_until_it_has() {
         let mut watching = Watching::start();
         watching.until("all kinds are listed", |watching| watching.lists.len() == Kind::ALL.len());
         assert!(!watching.held.keys().any(|name| name.kind() == Kind::ServiceCidr));
-        assert_eq!(watching.troubles, Vec::<String>::new(), "that is no trouble");
+        assert_eq!(watching.warnings, Vec::<String>::new(), "that is no warning");
         server.set_absent(None);
         watching.settle(&server);
         assert!(watching.held.contains_key(&ObjectName::ServiceCidr { name: "kubernetes".to_owned() }));
@@ -192,7 +193,7 @@ fn a_configuration_that_cannot_be_used_says_which_and_why() {
     };
     let missing = start(Server { kubeconfig: Some("/nowhere/config".into()), master: None });
     assert!(
-        missing.contains("--kubeconfig /nowhere/config") && missing.contains("No such file"),
+        missing.contains("kubeconfig /nowhere/config: ") && missing.contains("No such file"),
         "{missing}"
     );
     let no_context = file("apiVersion: v1\nkind: Config\n");
@@ -200,13 +201,17 @@ fn a_configuration_that_cannot_be_used_says_which_and_why() {
     let no_yaml = file("clusters: [");
     assert!(no_yaml.contains("YAML"), "{no_yaml}");
     let no_ca = file(
-        "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n\
-         clusters: [{name: k, cluster: {server: 'https://127.0.0.1:1', certificate-authority: /nowhere/ca.crt}}]\n",
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
+            contexts: [{name: c, context: {cluster: k, user: u}}]\n\
+         clusters: [{name: k, cluster: {server: 'https://127.0.0.1:1', certificate-authority: \
+         /nowhere/ca.crt}}]\n",
     );
     assert!(no_ca.contains("certificate authority") && no_ca.contains("/nowhere/ca.crt"), "{no_ca}");
     let master = |url: &str| start(Server { kubeconfig: None, master: Some(url.to_owned()) });
     assert!(
-        master("10.0.0.1:6443").starts_with("--master: \"10.0.0.1:6443\""),
+        master("10.0.0.1:6443").starts_with(
+            "expected the URL of an API server (https://10.0.0.1:6443), found \"10.0.0.1:6443\""
+        ),
         "{}",
         master("10.0.0.1:6443")
     );
@@ -214,6 +219,6 @@ fn a_configuration_that_cannot_be_used_says_which_and_why() {
     // Not in a pod, as far as this test's environment goes.
     if std::env::var_os("KUBERNETES_SERVICE_HOST").is_none() {
         let pod = start(Server::default());
-        assert!(pod.contains("no --kubeconfig") && pod.contains("environment variable"), "{pod}");
+        assert!(pod.contains("no kubeconfig is given") && pod.contains("environment variable"), "{pod}");
     }
 }

@@ -1,4 +1,5 @@
-//! The Kubernetes API source against an API server of our own, in a namespace, that fails in every way it knows.
+//! The Kubernetes API source against an API server of our own, in a namespace, that fails in every way it
+//! knows.
 
 mod daemon;
 mod faults;

@@ -1,8 +1,10 @@
-//! An API server for tests: lists and watches as the Kubernetes API has them, over plain HTTP/1.1, and fails on request.
+//! An API server for tests: lists and watches as the Kubernetes API has them, over plain HTTP/1.1, and fails
+//! on request.
 //!
-//! It is written on sockets, so that it can stop in the middle of a line, of a chunk or of a handshake. It knows pages with
-//! `continue`, versions and a history of limited length (410), bookmarks, label selectors of the form `!key`, the field selectors
-//! `metadata.name=` and `spec.clusterIP!=`, and that an object which ceases to match a selector is told as `DELETED`.
+//! It is written on sockets, so that it can stop in the middle of a line, of a chunk or of a handshake. It
+//! knows pages with `continue`, versions and a history of limited length (410), bookmarks, label selectors of
+//! the form `!key`, the field selectors `metadata.name=` and `spec.clusterIP!=`, and that an object which
+//! ceases to match a selector is told as `DELETED`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -36,6 +38,8 @@ pub(crate) enum Fault {
     End,
     /// Takes the request and never answers.
     Hang,
+    /// Answers with this status and a body without end.
+    Endless(u16),
 }
 
 impl Fault {
@@ -322,6 +326,7 @@ impl Connection<'_> {
                 self.wait_for_the_end();
                 Err(io::ErrorKind::ConnectionAborted.into())
             }
+            (Some(Fault::Endless(code)), _) => self.endless(code),
             (fault, Verb::Watch) => self.watch(resource, &query, fault),
             (fault, _) => self.list(resource, &query, matches!(fault, Some(Fault::Cut))),
         }
@@ -339,6 +344,14 @@ impl Connection<'_> {
             "HTTP/1.1 {code} Told\r\n{retry_after}Content-Length: {}\r\n\r\n{body}",
             body.len()
         )
+    }
+
+    /// Ends when the client closes the connection.
+    fn endless(&mut self, code: u16) -> io::Result<()> {
+        write!(self.stream, "HTTP/1.1 {code} Told\r\nTransfer-Encoding: chunked\r\n\r\n")?;
+        loop {
+            write!(self.stream, "{:x}\r\n{}\r\n", 1 << 16, " ".repeat(1 << 16))?;
+        }
     }
 
     fn list(&mut self, resource: &str, query: &Query, cut: bool) -> io::Result<()> {

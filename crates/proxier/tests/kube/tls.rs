@@ -54,7 +54,8 @@ impl Kubeconfig {
     fn new(test: &str, cluster: &str) -> Self {
         let path = std::env::temp_dir().join(format!("sluicegate-tls-{test}-{}", std::process::id()));
         let text = format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{{name: c, context: {{cluster: k, user: u}}}}]\n\
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
+                contexts: [{{name: c, context: {{cluster: k, user: u}}}}]\n\
              clusters: [{{name: k, cluster: {{server: 'https://127.0.0.1:{TLS_PORT}'{cluster}}}}}]\n\
              users: [{{name: u, user: {{token: let-me-in}}}}]\n"
         );
@@ -96,7 +97,7 @@ fn a_server_of_another_authority_is_told_nothing() {
         terminate_tls();
         let kubeconfig = Kubeconfig::new("wrong", "");
         let mut watching = Watching::with(kubeconfig.source());
-        watching.until("trouble is told", |watching| watching.trouble("invalid peer certificate"));
+        watching.until("warning is told", |watching| watching.warning("invalid peer certificate"));
         assert_eq!(server.authorizations(), Vec::<String>::new());
         assert!(watching.held.is_empty());
     });

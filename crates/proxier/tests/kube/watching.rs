@@ -26,8 +26,8 @@ pub(crate) struct Watching {
     pub(crate) lists: BTreeMap<Kind, usize>,
     /// The kinds, in the order of their first lists.
     pub(crate) order: Vec<Kind>,
-    /// All troubles.
-    pub(crate) troubles: Vec<String>,
+    /// All warnings.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// In a hurry.
@@ -64,7 +64,7 @@ impl Watching {
             held: BTreeMap::new(),
             lists: BTreeMap::new(),
             order: vec![],
-            troubles: vec![],
+            warnings: vec![],
         }
     }
 
@@ -78,10 +78,10 @@ impl Watching {
         while !done(self) {
             assert!(
                 std::time::Instant::now() < deadline,
-                "never: {what}; held {:?}, lists {:?}, troubles {:?}",
+                "never: {what}; held {:?}, lists {:?}, warnings {:?}",
                 self.held.keys(),
                 self.lists,
-                self.troubles
+                self.warnings
             );
             self.take(Duration::from_millis(20));
         }
@@ -116,7 +116,7 @@ impl Watching {
                 self.held.retain(|name, _| name.kind() != kind);
                 self.held.extend(objects.into_iter().map(|object| (ObjectName::of(&object), object)));
             }
-            Update::Trouble(trouble) => self.troubles.push(trouble),
+            Update::Warning(warning) => self.warnings.push(warning),
         }
     }
 
@@ -158,8 +158,8 @@ impl Watching {
         self.held.contains_key(&ObjectName::Service { namespace: "demo".to_owned(), name: name.to_owned() })
     }
 
-    pub(crate) fn trouble(&self, part: &str) -> bool {
-        self.troubles.iter().any(|trouble| trouble.contains(part))
+    pub(crate) fn warning(&self, part: &str) -> bool {
+        self.warnings.iter().any(|warning| warning.contains(part))
     }
 }
 

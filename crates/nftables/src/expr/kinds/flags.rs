@@ -1,4 +1,4 @@
-//! Flags of expressions.
+//! The flags of expressions.
 
 use bitflags::bitflags;
 use sluicegate_netlink::attr::{Attribute, Writer};
@@ -16,11 +16,18 @@ macro_rules! wire_flags {
                 $inner::read(attribute).map(Self::from_bits_retain)
             }
         }
+
+        #[cfg(test)]
+        impl $crate::expr::sample::Sample for $name {
+            fn sample(source: &mut $crate::expr::sample::Source) -> Self {
+                Self::from_bits_retain(<$inner as $crate::expr::sample::Sample>::sample(source))
+            }
+        }
     )*};
 }
 
 bitflags! {
-    /// What a fib expression looks up (`enum nft_fib_flags`).
+    /// The fields that a fib expression looks up (`enum nft_fib_flags`).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
     pub struct FibFlags: u32 {
         /// `NFTA_FIB_F_SADDR`
@@ -33,18 +40,18 @@ bitflags! {
         const IIF = 8;
         /// `NFTA_FIB_F_OIF`
         const OIF = 16;
-        /// `NFTA_FIB_F_PRESENT`: only whether there is a route.
+        /// `NFTA_FIB_F_PRESENT`: only test whether there is a route.
         const PRESENT = 32;
 
         const _ = !0;
     }
 
-    /// How an address or port is chosen (`NF_NAT_RANGE_*` of `linux/netfilter/nf_nat.h`).
+    /// How the address and port of a translation are chosen (`NF_NAT_RANGE_*` of `linux/netfilter/nf_nat.h`).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct NatFlags: u32 {
-        /// `NF_NAT_RANGE_MAP_IPS`: there is an address. The kernel sets it.
+        /// `NF_NAT_RANGE_MAP_IPS`: an address is given. The kernel sets it.
         const MAP_IPS = 1;
-        /// `NF_NAT_RANGE_PROTO_SPECIFIED`: there is a port. The kernel sets it.
+        /// `NF_NAT_RANGE_PROTO_SPECIFIED`: a port is given. The kernel sets it.
         const PROTO_SPECIFIED = 2;
         /// `random`
         const RANDOM = 4;
@@ -52,14 +59,14 @@ bitflags! {
         const PERSISTENT = 8;
         /// `fully-random`
         const FULLY_RANDOM = 16;
-        /// `NF_NAT_RANGE_NETMAP`: keep the rest of the address.
+        /// `NF_NAT_RANGE_NETMAP`: replace only the prefix of the address.
         const NETMAP = 64;
 
         const _ = !0;
     }
 
-    /// What a log line says (`NF_LOG_*` of `linux/netfilter/nf_log.h`). `LogFlags::all()` is `flags all`: these and no others, which the kernel would
-    /// refuse.
+    /// The fields of a log message (`NF_LOG_*` of `linux/netfilter/nf_log.h`). `LogFlags::all()` is
+    /// `flags all`: exactly these flags; the kernel refuses others.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct LogFlags: u32 {
         /// `flags tcp sequence`
@@ -74,10 +81,11 @@ bitflags! {
         const ETHER = 32;
     }
 
-    /// Flags of a limit, quota or connlimit: match above instead of below (`NFT_LIMIT_F_INV`, `NFT_QUOTA_F_INV`, `NFT_CONNLIMIT_F_INV`).
+    /// Flags of a limit, quota or connlimit: match above instead of below (`NFT_LIMIT_F_INV`,
+    /// `NFT_QUOTA_F_INV`, `NFT_CONNLIMIT_F_INV`).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct Invert: u32 {
-        /// Match above.
+        /// Match above the threshold instead of below.
         const OVER = 1;
 
         const _ = !0;
@@ -95,7 +103,7 @@ bitflags! {
     /// Flags of an exthdr expression (`NFT_EXTHDR_F_*`).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct ExthdrFlags: u32 {
-        /// `NFT_EXTHDR_F_PRESENT`: only whether it is there.
+        /// `NFT_EXTHDR_F_PRESENT`: only test for presence.
         const PRESENT = 1;
 
         const _ = !0;
@@ -104,9 +112,9 @@ bitflags! {
     /// Flags of a dynset expression (`enum nft_dynset_flags`).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct DynsetFlags: u32 {
-        /// `NFT_DYNSET_F_INV`
+        /// `NFT_DYNSET_F_INV`: invert the match.
         const INVERT = 1;
-        /// `NFT_DYNSET_F_EXPR`: it has expressions.
+        /// `NFT_DYNSET_F_EXPR`: the element carries expressions.
         const EXPR = 2;
 
         const _ = !0;
@@ -143,16 +151,16 @@ bitflags! {
     /// Flags of an osf expression (`enum nft_osf_flags`).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct OsfFlags: u32 {
-        /// `NFT_OSF_F_VERSION`
+        /// `NFT_OSF_F_VERSION`: load the version after the name.
         const VERSION = 1;
 
         const _ = !0;
     }
 
-    /// What an inner expression finds inside the tunnel (`enum nft_inner_flags`).
+    /// The headers that an inner expression finds inside the tunnel (`enum nft_inner_flags`).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct InnerFlags: u32 {
-        /// `NFT_INNER_HDRSIZE`: the tunnel's header has the size that is given.
+        /// `NFT_INNER_HDRSIZE`: the size of the tunnel header is given.
         const HDRSIZE = 1;
         /// `NFT_INNER_LL`: there is a link-layer header.
         const LL = 2;
@@ -164,10 +172,11 @@ bitflags! {
         const _ = !0;
     }
 
-    /// Flags of a payload that is changed (`enum nft_payload_csum_flags`).
+    /// Flags of a payload write (`enum nft_payload_csum_flags`).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct ChecksumFlags: u32 {
-        /// `NFT_PAYLOAD_L4CSUM_PSEUDOHDR`: the transport header's checksum covers it.
+        /// `NFT_PAYLOAD_L4CSUM_PSEUDOHDR`: the field is part of the pseudo-header, so the transport checksum
+        /// has to be updated.
         const PSEUDO_HEADER = 1;
 
         const _ = !0;
@@ -175,6 +184,7 @@ bitflags! {
 }
 
 wire_flags! {
-    FibFlags u32 NatFlags u32 LogFlags u32 Invert u32 LookupFlags u32 ExthdrFlags u32 DynsetFlags u32 QueueFlags u16
+    FibFlags u32 NatFlags u32 LogFlags u32 Invert u32 LookupFlags u32 ExthdrFlags u32 DynsetFlags u32
+    QueueFlags u16
     SynproxyFlags u32 OsfFlags u32 ChecksumFlags u32 InnerFlags u32
 }

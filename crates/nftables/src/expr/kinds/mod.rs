@@ -1,19 +1,5 @@
-//! The numbers and flags that expressions are made of (`linux/netfilter/nf_tables.h`). Open sets are newtypes, so that
-//! what a newer kernel says survives; flags keep bits that have no name here.
-
-macro_rules! wire_newtype {
-    ($name:ident $inner:ident) => {
-        impl Value for $name {
-            fn write(&self, w: &mut Writer<'_>, kind: u16) {
-                self.0.write(w, kind);
-            }
-
-            fn read(attribute: &Attribute<'_>) -> Result<Self, Fault> {
-                $inner::read(attribute).map(Self)
-            }
-        }
-    };
-}
+//! The numbers and flags of expressions (`linux/netfilter/nf_tables.h`). Numbers are newtypes with named
+//! constants, so that values of a newer kernel are preserved; flags keep bits without a name.
 
 mod flags;
 mod numbers;

@@ -1,11 +1,11 @@
-//! The types of what keys load.
+//! The data types of the values that keys load.
 
 use crate::datatype::{DataType, Order};
 use crate::expr::{CtKey, MetaKey, RtKey, SocketKey, TunnelKey, XfrmKey};
 use crate::key::Part;
 
 impl MetaKey {
-    /// The type of its value.
+    /// Returns the type of the value.
     #[must_use]
     pub fn part(self) -> Part {
         let integer = |bytes, order| Part::Integer { bytes, order };
@@ -38,7 +38,7 @@ impl MetaKey {
 }
 
 impl CtKey {
-    /// The type of its value. `saddr` and `daddr` without a family are taken as IPv4's.
+    /// Returns the type of the value. `saddr` and `daddr` without a family count as IPv4 addresses.
     #[must_use]
     pub fn part(self) -> Part {
         let integer = |bytes| Part::Integer { bytes, order: Order::Host };
@@ -65,7 +65,7 @@ impl CtKey {
 }
 
 impl RtKey {
-    /// The type of its value.
+    /// Returns the type of the value.
     #[must_use]
     pub fn part(self) -> Part {
         match self {
@@ -79,7 +79,7 @@ impl RtKey {
 }
 
 impl SocketKey {
-    /// The type of its value.
+    /// Returns the type of the value.
     #[must_use]
     pub fn part(self) -> Part {
         match self {
@@ -91,7 +91,7 @@ impl SocketKey {
 }
 
 impl TunnelKey {
-    /// The type of its value.
+    /// Returns the type of the value.
     #[must_use]
     pub fn part(self) -> Part {
         match self {
@@ -102,7 +102,7 @@ impl TunnelKey {
 }
 
 impl XfrmKey {
-    /// The type of its value.
+    /// Returns the type of the value.
     #[must_use]
     pub fn part(self) -> Part {
         match self {

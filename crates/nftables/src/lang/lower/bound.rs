@@ -1,4 +1,4 @@
-//! Chains of a rule's own: made, filled, and then jumped to, all in the same batch.
+//! Lowers anonymous chains of rules: they are created, filled, and then jumped to, in the same batch.
 
 use crate::expr::{self, Data, Register, VerdictCode};
 use crate::lang::lower::{Before, Lower, LowerError};
@@ -6,9 +6,9 @@ use crate::lang::{BoundChain, Statement};
 
 impl Lower<'_> {
     pub(super) fn bound(&mut self, chain: &BoundChain) -> Result<(), LowerError> {
-        if self.within {
+        if self.in_anonymous_chain {
             return Err(LowerError::Unsupported {
-                what: "a chain of a rule's own cannot hold another one",
+                what: "a chain inside a rule cannot contain another one",
                 expression: Statement::from(chain.clone()).to_string(),
             });
         }
@@ -17,11 +17,11 @@ impl Lower<'_> {
         self.out.before.push(Before::Chain(number));
         for rule in &chain.rules {
             let mut lower = Lower::new(self.table, self.sets, self.intervals, self.numbers);
-            lower.within = true;
+            lower.in_anonymous_chain = true;
             lower.rule(&rule.statements)?;
             let out = lower.out;
             self.out.before.extend(out.before);
-            self.out.doubts.extend(out.doubts);
+            self.out.sets_to_query.extend(out.sets_to_query);
             self.out.before.push(Before::Rule {
                 chain: number,
                 exprs: out.exprs,

@@ -1,4 +1,5 @@
-//! Header fields of the packet inside a tunnel's, and what they take for granted inside and outside. What nft 1.1 makes of the same text.
+//! Lowers header fields of an encapsulated packet, and the matches that they imply outside and inside of the
+//! tunnel. The bytecode is that of nft 1.1 for the same text.
 
 use crate::expr::{self, CmpOp, Expr, InnerFlags, InnerType, MetaKey, PayloadBase, Register};
 use crate::lang::lower::imply::{IcmpTypes, icmp_type_of};
@@ -6,7 +7,7 @@ use crate::lang::lower::load::Field;
 use crate::lang::lower::{Lower, LowerError};
 use crate::lang::{Expression, Inner, Payload};
 
-/// What earlier matches of a rule have fixed of the packet inside a tunnel's.
+/// The protocols of the encapsulated packet that earlier matches of a rule have determined.
 #[derive(Debug, Default)]
 pub(super) struct Inside {
     tunnel: Option<InnerType>,
@@ -15,10 +16,12 @@ pub(super) struct Inside {
     pub(super) icmp: IcmpTypes,
 }
 
-/// The tunnels that nft knows: its header's size, and what it looks for behind that.
+/// Returns the size of a tunnel's header, and the headers that follow it; `None` for tunnels that nft does
+/// not support.
 pub(crate) fn shape(tunnel: InnerType) -> Option<(u32, InnerFlags)> {
     let layers = InnerFlags::NH | InnerFlags::TH;
     Some(match tunnel {
+        // The kernel finds the inner packet by this size; with `LL` it expects an Ethernet header first.
         InnerType::VXLAN | InnerType::GENEVE => (8, InnerFlags::HDRSIZE | InnerFlags::LL | layers),
         InnerType::GRE => (4, layers),
         InnerType::GRETAP => (4, InnerFlags::LL | layers),
@@ -26,7 +29,7 @@ pub(crate) fn shape(tunnel: InnerType) -> Option<(u32, InnerFlags)> {
     })
 }
 
-/// The tunnel whose own header has this field.
+/// Returns the tunnel to whose own header a field belongs.
 pub(crate) fn tunnel_of(field: Payload) -> Option<InnerType> {
     match field.protocol() {
         "vxlan" => Some(InnerType::VXLAN),
@@ -36,16 +39,17 @@ pub(crate) fn tunnel_of(field: Payload) -> Option<InnerType> {
 }
 
 impl Lower<'_> {
-    /// The protocol that carries a tunnel: nft implies GRE, but wants to be told of UDP.
+    /// Adds the match of the protocol that carries a tunnel. nft implies GRE, but for UDP tunnels requires
+    /// that the rule matches UDP.
     pub(super) fn imply_carrier(&mut self, tunnel: &str, expression: &Expression) -> Result<(), LowerError> {
         let unsupported = |what| LowerError::Unsupported { what, expression: expression.to_string() };
         match (tunnel, self.transport) {
             ("gre" | "gretap", None | Some(GRE)) => self.imply_transport(GRE),
             ("gre" | "gretap", Some(_)) => {
-                return Err(unsupported("the rule matches another transport protocol than GRE"));
+                return Err(unsupported("expected GRE, but the rule matches another transport protocol"));
             }
             (_, Some(UDP)) => {}
-            _ => return Err(unsupported("this needs a match on UDP before it, as `udp dport 4789`")),
+            _ => return Err(unsupported("expected a match on UDP before it, such as `udp dport 4789`")),
         }
         Ok(())
     }
@@ -53,17 +57,22 @@ impl Lower<'_> {
     pub(super) fn imply_inside(&mut self, inner: Inner) -> Result<(), LowerError> {
         let expression = Expression::Inner(inner);
         let unsupported = |what| LowerError::Unsupported { what, expression: expression.to_string() };
-        let (_, flags) = shape(inner.tunnel).ok_or_else(|| unsupported("nft has no name for this tunnel"))?;
+        let (_, flags) =
+            shape(inner.tunnel).ok_or_else(|| unsupported("nft cannot match inside this type of tunnel"))?;
         self.imply_carrier(&inner.tunnel.to_string(), &expression)?;
+        // Matches inside another tunnel determine nothing about this one.
         if self.inside.tunnel.replace(inner.tunnel) != Some(inner.tunnel) {
             self.inside = Inside { tunnel: Some(inner.tunnel), ..Inside::default() };
         }
         let link = flags.contains(InnerFlags::LL);
         match inner.field.protocol() {
+            // GRE carries a network packet directly.
             "ether" | "vlan" | "arp" if !link => {
                 return Err(unsupported("this tunnel carries no Ethernet header"));
             }
             "ether" | "th" => {}
+            // For IP itself nft asks the kernel (`meta protocol`); for protocols above it, nft matches the
+            // EtherType of the inner Ethernet header if there is one.
             "ip" => self.imply_ether_type(inner.tunnel, ETH_P_IP, false),
             "ip6" => self.imply_ether_type(inner.tunnel, ETH_P_IPV6, false),
             "arp" => self.imply_ether_type(inner.tunnel, ETH_P_ARP, link),
@@ -71,8 +80,9 @@ impl Lower<'_> {
             "icmp" | "igmp" => self.imply_ether_type(inner.tunnel, ETH_P_IP, link),
             "icmpv6" => self.imply_ether_type(inner.tunnel, ETH_P_IPV6, link),
             _ if inner.field.transport().is_some() => {}
-            _ => return Err(unsupported("this is no header inside a tunnel")),
+            _ => return Err(unsupported("this header cannot be matched inside a tunnel")),
         }
+        // As outside, the transport protocol is matched once.
         if let Some(number) = inner.field.transport().filter(|number| self.inside.transport != Some(*number))
         {
             self.inside.transport = Some(number);
@@ -81,7 +91,8 @@ impl Lower<'_> {
         self.imply_inner_icmp_type(inner)
     }
 
-    /// From the Ethernet header inside, or from what the kernel made of it.
+    /// Adds the match of the network protocol inside: of the inner Ethernet header, or of `meta protocol` of
+    /// the inner packet.
     fn imply_ether_type(&mut self, tunnel: InnerType, of: u16, header: bool) {
         if self.inside.ether_type == Some(of) {
             return;
@@ -91,23 +102,25 @@ impl Lower<'_> {
         if header {
             self.load_inner_field(tunnel, Payload::ETHER_TYPE, 0);
             self.compare(0, CmpOp::EQ, bytes);
-            self.may_be_joined(true);
+            // Later loads rely on this comparison: it may absorb others, but must not be absorbed.
+            self.note_comparison(true);
         } else {
             self.match_inner_meta(tunnel, MetaKey::PROTOCOL, bytes);
         }
     }
 
+    /// Adds a match of the ICMP types that have the field, unless all have it.
     fn imply_inner_icmp_type(&mut self, inner: Inner) -> Result<(), LowerError> {
         if self.inside.icmp.narrow(inner.field, &inner.into())? {
             let of = icmp_type_of(inner.field);
             self.load_inner_field(inner.tunnel, of, 0);
             self.compare_icmp_type(of, inner.field.icmp_types())?;
-            self.may_be_joined(false);
+            self.note_comparison(false);
         }
         Ok(())
     }
 
-    /// Remembers what a match on the packet inside fixes.
+    /// Records the protocol that a match on the inner packet determines.
     pub(super) fn note_inside(&mut self, inner: Inner, number: u64) {
         let byte = u8::try_from(number).ok();
         match inner.field {
@@ -126,7 +139,7 @@ impl Lower<'_> {
         self.load_inner(tunnel, field.base(), field.offset(), field.bits(), word)
     }
 
-    /// Loads bits of a header inside a tunnel, or of its own.
+    /// Loads bits of a header inside a tunnel, or of the tunnel's own header.
     pub(super) fn load_inner(
         &mut self,
         tunnel: InnerType,
@@ -164,9 +177,9 @@ mod tests {
     use crate::lang::{Match, Statement};
     use crate::{EtherAddr, Family, Name, Port, TableId};
 
-    /// A rule in short: `vxlan meta protocol`, `th 2 2`, `= 0800`.
+    /// Returns the expressions of a rule in short: `vxlan meta protocol`, `th 2 2`, `= 0800`.
     fn lowered(family: Family, rule: &[Statement]) -> Result<Vec<String>, LowerError> {
-        let table = TableId::new(family, Name::held("t"));
+        let table = TableId::new(family, Name::from_kernel("t"));
         let lowered = lower_alone(&table, rule)?;
         Ok(lowered.exprs.iter().map(short).collect())
     }
@@ -189,11 +202,11 @@ mod tests {
         Match::new(Inner { tunnel, field }, value).into()
     }
 
-    /// The byte codes are those of nft's tests `inet/vxlan.t`, `inet/gre.t` and `inet/gretap.t`.
+    /// The bytecode is that of nft's tests `inet/vxlan.t`, `inet/gre.t` and `inet/gretap.t`.
     #[test]
     fn what_is_inside_is_matched_as_nft_matches_it() {
         let udp = || Statement::from(Match::new(Payload::UDP_DPORT, Port(4789)));
-        let carried = ["meta l4proto", "= 11", "th 2 2", "= 12b5"];
+        let outer = ["meta l4proto", "= 11", "th 2 2", "= 12b5"];
         let vxlan = |field, value: Expression| vec![udp(), inside(InnerType::VXLAN, field, value)];
         let address = Expression::from(Ipv4Addr::new(10, 141, 11, 2));
         let net = Expression::prefix(Ipv4Addr::new(10, 141, 11, 0), 24);
@@ -236,11 +249,7 @@ mod tests {
         ];
         for (rule, expected) in cases {
             let text: Vec<_> = rule.iter().map(ToString::to_string).collect();
-            assert_eq!(
-                lowered(Family::NETDEV, &rule).unwrap(),
-                [&carried[..], &expected].concat(),
-                "{text:?}"
-            );
+            assert_eq!(lowered(Family::NETDEV, &rule).unwrap(), [&outer[..], &expected].concat(), "{text:?}");
         }
         let ports = [(Payload::UDP_SPORT, 1), (Payload::UDP_DPORT, 2)];
         let ports = ports.map(|(field, port)| inside(InnerType::VXLAN, field, Port(port)));
@@ -248,7 +257,7 @@ mod tests {
         let rule: Vec<_> = std::iter::once(udp()).chain(ports).collect();
         assert_eq!(
             lowered(Family::NETDEV, &rule).unwrap(),
-            [&carried[..], &both].concat(),
+            [&outer[..], &both].concat(),
             "neighbours at once"
         );
         let gre =
@@ -268,20 +277,23 @@ mod tests {
         let port = |tunnel| inside(tunnel, Payload::TCP_DPORT, Port(80));
         assert_eq!(
             refused(vec![port(InnerType::VXLAN)]),
-            "this needs a match on UDP before it, as `udp dport 4789`: `vxlan tcp dport`"
+            "expected a match on UDP before it, such as `udp dport 4789`: `vxlan tcp dport`"
         );
         assert!(refused(vec![Match::new(Payload::GENEVE_VNI, 1_u32).into()]).contains("match on UDP"));
         assert_eq!(
             refused(vec![Match::new(Payload::TCP_DPORT, Port(1)).into(), port(InnerType::GRE)]),
-            "the rule matches another transport protocol than GRE: `gre tcp dport`"
+            "expected GRE, but the rule matches another transport protocol: `gre tcp dport`"
         );
         let tag = inside(InnerType::GRE, Payload::VLAN_ID, 1_u32);
         assert_eq!(refused(vec![tag]), "this tunnel carries no Ethernet header: `gre vlan id`");
-        assert_eq!(refused(vec![port(InnerType(9))]), "nft has no name for this tunnel: `0x9 tcp dport`");
+        assert_eq!(
+            refused(vec![port(InnerType(9))]),
+            "nft cannot match inside this type of tunnel: `0x9 tcp dport`"
+        );
         let types = vec![
             inside(InnerType::GRE, Payload::ICMP_TYPE, 8_u32),
             inside(InnerType::GRE, Payload::ICMP_MTU, 1400_u32),
         ];
-        assert!(refused(types).contains("type of ICMP message"));
+        assert!(refused(types).contains("an ICMP message type without this field"));
     }
 }

@@ -1,4 +1,4 @@
-//! Expressions into registers.
+//! Loads expressions into registers.
 
 use std::net::IpAddr;
 
@@ -11,16 +11,17 @@ use crate::lang::constant::{Bounds, Place};
 use crate::lang::lower::inner::tunnel_of;
 use crate::lang::lower::{Lower, LowerError};
 use crate::lang::{Binary, BinaryOp, Expression, Payload, Value};
-use crate::object::element::is_turned;
+use crate::object::element::is_byte_swapped;
 
 impl Lower<'_> {
-    /// Loads an expression, with what it implies, into the registers from a word on. Returns its bytes.
+    /// Adds the matches that an expression implies, and loads it into registers from `word` on. Returns its
+    /// length in bytes.
     pub(crate) fn load(&mut self, expression: &Expression, word: u32) -> Result<u32, LowerError> {
         self.imply(expression)?;
         self.load_plain(expression, word)
     }
 
-    /// Loads a constant of a given type, or else as [`load`](Self::load).
+    /// Loads a constant as a value of these types, and any other expression as [`load`](Self::load) does.
     pub(crate) fn load_as(
         &mut self,
         expression: &Expression,
@@ -28,11 +29,13 @@ impl Lower<'_> {
         word: u32,
     ) -> Result<u32, LowerError> {
         match (expression, parts) {
+            // A number has no length of its own, so it takes that of the type.
             (Expression::Value(value), [part]) => {
                 let bytes = Place::of(*part).bytes(value)?;
                 Ok(self.immediate(bytes, word))
             }
             (Expression::Concat(list), parts) if list.len() == parts.len() && expression.is_constant() => {
+                // In a concatenation each constant takes the length of the type at its position.
                 let mut total = 0;
                 for (item, part) in list.iter().zip(parts) {
                     let length = self.load_as(item, std::slice::from_ref(part), word + total / 4)?;
@@ -40,16 +43,18 @@ impl Lower<'_> {
                 }
                 Ok(total)
             }
+            // The values of an anonymous map are constants, which need the types too.
             (Expression::Map(map), parts) => self.load_map(map, parts, word),
             _ => self.load(expression, word),
         }
     }
 
-    /// Loads a value for a place of its own order: numbers of the host's order are turned for a header or an address, fields of headers for a
-    /// mark.
+    /// Loads a value for a destination with its own byte order. Numbers in host byte order are byte-swapped
+    /// for a header field or an address, header fields for a mark.
     ///
-    /// nft turns fields since 1.0.8; nft 1.0.6 has none of them be a mark. It turns what is written to headers, but too many bytes for a port, and
-    /// numbers that become addresses since 1.0.9, if `numgen` makes them.
+    /// nft swaps header fields since 1.0.8; 1.0.6 refuses them as a mark. nft swaps what is written to header
+    /// fields, but too many bytes for a port. Numbers from `numgen` that become addresses it swaps since
+    /// 1.0.9.
     pub(super) fn load_for(
         &mut self,
         expression: &Expression,
@@ -64,31 +69,34 @@ impl Lower<'_> {
         let Some(from) = from.filter(|_| to.order() == Order::Network) else {
             return self.load_as(expression, &[to], word);
         };
+        // `numgen` and hashes yield four bytes, which cannot fill an IPv6 address.
         if from.bytes() < to.bytes() && to.bytes() > 4 {
             return Err(LowerError::Unsupported {
-                what: "this has fewer bytes than what it is put into",
+                what: "the value has fewer bytes than its destination",
                 expression: expression.to_string(),
             });
         }
         let bytes = self.load_as(expression, &[to], word)?;
-        if is_turned(from) && matches!(to.bytes(), 2 | 4 | 8) {
-            self.turn_register(word, u32::try_from(to.bytes()).unwrap_or(0));
+        // `nft_byteorder` swaps units of 2, 4 or 8 bytes, and refuses others.
+        if is_byte_swapped(from) && matches!(to.bytes(), 2 | 4 | 8) {
+            self.swap_register(word, u32::try_from(to.bytes()).unwrap_or(0));
         }
         Ok(bytes)
     }
 
-    /// A number, or what is done with one, for a place in the host's order.
+    /// Loads a number, or an operation on numbers, in host byte order.
     fn load_number(&mut self, expression: &Expression, to: Part, word: u32) -> Result<u32, LowerError> {
         let bytes = u32::try_from(to.bytes()).unwrap_or(u32::MAX);
         if let Expression::Binary(binary) = expression {
             return self.load_operation(binary, Some(to), word);
         }
-        has_word(expression)?;
+        is_expressible(expression)?;
         let field = self.load_field(expression, word)?;
         let own = field.bytes_of(expression);
+        // The kernel stores a mark as one 32-bit word; the upper bytes of a longer field would be lost.
         if own > bytes || own > 4 {
             return Err(LowerError::Unsupported {
-                what: "this has more bytes than what it is put into",
+                what: "the value has more bytes than its destination",
                 expression: expression.to_string(),
             });
         }
@@ -96,12 +104,15 @@ impl Lower<'_> {
         if !is_of_headers(expression) {
             return Ok(bytes);
         }
+        // A single byte has no order.
         if field.bytes > 1 {
-            self.turn_words(word, ByteorderOp::NTOH, field.bytes);
+            self.swap_words(word, ByteorderOp::NTOH, field.bytes);
         }
         let shift = u32::from(field.shift);
+        // The field ends `shift` bits before the end of its last byte.
         match field.bytes {
-            // The number is the last bytes of four, or else ends behind them.
+            // Swapped as a 32-bit word, three bytes are its upper ones. Five bytes span two words: shifted
+            // left, the field ends with the first one.
             3 => self.shift_by(word, 4, BitwiseOp::RSHIFT, shift + 8),
             5 => self.shift_by(word, 8, BitwiseOp::LSHIFT, 8 - shift),
             _ if shift == 0 => {}
@@ -111,7 +122,7 @@ impl Lower<'_> {
     }
 
     pub(super) fn load_plain(&mut self, expression: &Expression, word: u32) -> Result<u32, LowerError> {
-        has_word(expression)?;
+        is_expressible(expression)?;
         let field = self.load_field(expression, word)?;
         self.mask(&field, word);
         if field.shift == 0 {
@@ -122,12 +133,13 @@ impl Lower<'_> {
         Ok(bytes)
     }
 
-    /// Loads the bytes that an expression lies in; where it is a bit field, without cutting it out of them.
+    /// Loads the bytes that contain an expression; of a bit field, all bits of these bytes.
     pub(super) fn load_field(&mut self, expression: &Expression, word: u32) -> Result<Field, LowerError> {
         let dreg = Register::word(word);
         let whole =
             |bytes: usize| Field { bytes: u32::try_from(bytes).unwrap_or(u32::MAX), mask: None, shift: 0 };
         let part = expression.part().map_or(0, Part::bytes);
+        // `nft_validate_register_store` refuses a value that extends beyond the last register.
         if word >= WORDS || word + u32::try_from(part.div_ceil(4)).unwrap_or(WORDS) > WORDS {
             return Err(LowerError::Registers { expression: expression.to_string() });
         }
@@ -136,9 +148,11 @@ impl Lower<'_> {
             Expression::Exthdr(exthdr) => (exthdr.offset(), exthdr.bits()),
             _ => (0, 1),
         };
+        // A constant has at most 16 bytes (`struct nft_data`), so a longer field could not be compared with
+        // anything.
         if bits == 0 || (u32::from(offset % 8) + u32::from(bits)).div_ceil(8) > MAX_BYTES {
             return Err(LowerError::Unsupported {
-                what: "bits of 1 to 16 bytes can be loaded at once",
+                what: "expected bits of 1 to 16 bytes",
                 expression: expression.to_string(),
             });
         }
@@ -148,6 +162,7 @@ impl Lower<'_> {
             Expression::RawPayload(p) => return Ok(self.load_payload(p.base, p.offset, p.bits, word)),
             Expression::Exthdr(exthdr) => {
                 let field = Field::of(exthdr.offset(), exthdr.bits());
+                // The kernel locates options and chunks by their type, and counts the offset from there.
                 self.push(expr::Exthdr {
                     dreg: Some(dreg),
                     kind: exthdr.kind(),
@@ -170,10 +185,12 @@ impl Lower<'_> {
             Expression::Osf(osf) => self.push(expr::Osf {
                 dreg,
                 ttl: Some(osf.ttl),
-                // The kernel knows this one, or none at all.
+                // `NFT_OSF_F_VERSION` is the only value that the kernel accepts, so the attribute is left out
+                // otherwise.
                 flags: osf.version.then_some(expr::OsfFlags::VERSION),
             }),
             Expression::Fib(fib) => {
+                // `fib ... exists` differs from a lookup only in this flag.
                 let flags = if fib.check { fib.flags | FibFlags::PRESENT } else { fib.flags };
                 self.push(expr::Fib { dreg, result: fib.result, flags });
             }
@@ -184,7 +201,8 @@ impl Lower<'_> {
                 offset: Some(numgen.offset),
             }),
             Expression::Jhash(jhash) => {
-                // The result is put at `word`, what is hashed behind it.
+                // The result goes to `word`, the data to hash to the next 16-byte register, so that they do
+                // not overlap.
                 let from = word.next_multiple_of(4) + 4;
                 let length = self.load_plain(&jhash.of, from)?;
                 self.push(expr::Hash {
@@ -198,6 +216,7 @@ impl Lower<'_> {
                 });
             }
             Expression::Symhash(symhash) => self.push(expr::Hash {
+                // The symmetric hash reads the packet's flow, not a register.
                 sreg: None,
                 dreg,
                 len: None,
@@ -212,10 +231,13 @@ impl Lower<'_> {
                 direction: u8::from(ipsec.out),
                 number: Some(ipsec.number),
             }),
+            // Without a mode the kernel matches tunnels in both directions; nft never sends one.
             Expression::Tunnel(key) => self.push(expr::Tunnel { key: *key, dreg, mode: None }),
             Expression::Concat(list) => {
                 let mut total = 0;
                 for item in list {
+                    // Each part of a concatenation starts at its own 32-bit register, as the fields of a
+                    // set's key do.
                     total += self.load_plain(item, word + total / 4)?.next_multiple_of(4);
                 }
                 return Ok(whole(usize::try_from(total).unwrap_or(0)));
@@ -228,8 +250,9 @@ impl Lower<'_> {
                 return Ok(whole(bytes as usize));
             }
             Expression::Value(value) => {
+                // A number that is looked up alone has no field that determines its length.
                 let part = expression.part().ok_or_else(|| LowerError::Unsupported {
-                    what: "a number needs something that says its width",
+                    what: "the width of this number is not known",
                     expression: expression.to_string(),
                 })?;
                 let bytes = Place::of(part).bytes(value)?;
@@ -241,7 +264,7 @@ impl Lower<'_> {
             | Expression::Elem(_)
             | Expression::Named(_) => {
                 return Err(LowerError::Unsupported {
-                    what: "this is no single value",
+                    what: "expected a single value",
                     expression: expression.to_string(),
                 });
             }
@@ -255,7 +278,8 @@ impl Lower<'_> {
         field
     }
 
-    /// Loads the first bits of a field. Those of a tunnel's own header are found where the kernel looks for what is inside.
+    /// Loads the first `bits` of a field. For a field of a tunnel's own header, an `inner` expression finds
+    /// where that header starts.
     pub(super) fn load_start(&mut self, field: Payload, bits: u16, word: u32) -> Field {
         match tunnel_of(field) {
             Some(tunnel) => self.load_inner(tunnel, field.base(), field.offset(), bits, word),
@@ -263,7 +287,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Clears all bits but the field's.
+    /// Clears all bits that do not belong to the field.
     pub(super) fn mask(&mut self, field: &Field, word: u32) {
         if let Some(mask) = &field.mask {
             let xor = vec![0; mask.len()];
@@ -271,33 +295,38 @@ impl Lower<'_> {
         }
     }
 
-    /// Moves a field down to the lowest bits of so many bytes, which are the first of the register's, in network order.
+    /// Shifts a field to the lowest bits of a value of `bytes` bytes in network byte order, at the start of
+    /// the register.
     ///
-    /// The kernel shifts words of the host's order, so what lies in several bytes is turned before and, where it stays in several, back. nft does the
-    /// first since 1.0.8; it does not turn back, and so never finds a key of two bytes (`frag frag-off @s`).
+    /// The kernel shifts words in host byte order, so a field in several bytes is byte-swapped before, and
+    /// afterwards swapped back unless the result has a single byte. nft swaps before since 1.0.8, but not
+    /// back, so it never finds a key of two bytes (`frag frag-off @s`).
     pub(super) fn move_down(&mut self, field: &Field, bytes: u32, word: u32) {
         let shift = u32::from(field.shift);
         match (field.bytes, bytes) {
             _ if shift == 0 => {}
+            // One byte has no order.
             (1, _) => self.shift_by(word, 1, BitwiseOp::RSHIFT, shift),
+            // On a little-endian machine the lowest byte of the shifted word comes first, where a key of one
+            // byte is read: no swap back.
             (2, 1) if cfg!(target_endian = "little") => {
-                self.turn_words(word, ByteorderOp::NTOH, 2);
+                self.swap_words(word, ByteorderOp::NTOH, 2);
                 self.shift_by(word, 2, BitwiseOp::RSHIFT, shift);
             }
             (own, _) => {
                 let whole = if (own, bytes) == (2, 2) { 2 } else { own.next_multiple_of(4) };
-                self.turn_words(word, ByteorderOp::NTOH, whole);
-                // A number that needs a byte less ends where that byte starts.
+                self.swap_words(word, ByteorderOp::NTOH, whole);
+                // If the number needs a byte less than the field spans, it has to end where that byte starts.
                 match bytes < own {
                     true => self.shift_by(word, whole, BitwiseOp::LSHIFT, 8 - shift),
                     false => self.shift_by(word, whole, BitwiseOp::RSHIFT, shift),
                 }
-                self.turn_words(word, ByteorderOp::HTON, whole);
+                self.swap_words(word, ByteorderOp::HTON, whole);
             }
         }
     }
 
-    /// What something is done with: for a place in the host's order, or as it is.
+    /// Loads the left operand of an operation, converted to the byte order of `to` if that is given.
     fn load_operand(&mut self, operand: &Expression, to: Option<Part>, word: u32) -> Result<u32, LowerError> {
         match (operand, to) {
             (Expression::Binary(binary), to) => self.load_operation(binary, to, word),
@@ -306,37 +335,62 @@ impl Lower<'_> {
         }
     }
 
-    /// All of `& | ^` with constants in a row are one `(x & mask) ^ xor`; each with something else is one with that in another register.
+    /// Loads `x OP y`. Several `& | ^` with constants are one `(x & mask) ^ xor`; another kind of right
+    /// operand needs a second register.
     fn load_operation(&mut self, binary: &Binary, to: Option<Part>, word: u32) -> Result<u32, LowerError> {
         if let BinaryOp::ShiftLeft | BinaryOp::ShiftRight = binary.op {
             let bytes = self.load_operand(&binary.left, to, word)?;
+            // The number of bits is sent as a `u32` in host byte order, whatever the left operand is.
             let by = Place { bytes: 4, ..Place::of(DataType::INTEGER.into()) };
             let by = crate::key::integer(Order::Host, &Bounds::of(&binary.right, by)?.low);
             let op = if binary.op == BinaryOp::ShiftLeft { BitwiseOp::LSHIFT } else { BitwiseOp::RSHIFT };
+            // A shift works on words in host byte order: bits of a header field that cross bytes would go the
+            // wrong way.
             let network = binary.left.part().is_some_and(|part| part.order() == Order::Network);
-            let turned = bytes > 1 && to.is_none() && network;
+            let byte_swapped = bytes > 1 && to.is_none() && network;
             let whole = if bytes == 2 { 2 } else { bytes.next_multiple_of(4) };
-            if turned {
-                self.turn_words(word, ByteorderOp::NTOH, whole);
+            if byte_swapped {
+                self.swap_words(word, ByteorderOp::NTOH, whole);
             }
             self.shift_by(word, bytes, op, u32::try_from(by).unwrap_or(u32::MAX));
-            if turned {
-                self.turn_words(word, ByteorderOp::HTON, whole);
+            if byte_swapped {
+                self.swap_words(word, ByteorderOp::HTON, whole);
             }
             return Ok(bytes);
         }
         let (inner, ops) = flatten(binary);
-        let bytes = self.load_operand(inner, to, word)?;
+        // The mask that extracts an unshifted bit field is combined with the constants into one expression,
+        // as nft does.
+        let field = match (inner, to, ops.first()) {
+            (
+                Expression::Payload(_) | Expression::RawPayload(_) | Expression::Exthdr(_),
+                None,
+                Some((_, first)),
+            ) if first.is_constant() => Some(self.load_field(inner, word)?),
+            _ => None,
+        };
+        let (bytes, mut cut) = match field {
+            Some(field) if field.shift == 0 => (field.bytes, field.mask),
+            // Constants apply to the value, so a shifted field has to be moved down first.
+            Some(field) => {
+                self.mask(&field, word);
+                let bytes = field.bytes_of(inner);
+                self.move_down(&field, bytes, word);
+                (bytes, None)
+            }
+            None => (self.load_operand(inner, to, word)?, None),
+        };
         let part = to.or_else(|| inner.part()).ok_or_else(|| LowerError::Unsupported {
-            what: "only one value at a time can be masked",
+            what: "only a single value can be masked or shifted",
             expression: Expression::Binary(Box::new(binary.clone())).to_string(),
         })?;
         let place = Place { bytes: bytes as usize, ..Place::of(part) };
         let mut rest = ops.as_slice();
         while let Some(((op, right), others)) = rest.split_first() {
             let constants = rest.iter().take_while(|(_, right)| right.is_constant()).count();
+            // nft emits one `bitwise` for consecutive constants.
             if let Some((row, others)) = rest.split_at_checked(constants).filter(|(row, _)| !row.is_empty()) {
-                let (mask, xor) = combine(row, place)?;
+                let (mask, xor) = combine(row, place, cut.take())?;
                 self.bitwise(word, mask, xor);
                 rest = others;
                 continue;
@@ -347,7 +401,7 @@ impl Lower<'_> {
         Ok(bytes)
     }
 
-    /// Does something with a register and another value, which is put behind it. Linux 6.13.
+    /// Combines a register with another value, which is loaded into the next register (since Linux 6.13).
     fn with_register(
         &mut self,
         op: BinaryOp,
@@ -355,15 +409,18 @@ impl Lower<'_> {
         left: Place,
         word: u32,
     ) -> Result<(), LowerError> {
+        // A value may fill a 16-byte register, so the second operand goes to the next one.
         let second = word.next_multiple_of(4) + 4;
         let bytes = self.load_for(right, left.part, second)? as usize;
+        // A shorter number in host byte order is extended by zeros in its word. In network byte order the
+        // bytes would not align.
         let fits = match left.part.order() {
             Order::Host => bytes == left.bytes || bytes < left.bytes && left.bytes <= 4,
             Order::Network => bytes == left.bytes,
         };
         if !fits {
             return Err(LowerError::Unsupported {
-                what: "this is not as wide as what it is joined with",
+                what: "the two operands differ in width",
                 expression: right.to_string(),
             });
         }
@@ -386,7 +443,7 @@ impl Lower<'_> {
     }
 }
 
-/// Whether some of what a value is made from is in network order.
+/// Returns whether an operand of a value is in network byte order.
 fn is_of_headers(expression: &Expression) -> bool {
     match expression {
         Expression::Binary(binary) => is_of_headers(&binary.left) || is_of_headers(&binary.right),
@@ -395,18 +452,18 @@ fn is_of_headers(expression: &Expression) -> bool {
     }
 }
 
-/// Bytes in a register, and which of their bits count.
+/// The bytes of a field in a register, and which of their bits belong to it.
 pub(super) struct Field {
     pub(super) bytes: u32,
     mask: Option<Vec<u8>>,
     pub(super) shift: u16,
 }
 
-/// Refuses what nft has no word for where it is not compared.
-pub(super) fn has_word(expression: &Expression) -> Result<(), LowerError> {
+/// Refuses an expression that nft's language only has as part of a comparison.
+pub(super) fn is_expressible(expression: &Expression) -> Result<(), LowerError> {
     match expression {
-        Expression::Fib(fib) if !fib.has_word() => Err(LowerError::Unsupported {
-            what: "whether there is a route is asked with the result `oif`",
+        Expression::Fib(fib) if !fib.is_expressible() => Err(LowerError::Unsupported {
+            what: "only the result `oif` can be asked for the existence of a route",
             expression: expression.to_string(),
         }),
         _ => Ok(()),
@@ -414,10 +471,11 @@ pub(super) fn has_word(expression: &Expression) -> Result<(), LowerError> {
 }
 
 impl Field {
-    /// The bytes that so many bits from an offset lie in.
+    /// Returns the bytes that contain `bits` bits from an offset.
     pub(super) fn of(offset: u16, bits: u16) -> Self {
         let bytes = (offset % 8 + bits).div_ceil(8);
         let shift = bytes * 8 - offset % 8 - bits;
+        // The kernel loads whole bytes, so the bits beside the field have to be masked out.
         let mask = (bits != bytes * 8).then(|| {
             let own = offset % 8..offset % 8 + bits;
             let byte = |i| (0..8).fold(0, |byte, bit| byte << 1 | u8::from(own.contains(&(i * 8 + bit))));
@@ -426,12 +484,13 @@ impl Field {
         Self { bytes: u32::from(bytes), mask, shift }
     }
 
-    /// The bytes that an expression's value has, which may be fewer than those that it lies in.
+    /// Returns the length of an expression's value in bytes, which may be less than the bytes that contain
+    /// it.
     fn bytes_of(&self, expression: &Expression) -> u32 {
         expression.part().map_or(self.bytes, |part| u32::try_from(part.bytes()).unwrap_or(u32::MAX))
     }
 
-    /// Loads them from a header.
+    /// Returns the expression that loads the field from a header.
     pub(super) fn load(&self, base: PayloadBase, offset: u16, word: u32) -> expr::Payload {
         expr::Payload {
             dreg: Some(Register::word(word)),
@@ -446,18 +505,20 @@ impl Field {
     }
 }
 
-/// The innermost operand and what is done with it, in order.
+/// Returns the innermost operand and the operations on it, in order.
 pub(super) fn flatten(binary: &Binary) -> (&Expression, Vec<(BinaryOp, &Expression)>) {
     let mut ops = vec![(binary.op, &binary.right)];
     let mut inner = &binary.left;
     while let Expression::Binary(b) = inner
+        // A shift is not part of `(x & mask) ^ xor`.
         && !matches!(b.op, BinaryOp::ShiftLeft | BinaryOp::ShiftRight)
     {
         ops.push((b.op, &b.right));
         inner = &b.left;
     }
     ops.reverse();
-    // A constant comes second, whatever it is said to be.
+    // The constant becomes mask or xor, so it has to be the right operand: `1 | meta mark` is lowered as
+    // `meta mark | 1`.
     if let Some((_, first)) = ops.first_mut()
         && inner.is_constant()
     {
@@ -466,22 +527,25 @@ pub(super) fn flatten(binary: &Binary) -> (&Expression, Vec<(BinaryOp, &Expressi
     (inner, ops)
 }
 
-/// `(x & mask) ^ xor` for a row of operations with constants.
+/// Combines several operations with constants into one `(x & mask) ^ xor`. `cut` is the mask of the bit
+/// field, if its bits have not been extracted yet.
 pub(super) fn combine(
     ops: &[(BinaryOp, &Expression)],
     place: Place,
+    cut: Option<Vec<u8>>,
 ) -> Result<(Vec<u8>, Vec<u8>), LowerError> {
-    let mut mask = vec![0xff; place.bytes];
+    let mut mask = cut.unwrap_or_else(|| vec![0xff; place.bytes]);
     let mut xor = vec![0; place.bytes];
     for (op, constant) in ops {
         let constant = match constant {
-            // What is done with an address that has become a number.
+            // An address combined with a mark is a number in host byte order.
             Expression::Value(Value::Address(IpAddr::V4(address))) if place.part.order() == Order::Host => {
                 Bounds::of(&u32::from(*address).into(), place)?.low
             }
             constant => Bounds::of(constant, place)?.low,
         };
         for ((m, x), c) in mask.iter_mut().zip(&mut xor).zip(constant) {
+            // `|` clears a bit by the mask and sets it by the xor.
             (*m, *x) = match op {
                 BinaryOp::And => (*m & c, *x & c),
                 BinaryOp::Or => (*m & !c, *x & !c | c),
@@ -492,7 +556,7 @@ pub(super) fn combine(
     Ok((mask, xor))
 }
 
-/// Bytes of a constant that can be compared with (`struct nft_data`).
+/// The maximum length of a constant (`struct nft_data`).
 const MAX_BYTES: u32 = 16;
 /// `NFT_REG32_COUNT`
 pub(super) const WORDS: u32 = 16;
@@ -506,9 +570,9 @@ mod tests {
     use crate::lang::{Mangle, Match, RawPayload, SetUpdate, Statement};
     use crate::{Family, Name, TableId};
 
-    /// What is done with registers, as nft shows it in short: `load 2`, `& c00f`, `ntoh 2 2`, `>> 6`.
+    /// Returns the operations on registers in short: `load 2`, `& c00f`, `ntoh 2 2`, `>> 6`.
     fn lowered(family: Family, statement: impl Into<Statement>) -> Vec<String> {
-        let table = TableId::new(family, Name::held("t"));
+        let table = TableId::new(family, Name::from_kernel("t"));
         let lowered = lower_alone(&table, &[statement.into()]).unwrap();
         lowered.exprs.iter().map(short).collect()
     }
@@ -537,12 +601,12 @@ mod tests {
         }
     }
 
-    /// The byte codes are those of nft's tests `ip6/ip6.t` and `ip6/ct.t`.
+    /// The bytecode is that of nft's tests `ip6/ip6.t` and `ip6/ct.t`.
     #[test]
     #[cfg(target_endian = "little")]
     fn bits_across_bytes_are_moved_as_nft_moves_them() {
         let dscp = || Expression::from(Payload::IP6_DSCP);
-        let (set, map) = (Name::held("s"), Name::held("m"));
+        let (set, map) = (Name::from_kernel("s"), Name::from_kernel("m"));
         let number = ["load 2", "& 0fc0 ^ 0000", "ntoh 2 2", ">> 6"];
         let with = |last: &[&'static str]| [&number, last].concat();
         let look_up = Match::new(dscp(), Expression::named(&set));
@@ -561,11 +625,12 @@ mod tests {
         assert_eq!(lowered(Family::IP6, ct), with(&["<< 2", "& efffffff ^ 10000000", "ct"]));
     }
 
-    /// No version of nft does this right: a key of two bytes is in network order, as the set's elements are.
+    /// No version of nft gets this right: a key of two bytes has to be in network byte order, like the set's
+    /// elements.
     #[test]
-    fn a_key_of_several_bytes_is_turned_back() {
+    fn a_key_of_several_bytes_is_swapped_back() {
         let key = |field: Expression| {
-            let all = lowered(Family::IP6, Match::new(field, Expression::named(&Name::held("s"))));
+            let all = lowered(Family::IP6, Match::new(field, Expression::named(&Name::from_kernel("s"))));
             all[2..all.len() - 1].to_vec()
         };
         let at = |offset, bits| key(RawPayload { base: PayloadBase::NETWORK, offset, bits }.into());
@@ -577,7 +642,7 @@ mod tests {
         assert_eq!(at(4, 20), Vec::<String>::new());
     }
 
-    /// The byte codes are those of nft's tests `any/ct.t`, `ip/ct.t` and `ip6/ct.t`.
+    /// The bytecode is that of nft's tests `any/ct.t`, `ip/ct.t` and `ip6/ct.t`.
     #[test]
     #[cfg(target_endian = "little")]
     fn two_values_are_joined_in_two_registers() {
@@ -596,46 +661,46 @@ mod tests {
             set(Family::IP6, ct().or(Payload::IP6_DSCP).or(0x200_u32)),
             [&["ct", "load 2", "& 0fc0 ^ 0000", "ntoh 2 2", ">> 6"], &last[..]].concat()
         );
-        // A constant comes second.
+        // A constant is always the second operand.
         let first = Expression::from(1_u32).or(meta());
         assert_eq!(set(Family::IP, first), ["meta", "& feffffff ^ 01000000", "ct"]);
     }
 
     #[test]
     fn values_of_other_widths_are_not_joined() {
-        let table = TableId::new(Family::IP, Name::held("t"));
+        let table = TableId::new(Family::IP, Name::from_kernel("t"));
         let set = |field: Payload, with: Payload| {
             let statement = Mangle::new(field, Expression::from(field).or(with)).into();
             lower_alone(&table, &[statement]).map(drop).map_err(|e| e.to_string())
         };
         set(Payload::IP_SADDR, Payload::IP_DADDR).unwrap();
-        let refused = "this is not as wide as what it is joined with: `tcp dport`";
+        let refused = "the two operands differ in width: `tcp dport`";
         assert_eq!(set(Payload::IP_SADDR, Payload::TCP_DPORT).unwrap_err(), refused);
     }
 
-    /// The first is of nft's test `ip/numgen.t`.
+    /// The first case is from nft's test `ip/numgen.t`.
     #[test]
-    fn numbers_are_turned_into_addresses_and_ports() {
+    fn numbers_are_byte_swapped_for_addresses_and_ports() {
         let number = || {
             Expression::Numgen(crate::lang::Numgen { mode: NumgenMode::INCREMENTAL, modulus: 7, offset: 1 })
         };
-        let dnat = Statement::Dnat(crate::lang::Nat::to_port(number(), number()));
+        let dnat = Statement::dnat(crate::lang::Nat::to_port(number(), number()));
         assert_eq!(lowered(Family::IP, dnat), ["numgen", "hton 4 4", "numgen", "hton 2 2", "nat"]);
         let wide = Mangle::new(Payload::IP6_SADDR, number()).into();
-        let table = TableId::new(Family::IP6, Name::held("t"));
+        let table = TableId::new(Family::IP6, Name::from_kernel("t"));
         let refused = lower_alone(&table, &[wide]).unwrap_err().to_string();
-        assert_eq!(refused, "this has fewer bytes than what it is put into: `numgen inc mod 7 offset 1`");
+        assert_eq!(refused, "the value has fewer bytes than its destination: `numgen inc mod 7 offset 1`");
     }
 
     #[test]
     fn what_is_wider_than_a_mark_is_refused() {
-        let table = TableId::new(Family::IP6, Name::held("t"));
+        let table = TableId::new(Family::IP6, Name::from_kernel("t"));
         let mark = |field: Payload| {
             let statement = Mangle::new(MetaKey::MARK, Expression::from(field)).into();
             lower_alone(&table, &[statement]).map(drop).map_err(|e| e.to_string())
         };
         mark(Payload::IP6_FLOWLABEL).unwrap();
-        let refused = "this has more bytes than what it is put into: `ip6 saddr`";
+        let refused = "`ip6 saddr` is of type ipv6_addr, expected mark";
         assert_eq!(mark(Payload::IP6_SADDR).unwrap_err(), refused);
     }
 
@@ -648,10 +713,10 @@ mod tests {
         };
         for (offset, bits) in [(0, 0), (4, 0), (4, 128), (3, u16::MAX)] {
             let raw = RawPayload { base: PayloadBase::TRANSPORT, offset, bits };
-            let refused = format!("bits of 1 to 16 bytes can be loaded at once: `@th,{offset},{bits}`");
+            let refused = format!("expected bits of 1 to 16 bytes: `@th,{offset},{bits}`");
             assert_eq!(loads(raw.into()).unwrap_err(), refused);
             let option = Exthdr::tcp_option_at(253, offset, bits);
-            assert!(loads(option.into()).unwrap_err().starts_with("bits of 1 to 16 bytes"));
+            assert!(loads(option.into()).unwrap_err().starts_with("expected bits of 1 to 16 bytes"));
         }
         for (offset, bits) in [(4, 4), (0, 64), (5, 1), (4, 64), (0, 128)] {
             loads(Exthdr::tcp_option_at(253, offset, bits).into()).unwrap();

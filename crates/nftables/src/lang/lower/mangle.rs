@@ -1,20 +1,21 @@
-//! What changes the packet, or what is known of it: `KEY set VALUE`, `reset`.
+//! Lowers statements that change the packet or its metadata: `KEY set VALUE`, `reset`.
 
 use crate::datatype::Order;
 use crate::expr::{self, ChecksumFlags, ChecksumType, ExthdrOp, PayloadBase, Register};
 use crate::key::Part;
 use crate::lang::constant::{Bounds, Place};
 use crate::lang::exthdr::Exthdr;
-use crate::lang::lower::agree::type_of;
 use crate::lang::lower::load::{combine, flatten};
+use crate::lang::lower::type_check::type_of;
 use crate::lang::lower::{Lower, LowerError};
-use crate::lang::{Expression, Mangle, Payload};
+use crate::lang::{Expression, Mangle, Payload, RawPayload};
 
 impl Lower<'_> {
     pub(super) fn mangle(&mut self, mangle: &Mangle) -> Result<(), LowerError> {
         let sreg = Some(Register::word(0));
-        self.is_given(&mangle.value, &[type_of(&mangle.key)])?;
+        self.check_assigned_value(&mangle.value, type_of(&mangle.key))?;
         match &mangle.key {
+            // The value is converted to the byte order of the key.
             Expression::Meta(key) => {
                 self.load_for(&mangle.value, key.part(), 0)?;
                 self.push(expr::Meta { dreg: None, key: *key, sreg });
@@ -24,27 +25,15 @@ impl Lower<'_> {
                 self.push(expr::Ct { dreg: None, key: ct.key, direction: ct.direction, sreg });
             }
             Expression::Exthdr(option) if option.op() == ExthdrOp::TCPOPT => {
+                // The kernel can rewrite TCP options only.
                 self.load_for(&mangle.value, option.part(), 0)?;
                 self.push(exthdr(*option, sreg, false));
             }
             Expression::Payload(payload) => self.mangle_payload(*payload, &mangle.value)?,
-            Expression::RawPayload(raw) if raw.offset.is_multiple_of(8) && raw.bits.is_multiple_of(8) => {
-                let part = mangle.key.part().unwrap_or(Part::Integer { bytes: 1, order: Order::Network });
-                self.load_for(&mangle.value, part, 0)?;
-                self.push(expr::Payload {
-                    dreg: None,
-                    base: raw.base,
-                    offset: u32::from(raw.offset / 8),
-                    len: u32::from(raw.bits / 8),
-                    sreg,
-                    csum_type: Some(ChecksumType::NONE),
-                    csum_offset: Some(0),
-                    csum_flags: Some(raw_checksum(raw.base)),
-                });
-            }
+            Expression::RawPayload(raw) => self.mangle_raw(*raw, mangle)?,
             other => {
                 return Err(LowerError::Unsupported {
-                    what: "this cannot be set",
+                    what: "expected a field or key that can be set",
                     expression: other.to_string(),
                 });
             }
@@ -52,8 +41,8 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// The kernel mends checksums of whole pairs of bytes only: a smaller field is read with its neighbours, changed, and
-    /// written with them.
+    /// Lowers a change of a header field. The kernel updates checksums only for whole 16-bit words: a smaller
+    /// field is loaded with its neighbours, changed, and written back with them.
     fn mangle_payload(&mut self, payload: Payload, value: &Expression) -> Result<(), LowerError> {
         self.imply(&payload.into())?;
         let (csum_type, csum_offset, csum_flags) = checksum(payload);
@@ -61,71 +50,120 @@ impl Lower<'_> {
         let first = at / 8;
         let last = (at + payload.bits()).div_ceil(8);
         let (mut start, mut end) = (first, last);
+        // The Internet checksum is a sum of 16-bit words that start at even offsets.
         if csum_type.is_some() {
             (start, end) = (first - first % 2, last.next_multiple_of(2));
         }
-        let whole = at == start * 8 && payload.bits() == (end - start) * 8;
-        let (offset, len) = (u32::from(start), u32::from(end - start));
-        if whole {
-            self.load_for(value, payload.part(), 0)?;
-        } else {
-            let shift = end * 8 - at - payload.bits();
-            let wide = Part::Integer { bytes: u8::try_from(len).unwrap_or(16), order: Order::Network };
-            let place = Place { bytes: usize::from(end - start), shift, ..Place::of(wide) };
-            let (mask, xor) = change_of_bits(payload, value, place)?;
-            self.push(expr::Payload {
-                dreg: Some(Register::word(0)),
-                base: payload.base(),
-                offset,
-                len,
-                sreg: None,
-                csum_type: None,
-                csum_offset: None,
-                csum_flags: None,
-            });
-            self.bitwise(0, mask, xor);
-        }
-        self.push(expr::Payload {
+        let write = expr::Payload {
             dreg: None,
             base: payload.base(),
-            offset,
-            len,
+            offset: u32::from(start),
+            len: u32::from(end - start),
             sreg: Some(Register::word(0)),
             csum_type: Some(csum_type.unwrap_or(ChecksumType::NONE)),
             csum_offset: Some(csum_offset),
             csum_flags: Some(csum_flags),
-        });
+        };
+        let (part, bits) = (payload.part(), payload.bits());
+        self.change(&Changed { field: payload.into(), part, at, bits }, value, write)
+    }
+
+    /// Lowers a change of header bits by offset. Bits that do not fill whole bytes are written back with
+    /// their neighbours, and so is an odd number of bytes where the kernel updates a checksum.
+    fn mangle_raw(&mut self, raw: RawPayload, mangle: &Mangle) -> Result<(), LowerError> {
+        let unsupported = |what| LowerError::Unsupported { what, expression: mangle.key.to_string() };
+        let end_bit = raw.offset.checked_add(raw.bits).filter(|_| raw.bits > 0);
+        let end_bit = end_bit.ok_or_else(|| unsupported("expected a number of bits"))?;
+        let (mut start, mut end) = (raw.offset / 8, end_bit.div_ceil(8));
+        let flags = raw_checksum(raw.base);
+        if !flags.is_empty() && (end - start) % 2 == 1 {
+            (start, end) = if start % 2 == 1 { (start - 1, end) } else { (start, end + 1) };
+        }
+        let is_whole = raw.bits == (end - start) * 8;
+        if end - start > MAX_BYTES || !is_whole && end - start > 8 {
+            return Err(unsupported("expected at most 16 whole bytes, or bits of at most 8 bytes"));
+        }
+        let write = expr::Payload {
+            dreg: None,
+            base: raw.base,
+            offset: u32::from(start),
+            len: u32::from(end - start),
+            sreg: Some(Register::word(0)),
+            // Raw bytes are in an unknown header, so no header checksum can be updated.
+            csum_type: Some(ChecksumType::NONE),
+            csum_offset: Some(0),
+            csum_flags: Some(flags),
+        };
+        let part = mangle.key.part().unwrap_or(Part::Integer { bytes: 1, order: Order::Network });
+        let (at, bits) = (raw.offset, raw.bits);
+        self.change(&Changed { field: raw.into(), part, at, bits }, &mangle.value, write)
+    }
+
+    /// Loads the new value of a field, with the bits beside it as they are, and writes it.
+    fn change(&mut self, of: &Changed, value: &Expression, write: expr::Payload) -> Result<(), LowerError> {
+        if u32::from(of.bits) == write.len * 8 {
+            // The value replaces whole words, so nothing has to be loaded.
+            self.load_for(value, of.part, 0)?;
+        } else {
+            // The bits are at the end of a number of that many bytes.
+            let end = (write.offset + write.len) * 8;
+            let shift = end.saturating_sub(u32::from(of.at) + u32::from(of.bits));
+            let bytes = u8::try_from(write.len).unwrap_or(16);
+            let wide = Part::Integer { bytes, order: Order::Network };
+            let shift = u16::try_from(shift).unwrap_or(u16::MAX);
+            let place = Place { bytes: usize::from(bytes), shift, ..Place::of(wide) };
+            let (mask, xor) = change_of_bits(of, value, place)?;
+            self.push(expr::Payload {
+                dreg: Some(Register::word(0)),
+                sreg: None,
+                csum_type: None,
+                csum_offset: None,
+                csum_flags: None,
+                ..write
+            });
+            self.bitwise(0, mask, xor);
+        }
+        self.push(write);
         Ok(())
     }
 }
 
-/// What is kept of the bytes that a field lies in, and what is toggled: to give it a value, or to change it by constants.
-fn change_of_bits(
-    field: Payload,
-    value: &Expression,
-    place: Place,
-) -> Result<(Vec<u8>, Vec<u8>), LowerError> {
+/// A field that is changed.
+struct Changed {
+    field: Expression,
+    part: Part,
+    /// Bits from its base.
+    at: u16,
+    bits: u16,
+}
+
+/// Returns the mask and the xor that set a field to a value, or change it by constants, within the bytes that
+/// contain it.
+fn change_of_bits(of: &Changed, value: &Expression, place: Place) -> Result<(Vec<u8>, Vec<u8>), LowerError> {
     let change = match value {
+        // `ip dscp set ip dscp | 1` changes bits; with any other operand the value has to be constant.
         Expression::Binary(binary) => match flatten(binary) {
-            (Expression::Payload(of), ops) if *of == field => Some(ops),
+            (field, ops) if *field == of.field => Some(ops),
             _ => None,
         },
         _ => None,
     };
     let too_large = || LowerError::Constant {
         value: value.to_string(),
-        wanted: format!("{} of {} bits", field.part().data_type(), field.bits()),
+        wanted: format!("{} of {} bits", of.part.data_type(), of.bits),
     };
     let changed = match change {
-        Some(ops) => combine(&ops, place),
+        Some(ops) => combine(&ops, place, None),
+        // Assigning clears all bits of the field and sets those of the value.
         None => Bounds::of(value, place).map(|bounds| (vec![0; place.bytes], bounds.low)),
     };
     let (mask, xor) = changed.map_err(|error| match error {
-        // That speaks of the bytes that the field lies in.
+        // The error describes the containing bytes, not the field.
         LowerError::Constant { .. } => too_large(),
         other => other,
     })?;
-    let ones = u64::MAX >> (64 - u32::from(field.bits()));
+    // The bits of the neighbours stay as they are.
+    let ones = u64::MAX >> 64_u32.saturating_sub(of.bits.into()).min(63);
     let own = crate::key::integer_bytes(Order::Network, place.bytes, ones << place.shift);
     if xor.iter().zip(&own).any(|(xor, own)| xor & !own != 0) {
         return Err(too_large());
@@ -137,6 +175,7 @@ pub(super) fn exthdr(option: Exthdr, sreg: Option<Register>, reset: bool) -> exp
     expr::Exthdr {
         dreg: None,
         kind: option.kind(),
+        // Without offset and length the kernel removes the whole option.
         offset: (!reset).then(|| u32::from(option.offset() / 8)),
         len: (!reset).then(|| u32::from(option.bits().div_ceil(8))),
         flags: None,
@@ -145,7 +184,8 @@ pub(super) fn exthdr(option: Exthdr, sreg: Option<Register>, reset: bool) -> exp
     }
 }
 
-/// Bytes without a name may be of anything; inside a transport header's data, its checksum covers them.
+/// Returns the checksum to update for a write of raw bytes: after the transport header it is the transport
+/// checksum. Other raw bytes may be in any header.
 pub(crate) fn raw_checksum(base: PayloadBase) -> ChecksumFlags {
     match base {
         PayloadBase::INNER => ChecksumFlags::PSEUDO_HEADER,
@@ -153,7 +193,11 @@ pub(crate) fn raw_checksum(base: PayloadBase) -> ChecksumFlags {
     }
 }
 
-/// What has to be mended when a field of a header changes: the header's own checksum, and the one behind it.
+/// Bytes that a register holds.
+const MAX_BYTES: u16 = 16;
+
+/// Returns the checksums to update when a header field changes: that of the header itself, and the transport
+/// checksum if its pseudo-header contains the field.
 fn checksum(payload: Payload) -> (Option<ChecksumType>, u32, ChecksumFlags) {
     let none = ChecksumFlags::empty();
     match payload.protocol() {
@@ -165,6 +209,7 @@ fn checksum(payload: Payload) -> (Option<ChecksumType>, u32, ChecksumFlags) {
             let flags = if covered { ChecksumFlags::PSEUDO_HEADER } else { none };
             (Some(ChecksumType::INET), 10, flags)
         }
+        // IPv6 has no header checksum, but some of its fields are part of the transport checksum.
         "ip6"
             if matches!(
                 payload,
@@ -174,7 +219,8 @@ fn checksum(payload: Payload) -> (Option<ChecksumType>, u32, ChecksumFlags) {
             (None, 0, ChecksumFlags::PSEUDO_HEADER)
         }
         "tcp" => (Some(ChecksumType::INET), 16, none),
-        // Where the checksum is nought there is none, and it stays so. Only the kernel that finds it by itself asks; nft has it do so since 1.1.1.
+        // A UDP checksum of zero means that there is none, and it has to stay zero. Only the kernel's own
+        // update of the transport checksum respects that; nft uses it since 1.1.1.
         "udp" => (None, 0, ChecksumFlags::PSEUDO_HEADER),
         "icmp" | "icmpv6" | "igmp" => (Some(ChecksumType::INET), 2, none),
         "sctp" => (Some(ChecksumType::SCTP), 8, none),
@@ -195,7 +241,7 @@ mod tests {
     }
 
     fn bits(field: Payload, value: impl Into<Expression>) -> Result<(Vec<u8>, Vec<u8>), String> {
-        let table = crate::TableId::new(crate::Family::INET, crate::Name::held("t"));
+        let table = crate::TableId::new(crate::Family::INET, crate::Name::from_kernel("t"));
         let statement = Mangle::new(field, value).into();
         let lowered = crate::lang::lower::lower_alone(&table, &[statement]);
         let exprs = lowered.map_err(|error| error.to_string())?.exprs;
@@ -207,7 +253,7 @@ mod tests {
         Ok(change.unwrap())
     }
 
-    /// The byte codes of the first three are those of nft's test `ip/ip.t`.
+    /// The bytecode of the first three is that of nft's test `ip/ip.t`.
     #[test]
     fn bits_are_changed_among_those_of_their_neighbours() {
         let dscp = || Expression::from(Payload::IP_DSCP);
@@ -226,18 +272,25 @@ mod tests {
         let tag = || Statement::from(Match::new(Payload::VLAN_TYPE, 0x8100_u32));
         let mut rule: Vec<_> = std::iter::repeat_with(tag).take(3_000).collect();
         rule.push(Mangle::new(Payload::VLAN_TYPE, 1_u32).into());
-        let table = crate::TableId::new(crate::Family::BRIDGE, crate::Name::held("t"));
+        let table = crate::TableId::new(crate::Family::BRIDGE, crate::Name::from_kernel("t"));
         crate::lang::lower::lower_alone(&table, &rule).unwrap();
     }
 
     #[test]
     fn more_bits_than_a_field_has_are_refused() {
         let dscp = || Expression::from(Payload::IP_DSCP);
-        assert_eq!(bits(Payload::IP_DSCP, 64_u32).unwrap_err(), "64 is no dscp of 6 bits");
-        assert!(bits(Payload::IP_DSCP, dscp().or(64_u32)).unwrap_err().ends_with("is no dscp of 6 bits"));
-        assert_eq!(bits(Payload::IP_TTL, 256_u32).unwrap_err(), "256 is no integer of 8 bits");
-        assert_eq!(bits(Payload::IP_TTL, 70_000_u32).unwrap_err(), "70000 is no integer of 8 bits");
+        assert_eq!(bits(Payload::IP_DSCP, 64_u32).unwrap_err(), "expected dscp of 6 bits, found 64");
+        assert!(
+            bits(Payload::IP_DSCP, dscp().or(64_u32))
+                .unwrap_err()
+                .starts_with("expected dscp of 6 bits, found ")
+        );
+        assert_eq!(bits(Payload::IP_TTL, 256_u32).unwrap_err(), "expected integer of 8 bits, found 256");
+        assert_eq!(bits(Payload::IP_TTL, 70_000_u32).unwrap_err(), "expected integer of 8 bits, found 70000");
         let of_another = Expression::from(Payload::IP_ECN).or(1_u32);
-        assert_eq!(bits(Payload::IP_DSCP, of_another).unwrap_err(), "`ip ecn | ect1` is not a constant");
+        assert_eq!(
+            bits(Payload::IP_DSCP, of_another).unwrap_err(),
+            "`ip ecn | ect1` is of type ecn, expected dscp"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Matches: a value, a prefix, a range, or a set.
+//! Lowers matches: with a value, a prefix, a range, or a set.
 
 use crate::datatype::{DataType, Order};
 use crate::expr::{self, CmpOp, Data, RangeOp, Register};
@@ -6,15 +6,15 @@ use crate::key::Part;
 use crate::lang::constant::{Bounds, Place};
 use crate::lang::lower::lookup::KeyForm;
 use crate::lang::lower::{Lower, LowerError};
-use crate::lang::{Expression, Inner, Match, MatchOp, Payload, Prefix, Value};
-use crate::object::element::is_turned;
+use crate::lang::{BinaryOp, Expression, Inner, Match, MatchOp, Payload, Prefix, Value};
+use crate::object::element::is_byte_swapped;
 
 impl Lower<'_> {
     pub(crate) fn matching(&mut self, m: &Match) -> Result<(), LowerError> {
         self.imply(&m.left)?;
         let right = match &m.right {
-            // One member is no set, but where it is a concatenation nft keeps it one. Here it also stays one where a comparison would lose
-            // what it carries, or its comment.
+            // nft lowers a set with a single member as that member. A concatenation stays a set, and so does
+            // a member with statements or a comment, which a comparison would lose.
             Expression::Set(members) => match members.as_slice() {
                 [only] if !matches!(only, Expression::Concat(_) | Expression::Elem(_)) => only,
                 _ => &m.right,
@@ -22,11 +22,13 @@ impl Lower<'_> {
             right => right,
         };
         self.match_right(m, right)?;
+        // Only after the match: the comparison itself must not rely on it.
         self.note_protocol(&m.left, m.op, right);
         Ok(())
     }
 
     fn match_right(&mut self, m: &Match, right: &Expression) -> Result<(), LowerError> {
+        // A set has no order: `<` and `>` need a single value.
         if matches!(right, Expression::Named(_) | Expression::Set(_) | Expression::Concat(_)) {
             equality(m)?;
         }
@@ -39,12 +41,14 @@ impl Lower<'_> {
                 Ok(())
             }
             Expression::Concat(_) => {
+                // Constants in several registers cannot be compared at once, so nft uses a set with one
+                // element.
                 let keys = self.load_key(&m.left, &[], KeyForm::of(std::iter::once(right)), 0)?;
                 let (name, number) = self.anonymous_set(&m.left, &keys, std::slice::from_ref(right))?;
                 self.push_lookup(m.op, name, Some(number));
                 Ok(())
             }
-            // One constant, or a range of them, for several things at once.
+            // A single constant or range cannot be compared with a concatenation.
             single if matches!(m.left, Expression::Concat(_)) && single.is_constant() => {
                 Err(LowerError::Constant {
                     value: single.to_string(),
@@ -59,26 +63,39 @@ impl Lower<'_> {
     }
 
     fn match_value(&mut self, m: &Match, value: &Value) -> Result<(), LowerError> {
+        if let Expression::Binary(binary) = &m.left
+            // nft folds the two constants of `x ^ a == b`.
+            && let Expression::Value(toggled) = &binary.right
+            && binary.op == BinaryOp::Xor
+            && matches!(m.op, MatchOp::In | MatchOp::Eq | MatchOp::Neq)
+        {
+            return self.match_xor(m, &binary.left, toggled, value);
+        }
         let field = self.load_field(&m.left, 0)?;
         self.mask(&field, 0);
         let place = self.place(&m.left)?;
         let part = place.part;
         let bytes = match &m.left {
-            // Whether there is a route is compared with as many bytes as the route's interface would be, but in sets it is one byte.
-            Expression::Fib(fib) => fib.held_part().bytes(),
+            // The existence of a route is compared with as many bytes as the index or name of the interface
+            // has, but is one byte in sets.
+            Expression::Fib(fib) => fib.result_part().bytes(),
             _ => field.bytes as usize,
         };
         let place = Place { bytes, shift: field.shift, ..place };
         if let Value::Interface(name) | Value::Text(name) = value
             && let Some(stem) = name.prefix()
         {
+            // The kernel compares as many bytes as the constant has, so `eth*` compares three.
             self.compare(0, equality(m)?, stem.as_bytes().to_vec());
             return Ok(());
         }
         let bytes = place.bytes(value)?;
+        // The bits of an operation's result are compared as a number, as nft does.
         let bits = part.data_type().is_bitmask() && !matches!(m.left, Expression::Binary(_));
         match m.op {
             MatchOp::In | MatchOp::None if bits => {
+                // Without an operator a bit mask matches any of the bits, `(left & bits) != 0`; with `!` it
+                // matches none of them.
                 let op = if m.op == MatchOp::In { CmpOp::NEQ } else { CmpOp::EQ };
                 let zero = vec![0; bytes.len()];
                 self.bitwise(0, bytes, zero.clone());
@@ -86,21 +103,23 @@ impl Lower<'_> {
             }
             MatchOp::In | MatchOp::Eq | MatchOp::Neq => {
                 self.compare(0, equality(m)?, bytes);
-                let tells_protocol =
+                // Later headers rely on these fields: their comparison may grow, but not move.
+                let is_protocol =
                     [Payload::ETHER_TYPE, Payload::VLAN_TYPE, Payload::IP_PROTOCOL, Payload::IP6_NEXTHDR];
                 let field = match &m.left {
                     Expression::Payload(field) | Expression::Inner(Inner { field, .. }) => Some(field),
                     _ => None,
                 };
-                self.may_be_joined(field.is_some_and(|field| tells_protocol.contains(field)));
+                self.note_comparison(field.is_some_and(|field| is_protocol.contains(field)));
             }
             MatchOp::Lt | MatchOp::Gt | MatchOp::Lte | MatchOp::Gte => {
+                // `nft_cmp` compares with `memcmp`, which orders numbers in network byte order only.
                 let bytes = self.in_network_order(part, bytes, 0);
                 self.compare(0, order(m.op), bytes);
             }
             MatchOp::None => {
                 return Err(LowerError::Unsupported {
-                    what: "this is no bit mask",
+                    what: "expected a bit mask",
                     expression: m.to_string(),
                 });
             }
@@ -108,15 +127,31 @@ impl Lower<'_> {
         Ok(())
     }
 
+    /// Lowers `x ^ a == b` as `x == a ^ b`, like nft.
+    fn match_xor(
+        &mut self,
+        m: &Match,
+        left: &Expression,
+        toggled: &Value,
+        value: &Value,
+    ) -> Result<(), LowerError> {
+        let bytes = self.load_plain(left, 0)? as usize;
+        let place = Place { bytes, ..self.place(left)? };
+        let (value, toggled) = (place.bytes(value)?, place.bytes(toggled)?);
+        let bytes = value.iter().zip(&toggled).map(|(value, toggled)| value ^ toggled).collect();
+        self.compare(0, equality(m)?, bytes);
+        Ok(())
+    }
+
     fn match_prefix(&mut self, m: &Match, prefix: &Prefix) -> Result<(), LowerError> {
-        let right = Expression::Prefix(prefix.clone());
+        let right = Expression::Prefix(Box::new(prefix.clone()));
         let bounds = Bounds::of(&right, self.place(&m.left)?)?;
         let (whole, rest) = (usize::from(prefix.length / 8), prefix.length % 8);
         if let Expression::Payload(field) | Expression::Inner(Inner { field, .. }) = &m.left
             && rest == 0
             && whole > 0
         {
-            // Whole bytes: load only these.
+            // A prefix of whole bytes needs no mask: only these bytes are loaded and compared.
             let bytes = bounds.low.get(..whole).unwrap_or_default().to_vec();
             let bits = u16::from(prefix.length);
             match &m.left {
@@ -128,7 +163,9 @@ impl Lower<'_> {
             self.compare(0, equality(m)?, bytes);
             return Ok(());
         }
+        // Other prefixes are compared under a mask.
         self.load_plain(&m.left, 0)?;
+        // In network byte order the leading bytes of the register are the prefix.
         if self.place(&m.left)?.part.order() == Order::Network && rest == 0 && whole > 0 {
             let bytes = bounds.low.get(..whole).unwrap_or_default().to_vec();
             self.compare(0, equality(m)?, bytes);
@@ -152,6 +189,7 @@ impl Lower<'_> {
         let bounds = Bounds::of(right, Place { bytes: field.bytes as usize, shift: field.shift, ..place })?;
         let low = self.in_network_order(part, bounds.low, 0);
         let high = if part.order() == Order::Host { reversed(bounds.high) } else { bounds.high };
+        // Two comparisons can only match inside the range; for outside there is `range`, since Linux 4.9.
         if equality(m)? == CmpOp::NEQ {
             let (from, to) = (Data::Value(low.into()), Data::Value(high.into()));
             self.push(expr::Range { sreg: Register::word(0), op: RangeOp::NEQ, from, to });
@@ -162,8 +200,8 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Hours from the evening to the next morning are all but those of the day between. The two bounds, a second each, are taken for the day's, as
-    /// nft has it.
+    /// Returns the match for hours that wrap around midnight: the complement of the hours between. Like nft,
+    /// it assigns both bounds (one second each) to the complement.
     fn across_midnight(&self, m: &Match, right: &Expression) -> Option<Match> {
         let Expression::Range(range) = right else { return None };
         let (Value::Number(from), Value::Number(to)) = &**range else { return None };
@@ -176,13 +214,15 @@ impl Lower<'_> {
         (hours && from > to).then(|| Match { left: m.left.clone(), op, right: Expression::range(*to, *from) })
     }
 
-    /// Order is by bytes: what is in host order has to be turned before it is compared so.
+    /// Byte-swaps a number in host byte order before a comparison with `<` or `>`, which the kernel makes
+    /// with `memcmp`.
     fn in_network_order(&mut self, part: Part, bytes: Vec<u8>, word: u32) -> Vec<u8> {
         let size = u32::try_from(bytes.len()).unwrap_or(0);
-        if !is_turned(part) || size == 1 {
+        // A single byte has no order.
+        if !is_byte_swapped(part) || size == 1 {
             return bytes;
         }
-        self.turn_register(word, size);
+        self.swap_register(word, size);
         reversed(bytes)
     }
 }
@@ -191,9 +231,10 @@ fn equality(m: &Match) -> Result<CmpOp, LowerError> {
     match m.op {
         MatchOp::In | MatchOp::Eq => Ok(CmpOp::EQ),
         MatchOp::Neq => Ok(CmpOp::NEQ),
-        _ => {
-            Err(LowerError::Unsupported { what: "this can only be equal or not", expression: m.to_string() })
-        }
+        _ => Err(LowerError::Unsupported {
+            what: "only `==` and `!=` are possible here",
+            expression: m.to_string(),
+        }),
     }
 }
 
@@ -220,7 +261,7 @@ mod tests {
     use crate::lang::{RawPayload, Statement};
     use crate::{Family, TableId};
 
-    /// nft 1.0.6: `Value 69 exceeds valid range 0-15`. Compared, it would never be equal.
+    /// nft 1.0.6: `Value 69 exceeds valid range 0-15`. The comparison could never be equal.
     #[test]
     fn a_number_has_no_more_bits_than_the_field_that_it_is_compared_with() {
         let table = TableId::new(Family::BRIDGE, "t".parse().unwrap());
@@ -252,8 +293,8 @@ mod tests {
                 let text = wrong.to_string();
                 let error = refused(wrong).unwrap_err();
                 let bits = 32 - most.leading_zeros();
-                assert!(error.starts_with(&format!("{} is no ", most + 1)), "{text}: {error}");
-                assert!(error.ends_with(&format!(" of {bits} bits")), "{text}: {error}");
+                assert!(error.ends_with(&format!(", found {}", most + 1)), "{text}: {error}");
+                assert!(error.contains(&format!(" of {bits} bits, found ")), "{text}: {error}");
             }
         }
     }

@@ -1,7 +1,7 @@
-//! From the typed language to the kernel's expressions: implied matches, registers, sets without a name. What comes out is
-//! what nft 1.0.6 makes of the same text, so that every nft lists it as its own.
+//! Lowers the typed language to the kernel's expressions: adds implied matches, allocates registers, creates
+//! anonymous sets. The bytecode is that of nft 1.0.6 for the same text, so that every version of nft lists it
+//! in that form.
 
-mod agree;
 mod bound;
 pub(crate) mod imply;
 mod inner;
@@ -9,10 +9,11 @@ mod load;
 mod lookup;
 mod mangle;
 mod matching;
+mod merge;
 mod nat;
-mod neighbours;
-mod sets;
+pub(crate) mod sets;
 mod statement;
+mod type_check;
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,11 +26,14 @@ use crate::object::{Element, Set, SetId, TableId};
 use crate::transaction::known;
 pub(crate) use inner::{shape, tunnel_of};
 pub(crate) use mangle::raw_checksum;
-pub(crate) use statement::{carried, stateful, synproxy_expr};
+#[cfg(feature = "json")]
+pub(crate) use sets::set_element;
+pub(crate) use statement::{element_expr, stateful, synproxy_expr};
 
-/// Lowers the statements of a rule. `numbers` counts the sets and chains without a name of a batch.
+/// Lowers the statements of a rule. `numbers` is the last number of an anonymous set or chain in the batch.
 ///
-/// `sets` are those that are known, `intervals` others that hold intervals: in these, numbers in host order are looked up the other way round.
+/// `sets` are the sets whose definition is known, `intervals` other sets that have intervals: before a lookup
+/// in these, numbers in host byte order are byte-swapped.
 pub(crate) fn lower(
     table: &TableId,
     statements: &[Statement],
@@ -42,117 +46,130 @@ pub(crate) fn lower(
     Ok(lower.out)
 }
 
-/// Lowers the statements of a rule that stands alone.
+/// Lowers the statements of a rule that refers to no named set of known type.
 #[cfg(test)]
 pub(crate) fn lower_alone(table: &TableId, statements: &[Statement]) -> Result<Lowered, LowerError> {
     lower(table, statements, &KnownSets::new(), &Intervals::new(), &mut 0)
 }
 
-/// A rule as the kernel takes it, and what has to be made before it, in this order.
+/// The kernel's expressions of a rule, and the objects that have to be created before it, in this order.
 #[derive(Debug, Default)]
 pub(crate) struct Lowered {
     pub(crate) exprs: Vec<Expr>,
     pub(crate) before: Vec<Before>,
-    /// The sets of which it would have to be known whether they hold intervals.
-    pub(crate) doubts: Vec<SetId>,
+    /// Sets whose flags have to be queried: whether they have intervals decides how a key is loaded.
+    pub(crate) sets_to_query: Vec<SetId>,
 }
 
-/// What belongs to one rule.
+/// An object that belongs to one rule and is created before it.
 #[derive(Debug)]
 pub(crate) enum Before {
-    /// A set without a name.
+    /// An anonymous set.
     Set(Box<AnonymousSet>),
-    /// A chain without a name. In the batch it goes by its number.
+    /// An anonymous chain, by its number in the batch.
     Chain(u32),
-    /// A rule of that chain.
+    /// A rule of an anonymous chain.
     Rule { chain: u32, exprs: Vec<Expr>, comment: Option<Comment> },
 }
 
-/// A set that belongs to one rule. The kernel chooses its name; in the batch it goes by its number.
+/// A set that belongs to one rule. The kernel chooses its name; until then it has a number in the batch.
 #[derive(Debug)]
 pub(crate) struct AnonymousSet {
     pub(crate) number: u32,
     pub(crate) set: Set,
     pub(crate) elements: Vec<Element>,
-    /// nft's number of the type of its keys, where that is another than their width says.
+    /// nft's number of the key type, if the keys are wider than that type.
     pub(crate) key_type: Option<DataType>,
 }
 
-/// A rule that the kernel has no expressions for, or that it would take and never find to match.
+/// The reason why a rule cannot be lowered: the kernel has no expressions for it, or would accept it although
+/// it never matches.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LowerError {
-    /// A constant of another type, or too large a number.
-    #[error("{value} is no {wanted}")]
+    /// A constant has another type, or is too large a number.
+    #[error("expected {wanted}, found {value}")]
     Constant {
         /// The constant.
         value: String,
-        /// What its place takes.
+        /// The type that was expected.
         wanted: String,
     },
-    /// Something of the packet where the kernel takes constants only.
-    #[error("`{expression}` is not a constant")]
+    /// The value depends on the packet, where the kernel only accepts a constant.
+    #[error("expected a constant, found `{expression}`")]
     NotConstant {
-        /// What is there.
+        /// The expression.
         expression: String,
     },
-    /// A range whose end comes before its start.
+    /// The end of a range is below its start.
     #[error("the range {range} ends before it starts")]
     Backwards {
         /// The range.
         range: String,
     },
-    /// A prefix longer than what it is of.
+    /// A prefix is longer than its address.
     #[error("a prefix of {length} bits is longer than its address of {bits}")]
     PrefixLength {
-        /// Bits of the prefix.
+        /// The length of the prefix in bits.
         length: u8,
-        /// Bits of the address.
+        /// The length of the address in bits.
         bits: usize,
     },
     /// The kernel cannot do this.
     #[error("{what}: `{expression}`")]
     Unsupported {
-        /// Why.
+        /// The reason.
         what: &'static str,
         /// The expression or statement.
         expression: String,
     },
-    /// What is looked up in a set or map, or put into one, is of another type than its keys. The kernel would take most of such rules, and they would never
-    /// match. Types are compared where the transaction adds the set: the kernel does not keep them.
+    /// An expression that is looked up in a set or map, or added to it, has another type than the keys. The
+    /// kernel would accept most of these rules, but they would never match. Types are only compared if the
+    /// transaction adds the set: the kernel does not store them.
     #[error("`{expression}` is of type {has}, but the keys of @{set} are of type {wanted}")]
     KeyType {
         /// The set or map.
         set: Name,
-        /// What is looked up in it.
+        /// The expression that is looked up or added.
         expression: String,
-        /// The type of that, in nft's words.
+        /// The type of the expression, as nft names it.
         has: String,
         /// The type of the keys.
         wanted: String,
     },
-    /// The values of a map are of another type than what they are used for, or what is put into it. As [`KeyType`](Self::KeyType).
+    /// The values of a map have another type than their use requires, or than the value that is added. See
+    /// [`KeyType`](Self::KeyType).
     #[error("the values of @{map} are of type {has}, not {wanted}")]
     ValueType {
         /// The map.
         map: Name,
-        /// The type of its values, in nft's words.
+        /// The type of its values, as nft names it.
         has: String,
-        /// The type that is wanted.
+        /// The type that was expected.
         wanted: String,
     },
-    /// More than the sixteen words of registers hold.
-    #[error("`{expression}` needs more than the 64 bytes of registers that there are")]
+    /// A statement assigns a value of another type than its key has.
+    #[error("`{expression}` is of type {has}, expected {wanted}")]
+    GivenType {
+        /// The value.
+        expression: String,
+        /// Its type, as nft names it.
+        has: String,
+        /// The type of the key.
+        wanted: String,
+    },
+    /// The expression needs more than the sixteen 32-bit registers.
+    #[error("`{expression}` needs more than the 64 bytes of registers")]
     Registers {
         /// The expression.
         expression: String,
     },
 }
 
-/// Sets by what names them.
+/// The sets whose definition is known, by id.
 pub(crate) type KnownSets<'a> = HashMap<&'a SetId, &'a Set>;
 
-/// Sets and maps that hold intervals, each named as a set.
+/// Existing sets and maps that have intervals, each as the id of a set.
 pub(crate) type Intervals = HashSet<SetId>;
 
 pub(crate) struct Lower<'a> {
@@ -161,21 +178,22 @@ pub(crate) struct Lower<'a> {
     sets: &'a KnownSets<'a>,
     intervals: &'a Intervals,
     numbers: &'a mut u32,
-    /// The headers, network and transport protocol that earlier matches of the rule have fixed.
+    /// What earlier matches of the rule have determined: the link-layer header, the network and the transport
+    /// protocol.
     link: imply::Link,
-    /// VLAN tags inside the first one.
+    /// The number of VLAN tags after the first one.
     inner_tags: u16,
     network: Option<u64>,
     transport: Option<u64>,
-    /// Whether the rule is one of a chain that belongs to a rule.
-    within: bool,
+    /// Whether the rule belongs to an anonymous chain.
+    in_anonymous_chain: bool,
     icmp: imply::IcmpTypes,
-    /// What they have fixed of the packet inside a tunnel's.
+    /// The protocols of the encapsulated packet that earlier matches have determined.
     inside: inner::Inside,
-    /// Comparisons that may yet be joined.
-    comparisons: Vec<neighbours::Comparison>,
-    /// Whether those at the start of the rule have been.
-    is_joined: bool,
+    /// Comparisons that can still be merged.
+    comparisons: Vec<merge::Comparison>,
+    /// Whether the comparisons before the first other statement have been merged.
+    is_merged: bool,
 }
 
 impl<'a> Lower<'a> {
@@ -196,30 +214,43 @@ impl<'a> Lower<'a> {
             network: None,
             transport: None,
             icmp: imply::IcmpTypes::default(),
-            within: false,
+            in_anonymous_chain: false,
             inside: inner::Inside::default(),
             comparisons: Vec::new(),
-            is_joined: false,
+            is_merged: false,
         }
     }
 
     fn rule(&mut self, statements: &[Statement]) -> Result<(), LowerError> {
         for (i, statement) in statements.iter().enumerate() {
-            if i + 1 < statements.len() && self.goes_without_saying(statement) {
+            // nft drops such a match if another statement follows.
+            if i + 1 < statements.len() && self.is_implied(statement) {
                 continue;
             }
             self.statement(statement)?;
+            // nft merges only comparisons of adjacent matches: a counter between them must count the packets
+            // that pass the first one.
             if !matches!(statement, Statement::Match(_)) {
-                self.join_neighbours();
-                self.is_joined = true;
+                self.merge_adjacent();
+                self.is_merged = true;
             }
         }
-        self.join_neighbours();
+        self.merge_adjacent();
         Ok(())
     }
 
     fn family(&self) -> Family {
         self.table.family
+    }
+
+    /// Returns the network protocol, if the table or an earlier match determines it.
+    fn known_network(&self) -> Option<Family> {
+        match self.family() {
+            own @ (Family::IP | Family::IP6) => Some(own),
+            // Tables of the other families see several network protocols, so an earlier match has to
+            // determine it.
+            _ => self.network.and_then(|number| u8::try_from(number).ok()).map(Family),
+        }
     }
 
     fn push(&mut self, expr: impl Into<Expr>) {
@@ -242,6 +273,7 @@ impl<'a> Lower<'a> {
             sreg: register,
             dreg: register,
             len: u32::try_from(mask.len()).unwrap_or(u32::MAX),
+            // `NFT_BITWISE_BOOL` requires both operands, even if one of them changes nothing.
             mask: Some(Data::Value(mask.into())),
             xor: Some(Data::Value(xor.into())),
             op: Some(BitwiseOp::BOOL),
@@ -259,26 +291,28 @@ impl<'a> Lower<'a> {
             mask: None,
             xor: None,
             op: Some(op),
+            // The number of bits of a shift is a `u32` in host byte order.
             data: Some(Data::Value(by.to_ne_bytes().into())),
             sreg2: None,
         });
     }
 
-    /// Turns words that bits are shifted through: one of two bytes, or some of four each. Linux 6.12 takes them only one by one.
-    fn turn_words(&mut self, word: u32, op: ByteorderOp, len: u32) {
+    /// Byte-swaps the words through which bits are shifted: one of two bytes, or several of four bytes. Each
+    /// has its own expression, because Linux 6.12 does not accept several words in one.
+    fn swap_words(&mut self, word: u32, op: ByteorderOp, len: u32) {
         if len == 2 {
             return self.byteorder(word, op, 2, 2);
         }
         (word..word + len.div_ceil(4)).for_each(|word| self.byteorder(word, op, 4, 4));
     }
 
-    /// Turns numbers of `size` bytes in a register.
+    /// Byte-swaps numbers of `size` bytes in a register.
     fn byteorder(&mut self, word: u32, op: ByteorderOp, len: u32, size: u32) {
         let register = Register::word(word);
         self.push(expr::Byteorder { sreg: register, dreg: register, op, len, size });
     }
 
-    /// A set or map with a name, if it is known.
+    /// Returns a named set or map, if its definition is known.
     fn set(&self, name: &Name) -> Option<&'a Set> {
         known(self.sets, &self.table.set(name.clone()))
     }

@@ -1,13 +1,14 @@
-//! Sets and maps without a name, made for one rule.
+//! Creates anonymous sets and maps, each for one rule.
 
 use crate::expr::ObjectKind;
 use crate::key::{Key, Part};
 use crate::lang::constant::{Bounds, Place};
-use crate::lang::lower::statement::carried;
+use crate::lang::lower::statement::element_expr;
 use crate::lang::lower::{AnonymousSet, Before, Lower, LowerError};
 use crate::lang::{Expression, Meter, Value, Verdict};
 use crate::name::Name;
-use crate::object::{Element, ElementData, Set, SetData, SetFlags, SetId, SetType};
+use crate::object::element::{compare, order, successor, wire_count};
+use crate::object::{Element, Set, SetData, SetFlags, SetId, SetType};
 
 impl Lower<'_> {
     pub(super) fn anonymous_set(
@@ -17,7 +18,7 @@ impl Lower<'_> {
         members: &[Expression],
     ) -> Result<(Name, u32), LowerError> {
         let elements = members.iter().map(|member| element(keys, member)).collect::<Result<_, _>>()?;
-        Ok(self.anonymous(of, keys, None, elements))
+        Ok(self.anonymous(of, keys, None, elements, members.iter().any(is_interval)))
     }
 
     pub(super) fn anonymous_vmap(
@@ -30,7 +31,13 @@ impl Lower<'_> {
             .iter()
             .map(|(key, verdict)| Ok(element(keys, key)?.verdict(verdict.clone())))
             .collect::<Result<_, _>>()?;
-        Ok(self.anonymous(of, keys, Some(SetData::Verdict), elements))
+        Ok(self.anonymous(
+            of,
+            keys,
+            Some(SetData::Verdict),
+            elements,
+            pairs.iter().any(|(key, _)| is_interval(key)),
+        ))
     }
 
     pub(super) fn anonymous_object_map(
@@ -44,7 +51,13 @@ impl Lower<'_> {
             .iter()
             .map(|(key, object)| Ok(element(keys, key)?.object(object.clone())))
             .collect::<Result<_, _>>()?;
-        Ok(self.anonymous(of, keys, Some(SetData::Object(kind)), elements))
+        Ok(self.anonymous(
+            of,
+            keys,
+            Some(SetData::Object(kind)),
+            elements,
+            pairs.iter().any(|(key, _)| is_interval(key)),
+        ))
     }
 
     pub(super) fn anonymous_map(
@@ -61,6 +74,8 @@ impl Lower<'_> {
             .map(|(key, value)| {
                 let (low, high) = key_bounds(&places, value)?;
                 Ok(match high {
+                    // In a map with ranges as values every value is a range, because all values have the same
+                    // length.
                     None if !intervals => element(keys, key)?.value(low),
                     high => element(keys, key)?.value_range(low, high.unwrap_or(low)),
                 })
@@ -68,63 +83,73 @@ impl Lower<'_> {
             .collect::<Result<_, _>>()?;
         let values = SetType::Parts(data.to_vec());
         let data = if intervals { SetData::Interval(values) } else { SetData::Value(values) };
-        Ok(self.anonymous(of, keys, Some(data), elements))
+        Ok(self.anonymous(of, keys, Some(data), elements, pairs.iter().any(|(key, _)| is_interval(key))))
     }
 
-    /// The set of a meter: one of the rule's own that has a name, and that the rule fills.
+    /// Creates the set of a meter: an anonymous set with a name, to which the rule adds elements.
     pub(super) fn meter_set(&mut self, meter: &Meter) -> u32 {
         *self.numbers += 1;
         let number = *self.numbers;
         let id = SetId { table: self.table.clone(), name: meter.name.clone(), map: false };
         let mut set = Set::new(id, SetType::Parts(meter.key.parts()));
+        // nft marks the set as anonymous, so that it is deleted with the rule.
         set.flags = SetFlags::ANONYMOUS | SetFlags::DYNAMIC;
         set.flags.set(SetFlags::TIMEOUT, meter.timeout.is_some());
         set.size = Some(meter.size);
-        let made = AnonymousSet { number, set, elements: Vec::new(), key_type: None };
-        self.out.before.push(Before::Set(Box::new(made)));
+        let set = AnonymousSet { number, set, elements: Vec::new(), key_type: None };
+        self.out.before.push(Before::Set(Box::new(set)));
         number
     }
 
-    /// `of` is what is looked up: nft notes it, to list constants by it, but of maps only where it has several parts.
+    /// Creates an anonymous set. `of` is the expression that is looked up: nft stores it in the user data to
+    /// list constants in its terms, but for maps only if it has several parts. `intervals` is also true for a
+    /// prefix that is the whole key.
     fn anonymous(
         &mut self,
         of: &Expression,
         keys: &[Place],
         data: Option<SetData>,
         mut elements: Vec<Element>,
+        intervals: bool,
     ) -> (Name, u32) {
         *self.numbers += 1;
         let number = *self.numbers;
-        let name = Name::held(match data {
+        // The kernel replaces `%d` by the lowest free number.
+        let name = Name::from_kernel(match data {
             None => "__set%d",
             Some(SetData::Object(_)) => "__objmap%d",
             Some(_) => "__map%d",
         });
         let id = SetId { table: self.table.clone(), name: name.clone(), map: data.is_some() };
         let parts: Vec<_> = keys.iter().map(|place| place.wide_part()).collect();
+        // A bit field can make the keys wider than the type: nft then stores the number of the type itself.
         let key_type = match keys {
             [place] if place.wide_part() != place.part => Some(place.part.data_type()),
             _ => None,
         };
-        let noted = match data {
+        // nft stores the expression only in these cases.
+        let has_user_data = match data {
             None => key_type.is_none(),
             Some(SetData::Object(_)) => false,
             Some(_) => keys.len() > 1,
         };
-        let key = match noted && of.parts() == parts {
+        let key = match has_user_data && of.parts() == parts {
             true => SetType::Typeof(of.clone()),
             false => SetType::Parts(parts),
         };
         let mut set = Set::new(id, key);
+        // Nothing can change the elements of an anonymous set: nft marks it as constant.
         set.flags = SetFlags::ANONYMOUS | SetFlags::CONSTANT;
-        if elements.iter().any(|e| e.end().is_some()) {
+        if intervals {
             set.flags |= SetFlags::INTERVAL;
+            // Ranges of a concatenation are not merged: its elements have no single order.
             if keys.len() == 1 {
                 elements = merged(elements);
             }
         }
+        // The size lets the kernel choose a hash table of fixed size.
         set.data = data;
-        let sized = crate::object::element::wire_count(&set, &elements);
+        let sized = wire_count(&set, &elements);
         set.size = u32::try_from(sized).ok();
         self.out.before.push(Before::Set(Box::new(AnonymousSet { number, set, elements, key_type })));
         (name, number)
@@ -132,7 +157,7 @@ impl Lower<'_> {
 }
 
 impl Place {
-    /// The part that a key of this place has: a bit field may make the value wider than its type.
+    /// Returns the part of a key with this length: a bit field may span one byte more than its type has.
     fn wide_part(self) -> Part {
         match self.part {
             part if self.bytes == part.bytes() => part,
@@ -142,7 +167,7 @@ impl Place {
     }
 }
 
-/// Whether a member of a set is more than one value.
+/// Returns whether a member of a set is a prefix, a range or a wildcard.
 pub(super) fn is_interval(member: &Expression) -> bool {
     match member.member() {
         Expression::Prefix(_) | Expression::Range(_) => true,
@@ -152,12 +177,19 @@ pub(super) fn is_interval(member: &Expression) -> bool {
     }
 }
 
-/// A member of a set as an element, with what it carries and its comment.
+/// Converts a constant to an element of a set with these key types.
+#[cfg(feature = "json")]
+pub(crate) fn set_element(parts: &[Part], constant: &Expression) -> Result<Element, LowerError> {
+    let places: Vec<_> = parts.iter().copied().map(Place::of).collect();
+    element(&places, constant)
+}
+
+/// Converts a member of a set to an element, with its statements and comment.
 fn element(keys: &[Place], member: &Expression) -> Result<Element, LowerError> {
     let Expression::Elem(elem) = member else { return plain(keys, member) };
     let mut element = plain(keys, &elem.value)?;
     for statement in &elem.statements {
-        carried(statement)?;
+        element_expr(statement)?;
         element = element.statement(statement.clone());
     }
     Ok(match &elem.comment {
@@ -167,6 +199,7 @@ fn element(keys: &[Place], member: &Expression) -> Result<Element, LowerError> {
 }
 
 fn plain(keys: &[Place], member: &Expression) -> Result<Element, LowerError> {
+    // `*`, the catch-all element.
     if matches!(member, Expression::Set(members) if members.is_empty()) {
         return Ok(Element::catch_all());
     }
@@ -176,8 +209,8 @@ fn plain(keys: &[Place], member: &Expression) -> Result<Element, LowerError> {
     })
 }
 
-/// A constant as a key, and its upper bound where it is a range.
-fn key_bounds(places: &[Place], constant: &Expression) -> Result<(Key, Option<Key>), LowerError> {
+/// Converts a constant to a key, with its upper bound if it is a range.
+pub(crate) fn key_bounds(places: &[Place], constant: &Expression) -> Result<(Key, Option<Key>), LowerError> {
     let parts: &[Expression] = match constant {
         Expression::Concat(parts) => parts,
         single => std::slice::from_ref(single),
@@ -192,10 +225,11 @@ fn key_bounds(places: &[Place], constant: &Expression) -> Result<(Key, Option<Ke
     for (part, place) in parts.iter().zip(places) {
         let bounds = Bounds::of(part, *place)?;
         single &= bounds.is_single();
+        // Both bounds are encoded with the length that the register has, which may exceed that of the type.
         let fits = low.try_append(place.wide_part(), &bounds.low);
         fits.and_then(|()| high.try_append(place.wide_part(), &bounds.high)).ok_or_else(|| {
             LowerError::Unsupported {
-                what: "a key has eight parts and 64 bytes at most",
+                what: "a key has at most eight parts and 64 bytes",
                 expression: constant.to_string(),
             }
         })?;
@@ -203,32 +237,27 @@ fn key_bounds(places: &[Place], constant: &Expression) -> Result<(Key, Option<Ke
     Ok((low, (!single).then_some(high)))
 }
 
-/// Ranges that touch or overlap are one, as nft makes them in a set without a name. Where they overlap, what the first of them carries is
-/// kept; those that only touch and do not carry the same stay apart, which nft, too, lists as two.
-fn merged(mut elements: Vec<Element>) -> Vec<Element> {
-    if elements.iter().any(|e| *e.data() != ElementData::None || e.is_catch_all()) {
-        return elements;
-    }
-    let order = |e: &Element| crate::object::element::sortable(e.key());
-    elements.sort_by_cached_key(order);
-    let mut out: Vec<Element> = Vec::with_capacity(elements.len());
-    for element in elements {
-        let end = *element.end().unwrap_or(element.key());
-        if let Some(last) = out.last_mut() {
-            let last_end = *last.end().unwrap_or(last.key());
-            let overlaps = order(&element) <= crate::object::element::sortable(&last_end);
-            let touches = crate::object::element::successor(&last_end).is_none_or(|next| {
-                crate::object::element::sortable(element.key()) <= crate::object::element::sortable(&next)
-            });
-            if touches && (overlaps || element.carries_like(last)) {
-                let high = std::cmp::max_by_key(end, last_end, crate::object::element::sortable);
+/// Merges ranges that touch or overlap, as nft does in anonymous sets. If they overlap, the statements and
+/// comment of the first are kept. Ranges that only touch are merged only if they carry the same; nft also
+/// lists them separately otherwise.
+pub(crate) fn merged(mut elements: Vec<Element>) -> Vec<Element> {
+    let is_set = elements.iter().all(|e| e.maps_to_nothing() && !e.is_catch_all());
+    elements.sort_by(order);
+    // Elements of a map are only sorted: merging them would lose a value.
+    if is_set {
+        elements.dedup_by(|element, last| {
+            let (key, end, last_end) = (element.key(), element.last(), last.last());
+            let overlaps = compare(&key, &last_end).is_le();
+            let touches = successor(&last_end).is_none_or(|next| compare(&key, &next).is_le());
+            let merges = touches && (overlaps || element.has_same_state(last));
+            if merges {
+                let high = std::cmp::max_by(end, last_end, compare);
                 *last = last.clone().to(high);
-                continue;
             }
-        }
-        out.push(element);
+            merges
+        });
     }
-    out
+    elements
 }
 
 #[cfg(test)]
@@ -288,7 +317,7 @@ mod tests {
             lower_alone(&table, &statements).map(drop).map_err(|e| e.to_string())
         };
         among(8).unwrap();
-        assert!(among(9).unwrap_err().starts_with("a key has eight parts and 64 bytes at most: "));
+        assert!(among(9).unwrap_err().starts_with("a key has at most eight parts and 64 bytes: "));
     }
 
     #[test]
@@ -296,6 +325,6 @@ mod tests {
         let counted = Elem::new(Port(22)).statement(Counter::default());
         assert_eq!(elements([counted.clone()]).unwrap(), ["22 counter"]);
         let error = elements([counted.statement(Reject::TcpReset)]).unwrap_err().to_string();
-        assert!(error.contains("an element cannot carry this"), "{error}");
+        assert!(error.contains("an element cannot carry this statement"), "{error}");
     }
 }

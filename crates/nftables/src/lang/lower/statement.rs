@@ -1,4 +1,4 @@
-//! Statements as the kernel's expressions.
+//! Lowers statements to the kernel's expressions.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::expr::{
 use crate::family::Family;
 use crate::key::Part;
 use crate::lang::constant::{Bounds, Place};
-use crate::lang::lower::agree::Taker;
 use crate::lang::lower::lookup::{KeyForm, key_types};
 use crate::lang::lower::mangle::exthdr;
 use crate::lang::lower::nat::{address_part, port_flags};
+use crate::lang::lower::type_check::KeyUse;
 use crate::lang::lower::{Lower, LowerError};
 use crate::lang::statement::*;
 use crate::lang::{Expression, millis};
@@ -34,7 +34,9 @@ impl Lower<'_> {
             | Statement::Limit(_)
             | Statement::Last(_)
             | Statement::Connlimit(_) => {
-                let state = stateful(statement).ok_or_else(|| unsupported("no state", statement))?;
+                // Elements of sets can carry these statements as well, with the same encoding.
+                let state = stateful(statement)
+                    .ok_or_else(|| unsupported("expected a stateful statement", statement))?;
                 self.push(state);
             }
             Statement::Log(log) => self.log(log),
@@ -86,16 +88,22 @@ impl Lower<'_> {
         const PORT_UNREACHABLE_V6: u8 = 4;
         const PORT_UNREACHABLE_ANY: u8 = 1;
         let (of, code) = match reject {
-            Reject::Default => match self.family() {
-                Family::IP => (RejectType::ICMP_UNREACH, PORT_UNREACHABLE),
-                Family::IP6 => (RejectType::ICMP_UNREACH, PORT_UNREACHABLE_V6),
+            // If the rule matches the network protocol, nft replies with a message of that protocol.
+            Reject::Default => match self.known_network() {
+                Some(Family::IP) => (RejectType::ICMP_UNREACH, PORT_UNREACHABLE),
+                Some(Family::IP6) => (RejectType::ICMP_UNREACH, PORT_UNREACHABLE_V6),
+                // In a chain that sees both families, an abstract code is needed, which the kernel translates
+                // (`nft_reject_icmp_code`).
                 _ => (RejectType::ICMPX_UNREACH, PORT_UNREACHABLE_ANY),
             },
             Reject::TcpReset => {
+                // Only TCP has a reset: other packets must not match the rule.
                 self.first(|lower| lower.imply_transport(6));
                 (RejectType::TCP_RST, 0)
             }
             Reject::Icmp(code) => {
+                // The kernel cannot send ICMP in reply to IPv6: nft restricts the rule to the family of the
+                // code.
                 self.first(|lower| lower.imply_network(Family::IP));
                 (RejectType::ICMP_UNREACH, code)
             }
@@ -112,15 +120,17 @@ impl Lower<'_> {
         let family = match (tproxy.family, self.family()) {
             (Some(family), _) => family,
             (None, own @ (Family::IP | Family::IP6)) => own,
+            // Without an address, `NFPROTO_UNSPEC` applies to both families.
             (None, _) => Family::UNSPEC,
         };
         let mut word = 0;
         let mut register =
             |lower: &mut Self, value: &Option<Expression>, part: Part| -> Result<_, LowerError> {
                 let Some(value) = value else { return Ok(None) };
-                lower.is_given(value, &[Some(part.data_type())])?;
+                lower.check_map_values(value, &[Some(part.data_type())])?;
                 lower.load_for(value, part, word)?;
                 let register = Register::word(word);
+                // An address fills a 16-byte register.
                 word += 4;
                 Ok(Some(register))
             };
@@ -131,16 +141,18 @@ impl Lower<'_> {
     }
 
     fn dup(&mut self, dup: &Dup) -> Result<(), LowerError> {
+        // The family netdev has no addresses: there the device is the only operand.
         let (mut addr, mut device) = (None, None);
         if let Some(address) = &dup.address {
             let part = address_part(self.family());
-            self.is_given(address, &[Some(part.data_type())])?;
+            self.check_map_values(address, &[Some(part.data_type())])?;
             self.load_for(address, part, 0)?;
             addr = Some(Register::word(0));
         }
         if let Some(to) = &dup.device {
+            // The device goes after the address, which may fill a 16-byte register.
             let word = if addr.is_some() { 4 } else { 0 };
-            self.is_given(to, &[Some(DataType::IFACE_INDEX)])?;
+            self.check_map_values(to, &[Some(DataType::IFACE_INDEX)])?;
             self.load_as(to, &[DataType::IFACE_INDEX.into()], word)?;
             device = Some(Register::word(word));
         }
@@ -149,12 +161,17 @@ impl Lower<'_> {
     }
 
     fn forward(&mut self, forward: &Fwd) -> Result<(), LowerError> {
-        self.is_given(&forward.device, &[Some(DataType::IFACE_INDEX)])?;
+        self.check_map_values(&forward.device, &[Some(DataType::IFACE_INDEX)])?;
+        // nft matches what either operand implies before it loads the first.
+        self.imply(&forward.device)?;
+        if let Some((_, address)) = &forward.address {
+            self.imply(address)?;
+        }
         self.load_as(&forward.device, &[DataType::IFACE_INDEX.into()], 0)?;
         let (mut addr, mut family) = (None, None);
         if let Some((of, address)) = &forward.address {
             let part = address_part(*of);
-            self.is_given(address, &[Some(part.data_type())])?;
+            self.check_map_values(address, &[Some(part.data_type())])?;
             self.load_for(address, part, 4)?;
             (addr, family) = (Some(Register::word(4)), Some(u32::from(of.0)));
         }
@@ -168,15 +185,17 @@ impl Lower<'_> {
         flags.set(QueueFlags::FANOUT, queue.fanout);
         let flags = (!flags.is_empty()).then_some(flags);
         let number = Place::of(DataType::INET_SERVICE.into());
+        // Constants are attributes; only a computed queue number goes through a register
+        // (`NFTA_QUEUE_SREG_QNUM`).
         if queue.to.is_constant() {
             let bounds = Bounds::of(&queue.to, number)?;
             let read = |bytes: &[u8]| bytes.try_into().map_or(0, u16::from_be_bytes);
             let (low, high) = (read(&bounds.low), read(&bounds.high));
-            // The kernel counts the queues; nft sends 1 for a single one by leaving it out.
+            // The kernel takes the number of queues; nft sends 1 for a single one.
             let total = high.checked_sub(low).and_then(|more| more.checked_add(1));
             self.push(expr::Queue { number: Some(low), total: total.or(Some(1)), flags, sreg: None });
         } else {
-            self.is_given(&queue.to, &[Some(DataType::INTEGER)])?;
+            self.check_map_values(&queue.to, &[Some(DataType::INTEGER)])?;
             self.load_for(&queue.to, Part::Integer { bytes: 2, order: Order::Host }, 0)?;
             self.push(expr::Queue { number: None, total: None, flags, sreg: Some(Register::word(0)) });
         }
@@ -184,16 +203,17 @@ impl Lower<'_> {
     }
 
     fn update(&mut self, update: &SetUpdate) -> Result<(), LowerError> {
-        // What the value implies is compared before the key is in its register.
+        // The implied matches of the value come first: their comparisons use the register of the key.
         self.imply(&update.key)?;
         update.value.iter().try_for_each(|value| self.imply(value))?;
         let known = self.set(&update.set);
-        self.is_key_of(&update.key, known, Taker::Statement)?;
+        self.check_key(&update.key, known, KeyUse::Statement)?;
         let bytes = self.load_typed(&update.key, &key_types(known))?;
         let mut data = None;
         if let Some(value) = &update.value {
+            // The value goes after the key, to the next 16-byte register.
             let word = bytes.div_ceil(4).next_multiple_of(4);
-            self.is_value_of(value, known)?;
+            self.check_value(value, known)?;
             self.load_as(value, &data_types(known), word)?;
             data = Some(Register::word(word));
         }
@@ -213,6 +233,7 @@ impl Lower<'_> {
         let number = self.meter_set(meter);
         self.push(expr::Dynset {
             set_id: Some(number),
+            // With a timeout each packet renews the element (`update`), as nft does.
             op: if meter.timeout.is_some() { DynsetOp::UPDATE } else { DynsetOp::ADD },
             ..dynset(&meter.name, meter.timeout, &meter.statements)?
         });
@@ -224,11 +245,12 @@ impl Lower<'_> {
         match &reference.object {
             ObjectName::Named(name) => {
                 objref.kind = Some(reference.kind);
+                // A named object has a fixed kind; in a map the kind is that of the map.
                 objref.name = Some(name.clone());
             }
             ObjectName::Map(key, map) => {
                 self.imply(key)?;
-                self.load_named(key, map, Taker::Map)?;
+                self.load_named(key, map, KeyUse::Map)?;
                 objref.sreg = Some(Register::word(0));
                 objref.set = Some(map.clone());
             }
@@ -245,7 +267,7 @@ impl Lower<'_> {
     }
 }
 
-/// The types of what a map maps to; none where the map is not known.
+/// Returns the types of a map's values; empty if its definition is not known.
 fn data_types(map: Option<&Set>) -> Vec<Part> {
     match map.and_then(|map| map.data.as_ref()) {
         Some(SetData::Value(of)) => of.parts(),
@@ -253,13 +275,14 @@ fn data_types(map: Option<&Set>) -> Vec<Part> {
     }
 }
 
-/// An element of a set that is made from the first register.
+/// Returns the expression that adds an element with the key in the first register.
 fn dynset(
     set: &Name,
     timeout: Option<Duration>,
     statements: &[Statement],
 ) -> Result<expr::Dynset, LowerError> {
-    let mut exprs = statements.iter().map(carried).collect::<Result<Vec<_>, _>>()?;
+    let mut exprs = statements.iter().map(element_expr).collect::<Result<Vec<_>, _>>()?;
+    // A single expression has an attribute of its own; the one for several exists since Linux 5.11.
     let single = if exprs.len() == 1 { exprs.pop().map(Box::new) } else { None };
     Ok(expr::Dynset {
         set: set.clone(),
@@ -274,13 +297,14 @@ fn dynset(
     })
 }
 
-/// What an element carries.
-pub(crate) fn carried(statement: &Statement) -> Result<Expr, LowerError> {
-    stateful(statement).ok_or_else(|| unsupported("an element cannot carry this", statement))
+/// Lowers a statement that an element carries.
+pub(crate) fn element_expr(statement: &Statement) -> Result<Expr, LowerError> {
+    stateful(statement).ok_or_else(|| unsupported("an element cannot carry this statement", statement))
 }
 
-/// What a rule or an element can carry state of.
+/// Lowers a stateful statement of a rule or an element; `None` for other statements.
 pub(crate) fn stateful(statement: &Statement) -> Option<Expr> {
+    // The kernel lists flags even if they are empty, so nft always sends them.
     let over = |over| Some(if over { Invert::OVER } else { Invert::empty() });
     Some(match statement {
         Statement::Counter(c) => expr::Counter { bytes: Some(c.bytes), packets: Some(c.packets) }.into(),
@@ -290,6 +314,7 @@ pub(crate) fn stateful(statement: &Statement) -> Option<Expr> {
         Statement::Limit(l) => expr::Limit {
             rate: l.rate,
             unit: l.per.seconds(),
+            // nft sends its default burst explicitly.
             burst: Some(l.burst.unwrap_or(if l.bytes { 0 } else { DEFAULT_BURST })),
             of: Some(if l.bytes { LimitType::BYTES } else { LimitType::PACKETS }),
             flags: over(l.over),
@@ -317,5 +342,5 @@ fn unsupported(what: &'static str, statement: &Statement) -> LowerError {
     LowerError::Unsupported { what, expression: statement.to_string() }
 }
 
-/// Packets that may come at once where a limit does not say.
+/// The burst of packets that nft uses if a limit has none.
 const DEFAULT_BURST: u32 = 5;

@@ -1,4 +1,4 @@
-//! Expressions as nft text.
+//! Formats expressions in nft's syntax.
 
 use std::fmt::{self, Display, Formatter};
 use std::net::IpAddr;
@@ -18,10 +18,10 @@ impl Words for Expression {
     }
 }
 
-/// An expression, and the types that its context gives to its constants.
+/// An expression, with the types of its constants in this context.
 pub(super) struct Typed<'a>(pub(super) &'a Expression, pub(super) &'a [Kind], pub(super) Wording<'a>);
 
-/// The type of a constant. What raw payload is compared with is shown in hexadecimal.
+/// The type of a constant. Constants that are compared with raw payload are printed in hexadecimal.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kind {
     part: Part,
@@ -29,7 +29,7 @@ pub(super) struct Kind {
     bits: Bits,
 }
 
-/// How several bits of a mask are written: a comma is nft's list of those of which any will do, `|` its "or".
+/// How several bits of a mask are separated: by a comma in a match of any of them, by `|` otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bits {
     List,
@@ -37,7 +37,7 @@ pub(super) enum Bits {
     Number,
 }
 
-/// The same with bits written otherwise.
+/// Returns the same types with another separator of bits.
 pub(super) fn with_bits(bits: Bits, kinds: Vec<Kind>) -> Vec<Kind> {
     kinds.into_iter().map(|kind| Kind { bits, ..kind }).collect()
 }
@@ -54,7 +54,7 @@ impl From<Part> for Kind {
     }
 }
 
-/// The types of an expression's value.
+/// Returns the types of an expression's value, one for each part.
 pub(super) fn kinds(of: &Expression) -> Vec<Kind> {
     match of {
         Expression::Concat(parts) => parts.iter().flat_map(kinds).collect(),
@@ -66,7 +66,7 @@ pub(super) fn kinds(of: &Expression) -> Vec<Kind> {
     }
 }
 
-/// The types of the keys of a map. What is raw nft forgets there, if it is alone.
+/// Returns the types of the keys of a map. nft prints a single raw part in decimal there.
 pub(super) fn key_kinds(of: &Expression) -> Vec<Kind> {
     let kinds = match of {
         Expression::Concat(_) => kinds(of),
@@ -75,7 +75,7 @@ pub(super) fn key_kinds(of: &Expression) -> Vec<Kind> {
     with_bits(Bits::Or, kinds)
 }
 
-/// The types of an expression's value, as if none were raw.
+/// Returns the types of an expression's value, as if no part were raw payload.
 pub(super) fn without_raw(of: &Expression) -> Vec<Kind> {
     of.parts().into_iter().map(Kind::from).collect()
 }
@@ -85,7 +85,7 @@ impl Display for Typed<'_> {
         let Self(expression, kinds, with) = *self;
         let first = kinds.first().copied();
         match expression {
-            // nft lists this by another word than it reads.
+            // nft lists this field by a name that it cannot read.
             Expression::Payload(Payload::ICMPV6_PARAMETER_PROBLEM) if with.is_script() => {
                 f.write_str("icmpv6 param-problem")
             }
@@ -131,7 +131,7 @@ impl Display for Typed<'_> {
     }
 }
 
-/// Constants of a concatenation have one type each.
+/// Writes a concatenation; each part has its own type for constants.
 fn write_concat(
     f: &mut Formatter<'_>,
     list: &[Expression],
@@ -147,7 +147,8 @@ fn write_concat(
             (Expression::Prefix(prefix), [kind]) if with.avoids_prefix(kind.part) => {
                 Typed(&range_of(prefix, kind.part), kinds, with).fmt(f)?;
             }
-            // nft does not show that a single address is a range, but wants to be told.
+            // nft lists a range of a single address as that address, but only reads it as a range if it is a
+            // prefix.
             (Expression::Prefix(prefix), [kind])
                 if !with.is_script() && usize::from(prefix.length) == 8 * kind.part.bytes() =>
             {
@@ -160,7 +161,7 @@ fn write_concat(
 }
 
 fn range_of(prefix: &Prefix, part: Part) -> Expression {
-    let Value::Number(low) = prefix.value else { return Expression::Prefix(prefix.clone()) };
+    let Value::Number(low) = prefix.value else { return Expression::Prefix(Box::new(prefix.clone())) };
     let free = (part.bytes() * 8).saturating_sub(prefix.length.into());
     let last = u32::try_from(free).ok().and_then(|free| u64::MAX.checked_shr(64_u32.saturating_sub(free)));
     Expression::Range(Box::new((Value::Number(low), Value::Number(low | last.unwrap_or(0)))))
@@ -170,18 +171,18 @@ fn write_binary(f: &mut Formatter<'_>, binary: &Binary, of: &[Kind], with: Wordi
     let own = with_bits(Bits::Or, kinds(&binary.left));
     let of = if own.is_empty() { of } else { &own };
     let of = match binary.op {
-        // How far to shift is a plain number whatever is shifted.
+        // The number of bits is a plain number, whatever is shifted.
         BinaryOp::ShiftLeft | BinaryOp::ShiftRight => &[],
         _ => of,
     };
     let left = binary.left.worded(with);
     match &binary.left {
-        Expression::Binary(inner) if inner.op.binds() < binary.op.binds() => write!(f, "({left})")?,
+        Expression::Binary(inner) if inner.op.precedence() < binary.op.precedence() => write!(f, "({left})")?,
         _ => write!(f, "{left}")?,
     }
     write!(f, " {} ", binary.op)?;
     match (&binary.right, of.first()) {
-        (Expression::Binary(inner), _) if inner.op.binds() <= binary.op.binds() => {
+        (Expression::Binary(inner), _) if inner.op.precedence() <= binary.op.precedence() => {
             write!(f, "({})", binary.right.worded(with))
         }
         (Expression::Value(value), Some(kind))
@@ -244,7 +245,7 @@ pub(super) fn write_mapping<V>(
 fn write_value(f: &mut Formatter<'_>, value: &Value, kind: Option<Kind>, with: Wording<'_>) -> fmt::Result {
     let with = if kind.is_some_and(|kind| kind.raw) { with.hexadecimal() } else { with };
     match (value, kind.map(|kind| kind.part)) {
-        // To nft a number is that of a bit.
+        // nft reads a number as that of a bit.
         (Value::Number(number), Some(part)) if part.data_type() == DataType::CT_LABEL => {
             write_part(f, part, &integer_bytes(part.order(), part.bytes(), *number), with)
         }
@@ -259,7 +260,7 @@ fn write_value(f: &mut Formatter<'_>, value: &Value, kind: Option<Kind>, with: W
             }
         }
         (Value::Number(number), None) => write!(f, "{number}"),
-        // Where it is told only how wide the value is, nft reads no address.
+        // nft reads no address if it only knows the length of the value.
         (Value::Address(IpAddr::V4(address)), Some(part)) if is_integer(part, 4) => {
             write_part(f, part, &address.octets(), with)
         }
@@ -315,7 +316,7 @@ impl Display for Socket {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "socket {}", self.key)?;
         match self.key {
-            // Of a `typeof` it is not known.
+            // In user data of a `typeof` the level is not stored.
             SocketKey::CGROUPV2 => write!(f, " level {}", self.level.unwrap_or(0)),
             _ => Ok(()),
         }
@@ -389,8 +390,9 @@ impl Display for Ipsec {
 }
 
 impl BinaryOp {
-    /// How tightly it binds in nft's language; what binds less needs parentheses inside.
-    fn binds(self) -> u8 {
+    /// Returns the operator's precedence in nft's language; an operand with lower precedence needs
+    /// parentheses.
+    pub(crate) fn precedence(self) -> u8 {
         match self {
             Self::Or => 0,
             Self::Xor => 1,

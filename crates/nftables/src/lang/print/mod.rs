@@ -1,4 +1,4 @@
-//! nft text of the tree: what `nft -f` reads, in the words in which `nft list` writes.
+//! Formats the tree in nft's syntax: text that `nft -f` reads, in the form that `nft list` prints.
 
 mod expression;
 mod nat;
@@ -8,20 +8,25 @@ mod value;
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
+#[cfg(feature = "json")]
+pub(crate) use nat::prefix_of;
 pub(crate) use statement::TypedUpdate;
+#[cfg(feature = "json")]
+pub(crate) use value::Inet6;
 pub(crate) use value::{Wording, write_number, write_part};
 
-/// What is worded otherwise where more is known of the machine. Printed by itself it is worded as a script.
+/// Types that print differently with options and names of the machine. Printed alone they have the form of a
+/// script.
 pub(crate) trait Words {
     fn write(&self, f: &mut Formatter<'_>, with: Wording<'_>) -> fmt::Result;
 
-    /// Itself, worded so.
+    /// Wraps a value so that it prints with these options.
     fn worded<'a>(&'a self, with: Wording<'a>) -> Worded<'a, Self> {
         Worded(self, with)
     }
 }
 
-/// Something, and how it is to be worded.
+/// A value with the options for printing it.
 pub(crate) struct Worded<'a, T: ?Sized>(&'a T, Wording<'a>);
 
 impl<T: Words + ?Sized> Display for Worded<'_, T> {
@@ -41,18 +46,20 @@ macro_rules! as_script {
 }
 
 as_script! {
-    crate::lang::Expression crate::lang::Jhash crate::lang::Statement crate::lang::Match crate::lang::Tproxy crate::lang::Dup
+    crate::lang::Expression crate::lang::Jhash crate::lang::Statement crate::lang::Match crate::lang::Tproxy
+        crate::lang::Dup
     crate::lang::Fwd crate::lang::Queue crate::lang::SetUpdate crate::lang::ObjectReference
     crate::lang::Counter crate::lang::Last crate::lang::Quota
 }
 
-/// A time as it is sent and printed, in milliseconds: one at least where there is any, as none at all means no end.
+/// Returns a time in milliseconds as it is sent and printed. A positive time is at least one millisecond,
+/// because zero means that there is no limit.
 pub(crate) fn millis(time: Duration) -> u64 {
     let least = u64::from(!time.is_zero());
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(least)
 }
 
-/// A time as nft writes it: `1d2h3m4s5ms`.
+/// A time in nft's syntax: `1d2h3m4s5ms`.
 pub(crate) struct Time(pub(crate) Duration);
 
 impl Display for Time {

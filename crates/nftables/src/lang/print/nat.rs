@@ -1,4 +1,4 @@
-//! New addresses, ports and devices as nft text.
+//! Formats translations of addresses and ports in nft's syntax.
 
 use std::fmt::{self, Display, Formatter};
 use std::net::IpAddr;
@@ -48,8 +48,8 @@ pub(super) fn write_nat(f: &mut Formatter<'_>, word: &str, nat: &Nat, with: Word
     write_nat_flags(f, nat.flags)
 }
 
-/// The length of the prefix that a range of addresses is.
-fn prefix_of(range: &(Value, Value)) -> Option<u32> {
+/// Returns the prefix length of a range of addresses, if it is a prefix.
+pub(crate) fn prefix_of(range: &(Value, Value)) -> Option<u32> {
     match range {
         (Value::Address(IpAddr::V4(low)), Value::Address(IpAddr::V4(high))) => {
             prefix_length(DataType::IPV4_ADDR.into(), &low.octets(), &high.octets())
@@ -93,7 +93,7 @@ fn write_port(f: &mut Formatter<'_>, port: &Expression, with: Wording<'_>) -> fm
     Typed(port, &[DataType::INET_SERVICE.into()], with).fmt(f)
 }
 
-/// IPv6 addresses in brackets where a port follows.
+/// Writes an address and a port, with an IPv6 address in brackets.
 fn write_address_port(
     f: &mut Formatter<'_>,
     address: Option<&Expression>,

@@ -1,4 +1,4 @@
-//! Statements as nft text.
+//! Formats statements in nft's syntax.
 
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::lang::print::expression::{
     Bits, Kind, Typed, key_kinds, kinds, with_bits, without_raw, write_mapping,
 };
 use crate::lang::print::nat::{write_nat, write_port_nat};
-use crate::lang::print::{Time, Wording, Words, write_number};
+use crate::lang::print::{Wording, Words, write_number};
 use crate::lang::statement::*;
 use crate::lang::value::*;
 use crate::name::Name;
-use crate::object::element::is_turned;
+use crate::object::element::is_byte_swapped;
 
 impl Words for Statement {
     fn write(&self, f: &mut Formatter<'_>, with: Wording<'_>) -> fmt::Result {
@@ -45,7 +45,7 @@ impl Words for Statement {
             Self::Notrack => f.write_str("notrack"),
             Self::Mangle(mangle) => {
                 write!(f, "{} set ", mangle.key.worded(with))?;
-                // Behind `set` nft reads no names of protocols, which are words of its language.
+                // After `set` nft does not read names of protocols, which are keywords of its language.
                 let of_protocol =
                     matches!(mangle.key, Expression::Payload(Payload::IP_PROTOCOL | Payload::IP6_NEXTHDR));
                 if let Expression::Value(Value::Number(number)) = mangle.value
@@ -73,7 +73,7 @@ impl Words for Statement {
     }
 }
 
-/// Bits that are set are joined by "or", but events, which are a list.
+/// Returns the types of the value that is set: several bits are joined by `|`, but events are a list.
 fn mangle_kinds(key: &Expression) -> Vec<Kind> {
     let list = matches!(key, Expression::Ct(ct) if ct.key == CtKey::EVENT);
     with_bits(if list { Bits::List } else { Bits::Or }, kinds(key))
@@ -92,7 +92,8 @@ impl Words for Match {
             );
         }
         match &self.left {
-            // The word that it is compared with says what is asked; only later versions of nft have one of its own for that.
+            // The comparison with `exists` or `missing` makes it a test for a route; a keyword for that
+            // (`check`) exists only in later versions of nft.
             Expression::Fib(fib) if fib.check && self.is_boolean() => {
                 write!(f, "{} ", Fib { check: false, ..*fib })?;
             }
@@ -100,9 +101,9 @@ impl Words for Match {
         }
         let calculated = matches!(self.left, Expression::Binary(_));
         let op = match (self.op, &self.right) {
-            // nft forgets that it was calculated where the kernel turns it to compare its order.
-            (MatchOp::In, Expression::Range(_)) if self.left.part().is_some_and(is_turned) => None,
-            // What was calculated is compared in so many words.
+            // nft does not list the `==` if the kernel byte-swaps the value to compare it.
+            (MatchOp::In, Expression::Range(_)) if self.left.part().is_some_and(is_byte_swapped) => None,
+            // nft compares the result of an operation with an explicit `==`.
             (MatchOp::In, _) if calculated => MatchOp::Eq.text(),
             (op, _) => op.text(),
         };
@@ -115,7 +116,7 @@ impl Words for Match {
             _ if matches!(self.left, Expression::Payload(_)) => Bits::Number,
             _ => Bits::Or,
         };
-        let with = if self.forgets_names() { with.bare() } else { with };
+        let with = if self.lists_number() { with.bare() } else { with };
         match (&self.left, &self.right) {
             (left, Expression::Set(_)) if calculated => {
                 Typed(&self.right, &with_bits(bits, without_raw(left)), with).fmt(f)
@@ -126,23 +127,24 @@ impl Words for Match {
 }
 
 impl Match {
-    /// Whether it is a comparison with `exists` or `missing`.
+    /// Returns whether it is a comparison with `exists` or `missing`.
     fn is_boolean(&self) -> bool {
         matches!(self.op, MatchOp::In | MatchOp::Eq | MatchOp::Neq)
             && matches!(self.right, Expression::Value(Value::Number(0 | 1)))
     }
 
-    /// nft shows a number where the kernel turns a value that has a name, to compare its order.
-    fn forgets_names(&self) -> bool {
+    /// Returns whether nft lists a number instead of a name, as it does if the kernel byte-swaps the value to
+    /// compare it.
+    pub(crate) fn lists_number(&self) -> bool {
         let ordered = matches!(self.op, MatchOp::Lt | MatchOp::Gt | MatchOp::Lte | MatchOp::Gte);
         ordered
             && self.left.part().is_some_and(|part| {
-                is_turned(part) && part.bytes() > 1 && !part.data_type().symbols().is_empty()
+                is_byte_swapped(part) && part.bytes() > 1 && !part.data_type().symbols().is_empty()
             })
     }
 
-    /// `tcp flags BITS / MASK`: which of some bits are set.
-    fn flags_of(&self) -> Option<(&Expression, &Expression)> {
+    /// Returns the bits and the mask of `tcp flags BITS / MASK`, which tests which bits of a mask are set.
+    pub(crate) fn flags_of(&self) -> Option<(&Expression, &Expression)> {
         let Expression::Binary(binary) = &self.left else { return None };
         let bits = |e: &Expression| match e {
             Expression::Value(value) => value.count_ones(),
@@ -152,13 +154,13 @@ impl Match {
             && matches!(self.op, MatchOp::In | MatchOp::Eq | MatchOp::Neq)
             && !matches!(binary.left, Expression::Binary(_))
             && binary.left.part().is_some_and(|part| part.data_type().is_bitmask());
-        // nft reads no single bit behind the slash.
+        // nft does not read a single bit after the slash.
         (flags && bits(&self.right) > 0 && bits(&binary.right) > 1).then_some((&binary.left, &binary.right))
     }
 }
 
 impl MatchOp {
-    fn text(self) -> Option<&'static str> {
+    pub(crate) fn text(self) -> Option<&'static str> {
         Some(match self {
             Self::In => return None,
             Self::Eq => "==",
@@ -188,7 +190,7 @@ impl Display for Verdict {
 impl Words for Counter {
     fn write(&self, f: &mut Formatter<'_>, with: Wording<'_>) -> fmt::Result {
         f.write_str("counter")?;
-        if !with.says_state(*self != Self::default()) {
+        if !with.shows_state(*self != Self::default()) {
             return Ok(());
         }
         write!(f, " packets {} bytes {}", self.packets, self.bytes)
@@ -199,8 +201,8 @@ impl Words for Last {
     fn write(&self, f: &mut Formatter<'_>, with: Wording<'_>) -> fmt::Result {
         f.write_str("last")?;
         match self.used {
-            _ if !with.says_state(self.used.is_some()) => Ok(()),
-            Some(used) => write!(f, " used {}", Time(used)),
+            _ if !with.shows_state(self.used.is_some()) => Ok(()),
+            Some(used) => write!(f, " used {}", with.time(used)),
             None => f.write_str(" used never"),
         }
     }
@@ -212,8 +214,8 @@ impl Words for Quota {
             f.write_str("over ")?;
         }
         write_bytes(f, self.bytes)?;
-        // Nought is left out even where all state is said.
-        if self.used > 0 && with.says_state(true) {
+        // Zero is not printed, even with state.
+        if self.used > 0 && with.shows_state(true) {
             f.write_str(" used ")?;
             write_bytes(f, self.used)?;
         }
@@ -221,7 +223,7 @@ impl Words for Quota {
     }
 }
 
-/// In the largest unit that divides the number.
+/// Writes a number of bytes in the largest unit that divides it.
 fn write_bytes(f: &mut Formatter<'_>, bytes: u64) -> fmt::Result {
     match bytes {
         0 => f.write_str("0 bytes"),
@@ -253,7 +255,7 @@ impl Display for Limit {
 }
 
 impl TimeUnit {
-    /// Its seconds.
+    /// Returns the length of the unit in seconds.
     #[must_use]
     pub fn seconds(self) -> u64 {
         match self {
@@ -351,7 +353,7 @@ impl Words for SetUpdate {
     }
 }
 
-/// An update of a set, and the types of its keys and of what they map to.
+/// An update of a set, with the types of the set's keys and values.
 pub(crate) struct TypedUpdate<'a>(pub(crate) &'a SetUpdate, pub(crate) [&'a [Part]; 2]);
 
 impl Words for TypedUpdate<'_> {
@@ -380,7 +382,7 @@ impl Words for Meter {
     }
 }
 
-/// What an element that a rule makes has beside its key.
+/// Writes the statements and the timeout of an element that a rule adds.
 fn write_element(
     f: &mut Formatter<'_>,
     timeout: Option<Duration>,
@@ -388,9 +390,9 @@ fn write_element(
     with: Wording<'_>,
 ) -> fmt::Result {
     if let Some(timeout) = timeout {
-        write!(f, " timeout {}", Time(timeout))?;
+        write!(f, " timeout {}", with.time(timeout))?;
     }
-    let with = with.given_to_elements();
+    let with = with.for_new_elements();
     statements.iter().try_for_each(|statement| write!(f, " {}", statement.worded(with)))
 }
 

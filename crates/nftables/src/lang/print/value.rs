@@ -1,4 +1,4 @@
-//! Constants as nft text: addresses, names, numbers, times.
+//! Formats constants in nft's syntax: addresses, names, numbers, times.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -10,37 +10,37 @@ use crate::lang::Expression;
 use crate::lang::print::Time;
 use crate::listing::ListOptions;
 use crate::name::InterfaceName;
-use crate::object::element::is_turned;
+use crate::object::element::is_byte_swapped;
 use crate::object::{Set, SetData, SetType};
 
-/// How constants are worded.
+/// Options for printing constants.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wording<'a> {
     pub(crate) options: &'a ListOptions,
     numbers: Numbers,
-    /// For nft to read, not as nft lists it.
+    /// Whether the text is a script for nft to read, not a listing.
     script: bool,
     state: State,
-    /// The parts of a set's keys, and of what it maps to, that are raw payload: one bit each.
+    /// The parts of a set's keys and values that are raw payload, one bit each.
     raw: [u8; 2],
 }
 
-/// Whether to say what packets and time have made of something.
+/// Whether to print state: counters, remaining times and the like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Never,
-    /// Where there is something to say, as for nft to read.
-    Reached,
+    /// State other than zero, as in a script.
+    NonZero,
     Always,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Numbers {
-    /// By name, where the type has names.
+    /// As a symbolic constant, if the type has one.
     Named,
-    /// Without: the bounds of ranges.
+    /// As a number: the bounds of ranges.
     Bare,
-    /// What raw payload is compared with.
+    /// In hexadecimal: compared with raw payload.
     Hexadecimal,
 }
 
@@ -50,7 +50,7 @@ impl<'a> Wording<'a> {
         Self { options, numbers: Numbers::Named, script: false, state, raw: [0; 2] }
     }
 
-    /// The same for the bounds of a range.
+    /// Returns the same for the bounds of a range.
     pub(crate) fn bare(self) -> Self {
         match self.numbers {
             Numbers::Named => Self { numbers: Numbers::Bare, ..self },
@@ -58,37 +58,52 @@ impl<'a> Wording<'a> {
         }
     }
 
-    /// Whether a prefix of such a part of a concatenation has to be said as a range: what nft lists it does not read so, of numbers
-    /// in host order.
+    /// Returns whether a prefix in such a part of a concatenation has to be printed as a range: for numbers
+    /// in host byte order nft lists a prefix, but does not read it as one.
     pub(crate) fn avoids_prefix(self, part: Part) -> bool {
-        self.script && is_turned(part)
+        self.script && is_byte_swapped(part)
     }
 
-    /// Whether nft is to read it.
+    /// Returns whether the text is a script.
     pub(crate) fn is_script(self) -> bool {
         self.script
     }
 
-    /// The same for what new elements are to carry: nft lists no state of it.
-    pub(crate) fn given_to_elements(self) -> Self {
+    /// Returns the same for the statements of new elements: nft prints no state for them.
+    pub(crate) fn for_new_elements(self) -> Self {
         if self.script { self } else { Self { state: State::Never, ..self } }
     }
 
-    /// Whether to say the state of something that packets have reached, or not.
-    pub(crate) fn says_state(self, reached: bool) -> bool {
+    /// Returns whether to print the state of an object; `reached` tells whether it is not zero.
+    pub(crate) fn shows_state(self, reached: bool) -> bool {
         match self.state {
             State::Never => false,
-            State::Reached => reached,
+            State::NonZero => reached,
             State::Always => true,
         }
     }
 
-    /// Whether values have names.
+    /// Returns whether values are printed as symbolic constants.
     pub(crate) fn is_named(self) -> bool {
         self.numbers == Numbers::Named
     }
 
-    /// The same for the elements of a set.
+    /// Returns whether values of this type are printed as symbolic constants.
+    pub(crate) fn names(self, of: DataType) -> bool {
+        match of {
+            DataType::INET_PROTO => !self.options.numeric_protocol,
+            // nft has other options for the names of these (`-S`, `-u`).
+            DataType::INET_SERVICE | DataType::UID | DataType::GID => true,
+            _ => !self.options.numeric_symbols,
+        }
+    }
+
+    /// Returns a time that prints in the largest units, or in seconds.
+    pub(crate) fn time(self, time: Duration) -> impl fmt::Display {
+        ListedTime { time, in_seconds: self.options.numeric_time }
+    }
+
+    /// Returns the same for the elements of a set.
     pub(crate) fn elements_of(self, set: &Set) -> Self {
         let raw = |of: &SetType| match of {
             SetType::Typeof(of) => raw_parts(of),
@@ -101,12 +116,12 @@ impl<'a> Wording<'a> {
         Self { raw: [raw(&set.key), data], ..self }
     }
 
-    /// The same for what an element maps to.
+    /// Returns the same for the value of an element.
     pub(crate) fn data(self) -> Self {
         Self { raw: [self.raw[1], 0], ..self }
     }
 
-    /// The same for a part of a key.
+    /// Returns the same for a part of a key.
     pub(crate) fn part(self, index: usize) -> Self {
         if index < 8 && self.raw[0] >> index & 1 == 1 { self.hexadecimal() } else { self }
     }
@@ -117,11 +132,11 @@ impl<'a> Wording<'a> {
 }
 
 impl Wording<'static> {
-    /// As a script for nft says it.
-    pub(crate) const SCRIPT: Self = Self { script: true, state: State::Reached, ..Self::new(&SCRIPT) };
+    /// The options for scripts.
+    pub(crate) const SCRIPT: Self = Self { script: true, state: State::NonZero, ..Self::new(&SCRIPT) };
 }
 
-/// The parts of an expression that are raw payload: one bit each.
+/// Returns the parts of an expression that are raw payload, one bit each.
 fn raw_parts(of: &Expression) -> u8 {
     match of {
         Expression::Concat(list) => {
@@ -133,7 +148,7 @@ fn raw_parts(of: &Expression) -> u8 {
     }
 }
 
-/// One value as nft writes it in a set, by its type.
+/// Writes one part of a key or value by its type.
 pub(crate) fn write_part(
     f: &mut fmt::Formatter<'_>,
     part: Part,
@@ -159,7 +174,7 @@ pub(crate) fn write_part(
             write!(
                 f,
                 "{}",
-                InterfaceName::held(&String::from_utf8_lossy(value.get(..end).unwrap_or_default()))
+                InterfaceName::from_kernel(&String::from_utf8_lossy(value.get(..end).unwrap_or_default()))
             )
         }
         DataType::CT_LABEL => write_labels(f, value, " | "),
@@ -183,7 +198,8 @@ pub(crate) fn write_part(
     }
 }
 
-/// A number as nft writes it for a type: the name of the value, hexadecimal for marks and bit masks, else decimal.
+/// Writes a number as nft does for its type: as a symbolic constant, in hexadecimal for marks and bit masks,
+/// else in decimal.
 pub(crate) fn write_number(
     f: &mut fmt::Formatter<'_>,
     of: DataType,
@@ -195,7 +211,7 @@ pub(crate) fn write_number(
     }
     if of.is_bitmask() {
         return match with.numbers {
-            Numbers::Named => write_bits(f, of, number, ","),
+            Numbers::Named if with.names(of) => write_bits(f, of, number, ","),
             _ => write!(f, "{number:#x}"),
         };
     }
@@ -205,7 +221,7 @@ pub(crate) fn write_number(
         DataType::HOUR => return write_hour(f, number, with.options.utc_offset),
         _ => {}
     }
-    if with.is_named() {
+    if with.is_named() && with.names(of) {
         if let Some(name) = with.options.symbols.get(&(of, number)) {
             return write!(f, "{}", name.quoted());
         }
@@ -219,7 +235,7 @@ pub(crate) fn write_number(
     match of {
         DataType::MARK => write!(f, "{number:#010x}"),
         DataType::CLASSID => match number {
-            // nft does not read names in a range.
+            // nft does not read symbolic constants in a range.
             0 if with.is_named() => f.write_str("none"),
             0xffff_ffff if with.is_named() => f.write_str("root"),
             _ => write!(f, "{:x}:{:x}", number >> 16, number & 0xffff),
@@ -231,12 +247,12 @@ pub(crate) fn write_number(
         DataType::TIME if !with.is_named() && number.is_multiple_of(1000) => {
             write!(f, "{}s", number / 1000)
         }
-        DataType::TIME => write!(f, "{}", Time(Duration::from_millis(number))),
+        DataType::TIME => write!(f, "{}", with.time(Duration::from_millis(number))),
         _ => write!(f, "{number}"),
     }
 }
 
-/// The bits of a mask, the lowest first.
+/// Writes the bits of a mask, the lowest first.
 pub(super) fn write_bits(
     f: &mut fmt::Formatter<'_>,
     of: DataType,
@@ -261,7 +277,7 @@ pub(super) fn write_bits(
     Ok(())
 }
 
-/// The numbers of the bits that are set: labels of connections go by them.
+/// Writes the numbers of the bits that are set: nft prints connection labels in this form.
 pub(super) fn write_labels(f: &mut fmt::Formatter<'_>, value: &[u8], between: &str) -> fmt::Result {
     let mut bytes = value.to_vec();
     if cfg!(target_endian = "big") {
@@ -275,8 +291,8 @@ pub(super) fn write_labels(f: &mut fmt::Formatter<'_>, value: &[u8], between: &s
     if bits.is_empty() { write_hex(f, value) } else { f.write_str(&bits.join(between)) }
 }
 
-/// An IPv6 address as `inet_ntop` writes it: the last four bytes as an IPv4 address where all before are zero.
-pub(super) struct Inet6(pub(super) Ipv6Addr);
+/// An IPv6 address as `inet_ntop` prints it: the last four bytes as an IPv4 address if all before are zero.
+pub(crate) struct Inet6(pub(crate) Ipv6Addr);
 
 impl fmt::Display for Inet6 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -289,7 +305,7 @@ impl fmt::Display for Inet6 {
     }
 }
 
-/// An interface that has gone, or whose name was not told, is shown by its number, and nft reads that too.
+/// Writes the name of an interface, or its number if the name is not known; nft reads both.
 fn write_interface(f: &mut fmt::Formatter<'_>, index: u64, options: &ListOptions) -> fmt::Result {
     match u32::try_from(index).ok().and_then(|index| options.interfaces.get(&index)) {
         Some(name) => write!(f, "{name}"),
@@ -297,7 +313,8 @@ fn write_interface(f: &mut fmt::Formatter<'_>, index: u64, options: &ListOptions
     }
 }
 
-/// Nanoseconds since 1970 as a date, to the second, in a time zone; or as seconds, which mean the same to every reader.
+/// Writes nanoseconds since 1970 as a date in a time zone, rounded to seconds; or without an offset as a
+/// number of seconds, which does not depend on the time zone.
 fn write_date(f: &mut fmt::Formatter<'_>, nanoseconds: u64, utc_offset: Option<i32>) -> fmt::Result {
     let seconds = nanoseconds / 1_000_000_000;
     let Some(utc_offset) = utc_offset else { return write!(f, "{seconds}") };
@@ -307,7 +324,7 @@ fn write_date(f: &mut fmt::Formatter<'_>, nanoseconds: u64, utc_offset: Option<i
     write!(f, "\"{year:04}-{month:02}-{day:02} {hours:02}:{minutes:02}:{seconds:02}\"")
 }
 
-/// Seconds since midnight, UTC, as the time of day in a time zone.
+/// Writes seconds since midnight (UTC) as the time of day in a time zone.
 fn write_hour(f: &mut fmt::Formatter<'_>, seconds: u64, utc_offset: Option<i32>) -> fmt::Result {
     let Some(utc_offset) = utc_offset else { return write!(f, "{seconds}") };
     let local = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_add(utc_offset.into());
@@ -319,14 +336,15 @@ fn write_hour(f: &mut fmt::Formatter<'_>, seconds: u64, utc_offset: Option<i32>)
     f.write_str("\"")
 }
 
-/// Hours, minutes and seconds of a day's second.
+/// Splits a second of the day into hours, minutes and seconds.
 fn clock(second: i64) -> (i64, i64, i64) {
     (second / 3600, second / 60 % 60, second % 60)
 }
 
-/// Year, month and day of a number of days since 1970, in the Gregorian calendar.
+/// Returns year, month and day for a number of days since 1970, in the Gregorian calendar.
 ///
-/// Years are taken to begin in March, so that the leap day is their last: then the month follows from the day alone.
+/// Years begin in March here, so that the leap day is their last day, and the month follows from the day of
+/// the year alone.
 fn date(days: i64) -> (i64, i64, i64) {
     const DAYS_PER_ERA: i64 = 146_097;
     let from_march_0 = days + 719_468;
@@ -342,6 +360,21 @@ fn date(days: i64) -> (i64, i64, i64) {
 fn write_hex(f: &mut fmt::Formatter<'_>, value: &[u8]) -> fmt::Result {
     f.write_str("0x")?;
     value.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+}
+
+/// A time as it prints in a listing.
+struct ListedTime {
+    time: Duration,
+    in_seconds: bool,
+}
+
+impl fmt::Display for ListedTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.in_seconds {
+            true => write!(f, "{}s", self.time.as_secs()),
+            false => Time(self.time).fmt(f),
+        }
+    }
 }
 
 static SCRIPT: ListOptions = ListOptions::SCRIPT;
@@ -365,7 +398,7 @@ mod tests {
 
     #[test]
     fn dates_are_those_of_the_calendar() {
-        // `date -u -d @SECONDS '+%F %T'` of coreutils 9.1.
+        // The output of `date -u -d @SECONDS '+%F %T'` of coreutils 9.1.
         let dates = [
             (0, "1970-01-01 00:00:00"),
             (951_782_399, "2000-02-28 23:59:59"),

@@ -1,4 +1,4 @@
-//! Fields of headers, and the matches that they take for granted.
+//! Raises header fields, and drops the matches that they imply.
 
 use crate::expr::{self, CtKey, ExthdrFlags, ExthdrOp, MetaKey, PayloadBase};
 use crate::family::Family;
@@ -6,18 +6,18 @@ use crate::lang::expression::*;
 use crate::lang::exthdr::Exthdr;
 use crate::lang::lower::imply::{Link, family_of, offset_within};
 use crate::lang::raise::constant::in_bits;
-use crate::lang::raise::{Held, Raise};
+use crate::lang::raise::{Content, Raise};
 use crate::lang::value::*;
 use crate::lang::{Match, MatchOp, Payload, Statement};
 
-/// Where in a rule it was matched which header there is, by the layer of that header. nft does not show such a match where a later field says
-/// the same.
+/// The positions of the matches that determine headers, by layer. nft does not list such a match if a later
+/// field implies it.
 #[derive(Debug, Default)]
 pub(super) struct Implied {
     link: Option<usize>,
     network: Option<usize>,
     transport: Option<usize>,
-    /// The type of an ICMP message, or what follows an AH or `IPComp` header.
+    /// A match of the ICMP message type, or of the header that follows AH or `IPComp`.
     inner: Option<usize>,
 }
 
@@ -36,26 +36,35 @@ impl Implied {
 impl Raise<'_> {
     pub(super) fn payload(&mut self, p: &expr::Payload) -> Option<()> {
         let (offset, bits) = (in_bits(p.offset)?, in_bits(p.len)?);
+        // The same bytes have a different name in every header, so it depends on the matches before.
         let expression = match self.field(p.base, offset, bits) {
             Some(field) => field.into(),
             None => RawPayload { base: p.base, offset, bits }.into(),
         };
         let place = Some((p.base, p.offset));
-        let held = Held::Loaded { expression, bytes: p.len, mask: None, place, moved: false, turned: false };
-        self.put(p.dreg?, held)
+        let content = Content::Loaded {
+            expression,
+            bytes: p.len,
+            mask: None,
+            place,
+            moved: false,
+            byte_swapped: false,
+        };
+        self.put(p.dreg?, content)
     }
 
-    /// The field of the known headers that has this place.
+    /// Returns the field at this place of the known headers.
     pub(super) fn field(&self, base: PayloadBase, offset: u16, bits: u16) -> Option<Payload> {
         self.known_fields(base).find(|field| (self.offset_of(*field), field.bits()) == (offset, bits))
     }
 
-    /// Bits from its base to a field.
+    /// Returns the offset in bits of a field from its base.
     pub(super) fn offset_of(&self, field: Payload) -> u16 {
         offset_within(field, self.inner_tags)
     }
 
-    /// The fields of the headers that are known to be at a base, in the order in which nft tries them.
+    /// Returns the fields of the headers that are known to be at a base, in the order in which nft searches
+    /// them.
     pub(super) fn known_fields(&self, base: PayloadBase) -> impl Iterator<Item = Payload> {
         let (link, protocol, icmp) = (self.link, self.protocol(base), self.icmp);
         Payload::ALL.iter().copied().filter(move |field| {
@@ -70,7 +79,7 @@ impl Raise<'_> {
                 }
                 && match icmp {
                     Some(of) => field.is_of_icmp_type(of),
-                    // Of an unknown type nft takes it to be an echo.
+                    // If the type is unknown, nft assumes an echo message.
                     None => field.icmp_types().len() != 1,
                 }
         })
@@ -81,7 +90,7 @@ impl Raise<'_> {
         let op = e.op.unwrap_or(ExthdrOp::IPV6);
         let (offset, len) = (u16::try_from(e.offset?).ok()?, e.len?);
         let bits = in_bits(len)?;
-        // A bit field is known by its mask, which comes next: any field in these bytes will do until then.
+        // The mask that follows identifies a bit field; until then any field in these bytes serves.
         let field = Exthdr::at(op, e.kind, in_bits(offset.into())?, bits, presence).or_else(|| {
             Exthdr::all().find(|f| {
                 (f.op(), f.kind(), f.offset() / 8) == (op, e.kind, offset)
@@ -89,15 +98,16 @@ impl Raise<'_> {
                     && (f.offset() % 8 + f.bits()).div_ceil(8) * 8 == bits
             })
         })?;
+        // These headers imply their network or transport protocol.
         match op {
-            ExthdrOp::IPV6 | ExthdrOp::IPV4 => self.forget_network(),
-            ExthdrOp::TCPOPT => self.forget_transport(),
+            ExthdrOp::IPV6 | ExthdrOp::IPV4 => self.drop_network_match(),
+            ExthdrOp::TCPOPT => self.drop_transport_match(),
             _ => {}
         }
-        self.hold(e.dreg?, field.into(), len)
+        self.load(e.dreg?, field.into(), len)
     }
 
-    /// The network or transport protocol that is known.
+    /// Returns the name of the network or transport protocol, if it is known.
     fn protocol(&self, base: PayloadBase) -> Option<&'static str> {
         match base {
             PayloadBase::NETWORK => match u8::try_from(self.network?).ok()? {
@@ -118,7 +128,7 @@ impl Raise<'_> {
         self.network == Some(u64::from(family.0))
     }
 
-    /// Remembers what a match says of the headers, before it is said.
+    /// Records the protocols that a match determines. It is called before the match is emitted.
     pub(super) fn note(&mut self, left: &Expression, op: MatchOp, right: &Expression) {
         let (MatchOp::In | MatchOp::Eq, Expression::Value(Value::Number(number))) = (op, right) else {
             return;
@@ -126,7 +136,8 @@ impl Raise<'_> {
         let at = Some(self.out.len());
         match left {
             Expression::Meta(MetaKey::L4PROTO) | Expression::Ct(Ct { key: CtKey::PROTOCOL, .. }) => {
-                self.forget_network_for(*number);
+                // nft drops `meta protocol` or `meta nfproto` if the transport protocol implies it.
+                self.drop_network_implied_by(*number);
                 (self.transport, self.implied.transport) = (Some(*number), at);
             }
             Expression::Payload(Payload::IP_PROTOCOL | Payload::IP6_NEXTHDR) => {
@@ -137,6 +148,8 @@ impl Raise<'_> {
             }
             Expression::Meta(MetaKey::PROTOCOL)
             | Expression::Payload(Payload::ETHER_TYPE | Payload::VLAN_TYPE) => match number {
+                // A VLAN tag follows. `meta protocol` cannot show one, because the kernel has already skipped
+                // the tags.
                 0x8100 | 0x88a8 if !matches!(left, Expression::Meta(_)) => {
                     (self.link, self.implied.link) = (Link::Vlan, at);
                     if *left == Expression::Payload(Payload::VLAN_TYPE) {
@@ -144,6 +157,7 @@ impl Raise<'_> {
                     }
                 }
                 _ => {
+                    // Another EtherType tells nothing about IP.
                     self.network = family_of(*number).map(|family| u64::from(family.0)).or(self.network);
                     self.implied.network = at;
                 }
@@ -153,7 +167,7 @@ impl Raise<'_> {
             }
             Expression::Payload(field @ (Payload::ICMP_TYPE | Payload::ICMPV6_TYPE)) => {
                 self.icmp = u8::try_from(*number).ok();
-                // nft says so of these two even where a field implies it.
+                // nft lists the match of an echo type even if a field implies it.
                 let echo = match *field {
                     Payload::ICMP_TYPE => matches!(number, 0 | 8),
                     _ => matches!(number, 128 | 129),
@@ -166,25 +180,26 @@ impl Raise<'_> {
         }
     }
 
-    /// Something of the packet is used: what its fields imply needs no words.
-    pub(super) fn forget_for(&mut self, expression: &Expression) {
+    /// Drops the matches that the fields of an expression imply, because nft does not list them.
+    pub(super) fn drop_implied_by(&mut self, expression: &Expression) {
         match expression {
-            Expression::Payload(field) => self.forget_of(*field, false),
-            Expression::Concat(list) => list.iter().for_each(|item| self.forget_for(item)),
+            Expression::Payload(field) => self.drop_implied_by_field(*field, false),
+            Expression::Concat(list) => list.iter().for_each(|item| self.drop_implied_by(item)),
             Expression::Binary(binary) => {
-                self.forget_for(&binary.left);
-                self.forget_for(&binary.right);
+                self.drop_implied_by(&binary.left);
+                self.drop_implied_by(&binary.right);
             }
             _ => {}
         }
     }
 
-    /// A field says which header it belongs to; nft does not show the match for it. `compared` is where the field is compared with one value.
-    pub(super) fn forget_of(&mut self, field: Payload, compared: bool) {
+    /// Drops the match of the header that a field implies, because nft does not list it. `compared` tells
+    /// whether the field is compared with a single value.
+    pub(super) fn drop_implied_by_field(&mut self, field: Payload, compared: bool) {
         let base = field.base();
         let Some(at) = self.implied.at(base).and_then(|at| *at) else { return };
         let Some(Some(Statement::Match(m))) = self.out.get(at) else { return };
-        if self.may_forget(m, field, compared) {
+        if self.may_drop(m, field, compared) {
             self.drop_at(at);
             if let Some(slot) = self.implied.at(base) {
                 *slot = None;
@@ -192,21 +207,25 @@ impl Raise<'_> {
         }
     }
 
-    fn may_forget(&self, m: &Match, field: Payload, compared: bool) -> bool {
+    fn may_drop(&self, m: &Match, field: Payload, compared: bool) -> bool {
         let Expression::Payload(of) = m.left else { return true };
         if matches!(self.family, Family::INET | Family::BRIDGE | Family::NETDEV) {
-            // It says that this is IPv4, or IPv6, too.
+            // The match of `ip protocol` also determines the IP version, which the transport field does not
+            // imply.
             if field.base() == PayloadBase::TRANSPORT && matches!(of.protocol(), "ip" | "ip6") {
                 return false;
             }
+            // nft keeps the match before a comparison with the next protocol of the same layer (`vlan type`).
             if of.base() == field.base() && (compared && is_protocol(field)) {
                 return false;
             }
             if of.base() == field.base() && field.base() == PayloadBase::LINK {
+                // Ethernet fields do not imply each other, but `vlan` implies the EtherType.
                 return of == Payload::ETHER_TYPE && m.right == Expression::from(0x8100_u16);
             }
         }
         match of {
+            // A field implies the ICMP type only if a single type has it.
             Payload::ICMP_TYPE | Payload::ICMPV6_TYPE => {
                 of.protocol() == field.protocol()
                     && matches!(field.icmp_types(), [only] if self.icmp == Some(*only))
@@ -215,21 +234,22 @@ impl Raise<'_> {
         }
     }
 
-    /// Of families, only ICMP says which one it belongs to. In a table of one family that needs no words.
-    fn forget_network_for(&mut self, protocol: u64) {
+    /// Drops the match of the network protocol that a match of the transport protocol implies: in tables of
+    /// several families only ICMP implies one.
+    fn drop_network_implied_by(&mut self, protocol: u64) {
         let mixed = matches!(self.family, Family::INET | Family::BRIDGE | Family::NETDEV);
         let own = match protocol {
             1 if mixed => self.network_is(Family::IP),
             58 if mixed => self.network_is(Family::IP6),
-            _ => !mixed && self.is_own_type(),
+            _ => !mixed && self.matches_table_family(),
         };
         if own {
-            self.forget_network();
+            self.drop_network_match();
         }
     }
 
-    /// Whether the last type of frames that was matched is that of the table's family.
-    fn is_own_type(&self) -> bool {
+    /// Returns whether the last matched Ethernet type is that of the table's family.
+    fn matches_table_family(&self) -> bool {
         let matched = self.implied.network.and_then(|at| self.out.get(at));
         let Some(Some(Statement::Match(m))) = matched else { return false };
         match m.right {
@@ -238,13 +258,13 @@ impl Raise<'_> {
         }
     }
 
-    pub(super) fn forget_transport(&mut self) {
+    pub(super) fn drop_transport_match(&mut self) {
         if let Some(at) = self.implied.transport.take() {
             self.drop_at(at);
         }
     }
 
-    pub(super) fn forget_network(&mut self) {
+    pub(super) fn drop_network_match(&mut self) {
         if let Some(at) = self.implied.network.take() {
             self.drop_at(at);
         }
@@ -257,7 +277,7 @@ impl Raise<'_> {
     }
 }
 
-/// Whether a field says what comes next.
+/// Returns whether a field determines the next header.
 fn is_protocol(field: Payload) -> bool {
     matches!(
         field,

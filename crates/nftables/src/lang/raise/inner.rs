@@ -1,39 +1,39 @@
-//! Header fields of the packet inside a tunnel's, and the matches that they take for granted.
+//! Raises header fields of an encapsulated packet, and drops the matches that they imply.
 
 use crate::expr::{self, CmpOp, Expr, InnerFlags, InnerType, MetaKey, PayloadBase};
 use crate::lang::expression::*;
 use crate::lang::lower::{shape, tunnel_of};
 use crate::lang::raise::constant::{constant, in_bits};
 use crate::lang::raise::matching::prefix_of;
-use crate::lang::raise::{Held, Raise};
+use crate::lang::raise::{Content, Raise};
 use crate::lang::{Match, MatchOp, Payload};
 
-/// What earlier expressions have fixed of the packet inside a tunnel's.
+/// The protocols of the encapsulated packet that earlier expressions have determined.
 #[derive(Debug, Default)]
 pub(super) struct Inside {
     tunnel: Option<InnerType>,
     ether_type: Option<u16>,
     transport: Option<u8>,
     icmp: Option<u8>,
-    /// Where in `out` the type was matched in the Ethernet header, and that of an ICMP message.
+    /// The positions in `out` of the matches of the inner Ethernet type and of the inner ICMP type.
     ether_type_at: Option<usize>,
     icmp_at: Option<usize>,
-    /// What was matched of what the kernel knows, and no field has implied yet.
-    unsaid: [bool; 2],
+    /// Whether a match of the inner `meta protocol` or `meta l4proto` is not yet implied by a field.
+    unused: [bool; 2],
 }
 
 impl Inside {
-    /// What was matched so far is shown, whatever later fields imply.
-    pub(super) fn keep_said(&mut self) {
+    /// Keeps the matches so far, even if later fields imply them.
+    pub(super) fn keep_matches(&mut self) {
         (self.ether_type_at, self.icmp_at) = (None, None);
     }
 
-    /// Whether something was matched that the language cannot say by itself.
-    pub(super) fn is_unsaid(&self) -> bool {
-        self.unsaid != [false; 2]
+    /// Returns whether there was a match that the language cannot express by itself.
+    pub(super) fn has_unused_match(&self) -> bool {
+        self.unused != [false; 2]
     }
 
-    /// Whether a field's header is known to be there.
+    /// Returns whether the header of a field is known to be present.
     fn has(&self, field: Payload) -> bool {
         match (field.base(), field.protocol()) {
             (PayloadBase::LINK, "vlan") => self.ether_type == Some(0x8100),
@@ -47,17 +47,18 @@ impl Inside {
         }
     }
 
-    /// The fields of the headers that are known to be at a base.
+    /// Returns the fields of the headers that are known to be at a base.
     fn fields(&self, base: PayloadBase) -> impl Iterator<Item = Payload> {
         let all = Payload::ALL.iter().copied().filter(move |f| f.base() == base && self.has(*f));
         all.filter(|f| match self.icmp {
             Some(of) => f.is_of_icmp_type(of),
-            // Of an unknown type nft takes it to be an echo.
+            // If the type is unknown, nft assumes an echo message.
             None => f.icmp_types().len() != 1,
         })
     }
 
-    /// A field that these bytes are, or that is cut out of them, or one that starts with them or that they start with.
+    /// Returns the field at this place; or else one that the bytes contain as a bit field; or else one of
+    /// which they are the start, or which starts with them.
     fn field(&self, base: PayloadBase, offset: u16, bits: u16) -> Option<Payload> {
         let around = |f: &Payload| {
             f.offset() / 8 * 8 == offset && (f.offset() % 8 + f.bits()).next_multiple_of(8) == bits
@@ -71,6 +72,7 @@ impl Inside {
 
 impl Raise<'_> {
     pub(super) fn inner(&mut self, i: &expr::Inner) -> Option<()> {
+        // Other sizes or flags belong to a tunnel that nft does not support, and could not be reproduced.
         if i.number != 0 || shape(i.of) != Some((i.header_size, i.flags)) {
             return None;
         }
@@ -78,8 +80,9 @@ impl Raise<'_> {
             Expr::Payload(p) if p.base == PayloadBase::TUNNEL => self.tunnel_header(i.of, p),
             Expr::Payload(p) => self.inner_payload(i.of, p),
             Expr::Meta(m @ expr::Meta { key: MetaKey::PROTOCOL | MetaKey::L4PROTO, .. }) => {
+                // A comparison with the protocol follows, which the language expresses through a later field.
                 self.enter(i.of);
-                self.registers.insert(m.dreg?.first_word()?, Held::Inside(m.key));
+                self.registers.insert(m.dreg?.first_word()?, Content::Inside(m.key));
                 Some(())
             }
             _ => None,
@@ -88,36 +91,39 @@ impl Raise<'_> {
 
     fn tunnel_header(&mut self, tunnel: InnerType, p: &expr::Payload) -> Option<()> {
         let place = (in_bits(p.offset)?, in_bits(p.len)?);
+        // The fields of the tunnel's own header are relative to that header, so the place identifies them.
         let mut own = Payload::ALL.iter().copied().filter(|f| tunnel_of(*f) == Some(tunnel));
         let field = own.find(|f| (f.offset(), f.bits()) == place)?;
-        self.hold(p.dreg?, field.into(), p.len)
+        self.load(p.dreg?, field.into(), p.len)
     }
 
     fn inner_payload(&mut self, tunnel: InnerType, p: &expr::Payload) -> Option<()> {
         self.enter(tunnel);
         let field = self.inside.field(p.base, in_bits(p.offset)?, in_bits(p.len)?)?;
-        self.forget_inside(field);
-        self.hold(p.dreg?, Inner { tunnel, field }.into(), p.len)
+        self.drop_implied_inside(field);
+        self.load(p.dreg?, Inner { tunnel, field }.into(), p.len)
     }
 
-    /// GRE is implied by what is inside it.
+    /// Enters a tunnel, and drops the match of GRE that it implies.
     fn enter(&mut self, tunnel: InnerType) {
         if matches!(tunnel, InnerType::GRE | InnerType::GRETAP) && self.transport == Some(47) {
-            self.forget_transport();
+            self.drop_transport_match();
         }
         if self.inside.tunnel.replace(tunnel) != Some(tunnel) {
-            let unsaid = self.inside.unsaid;
-            self.inside = Inside { tunnel: Some(tunnel), unsaid, ..Inside::default() };
+            // Matches inside another tunnel determine nothing about this one.
+            let unused = self.inside.unused;
+            self.inside = Inside { tunnel: Some(tunnel), unused, ..Inside::default() };
         }
     }
 
-    /// What a field says of the packet inside need not be said.
-    fn forget_inside(&mut self, field: Payload) {
-        let [network, transport] = &mut self.inside.unsaid;
+    /// Drops the matches inside the tunnel that a field implies.
+    fn drop_implied_inside(&mut self, field: Payload) {
+        let [network, transport] = &mut self.inside.unused;
+        // A field of a transport header implies the transport protocol.
         *transport &= field.transport().is_none();
         let link =
             self.inside.tunnel.and_then(shape).is_some_and(|(_, flags)| flags.contains(InnerFlags::LL));
-        // The type in the Ethernet header is implied by some, what the kernel made of it by others.
+        // `ip` and `ip6` imply the inner `meta protocol`; the other fields imply the inner `EtherType`.
         let by_header = match field.protocol() {
             "vlan" | "arp" | "icmp" | "igmp" | "icmpv6" => link,
             "ip" | "ip6" => false,
@@ -128,6 +134,7 @@ impl Raise<'_> {
         } else if !*network && let Some(at) = self.inside.ether_type_at.take() {
             self.drop_at(at);
         }
+        // A field implies the ICMP type only if a single type has it.
         if let ([only], Some(known)) = (field.icmp_types(), self.inside.icmp)
             && *only == known
             && let Some(at) = self.inside.icmp_at.take()
@@ -136,25 +143,25 @@ impl Raise<'_> {
         }
     }
 
-    /// The protocol inside a tunnel.
-    pub(super) fn compare_inside(&mut self, held: &Held, op: CmpOp, data: &[u8]) -> Option<()> {
-        let Held::Inside(key) = held else { return None };
+    /// Raises a comparison with a protocol inside a tunnel.
+    pub(super) fn compare_inside(&mut self, content: &Content, op: CmpOp, data: &[u8]) -> Option<()> {
+        let Content::Inside(key) = content else { return None };
         match (*key, op, data) {
             (MetaKey::PROTOCOL, CmpOp::EQ, [high, low]) => {
                 self.inside.ether_type = Some(u16::from_be_bytes([*high, *low]));
                 self.inside.ether_type_at = None;
-                self.inside.unsaid[0] = true;
+                self.inside.unused[0] = true;
             }
             (MetaKey::L4PROTO, CmpOp::EQ, [number]) => {
                 self.inside.transport = Some(*number);
-                self.inside.unsaid[1] = true;
+                self.inside.unused[1] = true;
             }
             _ => return None,
         }
         Some(())
     }
 
-    /// Remembers what a match on the packet inside fixes.
+    /// Records the protocols that a match on the inner packet determines.
     pub(super) fn note_inside(&mut self, field: Payload, number: u64, at: usize) {
         let byte = u8::try_from(number).ok();
         match field {
@@ -169,9 +176,9 @@ impl Raise<'_> {
         }
     }
 
-    /// Bytes inside a tunnel as the fields that lie in them: nft compares neighbours at once. Of the last field it may be the beginning only,
-    /// a prefix.
-    pub(super) fn say_inside(&mut self, inner: Inner, op: MatchOp, data: &[u8]) -> Option<()> {
+    /// Raises a comparison of bytes inside a tunnel as matches of the fields in them: nft merges comparisons
+    /// of adjacent fields. The last field may be compared in part, as a prefix.
+    pub(super) fn emit_inside(&mut self, inner: Inner, op: MatchOp, data: &[u8]) -> Option<()> {
         let (mut at, mut rest) = (inner.field.offset(), data);
         let mut matches = Vec::new();
         while !rest.is_empty() {
@@ -188,20 +195,20 @@ impl Raise<'_> {
             matches.push((field, right));
             at += field.bits();
         }
-        // Several fields that differ as a whole are not each another.
+        // `!=` of several fields together is not `!=` of each.
         if op != MatchOp::In && (op != MatchOp::Neq || matches.len() > 1) {
             return None;
         }
         for (field, right) in matches {
             let left = Expression::Inner(Inner { field, ..inner });
-            self.forget_inside(field);
+            self.drop_implied_inside(field);
             self.note(&left, op, &right);
-            self.say(Match { left, op, right })?;
+            self.emit(Match { left, op, right })?;
         }
         Some(())
     }
 
-    /// The field of the same header whose bits a mask keeps.
+    /// Returns the field of the same header whose bits a mask keeps.
     pub(super) fn inner_bit_field(&self, inner: Inner, lead: u16, bits: u16) -> Option<Expression> {
         let offset = inner.field.offset() / 8 * 8 + lead;
         let mut all = Payload::ALL.iter().copied().filter(|f| f.protocol() == inner.field.protocol());

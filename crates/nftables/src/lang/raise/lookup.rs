@@ -1,15 +1,15 @@
-//! Look-ups in sets and maps, and the members of those without a name.
+//! Raises lookups in sets and maps, and the members of anonymous ones.
 
 use crate::datatype::DataType;
 use crate::expr::{self, LookupFlags, Register};
 use crate::key::{Key, Part};
 use crate::lang::expression::*;
 use crate::lang::raise::constant::{range_of_one, value};
-use crate::lang::raise::{Held, Raise};
+use crate::lang::raise::{Content, Raise};
 use crate::lang::value::*;
 use crate::lang::{Match, MatchOp, Vmap};
 use crate::name::InterfaceName;
-use crate::object::element::{is_turned, prefix_length, wildcard};
+use crate::object::element::{is_byte_swapped, prefix_length, wildcard};
 use crate::object::{Element, ElementData, Set, SetData, SetFlags};
 
 impl Raise<'_> {
@@ -21,19 +21,21 @@ impl Raise<'_> {
         let members = || elements.iter().map(|e| looked_up.member(e)).collect::<Option<Vec<_>>>();
         match (l.dreg, &set.data) {
             (None, _) => {
+                // An anonymous set is listed with its members, a named one by its name.
                 let right =
                     if anonymous { Expression::Set(members()?) } else { Expression::Named(l.set.clone()) };
                 let invert = l.flags.is_some_and(|flags| flags.contains(LookupFlags::INVERT));
-                self.say(Match {
+                self.emit(Match {
                     left: looked_up.key,
                     op: if invert { MatchOp::Neq } else { MatchOp::In },
                     right,
                 })
             }
+            // A lookup into the verdict register is a verdict map.
             (Some(Register::VERDICT), _) => {
                 let map = if anonymous {
                     let verdict = |e: &Element| match e.data() {
-                        ElementData::Verdict(verdict) => Some(verdict.clone()),
+                        ElementData::Verdict(verdict) => Some(verdict),
                         _ => None,
                     };
                     let pairs = members()?.into_iter().zip(elements).map(|(k, e)| Some((k, verdict(e)?)));
@@ -41,7 +43,7 @@ impl Raise<'_> {
                 } else {
                     Mapping::Named(l.set.clone())
                 };
-                self.say(Vmap { key: looked_up.key, map })
+                self.emit(Vmap { key: looked_up.key, map })
             }
             (Some(dreg), Some(SetData::Value(of) | SetData::Interval(of))) => {
                 let parts = of.parts();
@@ -52,35 +54,38 @@ impl Raise<'_> {
                     Mapping::Named(l.set.clone())
                 };
                 let mut bytes: usize = parts.iter().map(|part| part.bytes().next_multiple_of(4)).sum();
+                // The values are ranges, each with its lower and upper bound.
                 if matches!(set.data, Some(SetData::Interval(_))) {
                     bytes *= 2;
                 }
                 let expression = Expression::Map(Box::new(Map { key: looked_up.key, map }));
-                self.hold(dreg, expression, u32::try_from(bytes).ok()?)
+                self.load(dreg, expression, u32::try_from(bytes).ok()?)
             }
             _ => None,
         }
     }
 
-    /// What is looked up in a set.
+    /// Returns the expression that is looked up in a set.
     pub(super) fn looked_up<'s>(&mut self, register: Register, set: &'s Set) -> Option<LookedUp<'s>> {
-        let moved = !matches!(self.held(register)?, Held::Loaded { moved: false, .. });
+        // If the bits stay where they are in the header, the elements of the set are shifted to match.
+        let moved = !matches!(self.content(register)?, Content::Loaded { moved: false, .. });
         let key = self.key_of(register, set)?;
         let shift = if moved { 0 } else { field_shift(&key) };
         Some(LookedUp { set, key, shift })
     }
 }
 
-/// A key, and the set that it is looked up in.
+/// The key of a lookup, and the set.
 pub(super) struct LookedUp<'a> {
     set: &'a Set,
     pub(super) key: Expression,
-    /// How far above the lowest bit of its bytes a bit field ends.
+    /// The number of bits below a bit field in the bytes that contain it.
     shift: u16,
 }
 
 impl LookedUp<'_> {
-    /// A member of an anonymous set, with what it carries and its comment. The language has no word for one that goes by and by.
+    /// Returns a member of an anonymous set, with its statements and comment; `None` for a member with a
+    /// timeout, for which there is no syntax in a rule.
     pub(super) fn member(&self, element: &Element) -> Option<Expression> {
         if element.get_timeout().is_some() || element.get_expires().is_some() {
             return None;
@@ -89,33 +94,35 @@ impl LookedUp<'_> {
         Some(Elem { value: self.constant(element)?, statements, comment }.into())
     }
 
-    /// Its value: a constant, a prefix, a range, or a concatenation of such.
+    /// Returns the value of a member: a constant, a prefix, a range, or a concatenation of them.
     fn constant(&self, element: &Element) -> Option<Expression> {
         if element.is_catch_all() {
             return Some(Expression::any());
         }
         let wanted = self.key.parts();
-        let (low, high) = (element.key(), element.end().unwrap_or(element.key()));
-        if let (Some(low), Some(high)) = (self.split(low, &wanted), self.split(high, &wanted)) {
+        let (low, high) = (element.key(), element.last());
+        if let (Some(low), Some(high)) = (self.split(&low, &wanted), self.split(&high, &wanted)) {
             let parts = wanted.iter().zip(low).zip(high);
             let parts = parts.map(|((part, low), high)| bounds(*part, &low, &high, self.shift));
             return parts.collect::<Option<_>>().map(Expression::Concat);
         }
+        // The fields of a concatenation are padded to 32 bits, so an integer may be narrower than its field.
         let several = low.types().len() > 1;
         let mut parts = Vec::new();
-        for (i, ((held, low), (_, high))) in low.parts().zip(high.parts()).enumerate() {
-            let fits = |part: &Part| match several && held.data_type() == DataType::INTEGER {
-                true => part.bytes().next_multiple_of(4) == held.bytes().next_multiple_of(4),
-                false => part.bytes() == held.bytes(),
+        for (i, ((set_part, low), (_, high))) in low.parts().zip(high.parts()).enumerate() {
+            let fits = |part: &Part| match several && set_part.data_type() == DataType::INTEGER {
+                true => part.bytes().next_multiple_of(4) == set_part.bytes().next_multiple_of(4),
+                false => part.bytes() == set_part.bytes(),
             };
-            let part = wanted.get(i).copied().filter(fits).unwrap_or(held);
-            let (low, high) = (self.as_part(part, held, low), self.as_part(part, held, high));
+            let part = wanted.get(i).copied().filter(fits).unwrap_or(set_part);
+            let (low, high) = (self.as_part(part, set_part, low), self.as_part(part, set_part, high));
             parts.push(bounds(part, &low, &high, self.shift)?);
         }
         if parts.len() == 1 { parts.pop() } else { Some(Expression::Concat(parts)) }
     }
 
-    /// A key in the parts that are looked up, where the set does not say which it has: nft notes nothing of a hash, nor of any other part then.
+    /// Splits a key into the parts of the expression that is looked up, if the set does not tell its parts:
+    /// nft stores no user data for a hash, and then for no other part either.
     fn split(&self, key: &Key, wanted: &[Part]) -> Option<Vec<Vec<u8>>> {
         let padded =
             |parts: &[Part]| parts.iter().map(|part| part.bytes().next_multiple_of(4)).sum::<usize>();
@@ -125,36 +132,38 @@ impl LookedUp<'_> {
         }
         let mut bytes = Vec::new();
         for (part, value) in key.parts() {
-            bytes.extend(self.turned(part, value.to_vec()));
+            bytes.extend(self.swap_in_intervals(part, value.to_vec()));
             bytes.resize(bytes.len().next_multiple_of(4), 0);
         }
         let mut rest = bytes.as_slice();
+        // Each part of a concatenation is padded to 32 bits.
         let mut parts = Vec::new();
         for part in wanted {
             let (own, behind) = rest.split_at_checked(part.bytes().next_multiple_of(4))?;
-            parts.push(self.turned(*part, own.get(..part.bytes())?.to_vec()));
+            parts.push(self.swap_in_intervals(*part, own.get(..part.bytes())?.to_vec()));
             rest = behind;
         }
         Some(parts)
     }
 
-    /// The bytes of a set's part as those of the part that is looked up in it: of integers nft notes neither the width nor, always, the order.
-    fn as_part(&self, part: Part, held: Part, bytes: &[u8]) -> Vec<u8> {
-        let mut bytes = self.turned(held, bytes.to_vec());
+    /// Converts a part of the set's key to the part that is looked up in it: for integers nft stores neither
+    /// the length nor, in some cases, the byte order.
+    fn as_part(&self, part: Part, set_part: Part, bytes: &[u8]) -> Vec<u8> {
+        let mut bytes = self.swap_in_intervals(set_part, bytes.to_vec());
         bytes.resize(part.bytes(), 0);
-        self.turned(part, bytes)
+        self.swap_in_intervals(part, bytes)
     }
 
-    /// The other way round, if the set keeps such a part so.
-    fn turned(&self, part: Part, mut bytes: Vec<u8>) -> Vec<u8> {
-        if self.set.flags.contains(SetFlags::INTERVAL) && is_turned(part) {
+    /// Byte-swaps a part if the set stores it byte-swapped.
+    fn swap_in_intervals(&self, part: Part, mut bytes: Vec<u8>) -> Vec<u8> {
+        if self.set.flags.contains(SetFlags::INTERVAL) && is_byte_swapped(part) {
             bytes.reverse();
         }
         bytes
     }
 }
 
-/// The value that an element of an anonymous map gives.
+/// Returns the value of an element of an anonymous map.
 fn data_of(element: &Element) -> Option<Expression> {
     let several = |low: &Key, high: &Key| {
         let parts = low.parts().zip(high.parts());
@@ -163,13 +172,13 @@ fn data_of(element: &Element) -> Option<Expression> {
         if parts.len() == 1 { parts.pop() } else { Some(Expression::Concat(parts)) }
     };
     match element.data() {
-        ElementData::Value(value) => several(value, value),
-        ElementData::Range(range) => Some(interval(several(&range.0, &range.1)?)),
+        ElementData::Value(value) => several(&value, &value),
+        ElementData::Range(low, high) => Some(interval(several(&low, &high)?)),
         _ => None,
     }
 }
 
-/// What maps to an interval of data, also where that is of one value only.
+/// Raises the value of an interval map, even if the interval is a single value.
 fn interval(data: Expression) -> Expression {
     match data {
         Expression::Value(value) => range_of_one(value),
@@ -184,23 +193,24 @@ fn interval(data: Expression) -> Expression {
     }
 }
 
-/// One part, which lies so many bits above the lowest.
+/// Raises one part of a key, which is shifted by this number of bits.
 fn bounds(part: Part, low: &[u8], high: &[u8], shift: u16) -> Option<Expression> {
     let down = |bytes: &[u8]| match value(part, bytes) {
         Value::Number(number) => Value::Number(number.checked_shr(shift.into()).unwrap_or(0)),
         other => other,
     };
+    // nft lists a range as a prefix if it is one, and names with a common start as a wildcard.
     Some(match prefix_length(part, low, high) {
         _ if low == high => Expression::Value(down(low)),
-        Some(length) => Expression::Prefix(Prefix { value: down(low), length: u8::try_from(length).ok()? }),
+        Some(length) => Expression::prefix(down(low), u8::try_from(length).ok()?),
         None => match wildcard(part, low, high) {
-            Some(stem) => Expression::Value(Value::Interface(InterfaceName::held(&(stem + "*")))),
+            Some(stem) => Expression::Value(Value::Interface(InterfaceName::from_kernel(&(stem + "*")))),
             None => Expression::Range(Box::new((down(low), down(high)))),
         },
     })
 }
 
-/// How far above the lowest bit of its bytes a bit field ends.
+/// Returns the number of bits below a bit field in the bytes that contain it.
 fn field_shift(of: &Expression) -> u16 {
     let (offset, bits) = match of {
         Expression::Payload(p) | Expression::Inner(Inner { field: p, .. }) => (p.offset(), p.bits()),

@@ -1,213 +1,341 @@
-//! Elements of sets and maps (`enum nft_set_elem_attributes`): small, without an allocation each in the usual case.
+//! Elements of sets and maps (`enum nft_set_elem_attributes`): 48 bytes each, most of them without an
+//! allocation.
 
-mod misfit;
+pub(crate) mod decode;
+mod mismatch;
+mod packed;
 mod text;
-mod wire;
+pub(crate) mod wire;
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::key::Key;
-use crate::lang::{Statement, Verdict};
+use crate::lang::{Statement, Verdict, millis};
 use crate::name::{Comment, Name};
 use crate::object::SetId;
-pub(crate) use misfit::{backwards, misfit};
+pub(crate) use mismatch::{backwards_range, type_mismatch};
+pub(crate) use packed::Packed;
+use packed::{Data, Sections, Store};
 pub(crate) use text::{prefix_length, wildcard};
 pub(crate) use wire::{
-    Form, are_otherwise_in_intervals, encode_start, is_turned, needs_start, sortable, successor, turned_back,
-    wire_count, wire_key,
+    Form, compare, is_byte_swapped, order, sortable, successor, unswap_key, wire_count, wire_key,
 };
 
 /// An element of a set or a map.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Element {
-    key: Key,
-    data: ElementData,
-    /// What few elements have.
-    rare: Option<Box<Rare>>,
-}
+#[derive(Clone)]
+pub struct Element(Store);
 
-/// What an element of a map maps to.
+/// The data of an element: what its key maps to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ElementData {
-    /// Nothing: it is an element of a set.
+    /// No data: an element of a set.
     None,
     /// A value.
     Value(Key),
-    /// A range of values, in maps that are made for it.
-    Range(Box<(Key, Key)>),
+    /// A range of values, both bounds included, in maps with interval data.
+    Range(Key, Key),
     /// A verdict.
     Verdict(Verdict),
     /// A stateful object.
     Object(Name),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Rare {
-    end: Option<Key>,
-    timeout: Option<Duration>,
-    expires: Option<Duration>,
-    comment: Option<Comment>,
-    statements: Vec<Statement>,
-}
-
 impl Element {
-    /// The timeout of an element that stays, whatever the timeout of its set: `timeout never`. Linux tells it since 6.12, and nft reads and shows it
-    /// since 1.1.1; nft 1.0.6 refuses the word, and lists the element without it.
+    /// The timeout of an element that never expires, even if its set has a timeout: `timeout never`. Linux
+    /// lists it since 6.12, and nft supports it since 1.1.1; nft 1.0.6 refuses the keyword, and lists the
+    /// element without it.
     pub const NEVER: Duration = Duration::ZERO;
 
-    /// An element with this key.
+    /// Creates an element with this key.
     #[inline]
     pub fn new(key: impl Into<Key>) -> Self {
-        Self { key: key.into(), data: ElementData::None, rare: None }
+        Self(Store::of_key(Packed::from(&key.into())))
     }
 
-    /// An element for all keys from `low` to `high`, both included, of a set with the flag `interval`.
+    /// Creates an element for all keys from `low` to `high`, both included, for a set with the flag
+    /// `interval`.
     ///
-    /// In such a set, single keys are intervals too, and one that is sent without its end would reach up to the next element.
-    /// [`Transaction::apply`](crate::Transaction::apply) sees to that: of a set that the transaction does not make, it asks the kernel. Give the same
-    /// key twice to save it the question, and to [`Transaction::encode`](crate::Transaction::encode), which asks nobody.
+    /// In such a set, single keys are intervals too, and one without an end would reach up to the next
+    /// element. [`Transaction::apply`](crate::Transaction::apply) adds the ends: if the transaction does not
+    /// create the set, it asks the kernel for the flags of the set. A range with the same key as both bounds
+    /// avoids that query, and is needed for [`Transaction::encode`](crate::Transaction::encode), which makes
+    /// no queries.
+    ///
+    /// # Panics
+    /// If the keys differ in the number of parts or bytes.
     pub fn range(low: impl Into<Key>, high: impl Into<Key>) -> Self {
-        let mut element = Self::new(low);
-        element.rare().end = Some(high.into());
-        element
+        let (low, high) = (low.into(), high.into());
+        assert!(are_alike(&low, &high), "a range from {low} to {high}, which are of other types");
+        Self::new(low).to(high)
     }
 
-    /// The element `*`, for all keys that no other element matches. Since Linux 5.13.
+    /// Creates an element from the types and the bytes of its key.
+    pub(crate) fn of_packed(key: Packed<'_>) -> Self {
+        Self(Store::of_key(key))
+    }
+
+    /// Returns the catch-all element `*`, which matches all keys that no other element matches. Since Linux
+    /// 5.13.
     #[must_use]
     pub fn catch_all() -> Self {
         Self::new(Key::new())
     }
 
-    /// That maps to a value.
+    /// Maps the key to a value.
     #[inline]
     #[must_use]
-    pub fn value(mut self, value: impl Into<Key>) -> Self {
-        self.data = ElementData::Value(value.into());
-        self
+    pub fn value(self, value: impl Into<Key>) -> Self {
+        self.packed_value(Packed::from(&value.into()))
     }
 
-    /// That maps to a range of values.
-    #[must_use]
-    pub fn value_range(mut self, low: impl Into<Key>, high: impl Into<Key>) -> Self {
-        self.data = ElementData::Range(Box::new((low.into(), high.into())));
-        self
-    }
-
-    /// That maps to a verdict.
+    /// Maps the key to a value from its types and bytes.
     #[inline]
-    #[must_use]
-    pub fn verdict(mut self, verdict: Verdict) -> Self {
-        self.data = ElementData::Verdict(verdict);
+    pub(crate) fn packed_value(mut self, value: Packed<'_>) -> Self {
+        if !self.0.append_value(value) {
+            self = self.maps(Data::Value, value, None, None);
+        }
         self
     }
 
-    /// That maps to a stateful object.
+    /// Maps the key to a range of values.
+    ///
+    /// # Panics
+    /// If the values have not the same number of parts and bytes.
     #[must_use]
-    pub fn object(mut self, name: Name) -> Self {
-        self.data = ElementData::Object(name);
-        self
+    pub fn value_range(self, low: impl Into<Key>, high: impl Into<Key>) -> Self {
+        let (low, high) = (low.into(), high.into());
+        assert!(are_alike(&low, &high), "a range from {low} to {high}, which are of other types");
+        self.maps(Data::Value, Packed::from(&low), Some(high.bytes()), None)
     }
 
-    /// With a comment.
+    /// Maps the key to a verdict.
     #[must_use]
-    pub fn comment(mut self, comment: Comment) -> Self {
-        self.rare().comment = Some(comment);
-        self
+    pub fn verdict(self, verdict: Verdict) -> Self {
+        let (data, chain) = match verdict {
+            Verdict::Accept => (Data::Accept, None),
+            Verdict::Drop => (Data::Drop, None),
+            Verdict::Continue => (Data::Continue, None),
+            Verdict::Return => (Data::Return, None),
+            Verdict::Jump(chain) => (Data::Jump, Some(chain)),
+            Verdict::Goto(chain) => (Data::Goto, Some(chain)),
+        };
+        self.named(data, chain)
     }
 
-    /// That goes after so long, in milliseconds; one at least, unless it is [zero](Element::NEVER).
+    /// Maps the key to a stateful object.
     #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        let least = if timeout == Self::NEVER { timeout } else { Duration::from_millis(1) };
-        self.rare().timeout = Some(timeout.max(least));
-        self
+    pub fn object(self, name: Name) -> Self {
+        self.named(Data::Object, Some(name))
     }
 
-    /// That goes after so long this once, whatever its timeout is.
-    #[must_use]
-    pub fn expires(mut self, expires: Duration) -> Self {
-        self.rare().expires = Some(expires);
-        self
+    fn named(mut self, data: Data, name: Option<Name>) -> Self {
+        match self.0.append_name(data, name) {
+            Ok(()) => self,
+            Err(name) => self.maps(data, Packed::default(), None, name),
+        }
     }
 
-    /// That carries a counter, a limit or the like.
+    fn maps(&self, data: Data, value: Packed<'_>, end: Option<&[u8]>, name: Option<Name>) -> Self {
+        let view = self.0.view();
+        let sections = Sections { data: data.flags(), value, value_end: end, ..view.sections() };
+        Self(Store::pack(sections, name, view.comment.cloned(), view.statements))
+    }
+
+    fn with(&self, change: impl FnOnce(&mut Sections<'_>)) -> Self {
+        let view = self.0.view();
+        let mut sections = view.sections();
+        change(&mut sections);
+        Self(Store::pack(sections, view.name().cloned(), view.comment.cloned(), view.statements))
+    }
+
+    /// Sets the comment.
+    #[must_use]
+    pub fn comment(self, comment: Comment) -> Self {
+        let view = self.0.view();
+        Self(Store::pack(view.sections(), view.name().cloned(), Some(comment), view.statements))
+    }
+
+    /// Sets the timeout: whole milliseconds, at least one, or [zero](Element::NEVER) for never.
+    #[must_use]
+    pub fn timeout(self, timeout: Duration) -> Self {
+        self.with(|sections| sections.timeout = Some(millis(timeout)))
+    }
+
+    /// Sets the remaining lifetime of the element in whole milliseconds, which may differ from its timeout.
+    #[must_use]
+    pub fn expires(self, expires: Duration) -> Self {
+        self.with(|sections| sections.expires = Some(millis(expires)))
+    }
+
+    /// Adds a counter, a limit or the like to the element.
     #[must_use]
     pub fn statement(mut self, statement: impl Into<Statement>) -> Self {
-        self.rare().statements.push(statement.into());
+        self.0.push(statement.into());
         self
     }
 
-    /// Its key; of a range, the lowest; of the element `*`, one of no part.
+    /// Returns the key: for a range the lower bound; for the catch-all element a key without parts.
     #[inline]
     #[must_use]
-    pub fn key(&self) -> &Key {
-        &self.key
+    pub fn key(&self) -> Key {
+        self.packed_key().into()
     }
 
-    /// The highest key of a range.
+    /// Returns the upper bound of a range.
     #[inline]
     #[must_use]
-    pub fn end(&self) -> Option<&Key> {
-        self.rare.as_ref()?.end.as_ref()
+    pub fn end(&self) -> Option<Key> {
+        let view = self.0.view();
+        view.end().map(|bytes| Packed { bytes, ..view.key() }.into())
     }
 
-    /// What it maps to.
-    #[inline]
+    /// Returns the highest key of a range, or the only one.
+    pub(crate) fn last(&self) -> Key {
+        self.end().unwrap_or_else(|| self.key())
+    }
+
+    /// Returns what the key maps to.
     #[must_use]
-    pub fn data(&self) -> &ElementData {
-        &self.data
+    pub fn data(&self) -> ElementData {
+        let view = self.0.view();
+        let name = || view.name().cloned();
+        let data = match (view.data(), view.value_end()) {
+            (Data::None, _) => None,
+            (Data::Value, None) => Some(ElementData::Value(view.value().into())),
+            (Data::Value, Some(bytes)) => {
+                let end = Packed { bytes, ..view.value() };
+                Some(ElementData::Range(view.value().into(), end.into()))
+            }
+            (Data::Object, _) => name().map(ElementData::Object),
+            (Data::Accept, _) => Some(ElementData::Verdict(Verdict::Accept)),
+            (Data::Drop, _) => Some(ElementData::Verdict(Verdict::Drop)),
+            (Data::Continue, _) => Some(ElementData::Verdict(Verdict::Continue)),
+            (Data::Return, _) => Some(ElementData::Verdict(Verdict::Return)),
+            (Data::Jump, _) => name().map(|chain| ElementData::Verdict(Verdict::Jump(chain))),
+            (Data::Goto, _) => name().map(|chain| ElementData::Verdict(Verdict::Goto(chain))),
+        };
+        data.unwrap_or(ElementData::None)
     }
 
-    /// Its comment.
+    /// Returns the chain that its verdict jumps to.
+    pub(crate) fn target(&self) -> Option<&Name> {
+        let view = self.0.view();
+        view.name().filter(|_| matches!(view.data(), Data::Jump | Data::Goto))
+    }
+
+    /// Returns the stateful object that the key maps to.
+    pub(crate) fn object_name(&self) -> Option<&Name> {
+        let view = self.0.view();
+        view.name().filter(|_| view.data() == Data::Object)
+    }
+
+    /// Returns the types and bytes of the key, without making one of them.
+    #[inline]
+    pub(crate) fn packed_key(&self) -> Packed<'_> {
+        self.0.view().key()
+    }
+
+    /// Returns the types of its value, as [`Key::kinds`] does.
+    #[inline]
+    pub(crate) fn value_kinds(&self) -> &[u8] {
+        self.0.view().value().kinds
+    }
+
+    /// Returns whether it is an element of a set, not of a map.
+    pub(crate) fn maps_to_nothing(&self) -> bool {
+        self.0.view().data() == Data::None
+    }
+
+    /// Returns whether it has a range of keys or of values.
+    #[inline]
+    pub(crate) fn has_ranges(&self) -> bool {
+        let view = self.0.view();
+        view.end().is_some() || view.value_end().is_some()
+    }
+
+    /// Returns the bytes of the highest key of a range.
+    #[inline]
+    pub(crate) fn end_bytes(&self) -> Option<&[u8]> {
+        self.0.view().end()
+    }
+
+    /// Returns the comment.
     #[must_use]
     pub fn get_comment(&self) -> Option<&Comment> {
-        self.rare.as_ref()?.comment.as_ref()
+        self.0.view().comment
     }
 
-    /// Its own timeout, which may be [never](Element::NEVER).
+    /// Returns the timeout of the element, which may be [never](Element::NEVER).
     #[must_use]
     pub fn get_timeout(&self) -> Option<Duration> {
-        self.rare.as_ref()?.timeout
+        self.0.view().timeout().map(Duration::from_millis)
     }
 
-    /// When it goes.
+    /// Returns the remaining lifetime of the element.
     #[must_use]
     pub fn get_expires(&self) -> Option<Duration> {
-        self.rare.as_ref()?.expires
+        self.0.view().expires().map(Duration::from_millis)
     }
 
-    /// What it carries.
+    /// Returns the statements of the element.
     #[must_use]
     pub fn statements(&self) -> &[Statement] {
-        self.rare.as_ref().map_or(&[], |rare| &rare.statements)
+        self.0.view().statements
     }
 
-    /// Whether it is the element `*`.
+    /// Returns whether this is the catch-all element `*`.
     #[inline]
     #[must_use]
     pub fn is_catch_all(&self) -> bool {
-        self.key.types().len() == 0
+        self.packed_key().kinds.is_empty()
     }
 
-    /// Whether it carries the same as another, and has the same comment.
-    pub(crate) fn carries_like(&self, other: &Self) -> bool {
+    /// Returns whether both elements have the same statements and the same comment.
+    pub(crate) fn has_same_state(&self, other: &Self) -> bool {
         (self.statements(), self.get_comment()) == (other.statements(), other.get_comment())
     }
 
-    /// Whether it is for more than one key.
+    /// Returns whether the element is a range of keys.
     pub(crate) fn is_range(&self) -> bool {
-        self.end().is_some_and(|end| *end != self.key)
+        self.end_bytes().is_some_and(|end| end != self.packed_key().bytes)
     }
 
-    /// With another end.
-    pub(crate) fn to(mut self, end: Key) -> Self {
-        self.rare().end = Some(end);
-        self
+    /// Replaces the end by one of the same types.
+    pub(crate) fn to(self, end: Key) -> Self {
+        match are_alike(&self.key(), &end) {
+            true => self.with_end(end.bytes()),
+            false => self,
+        }
     }
 
-    fn rare(&mut self) -> &mut Rare {
-        self.rare.get_or_insert_default()
+    /// Sets the end to bytes of as many parts and bytes as the key.
+    pub(crate) fn with_end(mut self, end: &[u8]) -> Self {
+        if self.0.append_end(end) {
+            return self;
+        }
+        let view = self.0.view();
+        let sections = Sections { end: Some(end), ..view.sections() };
+        Self(Store::pack(sections, view.name().cloned(), view.comment.cloned(), view.statements))
     }
+}
+
+impl PartialEq for Element {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.view() == other.0.view()
+    }
+}
+
+impl Eq for Element {}
+
+impl fmt::Debug for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+fn are_alike(low: &Key, high: &Key) -> bool {
+    low.kinds().len() == high.kinds().len() && low.bytes().len() == high.bytes().len()
 }
 
 impl<K: Into<Key>> From<K> for Element {
@@ -226,7 +354,7 @@ pub struct Elements {
 }
 
 impl Elements {
-    /// Elements of a set.
+    /// Creates a list of elements of a set.
     pub fn new<E: Into<Element>>(set: &SetId, list: impl IntoIterator<Item = E>) -> Self {
         Self { set: set.clone(), list: list.into_iter().map(Into::into).collect() }
     }
@@ -234,10 +362,118 @@ impl Elements {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
     use super::*;
+    use crate::key::{Number, Port};
+    use crate::lang::Counter;
+
+    const IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn name() -> Name {
+        Name::new("web").unwrap()
+    }
+
+    fn comment() -> Comment {
+        Comment::new("x").unwrap()
+    }
 
     #[test]
     fn an_element_is_small() {
-        assert!(size_of::<Element>() <= 180, "{}", size_of::<Element>());
+        assert_eq!(size_of::<Element>(), 48);
+    }
+
+    #[test]
+    fn usual_elements_need_no_allocation() {
+        let inline = |element: Element| matches!(element.0, Store::Plain { .. } | Store::Named { .. });
+        assert!(inline(Element::new((IP, crate::Protocol::TCP, Port(80), Number(0))).value((IP, Port(1)))));
+        let six = (Ipv6Addr::LOCALHOST, crate::Protocol::TCP, Port(80));
+        assert!(inline(Element::new(six).verdict(Verdict::Goto(name()))));
+        assert!(inline(Element::range(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST)));
+        assert!(inline(Element::new(IP).timeout(SECOND).expires(SECOND)));
+    }
+
+    #[test]
+    fn everything_is_kept_in_any_order() {
+        type Step = (&'static str, fn(Element) -> Element);
+        let steps: [Step; 5] = [
+            ("value", |e| e.value((Ipv6Addr::LOCALHOST, Port(7)))),
+            ("comment", |e| e.comment(comment())),
+            ("timeout", |e| e.timeout(SECOND)),
+            ("expires", |e| e.expires(2 * SECOND)),
+            ("statement", |e| e.statement(Counter::default())),
+        ];
+        let mut all = Vec::new();
+        for (at, _) in steps.iter().enumerate() {
+            for reverse in [false, true] {
+                let mut order: Vec<_> = (0..steps.len()).map(|i| steps[(i + at) % steps.len()]).collect();
+                if reverse {
+                    order.reverse();
+                }
+                let element = Element::range(IP, Ipv4Addr::BROADCAST);
+                all.push(order.into_iter().fold(element, |element, (_, step)| step(element)));
+            }
+        }
+        for element in &all {
+            assert_eq!(*element, all[0]);
+            assert_eq!(element.key(), Key::from(IP));
+            assert_eq!(element.end(), Some(Key::from(Ipv4Addr::BROADCAST)));
+            assert_eq!(element.data(), ElementData::Value(Key::from((Ipv6Addr::LOCALHOST, Port(7)))));
+            assert_eq!((element.get_timeout(), element.get_expires()), (Some(SECOND), Some(2 * SECOND)));
+            assert_eq!((element.get_comment(), element.statements().len()), (Some(&comment()), 1));
+        }
+    }
+
+    #[test]
+    fn data_is_replaced_whole() {
+        let data = [
+            ElementData::None,
+            ElementData::Value(Key::from((IP, Port(80)))),
+            ElementData::Range(Key::from(IP), Key::from(Ipv4Addr::BROADCAST)),
+            ElementData::Verdict(Verdict::Drop),
+            ElementData::Verdict(Verdict::Jump(name())),
+            ElementData::Object(name()),
+        ];
+        let set = |element: Element, data: &ElementData| match data.clone() {
+            ElementData::None => element,
+            ElementData::Value(value) => element.value(value),
+            ElementData::Range(low, high) => element.value_range(low, high),
+            ElementData::Verdict(verdict) => element.verdict(verdict),
+            ElementData::Object(name) => element.object(name),
+        };
+        for start in [Element::new(IP), Element::new(IP).timeout(SECOND), Element::new(IP).comment(comment())]
+        {
+            for before in &data {
+                for after in &data[1..] {
+                    let element = set(set(start.clone(), before), after);
+                    assert_eq!(element.data(), *after);
+                    assert_eq!(element, set(start.clone(), after));
+                    assert_ne!(element, start);
+                    assert_eq!((element.key(), element.end()), (Key::from(IP), None));
+                    assert_eq!(element.get_timeout(), start.get_timeout());
+                    assert_eq!(element.get_comment(), start.get_comment());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_longest_keys_are_kept() {
+        let long = Key::from((Ipv6Addr::LOCALHOST, Ipv6Addr::UNSPECIFIED, Ipv6Addr::LOCALHOST))
+            .and(Port(1))
+            .and(Port(2))
+            .and(Port(3))
+            .and(Port(4));
+        let element = Element::range(long, long).value_range(long, long);
+        assert_eq!((element.key(), element.end()), (long, Some(long)));
+        assert_eq!(element.data(), ElementData::Range(long, long));
+        assert_eq!(element.verdict(Verdict::Accept).data(), ElementData::Verdict(Verdict::Accept));
+    }
+
+    #[test]
+    #[should_panic(expected = "which are of other types")]
+    fn a_range_is_of_one_type() {
+        let _ = Element::range(IP, Port(80));
     }
 }

@@ -1,14 +1,14 @@
-//! Elements as nft writes them.
+//! Formats elements in nft's syntax.
 
 use std::fmt::{self, Display};
 
 use crate::datatype::DataType;
 use crate::key::{Key, Part};
-use crate::lang::{Time, Wording, Words, write_part};
+use crate::lang::{Wording, Words, write_part};
 use crate::object::element::wire::in_network_order;
 use crate::object::{Element, ElementData, Elements};
 
-/// As nft writes it: `1.2.3.4 . tcp . 80 comment "x" : goto c`.
+/// Formats the value in nft's syntax: `1.2.3.4 . tcp . 80 comment "x" : goto c`.
 impl Display for Element {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write(f, Wording::SCRIPT)
@@ -21,7 +21,7 @@ impl Words for Element {
     }
 }
 
-/// An element, or, where it is to be deleted, only its key.
+/// An element to be printed; for a deletion only its key.
 struct Printed<'a> {
     element: &'a Element,
     key_only: bool,
@@ -33,8 +33,8 @@ impl Display for Printed<'_> {
         let Self { element, with, .. } = *self;
         match element.end() {
             _ if element.is_catch_all() => f.write_str("*")?,
-            Some(end) => write_interval(f, &element.key, end, with)?,
-            None => element.key.write(f, with)?,
+            Some(end) => write_interval(f, &element.key(), &end, with)?,
+            None => element.key().write(f, with)?,
         }
         if self.key_only {
             return Ok(());
@@ -44,22 +44,22 @@ impl Display for Printed<'_> {
         }
         match element.get_timeout() {
             None => {}
-            // `0s` is that of the set.
+            // `0s` would mean the timeout of the set.
             Some(Element::NEVER) => f.write_str(" timeout never")?,
-            Some(timeout) => write!(f, " timeout {}", Time(timeout))?,
+            Some(timeout) => write!(f, " timeout {}", with.time(timeout))?,
         }
-        if let Some(expires) = element.get_expires().filter(|_| with.says_state(true)) {
-            write!(f, " expires {}", Time(expires))?;
+        if let Some(expires) = element.get_expires().filter(|_| with.shows_state(true)) {
+            write!(f, " expires {}", with.time(expires))?;
         }
         if let Some(comment) = element.get_comment() {
             write!(f, " comment {comment}")?;
         }
-        match &element.data {
+        match element.data() {
             ElementData::None => Ok(()),
             ElementData::Value(value) => write!(f, " : {}", value.worded(with.data())),
-            ElementData::Range(range) => {
+            ElementData::Range(low, high) => {
                 f.write_str(" : ")?;
-                write_data_interval(f, &range.0, &range.1, with.data())
+                write_data_interval(f, &low, &high, with.data())
             }
             ElementData::Verdict(verdict) => write!(f, " : {verdict}"),
             ElementData::Object(name) => write!(f, " : {}", name.quoted()),
@@ -67,7 +67,8 @@ impl Display for Printed<'_> {
     }
 }
 
-/// As a key's. nft takes a single address for a range where it is a prefix, and shows it so unless there are several parts.
+/// Writes an interval of data. A single address has to be written as a prefix for nft to read it as an
+/// interval; nft lists it so too, unless there are several parts.
 fn write_data_interval(f: &mut fmt::Formatter<'_>, low: &Key, high: &Key, with: Wording<'_>) -> fmt::Result {
     if low != high {
         return write_interval(f, low, high, with);
@@ -85,7 +86,7 @@ fn write_data_interval(f: &mut fmt::Formatter<'_>, low: &Key, high: &Key, with: 
     Ok(())
 }
 
-/// A range part by part: a single value, a prefix where it is one, else both ends.
+/// Writes a range part by part: as a single value, as a prefix if it is one, else as both bounds.
 fn write_interval(f: &mut fmt::Formatter<'_>, low: &Key, high: &Key, with: Wording<'_>) -> fmt::Result {
     let several = low.types().len() > 1;
     for (i, ((part, low), (_, high))) in low.parts().zip(high.parts()).enumerate() {
@@ -113,7 +114,8 @@ fn write_interval(f: &mut fmt::Formatter<'_>, low: &Key, high: &Key, with: Wordi
     Ok(())
 }
 
-/// What interface names start with, if a range is of all that start so: zeros below, ones above.
+/// Returns the prefix of interface names if a range contains exactly the names with this prefix: then the
+/// bytes after it are zeros in the lower and ones in the upper bound.
 pub(crate) fn wildcard(part: Part, low: &[u8], high: &[u8]) -> Option<String> {
     let length = low.iter().zip(high).take_while(|(l, h)| l == h).count();
     let rest =
@@ -123,7 +125,8 @@ pub(crate) fn wildcard(part: Part, low: &[u8], high: &[u8]) -> Option<String> {
     whole.then(|| String::from_utf8_lossy(low.get(..length).unwrap_or_default()).into_owned())
 }
 
-/// How many leading bits agree, if all others are 0 in `low` and 1 in `high`; for addresses and marks, which nft shows so.
+/// Returns the number of leading bits that agree, if all others are 0 in `low` and 1 in `high`; only for
+/// addresses and marks, which nft lists as prefixes.
 pub(crate) fn prefix_length(part: Part, low: &[u8], high: &[u8]) -> Option<u32> {
     if !part.data_type().has_prefixes() {
         return None;
@@ -134,7 +137,8 @@ pub(crate) fn prefix_length(part: Part, low: &[u8], high: &[u8]) -> Option<u32> 
     for (l, h) in low.iter().zip(&high) {
         let differ = l ^ h;
         let host = differ.count_ones();
-        // The bits that differ must be the byte's lowest ones, 0 below and 1 above, and all of every later byte.
+        // The bits that differ must be the lowest ones of this byte, 0 in the lower and 1 in the upper bound,
+        // and all bits of the bytes after it.
         let lowest = u8::try_from((1_u16 << host) - 1).ok()?;
         if differ != lowest || l & lowest != 0 || (ended && differ != 0xff) {
             return None;
@@ -145,7 +149,7 @@ pub(crate) fn prefix_length(part: Part, low: &[u8], high: &[u8]) -> Option<u32> 
     Some(length)
 }
 
-/// As nft's commands say it: `element ip t s { 1.2.3.4, 5.6.7.8 }`.
+/// Formats the argument of an nft command: `element ip t s { 1.2.3.4, 5.6.7.8 }`.
 impl Display for Elements {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write(f, false)
@@ -168,7 +172,8 @@ impl Elements {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::{Port, Protocol};
+    use crate::Protocol;
+    use crate::key::Port;
     use crate::lang::Verdict;
     use crate::name::{Comment, Name};
     use std::net::Ipv4Addr;

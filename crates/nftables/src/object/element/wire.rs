@@ -1,28 +1,36 @@
-//! Elements as netlink attributes: one by one, or as the starts and ends of intervals.
+//! Encodes elements as netlink attributes: one by one, or as starts and ends of intervals.
+
+use std::cmp::Ordering;
 
 use sluicegate_netlink::attr::Writer;
 
+use crate::attributes::{Enumeration, attributes};
 use crate::datatype::{DataType, Order};
-use crate::expr::data::{NFTA_DATA_VALUE, encode_verdict};
-use crate::expr::wire::NFTA_LIST_ELEM;
-use crate::key::{Key, Part};
-use crate::lang::{millis, stateful};
-use crate::object::element::Rare;
-use crate::object::{Element, ElementData, Set, SetFlags, userdata};
+use crate::expr::data::{NFTA_DATA_VALUE, encode_code};
+use crate::expr::wire::{EXPRESSION, EXPRESSIONS, NFTA_LIST_ELEM, list_of};
+use crate::expr::{self, VerdictCode};
+use crate::key::{Key, MAX_BYTES, Part, types_of};
+use crate::lang::{Statement, stateful};
+use crate::name::Name;
+use crate::object::element::decode::ElementFlags;
+use crate::object::element::packed::{Data, Packed, View};
+use crate::object::{Element, Set, SetFlags, userdata};
+use crate::read::ElementQuery;
 
-/// How a set takes its elements.
+/// The encoding of elements that a set needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// One by one.
+    /// Each element by its key.
     Plain,
-    /// Every key with its end: concatenations with intervals. nft takes the next element's key for an end that is not there.
+    /// Each key with its upper bound: concatenations with intervals. If the bound is missing, nft takes the
+    /// key of the next element for it.
     Concat,
-    /// Every key starts an interval, and another element ends it.
+    /// Each key starts an interval, which another element ends.
     Interval,
 }
 
 impl Form {
-    /// That of a set of which only its definition is known.
+    /// Returns the encoding for a set with this definition.
     pub(crate) fn of(set: &Set) -> Self {
         match (set.flags.contains(SetFlags::INTERVAL), set.key.parts().len()) {
             (false, _) => Self::Plain,
@@ -31,172 +39,225 @@ impl Form {
         }
     }
 
-    /// That of a set that is not known, by its elements.
+    /// Returns the encoding that elements suggest, if the definition of the set is not known.
     pub(crate) fn guess(elements: &[Element]) -> Self {
-        match elements.iter().any(|e| e.end().is_some()) {
+        match elements.iter().any(|e| e.end_bytes().is_some()) {
             false => Self::Plain,
             true => Self::of_intervals(elements),
         }
     }
 
-    /// That of a set of which only is known that it holds intervals, by its elements.
+    /// Returns the encoding for a set that is known to have intervals.
     pub(crate) fn of_intervals(elements: &[Element]) -> Self {
-        match elements.iter().find(|e| !e.is_catch_all()).map(|e| e.key.types().len()) {
+        match elements.iter().find(|e| !e.is_catch_all()).map(|e| e.packed_key().kinds.len()) {
             None | Some(1) => Self::Interval,
             Some(_) => Self::Concat,
         }
     }
 }
 
-/// Whether single keys are otherwise in a set that holds intervals: where they have one part, and need an end, and where one is turned. All keys
-/// of a set have the same parts.
-pub(crate) fn are_otherwise_in_intervals(elements: &[Element]) -> bool {
+/// Returns whether single keys are encoded differently in an interval set: those with one part, which need an
+/// end, and those with a byte-swapped part. All keys of a set have the same parts.
+pub(crate) fn differ_in_intervals(elements: &[Element]) -> bool {
     let first = elements.iter().find(|e| !e.is_catch_all());
-    first.is_some_and(|e| e.key.types().len() == 1 || e.key.types().any(is_turned))
+    first.is_some_and(|e| {
+        let kinds = e.packed_key().kinds;
+        kinds.len() == 1 || types_of(kinds).any(is_byte_swapped)
+    })
 }
 
-/// Elements that the kernel counts for these.
+/// Returns the number of elements that the kernel counts for these.
 pub(crate) fn wire_count(set: &Set, elements: &[Element]) -> usize {
     match Form::of(set) {
         Form::Plain | Form::Concat => elements.len(),
         Form::Interval => {
-            let ends = elements
-                .iter()
-                .filter(|e| !e.is_catch_all() && successor(e.end().unwrap_or(&e.key)).is_some());
+            let next = elements.iter().skip(1).map(|next| Some(next.key())).chain([None]);
+            let ends = elements.iter().zip(next).filter(|(e, next)| {
+                let behind = successor(&e.last());
+                !e.is_catch_all() && behind.is_some() && behind != *next
+            });
             elements.len() + ends.count() + usize::from(needs_start(elements))
         }
     }
 }
 
-/// nft marks the space before the first interval of a set without a name.
+/// Returns whether nft adds a marker for the empty space before the first interval, as it does in anonymous
+/// sets.
 pub(crate) fn needs_start(elements: &[Element]) -> bool {
-    elements.iter().filter(|e| !e.is_catch_all()).all(|e| e.key.bytes().iter().any(|byte| *byte != 0))
+    elements.iter().filter(|e| !e.is_catch_all()).all(|e| e.packed_key().bytes.iter().any(|byte| *byte != 0))
 }
 
-/// The next key; `None` behind the last. Keys count as numbers in network order, whatever their parts' own.
+/// Returns the next key; `None` after the last one. Keys count as numbers in network byte order, whatever the
+/// byte order of their parts.
 pub(crate) fn successor(key: &Key) -> Option<Key> {
     let mut next = *key;
     next.increment().then_some(next)
 }
 
-/// Bytes by which keys of an interval set sort.
+/// Returns the bytes by which the keys of an interval set are sorted.
 pub(crate) fn sortable(key: &Key) -> Vec<u8> {
     key.parts().flat_map(|(part, value)| in_network_order(part, value)).collect()
 }
 
-/// A value's bytes, the most significant first: intervals are compared so.
+/// Compares keys as an interval set sorts them.
+pub(crate) fn compare(a: &Key, b: &Key) -> Ordering {
+    match a.types().chain(b.types()).any(is_byte_swapped) {
+        true => sortable(a).cmp(&sortable(b)),
+        false => a.bytes().cmp(b.bytes()),
+    }
+}
+
+/// Compares elements by their keys as an interval set sorts them, the catch-all element last.
+pub(crate) fn order(a: &Element, b: &Element) -> Ordering {
+    let keys = || compare(&a.key(), &b.key());
+    a.is_catch_all().cmp(&b.is_catch_all()).then_with(keys)
+}
+
+/// Returns a value's bytes, the most significant first: intervals are compared so.
 pub(crate) fn in_network_order(part: Part, value: &[u8]) -> Vec<u8> {
     let mut bytes = value.to_vec();
-    if is_turned(part) {
+    if is_byte_swapped(part) {
         bytes.reverse();
     }
     bytes
 }
 
-/// Whether an interval set keeps values of this type with their bytes turned: numbers in host order, on hosts where that matters.
-pub(crate) fn is_turned(part: Part) -> bool {
+/// Returns whether an interval set stores values of this type byte-swapped: numbers in host byte order, on
+/// little-endian machines.
+pub(crate) fn is_byte_swapped(part: Part) -> bool {
     let text = matches!(part.data_type(), DataType::IFNAME | DataType::STRING);
     part.order() == Order::Host && !text && cfg!(target_endian = "little")
 }
 
 impl Element {
-    /// Appends it as `NFTA_LIST_ELEM` attributes of a list: one, or two for an interval. `key_only` is for deletions.
-    pub(crate) fn encode(&self, list: &mut Writer<'_>, form: Form, key_only: bool) {
+    /// Appends the element to a list as `NFTA_LIST_ELEM` attributes: one, or for an interval two, unless the
+    /// `next` element begins where it ends. `key_only` is for deletions.
+    pub(crate) fn encode(&self, list: &mut Writer<'_>, form: Form, key_only: bool, next: Option<&Self>) {
+        let view = self.0.view();
         match form {
-            Form::Plain => self.encode_one(list, None, false, key_only),
-            Form::Concat => self.encode_one(list, Some(self.end().unwrap_or(&self.key)), true, key_only),
+            Form::Plain => encode_one(view, list, None, false, key_only),
+            Form::Concat => {
+                let end = view.end().unwrap_or(view.key().bytes);
+                encode_one(view, list, Some(end), true, key_only);
+            }
             Form::Interval => {
-                self.encode_one(list, None, true, key_only);
-                let last = self.end().unwrap_or(&self.key);
+                encode_one(view, list, None, true, key_only);
                 if !self.is_catch_all()
-                    && let Some(behind) = successor(last)
+                    && let Some(behind) = successor(&self.last())
+                    && next.is_none_or(|next| next.key() != behind)
                 {
                     encode_end(&behind, list);
                 }
             }
         }
     }
+}
 
-    fn encode_one(&self, list: &mut Writer<'_>, end: Option<&Key>, turned: bool, key_only: bool) {
-        let mut element = list.nest(NFTA_LIST_ELEM);
-        if self.is_catch_all() {
-            element.put_be32(NFTA_SET_ELEM_FLAGS, CATCHALL);
-        } else {
-            put_key(&mut element, NFTA_SET_ELEM_KEY, &self.key, turned);
-        }
-        if let Some(end) = end.filter(|_| !self.is_catch_all()) {
-            put_key(&mut element, NFTA_SET_ELEM_KEY_END, end, turned);
-        }
-        if key_only {
-            return;
-        }
-        match &self.data {
-            ElementData::None => {}
-            ElementData::Value(value) => put_key(&mut element, NFTA_SET_ELEM_DATA, value, false),
-            ElementData::Range(range) => {
-                let both = [range.0.bytes(), range.1.bytes()];
-                element.nest(NFTA_SET_ELEM_DATA).put_parts(NFTA_DATA_VALUE, &both);
-            }
-            ElementData::Verdict(verdict) => {
-                encode_verdict(verdict, &mut element.nest(NFTA_SET_ELEM_DATA));
-            }
-            ElementData::Object(name) => element.put_str(NFTA_SET_ELEM_OBJREF, name),
-        }
-        if let Some(rare) = &self.rare {
-            rare.encode(&mut element);
+#[inline]
+fn encode_one(view: View<'_>, list: &mut Writer<'_>, end: Option<&[u8]>, byte_swapped: bool, key_only: bool) {
+    let mut element = list.nest(NFTA_LIST_ELEM);
+    let key = view.key();
+    if key.kinds.is_empty() {
+        element.put_be32(NFTA_SET_ELEM_FLAGS, ElementFlags::CATCHALL.bits());
+    } else {
+        put_key(&mut element, NFTA_SET_ELEM_KEY, key, byte_swapped);
+        if let Some(bytes) = end {
+            put_key(&mut element, NFTA_SET_ELEM_KEY_END, Packed { bytes, ..key }, byte_swapped);
         }
     }
+    if key_only {
+        return;
+    }
+    encode_data(view, &mut element);
+    if let Some(timeout) = view.timeout() {
+        element.put_be64(NFTA_SET_ELEM_TIMEOUT, timeout);
+    }
+    if let Some(expires) = view.expires() {
+        element.put_be64(NFTA_SET_ELEM_EXPIRATION, expires);
+    }
+    if let Some(comment) = view.comment {
+        let text = comment.as_str().as_bytes();
+        let length = u8::try_from(text.len() + 1).unwrap_or(u8::MAX);
+        element.put_parts(NFTA_SET_ELEM_USERDATA, &[&[userdata::ELEMENT_COMMENT, length], text, &[0]]);
+    }
+    if !view.statements.is_empty() {
+        encode_statements(view.statements, &mut element);
+    }
+}
+
+#[inline]
+fn encode_data(view: View<'_>, element: &mut Writer<'_>) {
+    let code = match view.data() {
+        Data::None => return,
+        Data::Value => {
+            let value = view.value().bytes;
+            return match view.value_end() {
+                None => element.put_nested(NFTA_SET_ELEM_DATA, NFTA_DATA_VALUE, value),
+                Some(end) => element.nest(NFTA_SET_ELEM_DATA).put_parts(NFTA_DATA_VALUE, &[value, end]),
+            };
+        }
+        Data::Object => return element.put_str(NFTA_SET_ELEM_OBJREF, view.name().map_or("", Name::as_str)),
+        Data::Accept => VerdictCode::ACCEPT,
+        Data::Drop => VerdictCode::DROP,
+        Data::Continue => VerdictCode::CONTINUE,
+        Data::Return => VerdictCode::RETURN,
+        Data::Jump => VerdictCode::JUMP,
+        Data::Goto => VerdictCode::GOTO,
+    };
+    encode_code(code, view.name(), &mut element.nest(NFTA_SET_ELEM_DATA));
 }
 
 fn encode_end(key: &Key, list: &mut Writer<'_>) {
     let mut element = list.nest(NFTA_LIST_ELEM);
-    element.put_be32(NFTA_SET_ELEM_FLAGS, INTERVAL_END);
-    put_key(&mut element, NFTA_SET_ELEM_KEY, key, true);
+    element.put_be32(NFTA_SET_ELEM_FLAGS, ElementFlags::INTERVAL_END.bits());
+    put_key(&mut element, NFTA_SET_ELEM_KEY, Packed::from(key), true);
 }
 
-/// Appends what nft puts before the first interval of a set without a name: the end of nothing.
+/// Appends the marker that nft adds before the first interval of an anonymous set: an end without a start.
 pub(crate) fn encode_start(first: &Key, list: &mut Writer<'_>) {
     let mut element = list.nest(NFTA_LIST_ELEM);
-    element.put_be32(NFTA_SET_ELEM_FLAGS, INTERVAL_END);
+    element.put_be32(NFTA_SET_ELEM_FLAGS, ElementFlags::INTERVAL_END.bits());
     let zero = [0; 64];
     let length = first.bytes().len();
     element.nest(NFTA_SET_ELEM_KEY).put(NFTA_DATA_VALUE, zero.get(..length).unwrap_or_default());
 }
 
-fn put_key(w: &mut Writer<'_>, kind: u16, key: &Key, turned: bool) {
-    let mut data = w.nest(kind);
-    if turned && key.types().any(is_turned) {
-        let mut bytes = *key;
-        let bytes = bytes.bytes_mut();
-        turn(key.types(), bytes);
-        data.put(NFTA_DATA_VALUE, bytes);
+#[inline]
+fn put_key(w: &mut Writer<'_>, kind: u16, key: Packed<'_>, byte_swapped: bool) {
+    if byte_swapped && types_of(key.kinds).any(is_byte_swapped) {
+        let mut bytes = [0; MAX_BYTES];
+        let bytes = bytes.get_mut(..key.bytes.len()).unwrap_or_default();
+        bytes.copy_from_slice(key.bytes);
+        swap_parts(types_of(key.kinds), bytes);
+        w.put_nested(kind, NFTA_DATA_VALUE, bytes);
     } else {
-        data.put(NFTA_DATA_VALUE, key.bytes());
+        w.put_nested(kind, NFTA_DATA_VALUE, key.bytes);
     }
 }
 
-/// The bytes by which the kernel knows a key; of a set of intervals, or of concatenations with intervals, with numbers of host order turned.
-pub(crate) fn wire_key(key: &Key, turned: bool) -> Vec<u8> {
+/// Returns a key as the kernel stores it: in an interval set, also of concatenations, with byte-swapped
+/// numbers if they are in host byte order.
+pub(crate) fn wire_key(key: &Key, byte_swapped: bool) -> Vec<u8> {
     let mut bytes = key.bytes().to_vec();
-    if turned {
-        turn(key.types(), &mut bytes);
+    if byte_swapped {
+        swap_parts(key.types(), &mut bytes);
     }
     bytes
 }
 
-/// Bytes of an interval set's key with numbers of host order turned back.
-pub(crate) fn turned_back(parts: &[Part], bytes: &[u8]) -> Vec<u8> {
+/// Returns the key of an interval set with byte-swapped numbers converted back.
+pub(crate) fn unswap_key(parts: &[Part], bytes: &[u8]) -> Vec<u8> {
     let mut out = bytes.to_vec();
-    turn(parts.iter().copied(), &mut out);
+    swap_parts(parts.iter().copied(), &mut out);
     out
 }
 
-/// Turns the numbers of host order among the parts of a key.
-fn turn(parts: impl Iterator<Item = Part>, key: &mut [u8]) {
+/// Byte-swaps the numbers in host byte order among the parts of a key.
+fn swap_parts(parts: impl Iterator<Item = Part>, key: &mut [u8]) {
     let mut at = 0;
     for part in parts {
         if let Some(value) = key.get_mut(at..at + part.bytes())
-            && is_turned(part)
+            && is_byte_swapped(part)
         {
             value.reverse();
         }
@@ -204,44 +265,60 @@ fn turn(parts: impl Iterator<Item = Part>, key: &mut [u8]) {
     }
 }
 
-impl Rare {
-    fn encode(&self, element: &mut Writer<'_>) {
-        if let Some(timeout) = self.timeout {
-            element.put_be64(NFTA_SET_ELEM_TIMEOUT, millis(timeout));
-        }
-        if let Some(expires) = self.expires {
-            element.put_be64(NFTA_SET_ELEM_EXPIRATION, millis(expires));
-        }
-        if let Some(comment) = &self.comment {
-            let text = comment.as_str().as_bytes();
-            let length = u8::try_from(text.len() + 1).unwrap_or(u8::MAX);
-            element.put_parts(NFTA_SET_ELEM_USERDATA, &[&[userdata::ELEMENT_COMMENT, length], text, &[0]]);
-        }
-        let mut exprs = self.statements.iter().filter_map(stateful);
-        match (exprs.next(), exprs.next()) {
-            (Some(only), None) => only.encode(element, NFTA_SET_ELEM_EXPR),
-            (first, second) => {
-                let mut several = first.into_iter().chain(second).chain(exprs).peekable();
-                if several.peek().is_some() {
-                    let mut list = element.nest(NFTA_SET_ELEM_EXPRESSIONS);
-                    several.for_each(|expr| expr.encode(&mut list, NFTA_LIST_ELEM));
-                }
+fn encode_statements(statements: &[Statement], element: &mut Writer<'_>) {
+    let mut exprs = statements.iter().filter_map(stateful);
+    match (exprs.next(), exprs.next()) {
+        (Some(only), None) => only.encode(element, NFTA_SET_ELEM_EXPR),
+        (first, second) => {
+            let mut several = first.into_iter().chain(second).chain(exprs).peekable();
+            if several.peek().is_some() {
+                let mut list = element.nest(NFTA_SET_ELEM_EXPRESSIONS);
+                several.for_each(|expr| expr.encode(&mut list, NFTA_LIST_ELEM));
             }
         }
     }
 }
 
-const NFTA_SET_ELEM_KEY: u16 = 1;
-const NFTA_SET_ELEM_DATA: u16 = 2;
-const NFTA_SET_ELEM_FLAGS: u16 = 3;
-const NFTA_SET_ELEM_TIMEOUT: u16 = 4;
-const NFTA_SET_ELEM_EXPIRATION: u16 = 5;
-const NFTA_SET_ELEM_USERDATA: u16 = 6;
-const NFTA_SET_ELEM_EXPR: u16 = 7;
-const NFTA_SET_ELEM_OBJREF: u16 = 9;
-const NFTA_SET_ELEM_KEY_END: u16 = 10;
-const NFTA_SET_ELEM_EXPRESSIONS: u16 = 11;
-/// `NFT_SET_ELEM_INTERVAL_END`
-const INTERVAL_END: u32 = 1;
-/// `NFT_SET_ELEM_CATCHALL`
-const CATCHALL: u32 = 2;
+impl ElementQuery<'_> {
+    pub(crate) fn encode(self, element: &mut Writer<'_>) {
+        let mut put = |kind, key: &[u8]| expr::Data::Value(key.into()).encode(element, kind);
+        match self {
+            Self::Key(key) => put(NFTA_SET_ELEM_KEY, key),
+            Self::Range(key, end) => {
+                put(NFTA_SET_ELEM_KEY, key);
+                put(NFTA_SET_ELEM_KEY_END, end);
+            }
+            Self::End(key) => {
+                put(NFTA_SET_ELEM_KEY, key);
+                element.put_be32(NFTA_SET_ELEM_FLAGS, ElementFlags::INTERVAL_END.bits());
+            }
+            Self::CatchAll => element.put_be32(NFTA_SET_ELEM_FLAGS, ElementFlags::CATCHALL.bits()),
+        }
+    }
+}
+
+/// The list of elements in a message.
+const ELEMENTS: Enumeration = &[list_of(ELEMENT)];
+
+attributes! {
+    ELEMENT_LIST: "enum nft_set_elem_list_attributes, linux/netfilter/nf_tables.h" {
+        NFTA_SET_ELEM_LIST_TABLE = 1,
+        NFTA_SET_ELEM_LIST_SET = 2,
+        NFTA_SET_ELEM_LIST_ELEMENTS = 3 => ELEMENTS,
+        NFTA_SET_ELEM_LIST_SET_ID = 4,
+    }
+
+    ELEMENT: "enum nft_set_elem_attributes, linux/netfilter/nf_tables.h" {
+        NFTA_SET_ELEM_KEY = 1,
+        NFTA_SET_ELEM_DATA = 2,
+        NFTA_SET_ELEM_FLAGS = 3,
+        NFTA_SET_ELEM_TIMEOUT = 4,
+        NFTA_SET_ELEM_EXPIRATION = 5,
+        NFTA_SET_ELEM_USERDATA = 6,
+        NFTA_SET_ELEM_EXPR = 7 => EXPRESSION,
+        NFTA_SET_ELEM_PAD = 8,
+        NFTA_SET_ELEM_OBJREF = 9,
+        NFTA_SET_ELEM_KEY_END = 10,
+        NFTA_SET_ELEM_EXPRESSIONS = 11 => EXPRESSIONS,
+    }
+}

@@ -1,7 +1,7 @@
 //! Sets and maps (`enum nft_set_attributes`): a map is a set whose elements carry data.
 
 mod text;
-mod wire;
+pub(crate) mod wire;
 
 use std::fmt;
 use std::time::Duration;
@@ -16,16 +16,15 @@ use crate::name::{Comment, Name};
 use crate::object::TableId;
 pub(crate) use text::TypeLine;
 pub(crate) use wire::length;
-pub(crate) use wire::{DATA_TYPEOF, KEY_TYPEOF, NFTA_SET_NAME, NFTA_SET_TABLE};
 
-/// What names a set or a map: its table and its name.
+/// The id of a set or a map: its table and its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SetId {
     /// The table.
     pub table: TableId,
     /// The name.
     pub name: Name,
-    /// Whether it is a map. The kernel does not care; nft's text does.
+    /// Whether it is a map. The kernel makes no difference; nft's syntax does.
     pub map: bool,
 }
 
@@ -37,30 +36,32 @@ impl fmt::Display for SetId {
 
 /// A set or a map.
 ///
-/// Give a `size` where you can: a set with one uses a table of fixed size and takes elements two to three times as fast.
-/// It is a hard limit.
+/// Set a `size` if possible: the kernel then uses a hash table of fixed size, which inserts elements two to
+/// three times as fast. The size is a hard limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Set {
-    /// What names it.
+    /// The identifier.
     pub id: SetId,
     /// The type of its keys.
     pub key: SetType,
-    /// For maps: what they map to.
+    /// For maps: the type of the data.
     pub data: Option<SetData>,
     /// Its flags.
     pub flags: SetFlags,
-    /// When an element goes, unless it says otherwise.
+    /// The default timeout of elements.
     pub timeout: Option<Duration>,
-    /// How often elements whose time is up are removed. It needs [`timeout`](Self::timeout) or its flag. nft 1.0.6 reads it of sets alone, and lists it of
-    /// maps as well.
+    /// The interval of garbage collection, which removes expired elements. It needs
+    /// [`timeout`](Self::timeout) or its flag. nft 1.0.6 reads it only for sets, but lists it for maps as
+    /// well.
     pub gc_interval: Option<Duration>,
-    /// The most elements that there may be.
+    /// The maximum number of elements.
     pub size: Option<u32>,
-    /// What to prefer when the kernel chooses a representation.
+    /// The kernel's preference when it chooses a backend.
     pub policy: Option<SetPolicy>,
-    /// Whether nft merges intervals that overlap or touch. User space's business: the kernel only keeps the word.
+    /// Whether nft merges intervals that overlap or touch. Only user space does that: the kernel stores the
+    /// flag.
     pub auto_merge: bool,
-    /// What each element carries: counters, limits and the like.
+    /// The statements of each element: counters, limits and the like.
     pub statements: Vec<Statement>,
     /// Its comment.
     pub comment: Option<Comment>,
@@ -71,23 +72,26 @@ pub struct Set {
 pub enum SetType {
     /// `type a . b`
     Types(Vec<DataType>),
-    /// `typeof EXPRESSION`: that of an expression, a concatenation mostly. Needed for what has no type of its own (`numgen`, raw payload).
+    /// `typeof EXPRESSION`: the type of an expression, usually a concatenation. Needed for expressions
+    /// without a named type (`numgen`, raw payload).
     Typeof(Expression),
-    /// `queue`, the numbers of queues that a map gives to the statement of that name. The keys of such a map are those of a [`Typeof`](Self::Typeof).
-    /// nft reads and shows it since 1.1.2. What it notes with such a map ends nft 1.0.6, whatever that is asked of the table, with a segmentation
-    /// fault; where that version is in use, give [`Parts`](Self::Parts) of one integer of two bytes in the host's order, which is noted as nothing.
+    /// `queue`, the numbers of queues that a map gives to the statement of that name. The keys of such a map
+    /// are those of a [`Typeof`](Self::Typeof). nft supports it since 1.1.2. The user data that it stores
+    /// with such a map makes nft 1.0.6 crash with a segmentation fault on any query of the table; where that
+    /// version is in use, give [`Parts`](Self::Parts) of one two-byte integer in host order, which stores no
+    /// such user data.
     Queue,
-    /// As [`Types`](Self::Types), with integers of any width, which `type` cannot say: what a set that was read from the kernel has, and one
-    /// without a name.
+    /// Like [`Types`](Self::Types), but with integers of any length, which `type` cannot express: the type of
+    /// a set that was read from the kernel, or of an anonymous set.
     Parts(Vec<Part>),
 }
 
-/// What a map maps to.
+/// The data of a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SetData {
     /// Values.
     Value(SetType),
-    /// Intervals of values, as address translation takes them: `interval ipv4_addr`.
+    /// Intervals of values, for address translation: `interval ipv4_addr`.
     Interval(SetType),
     /// Verdicts.
     Verdict,
@@ -95,7 +99,7 @@ pub enum SetData {
     Object(ObjectKind),
 }
 
-/// What to prefer when the kernel chooses a set's representation.
+/// The preference when the kernel chooses a backend for a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SetPolicy {
     /// `performance`, the default.
@@ -105,24 +109,24 @@ pub enum SetPolicy {
 }
 
 bitflags! {
-    /// Flags of a set (`enum nft_set_flags`) that its owner chooses. The kernel's other ones follow from the rest.
+    /// Flags of a set (`enum nft_set_flags`).
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct SetFlags: u32 {
-        /// `NFT_SET_ANONYMOUS`: it belongs to a rule and goes with it.
+        /// `NFT_SET_ANONYMOUS`: it belongs to a rule and is deleted with it.
         const ANONYMOUS = 1;
-        /// `constant`: its elements do not change once a rule uses it.
+        /// `constant`: its elements cannot change once a rule uses it.
         const CONSTANT = 2;
         /// `interval`: elements may be ranges and prefixes.
         const INTERVAL = 4;
-        /// `NFT_SET_MAP`: it is a map of values or verdicts.
+        /// `NFT_SET_MAP`: it is a map with values or verdicts.
         const MAP = 8;
-        /// `timeout`: elements may go by themselves.
+        /// `timeout`: elements can have a timeout.
         const TIMEOUT = 0x10;
-        /// `dynamic` (`NFT_SET_EVAL`): rules may change it.
+        /// `dynamic` (`NFT_SET_EVAL`): rules can add, update and delete elements.
         const DYNAMIC = 0x20;
-        /// `NFT_SET_OBJECT`: it is a map of stateful objects.
+        /// `NFT_SET_OBJECT`: it is a map with stateful objects.
         const OBJECT = 0x40;
-        /// `NFT_SET_CONCAT`: its intervals are of concatenations.
+        /// `NFT_SET_CONCAT`: its keys are concatenations with intervals.
         const CONCAT = 0x80;
         /// `NFT_SET_EXPR`: its elements carry several expressions.
         const EXPR = 0x100;
@@ -132,7 +136,7 @@ bitflags! {
 }
 
 impl Set {
-    /// A set of keys.
+    /// Creates a set.
     pub fn new(id: SetId, key: impl Into<SetType>) -> Self {
         Self {
             id,
@@ -149,36 +153,37 @@ impl Set {
         }
     }
 
-    /// A map from keys to values.
+    /// Creates a map from keys to values.
     pub fn map(id: SetId, key: impl Into<SetType>, data: impl Into<SetType>) -> Self {
         Self { data: Some(SetData::Value(data.into())), ..Self::new(id, key) }.named_as_map()
     }
 
-    /// A map from keys to verdicts.
+    /// Creates a map from keys to verdicts.
     pub fn verdict_map(id: SetId, key: impl Into<SetType>) -> Self {
         Self { data: Some(SetData::Verdict), ..Self::new(id, key) }.named_as_map()
     }
 
-    /// A map from keys to stateful objects.
+    /// Creates a map from keys to stateful objects.
     pub fn object_map(id: SetId, key: impl Into<SetType>, of: ObjectKind) -> Self {
         Self { data: Some(SetData::Object(of)), ..Self::new(id, key) }.named_as_map()
     }
 
-    /// With these flags, instead of those before. What [`timeout`](Self::timeout) needs is sent in either order.
+    /// Sets the flags, replacing those before. The flag that [`timeout`](Self::timeout) requires is always
+    /// sent.
     #[must_use]
     pub fn flags(mut self, flags: SetFlags) -> Self {
         self.flags = flags;
         self
     }
 
-    /// With room for so many elements.
+    /// Sets the maximum number of elements.
     #[must_use]
     pub fn size(mut self, size: u32) -> Self {
         self.size = Some(size);
         self
     }
 
-    /// With a time after which elements go; sets the flag too.
+    /// Sets the timeout of elements, and the flag for it.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -186,24 +191,24 @@ impl Set {
         self
     }
 
-    /// With a comment.
+    /// Sets the comment.
     #[must_use]
     pub fn comment(mut self, comment: Comment) -> Self {
         self.comment = Some(comment);
         self
     }
 
-    /// Bytes of a key in registers.
+    /// Returns the length of a key in registers, in bytes.
     pub(crate) fn key_bytes(&self) -> u32 {
         length(&self.key.parts())
     }
 
-    /// Whether it belongs to a rule.
+    /// Returns whether it is an anonymous set, which belongs to a rule.
     pub(crate) fn is_anonymous(&self) -> bool {
         self.flags.contains(SetFlags::ANONYMOUS)
     }
 
-    /// `set` or `map`.
+    /// Returns `set` or `map`.
     pub(crate) fn word(&self) -> &'static str {
         if self.data.is_some() { "map" } else { "set" }
     }
@@ -213,9 +218,9 @@ impl Set {
         self
     }
 
-    /// The flags that nft's text shows.
+    /// Returns the flags that nft prints.
     pub(crate) fn flag_names(&self) -> Vec<&'static str> {
-        // A set with a default timeout needs no flag for it, but nft shows it beside others.
+        // A default timeout implies the flag: nft prints it only next to other flags.
         if self.timeout.is_some() && self.flags == SetFlags::TIMEOUT {
             return Vec::new();
         }
@@ -233,7 +238,7 @@ impl Set {
 }
 
 impl SetType {
-    /// The types of its parts.
+    /// Returns the types of its parts, one for each part of a concatenation.
     #[must_use]
     pub fn parts(&self) -> Vec<Part> {
         match self {

@@ -1,9 +1,9 @@
-//! Sets and maps as nft writes them.
+//! Formats sets and maps in nft's syntax.
 
 use std::fmt;
 
 use crate::datatype::DataType;
-use crate::lang::{Time, Wording, Words};
+use crate::lang::{Wording, Words};
 use crate::object::{Set, SetData, SetPolicy, SetType};
 
 impl fmt::Display for SetType {
@@ -42,7 +42,7 @@ impl fmt::Display for TypeLine<'_> {
     }
 }
 
-/// As nft's commands say it: `set ip t s { type ipv4_addr ; size 10 ; }`.
+/// Formats the argument of an nft command: `set ip t s { type ipv4_addr ; size 10 ; }`.
 impl fmt::Display for Set {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {{ {} ;", self.word(), self.id, TypeLine(self))?;
@@ -54,14 +54,14 @@ impl fmt::Display for Set {
 }
 
 impl Set {
-    /// Everything between the type and the elements, in nft's order.
+    /// Returns the properties between the type and the elements, in nft's order.
     pub(crate) fn properties(&self, with: Wording<'_>) -> Vec<String> {
         let flags = self.flag_names();
         let policy = match self.policy {
             Some(SetPolicy::Memory) => Some("policy memory".to_owned()),
             _ => None,
         };
-        let with = with.given_to_elements();
+        let with = with.for_new_elements();
         let statements: Vec<_> =
             self.statements.iter().map(|statement| statement.worded(with).to_string()).collect();
         let mut lines: Vec<String> = [
@@ -70,8 +70,8 @@ impl Set {
             (!flags.is_empty()).then(|| format!("flags {}", flags.join(","))),
             (!statements.is_empty()).then(|| statements.join(" ")),
             self.auto_merge.then(|| "auto-merge".to_owned()),
-            self.timeout.map(|timeout| format!("timeout {}", Time(timeout))),
-            self.gc_interval.map(|interval| format!("gc-interval {}", Time(interval))),
+            self.timeout.map(|timeout| format!("timeout {}", with.time(timeout))),
+            self.gc_interval.map(|interval| format!("gc-interval {}", with.time(interval))),
         ]
         .into_iter()
         .flatten()

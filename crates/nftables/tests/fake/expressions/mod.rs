@@ -1,4 +1,5 @@
-//! Every kind of expression in every place that a chain can have: the fake and the kernel take and refuse the same ones.
+//! Every kind of expression in every place that a chain can have: the fake and the kernel take and refuse the
+//! same ones.
 
 mod changes;
 mod loads;
@@ -14,7 +15,8 @@ use crate::cases::name;
 use crate::history::Step;
 use crate::outcome::Outcome;
 
-/// Whether a kernel may well have no module for it; the fake has them all. What the modules of xtables ask is their own.
+/// Whether a kernel may well have no module for it; the fake has them all. What the modules of xtables ask is
+/// their own.
 fn is_of_a_module(expr: &Expr, family: Family) -> bool {
     let bridge = family == Family::BRIDGE;
     match expr {
@@ -73,7 +75,7 @@ fn in_every_place(
 }
 
 /// Why an operation is refused, and where, unless it is taken.
-type Refused = Option<(i32, Option<u32>)>;
+type Refused = Option<(Errno, Option<u32>)>;
 
 /// What became of an operation.
 fn verdict_on(outcome: &Outcome, operation: usize) -> Refused {
@@ -162,7 +164,7 @@ impl Differences {
     /// What is shown of each rule of a chain.
     fn note_shown(&mut self, chain: &Chain, fake: &mut Fake, socket: &mut sluicegate_netlink::Socket) {
         let of = |kernel: &mut dyn sluicegate_netlink::Transport| {
-            let rules = read::rules(kernel, chain.id.table.family, Some("t"), Some(&chain.id.name));
+            let rules = read::chain_rules(kernel, &chain.id);
             rules.expect("rules").into_iter().map(|rule| rule.expressions.last().cloned()).collect::<Vec<_>>()
         };
         let (ours, theirs) = (of(fake), of(socket));

@@ -7,7 +7,8 @@ use super::sets::{self, KINDS};
 use super::{chains, table};
 use crate::cases::name;
 
-/// Most of the objects that operations are about: a bit for each, of the first two tables and of one of the others.
+/// Most of the objects that operations are about: a bit for each, of the first two tables and of one of the
+/// others.
 pub(super) fn ground(first: u64, second: u64, third: u64) -> Transaction {
     let mut tx = Transaction::new();
     fill(&mut tx, &table(0), first);

@@ -1,10 +1,13 @@
-//! Random histories: a few transactions over few names, so that most of what they say meets something that is there.
+//! Random histories: a few transactions over few names, so that most of what they say meets something that is
+//! there.
 //!
-//! An operation is made of a few random bytes, which proptest makes fewer and smaller when it looks for the least case.
+//! An operation is made of a few random bytes, which proptest makes fewer and smaller when it looks for the
+//! least case.
 //!
-//! Left out is what the kernel decides by chance or by its version: the representation of sets with `policy memory` and a size (it depends on
-//! the bytes of the kernel's structures), elements that expire meanwhile, what asks modules that a kernel may lack (security contexts,
-//! flowtables), handles of tables, which count on for as long as there is a namespace.
+//! Left out is what the kernel decides by chance or by its version: the representation of sets with `policy
+//! memory` and a size (it depends on the bytes of the kernel's structures), elements that expire meanwhile,
+//! what asks modules that a kernel may lack (security contexts, flowtables), handles of tables, which count
+//! on for as long as there is a namespace.
 
 mod chains;
 mod elements;

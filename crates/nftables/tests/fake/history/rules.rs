@@ -131,10 +131,10 @@ fn statement_of_hooks(family: Family, bytes: &mut Bytes<'_>) -> Statement {
         return Statement::Notrack;
     }
     bytes.pick(&[
-        Statement::Masquerade(PortNat::default()),
-        Statement::Snat(Nat::to(address(1))),
-        Statement::Dnat(Nat::to(address(1))),
-        Statement::Redirect(PortNat::default()),
+        Statement::masquerade(PortNat::default()),
+        Statement::snat(Nat::to(address(1))),
+        Statement::dnat(Nat::to(address(1))),
+        Statement::redirect(PortNat::default()),
         Statement::Reject(Reject::Default),
         Statement::Notrack,
         Statement::Synproxy(Synproxy { mss: Some(1460), ..Synproxy::default() }),
@@ -192,7 +192,7 @@ fn bound(t: &TableId, bytes: &mut Bytes<'_>, depth: u8) -> Statement {
         rule
     });
     let rules: Vec<BoundRule> = rules.collect();
-    Statement::Bound(if bytes.one_in(2) { BoundChain::goto(rules) } else { BoundChain::jump(rules) })
+    if bytes.one_in(2) { BoundChain::goto(rules).into() } else { BoundChain::jump(rules).into() }
 }
 
 /// What counts or limits.
@@ -202,7 +202,7 @@ fn state(family: Family, bytes: &mut Bytes<'_>) -> Statement {
         1 => Quota { bytes: 1 << 20, used: bytes.pick(&[0, 5]), over: bytes.one_in(2) }.into(),
         2 => Last::default().into(),
         3 if family != Family::BRIDGE => Statement::Connlimit(Connlimit { count: 3, over: bytes.one_in(2) }),
-        4 => Statement::Log(Log { group: bytes.pick(&[None, Some(1)]), ..Log::default() }),
+        4 => Log { group: bytes.pick(&[None, Some(1)]), ..Log::default() }.into(),
         _ => counted(bytes).into(),
     }
 }

@@ -50,7 +50,8 @@ pub(super) enum Data {
     Object(ObjectKind),
 }
 
-/// What elements carry. Those that limit connections are left out: the kernel removes them by and by where there are none.
+/// What elements carry. Those that limit connections are left out: the kernel removes them by and by where
+/// there are none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Carried {
     Counter,
@@ -153,7 +154,8 @@ pub(super) fn set(t: &TableId, as_name: u8, kind: u8) -> Set {
     set
 }
 
-/// A set, mostly the usual one of its name, in which something may not fit the one that is there, or not go together.
+/// A set, mostly the usual one of its name, in which something may not fit the one that is there, or not go
+/// together.
 pub(super) fn some_set(t: &TableId, bytes: &mut Bytes<'_>) -> Set {
     let kind = bytes.below(KINDS);
     let as_name = if bytes.one_in(8) { bytes.below(KINDS) } else { kind };

@@ -49,7 +49,8 @@ pub(super) fn flush(tx: &mut Transaction, t: TableId, bytes: &mut Bytes<'_>) {
     };
 }
 
-/// To names that nothing adds: the kernel lets one transaction rename a chain and make another of that name, which then are two.
+/// To names that nothing adds: the kernel lets one transaction rename a chain and make another of that name,
+/// which then are two.
 pub(super) fn rename(tx: &mut Transaction, t: &TableId, bytes: &mut Bytes<'_>) {
     let old = t.chain(chain_name(bytes));
     let new = name(bytes.pick(&["e", "f"]));

@@ -142,8 +142,8 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// What nft reads since 1.0.8: what keys of maps carry, and quotas. And what no nft makes of text: an only member that has a comment, members side by side
-/// with comments that differ.
+/// What nft reads since 1.0.8: what keys of maps carry, and quotas. And what no nft makes of text: an only
+/// member that has a comment, members side by side with comments that differ.
 pub(super) fn newer() -> Vec<Case> {
     let ports = |members: Vec<Elem>| vec![Match::new(Payload::TCP_DPORT, Expression::set(members)).into()];
     let range = |low, high| Elem::new(Expression::range(Port(low), Port(high)));

@@ -125,7 +125,7 @@ fn of_ip() -> Vec<Vec<Statement>> {
 fn of_raw() -> Vec<Vec<Statement>> {
     let th = |offset, bits| raw(PayloadBase::TRANSPORT, offset, bits);
     let tcp = || is(MetaKey::L4PROTO, Protocol::TCP);
-    let bytes = |bytes: &[u8]| Expression::Value(Value::Bytes(bytes.to_vec()));
+    let bytes = |bytes: &[u8]| Expression::Value(Value::Bytes(bytes.into()));
     vec![
         vec![number(th(64, 16), 3)],
         vec![number(th(64, 12), 3)],

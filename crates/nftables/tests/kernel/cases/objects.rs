@@ -76,7 +76,7 @@ fn conntrack() -> Case {
                 ObjectReference { kind: object.id.kind, object: ObjectName::Named(object.id.name.clone()) };
             tx.add(object);
             let port = Match::new(Payload::TCP_DPORT, Port(21));
-            tx.add(chain.rule().then(port).then(Statement::Object(reference)));
+            tx.add(chain.rule().then(port).then(Statement::from(reference)));
         }
     })
 }
@@ -135,7 +135,7 @@ pub(crate) fn timeouts(dccp: bool) -> Case {
                 StatefulObject::new(t.object(config.kind(), name(&format!("p{}", protocol.0))), config);
             let of = ObjectName::Named(object.id.name.clone());
             let reference = ObjectReference { kind: object.id.kind, object: of };
-            tx.add(object).add(chain.rule().then(Statement::Object(reference)));
+            tx.add(object).add(chain.rule().then(Statement::from(reference)));
         }
     })
 }
@@ -255,7 +255,8 @@ pub(crate) fn never() -> Case {
     })
 }
 
-/// Types that nft 1.0.6 has no words for: numbers of queues, with a rule that takes one where that can be had, and whether there is a route.
+/// Types that nft 1.0.6 has no words for: numbers of queues, with a rule that takes one where that can be
+/// had, and whether there is a route.
 pub(crate) fn types(queue: bool) -> Case {
     use sluicegate_nftables::expr::{FibFlags, FibResult};
     case("newer types", Family::IP, |tx, t, c| {

@@ -1,4 +1,5 @@
-//! Numbers that nft 1.0.6 cannot read where they stand, or that it moves and turns otherwise than they have to be.
+//! Numbers that nft 1.0.6 cannot read where they stand, or that it moves and turns otherwise than they have
+//! to be.
 
 use sluicegate_nftables::expr::{CtKey, MetaKey, NumgenMode, PayloadBase};
 
@@ -18,11 +19,11 @@ pub(super) fn newer() -> Vec<Case> {
             "numbers as addresses and ports",
             Family::IP,
             [
-                vec![Statement::Dnat(Nat::to(number(0x0a00_0001)))],
-                vec![port_80(), Statement::Dnat(Nat::to_port(number(0x0a00_0001), number(80)))],
+                vec![Statement::dnat(Nat::to(number(0x0a00_0001)))],
+                vec![port_80(), Statement::dnat(Nat::to_port(number(0x0a00_0001), number(80)))],
                 vec![
                     port_80(),
-                    Statement::Redirect(PortNat { port: Some(number(80)), ..PortNat::default() }),
+                    Statement::redirect(PortNat { port: Some(number(80)), ..PortNat::default() }),
                 ],
                 vec![Mangle::new(Payload::TCP_DPORT, number(80)).into()],
                 vec![Dup { address: Some(number(0x0a00_0001)), device: None }.into()],
@@ -92,7 +93,7 @@ pub(super) fn newer() -> Vec<Case> {
                 set_mark(Expression::from(Payload::TCP_DPORT).binary(BinaryOp::ShiftLeft, 16_u32)),
                 set_mark(Expression::from(Payload::IP_DSCP).or(0x40_u32)),
                 set_mark(Expression::from(Payload::IP_DSCP).binary(BinaryOp::ShiftLeft, 2_u32).or(0x100_u32)),
-                vec![Mangle::new(CtKey::ZONE, Expression::from(Payload::TCP_SPORT)).into()],
+                vec![Mangle::new(CtKey::ZONE, Expression::from(Payload::IP_ID)).into()],
                 vec![Mangle::new(CtKey::MARK, Expression::from(Payload::IP_DADDR)).into()],
             ],
         ),

@@ -24,7 +24,7 @@ fn maps_layout() -> Case {
         let lb = t.chain(name("lb-2"));
         tx.add(Chain::new(lb.clone()));
         tx.add(
-            lb.rule().then(Statement::Dnat(Nat::to_concat(
+            lb.rule().then(Statement::dnat(Nat::to_concat(
                 Family::IP,
                 Expression::Concat(key).map(&endpoints.name),
             ))),
@@ -72,12 +72,12 @@ fn chains_layout() -> Case {
             c.rule()
                 .then(Match::with(mark().and(0x4000_u32), MatchOp::Neq, 0_u32))
                 .then(Mangle::new(mark(), mark().xor(0x4000_u32)))
-                .then(Statement::Masquerade(PortNat { port: None, flags: NatFlags::FULLY_RANDOM })),
+                .then(Statement::masquerade(PortNat { port: None, flags: NatFlags::FULLY_RANDOM })),
         );
         tx.add(
             c.rule()
                 .then(Match::new(CtKey::STATUS, CtStatus::DNAT))
-                .then(Statement::Masquerade(PortNat::default())),
+                .then(Statement::masquerade(PortNat::default())),
         );
         tx.add(
             c.rule()
@@ -92,7 +92,7 @@ fn chains_layout() -> Case {
             (Expression::from(i), to)
         });
         tx.add(
-            other.rule().then(Match::new(MetaKey::L4PROTO, Protocol::TCP)).then(Statement::Dnat(
+            other.rule().then(Match::new(MetaKey::L4PROTO, Protocol::TCP)).then(Statement::dnat(
                 Nat::to_concat(Family::IP, Expression::random(2).map_anonymous(pairs)),
             )),
         );
@@ -105,7 +105,7 @@ fn chains_layout() -> Case {
             other
                 .rule()
                 .then(Match::new(MetaKey::L4PROTO, Protocol::UDP))
-                .then(Statement::Dnat(Nat::to_port(ip(10, 244, 0, 20), Port(53)))),
+                .then(Statement::dnat(Nat::to_port(ip(10, 244, 0, 20), Port(53)))),
         );
         let third = t.chain(name("third"));
         tx.add(Chain::new(third.clone()));

@@ -58,19 +58,19 @@ fn statements() -> Vec<Case> {
             "nat",
             Family::IP,
             [
-                s(Statement::Dnat(Nat::to(ip(1, 2, 3, 4)))),
-                s(Statement::Snat(Nat::to(ip(1, 2, 3, 4)))),
-                vec![port_80(), Statement::Dnat(Nat::to_port(ip(1, 2, 3, 4), Port(80)))],
-                s(Statement::Masquerade(PortNat::default())),
-                s(Statement::Masquerade(PortNat {
+                s(Statement::dnat(Nat::to(ip(1, 2, 3, 4)))),
+                s(Statement::snat(Nat::to(ip(1, 2, 3, 4)))),
+                vec![port_80(), Statement::dnat(Nat::to_port(ip(1, 2, 3, 4), Port(80)))],
+                s(Statement::masquerade(PortNat::default())),
+                s(Statement::masquerade(PortNat {
                     port: None,
                     flags: NatFlags::RANDOM | NatFlags::PERSISTENT,
                 })),
                 vec![
                     port_80(),
-                    Statement::Redirect(PortNat { port: Some(port(8080)), flags: NatFlags::empty() }),
+                    Statement::redirect(PortNat { port: Some(port(8080)), flags: NatFlags::empty() }),
                 ],
-                s(Statement::Redirect(PortNat::default())),
+                s(Statement::redirect(PortNat::default())),
             ],
         ),
     ]
@@ -87,13 +87,13 @@ fn more_statements() -> Vec<Case> {
             "nat, all forms",
             Family::IP,
             [
-                s(Statement::Dnat(to(
+                s(Statement::dnat(to(
                     NatTarget::Address(Expression::range(ip(1, 2, 3, 4), ip(1, 2, 3, 9))),
                     NatFlags::PERSISTENT,
                 ))),
                 vec![
                     tcp(),
-                    Statement::Dnat(to(
+                    Statement::dnat(to(
                         NatTarget::AddressPort(
                             Expression::range(ip(1, 2, 3, 4), ip(1, 2, 3, 9)),
                             Expression::range(Port(80), Port(90)),
@@ -101,15 +101,15 @@ fn more_statements() -> Vec<Case> {
                         NatFlags::RANDOM,
                     )),
                 ],
-                vec![tcp(), Statement::Dnat(to(NatTarget::Port(port(80)), none))],
+                vec![tcp(), Statement::dnat(to(NatTarget::Port(port(80)), none))],
                 vec![
                     tcp(),
-                    Statement::Masquerade(PortNat {
+                    Statement::masquerade(PortNat {
                         port: Some(Expression::range(Port(1024), Port(2048))),
                         flags: none,
                     }),
                 ],
-                s(Statement::Dnat(to(
+                s(Statement::dnat(to(
                     NatTarget::Address(Expression::from(Payload::IP_SADDR).map_anonymous([
                         (ip(1, 1, 1, 1).into(), ip(2, 2, 2, 2).into()),
                         (ip(1, 1, 1, 2).into(), ip(2, 2, 2, 3).into()),
@@ -122,11 +122,11 @@ fn more_statements() -> Vec<Case> {
             "nat, ip6",
             Family::IP6,
             [
-                s(Statement::Dnat(Nat::to(v6))),
-                vec![tcp(), Statement::Dnat(Nat::to_port(v6, Port(80)))],
+                s(Statement::dnat(Nat::to(v6))),
+                vec![tcp(), Statement::dnat(Nat::to_port(v6, Port(80)))],
                 vec![
                     tcp(),
-                    Statement::Dnat(Nat::to_concat(
+                    Statement::dnat(Nat::to_concat(
                         Family::IP6,
                         Expression::random(2).map_anonymous([
                             (0_u32.into(), Expression::concat([v6.into(), port(80)])),
@@ -142,9 +142,9 @@ fn more_statements() -> Vec<Case> {
             "nat, inet",
             Family::INET,
             [
-                s(Statement::Dnat(Nat { family: Some(Family::IP), ..Nat::to(ip(1, 2, 3, 4)) })),
-                s(Statement::Dnat(Nat { family: Some(Family::IP6), ..Nat::to(v6) })),
-                s(Statement::Masquerade(PortNat::default())),
+                s(Statement::dnat(Nat { family: Some(Family::IP), ..Nat::to(ip(1, 2, 3, 4)) })),
+                s(Statement::dnat(Nat { family: Some(Family::IP6), ..Nat::to(v6) })),
+                s(Statement::masquerade(PortNat::default())),
             ],
         ),
         rules(

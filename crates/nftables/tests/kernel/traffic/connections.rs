@@ -69,7 +69,7 @@ fn helpers_timeouts_and_expectations_are_assigned() {
     lab.load(Family::IP, |r| {
         let object = |r: &Rules, n: &str, config: ObjectConfig| {
             let id = r.table.object(config.kind(), name(n));
-            let statement = Statement::Object(ObjectReference {
+            let statement = Statement::from(ObjectReference {
                 kind: id.kind,
                 object: ObjectName::Named(id.name.clone()),
             });
@@ -140,13 +140,13 @@ fn connections_over_a_limit_are_refused() {
         );
     });
     let servers = [1001, 1002].map(|port| listener(&lab.server, (SERVER, port)));
-    let held: Vec<_> =
+    let listed: Vec<_> =
         [1001, 1001, 1002, 1002].map(|port| lab.connect((SERVER, port)).expect("two of each")).into();
     for port in [1001, 1002] {
         let error = lab.connect((SERVER, port)).expect_err("the third");
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{port}");
     }
-    drop((held, servers));
+    drop((listed, servers));
 }
 
 #[test]
@@ -202,7 +202,8 @@ fn a_synproxy_shakes_hands_for_the_server() {
     let Some(lab) = Lab::new() else { return };
     shell(
         &lab.router,
-        "cd /proc/sys/net; echo 0 >netfilter/nf_conntrack_tcp_loose; echo 2 >ipv4/tcp_syncookies; echo 1 >ipv4/tcp_timestamps",
+        "cd /proc/sys/net; echo 0 >netfilter/nf_conntrack_tcp_loose; echo 2 >ipv4/tcp_syncookies; echo 1 \
+         >ipv4/tcp_timestamps",
     );
     let server = listener(&lab.server, (SERVER, 1001));
     let refused = lab.connect((SERVER, 1002)).expect_err("nobody listens");

@@ -62,7 +62,8 @@ fn a_packet_is_dropped_at_every_hook_it_passes() {
     assert_eq!(error.kind(), ErrorKind::PermissionDenied);
 }
 
-/// A third network behind the router, `r2`, where somebody has the server's address and the router's hardware address.
+/// A third network behind the router, `r2`, where somebody has the server's address and the router's hardware
+/// address.
 fn watcher(lab: &Lab) -> Option<(Netns, u32)> {
     let watcher = Netns::new()?;
     shell(
@@ -76,7 +77,8 @@ fn watcher(lab: &Lab) -> Option<(Netns, u32)> {
     shell(
         &watcher,
         "echo 0 >/proc/sys/net/ipv4/conf/all/rp_filter; echo 0 >/proc/sys/net/ipv4/conf/w0/rp_filter
-         ip addr add 10.3.0.2/24 dev w0; ip link set w0 up; ip addr add 10.2.0.2/32 dev lo; ip route add default via 10.3.0.1",
+         ip addr add 10.3.0.2/24 dev w0; ip link set w0 up; ip addr add 10.2.0.2/32 dev lo;
+         ip route add default via 10.3.0.1",
     );
     let shown = lab.router.run(|| testns::sh("ip -o link show r2"));
     let index = shown.split(':').next().and_then(|index| index.parse().ok()).expect("an index");

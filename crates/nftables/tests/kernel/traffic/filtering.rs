@@ -111,17 +111,17 @@ fn packets_fill_sets_which_forget_them() {
     let elements = |set: &'static str| {
         lab.router.run(|| {
             let mut socket = netlink();
-            let held = read::ruleset(&mut socket, Family::IP, None).expect("a ruleset").content().remove(0);
-            let (_, mut elements) = held.sets.into_iter().find(|(s, _)| *s.id.name == *set).expect("a set");
+            let listed = read::ruleset(&mut socket, Family::IP).expect("a ruleset").content().remove(0);
+            let (_, mut elements) = listed.sets.into_iter().find(|(s, _)| *s.id.name == *set).expect("a set");
             elements.sort_by_key(|element| format!("{element}"));
             elements
         })
     };
-    let held = elements("seen");
-    assert_eq!(held.len(), 2, "{held:?}");
+    let listed = elements("seen");
+    assert_eq!(listed.len(), 2, "{listed:?}");
     // What looks an element up is counted, too.
-    assert!(held[0].to_string().starts_with("10.1.0.2 counter packets 7 bytes 203"), "{}", held[0]);
-    assert!(held[1].to_string().starts_with("10.1.0.3 counter packets 1 bytes 29"), "{}", held[1]);
+    assert!(listed[0].to_string().starts_with("10.1.0.2 counter packets 7 bytes 203"), "{}", listed[0]);
+    assert!(listed[1].to_string().starts_with("10.1.0.3 counter packets 1 bytes 29"), "{}", listed[1]);
     let until = Instant::now() + LONG;
     while !elements("short").is_empty() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(10));

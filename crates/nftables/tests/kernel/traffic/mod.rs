@@ -1,6 +1,8 @@
-//! What rules do to packets: a client, a router that has the rules, and a server behind it, each in a namespace of its own.
+//! What rules do to packets: a client, a router that has the rules, and a server behind it, each in a
+//! namespace of its own.
 //!
-//! Nothing is concluded from silence: what has to be dropped is counted first, and what has to arrive is waited for.
+//! Nothing is concluded from silence: what has to be dropped is counted first, and what has to arrive is
+//! waited for.
 
 mod connections;
 mod devices;
@@ -13,7 +15,7 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::time::{Duration, Instant};
 
-use sluicegate_netlink::{Options, Protocol as NetlinkProtocol, Socket as NetlinkSocket};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket as NetlinkSocket};
 use sluicegate_nftables::expr::ObjectKind;
 use sluicegate_nftables::lang::{Counter, Match, ObjectName, ObjectReference, Payload, Statement};
 use sluicegate_nftables::*;
@@ -77,8 +79,9 @@ impl Lab {
         };
         shell(&lab.client, &host('c', 1));
         shell(&lab.server, &host('s', 2));
-        // Without an address of its link that it may use, a router does not ask for its neighbours; a datagram waits
-        // for them for three seconds only, and a busy machine takes longer to give the address.
+        // Without an address of its link that it may use, a router does not ask for its neighbours; a
+        // datagram waits for them for three seconds only, and a busy machine takes longer to give the
+        // address.
         for (namespace, device) in all {
             let ready = format!("ip -6 -o addr show dev {device} scope link -tentative");
             let until = Instant::now() + LONG;
@@ -140,7 +143,7 @@ fn shell(namespace: &Netns, script: &str) {
 }
 
 fn netlink() -> NetlinkSocket {
-    NetlinkSocket::open(NetlinkProtocol::NETFILTER, &Options::default()).expect("a socket")
+    NetlinkSocket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket")
 }
 
 fn apply(tx: &Transaction) -> Applied {
@@ -161,8 +164,8 @@ fn load(namespace: &Netns, family: Family, fill: impl FnOnce(&mut Rules) + Send)
 
 fn counted(counter: &str) -> u64 {
     let mut socket = netlink();
-    let held = read::ruleset(&mut socket, Family::UNSPEC, None).expect("a ruleset").content();
-    let objects = held.iter().flat_map(|table| &table.objects);
+    let listed = read::ruleset(&mut socket, Family::UNSPEC).expect("a ruleset").content();
+    let objects = listed.iter().flat_map(|table| &table.objects);
     let counters = objects.filter_map(|object| match &object.config {
         ObjectConfig::Counter(count) if *object.id.name == *counter => Some(count.packets),
         _ => None,
@@ -218,7 +221,7 @@ impl Rules {
     fn count(&mut self, counter: &str) -> Statement {
         let id = self.table.object(ObjectKind::COUNTER, name(counter));
         self.tx.add(StatefulObject::new(id.clone(), ObjectConfig::Counter(Counter::default())));
-        Statement::Object(ObjectReference { kind: id.kind, object: ObjectName::Named(id.name) })
+        Statement::from(ObjectReference { kind: id.kind, object: ObjectName::Named(id.name) })
     }
 }
 

@@ -5,7 +5,8 @@ use sluicegate_nftables::lang::*;
 
 use super::*;
 
-/// Sends a datagram there, which this socket gets and answers; the answer comes from where the client sent to. Returns whom the server saw.
+/// Sends a datagram there, which this socket gets and answers; the answer comes from where the client sent
+/// to. Returns whom the server saw.
 fn exchange(lab: &Lab, to: impl Into<SocketAddr>, server: &UdpSocket) -> SocketAddr {
     let to = to.into();
     let client = lab.send(to);
@@ -28,15 +29,15 @@ fn destinations_are_changed_and_changed_back() {
         let mut prefix = Nat::to(Expression::prefix(ip(10, 2, 0, 0), 24));
         prefix.flags = NatFlags::NETMAP;
         r.nat(Hook::Prerouting)
-            .rule([to_port(53), Statement::Dnat(Nat::to_concat(Family::IP, service.map(&map.name)))])
-            .rule([to_port(54), Statement::Dnat(Nat::to_port(SERVER, Port(1001)))])
+            .rule([to_port(53), Statement::dnat(Nat::to_concat(Family::IP, service.map(&map.name)))])
+            .rule([to_port(54), Statement::dnat(Nat::to_port(SERVER, Port(1001)))])
             .rule([
                 to_port(55),
-                Statement::Redirect(PortNat { port: Some(Port(1003).into()), ..PortNat::default() }),
+                Statement::redirect(PortNat { port: Some(Port(1003).into()), ..PortNat::default() }),
             ])
             .rule([
                 Match::new(Payload::IP_DADDR, Expression::prefix(ip(10, 9, 0, 0), 24)).into(),
-                Statement::Dnat(prefix),
+                Statement::dnat(prefix),
             ]);
     });
     let server = udp(&lab.server, (SERVER, 1001));
@@ -59,10 +60,10 @@ fn sources_are_changed_and_changed_back() {
         r.nat(Hook::Postrouting)
             .rule([
                 to_port(1001),
-                Statement::Masquerade(PortNat { port: ports(5000, 5001), ..PortNat::default() }),
+                Statement::masquerade(PortNat { port: ports(5000, 5001), ..PortNat::default() }),
             ])
-            .rule([to_port(1002), Statement::Snat(Nat::to_port(FAR, Port(6000)))])
-            .rule([to_port(1003), Statement::Snat(Nat::to(range))]);
+            .rule([to_port(1002), Statement::snat(Nat::to_port(FAR, Port(6000)))])
+            .rule([to_port(1003), Statement::snat(Nat::to(range))]);
     });
     let sockets = [1001, 1002, 1003].map(|port| udp(&lab.server, (SERVER, port)));
     let seen = exchange(&lab, (SERVER, 1001), &sockets[0]);
@@ -81,14 +82,14 @@ fn both_families_are_translated_in_one_table() {
             .rule([
                 Match::new(MetaKey::NFPROTO, Family::IP6).into(),
                 to_port(53),
-                Statement::Dnat(Nat { family: Some(Family::IP6), ..Nat::to_port(SERVER6, Port(1001)) }),
+                Statement::dnat(Nat { family: Some(Family::IP6), ..Nat::to_port(SERVER6, Port(1001)) }),
             ])
             .rule([
                 Match::new(MetaKey::NFPROTO, Family::IP).into(),
                 to_port(53),
-                Statement::Dnat(Nat { family: Some(Family::IP), ..Nat::to_port(SERVER, Port(1002)) }),
+                Statement::dnat(Nat { family: Some(Family::IP), ..Nat::to_port(SERVER, Port(1002)) }),
             ]);
-        r.nat(Hook::Postrouting).rule([Statement::Masquerade(PortNat::default())]);
+        r.nat(Hook::Postrouting).rule([Statement::masquerade(PortNat::default())]);
     });
     let (six, four) = (udp(&lab.server, (SERVER6, 1001)), udp(&lab.server, (SERVER, 1002)));
     let near6 = Ipv6Addr::new(0xfd01, 0, 0, 0, 0, 0, 0, 1);
@@ -113,7 +114,7 @@ fn connections_are_spread_over_servers() {
             Expression::Jhash(Box::new(by_address)),
         ]) {
             let servers = [(0_u32.into(), SERVER.into()), (1_u32.into(), OTHER_SERVER.into())];
-            r.rule([to_port(port), Statement::Dnat(Nat::to(number.map_anonymous(servers)))]);
+            r.rule([to_port(port), Statement::dnat(Nat::to(number.map_anonymous(servers)))]);
         }
     });
     // So many that chance gives one server all of them never.
@@ -146,12 +147,12 @@ fn numbers_are_addresses_and_ports() {
     let other = u32::from(OTHER_SERVER);
     lab.load(Family::IP, |r| {
         r.nat(Hook::Prerouting)
-            .rule([to_port(53), Statement::Dnat(Nat::to(number(other)))])
-            .rule([to_port(54), Statement::Dnat(Nat::to(hash(other)))])
-            .rule([to_port(55), Statement::Dnat(Nat::to_port(number(other), number(0x1234)))])
+            .rule([to_port(53), Statement::dnat(Nat::to(number(other)))])
+            .rule([to_port(54), Statement::dnat(Nat::to(hash(other)))])
+            .rule([to_port(55), Statement::dnat(Nat::to_port(number(other), number(0x1234)))])
             .rule([
                 to_port(56),
-                Statement::Redirect(PortNat { port: Some(number(0x1234)), ..PortNat::default() }),
+                Statement::redirect(PortNat { port: Some(number(0x1234)), ..PortNat::default() }),
             ]);
         r.filter(Hook::Forward)
             .rule([to_port(57), Mangle::new(Payload::UDP_DPORT, number(0x1234)).into()])

@@ -1,4 +1,5 @@
-//! Numbers that lie across the bytes of a header, and numbers that go from the network's order to the host's and back.
+//! Numbers that lie across the bytes of a header, and numbers that go from the network's order to the host's
+//! and back.
 
 use sluicegate_nftables::expr::{CtKey, MetaKey, PayloadBase};
 use sluicegate_nftables::lang::*;
@@ -108,8 +109,8 @@ fn bits_across_bytes_are_keys() {
     });
     one_packet(&lab);
     let counted = lab.router.run(|| {
-        let held = read::ruleset(&mut netlink(), Family::UNSPEC, None).expect("a ruleset").content();
-        let objects = held.into_iter().flat_map(|table| table.objects);
+        let listed = read::ruleset(&mut netlink(), Family::UNSPEC).expect("a ruleset").content();
+        let objects = listed.into_iter().flat_map(|table| table.objects);
         let counts = objects.filter_map(|object| match object.config {
             ObjectConfig::Counter(count) => Some((object.id.name.to_string(), count.packets)),
             _ => None,
@@ -119,15 +120,14 @@ fn bits_across_bytes_are_keys() {
     let missed: Vec<_> = tried.iter().filter(|(counter, _)| counted[counter] != 1).collect();
     assert!(missed.is_empty(), "{} of {}: {missed:?}", missed.len(), tried.len());
     // What a rule has put there is what a person would have.
-    let held =
-        lab.router.run(|| read::ruleset(&mut netlink(), Family::IP6, None).expect("a ruleset").content());
+    let listed = lab.router.run(|| read::ruleset(&mut netlink(), Family::IP6).expect("a ruleset").content());
     for (i, (field, bytes)) in fields().iter().enumerate() {
         let is = |set: &Set| *set.id.name == *format!("d{i}_false");
-        let (_, elements) = held[0].sets.iter().find(|(set, _)| is(set)).expect("a set");
+        let (_, elements) = listed[0].sets.iter().find(|(set, _)| is(set)).expect("a set");
         assert_eq!(elements[0].key().bytes(), &bytes[..], "{field}");
     }
     let raw = |rule: &&Rule| rule.statements.iter().any(|s| matches!(s, Statement::Raw(_)));
-    let raw: Vec<_> = held[0].chains.iter().flat_map(|(_, rules)| rules).filter(raw).collect();
+    let raw: Vec<_> = listed[0].chains.iter().flat_map(|(_, rules)| rules).filter(raw).collect();
     assert!(raw.is_empty(), "{} are not understood, as {}", raw.len(), raw[0]);
 }
 
@@ -166,7 +166,8 @@ fn bits_across_bytes_are_marks() {
     assert_marked(&lab, &marks);
 }
 
-/// Makes each value a packet's mark and its connection's, and counts where that is the number that it has to be.
+/// Makes each value a packet's mark and its connection's, and counts where that is the number that it has to
+/// be.
 fn mark_by(r: &mut Rules, marks: &[(Expression, u32)]) {
     r.filter(Hook::Forward);
     for (i, (value, mark)) in marks.iter().enumerate() {
@@ -185,7 +186,8 @@ fn assert_marked(lab: &Lab, marks: &[(Expression, u32)]) {
     }
 }
 
-/// Larger than a frame: the sender has to make the checksum itself, the router puts the packet together, the server looks at the checksum.
+/// Larger than a frame: the sender has to make the checksum itself, the router puts the packet together, the
+/// server looks at the checksum.
 fn send_large(lab: &Lab, port: u16) {
     let client = udp(&lab.client, (CLIENT, 0));
     client.send_to(&[7; 3000], (SERVER, port)).expect("a datagram is sent");
@@ -279,9 +281,8 @@ fn constants_are_parts_of_keys() {
     lab.send((SERVER, 1001));
     received(&server);
     assert_eq!(["own", "other", "inside", "outside"].map(|counter| lab.counted(counter)), [1, 0, 1, 0]);
-    let held =
-        lab.router.run(|| read::ruleset(&mut netlink(), Family::IP, None).expect("a ruleset").content());
-    let (_, elements) = held[0].sets.iter().find(|(set, _)| *set.id.name == *"seen").expect("a set");
+    let listed = lab.router.run(|| read::ruleset(&mut netlink(), Family::IP).expect("a ruleset").content());
+    let (_, elements) = listed[0].sets.iter().find(|(set, _)| *set.id.name == *"seen").expect("a set");
     assert_eq!(elements[0].to_string(), "10.1.0.2 . 0x00000064 . 80");
 }
 

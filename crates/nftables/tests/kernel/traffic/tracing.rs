@@ -27,7 +27,7 @@ fn each_step_of_a_packet_is_told_as_by_nft() {
     let mut monitor = lab.router.run(|| {
         let mut socket = netlink();
         socket.join(TRACE_GROUP).expect("the group can be joined");
-        Monitor::new(socket)
+        Monitor::with_transport(socket)
     });
     let mut nft = lab.router.run(|| NftMonitor::start(&["trace"]));
     let _sockets = [1002, 1004].map(|port| udp(&lab.server, (SERVER, port)));

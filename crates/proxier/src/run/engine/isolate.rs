@@ -1,33 +1,36 @@
 //! Finds the services for which the kernel refuses a change, where its error does not name them.
 //!
-//! The changed services are taken out, and then let in again by halves. Only what changed since the last sync that succeeded is
-//! touched, so that everything else goes on working meanwhile; at the start, when that would be everything, nobody is
-//! looked for.
+//! The changed services are left out, and then added again by halves. Only services that changed since the
+//! last sync that succeeded are touched, so that all others work meanwhile. At the start, when that would be
+//! every service, there is no search.
 
 use std::time::Instant;
 
+use sluicegate_service_rules::{Error, Summary};
+use sluicegate_services::ServiceName;
+
 use super::Loop;
-use crate::Error;
-use crate::model::ServiceName;
-use crate::run::observer::Sent;
 
 impl Loop {
-    /// Programs all but the culprits of `refusal`, which are held back and named.
+    /// Programs all services but those that caused `refusal`, which are left out and reported.
     ///
     /// # Errors
-    /// The refusal itself, when it is not for the sake of services that changed.
-    pub(super) fn isolate(&mut self, refusal: Error, now: Instant) -> Result<Sent, Error> {
+    /// The refusal itself, when no service that changed caused it.
+    pub(super) fn isolate(&mut self, refusal: Error, now: Instant) -> Result<Summary, Error> {
         let changed = self.unprogrammed.services.iter();
         let suspects: Vec<_> =
             changed.filter(|name| self.world.cluster().service(name).is_some()).cloned().collect();
         if suspects.is_empty() {
             return Err(refusal);
         }
-        tracing::warn!("{refusal}; looking for the culprit among {} services that changed", suspects.len());
+        tracing::warn!(
+            "{refusal}; searching the {} services that changed for the one that is refused",
+            suspects.len()
+        );
         suspects.iter().for_each(|name| self.world.set_aside(name, now));
         if self.trial(now).is_err() {
-            // It is none of them. What is wrong with the rest is for the next try.
-            suspects.iter().for_each(|name| self.world.put_on_trial(name));
+            // None of them is the cause. The next sync reports the error again.
+            suspects.iter().for_each(|name| self.world.readmit(name));
             self.world.accepted();
             return Err(refusal);
         }
@@ -36,11 +39,11 @@ impl Loop {
         self.trial(now)
     }
 
-    /// Lets a group in again, by halves where it is refused as a whole.
+    /// Adds a group of services again, by halves when it is refused as a whole.
     fn admit(&mut self, group: &[ServiceName], trials: &mut u32, now: Instant) {
         let Some(left) = trials.checked_sub(1) else { return };
         *trials = left;
-        group.iter().for_each(|name| self.world.put_on_trial(name));
+        group.iter().for_each(|name| self.world.readmit(name));
         match (self.trial(now), group) {
             (Ok(_), _) => self.world.accepted(),
             (Err(error), [culprit]) => {
@@ -56,12 +59,12 @@ impl Loop {
         }
     }
 
-    fn trial(&mut self, now: Instant) -> Result<Sent, Error> {
+    fn trial(&mut self, now: Instant) -> Result<Summary, Error> {
         let changes = self.world.take_changes();
         self.unprogrammed.add(&changes, self.world.cluster());
         self.backend.sync(self.world.cluster(), &changes, now)
     }
 }
 
-/// As many syncs at most for one search; who is left then waits with the culprits for the next one.
+/// The most syncs in one search. Services that are left then are retried later, with the refused ones.
 const MOST_TRIALS: u32 = 64;

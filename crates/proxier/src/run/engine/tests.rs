@@ -6,7 +6,6 @@ use sluicegate_conntrack::{Client, Filter, NewFlow, Protocol, Tuple};
 use tokio::sync::mpsc::{self, Sender};
 
 use super::*;
-use crate::model::DetectLocal;
 use crate::run::ThisNode;
 use crate::source;
 use crate::source::update::{Kind, ObjectName};
@@ -22,20 +21,20 @@ struct Kernel {
     refuses: Vec<(String, bool)>,
     reports: Vec<SyncReport>,
     errors: Vec<String>,
-    troubles: Vec<String>,
+    warnings: Vec<String>,
     queued: usize,
 }
 
 #[derive(Clone, Default)]
-struct Fake(Arc<Mutex<Kernel>>, DetectLocal);
+struct Fake(Arc<Mutex<Kernel>>);
 
 impl Backend for Fake {
-    fn sync(&mut self, cluster: &Cluster, _: &Changes, _: Instant) -> Result<Sent, Error> {
+    fn sync(&mut self, cluster: &Cluster, _: &Changes, _: Instant) -> Result<Summary, RulesError> {
         let mut kernel = self.0.lock().unwrap();
         kernel.syncs += 1;
         if kernel.failures > 0 {
             kernel.failures -= 1;
-            return Err(Error::SourceEnded);
+            return Err(RulesError::backend("programming the test's kernel", "no answer"));
         }
         let wanted: BTreeSet<String> = cluster.service_names().map(ToString::to_string).collect();
         let refused = kernel.refuses.iter().filter(|(name, _)| wanted.contains(name));
@@ -46,17 +45,13 @@ impl Backend for Fake {
                 ServiceName::new(namespace, name).unwrap()
             };
             let services = named.iter().map(|(text, _)| (name(text), "no room".to_owned())).collect();
-            return Err(Error::Refused { services });
+            return Err(RulesError::Refused { services });
         }
         kernel.holds = wanted;
-        Ok(Sent::Nftables(crate::apply::Synced::default()))
+        Ok(Summary::default())
     }
 
-    fn distrust(&mut self) {}
-
-    fn detect_local_mut(&mut self) -> &mut DetectLocal {
-        &mut self.1
-    }
+    fn invalidate(&mut self) {}
 }
 
 impl Observer for Fake {
@@ -68,12 +63,12 @@ impl Observer for Fake {
         self.0.lock().unwrap().reports.push(report.clone());
     }
 
-    fn failed(&self, error: &Error) {
+    fn failed(&self, error: &RulesError) {
         self.0.lock().unwrap().errors.push(error.to_string());
     }
 
-    fn trouble(&self, trouble: &str) {
-        self.0.lock().unwrap().troubles.push(trouble.to_owned());
+    fn warning(&self, warning: &str) {
+        self.0.lock().unwrap().warnings.push(warning.to_owned());
     }
 }
 
@@ -146,7 +141,8 @@ fn service(name: &str) -> source::Object {
 fn service_with(name: &str, port: u16) -> source::Object {
     let number: u32 = name.bytes().map(u32::from).sum();
     let text = format!(
-        "{{apiVersion: v1, kind: Service, metadata: {{namespace: demo, name: {name}}}, spec: {{clusterIP: 10.0.0.{}, ports: [{{port: {port}}}]}}}}",
+        "{{apiVersion: v1, kind: Service, metadata: {{namespace: demo, name: {name}}}, spec: {{clusterIP: \
+            10.0.0.{}, ports: [{{port: {port}}}]}}}}",
         number % 250 + 1
     );
     let mut found = None;
@@ -182,8 +178,8 @@ fn objects_come_change_go_and_are_replaced() {
     running.holds(&["c", "d"]);
     let syncs = running.kernel(|kernel| kernel.syncs);
     running.tell(Update::Apply(service("d")));
-    running.tell(Update::Trouble("the server is away".to_owned()));
-    running.wait("the trouble is told", |kernel| kernel.troubles == ["the server is away"]);
+    running.tell(Update::Warning("the server is away".to_owned()));
+    running.wait("the warning is told", |kernel| kernel.warnings == ["the server is away"]);
     assert_eq!(running.kernel(|kernel| kernel.syncs), syncs, "what is as it was is no change");
     running.stop().unwrap();
 }
@@ -222,7 +218,7 @@ fn a_service_that_is_refused_by_name_is_left_out_until_it_changes_or_is_asked_fo
     running.signals.blocking_send(Signal::Resync).unwrap();
     running.holds(&["a", "bad", "c", "d"]);
     running.wait("a report", |kernel| kernel.reports.last().is_some_and(|report| report.refused.is_empty()));
-    // Refused once more, and mended by whoever wrote it.
+    // Refused again, and then corrected.
     running.kernel(|kernel| kernel.refuses = vec![("demo/bad".to_owned(), true)]);
     running.tell(Update::Apply(service_with("bad", 82)));
     running.holds(&["a", "c", "d"]);
@@ -270,7 +266,8 @@ fn dns(endpoint: &str) -> [source::Object; 2] {
         "apiVersion: v1
 kind: Service
 metadata: {{namespace: demo, name: dns}}
-spec: {{type: LoadBalancer, clusterIP: 10.96.0.10, externalIPs: [192.0.2.7], ports: [{{name: p, port: 53, protocol: UDP, nodePort: 30053}}]}}
+spec: {{type: LoadBalancer, clusterIP: 10.96.0.10, externalIPs: [192.0.2.7], ports: [{{name: p, port: 53, \
+protocol: UDP, nodePort: 30053}}]}}
 status: {{loadBalancer: {{ingress: [{{ip: 198.51.100.9}}]}}}}
 ---
 apiVersion: discovery.k8s.io/v1
@@ -286,8 +283,8 @@ endpoints: [{{addresses: [{endpoint}]}}]
     found.try_into().unwrap()
 }
 
-/// The flow of a client to a front end, answered by an endpoint. Each front end has a client of its own, as an endpoint has to
-/// tell them apart.
+/// The flow of a client to a front end, answered by an endpoint. Each front end has a client of its own, as
+/// an endpoint has to tell them apart.
 fn flow(front: &str, endpoint: &str) -> NewFlow {
     let number = front.split(['.', ':']).nth(3).unwrap();
     let client = format!("10.0.0.{number}:1000").parse().unwrap();

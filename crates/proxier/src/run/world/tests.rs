@@ -1,7 +1,8 @@
 //! Updates in any order, good and bad.
 
+use sluicegate_services::Family;
+
 use super::*;
-use crate::model::Family;
 use crate::source;
 
 fn object(text: &str) -> Object {
@@ -13,19 +14,23 @@ fn object(text: &str) -> Object {
 
 fn service(ip: &str) -> Object {
     object(&format!(
-        "apiVersion: v1\nkind: Service\nmetadata: {{namespace: demo, name: web}}\nspec: {{clusterIP: {ip}, ports: [{{port: 80}}]}}\n"
+        "apiVersion: v1\nkind: Service\nmetadata: {{namespace: demo, name: web}}\n\
+            spec: {{clusterIP: {ip}, ports: [{{port: 80}}]}}\n"
     ))
 }
 
 fn slice(address: &str) -> Object {
     object(&format!(
-        "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{namespace: demo, name: web-1, labels: {{kubernetes.io/service-name: web}}}}\naddressType: IPv4\nports: [{{port: 8080}}]\nendpoints: [{{addresses: [{address}]}}]\n"
+        "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n\
+            metadata: {{namespace: demo, name: web-1, labels: {{kubernetes.io/service-name: web}}}}\n\
+            addressType: IPv4\nports: [{{port: 8080}}]\nendpoints: [{{addresses: [{address}]}}]\n"
     ))
 }
 
 fn node(extra: &str) -> Object {
     object(&format!(
-        "apiVersion: v1\nkind: Node\nmetadata: {{name: here}}\nspec: {{podCIDRs: [10.244.0.0/24]}}\nstatus: {{addresses: [{{type: InternalIP, address: 192.168.0.2}}]}}\n{extra}"
+        "apiVersion: v1\nkind: Node\nmetadata: {{name: here}}\nspec: {{podCIDRs: [10.244.0.0/24]}}\n\
+            status: {{addresses: [{{type: InternalIP, address: 192.168.0.2}}]}}\n{extra}"
     ))
 }
 
@@ -38,27 +43,45 @@ fn web() -> ServiceName {
 }
 
 #[test]
-fn an_invalid_slice_leaves_its_service_out_until_it_is_mended_or_gone() {
-    for mend in [
-        Update::Apply(slice("10.0.0.2")),
-        Update::Delete(ObjectName::EndpointSlice { namespace: "demo".to_owned(), name: "web-1".to_owned() }),
-        Update::Replace(Kind::EndpointSlice, Vec::new()),
-    ] {
-        let mut world = world();
-        world.apply(Update::Apply(service("10.96.0.1")));
-        world.apply(Update::Apply(slice("10.0.0.1")));
-        world.take_changes();
-        let effect = world.apply(Update::Apply(slice("10.0.0.x")));
-        assert_eq!(effect.problems.len(), 1);
-        assert!(effect.problems[0].ends_with("(service demo/web is left out)"), "{:?}", effect.problems);
-        assert!(effect.is_change && world.cluster().service(&web()).is_none());
-        // Its service changes meanwhile, which is not lost.
-        world.apply(Update::Apply(service("10.96.0.2")));
-        assert!(world.cluster().service(&web()).is_none());
-        world.apply(mend);
-        let ip = world.cluster().service(&web()).and_then(|service| service.cluster_ip(Family::V4));
-        assert_eq!(ip.map(|ip| ip.to_string()).as_deref(), Some("10.96.0.2"));
-    }
+fn an_invalid_endpoint_or_slice_leaves_its_service_in_place() {
+    let mut world = world();
+    world.apply(Update::Apply(service("10.96.0.1")));
+    world.apply(Update::Apply(slice("10.0.0.1")));
+    world.take_changes();
+    let endpoints = |world: &World| -> Vec<String> {
+        let ports = world.cluster().ports(&web(), Family::Ipv4);
+        ports[0].endpoints.iter().map(|endpoint| endpoint.address.to_string()).collect()
+    };
+    let effect = world.apply(Update::Apply(slice("10.0.0.999]}, {addresses: [10.0.0.2")));
+    assert_eq!(
+        effect.problems,
+        ["EndpointSlice demo/web-1 of Service demo/web: endpoints[0].addresses[0]: \"10.0.0.999\" is not \
+                an IP address (left out)"]
+    );
+    assert_eq!(endpoints(&world), ["10.0.0.2:8080"]);
+
+    let Object::EndpointSlice(mut odd) = slice("10.0.0.3") else { panic!("a slice") };
+    odd.address_type = "IPv5".to_owned();
+    let effect = world.apply(Update::Apply(Object::EndpointSlice(odd)));
+    assert_eq!(effect.problems.len(), 1);
+    assert!(endpoints(&world).is_empty(), "nothing of the slice can be used, and its service stays");
+    world.apply(Update::Apply(slice("10.0.0.4")));
+    assert_eq!(endpoints(&world), ["10.0.0.4:8080"]);
+}
+
+#[test]
+fn an_invalid_item_of_a_live_service_is_left_out_alone() {
+    let mut world = world();
+    world.apply(Update::Apply(service("10.96.0.1")));
+    let text = "apiVersion: v1\nkind: Service\nmetadata: {namespace: demo, name: web}\n\
+        spec: {clusterIP: 10.96.0.1, type: LoadBalancer, \
+                externalIPs: [1.2.3.4.5], loadBalancerSourceRanges: [nonsense], sessionAffinity: ClientIP, \
+                sessionAffinityConfig: {clientIP: {timeoutSeconds: 0}}, ports: [{port: 80}]}\n";
+    let effect = world.apply(Update::Apply(object(text)));
+    assert_eq!(effect.problems.len(), 3, "{:?}", effect.problems);
+    let service = world.cluster().service(&web()).expect("it stays");
+    assert_eq!(service.affinity_seconds, Some(10800));
+    assert_eq!(service.source_ranges(Family::Ipv4).map(Iterator::count), Some(0), "nobody");
 }
 
 #[test]
@@ -137,19 +160,19 @@ fn networks_of_cluster_ips_come_and_go() {
     let mut world = world();
     let cidr = |text: &str| {
         object(&format!(
-            "apiVersion: networking.k8s.io/v1\nkind: ServiceCIDR\nmetadata: {{name: c}}\nspec: {{cidrs: [{text}]}}\n"
+            "apiVersion: networking.k8s.io/v1\nkind: ServiceCIDR\nmetadata: {{name: c}}\n\
+                spec: {{cidrs: [{text}]}}\n"
         ))
     };
     let known = |world: &World| {
-        world.cluster().service_cidrs(Family::V4).map(|net| net.to_string()).collect::<Vec<_>>()
+        world.cluster().service_cidrs(Family::Ipv4).map(|net| net.to_string()).collect::<Vec<_>>()
     };
     assert!(world.apply(Update::Apply(cidr("10.96.0.0/12"))).is_change);
     assert_eq!(known(&world), ["10.96.0.0/12"]);
     assert!(!world.apply(Update::Apply(cidr("10.96.0.0/12"))).is_change);
     let effect = world.apply(Update::Apply(cidr("10.96.0.0/12, nonsense")));
-    assert_eq!(effect.problems, ["ServiceCIDR c: spec.cidrs[1]: \"nonsense\" is not a CIDR"]);
-    assert!(known(&world).is_empty());
-    world.apply(Update::Apply(cidr("10.96.0.0/12")));
+    assert_eq!(effect.problems, ["ServiceCIDR c: spec.cidrs[1]: \"nonsense\" is not a CIDR (left out)"]);
+    assert_eq!(known(&world), ["10.96.0.0/12"]);
     world.apply(Update::Replace(Kind::ServiceCidr, Vec::new()));
     assert!(known(&world).is_empty());
 }

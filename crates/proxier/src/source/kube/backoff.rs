@@ -1,12 +1,12 @@
-//! How long to wait after a failure.
+//! The pauses after failures.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
 
 use super::Pace;
 
-/// Pauses that double, up to a limit, each with something added by chance: nodes that lost the same server at the same
-/// time should not all come back at the same time.
+/// Pauses that double up to a limit, each with a random part, so that nodes that lost the same server at the
+/// same time do not all reconnect at the same time.
 #[derive(Debug)]
 pub(super) struct Backoff {
     first: Duration,
@@ -19,22 +19,26 @@ impl Backoff {
         Self { first: pace.first, longest: pace.longest, next: pace.first }
     }
 
-    /// The pause after one more failure, no shorter than what the server asked for.
+    /// Returns the pause after one more failure, no shorter than the server asked for, unless it asked for
+    /// more than five minutes: the rules would be stale for so long.
     pub(super) fn pause(&mut self, asked: Option<Duration>) -> Duration {
         let pause = self.next;
         self.next = (pause * 2).min(self.longest);
-        pause.max(asked.unwrap_or_default()) + fraction(pause)
+        pause.max(asked.unwrap_or_default().min(LONGEST_ASKED)) + fraction(pause)
     }
 
-    /// It works again.
+    /// Starts again with the first pause, after a success.
     pub(super) fn reset(&mut self) {
         self.next = self.first;
     }
 }
 
-/// Some part of `whole`, by chance.
+/// The longest time that a server may ask to wait.
+const LONGEST_ASKED: Duration = Duration::from_secs(300);
+
+/// Returns a random part of `whole`.
 pub(super) fn fraction(whole: Duration) -> Duration {
-    // The standard library's only source of chance: every state hashes differently.
+    // The only source of randomness in the standard library: every state has random keys.
     let chance = RandomState::new().build_hasher().finish();
     whole.mul_f64(f64::from((chance >> 32) as u32) / f64::from(u32::MAX))
 }
@@ -59,6 +63,7 @@ mod tests {
         let mut backoff = Backoff::new(&Pace::default());
         assert!(backoff.pause(Some(Duration::from_secs(7))) >= Duration::from_secs(7));
         assert!(backoff.pause(Some(Duration::ZERO)) >= Duration::from_millis(1_600));
+        assert!(backoff.pause(Some(Duration::MAX)) < Duration::from_secs(310), "five minutes are enough");
     }
 
     #[test]

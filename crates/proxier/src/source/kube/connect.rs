@@ -1,4 +1,4 @@
-//! Finding the API server, and the connections to it.
+//! The address of the API server, and connections to it.
 
 use std::error::Error as StdError;
 use std::path::PathBuf;
@@ -12,12 +12,12 @@ use kube::config::Kubeconfig;
 use kube::{Client, Config};
 use tower::{BoxError, ServiceBuilder};
 
-use crate::Error;
+use crate::source::Error;
 
-/// Where the API server is and who we are to it: kube-proxy's flags `--kubeconfig` and `--master`.
+/// The address of the API server and the credentials: kube-proxy's flags `--kubeconfig` and `--master`.
 ///
-/// Without either, what Kubernetes gives to every pod is used: `KUBERNETES_SERVICE_HOST` and `KUBERNETES_SERVICE_PORT`, and the service
-/// account's token and certificates in `/var/run/secrets/kubernetes.io/serviceaccount`.
+/// Without either, the environment of a pod is used: `KUBERNETES_SERVICE_HOST` and `KUBERNETES_SERVICE_PORT`,
+/// and the service account's token and certificates in `/var/run/secrets/kubernetes.io/serviceaccount`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Server {
     /// A kubeconfig file; its current context is used.
@@ -29,36 +29,30 @@ pub struct Server {
 impl Server {
     pub(super) fn config(&self) -> Result<Configured, Error> {
         let mut config = match (&self.kubeconfig, &self.master) {
-            (Some(path), _) => Kubeconfig::read_from(path).and_then(Config::try_from).map_err(|e| {
-                Error::Api { what: format!("--kubeconfig {}", path.display()), reason: explain(&e) }
-            })?,
+            (Some(path), _) => Kubeconfig::read_from(path)
+                .and_then(Config::try_from)
+                .map_err(|e| Error::Kubeconfig { path: path.clone(), reason: explain(&e) })?,
             (None, Some(_)) => Config::new(hyper::Uri::default()),
-            (None, None) => Config::incluster().map_err(|e| Error::Api {
-                what: "no --kubeconfig, and this does not run in a pod".to_owned(),
-                reason: explain(&e),
-            })?,
+            (None, None) => Config::incluster().map_err(|e| Error::NotInPod(explain(&e)))?,
         };
         if let Some(master) = &self.master {
             config.cluster_url = url(master)?;
         }
         if let Some(proxy) = &config.proxy_url {
-            return Err(Error::Api {
-                what: format!("proxy-url {proxy}"),
-                reason: "API servers behind a proxy are not supported".to_owned(),
-            });
+            return Err(Error::Proxy(proxy.to_string()));
         }
         Ok(Configured { server: self.clone(), config })
     }
 }
 
-/// A configuration that can be used, and where it came from.
+/// A valid configuration, and its source.
 #[derive(Clone)]
 pub(super) struct Configured {
     server: Server,
     config: Config,
 }
 
-/// A client, made anew when what it was made from may have changed.
+/// A client, recreated when its configuration may have changed.
 #[derive(Clone)]
 pub(super) struct Connection {
     configured: Configured,
@@ -70,12 +64,12 @@ impl Connection {
         Self { configured, client: None }
     }
 
-    /// The URL of the server, for messages.
+    /// Returns the URL of the server, for messages.
     pub(super) fn url(&self) -> String {
         self.configured.config.cluster_url.to_string()
     }
 
-    /// The client.
+    /// Returns the client.
     ///
     /// # Errors
     /// When certificates or credentials cannot be used.
@@ -88,26 +82,27 @@ impl Connection {
         Ok(client)
     }
 
-    /// Reads the configuration again; the next client is made from it. One that cannot be used now changes nothing: files are
-    /// replaced one after the other.
+    /// Reads the configuration again, for the next client. An invalid one changes nothing: files are replaced
+    /// one by one.
     pub(super) fn refresh(&mut self) {
         match self.configured.server.config() {
             Ok(configured) => *self = Self::new(configured),
-            Err(error) => tracing::warn!("the configuration of the API server is kept as it was: {error}"),
+            Err(error) => tracing::warn!("keeping the last configuration of the API server: {error}"),
         }
     }
 }
 
 fn url(master: &str) -> Result<hyper::Uri, Error> {
-    let bad = |reason: String| Error::Flag { flag: "--master".to_owned(), reason };
-    let uri: hyper::Uri = master.parse().map_err(|e| bad(format!("{master:?} is no URL: {e}")))?;
+    let invalid = |reason: String| Error::Url { url: master.to_owned(), reason };
+    let uri: hyper::Uri = master.parse().map_err(|e: hyper::http::uri::InvalidUri| invalid(e.to_string()))?;
     match uri.scheme_str() {
         Some("http" | "https") => Ok(uri),
-        _ => Err(bad(format!("{master:?} does not begin with http:// or https://"))),
+        _ => Err(invalid("it does not begin with http:// or https://".to_owned())),
     }
 }
 
-/// The layers that `kube` itself would use, over connections that notice a server which vanished without a word.
+/// Creates a client with the layers that `kube` uses, over connections with keep-alive, which detects a
+/// server that is gone.
 fn client(config: &Config) -> Result<Client, kube::Error> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
@@ -128,13 +123,13 @@ fn client(config: &Config) -> Result<Client, kube::Error> {
     Ok(Client::new(service, config.default_namespace.clone()))
 }
 
-/// An error with all its causes: `client error (Connect): tcp connect error: Connection refused`.
+/// Formats an error with all its causes: `client error (Connect): tcp connect error: Connection refused`.
 pub(super) fn explain(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
         let more = error.to_string();
-        // Some errors print their cause themselves.
+        // Some errors include their cause in their text.
         if !text.contains(&more) {
             text = format!("{text}: {more}");
         }

@@ -1,4 +1,4 @@
-//! What a watch says: one JSON object a line, each an event.
+//! The events of a watch: one JSON object in each line.
 
 use std::borrow::Cow;
 
@@ -6,43 +6,51 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::decode::Malformed;
 use super::watched::{self, Watched};
 use crate::source::Object;
 use crate::source::update::ObjectName;
 
-/// The lines of an answer, out of pieces that are cut anywhere.
+/// Splits the pieces of a response into lines.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub struct Lines {
     buffer: Vec<u8>,
-    /// Up to here there is no end of line.
+    /// Where the first line begins that was not returned.
+    start: usize,
+    /// The end of what follows it without a newline.
     searched: usize,
 }
 
 impl Lines {
-    /// Takes one more piece.
+    /// Appends a piece.
     ///
     /// # Errors
-    /// When a line is longer than any object can be: etcd's limit for one is 1.5 MiB.
-    pub(super) fn push(&mut self, piece: &[u8]) -> Result<(), String> {
+    /// [`Malformed`] when a line is longer than any object can be: the limit of etcd is 1.5 MiB.
+    pub fn push(&mut self, piece: &[u8]) -> Result<(), Malformed> {
+        self.buffer.drain(..self.start);
+        self.searched -= self.start;
+        self.start = 0;
         self.buffer.extend_from_slice(piece);
         if self.buffer.len() > LONGEST && !self.buffer.contains(&b'\n') {
-            return Err(format!("a line of the watch is longer than {LONGEST} bytes"));
+            return Err(Malformed(format!("a line of the watch is longer than {LONGEST} bytes")));
         }
         Ok(())
     }
 
-    /// The next line that is complete, if one is. What is no line yet when the connection ends is no event.
-    pub(super) fn next(&mut self) -> Option<Vec<u8>> {
+    /// Returns the next complete line, if there is one. An incomplete line at the end of a connection is not
+    /// an event.
+    pub fn next_line(&mut self) -> Option<Vec<u8>> {
         loop {
-            let Some(at) = self.buffer.iter().skip(self.searched).position(|byte| *byte == b'\n') else {
+            let rest = self.buffer.get(self.searched..)?;
+            let Some(at) = rest.iter().position(|byte| *byte == b'\n') else {
                 self.searched = self.buffer.len();
                 return None;
             };
-            let rest = self.buffer.split_off(self.searched + at + 1);
-            let line = std::mem::replace(&mut self.buffer, rest);
-            self.searched = 0;
+            let end = self.searched + at + 1;
+            let line = self.buffer.get(self.start..end)?;
+            (self.start, self.searched) = (end, end);
             if !line.trim_ascii().is_empty() {
-                return Some(line);
+                return Some(line.to_vec());
             }
         }
     }
@@ -51,29 +59,29 @@ impl Lines {
 /// The longest line, in bytes.
 const LONGEST: usize = 16 << 20;
 
-/// One event.
+/// An event of a watch.
 #[derive(Debug)]
-pub(super) enum Event {
+pub enum Event {
     /// `ADDED`, `MODIFIED`.
     Apply(Object, String),
     /// `DELETED`, also when an object ceases to match the selectors.
     Delete(ObjectName, String),
-    /// `BOOKMARK`: everything up to this version was sent.
+    /// `BOOKMARK`: every event up to this version was sent.
     Bookmark(String),
     /// `ERROR`.
     Error(Box<Status>),
-    /// An object that cannot be read: why, and the version after it.
+    /// An object that cannot be decoded: the reason, and its version.
     Unreadable(String, String),
 }
 
 impl Event {
-    /// Reads a line.
+    /// Decodes a line.
     ///
     /// # Errors
-    /// When the line is no event.
+    /// When the line is not an event.
     pub(super) fn decode<K: Watched>(line: &[u8]) -> Result<Self, String> {
-        let line: Line<'_> =
-            serde_json::from_slice(line).map_err(|e| format!("a line of the watch is no event: {e}"))?;
+        let line: Line<'_> = serde_json::from_slice(line)
+            .map_err(|e| format!("expected an event in a line of the watch: {e}"))?;
         match &*line.r#type {
             "ADDED" | "MODIFIED" => changed::<K>(line.object),
             "DELETED" => {
@@ -86,7 +94,9 @@ impl Event {
                     serde_json::from_str(line.object.get()).map_err(|e| format!("an ERROR event: {e}"))?;
                 Ok(Self::Error(Box::new(status)))
             }
-            other => Err(format!("the watch has an event of the unknown type {other:?}")),
+            other => Err(format!(
+                "expected an event of type ADDED, MODIFIED, DELETED, BOOKMARK or ERROR, found {other:?}"
+            )),
         }
     }
 }
@@ -99,15 +109,15 @@ fn changed<K: Watched>(raw: &RawValue) -> Result<Event, String> {
     }
 }
 
-/// Reads one object of a list or an event.
+/// Decodes an object of a list or an event.
 ///
 /// # Errors
-/// Which object it is, and why it cannot be read.
+/// The name of the object, and why it cannot be decoded.
 pub(super) fn object<K: Watched>(raw: &RawValue) -> Result<Object, String> {
     let head = Head::read(raw)?;
     let name = watched::name(K::KIND, head.namespace, head.name);
     let mut object: K = serde_json::from_str(raw.get()).map_err(|e| format!("{name} cannot be read: {e}"))?;
-    // Half of an object's bytes, and of no use here.
+    // Managed fields are half of the memory of an object, and not used.
     object.meta_mut().managed_fields = None;
     Ok(object.into_object())
 }
@@ -120,7 +130,7 @@ struct Line<'a> {
     object: &'a RawValue,
 }
 
-/// What every object has; a bookmark has the version alone.
+/// The metadata of every object. A bookmark has only the version.
 struct Head {
     namespace: Option<String>,
     name: String,
@@ -166,7 +176,7 @@ mod tests {
             let mut found = Vec::new();
             for piece in text.chunks(size) {
                 lines.push(piece).unwrap();
-                while let Some(line) = lines.next() {
+                while let Some(line) = lines.next_line() {
                     found.push(String::from_utf8(line).unwrap());
                 }
             }
@@ -179,7 +189,7 @@ mod tests {
         let mut lines = Lines::default();
         let piece = vec![b'x'; LONGEST];
         lines.push(&piece).unwrap();
-        assert!(lines.push(b"x").unwrap_err().contains("longer than"));
+        assert!(lines.push(b"x").unwrap_err().to_string().contains("longer than"));
     }
 
     #[test]
@@ -213,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn half_an_event_is_none() {
+    fn a_truncated_event_is_refused() {
         let whole = r#"{"type":"ADDED","object":{"metadata":{"name":"web","resourceVersion":"7"}}}"#;
         for length in 0..whole.len() {
             assert!(decode(&whole[..length]).is_err(), "{}", &whole[..length]);

@@ -1,4 +1,4 @@
-//! Following one kind of object: list, watch, and again.
+//! Follows one kind of object: lists it, watches it, and starts again when the watch cannot go on.
 
 use std::time::Duration;
 
@@ -9,45 +9,47 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::backoff::Backoff;
 use super::connect::Connection;
 use super::event::Event;
-use super::request::{Api, Cause, List, Refusal, Stream};
+use super::request::{Api, Cause, List, Refusal, Stream, clip};
 use super::watched::Watched;
 use super::{Pace, Source};
 use crate::source::Object;
 use crate::source::update::{Kind, Update};
 
-/// What follows one kind.
+/// Follows one kind of object.
 pub(super) struct Follower {
     source: Source,
     connection: Connection,
-    teller: Teller,
+    reporter: Reporter,
     backoff: Backoff,
-    /// Told when the first list is out.
+    /// Signalled when the first list was sent.
     listed: Option<oneshot::Sender<()>>,
-    /// The first list waits for these, for a while.
+    /// The signals that the first list waits for, up to a timeout.
     after: Vec<oneshot::Receiver<()>>,
 }
 
-/// Nobody listens any more.
+/// The receiver of updates was dropped.
 #[derive(Debug)]
 struct Closed;
 
 /// Why a watch ended.
 enum Ended {
-    /// The server ended it, as it does after a while.
-    Quietly,
-    /// It broke, or could not begin. What follows the last version may be asked for again.
+    /// The server ended it, as it does after some time.
+    ByServer,
+    /// It failed, or could not begin. A new watch may continue from the last version.
     Broken(Refusal),
-    /// The version is gone, as happens after a while without a connection: everything has to be listed anew.
+    /// The server no longer has the version, as after some time without a connection. Everything has to be
+    /// listed again.
     Stale(String),
-    /// What the server says, or says of our question, makes no sense: everything has to be listed anew.
-    Nonsense(String),
+    /// The server sent something that cannot be decoded, or did not understand the request. Everything has to
+    /// be listed again.
+    Malformed(String),
 }
 
 impl From<Refusal> for Ended {
     fn from(refusal: Refusal) -> Self {
         match refusal.cause {
             Cause::Stale => Self::Stale(refusal.reason),
-            Cause::Nonsense | Cause::Absent => Self::Nonsense(refusal.reason),
+            Cause::Malformed | Cause::Absent => Self::Malformed(refusal.reason),
             Cause::Connection | Cause::Other => Self::Broken(refusal),
         }
     }
@@ -64,14 +66,14 @@ impl Follower {
         Self {
             source: source.clone(),
             connection,
-            teller: Teller { updates, remind: source.pace.remind, told: None },
+            reporter: Reporter { updates, remind: source.pace.remind, reported: None },
             backoff: Backoff::new(&source.pace),
             listed,
             after,
         }
     }
 
-    /// Follows until nobody listens.
+    /// Runs until the receiver is dropped.
     pub(super) async fn run<K: Watched>(mut self) {
         let mut api = Api::new::<K>(&self.source, self.connection.clone());
         // Closed is the one way out.
@@ -87,21 +89,22 @@ impl Follower {
         };
     }
 
-    /// One list, told whole, and its version; none when it has to be tried again, which it waited for.
+    /// Sends one list, and returns its version. Returns `None` after a failure, and after the pause that
+    /// follows it.
     async fn list<K: Watched>(&mut self, api: &mut Api) -> Result<Option<String>, Closed> {
         match api.list::<K>().await {
             Ok(List { objects, version, unreadable }) => {
                 for reason in unreadable {
-                    self.teller.send(Update::Trouble(reason)).await?;
+                    self.reporter.send(Update::Warning(reason)).await?;
                 }
                 self.replace::<K>(objects).await?;
-                self.teller.well(K::KIND);
+                self.reporter.well(K::KIND);
                 Ok(Some(version))
             }
             Err(refusal) if K::MAY_BE_ABSENT && refusal.cause == Cause::Absent => {
                 tracing::debug!(kind = %K::KIND, "the API server does not have this API");
                 self.replace::<K>(Vec::new()).await?;
-                self.teller.well(K::KIND);
+                self.reporter.well(K::KIND);
                 sleep(self.pace().absent).await;
                 Ok(None)
             }
@@ -115,26 +118,26 @@ impl Follower {
     async fn replace<K: Watched>(&mut self, objects: Vec<Object>) -> Result<(), Closed> {
         let deadline = Instant::now() + self.pace().node;
         for first in self.after.drain(..) {
-            // Late, or never: what was waited for has its own troubles, and tells them.
+            // Another follower that fails sends its own warnings.
             let _ = timeout_at(deadline, first).await;
         }
         tracing::debug!(kind = %K::KIND, objects = objects.len(), "listed");
-        self.teller.send(Update::Replace(K::KIND, objects)).await?;
+        self.reporter.send(Update::Replace(K::KIND, objects)).await?;
         if let Some(listed) = self.listed.take() {
-            // Whoever waited may have given up.
+            // The receiver may have timed out.
             let _ = listed.send(());
         }
         Ok(())
     }
 
-    /// Watches from `version` for as long as that goes; afterwards everything has to be listed.
+    /// Watches from `version` for as long as possible. Afterwards everything has to be listed again.
     async fn watch<K: Watched>(&mut self, api: &mut Api, mut version: String) -> Result<(), Closed> {
         loop {
             let began = Instant::now();
             let before = version.clone();
             let ended = match api.watch(&version).await {
                 Ok(stream) => {
-                    self.teller.well(K::KIND);
+                    self.reporter.well(K::KIND);
                     self.events::<K>(stream, &mut version).await?
                 }
                 Err(refusal) => Ended::from(refusal),
@@ -143,19 +146,19 @@ impl Follower {
                 self.backoff.reset();
             }
             match ended {
-                Ended::Quietly if version != before || began.elapsed() > BRIEF => {}
-                Ended::Quietly => {
+                Ended::ByServer if version != before || began.elapsed() > BRIEF => {}
+                Ended::ByServer => {
                     let reason = "the server ends every watch at once";
                     self.refused::<K>(api, Refusal::new(Cause::Other, reason)).await?;
                 }
                 Ended::Broken(refusal) => self.refused::<K>(api, refusal).await?,
                 Ended::Stale(reason) => {
-                    tracing::info!(kind = %K::KIND, "listing everything anew: {reason}");
+                    tracing::info!(kind = %K::KIND, "listing everything again: {reason}");
                     sleep(self.backoff.pause(None)).await;
                     return Ok(());
                 }
-                Ended::Nonsense(reason) => {
-                    return self.refused::<K>(api, Refusal::new(Cause::Nonsense, reason)).await;
+                Ended::Malformed(reason) => {
+                    return self.refused::<K>(api, Refusal::new(Cause::Malformed, reason)).await;
                 }
             }
         }
@@ -169,31 +172,31 @@ impl Follower {
         loop {
             let line = match stream.next().await {
                 Ok(Some(line)) => line,
-                Ok(None) => return Ok(Ended::Quietly),
+                Ok(None) => return Ok(Ended::ByServer),
                 Err(refusal) => return Ok(refusal.into()),
             };
             let (update, seen) = match Event::decode::<K>(&line) {
                 Ok(Event::Apply(object, seen)) => (Some(Update::Apply(object)), seen),
                 Ok(Event::Delete(name, seen)) => (Some(Update::Delete(name)), seen),
-                Ok(Event::Unreadable(reason, seen)) => (Some(Update::Trouble(reason)), seen),
+                Ok(Event::Unreadable(reason, seen)) => (Some(Update::Warning(reason)), seen),
                 Ok(Event::Bookmark(seen)) => (None, seen),
                 Ok(Event::Error(status)) => return Ok(error(*status)),
-                Err(reason) => return Ok(Ended::Nonsense(reason)),
+                Err(reason) => return Ok(Ended::Malformed(reason)),
             };
             if let Some(update) = update {
-                self.teller.send(update).await?;
+                self.reporter.send(update).await?;
             }
             if seen.is_empty() {
-                return Ok(Ended::Nonsense("an event has no resourceVersion".to_owned()));
+                return Ok(Ended::Malformed("an event has no resourceVersion".to_owned()));
             }
             *version = seen;
         }
     }
 
-    /// Tells of a refusal and waits.
+    /// Reports a refusal and waits.
     async fn refused<K: Watched>(&mut self, api: &mut Api, refusal: Refusal) -> Result<(), Closed> {
         let Refusal { reason, cause, retry_after } = refusal;
-        self.teller.trouble(K::KIND, &format!("{}: {reason}", api.url())).await?;
+        self.reporter.warning(K::KIND, &format!("{}: {reason}", api.url())).await?;
         sleep(self.backoff.pause(retry_after)).await;
         if cause == Cause::Connection {
             api.refresh();
@@ -206,11 +209,11 @@ impl Follower {
     }
 }
 
-/// What an `ERROR` event means.
+/// Returns how an `ERROR` event ends a watch.
 fn error(status: Status) -> Ended {
     let code = status.code.unwrap_or_default();
     let reason = status.reason.unwrap_or_default();
-    let text = format!("{code} {reason}: {}", status.message.unwrap_or_default());
+    let text = format!("{code} {}: {}", clip(&reason), clip(&status.message.unwrap_or_default()));
     if code == 410 || matches!(reason.as_str(), "Expired" | "Gone") {
         return Ended::Stale(text);
     }
@@ -219,40 +222,40 @@ fn error(status: Status) -> Ended {
     Ended::Broken(Refusal { reason: text, cause: Cause::Other, retry_after })
 }
 
-/// Sends what there is to tell.
-struct Teller {
+/// Sends updates and warnings.
+struct Reporter {
     updates: mpsc::Sender<Update>,
     remind: Duration,
-    /// The trouble that lasts, and when it was told last.
-    told: Option<(String, Instant)>,
+    /// The current problem, and when it was last sent.
+    reported: Option<(String, Instant)>,
 }
 
-impl Teller {
+impl Reporter {
     async fn send(&self, update: Update) -> Result<(), Closed> {
         self.updates.send(update).await.map_err(|_| Closed)
     }
 
-    /// Tells a trouble, unless it was told just now.
-    async fn trouble(&mut self, kind: Kind, reason: &str) -> Result<(), Closed> {
-        if let Some((last, at)) = &self.told
+    /// Sends a warning, unless the same one was sent recently.
+    async fn warning(&mut self, kind: Kind, reason: &str) -> Result<(), Closed> {
+        if let Some((last, at)) = &self.reported
             && last == reason
             && at.elapsed() < self.remind
         {
             return Ok(());
         }
-        self.told = Some((reason.to_owned(), Instant::now()));
-        self.send(Update::Trouble(format!("{kind}s from the API server {reason}"))).await
+        self.reported = Some((reason.to_owned(), Instant::now()));
+        self.send(Update::Warning(format!("{kind}s from the API server {reason}"))).await
     }
 
     fn well(&mut self, kind: Kind) {
-        if self.told.take().is_some() {
+        if self.reported.take().is_some() {
             tracing::info!(%kind, "the API server answers again");
         }
     }
 }
 
-/// A watch that ends sooner without a word was no watch.
+/// A watch that the server ends sooner counts as a failure.
 const BRIEF: Duration = Duration::from_secs(1);
 
-/// A watch that lasted longer worked.
+/// A watch that lasted longer counts as a success.
 const STEADY: Duration = Duration::from_secs(10);

@@ -1,26 +1,29 @@
-//! Objects from the Kubernetes API (feature `kube`): each kind is listed, then watched, for as long as somebody listens.
+//! Objects from the Kubernetes API (feature `kube`): each kind is listed, then watched, until the receiver is
+//! dropped.
 //!
-//! What is asked for is what kube-proxy asks for (`watched.rs` has the selectors). Every kind follows by itself: a list of
-//! one kind that fails does not hold up the changes of another.
+//! The requests are those of kube-proxy (`watched.rs` has the selectors). Kinds are independent: a list of
+//! one kind that fails does not delay the changes of another.
 //!
-//! - A list is made of pages and handed on whole, as one [`Update::Replace`]; half a list is never handed on.
-//! - A watch goes on from the last version that was seen, after a cut connection as well: nothing is lost and nothing is
-//!   listed again. Only when the server no longer has that version (410), or what it says cannot be understood, is
-//!   everything listed anew; whatever was deleted meanwhile is missing from that list.
-//! - Whatever fails is tried again, with growing pauses that differ from node to node, and no earlier than the server's
-//!   `Retry-After` says. The first failure is told as [`Update::Trouble`], and again when it changes or lasts.
-//! - After failures to connect or to authenticate, the configuration is read again: certificates, tokens and addresses that
-//!   were replaced meanwhile are used.
-//! - An object that cannot be read is named in an [`Update::Trouble`] and left as it was last known.
+//! - A list is read in pages and sent whole, as one [`Update::Replace`].
+//! - A watch continues from the last version seen, also after a lost connection: nothing is missed or listed
+//!   again. Only when the server no longer has that version (410), or sends something that cannot be decoded,
+//!   is everything listed again; the new list shows what was deleted meanwhile.
+//! - Failures are retried, with growing random pauses, and no earlier than the server's `Retry-After` says.
+//!   The first failure leads to an [`Update::Warning`], and again when it changes or lasts.
+//! - After failures to connect or to authenticate, the configuration is read again, for certificates, tokens
+//!   and addresses that were replaced meanwhile.
+//! - An object that cannot be decoded leads to an [`Update::Warning`] with its name, and keeps its last
+//!   state.
 //!
-//! Waiting is measured on the monotonic clock: setting the time of day changes nothing.
+//! All waiting uses the monotonic clock.
 //!
-//! The requests are made here, over `kube`'s client: what its own watcher does with a 410 that is the status of a watch's
-//! answer (it repeats the request for ever), with an object that it cannot read (it drops the event), and with
-//! `Retry-After` (it does not see it) is not what a service proxy may do.
+//! The requests are made here, over `kube`'s client, instead of by the watcher of kube-runtime: that one
+//! repeats a watch forever whose response has the status 410, drops an event whose object it cannot decode,
+//! and ignores `Retry-After`.
 
 mod backoff;
 mod connect;
+pub mod decode;
 mod event;
 mod follow;
 mod request;
@@ -38,43 +41,46 @@ use tokio::sync::{mpsc, oneshot};
 pub use connect::Server;
 
 use super::update::Update;
-use crate::Error;
+use crate::source::Error;
 use connect::Connection;
 use follow::Follower;
 
-/// Which API server is asked, and for what.
+/// An API server, and the objects to watch there.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// How the server is found, and who we are.
+    /// The address of the server, and the credentials.
     pub server: Server,
-    /// The name of the one node that is watched.
+    /// The name of the node to watch.
     pub node: String,
-    /// `ServiceCIDR` objects are watched too; only nftables mode has a use for them. A server that does not have this API (before
-    /// Kubernetes 1.33) is taken for one that has no such object.
+    /// Whether to watch `ServiceCIDR` objects, which only nftables mode uses. A server without this API
+    /// (before Kubernetes 1.33) counts as one without such objects.
     pub service_cidrs: bool,
-    /// How long to wait for what.
+    /// Timeouts, intervals and sizes.
     pub pace: Pace,
 }
 
-/// How long the source waits. The default is for clusters; tests are in more of a hurry.
+/// Timeouts, intervals and sizes of a source. Tests use shorter ones than the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// The pause after a first failure; each further one doubles it. Up to as much again is added by chance.
+    /// The pause after the first failure. Each further one doubles it. A random time up to the pause is
+    /// added.
     pub first: Duration,
-    /// The longest pause, without what is added.
+    /// The longest pause, without the random part.
     pub longest: Duration,
-    /// How long the first list of services waits for that of the node.
+    /// The longest time that the first list of services waits for that of the node.
     pub node: Duration,
-    /// How long an answer may take to begin, and to go on.
+    /// The timeout for the beginning of a response, and for each next part.
     pub answer: Duration,
-    /// How long a watch lasts before the server is asked for a new one, at most 290 s; a tenth of it is left to chance.
+    /// The duration of a watch, at most 290 s. A random part of up to a tenth is subtracted.
     pub watch: Duration,
-    /// How long until an API that a server does not have is asked for again.
+    /// The interval of requests for an API that the server does not have.
     pub absent: Duration,
-    /// How often a failure that lasts is told.
+    /// The interval of warnings about a failure that lasts.
     pub remind: Duration,
-    /// How many objects make a page.
+    /// The number of objects in a page.
     pub page: u32,
+    /// The most bytes of a list, over all its pages. A longer one is refused, and what is known stays.
+    pub list_bytes: usize,
 }
 
 impl Default for Pace {
@@ -88,23 +94,26 @@ impl Default for Pace {
             absent: Duration::from_secs(600),
             remind: Duration::from_secs(300),
             page: 500,
+            list_bytes: 1 << 30,
         }
     }
 }
 
 impl Source {
-    /// Reads the configuration, without speaking to the server. The source then runs until nobody listens to `updates` any more.
+    /// Reads the configuration, without a connection. The returned future runs until the receiver of
+    /// `updates` is dropped.
     ///
     /// # Errors
-    /// [`Error::Api`] when the configuration cannot be used. Nothing that happens later is an error: an API server that is not
-    /// there yet will come.
+    /// [`Error::Kubeconfig`], [`Error::NotInPod`], [`Error::Url`] or [`Error::Proxy`] when the configuration
+    /// cannot be used. Nothing that happens later is an error: an API server that does not answer yet is
+    /// asked again.
     pub fn start(self, updates: mpsc::Sender<Update>) -> Result<impl Future<Output = ()> + Send, Error> {
         let config = self.server.config()?;
         Ok(async move {
             let closed = updates.clone();
             let run = Box::pin(self.run(Connection::new(config), updates));
             if let Either::Left(_) = select(Box::pin(closed.closed()), run).await {
-                tracing::debug!("nobody listens to the API source any more");
+                tracing::debug!("the receiver of the API source was dropped");
             }
         })
     }
@@ -121,7 +130,7 @@ impl Source {
             }
         };
         let slices = follow(None, vec![]).run::<EndpointSlice>();
-        // Whoever programs services wants to know first on which node.
+        // The rules of services depend on the node, so its list comes first.
         let services = follow(None, vec![node, cidrs]).run::<Service>();
         join4(nodes, service_cidrs, slices, services).await;
     }

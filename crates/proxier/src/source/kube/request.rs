@@ -1,4 +1,4 @@
-//! Asking the API server: one list, or the beginning of a watch, and what a refusal means.
+//! Requests to the API server: lists and watches, and the meaning of a refusal.
 
 use std::time::Duration;
 
@@ -20,36 +20,38 @@ use super::watched::Watched;
 use super::{Pace, Source};
 use crate::source::Object;
 
-/// All objects of a kind.
-pub(super) struct List {
-    pub(super) objects: Vec<Object>,
+/// All objects of a kind, from one list.
+#[derive(Debug, Default)]
+pub struct List {
+    /// The objects.
+    pub objects: Vec<Object>,
     /// The version that a watch goes on from.
-    pub(super) version: String,
-    /// Why objects are left out.
-    pub(super) unreadable: Vec<String>,
+    pub version: String,
+    /// Why objects were skipped.
+    pub unreadable: Vec<String>,
 }
 
-/// Why something that was asked for was not given.
+/// A request that failed.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) reason: String,
     pub(super) cause: Cause,
-    /// The server does not want to be asked again before.
+    /// The time that the server asks to wait.
     pub(super) retry_after: Option<Duration>,
 }
 
-/// What to do about it.
+/// The cause of a failure, which decides how to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// No connection, or not the right credentials: perhaps the configuration has changed.
+    /// There is no connection, or the credentials are wrong: the configuration may have changed.
     Connection,
     /// 404: there is no such API.
     Absent,
-    /// 410: the version that was asked for is gone.
+    /// 410: the server no longer has the requested version.
     Stale,
-    /// One side does not understand the other; the same should not be asked again.
-    Nonsense,
-    /// Anything else; the same may be asked again.
+    /// 400, or a response that cannot be decoded: the same request should not be repeated.
+    Malformed,
+    /// Anything else: the same request may be repeated.
     Other,
 }
 
@@ -59,7 +61,7 @@ impl Refusal {
     }
 }
 
-/// What is asked for of one kind.
+/// The requests for one kind.
 pub(super) struct Api {
     connection: Connection,
     request: Request,
@@ -84,12 +86,13 @@ impl Api {
         self.connection.refresh();
     }
 
-    /// The URL of the server, for messages.
+    /// Returns the URL of the server, for messages.
     pub(super) fn url(&self) -> String {
         self.connection.url()
     }
 
-    /// Lists everything, page by page. When the server forgets the list before its last page, everything is asked for at once.
+    /// Lists all objects, page by page. When the list expires before its last page, everything is requested
+    /// at once.
     pub(super) async fn list<K: Watched>(&mut self) -> Result<List, Refusal> {
         match self.pages::<K>(Some(self.pace.page)).await {
             Err(refusal) if refusal.cause == Cause::Stale => {
@@ -101,8 +104,8 @@ impl Api {
     }
 
     async fn pages<K: Watched>(&mut self, limit: Option<u32>) -> Result<List, Refusal> {
-        let mut list = List { objects: Vec::new(), version: String::new(), unreadable: Vec::new() };
-        let mut next = None;
+        let mut list = List::default();
+        let (mut next, mut left) = (None, self.pace.list_bytes);
         loop {
             let parameters = ListParams {
                 label_selector: self.labels.clone(),
@@ -114,7 +117,8 @@ impl Api {
             let request =
                 self.request.list(&parameters).map_err(|e| Refusal::new(Cause::Other, e.to_string()))?;
             let body = self.send(request).await?;
-            let text = self.whole(body).await?;
+            let text = self.whole(body, left).await?;
+            left -= text.len();
             next = take_page::<K>(&text, &mut list).map_err(|reason| Refusal::new(Cause::Other, reason))?;
             if next.is_none() {
                 return Ok(list);
@@ -122,7 +126,7 @@ impl Api {
         }
     }
 
-    /// Begins to watch what comes after `version`.
+    /// Starts a watch after `version`.
     pub(super) async fn watch(&mut self, version: &str) -> Result<Stream, Refusal> {
         let lasts = self.pace.watch - fraction(self.pace.watch / 10);
         let parameters = WatchParams {
@@ -157,27 +161,28 @@ impl Api {
         let status = response.status();
         let header = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let retry_after = header.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
-        let said = self.whole(response.into_body()).await.unwrap_or_default();
+        let said = self.whole(response.into_body(), LONGEST_ERROR).await.unwrap_or_default();
         let message = match serde_json::from_slice::<Status>(&said) {
-            Ok(Status { message: Some(message), .. }) => format!(": {message}"),
+            Ok(Status { message: Some(message), .. }) => format!(": {}", clip(&message)),
             _ => String::new(),
         };
         let cause = match status {
             StatusCode::UNAUTHORIZED => Cause::Connection,
             StatusCode::NOT_FOUND => Cause::Absent,
             StatusCode::GONE => Cause::Stale,
-            StatusCode::BAD_REQUEST => Cause::Nonsense,
+            StatusCode::BAD_REQUEST => Cause::Malformed,
             _ => Cause::Other,
         };
-        // No server may silence us for long.
-        let retry_after = retry_after.map(|asked: Duration| asked.min(LONGEST_RETRY_AFTER));
         Refusal { reason: format!("{status}{message}"), cause, retry_after }
     }
 
-    /// A whole body; as long as something comes now and then, it may take its time.
-    async fn whole(&self, mut body: Body) -> Result<Vec<u8>, Refusal> {
+    /// Reads a whole body of at most `limit` bytes. The timeout is for each part of it.
+    async fn whole(&self, mut body: Body, limit: usize) -> Result<Vec<u8>, Refusal> {
         let mut whole = Vec::new();
         while let Some(piece) = piece(&mut body, self.pace.answer).await? {
+            if piece.len() > limit - whole.len() {
+                return Err(Refusal::new(Cause::Other, format!("the response is longer than {limit} bytes")));
+            }
             whole.extend_from_slice(&piece);
         }
         Ok(whole)
@@ -192,30 +197,35 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// The next line; none when the server ended the watch.
+    /// Returns the next line. `None` when the server ended the watch.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, Refusal> {
         loop {
-            if let Some(line) = self.lines.next() {
+            if let Some(line) = self.lines.next_line() {
                 return Ok(Some(line));
             }
             let Some(piece) = piece(&mut self.body, self.silence).await? else { return Ok(None) };
-            self.lines.push(&piece).map_err(|reason| Refusal::new(Cause::Nonsense, reason))?;
+            self.lines.push(&piece).map_err(|e| Refusal::new(Cause::Malformed, e.to_string()))?;
         }
     }
 }
 
-/// The next bytes of a body, empty for what carries none; none at its end.
+/// Returns the next bytes of a body, empty for a frame without data. `None` at the end.
 async fn piece(body: &mut Body, patience: Duration) -> Result<Option<Vec<u8>>, Refusal> {
     match timeout(patience, body.frame()).await {
-        Err(_) => Err(Refusal::new(Cause::Other, format!("the server went silent for {patience:?}"))),
+        Err(_) => Err(Refusal::new(Cause::Other, format!("the server sent nothing for {patience:?}"))),
         Ok(Some(Err(e))) => Err(Refusal::new(Cause::Other, format!("the connection broke: {}", explain(&e)))),
         Ok(Some(Ok(frame))) => Ok(Some(frame.into_data().map(Vec::from).unwrap_or_default())),
         Ok(None) => Ok(None),
     }
 }
 
-/// Adds a page to `list`, and returns how to ask for the next, if there is one.
-fn take_page<K: Watched>(text: &[u8], list: &mut List) -> Result<Option<String>, String> {
+/// Returns the beginning of a text of the server, for messages.
+pub(super) fn clip(text: &str) -> &str {
+    text.char_indices().nth(LONGEST_MESSAGE).map_or(text, |(end, _)| text.get(..end).unwrap_or_default())
+}
+
+/// Adds a page to `list`. Returns the token of the next page, if there is one.
+pub(super) fn take_page<K: Watched>(text: &[u8], list: &mut List) -> Result<Option<String>, String> {
     #[derive(Deserialize)]
     struct Page<'a> {
         metadata: Metadata,
@@ -228,7 +238,8 @@ fn take_page<K: Watched>(text: &[u8], list: &mut List) -> Result<Option<String>,
         resource_version: Option<String>,
         r#continue: Option<String>,
     }
-    let page: Page<'_> = serde_json::from_slice(text).map_err(|e| format!("the answer is no list: {e}"))?;
+    let page: Page<'_> =
+        serde_json::from_slice(text).map_err(|e| format!("expected a list in the response: {e}"))?;
     for item in page.items.unwrap_or_default() {
         match event::object::<K>(item) {
             Ok(object) => list.objects.push(object),
@@ -243,4 +254,7 @@ fn take_page<K: Watched>(text: &[u8], list: &mut List) -> Result<Option<String>,
     Ok(page.metadata.r#continue.filter(|token| !token.is_empty()))
 }
 
-const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(300);
+/// The most bytes of the body of an error that are read.
+const LONGEST_ERROR: usize = 64 << 10;
+/// The most characters of what a server says that are passed on.
+const LONGEST_MESSAGE: usize = 1000;

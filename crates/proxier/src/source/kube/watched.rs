@@ -1,4 +1,4 @@
-//! The kinds that are watched, and which objects of each.
+//! The kinds that are watched, with their selectors.
 
 use k8s_openapi::api::core::v1::{Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -12,17 +12,17 @@ use crate::source::update::{Kind, ObjectName};
 
 /// A kind of object that is listed and watched.
 pub(super) trait Watched: Resource<DynamicType = ()> + DeserializeOwned + Send {
-    /// Which it is.
+    /// The kind.
     const KIND: Kind;
-    /// The label selector, with which kube-proxy 1.36 asks too.
+    /// The label selector, the same as in kube-proxy 1.36.
     const LABELS: Option<&'static str> = None;
 
-    /// The field selector.
+    /// Returns the field selector.
     fn fields(_: &Source) -> Option<String> {
         None
     }
 
-    /// A server that does not have this API is one that has no such object.
+    /// Whether a server without this API counts as one without such objects.
     const MAY_BE_ABSENT: bool = false;
 
     fn into_object(self) -> Object;
@@ -71,7 +71,7 @@ impl Watched for ServiceCIDR {
     }
 }
 
-/// What names an object of this kind.
+/// Returns the name of an object of a kind.
 pub(super) fn name(kind: Kind, namespace: Option<String>, name: String) -> ObjectName {
     let namespace = namespace.unwrap_or_else(|| "default".to_owned());
     match kind {
@@ -82,7 +82,7 @@ pub(super) fn name(kind: Kind, namespace: Option<String>, name: String) -> Objec
     }
 }
 
-/// A value inside a field selector: `,`, `=` and `\` mean something there.
+/// Escapes a value for a field selector, where `,`, `=` and `\` are special.
 fn escape(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
     for c in value.chars() {

@@ -1,7 +1,6 @@
 //! Files on disk that change in all the ways that files change.
 
 use std::os::unix::fs::symlink;
-use std::thread;
 
 use tokio::sync::mpsc::{self, Receiver};
 
@@ -33,10 +32,10 @@ impl Drop for Directory {
     }
 }
 
-/// What a watch tells, on its own thread.
-struct Told(Receiver<Update>);
+/// The updates of a watch, which runs on a thread of its own.
+struct Seen(Receiver<Update>);
 
-impl Told {
+impl Seen {
     fn of(paths: &[PathBuf]) -> Self {
         let (sender, receiver) = mpsc::channel(1000);
         let paths = paths.to_vec();
@@ -52,7 +51,7 @@ impl Told {
             }
             thread::sleep(Duration::from_millis(5));
         }
-        panic!("nothing is told");
+        panic!("nothing is seen");
     }
 
     /// The first lists, of which there is one for each kind.
@@ -82,13 +81,14 @@ fn describe(update: &Update) -> String {
         Update::Replace(kind, objects) => {
             format!("all of {kind}: {}", objects.iter().map(object).collect::<Vec<_>>().join(", "))
         }
-        Update::Trouble(trouble) => format!("trouble: {trouble}"),
+        Update::Warning(warning) => format!("warning: {warning}"),
     }
 }
 
 fn service(name: &str, port: u16) -> String {
     format!(
-        "apiVersion: v1\nkind: Service\nmetadata: {{name: {name}}}\nspec: {{clusterIP: 10.96.0.1, ports: [{{port: {port}}}]}}\n"
+        "apiVersion: v1\nkind: Service\nmetadata: {{name: {name}}}\n\
+            spec: {{clusterIP: 10.96.0.1, ports: [{{port: {port}}}]}}\n"
     )
 }
 
@@ -98,9 +98,9 @@ fn the_first_lists_are_whole_and_later_only_what_changed_is_told() {
     directory.write("a.yaml", &service("a", 1));
     directory.write("b.yaml", &service("b", 2));
     directory.write("notes.txt", "none of ours");
-    let mut told = Told::of(std::slice::from_ref(&directory.0));
+    let mut seen = Seen::of(std::slice::from_ref(&directory.0));
     assert_eq!(
-        told.first(),
+        seen.first(),
         [
             "all of Node: ",
             "all of ServiceCIDR: ",
@@ -109,17 +109,17 @@ fn the_first_lists_are_whole_and_later_only_what_changed_is_told() {
         ]
     );
     directory.write("b.yaml", &service("b", 3));
-    assert_eq!(told.next(), "apply Service default/b port 3");
+    assert_eq!(seen.next(), "apply Service default/b port 3");
     // Renamed over, as editors and most tools do.
     directory.write("b.tmp", &service("b", 4));
     fs::rename(directory.file("b.tmp"), directory.file("b.yaml")).unwrap();
-    assert_eq!(told.next(), "apply Service default/b port 4");
+    assert_eq!(seen.next(), "apply Service default/b port 4");
     directory.write("c.yaml", &service("c", 5));
-    assert_eq!(told.next(), "apply Service default/c port 5");
+    assert_eq!(seen.next(), "apply Service default/c port 5");
     fs::remove_file(directory.file("a.yaml")).unwrap();
-    assert_eq!(told.next(), "delete Service default/a");
+    assert_eq!(seen.next(), "delete Service default/a");
     directory.write("notes.txt", "still none of ours");
-    told.is_silent_for(200);
+    seen.is_silent_for(200);
 }
 
 #[test]
@@ -133,29 +133,29 @@ fn the_swap_of_a_config_map_is_one_change() {
     symlink("..1", directory.file("..data")).unwrap();
     symlink("..data/a.yaml", directory.file("a.yaml")).unwrap();
     symlink("..data/b.yaml", directory.file("b.yaml")).unwrap();
-    let mut told = Told::of(std::slice::from_ref(&directory.0));
-    assert!(told.first()[3].contains("default/a port 1, Service default/b port 1"));
+    let mut seen = Seen::of(std::slice::from_ref(&directory.0));
+    assert!(seen.first()[3].contains("default/a port 1, Service default/b port 1"));
     symlink("..2", directory.file("..data_tmp")).unwrap();
     fs::rename(directory.file("..data_tmp"), directory.file("..data")).unwrap();
-    assert_eq!(told.next(), "apply Service default/a port 2");
-    assert_eq!(told.next(), "apply Service default/b port 2");
+    assert_eq!(seen.next(), "apply Service default/a port 2");
+    assert_eq!(seen.next(), "apply Service default/b port 2");
     fs::remove_dir_all(directory.file("..1")).unwrap();
-    told.is_silent_for(200);
+    seen.is_silent_for(200);
 }
 
 #[test]
 fn a_file_that_does_not_parse_keeps_what_it_held_and_says_where_it_is_wrong() {
     let directory = Directory::new("broken");
     directory.write("a.yaml", &service("a", 1));
-    let mut told = Told::of(std::slice::from_ref(&directory.0));
-    told.first();
+    let mut seen = Seen::of(std::slice::from_ref(&directory.0));
+    seen.first();
     directory.write("a.yaml", "apiVersion: v1\nkind: Service\nmetadata: [\n");
-    let trouble = told.next();
-    assert!(trouble.contains("a.yaml, document 1, line "), "{trouble}");
-    assert!(trouble.ends_with("held before stays in use"), "{trouble}");
-    told.is_silent_for(1500);
+    let warning = seen.next();
+    assert!(warning.contains("a.yaml, document 1, line "), "{warning}");
+    assert!(warning.ends_with("a.yaml stay in use"), "{warning}");
+    seen.is_silent_for(1500);
     directory.write("a.yaml", &service("a", 2));
-    assert_eq!(told.next(), "apply Service default/a port 2");
+    assert_eq!(seen.next(), "apply Service default/a port 2");
 }
 
 #[test]
@@ -163,16 +163,16 @@ fn nothing_is_read_while_a_writer_has_not_closed_the_file() {
     use std::io::Write as _;
     let directory = Directory::new("partial");
     directory.write("a.yaml", &format!("{}---\n{}", service("a", 1), service("b", 1)));
-    let mut told = Told::of(std::slice::from_ref(&directory.0));
-    told.first();
+    let mut seen = Seen::of(std::slice::from_ref(&directory.0));
+    seen.first();
     // A first half that would parse: without the wait it would look as if b had been deleted.
     let mut file = fs::File::create(directory.file("a.yaml")).unwrap();
     file.write_all(service("a", 2).as_bytes()).unwrap();
-    told.is_silent_for(600);
+    seen.is_silent_for(600);
     file.write_all(format!("---\n{}", service("b", 2)).as_bytes()).unwrap();
     drop(file);
-    assert_eq!(told.next(), "apply Service default/a port 2");
-    assert_eq!(told.next(), "apply Service default/b port 2");
+    assert_eq!(seen.next(), "apply Service default/a port 2");
+    assert_eq!(seen.next(), "apply Service default/b port 2");
 }
 
 #[test]
@@ -181,22 +181,22 @@ fn a_named_file_or_directory_that_vanishes_keeps_its_objects_until_it_is_back() 
     fs::create_dir(directory.file("d")).unwrap();
     directory.write("d/a.yaml", &service("a", 1));
     directory.write("one.yaml", &service("one", 1));
-    let mut told = Told::of(&[directory.file("d"), directory.file("one.yaml")]);
-    told.first();
+    let mut seen = Seen::of(&[directory.file("d"), directory.file("one.yaml")]);
+    seen.first();
     fs::rename(directory.file("d"), directory.file("elsewhere")).unwrap();
-    let trouble = told.next();
-    assert!(trouble.starts_with("trouble: ") && trouble.contains("stays in use"), "{trouble}");
+    let warning = seen.next();
+    assert!(warning.starts_with("warning: ") && warning.contains("stay in use"), "{warning}");
     fs::remove_file(directory.file("one.yaml")).unwrap();
-    let trouble = told.next();
-    assert!(trouble.contains("one.yaml") && trouble.contains("stays in use"), "{trouble}");
+    let warning = seen.next();
+    assert!(warning.contains("one.yaml") && warning.contains("stay in use"), "{warning}");
     fs::create_dir(directory.file("d")).unwrap();
     directory.write("d/a.yaml", &service("a", 2));
-    let back = told.next();
+    let back = seen.next();
     // Between its making and its filling the new directory is empty, which may be seen or not.
-    let back = if back == "delete Service default/a" { told.next() } else { back };
+    let back = if back == "delete Service default/a" { seen.next() } else { back };
     assert_eq!(back, "apply Service default/a port 2");
     directory.write("one.yaml", &service("one", 2));
-    assert_eq!(told.next(), "apply Service default/one port 2");
+    assert_eq!(seen.next(), "apply Service default/one port 2");
 }
 
 #[test]
@@ -204,15 +204,15 @@ fn nothing_is_listed_before_everything_could_be_read() {
     let directory = Directory::new("start");
     directory.write("a.yaml", &service("a", 1));
     directory.write("b.yaml", "kind: [");
-    let mut told = Told::of(&[directory.0.clone(), directory.file("later")]);
-    let troubles = [told.next(), told.next()];
-    assert!(troubles[0].contains("b.yaml, document 1, line "), "{troubles:?}");
-    assert!(troubles[1].ends_with("later: No such file or directory (os error 2)"), "{troubles:?}");
-    told.is_silent_for(300);
+    let mut seen = Seen::of(&[directory.0.clone(), directory.file("later")]);
+    let warnings = [seen.next(), seen.next()];
+    assert!(warnings[0].contains("b.yaml, document 1, line "), "{warnings:?}");
+    assert!(warnings[1].ends_with("later: No such file or directory (os error 2)"), "{warnings:?}");
+    seen.is_silent_for(300);
     directory.write("b.yaml", &service("b", 1));
-    told.is_silent_for(300);
+    seen.is_silent_for(300);
     fs::create_dir(directory.file("later")).unwrap();
-    assert!(told.first()[3].ends_with("Service default/a port 1, Service default/b port 1"));
+    assert!(seen.first()[3].ends_with("Service default/a port 1, Service default/b port 1"));
 }
 
 #[test]
@@ -220,11 +220,47 @@ fn of_an_object_that_two_files_have_the_first_is_used_and_the_second_when_that_i
     let directory = Directory::new("twice");
     directory.write("a.yaml", &service("same", 1));
     directory.write("b.yaml", &service("same", 2));
-    let mut told = Told::of(std::slice::from_ref(&directory.0));
-    let trouble = told.next();
-    assert!(trouble.contains("b.yaml, document 1, line 1: Service default/same is a duplicate"), "{trouble}");
-    assert!(told.first()[3].ends_with("default/same port 1"));
+    let mut seen = Seen::of(std::slice::from_ref(&directory.0));
+    let warning = seen.next();
+    assert!(warning.contains("b.yaml, document 1, line 1: Service default/same is a duplicate"), "{warning}");
+    assert!(seen.first()[3].ends_with("default/same port 1"));
     fs::remove_file(directory.file("a.yaml")).unwrap();
-    assert_eq!(told.next(), "apply Service default/same port 2");
-    told.is_silent_for(200);
+    assert_eq!(seen.next(), "apply Service default/same port 2");
+    seen.is_silent_for(200);
+}
+
+#[test]
+fn without_inotify_changes_are_found_all_the_same() {
+    let directory = Directory::new("no-inotify");
+    directory.write("a.yaml", &service("a", 80));
+    let (sender, receiver) = mpsc::channel(1000);
+    let paths = vec![directory.0.clone()];
+    thread::spawn(move || follow(&paths, &sender, || Err(Errno::EMFILE)));
+    let mut seen = Seen(receiver);
+    let warning = seen.next();
+    assert!(warning.contains("watching files with inotify: Too many open files"), "{warning}");
+    seen.first();
+    directory.write("a.yaml", &service("a", 81));
+    assert_eq!(seen.next(), "apply Service default/a port 81");
+}
+
+#[test]
+fn events_of_other_files_do_not_hold_up_a_deadline() {
+    let directory = Directory::new("others");
+    let mut watches = Watches::new(std::slice::from_ref(&directory.0));
+    let open = || Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC);
+    assert_eq!(watches.renew(std::slice::from_ref(&directory.0), &open), None);
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let took = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                directory.write("other.txt", "x");
+            }
+        });
+        let began = Instant::now();
+        assert!(!watches.read(began + Duration::from_millis(300)));
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        began.elapsed()
+    });
+    assert!(took < Duration::from_secs(5), "{took:?}");
 }

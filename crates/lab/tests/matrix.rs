@@ -1,0 +1,38 @@
+//! The matrix of connections on this machine's kernel.
+
+use std::process::Command;
+
+fn lab(arguments: &[&str]) -> (bool, String, String) {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_sluicegate-lab")).args(arguments).output().expect("the command");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    (output.status.success(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn every_connection_of_the_matrix_is_as_the_documentation_has_it() {
+    if testns::Netns::new().is_none() {
+        return;
+    }
+    for layout in ["maps", "chains"] {
+        let report = format!("{}/traffic-matrix-nftables-{layout}.tsv", env!("CARGO_TARGET_TMPDIR"));
+        let (ok, table, errors) = lab(&["matrix", "--layout", layout, "--report", &report]);
+        println!("{layout}: every case is in {report}\n{table}");
+        assert!(ok, "{table}{errors}");
+    }
+}
+
+#[test]
+fn every_connection_of_the_matrix_is_as_it_should_be_in_iptables_mode() {
+    if testns::Netns::new().is_none() || !testns::have(&["iptables-legacy-restore", "iptables-nft-restore"]) {
+        return;
+    }
+    for back_end in ["legacy", "nft"] {
+        let report = format!("{}/traffic-matrix-iptables-{back_end}.tsv", env!("CARGO_TARGET_TMPDIR"));
+        let mode =
+            ["matrix", "--proxy-mode", "iptables", "--iptables-backend", back_end, "--report", &report];
+        let (ok, table, errors) = lab(&mode);
+        println!("{back_end}: every case is in {report}\n{table}");
+        assert!(ok, "{table}{errors}");
+    }
+}

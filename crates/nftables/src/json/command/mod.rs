@@ -1,0 +1,4 @@
+//! Commands: a verb and what it is about.
+
+mod parse;
+mod print;

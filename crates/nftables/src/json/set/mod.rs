@@ -1,0 +1,7 @@
+//! Sets and maps.
+
+mod parse;
+mod print;
+
+pub(super) use parse::parse;
+pub(super) use print::set;

@@ -1,0 +1,112 @@
+//! Commits as `nft monitor` prints them.
+
+use crate::lang::{Wording, Words};
+use crate::listing::ListOptions;
+use crate::monitor::Commit;
+use crate::monitor::follower::Reported;
+use crate::object::set::TypeLine;
+use crate::object::{Chain, Rule, Set, SetFlags, StatefulObject, Table};
+use crate::transaction::{Flush, HandleId, Object, Operation, Target};
+
+impl Commit {
+    /// Returns the lines that `nft monitor` prints for the commit, with names from `options`; the last line
+    /// contains the generation and the process that committed it.
+    ///
+    /// Sets and chains that belong to a rule have no line of their own: they are printed within the rule.
+    #[must_use]
+    pub fn lines(&self, options: &ListOptions) -> Vec<String> {
+        let with = Wording::new(options);
+        let reported = self.reported.iter().filter(|reported| !reported.is_internal);
+        let mut lines: Vec<String> = reported.map(|reported| reported.line(with)).collect();
+        let generation = &self.generation;
+        let by = match (generation.process, &generation.process_name) {
+            (Some(process), Some(name)) => format!(" by process {process} ({name})"),
+            _ => String::new(),
+        };
+        lines.push(format!("# new generation {}{by}", generation.id));
+        lines
+    }
+}
+
+impl Reported {
+    fn line(&self, with: Wording<'_>) -> String {
+        let handle = match (with.options.handles, self.handle) {
+            (true, Some(handle)) => Some(format!("# handle {handle}")),
+            _ => None,
+        };
+        let behind = |text: String| match &handle {
+            Some(handle) => format!("{text} {handle}"),
+            None => text,
+        };
+        let inside = handle.as_ref().map(|handle| format!(" {handle}")).unwrap_or_default();
+        match &self.operation {
+            Operation::Add(Object::Table(table)) => behind(format!("add {}", of_table(table))),
+            Operation::Add(Object::Chain(chain)) => behind(format!("add {}", of_chain(chain, with))),
+            Operation::Rename(rename) => behind(format!("add chain {} {}", rename.chain.table, rename.name)),
+            Operation::Add(Object::Rule(rule)) => behind(format!("add {}", of_rule(rule, with))),
+            Operation::Insert(rule) => behind(format!("insert {}", of_rule(rule, with))),
+            Operation::Add(Object::Set(set)) => format!("add {}", of_set(set, &inside, with)),
+            Operation::Add(Object::Stateful(object)) => format!("add {}", of_object(object, &inside, with)),
+            Operation::Add(Object::Elements(elements)) => {
+                let list: Vec<_> =
+                    elements.list.iter().map(|element| element.worded(with).to_string()).collect();
+                format!("add element {} {{ {} }}", elements.set, list.join(", "))
+            }
+            Operation::Delete(Target::Elements(elements)) => {
+                let list: Vec<_> =
+                    elements.list.iter().map(|element| element.worded(with).to_string()).collect();
+                format!("delete element {} {{ {} }}", elements.set, list.join(", "))
+            }
+            Operation::Add(Object::Flowtable(flowtable)) => {
+                format!(
+                    "add flowtable {} {{{inside} {}; }}",
+                    flowtable.id,
+                    flowtable.properties(with).join("; ")
+                )
+            }
+            Operation::Delete(Target::Table(_) | Target::Handle(HandleId::Table(..))) => {
+                behind(self.operation.to_string())
+            }
+            Operation::Flush(Flush::Ruleset(_)) => self.operation.to_string(),
+            other => other.to_string(),
+        }
+    }
+}
+
+/// nft 1.0.6 does not print comments here.
+fn of_table(of: &Table) -> String {
+    let flags = of.flag_names();
+    match flags.is_empty() {
+        true => format!("table {}", of.id),
+        false => format!("table {} {{ flags {}; }}", of.id, flags.join(",")),
+    }
+}
+
+fn of_chain(of: &Chain, with: Wording<'_>) -> String {
+    let Some(base) = &of.base else { return format!("chain {}", of.id) };
+    let header = base.header(of.id.table.family, with);
+    let policy = base.policy.map(|policy| format!(" policy {policy};")).unwrap_or_default();
+    format!("chain {} {{ {header};{policy} }}", of.id)
+}
+
+fn of_rule(of: &Rule, with: Wording<'_>) -> String {
+    let place = of.position.map(|position| format!(" handle {position}")).unwrap_or_default();
+    format!("rule {}{place} {}", of.chain, of.body_with(with.options))
+}
+
+fn of_set(of: &Set, handle: &str, with: Wording<'_>) -> String {
+    let mut lines = vec![TypeLine(of).to_string()];
+    let mut declared = of.clone();
+    if of.flags.contains(SetFlags::CONSTANT) {
+        (declared.size, declared.policy) = (None, None);
+    }
+    lines.extend(declared.properties(with));
+    format!("{} {} {{{handle} {}; }} ", of.word(), of.id, lines.join("; "))
+}
+
+fn of_object(of: &StatefulObject, handle: &str, with: Wording<'_>) -> String {
+    let mut lines: Vec<_> = of.comment.iter().map(|comment| format!("comment {comment}")).collect();
+    lines.extend(of.config.properties(false, with));
+    let text = lines.join("; ");
+    format!("{} {{{handle} {text} }} ", of.id)
+}

@@ -1,0 +1,135 @@
+//! Finds elements that the kernel would misinterpret: keys whose parts have other lengths than those of the
+//! set, although the total is the same, and ranges that end before they start.
+
+use crate::key::{Key, Part, types_of};
+use crate::lang::LowerError;
+use crate::object::element::is_byte_swapped;
+use crate::object::{Element, ElementData, Set, SetData};
+
+/// Returns the error for the first element whose key or value has parts of other lengths than those of the
+/// set.
+///
+/// A different number of parts is not an error: the parts of an expression are not always known. Types of the
+/// same length are considered equal, because not every type has a Rust type of its own.
+pub(crate) fn type_mismatch(set: &Set, elements: &[Element]) -> Option<LowerError> {
+    let keys = set.key.parts();
+    let values = match &set.data {
+        Some(SetData::Value(of) | SetData::Interval(of)) => of.parts(),
+        _ => Vec::new(),
+    };
+    // Most elements of a list have the types of the one before.
+    let mut fits: (&[u8], &[u8]) = (&[], &[]);
+    elements.iter().find_map(|element| {
+        let kinds = (element.packed_key().kinds, element.value_kinds());
+        if kinds == fits {
+            return None;
+        }
+        if is_mismatch(kinds.0, &keys) {
+            let key = element.key();
+            return Some(LowerError::KeyType {
+                set: set.id.name.clone(),
+                expression: key.to_string(),
+                has: text(key.types()),
+                wanted: text(keys.iter().copied()),
+            });
+        }
+        let value = match element.data() {
+            _ if !is_mismatch(kinds.1, &values) => {
+                fits = kinds;
+                return None;
+            }
+            ElementData::Value(value) | ElementData::Range(value, _) => value,
+            _ => return None,
+        };
+        Some(LowerError::ValueType {
+            map: set.id.name.clone(),
+            has: text(values.iter().copied()),
+            wanted: format!("{}, as `{value}` is", text(value.types())),
+        })
+    })
+}
+
+/// Returns the first range that ends before it starts. In an interval set its end would belong to no
+/// interval, and the kernel would extend the range up to the next element.
+pub(crate) fn backwards_range(elements: &[Element]) -> Option<LowerError> {
+    elements.iter().filter(|element| element.has_ranges()).find_map(|element| {
+        let keys = element.end().map(|end| (element.key(), end));
+        let values = match element.data() {
+            ElementData::Range(low, high) => Some((low, high)),
+            _ => None,
+        };
+        let (low, high) = [keys, values].into_iter().flatten().find(|(low, high)| !is_ordered(low, high))?;
+        Some(LowerError::Backwards { range: format!("{low}-{high}") })
+    })
+}
+
+fn is_ordered(low: &Key, high: &Key) -> bool {
+    low.parts().zip(high.parts()).all(|((part, low), (_, high))| match is_byte_swapped(part) {
+        true => low.iter().rev().le(high.iter().rev()),
+        false => low <= high,
+    })
+}
+
+fn is_mismatch(kinds: &[u8], parts: &[Part]) -> bool {
+    kinds.len() == parts.len() && types_of(kinds).zip(parts).any(|(has, part)| has.bytes() != part.bytes())
+}
+
+fn text(parts: impl Iterator<Item = Part>) -> String {
+    parts.map(|part| part.data_type().name()).collect::<Vec<_>>().join(" . ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::{DataType, Family, Mark, Number, Port, Protocol, TableId};
+
+    const IP: Ipv4Addr = Ipv4Addr::LOCALHOST;
+
+    fn said(set: &Set, element: impl Into<Element>) -> Option<String> {
+        type_mismatch(set, &[element.into()]).map(|error| error.to_string())
+    }
+
+    #[test]
+    fn parts_in_another_order_are_found_in_keys_and_values() {
+        let table = TableId::new(Family::IP, "t".parse().unwrap());
+        let pair = [DataType::IPV4_ADDR, DataType::INET_SERVICE];
+        let map = Set::map(table.map("m".parse().unwrap()), pair, pair);
+        assert_eq!(said(&map, Element::new((IP, Port(1))).value((IP, Port(2)))), None);
+        assert_eq!(
+            said(&map, Element::new((Port(1), IP)).value((IP, Port(2)))).unwrap(),
+            "`1 . 127.0.0.1` is of type inet_service . ipv4_addr, but the keys of @m are of type ipv4_addr . \
+             inet_service"
+        );
+        assert_eq!(
+            said(&map, Element::new((IP, Port(1))).value((Port(2), IP))).unwrap(),
+            "the values of @m are of type ipv4_addr . inet_service, not inet_service . ipv4_addr, as `2 . \
+             127.0.0.1` is"
+        );
+    }
+
+    #[test]
+    fn ranges_end_behind_their_start_part_by_part() {
+        let said = |element| backwards_range(&[element]).map(|error| error.to_string());
+        assert_eq!(said(Element::range(Port(1), Port(1))), None);
+        assert_eq!(said(Element::range(Mark(2), Mark(0x100))), None);
+        assert_eq!(
+            said(Element::range(Mark(0x100), Mark(2))).unwrap(),
+            "the range 0x00000100-0x00000002 ends before it starts"
+        );
+        assert!(said(Element::range((IP, Port(9)), (Ipv4Addr::BROADCAST, Port(1)))).is_some());
+        let value = Element::new(IP).value_range(Port(2), Port(1));
+        assert_eq!(said(value).unwrap(), "the range 2-1 ends before it starts");
+    }
+
+    #[test]
+    fn types_of_one_width_stand_for_each_other() {
+        let table = TableId::new(Family::IP, "t".parse().unwrap());
+        let set = Set::new(table.set("s".parse().unwrap()), [DataType::UID, DataType::ICMP_TYPE]);
+        assert_eq!(said(&set, (Number(1), Protocol(8))), None);
+        assert_eq!(said(&set, (Mark(1), Protocol(8))), None);
+        assert_eq!(said(&set, Element::catch_all()), None);
+        assert!(said(&set, (Port(1), Protocol(8))).is_some());
+    }
+}

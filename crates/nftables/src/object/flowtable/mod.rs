@@ -1,0 +1,90 @@
+//! Flowtables (`enum nft_flowtable_attributes`): their connections are forwarded without evaluating rules.
+
+pub(crate) mod wire;
+
+use std::fmt;
+
+use bitflags::bitflags;
+
+use crate::lang::Wording;
+use crate::name::{InterfaceName, Name};
+use crate::object::devices::device_list;
+use crate::object::{Priority, TableId};
+
+/// The id of a flowtable: its table and its name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowtableId {
+    /// The table.
+    pub table: TableId,
+    /// The name.
+    pub name: Name,
+}
+
+impl fmt::Display for FlowtableId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.table, self.name)
+    }
+}
+
+/// A flowtable at the ingress hook of some devices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flowtable {
+    /// The identifier.
+    pub id: FlowtableId,
+    /// Its position among the functions at the ingress hook.
+    pub priority: Priority,
+    /// The devices between which connections are forwarded.
+    pub devices: Vec<InterfaceName>,
+    /// Its flags.
+    pub flags: FlowtableFlags,
+}
+
+bitflags! {
+    /// Flags of a flowtable (`enum nft_flowtable_flags`).
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    pub struct FlowtableFlags: u32 {
+        /// `offload`: forward in hardware.
+        const OFFLOAD = 1;
+        /// `counter`
+        const COUNTER = 2;
+
+        const _ = !0;
+    }
+}
+
+impl Flowtable {
+    /// Creates a flowtable without devices.
+    #[must_use]
+    pub fn new(id: FlowtableId, priority: Priority) -> Self {
+        Self { id, priority, devices: Vec::new(), flags: FlowtableFlags::empty() }
+    }
+
+    /// Returns the properties in nft's syntax, one string for each.
+    pub(crate) fn properties(&self, with: Wording<'_>) -> Vec<String> {
+        let priority = match with.options.numeric_priority {
+            true => self.priority.0.to_string(),
+            false => self.priority.name(crate::Family::NETDEV, crate::Hook::Ingress),
+        };
+        let mut lines = vec![format!("hook ingress priority {priority}")];
+        if !self.devices.is_empty() {
+            lines.push(device_list(&self.devices, with));
+        }
+        if self.flags.contains(FlowtableFlags::OFFLOAD) {
+            lines.push("flags offload".to_owned());
+        }
+        if self.flags.contains(FlowtableFlags::COUNTER) {
+            lines.push("counter".to_owned());
+        }
+        lines
+    }
+}
+
+/// Formats the argument of an nft command:
+/// `flowtable inet t ft { hook ingress priority filter ; devices = { "eth0" } ; }`.
+impl fmt::Display for Flowtable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "flowtable {} {{", self.id)?;
+        self.properties(Wording::SCRIPT).iter().try_for_each(|line| write!(f, " {line} ;"))?;
+        f.write_str(" }")
+    }
+}

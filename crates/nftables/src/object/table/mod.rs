@@ -1,0 +1,141 @@
+//! Tables (`enum nft_table_attributes`).
+
+pub(crate) mod wire;
+
+use std::fmt;
+
+use bitflags::bitflags;
+
+use crate::expr::ObjectKind;
+use crate::family::Family;
+use crate::name::{Comment, Name};
+use crate::object::{ChainId, FlowtableId, ObjectId, SetId};
+
+/// The id of a table: its family and its name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TableId {
+    /// The family.
+    pub family: Family,
+    /// The name.
+    pub name: Name,
+}
+
+impl TableId {
+    /// Creates the id of a table.
+    #[must_use]
+    pub fn new(family: Family, name: Name) -> Self {
+        Self { family, name }
+    }
+
+    /// Returns the id of a chain in the table.
+    #[must_use]
+    pub fn chain(&self, name: Name) -> ChainId {
+        ChainId { table: self.clone(), name }
+    }
+
+    /// Returns the id of a set in the table.
+    #[must_use]
+    pub fn set(&self, name: Name) -> SetId {
+        SetId { table: self.clone(), name, map: false }
+    }
+
+    /// Returns the id of a map in the table.
+    #[must_use]
+    pub fn map(&self, name: Name) -> SetId {
+        SetId { table: self.clone(), name, map: true }
+    }
+
+    /// Returns the id of a stateful object in the table.
+    #[must_use]
+    pub fn object(&self, kind: ObjectKind, name: Name) -> ObjectId {
+        ObjectId { table: self.clone(), kind, name }
+    }
+
+    /// Returns the id of a flowtable in the table.
+    #[must_use]
+    pub fn flowtable(&self, name: Name) -> FlowtableId {
+        FlowtableId { table: self.clone(), name }
+    }
+}
+
+impl fmt::Display for TableId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.family, self.name)
+    }
+}
+
+/// A table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// The identifier.
+    pub id: TableId,
+    /// Its flags.
+    pub flags: TableFlags,
+    /// Its comment.
+    pub comment: Option<Comment>,
+}
+
+bitflags! {
+    /// Flags of a table (`enum nft_table_flags`).
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    pub struct TableFlags: u32 {
+        /// `dormant`: its base chains are not registered at their hooks.
+        const DORMANT = 1;
+        /// `owner`: it belongs to the socket that created it, and is deleted with that.
+        const OWNER = 2;
+        /// `persist`: it is not deleted with its owner. Since Linux 6.9.
+        const PERSIST = 4;
+
+        const _ = !0;
+    }
+}
+
+impl Table {
+    /// Creates a table without flags and comment.
+    #[must_use]
+    pub fn new(id: TableId) -> Self {
+        Self { id, flags: TableFlags::empty(), comment: None }
+    }
+
+    /// Sets the comment.
+    #[must_use]
+    pub fn comment(mut self, comment: Comment) -> Self {
+        self.comment = Some(comment);
+        self
+    }
+
+    /// Sets the flags.
+    #[must_use]
+    pub fn flags(mut self, flags: TableFlags) -> Self {
+        self.flags = flags;
+        self
+    }
+
+    /// Returns nft's keywords for the flags.
+    pub(crate) fn flag_names(&self) -> Vec<&'static str> {
+        [(TableFlags::DORMANT, "dormant"), (TableFlags::OWNER, "owner"), (TableFlags::PERSIST, "persist")]
+            .into_iter()
+            .filter(|(flag, _)| self.flags.contains(*flag))
+            .map(|(_, name)| name)
+            .collect()
+    }
+}
+
+/// Formats the argument of an nft command: `table ip t { comment "x" ; }`.
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "table {}", self.id)?;
+        let flags = self.flag_names();
+        if flags.is_empty() && self.comment.is_none() {
+            return Ok(());
+        }
+        f.write_str(" {")?;
+        if let Some(comment) = &self.comment {
+            write!(f, " comment {comment} ;")?;
+        }
+        if !flags.is_empty() {
+            write!(f, " flags {} ;", flags.join(","))?;
+        }
+        f.write_str(" }")
+    }
+}

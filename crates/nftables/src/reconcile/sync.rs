@@ -1,0 +1,125 @@
+//! Makes the kernel's tables equal to the wanted ones.
+
+use std::collections::HashMap;
+
+use sluicegate_netlink::Transport;
+
+use crate::apply::ApplyOptions;
+use crate::echo::Applied;
+use crate::error::Error;
+use crate::listing::TableContent;
+use crate::object::TableId;
+use crate::read::{self, Ruleset};
+use crate::reconcile::{Difference, Options, Reason, compare};
+
+/// The result of [`sync`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Synced {
+    /// The differences, which were applied.
+    pub difference: Difference,
+    /// The result of the transaction; `None` if the tables were equal and nothing was sent.
+    pub applied: Option<Applied>,
+    /// How often the ruleset was read: more than once if another program changed it in the meantime.
+    pub reads: u32,
+}
+
+/// Makes the kernel's tables equal to the wanted ones, with the smallest change.
+///
+/// Reads the wanted tables, compares them, and applies the difference to the generation that was read. If
+/// another program commits in the meantime, the kernel refuses the transaction, and the tables are read and
+/// compared again, at most eight times. If the kernel refuses the change itself, the tables that it concerns
+/// are replaced as a whole, in one transaction.
+///
+/// # Errors
+/// As [`difference`](super::difference) and [`Transaction::apply`](crate::Transaction::apply);
+/// [`Error::GenerationChanged`] if other programs keep committing. The kernel's ruleset is then unchanged,
+/// unless a transaction had to be split ([`Applied::batches`](crate::Applied::batches)).
+pub fn sync(
+    transport: &mut (impl Transport + ?Sized),
+    wanted: &[TableContent],
+    options: &Options<'_>,
+) -> Result<Synced, Error> {
+    let mut reads = 0;
+    loop {
+        reads += 1;
+        let result = sync_once(transport, wanted, options);
+        match result {
+            Err(error) if error.is_generation_changed() && reads < TRIES => {}
+            Err(error) => return Err(error),
+            Ok((difference, applied)) => return Ok(Synced { difference, applied, reads }),
+        }
+    }
+}
+
+fn sync_once(
+    transport: &mut (impl Transport + ?Sized),
+    wanted: &[TableContent],
+    options: &Options<'_>,
+) -> Result<(Difference, Option<Applied>), Error> {
+    let ruleset = read(transport, wanted)?;
+    let difference = compare(wanted, &ruleset, options, &HashMap::new())?;
+    if difference.is_empty() {
+        return Ok((difference, None));
+    }
+    let error = match apply(transport, &difference) {
+        Err(error @ Error::Rejected { applied: 0, .. }) => error,
+        result => return result.map(|applied| (difference, Some(applied))),
+    };
+    let whole = refused(&error, &difference, wanted, &ruleset);
+    if whole.is_empty() {
+        return Err(error);
+    }
+    let difference = compare(wanted, &ruleset, options, &whole)?;
+    let applied = apply(transport, &difference)?;
+    Ok((difference, Some(applied)))
+}
+
+fn apply(transport: &mut (impl Transport + ?Sized), difference: &Difference) -> Result<Applied, Error> {
+    let options = ApplyOptions { generation: Some(difference.generation), ..ApplyOptions::default() };
+    difference.transaction.apply_with(transport, options)
+}
+
+/// Returns the tables of the refused operations that can be replaced as a whole; if the kernel reports no
+/// operation, all of them.
+fn refused(
+    error: &Error,
+    difference: &Difference,
+    wanted: &[TableContent],
+    kernel: &Ruleset,
+) -> HashMap<TableId, Reason> {
+    let operations = difference.transaction.operations();
+    let of = |index: Option<usize>| operations.get(index?).and_then(|operation| operation.in_table());
+    let about: Vec<Option<&TableId>> = error.failures().iter().map(|failure| of(failure.operation)).collect();
+    let is_blamed = |id: &TableId| about.iter().any(|table| table.is_none_or(|table| table == id));
+    let is_there =
+        |id: &TableId| kernel.tables.iter().any(|table| table.family == id.family && table.name == id.name);
+    let whole = wanted.iter().map(|content| &content.table.id).filter(|id| is_blamed(id) && is_there(id));
+    whole.map(|id| (id.clone(), Reason::refused(error))).collect()
+}
+
+/// Reads the wanted tables, and the names of all others, as of one generation.
+fn read(transport: &mut (impl Transport + ?Sized), wanted: &[TableContent]) -> Result<Ruleset, Error> {
+    for _ in 0..TRIES {
+        let generation = read::generation(transport)?.id;
+        let mut all = Ruleset { generation, ..Ruleset::default() };
+        all.tables = read::tables(transport, crate::Family::UNSPEC)?;
+        for content in wanted {
+            let id = &content.table.id;
+            if !all.tables.iter().any(|table| table.family == id.family && table.name == id.name) {
+                continue;
+            }
+            let mut one = read::ruleset(transport, id)?;
+            // The list of all tables includes it already.
+            one.tables.clear();
+            all.append(one);
+        }
+        if read::generation(transport)?.id == generation {
+            return Ok(all);
+        }
+    }
+    Err(sluicegate_netlink::Error::Interrupted(TRIES).into())
+}
+
+/// The maximum number of attempts if other programs change the ruleset in the meantime.
+const TRIES: u32 = 8;

@@ -1,0 +1,10 @@
+//! Wanted tables against the kernel's: random pairs of rulesets on the fake and on the real kernel, and each
+//! object by itself.
+//!
+//! `SLUICEGATE_RECONCILE_CASES` asks for more random pairs than the few of a usual run.
+
+#![allow(clippy::unwrap_used, reason = "constants of the tests")]
+
+mod objects;
+mod pairs;
+mod syncing;

@@ -1,0 +1,84 @@
+//! Errors in the words of the command line: with the flag that a value came from.
+
+use std::io;
+use std::path::PathBuf;
+
+use sluicegate_proxier::{config, run, serve, source};
+use sluicegate_service_rules::Error as RulesError;
+use sluicegate_services::Error as ServicesError;
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// A flag is missing, or its value cannot be used.
+    #[error("{flag}: {reason}")]
+    Flag { flag: String, reason: String },
+    #[error("{}: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("standard output: {0}")]
+    Write(io::Error),
+    #[error("starting threads: {0}")]
+    Runtime(io::Error),
+    #[error("waiting for signals: {0}")]
+    Signals(io::Error),
+    #[error(transparent)]
+    Source(source::Error),
+    #[error(transparent)]
+    Config(#[from] config::Error),
+    #[error(transparent)]
+    Run(#[from] run::Error),
+    #[error(transparent)]
+    Rules(RulesError),
+}
+
+impl Error {
+    /// Names the flag that a value came from.
+    #[allow(clippy::needless_pass_by_value, reason = "errors are made to be consumed")]
+    pub(crate) fn flag(flag: impl Into<String>, reason: impl ToString) -> Self {
+        Self::Flag { flag: flag.into(), reason: reason.to_string() }
+    }
+}
+
+impl From<source::Error> for Error {
+    fn from(error: source::Error) -> Self {
+        match error {
+            #[cfg(feature = "kube")]
+            source::Error::Kubeconfig { path, reason } => {
+                Self::flag(format!("--kubeconfig {}", path.display()), reason)
+            }
+            #[cfg(feature = "kube")]
+            source::Error::NotInPod(reason) => {
+                Self::flag("no --kubeconfig, and this does not run in a pod", reason)
+            }
+            #[cfg(feature = "kube")]
+            error @ source::Error::Url { .. } => Self::flag("--master", error),
+            error => Self::Source(error),
+        }
+    }
+}
+
+impl From<RulesError> for Error {
+    fn from(error: RulesError) -> Self {
+        match &error {
+            RulesError::MasqueradeBit { .. } => Self::flag("--iptables-masquerade-bit", error),
+            RulesError::Timeouts { .. } => Self::flag("--ipvs-*-timeout", error),
+            RulesError::NoTool { .. } => Self::flag("--iptables-backend", error),
+            RulesError::Services(ServicesError::NoPodCidrs { .. }) => Self::flag(
+                "--node-pod-cidr (or a Node manifest with spec.podCIDRs)",
+                "is needed with --detect-local-mode NodeCIDR",
+            ),
+            _ => Self::Rules(error),
+        }
+    }
+}
+
+impl From<serve::Error> for Error {
+    fn from(error: serve::Error) -> Self {
+        match &error {
+            serve::Error::Listen { server, .. } if server == "/metrics" => {
+                Self::flag("--metrics-bind-address", error)
+            }
+            _ => Self::flag("--healthz-bind-address", error),
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Histograms with kube-proxy's buckets.
+
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+
+/// Returns a histogram for the time of a sync: 15 buckets from 1 ms to 16 s, each twice the one before.
+pub(super) fn sync_histogram() -> Histogram {
+    Histogram::new(exponential_buckets(0.001, 2.0, 15))
+}
+
+/// Returns a histogram for the time from a change to the kernel.
+///
+/// Its buckets end at 0.25 s, 0.5 s, each second up to a minute, every 5 s up to two minutes, and every 30 s
+/// up to five minutes.
+pub(super) fn programming_histogram() -> Histogram {
+    let (seconds, fives, thirties) = (1..60, (60..120).step_by(5), (120..=300).step_by(30));
+    let whole = seconds.chain(fives).chain(thirties).map(f64::from);
+    Histogram::new([0.25, 0.5].into_iter().chain(whole))
+}

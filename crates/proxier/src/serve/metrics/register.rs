@@ -1,0 +1,130 @@
+//! Names and help texts of the metrics.
+
+use prometheus_client::registry::{Metric, Registry};
+
+use super::Metrics;
+use super::packets::PacketCounters;
+use crate::Mode;
+
+impl Metrics {
+    /// Registers all metrics of the mode. The encoder appends `_total` to the name of a counter.
+    pub(super) fn register(mut self) -> Self {
+        let mut registry = Registry::default();
+        let kube = registry.sub_registry_with_prefix("kubeproxy");
+        add(kube, "sync_proxy_rules_duration_seconds", "SyncProxyRules latency in seconds", &self.sync);
+        if self.mode != Mode::Ipvs {
+            let (full, partial) =
+                ("sync_full_proxy_rules_duration_seconds", "sync_partial_proxy_rules_duration_seconds");
+            add(kube, full, "SyncProxyRules latency in seconds for full resyncs", &self.sync_full);
+            add(kube, partial, "SyncProxyRules latency in seconds for partial resyncs", &self.sync_partial);
+        }
+        add(
+            kube,
+            "sync_proxy_rules_last_timestamp_seconds",
+            "The last time proxy rules were successfully synced",
+            &self.last_synced,
+        );
+        add(
+            kube,
+            "sync_proxy_rules_last_queued_timestamp_seconds",
+            "The last time a sync of proxy rules was queued",
+            &self.last_queued,
+        );
+        add(
+            kube,
+            "network_programming_duration_seconds",
+            "In Cluster Network Programming Latency in seconds",
+            &self.programming,
+        );
+        add(
+            kube,
+            "sync_proxy_rules_endpoint_changes_pending",
+            "Pending proxy rules Endpoint changes",
+            &self.endpoint_pending,
+        );
+        add(
+            kube,
+            "sync_proxy_rules_endpoint_changes",
+            "Cumulative proxy rules Endpoint changes",
+            &self.endpoint_changes,
+        );
+        add(
+            kube,
+            "sync_proxy_rules_service_changes_pending",
+            "Pending proxy rules Service changes",
+            &self.service_pending,
+        );
+        add(
+            kube,
+            "sync_proxy_rules_service_changes",
+            "Cumulative proxy rules Service changes",
+            &self.service_changes,
+        );
+        let help = "Number of services with a Local traffic policy and no endpoints";
+        add(kube, "sync_proxy_rules_no_local_endpoints_total", help, &self.no_local_endpoints);
+        add(kube, "proxy_healthz", "Cumulative proxy healthz HTTP status", &self.healthz);
+        add(kube, "proxy_livez", "Cumulative proxy livez HTTP status", &self.livez);
+        match self.mode {
+            Mode::Nftables => {
+                add(
+                    kube,
+                    "sync_proxy_rules_nftables_sync_failures",
+                    "Cumulative proxy nftables sync failures",
+                    &self.sync_failures,
+                );
+                let help = "Cumulative proxy nftables cleanup failures";
+                add(kube, "sync_proxy_rules_nftables_cleanup_failures", help, &self.cleanup_failures);
+            }
+            Mode::Iptables | Mode::Ipvs => {
+                let help = "Cumulative proxy iptables restore failures";
+                add(kube, "sync_proxy_rules_iptables_restore_failures", help, &self.sync_failures);
+            }
+        }
+        if self.mode == Mode::Iptables {
+            let help = "Cumulative proxy iptables partial restore failures";
+            add(kube, "sync_proxy_rules_iptables_partial_restore_failures", help, &self.partial_failures);
+            let help = "Total number of iptables rules owned by kube-proxy";
+            add(kube, "sync_proxy_rules_iptables_total", help, &self.rules_total);
+            let help = "Number of iptables rules written by kube-proxy in last sync";
+            add(kube, "sync_proxy_rules_iptables_last", help, &self.rules_last);
+            kube.register_collector(Box::new(PacketCounters));
+        }
+        let help = "ReconcileConntrackFlowsLatency latency in seconds";
+        add(kube, "conntrack_reconciler_sync_duration_seconds", help, &self.conntrack);
+        let help = "Cumulative conntrack flows deleted by conntrack reconciler";
+        add(kube, "conntrack_reconciler_deleted_entries", help, &self.conntrack_deleted);
+
+        let ours = registry.sub_registry_with_prefix("sluicegate");
+        add(ours, "sync_failures", "Syncs that failed as a whole", &self.failures);
+        add(ours, "kernel_batches", "Batches sent to the kernel, or inputs of a restore tool", &self.batches);
+        add(
+            ours,
+            "kernel_messages",
+            "Netlink messages sent to the kernel, or lines to a restore tool",
+            &self.messages,
+        );
+        add(ours, "kernel_bytes", "Bytes sent to the kernel, or to a restore tool", &self.bytes);
+        add(
+            ours,
+            "kernel_duration_seconds",
+            "Time of a sync that the kernel, or a restore tool, took",
+            &self.kernel,
+        );
+        add(ours, "kernel_objects_changed", "What batches changed, by kind of object", &self.changed);
+        add(ours, "kernel_errors", "What the kernel refused, by kind of object", &self.kernel_errors);
+        add(ours, "services", "Services that are programmed", &self.services);
+        add(ours, "services_refused", "Services that the kernel refused; all others work", &self.refused);
+        let help = "Addresses and ports that a service claims and another service has";
+        add(ours, "frontend_conflicts", help, &self.conflicts);
+        let help = "What guards traffic and is missing in the kernel or the tools; above 0 is an error";
+        add(ours, "faults", help, &self.faults);
+        add(ours, "health_check_sockets", "Open sockets of health-check node ports", &self.health_ports);
+        add(ours, "warnings", "Problems of sources and servers", &self.warnings);
+        self.registry = registry;
+        self
+    }
+}
+
+fn add(registry: &mut Registry, name: &str, help: &str, metric: &(impl Metric + Clone)) {
+    registry.register(name, help, metric.clone());
+}

@@ -1,0 +1,144 @@
+//! The interface between a run loop and a mode.
+
+use std::time::Instant;
+
+use sluicegate_conntrack::Error as FlowError;
+use sluicegate_conntrack::stale::Report;
+use sluicegate_services::{Changes, Cluster, Family};
+
+use crate::flows::{self, Scope};
+use crate::{Error, Summary};
+
+/// A mode of programming services into the kernel: one of this crate's, or another implementation.
+///
+/// ```
+/// use std::time::Instant;
+///
+/// use sluicegate_service_rules::{Backend, Error, Found, Summary, Verb};
+/// use sluicegate_services::{Changes, Cluster};
+///
+/// /// Prints instead of programming.
+/// struct Printer;
+///
+/// impl Backend for Printer {
+///     fn sync(&mut self, _: &Cluster, changes: &Changes, _: Instant) -> Result<Summary, Error> {
+///         changes.names().for_each(|name| println!("{name} changed"));
+///         let count = changes.names().len();
+///         let summary = Summary::new(Found::Changed, format!("{count} services printed"));
+///         Ok(summary.count("service", Verb::Any, count))
+///     }
+///
+///     fn invalidate(&mut self) {}
+/// }
+/// ```
+pub trait Backend {
+    /// Programs the services of `cluster`. `changes` are the services that changed since the last call.
+    ///
+    /// After a failure it compares everything with the kernel. Without changes it checks cheaply whether the
+    /// kernel still has what was programmed.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] names the services without which the others can be programmed. After any other
+    /// error the caller repeats the sync later.
+    fn sync(&mut self, cluster: &Cluster, changes: &Changes, now: Instant) -> Result<Summary, Error>;
+
+    /// Discards the state that was programmed: the next sync compares everything with the kernel.
+    fn invalidate(&mut self);
+
+    /// Announces that the name, the zone, an address or a pod CIDR of this node has changed, which rules may
+    /// contain. The next sync plans everything again.
+    fn node_changed(&mut self) {
+        self.invalidate();
+    }
+
+    /// Returns `true` if another sync is needed in a second or two to finish the work.
+    fn has_leftovers(&self) -> bool {
+        false
+    }
+
+    /// Returns the name of the `nf_tables` tables that have all rules of this back end, if there are such.
+    ///
+    /// A run loop that receives the events of `nf_tables` calls [`invalidate`](Self::invalidate) for a commit
+    /// of another program that changed such a table, and [`ignore_commit`](Self::ignore_commit) for any
+    /// other.
+    fn watched_table(&self) -> Option<&str> {
+        None
+    }
+
+    /// Announces that the commit of another program led to this generation and changed none of our tables.
+    fn ignore_commit(&mut self, generation: u32) {
+        let _ = generation;
+    }
+
+    /// Returns `true` if no other program has committed to `nf_tables` since the last sync.
+    ///
+    /// # Errors
+    /// When the kernel cannot be asked.
+    fn is_current(&mut self) -> Result<bool, Error> {
+        Ok(true)
+    }
+
+    /// Deletes the UDP flows of one family that a change of services made stale from the kernel's connection
+    /// tracking, in the network namespace of the calling thread. Returns `None` for a back end whose
+    /// connections are not tracked there.
+    ///
+    /// # Errors
+    /// When connection tracking cannot be listed or changed.
+    fn clean_flows(
+        &mut self,
+        cluster: &Cluster,
+        scope: Scope<'_>,
+        family: Family,
+    ) -> Result<Option<Report>, FlowError> {
+        flows::clean_up(cluster, scope, &[family]).map(Some)
+    }
+}
+
+#[cfg(feature = "nftables")]
+impl<T: sluicegate_netlink::Transport> Backend for crate::nftables::Applier<T> {
+    fn sync(&mut self, cluster: &Cluster, changes: &Changes, now: Instant) -> Result<Summary, Error> {
+        self.sync_changes(cluster, changes, now).map(Summary::from)
+    }
+
+    fn invalidate(&mut self) {
+        Self::invalidate(self);
+    }
+
+    fn has_leftovers(&self) -> bool {
+        Self::has_leftovers(self)
+    }
+
+    fn watched_table(&self) -> Option<&str> {
+        Some(crate::nftables::TABLE)
+    }
+
+    fn ignore_commit(&mut self, generation: u32) {
+        Self::ignore_commit(self, generation);
+    }
+
+    fn is_current(&mut self) -> Result<bool, Error> {
+        Self::is_current(self)
+    }
+}
+
+#[cfg(feature = "iptables")]
+impl Backend for crate::iptables::Applier {
+    fn sync(&mut self, cluster: &Cluster, changes: &Changes, now: Instant) -> Result<Summary, Error> {
+        self.sync_changes(cluster, changes, now).map(Summary::from)
+    }
+
+    fn invalidate(&mut self) {
+        Self::invalidate(self);
+    }
+}
+
+#[cfg(feature = "ipvs")]
+impl<T: sluicegate_netlink::Transport> Backend for crate::ipvs::Applier<T> {
+    fn sync(&mut self, cluster: &Cluster, changes: &Changes, now: Instant) -> Result<Summary, Error> {
+        self.sync_changes(cluster, changes, now).map(Summary::from)
+    }
+
+    fn invalidate(&mut self) {
+        Self::invalidate(self);
+    }
+}

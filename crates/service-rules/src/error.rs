@@ -1,0 +1,242 @@
+//! The errors of the crate.
+
+use std::path::PathBuf;
+
+use sluicegate_services::ServiceName;
+
+/// An error of planning or programming the rules.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The number of a bit that a packet mark does not have.
+    #[error("masquerade bit {bit} is out of range 0..=31")]
+    MasqueradeBit {
+        /// The number.
+        bit: u8,
+    },
+    /// A value of the settings or of the cluster is not valid.
+    #[error(transparent)]
+    Services(#[from] sluicegate_services::Error),
+    /// A timeout of IPVS is longer than the kernel accepts.
+    #[cfg(feature = "ipvs")]
+    #[error("timeouts of IPVS: {source}")]
+    Timeouts {
+        /// The error, which names the timeout.
+        source: Box<sluicegate_ipvs::Error>,
+    },
+    /// No iptables is installed for a family, or none of the back end that was asked for.
+    #[cfg(feature = "iptables")]
+    #[error("no iptables-restore of the kind that was asked for is installed for {family}")]
+    NoTool {
+        /// The family.
+        family: sluicegate_services::Family,
+    },
+    /// The kernel refused these services. Without them the others can be programmed.
+    #[error("programming the services: {}", refusals(services))]
+    Refused {
+        /// The services, each with the kernel's reason, in the order of their names.
+        services: Vec<(ServiceName, String)>,
+    },
+    /// Netlink failed, or the kernel refused a request that is not a transaction of `nf_tables`.
+    #[error("{doing}: {source}{}", advice(source.is_permission_denied()))]
+    Netlink {
+        /// The operation that failed.
+        doing: &'static str,
+        /// The underlying error.
+        source: sluicegate_netlink::Error,
+    },
+    /// `nf_tables` refused a transaction, or could not be reached.
+    #[cfg(feature = "nftables")]
+    #[error("{doing}: {source}{}", advice(source.is_permission_denied()))]
+    Nftables {
+        /// The operation that failed.
+        doing: &'static str,
+        /// The underlying error.
+        source: Box<sluicegate_nftables::Error>,
+    },
+    /// A tool of iptables could not be run, refused its input, or printed output that cannot be parsed.
+    #[cfg(feature = "iptables")]
+    #[error("{doing}: {source}{}", iptables_advice(source.cause() == Some(sluicegate_iptables_save::Cause::Permission)))]
+    Iptables {
+        /// The operation that failed.
+        doing: &'static str,
+        /// The underlying error.
+        source: Box<sluicegate_iptables_save::Error>,
+    },
+    /// A set could not be listed or changed.
+    #[cfg(feature = "ipvs")]
+    #[error("{doing}: {source}")]
+    Ipset {
+        /// The operation that failed.
+        doing: &'static str,
+        /// The underlying error.
+        source: Box<sluicegate_ipset::Error>,
+    },
+    /// A virtual server could not be listed or changed.
+    #[cfg(feature = "ipvs")]
+    #[error("{doing}: {source}")]
+    Ipvs {
+        /// The operation that failed.
+        doing: &'static str,
+        /// The underlying error.
+        source: Box<sluicegate_ipvs::Error>,
+    },
+    /// A sysctl could not be read or written.
+    #[error("{}: {source}", path.display())]
+    Sysctl {
+        /// Its file.
+        path: PathBuf,
+        /// The underlying error.
+        source: std::io::Error,
+    },
+    /// A back end from outside of this crate failed.
+    #[error("{doing}: {source}")]
+    Backend {
+        /// The operation that failed.
+        doing: &'static str,
+        /// The underlying error.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl Error {
+    /// Returns `true` if a capability is missing.
+    #[must_use]
+    pub fn is_permission_denied(&self) -> bool {
+        match self {
+            Self::Netlink { source, .. } => source.is_permission_denied(),
+            #[cfg(feature = "nftables")]
+            Self::Nftables { source, .. } => source.is_permission_denied(),
+            #[cfg(feature = "iptables")]
+            Self::Iptables { source, .. } => {
+                source.cause() == Some(sluicegate_iptables_save::Cause::Permission)
+            }
+            #[cfg(feature = "ipvs")]
+            Self::Ipset { source, .. } => source.is_permission_denied(),
+            #[cfg(feature = "ipvs")]
+            Self::Ipvs { source, .. } => source.is_permission_denied(),
+            _ => false,
+        }
+    }
+
+    /// Returns `true` if a tool is not installed.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        match self {
+            #[cfg(feature = "iptables")]
+            Self::Iptables { source, .. } => source.is_not_found(),
+            _ => false,
+        }
+    }
+
+    /// Returns `true` if the kernel does not have IPVS, ipset, or another feature that is needed.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        match self {
+            Self::Netlink { source, .. } => source.is_unsupported(),
+            #[cfg(feature = "ipvs")]
+            Self::Ipvs { source, .. } => source.is_absent(),
+            #[cfg(feature = "ipvs")]
+            Self::Ipset { source, .. } => source.is_unsupported(),
+            _ => false,
+        }
+    }
+
+    /// Returns `true` if the kernel refused the content of the change: not for a lack of rights, memory or
+    /// features.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Refused { .. } => true,
+            #[cfg(feature = "nftables")]
+            Self::Nftables { source, .. } => !source.failures().is_empty() && !source.is_permission_denied(),
+            #[cfg(feature = "iptables")]
+            Self::Iptables { source, .. } => {
+                use sluicegate_iptables_save::Cause;
+                // Of anything else the content is not the reason.
+                !matches!(
+                    source.cause(),
+                    None | Some(Cause::Permission | Cause::Locked | Cause::Exhausted | Cause::Other)
+                )
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the services that the kernel refused, each with its reason; none for errors of another kind.
+    #[must_use]
+    pub fn refused(&self) -> &[(ServiceName, String)] {
+        match self {
+            Self::Refused { services } => services,
+            _ => &[],
+        }
+    }
+
+    /// Creates an error of a back end from outside of this crate.
+    pub fn backend(doing: &'static str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Backend { doing, source: source.into() }
+    }
+
+    /// Combines two errors of one sync. Refused services of both are named together; they take precedence
+    /// over any other error, which the next sync without them reports again.
+    #[cfg(feature = "iptables")]
+    pub(crate) fn both(first: Option<Self>, second: Self) -> Self {
+        match (first, second) {
+            (Some(Self::Refused { mut services }), Self::Refused { services: more }) => {
+                services.extend(more);
+                services.sort();
+                services.dedup_by(|a, b| a.0 == b.0);
+                Self::Refused { services }
+            }
+            (Some(first @ Self::Refused { .. }), _) => first,
+            (_, second) => second,
+        }
+    }
+
+    pub(crate) fn netlink(doing: &'static str, source: sluicegate_netlink::Error) -> Self {
+        Self::Netlink { doing, source }
+    }
+
+    #[cfg(feature = "nftables")]
+    pub(crate) fn nftables(doing: &'static str, source: sluicegate_nftables::Error) -> Self {
+        Self::Nftables { doing, source: Box::new(source) }
+    }
+
+    #[cfg(feature = "ipvs")]
+    pub(crate) fn ipset(doing: &'static str, source: sluicegate_ipset::Error) -> Self {
+        Self::Ipset { doing, source: Box::new(source) }
+    }
+
+    #[cfg(feature = "ipvs")]
+    pub(crate) fn ipvs(doing: &'static str, source: sluicegate_ipvs::Error) -> Self {
+        Self::Ipvs { doing, source: Box::new(source) }
+    }
+}
+
+/// Prints refused services, one on each line.
+fn refusals(services: &[(ServiceName, String)]) -> String {
+    let lines: Vec<_> = services.iter().map(|(name, reason)| format!("service {name}: {reason}")).collect();
+    lines.join("\n")
+}
+
+/// Returns the advice to give when a capability is missing.
+const fn advice(is_permission_denied: bool) -> &'static str {
+    if is_permission_denied {
+        "; this needs CAP_NET_ADMIN in the network namespace: run it as root, or with `setcap \
+         cap_net_admin+ep`, or in a container with NET_ADMIN"
+    } else {
+        ""
+    }
+}
+
+/// Returns the advice to give when the tools of iptables lack a right.
+#[cfg(feature = "iptables")]
+const fn iptables_advice(is_permission_denied: bool) -> &'static str {
+    if is_permission_denied {
+        "; this needs CAP_NET_ADMIN and CAP_NET_RAW in the network namespace, and with the legacy back end a \
+            lock file that \
+         this user may write (XTABLES_LOCKFILE)"
+    } else {
+        ""
+    }
+}

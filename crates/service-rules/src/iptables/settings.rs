@@ -1,0 +1,58 @@
+//! The settings of iptables mode.
+
+use std::net::IpAddr;
+
+use sluicegate_services::{Cluster, DetectLocal, Family, NodePortAddresses, NodePorts};
+
+use crate::MasqueradeBit;
+
+/// The operator's settings.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Whether all traffic to cluster IPs is masqueraded.
+    pub masquerade_all: bool,
+    /// The bit of the packet mark that requests masquerading.
+    pub masquerade_bit: MasqueradeBit,
+    /// The detector of traffic from pods.
+    pub detect_local: DetectLocal,
+    /// The addresses that answer node ports; by default all, as in kube-proxy.
+    pub node_port_addresses: NodePortAddresses,
+    /// Whether the IPv4 loopback address answers node ports as well, if [`Settings::node_port_addresses`]
+    /// contains it. This needs the sysctl `net.ipv4.conf.all.route_localnet`.
+    pub localhost_node_ports: bool,
+    /// Whether the sysctl `net.netfilter.nf_conntrack_tcp_be_liberal` is set: invalid packets are then not
+    /// dropped.
+    pub tcp_be_liberal: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            masquerade_all: false,
+            masquerade_bit: MasqueradeBit::default(),
+            detect_local: DetectLocal::default(),
+            node_port_addresses: NodePortAddresses::Within(Vec::new()),
+            localhost_node_ports: true,
+            tcp_be_liberal: false,
+        }
+    }
+}
+
+impl Settings {
+    /// Returns `true` if the loopback address answers node ports of `family`: if it is configured, possible
+    /// in the family, and one of the configured addresses.
+    #[must_use]
+    pub fn answers_localhost(&self, family: Family, cluster: &Cluster) -> bool {
+        let named = match &self.node_port_addresses {
+            NodePortAddresses::Primary => {
+                self.node_port_addresses.resolve(family, cluster.node(), None) == NodePorts::All
+            }
+            NodePortAddresses::Within(nets) => {
+                let mut nets = nets.iter().filter(|net| Family::of_net(net) == family).peekable();
+                let loopback = IpAddr::from([127, 0, 0, 0]);
+                nets.peek().is_none() || nets.any(|net| net.addr().is_loopback() || net.contains(&loopback))
+            }
+        };
+        family == Family::Ipv4 && self.localhost_node_ports && named
+    }
+}

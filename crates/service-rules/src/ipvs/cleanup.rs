@@ -1,0 +1,157 @@
+//! Removes all objects of this mode in both families.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use sluicegate_ipset::{self as ipset, Element, Exist, Listing};
+use sluicegate_iptables_save::restore::Tool;
+use sluicegate_ipvs::{self as ipvs, Command, ServiceId};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket};
+use sluicegate_services::Family;
+
+use super::links::Links;
+use super::{DEVICE, Set, restore as rules};
+use crate::iptables::back_end;
+use crate::{Cleaned, Error};
+
+/// Removes rules, virtual servers, addresses and sets of this mode from the current network namespace and
+/// reports what was removed.
+///
+/// Virtual servers are ours if the sets or the addresses of [`DEVICE`] name them; others remain. In a kernel
+/// without IPVS or ipset there are none. The failures in the result are [`Error::Iptables`], [`Error::Ipvs`],
+/// [`Error::Ipset`] and [`Error::Netlink`].
+pub fn cleanup(tools: &[Tool]) -> Cleaned {
+    let mut cleaned = Cleaned::default();
+    for tool in tools {
+        let (family, back_end) = (tool.family(), back_end(tool.back_end()));
+        let said =
+            |chains| format!("{chains} chains of ipvs mode and the jumps to them ({family:?}, {back_end})");
+        cleaned.add(rules::remove(tool).map(|chains| (chains > 0).then(|| said(chains))));
+    }
+    if let Err(error) = remove_rest(&mut cleaned) {
+        cleaned.failed.push(error);
+    }
+    cleaned
+}
+
+/// Removes all objects except rules. The sets are removed last, because they identify our virtual servers.
+fn remove_rest(cleaned: &mut Cleaned) -> Result<(), Error> {
+    let failed = |error| Error::netlink("opening a netlink socket", error);
+    let mut links =
+        Links::new(Socket::open(NetlinkFamily::ROUTE, &Options::default()).map_err(failed)?, None);
+    links.refresh().map_err(|error| Error::netlink("listing addresses", error))?;
+    let bound: BTreeSet<IpAddr> = Family::BOTH.iter().flat_map(|family| links.ours(*family)).collect();
+    let mut sets = Sets::open()?;
+    let servers = remove_servers(&bound, &sets.fronts()?)?;
+    cleaned.removed.extend((servers > 0).then(|| format!("{servers} virtual servers")));
+    if links.remove().map_err(|error| Error::netlink("deleting the device of services", error))? {
+        cleaned.removed.push(format!("device {DEVICE} with {} addresses", bound.len()));
+    }
+    let sets = sets.remove()?;
+    cleaned.removed.extend((sets > 0).then(|| format!("{sets} ipsets")));
+    Ok(())
+}
+
+/// Addresses and ports of services.
+#[derive(Debug, Default)]
+struct Fronts {
+    /// Protocol, address, port.
+    addresses: BTreeSet<(ipvs::Protocol, IpAddr, u16)>,
+    /// Protocol and port on every address of the node.
+    node_ports: BTreeSet<(ipvs::Protocol, u16)>,
+}
+
+impl Fronts {
+    fn has(&self, id: &ServiceId) -> bool {
+        let ServiceId::Virtual { protocol, endpoint } = id else { return false };
+        self.addresses.contains(&(*protocol, endpoint.address, endpoint.port))
+            || self.node_ports.contains(&(*protocol, endpoint.port))
+    }
+
+    fn add(&mut self, set: Set, element: &Element) {
+        match (set, element) {
+            (
+                Set::ClusterIp
+                | Set::ExternalIp
+                | Set::ExternalIpLocal
+                | Set::LoadBalancer
+                | Set::NodePortSctp,
+                Element::IpPort(ip, port),
+            ) => {
+                self.addresses.insert((port.protocol, ip.first(), port.from));
+            }
+            (Set::NodePortTcp, Element::Port(port, _)) => {
+                self.node_ports.insert((ipvs::Protocol::TCP, *port));
+            }
+            (Set::NodePortUdp, Element::Port(port, _)) => {
+                self.node_ports.insert((ipvs::Protocol::UDP, *port));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Our sets, if the kernel has ipset.
+struct Sets {
+    client: ipset::Client,
+    there: Vec<(Set, Listing)>,
+}
+
+impl Sets {
+    fn open() -> Result<Self, Error> {
+        let failed = |error| Error::ipset("listing sets", error);
+        let mut client = ipset::Client::open().map_err(failed)?;
+        let mut there = Vec::new();
+        let names = match client.names() {
+            Ok(names) => names,
+            Err(error) if error.is_unsupported() => Vec::new(),
+            Err(error) => return Err(failed(error)),
+        };
+        for name in names {
+            let set = Family::BOTH.into_iter().find_map(|family| Set::named(&name.to_text(), family));
+            if let Some(set) = set {
+                there.extend(
+                    client.list(Some(name)).map_err(failed)?.into_iter().map(|listing| (set, listing)),
+                );
+            }
+        }
+        Ok(Self { client, there })
+    }
+
+    fn fronts(&self) -> Result<Fronts, Error> {
+        let mut fronts = Fronts::default();
+        for (set, listing) in &self.there {
+            listing.entries.iter().for_each(|entry| fronts.add(*set, entry.element()));
+        }
+        Ok(fronts)
+    }
+
+    fn remove(&mut self) -> Result<usize, Error> {
+        for (_, listing) in &self.there {
+            let destroyed = self.client.destroy(listing.info.name, Exist::Ignore);
+            destroyed.map_err(|error| Error::ipset("destroying sets", error))?;
+        }
+        Ok(self.there.len())
+    }
+}
+
+fn remove_servers(bound: &BTreeSet<IpAddr>, fronts: &Fronts) -> Result<usize, Error> {
+    let failed = |error| Error::ipvs("removing virtual servers", error);
+    // A request would load the module.
+    if bound.is_empty() && fronts.addresses.is_empty() && fronts.node_ports.is_empty() {
+        return Ok(0);
+    }
+    let mut client = match ipvs::Client::open() {
+        Ok(client) => client,
+        Err(error) if error.is_absent() => return Ok(0),
+        Err(error) => return Err(failed(error)),
+    };
+    let is_ours = |id: &ServiceId| {
+        fronts.has(id)
+            || matches!(id, ServiceId::Virtual { endpoint, .. } if bound.contains(&endpoint.address))
+    };
+    let ours = client.services().map_err(failed)?.into_iter().map(|service| service.id).filter(is_ours);
+    let commands: Vec<_> = ours.map(|id| Command::DeleteService { id }).collect();
+    client.run_all(&commands).map_err(failed)?;
+    Ok(commands.len())
+}

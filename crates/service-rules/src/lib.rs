@@ -1,0 +1,77 @@
+//! Kubernetes Services into the Linux kernel: planners and appliers for nftables, iptables and IPVS.
+//!
+//! ```
+//! use std::time::Instant;
+//!
+//! use sluicegate_nftables::fake::Fake;
+//! use sluicegate_service_rules::nftables::{Applier, Planner, Settings};
+//! use sluicegate_services::{Cluster, Node, Port, Service, ServiceName};
+//!
+//! let mut cluster = Cluster::new(Node::new("node-1", ["192.168.0.2".parse()?]));
+//! let web = ServiceName::new("demo", "web")?;
+//! cluster.set_service(&web, Service::new(["172.30.0.41".parse()?], [Port::tcp("http", 80)?])?);
+//!
+//! // The plan alone needs no root and no kernel. It prints as input of `nft -f`.
+//! let mut planner = Planner::new(&Settings::default(), &cluster, None)?;
+//! assert!(planner.script().to_string().contains("172.30.0.41 . tcp . 80"));
+//!
+//! // Planned and applied, here to a fake; `Applier::open(settings)?` applies it to the kernel.
+//! let mut applier = Applier::with_transport(Fake::new(), Settings::default());
+//! let synced = applier.sync(&mut cluster, Instant::now())?;
+//! assert!(synced.changes.rules > 0);
+//! cluster.set_service(&web, None);
+//! assert_eq!(applier.sync(&mut cluster, Instant::now())?.changes.rules, 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # The contract
+//!
+//! * **A mode is a module and a feature**: `nftables` (the default), `iptables` and `ipvs`. Each has
+//!   `Settings`, the operator's configuration; `Planner`, a pure value that computes the rules for a
+//!   [`Cluster`](sluicegate_services::Cluster); `Applier`, which owns a transport or a tool and sends the
+//!   smallest change; and `Synced`, the result of a sync.
+//! * **Settings are checked when they are created**: [`MasqueradeBit`],
+//!   [`DetectLocal`](sluicegate_services::DetectLocal) and others are always valid. The only error of a
+//!   planner is that of a node without pod CIDRs if these detect local traffic.
+//! * **The first sync compares** the plan with the kernel, so that a restart disturbs nothing. The cost of
+//!   later syncs depends on the changes. After a failure, and after another program has changed our objects,
+//!   everything is compared again.
+//! * **Services that the kernel refuses are named** ([`Error::refused`]): without them the others can be
+//!   programmed.
+//! * **[`Backend`] is the interface between a run loop and a mode**, and [`Summary`] its result, which does
+//!   not depend on the mode. Other crates can implement further modes.
+//! * Names, chains, sets, marks and behaviour are those of kube-proxy 1.36 wherever they are visible to users
+//!   and other programs.
+//! * **[`flows`] removes stale UDP flows** from connection tracking after a sync, whatever the mode.
+//!
+//! # What it does not do
+//!
+//! It has no run loop, reads no Kubernetes objects, and writes no sysctl but `route_localnet` in iptables
+//! mode, without which node ports on 127.0.0.1 do not work. It loads no kernel module. Sockets belong to the
+//! network namespace of the thread that opens them.
+#![forbid(unsafe_code)]
+
+mod addresses;
+mod backend;
+mod cleaned;
+mod error;
+pub mod flows;
+#[cfg(feature = "iptables")]
+pub mod iptables;
+#[cfg(feature = "ipvs")]
+pub mod ipvs;
+mod masquerade;
+#[cfg(feature = "nftables")]
+pub mod nftables;
+mod summary;
+
+#[cfg(test)]
+#[path = "../tests/manifests/mod.rs"]
+mod manifests;
+
+pub use addresses::of_interfaces;
+pub use backend::Backend;
+pub use cleaned::Cleaned;
+pub use error::Error;
+pub use masquerade::MasqueradeBit;
+pub use summary::{Change, Found, Measure, Summary, Verb};

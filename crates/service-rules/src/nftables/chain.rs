@@ -1,0 +1,181 @@
+//! The chains that exist for services: their names and rules.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use sluicegate_chain_names as names;
+use sluicegate_nftables as nft;
+use sluicegate_nftables::expr::MetaKey;
+use sluicegate_nftables::lang::{AddressType, Expression, Match, Nat, SetUpdate, Statement, Verdict, Vmap};
+use sluicegate_nftables::{Name, Rule, Set, SetFlags, SetId};
+use sluicegate_services::{PortName, Protocol};
+
+use super::element::{Backend, Balance, ChainId, Path, PortChain, Scope};
+use super::port::ChainPlan;
+use super::schema::{Schema, comment, drop, fixed_name, networks, nft_family, nft_protocol};
+
+/// Creates the names of chains, and caches those that many elements share.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    balancers: HashMap<Balance, Name>,
+}
+
+impl Names {
+    /// Returns the name of a chain.
+    pub(super) fn chain(&mut self, id: &ChainId) -> Name {
+        match id {
+            ChainId::Balance(balance) => {
+                self.balancers.entry(*balance).or_insert_with(|| balancer(balance)).clone()
+            }
+            ChainId::Port(port, kind) => port_chain(port, *kind),
+        }
+    }
+}
+
+/// Returns the name of a balancing chain: `lb-tcp-5`, `shortcut-nodeport-lb-udp-2`.
+fn balancer(Balance { scope, path, protocol, count }: &Balance) -> Name {
+    let path = if *path == Path::Shortcut { "shortcut-" } else { "" };
+    let scope = if *scope == Scope::NodePort { "nodeport-" } else { "" };
+    fixed_name(&format!("{path}{scope}lb-{protocol}-{count}"))
+}
+
+/// Returns the name of a chain of a service port, which is kube-proxy's.
+pub(super) fn port_chain(port: &PortName, kind: PortChain) -> Name {
+    let owner = owner(port);
+    let chains = owner.nftables();
+    let text = match kind {
+        PortChain::Service => chains.service(),
+        PortChain::Local => chains.local(),
+        PortChain::External => chains.external(),
+        PortChain::Firewall => chains.firewall(),
+        PortChain::Endpoint(backend) => owner.nftables_endpoint(&endpoint(backend)).chain(),
+    };
+    fixed_name(text.as_str())
+}
+
+/// Returns the set of the clients that session affinity binds to an endpoint.
+pub(super) fn affinity_set(schema: &Schema, port: &PortName, backend: Backend) -> SetId {
+    let text = owner(port).nftables_endpoint(&endpoint(backend)).affinity();
+    schema.table.set(fixed_name(text.as_str()))
+}
+
+/// Returns the definition of an affinity set, whose elements expire after this time without a connection.
+pub(super) fn affinity(schema: &Schema, port: &PortName, backend: Backend, seconds: u32) -> Set {
+    Set::new(affinity_set(schema, port, backend), schema.address_type())
+        .flags(SetFlags::DYNAMIC)
+        .timeout(Duration::from_secs(seconds.into()))
+        // The default size that nft gives to dynamic sets.
+        .size(65535)
+}
+
+fn owner(port: &PortName) -> names::ServicePort<'_> {
+    let protocol = match port.protocol {
+        Protocol::Tcp => names::Protocol::Tcp,
+        Protocol::Udp => names::Protocol::Udp,
+        Protocol::Sctp => names::Protocol::Sctp,
+    };
+    names::ServicePort::new(port.service.namespace(), port.service.name(), &port.port, protocol)
+        .expect("the names of services and ports are DNS labels")
+}
+
+fn endpoint(backend: Backend) -> names::Endpoint {
+    names::Endpoint::new(backend.ip, backend.port.try_into().expect("an endpoint's port is not 0"))
+}
+
+/// Returns the rules of a chain; `plan` is the content if it is a chain of a service port.
+pub(super) fn rules(schema: &Schema, name: &Name, id: &ChainId, plan: Option<&ChainPlan>) -> Vec<Rule> {
+    let statements = match (id, plan) {
+        (ChainId::Balance(balance), _) => balance_statements(schema, balance),
+        (ChainId::Port(port, kind), Some(plan)) => return port_rules(schema, name, port, *kind, plan),
+        (ChainId::Port(..), None) => return Vec::new(),
+    };
+    vec![schema.rule(name, statements)]
+}
+
+/// Returns `meta l4proto tcp dnat ip to ip daddr . tcp dport . numgen random mod 5 map @endpoints-tcp`.
+fn balance_statements(schema: &Schema, balance: &Balance) -> Vec<Statement> {
+    let map = fixed_name(balance.endpoints().name());
+    let endpoint = schema.endpoint_key(balance.scope, balance.protocol, balance.count).map(&map);
+    let to = Nat::to_concat(nft_family(schema.settings.family), endpoint);
+    vec![is_protocol(balance.protocol), Statement::dnat(to)]
+}
+
+fn port_rules(schema: &Schema, name: &Name, port: &PortName, kind: PortChain, plan: &ChainPlan) -> Vec<Rule> {
+    let rule = |statements: Vec<Statement>| schema.rule(name, statements);
+    match (plan, kind) {
+        (ChainPlan::Spread(backends), _) => vec![rule(spread(schema, port.protocol, backends))],
+        (ChainPlan::Sticky { backends, .. }, _) => sticky(schema, name, port, backends),
+        (ChainPlan::Endpoint { .. }, PortChain::Endpoint(backend)) => {
+            let update = SetUpdate::update(&affinity_set(schema, port, backend).name, schema.saddr());
+            let to = Nat::to_port(backend.ip, nft::Port(backend.port));
+            vec![rule(vec![update.into()]), rule(vec![is_protocol(port.protocol), Statement::dnat(to)])]
+        }
+        (ChainPlan::Endpoint { .. }, _) => Vec::new(),
+        (ChainPlan::External { shortcut, policy }, _) => external(schema, name, port, *shortcut, *policy),
+        (ChainPlan::Firewall(allowed), _) => vec![rule(firewall(schema, allowed))],
+    }
+}
+
+/// Returns `meta l4proto tcp dnat ip to numgen random mod 2 map { 0 : 10.0.0.1 . 80, 1 : 10.0.0.2 . 80 }`.
+fn spread(schema: &Schema, protocol: Protocol, backends: &[Backend]) -> Vec<Statement> {
+    let pairs = (0u32..).zip(backends).map(|(index, backend)| {
+        (index.into(), Expression::concat([backend.ip.into(), nft::Port(backend.port).into()]))
+    });
+    let choice = Expression::random(count(backends)).map_anonymous(pairs);
+    let to = Nat::to_concat(nft_family(schema.settings.family), choice);
+    vec![is_protocol(protocol), Statement::dnat(to)]
+}
+
+/// Returns the rules of a chain with session affinity: known clients go to their endpoint, and others to a
+/// random one.
+fn sticky(schema: &Schema, name: &Name, port: &PortName, backends: &[Backend]) -> Vec<Rule> {
+    let chain = |backend: &Backend| Verdict::Goto(port_chain(port, PortChain::Endpoint(*backend)));
+    let known = backends.iter().map(|backend| {
+        let clients = Expression::named(&affinity_set(schema, port, *backend).name);
+        schema.rule(name, [Match::new(schema.saddr(), clients).into(), chain(backend).into()])
+    });
+    let pairs: Vec<_> =
+        (0u32..).zip(backends).map(|(index, backend)| (Expression::from(index), chain(backend))).collect();
+    let choice = Vmap::new(Expression::random(count(backends)), pairs);
+    known.chain([schema.rule(name, [choice.into()])]).collect()
+}
+
+fn external(
+    schema: &Schema,
+    name: &Name,
+    port: &PortName,
+    shortcut: bool,
+    policy: Option<PortChain>,
+) -> Vec<Rule> {
+    let goto = |kind| Statement::from(Verdict::Goto(port_chain(port, kind)));
+    let rule = |statements: Vec<Statement>, text: &str| schema.rule(name, statements).comment(comment(text));
+    let mut rules = Vec::new();
+    if shortcut {
+        let local = || Statement::from(Match::new(Expression::FIB_SADDR_TYPE, AddressType::LOCAL));
+        let service = || goto(PortChain::Service);
+        rules.extend(schema.pods(true).map(|pods| rule(vec![pods, service()], "short-circuit pod traffic")));
+        rules.push(rule(vec![local(), schema.mark_for_masquerade()], "masquerade local traffic"));
+        rules.push(rule(vec![local(), service()], "short-circuit local traffic"));
+    } else {
+        rules.push(rule(vec![schema.mark_for_masquerade()], "masquerade"));
+    }
+    rules.extend(policy.map(|kind| schema.rule(name, [goto(kind)])));
+    rules
+}
+
+/// `ip saddr != { ... } drop`, or `drop` where no source is allowed: nft has no empty anonymous set.
+fn firewall(schema: &Schema, allowed: &[IpNet]) -> Vec<Statement> {
+    if allowed.is_empty() {
+        return vec![drop()];
+    }
+    vec![Match::not(schema.saddr(), networks(allowed)).into(), drop()]
+}
+
+fn is_protocol(protocol: Protocol) -> Statement {
+    Match::new(MetaKey::L4PROTO, nft_protocol(protocol)).into()
+}
+
+fn count(backends: &[Backend]) -> u32 {
+    u32::try_from(backends.len()).unwrap_or(u32::MAX)
+}

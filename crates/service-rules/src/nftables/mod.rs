@@ -1,0 +1,48 @@
+//! Services by nftables: the tables `ip kube-proxy` and `ip6 kube-proxy`, over netlink.
+//!
+//! [`Settings`] choose the [`Layout`] and more, [`Planner`] computes transactions for a cluster, [`Applier`]
+//! sends them, and [`Synced`] is the result of a sync. As a [`Backend`](crate::Backend) it has the measure
+//! [`STALE_CHAINS_KEPT`].
+//!
+//! # How it works
+//!
+//! * `port.rs` determines for both layouts which traffic goes where. A layout only determines how that is
+//!   expressed in rules.
+//! * Endpoints are numbered in the order of the sorted list, and a frontend that two ports claim belongs to
+//!   the first name, so that a plan does not depend on its history.
+//! * nft 1.0.6 can list and load again what the maps layout programs. That is why there is one map of
+//!   endpoints for each protocol: for an existing map with `typeof ... : ip daddr . th dport` nft cannot
+//!   create a rule (`conflicting protocols`), and with `tcp dport` it silently adds `meta l4proto tcp` to a
+//!   rule for all protocols.
+//! * Elements with data come before verdicts, and the rules of base chains come last: a transaction that has
+//!   to be sent in several batches makes nothing reachable before it is complete.
+//! * Chains that are no longer used are flushed at once, and deleted in a separate transaction more than a
+//!   second later. Before Linux 6.2 the kernel counts the references of deleted elements for some time.
+//! * The first sync reconciles with the kernel. Later ones list nothing, unless a transaction failed or the
+//!   generation shows that another program has committed. Every transaction names its generation, so that the
+//!   kernel refuses it after the commit of another program.
+//! * After a commit the generation is computed, not requested: the kernel's answer may already be the
+//!   generation of another program's commit.
+
+mod applier;
+mod base;
+mod chain;
+#[cfg(test)]
+mod content_tests;
+mod element;
+mod family;
+mod owner;
+mod planner;
+mod port;
+mod schema;
+mod settings;
+mod synced;
+mod table;
+mod timed;
+
+pub use applier::Applier;
+pub use owner::Owners;
+pub use planner::Planner;
+pub use schema::TABLE;
+pub use settings::{Layout, Settings};
+pub use synced::{Changes, STALE_CHAINS_KEPT, Synced};

@@ -1,0 +1,381 @@
+//! The plan of one service port: its frontends, each with endpoints and conditions, and its own chains.
+//!
+//! It determines for both layouts which traffic may go where; they differ in how that is expressed.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use sluicegate_services::{Categorized, Endpoint, PortName, ServicePort};
+
+use super::Layout;
+use super::element::{
+    Backend, Balance, ChainId, Container, Element, ElementKey, ElementValue, Frontend, Path, PortChain,
+    Target,
+};
+
+/// The plan of one service port in one family.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PortPlan {
+    pub(super) name: PortName,
+    pub(super) cluster_ip: Option<IpAddr>,
+    /// The local endpoints, each of which may connect to itself through the service.
+    pub(super) hairpins: Box<[Backend]>,
+    pub(super) chains: Box<[(PortChain, ChainPlan)]>,
+    pub(super) frontends: Vec<FrontendPlan>,
+}
+
+/// The rules for traffic to one frontend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FrontendPlan {
+    pub(super) frontend: Frontend,
+    /// The endpoints for all clients.
+    main: Option<Route>,
+    /// The endpoints for pods and the node itself, where they differ.
+    shortcut: Option<Route>,
+    masquerade: Masquerade,
+    /// The verdict for clients that have no endpoint.
+    refusal: Option<Refusal>,
+    /// The clients that may use it; `None` for all.
+    firewall: Option<Firewall>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Route {
+    /// To one of these endpoints.
+    Balance(Arc<[Backend]>),
+    /// To a chain of the service port.
+    Chain(PortChain),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Masquerade {
+    /// Not by itself: the rules for cluster IPs or a chain decide.
+    No,
+    /// Traffic from the node itself.
+    Local,
+    /// All traffic.
+    All,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    Reject,
+    Drop,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Firewall {
+    /// These networks, none inside another.
+    Sources(Arc<[IpNet]>),
+    /// The clients that a chain of the service port admits.
+    Chain,
+}
+
+/// The content of a chain of a service port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ChainPlan {
+    /// Sends a connection to one of these endpoints.
+    Spread(Arc<[Backend]>),
+    /// Sends a connection to one of these endpoints, and that of a known client to its last one. A client is
+    /// known for this number of seconds after its last connection.
+    Sticky { backends: Arc<[Backend]>, seconds: u32 },
+    /// Records the client and sends the connection to this endpoint.
+    Endpoint { seconds: u32 },
+    /// Marks and short-circuits traffic from outside, and sends it to the chain of the policy if that has
+    /// endpoints.
+    External { shortcut: bool, policy: Option<PortChain> },
+    /// Drops traffic from other networks.
+    Firewall(Arc<[IpNet]>),
+}
+
+impl PortPlan {
+    /// Plans `port` with its categorized endpoints. `node_ip` is this node's primary address of the family.
+    pub(super) fn new(
+        layout: Layout,
+        port: &ServicePort<'_>,
+        endpoints: &Categorized<'_>,
+        node_ip: Option<IpAddr>,
+    ) -> Self {
+        let context = Context::new(layout, port, endpoints, node_ip);
+        let hairpins =
+            endpoints.all_reachable.iter().filter(|e| e.is_local).map(|e| Backend::from(*e)).collect();
+        Self {
+            name: port.name.clone(),
+            cluster_ip: port.cluster_ip,
+            hairpins,
+            chains: context.chains(),
+            frontends: context.frontends(),
+        }
+    }
+}
+
+/// The decisions that several frontends and chains of a service port share.
+struct Context<'a> {
+    layout: Layout,
+    port: &'a ServicePort<'a>,
+    endpoints: &'a Categorized<'a>,
+    cluster: Arc<[Backend]>,
+    local: Arc<[Backend]>,
+    has_internal: bool,
+    has_external: bool,
+    sources: Option<Arc<[IpNet]>>,
+}
+
+impl<'a> Context<'a> {
+    fn new(
+        layout: Layout,
+        port: &'a ServicePort<'a>,
+        endpoints: &'a Categorized<'a>,
+        node_ip: Option<IpAddr>,
+    ) -> Self {
+        let backends = |list: &[&Endpoint]| list.iter().map(|endpoint| Backend::from(*endpoint)).collect();
+        let (service, no_local) = (port.service, endpoints.local.is_empty());
+        Self {
+            layout,
+            port,
+            endpoints,
+            cluster: backends(&endpoints.cluster),
+            local: backends(&endpoints.local),
+            has_internal: endpoints.has_any && !(service.internal_local && no_local),
+            has_external: endpoints.has_any && !(service.external_local && no_local),
+            sources: sources(port, node_ip),
+        }
+    }
+
+    fn frontends(&self) -> Vec<FrontendPlan> {
+        let mut plans: Vec<_> = self.port.cluster_ip.map(|ip| self.internal(ip)).into_iter().collect();
+        for ip in &self.port.external_ips {
+            merge(&mut plans, self.external(Some(*ip), None));
+        }
+        let firewall = self.sources.as_ref().map(|sources| match self.layout {
+            Layout::Maps => Firewall::Sources(Arc::clone(sources)),
+            Layout::Chains => Firewall::Chain,
+        });
+        for ip in &self.port.load_balancer_ips {
+            merge(&mut plans, self.external(Some(*ip), firewall.clone()));
+        }
+        if self.port.node_port.is_some() {
+            merge(&mut plans, self.external(None, None));
+        }
+        plans
+    }
+
+    /// Returns the cluster IP.
+    fn internal(&self, cluster_ip: IpAddr) -> FrontendPlan {
+        let local = self.port.service.internal_local;
+        FrontendPlan {
+            frontend: self.frontend(Some(cluster_ip)),
+            main: self.has_internal.then(|| self.route(local)),
+            shortcut: None,
+            masquerade: Masquerade::No,
+            refusal: self.refusal(self.has_internal),
+            firewall: None,
+        }
+    }
+
+    /// Returns the plan of an external IP or load-balancer IP, or with `None` of the node port.
+    fn external(&self, address: Option<IpAddr>, firewall: Option<Firewall>) -> FrontendPlan {
+        let local = self.port.service.external_local;
+        let any = self.endpoints.has_any;
+        let (main, shortcut, masquerade) = match self.layout {
+            Layout::Chains => (any.then_some(Route::Chain(PortChain::External)), None, Masquerade::No),
+            Layout::Maps if !any => (None, None, Masquerade::No),
+            Layout::Maps if local => {
+                (self.has_external.then(|| self.route(true)), Some(self.route(false)), Masquerade::Local)
+            }
+            Layout::Maps => (Some(self.route(false)), None, Masquerade::All),
+        };
+        let refusal = self.refusal(self.has_external);
+        FrontendPlan { frontend: self.frontend(address), main, shortcut, masquerade, refusal, firewall }
+    }
+
+    /// Returns the route to all endpoints or to those of this node.
+    fn route(&self, local: bool) -> Route {
+        let chain = if local { PortChain::Local } else { PortChain::Service };
+        match self.layout {
+            Layout::Maps if self.port.service.affinity_seconds.is_none() => {
+                Route::Balance(Arc::clone(if local { &self.local } else { &self.cluster }))
+            }
+            _ => Route::Chain(chain),
+        }
+    }
+
+    fn refusal(&self, has_endpoints: bool) -> Option<Refusal> {
+        match (has_endpoints, self.endpoints.has_any) {
+            (true, _) => None,
+            (false, true) => Some(Refusal::Drop),
+            (false, false) => Some(Refusal::Reject),
+        }
+    }
+
+    fn frontend(&self, address: Option<IpAddr>) -> Frontend {
+        let port = match (address, self.port.node_port) {
+            (None, Some(node_port)) => node_port,
+            _ => self.port.port,
+        };
+        Frontend { address, protocol: self.port.name.protocol, port: port.get() }
+    }
+
+    fn chains(&self) -> Box<[(PortChain, ChainPlan)]> {
+        let mut chains = Vec::new();
+        let affinity = self.port.service.affinity_seconds;
+        if let Some(seconds) = affinity {
+            let reachable = self.endpoints.all_reachable.iter();
+            chains.extend(
+                reachable.map(|e| (PortChain::Endpoint(Backend::from(*e)), ChainPlan::Endpoint { seconds })),
+            );
+        }
+        if self.layout == Layout::Maps && affinity.is_none() {
+            return chains.into();
+        }
+        let spread = |backends: &Arc<[Backend]>| match affinity {
+            Some(seconds) => ChainPlan::Sticky { backends: Arc::clone(backends), seconds },
+            None => ChainPlan::Spread(Arc::clone(backends)),
+        };
+        if !self.cluster.is_empty() {
+            chains.push((PortChain::Service, spread(&self.cluster)));
+        }
+        if !self.local.is_empty() {
+            chains.push((PortChain::Local, spread(&self.local)));
+        }
+        if self.layout == Layout::Chains {
+            self.outside_chains(&mut chains);
+        }
+        chains.into()
+    }
+
+    fn outside_chains(&self, chains: &mut Vec<(PortChain, ChainPlan)>) {
+        let local = self.port.service.external_local;
+        if self.endpoints.has_any && self.port.externally_accessible() {
+            let policy = if local { PortChain::Local } else { PortChain::Service };
+            let plan = ChainPlan::External { shortcut: local, policy: self.has_external.then_some(policy) };
+            chains.push((PortChain::External, plan));
+        }
+        let is_balanced = !self.port.load_balancer_ips.is_empty();
+        if let Some(sources) = self.sources.as_ref().filter(|_| is_balanced) {
+            chains.push((PortChain::Firewall, ChainPlan::Firewall(Arc::clone(sources))));
+        }
+    }
+}
+
+/// Returns the networks that may use the load balancer's addresses; `None` for all. If a range contains the
+/// node's address, the node may use them as well; the source of its packets is then the destination address
+/// itself.
+fn sources(port: &ServicePort<'_>, node_ip: Option<IpAddr>) -> Option<Arc<[IpNet]>> {
+    let mut allowed: Vec<IpNet> = port.service.source_ranges(port.family)?.copied().collect();
+    if node_ip.is_some_and(|ip| allowed.iter().any(|net| net.contains(&ip))) {
+        allowed.extend(port.load_balancer_ips.iter().copied().map(IpNet::from));
+    }
+    Some(allowed.into())
+}
+
+/// Adds a frontend. An existing one (an external IP that the load balancer has too) is only changed by the
+/// firewall of the load balancer.
+fn merge(plans: &mut Vec<FrontendPlan>, plan: FrontendPlan) {
+    match plans.iter_mut().find(|other| other.frontend == plan.frontend) {
+        Some(other) => other.firewall = other.firewall.take().or(plan.firewall),
+        None => plans.push(plan),
+    }
+}
+
+impl FrontendPlan {
+    /// Passes all elements of the frontend to `sink`; `owner` is its service port.
+    pub(super) fn elements(&self, owner: &PortName, mut sink: impl FnMut(Element)) {
+        let (frontend, scope) = (self.frontend, self.frontend.scope());
+        let key = ElementKey::Frontend(frontend);
+        let mut plain = |container, key, value| sink(Element { container, key, value, comment: None });
+        for (path, route) in self.routes() {
+            if let Route::Balance(backends) = route {
+                let endpoints = self.balance(path, backends).endpoints();
+                for (index, backend) in (0..).zip(backends.iter()) {
+                    let value = ElementValue::Backend(*backend);
+                    plain(endpoints, ElementKey::Indexed(frontend, index), value);
+                }
+            }
+            let target = Target::Goto(self.chain_of(path, route, owner));
+            plain(Container::Dispatch(scope, path), key, ElementValue::Verdict(target));
+        }
+        match self.masquerade {
+            Masquerade::No => {}
+            Masquerade::Local => plain(Container::MasqueradeLocal(scope), key, ElementValue::None),
+            Masquerade::All => plain(Container::Masquerade(scope), key, ElementValue::None),
+        }
+        match &self.firewall {
+            None => {}
+            Some(Firewall::Chain) => {
+                let target = Target::Goto(ChainId::Port(owner.clone(), PortChain::Firewall));
+                plain(Container::Firewall, key, ElementValue::Verdict(target));
+            }
+            Some(Firewall::Sources(sources)) => {
+                plain(Container::Restricted, key, ElementValue::None);
+                for net in outermost(sources) {
+                    plain(Container::Allowed, ElementKey::Source(frontend, net), ElementValue::None);
+                }
+            }
+        }
+        if let Some(refusal) = self.refusal {
+            let target = if refusal == Refusal::Drop { Target::Drop } else { Target::Reject };
+            let (container, value) = (Container::NoEndpoint(scope), ElementValue::Verdict(target));
+            sink(Element { container, key, value, comment: Some(owner.clone()) });
+        }
+    }
+
+    /// Passes the number of elements in each container to `add`.
+    pub(super) fn count(&self, mut add: impl FnMut(Container, usize)) {
+        let scope = self.frontend.scope();
+        for (path, route) in self.routes() {
+            if let Route::Balance(backends) = route {
+                add(self.balance(path, backends).endpoints(), backends.len());
+            }
+            add(Container::Dispatch(scope, path), 1);
+        }
+        match self.masquerade {
+            Masquerade::No => {}
+            Masquerade::Local => add(Container::MasqueradeLocal(scope), 1),
+            Masquerade::All => add(Container::Masquerade(scope), 1),
+        }
+        match &self.firewall {
+            None => {}
+            Some(Firewall::Chain) => add(Container::Firewall, 1),
+            Some(Firewall::Sources(sources)) => {
+                add(Container::Restricted, 1);
+                add(Container::Allowed, outermost(sources).len());
+            }
+        }
+        if self.refusal.is_some() {
+            add(Container::NoEndpoint(scope), 1);
+        }
+    }
+
+    /// Returns the shared chains that its verdicts go to.
+    pub(super) fn balancers(&self) -> impl Iterator<Item = Balance> + '_ {
+        let balanced = |(path, route): (Path, &Route)| match route {
+            Route::Balance(backends) => Some(self.balance(path, backends)),
+            Route::Chain(_) => None,
+        };
+        self.routes().filter_map(balanced)
+    }
+
+    fn balance(&self, path: Path, backends: &[Backend]) -> Balance {
+        let count = u32::try_from(backends.len()).unwrap_or(u32::MAX);
+        Balance { scope: self.frontend.scope(), path, protocol: self.frontend.protocol, count }
+    }
+
+    fn routes(&self) -> impl Iterator<Item = (Path, &Route)> {
+        let main = self.main.iter().map(|route| (Path::Main, route));
+        main.chain(self.shortcut.iter().map(|route| (Path::Shortcut, route)))
+    }
+
+    fn chain_of(&self, path: Path, route: &Route, owner: &PortName) -> ChainId {
+        match route {
+            Route::Balance(backends) => ChainId::Balance(self.balance(path, backends)),
+            Route::Chain(chain) => ChainId::Port(owner.clone(), *chain),
+        }
+    }
+}
+
+/// Returns the networks that are not inside another one: the elements of an interval set must not overlap.
+fn outermost(nets: &[IpNet]) -> Vec<IpNet> {
+    IpNet::aggregate(&nets.to_vec())
+}

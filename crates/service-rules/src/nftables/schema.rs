@@ -1,0 +1,326 @@
+//! The schema of one family's table: its name, its sets and maps, and expressions that depend on the family.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use sluicegate_nftables as nft;
+use sluicegate_nftables::expr::{CtKey, MetaKey, NatFlags};
+use sluicegate_nftables::lang::{
+    CtState, Expression, Mangle, Match, Payload, PortNat, Reject, Statement, Verdict,
+};
+use sluicegate_nftables::{Comment, DataType, InterfaceName, Name, Rule, Set, SetFlags, SetId, TableId};
+use sluicegate_services::{Family, LocalDetector, NodePorts, Protocol};
+
+use super::Layout;
+use super::element::{Container, Path, Scope};
+
+/// The settings of one family's table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TableSettings {
+    pub(super) family: Family,
+    pub(super) layout: Layout,
+    pub(super) masquerade_all: bool,
+    /// The bit of the packet mark that requests masquerading.
+    pub(super) mark: u32,
+    pub(super) detector: LocalDetector,
+    pub(super) node_ports: NodePorts,
+    /// The networks from which cluster IPs are allocated.
+    pub(super) service_cidrs: Vec<IpNet>,
+}
+
+/// Creates the objects of one table.
+#[derive(Clone, Debug)]
+pub(super) struct Schema {
+    pub(super) settings: TableSettings,
+    pub(super) table: TableId,
+}
+
+impl Schema {
+    pub(super) fn new(settings: TableSettings) -> Self {
+        let family = nft_family(settings.family);
+        Self { settings, table: TableId::new(family, fixed_name(TABLE)) }
+    }
+
+    pub(super) fn table(&self) -> nft::Table {
+        nft::Table::new(self.table.clone()).comment(comment("rules for kube-proxy"))
+    }
+
+    /// Returns the id of a set or map.
+    pub(super) fn set_id(&self, container: Container) -> SetId {
+        let name = fixed_name(container.name());
+        if container.is_map() { self.table.map(name) } else { self.table.set(name) }
+    }
+
+    /// Returns the containers that the table has.
+    pub(super) fn containers(&self) -> impl Iterator<Item = Container> + use<> {
+        let (layout, node_ports) = (self.settings.layout, self.settings.node_ports != NodePorts::All);
+        Container::ALL.into_iter().filter(move |container| match container {
+            Container::NodeportIps => node_ports,
+            Container::Firewall => layout == Layout::Chains,
+            Container::Endpoints(..)
+            | Container::Masquerade(_)
+            | Container::MasqueradeLocal(_)
+            | Container::Restricted
+            | Container::Allowed
+            | Container::Dispatch(_, Path::Shortcut) => layout == Layout::Maps,
+            _ => true,
+        })
+    }
+
+    /// Returns the definition of a set or map, with a size if one is given.
+    pub(super) fn set(&self, container: Container, size: Option<u32>) -> Set {
+        let id = self.set_id(container);
+        let address = self.address_type();
+        let frontend = match container.scope() {
+            Scope::Address => vec![address, DataType::INET_PROTO, DataType::INET_SERVICE],
+            Scope::NodePort => vec![DataType::INET_PROTO, DataType::INET_SERVICE],
+        };
+        let types = nft::SetType::Types;
+        let set = match container {
+            Container::ClusterIps | Container::NodeportIps => Set::new(id, address),
+            Container::Hairpin => {
+                Set::new(id, [address, address, DataType::INET_PROTO, DataType::INET_SERVICE])
+            }
+            Container::Masquerade(_) | Container::MasqueradeLocal(_) | Container::Restricted => {
+                Set::new(id, types(frontend))
+            }
+            Container::Allowed => {
+                let key = frontend.into_iter().chain([address]).collect();
+                Set::new(id, types(key)).flags(SetFlags::INTERVAL)
+            }
+            Container::Endpoints(scope, _, protocol) => {
+                // The modulus does not matter for the type.
+                let key = self.endpoint_key(scope, protocol, 2);
+                Set::map(id, key, Expression::concat([self.daddr(), dport(protocol)]))
+            }
+            Container::Firewall | Container::NoEndpoint(_) | Container::Dispatch(..) => {
+                Set::verdict_map(id, types(frontend))
+            }
+        };
+        let set = set.comment(comment(container.comment()));
+        // The set type for intervals of concatenations (pipapo) does not use a size.
+        match size.filter(|_| container != Container::Allowed) {
+            Some(size) => set.size(size),
+            None => set,
+        }
+    }
+
+    pub(super) fn address_type(&self) -> DataType {
+        match self.settings.family {
+            Family::Ipv4 => DataType::IPV4_ADDR,
+            Family::Ipv6 => DataType::IPV6_ADDR,
+        }
+    }
+
+    /// `ip daddr`
+    pub(super) fn daddr(&self) -> Expression {
+        match self.settings.family {
+            Family::Ipv4 => Payload::IP_DADDR.into(),
+            Family::Ipv6 => Payload::IP6_DADDR.into(),
+        }
+    }
+
+    /// `ip saddr`
+    pub(super) fn saddr(&self) -> Expression {
+        match self.settings.family {
+            Family::Ipv4 => Payload::IP_SADDR.into(),
+            Family::Ipv6 => Payload::IP6_SADDR.into(),
+        }
+    }
+
+    /// Returns `ip daddr . meta l4proto . th dport`, or the same without the address for node ports.
+    pub(super) fn frontend_key(&self, scope: Scope) -> Expression {
+        Expression::concat(self.frontend_parts(scope))
+    }
+
+    /// Returns `ip daddr . tcp dport . numgen random mod COUNT`, or the same without the address for node
+    /// ports.
+    pub(super) fn endpoint_key(&self, scope: Scope, protocol: Protocol, count: u32) -> Expression {
+        let address = (scope == Scope::Address).then(|| self.daddr());
+        Expression::concat(address.into_iter().chain([dport(protocol), Expression::random(count)]))
+    }
+
+    pub(super) fn frontend_parts(&self, scope: Scope) -> Vec<Expression> {
+        let port = [MetaKey::L4PROTO.into(), Payload::TH_DPORT.into()];
+        match scope {
+            Scope::Address => [self.daddr()].into_iter().chain(port).collect(),
+            Scope::NodePort => port.into(),
+        }
+    }
+
+    /// `mark set mark or BIT`
+    pub(super) fn mark_for_masquerade(&self) -> Statement {
+        let mark = Expression::from(MetaKey::MARK).or(nft::Mark(self.settings.mark));
+        Mangle::new(MetaKey::MARK, mark).into()
+    }
+
+    /// Returns a match for traffic from pods, or with `local` false for other traffic; `None` without a local
+    /// detector.
+    pub(super) fn pods(&self, local: bool) -> Option<Statement> {
+        let (left, right): (Expression, Expression) = match &self.settings.detector {
+            LocalDetector::None => return None,
+            LocalDetector::Cidr(net) => (self.saddr(), prefix(*net)),
+            LocalDetector::Interface(name) => {
+                (MetaKey::IIFNAME.into(), InterfaceName::new(name.as_str()).ok()?.into())
+            }
+            LocalDetector::InterfacePrefix(stem) => {
+                (MetaKey::IIFNAME.into(), InterfaceName::new(&format!("{stem}*")).ok()?.into())
+            }
+        };
+        Some(if local { Match::new(left, right) } else { Match::not(left, right) }.into())
+    }
+
+    /// `ip daddr != 127.0.0.0/8`
+    pub(super) fn not_loopback(&self) -> Statement {
+        let loopback = match self.settings.family {
+            Family::Ipv4 => Expression::prefix(IpAddr::from([127, 0, 0, 0]), 8),
+            Family::Ipv6 => IpAddr::from(std::net::Ipv6Addr::LOCALHOST).into(),
+        };
+        Match::not(self.daddr(), loopback).into()
+    }
+
+    /// Returns a match with one of our sets.
+    pub(super) fn is_in(&self, key: Expression, container: Container) -> Statement {
+        Match::new(key, Expression::named(&fixed_name(container.name()))).into()
+    }
+
+    /// Returns a lookup in one of our verdict maps.
+    pub(super) fn verdict_of(&self, key: Expression, container: Container) -> Statement {
+        nft::lang::Vmap::new(key, &fixed_name(container.name())).into()
+    }
+
+    /// Returns a rule of a chain of the table.
+    pub(super) fn rule(&self, chain: &Name, statements: impl IntoIterator<Item = Statement>) -> Rule {
+        let rule = Rule::new(self.table.chain(chain.clone()));
+        statements.into_iter().fold(rule, Rule::then)
+    }
+}
+
+impl Container {
+    /// Returns whether it is a map.
+    pub(super) const fn is_map(self) -> bool {
+        matches!(self, Self::Endpoints(..) | Self::Firewall | Self::NoEndpoint(_) | Self::Dispatch(..))
+    }
+
+    /// Returns whether its key begins with an address.
+    pub(super) const fn scope(self) -> Scope {
+        match self {
+            Self::Endpoints(scope, ..)
+            | Self::Masquerade(scope)
+            | Self::MasqueradeLocal(scope)
+            | Self::NoEndpoint(scope)
+            | Self::Dispatch(scope, _) => scope,
+            _ => Scope::Address,
+        }
+    }
+
+    /// Returns its comment in the kernel.
+    const fn comment(self) -> &'static str {
+        match self {
+            Self::ClusterIps => "Active ClusterIPs",
+            Self::NodeportIps => "IPs that accept NodePort traffic",
+            Self::Hairpin => "service hairpin connections",
+            Self::Endpoints(Scope::Address, Path::Main, _) => "endpoints of service-ips by number",
+            Self::Endpoints(Scope::Address, Path::Shortcut, _) => "endpoints of shortcut-ips by number",
+            Self::Endpoints(Scope::NodePort, Path::Main, _) => "endpoints of service-nodeports by number",
+            Self::Endpoints(Scope::NodePort, Path::Shortcut, _) => {
+                "endpoints of shortcut-nodeports by number"
+            }
+            Self::Masquerade(Scope::Address) => "external IPs whose traffic is masqueraded",
+            Self::Masquerade(Scope::NodePort) => "node ports whose traffic is masqueraded",
+            Self::MasqueradeLocal(Scope::Address) => {
+                "external IPs for which the node masquerades its own traffic"
+            }
+            Self::MasqueradeLocal(Scope::NodePort) => {
+                "node ports for which the node masquerades its own traffic"
+            }
+            Self::Restricted => "destinations that are subject to LoadBalancerSourceRanges",
+            Self::Allowed => "sources that LoadBalancerSourceRanges allow",
+            Self::Firewall => "destinations that are subject to LoadBalancerSourceRanges",
+            Self::NoEndpoint(Scope::Address) => {
+                "vmap to drop or reject packets to services with no endpoints"
+            }
+            Self::NoEndpoint(Scope::NodePort) => {
+                "vmap to drop or reject packets to service nodeports with no endpoints"
+            }
+            Self::Dispatch(Scope::Address, Path::Main) => "ClusterIP, ExternalIP and LoadBalancer IP traffic",
+            Self::Dispatch(Scope::NodePort, Path::Main) => "NodePort traffic",
+            Self::Dispatch(Scope::Address, Path::Shortcut) => "pod and node traffic to IPs of policy Local",
+            Self::Dispatch(Scope::NodePort, Path::Shortcut) => {
+                "pod and node traffic to node ports of policy Local"
+            }
+        }
+    }
+}
+
+/// `tcp dport`
+fn dport(protocol: Protocol) -> Expression {
+    match protocol {
+        Protocol::Tcp => Payload::TCP_DPORT,
+        Protocol::Udp => Payload::UDP_DPORT,
+        Protocol::Sctp => Payload::SCTP_DPORT,
+    }
+    .into()
+}
+
+/// `ct state new`
+pub(super) fn is_new() -> Statement {
+    Match::new(CtKey::STATE, CtState::NEW).into()
+}
+
+/// `masquerade fully-random`
+pub(super) fn masquerade() -> Statement {
+    Statement::masquerade(PortNat { flags: NatFlags::FULLY_RANDOM, ..PortNat::default() })
+}
+
+pub(super) fn jump(chain: &str) -> Statement {
+    Verdict::Jump(fixed_name(chain)).into()
+}
+
+pub(super) fn reject() -> Statement {
+    Reject::Default.into()
+}
+
+pub(super) fn drop() -> Statement {
+    Verdict::Drop.into()
+}
+
+/// Returns `10.0.0.0/8`; the address for a network of a single address.
+pub(super) fn prefix(net: IpNet) -> Expression {
+    if net.prefix_len() == net.max_prefix_len() {
+        return net.addr().into();
+    }
+    Expression::prefix(net.network(), net.prefix_len())
+}
+
+/// Returns a network, or an anonymous set of several. Overlapping networks are merged, as a set requires.
+pub(super) fn networks(nets: &[IpNet]) -> Expression {
+    match IpNet::aggregate(&nets.to_vec()).as_slice() {
+        [one] => prefix(*one),
+        many => Expression::set(many.iter().copied().map(prefix)),
+    }
+}
+
+pub(super) const fn nft_family(family: Family) -> nft::Family {
+    match family {
+        Family::Ipv4 => nft::Family::IP,
+        Family::Ipv6 => nft::Family::IP6,
+    }
+}
+
+pub(super) const fn nft_protocol(protocol: Protocol) -> nft::Protocol {
+    nft::Protocol(protocol.number())
+}
+
+/// Returns a name that is known to be valid.
+pub(super) fn fixed_name(name: &str) -> Name {
+    Name::new(name).expect("the table's own names are names")
+}
+
+/// Returns a comment that is known to be valid.
+pub(super) fn comment(text: &str) -> Comment {
+    Comment::lossy(text)
+}
+
+/// The name of the tables, in families `ip` and `ip6`: kube-proxy's.
+pub const TABLE: &str = "kube-proxy";

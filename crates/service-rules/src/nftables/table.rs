@@ -1,0 +1,356 @@
+//! The wanted content of one family's table, stored so that the cost of a change depends on the changed
+//! service only.
+//!
+//! The objects of a service port's plan are of three classes. Of several services that claim a frontend, the
+//! model gives it to one ([`Cluster::conflicts`](sluicegate_services::Cluster::conflicts)); but while
+//! services are replanned one by one, a frontend that passes from one to another is for a moment planned by
+//! both. Cluster IPs, hairpin elements and balancing chains are shared and counted: they exist as long as a
+//! service port uses them. Other chains belong to a single service port.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+use std::net::IpAddr;
+
+use sluicegate_services::{PortName, Protocol, ServiceName};
+
+use super::element::{
+    Backend, Balance, ChainId, Container, Element, ElementKey, ElementValue, Frontend, PortChain,
+};
+use super::port::{ChainPlan, FrontendPlan, PortPlan};
+
+/// The content of the table that the services require.
+#[derive(Debug, Default)]
+pub(super) struct Content {
+    services: HashMap<ServiceName, Box<[PortRecord]>>,
+    claims: HashMap<Frontend, Vec<Claim>>,
+    cluster_ips: HashMap<IpAddr, usize>,
+    hairpins: HashMap<(Backend, Protocol), usize>,
+    balancers: HashMap<Balance, usize>,
+    counts: [usize; Container::ALL.len()],
+}
+
+/// The part of a plan that is stored for a service port; the plans of its frontends are in the claims.
+#[derive(Debug)]
+struct PortRecord {
+    name: PortName,
+    cluster_ip: Option<IpAddr>,
+    hairpins: Box<[Backend]>,
+    chains: Box<[(PortChain, ChainPlan)]>,
+    frontends: Box<[Frontend]>,
+}
+
+#[derive(Debug)]
+struct Claim {
+    owner: PortName,
+    plan: FrontendPlan,
+}
+
+/// The changes to the table: elements and chains by key, each with its state before and after.
+#[derive(Debug, Default)]
+pub(super) struct Delta {
+    pub(super) elements: BTreeMap<(Container, ElementKey), Edit<Element>>,
+    pub(super) chains: BTreeMap<ChainId, Edit<Option<ChainPlan>>>,
+}
+
+/// The state before and after a change; `None` where the object does not exist.
+#[derive(Clone, Debug)]
+pub(super) struct Edit<T> {
+    pub(super) before: Option<T>,
+    pub(super) after: Option<T>,
+}
+
+impl Content {
+    /// Reserves memory for this number of services.
+    pub(super) fn reserve(&mut self, services: usize) {
+        self.services.reserve(services);
+        self.claims.reserve(services);
+        self.cluster_ips.reserve(services);
+    }
+
+    /// Sets the plans of a service; none for a deleted one. The difference is recorded in `delta`, if given.
+    pub(super) fn set(&mut self, name: &ServiceName, plans: Vec<PortPlan>, mut delta: Option<&mut Delta>) {
+        let before = self.services.remove(name).unwrap_or_default();
+        let mut records = Vec::with_capacity(plans.len());
+        // Add before removing, so that shared objects that remain are never removed.
+        for plan in plans {
+            let previous = before.iter().find(|record| record.name == plan.name);
+            records.push(self.want(plan, previous, delta.as_deref_mut()));
+        }
+        for record in &before {
+            let current = records.iter().find(|other| other.name == record.name);
+            self.release(record, current, delta.as_deref_mut());
+        }
+        if !records.is_empty() {
+            self.services.insert(name.clone(), records.into());
+        }
+    }
+
+    /// Returns the number of elements of a set or map.
+    pub(super) fn count(&self, container: Container) -> usize {
+        self.counts[container.index()]
+    }
+
+    /// Passes all elements to `sink`, in the order of their keys: what is printed is to be the same each
+    /// time.
+    pub(super) fn elements(&self, mut sink: impl FnMut(Element)) {
+        in_order(self.cluster_ips.keys().copied()).for_each(|ip| sink(cluster_ip(ip)));
+        in_order(self.hairpins.keys().copied())
+            .for_each(|(backend, protocol)| sink(hairpin(backend, protocol)));
+        let mut claims: Vec<(Frontend, &Claim)> =
+            self.claims.iter().filter_map(|(frontend, claims)| Some((*frontend, claims.first()?))).collect();
+        claims.sort_unstable_by_key(|(frontend, _)| *frontend);
+        for (_, claim) in claims {
+            claim.plan.elements(&claim.owner, &mut sink);
+        }
+    }
+
+    /// Passes the elements of one set or map to `sink`, in the order of their keys.
+    pub(super) fn elements_of(&self, container: Container, mut sink: impl FnMut(Element)) {
+        self.elements(|element| {
+            if element.container == container {
+                sink(element);
+            }
+        });
+    }
+
+    /// Passes each element with its services to `sink`; a frontend with the one that it belongs to.
+    pub(super) fn owned_elements(&self, mut sink: impl FnMut(Element, &ServiceName)) {
+        for claim in self.claims.values().filter_map(|claims| claims.first()) {
+            claim.plan.elements(&claim.owner, |element| sink(element, &claim.owner.service));
+        }
+        for record in self.services.values().flat_map(|records| records.iter()) {
+            let PortName { service, protocol, .. } = &record.name;
+            record.cluster_ip.into_iter().for_each(|ip| sink(cluster_ip(ip), service));
+            record.hairpins.iter().for_each(|backend| sink(hairpin(*backend, *protocol), service));
+        }
+    }
+
+    /// Returns all chains, with the content of those that belong to a service port.
+    pub(super) fn chains(&self) -> impl Iterator<Item = (ChainId, Option<&ChainPlan>)> {
+        let shared = self.balancers.keys().map(|balance| (ChainId::Balance(*balance), None));
+        let records = self.services.values().flat_map(|records| records.iter());
+        let own = records.flat_map(|record| {
+            record.chains.iter().map(|(kind, plan)| (ChainId::Port(record.name.clone(), *kind), Some(plan)))
+        });
+        shared.chain(own)
+    }
+
+    fn want(
+        &mut self,
+        plan: PortPlan,
+        previous: Option<&PortRecord>,
+        mut delta: Option<&mut Delta>,
+    ) -> PortRecord {
+        let PortPlan { name, cluster_ip: ip, hairpins, chains, frontends } = plan;
+        if let Some(ip) = ip.filter(|ip| acquire(&mut self.cluster_ips, *ip)) {
+            self.enter(cluster_ip(ip), delta.as_deref_mut());
+        }
+        for backend in &hairpins {
+            if acquire(&mut self.hairpins, (*backend, name.protocol)) {
+                self.enter(hairpin(*backend, name.protocol), delta.as_deref_mut());
+            }
+        }
+        if let Some(delta) = delta.as_deref_mut() {
+            for (kind, plan) in &chains {
+                let before = previous.and_then(|record| record.chain(*kind));
+                delta.chain(ChainId::Port(name.clone(), *kind), before, Some(plan));
+            }
+        }
+        let keys = frontends.iter().map(|plan| plan.frontend).collect();
+        for plan in frontends {
+            self.claim(&name, plan, delta.as_deref_mut());
+        }
+        PortRecord { name, cluster_ip: ip, hairpins, chains, frontends: keys }
+    }
+
+    fn release(&mut self, record: &PortRecord, current: Option<&PortRecord>, mut delta: Option<&mut Delta>) {
+        for frontend in &record.frontends {
+            if !current.is_some_and(|current| current.frontends.contains(frontend)) {
+                self.disclaim(&record.name, *frontend, delta.as_deref_mut());
+            }
+        }
+        if let Some(delta) = delta.as_deref_mut() {
+            let gone = |kind| current.and_then(|current| current.chain(kind)).is_none();
+            for (kind, plan) in record.chains.iter().filter(|(kind, _)| gone(*kind)) {
+                delta.chain(ChainId::Port(record.name.clone(), *kind), Some(plan), None);
+            }
+        }
+        for backend in &record.hairpins {
+            if release(&mut self.hairpins, &(*backend, record.name.protocol)) {
+                self.leave(hairpin(*backend, record.name.protocol), delta.as_deref_mut());
+            }
+        }
+        if let Some(ip) = record.cluster_ip.filter(|ip| release(&mut self.cluster_ips, ip)) {
+            self.leave(cluster_ip(ip), delta);
+        }
+    }
+
+    fn claim(&mut self, owner: &PortName, plan: FrontendPlan, delta: Option<&mut Delta>) {
+        let frontend = plan.frontend;
+        let claims = self.claims.entry(frontend).or_default();
+        let claim = Claim { owner: owner.clone(), plan };
+        match claims.binary_search_by(|other| other.owner.cmp(owner)) {
+            Ok(0) => {
+                let Some(previous) = claims.first_mut().map(|first| std::mem::replace(first, claim)) else {
+                    return;
+                };
+                self.exchange(frontend, Some(&previous), delta);
+            }
+            Ok(place) => {
+                if let Some(other) = claims.get_mut(place) {
+                    *other = claim;
+                }
+            }
+            Err(0) if claims.is_empty() => {
+                claims.push(claim);
+                self.exchange(frontend, None, delta);
+            }
+            Err(0) => {
+                // The previous owner remains behind the new one, and its elements are removed.
+                claims.insert(0, claim);
+                let previous =
+                    claims.get(1).map(|other| Claim { owner: other.owner.clone(), plan: other.plan.clone() });
+                self.exchange(frontend, previous.as_ref(), delta);
+            }
+            Err(place) => claims.insert(place, claim),
+        }
+    }
+
+    fn disclaim(&mut self, owner: &PortName, frontend: Frontend, delta: Option<&mut Delta>) {
+        let Some(claims) = self.claims.get_mut(&frontend) else { return };
+        let Ok(place) = claims.binary_search_by(|other| other.owner.cmp(owner)) else { return };
+        let removed = claims.remove(place);
+        if claims.is_empty() {
+            self.claims.remove(&frontend);
+        }
+        if place == 0 {
+            self.exchange(frontend, Some(&removed), delta);
+        }
+    }
+
+    /// Records that the frontend no longer belongs to the plan `previous`.
+    fn exchange(&mut self, frontend: Frontend, previous: Option<&Claim>, mut delta: Option<&mut Delta>) {
+        let current = self.claims.get(&frontend).and_then(|claims| claims.first());
+        if let (Some(before), Some(now)) = (previous, current)
+            && (&before.owner, &before.plan) == (&now.owner, &now.plan)
+        {
+            return;
+        }
+        if let Some(claim) = current {
+            claim.plan.count(|container, count| self.counts[container.index()] += count);
+            for balance in claim.plan.balancers().filter(|balance| acquire(&mut self.balancers, *balance)) {
+                delta.as_deref_mut().into_iter().for_each(|delta| delta.shared_chain(balance, true));
+            }
+        }
+        if let Some(claim) = previous {
+            claim.plan.count(|container, count| self.counts[container.index()] -= count);
+            for balance in claim.plan.balancers().filter(|balance| release(&mut self.balancers, balance)) {
+                delta.as_deref_mut().into_iter().for_each(|delta| delta.shared_chain(balance, false));
+            }
+        }
+        if let Some(delta) = delta {
+            delta.exchange(elements(previous), elements(current));
+        }
+    }
+
+    fn enter(&mut self, element: Element, delta: Option<&mut Delta>) {
+        self.counts[element.container.index()] += 1;
+        if let Some(delta) = delta {
+            delta.exchange(Vec::new(), vec![element]);
+        }
+    }
+
+    fn leave(&mut self, element: Element, delta: Option<&mut Delta>) {
+        self.counts[element.container.index()] -= 1;
+        if let Some(delta) = delta {
+            delta.exchange(vec![element], Vec::new());
+        }
+    }
+}
+
+impl PortRecord {
+    fn chain(&self, kind: PortChain) -> Option<&ChainPlan> {
+        self.chains.iter().find(|(other, _)| *other == kind).map(|(_, plan)| plan)
+    }
+}
+
+impl Delta {
+    /// Returns whether the change is empty.
+    pub(super) fn is_empty(&self) -> bool {
+        self.elements.is_empty() && self.chains.is_empty()
+    }
+
+    /// Removes edits that were reverted.
+    pub(super) fn settle(&mut self) {
+        // Comments are compared too: that of a frontend without endpoints names the service it belongs to.
+        self.elements.retain(|_, edit| edit.before != edit.after);
+        self.chains.retain(|_, edit| edit.before != edit.after);
+    }
+
+    fn exchange(&mut self, old: Vec<Element>, new: Vec<Element>) {
+        for element in old {
+            let edit = self.elements.entry((element.container, element.key));
+            edit.or_insert_with(|| Edit { before: Some(element), after: None }).after = None;
+        }
+        for element in new {
+            let edit = self.elements.entry((element.container, element.key));
+            edit.or_insert(Edit { before: None, after: None }).after = Some(element);
+        }
+    }
+
+    fn chain(&mut self, id: ChainId, before: Option<&ChainPlan>, after: Option<&ChainPlan>) {
+        if before != after {
+            let plan = |plan: Option<&ChainPlan>| plan.map(|plan| Some(plan.clone()));
+            let edit = self.chains.entry(id).or_insert_with(|| Edit { before: plan(before), after: None });
+            edit.after = plan(after);
+        }
+    }
+
+    fn shared_chain(&mut self, balance: Balance, wanted: bool) {
+        let before = if wanted { None } else { Some(None) };
+        let edit = self.chains.entry(ChainId::Balance(balance)).or_insert(Edit { before, after: None });
+        edit.after = wanted.then_some(None);
+    }
+}
+
+fn in_order<K: Ord>(keys: impl Iterator<Item = K>) -> impl Iterator<Item = K> {
+    let mut keys: Vec<K> = keys.collect();
+    keys.sort_unstable();
+    keys.into_iter()
+}
+
+fn elements(claim: Option<&Claim>) -> Vec<Element> {
+    let mut elements = Vec::new();
+    if let Some(claim) = claim {
+        claim.plan.elements(&claim.owner, |element| elements.push(element));
+    }
+    elements
+}
+
+/// Increments a count. Returns true for the first.
+fn acquire<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: K) -> bool {
+    let count = counts.entry(key).or_default();
+    *count += 1;
+    *count == 1
+}
+
+/// Decrements a count. Returns true for the last.
+fn release<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) -> bool {
+    let Some(count) = counts.get_mut(key) else { return false };
+    *count -= 1;
+    let last = *count == 0;
+    if last {
+        counts.remove(key);
+    }
+    last
+}
+
+fn cluster_ip(ip: IpAddr) -> Element {
+    let key = ElementKey::Address(ip);
+    Element { container: Container::ClusterIps, key, value: ElementValue::None, comment: None }
+}
+
+fn hairpin(backend: Backend, protocol: Protocol) -> Element {
+    let key = ElementKey::Hairpin(backend, protocol);
+    Element { container: Container::Hairpin, key, value: ElementValue::None, comment: None }
+}

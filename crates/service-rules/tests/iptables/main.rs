@@ -1,0 +1,17 @@
+//! The iptables plan, loaded by iptables-restore in a network namespace with both back ends: parity with
+//! kube-proxy, and every change compared with a fresh load.
+
+#[path = "../manifests/mod.rs"]
+mod manifests;
+#[path = "../toggles/mod.rs"]
+mod toggles;
+
+mod apply;
+mod changes;
+mod example;
+mod guards;
+mod injected;
+mod random;
+mod variants;
+mod world;
+mod wrapped;

@@ -1,0 +1,161 @@
+//! Addresses as Kubernetes accepts them: leading zeros in IPv4 are decimal, a CIDR may have host bits.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::IpNet;
+
+/// IPv4 or IPv6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// IPv4.
+    Ipv4,
+    /// IPv6.
+    Ipv6,
+}
+
+impl Family {
+    /// Both, IPv4 first.
+    pub const BOTH: [Self; 2] = [Self::Ipv4, Self::Ipv6];
+
+    /// Returns the family of an address.
+    #[must_use]
+    pub const fn of(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(_) => Self::Ipv4,
+            IpAddr::V6(_) => Self::Ipv6,
+        }
+    }
+
+    /// Returns the family of a network.
+    #[must_use]
+    pub const fn of_net(net: &IpNet) -> Self {
+        match net {
+            IpNet::V4(_) => Self::Ipv4,
+            IpNet::V6(_) => Self::Ipv6,
+        }
+    }
+
+    /// Returns the name in the Kubernetes API: `IPv4`, `IPv6`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ipv4 => "IPv4",
+            Self::Ipv6 => "IPv6",
+        }
+    }
+}
+
+impl std::fmt::Display for Family {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Parses an address the way Kubernetes does for compatibility with its own past: `010.000.0.1` is
+/// `10.0.0.1`.
+///
+/// ```
+/// use sluicegate_services::parse_ip;
+///
+/// assert_eq!(parse_ip("010.000.0.1"), Some("10.0.0.1".parse().unwrap()));
+/// assert_eq!(parse_ip("FD00::0A"), Some("fd00::a".parse().unwrap()));
+/// assert_eq!(parse_ip("10.0.0.256"), None);
+/// ```
+#[must_use]
+pub fn parse_ip(text: &str) -> Option<IpAddr> {
+    if text.contains(':') {
+        let address: Ipv6Addr = without_zeros_v6(text)?.parse().ok()?;
+        // Go, and so Kubernetes, treats a mapped address as IPv4.
+        return Some(address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4));
+    }
+    parse_v4(text).map(IpAddr::V4)
+}
+
+/// Parses a CIDR the same way; host bits are dropped, as in `10.1.2.3/8`, which is `10.0.0.0/8`.
+#[must_use]
+pub fn parse_cidr(text: &str) -> Option<IpNet> {
+    let (address, length) = text.split_once('/')?;
+    let all_digits = !length.is_empty() && length.bytes().all(|b| b.is_ascii_digit());
+    let length: u8 = if all_digits { length.parse().ok()? } else { return None };
+    let address = parse_ip(address)?;
+    IpNet::new(address, length).ok().map(|net| net.trunc())
+}
+
+fn parse_v4(text: &str) -> Option<Ipv4Addr> {
+    let mut octets = [0u8; 4];
+    let mut parts = text.split('.');
+    for octet in &mut octets {
+        *octet = decimal_octet(parts.next()?)?;
+    }
+    parts.next().is_none().then(|| Ipv4Addr::from(octets))
+}
+
+/// Digits only, any number of leading zeros, at most 255.
+fn decimal_octet(part: &str) -> Option<u8> {
+    if part.is_empty() || !part.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    match part.trim_start_matches('0') {
+        "" => Some(0),
+        digits => digits.parse().ok(),
+    }
+}
+
+/// An IPv6 text may end in an IPv4 address with leading zeros of its own; the standard parser refuses those.
+fn without_zeros_v6(text: &str) -> Option<String> {
+    match text.rsplit_once(':') {
+        Some((head, tail)) if tail.contains('.') => Some(format!("{head}:{}", parse_v4(tail)?)),
+        _ => Some(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_kubernetes_reads_them() {
+        let cases = [
+            ("10.0.0.1", Some("10.0.0.1")),
+            ("010.000.000.001", Some("10.0.0.1")),
+            ("0000010.0.0.08", Some("10.0.0.8")),
+            ("0.0.0.0", Some("0.0.0.0")),
+            ("::ffff:10.0.0.1", Some("10.0.0.1")),
+            ("::ffff:010.0.0.1", Some("10.0.0.1")),
+            ("fd00:0:0:0:0:0:0:0001", Some("fd00::1")),
+            ("256.0.0.1", None),
+            ("10.0.0", None),
+            ("10.0.0.1.2", None),
+            ("10.0.0.+1", None),
+            ("10.0.0.", None),
+            (" 10.0.0.1", None),
+            ("fd00::1%eth0", None),
+            ("fd00:::1", None),
+            ("", None),
+            ("localhost", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse_ip(text), expected.map(|e| e.parse().unwrap()), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn cidrs_lose_their_host_bits() {
+        let cases = [
+            ("10.244.0.0/16", Some("10.244.0.0/16")),
+            ("10.244.1.2/16", Some("10.244.0.0/16")),
+            ("010.0.0.0/08", Some("10.0.0.0/8")),
+            ("fd00::1/64", Some("fd00::/64")),
+            ("0.0.0.0/0", Some("0.0.0.0/0")),
+            ("10.0.0.0/33", None),
+            ("10.0.0.0/+8", None),
+            ("10.0.0.0/-1", None),
+            ("10.0.0.0/", None),
+            ("10.0.0.0", None),
+            ("fd00::/129", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse_cidr(text), expected.map(|e| e.parse().unwrap()), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! A Service of the API, checked and reduced to what a proxy needs.
+
+use std::net::IpAddr;
+use std::num::NonZeroU16;
+use std::time::{Duration, SystemTime};
+
+use ipnet::IpNet;
+use k8s_openapi::api::core::v1 as api;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::{Admission, Converted};
+use crate::name::is_label;
+use crate::service::Taken;
+use crate::{Family, Invalid, Port, Protocol, Service, ServiceName, parse_cidr, parse_ip};
+
+impl Service {
+    /// Checks and reduces a Service of the API.
+    ///
+    /// Passed over are headless services, `ExternalName`, those without a cluster IP, and those with the
+    /// label `service.kubernetes.io/service-proxy-name` (another proxy's).
+    ///
+    /// An invalid item is left out alone: an address, a port, the node port of a port, a policy (which is
+    /// then `Cluster`, or no session affinity), a time-out (which is then the default). Where a source range
+    /// is invalid, the load balancer's addresses admit the valid ones, and nobody if there are none.
+    ///
+    /// # Errors
+    /// [`Invalid`] names the object, the field and what is wrong, where nothing can be proxied: no valid
+    /// name, no `spec`, no valid cluster IP.
+    pub fn from_api(object: &api::Service) -> Result<Converted<ServiceName, Self>, Invalid> {
+        let name = service_name(object)?;
+        let mut fields = Fields { name: &name, left_out: Vec::new() };
+        let labels = object.metadata.labels.as_ref();
+        let Some(spec) = &object.spec else { return Err(fields.invalid("spec", "is missing")) };
+        if labels.is_some_and(|l| l.contains_key(PROXY_NAME_LABEL)) {
+            return Ok(Converted::ignored(name, "another service proxy is named by its label"));
+        }
+        let kind = spec.type_.as_deref().unwrap_or("ClusterIP");
+        let cluster_ip =
+            spec.cluster_ip.as_deref().or_else(|| spec.cluster_ips.as_ref()?.first().map(String::as_str));
+        match (kind, cluster_ip) {
+            ("ExternalName", _) => return Ok(Converted::ignored(name, "ExternalName")),
+            (_, Some("None")) => return Ok(Converted::ignored(name, "headless")),
+            (_, None | Some("")) => return Ok(Converted::ignored(name, "no cluster IP")),
+            ("ClusterIP" | "NodePort" | "LoadBalancer", _) => {}
+            (other, _) => fields.leave_out("spec.type", format!("{other:?} is not a type of service")),
+        }
+        let service = fields.service(object, spec, kind)?;
+        let left_out = fields.left_out;
+        Ok(Converted { name, admission: Admission::Accepted(service), left_out })
+    }
+}
+
+fn service_name(object: &api::Service) -> Result<ServiceName, Invalid> {
+    let namespace = object.metadata.namespace.as_deref().unwrap_or("default");
+    let name = object.metadata.name.as_deref().unwrap_or("");
+    ServiceName::new(namespace, name).map_err(|_| Invalid {
+        object: format!("Service {namespace:?}/{name:?}"),
+        field: "metadata".to_owned(),
+        reason: "namespace and name must be DNS labels (a-z, 0-9 and -, at most 63)".to_owned(),
+    })
+}
+
+/// Reads fields, and notes the invalid items.
+struct Fields<'a> {
+    name: &'a ServiceName,
+    left_out: Vec<Invalid>,
+}
+
+impl Fields<'_> {
+    fn service(
+        &mut self,
+        object: &api::Service,
+        spec: &api::ServiceSpec,
+        kind: &str,
+    ) -> Result<Service, Invalid> {
+        let external_ips = self.external_ips(spec.external_ips.as_deref().unwrap_or_default());
+        // As kube-proxy decides it: a service of an unknown type is not accessible by its type.
+        let by_type = matches!(kind, "NodePort" | "LoadBalancer")
+            || (kind == "ClusterIP" && spec.external_ips.as_ref().is_some_and(|ips| !ips.is_empty()));
+        let local = self.policy("spec.externalTrafficPolicy", spec.external_traffic_policy.as_deref());
+        let health_check = self.port("spec.healthCheckNodePort", spec.health_check_node_port.unwrap_or(0));
+        let ranges = spec.load_balancer_source_ranges.as_deref().unwrap_or_default();
+        let (source_ranges, source_ranges_incomplete) = self.source_ranges(ranges);
+        Ok(Service {
+            cluster_ips: self.cluster_ips(spec)?,
+            ports: self.ports(spec.ports.as_deref().unwrap_or_default()),
+            external_ips,
+            load_balancer_ips: self.load_balancer_ips(object.status.as_ref()),
+            source_ranges,
+            source_ranges_incomplete,
+            external_local: by_type && local,
+            internal_local: self
+                .policy("spec.internalTrafficPolicy", spec.internal_traffic_policy.as_deref()),
+            affinity_seconds: self.affinity(spec),
+            health_check_node_port: health_check.filter(|_| kind == "LoadBalancer" && local),
+            created: object.metadata.creation_timestamp.as_ref().map(|Time(time)| {
+                let seconds = u64::try_from(time.timestamp()).unwrap_or_default();
+                SystemTime::UNIX_EPOCH
+                    + Duration::new(seconds, time.timestamp_subsec_nanos().min(LAST_NANOSECOND))
+            }),
+        })
+    }
+
+    /// Without `ipFamilies` only `clusterIP` counts; with it, `clusterIPs` at the family's place.
+    fn cluster_ips(&mut self, spec: &api::ServiceSpec) -> Result<[Option<IpAddr>; 2], Invalid> {
+        let mut ips = [None; 2];
+        let plural = spec.cluster_ips.as_deref().unwrap_or_default();
+        let families = spec.ip_families.as_deref().unwrap_or_default();
+        if families.is_empty() {
+            let (field, text) = match &spec.cluster_ip {
+                Some(text) => ("spec.clusterIP", text.as_str()),
+                None => ("spec.clusterIPs[0]", plural.first().map_or("", String::as_str)),
+            };
+            let ip = self.ip(field, text)?;
+            ips[Family::of(ip) as usize] = Some(ip);
+            return Ok(ips);
+        }
+        let mut first_problem = None;
+        for (index, family) in families.iter().enumerate() {
+            match self.cluster_ip_of(index, family, spec, &ips) {
+                Ok(Some(ip)) => ips[Family::of(ip) as usize] = Some(ip),
+                Ok(None) => {}
+                Err(invalid) => {
+                    first_problem.get_or_insert_with(|| invalid.clone());
+                    self.left_out.push(invalid);
+                }
+            }
+        }
+        match first_problem {
+            Some(invalid) if ips == [None; 2] => Err(invalid),
+            _ => Ok(ips),
+        }
+    }
+
+    /// Returns the cluster IP at one place of `ipFamilies`.
+    fn cluster_ip_of(
+        &self,
+        index: usize,
+        family: &str,
+        spec: &api::ServiceSpec,
+        before: &[Option<IpAddr>; 2],
+    ) -> Result<Option<IpAddr>, Invalid> {
+        let family = match family {
+            "IPv4" => Family::Ipv4,
+            "IPv6" => Family::Ipv6,
+            other => {
+                let field = format!("spec.ipFamilies[{index}]");
+                return Err(self.invalid(&field, format!("{other:?} is not IPv4 or IPv6")));
+            }
+        };
+        let plural = spec.cluster_ips.as_deref().unwrap_or_default();
+        let text = plural.get(index).or(if index == 0 { spec.cluster_ip.as_ref() } else { None });
+        let Some(text) = text else { return Ok(None) };
+        let field = format!("spec.clusterIPs[{index}]");
+        let ip = self.ip(&field, text)?;
+        if Family::of(ip) != family {
+            return Err(self.invalid(&field, format!("{text:?} is not {family}, which spec.ipFamilies says")));
+        }
+        if before[family as usize].is_some() {
+            return Err(self.invalid("spec.ipFamilies", format!("{family} comes twice")));
+        }
+        Ok(Some(ip))
+    }
+
+    /// Reads the ports. Of two with the same name, or the same number, and protocol the first counts; of two
+    /// with the same node port the second has none.
+    fn ports(&mut self, ports: &[api::ServicePort]) -> Box<[Port]> {
+        let mut read = Vec::with_capacity(ports.len());
+        let mut taken = Taken::default();
+        for (index, port) in ports.iter().enumerate() {
+            let at = |field: &str| format!("spec.ports[{index}].{field}");
+            match self.one_port(port, &at) {
+                Ok(port) => match taken.take(&port) {
+                    Ok(()) => read.push(port),
+                    Err(duplicate) => {
+                        let (field, reason) = (at(duplicate.field()), duplicate.to_string());
+                        let only_node_port = duplicate.is_node_port();
+                        self.leave_out(&field, reason);
+                        if only_node_port {
+                            read.push(Port { node_port: None, ..port });
+                        }
+                    }
+                },
+                Err(invalid) => self.left_out.push(invalid),
+            }
+        }
+        read.into()
+    }
+
+    fn one_port(&mut self, port: &api::ServicePort, at: &dyn Fn(&str) -> String) -> Result<Port, Invalid> {
+        let name = port.name.as_deref().unwrap_or("");
+        if !name.is_empty() && !is_label(name) {
+            return Err(self.invalid(&at("name"), format!("{name:?} is not a DNS label")));
+        }
+        let protocol = Protocol::from_api(port.protocol.as_deref()).ok_or_else(|| {
+            let text = port.protocol.as_deref().unwrap_or("");
+            self.invalid(&at("protocol"), format!("{text:?} is not one of TCP, UDP, SCTP"))
+        })?;
+        let number = self.number(&at("port"), port.port)?;
+        Ok(Port {
+            name: name.into(),
+            protocol,
+            port: number.ok_or_else(|| self.invalid(&at("port"), "0 is not a port"))?,
+            node_port: self.port(&at("nodePort"), port.node_port.unwrap_or(0)),
+        })
+    }
+
+    fn load_balancer_ips(&mut self, status: Option<&api::ServiceStatus>) -> Box<[IpAddr]> {
+        let ingress = status.and_then(|s| s.load_balancer.as_ref()?.ingress.as_deref()).unwrap_or_default();
+        let mut ips = Vec::new();
+        for (index, ingress) in ingress.iter().enumerate() {
+            let field = format!("status.loadBalancer.ingress[{index}]");
+            let Some(text) = ingress.ip.as_deref().filter(|ip| !ip.is_empty()) else { continue };
+            match (self.ip(&format!("{field}.ip"), text), ingress.ip_mode.as_deref()) {
+                (Ok(ip), None | Some("VIP")) => push_new(&mut ips, ip),
+                (Ok(_), Some("Proxy")) => {}
+                (Ok(_), Some(other)) => {
+                    self.leave_out(&format!("{field}.ipMode"), format!("{other:?} is not VIP or Proxy"));
+                }
+                (Err(invalid), _) => self.left_out.push(invalid),
+            }
+        }
+        ips.into()
+    }
+
+    /// Returns the valid ranges, and whether there are invalid ones.
+    fn source_ranges(&mut self, ranges: &[String]) -> (Box<[IpNet]>, bool) {
+        let mut valid = Vec::with_capacity(ranges.len());
+        for (index, text) in ranges.iter().enumerate() {
+            match parse_cidr(text.trim()) {
+                Some(range) => valid.push(range),
+                None => self.leave_out(
+                    &format!("spec.loadBalancerSourceRanges[{index}]"),
+                    format!("{text:?} is not a CIDR"),
+                ),
+            }
+        }
+        let is_incomplete = valid.len() < ranges.len();
+        (valid.into(), is_incomplete)
+    }
+
+    fn affinity(&mut self, spec: &api::ServiceSpec) -> Option<u32> {
+        match spec.session_affinity.as_deref() {
+            None | Some("" | "None") => return None,
+            Some("ClientIP") => {}
+            Some(other) => {
+                self.leave_out("spec.sessionAffinity", format!("{other:?} is not ClientIP or None"));
+                return None;
+            }
+        }
+        let client = spec.session_affinity_config.as_ref().and_then(|config| config.client_ip.as_ref());
+        match client
+            .and_then(|client| client.timeout_seconds)
+            .map(|seconds| (seconds, u32::try_from(seconds)))
+        {
+            None => Some(DEFAULT_AFFINITY_SECONDS),
+            Some((_, Ok(seconds @ 1..=MAX_AFFINITY_SECONDS))) => Some(seconds),
+            Some((seconds, _)) => {
+                self.leave_out(
+                    "spec.sessionAffinityConfig.clientIP.timeoutSeconds",
+                    format!("{seconds} is not between 1 and {MAX_AFFINITY_SECONDS}"),
+                );
+                Some(DEFAULT_AFFINITY_SECONDS)
+            }
+        }
+    }
+
+    fn policy(&mut self, field: &str, text: Option<&str>) -> bool {
+        match text {
+            None | Some("" | "Cluster") => false,
+            Some("Local") => true,
+            Some(other) => {
+                self.leave_out(field, format!("{other:?} is not Cluster or Local"));
+                false
+            }
+        }
+    }
+
+    fn external_ips(&mut self, texts: &[String]) -> Box<[IpAddr]> {
+        let mut ips = Vec::new();
+        for (index, text) in texts.iter().enumerate() {
+            match self.ip(&format!("spec.externalIPs[{index}]"), text) {
+                Ok(ip) => push_new(&mut ips, ip),
+                Err(invalid) => self.left_out.push(invalid),
+            }
+        }
+        ips.into()
+    }
+
+    /// Reads the address of a frontend, which every packet to it has as its destination.
+    fn ip(&self, field: &str, text: &str) -> Result<IpAddr, Invalid> {
+        let ip =
+            parse_ip(text).ok_or_else(|| self.invalid(field, format!("{text:?} is not an IP address")))?;
+        if ip.is_unspecified() || ip.is_multicast() || ip.is_loopback() {
+            return Err(self.invalid(field, format!("{text:?} is not a unicast address of a service")));
+        }
+        Ok(ip)
+    }
+
+    /// Converts a port number; 0 and invalid numbers mean none.
+    fn port(&mut self, field: &str, number: i32) -> Option<NonZeroU16> {
+        self.number(field, number).unwrap_or_else(|invalid| {
+            self.left_out.push(invalid);
+            None
+        })
+    }
+
+    fn number(&self, field: &str, number: i32) -> Result<Option<NonZeroU16>, Invalid> {
+        let number = u16::try_from(number)
+            .map_err(|_| self.invalid(field, format!("{number} is not a port (1 to 65535)")))?;
+        Ok(NonZeroU16::new(number))
+    }
+
+    fn leave_out(&mut self, field: &str, reason: impl Into<String>) {
+        let invalid = self.invalid(field, reason);
+        self.left_out.push(invalid);
+    }
+
+    fn invalid(&self, field: &str, reason: impl Into<String>) -> Invalid {
+        Invalid { object: format!("Service {}", self.name), field: field.to_owned(), reason: reason.into() }
+    }
+}
+
+/// An address that is listed twice is one address.
+fn push_new(ips: &mut Vec<IpAddr>, ip: IpAddr) {
+    if !ips.contains(&ip) {
+        ips.push(ip);
+    }
+}
+
+/// Services that carry this label, whatever its value, belong to the proxy that it names.
+const PROXY_NAME_LABEL: &str = "service.kubernetes.io/service-proxy-name";
+/// The default that the API server fills in.
+const DEFAULT_AFFINITY_SECONDS: u32 = 10800;
+/// A day: the API server's limit.
+const MAX_AFFINITY_SECONDS: u32 = 86400;
+/// chrono gives more for a leap second.
+const LAST_NANOSECOND: u32 = 999_999_999;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! `describe`: what an expression gives, and the names of its values.
+
+use sluicegate_nftables::DataType;
+use sluicegate_nftables::Description;
+use sluicegate_nftables::lang::Expression;
+
+/// What nft says of an expression or a data type.
+pub(crate) fn describe(of: &Description) -> String {
+    match of {
+        Description::Type(of) => about(&format!("datatype {}", of.name()), *of, None),
+        Description::Expression(of) => {
+            let Some(part) = of.part() else {
+                return "symbol expression, datatype invalid (invalid)".to_owned();
+            };
+            let of_type = part.data_type();
+            let bits = match of {
+                Expression::Payload(field) => field.bits(),
+                Expression::Exthdr(field) => field.bits(),
+                Expression::RawPayload(raw) => raw.bits,
+                _ => u16::try_from(part.bytes() * 8).unwrap_or(u16::MAX),
+            };
+            about(&format!("{} expression, datatype {}", kind(of), of_type.name()), of_type, Some(bits))
+        }
+    }
+}
+
+fn kind(of: &Expression) -> &'static str {
+    match of {
+        Expression::Payload(_) | Expression::RawPayload(_) | Expression::Inner(_) => "payload",
+        Expression::Exthdr(_) => "exthdr",
+        Expression::Meta(_) => "meta",
+        Expression::Ct(_) => "ct",
+        Expression::Rt(_) => "rt",
+        Expression::Socket(_) => "socket",
+        Expression::Osf(_) => "osf",
+        Expression::Fib(_) => "fib",
+        Expression::Numgen(_) => "numgen",
+        Expression::Jhash(_) | Expression::Symhash(_) => "hash",
+        Expression::Ipsec(_) => "xfrm",
+        Expression::Binary(_) => "binop",
+        Expression::Concat(_) => "concat",
+        Expression::Map(_) => "map",
+        _ => "symbol",
+    }
+}
+
+fn about(start: &str, of: DataType, bits: Option<u16>) -> String {
+    let (title, base) = TITLES
+        .iter()
+        .find(|(name, _, _)| *name == of.name())
+        .map_or(("", ""), |(_, title, base)| (title, base));
+    let base = if base.is_empty() { String::new() } else { format!(" (basetype {base})") };
+    let bits = bits.unwrap_or_else(|| if UNSIZED.contains(&of.name()) { 0 } else { of.bits() });
+    let width = match of {
+        DataType::STRING | DataType::IFNAME if start.contains("expression") => {
+            format!("{} characters", bits / 8)
+        }
+        _ => format!("{bits} bits"),
+    };
+    let mut text = format!("{start} ({title}){base}, {width}\n");
+    if of.symbols().is_empty() || of == DataType::INET_PROTO {
+        return text;
+    }
+    let decimal =
+        matches!(of, DataType::DAY | DataType::ICMP_TYPE | DataType::ICMPV6_TYPE | DataType::IGMP_TYPE)
+            || DECIMAL.contains(&of.name());
+    let digits = of.bytes() * 2;
+    text.push_str(&format!(
+        "\npre-defined symbolic constants (in {}):\n",
+        if decimal { "decimal" } else { "hexadecimal" }
+    ));
+    for (name, value) in of.symbols() {
+        text.push_str(&match decimal {
+            true => format!("\t{name:<30}\t{value:>20}\n"),
+            false => format!("\t{name:<30}\t0x{value:0digits$x}\n"),
+        });
+    }
+    text
+}
+
+/// The names of nft's datatypes, and their base types.
+const TITLES: &[(&str, &str, &str)] = &[
+    ("verdict", "netfilter verdict", ""),
+    ("nf_proto", "netfilter protocol", "integer"),
+    ("bitmask", "bitmask", "integer"),
+    ("integer", "integer", ""),
+    ("string", "string", ""),
+    ("ll_addr", "link layer address", "integer"),
+    ("ipv4_addr", "IPv4 address", "integer"),
+    ("ipv6_addr", "IPv6 address", "integer"),
+    ("ether_addr", "Ethernet address", "link layer address, integer"),
+    ("ether_type", "Ethernet protocol", "integer"),
+    ("arp_op", "ARP operation", "integer"),
+    ("inet_proto", "Internet protocol", "integer"),
+    ("inet_service", "internet network service", "integer"),
+    ("icmp_type", "ICMP type", "integer"),
+    ("tcp_flag", "TCP flag", "bitmask, integer"),
+    ("dccp_pkttype", "DCCP packet type", "integer"),
+    ("mh_type", "Mobility Header Type", "integer"),
+    ("time", "Relative time of packet reception", "integer"),
+    ("mark", "packet mark", "integer"),
+    ("iface_index", "network interface index", "integer"),
+    ("iface_type", "network interface type", "integer"),
+    ("realm", "routing realm", "integer"),
+    ("classid", "TC classid", "integer"),
+    ("uid", "user ID", "integer"),
+    ("gid", "group ID", "integer"),
+    ("ct_state", "conntrack state", "bitmask, integer"),
+    ("ct_dir", "conntrack direction", "integer"),
+    ("ct_status", "conntrack status", "bitmask, integer"),
+    ("icmpv6_type", "ICMPv6 type", "integer"),
+    ("ct_label", "conntrack label", "bitmask, integer"),
+    ("pkt_type", "packet type", "integer"),
+    ("icmp_code", "icmp code", "integer"),
+    ("icmpv6_code", "icmpv6 code", "integer"),
+    ("icmpx_code", "icmpx code", "integer"),
+    ("devgroup", "devgroup name", "integer"),
+    ("dscp", "Differentiated Services Code Point", "integer"),
+    ("ecn", "Explicit Congestion Notification", "integer"),
+    ("fib_addrtype", "fib address type", "integer"),
+    ("boolean", "boolean type", "integer"),
+    ("ct_event", "conntrack event bits", "bitmask, integer"),
+    ("ifname", "network interface name", "string"),
+    ("igmp_type", "IGMP type", "integer"),
+    ("hour", "Hour of day of packet reception", "integer"),
+    ("day", "Day of week of packet reception", "integer"),
+    ("cgroupsv2", "cgroupsv2 path", "integer"),
+];
+/// Types of any width.
+const UNSIZED: &[&str] = &["bitmask", "integer", "string", "ll_addr"];
+/// Types whose names nft lists with decimal numbers.
+const DECIMAL: &[&str] = &[
+    "nf_proto",
+    "mh_type",
+    "ct_dir",
+    "pkt_type",
+    "icmp_code",
+    "icmpv6_code",
+    "icmpx_code",
+    "fib_addrtype",
+    "boolean",
+];

@@ -1,0 +1,38 @@
+//! `nft`, without libnftables: takes its command line, prints what it prints.
+//!
+//! ```text
+//! sudo target/debug/examples/nft list ruleset
+//! sudo target/debug/examples/nft -f /etc/nftables.conf
+//! sudo target/debug/examples/nft -j -e add rule inet filter input tcp dport 22 accept
+//! sudo target/debug/examples/nft monitor
+//! ```
+//!
+//! Interactive mode (`-i`) and the optimizer (`-o`) are not there.
+
+mod arguments;
+mod describe;
+mod glob;
+mod list;
+mod monitor;
+mod names;
+mod query;
+mod run;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // A reader of the output that goes away ends this as it ends others.
+    let words: Result<Vec<_>, _> = std::env::args_os().skip(1).map(OsString::into_string).collect();
+    let words = words.map_err(|word| format!("expected an argument in UTF-8, found {}", word.display()));
+    match words
+        .and_then(|words| arguments::parse(words.into_iter()))
+        .and_then(|arguments| run::run(&arguments))
+    {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}

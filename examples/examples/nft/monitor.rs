@@ -1,0 +1,92 @@
+//! `monitor`: what happens to the ruleset, and what traced packets meet.
+
+use sluicegate_nftables::monitor::{Event, Follower, GROUP, Monitor, TRACE_GROUP};
+use sluicegate_nftables::netlink::NetlinkFamily;
+use sluicegate_nftables::{Family, MonitorEvent, MonitorFilter, MonitorObject};
+
+use crate::arguments::Arguments;
+use crate::names::{list_options, open};
+use crate::run::print;
+
+pub(crate) fn monitor(filter: MonitorFilter, arguments: &Arguments) -> Result<(), String> {
+    let options = list_options(arguments)?;
+    let mut listener = open(NetlinkFamily::NETFILTER)?;
+    let traces = matches!(filter.object, None | Some(MonitorObject::Trace));
+    let changes = filter.object != Some(MonitorObject::Trace);
+    // Join first and read then: events that are older than the copy are ignored.
+    if changes {
+        listener.join(GROUP).map_err(failed)?;
+    }
+    if traces {
+        listener.join(TRACE_GROUP).map_err(failed)?;
+    }
+    let mut requests = open(NetlinkFamily::NETFILTER)?;
+    let mut read = || Follower::read(&mut requests, Family::UNSPEC).map_err(failed);
+    let mut follower = read()?;
+    let mut monitor = Monitor::with_transport(listener);
+    let as_json = arguments.json || filter.json;
+    loop {
+        for event in monitor.events().map_err(failed)? {
+            if let Event::Trace(trace) = &event {
+                print(&format!("{trace}\n"))?;
+                continue;
+            }
+            let commit = match follower.apply(event) {
+                Ok(Some(commit)) => commit,
+                Ok(None) => continue,
+                Err(lost) => {
+                    eprintln!("# ERROR: {lost}");
+                    follower = read()?;
+                    continue;
+                }
+            };
+            let mut text = String::new();
+            if as_json {
+                let list = commit.to_json(&options).into_iter();
+                let lines = list.map(|value| value.to_string());
+                for line in lines.filter(|line| is_wanted(line, filter, true)) {
+                    text.push_str(&format!("{line}\n"));
+                }
+            } else {
+                for line in commit.lines(&options).iter().filter(|line| is_wanted(line, filter, false)) {
+                    text.push_str(&format!("{line}\n"));
+                }
+            }
+            print(&text)?;
+        }
+    }
+}
+
+/// Whether a line is about what is asked for. The generation is said where all is.
+fn is_wanted(line: &str, filter: MonitorFilter, as_json: bool) -> bool {
+    if line.starts_with('#') {
+        return filter.event.is_none() && matches!(filter.object, None | Some(MonitorObject::Ruleset));
+    }
+    let words: Vec<&str> = match as_json {
+        true => line.split('"').skip(1).step_by(2).take(2).collect(),
+        false => line.split(' ').take(2).collect(),
+    };
+    let [verb, object] = words.as_slice() else { return true };
+    let event = match filter.event {
+        None => true,
+        Some(MonitorEvent::New) => *verb != "delete",
+        Some(MonitorEvent::Destroy) => *verb == "delete",
+    };
+    let about = match filter.object {
+        Some(MonitorObject::Tables) => *object == "table",
+        Some(MonitorObject::Chains) => *object == "chain",
+        Some(MonitorObject::Rules) => *object == "rule",
+        Some(MonitorObject::Sets) => matches!(*object, "set" | "map"),
+        Some(MonitorObject::Elements) => *object == "element",
+        // With an event, nft does not say what happens to objects and flowtables.
+        _ => {
+            filter.event.is_none()
+                || matches!(*object, "table" | "chain" | "rule" | "set" | "map" | "element")
+        }
+    };
+    event && about
+}
+
+fn failed(error: impl std::fmt::Display) -> String {
+    format!("Error: {error}")
+}

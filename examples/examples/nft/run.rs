@@ -1,0 +1,169 @@
+//! Reads what is to be done, and does it.
+
+use std::cell::RefCell;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+
+use sluicegate_nftables::json::Value;
+use sluicegate_nftables::lang::parse::{Included, ParseOptions, Script};
+use sluicegate_nftables::monitor::{Follower, GROUP, Monitor};
+use sluicegate_nftables::netlink::{NetlinkFamily, Socket};
+use sluicegate_nftables::{ApplyOptions, Command, Family, Set, SetId, Transaction, read};
+
+use crate::arguments::{Action, Arguments, HELP, VERSION};
+use crate::names::{add_names, list_options, open};
+use crate::{describe, glob, list, monitor, query};
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
+    let (text, name) = match &arguments.action {
+        Action::Help => return print(HELP),
+        Action::Version => return print(&format!("{VERSION}\n")),
+        Action::ExtendedVersion => {
+            return print(&format!(
+                "{VERSION}\n  cli:\t\tno\n  json:\t\tyes\n  minigmp:\tno\n  libxtables:\tno\n"
+            ));
+        }
+        Action::Words(text) => (text.clone(), None),
+        Action::File(file) => (contents(file)?, Some(file.clone())),
+    };
+    let (transaction, queries) = script(&text, name.as_deref(), arguments)?.split();
+    for command in &queries {
+        answer(command, arguments)?;
+    }
+    if transaction.is_empty() { Ok(()) } else { apply(&transaction, arguments) }
+}
+
+/// Writes to standard output. Whoever reads it may have gone.
+pub(crate) fn print(text: &str) -> Result<(), String> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| format!("Error: {error}"))
+}
+
+fn contents(file: &str) -> Result<String, String> {
+    let failed = |error: std::io::Error| {
+        let reason = error.to_string();
+        let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
+        format!("Error: Could not open file \"{file}\": {reason}")
+    };
+    let bytes = if matches!(file, "-" | "/dev/stdin") {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut bytes).map_err(failed)?;
+        bytes
+    } else {
+        std::fs::read(file).map_err(failed)?
+    };
+    String::from_utf8(bytes).map_err(|_| format!("Error: {file}: this is not text in UTF-8"))
+}
+
+fn script(text: &str, name: Option<&str>, arguments: &Arguments) -> Result<Script, String> {
+    let known = list_options(&Arguments::default())?;
+    let mut options = ParseOptions::from(&known);
+    add_names(&mut options);
+    options.defines.clone_from(&arguments.defines);
+    let socket = RefCell::new(open(NetlinkFamily::NETFILTER)?);
+    let sets = |id: &SetId| set_in_kernel(&mut socket.borrow_mut(), id);
+    options.sets = Some(&sets);
+    let include = |path: &str| included(path, arguments);
+    options.include = Some(&include);
+    // As nft, which reads text where it is no JSON.
+    if arguments.json && text.trim_start().starts_with('{') {
+        return Script::from_json(text, &options).map_err(|error| {
+            let mistakes: Vec<_> = error.mistakes.iter().map(|mistake| format!("Error: {mistake}")).collect();
+            mistakes.join("\n")
+        });
+    }
+    match Script::parse(text, &options) {
+        Ok(script) => Ok(script),
+        Err(mut error) => {
+            for mistake in &mut error.mistakes {
+                if mistake.source.is_none() {
+                    mistake.source = name.map(str::to_owned);
+                }
+            }
+            Err(error.to_string())
+        }
+    }
+}
+
+/// A set as its type and flags are, without its elements.
+pub(crate) fn set_in_kernel(socket: &mut Socket, id: &SetId) -> Option<Set> {
+    let table = read::table(socket, &id.table).ok()??;
+    let set = read::set(socket, id).ok()??;
+    let ruleset = read::Ruleset { tables: vec![table], sets: vec![(set, Vec::new())], ..Default::default() };
+    let mut content = ruleset.content();
+    let mut table = content.pop()?;
+    table.sets.pop().map(|(set, _)| set)
+}
+
+/// The files that `include` asks for: of a path that does not say where, those in the first directory that
+/// has any.
+fn included(path: &str, arguments: &Arguments) -> Result<Vec<Included>, String> {
+    let direct = path.starts_with(['/', '.']);
+    let mut directories: Vec<&Path> = arguments.include_paths.iter().map(AsRef::as_ref).collect();
+    directories.push(Path::new("/etc"));
+    let candidates: Vec<String> = match direct {
+        true => vec![path.to_owned()],
+        false => {
+            directories.iter().map(|directory| directory.join(path).to_string_lossy().into_owned()).collect()
+        }
+    };
+    for candidate in &candidates {
+        let files = glob::files(candidate);
+        if !files.is_empty() {
+            let text = |file: &std::path::PathBuf| {
+                let name = file.to_string_lossy().into_owned();
+                contents(&name).map(|text| Included { name, text })
+            };
+            return files.iter().map(text).collect();
+        }
+    }
+    // nft takes a pattern that nothing matches.
+    if glob::is_pattern(path) { Ok(Vec::new()) } else { Err("no such file".to_owned()) }
+}
+
+fn answer(command: &Command, arguments: &Arguments) -> Result<(), String> {
+    match command {
+        Command::List(subject) => list::list(subject, arguments),
+        Command::Reset(subject) => query::reset(subject, arguments),
+        Command::Get(elements) => query::get(elements, arguments),
+        Command::Monitor(filter) => monitor::monitor(*filter, arguments),
+        Command::Describe(description) => print(&describe::describe(description)),
+        other => Err(format!("Error: `{other}` is not supported here")),
+    }
+}
+
+fn apply(transaction: &Transaction, arguments: &Arguments) -> Result<(), String> {
+    let mut socket = open(NetlinkFamily::NETFILTER)?;
+    let mut echo = None;
+    if arguments.echo && !arguments.check {
+        let mut listener = open(NetlinkFamily::NETFILTER)?;
+        listener.join(GROUP).map_err(|error| format!("Error: {error}"))?;
+        let follower =
+            Follower::read(&mut socket, Family::UNSPEC).map_err(|error| format!("Error: {error}"))?;
+        echo = Some((Monitor::with_transport(listener), follower));
+    }
+    let options = ApplyOptions { check: arguments.check, ..Default::default() };
+    let applied = transaction.apply_with(&mut socket, options).map_err(|error| format!("Error: {error}"))?;
+    let Some((mut monitor, mut follower)) = echo else { return Ok(()) };
+    let options = list_options(arguments)?;
+    while follower.generation() != applied.generation {
+        let events = monitor.events().map_err(|error| format!("Error: {error}"))?;
+        if events.is_empty() {
+            break;
+        }
+        for event in events {
+            let commit = follower.apply(event).map_err(|error| format!("Error: {error}"))?;
+            let Some(commit) = commit.filter(|commit| commit.generation.id == applied.generation) else {
+                continue;
+            };
+            match arguments.json {
+                true => {
+                    let list = Value::Object(vec![("nftables".into(), commit.to_json(&options).into())]);
+                    print(&format!("{}\n", list))?;
+                }
+                false => print(&format!("{}\n", commit.lines(&options).join("\n")))?,
+            }
+        }
+    }
+    Ok(())
+}
