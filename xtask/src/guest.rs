@@ -140,8 +140,21 @@ struct Built {
     path: PathBuf,
 }
 
-/// Builds the test programs.
+/// Builds the test programs, and the examples that they start.
 fn build(session: &Session, packages: &[&Value]) -> Result<Vec<Built>, String> {
+    let examples: Vec<_> = packages.iter().filter(|package| has_examples(package)).collect();
+    if !examples.is_empty() {
+        let mut cargo = session.cargo();
+        cargo.args(["build", "--examples"]);
+        for package in examples {
+            cargo.arg("--package").arg(package["name"].as_str().unwrap_or_default());
+        }
+        println!("$ {}", shown(&cargo));
+        let status = cargo.status().map_err(|e| format!("{}: {e}", shown(&cargo)))?;
+        if !status.success() {
+            return Err(format!("`{}`: {status}", shown(&cargo)));
+        }
+    }
     let mut cargo = session.cargo();
     cargo.args(["test", "--no-run", "--message-format=json-render-diagnostics"]);
     for package in packages {
@@ -172,6 +185,10 @@ fn programs(messages: &str) -> Vec<Built> {
             })
         })
         .collect()
+}
+
+fn has_examples(package: &Value) -> bool {
+    package["targets"].as_array().into_iter().flatten().any(|target| target["kind"][0] == "example")
 }
 
 /// Returns the tests of a package that run in guests.

@@ -15,10 +15,10 @@ use crate::transaction::{Object, Operation, Rename, Target};
 impl Commit {
     /// Returns what `nft -j monitor` prints of it: one value for each change, each element by itself.
     ///
-    /// Since Linux 6.4 the kernel reports only name and handle of what is deleted. nft 1.0.6 prints the other
-    /// members all the same, as if they were zero (`"type": "invalid"`, `"packets": 0`), and so does this. A
-    /// map is then a set. Like nft it reports chains that belong to a rule, and sets of rules that are
-    /// deleted.
+    /// Of what is deleted, recent kernels report only name and handle. nft 1.0.6 prints the other members all
+    /// the same, as if they were zero (`"type": "invalid"`, `"packets": 0`), and so does this. A map is then a
+    /// set, and the sets of a deleted rule are reported like any other. Like nft it also reports chains that
+    /// belong to a rule.
     ///
     /// The statements of a deleted rule are complete; nft 1.0.6 leaves out those that look something up in a
     /// set. Flowtables, which nft 1.0.6 does not report, are reported.
@@ -76,7 +76,13 @@ impl Reported {
                 "table",
                 object!({"family": of.family.to_string(), "name": of.name.as_str(), "handle": self.handle}),
             ),
-            Target::Chain(of) => single("chain", self.named(&of.table, &of.name)),
+            Target::Chain(of) => single(
+                "chain",
+                match &self.deleted {
+                    Some(Object::Chain(of)) => chain(of, self.handle, with),
+                    _ => self.named(&of.table, &of.name),
+                },
+            ),
             Target::Rule(of) => match &self.rule {
                 Some(of) => single("rule", self.rule(of, with)),
                 None => single(

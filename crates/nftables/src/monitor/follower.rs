@@ -85,7 +85,8 @@ pub(crate) struct Reported {
     /// The rule as the kernel has it: of a deleted rule all of it, of one with a chain of its own the name of
     /// that chain.
     pub(crate) rule: Option<Rule>,
-    /// The description of what was deleted, which kernels before Linux 6.4 send.
+    /// The description of what was deleted, where the kernel sends one: Debian's 6.1 and 6.12 do for sets,
+    /// objects and chains with devices, Linux 6.18 for none.
     pub(crate) deleted: Option<Object>,
     /// Whether it is part of a rule: a set or a chain of the rule's own. Only `nft -j monitor` prints those.
     pub(crate) is_internal: bool,
@@ -279,7 +280,8 @@ impl Follower {
                 let chain = self.copy.table(family, name)?.chain(&rule.chain)?;
                 if is_bound(&chain.from_kernel) { add(self.whole_rule(rule)?) } else { None }
             }
-            Event::Set(Change::Deleted, set) => delete(id.set(set.name.clone())),
+            // Where the kernel says that the set is anonymous, nft reports nothing.
+            Event::Set(Change::Deleted, set) if set.key_len == 0 => delete(id.set(set.name.clone())),
             _ => None,
         };
         Some(Reported {
@@ -376,6 +378,9 @@ fn delete(target: impl Into<Target>) -> Option<Operation> {
 fn deleted_object(event: &Event) -> Option<Object> {
     let id = |(family, name): (Family, &Name)| TableId::new(family, name.clone());
     match event {
+        Event::Chain(Change::Deleted, chain) if chain.hook.is_some() => {
+            Some(listing::chain_of(&id(event.table()?), chain).into())
+        }
         Event::Set(Change::Deleted, set) if set.key_len != 0 => {
             Some(listing::set_of(&id(event.table()?), set).into())
         }
