@@ -64,9 +64,9 @@ pub(super) fn affinity_set(schema: &Schema, port: &PortName, backend: Backend) -
 pub(super) fn affinity(schema: &Schema, port: &PortName, backend: Backend, seconds: u32) -> Set {
     Set::new(affinity_set(schema, port, backend), schema.address_type())
         .flags(SetFlags::DYNAMIC)
+        // Without a size: the kernel would at once allocate a hash table for so many elements, 1 MB for 65535.
+        // It limits a dynamic set to 65535 elements by itself.
         .timeout(Duration::from_secs(seconds.into()))
-        // The default size that nft gives to dynamic sets.
-        .size(65535)
 }
 
 fn owner(port: &PortName) -> names::ServicePort<'_> {
