@@ -153,6 +153,7 @@ impl Diagnosis {
         }
         for (feature, what, verdict) in [
             (Feature::Numgen, "numgen (choice of endpoints)", Verdict::Missing),
+            (Feature::Hash, "hash (session affinity of IPv6)", Verdict::Missing),
             (Feature::Fib, "fib (local addresses)", Verdict::Missing),
             (Feature::Masquerade, "masquerade", Verdict::Missing),
             (Feature::ConcatenatedIntervals, "intervals in concatenations (source ranges)", Verdict::Missing),

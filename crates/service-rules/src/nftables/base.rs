@@ -2,13 +2,18 @@
 
 use sluicegate_nftables as nft;
 use sluicegate_nftables::expr::{CtKey, MetaKey};
-use sluicegate_nftables::lang::{AddressType, CtStatus, Expression, Match, Payload, Statement};
+use sluicegate_nftables::lang::{
+    AddressType, CtStatus, Expression, Mangle, Match, MatchOp, Payload, Statement,
+};
 use sluicegate_nftables::{Chain, ChainType, Hook, Priority, Rule};
 use sluicegate_services::{LocalDetector, NodePorts};
 
 use super::Layout;
 use super::element::{Container, Path, Scope};
-use super::schema::{Schema, comment, drop, fixed_name, is_new, jump, masquerade, networks, reject};
+use super::schema::{
+    ENDPOINT_ID, ENDPOINT_ID_BIT, Schema, comment, drop, fixed_name, is_new, jump, masquerade, networks,
+    reject,
+};
 
 /// A chain with its rules, and the sets that these use.
 #[derive(Clone, Debug)]
@@ -136,7 +141,7 @@ fn cluster_ips_check(schema: &Schema) -> BaseContent {
 fn masquerading(schema: &Schema) -> BaseContent {
     let mark = nft::Mark(schema.settings.mark);
     let marked = Match::not(Expression::from(MetaKey::MARK).and(mark), nft::Mark(0));
-    let unmark = nft::lang::Mangle::new(MetaKey::MARK, Expression::from(MetaKey::MARK).xor(mark));
+    let unmark = Mangle::new(MetaKey::MARK, Expression::from(MetaKey::MARK).xor(mark));
     let translated = Match::new(CtKey::STATUS, CtStatus::DNAT);
     let pair = Expression::concat([
         schema.saddr(),
@@ -252,10 +257,23 @@ fn hooks(schema: &Schema) -> Vec<BaseContent> {
         filter("filter-input", Hook::Input, 0, &["nodeport-endpoints-check", "service-endpoints-check"]),
         filter("filter-forward", Hook::Forward, 0, &["service-endpoints-check", "cluster-ips-check"]),
         filter("filter-output", Hook::Output, 0, &["service-endpoints-check", "cluster-ips-check"]),
-        nat("nat-postrouting", Hook::Postrouting, 100, "masquerading"),
+        nat_postrouting(schema),
         nat("nat-prerouting", Hook::Prerouting, -100, "services"),
         nat("nat-output", Hook::Output, -100, "services"),
     ]
+}
+
+/// Returns the base chain of `masquerading`. In layout `maps` it first resets the priority of packets in which
+/// the rules for session affinity have left the id of an endpoint.
+fn nat_postrouting(schema: &Schema) -> BaseContent {
+    let reset = vec![
+        Match::new(CtKey::STATUS, CtStatus::DNAT).into(),
+        Match::with(ENDPOINT_ID, MatchOp::Gte, ENDPOINT_ID_BIT).into(),
+        Mangle::new(ENDPOINT_ID, 0u32).into(),
+    ];
+    let reset = (schema.settings.layout == Layout::Maps).then_some(reset);
+    let rules = reset.into_iter().chain([vec![jump("masquerading")]]);
+    hook_chain(schema, "nat-postrouting", ChainType::Nat, Hook::Postrouting, 100, rules)
 }
 
 fn hook_chain(

@@ -7,13 +7,15 @@ use ipnet::IpNet;
 use sluicegate_chain_names as names;
 use sluicegate_nftables as nft;
 use sluicegate_nftables::expr::MetaKey;
-use sluicegate_nftables::lang::{AddressType, Expression, Match, Nat, SetUpdate, Statement, Verdict, Vmap};
+use sluicegate_nftables::lang::{
+    AddressType, Expression, Mangle, Match, Nat, SetOp, SetUpdate, Statement, Verdict, Vmap,
+};
 use sluicegate_nftables::{Name, Rule, Set, SetFlags, SetId};
 use sluicegate_services::{PortName, Protocol};
 
-use super::element::{Backend, Balance, ChainId, Path, PortChain, Scope};
+use super::element::{Backend, Balance, ChainId, Container, Path, PortChain, Scope};
 use super::port::ChainPlan;
-use super::schema::{Schema, comment, drop, fixed_name, networks, nft_family, nft_protocol};
+use super::schema::{ENDPOINT_ID, Schema, comment, drop, fixed_name, networks, nft_family, nft_protocol};
 
 /// Creates the names of chains, and caches those that many elements share.
 #[derive(Debug, Default)]
@@ -33,11 +35,15 @@ impl Names {
     }
 }
 
-/// Returns the name of a balancing chain: `lb-tcp-5`, `shortcut-nodeport-lb-udp-2`.
-fn balancer(Balance { scope, path, protocol, count }: &Balance) -> Name {
+/// Returns the name of a balancing chain: `lb-tcp-5`, `shortcut-nodeport-lb-udp-2`, or
+/// `sticky-lb-tcp-5-10800s` under session affinity.
+fn balancer(Balance { scope, path, protocol, count, affinity }: &Balance) -> Name {
     let path = if *path == Path::Shortcut { "shortcut-" } else { "" };
     let scope = if *scope == Scope::NodePort { "nodeport-" } else { "" };
-    fixed_name(&format!("{path}{scope}lb-{protocol}-{count}"))
+    fixed_name(&match affinity {
+        None => format!("{path}{scope}lb-{protocol}-{count}"),
+        Some(seconds) => format!("{path}{scope}sticky-lb-{protocol}-{count}-{seconds}s"),
+    })
 }
 
 /// Returns the name of a chain of a service port, which is kube-proxy's.
@@ -85,20 +91,57 @@ fn endpoint(backend: Backend) -> names::Endpoint {
 
 /// Returns the rules of a chain; `plan` is the content if it is a chain of a service port.
 pub(super) fn rules(schema: &Schema, name: &Name, id: &ChainId, plan: Option<&ChainPlan>) -> Vec<Rule> {
-    let statements = match (id, plan) {
-        (ChainId::Balance(balance), _) => balance_statements(schema, balance),
-        (ChainId::Port(port, kind), Some(plan)) => return port_rules(schema, name, port, *kind, plan),
-        (ChainId::Port(..), None) => return Vec::new(),
-    };
-    vec![schema.rule(name, statements)]
+    let rule = |statements| schema.rule(name, statements);
+    match (id, plan) {
+        (ChainId::Balance(balance), _) => match balance.affinity {
+            None => vec![rule(spread_statements(schema, balance))],
+            Some(seconds) => sticky_statements(schema, balance, seconds).into_iter().map(rule).collect(),
+        },
+        (ChainId::Port(port, kind), Some(plan)) => port_rules(schema, name, port, *kind, plan),
+        (ChainId::Port(..), None) => Vec::new(),
+    }
 }
 
 /// Returns `meta l4proto tcp dnat ip to ip daddr . tcp dport . numgen random mod 5 map @endpoints-tcp`.
-fn balance_statements(schema: &Schema, balance: &Balance) -> Vec<Statement> {
-    let map = fixed_name(balance.endpoints().name());
-    let endpoint = schema.endpoint_key(balance.scope, balance.protocol, balance.count).map(&map);
+fn spread_statements(schema: &Schema, balance: &Balance) -> Vec<Statement> {
+    let Balance { scope, path, protocol, count, .. } = *balance;
+    let map = container_name(Container::Endpoints(scope, path, protocol));
+    let endpoint = schema.endpoint_key(scope, protocol, count).map(&map);
     let to = Nat::to_concat(nft_family(schema.settings.family), endpoint);
-    vec![is_protocol(balance.protocol), Statement::dnat(to)]
+    vec![is_protocol(protocol), Statement::dnat(to)]
+}
+
+/// Returns the rules that all frontends with session affinity, this number of endpoints and this timeout
+/// share. The first sends a known client to its endpoint, unless that no longer exists. Otherwise the client
+/// is forgotten, because `update` does not change the value of an element, and is bound to an endpoint that is
+/// drawn. If the map of clients is full, its rule ends, and the next one sends the connection all the same.
+fn sticky_statements(schema: &Schema, balance: &Balance, seconds: u32) -> [Vec<Statement>; 5] {
+    let Balance { scope, path, protocol, count, .. } = *balance;
+    let clients = container_name(Container::Affinity(scope, protocol));
+    let client = || schema.client_key(scope, protocol);
+    let id = || Expression::from(ENDPOINT_ID);
+    let known = Mangle::new(ENDPOINT_ID, client().map(&clients));
+    let drawn = schema
+        .endpoint_key(scope, protocol, count)
+        .map(&container_name(Container::StickyIds(scope, path, protocol)));
+    let bind = || {
+        let timeout = Some(Duration::from_secs(seconds.into()));
+        SetUpdate { value: Some(id()), timeout, ..SetUpdate::update(&clients, client()) }
+    };
+    let forget = SetUpdate { op: SetOp::Delete, timeout: None, ..bind() };
+    let send = || {
+        let map = container_name(Container::StickyEndpoints(scope, path, protocol));
+        let endpoint = schema.sticky_key(scope, protocol).map(&map);
+        Statement::dnat(Nat::to_concat(nft_family(schema.settings.family), endpoint))
+    };
+    let is_protocol = || is_protocol(protocol);
+    [
+        vec![is_protocol(), known.into(), bind().into(), send()],
+        vec![is_protocol(), forget.into()],
+        vec![is_protocol(), Mangle::new(ENDPOINT_ID, drawn).into()],
+        vec![is_protocol(), bind().into()],
+        vec![is_protocol(), send()],
+    ]
 }
 
 fn port_rules(schema: &Schema, name: &Name, port: &PortName, kind: PortChain, plan: &ChainPlan) -> Vec<Rule> {
@@ -170,6 +213,10 @@ fn firewall(schema: &Schema, allowed: &[IpNet]) -> Vec<Statement> {
         return vec![drop()];
     }
     vec![Match::not(schema.saddr(), networks(allowed)).into(), drop()]
+}
+
+fn container_name(container: Container) -> Name {
+    fixed_name(container.name())
 }
 
 fn is_protocol(protocol: Protocol) -> Statement {

@@ -73,13 +73,35 @@ impl Kernel {
             };
             let ElementValue::Verdict(Target::Goto(ChainId::Balance(balance))) = value else { continue };
             assert_eq!((balance.scope, balance.path), (*scope, *path));
+            let numbers = match balance.affinity {
+                None => Container::Endpoints(balance.scope, balance.path, balance.protocol),
+                Some(_) => Container::StickyIds(balance.scope, balance.path, balance.protocol),
+            };
             for index in 0..balance.count {
-                wanted.insert((balance.endpoints(), ElementKey::Indexed(*frontend, index)));
+                wanted.insert((numbers, ElementKey::Indexed(*frontend, index)));
             }
         }
-        let numbered: BTreeSet<_> =
-            self.elements.keys().filter(|(c, _)| matches!(c, Container::Endpoints(..))).copied().collect();
+        let numbered = self.elements.keys().filter(|(_, key)| matches!(key, ElementKey::Indexed(..)));
+        let numbered: BTreeSet<_> = numbered.copied().collect();
         assert_eq!(numbered, wanted, "endpoints are numbered from 0 to the count of the verdict");
+        let mut identified = 0;
+        for ((container, key), value) in &self.elements {
+            let (Container::StickyIds(scope, path, protocol), ElementKey::Indexed(frontend, _)) =
+                (container, key)
+            else {
+                continue;
+            };
+            let ElementValue::Id(id) = value else { panic!("{value:?} instead of an id") };
+            let endpoint = (
+                Container::StickyEndpoints(*scope, *path, *protocol),
+                ElementKey::Identified(*frontend, *id),
+            );
+            assert!(self.elements.contains_key(&endpoint), "{endpoint:?}");
+            identified += 1;
+        }
+        let endpoints =
+            self.elements.keys().filter(|(container, _)| matches!(container, Container::StickyEndpoints(..)));
+        assert_eq!(endpoints.count(), identified, "every endpoint has one number");
     }
 }
 

@@ -73,6 +73,15 @@ pub(super) enum Container {
     /// several protocols once the map is in the kernel; with `tcp dport` it reads a rule for all protocols as
     /// one for TCP.
     Endpoints(Scope, Path, Protocol),
+    /// `sticky-ids-tcp` and similar: (frontend, number) to the id of an endpoint, for frontends with session
+    /// affinity. Layout `maps`.
+    StickyIds(Scope, Path, Protocol),
+    /// `sticky-endpoints-tcp` and similar: (frontend, id) to endpoint, for frontends with session affinity.
+    /// Layout `maps`.
+    StickyEndpoints(Scope, Path, Protocol),
+    /// `affinity-tcp`, `nodeport-affinity-tcp` and similar: (client, frontend) to the id of the endpoint that
+    /// the client is bound to. Rules add its elements. Layout `maps`.
+    Affinity(Scope, Protocol),
     /// `masquerade-ips`, `masquerade-nodeports`: frontends whose traffic is always masqueraded. Layout
     /// `maps`.
     Masquerade(Scope),
@@ -94,7 +103,7 @@ pub(super) enum Container {
 impl Container {
     /// All containers, data before the verdicts that make it reachable, as a change in several batches
     /// requires.
-    pub(super) const ALL: [Self; 28] = {
+    pub(super) const ALL: [Self; 58] = {
         use Path::{Main, Shortcut};
         use Protocol::{Sctp, Tcp, Udp};
         use Scope::{Address, NodePort};
@@ -121,6 +130,36 @@ impl Container {
             Self::Endpoints(NodePort, Shortcut, Tcp),
             Self::Endpoints(NodePort, Shortcut, Udp),
             Self::Endpoints(NodePort, Shortcut, Sctp),
+            Self::StickyIds(Address, Main, Tcp),
+            Self::StickyIds(Address, Main, Udp),
+            Self::StickyIds(Address, Main, Sctp),
+            Self::StickyIds(Address, Shortcut, Tcp),
+            Self::StickyIds(Address, Shortcut, Udp),
+            Self::StickyIds(Address, Shortcut, Sctp),
+            Self::StickyIds(NodePort, Main, Tcp),
+            Self::StickyIds(NodePort, Main, Udp),
+            Self::StickyIds(NodePort, Main, Sctp),
+            Self::StickyIds(NodePort, Shortcut, Tcp),
+            Self::StickyIds(NodePort, Shortcut, Udp),
+            Self::StickyIds(NodePort, Shortcut, Sctp),
+            Self::StickyEndpoints(Address, Main, Tcp),
+            Self::StickyEndpoints(Address, Main, Udp),
+            Self::StickyEndpoints(Address, Main, Sctp),
+            Self::StickyEndpoints(Address, Shortcut, Tcp),
+            Self::StickyEndpoints(Address, Shortcut, Udp),
+            Self::StickyEndpoints(Address, Shortcut, Sctp),
+            Self::StickyEndpoints(NodePort, Main, Tcp),
+            Self::StickyEndpoints(NodePort, Main, Udp),
+            Self::StickyEndpoints(NodePort, Main, Sctp),
+            Self::StickyEndpoints(NodePort, Shortcut, Tcp),
+            Self::StickyEndpoints(NodePort, Shortcut, Udp),
+            Self::StickyEndpoints(NodePort, Shortcut, Sctp),
+            Self::Affinity(Address, Tcp),
+            Self::Affinity(Address, Udp),
+            Self::Affinity(Address, Sctp),
+            Self::Affinity(NodePort, Tcp),
+            Self::Affinity(NodePort, Udp),
+            Self::Affinity(NodePort, Sctp),
             Self::NoEndpoint(Address),
             Self::NoEndpoint(NodePort),
             Self::Dispatch(Address, Main),
@@ -141,11 +180,12 @@ impl Container {
             Self::Restricted => 7,
             Self::Allowed => 8,
             Self::Firewall => 9,
-            Self::Endpoints(scope, path, protocol) => {
-                10 + 6 * scope as usize + 3 * path as usize + protocol as usize
-            }
-            Self::NoEndpoint(scope) => 22 + scope as usize,
-            Self::Dispatch(scope, path) => 24 + 2 * scope as usize + path as usize,
+            Self::Endpoints(scope, path, protocol) => 10 + index_of(scope, path, protocol),
+            Self::StickyIds(scope, path, protocol) => 22 + index_of(scope, path, protocol),
+            Self::StickyEndpoints(scope, path, protocol) => 34 + index_of(scope, path, protocol),
+            Self::Affinity(scope, protocol) => 46 + 3 * scope as usize + protocol as usize,
+            Self::NoEndpoint(scope) => 52 + scope as usize,
+            Self::Dispatch(scope, path) => 54 + 2 * scope as usize + path as usize,
         }
     }
 
@@ -159,6 +199,9 @@ impl Container {
             Self::NodeportIps => "nodeport-ips",
             Self::Hairpin => "hairpin-connections",
             Self::Endpoints(scope, path, protocol) => endpoints_name(scope, path, protocol),
+            Self::StickyIds(scope, path, protocol) => sticky_ids_name(scope, path, protocol),
+            Self::StickyEndpoints(scope, path, protocol) => sticky_endpoints_name(scope, path, protocol),
+            Self::Affinity(scope, protocol) => affinity_name(scope, protocol),
             Self::Masquerade(Address) => "masquerade-ips",
             Self::Masquerade(NodePort) => "masquerade-nodeports",
             Self::MasqueradeLocal(Address) => "masquerade-local-ips",
@@ -196,6 +239,61 @@ const fn endpoints_name(scope: Scope, path: Path, protocol: Protocol) -> &'stati
     }
 }
 
+const fn sticky_ids_name(scope: Scope, path: Path, protocol: Protocol) -> &'static str {
+    use Path::{Main, Shortcut};
+    use Protocol::{Sctp, Tcp, Udp};
+    use Scope::{Address, NodePort};
+    match (scope, path, protocol) {
+        (Address, Main, Tcp) => "sticky-ids-tcp",
+        (Address, Main, Udp) => "sticky-ids-udp",
+        (Address, Main, Sctp) => "sticky-ids-sctp",
+        (Address, Shortcut, Tcp) => "shortcut-sticky-ids-tcp",
+        (Address, Shortcut, Udp) => "shortcut-sticky-ids-udp",
+        (Address, Shortcut, Sctp) => "shortcut-sticky-ids-sctp",
+        (NodePort, Main, Tcp) => "nodeport-sticky-ids-tcp",
+        (NodePort, Main, Udp) => "nodeport-sticky-ids-udp",
+        (NodePort, Main, Sctp) => "nodeport-sticky-ids-sctp",
+        (NodePort, Shortcut, Tcp) => "shortcut-nodeport-sticky-ids-tcp",
+        (NodePort, Shortcut, Udp) => "shortcut-nodeport-sticky-ids-udp",
+        (NodePort, Shortcut, Sctp) => "shortcut-nodeport-sticky-ids-sctp",
+    }
+}
+
+const fn sticky_endpoints_name(scope: Scope, path: Path, protocol: Protocol) -> &'static str {
+    use Path::{Main, Shortcut};
+    use Protocol::{Sctp, Tcp, Udp};
+    use Scope::{Address, NodePort};
+    match (scope, path, protocol) {
+        (Address, Main, Tcp) => "sticky-endpoints-tcp",
+        (Address, Main, Udp) => "sticky-endpoints-udp",
+        (Address, Main, Sctp) => "sticky-endpoints-sctp",
+        (Address, Shortcut, Tcp) => "shortcut-sticky-endpoints-tcp",
+        (Address, Shortcut, Udp) => "shortcut-sticky-endpoints-udp",
+        (Address, Shortcut, Sctp) => "shortcut-sticky-endpoints-sctp",
+        (NodePort, Main, Tcp) => "nodeport-sticky-endpoints-tcp",
+        (NodePort, Main, Udp) => "nodeport-sticky-endpoints-udp",
+        (NodePort, Main, Sctp) => "nodeport-sticky-endpoints-sctp",
+        (NodePort, Shortcut, Tcp) => "shortcut-nodeport-sticky-endpoints-tcp",
+        (NodePort, Shortcut, Udp) => "shortcut-nodeport-sticky-endpoints-udp",
+        (NodePort, Shortcut, Sctp) => "shortcut-nodeport-sticky-endpoints-sctp",
+    }
+}
+
+const fn affinity_name(scope: Scope, protocol: Protocol) -> &'static str {
+    match (scope, protocol) {
+        (Scope::Address, Protocol::Tcp) => "affinity-tcp",
+        (Scope::Address, Protocol::Udp) => "affinity-udp",
+        (Scope::Address, Protocol::Sctp) => "affinity-sctp",
+        (Scope::NodePort, Protocol::Tcp) => "nodeport-affinity-tcp",
+        (Scope::NodePort, Protocol::Udp) => "nodeport-affinity-udp",
+        (Scope::NodePort, Protocol::Sctp) => "nodeport-affinity-sctp",
+    }
+}
+
+const fn index_of(scope: Scope, path: Path, protocol: Protocol) -> usize {
+    6 * scope as usize + 3 * path as usize + protocol as usize
+}
+
 /// The key of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum ElementKey {
@@ -205,6 +303,8 @@ pub(super) enum ElementKey {
     Frontend(Frontend),
     /// A frontend and the number of one of its endpoints.
     Indexed(Frontend, u32),
+    /// A frontend and the id of one of its endpoints.
+    Identified(Frontend, u32),
     /// An endpoint that reaches itself.
     Hairpin(Backend, Protocol),
     /// A frontend and a network that may use it.
@@ -218,6 +318,8 @@ pub(super) enum ElementValue {
     None,
     /// An endpoint.
     Backend(Backend),
+    /// The id of an endpoint.
+    Id(u32),
     /// A verdict.
     Verdict(Target),
 }
@@ -253,23 +355,34 @@ pub(super) struct Balance {
     pub(super) protocol: Protocol,
     /// The number of endpoints of each.
     pub(super) count: u32,
+    /// The seconds for which a client is bound to an endpoint; `None` without session affinity.
+    pub(super) affinity: Option<u32>,
 }
 
 impl Balance {
-    /// Returns the map that has the endpoints.
-    pub(super) const fn endpoints(&self) -> Container {
-        Container::Endpoints(self.scope, self.path, self.protocol)
+    /// Returns the maps that its rules use: of endpoints, and of ids under session affinity. The map that its
+    /// rules fill is not among them.
+    pub(super) fn uses(&self) -> impl Iterator<Item = Container> + use<> {
+        let (scope, path, protocol) = (self.scope, self.path, self.protocol);
+        let (endpoints, ids) = match self.affinity {
+            None => (Container::Endpoints(scope, path, protocol), None),
+            Some(_) => (
+                Container::StickyEndpoints(scope, path, protocol),
+                Some(Container::StickyIds(scope, path, protocol)),
+            ),
+        };
+        [endpoints].into_iter().chain(ids)
     }
 }
 
 /// The chains that a service port may have, by kube-proxy's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum PortChain {
-    /// `endpoint-`: one endpoint, under session affinity.
+    /// `endpoint-`: one endpoint, under session affinity. Layout `chains`.
     Endpoint(Backend),
-    /// `service-`: all endpoints.
+    /// `service-`: all endpoints. Layout `chains`.
     Service,
-    /// `local-`: this node's endpoints.
+    /// `local-`: this node's endpoints. Layout `chains`.
     Local,
     /// `external-`: traffic from outside the cluster. Layout `chains`.
     External,

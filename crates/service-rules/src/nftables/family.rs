@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use sluicegate_nftables as nft;
 use sluicegate_nftables::lang::Verdict;
-use sluicegate_nftables::{Comment, Key, Name, TableId, Transaction};
+use sluicegate_nftables::{Comment, DataType, Key, Name, TableId, Transaction};
 use sluicegate_services::{Family, ServiceName};
 
 use super::base::{self, BaseContent};
 use super::chain::{self, Names};
-use super::element::{ChainId, Container, Element, ElementKey, ElementValue, PortChain, Target};
+use super::element::{ChainId, Container, Element, ElementKey, ElementValue, Path, PortChain, Target};
 use super::owner::Owners;
 use super::planner::node_port_ips;
 use super::port::{ChainPlan, PortPlan};
@@ -29,6 +29,8 @@ pub(super) struct FamilyPlan {
     names: Names,
     /// The sizes of the sets that were declared with one.
     sizes: BTreeMap<Container, u32>,
+    /// The sets of session affinity that exist, which are created when there are elements for them.
+    sticky: BTreeSet<Container>,
     /// The flushed chains, with the time of the flush.
     stale: BTreeMap<ChainId, Instant>,
     removing: BTreeSet<ChainId>,
@@ -48,6 +50,7 @@ impl FamilyPlan {
             previous: None,
             names: Names::default(),
             sizes: BTreeMap::new(),
+            sticky: BTreeSet::new(),
             stale: BTreeMap::new(),
             removing: BTreeSet::new(),
         }
@@ -108,7 +111,11 @@ impl FamilyPlan {
         self.delta = Delta::default();
         self.previous = None;
         transaction.add(self.schema.table());
+        self.sticky = self.wanted_sticky();
         for container in self.schema.containers() {
+            if is_sticky(container) && !self.sticky.contains(&container) {
+                continue;
+            }
             let size = self.choose_size(container);
             transaction.add(self.schema.set(container, size));
         }
@@ -162,6 +169,13 @@ impl FamilyPlan {
         if delta.is_empty() && previous.is_none() {
             return;
         }
+        let wanted_sticky = self.wanted_sticky();
+        let sticky = std::mem::replace(&mut self.sticky, wanted_sticky);
+        let (gone, come): (Vec<_>, Vec<_>) =
+            self.sticky.symmetric_difference(&sticky).copied().partition(|c| sticky.contains(c));
+        for container in &gone {
+            self.sizes.remove(container);
+        }
         let outgrown: Vec<Container> = self.schema.containers().filter(|c| self.is_outgrown(*c)).collect();
         let mut rewrite = Rewrite::default();
         if let Some((before, base)) = &previous {
@@ -182,6 +196,13 @@ impl FamilyPlan {
         }
         self.replace_affinity_sets(transaction, &delta);
         self.replace_node_port_ips(transaction, previous.as_ref().map(|(schema, _)| schema));
+        for container in &gone {
+            transaction.delete(self.schema.set_id(*container));
+        }
+        for container in come {
+            let size = self.choose_size(container);
+            transaction.add(self.schema.set(container, size));
+        }
         for container in &outgrown {
             transaction.delete(self.schema.set_id(*container));
             let size = self.choose_size(*container);
@@ -196,7 +217,20 @@ impl FamilyPlan {
         for container in &outgrown {
             self.fill(transaction, *container);
         }
-        self.edit_elements(transaction, delta, &outgrown);
+        self.edit_elements(transaction, delta, &[outgrown, gone].concat());
+    }
+
+    /// Returns the sets of session affinity that there are elements for, and the maps of clients for these.
+    fn wanted_sticky(&self) -> BTreeSet<Container> {
+        let has = |container| self.content.count(container) > 0;
+        let wanted = |container: &Container| match *container {
+            Container::Affinity(scope, protocol) => {
+                [Path::Main, Path::Shortcut].map(|path| Container::StickyIds(scope, path, protocol)).map(has)
+                    != [false; 2]
+            }
+            container => is_sticky(container) && has(container),
+        };
+        self.schema.containers().filter(wanted).collect()
     }
 
     pub(super) fn has_stale(&self) -> bool {
@@ -221,7 +255,8 @@ impl FamilyPlan {
     /// Returns the size to declare for a set. Only the layout `maps` declares sizes, which make a lookup
     /// twice as fast.
     fn choose_size(&mut self, container: Container) -> Option<u32> {
-        if self.schema.settings.layout != super::Layout::Maps || container == Container::NodeportIps {
+        let is_unsized = matches!(container, Container::NodeportIps | Container::Affinity(..));
+        if self.schema.settings.layout != super::Layout::Maps || is_unsized {
             return None;
         }
         if self.is_outgrown(container) || !self.sizes.contains_key(&container) {
@@ -254,10 +289,13 @@ impl FamilyPlan {
         for base in self.base.iter().filter(|base| base.uses.contains(&container)) {
             rewrite.base(base);
         }
-        if let Container::Endpoints(..) = container {
+        if let Container::Endpoints(..) | Container::StickyIds(..) | Container::StickyEndpoints(..) =
+            container
+        {
             let chains: BTreeMap<_, _> = self.content.chains().collect();
             for (id, plan) in chains {
-                let user = matches!(&id, ChainId::Balance(balance) if balance.endpoints() == container);
+                let user =
+                    matches!(&id, ChainId::Balance(balance) if balance.uses().any(|used| used == container));
                 if user && !delta.chains.contains_key(&id) {
                     rewrite.chain_rules(&self.schema, chain_name(&id), &id, plan);
                 }
@@ -415,6 +453,7 @@ fn to_nft(element: &Element, names: &mut Names, whole: bool) -> nft::Element {
     match &element.value {
         ElementValue::None => made,
         ElementValue::Backend(backend) => made.value(Key::from((backend.ip, nft::Port(backend.port)))),
+        ElementValue::Id(id) => made.value(with_id(Key::new(), *id)),
         ElementValue::Verdict(Target::Drop) => made.verdict(Verdict::Drop),
         ElementValue::Verdict(Target::Reject) => made.verdict(Verdict::Goto(fixed_name("reject-chain"))),
         ElementValue::Verdict(Target::Goto(id)) => made.verdict(Verdict::Goto(names.chain(id))),
@@ -427,6 +466,7 @@ fn key(key: &ElementKey) -> (Key, Option<Key>) {
         ElementKey::Address(ip) => (Key::from(*ip), None),
         ElementKey::Frontend(frontend) => (frontend.key(), None),
         ElementKey::Indexed(frontend, index) => (frontend.numbered(*index), None),
+        ElementKey::Identified(frontend, id) => (frontend.identified(*id), None),
         ElementKey::Hairpin(backend, protocol) => {
             (Key::from((backend.ip, backend.ip, nft_protocol(*protocol), nft::Port(backend.port))), None)
         }
@@ -446,6 +486,12 @@ impl super::element::Frontend {
         }
     }
 
+    /// Returns the key in the map of endpoints by id of one protocol.
+    fn identified(&self, id: u32) -> Key {
+        let port = nft::Port(self.port);
+        with_id(self.address.map_or_else(|| Key::from(port), |ip| Key::from((ip, port))), id)
+    }
+
     fn key(&self) -> Key {
         let port = (nft_protocol(self.protocol), nft::Port(self.port));
         match self.address {
@@ -453,6 +499,16 @@ impl super::element::Frontend {
             None => Key::from(port),
         }
     }
+}
+
+/// Appends the id of an endpoint, which has the type of [`ENDPOINT_ID`](super::schema::ENDPOINT_ID).
+fn with_id(mut key: Key, id: u32) -> Key {
+    key.append(DataType::CLASSID.into(), &id.to_ne_bytes());
+    key
+}
+
+fn is_sticky(container: Container) -> bool {
+    matches!(container, Container::StickyIds(..) | Container::StickyEndpoints(..) | Container::Affinity(..))
 }
 
 /// The time that a flushed chain is kept, because kernels before 6.2 drop references to it with a delay.

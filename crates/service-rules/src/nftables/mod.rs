@@ -14,6 +14,11 @@
 //!   endpoints for each protocol: for an existing map with `typeof ... : ip daddr . th dport` nft cannot
 //!   create a rule (`conflicting protocols`), and with `tcp dport` it silently adds `meta l4proto tcp` to a
 //!   rule for all protocols.
+//! * Under session affinity the maps layout binds clients to ids of endpoints, which are hashes of their
+//!   addresses: a restart finds the same ones, and an endpoint that is removed loses its clients with its
+//!   element. Between two lookups the id is in the packet's priority, because nft 1.0.6 cannot list a lookup
+//!   that uses the result of another. One map has the clients of all services of a protocol; the kernel limits
+//!   it to 65535, and clients that find it full are balanced without affinity.
 //! * Elements with data come before verdicts, and the rules of base chains come last: a transaction that has
 //!   to be sent in several batches makes nothing reachable before it is complete.
 //! * Chains that are no longer used are flushed at once, and deleted in a separate transaction more than a

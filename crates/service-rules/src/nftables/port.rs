@@ -2,6 +2,7 @@
 //!
 //! It determines for both layouts which traffic may go where; they differ in how that is expressed.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use super::element::{
     Backend, Balance, ChainId, Container, Element, ElementKey, ElementValue, Frontend, Path, PortChain,
     Target,
 };
+use super::schema::ENDPOINT_ID_BIT;
 
 /// The plan of one service port in one family.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,8 +44,8 @@ pub(super) struct FrontendPlan {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Route {
-    /// To one of these endpoints.
-    Balance(Arc<[Backend]>),
+    /// To one of these endpoints; under session affinity, for a number of seconds to the same.
+    Balance(Arc<[Backend]>, Option<u32>),
     /// To a chain of the service port.
     Chain(PortChain),
 }
@@ -194,10 +196,11 @@ impl<'a> Context<'a> {
     fn route(&self, local: bool) -> Route {
         let chain = if local { PortChain::Local } else { PortChain::Service };
         match self.layout {
-            Layout::Maps if self.port.service.affinity_seconds.is_none() => {
-                Route::Balance(Arc::clone(if local { &self.local } else { &self.cluster }))
+            Layout::Maps => {
+                let backends = if local { &self.local } else { &self.cluster };
+                Route::Balance(Arc::clone(backends), self.port.service.affinity_seconds)
             }
-            _ => Route::Chain(chain),
+            Layout::Chains => Route::Chain(chain),
         }
     }
 
@@ -218,6 +221,9 @@ impl<'a> Context<'a> {
     }
 
     fn chains(&self) -> Box<[(PortChain, ChainPlan)]> {
+        if self.layout == Layout::Maps {
+            return Box::default();
+        }
         let mut chains = Vec::new();
         let affinity = self.port.service.affinity_seconds;
         if let Some(seconds) = affinity {
@@ -225,9 +231,6 @@ impl<'a> Context<'a> {
             chains.extend(
                 reachable.map(|e| (PortChain::Endpoint(Backend::from(*e)), ChainPlan::Endpoint { seconds })),
             );
-        }
-        if self.layout == Layout::Maps && affinity.is_none() {
-            return chains.into();
         }
         let spread = |backends: &Arc<[Backend]>| match affinity {
             Some(seconds) => ChainPlan::Sticky { backends: Arc::clone(backends), seconds },
@@ -239,9 +242,7 @@ impl<'a> Context<'a> {
         if !self.local.is_empty() {
             chains.push((PortChain::Local, spread(&self.local)));
         }
-        if self.layout == Layout::Chains {
-            self.outside_chains(&mut chains);
-        }
+        self.outside_chains(&mut chains);
         chains.into()
     }
 
@@ -286,12 +287,24 @@ impl FrontendPlan {
         let key = ElementKey::Frontend(frontend);
         let mut plain = |container, key, value| sink(Element { container, key, value, comment: None });
         for (path, route) in self.routes() {
-            if let Route::Balance(backends) = route {
-                let endpoints = self.balance(path, backends).endpoints();
-                for (index, backend) in (0..).zip(backends.iter()) {
-                    let value = ElementValue::Backend(*backend);
-                    plain(endpoints, ElementKey::Indexed(frontend, index), value);
+            match route {
+                Route::Balance(backends, None) => {
+                    let endpoints = Container::Endpoints(scope, path, frontend.protocol);
+                    for (index, backend) in (0..).zip(backends.iter()) {
+                        let value = ElementValue::Backend(*backend);
+                        plain(endpoints, ElementKey::Indexed(frontend, index), value);
+                    }
                 }
+                Route::Balance(backends, Some(_)) => {
+                    let numbers = Container::StickyIds(scope, path, frontend.protocol);
+                    let endpoints = Container::StickyEndpoints(scope, path, frontend.protocol);
+                    for ((index, backend), id) in (0..).zip(backends.iter()).zip(endpoint_ids(backends)) {
+                        plain(numbers, ElementKey::Indexed(frontend, index), ElementValue::Id(id));
+                        let value = ElementValue::Backend(*backend);
+                        plain(endpoints, ElementKey::Identified(frontend, id), value);
+                    }
+                }
+                Route::Chain(_) => {}
             }
             let target = Target::Goto(self.chain_of(path, route, owner));
             plain(Container::Dispatch(scope, path), key, ElementValue::Verdict(target));
@@ -325,8 +338,9 @@ impl FrontendPlan {
     pub(super) fn count(&self, mut add: impl FnMut(Container, usize)) {
         let scope = self.frontend.scope();
         for (path, route) in self.routes() {
-            if let Route::Balance(backends) = route {
-                add(self.balance(path, backends).endpoints(), backends.len());
+            if let Route::Balance(backends, affinity) = route {
+                let uses = self.balance(path, backends, *affinity).uses();
+                uses.for_each(|container| add(container, backends.len()));
             }
             add(Container::Dispatch(scope, path), 1);
         }
@@ -351,15 +365,15 @@ impl FrontendPlan {
     /// Returns the shared chains that its verdicts go to.
     pub(super) fn balancers(&self) -> impl Iterator<Item = Balance> + '_ {
         let balanced = |(path, route): (Path, &Route)| match route {
-            Route::Balance(backends) => Some(self.balance(path, backends)),
+            Route::Balance(backends, affinity) => Some(self.balance(path, backends, *affinity)),
             Route::Chain(_) => None,
         };
         self.routes().filter_map(balanced)
     }
 
-    fn balance(&self, path: Path, backends: &[Backend]) -> Balance {
+    fn balance(&self, path: Path, backends: &[Backend], affinity: Option<u32>) -> Balance {
         let count = u32::try_from(backends.len()).unwrap_or(u32::MAX);
-        Balance { scope: self.frontend.scope(), path, protocol: self.frontend.protocol, count }
+        Balance { scope: self.frontend.scope(), path, protocol: self.frontend.protocol, count, affinity }
     }
 
     fn routes(&self) -> impl Iterator<Item = (Path, &Route)> {
@@ -369,7 +383,7 @@ impl FrontendPlan {
 
     fn chain_of(&self, path: Path, route: &Route, owner: &PortName) -> ChainId {
         match route {
-            Route::Balance(backends) => ChainId::Balance(self.balance(path, backends)),
+            Route::Balance(backends, affinity) => ChainId::Balance(self.balance(path, backends, *affinity)),
             Route::Chain(chain) => ChainId::Port(owner.clone(), *chain),
         }
     }
@@ -378,4 +392,65 @@ impl FrontendPlan {
 /// Returns the networks that are not inside another one: the elements of an interval set must not overlap.
 fn outermost(nets: &[IpNet]) -> Vec<IpNet> {
     IpNet::aggregate(&nets.to_vec())
+}
+
+/// Returns an id for each endpoint of a frontend, by which clients are bound to it. It depends on the endpoint,
+/// not on its place in the list, so that it stays the same when others come and go, and after a restart.
+fn endpoint_ids(backends: &[Backend]) -> Vec<u32> {
+    let mut taken = HashSet::with_capacity(backends.len());
+    let free = |backend: &Backend| {
+        let mut id = endpoint_id(backend);
+        // Of two endpoints with the same hash, the later one gets the next id that is free.
+        while !taken.insert(id) {
+            id = id.wrapping_add(1) | ENDPOINT_ID_BIT;
+        }
+        id
+    };
+    backends.iter().map(free).collect()
+}
+
+/// Returns the FNV-1a hash of an endpoint's address and port, with the bit of all ids. The kernel keeps ids, so
+/// the function must not change.
+fn endpoint_id(backend: &Backend) -> u32 {
+    let fold = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+    let port = backend.port.to_be_bytes();
+    let hash = match backend.ip {
+        IpAddr::V4(ip) => ip.octets().iter().chain(&port).fold(0x811c_9dc5, fold),
+        IpAddr::V6(ip) => ip.octets().iter().chain(&port).fold(0x811c_9dc5, fold),
+    };
+    hash | ENDPOINT_ID_BIT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn backend(last: u8, port: u16) -> Backend {
+        Backend { ip: IpAddr::from([10, 244, 0, last]), port }
+    }
+
+    #[test]
+    fn the_id_of_an_endpoint_does_not_depend_on_the_others() {
+        let all: Vec<_> = (1..=200).map(|last| backend(last, 8080)).collect();
+        let ids = endpoint_ids(&all);
+        assert_eq!(endpoint_ids(&all[100..]), ids[100..]);
+        assert_ne!(endpoint_id(&backend(1, 8080)), endpoint_id(&backend(1, 8081)));
+        // The kernel keeps them over an update of this program.
+        assert_eq!(ids[0], 0xb84a_b1d7);
+    }
+
+    #[test]
+    fn endpoints_with_the_same_hash_get_different_ids() {
+        let mut seen = std::collections::HashMap::new();
+        let all = (0..500_000u32).map(|n| n.wrapping_mul(2_654_435_761)).map(|n| {
+            let [a, b, c, d] = n.to_be_bytes();
+            Backend { ip: IpAddr::from([10, a, b, c]), port: 1 + u16::from(d) * 251 }
+        });
+        let mut pairs =
+            all.filter_map(|new| seen.insert(endpoint_id(&new), new).map(|old: Backend| [old, new]));
+        let pair = pairs.find(|[old, new]| old != new).expect("so many endpoints have fewer hashes");
+        let [first, second] = endpoint_ids(&pair)[..] else { panic!("two endpoints") };
+        assert_eq!(endpoint_id(&pair[0]), endpoint_id(&pair[1]));
+        assert_eq!((first, second), (endpoint_id(&pair[0]), first.wrapping_add(1) | ENDPOINT_ID_BIT));
+    }
 }

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use sluicegate_nftables as nft;
 use sluicegate_nftables::expr::{CtKey, MetaKey, NatFlags};
 use sluicegate_nftables::lang::{
-    CtState, Expression, Mangle, Match, Payload, PortNat, Reject, Statement, Verdict,
+    CtState, Expression, Jhash, Mangle, Match, Payload, PortNat, Reject, Statement, Verdict,
 };
 use sluicegate_nftables::{Comment, DataType, InterfaceName, Name, Rule, Set, SetFlags, SetId, TableId};
 use sluicegate_services::{Family, LocalDetector, NodePorts, Protocol};
@@ -51,13 +51,16 @@ impl Schema {
         if container.is_map() { self.table.map(name) } else { self.table.set(name) }
     }
 
-    /// Returns the containers that the table has.
+    /// Returns the containers that the table has, or has when there are elements for them.
     pub(super) fn containers(&self) -> impl Iterator<Item = Container> + use<> {
         let (layout, node_ports) = (self.settings.layout, self.settings.node_ports != NodePorts::All);
         Container::ALL.into_iter().filter(move |container| match container {
             Container::NodeportIps => node_ports,
             Container::Firewall => layout == Layout::Chains,
             Container::Endpoints(..)
+            | Container::StickyIds(..)
+            | Container::StickyEndpoints(..)
+            | Container::Affinity(..)
             | Container::Masquerade(_)
             | Container::MasqueradeLocal(_)
             | Container::Restricted
@@ -92,6 +95,18 @@ impl Schema {
                 // The modulus does not matter for the type.
                 let key = self.endpoint_key(scope, protocol, 2);
                 Set::map(id, key, Expression::concat([self.daddr(), dport(protocol)]))
+            }
+            Container::StickyIds(scope, _, protocol) => {
+                Set::map(id, self.endpoint_key(scope, protocol, 2), Expression::from(ENDPOINT_ID))
+            }
+            Container::StickyEndpoints(scope, _, protocol) => {
+                let key = self.sticky_key(scope, protocol);
+                Set::map(id, key, Expression::concat([self.daddr(), dport(protocol)]))
+            }
+            // It has no size, for which the kernel would at once allocate memory.
+            Container::Affinity(scope, protocol) => {
+                Set::map(id, self.client_key_type(scope, protocol), Expression::from(ENDPOINT_ID))
+                    .flags(SetFlags::DYNAMIC | SetFlags::TIMEOUT)
             }
             Container::Firewall | Container::NoEndpoint(_) | Container::Dispatch(..) => {
                 Set::verdict_map(id, types(frontend))
@@ -138,6 +153,39 @@ impl Schema {
     pub(super) fn endpoint_key(&self, scope: Scope, protocol: Protocol, count: u32) -> Expression {
         let address = (scope == Scope::Address).then(|| self.daddr());
         Expression::concat(address.into_iter().chain([dport(protocol), Expression::random(count)]))
+    }
+
+    /// Returns `ip daddr . tcp dport . meta priority`, or the same without the address for node ports.
+    pub(super) fn sticky_key(&self, scope: Scope, protocol: Protocol) -> Expression {
+        let address = (scope == Scope::Address).then(|| self.daddr());
+        Expression::concat(address.into_iter().chain([dport(protocol), ENDPOINT_ID.into()]))
+    }
+
+    /// Returns `ip saddr . ip daddr . tcp dport`, or the same without the destination for node ports. With
+    /// IPv6 it is two hashes of that, `jhash ... . jhash ...`: nft before 1.0.8 aborts when it loads a rule
+    /// that updates a map with a key of more than 16 bytes.
+    pub(super) fn client_key(&self, scope: Scope, protocol: Protocol) -> Expression {
+        let address = (scope == Scope::Address).then(|| self.daddr());
+        let client = Expression::concat([self.saddr()].into_iter().chain(address).chain([dport(protocol)]));
+        match self.settings.family {
+            Family::Ipv4 => client,
+            Family::Ipv6 => {
+                let hash = |seed| {
+                    let of = client.clone();
+                    Expression::Jhash(Box::new(Jhash { of, modulus: u32::MAX, seed: Some(seed), offset: 0 }))
+                };
+                Expression::concat([hash(1), hash(2)])
+            }
+        }
+    }
+
+    /// Returns an expression with the type of [`client_key`](Self::client_key). For the type of a hash nft
+    /// 1.0.6 has no words that it can read again, so that of `numgen` is used, which is the same.
+    fn client_key_type(&self, scope: Scope, protocol: Protocol) -> Expression {
+        match self.settings.family {
+            Family::Ipv4 => self.client_key(scope, protocol),
+            Family::Ipv6 => Expression::concat([Expression::random(2), Expression::random(2)]),
+        }
     }
 
     pub(super) fn frontend_parts(&self, scope: Scope) -> Vec<Expression> {
@@ -199,13 +247,25 @@ impl Schema {
 impl Container {
     /// Returns whether it is a map.
     pub(super) const fn is_map(self) -> bool {
-        matches!(self, Self::Endpoints(..) | Self::Firewall | Self::NoEndpoint(_) | Self::Dispatch(..))
+        matches!(
+            self,
+            Self::Endpoints(..)
+                | Self::StickyIds(..)
+                | Self::StickyEndpoints(..)
+                | Self::Affinity(..)
+                | Self::Firewall
+                | Self::NoEndpoint(_)
+                | Self::Dispatch(..)
+        )
     }
 
     /// Returns whether its key begins with an address.
     pub(super) const fn scope(self) -> Scope {
         match self {
             Self::Endpoints(scope, ..)
+            | Self::StickyIds(scope, ..)
+            | Self::StickyEndpoints(scope, ..)
+            | Self::Affinity(scope, _)
             | Self::Masquerade(scope)
             | Self::MasqueradeLocal(scope)
             | Self::NoEndpoint(scope)
@@ -226,6 +286,9 @@ impl Container {
             Self::Endpoints(Scope::NodePort, Path::Shortcut, _) => {
                 "endpoints of shortcut-nodeports by number"
             }
+            Self::StickyIds(..) => "ids of endpoints by number, for session affinity",
+            Self::StickyEndpoints(..) => "endpoints by id, for session affinity",
+            Self::Affinity(..) => "clients and the ids of their endpoints",
             Self::Masquerade(Scope::Address) => "external IPs whose traffic is masqueraded",
             Self::Masquerade(Scope::NodePort) => "node ports whose traffic is masqueraded",
             Self::MasqueradeLocal(Scope::Address) => {
@@ -321,6 +384,17 @@ pub(super) fn fixed_name(name: &str) -> Name {
 pub(super) fn comment(text: &str) -> Comment {
     Comment::lossy(text)
 }
+
+/// The place for the id of an endpoint while the rules of a chain with session affinity are evaluated.
+///
+/// A value that a map gives cannot be part of another lookup's key: nft 1.0.6 aborts when it lists such a
+/// rule. So it is stored in the packet's priority, which decides about nothing before the packet leaves the
+/// node, and which [`base`](super::base) then resets. Only the first packet of a connection is concerned.
+pub(super) const ENDPOINT_ID: MetaKey = MetaKey::PRIORITY;
+
+/// The bit that every id of an endpoint has. Priorities of other origin do not have it: `SO_PRIORITY` and the
+/// classes of tc use handles below 8000:.
+pub(super) const ENDPOINT_ID_BIT: u32 = 0x8000_0000;
 
 /// The name of the tables, in families `ip` and `ip6`: kube-proxy's.
 pub const TABLE: &str = "kube-proxy";

@@ -19,7 +19,7 @@ use super::element::{
 use super::port::{ChainPlan, FrontendPlan, PortPlan};
 
 /// The content of the table that the services require.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Content {
     services: HashMap<ServiceName, Box<[PortRecord]>>,
     claims: HashMap<Frontend, Vec<Claim>>,
@@ -57,6 +57,19 @@ pub(super) struct Delta {
 pub(super) struct Edit<T> {
     pub(super) before: Option<T>,
     pub(super) after: Option<T>,
+}
+
+impl Default for Content {
+    fn default() -> Self {
+        Self {
+            services: HashMap::new(),
+            claims: HashMap::new(),
+            cluster_ips: HashMap::new(),
+            hairpins: HashMap::new(),
+            balancers: HashMap::new(),
+            counts: [0; Container::ALL.len()],
+        }
+    }
 }
 
 impl Content {

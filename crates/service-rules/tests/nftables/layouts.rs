@@ -5,6 +5,7 @@
 //! compared. It knows the statements and expressions that the planner uses and panics on any other.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 
 use proptest::test_runner::{Config, TestRunner};
@@ -131,8 +132,9 @@ struct Walk<'a> {
     /// The number that `numgen` returns, and the modulus that it was given.
     draw: u32,
     of: u32,
-    /// The elements that rules added to dynamic sets.
-    noted: BTreeSet<(String, Tuple)>,
+    /// The elements that rules added to dynamic sets and maps, with their values.
+    noted: BTreeMap<(String, Tuple), Option<Tuple>>,
+    priority: u128,
 }
 
 impl Walk<'_> {
@@ -153,7 +155,11 @@ impl Walk<'_> {
             (true, true) => &["nat-postrouting", "filter-prerouting-pre-dnat", "filter-input"],
             (true, false) => &["nat-postrouting"],
         };
-        self.hooks(hooks).unwrap_or(match self.translated {
+        let fate = self.hooks(hooks);
+        if self.translated {
+            assert_eq!(self.priority, 0, "the packet leaves with its own priority");
+        }
+        fate.unwrap_or(match self.translated {
             true => Fate::Endpoint { ip: self.destination, port: self.port, masqueraded: self.masqueraded },
             false => Fate::Passed { masqueraded: self.masqueraded },
         })
@@ -195,10 +201,25 @@ impl Walk<'_> {
                         self.mark = self.value(&mangle.value).expect("a mark")[0];
                         continue;
                     }
-                    Statement::Set(update) if update.op == SetOp::Update && update.value.is_none() => {
+                    Statement::Mangle(mangle) if mangle.key == Expression::from(MetaKey::PRIORITY) => {
+                        let Some(value) = self.value(&mangle.value) else { break };
+                        self.priority = value[0];
+                        continue;
+                    }
+                    Statement::Set(update) => {
                         assert!(self.table.sets.contains_key(update.set.as_str()), "no set {}", update.set);
-                        let key = self.value(&update.key).expect("the key of an update");
-                        self.noted.insert((update.set.to_string(), key));
+                        let key = (update.set.to_string(), self.value(&update.key).expect("a key"));
+                        let value = update.value.as_ref().map(|value| self.value(value).expect("a value"));
+                        match update.op {
+                            // The value of an element that exists stays.
+                            SetOp::Update => {
+                                self.noted.entry(key).or_insert(value);
+                            }
+                            SetOp::Delete => {
+                                self.noted.remove(&key);
+                            }
+                            SetOp::Add => panic!("unknown statement {statement:?}"),
+                        }
                         continue;
                     }
                     other => panic!("unknown statement {other:?}"),
@@ -224,6 +245,7 @@ impl Walk<'_> {
             MatchOp::In if flags => value[0] & self.value(right).expect("flags")[0] != 0,
             MatchOp::In => self.contains(right, &value),
             MatchOp::Neq if !flags => !self.contains(right, &value),
+            MatchOp::Gte => value >= self.value(right).expect("a constant"),
             other => panic!("unknown comparison {other:?}"),
         }
     }
@@ -232,7 +254,7 @@ impl Walk<'_> {
         match right {
             Expression::Named(set) => {
                 self.table.find(set.as_str(), value).is_some()
-                    || self.noted.contains(&(set.to_string(), value.to_vec()))
+                    || self.noted.contains_key(&(set.to_string(), value.to_vec()))
             }
             Expression::Set(members) => members.iter().any(|member| self.contains(member, value)),
             Expression::Prefix(prefix) => {
@@ -258,6 +280,7 @@ impl Walk<'_> {
             Expression::Payload(field) => return self.field(*field).map(|value| vec![value]),
             Expression::Meta(MetaKey::L4PROTO) => self.protocol,
             Expression::Meta(MetaKey::MARK) => self.mark,
+            Expression::Meta(MetaKey::PRIORITY) => self.priority,
             // `new`, and `dnat`
             Expression::Ct(ct) if ct.key == CtKey::STATE => 8,
             Expression::Ct(ct) if ct.key == CtKey::STATUS => {
@@ -286,6 +309,11 @@ impl Walk<'_> {
                 assert_eq!(self.of, 1, "one draw a packet");
                 self.of = numgen.modulus;
                 (self.draw % numgen.modulus).into()
+            }
+            Expression::Jhash(jhash) => {
+                let mut hasher = DefaultHasher::new();
+                (self.value(&jhash.of)?, jhash.seed).hash(&mut hasher);
+                u128::from(hasher.finish()) % u128::from(jhash.modulus)
             }
             Expression::Binary(binary) => {
                 let (left, right) = (self.value(&binary.left)?[0], self.value(&binary.right)?[0]);
@@ -317,6 +345,9 @@ impl Walk<'_> {
     fn mapped(&mut self, key: &Expression, map: &Mapping<Expression>) -> Option<Tuple> {
         let value = self.value(key)?;
         match map {
+            Mapping::Named(map) if self.noted.contains_key(&(map.to_string(), value.clone())) => {
+                self.noted[&(map.to_string(), value)].clone()
+            }
             Mapping::Named(map) => match self.table.find(map.as_str(), &value)? {
                 ElementData::Value(data) => Some(tuple(data)),
                 other => panic!("unknown data {other:?}"),
@@ -423,7 +454,8 @@ fn packets(network: usize, mut visit: impl FnMut(&str, Walk<'_>), table: &Table)
                     masqueraded: false,
                     draw: 0,
                     of: 1,
-                    noted: BTreeSet::new(),
+                    noted: BTreeMap::new(),
+                    priority: 0,
                 };
                 visit(&format!("{source} to {destination} port {port}, protocol {protocol}"), walk);
             }

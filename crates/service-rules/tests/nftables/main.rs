@@ -10,6 +10,7 @@ mod manifests;
 #[path = "../toggles/mod.rs"]
 mod toggles;
 
+mod affinity;
 mod changes;
 mod example;
 mod injected;

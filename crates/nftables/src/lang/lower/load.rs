@@ -203,7 +203,7 @@ impl Lower<'_> {
             Expression::Jhash(jhash) => {
                 // The result goes to `word`, the data to hash to the next 16-byte register, so that they do
                 // not overlap.
-                let from = word.next_multiple_of(4) + 4;
+                let from = (word + 1).next_multiple_of(4);
                 let length = self.load_plain(&jhash.of, from)?;
                 self.push(expr::Hash {
                     sreg: Some(Register::word(from)),
