@@ -93,7 +93,7 @@ impl Run {
         let looping = Loop::new(world, backend, intervals, observer)?;
         let runtime = runtime()?;
         let has_cidrs = self.proxy.proxy_mode == Mode::Nftables;
-        let updates = self.source.start(&runtime, &this.name, has_cidrs)?;
+        let updates = self.source.start(&runtime, &this.name, has_cidrs, Arc::new(()))?;
         let signals = runtime.block_on(async { signals() })?;
         // The loop stays on this thread, which its syncs block; everything else runs on the threads of the
         // runtime.

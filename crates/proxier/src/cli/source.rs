@@ -1,10 +1,12 @@
 //! The source of objects for `run`: manifests, or the Kubernetes API.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 
 use clap::Args;
 use sluicegate_proxier::source;
+use sluicegate_proxier::source::contact::Contact;
 use sluicegate_proxier::source::update::Update;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{self, Receiver, Sender};
@@ -29,16 +31,17 @@ pub(crate) struct SourceArgs {
 
 impl SourceArgs {
     /// Starts the source. `node` is the name of the node to watch. `service_cidrs` says whether to watch
-    /// ServiceCIDRs.
+    /// ServiceCIDRs. `contact` is told of requests to an API server.
     pub(crate) fn start(
         &self,
         runtime: &Runtime,
         node: &str,
         service_cidrs: bool,
+        contact: Arc<dyn Contact>,
     ) -> Result<Receiver<Update>, Error> {
         let (sender, updates) = mpsc::channel(UPDATES);
         if self.manifests.is_empty() {
-            self.ask(runtime, node, service_cidrs, sender)?;
+            self.ask(runtime, node, service_cidrs, sender, contact)?;
         } else {
             let paths = self.manifests.clone();
             // The loop ends when the sender is dropped.
@@ -57,17 +60,25 @@ impl SourceArgs {
         node: &str,
         service_cidrs: bool,
         updates: Sender<Update>,
+        contact: Arc<dyn Contact>,
     ) -> Result<(), Error> {
         use sluicegate_proxier::source::kube::{Pace, Server, Source};
 
         let server = Server { kubeconfig: self.kubeconfig.clone(), master: self.master.clone() };
         let source = Source { server, node: node.to_owned(), service_cidrs, pace: Pace::default() };
-        runtime.spawn(source.start(updates)?);
+        runtime.spawn(source.start(updates, contact)?);
         Ok(())
     }
 
     #[cfg(not(feature = "kube"))]
-    fn ask(&self, _: &Runtime, _: &str, _: bool, _: Sender<Update>) -> Result<(), Error> {
+    fn ask(
+        &self,
+        _: &Runtime,
+        _: &str,
+        _: bool,
+        _: Sender<Update>,
+        _: Arc<dyn Contact>,
+    ) -> Result<(), Error> {
         let (flag, reason) = match (&self.kubeconfig, &self.master) {
             (Some(_), _) => ("--kubeconfig", WITHOUT_KUBE.to_owned()),
             (None, Some(_)) => ("--master", WITHOUT_KUBE.to_owned()),

@@ -139,7 +139,7 @@ impl Loop {
 
     /// Applies updates of a source.
     fn take(&mut self, news: &mut Vec<Update>) {
-        let now = Instant::now();
+        let now = now();
         let (mut is_change, mut is_node) = (false, false);
         for update in news.drain(..) {
             if let Update::Warning(warning) = &update {
@@ -174,8 +174,8 @@ impl Loop {
     fn resync(&mut self) {
         tracing::info!("comparing everything with the kernel, as requested by a signal");
         if self.is_ready {
-            self.world.retry(Instant::now(), true);
-            self.schedule.request_full(Instant::now());
+            self.world.retry(now(), true);
+            self.schedule.request_full(now());
         }
     }
 
@@ -187,14 +187,14 @@ impl Loop {
                 Foreign::OurTables { by } => {
                     tracing::warn!("{by} changed our tables; repairing them");
                     self.backend.invalidate();
-                    self.schedule.request_full(Instant::now());
+                    self.schedule.request_full(now());
                 }
                 Foreign::Lost(why) => {
                     tracing::warn!(
                         "commits of other programs may have been missed ({why}); comparing everything"
                     );
                     self.backend.invalidate();
-                    self.schedule.request_full(Instant::now());
+                    self.schedule.request_full(now());
                 }
             }
         }
@@ -205,7 +205,7 @@ impl Loop {
             // Events up to now were received; later commits show in the generation.
             self.foreign(commits.drain());
         }
-        let began = Instant::now();
+        let began = now();
         let Some(job) = self.schedule.begin(began) else { return };
         if job.is_full {
             self.backend.invalidate();
@@ -224,9 +224,9 @@ impl Loop {
                 Outcome::Failed
             }
         };
-        self.schedule.end(Instant::now(), outcome);
+        self.schedule.end(now(), outcome);
         if self.backend.has_leftovers() {
-            self.schedule.follow_up(Instant::now() + LEFTOVERS_AFTER);
+            self.schedule.follow_up(now() + LEFTOVERS_AFTER);
         }
         self.listen();
     }
@@ -287,7 +287,7 @@ impl Loop {
         let scope = if self.all_flows { Scope::All } else { Scope::Changed(changes) };
         self.all_flows = false;
         for family in Family::BOTH {
-            let began = Instant::now();
+            let began = now();
             match self.backend.clean_flows(self.world.cluster(), scope, family) {
                 Ok(None) => {}
                 Ok(Some(report)) => {
@@ -352,7 +352,7 @@ impl Loop {
         };
         if commits.is_some() && !self.backend.is_current().unwrap_or(false) && self.schedule.is_content() {
             tracing::debug!("another program committed to nf_tables during the sync; comparing everything");
-            self.schedule.request_full(Instant::now());
+            self.schedule.request_full(now());
         }
         self.commits = commits;
     }
@@ -364,6 +364,11 @@ impl Unprogrammed {
         self.concerns_udp |= changes.concerns_udp(cluster);
         self.triggers.extend(changes.iter().flat_map(|change| change.triggers().iter().copied()));
     }
+}
+
+/// Returns the time by the clock of the runtime, which a test can pause.
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
 }
 
 /// Waits for the next commits of other programs; forever when there is no listener.

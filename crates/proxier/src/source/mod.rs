@@ -8,6 +8,7 @@
 //! - [`watch`] follows files and directories, `kube` (feature `kube`) an API server. Both send
 //!   [`update::Update`]s.
 
+pub mod contact;
 mod document;
 mod error;
 mod json;

@@ -138,7 +138,7 @@ fn while_the_api_server_is_gone_everything_stays_and_is_mended() {
         daemon.until("the first service", || table().contains("10.96.0.1 . tcp . 80"));
         let before = table();
         server.down();
-        daemon.says("from the API server");
+        daemon.says("the API server http");
         assert_eq!(table(), before);
         let _ = testns::sh("nft flush ruleset");
         daemon.until("what somebody else broke", || table() == before);

@@ -69,13 +69,11 @@ fn a_server_that_is_not_up_yet_is_waited_for() {
         let server = ApiServer::new();
         fill(&server);
         let mut watching = Watching::start();
-        watching.until("warning is told", |watching| {
-            watching.warning("Connection refused") && watching.warnings.len() == Kind::ALL.len()
-        });
+        watching.until("warning is told", |watching| watching.warning("Connection refused"));
         watching.idle(Duration::from_millis(500));
-        assert_eq!(watching.warnings.len(), Kind::ALL.len(), "once for each kind: {:?}", watching.warnings);
+        assert_eq!(watching.warnings.len(), 1, "once for all kinds: {:?}", watching.warnings);
         assert!(
-            watching.warning("Services from the API server http://127.0.0.1:6443/"),
+            watching.warnings[0].starts_with("the API server http://127.0.0.1:6443/: "),
             "{:?}",
             watching.warnings
         );
@@ -356,12 +354,55 @@ fn a_server_cannot_ask_to_wait_for_ever() {
     for seconds in [i32::MAX, -1] {
         let status = json!({"kind": "Status", "code": 500, "message": "x".repeat(100_000), "details": {"retryAfterSeconds": seconds}});
         let line = json!({"type": "ERROR", "object": status}).to_string();
-        settled(|server, watching| {
+        testns::netns(|| {
+            let server = ApiServer::started();
+            fill(&server);
             server.fail("services", Verb::Watch, Fault::Line(line.clone()));
-            server.down();
-            server.up();
+            let mut watching = Watching::start();
             watching.until("warning is told", |watching| watching.warning("500 : xxx"));
             assert!(watching.warnings.iter().all(|warning| warning.len() < 2000), "clipped");
         });
     }
+}
+
+#[test]
+fn an_outage_is_told_once_whatever_fails_in_it() {
+    settled(|server, watching| {
+        server.down();
+        watching.until("warning is told", |watching| watching.warning("Connection refused"));
+        for resource in ["services", "endpointslices", "nodes", "servicecidrs"] {
+            (0..3).for_each(|_| server.fail(resource, Verb::Watch, Fault::Status(403, None)));
+            server.fail(resource, Verb::Watch, Fault::Status(410, None));
+        }
+        server.put("services", service("new"));
+        server.up();
+        watching.settle(server);
+        watching.until("the faults happened", |_| server.has_failed());
+        assert_eq!(watching.warnings.len(), 1, "{:?}", watching.warnings);
+    });
+}
+
+#[test]
+fn a_watch_that_the_server_does_not_end_is_given_up() {
+    testns::netns(|| {
+        let server = ApiServer::started();
+        fill(&server);
+        server.fail("services", Verb::Watch, Fault::Deaf);
+        let short = Duration::from_millis(300);
+        let mut watching = Watching::with(source(Pace { silence: short, ping_answer: short, ..pace() }));
+        watching.until("services are listed", |watching| watching.lists(Kind::Service) == 1);
+        watching.until("the deaf watch began", |_| server.has_failed());
+        let began = Instant::now();
+        server.put("services", service("later"));
+        watching.settle(&server);
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        assert_eq!(watching.lists(Kind::Service), 1);
+    });
+}
+
+#[test]
+fn a_server_that_hangs_is_noticed_within_45_seconds() {
+    let Pace { silence, ping_answer, answer, .. } = Pace::default();
+    let limit = Duration::from_secs(45);
+    assert!(silence + ping_answer <= limit && answer <= limit);
 }

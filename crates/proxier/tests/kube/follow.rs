@@ -171,7 +171,7 @@ fn the_source_ends_when_nobody_listens() {
     testns::netns(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let (sender, receiver) = mpsc::channel(1);
-        let run = source(pace()).start(sender).expect("the configuration is fine");
+        let run = source(pace()).start(sender, std::sync::Arc::new(())).expect("the configuration is fine");
         drop(receiver);
         let patience = std::time::Duration::from_secs(10);
         runtime.block_on(async { tokio::time::timeout(patience, run).await }).expect("it ends at once");
@@ -182,7 +182,11 @@ fn the_source_ends_when_nobody_listens() {
 fn a_configuration_that_cannot_be_used_says_which_and_why() {
     let start = |server: Server| {
         let source = Source { server, ..source(pace()) };
-        source.start(mpsc::channel(1).0).err().map(|error| error.to_string()).expect("it is refused")
+        source
+            .start(mpsc::channel(1).0, std::sync::Arc::new(()))
+            .err()
+            .map(|error| error.to_string())
+            .expect("it is refused")
     };
     let file = |text: &str| {
         let path = std::env::temp_dir().join(format!("sluicegate-kubeconfig-{}", std::process::id()));

@@ -38,6 +38,8 @@ pub(crate) enum Fault {
     End,
     /// Takes the request and never answers.
     Hang,
+    /// Begins a watch, and never says a word in it or ends it.
+    Deaf,
     /// Answers with this status and a body without end.
     Endless(u16),
 }
@@ -402,6 +404,10 @@ impl Connection<'_> {
         match &fault {
             Some(Fault::Line(line)) => self.line(line)?,
             Some(Fault::End) => return self.end(),
+            Some(Fault::Deaf) => {
+                self.wait_for_the_end();
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
             _ => {}
         }
         loop {

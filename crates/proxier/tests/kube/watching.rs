@@ -35,6 +35,7 @@ pub(crate) fn pace() -> Pace {
     Pace {
         first: Duration::from_millis(10),
         longest: Duration::from_millis(100),
+        unreachable: Duration::from_millis(100),
         node: Duration::from_secs(5),
         answer: Duration::from_secs(5),
         absent: Duration::from_millis(50),
@@ -56,7 +57,7 @@ impl Watching {
         // On this thread alone, for it is this thread that is in the namespace.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let (sender, updates) = mpsc::channel(64);
-        let run = source.start(sender).expect("the configuration is fine");
+        let run = source.start(sender, std::sync::Arc::new(())).expect("the configuration is fine");
         runtime.spawn(run);
         Self {
             runtime,

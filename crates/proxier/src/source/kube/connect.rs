@@ -1,16 +1,25 @@
 //! The address of the API server, and connections to it.
 
 use std::error::Error as StdError;
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use hyper::Uri;
+use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
+use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::{self};
-use hyper_util::rt::TokioExecutor;
+use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ConfigExt as _};
 use kube::config::Kubeconfig;
 use kube::{Client, Config};
-use tower::{BoxError, ServiceBuilder};
+use tokio::time::timeout;
+use tower::{BoxError, Service, ServiceBuilder};
 
 use crate::source::Error;
 
@@ -32,7 +41,7 @@ impl Server {
             (Some(path), _) => Kubeconfig::read_from(path)
                 .and_then(Config::try_from)
                 .map_err(|e| Error::Kubeconfig { path: path.clone(), reason: explain(&e) })?,
-            (None, Some(_)) => Config::new(hyper::Uri::default()),
+            (None, Some(_)) => Config::new(Uri::default()),
             (None, None) => Config::incluster().map_err(|e| Error::NotInPod(explain(&e)))?,
         };
         if let Some(master) = &self.master {
@@ -52,59 +61,110 @@ pub(super) struct Configured {
     config: Config,
 }
 
-/// A client, recreated when its configuration may have changed.
+/// A client that all watches of a source share, recreated when its configuration may have changed. Clones are
+/// the same connection.
 #[derive(Clone)]
-pub(super) struct Connection {
+pub(super) struct Connection(Arc<Mutex<Live>>);
+
+struct Live {
     configured: Configured,
+    alive: Alive,
     client: Option<Client>,
+    /// The number of the client, so that of several watches that failed with it one replaces it.
+    number: u64,
+    /// The address to begin with, of those that the name of the server has.
+    turn: Arc<AtomicUsize>,
+}
+
+/// The times by which a connection that is dead is noticed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Alive {
+    /// The interval of HTTP/2's pings.
+    pub(super) ping: Duration,
+    /// The longest time until a ping is answered, and until a connection is made.
+    pub(super) answer: Duration,
 }
 
 impl Connection {
-    pub(super) fn new(configured: Configured) -> Self {
-        Self { configured, client: None }
+    pub(super) fn new(configured: Configured, alive: Alive) -> Self {
+        let turn = Arc::default();
+        Self(Arc::new(Mutex::new(Live { configured, alive, client: None, number: 0, turn })))
     }
 
     /// Returns the URL of the server, for messages.
     pub(super) fn url(&self) -> String {
-        self.configured.config.cluster_url.to_string()
+        self.lock().configured.config.cluster_url.to_string()
     }
 
-    /// Returns the client.
+    /// Returns the client, and its number.
     ///
     /// # Errors
     /// When certificates or credentials cannot be used.
-    pub(super) fn client(&mut self) -> Result<Client, String> {
-        if let Some(client) = &self.client {
-            return Ok(client.clone());
-        }
-        let client = client(&self.configured.config).map_err(|e| explain(&e))?;
-        self.client = Some(client.clone());
-        Ok(client)
+    pub(super) fn client(&self) -> Result<(Client, u64), String> {
+        let mut live = self.lock();
+        let client = match &live.client {
+            Some(client) => client.clone(),
+            None => {
+                let new = client(&live.configured.config, live.alive, &live.turn);
+                live.client.insert(new.map_err(|e| explain(&e))?).clone()
+            }
+        };
+        Ok((client, live.number))
     }
 
-    /// Reads the configuration again, for the next client. An invalid one changes nothing: files are replaced
-    /// one by one.
-    pub(super) fn refresh(&mut self) {
-        match self.configured.server.config() {
-            Ok(configured) => *self = Self::new(configured),
-            Err(error) => tracing::warn!("keeping the last configuration of the API server: {error}"),
+    /// Reads the configuration again, for the next client, unless the client of this number was replaced
+    /// already. An invalid configuration changes nothing: files are replaced one by one.
+    pub(super) fn refresh(&self, used: u64) {
+        let mut live = self.lock();
+        if live.number != used {
+            return;
         }
+        match live.configured.server.config() {
+            Ok(configured) => {
+                live.configured = configured;
+                live.client = None;
+                live.number += 1;
+            }
+            Err(error) => tracing::debug!("keeping the last configuration of the API server: {error}"),
+        }
+    }
+
+    /// Begins the next connection with the next address of the server.
+    pub(super) fn turn(&self) {
+        self.lock().turn.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Locks the state, also after a panic: it is consistent at every moment.
+    fn lock(&self) -> MutexGuard<'_, Live> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns a connection with a client that is never replaced.
+    #[cfg(test)]
+    pub(super) fn scripted(client: Client) -> Self {
+        let alive = Alive { ping: Duration::MAX, answer: Duration::MAX };
+        let config = Config::new(Uri::from_static("http://scripted"));
+        let nowhere = Server { kubeconfig: Some("/nonexistent/kubeconfig".into()), master: None };
+        let connection = Self::new(Configured { server: nowhere, config }, alive);
+        connection.lock().client = Some(client);
+        connection
     }
 }
 
-fn url(master: &str) -> Result<hyper::Uri, Error> {
+fn url(master: &str) -> Result<Uri, Error> {
     let invalid = |reason: String| Error::Url { url: master.to_owned(), reason };
-    let uri: hyper::Uri = master.parse().map_err(|e: hyper::http::uri::InvalidUri| invalid(e.to_string()))?;
+    let uri: Uri = master.parse().map_err(|e: hyper::http::uri::InvalidUri| invalid(e.to_string()))?;
     match uri.scheme_str() {
         Some("http" | "https") => Ok(uri),
         _ => Err(invalid("it does not begin with http:// or https://".to_owned())),
     }
 }
 
-/// Creates a client with the layers that `kube` uses, over connections with keep-alive, which detects a
-/// server that is gone.
-fn client(config: &Config) -> Result<Client, kube::Error> {
-    let mut tcp = HttpConnector::new();
+/// Creates a client with the layers that `kube` uses. Connections speak HTTP/2 where the server does, and send
+/// pings, as client-go does; those of HTTP/1.1 have keep-alive of TCP, which detects a host that is gone.
+fn client(config: &Config, alive: Alive, turn: &Arc<AtomicUsize>) -> Result<Client, kube::Error> {
+    let resolver = InTurn { turn: Arc::clone(turn), resolver: GaiResolver::new() };
+    let mut tcp = HttpConnector::new_with_resolver(resolver);
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     tcp.set_connect_timeout(Some(Duration::from_secs(10)));
@@ -112,8 +172,18 @@ fn client(config: &Config) -> Result<Client, kube::Error> {
     tcp.set_keepalive_interval(Some(Duration::from_secs(10)));
     tcp.set_keepalive_retries(Some(3));
     tcp.set_tcp_user_timeout(Some(Duration::from_secs(60)));
-    let connector = config.rustls_https_connector_with_connector(tcp)?;
-    let http: legacy::Client<_, Body> = legacy::Client::builder(TokioExecutor::new()).build(connector);
+    let mut tls =
+        HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_or_http();
+    if let Some(name) = &config.tls_server_name {
+        let name = name.clone().try_into().map_err(|e| kube::Error::Service(BoxError::from(e)))?;
+        tls = tls.with_server_name_resolver(FixedServerNameResolver::new(name));
+    }
+    let connector = Bounded { connector: tls.enable_all_versions().wrap_connector(tcp), time: alive.answer };
+    let http: legacy::Client<_, Body> = legacy::Client::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .http2_keep_alive_interval(alive.ping)
+        .http2_keep_alive_timeout(alive.answer)
+        .build(connector);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
@@ -121,6 +191,65 @@ fn client(config: &Config) -> Result<Client, kube::Error> {
         .map_err(BoxError::from)
         .service(http);
     Ok(Client::new(service, config.default_namespace.clone()))
+}
+
+/// A resolver that begins with another address of a name after each failure: one that accepts connections and
+/// then hangs would be chosen for ever otherwise.
+#[derive(Clone)]
+struct InTurn<R> {
+    turn: Arc<AtomicUsize>,
+    resolver: R,
+}
+
+impl<R> Service<Name> for InTurn<R>
+where
+    R: Service<Name, Response: Iterator<Item = SocketAddr>, Future: Send + 'static>,
+{
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = R::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.resolver.poll_ready(context)
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let (turn, found) = (self.turn.load(Ordering::Relaxed), self.resolver.call(name));
+        Box::pin(async move {
+            let mut addresses: Vec<_> = found.await?.collect();
+            let first = turn.checked_rem(addresses.len()).unwrap_or_default();
+            addresses.rotate_left(first);
+            Ok(addresses.into_iter())
+        })
+    }
+}
+
+/// A connector that gives up after some time: that of TCP alone would wait for ever for the handshake of TLS.
+#[derive(Clone)]
+struct Bounded<C> {
+    connector: C,
+    time: Duration,
+}
+
+impl<C> Service<Uri> for Bounded<C>
+where
+    C: Service<Uri, Error = BoxError, Future: Send + 'static, Response: Send>,
+{
+    type Response = C::Response;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<C::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.connector.poll_ready(context)
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let (time, connecting) = (self.time, self.connector.call(uri));
+        Box::pin(async move {
+            let expired = || BoxError::from(format!("no connection within {time:?}"));
+            timeout(time, connecting).await.map_err(|_| expired())?
+        })
+    }
 }
 
 /// Formats an error with all its causes: `client error (Connect): tcp connect error: Connection refused`.
@@ -136,4 +265,43 @@ pub(super) fn explain(error: &dyn StdError) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::future::{Ready, ready};
+
+    use super::*;
+
+    /// A name with three addresses.
+    #[derive(Clone)]
+    struct Three;
+
+    impl Service<Name> for Three {
+        type Response = std::vec::IntoIter<SocketAddr>;
+        type Error = Infallible;
+        type Future = Ready<Result<Self::Response, Infallible>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: Name) -> Self::Future {
+            let all: Vec<_> = (1..=3).map(|last| SocketAddr::from(([10, 0, 0, last], 443))).collect();
+            ready(Ok(all.into_iter()))
+        }
+    }
+
+    #[tokio::test]
+    async fn after_each_failure_another_address_comes_first() {
+        let turn: Arc<AtomicUsize> = Arc::default();
+        let mut resolver = InTurn { turn: Arc::clone(&turn), resolver: Three };
+        for expected in [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 2, 3]] {
+            let Ok(found) = resolver.call("api".parse().unwrap()).await;
+            let found: Vec<_> = found.map(|address| address.ip().to_string()).collect();
+            assert_eq!(found, expected.map(|last| format!("10.0.0.{last}")));
+            turn.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }

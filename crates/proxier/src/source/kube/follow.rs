@@ -4,23 +4,20 @@ use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use super::backoff::Backoff;
-use super::connect::Connection;
 use super::event::Event;
 use super::request::{Api, Cause, List, Refusal, Stream, clip};
 use super::watched::Watched;
-use super::{Pace, Source};
+use super::{Pace, Shared, Source};
 use crate::source::Object;
-use crate::source::update::{Kind, Update};
+use crate::source::update::Update;
 
 /// Follows one kind of object.
 pub(super) struct Follower {
     source: Source,
-    connection: Connection,
-    reporter: Reporter,
-    backoff: Backoff,
+    shared: Shared,
+    updates: mpsc::Sender<Update>,
     /// Signalled when the first list was sent.
     listed: Option<oneshot::Sender<()>>,
     /// The signals that the first list waits for, up to a timeout.
@@ -50,7 +47,7 @@ impl From<Refusal> for Ended {
         match refusal.cause {
             Cause::Stale => Self::Stale(refusal.reason),
             Cause::Malformed | Cause::Absent => Self::Malformed(refusal.reason),
-            Cause::Connection | Cause::Other => Self::Broken(refusal),
+            _ => Self::Broken(refusal),
         }
     }
 }
@@ -58,24 +55,17 @@ impl From<Refusal> for Ended {
 impl Follower {
     pub(super) fn new(
         source: &Source,
-        connection: Connection,
+        shared: Shared,
         updates: mpsc::Sender<Update>,
         listed: Option<oneshot::Sender<()>>,
         after: Vec<oneshot::Receiver<()>>,
     ) -> Self {
-        Self {
-            source: source.clone(),
-            connection,
-            reporter: Reporter { updates, remind: source.pace.remind, reported: None },
-            backoff: Backoff::new(&source.pace),
-            listed,
-            after,
-        }
+        Self { source: source.clone(), shared, updates, listed, after }
     }
 
     /// Runs until the receiver is dropped.
     pub(super) async fn run<K: Watched>(mut self) {
-        let mut api = Api::new::<K>(&self.source, self.connection.clone());
+        let mut api = Api::new::<K>(&self.source, &self.shared);
         // Closed is the one way out.
         let Closed = loop {
             let version = match self.list::<K>(&mut api).await {
@@ -94,17 +84,17 @@ impl Follower {
     async fn list<K: Watched>(&mut self, api: &mut Api) -> Result<Option<String>, Closed> {
         match api.list::<K>().await {
             Ok(List { objects, version, unreadable }) => {
+                self.shared.outage.succeeded(K::KIND);
                 for reason in unreadable {
-                    self.reporter.send(Update::Warning(reason)).await?;
+                    self.send(Update::Warning(reason)).await?;
                 }
                 self.replace::<K>(objects).await?;
-                self.reporter.well(K::KIND);
                 Ok(Some(version))
             }
             Err(refusal) if K::MAY_BE_ABSENT && refusal.cause == Cause::Absent => {
                 tracing::debug!(kind = %K::KIND, "the API server does not have this API");
+                self.shared.outage.succeeded(K::KIND);
                 self.replace::<K>(Vec::new()).await?;
-                self.reporter.well(K::KIND);
                 sleep(self.pace().absent).await;
                 Ok(None)
             }
@@ -122,7 +112,7 @@ impl Follower {
             let _ = timeout_at(deadline, first).await;
         }
         tracing::debug!(kind = %K::KIND, objects = objects.len(), "listed");
-        self.reporter.send(Update::Replace(K::KIND, objects)).await?;
+        self.send(Update::Replace(K::KIND, objects)).await?;
         if let Some(listed) = self.listed.take() {
             // The receiver may have timed out.
             let _ = listed.send(());
@@ -137,24 +127,25 @@ impl Follower {
             let before = version.clone();
             let ended = match api.watch(&version).await {
                 Ok(stream) => {
-                    self.reporter.well(K::KIND);
+                    self.shared.outage.succeeded(K::KIND);
                     self.events::<K>(stream, &mut version).await?
                 }
                 Err(refusal) => Ended::from(refusal),
             };
             if version != before || began.elapsed() > STEADY {
-                self.backoff.reset();
+                self.shared.outage.is_steady();
             }
             match ended {
                 Ended::ByServer if version != before || began.elapsed() > BRIEF => {}
                 Ended::ByServer => {
                     let reason = "the server ends every watch at once";
-                    self.refused::<K>(api, Refusal::new(Cause::Other, reason)).await?;
+                    self.refused::<K>(api, Refusal::new(Cause::Brief, reason)).await?;
                 }
                 Ended::Broken(refusal) => self.refused::<K>(api, refusal).await?,
                 Ended::Stale(reason) => {
-                    tracing::info!(kind = %K::KIND, "listing everything again: {reason}");
-                    sleep(self.backoff.pause(None)).await;
+                    tracing::debug!(kind = %K::KIND, "listing everything again: {reason}");
+                    let (until, _) = self.shared.outage.pause(&Refusal::new(Cause::Stale, reason));
+                    sleep_until(until).await;
                     return Ok(());
                 }
                 Ended::Malformed(reason) => {
@@ -183,8 +174,9 @@ impl Follower {
                 Ok(Event::Error(status)) => return Ok(error(*status)),
                 Err(reason) => return Ok(Ended::Malformed(reason)),
             };
+            self.shared.contact.heard(K::KIND);
             if let Some(update) = update {
-                self.reporter.send(update).await?;
+                self.send(update).await?;
             }
             if seen.is_empty() {
                 return Ok(Ended::Malformed("an event has no resourceVersion".to_owned()));
@@ -195,13 +187,24 @@ impl Follower {
 
     /// Reports a refusal and waits.
     async fn refused<K: Watched>(&mut self, api: &mut Api, refusal: Refusal) -> Result<(), Closed> {
-        let Refusal { reason, cause, retry_after } = refusal;
-        self.reporter.warning(K::KIND, &format!("{}: {reason}", api.url())).await?;
-        sleep(self.backoff.pause(retry_after)).await;
-        if cause == Cause::Connection {
+        self.shared.contact.failed(K::KIND, &refusal.reason);
+        if let Some(warning) = self.shared.outage.failed(K::KIND, &api.url(), &refusal) {
+            self.send(Update::Warning(warning)).await?;
+        }
+        tracing::debug!(kind = %K::KIND, "{}", refusal.reason);
+        let (until, is_first) = self.shared.outage.pause(&refusal);
+        if is_first && matches!(refusal.cause, Cause::Connection | Cause::Broken) {
+            self.shared.connection.turn();
+        }
+        sleep_until(until).await;
+        if matches!(refusal.cause, Cause::Connection | Cause::Credentials) {
             api.refresh();
         }
         Ok(())
+    }
+
+    async fn send(&self, update: Update) -> Result<(), Closed> {
+        self.updates.send(update).await.map_err(|_| Closed)
     }
 
     fn pace(&self) -> &Pace {
@@ -220,38 +223,6 @@ fn error(status: Status) -> Ended {
     let asked = status.details.and_then(|details| details.retry_after_seconds);
     let retry_after = asked.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
     Ended::Broken(Refusal { reason: text, cause: Cause::Other, retry_after })
-}
-
-/// Sends updates and warnings.
-struct Reporter {
-    updates: mpsc::Sender<Update>,
-    remind: Duration,
-    /// The current problem, and when it was last sent.
-    reported: Option<(String, Instant)>,
-}
-
-impl Reporter {
-    async fn send(&self, update: Update) -> Result<(), Closed> {
-        self.updates.send(update).await.map_err(|_| Closed)
-    }
-
-    /// Sends a warning, unless the same one was sent recently.
-    async fn warning(&mut self, kind: Kind, reason: &str) -> Result<(), Closed> {
-        if let Some((last, at)) = &self.reported
-            && last == reason
-            && at.elapsed() < self.remind
-        {
-            return Ok(());
-        }
-        self.reported = Some((reason.to_owned(), Instant::now()));
-        self.send(Update::Warning(format!("{kind}s from the API server {reason}"))).await
-    }
-
-    fn well(&mut self, kind: Kind) {
-        if self.reported.take().is_some() {
-            tracing::info!(%kind, "the API server answers again");
-        }
-    }
 }
 
 /// A watch that the server ends sooner counts as a failure.

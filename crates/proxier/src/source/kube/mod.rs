@@ -9,9 +9,12 @@
 //!   again. Only when the server no longer has that version (410), or sends something that cannot be decoded,
 //!   is everything listed again; the new list shows what was deleted meanwhile.
 //! - Failures are retried, with growing random pauses, and no earlier than the server's `Retry-After` says.
-//!   The first failure leads to an [`Update::Warning`], and again when it changes or lasts.
+//!   Kinds that fail by one cause share their pauses, and a success ends them. The first failure of an outage
+//!   leads to an [`Update::Warning`], another one only when it lasts.
 //! - After failures to connect or to authenticate, the configuration is read again, for certificates, tokens
-//!   and addresses that were replaced meanwhile.
+//!   and addresses that were replaced meanwhile, and the next address of the server is tried.
+//! - A server that hangs is noticed within 45 seconds: by pings where it speaks HTTP/2, otherwise by watches
+//!   that are short.
 //! - An object that cannot be decoded leads to an [`Update::Warning`] with its name, and keeps its last
 //!   state.
 //!
@@ -21,15 +24,16 @@
 //! repeats a watch forever whose response has the status 410, drops an event whose object it cannot decode,
 //! and ignores `Retry-After`.
 
-mod backoff;
 mod connect;
 pub mod decode;
 mod event;
 mod follow;
+mod outage;
 mod request;
 mod watched;
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{Either, join4, select};
@@ -40,10 +44,12 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use connect::Server;
 
+use super::contact::Contact;
 use super::update::Update;
 use crate::source::Error;
-use connect::Connection;
+use connect::{Alive, Connection};
 use follow::Follower;
+use outage::Outage;
 
 /// An API server, and the objects to watch there.
 #[derive(Clone, Debug)]
@@ -67,12 +73,19 @@ pub struct Pace {
     pub first: Duration,
     /// The longest pause, without the random part.
     pub longest: Duration,
+    /// The longest pause while there is no connection, without the random part, and twice that while the
+    /// credentials are refused. Such requests cost the server little, and a change of it is not to be missed.
+    pub unreachable: Duration,
     /// The longest time that the first list of services waits for that of the node.
     pub node: Duration,
     /// The timeout for the beginning of a response, and for each next part.
     pub answer: Duration,
     /// The duration of a watch, at most 290 s. A random part of up to a tenth is subtracted.
     pub watch: Duration,
+    /// The interval of pings on a connection with HTTP/2, and the duration of a watch without them.
+    pub silence: Duration,
+    /// The timeout for the answer to a ping, for the end of a watch without pings, and for a new connection.
+    pub ping_answer: Duration,
     /// The interval of requests for an API that the server does not have.
     pub absent: Duration,
     /// The interval of warnings about a failure that lasts.
@@ -88,9 +101,13 @@ impl Default for Pace {
         Self {
             first: Duration::from_millis(800),
             longest: Duration::from_secs(30),
+            unreachable: Duration::from_secs(2),
             node: Duration::from_secs(30),
-            answer: Duration::from_secs(60),
+            answer: Duration::from_secs(40),
             watch: Duration::from_secs(290),
+            // Those of client-go.
+            silence: Duration::from_secs(30),
+            ping_answer: Duration::from_secs(15),
             absent: Duration::from_secs(600),
             remind: Duration::from_secs(300),
             page: 500,
@@ -101,27 +118,35 @@ impl Default for Pace {
 
 impl Source {
     /// Reads the configuration, without a connection. The returned future runs until the receiver of
-    /// `updates` is dropped.
+    /// `updates` is dropped, and reports requests and their failures to `contact` (`()` ignores them).
     ///
     /// # Errors
     /// [`Error::Kubeconfig`], [`Error::NotInPod`], [`Error::Url`] or [`Error::Proxy`] when the configuration
     /// cannot be used. Nothing that happens later is an error: an API server that does not answer yet is
     /// asked again.
-    pub fn start(self, updates: mpsc::Sender<Update>) -> Result<impl Future<Output = ()> + Send, Error> {
+    pub fn start(
+        self,
+        updates: mpsc::Sender<Update>,
+        contact: Arc<dyn Contact>,
+    ) -> Result<impl Future<Output = ()> + Send, Error> {
         let config = self.server.config()?;
-        Ok(async move {
-            let closed = updates.clone();
-            let run = Box::pin(self.run(Connection::new(config), updates));
-            if let Either::Left(_) = select(Box::pin(closed.closed()), run).await {
-                tracing::debug!("the receiver of the API source was dropped");
-            }
-        })
+        let alive = Alive { ping: self.pace.silence, answer: self.pace.ping_answer };
+        Ok(self.follow(Connection::new(config, alive), updates, contact))
     }
 
-    async fn run(self, connection: Connection, updates: mpsc::Sender<Update>) {
+    async fn follow(self, connection: Connection, updates: mpsc::Sender<Update>, contact: Arc<dyn Contact>) {
+        let closed = updates.clone();
+        let shared = Shared { connection, outage: Outage::new(self.pace), contact };
+        let run = Box::pin(self.run(shared, updates));
+        if let Either::Left(_) = select(Box::pin(closed.closed()), run).await {
+            tracing::debug!("the receiver of the API source was dropped");
+        }
+    }
+
+    async fn run(self, shared: Shared, updates: mpsc::Sender<Update>) {
         let (node_listed, node) = oneshot::channel();
         let (cidrs_listed, cidrs) = oneshot::channel();
-        let follow = |listed, after| Follower::new(&self, connection.clone(), updates.clone(), listed, after);
+        let follow = |listed, after| Follower::new(&self, shared.clone(), updates.clone(), listed, after);
         let nodes = follow(Some(node_listed), vec![]).run::<Node>();
         let (cidrs_wanted, service_cidrs) = (self.service_cidrs, follow(Some(cidrs_listed), vec![]));
         let service_cidrs = async move {
@@ -135,3 +160,14 @@ impl Source {
         join4(nodes, service_cidrs, slices, services).await;
     }
 }
+
+/// What the watches of a source share.
+#[derive(Clone)]
+struct Shared {
+    connection: Connection,
+    outage: Outage,
+    contact: Arc<dyn Contact>,
+}
+
+#[cfg(test)]
+mod tests;

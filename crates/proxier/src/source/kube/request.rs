@@ -1,24 +1,27 @@
 //! Requests to the API server: lists and watches, and the meaning of a refusal.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::BodyExt as _;
 use hyper::header::RETRY_AFTER;
-use hyper::{Response, StatusCode};
+use hyper::{Response, StatusCode, Version};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use kube::client::Body;
 use kube::core::Request;
 use kube::core::params::{ListParams, WatchParams};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
-use super::backoff::fraction;
 use super::connect::{Connection, explain};
 use super::event::{self, Lines};
+use super::outage::{Outage, fraction};
 use super::watched::Watched;
-use super::{Pace, Source};
+use super::{Pace, Shared, Source};
 use crate::source::Object;
+use crate::source::contact::{Contact, Verb};
+use crate::source::update::Kind;
 
 /// All objects of a kind, from one list.
 #[derive(Debug, Default)]
@@ -40,19 +43,40 @@ pub(super) struct Refusal {
     pub(super) retry_after: Option<Duration>,
 }
 
-/// The cause of a failure, which decides how to go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The cause of a failure, which decides how to go on. Failures of one cause share their pauses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Cause {
-    /// There is no connection, or the credentials are wrong: the configuration may have changed.
+    /// There is no connection, or no answer: the address may have changed.
     Connection,
+    /// 401: the credentials may have changed.
+    Credentials,
+    /// A connection broke, or fell silent, within an answer.
+    Broken,
     /// 404: there is no such API.
     Absent,
     /// 410: the server no longer has the requested version.
     Stale,
     /// 400, or a response that cannot be decoded: the same request should not be repeated.
     Malformed,
+    /// The server ends every watch at once.
+    Brief,
+    /// Another status, or an `ERROR` event with this code: the same request may be repeated.
+    Status(u16),
     /// Anything else: the same request may be repeated.
     Other,
+}
+
+impl Cause {
+    /// Returns true for a cause that lies with the connection, not with the kind that is asked for.
+    pub(super) const fn concerns_all(self) -> bool {
+        matches!(self, Self::Connection | Self::Credentials | Self::Broken)
+    }
+
+    /// Returns true for a cause that an answer does not show to be over, since watches that begin well fail
+    /// by it.
+    pub(super) const fn ends_with_a_steady_watch(self) -> bool {
+        matches!(self, Self::Broken | Self::Stale | Self::Malformed | Self::Brief | Self::Other)
+    }
 }
 
 impl Refusal {
@@ -64,6 +88,13 @@ impl Refusal {
 /// The requests for one kind.
 pub(super) struct Api {
     connection: Connection,
+    outage: Outage,
+    contact: Arc<dyn Contact>,
+    kind: Kind,
+    /// The client of the last request, by its number.
+    used: u64,
+    /// Whether the last answer came over HTTP/2, whose pings notice a server that no longer answers.
+    has_pings: bool,
     request: Request,
     labels: Option<String>,
     fields: Option<String>,
@@ -71,9 +102,14 @@ pub(super) struct Api {
 }
 
 impl Api {
-    pub(super) fn new<K: Watched>(source: &Source, connection: Connection) -> Self {
+    pub(super) fn new<K: Watched>(source: &Source, shared: &Shared) -> Self {
         Self {
-            connection,
+            connection: shared.connection.clone(),
+            outage: shared.outage.clone(),
+            contact: Arc::clone(&shared.contact),
+            kind: K::KIND,
+            used: 0,
+            has_pings: false,
             request: Request::new(K::url_path(&(), None)),
             labels: K::LABELS.map(str::to_owned),
             fields: K::fields(source),
@@ -82,8 +118,8 @@ impl Api {
     }
 
     /// See [`Connection::refresh`].
-    pub(super) fn refresh(&mut self) {
-        self.connection.refresh();
+    pub(super) fn refresh(&self) {
+        self.connection.refresh(self.used);
     }
 
     /// Returns the URL of the server, for messages.
@@ -116,8 +152,9 @@ impl Api {
             };
             let request =
                 self.request.list(&parameters).map_err(|e| Refusal::new(Cause::Other, e.to_string()))?;
-            let body = self.send(request).await?;
+            let body = self.send(Verb::List, request).await?;
             let text = self.whole(body, left).await?;
+            self.contact.heard(self.kind);
             left -= text.len();
             next = take_page::<K>(&text, &mut list).map_err(|reason| Refusal::new(Cause::Other, reason))?;
             if next.is_none() {
@@ -127,8 +164,13 @@ impl Api {
     }
 
     /// Starts a watch after `version`.
+    ///
+    /// Without pings of HTTP/2, a server that hangs is noticed by the end of the watch, which the server has
+    /// to make: such watches are short.
     pub(super) async fn watch(&mut self, version: &str) -> Result<Stream, Refusal> {
-        let lasts = self.pace.watch - fraction(self.pace.watch / 10);
+        let Pace { watch, silence, ping_answer, answer, .. } = self.pace;
+        let (most, late) = if self.has_pings { (watch, answer) } else { (watch.min(silence), ping_answer) };
+        let lasts = most - fraction(most / 10);
         let parameters = WatchParams {
             label_selector: self.labels.clone(),
             field_selector: self.fields.clone(),
@@ -140,16 +182,26 @@ impl Api {
             .request
             .watch(&parameters, version)
             .map_err(|e| Refusal::new(Cause::Other, e.to_string()))?;
-        let body = self.send(request).await?;
-        Ok(Stream { body, lines: Lines::default(), silence: lasts + self.pace.answer })
+        let body = self.send(Verb::Watch, request).await?;
+        self.contact.heard(self.kind);
+        Ok(Stream { body, lines: Lines::default(), silence: lasts + late })
     }
 
-    async fn send(&mut self, request: hyper::Request<Vec<u8>>) -> Result<Body, Refusal> {
-        let client = self.connection.client().map_err(|reason| Refusal::new(Cause::Connection, reason))?;
-        let answer = timeout(self.pace.answer, client.send(request.map(Body::from))).await.map_err(|_| {
-            Refusal::new(Cause::Connection, format!("no answer within {:?}", self.pace.answer))
-        })?;
-        let response = answer.map_err(|e| Refusal::new(Cause::Connection, explain(&e)))?;
+    async fn send(&mut self, verb: Verb, request: hyper::Request<Vec<u8>>) -> Result<Body, Refusal> {
+        let failed = |reason: String| Refusal::new(Cause::Connection, reason);
+        let (client, number) = self.connection.client().map_err(failed)?;
+        self.used = number;
+        let began = Instant::now();
+        let answer = match timeout(self.pace.answer, client.send(request.map(Body::from))).await {
+            Err(_) => Err(failed(format!("no answer within {:?}", self.pace.answer))),
+            Ok(Err(error)) => Err(failed(explain(&error))),
+            Ok(Ok(response)) => Ok(response),
+        };
+        let status = answer.as_ref().ok().map(|response| response.status().as_u16());
+        self.contact.requested(verb, status, began.elapsed());
+        let response = answer?;
+        self.has_pings = response.version() == Version::HTTP_2;
+        self.outage.answered();
         if response.status().is_success() {
             Ok(response.into_body())
         } else {
@@ -167,11 +219,11 @@ impl Api {
             _ => String::new(),
         };
         let cause = match status {
-            StatusCode::UNAUTHORIZED => Cause::Connection,
+            StatusCode::UNAUTHORIZED => Cause::Credentials,
             StatusCode::NOT_FOUND => Cause::Absent,
             StatusCode::GONE => Cause::Stale,
             StatusCode::BAD_REQUEST => Cause::Malformed,
-            _ => Cause::Other,
+            status => Cause::Status(status.as_u16()),
         };
         Refusal { reason: format!("{status}{message}"), cause, retry_after }
     }
@@ -212,8 +264,10 @@ impl Stream {
 /// Returns the next bytes of a body, empty for a frame without data. `None` at the end.
 async fn piece(body: &mut Body, patience: Duration) -> Result<Option<Vec<u8>>, Refusal> {
     match timeout(patience, body.frame()).await {
-        Err(_) => Err(Refusal::new(Cause::Other, format!("the server sent nothing for {patience:?}"))),
-        Ok(Some(Err(e))) => Err(Refusal::new(Cause::Other, format!("the connection broke: {}", explain(&e)))),
+        Err(_) => Err(Refusal::new(Cause::Broken, format!("the server sent nothing for {patience:?}"))),
+        Ok(Some(Err(e))) => {
+            Err(Refusal::new(Cause::Broken, format!("the connection broke: {}", explain(&e))))
+        }
         Ok(Some(Ok(frame))) => Ok(Some(frame.into_data().map(Vec::from).unwrap_or_default())),
         Ok(None) => Ok(None),
     }

@@ -1,0 +1,38 @@
+//! Callbacks of a source that asks a server, for metrics and health.
+
+use std::time::Duration;
+
+use super::update::Kind;
+
+/// Callbacks of a source that asks a server. Every method does nothing by default.
+///
+/// The source calls the methods from its tasks, so they must return quickly.
+pub trait Contact: Send + Sync {
+    /// Called after each request, with the status of the answer, `None` without an answer, and the time until
+    /// its header came.
+    fn requested(&self, verb: Verb, status: Option<u16>, took: Duration) {
+        let _ = (verb, status, took);
+    }
+
+    /// Called when the server sent objects of a kind, an event, or a sign that there was none.
+    fn heard(&self, kind: Kind) {
+        let _ = kind;
+    }
+
+    /// Called when objects of a kind cannot be listed or watched. The source keeps retrying.
+    fn failed(&self, kind: Kind, reason: &str) {
+        let _ = (kind, reason);
+    }
+}
+
+/// The contact that ignores everything.
+impl Contact for () {}
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verb {
+    /// All objects of a kind, or a page of them.
+    List,
+    /// The changes of a kind.
+    Watch,
+}
