@@ -7,7 +7,7 @@ use nix::unistd::geteuid;
 
 use crate::report::Outcome;
 use crate::session::{Session, works};
-use crate::{dependents, fuzz, guest, msrv, test_run};
+use crate::{dependents, fuzz, guest, msrv, package, test_run};
 
 /// A check.
 pub(crate) struct Check {
@@ -34,6 +34,7 @@ pub(crate) const ALL: &[Check] = &[
         what: "programs with another version of the Kubernetes API build with our libraries",
         make: dependents::check,
     },
+    Check { name: "package", what: "packages are complete and compile alone", make: package::check },
     Check { name: "doc", what: "documentation, warnings denied", make: doc },
     Check { name: "test", what: "unit and integration tests", make: test },
     Check { name: "conformance", what: "our bytes against those of libnftnl and neli", make: conformance },

@@ -17,6 +17,7 @@ mod fuzz;
 mod guest;
 mod msrv;
 mod namespace;
+mod package;
 mod report;
 mod session;
 mod test_run;

@@ -1,8 +1,6 @@
-//! Names of packet-filter chains and sets for objects with longer names: service ports, endpoints, policies.
+#![doc = include_str!("../README.md")]
 //!
-//! iptables allows 28 bytes for a chain, ipset 31 for a set, nftables 255 for either. Programs that create a
-//! chain for every service therefore use a hash in its name. This crate computes the names exactly as
-//! well-known programs do:
+//! # Where to find what
 //!
 //! | who | names | from here |
 //! |---|---|---|
@@ -12,18 +10,6 @@
 //! | Calico | `cali-tw-`, `cali-fw-`, `cali-pi-`, ..., ipsets `cali40s:` | [`schemes::calico`] |
 //! | the CNI plugins | `CNI-`, `CNI-DN-` | [`schemes::cni`] |
 //! | you | any prefix, hash function, encoding, hash length and limit | [`Scheme`] |
-//!
-//! ```
-//! use sluicegate_chain_names::{Protocol, ServicePort};
-//!
-//! let web = ServicePort::new("demo", "web", "http", Protocol::Tcp)?;
-//! let endpoint = "10.244.0.10:8080".parse()?;
-//!
-//! assert_eq!(web.iptables().service(), "KUBE-SVC-XRY76EGRC3BSCIIJ");
-//! assert_eq!(web.iptables_endpoint(&endpoint), "KUBE-SEP-AEXJBL2DDECPIHGN");
-//! assert_eq!(web.nftables().service(), "service-AXK6CI2C-demo/web/tcp/http");
-//! # Ok::<(), sluicegate_chain_names::Error>(())
-//! ```
 //!
 //! A [`ServicePort`] is hashed once for its four chains; keep the [`IptablesNames`] or [`NftablesNames`].
 //!

@@ -1,5 +1,6 @@
-//! Connection tracking over ctnetlink: list, filter, delete and monitor flows, and clean up after
-//! services.
+#![doc = include_str!("../README.md")]
+//!
+//! # Terms
 //!
 //! The terms are those of conntrack(8). A *flow* is the kernel's record of a connection: a *tuple* in each
 //! direction (addresses, protocol, ports), a *status*, a *mark*, a *zone*, a timeout and an *id*. There are
@@ -16,19 +17,6 @@
 //! [`Monitor`] receives events; [`stale::sync`] deletes the stale UDP flows of services, and [`Format`]
 //! prints a flow as conntrack(8) does. The command itself, implemented with this crate, is in the
 //! repository's `examples`.
-//!
-//! ```no_run
-//! use sluicegate_conntrack::{Client, Filter, Protocol};
-//!
-//! let mut client = Client::open()?;
-//! let mut filter = Filter { protocol: Some(Protocol::UDP), ..Filter::default() };
-//! filter.original.destination = Some("10.96.0.10/32".parse().unwrap());
-//! filter.original.destination_port = Some(53);
-//! for flow in client.delete_matching(&filter)? {
-//!     println!("{flow}");
-//! }
-//! # Ok::<(), sluicegate_conntrack::Error>(())
-//! ```
 //!
 //! # Nothing is flushed by accident
 //!

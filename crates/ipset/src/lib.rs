@@ -1,4 +1,6 @@
-//! ipset without the ipset binary: every set type, typed, over netlink, and the text of `ipset save`.
+#![doc = include_str!("../README.md")]
+//!
+//! # Terms
 //!
 //! The terms are those of ipset(8): a *set* has a name, a type ([`SetType`]) and, for most types, a family;
 //! an *entry* is an element of that type with options. There are three kinds of values:
@@ -18,22 +20,6 @@
 //! [`text`] reads and writes restore files, and its errors have the line and column of the wrong word;
 //! [`Style`] lists sets as `ipset list` and `ipset save` do. The command `ipset` itself, implemented with
 //! this crate, is in the repository's `examples`.
-//!
-//! ```no_run
-//! use sluicegate_ipset::{Client, CreateOptions, Entry, Exist, Family, Numeric, SetName, SetSpec, SetType};
-//!
-//! let name = SetName::new("allowed")?;
-//! let set = SetSpec::new(name, SetType::HashNet, Family::Ipv4, CreateOptions::default())?;
-//! let networks = ["192.0.2.0/24", "198.51.100.0/24"]
-//!     .map(|network| Entry::parse(SetType::HashNet, Family::Ipv4, network, &Numeric))
-//!     .into_iter()
-//!     .collect::<Result<Vec<_>, _>>()?;
-//!
-//! let mut client = Client::open()?;
-//! client.replace(&set, &networks)?; // atomic: rules never match against a part of the entries
-//! let listing = client.list(Some(name))?;
-//! # Ok::<(), sluicegate_ipset::Error>(())
-//! ```
 //!
 //! # Errors
 //!

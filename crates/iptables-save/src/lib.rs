@@ -1,7 +1,6 @@
-//! Reads, checks, compares, changes and writes what `iptables-save` prints and `iptables-restore` takes.
+#![doc = include_str!("../README.md")]
 //!
-//! For programs that live beside iptables: service proxies, network plug-ins, firewalls, tools that explain
-//! rules. No C library, no process (but for the feature `restore`), no IO at all: text in, text out.
+//! # Where to find what
 //!
 //! | you have | you call | you get |
 //! | --- | --- | --- |
@@ -16,23 +15,6 @@
 //! | two states | [`diff`], [`diff_owned`] | the smallest [`Changes`] to the chains, or single rules, that are yours |
 //! | a save or changes to load (feature `restore`) | `restore::Tool` | loaded, or an error with line, rule and cause |
 //! | a chain or rule that has to be there (same feature) | `restore::Tool::{ensure_chain, ensure_rule, remove_rule}` | whether it was changed |
-//!
-//! ```
-//! use sluicegate_iptables_save::{Counters, Save};
-//!
-//! let text = "*nat\n:KUBE-SVC - [0:0]\n[7:420] -A KUBE-SVC  -p tcp --dport 80 -j KUBE-SEP\nCOMMIT\n";
-//! let mut save = Save::parse(text)?;
-//! assert_eq!(save.to_string(), text);
-//!
-//! let rule = save.table("nat").unwrap().rules().next().unwrap();
-//! let spec = rule.spec()?;
-//! assert_eq!(spec.find("tcp").unwrap().value("destination-port"), Some("80"));
-//! assert_eq!(spec.target_name(), Some("KUBE-SEP"));
-//!
-//! save.tables_mut().next().unwrap().rules_mut().next().unwrap().set_counters(Some(Counters::default()));
-//! assert_eq!(save.to_string(), text.replace("[7:420] -A KUBE-SVC  -p", "[0:0] -A KUBE-SVC -p"));
-//! # Ok::<(), sluicegate_iptables_save::Error>(())
-//! ```
 //!
 //! # Guarantees
 //!

@@ -1,26 +1,4 @@
-//! IPVS, the load balancer in the Linux kernel, from Rust: over generic netlink, without ipvsadm and without
-//! a C library.
-//!
-//! ```no_run
-//! use sluicegate_ipvs::*;
-//!
-//! # fn main() -> Result<(), Error> {
-//! let web = ServiceId::tcp(Endpoint::new([10, 96, 0, 10], 80));
-//! let mut client = Client::open()?; // Error::Absent where the kernel has no IPVS
-//! client.run_all(&[
-//!     Command::AddService { id: web, config: ServiceConfig::new(Scheduler::RR) },
-//!     Command::AddDestination {
-//!         service: web,
-//!         id: Endpoint::new([10, 244, 1, 7], 8080),
-//!         config: DestinationConfig::new(Forward::Masquerade),
-//!     },
-//! ])?;
-//! for destination in client.destinations(&web)? {
-//!     println!("{} {} active", destination.id, destination.connections.active);
-//! }
-//! # Ok(())
-//! # }
-//! ```
+#![doc = include_str!("../README.md")]
 //!
 //! # The contract
 //!

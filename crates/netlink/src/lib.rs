@@ -1,4 +1,6 @@
-//! Netlink for netfilter: what clients of nftables, ipset, IPVS and conntrack have in common.
+#![doc = include_str!("../README.md")]
+//!
+//! # Where to find what
 //!
 //! * [`attr`] writes attributes into one buffer, without an allocation each, and reads them with every length
 //!   checked.
@@ -22,28 +24,6 @@
 //! It does not know rules, sets or flows: the crates that depend on it do. It has no background task and no
 //! global state, never loads a module, and hides no failure: an overflow of the receive buffer (`ENOBUFS`), a
 //! dump of objects that changed meanwhile and a truncated datagram are errors.
-//!
-//! # Example
-//!
-//! One message with a nested attribute, sent to a scripted kernel that acknowledges it:
-//!
-//! ```
-//! use sluicegate_netlink::{Batch, exchange, message::Flags, scripted::{self, Script}};
-//!
-//! let mut batch = Batch::new();
-//! let mut message = batch.message(0x0a03, Flags::REQUEST | Flags::ACK, 7);
-//! message.put_str(1, "inner");
-//! let mut nest = message.nest(2);
-//! nest.put_be32(1, 80);
-//! drop(nest);
-//! drop(message);
-//!
-//! let mut kernel = Script::new();
-//! kernel.expect(batch.bytes()?).reply(scripted::ack(1));
-//! let report = exchange(&mut kernel, &[&batch], |_| Ok(()))?;
-//! assert!(report.errors.is_empty());
-//! # Ok::<(), sluicegate_netlink::Error>(())
-//! ```
 //!
 //! Sources: `linux/netlink.h`, `linux/netfilter/nfnetlink.h`; behaviour measured on Linux 6.1, 6.12 and 6.18.
 //!

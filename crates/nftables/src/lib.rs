@@ -1,40 +1,4 @@
-//! nftables from Rust: a typed rule language, transactions over netlink, listings, events and an in-memory
-//! kernel for tests. It needs no `nft` binary and no C library, and its errors name the object that was
-//! refused.
-//!
-//! ```
-//! use sluicegate_nftables::lang::{Match, Payload, Verdict};
-//! use sluicegate_nftables::{
-//!     Chain, DataType, Element, Family, Port, Set, Table, TableId, Transaction, fake::Fake,
-//! };
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//!
-//! let table = TableId::new(Family::IP, "demo".parse()?);
-//! let (services, drops) = (table.chain("services".parse()?), table.chain("drops".parse()?));
-//! let frontends = table.map("frontends".parse()?);
-//!
-//! let mut tx = Transaction::new();
-//! tx.add(Table::new(table.clone()));
-//! tx.add(Chain::new(services.clone())).add(Chain::new(drops.clone()));
-//! let key = [DataType::IPV4_ADDR, DataType::INET_SERVICE];
-//! tx.add(Set::verdict_map(frontends.clone(), key).size(1000));
-//! let address = std::net::Ipv4Addr::new(10, 96, 0, 1);
-//! tx.add_element(&frontends, Element::new((address, Port(80))).verdict(Verdict::Goto(drops.name.clone())));
-//! tx.add(drops.rule().then(Match::new(Payload::TCP_DPORT, Port(80))).then(Verdict::Drop));
-//!
-//! assert_eq!(tx.to_string(), "\
-//! add table ip demo
-//! add chain ip demo services
-//! add chain ip demo drops
-//! add map ip demo frontends { type ipv4_addr . inet_service : verdict ; size 1000 ; }
-//! add element ip demo frontends { 10.96.0.1 . 80 : goto drops }
-//! add rule ip demo drops tcp dport 80 drop
-//! ");
-//! // Or a socket: `Socket::open(NetlinkFamily::NETFILTER, &Options::default())?`.
-//! tx.apply(&mut Fake::new())?;
-//! # Ok(())
-//! # }
-//! ```
+#![doc = include_str!("../README.md")]
 //!
 //! # Where to find what
 //!

@@ -1,5 +1,6 @@
-//! A service proxy for a Kubernetes node: follows Services and EndpointSlices, and programs them into the
-//! kernel.
+#![doc = include_str!("../README.md")]
+//!
+//! # Modules
 //!
 //! The work is done by two libraries: [`sluicegate_services`] is the model of a cluster,
 //! [`sluicegate_service_rules`] plans and applies rules. This crate composes them into a daemon and a

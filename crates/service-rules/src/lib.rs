@@ -1,28 +1,4 @@
-//! Kubernetes Services into the Linux kernel: planners and appliers for nftables, iptables and IPVS.
-//!
-//! ```
-//! use std::time::Instant;
-//!
-//! use sluicegate_nftables::fake::Fake;
-//! use sluicegate_service_rules::nftables::{Applier, Planner, Settings};
-//! use sluicegate_services::{Cluster, Node, Port, Service, ServiceName};
-//!
-//! let mut cluster = Cluster::new(Node::new("node-1", ["192.168.0.2".parse()?]));
-//! let web = ServiceName::new("demo", "web")?;
-//! cluster.set_service(&web, Service::new(["172.30.0.41".parse()?], [Port::tcp("http", 80)?])?);
-//!
-//! // The plan alone needs no root and no kernel. It prints as input of `nft -f`.
-//! let mut planner = Planner::new(&Settings::default(), &cluster, None)?;
-//! assert!(planner.script().to_string().contains("172.30.0.41 . tcp . 80"));
-//!
-//! // Planned and applied, here to a fake; `Applier::open(settings)?` applies it to the kernel.
-//! let mut applier = Applier::with_transport(Fake::new(), Settings::default());
-//! let synced = applier.sync(&mut cluster, Instant::now())?;
-//! assert!(synced.changes.rules > 0);
-//! cluster.set_service(&web, None);
-//! assert_eq!(applier.sync(&mut cluster, Instant::now())?.changes.rules, 0);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+#![doc = include_str!("../README.md")]
 //!
 //! # The contract
 //!

@@ -1,26 +1,4 @@
-//! The state of a Kubernetes service proxy: Services and their endpoints, this node, and the services that
-//! changed since the last call.
-//!
-//! ```
-//! use sluicegate_services::{
-//!     Cluster, Family, Node, Port, Service, ServiceName, Slice, SliceEndpoint, SliceName, SlicePort, categorize,
-//! };
-//!
-//! let mut cluster = Cluster::new(Node::new("node-1", ["192.168.0.2".parse()?]));
-//! let web = ServiceName::new("demo", "web")?;
-//! cluster.set_service(&web, Service::new(["172.30.0.41".parse()?], [Port::tcp("http", 80)?])?);
-//! let endpoints = ["10.244.1.7".parse()?, "10.244.2.9".parse()?].map(SliceEndpoint::new);
-//! let slice = Slice::new(web.clone(), Family::Ipv4, [SlicePort::tcp("http", 8080)?], endpoints)?;
-//! cluster.set_slice(&SliceName::new("demo", "web-1"), slice);
-//!
-//! // What changed since the last call, and what a planner is given.
-//! assert!(cluster.take_changes().names().eq([&web]));
-//! for port in cluster.ports(&web, Family::Ipv4) {
-//!     let chosen = categorize(&port, &cluster.topology());
-//!     assert_eq!(chosen.cluster[0].address.to_string(), "10.244.1.7:8080");
-//! }
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+#![doc = include_str!("../README.md")]
 //!
 //! # The contract
 //!
