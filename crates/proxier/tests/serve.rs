@@ -106,9 +106,18 @@ fn health_metrics_and_mode_are_answered_where_kube_proxy_answers_them() {
         let (serving, _) = start(settings());
         let [healthz, metrics] = serving.addresses()[..] else { panic!("two servers") };
         let answer = get(healthz, "/healthz", "");
-        assert_eq!((answer.status, answer.header("Content-Type")), (200, Some("application/json")));
+        assert_eq!((answer.status, answer.header("Content-Type")), (503, Some("application/json")));
         assert_eq!(answer.header("X-Content-Type-Options"), Some("nosniff"));
-        assert!(answer.body.contains(r#""nodeEligible":true,"healthy":true}"#), "{}", answer.body);
+        assert!(answer.body.contains("nothing was programmed yet"), "{}", answer.body);
+        let ready = get(healthz, "/readyz", "");
+        assert_eq!((ready.status, ready.header("Content-Type")), (503, Some("text/plain; charset=utf-8")));
+        for line in [
+            "[-]services failed: not listed yet",
+            "[-]rules failed: nothing was programmed yet",
+            "[+]node ok",
+        ] {
+            assert!(ready.body.lines().any(|other| other == line), "no {line} in {}", ready.body);
+        }
         assert_eq!(get(healthz, "/livez", "").status, 200);
         assert_eq!(get(healthz, "/metrics", "").status, 404);
 
@@ -123,8 +132,10 @@ fn health_metrics_and_mode_are_answered_where_kube_proxy_answers_them() {
         assert_eq!(plain.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
         for line in [
             "# TYPE kubeproxy_proxy_healthz_total counter",
-            "kubeproxy_proxy_healthz_total{code=\"200\"} 1",
-            "kubeproxy_proxy_healthz_total{code=\"503\"} 1",
+            "kubeproxy_proxy_healthz_total{code=\"200\"} 0",
+            "kubeproxy_proxy_healthz_total{code=\"503\"} 2",
+            "sluicegate_source_synced{resource=\"services\"} 0",
+            "# TYPE process_cpu_seconds_total counter",
             "kubeproxy_proxy_livez_total{code=\"200\"} 2",
         ] {
             assert!(plain.body.lines().any(|other| other == line), "no {line} in {}", plain.body);

@@ -16,7 +16,7 @@ mod serve;
 mod source;
 mod sync;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -62,7 +62,7 @@ pub(crate) fn run(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) 
     match command.subcommand {
         Sub::Render(render) => render.run(),
         Sub::Sync(sync) => sync.run(),
-        Sub::Run(run) => run.run(&given_flags(&matches)),
+        Sub::Run(run) => run.run(&Given::of(&matches)),
         Sub::Diff(diff) => diff.run(),
         Sub::Cleanup(cleanup) => cleanup.run(),
         Sub::Doctor(doctor) => doctor.run(),
@@ -70,9 +70,28 @@ pub(crate) fn run(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) 
     }
 }
 
-/// Returns the names of the arguments that were given on the command line, not by default.
-fn given_flags(matches: &ArgMatches) -> HashSet<String> {
-    let Some((_, matches)) = matches.subcommand() else { return HashSet::new() };
-    let is_given = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
-    matches.ids().map(clap::Id::as_str).filter(is_given).map(str::to_owned).collect()
+/// The arguments of the subcommand.
+struct Given {
+    /// The names of those that were given on the command line, not by default.
+    names: HashSet<String>,
+    /// The flags with their values, or their defaults.
+    values: BTreeMap<String, String>,
+}
+
+impl Given {
+    fn of(matches: &ArgMatches) -> Self {
+        let mut given = Self { names: HashSet::new(), values: BTreeMap::new() };
+        let (program, command) = (Command::command(), matches.subcommand());
+        let Some((name, matches)) = command else { return given };
+        let is_given = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
+        given.names = matches.ids().map(clap::Id::as_str).filter(is_given).map(str::to_owned).collect();
+        let Some(subcommand) = program.find_subcommand(name) else { return given };
+        for argument in subcommand.get_arguments() {
+            let Some(flag) = argument.get_long() else { continue };
+            let values = matches.try_get_raw(argument.get_id().as_str()).ok().flatten().into_iter().flatten();
+            let values: Vec<_> = values.map(|value| value.to_string_lossy()).collect();
+            given.values.insert(flag.to_owned(), values.join(","));
+        }
+        given
+    }
 }

@@ -18,12 +18,11 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver};
 
-use super::Error;
 use super::args::{NodeArgs, ProxyArgs};
 use super::configz::configz;
 use super::serve::ServeArgs;
 use super::source::SourceArgs;
-use super::{iptables, ipvs, progress};
+use super::{Error, Given, iptables, ipvs, progress};
 
 #[derive(Args)]
 pub(crate) struct Run {
@@ -69,13 +68,13 @@ struct Periods {
 }
 
 impl Run {
-    /// Runs until a signal. `given` has the names of the arguments that override the configuration file.
-    pub(crate) fn run(mut self, given: &HashSet<String>) -> Result<ExitCode, Error> {
+    /// Runs until a signal. Arguments that were given override the configuration file.
+    pub(crate) fn run(mut self, given: &Given) -> Result<ExitCode, Error> {
         let config = match &self.config {
             Some(path) => Config::read(path)?,
             None => Config::default(),
         };
-        self.fill(&config, given)?;
+        self.fill(&config, &given.names)?;
         log(self.verbosity);
         for unused in &config.unused {
             tracing::warn!("{}: {unused}", self.config.as_deref().unwrap_or("".as_ref()).display());
@@ -88,12 +87,14 @@ impl Run {
         let backend = self.backend()?;
         // Opening the back end loads IPVS, and with it its sysctls.
         self.serve.sysctls(&self.proxy, world.cluster())?;
-        let observer: Arc<dyn Observer> =
-            Arc::new(self.serve.start(&self.proxy, intervals.sync, self.configz(&intervals))?);
+        let configz = self.configz(&intervals);
+        let serving =
+            Arc::new(self.serve.start(&self.proxy, intervals.sync, configz, given.values.clone())?);
+        let observer: Arc<dyn Observer> = Arc::clone(&serving) as _;
         let looping = Loop::new(world, backend, intervals, observer)?;
         let runtime = runtime()?;
         let has_cidrs = self.proxy.proxy_mode == Mode::Nftables;
-        let updates = self.source.start(&runtime, &this.name, has_cidrs, Arc::new(()))?;
+        let updates = self.source.start(&runtime, &this.name, has_cidrs, serving)?;
         let signals = runtime.block_on(async { signals() })?;
         // The loop stays on this thread, which its syncs block; everything else runs on the threads of the
         // runtime.

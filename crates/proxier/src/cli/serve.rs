@@ -1,5 +1,6 @@
 //! Flags of the daemon's HTTP servers and of sysctls.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -66,12 +67,14 @@ impl ServeArgs {
             .map(|(place, port)| place.socket(port).map(|socket| socket.to_string()).unwrap_or_default())
     }
 
-    /// Starts the servers. `configz` is the configuration in use.
+    /// Starts the servers. `configz` is the configuration in use, `flags` what the command line gave or
+    /// left to its default.
     pub(crate) fn start(
         &self,
         proxy: &ProxyArgs,
         sync_period: Duration,
         configz: String,
+        flags: BTreeMap<String, String>,
     ) -> Result<Serving, Error> {
         let mut settings = ServingSettings::new(proxy.proxy_mode);
         settings.healthz = self.healthz_bind_address;
@@ -80,6 +83,7 @@ impl ServeArgs {
         settings.node_port_addresses = proxy.node_port_addresses();
         settings.bind_hard_fail = self.bind_address_hard_fail;
         settings.configz = Some(configz);
+        settings.flags = flags;
         Ok(Serving::start(settings, |warning| tracing::warn!("{warning}"))?)
     }
 

@@ -16,7 +16,7 @@ use super::world::World;
 use crate::source::update::Update;
 use sluicegate_service_rules::flows::Scope;
 use sluicegate_service_rules::{Backend, Error as RulesError, Summary};
-use sluicegate_services::{Changes, Cluster, Conflict, Family, ServiceName};
+use sluicegate_services::{Changes, Cluster, Conflict, Error as ServicesError, Family, ServiceName};
 
 /// A request of the operator to a running proxier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,19 @@ pub struct Loop {
     conflicts: BTreeSet<Conflict>,
     /// The faults of the last sync that succeeded.
     faults: Vec<String>,
+    /// The failures since the last sync that succeeded.
+    failing: Option<Failing>,
+    /// Since when the first sync waits for something that is missing.
+    missing_since: Option<Instant>,
+}
+
+/// Failures of consecutive syncs.
+#[derive(Debug)]
+struct Failing {
+    since: Instant,
+    count: u64,
+    /// The error that was logged last, and when.
+    logged: (String, Instant),
 }
 
 /// The changes since the last sync that succeeded, over several attempts.
@@ -88,6 +101,8 @@ impl Loop {
             is_ready: false,
             conflicts: BTreeSet::new(),
             faults: Vec::new(),
+            failing: None,
+            missing_since: None,
         })
     }
 
@@ -107,8 +122,9 @@ impl Loop {
     /// this must be polled there.
     ///
     /// # Errors
-    /// [`Error::SourceEnded`] when all senders of updates are gone. All other failures are logged and
-    /// retried.
+    /// [`Error::SourceEnded`] when all senders of updates are gone. What waiting does not mend, before the
+    /// first sync that succeeds: [`Error::Forbidden`], [`Error::Missing`] and [`Error::Hopeless`]. All other
+    /// failures are logged and retried.
     pub async fn run(
         mut self,
         mut updates: Receiver<Update>,
@@ -127,10 +143,10 @@ impl Loop {
                     if count == 0 {
                         return Err(Error::SourceEnded);
                     }
-                    self.take(&mut news);
+                    self.take(&mut news)?;
                 }
                 seen = next(&mut self.commits) => self.foreign(seen),
-                () = until(due) => self.sync(),
+                () = until(due) => self.sync()?,
             }
         }
         tracing::info!("stopped; all rules stay in place");
@@ -138,13 +154,20 @@ impl Loop {
     }
 
     /// Applies updates of a source.
-    fn take(&mut self, news: &mut Vec<Update>) {
+    fn take(&mut self, news: &mut Vec<Update>) -> Result<(), Error> {
         let now = now();
         let (mut is_change, mut is_node) = (false, false);
         for update in news.drain(..) {
-            if let Update::Warning(warning) = &update {
-                tracing::warn!("{warning}");
-                self.observer.warning(warning);
+            match &update {
+                Update::Warning(warning) => {
+                    tracing::warn!("{warning}");
+                    self.observer.warning(warning);
+                }
+                Update::Hopeless(reason) if !self.was_programmed => {
+                    return Err(Error::Hopeless(reason.clone()));
+                }
+                Update::Replace(kind, _) => self.observer.listed(*kind),
+                _ => {}
             }
             let effect = self.world.apply(update);
             for problem in effect.problems {
@@ -158,7 +181,7 @@ impl Loop {
             self.observer.services(self.world.cluster());
         }
         if !self.world.is_complete() {
-            return;
+            return Ok(());
         }
         if !self.is_ready {
             self.is_ready = true;
@@ -169,6 +192,7 @@ impl Loop {
             self.observer.queued(now, self.world.cluster());
             self.schedule.request(now);
         }
+        Ok(())
     }
 
     fn resync(&mut self) {
@@ -200,13 +224,13 @@ impl Loop {
         }
     }
 
-    fn sync(&mut self) {
+    fn sync(&mut self) -> Result<(), Error> {
         if let Some(mut commits) = self.commits.take() {
             // Events up to now were received; later commits show in the generation.
             self.foreign(commits.drain());
         }
         let began = now();
-        let Some(job) = self.schedule.begin(began) else { return };
+        let Some(job) = self.schedule.begin(began) else { return Ok(()) };
         if job.is_full {
             self.backend.invalidate();
         }
@@ -219,7 +243,10 @@ impl Loop {
                 Outcome::Done
             }
             Err(error) => {
-                tracing::error!("{error}");
+                if let Some(reason) = self.hopeless(&error, began) {
+                    return Err(reason);
+                }
+                self.log_failure(&error, began);
                 self.observer.failed(&error);
                 Outcome::Failed
             }
@@ -229,6 +256,42 @@ impl Loop {
             self.schedule.follow_up(now() + LEFTOVERS_AFTER);
         }
         self.listen();
+        Ok(())
+    }
+
+    /// Returns why the process should end, before the first sync that succeeds: what waiting does not mend
+    /// is told by its exit, and restarting it does no harm.
+    fn hopeless(&mut self, error: &RulesError, now: Instant) -> Option<Error> {
+        if self.was_programmed {
+            return None;
+        }
+        if error.is_permission_denied() {
+            return Some(Error::Forbidden(error.to_string()));
+        }
+        if !matches!(error, RulesError::Services(ServicesError::NoPodCidrs { .. })) {
+            self.missing_since = None;
+            return None;
+        }
+        let waited = now - *self.missing_since.get_or_insert(now);
+        (waited >= GIVE_UP).then(|| Error::Missing { reason: error.to_string(), waited })
+    }
+
+    /// Logs a failure, and counts those that repeat it.
+    fn log_failure(&mut self, error: &RulesError, now: Instant) {
+        let text = error.to_string();
+        let Some(failing) = &mut self.failing else {
+            tracing::error!("{text}");
+            self.failing = Some(Failing { since: now, count: 1, logged: (text, now) });
+            return;
+        };
+        failing.count += 1;
+        let (last, at) = &failing.logged;
+        if *last == text && now - *at < REMIND {
+            tracing::debug!("{text}");
+            return;
+        }
+        tracing::error!("{text} (failure {} in {} s)", failing.count, (now - failing.since).as_secs());
+        failing.logged = (text, now);
     }
 
     /// Logs the conflicts that are new since the last sync, and those that are gone.
@@ -307,6 +370,12 @@ impl Loop {
     fn succeeded(&mut self, job: Job, began: Instant, sent: Summary) {
         self.world.accepted();
         self.was_programmed = true;
+        if let Some(Failing { since, count, .. }) = self.failing.take() {
+            tracing::info!(
+                "programming works again, after {count} failures in {} s",
+                (began - since).as_secs()
+            );
+        }
         let unprogrammed = std::mem::take(&mut self.unprogrammed);
         let cluster = self.world.cluster();
         let report = SyncReport {
@@ -390,6 +459,10 @@ async fn until(due: Option<Instant>) {
 const MOST_AT_ONCE: usize = 4096;
 /// Longer than the second for which an unused chain is kept before it is deleted.
 const LEFTOVERS_AFTER: Duration = Duration::from_millis(1500);
+/// How long the first sync waits for the pod networks of this node, as in kube-proxy.
+const GIVE_UP: Duration = Duration::from_secs(300);
+/// The interval of logging a failure that lasts.
+const REMIND: Duration = Duration::from_secs(300);
 
 #[cfg(test)]
 mod tests;

@@ -42,6 +42,26 @@ pub enum Error {
         /// What the system said.
         io::Error,
     ),
+    /// The kernel does not allow this process to program it, from the first sync on.
+    #[error("{0}")]
+    Forbidden(
+        /// What was refused, and the right that is missing.
+        String,
+    ),
+    /// The first sync could not be made for minutes, for want of something that only the operator can give.
+    #[error("{reason}, for {} s now; nothing can be programmed", waited.as_secs())]
+    Missing {
+        /// What is missing.
+        reason: String,
+        /// For how long it was waited for.
+        waited: Duration,
+    },
+    /// The source of objects has no right to them.
+    #[error("{0}: this was refused for minutes, and nothing can be programmed without it")]
+    Hopeless(
+        /// What was refused.
+        String,
+    ),
     /// The source of objects has ended: no change would be seen any more.
     #[error("the source of Services and EndpointSlices has ended")]
     SourceEnded,

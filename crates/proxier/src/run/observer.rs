@@ -8,6 +8,8 @@ use sluicegate_conntrack::stale::Report;
 use sluicegate_service_rules::{Error, Summary};
 use sluicegate_services::{Cluster, Family, ServiceName};
 
+use crate::source::update::Kind;
+
 /// Callbacks of the run loop. Every method does nothing by default.
 ///
 /// The loop calls the methods on its own thread, between its steps, so they must return quickly.
@@ -44,6 +46,11 @@ pub trait Observer: Send + Sync {
         let _ = cluster;
     }
 
+    /// Called when all objects of a kind were read, at the start or anew.
+    fn listed(&self, kind: Kind) {
+        let _ = kind;
+    }
+
     /// Called when a source has a problem. The source keeps retrying.
     fn warning(&self, warning: &str) {
         let _ = warning;
@@ -77,6 +84,10 @@ impl Observer for Vec<Arc<dyn Observer>> {
 
     fn services(&self, cluster: &Cluster) {
         self.iter().for_each(|observer| observer.services(cluster));
+    }
+
+    fn listed(&self, kind: Kind) {
+        self.iter().for_each(|observer| observer.listed(kind));
     }
 
     fn warning(&self, warning: &str) {

@@ -124,7 +124,7 @@ impl World {
         self.cluster.take_changes()
     }
 
-    /// Applies an update. [`Update::Warning`] changes nothing.
+    /// Applies an update. [`Update::Warning`] and [`Update::Hopeless`] change nothing.
     pub fn apply(&mut self, update: Update) -> Effect {
         let mut effect = Effect::default();
         let (node, cidrs) = (self.cluster.node().clone(), self.cidrs.clone());
@@ -132,7 +132,7 @@ impl World {
             Update::Apply(object) => self.set(object, &mut effect),
             Update::Delete(name) => self.delete(&name),
             Update::Replace(kind, objects) => self.replace(kind, objects, &mut effect),
-            Update::Warning(_) => {}
+            Update::Warning(_) | Update::Hopeless(_) => {}
         }
         effect.is_node = node != *self.cluster.node();
         effect.is_change = self.cluster.has_changes() || effect.is_node || cidrs != self.cidrs;

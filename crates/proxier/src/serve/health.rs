@@ -8,14 +8,15 @@ use k8s_openapi::chrono::{DateTime, SecondsFormat};
 use serde::Serialize;
 use sluicegate_services::Family;
 
+use super::readyz::Condition;
 use super::{Answer, JSON, answer};
 
 /// The health of the proxy. Callers pass in the time.
 ///
 /// The proxy is unhealthy while something that guards traffic is missing ([`set_faults`](Self::set_faults)).
 /// A family is unhealthy when its oldest unprogrammed change has waited for the timeout, which is twice the
-/// sync period. It is healthy until its first sync has succeeded, since starting may take a while. All times
-/// are monotonic ([`Instant`]); the wall clock is only printed.
+/// sync period. Until its first sync has succeeded it is alive, since starting may take a while, but gets no
+/// traffic. All times are monotonic ([`Instant`]); the wall clock is only printed.
 ///
 /// ```
 /// use std::time::{Duration, Instant, SystemTime};
@@ -37,6 +38,8 @@ pub struct ProxyHealth {
     families: [State; 2],
     node_eligible: bool,
     faults: Vec<String>,
+    /// Why the last sync failed.
+    failure: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,7 +76,13 @@ impl ProxyHealth {
     /// Returns a healthy state, on a node that should get new connections.
     #[must_use]
     pub fn new(timeout: Duration) -> Self {
-        Self { timeout, families: [State::default(); 2], node_eligible: true, faults: Vec::new() }
+        Self {
+            timeout,
+            families: [State::default(); 2],
+            node_eligible: true,
+            faults: Vec::new(),
+            failure: None,
+        }
     }
 
     /// Records that a change waits for the next sync of this family. Of several, the first one counts.
@@ -84,6 +93,13 @@ impl ProxyHealth {
     /// Records a sync of this family that succeeded, with the wall-clock time.
     pub fn updated(&mut self, family: Family, now: SystemTime) {
         self.families[family as usize] = State { updated: Some(now), oldest_queued: None };
+        self.failure = None;
+    }
+
+    /// Records a sync that failed: it has to be repeated, so it waits like a change.
+    pub fn failed(&mut self, family: Family, reason: &str, now: Instant) {
+        self.queued(family, now);
+        self.failure = Some(reason.to_owned());
     }
 
     /// Sets what guards traffic and is missing, by the last sync.
@@ -116,11 +132,17 @@ impl ProxyHealth {
         health
     }
 
-    /// Returns the response to `/healthz`: 200, or 503 when the proxy is unhealthy or its node should get no
-    /// new connections.
+    /// Returns the response to `/healthz`: 200, or 503 when the proxy is unhealthy, has not synced yet, or its
+    /// node should get no new connections.
     #[must_use]
     pub fn healthz(&self, now: Instant, wall: SystemTime) -> Answer {
-        let health = self.health(now);
+        let mut health = self.health(now);
+        if health.families.is_empty() {
+            // Unlike kube-proxy, which says 200 for as long as it does nothing.
+            health.healthy = false;
+            let why = self.failure.as_deref().unwrap_or("the source of services is not read yet");
+            health.faults.push(format!("nothing was programmed yet: {why}"));
+        }
         let ok = health.healthy && self.node_eligible;
         reply(&health, ok, Some(self.node_eligible), wall)
     }
@@ -130,6 +152,24 @@ impl ProxyHealth {
     pub fn livez(&self, now: Instant, wall: SystemTime) -> Answer {
         let health = self.health(now);
         reply(&health, health.healthy, None, wall)
+    }
+}
+
+impl ProxyHealth {
+    /// Returns the conditions of `/readyz` that lie here: the rules, what guards traffic, and the node.
+    pub(super) fn conditions(&self, now: Instant) -> [Condition; 3] {
+        let health = self.health(now);
+        let because = self.failure.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        let rules = if health.families.is_empty() {
+            Some(format!("nothing was programmed yet{because}"))
+        } else if health.families.values().all(|family| family.healthy) {
+            None
+        } else {
+            Some(format!("changes wait for longer than {:?}{because}", self.timeout))
+        };
+        let guards = (!self.faults.is_empty()).then(|| self.faults.join("; "));
+        let node = (!self.node_eligible).then(|| "it is about to leave the cluster, or gone".to_owned());
+        [Condition::new("rules", rules), Condition::new("guards", guards), Condition::new("node", node)]
     }
 }
 
@@ -211,12 +251,34 @@ mod tests {
     }
 
     #[test]
-    fn before_the_first_sync_the_proxy_is_healthy_however_long_that_takes() {
+    fn before_the_first_sync_the_proxy_is_alive_however_long_that_takes_and_gets_no_traffic() {
         let (clock, mut health) = (Clock(Instant::now()), ProxyHealth::new(TIMEOUT));
         health.queued(Family::Ipv4, clock.at(0));
-        let answer = health.healthz(clock.at(3600), Clock::wall(3600));
-        let expected = r#"{"lastUpdated":"1970-01-01T01:00:00Z","currentTime":"1970-01-01T01:00:00Z","nodeEligible":true,"healthy":true}"#;
+        let answer = health.livez(clock.at(3600), Clock::wall(3600));
+        let expected =
+            r#"{"lastUpdated":"1970-01-01T01:00:00Z","currentTime":"1970-01-01T01:00:00Z","healthy":true}"#;
         assert_eq!(shown(&answer), (200, expected));
+        let answer = health.healthz(clock.at(1), Clock::wall(1));
+        let expected = r#"{"lastUpdated":"0001-01-01T00:00:00Z","currentTime":"1970-01-01T00:00:01Z","nodeEligible":true,"healthy":false,"faults":["nothing was programmed yet: the source of services is not read yet"]}"#;
+        assert_eq!(shown(&answer), (503, expected));
+        health.failed(Family::Ipv4, "no room", clock.at(2));
+        assert!(health.healthz(clock.at(2), Clock::wall(2)).body().contains("programmed yet: no room"));
+        assert_eq!(health.livez(clock.at(2), Clock::wall(2)).status(), 200);
+    }
+
+    #[test]
+    fn syncs_that_fail_for_longer_than_the_timeout_make_the_proxy_unhealthy_without_a_change() {
+        let (clock, mut health) = (Clock(Instant::now()), ProxyHealth::new(TIMEOUT));
+        let rules = |health: &ProxyHealth, seconds| health.conditions(clock.at(seconds))[0].to_string();
+        assert_eq!(rules(&health, 0), "[-]rules failed: nothing was programmed yet");
+        health.updated(Family::Ipv4, Clock::wall(1));
+        health.failed(Family::Ipv4, "no room", clock.at(10));
+        assert_eq!(health.healthz(clock.at(69), Clock::wall(69)).status(), 200);
+        assert_eq!(rules(&health, 69), "[+]rules ok");
+        assert_eq!(health.healthz(clock.at(70), Clock::wall(70)).status(), 503);
+        assert_eq!(rules(&health, 70), "[-]rules failed: changes wait for longer than 60s: no room");
+        health.updated(Family::Ipv4, Clock::wall(71));
+        assert_eq!(rules(&health, 71), "[+]rules ok");
     }
 
     #[test]

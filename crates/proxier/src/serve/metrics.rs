@@ -1,6 +1,7 @@
 //! The metrics of the daemon, with kube-proxy's names where the meaning is the same.
 
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use prometheus_client::encoding::text::encode;
@@ -14,25 +15,32 @@ use sluicegate_service_rules::nftables::STALE_CHAINS_KEPT;
 use sluicegate_service_rules::{Error, Measure, Summary};
 use sluicegate_services::{ChangeCounts, Cluster, Family};
 
-use self::histogram::{programming_histogram, sync_histogram};
-use self::labels::{ByChange, ByCode, ByFamily, ByObject, ByPolicy, ByTable, by};
+use self::histogram::{programming_histogram, request_histogram, sync_histogram};
+use self::labels::{
+    BuildInfo, ByChange, ByCode, ByFamily, ByHost, ByObject, ByPolicy, ByRequest, ByTable, by,
+};
 use self::local_endpoints::without_local_endpoints;
+pub(super) use self::process::started;
+use super::sources::Sources;
 use super::text_format;
 use crate::Mode;
 use crate::run::SyncReport;
+use crate::source::contact::Verb;
 
 mod histogram;
 mod labels;
 mod local_endpoints;
 mod packets;
+mod process;
 mod register;
+mod source;
 #[cfg(test)]
 mod tests;
 
 /// Counters, gauges and histograms. Clones of each are shared with the registry.
 ///
-/// Names that begin with `kubeproxy_` have kube-proxy's labels and buckets. Our own begin with `sluicegate_`:
-/// what was sent to the kernel, and what it refused. Every series exists from the start with 0, so that the
+/// Names that begin with `kubeproxy_`, `rest_client_` and `process_` have kube-proxy's labels and buckets. Our
+/// own begin with `sluicegate_`: what was sent to the kernel, what it refused, and what the source has told. Every series exists from the start with 0, so that the
 /// first event shows as an increase.
 #[derive(Debug)]
 pub struct Metrics {
@@ -73,6 +81,10 @@ pub struct Metrics {
     faults: Gauge,
     health_ports: Gauge,
     warnings: Counter,
+    requests: Labelled<ByRequest, Counter>,
+    request_duration: Labelled<ByHost, Histogram, fn() -> Histogram>,
+    build: Labelled<BuildInfo, Gauge>,
+    sources: Arc<Mutex<Sources>>,
 }
 
 /// A histogram for each family.
@@ -124,6 +136,10 @@ impl Metrics {
             faults: Gauge::default(),
             health_ports: Gauge::default(),
             warnings: Counter::default(),
+            requests: Labelled::default(),
+            request_duration: Labelled::new_with_constructor(request_histogram),
+            build: Labelled::default(),
+            sources: Arc::default(),
         };
         metrics.show_zeros();
         metrics.register()
@@ -239,6 +255,24 @@ impl Metrics {
         self.warnings.inc();
     }
 
+    /// Counts a request to a host of the API server. `status` is `None` without an answer, and `took` the time
+    /// until the header of the answer came.
+    pub fn requested(&self, host: &str, verb: Verb, status: Option<u16>, took: Duration) {
+        let code = status.map_or_else(|| "<error>".to_owned(), |status| status.to_string());
+        let labels = ByRequest { code, host: host.to_owned(), method: "GET" };
+        self.requests.get_or_create(&labels).inc();
+        // As in client-go, the duration of watches is not counted.
+        if verb == Verb::List {
+            let labels = ByHost { host: host.to_owned(), verb: "GET" };
+            self.request_duration.get_or_create(&labels).observe(took.as_secs_f64());
+        }
+    }
+
+    /// Returns what the source has told.
+    pub(super) fn sources(&self) -> &Mutex<Sources> {
+        &self.sources
+    }
+
     /// Returns all metrics as text, and its media type: `OpenMetrics` if `accept` has it, otherwise the text
     /// format of Prometheus.
     #[must_use]
@@ -301,6 +335,7 @@ impl Metrics {
 
     /// Creates every series, with 0.
     fn show_zeros(&self) {
+        self.build.get_or_create(&BuildInfo::default()).set(1);
         for family in self.families() {
             drop(self.sync.get_or_create(&family));
             drop(self.programming.get_or_create(&family));

@@ -2,11 +2,11 @@
 //! 1.36.
 //!
 //! - [`ProxyHealth`] says whether changes reach the kernel in time: `/healthz` and `/livez`, by default on
-//!   port 10256.
+//!   port 10256; beside them `/readyz` has one line for each condition.
 //! - [`ServiceHealth`] says how many endpoints of a service run on this node. A load balancer asks at the
 //!   health-check node port of the service, at any path.
-//! - [`Metrics`] has kube-proxy's metric names where the meaning is the same: `/metrics`, `/proxyMode` and a
-//!   bare `/healthz`, by default on port 10249 of the loopback.
+//! - [`Metrics`] has kube-proxy's metric names where the meaning is the same: `/metrics`, `/proxyMode`,
+//!   `/statusz`, `/flagz` and a bare `/healthz`, by default on port 10249 of the loopback.
 //!
 //! These three are values without a clock or a socket: callers pass in the time. [`Serving`] runs servers for
 //! them, and observes a run loop. Its servers have a thread of their own, so that they answer while a sync
@@ -17,9 +17,12 @@ mod health;
 mod http;
 mod metrics;
 mod ports;
+mod readyz;
 mod service_health;
 mod serving;
+mod sources;
 mod text_format;
+mod zpages;
 
 pub use health::{FamilyHealth, Health, ProxyHealth};
 pub use http::{BindAddress, Error};

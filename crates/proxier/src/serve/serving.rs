@@ -1,5 +1,6 @@
 //! The servers of health, service checks and metrics, and the observer of the run loop that updates them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,12 +12,16 @@ use sluicegate_conntrack::stale;
 use sluicegate_services::{Cluster, Family, NodePortAddresses, NodePorts};
 
 use super::http::{Handler, Listening, Server};
+use super::metrics::started;
 use super::ports::Ports;
 use super::{
     Answer, BindAddress, Error, JSON, Metrics, PLAIN, ProxyHealth, ServiceHealth, answer, not_found,
 };
+use super::{readyz, zpages};
 use crate::Mode;
 use crate::run::{Observer, SyncReport};
+use crate::source::contact::{Contact, Verb};
+use crate::source::update::Kind;
 use sluicegate_service_rules::of_interfaces;
 
 /// The settings of the servers.
@@ -38,6 +43,8 @@ pub struct ServingSettings {
     /// Whether a server that cannot listen at the start is an error (`--bind-address-hard-fail`). Otherwise
     /// it is retried.
     pub bind_hard_fail: bool,
+    /// The flags with their values, for `/flagz`.
+    pub flags: BTreeMap<String, String>,
     /// The body of `/configz`: the configuration in use, as JSON. `None` for no such path.
     pub configz: Option<String>,
 }
@@ -55,6 +62,7 @@ impl ServingSettings {
             timeout: Duration::from_secs(60),
             node_port_addresses: NodePortAddresses::Within(Vec::new()),
             bind_hard_fail: false,
+            flags: BTreeMap::new(),
             configz: None,
         }
     }
@@ -108,14 +116,14 @@ impl Serving {
             metrics,
         });
         let report: Report = Arc::new(report);
-        let configz = settings.configz.clone();
+        let pages = Pages {
+            configz: settings.configz.clone(),
+            flags: settings.flags.clone(),
+            started: started().unwrap_or_else(SystemTime::now),
+        };
         let places = [
             ("/healthz", settings.healthz.socket(HEALTHZ_PORT), health_handler(Arc::clone(&shared))),
-            (
-                "/metrics",
-                settings.metrics.socket(METRICS_PORT),
-                metrics_handler(Arc::clone(&shared), configz),
-            ),
+            ("/metrics", settings.metrics.socket(METRICS_PORT), metrics_handler(Arc::clone(&shared), pages)),
         ];
         let server = Server::start().map_err(Error::Thread)?;
         let mut fixed = Vec::new();
@@ -193,7 +201,17 @@ impl Observer for Serving {
     }
 
     fn failed(&self, error: &sluicegate_service_rules::Error) {
+        let (reason, now) = (error.to_string(), Instant::now());
+        let mut health = lock(&self.shared.health);
+        for family in &self.settings.families {
+            health.failed(*family, &reason, now);
+        }
+        drop(health);
         self.shared.metrics.failed(error);
+    }
+
+    fn listed(&self, kind: Kind) {
+        lock(self.shared.metrics.sources()).listed(kind);
     }
 
     fn flows(&self, family: Family, report: &stale::Report, took: Duration) {
@@ -212,6 +230,20 @@ impl Observer for Serving {
 
     fn warning(&self, _trouble: &str) {
         self.shared.metrics.warning();
+    }
+}
+
+impl Contact for Serving {
+    fn requested(&self, host: &str, verb: Verb, status: Option<u16>, took: Duration) {
+        self.shared.metrics.requested(host, verb, status, took);
+    }
+
+    fn heard(&self, kind: Kind) {
+        lock(self.shared.metrics.sources()).heard(kind, Instant::now());
+    }
+
+    fn failed(&self, kind: Kind, reason: &str) {
+        lock(self.shared.metrics.sources()).failed(kind, reason, Instant::now());
     }
 }
 
@@ -246,14 +278,28 @@ fn health_handler(shared: Arc<Shared>) -> Handler {
                 shared.metrics.livez(answer.status().as_u16());
                 answer
             }
+            "/readyz" => {
+                let mut conditions = lock(shared.metrics.sources()).conditions(now);
+                conditions.extend(lock(&shared.health).conditions(now));
+                readyz::reply(&conditions)
+            }
             _ => not_found(),
         }
     })
 }
 
-fn metrics_handler(shared: Arc<Shared>, configz: Option<String>) -> Handler {
-    Arc::new(move |request| match (request.uri().path(), &configz) {
+/// What the pages of the server of metrics show that does not change.
+struct Pages {
+    configz: Option<String>,
+    flags: BTreeMap<String, String>,
+    started: SystemTime,
+}
+
+fn metrics_handler(shared: Arc<Shared>, pages: Pages) -> Handler {
+    Arc::new(move |request| match (request.uri().path(), &pages.configz) {
         ("/metrics", _) => metrics(&shared.metrics, request),
+        ("/statusz", _) => zpages::statusz(accept(request), pages.started, SystemTime::now()),
+        ("/flagz", _) => zpages::flagz(accept(request), &pages.flags),
         ("/proxyMode", _) => answer(200, PLAIN, shared.metrics.mode().to_string()),
         ("/configz", Some(configz)) => answer(200, JSON, configz.clone()),
         ("/healthz" | "/healthz/ping", _) => answer(200, PLAIN, "ok".to_owned()),
@@ -262,11 +308,14 @@ fn metrics_handler(shared: Arc<Shared>, configz: Option<String>) -> Handler {
 }
 
 fn metrics(metrics: &Metrics, request: &Request<()>) -> Answer {
-    let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
-    let (media_type, text) = metrics.text(accept);
+    let (media_type, text) = metrics.text(accept(request));
     let mut answer = Answer::new(text);
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     answer
+}
+
+fn accept(request: &Request<()>) -> Option<&str> {
+    request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok())
 }
 
 fn service_handler(shared: Arc<Shared>, family: Family, name: &sluicegate_services::ServiceName) -> Handler {

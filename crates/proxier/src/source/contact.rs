@@ -8,10 +8,10 @@ use super::update::Kind;
 ///
 /// The source calls the methods from its tasks, so they must return quickly.
 pub trait Contact: Send + Sync {
-    /// Called after each request, with the status of the answer, `None` without an answer, and the time until
-    /// its header came.
-    fn requested(&self, verb: Verb, status: Option<u16>, took: Duration) {
-        let _ = (verb, status, took);
+    /// Called after each request to a host, with the status of the answer, `None` without an answer, and the
+    /// time until its header came.
+    fn requested(&self, host: &str, verb: Verb, status: Option<u16>, took: Duration) {
+        let _ = (host, verb, status, took);
     }
 
     /// Called when the server sent objects of a kind, an event, or a sign that there was none.

@@ -20,6 +20,8 @@ pub enum Update {
     /// A problem that the source keeps retrying (an API server that does not answer, a file that does not
     /// parse), for logs and metrics. The known objects stay.
     Warning(String),
+    /// The source has no right to what it needs, and has been refused for so long that waiting does not help.
+    Hopeless(String),
 }
 
 /// A kind of object.

@@ -1,6 +1,7 @@
 //! The daemon itself, fed by the API server: what it programs follows, and stays when the server is gone.
 
 use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -174,5 +175,53 @@ fn the_flags_of_the_source_are_checked() {
         assert!(missing.contains("--kubeconfig /nowhere: ") && missing.contains("No such file"), "{missing}");
         let pod = refused(&[]);
         assert!(pod.contains("no --kubeconfig, and this does not run in a pod"), "{pod}");
+    });
+}
+
+#[test]
+fn requests_and_what_was_heard_are_in_the_metrics_and_readiness_follows() {
+    namespace(|| {
+        let server = filled();
+        (0..1_000).for_each(|_| server.fail("endpointslices", Verb::List, Fault::Status(403, None)));
+        server.up();
+        let daemon = Daemon::asking("metrics");
+        let get = |port: u16, path: &str| {
+            let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).ok()?;
+            write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").ok()?;
+            let mut text = String::new();
+            stream.read_to_string(&mut text).ok()?;
+            Some(text)
+        };
+        let says = |port: u16, path: &str, what: &str| {
+            daemon.until(&format!("{what} in {path}"), || {
+                get(port, path).is_some_and(|text| text.contains(what))
+            });
+        };
+        says(10256, "/readyz", "[-]endpointslices failed: for ");
+        says(10256, "/readyz", "s: 403 Forbidden: told to answer 403\n");
+        says(10256, "/healthz", "503 Service Unavailable");
+        says(10256, "/livez", "200 OK");
+        says(
+            10249,
+            "/metrics",
+            "rest_client_requests_total{code=\"403\",host=\"127.0.0.1:6443\",method=\"GET\"} ",
+        );
+        server.mend();
+        says(10256, "/readyz", "[+]endpointslices ok\n");
+        says(10256, "/readyz", "readyz check passed\n");
+        says(10256, "/healthz", "200 OK");
+        for line in [
+            "sluicegate_source_synced{resource=\"endpointslices\"} 1\n",
+            "sluicegate_source_silence_seconds{resource=\"services\"} 0.",
+            "rest_client_request_duration_seconds_bucket{le=\"60.0\",host=\"127.0.0.1:6443\",verb=\"GET\"} ",
+            "kubernetes_build_info{build_date=\"\",compiler=\"rustc\",",
+            "\nprocess_resident_memory_bytes ",
+            "\nprocess_open_fds ",
+            "\nprocess_start_time_seconds ",
+        ] {
+            says(10249, "/metrics", line);
+        }
+        says(10249, "/statusz", "\nkube-proxy statusz\n");
+        says(10249, "/flagz", "\nmaster=http://127.0.0.1:6443\n");
     });
 }

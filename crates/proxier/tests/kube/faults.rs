@@ -406,3 +406,33 @@ fn a_server_that_hangs_is_noticed_within_45_seconds() {
     let limit = Duration::from_secs(45);
     assert!(silence + ping_answer <= limit && answer <= limit);
 }
+
+#[test]
+fn what_was_never_allowed_is_given_up_and_what_was_is_not() {
+    for (resource, is_needed) in [("endpointslices", true), ("nodes", false)] {
+        testns::netns(|| {
+            let server = ApiServer::started();
+            fill(&server);
+            (0..1_000).for_each(|_| server.fail(resource, Verb::List, Fault::Status(403, None)));
+            let give_up = Duration::from_millis(300);
+            let mut watching = Watching::with(source(Pace { give_up, ..pace() }));
+            if is_needed {
+                watching.until("there is no hope", |watching| !watching.hopeless.is_empty());
+                assert!(
+                    watching.hopeless[0].starts_with("EndpointSlices from the API server: 403 Forbidden")
+                );
+            } else {
+                watching.idle(Duration::from_secs(1));
+                assert_eq!(watching.hopeless, Vec::<String>::new());
+            }
+        });
+    }
+    settled(|server, watching| {
+        (0..1_000).for_each(|_| server.fail("services", Verb::List, Fault::Status(403, None)));
+        server.forget();
+        server.down();
+        server.up();
+        watching.idle(Duration::from_secs(1));
+        assert_eq!(watching.hopeless, Vec::<String>::new(), "the rules of before work");
+    });
+}

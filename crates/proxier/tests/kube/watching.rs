@@ -28,6 +28,8 @@ pub(crate) struct Watching {
     pub(crate) order: Vec<Kind>,
     /// All warnings.
     pub(crate) warnings: Vec<String>,
+    /// What there is no right to.
+    pub(crate) hopeless: Vec<String>,
 }
 
 /// In a hurry.
@@ -66,6 +68,7 @@ impl Watching {
             lists: BTreeMap::new(),
             order: vec![],
             warnings: vec![],
+            hopeless: vec![],
         }
     }
 
@@ -118,6 +121,7 @@ impl Watching {
                 self.held.extend(objects.into_iter().map(|object| (ObjectName::of(&object), object)));
             }
             Update::Warning(warning) => self.warnings.push(warning),
+            Update::Hopeless(reason) => self.hopeless.push(reason),
         }
     }
 

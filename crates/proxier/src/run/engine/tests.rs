@@ -337,3 +337,58 @@ fn the_end_of_the_source_ends_it_with_an_error() {
     drop(updates);
     assert!(matches!(thread.join().unwrap(), Err(Error::SourceEnded)));
 }
+
+/// A kernel that refuses everything with one error.
+struct Refusing(fn() -> RulesError);
+
+impl Backend for Refusing {
+    fn sync(&mut self, _: &Cluster, _: &Changes, _: Instant) -> Result<Summary, RulesError> {
+        Err((self.0)())
+    }
+
+    fn invalidate(&mut self) {}
+}
+
+/// Runs a loop on a paused clock until it ends by itself. Returns its error, and after which time.
+fn end(error: fn() -> RulesError, first: Vec<Update>) -> (String, Duration) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.unwrap().block_on(async {
+        let world = World::new(ThisNode { name: "node".to_owned(), ..ThisNode::default() });
+        let backend = Box::new(Refusing(error));
+        let looping = Loop::new(world, backend, Intervals::default(), Arc::new(())).unwrap();
+        let (updates, news) = mpsc::channel(100);
+        let (_signals, told) = mpsc::channel(1);
+        for update in first {
+            updates.try_send(update).unwrap();
+        }
+        let began = tokio::time::Instant::now();
+        let hour = Duration::from_secs(3600);
+        let ended = tokio::time::timeout(hour, looping.run(news, told)).await.expect("it ends");
+        (ended.unwrap_err().to_string(), began.elapsed())
+    })
+}
+
+fn lists() -> Vec<Update> {
+    vec![Update::Replace(Kind::EndpointSlice, Vec::new()), Update::Replace(Kind::Service, Vec::new())]
+}
+
+#[test]
+fn what_waiting_does_not_mend_ends_the_loop_with_its_reason() {
+    let denied = || RulesError::Netlink {
+        doing: "programming the rules",
+        source: sluicegate_netlink::Error::Io {
+            operation: "sendmsg",
+            source: std::io::Error::from_raw_os_error(1),
+        },
+    };
+    let (reason, after) = end(denied, lists());
+    assert!(reason.contains("programming the rules") && reason.contains("CAP_NET_ADMIN"), "{reason}");
+    assert_eq!(after, Duration::ZERO);
+    let missing = || RulesError::Services(ServicesError::NoPodCidrs { node: "node".to_owned() });
+    let (reason, after) = end(missing, lists());
+    assert!(reason.contains("nothing can be programmed"), "{reason}");
+    assert!((GIVE_UP..GIVE_UP + Duration::from_secs(40)).contains(&after), "{after:?}");
+    let hopeless = vec![Update::Hopeless("Services from the API server: 403".to_owned())];
+    let (reason, _) = end(missing, hopeless);
+    assert!(reason.starts_with("Services from the API server: 403: this was refused"), "{reason}");
+}

@@ -16,3 +16,8 @@ pub(super) fn programming_histogram() -> Histogram {
     let whole = seconds.chain(fives).chain(thirties).map(f64::from);
     Histogram::new([0.25, 0.5].into_iter().chain(whole))
 }
+
+/// Returns a histogram for the time until the API server answers, with client-go's buckets.
+pub(super) fn request_histogram() -> Histogram {
+    Histogram::new([0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0])
+}

@@ -1,9 +1,13 @@
 //! Names and help texts of the metrics.
 
+use std::sync::Arc;
+
 use prometheus_client::registry::{Metric, Registry};
 
 use super::Metrics;
 use super::packets::PacketCounters;
+use super::process::ProcessMetrics;
+use super::source::SourceMetrics;
 use crate::Mode;
 
 impl Metrics {
@@ -120,6 +124,16 @@ impl Metrics {
         add(ours, "faults", help, &self.faults);
         add(ours, "health_check_sockets", "Open sockets of health-check node ports", &self.health_ports);
         add(ours, "warnings", "Problems of sources and servers", &self.warnings);
+        ours.register_collector(Box::new(SourceMetrics(Arc::clone(&self.sources))));
+
+        let help = "Number of HTTP requests, partitioned by status code, method, and host";
+        add(&mut registry, "rest_client_requests", help, &self.requests);
+        let help = "Request latency in seconds, broken down by verb and host";
+        add(&mut registry, "rest_client_request_duration_seconds", help, &self.request_duration);
+        let help =
+            "A metric with a constant 1 value, labelled by the version of this program and its platform";
+        add(&mut registry, "kubernetes_build_info", help, &self.build);
+        registry.sub_registry_with_prefix("process").register_collector(Box::new(ProcessMetrics));
         self.registry = registry;
         self
     }

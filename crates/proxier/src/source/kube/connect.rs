@@ -96,6 +96,12 @@ impl Connection {
         self.lock().configured.config.cluster_url.to_string()
     }
 
+    /// Returns the host of that URL, with its port.
+    pub(super) fn host(&self) -> String {
+        let live = self.lock();
+        live.configured.config.cluster_url.authority().map(ToString::to_string).unwrap_or_default()
+    }
+
     /// Returns the client, and its number.
     ///
     /// # Errors

@@ -17,6 +17,9 @@ use crate::source::update::Update;
 pub(super) struct Follower {
     source: Source,
     shared: Shared,
+    /// Since when the first list is forbidden.
+    forbidden: Option<Instant>,
+    is_listed: bool,
     updates: mpsc::Sender<Update>,
     /// Signalled when the first list was sent.
     listed: Option<oneshot::Sender<()>>,
@@ -60,7 +63,7 @@ impl Follower {
         listed: Option<oneshot::Sender<()>>,
         after: Vec<oneshot::Receiver<()>>,
     ) -> Self {
-        Self { source: source.clone(), shared, updates, listed, after }
+        Self { source: source.clone(), shared, forbidden: None, is_listed: false, updates, listed, after }
     }
 
     /// Runs until the receiver is dropped.
@@ -99,13 +102,29 @@ impl Follower {
                 Ok(None)
             }
             Err(refusal) => {
+                self.give_up::<K>(&refusal).await?;
                 self.refused::<K>(api, refusal).await?;
                 Ok(None)
             }
         }
     }
 
+    /// Reports that there is no hope when what is needed was never allowed for some time. A server that
+    /// starts forbids everything for a moment.
+    async fn give_up<K: Watched>(&mut self, refusal: &Refusal) -> Result<(), Closed> {
+        if self.is_listed || !K::IS_NEEDED || refusal.cause != FORBIDDEN {
+            self.forbidden = None;
+            return Ok(());
+        }
+        if self.forbidden.get_or_insert_with(Instant::now).elapsed() < self.pace().give_up {
+            return Ok(());
+        }
+        let reason = format!("{}s from the API server: {}", K::KIND, refusal.reason);
+        self.send(Update::Hopeless(reason)).await
+    }
+
     async fn replace<K: Watched>(&mut self, objects: Vec<Object>) -> Result<(), Closed> {
+        self.is_listed = true;
         let deadline = Instant::now() + self.pace().node;
         for first in self.after.drain(..) {
             // Another follower that fails sends its own warnings.
@@ -224,6 +243,9 @@ fn error(status: Status) -> Ended {
     let retry_after = asked.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
     Ended::Broken(Refusal { reason: text, cause: Cause::Other, retry_after })
 }
+
+/// The server knows who asks, and does not allow it.
+const FORBIDDEN: Cause = Cause::Status(403);
 
 /// A watch that the server ends sooner counts as a failure.
 const BRIEF: Duration = Duration::from_secs(1);

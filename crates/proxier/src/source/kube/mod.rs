@@ -15,6 +15,7 @@
 //!   and addresses that were replaced meanwhile, and the next address of the server is tried.
 //! - A server that hangs is noticed within 45 seconds: by pings where it speaks HTTP/2, otherwise by watches
 //!   that are short.
+//! - A source that may not list services or endpoint slices for five minutes sends [`Update::Hopeless`].
 //! - An object that cannot be decoded leads to an [`Update::Warning`] with its name, and keeps its last
 //!   state.
 //!
@@ -90,6 +91,8 @@ pub struct Pace {
     pub absent: Duration,
     /// The interval of warnings about a failure that lasts.
     pub remind: Duration,
+    /// The time after which a source that was never allowed to list services or endpoint slices gives up.
+    pub give_up: Duration,
     /// The number of objects in a page.
     pub page: u32,
     /// The most bytes of a list, over all its pages. A longer one is refused, and what is known stays.
@@ -110,6 +113,7 @@ impl Default for Pace {
             ping_answer: Duration::from_secs(15),
             absent: Duration::from_secs(600),
             remind: Duration::from_secs(300),
+            give_up: Duration::from_secs(300),
             page: 500,
             list_bytes: 1 << 30,
         }

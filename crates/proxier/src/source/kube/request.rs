@@ -198,7 +198,7 @@ impl Api {
             Ok(Ok(response)) => Ok(response),
         };
         let status = answer.as_ref().ok().map(|response| response.status().as_u16());
-        self.contact.requested(verb, status, began.elapsed());
+        self.contact.requested(&self.connection.host(), verb, status, began.elapsed());
         let response = answer?;
         self.has_pings = response.version() == Version::HTTP_2;
         self.outage.answered();

@@ -163,7 +163,7 @@ fn source() -> Source {
 struct Heard(Mutex<BTreeSet<Kind>>);
 
 impl Contact for Heard {
-    fn requested(&self, _: Verb, status: Option<u16>, _: Duration) {
+    fn requested(&self, _: &str, _: Verb, status: Option<u16>, _: Duration) {
         assert!(matches!(status, None | Some(200 | 403 | 410)), "{status:?}");
     }
 

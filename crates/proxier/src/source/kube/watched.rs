@@ -22,6 +22,9 @@ pub(super) trait Watched: Resource<DynamicType = ()> + DeserializeOwned + Send {
         None
     }
 
+    /// Whether nothing can be programmed without objects of this kind.
+    const IS_NEEDED: bool = false;
+
     /// Whether a server without this API counts as one without such objects.
     const MAY_BE_ABSENT: bool = false;
 
@@ -31,6 +34,7 @@ pub(super) trait Watched: Resource<DynamicType = ()> + DeserializeOwned + Send {
 impl Watched for Service {
     const KIND: Kind = Kind::Service;
     const LABELS: Option<&'static str> = Some("!service.kubernetes.io/service-proxy-name");
+    const IS_NEEDED: bool = true;
 
     fn fields(_: &Source) -> Option<String> {
         Some("spec.clusterIP!=None".to_owned())
@@ -44,6 +48,7 @@ impl Watched for Service {
 impl Watched for EndpointSlice {
     const KIND: Kind = Kind::EndpointSlice;
     const LABELS: Option<&'static str> = Some("!service.kubernetes.io/headless");
+    const IS_NEEDED: bool = true;
 
     fn into_object(self) -> Object {
         Object::EndpointSlice(Box::new(self))

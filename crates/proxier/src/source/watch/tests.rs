@@ -82,6 +82,7 @@ fn describe(update: &Update) -> String {
             format!("all of {kind}: {}", objects.iter().map(object).collect::<Vec<_>>().join(", "))
         }
         Update::Warning(warning) => format!("warning: {warning}"),
+        Update::Hopeless(reason) => format!("hopeless: {reason}"),
     }
 }
 
