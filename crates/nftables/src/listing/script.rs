@@ -6,6 +6,13 @@ use crate::object::*;
 use crate::transaction::{Object, Operation, Transaction};
 
 impl TableContent {
+    /// Returns the elements of a named set or map; none if the table has no such set.
+    #[must_use]
+    pub fn elements(&self, set: &str) -> &[Element] {
+        let found = self.sets.iter().find(|(of, _)| of.id.name.as_str() == set);
+        found.map_or(&[], |(_, elements)| elements)
+    }
+
     /// Creates the content of an empty table.
     ///
     /// ```

@@ -1,0 +1,235 @@
+//! A chained CNI plug-in (CNI specification 1.1.0): forwards ports of the host to a container, and lets it
+//! leave its network with an address of the host.
+//!
+//! ```json
+//! { "type": "cni-portmap", "capabilities": { "portMappings": true }, "ipMasq": true }
+//! ```
+//!
+//! It keeps one table, whose rules never change (`table.nft`), and adds and removes elements, each with the
+//! attachment that it belongs to as its comment: the kernel's table is all the state that there is. Ports are
+//! not forwarded on 127.0.0.1, which would need the sysctl `route_localnet`.
+
+use std::env;
+use std::io::{self, Read};
+use std::net::IpAddr;
+use std::process::ExitCode;
+
+use ipnet::IpNet;
+use serde_json::{Value, json};
+use sluicegate_nftables::netlink::{NetlinkFamily, Options, Protocol, Socket};
+use sluicegate_nftables::reconcile::{self, Difference};
+use sluicegate_nftables::{ApplyOptions, Comment, Element, Port, Transaction, read};
+
+const USAGE: &str = "usage: CNI_COMMAND=ADD|DEL|CHECK|GC|STATUS|VERSION CNI_CONTAINERID=ID CNI_IFNAME=NAME \
+cni-portmap <CONFIG
+
+A CNI plug-in for port mappings and masquerading, started by a container runtime. It reads the configuration
+of its network (JSON) from the standard input, and works in its network namespace, that of the host.";
+
+const VERSIONS: [&str; 3] = ["0.4.0", "1.0.0", "1.1.0"];
+
+/// An error as the specification wants it: codes below 100 are those of the specification.
+struct Failure(u32, String);
+
+impl<E: std::error::Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self(100, error.to_string())
+    }
+}
+
+fn main() -> ExitCode {
+    if env::args_os().len() > 1 {
+        println!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
+    let mut config = Value::Null;
+    match run(&mut config) {
+        Ok(Some(output)) => println!("{output}"),
+        Ok(None) => {}
+        Err(Failure(code, message)) => {
+            let version = config["cniVersion"].as_str().unwrap_or("1.1.0");
+            println!("{}", json!({ "cniVersion": version, "code": code, "msg": message }));
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn run(config: &mut Value) -> Result<Option<Value>, Failure> {
+    let mut input = String::new();
+    io::stdin().read_to_string(&mut input).map_err(|e| Failure(5, format!("standard input: {e}")))?;
+    *config = serde_json::from_str(&input).map_err(|e| Failure(6, format!("the configuration: {e}")))?;
+    let version = config["cniVersion"].as_str().unwrap_or("0.1.0").to_owned();
+    let command = variable("CNI_COMMAND")?;
+    if command == "VERSION" {
+        return Ok(Some(json!({ "cniVersion": version, "supportedVersions": VERSIONS })));
+    }
+    if !VERSIONS.contains(&&*version) {
+        return Err(Failure(
+            1,
+            format!("CNI version {version} is not supported, only {}", VERSIONS.join(", ")),
+        ));
+    }
+    let mut kernel = Socket::open(NetlinkFamily::NETFILTER, &Options::default())?;
+    match &*command {
+        "ADD" => {
+            let attachment = Attachment::read(config)?;
+            change(&mut kernel, |comment| *comment != attachment.id, Some(&attachment))?;
+            let mut result = config["prevResult"].clone();
+            result["cniVersion"] = version.into();
+            return Ok(Some(result));
+        }
+        "CHECK" => {
+            let attachment = Attachment::read(config)?;
+            let (_, difference) = compare(&mut kernel, |id| *id != attachment.id, Some(&attachment))?;
+            if !difference.is_empty() {
+                return Err(Failure(100, format!("the kernel differs: {difference}")));
+            }
+        }
+        "DEL" => {
+            let id = attachment_id()?;
+            change(&mut kernel, |comment| *comment != id, None)?;
+        }
+        "GC" => {
+            let valid = config["cni.dev/valid-attachments"].as_array();
+            let valid = valid.ok_or_else(|| Failure(7, "no cni.dev/valid-attachments".to_owned()))?;
+            let id = |of: &Value| comment(of["containerID"].as_str()?, of["ifname"].as_str()?).ok();
+            let valid: Vec<Comment> = valid.iter().filter_map(id).collect();
+            change(&mut kernel, |comment| valid.contains(comment), None)?;
+        }
+        "STATUS" => drop(read::generation(&mut kernel).map_err(|e| Failure(50, e.to_string()))?),
+        other => return Err(Failure(4, format!("CNI_COMMAND: unknown command {other:?}"))),
+    }
+    Ok(None)
+}
+
+fn variable(name: &str) -> Result<String, Failure> {
+    env::var(name).map_err(|e| Failure(4, format!("{name}: {e}")))
+}
+
+/// Returns the comment of the elements of this attachment.
+fn attachment_id() -> Result<Comment, Failure> {
+    comment(&variable("CNI_CONTAINERID")?, &variable("CNI_IFNAME")?)
+}
+
+fn comment(container: &str, interface: &str) -> Result<Comment, Failure> {
+    Comment::new(&format!("{container}/{interface}")).map_err(|e| Failure(4, e.to_string()))
+}
+
+/// What one interface of one container needs: the elements, each with the name of its set.
+struct Attachment {
+    id: Comment,
+    elements: Vec<(String, Element)>,
+}
+
+impl Attachment {
+    fn read(config: &Value) -> Result<Self, Failure> {
+        let wrong = |what: &str| Failure(7, format!("{what} in the configuration"));
+        let result =
+            config.get("prevResult").ok_or_else(|| wrong("no prevResult: is the plug-in chained?"))?;
+        let addresses = result["ips"].as_array().ok_or_else(|| wrong("no ips of the prevResult"))?;
+        let parse = |of: &Value| of["address"].as_str().and_then(|text| text.parse::<IpNet>().ok());
+        let addresses: Vec<IpNet> = addresses
+            .iter()
+            .map(|of| parse(of).ok_or_else(|| wrong(&format!("wrong IP {of}"))))
+            .collect::<Result<_, _>>()?;
+        let mut attachment = Self { id: attachment_id()?, elements: Vec::new() };
+        // The first address of each family, as the reference plug-in does.
+        for is_v4 in [true, false] {
+            let Some(net) = addresses.iter().find(|net| net.addr().is_ipv4() == is_v4) else { continue };
+            let to = net.addr();
+            let mappings = config["runtimeConfig"]["portMappings"].as_array().map(Vec::as_slice);
+            for mapping in mappings.unwrap_or_default() {
+                attachment
+                    .forward(mapping, to)
+                    .ok_or_else(|| wrong(&format!("wrong port mapping {mapping}")))?;
+            }
+            if mappings.is_some_and(|mappings| !mappings.is_empty()) {
+                attachment.push("self", is_v4, Element::new((to, to)));
+            }
+            if config["ipMasq"] == true {
+                attachment.push("egress", is_v4, Element::new(to));
+                attachment.push("inside", is_v4, Element::range((to, net.network()), (to, net.broadcast())));
+            }
+        }
+        Ok(attachment)
+    }
+
+    /// Adds a mapping, if it is of the family of the address; `None` for one that is not valid.
+    fn forward(&mut self, mapping: &Value, to: IpAddr) -> Option<()> {
+        let port = |key: &str| mapping[key].as_u64().and_then(|n| u16::try_from(n).ok()).filter(|n| *n != 0);
+        let protocol = match mapping["protocol"].as_str().unwrap_or("tcp").to_lowercase().as_str() {
+            "tcp" => Protocol::TCP,
+            "udp" => Protocol::UDP,
+            "sctp" => Protocol::SCTP,
+            _ => return None,
+        };
+        let (from, to_port) = (Port(port("hostPort")?), Port(port("containerPort")?));
+        let host: Option<IpAddr> = match mapping["hostIP"].as_str().unwrap_or_default() {
+            "" => None,
+            text => Some(text.parse().ok()?),
+        };
+        if host.is_some_and(|host| host.is_ipv4() != to.is_ipv4()) {
+            return Some(());
+        }
+        match host.filter(|host| !host.is_unspecified()) {
+            Some(host) => {
+                self.push("hosts", to.is_ipv4(), Element::new((host, protocol, from)).value((to, to_port)));
+            }
+            None => self.push("ports", to.is_ipv4(), Element::new((protocol, from)).value((to, to_port))),
+        }
+        Some(())
+    }
+
+    fn push(&mut self, set: &str, is_v4: bool, element: Element) {
+        let family = if is_v4 { 4 } else { 6 };
+        self.elements.push((format!("{set}{family}"), element.comment(self.id.clone())));
+    }
+}
+
+/// Changes the table: keeps the elements of attachments for which `keep` holds, and adds those of another.
+fn change(
+    kernel: &mut Socket,
+    keep: impl Fn(&Comment) -> bool,
+    add: Option<&Attachment>,
+) -> Result<(), Failure> {
+    loop {
+        let (exists, difference) = compare(kernel, &keep, add)?;
+        // Without the table there is nothing to remove.
+        if difference.is_empty() || (!exists && add.is_none()) {
+            return Ok(());
+        }
+        let options = ApplyOptions { generation: Some(difference.generation), ..ApplyOptions::default() };
+        match difference.transaction.apply_with(kernel, options) {
+            // Another program changed the ruleset in the meantime.
+            Err(error) if error.is_generation_changed() => {}
+            Err(error) => return Err(error.into()),
+            Ok(_) => return Ok(()),
+        }
+    }
+}
+
+/// Compares the table with what it should be. Also returns whether the kernel has it.
+fn compare(
+    kernel: &mut Socket,
+    keep: impl Fn(&Comment) -> bool,
+    add: Option<&Attachment>,
+) -> Result<(bool, Difference), Failure> {
+    let mut wanted = Transaction::parse(include_str!("table.nft"))?.into_content()?;
+    let ruleset = read::ruleset(kernel, &wanted[0].table.id)?;
+    let content = ruleset.content();
+    for (set, elements) in wanted.iter_mut().flat_map(|table| &mut table.sets) {
+        let name = set.id.name.as_str();
+        let known = content.iter().flat_map(|table| table.elements(name));
+        elements.extend(known.filter(|known| known.get_comment().is_some_and(&keep)).cloned());
+        for (_, element) in add.iter().flat_map(|add| &add.elements).filter(|(set, _)| set == name) {
+            if let Some(taken) = elements.iter().find(|taken| taken.key() == element.key()) {
+                let owner = taken.get_comment().map(Comment::as_str).unwrap_or_default();
+                return Err(Failure(101, format!("{name}: {} belongs to {owner}", element.key())));
+            }
+            elements.push(element.clone());
+        }
+    }
+    let difference = reconcile::difference(&wanted, &ruleset, &reconcile::Options::default())?;
+    Ok((!content.is_empty(), difference))
+}
