@@ -49,8 +49,9 @@ fn note(of: &Expression) -> Option<Vec<u8>> {
             let base = match raw.base {
                 PayloadBase::LINK => 1,
                 PayloadBase::NETWORK => 2,
+                PayloadBase::TRANSPORT => 3,
                 PayloadBase::INNER => 4,
-                _ => 3,
+                _ => return None,
             };
             (PAYLOAD, numbers(&[0, 0, base, raw.offset.into(), raw.bits.into()]))
         }
@@ -157,8 +158,9 @@ fn decode_nested(bytes: &[u8], depth: u32) -> Option<Expression> {
             let base = match value(2)? {
                 1 => PayloadBase::LINK,
                 2 => PayloadBase::NETWORK,
+                3 => PayloadBase::TRANSPORT,
                 4 => PayloadBase::INNER,
-                _ => PayloadBase::TRANSPORT,
+                _ => return None,
             };
             let (offset, bits) = (u16::try_from(value(3)?).ok()?, u16::try_from(value(4)?).ok()?);
             Expression::RawPayload(RawPayload { base, offset, bits })
@@ -255,6 +257,19 @@ mod tests {
         let raw = RawPayload { base: PayloadBase::NETWORK, offset: 96, bits: 32 };
         let captured = "000407000000011e000400000000010400000000020402000000030460000000040420000000";
         assert_eq!(hex(&encode(&SetType::Typeof(Expression::RawPayload(raw))).unwrap()), captured);
+    }
+
+    #[test]
+    fn every_header_of_raw_bytes_is_noted_as_itself_or_not_at_all() {
+        for base in [PayloadBase::LINK, PayloadBase::NETWORK, PayloadBase::TRANSPORT, PayloadBase::INNER] {
+            let of = Expression::RawPayload(RawPayload { base, offset: 32, bits: 32 });
+            assert_eq!(note(&of).and_then(|note| decode(&note)), Some(SetType::Typeof(of)));
+        }
+        // nft has no number for the header of a tunnel.
+        let tunnel = RawPayload { base: PayloadBase::TUNNEL, offset: 32, bits: 32 };
+        assert_eq!(note(&Expression::RawPayload(tunnel)), None);
+        let unknown = expression(PAYLOAD, &numbers(&[0, 0, 9, 32, 32]));
+        assert_eq!(decode(&unknown), None);
     }
 
     #[test]

@@ -213,7 +213,7 @@ macro_rules! corpus {
 corpus! {
     bridge chains comments concat ct dynset elements ether_vlan_arp exthdr fib_rt_socket l4 mangle maps meta
     meters nat netdev objects
-    payload_ip payload_ip6 ranges raw sets statements
+    payload_ip payload_ip6 protocols ranges raw sets statements
     bridge_ct bridge_meta bridge_reject concat_protocol flowtables netdev_reject offload queue
 }
 
@@ -303,6 +303,21 @@ pub(crate) const OTHERWISE: &[Otherwise] = &[
         "(frag unknown & 0xfff8 [invalid type]) >> 3 & 0x1 [invalid type] == 0x0 [invalid type]",
         "frag frag-off & 1 == 0",
     ),
+    // nft: it leaves out the protocol, without which it does not read a port.
+    otherwise(
+        "nat",
+        "dnat to tcp dport map { 80 : 10.0.0.1 }:tcp sport map { 1 : 2 }",
+        "meta l4proto tcp dnat to tcp dport map { 80 : 10.0.0.1 }:tcp sport map { 1 : 2 }",
+    ),
+    // nft: it leaves out the second of two that contradict each other, without which it does not read the
+    // field.
+    otherwise(
+        "protocols",
+        "meta nfproto ipv4 ip6 saddr ::1",
+        "meta nfproto ipv4 meta nfproto ipv6 ip6 saddr ::1",
+    ),
+    // nft: it puts the bytes of a prefix at the wrong end of the address.
+    otherwise("protocols", "ct original ip saddr 0.192.168.1", "ct original ip saddr 192.168.1.0/24"),
     // nft: it does not read a name in a range.
     otherwise("meta", "meta priority none-0:7", "meta priority 0:0-0:7"),
     // nft: it forgets the protocol, and takes the bytes for a port's.
@@ -358,6 +373,7 @@ const MENDED: &[Mended] = &[
     // No version yet: hashes, and ports.
     mended("nat", "dnat to jhash ip saddr mod 7 offset 167772161"),
     mended("nat", "tcp dport 80 redirect to :numgen inc mod 7 offset 80"),
+    mended("nat", "meta l4proto tcp redirect to :jhash tcp dport mod 3"),
     // nft 1.1.1: where there is no checksum of UDP, none is made.
     mended("mangle", "udp dport set 53"),
     mended("mangle", "udp sport set 53"),

@@ -90,14 +90,6 @@ pub(crate) const RULES: &[Known] = &[
         of: &[("fields-meta", "other bytecode", "jhash ip saddr mod 16 . meta mark { 9 . 1 }")],
     },
     Known {
-        reason: "To be mended: an ICMPv6 message without a match of IPv6.",
-        of: &[(
-            "fields-transport",
-            "refused by the parser",
-            "ip saddr . icmpv6 checksum vmap { 10.0.0.1 . 2 : continue }",
-        )],
-    },
-    Known {
         reason: "`warn` is the kernel's own level, which nft, too, leaves out when it lists.",
         of: &[
             ("statements", "not read as printed", "log level warn"),
@@ -182,7 +174,6 @@ pub(crate) const LISTINGS: &[Known] = &[
     Known {
         reason: "nft lists less than it was told.",
         of: &[
-            ("expressions", "listing read otherwise", "meta nfproto ipv4 ct original saddr 10.0.0.1"),
             ("conntrack", "listing read otherwise", "ct original daddr 10.0.0.0/8"),
             ("sets", "listing read otherwise", "add @dyn { ip saddr counter packets 1 bytes 2 }"),
             ("statements", "listing read otherwise", "meta nfproto ipv4 tcp dport 80 reject with tcp reset"),
@@ -198,14 +189,6 @@ pub(crate) const LISTINGS: &[Known] = &[
             ("fields-meta", "listing refused", "rt ip6 nexthop & ffff:ffff:: > 2001:db8:: counter accept"),
             ("fields-network", "listing refused", "ip saddr & 255.255.255.0 > 10.0.0.0 return"),
         ],
-    },
-    Known {
-        reason: "To be mended: an ICMPv6 message without a match of IPv6.",
-        of: &[(
-            "fields-transport",
-            "listing refused",
-            "ip saddr . icmpv6 checksum vmap { 10.0.0.1 . 2 : continue }",
-        )],
     },
     Known {
         reason: "nft 1.0.6 leaves out the port that comes from a map.",

@@ -1,5 +1,7 @@
 //! Adds the matches that an expression implies: `tcp dport` implies that the packet is TCP.
 
+use std::fmt;
+
 use crate::expr::{self, CmpOp, ExthdrOp, MetaKey, Register};
 use crate::family::Family;
 use crate::lang::constant::Place;
@@ -21,8 +23,12 @@ impl Lower<'_> {
             Expression::Payload(payload) => self.imply_header(*payload)?,
             Expression::Inner(inner) => self.imply_inside(*inner)?,
             Expression::Exthdr(exthdr) => match exthdr.op() {
-                ExthdrOp::IPV6 => self.first(|lower| lower.imply_network_by_header(Family::IP6)),
-                ExthdrOp::IPV4 => self.first(|lower| lower.imply_network_by_header(Family::IP)),
+                ExthdrOp::IPV6 => {
+                    self.first(|lower| lower.imply_network_by_header(Family::IP6, expression))?;
+                }
+                ExthdrOp::IPV4 => {
+                    self.first(|lower| lower.imply_network_by_header(Family::IP, expression))?;
+                }
                 // The kernel looks for TCP options, SCTP chunks and DCCP options itself, and finds none in
                 // packets of another protocol.
                 _ => {}
@@ -41,10 +47,13 @@ impl Lower<'_> {
 
     /// Moves implied matches to the start of the rule, as nft does for extension headers and `reject`. A
     /// counter before them then counts only the packets that they match.
-    pub(super) fn first(&mut self, imply: impl FnOnce(&mut Self)) {
+    pub(super) fn first(
+        &mut self,
+        imply: impl FnOnce(&mut Self) -> Result<(), LowerError>,
+    ) -> Result<(), LowerError> {
         let rest = std::mem::take(&mut self.out.exprs);
         let mut comparisons = std::mem::take(&mut self.comparisons);
-        imply(self);
+        imply(self)?;
         // The positions of noted comparisons refer to the expressions that have just been moved.
         let moved = self.out.exprs.len();
         self.out.exprs.extend(rest);
@@ -55,12 +64,13 @@ impl Lower<'_> {
             self.comparisons.clear();
         }
         self.comparisons.append(&mut comparisons);
+        Ok(())
     }
 
     fn imply_header(&mut self, payload: Payload) -> Result<(), LowerError> {
         match payload.protocol() {
-            "ip" => self.imply_network(Family::IP),
-            "ip6" => self.imply_network(Family::IP6),
+            "ip" => self.imply_network(Family::IP, &payload)?,
+            "ip6" => self.imply_network(Family::IP6, &payload)?,
             // A chain of family inet is called for IPv4 and IPv6 packets only, so such a rule would never
             // match.
             "arp" if self.family() == Family::INET => {
@@ -69,21 +79,23 @@ impl Lower<'_> {
                     expression: payload.to_string(),
                 });
             }
-            "arp" => self.imply_network_by_header(Family::ARP),
+            "arp" => self.imply_network_by_header(Family::ARP, &payload)?,
             "ether" => self.imply_ethernet(),
             "vlan" => self.imply_vlan(),
             // A table of one family determines the network protocol, and an ICMP protocol number its IP
             // version.
             _ if matches!(self.family(), Family::IP | Family::IP6) => {}
             _ if payload.transport().is_some_and(|number| self.transport == Some(number.into())) => {}
-            "icmp" | "igmp" => self.imply_network_by_header(Family::IP),
-            "icmpv6" => self.imply_network_by_header(Family::IP6),
+            // nft keeps the IP version of an earlier match: any of the two may carry any protocol number.
+            "icmp" | "igmp" | "icmpv6" if self.known_network().is_some_and(is_ip) => {}
+            "icmp" | "igmp" => self.imply_network_by_header(Family::IP, &payload)?,
+            "icmpv6" => self.imply_network_by_header(Family::IP6, &payload)?,
             // VXLAN and GENEVE are identified by their UDP port only, which the rule has to match.
             "vxlan" | "geneve" => self.imply_carrier(payload.protocol(), &payload.into())?,
             _ => {}
         }
         if let Some(number) = payload.transport() {
-            self.imply_transport(number.into());
+            self.imply_transport(number.into(), &payload)?;
         }
         self.imply_icmp_type(payload)
     }
@@ -115,24 +127,35 @@ impl Lower<'_> {
         Ok(())
     }
 
-    pub(crate) fn imply_network(&mut self, family: Family) {
+    /// Adds the match of the network protocol that `of` implies.
+    pub(crate) fn imply_network(&mut self, family: Family, of: &dyn fmt::Display) -> Result<(), LowerError> {
         // In a bridge table nft matches `meta protocol`, for which the kernel has already skipped VLAN tags,
         // unless the rule matches a tag itself.
         let by_kernel = self.family() == Family::BRIDGE && self.link != Link::Vlan;
-        self.imply_network_by(family, by_kernel);
+        self.imply_network_by(family, by_kernel, of)
     }
 
     /// Adds the match of the network protocol for a header that belongs to one IP version. If there is a
     /// link-layer header, nft matches its protocol field.
-    fn imply_network_by_header(&mut self, family: Family) {
-        self.imply_network_by(family, false);
+    fn imply_network_by_header(&mut self, family: Family, of: &dyn fmt::Display) -> Result<(), LowerError> {
+        self.imply_network_by(family, false, of)
     }
 
-    fn imply_network_by(&mut self, family: Family, by_kernel: bool) {
+    fn imply_network_by(
+        &mut self,
+        family: Family,
+        by_kernel: bool,
+        expression: &dyn fmt::Display,
+    ) -> Result<(), LowerError> {
         let own = self.family();
         // The table or an earlier match determines the protocol already.
         if own == family || self.network == Some(u64::from(family.0)) {
-            return;
+            return Ok(());
+        }
+        let of_table = matches!(own, Family::IP | Family::IP6 | Family::ARP).then_some(own);
+        let matched = || self.network.and_then(|number| u8::try_from(number).ok()).map(Family);
+        if let Some(known) = of_table.or_else(matched) {
+            return Err(conflict(&known.to_string(), expression));
         }
         self.network = Some(u64::from(family.0));
         let of = match family {
@@ -146,19 +169,35 @@ impl Lower<'_> {
             (Link::Ether, _) | (Link::Unknown, Family::BRIDGE) if !by_kernel => Payload::ETHER_TYPE,
             // Chains of family inet see only IPv4 and IPv6, and the hook knows which, so the frame is not
             // needed.
-            (_, Family::INET) => return self.match_meta(MetaKey::NFPROTO, vec![family.0]),
+            (_, Family::INET) => {
+                self.match_meta(MetaKey::NFPROTO, vec![family.0]);
+                return Ok(());
+            }
             // In a netdev chain `meta nfproto` is the family of the hook, not of the packet.
-            _ => return self.match_meta(MetaKey::PROTOCOL, of.to_be_bytes().to_vec()),
+            _ => {
+                self.match_meta(MetaKey::PROTOCOL, of.to_be_bytes().to_vec());
+                return Ok(());
+            }
         };
         self.match_type(header, of);
+        Ok(())
     }
 
-    pub(crate) fn imply_transport(&mut self, protocol: u64) {
-        // nft adds `meta l4proto` once, however many fields of the header a rule matches.
-        if self.transport != Some(protocol) {
-            self.transport = Some(protocol);
-            self.match_meta(MetaKey::L4PROTO, vec![u8::try_from(protocol).unwrap_or(u8::MAX)]);
+    /// Adds the match of the transport protocol that `of` implies: once, however many fields of the header a
+    /// rule matches.
+    pub(crate) fn imply_transport(&mut self, protocol: u64, of: &dyn fmt::Display) -> Result<(), LowerError> {
+        match self.transport {
+            Some(known) if known == protocol => {}
+            Some(known) => {
+                let name = u8::try_from(known).ok().and_then(Payload::protocol_of);
+                return Err(conflict(name.unwrap_or("another protocol"), of));
+            }
+            None => {
+                self.transport = Some(protocol);
+                self.match_meta(MetaKey::L4PROTO, vec![u8::try_from(protocol).unwrap_or(u8::MAX)]);
+            }
         }
+        Ok(())
     }
 
     fn imply_ethernet(&mut self) {
@@ -258,6 +297,14 @@ impl Lower<'_> {
             && matches!(own, Family::IP | Family::IP6)
             && family_of(*number) == Some(own)
     }
+}
+
+fn is_ip(family: Family) -> bool {
+    matches!(family, Family::IP | Family::IP6)
+}
+
+fn conflict(known: &str, expression: &dyn fmt::Display) -> LowerError {
+    LowerError::Conflict { known: known.to_owned(), expression: expression.to_string() }
 }
 
 /// Returns the offset in bits of a field from its base. A field of `vlan` belongs to the innermost tag that

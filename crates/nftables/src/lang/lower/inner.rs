@@ -44,7 +44,7 @@ impl Lower<'_> {
     pub(super) fn imply_carrier(&mut self, tunnel: &str, expression: &Expression) -> Result<(), LowerError> {
         let unsupported = |what| LowerError::Unsupported { what, expression: expression.to_string() };
         match (tunnel, self.transport) {
-            ("gre" | "gretap", None | Some(GRE)) => self.imply_transport(GRE),
+            ("gre" | "gretap", None | Some(GRE)) => self.imply_transport(GRE, expression)?,
             ("gre" | "gretap", Some(_)) => {
                 return Err(unsupported("expected GRE, but the rule matches another transport protocol"));
             }

@@ -158,6 +158,14 @@ pub enum LowerError {
         /// The type of the key.
         wanted: String,
     },
+    /// The rule has matched another protocol of the same layer before, so it would never match.
+    #[error("`{expression}` is not in packets of {known}, which the rule matches before it")]
+    Conflict {
+        /// The protocol that the rule matches before.
+        known: String,
+        /// The expression.
+        expression: String,
+    },
     /// The expression needs more than the sixteen 32-bit registers.
     #[error("`{expression}` needs more than the 64 bytes of registers")]
     Registers {

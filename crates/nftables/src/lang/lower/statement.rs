@@ -40,7 +40,7 @@ impl Lower<'_> {
                 self.push(state);
             }
             Statement::Log(log) => self.log(log),
-            Statement::Reject(reject) => self.reject(*reject),
+            Statement::Reject(reject) => self.reject(*reject)?,
             Statement::Dnat(nat) => self.nat(NatType::DNAT, nat)?,
             Statement::Snat(nat) => self.nat(NatType::SNAT, nat)?,
             Statement::Masquerade(nat) => {
@@ -83,7 +83,8 @@ impl Lower<'_> {
         });
     }
 
-    fn reject(&mut self, reject: Reject) {
+    fn reject(&mut self, reject: Reject) -> Result<(), LowerError> {
+        let statement = Statement::Reject(reject);
         const PORT_UNREACHABLE: u8 = 3;
         const PORT_UNREACHABLE_V6: u8 = 4;
         const PORT_UNREACHABLE_ANY: u8 = 1;
@@ -98,22 +99,27 @@ impl Lower<'_> {
             },
             Reject::TcpReset => {
                 // Only TCP has a reset: other packets must not match the rule.
-                self.first(|lower| lower.imply_transport(6));
+                self.first(|lower| lower.imply_transport(6, &statement))?;
                 (RejectType::TCP_RST, 0)
+            }
+            // The kernel has no `reject` there, and says so.
+            Reject::Icmp(code) | Reject::Icmpv6(code) if self.family() == Family::ARP => {
+                (RejectType::ICMP_UNREACH, code)
             }
             Reject::Icmp(code) => {
                 // The kernel cannot send ICMP in reply to IPv6: nft restricts the rule to the family of the
                 // code.
-                self.first(|lower| lower.imply_network(Family::IP));
+                self.first(|lower| lower.imply_network(Family::IP, &statement))?;
                 (RejectType::ICMP_UNREACH, code)
             }
             Reject::Icmpv6(code) => {
-                self.first(|lower| lower.imply_network(Family::IP6));
+                self.first(|lower| lower.imply_network(Family::IP6, &statement))?;
                 (RejectType::ICMP_UNREACH, code)
             }
             Reject::Icmpx(code) => (RejectType::ICMPX_UNREACH, code),
         };
         self.push(expr::Reject { of, code: Some(code) });
+        Ok(())
     }
 
     fn tproxy(&mut self, tproxy: &Tproxy) -> Result<(), LowerError> {

@@ -53,9 +53,13 @@ impl Parser<'_, '_> {
             "ip6" => Some(Family::IP6),
             "arp" => Some(Family::ARP),
             "vlan" if self.context.is_untagged => return Err(conflict("ether", "vlan", span)),
-            // In tables of one protocol nft lets the kernel find that there are none of the other's.
-            "icmp" | "igmp" if !matches!(family, Family::IP | Family::IP6) => Some(Family::IP),
-            "icmpv6" if !matches!(family, Family::IP | Family::IP6) => Some(Family::IP6),
+            // Packets of both IP versions may carry any protocol number, so nft keeps the version that the
+            // table or an earlier match determines.
+            "icmp" | "igmp" | "icmpv6" if matches!(self.context.network, Some(Family::IP | Family::IP6)) => {
+                None
+            }
+            "icmp" | "igmp" => Some(Family::IP),
+            "icmpv6" => Some(Family::IP6),
             _ => None,
         };
         // nft does not ask for the network protocol again once `meta l4proto` says what is in the packet.
@@ -150,19 +154,18 @@ impl Parser<'_, '_> {
                 if let [number] = numbers.as_slice()
                     && let Some(family) = u8::try_from(*number).ok().map(Family)
                     && matches!(family, Family::IP | Family::IP6)
-                    && self.context.network.is_none()
                 {
                     self.context.network = Some(family);
                 }
             }
             Expression::Payload(Payload::ETHER_TYPE | Payload::VLAN_TYPE) => {
                 if let [number] = numbers.as_slice() {
-                    self.context.network = self.context.network.or(match number {
+                    self.context.network = match number {
                         0x0800 => Some(Family::IP),
                         0x86dd => Some(Family::IP6),
                         0x0806 => Some(Family::ARP),
-                        _ => None,
-                    });
+                        _ => self.context.network,
+                    };
                     let is_frame = *left == Expression::Payload(Payload::ETHER_TYPE);
                     self.context.is_untagged |= is_frame && matches!(number, 0x0800 | 0x86dd | 0x0806);
                 }

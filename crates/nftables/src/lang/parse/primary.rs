@@ -302,9 +302,9 @@ impl Parser<'_, '_> {
                 return Err(Problem::new(self.since(start), "the addresses have two families here")
                     .help(format!("say `ip {first}` or `ip6 {first}`")));
             }
-            // To the kernel these have the width of the table's family.
-            "saddr" if self.family() == Family::IP6 => Some(CtKey::SADDR_IP6),
-            "daddr" if self.family() == Family::IP6 => Some(CtKey::DADDR_IP6),
+            // To the kernel these have the width of the family of the table, or of the match before.
+            "saddr" if self.context.network == Some(Family::IP6) => Some(CtKey::SADDR_IP6),
+            "daddr" if self.context.network == Some(Family::IP6) => Some(CtKey::DADDR_IP6),
             word => CtKey::ALL.iter().find(|key| key.name() == Some(word)).copied(),
         };
         match key {

@@ -138,13 +138,12 @@ impl Raise<'_> {
             Expression::Meta(MetaKey::L4PROTO) | Expression::Ct(Ct { key: CtKey::PROTOCOL, .. }) => {
                 // nft drops `meta protocol` or `meta nfproto` if the transport protocol implies it.
                 self.drop_network_implied_by(*number);
-                (self.transport, self.implied.transport) = (Some(*number), at);
+                self.note_transport(*number);
             }
-            Expression::Payload(Payload::IP_PROTOCOL | Payload::IP6_NEXTHDR) => {
-                (self.transport, self.implied.transport) = (Some(*number), at);
-            }
+            Expression::Payload(Payload::IP_PROTOCOL | Payload::IP6_NEXTHDR) => self.note_transport(*number),
             Expression::Meta(MetaKey::NFPROTO) | Expression::Ct(Ct { key: CtKey::L3PROTO, .. }) => {
-                (self.network, self.implied.network) = (Some(*number), at);
+                self.network = Some(*number);
+                self.implied.network = at.filter(|_| self.determines_network(left));
             }
             Expression::Meta(MetaKey::PROTOCOL)
             | Expression::Payload(Payload::ETHER_TYPE | Payload::VLAN_TYPE) => match number {
@@ -158,8 +157,9 @@ impl Raise<'_> {
                 }
                 _ => {
                     // Another EtherType tells nothing about IP.
-                    self.network = family_of(*number).map(|family| u64::from(family.0)).or(self.network);
-                    self.implied.network = at;
+                    let family = family_of(*number).map(|family| u64::from(family.0));
+                    self.network = family.or(self.network);
+                    self.implied.network = at.filter(|_| family.is_none() || self.determines_network(left));
                 }
             },
             Expression::Meta(MetaKey::IIFTYPE) if *number == 1 => {
@@ -180,6 +180,28 @@ impl Raise<'_> {
         }
     }
 
+    /// Records the network protocol for fields that follow, if nft learns it from this match; returns whether
+    /// no earlier match contradicts it. A match that contradicts an earlier one is never dropped: without
+    /// it, nft refuses the fields of its protocol.
+    fn determines_network(&mut self, left: &Expression) -> bool {
+        // nft learns nothing from these.
+        if matches!(left, Expression::Ct(_))
+            || self.family == Family::INET && *left == Expression::Meta(MetaKey::PROTOCOL)
+        {
+            return true;
+        }
+        let before = std::mem::replace(&mut self.determined_network, self.network);
+        before.is_none() || before == self.network
+    }
+
+    /// Records the transport protocol that the next match determines.
+    fn note_transport(&mut self, number: u64) {
+        // nft learns nothing from the number of a protocol that it has no header of.
+        let known = self.transport.filter(|known| u8::try_from(*known).is_ok_and(has_header));
+        self.implied.transport = Some(self.out.len()).filter(|_| known.is_none_or(|known| known == number));
+        self.transport = Some(number);
+    }
+
     /// Drops the matches that the fields of an expression imply, because nft does not list them.
     pub(super) fn drop_implied_by(&mut self, expression: &Expression) {
         match expression {
@@ -189,6 +211,8 @@ impl Raise<'_> {
                 self.drop_implied_by(&binary.left);
                 self.drop_implied_by(&binary.right);
             }
+            Expression::Map(map) => self.drop_implied_by(&map.key),
+            Expression::Jhash(jhash) => self.drop_implied_by(&jhash.of),
             _ => {}
         }
     }
@@ -258,6 +282,12 @@ impl Raise<'_> {
         }
     }
 
+    /// Keeps the matches of the transport protocol: nft requires one before it reads a port that packets are
+    /// translated to or handed over at, even if that port is looked up by a field of the protocol.
+    pub(super) fn keep_transport_match(&mut self) {
+        (self.implied.transport, self.implied.inner) = (None, None);
+    }
+
     pub(super) fn drop_transport_match(&mut self) {
         if let Some(at) = self.implied.transport.take() {
             self.drop_at(at);
@@ -275,6 +305,10 @@ impl Raise<'_> {
             *statement = None;
         }
     }
+}
+
+fn has_header(protocol: u8) -> bool {
+    Payload::protocol_of(protocol).is_some()
 }
 
 /// Returns whether a field determines the next header.

@@ -17,6 +17,11 @@ impl Raise<'_> {
         let sets = self.sets;
         let (set, elements) = sets.get(&l.set)?;
         let looked_up = self.looked_up(l.sreg, set)?;
+        // nft drops the matches that the fields of a key imply, as for a comparison. If the result goes to a
+        // register, that is decided where it is used.
+        if l.dreg.is_none_or(|dreg| dreg == Register::VERDICT) {
+            self.drop_implied_by(&looked_up.key);
+        }
         let anonymous = set.is_anonymous();
         let members = || elements.iter().map(|e| looked_up.member(e)).collect::<Option<Vec<_>>>();
         match (l.dreg, &set.data) {
@@ -66,7 +71,7 @@ impl Raise<'_> {
     }
 
     /// Returns the expression that is looked up in a set.
-    pub(super) fn looked_up<'s>(&mut self, register: Register, set: &'s Set) -> Option<LookedUp<'s>> {
+    pub(super) fn looked_up<'s>(&self, register: Register, set: &'s Set) -> Option<LookedUp<'s>> {
         // If the bits stay where they are in the header, the elements of the set are shifted to match.
         let moved = !matches!(self.content(register)?, Content::Loaded { moved: false, .. });
         let key = self.key_of(register, set)?;

@@ -42,6 +42,10 @@ impl Raise<'_> {
             };
             return self.emit_match(m);
         }
+        // nft takes the match of the IP version for one that this key implies.
+        if self.address_of_any_family == Some(c.sreg) && c.op == CmpOp::EQ && mask.is_none() {
+            self.drop_network_match();
+        }
         // Bytes that are not a field may be several: nft merges comparisons of adjacent fields.
         if let (Some((base, start)), Expression::RawPayload(_), None) = (place, expression, mask)
             && matches!(op, MatchOp::In | MatchOp::Neq)

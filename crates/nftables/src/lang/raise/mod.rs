@@ -53,9 +53,13 @@ pub(crate) struct Raise<'a> {
     /// The number of VLAN tags after the first one.
     inner_tags: u16,
     network: Option<u64>,
+    /// The network protocol that nft, too, has learned from the matches so far.
+    determined_network: Option<u64>,
     transport: Option<u64>,
     /// The ICMP message type, if a match determines it.
     icmp: Option<u8>,
+    /// The register with an address of a connection that was loaded by the key for both IP versions.
+    address_of_any_family: Option<Register>,
     /// The positions in `out` of the matches that determine headers.
     implied: headers::Implied,
     /// The protocols of the encapsulated packet that are known.
@@ -101,8 +105,10 @@ impl<'a> Raise<'a> {
             link: if family == Family::BRIDGE { Link::Ether } else { Link::Unknown },
             inner_tags: 0,
             network,
+            determined_network: network,
             transport: None,
             icmp: None,
+            address_of_any_family: None,
             implied: headers::Implied::default(),
             inside: inner::Inside::default(),
         }
@@ -114,7 +120,9 @@ impl<'a> Raise<'a> {
             Expr::Payload(p) if p.dreg.is_some() => self.payload(p),
             Expr::Meta(m) if m.dreg.is_some() => self.load_part(m.dreg?, m.key.into()),
             Expr::Ct(c) if c.dreg.is_some() => {
-                self.load_part(c.dreg?, Ct { key: self.ct_key(c.key), direction: c.direction }.into())
+                self.load_part(c.dreg?, Ct { key: self.ct_key(c.key), direction: c.direction }.into())?;
+                self.address_of_any_family = c.dreg.filter(|_| matches!(c.key, CtKey::SADDR | CtKey::DADDR));
+                Some(())
             }
             Expr::Rt(r) => self.load_part(r.dreg, Expression::Rt(Rt { key: r.key })),
             Expr::Socket(s) => {
@@ -182,7 +190,8 @@ impl<'a> Raise<'a> {
         if h.of == Some(HashType::SYMMETRIC) {
             return self.load_part(h.dreg, Expression::Symhash(Symhash { modulus: h.modulus, offset }));
         }
-        let of = self.key(h.sreg?, h.len?, &[], false)?;
+        // The matches that it implies are dropped where the hash is used.
+        let of = self.loaded(h.sreg?, h.len?, &[], false)?;
         let (modulus, seed) = (h.modulus, h.seed);
         self.load_part(h.dreg, Expression::Jhash(Box::new(Jhash { of, modulus, seed, offset })))
     }
@@ -195,6 +204,7 @@ impl<'a> Raise<'a> {
 
     /// Stores a value in registers: the values that it overlaps are gone.
     fn put(&mut self, register: Register, content: Content) -> Option<()> {
+        self.address_of_any_family = None;
         let word = register.first_word()?;
         if let Content::Loaded { bytes, .. } = content {
             (1..bytes.div_ceil(4).min(16)).for_each(|more| drop(self.registers.remove(&(word + more))));
@@ -233,8 +243,9 @@ impl<'a> Raise<'a> {
             return self.value(register, *parts.first()?);
         }
         // One lookup loads all values of a concatenated map.
-        if let Content::Loaded { expression: map @ Expression::Map(_), .. } = self.content(register)? {
-            return Some(map.clone());
+        if let Some(map) = self.map_in(register) {
+            self.drop_implied_by(&map);
+            return Some(map);
         }
         let mut list = Vec::new();
         for part in parts {
@@ -244,14 +255,22 @@ impl<'a> Raise<'a> {
         Some(Expression::Concat(list))
     }
 
+    /// Returns the lookup in a map whose result a register contains.
+    fn map_in(&self, register: Register) -> Option<Expression> {
+        match self.content(register)? {
+            Content::Loaded { expression: map @ Expression::Map(_), .. } => Some(map.clone()),
+            _ => None,
+        }
+    }
+
     /// Returns the key of a set in the registers from this one on.
-    fn key_of(&mut self, register: Register, set: &Set) -> Option<Expression> {
-        self.key(register, set.key_bytes(), &set.key.parts(), set.flags.contains(SetFlags::INTERVAL))
+    fn key_of(&self, register: Register, set: &Set) -> Option<Expression> {
+        self.loaded(register, set.key_bytes(), &set.key.parts(), set.flags.contains(SetFlags::INTERVAL))
     }
 
     /// Returns the expression that the registers from this one on contain, `bytes` long. Constants have these
     /// types; `intervals` tells whether it is looked up among intervals.
-    fn key(&mut self, register: Register, bytes: u32, types: &[Part], intervals: bool) -> Option<Expression> {
+    fn loaded(&self, register: Register, bytes: u32, types: &[Part], intervals: bool) -> Option<Expression> {
         let first = register.first_word()?;
         let mut word = first;
         let end = word.checked_add(bytes.div_ceil(4))?;
@@ -283,8 +302,6 @@ impl<'a> Raise<'a> {
             parts.push(expression);
             word = word.checked_add(length.div_ceil(4).max(1))?;
         }
-        // nft drops the matches that the fields of a key imply, as for a comparison.
-        parts.iter().for_each(|part| self.drop_implied_by(part));
         if parts.len() > 1 {
             // In a concatenation nft lists these bytes as ports, even if the protocol has no ports.
             parts.iter_mut().for_each(|part| port_of(part).into_iter().for_each(|port| *part = port.into()));

@@ -211,20 +211,24 @@ impl Raise<'_> {
         let words = u32::try_from(part.bytes() / 4).ok()?;
         // A concatenated map fills consecutive registers: address, then port.
         let behind = |register: Register| Some(Register::word(register.first_word()? + words));
-        let wide = n.addr_min.and_then(|min| match self.content(min)? {
-            Content::Loaded { expression: map @ Expression::Map(_), .. } => Some((map.clone(), behind(min)?)),
-            _ => None,
-        });
+        let wide = n.addr_min.and_then(|min| Some((self.map_in(min)?, behind(min)?)));
         let to = match wide {
             Some((map, next)) if n.proto_min == Some(next) => {
+                self.drop_implied_by(&map);
                 // The kernel lists the lower register as the upper one too if there is no range.
                 match n.addr_max.filter(|max| Some(*max) != n.addr_min) {
                     Some(_) => NatTarget::ConcatInterval(map),
                     None => NatTarget::Concat(map),
                 }
             }
-            Some((map, next)) if n.addr_max == Some(next) => NatTarget::Interval(map),
+            Some((map, next)) if n.addr_max == Some(next) => {
+                self.drop_implied_by(&map);
+                NatTarget::Interval(map)
+            }
             _ => {
+                if n.proto_min.is_some() {
+                    self.keep_transport_match();
+                }
                 let (min, max) = (n.addr_min, n.addr_max.filter(|max| Some(*max) != n.addr_min));
                 let address = self.span(min, max, part)?;
                 match (address, self.ports(n.proto_min, n.proto_max)?) {
@@ -245,6 +249,9 @@ impl Raise<'_> {
     }
 
     fn ports(&mut self, min: Option<Register>, max: Option<Register>) -> Option<Option<Expression>> {
+        if min.is_some() {
+            self.keep_transport_match();
+        }
         // The kernel lists the lower register as the upper one too if there is no range.
         self.span(min, max.filter(|max| Some(*max) != min), DataType::INET_SERVICE.into())
     }
@@ -280,6 +287,7 @@ impl Raise<'_> {
 
     fn tproxy(&mut self, t: &expr::Tproxy) -> Option<()> {
         let family = Family(u8::try_from(t.family).ok()?);
+        self.keep_transport_match();
         let of = self.optional(t.addr, address(family))?;
         let port = self.optional(t.port, DataType::INET_SERVICE.into())?;
         // A family of 0 (`NFPROTO_UNSPEC`) stands for both.
@@ -290,7 +298,11 @@ impl Raise<'_> {
     fn queue(&mut self, q: &expr::Queue) -> Option<()> {
         let flags = q.flags.unwrap_or_default();
         let to = match (q.sreg, q.number) {
-            (Some(register), _) => self.whole(self.content(register)?)?,
+            (Some(register), _) => {
+                let expression = self.whole(self.content(register)?)?;
+                self.drop_implied_by(&expression);
+                expression
+            }
             (None, Some(first)) => match q.total.unwrap_or(1) {
                 // The kernel lists one queue as a total of 1.
                 0 | 1 => Expression::from(first),
@@ -313,6 +325,7 @@ impl Raise<'_> {
             _ => Vec::new(),
         };
         let key = self.key_of(d.key, set)?;
+        self.drop_implied_by(&key);
         let value = d.data.map(|register| self.values(register, &parts));
         let value = match value {
             Some(None) => return None,
@@ -351,6 +364,7 @@ impl Raise<'_> {
                 // A map in the rule does not tell the kind of the objects; the set does.
                 let Some(SetData::Object(kind)) = set.data else { return None };
                 let looked_up = self.looked_up(o.sreg?, set)?;
+                self.drop_implied_by(&looked_up.key);
                 let object = |element: &Element| element.object_name().cloned();
                 let name = match set.is_anonymous() {
                     true => {

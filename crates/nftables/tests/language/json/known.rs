@@ -275,14 +275,6 @@ pub(crate) const READ: &[Known] = &[
         ],
     },
     Known {
-        reason: "To be mended: an ICMPv6 message without a match of IPv6.",
-        of: &[(
-            "fields-transport",
-            "read otherwise",
-            "ip saddr . icmpv6 checksum vmap { 10.0.0.1 . 2 : continue }",
-        )],
-    },
-    Known {
         reason: "nft leaves out a match that it takes for implied.",
         of: &[
             ("expressions", "other bytecode", "ip protocol ipv6-icmp meta l4proto ipv6-icmp icmpv6 type 1"),
