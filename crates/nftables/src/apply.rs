@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashSet};
 use sluicegate_netlink::message::Flags;
 use sluicegate_netlink::{Batch, Errno, KernelError, Transport, exchange};
 
+use crate::auto_merge;
 use crate::echo::Applied;
 use crate::encode::Encoder;
 use crate::error::{Error, Failure};
@@ -68,14 +69,21 @@ impl Transaction {
         transport: &mut (impl Transport + ?Sized),
         options: ApplyOptions,
     ) -> Result<Applied, Error> {
-        if self.indexed().next().is_none() && self.renamed().next().is_none() {
-            return self.apply_placed(transport, &mut Resolved::default(), options);
+        let candidates = auto_merge::candidates(self);
+        let mut resolved = Resolved::default();
+        let merging = resolved.query_merging(self, &candidates, transport)?;
+        if merging.is_empty() && self.indexed().next().is_none() && self.renamed().next().is_none() {
+            return self.apply_placed(transport, &mut resolved, options);
         }
         let mut tries = TRIES;
         loop {
             tries -= 1;
             let listed = read::generation(transport)?.id;
-            let mut resolved = Resolved::resolve(self, transport)?;
+            // Asks again, because everything that is encoded has to be of this generation.
+            let mut resolved = Resolved::default();
+            let merging = resolved.query_merging(self, &candidates, transport)?;
+            resolved.merge(self, &merging, transport)?;
+            resolved.resolve(self, transport)?;
             let generation = Some(options.generation.unwrap_or(listed));
             match self.apply_placed(transport, &mut resolved, ApplyOptions { generation, ..options }) {
                 Err(Error::GenerationChanged { .. }) if options.generation.is_none() && tries > 0 => {}
@@ -159,7 +167,7 @@ impl Transaction {
     /// [`Error::Statement`] for what the kernel has no expressions for, [`Error::Index`] for a rule with an
     /// index, [`Error::Rename`] for a rename without the chain's handle.
     pub fn encode(&self, options: ApplyOptions) -> Result<Batch, Error> {
-        Ok(self.batch(0..self.operations().len(), &Resolved::default(), options)?.0)
+        Ok(self.batch(0..self.operations().len(), &Resolved::merging_alone(self), options)?.0)
     }
 
     /// Returns the batch, and the existing sets whose flags decide how their elements are encoded: with

@@ -6,6 +6,7 @@ use sluicegate_netlink::message::Flags;
 use sluicegate_netlink::{Batch, MessageWriter};
 
 use crate::apply::ApplyOptions;
+use crate::auto_merge::{Origin, Sent};
 use crate::error::Error;
 use crate::family::Family;
 use crate::lang::lower::{self, AnonymousSet, Before, Lowered, lower};
@@ -84,6 +85,12 @@ impl<'t> Encoder<'t> {
             Operation::Insert(rule) => self.rule(index, rule, create)?,
             Operation::Replace(rule) => self.rule(index, rule, Flags::REPLACE)?,
             Operation::Rename(rename) => self.rename(index, rename)?,
+            Operation::Delete(Target::Elements(elements)) if self.is_merged(index) => {
+                self.merged(index, &elements.set);
+            }
+            Operation::Destroy(Target::Elements(elements)) if self.is_merged(index) => {
+                self.merged(index, &elements.set);
+            }
             Operation::Delete(target) => self.target(tag, target, false),
             Operation::Destroy(target) => self.target(tag, target, true),
             Operation::Flush(target) => self.flush(tag, target),
@@ -125,7 +132,10 @@ impl<'t> Encoder<'t> {
                     check_element_statements(element.statements())
                         .map_err(|cause| of_elements(index, elements, cause))?;
                 }
-                self.elements(index, elements, NFT_MSG_NEWSETELEM, flags, false);
+                match self.is_merged(index) {
+                    true => self.merged(index, &elements.set),
+                    false => self.elements(index, elements, NFT_MSG_NEWSETELEM, flags, false),
+                }
             }
         }
         Ok(())
@@ -200,13 +210,29 @@ impl<'t> Encoder<'t> {
         drop(message);
         let form = Form::of(set);
         let start = (form == Form::Interval && needs_start(elements)).then(|| elements.first()).flatten();
-        let destination = Destination { id: &set.id, number: Some(*number), form, start };
+        let destination = Destination { id: &set.id, number: Some(*number), form, start, origins: None };
         self.list(index, &destination, elements, NFT_MSG_NEWSETELEM, Flags::CREATE, false);
+    }
+
+    /// Returns whether other elements are sent instead of those of an operation, because its set merges them.
+    fn is_merged(&self, index: usize) -> bool {
+        self.resolved.change(index).is_some()
+    }
+
+    /// Encodes what is sent instead of the elements of an operation.
+    fn merged(&mut self, index: usize, set: &SetId) {
+        let resolved = self.resolved;
+        let Some(change) = resolved.change(index) else { return };
+        let (deleted, added) = (&change.deleted, &change.added);
+        let destination = Destination::merging(set, deleted);
+        self.list(index, &destination, &deleted.list, NFT_MSG_DELSETELEM, Flags::empty(), true);
+        let destination = Destination::merging(set, added);
+        self.list(index, &destination, &added.list, NFT_MSG_NEWSETELEM, Flags::CREATE, false);
     }
 
     fn elements(&mut self, index: usize, elements: &Elements, command: u8, flags: Flags, key_only: bool) {
         let form = self.form(elements);
-        let destination = Destination { id: &elements.set, number: None, form, start: None };
+        let destination = Destination { id: &elements.set, number: None, form, start: None, origins: None };
         self.list(index, &destination, &elements.list, command, flags, key_only);
     }
 
@@ -263,7 +289,8 @@ impl<'t> Encoder<'t> {
     ) -> usize {
         let limit = self.message_limit.saturating_sub(ELEMENT_ROOM);
         let family = destination.id.table.family;
-        let mut message = self.message(command, flags, family, tag(index, position));
+        let tag_of = |position| destination.tag(index, position);
+        let mut message = self.message(command, flags, family, tag_of(position));
         message.put_str(NFTA_SET_ELEM_LIST_TABLE, &destination.id.table.name);
         message.put_str(NFTA_SET_ELEM_LIST_SET, &destination.id.name);
         if let Some(number) = destination.number {
@@ -274,7 +301,7 @@ impl<'t> Encoder<'t> {
             encode_start(&first.key(), &mut list);
         }
         while let Some(element) = elements.get(position) {
-            list.tag(tag(index, position));
+            list.tag(tag_of(position));
             let next = destination.number.and_then(|_| elements.get(position + 1));
             element.encode(&mut list, destination.form, key_only, next);
             position += 1;
@@ -293,18 +320,26 @@ impl<'t> Encoder<'t> {
             self.operation(index)?;
             return Ok(None);
         };
-        let form = self.form(elements);
-        let destination = Destination { id: &elements.set, number: None, form, start: None };
-        let next = self.message_of(
-            index,
-            &destination,
-            &elements.list,
-            position,
-            NFT_MSG_NEWSETELEM,
-            Flags::CREATE,
-            false,
-        );
-        Ok((next < elements.list.len()).then_some(next))
+        let resolved = self.resolved;
+        let (destination, list) = match resolved.change(index) {
+            // What replaces existing elements has to be in the same batch as their deletion.
+            Some(change) if !change.deleted.list.is_empty() => {
+                self.operation(index)?;
+                return Ok(None);
+            }
+            Some(change) => (Destination::merging(&elements.set, &change.added), &change.added.list),
+            None => {
+                let form = self.form(elements);
+                let id = &elements.set;
+                (Destination { id, number: None, form, start: None, origins: None }, &elements.list)
+            }
+        };
+        let (command, flags) = (NFT_MSG_NEWSETELEM, Flags::CREATE);
+        if list.is_empty() {
+            return Ok(None);
+        }
+        let next = self.message_of(index, &destination, list, position, command, flags, false);
+        Ok((next < list.len()).then_some(next))
     }
 
     /// Encodes the renaming of a chain: `NFT_MSG_NEWCHAIN` with a handle and a name.
@@ -459,6 +494,22 @@ struct Destination<'a> {
     form: Form,
     /// The first element, if an interval set needs a marker for the empty space before it.
     start: Option<&'a Element>,
+    /// Where each element stems from, if others are sent than those of the operation.
+    origins: Option<&'a [Origin]>,
+}
+
+impl<'a> Destination<'a> {
+    /// Creates the destination for elements that were merged.
+    fn merging(id: &'a SetId, sent: &'a Sent) -> Self {
+        Self { id, number: None, form: Form::Interval, start: None, origins: Some(&sent.origins) }
+    }
+
+    /// Returns the tag of the element at a position of what is sent for an operation.
+    fn tag(&self, operation: usize, position: usize) -> u64 {
+        let origin = self.origins.and_then(|origins| origins.get(position).copied());
+        let (operation, element) = origin.unwrap_or((operation, position));
+        tag(operation, element)
+    }
 }
 
 /// Returns the tag that maps an error of the kernel to an operation, and to one of its elements.

@@ -35,13 +35,15 @@
 //!
 //! It keeps no state except in a [`Follower`](monitor::Follower) that the caller creates. It loads no
 //! module, opens no file, and starts no process and no thread. It talks to the kernel only through the
-//! [`Transport`](sluicegate_netlink::Transport) that it is given. Elements are neither merged nor checked
-//! for overlap before they are sent: the kernel checks them.
+//! [`Transport`](sluicegate_netlink::Transport) that it is given. Elements are not checked for
+//! overlap before they are sent, because the kernel checks them, and are merged only in sets that ask for it
+//! ([`Set::auto_merge`]).
 //!
 //! # Features
 //!
 //! * `tokio`: `Transaction::apply_async` and `Monitor::next`, which do not block a task. Without it no
 //!   runtime is needed.
+//! * `ipnet`: the networks of the crate `ipnet` (`IpNet`, `Ipv4Net`, `Ipv6Net`) convert to elements of sets.
 //! * `json`: the module `json`, which prints and reads libnftables-json(5): what `nft -j list ruleset` and
 //!   `nft -j monitor` print, and what `nft -j -f` reads. Adds `serde_json`.
 //!
@@ -51,6 +53,7 @@
 
 mod apply;
 mod attributes;
+mod auto_merge;
 mod datatype;
 mod echo;
 mod encode;

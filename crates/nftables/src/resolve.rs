@@ -1,22 +1,23 @@
 //! Looks up what the kernel has to answer before a transaction can be encoded: the place of a rule that is
-//! given by counting the rules of its chain (`index`), the handle of a chain to rename, and whether existing
-//! sets have intervals.
+//! given by counting the rules of its chain (`index`), the handle of a chain to rename, whether existing sets
+//! have intervals, and the elements of sets that merge them (`auto_merge.rs`).
 //!
 //! A rule may also go beside one of the same batch, which has a number instead of a handle. Therefore the
 //! rules of the chain are listed, and the operations of the transaction are simulated on that list. The
 //! result is valid only for the generation of the ruleset that was listed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use sluicegate_netlink::Transport;
 use sluicegate_netlink::attr::Writer;
 
+use crate::auto_merge::{self, Change, Changes, Existing, Merging};
 use crate::error::Error;
 use crate::lang::lower::Intervals;
 use crate::object::rule::wire::{NFTA_RULE_ID, NFTA_RULE_POSITION, NFTA_RULE_POSITION_ID};
-use crate::object::{ChainId, Rule, SetFlags, SetId, TableId};
+use crate::object::{ChainId, Rule, SetId, TableId};
 use crate::read;
-use crate::transaction::{Flush, Object, Operation, Target, Transaction};
+use crate::transaction::{Flush, Object, Operation, Target, Transaction, known};
 
 /// The rule before or after which another one goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +35,9 @@ pub(crate) struct Resolved {
     of: HashMap<usize, Position>,
     chains: HashMap<usize, u64>,
     intervals: Intervals,
+    /// The sets that were asked for because their elements may have to be merged.
+    existing: Existing,
+    changes: Changes,
 }
 
 /// The rules of the chains in which a rule is placed by index.
@@ -43,9 +47,10 @@ impl Resolved {
     /// Lists the rules of chains in which a rule is placed by index, and looks up the handles of chains to
     /// rename.
     pub(crate) fn resolve(
+        &mut self,
         transaction: &Transaction,
         transport: &mut (impl Transport + ?Sized),
-    ) -> Result<Self, Error> {
+    ) -> Result<(), Error> {
         let mut chains = Chains::new();
         for rule in transaction.indexed() {
             if !chains.contains_key(&rule.chain) {
@@ -53,17 +58,60 @@ impl Resolved {
                 chains.insert(&rule.chain, rules.iter().map(|rule| Position::Handle(rule.handle)).collect());
             }
         }
-        let mut resolved = Self::default();
         for (index, operation) in transaction.operations().iter().enumerate() {
-            resolved.simulate(&mut chains, index, operation)?;
+            self.simulate(&mut chains, index, operation)?;
         }
         for (operation, chain) in transaction.renamed() {
             let existing = read::chain(transport, chain)?;
             let existing =
                 existing.ok_or_else(|| Error::Rename { operation, chain: chain.clone(), asked: true })?;
-            resolved.chains.insert(operation, existing.handle);
+            self.chains.insert(operation, existing.handle);
         }
-        Ok(resolved)
+        Ok(())
+    }
+
+    /// Merges the elements of the sets that the transaction itself defines.
+    pub(crate) fn merging_alone(transaction: &Transaction) -> Self {
+        Self { changes: Merging::empty(transaction).simulate(transaction), ..Self::default() }
+    }
+
+    /// Asks for these sets, and returns those whose elements may have to be merged.
+    pub(crate) fn query_merging<'s>(
+        &mut self,
+        transaction: &Transaction,
+        sets: &'s HashSet<SetId>,
+        transport: &mut (impl Transport + ?Sized),
+    ) -> Result<HashSet<&'s SetId>, Error> {
+        let definitions = transaction.known_sets();
+        let mut merging = HashSet::new();
+        for id in sets {
+            let existing = query(transport, id)?;
+            if existing.as_ref().is_some_and(auto_merge::has_intervals) {
+                self.intervals.insert(id.clone());
+            }
+            if auto_merge::merges_as(known(&definitions, id), existing.as_ref()) {
+                merging.insert(id);
+            }
+            self.existing.insert(id.clone(), existing);
+        }
+        Ok(merging)
+    }
+
+    /// Reads the elements of these sets, and merges those of the transaction with them.
+    pub(crate) fn merge(
+        &mut self,
+        transaction: &Transaction,
+        sets: &HashSet<&SetId>,
+        transport: &mut (impl Transport + ?Sized),
+    ) -> Result<(), Error> {
+        let merging = Merging::read(transaction, sets, &self.existing, transport)?;
+        self.changes = merging.simulate(transaction);
+        Ok(())
+    }
+
+    /// Returns what is sent instead of an operation on elements.
+    pub(crate) fn change(&self, operation: usize) -> Option<&Change> {
+        self.changes.get(&operation)
     }
 
     /// Looks up which of these sets have intervals, and returns whether any has.
@@ -76,18 +124,17 @@ impl Resolved {
         sets: impl IntoIterator<Item = &'s SetId>,
         transport: &mut (impl Transport + ?Sized),
     ) -> Result<bool, Error> {
+        let mut any = false;
         for set in sets {
-            let existing = match read::set(transport, set) {
-                Ok(existing) => existing,
-                // The kernel refuses the operation as well, with an error that names it.
-                Err(error) if error.is_permission_denied() => None,
-                Err(error) => return Err(error.into()),
-            };
-            if existing.is_some_and(|existing| existing.flags.contains(SetFlags::INTERVAL)) {
+            if self.existing.contains_key(set) {
+                continue;
+            }
+            if query(transport, set)?.as_ref().is_some_and(auto_merge::has_intervals) {
+                any = true;
                 self.intervals.insert(set.clone());
             }
         }
-        Ok(!self.intervals.is_empty())
+        Ok(any)
     }
 
     /// Returns the existing sets that turned out to have intervals.
@@ -174,6 +221,14 @@ impl Resolved {
             None => return Err(Error::Index { operation, rule: rule.to_string(), rules: None }),
         }
         Ok(())
+    }
+}
+
+fn query(transport: &mut (impl Transport + ?Sized), set: &SetId) -> Result<Option<read::Set>, Error> {
+    match read::set(transport, set) {
+        // The kernel refuses the operation as well, with an error that names it.
+        Err(error) if error.is_permission_denied() => Ok(None),
+        result => Ok(result?),
     }
 }
 

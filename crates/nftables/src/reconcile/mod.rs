@@ -68,9 +68,11 @@ mod sync;
 mod table;
 mod wanted;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
+use crate::auto_merge::{joined, merges};
 use crate::error::{ContentProblem, Error};
 use crate::listing::TableContent;
 use crate::object::TableId;
@@ -176,6 +178,20 @@ pub fn difference(
     compare(wanted, kernel, options, &HashMap::new())
 }
 
+/// Joins the elements of sets with `auto-merge`, as the kernel has them once they were added.
+fn merged(content: &TableContent) -> Cow<'_, TableContent> {
+    let mut merged = Cow::Borrowed(content);
+    for (index, (_, elements)) in content.sets.iter().enumerate().filter(|(_, (set, _))| merges(set)) {
+        let joined = joined(elements);
+        if joined != *elements
+            && let Some((_, elements)) = merged.to_mut().sets.get_mut(index)
+        {
+            *elements = joined;
+        }
+    }
+    merged
+}
+
 /// Does the same as [`difference`], but replaces the given tables as a whole, each for the given reason.
 fn compare(
     wanted: &[TableContent],
@@ -186,7 +202,8 @@ fn compare(
     let mut tables = Kernel::tables(ruleset);
     let mut out = Difference::new(ruleset.generation);
     let mut seen = HashSet::new();
-    for content in wanted {
+    let wanted: Vec<_> = wanted.iter().map(merged).collect();
+    for content in wanted.iter().map(AsRef::as_ref) {
         let id = &content.table.id;
         if !seen.insert(id) {
             return Err(Error::content(format_args!("table {id}"), ContentProblem::Twice));
@@ -203,5 +220,7 @@ fn compare(
         out.transaction.push(Operation::Delete(Target::Table(id)));
         out.deleted.tables += 1;
     }
+    // Everything was compared with the elements that the kernel has, so there is nothing left to merge.
+    out.transaction.set_exact();
     Ok(out)
 }

@@ -12,6 +12,9 @@
 //!   encoded for another kind of set. So the encoder collects the existing sets for which that makes a
 //!   difference (`sets_to_query`), `apply` asks the kernel for their flags (`resolve.rs`), with one request
 //!   for each set, and encodes again if one of them has intervals.
+//! * Of a set with `auto-merge` the kernel stores the flag only. `apply` asks for every set that it does not
+//!   know and whose elements it may have to merge, with one request, and reads the elements of those that
+//!   merge (`auto_merge.rs`).
 //! * On a socket that also receives events of other programs' commits, only messages to the socket's own port
 //!   are answers.
 //! * The kernel's answer to an operation is an errno, and sometimes an attribute. `error/meaning.rs` decodes
@@ -37,6 +40,8 @@ pub struct Transaction {
     operations: Vec<Operation>,
     /// Existing sets, for the types of what is looked up in them.
     known: Vec<Set>,
+    /// Whether elements are sent as they are, also for sets with `auto-merge`.
+    exact: bool,
 }
 
 /// Compares only the operations.
@@ -164,12 +169,22 @@ impl Transaction {
     pub fn append(&mut self, mut other: Self) -> &mut Self {
         self.operations.append(&mut other.operations);
         self.known.append(&mut other.known);
+        self.exact &= other.exact;
         self
     }
 
     /// Registers an existing set, so that its flags need not be queried, and types are checked against it.
     pub(crate) fn register_set(&mut self, set: Set) {
         self.known.push(set);
+    }
+
+    /// Sends elements as they are: none of them has to be merged with those that the kernel has.
+    pub(crate) fn set_exact(&mut self) {
+        self.exact = true;
+    }
+
+    pub(crate) fn is_exact(&self) -> bool {
+        self.exact
     }
 
     /// Returns the operations.

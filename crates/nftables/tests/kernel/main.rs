@@ -15,6 +15,7 @@ mod hooks;
 #[cfg(feature = "json")]
 mod json;
 mod listing;
+mod merging;
 mod needs;
 mod nft_monitor;
 mod objects;

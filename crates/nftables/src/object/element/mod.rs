@@ -8,6 +8,8 @@ mod text;
 pub(crate) mod wire;
 
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::key::Key;
@@ -58,9 +60,17 @@ impl Element {
     ///
     /// In such a set, single keys are intervals too, and one without an end would reach up to the next
     /// element. [`Transaction::apply`](crate::Transaction::apply) adds the ends: if the transaction does not
-    /// create the set, it asks the kernel for the flags of the set. A range with the same key as both bounds
-    /// avoids that query, and is needed for [`Transaction::encode`](crate::Transaction::encode), which makes
-    /// no queries.
+    /// create the set, it asks the kernel for the flags of the set. For
+    /// [`Transaction::encode`](crate::Transaction::encode), which makes no queries, write a single key as a
+    /// range with the same key as both bounds.
+    ///
+    /// A range of Rust converts to such an element, too:
+    ///
+    /// ```
+    /// use sluicegate_nftables::{Element, Port};
+    ///
+    /// assert_eq!(Element::from(Port(8000)..=Port(8010)), Element::range(Port(8000), Port(8010)));
+    /// ```
     ///
     /// # Panics
     /// If the keys differ in the number of parts or bytes.
@@ -68,6 +78,38 @@ impl Element {
         let (low, high) = (low.into(), high.into());
         assert!(are_alike(&low, &high), "a range from {low} to {high}, which are of other types");
         Self::new(low).to(high)
+    }
+
+    /// Creates an element for all addresses of a network, for a set with the flag `interval`. The bits behind
+    /// the prefix are ignored, as nft ignores them. Feature `ipnet`: `IpNet`, `Ipv4Net` and `Ipv6Net` convert
+    /// to such an element.
+    ///
+    /// ```
+    /// use std::net::Ipv4Addr;
+    ///
+    /// use sluicegate_nftables::Element;
+    ///
+    /// assert_eq!(Element::prefix(Ipv4Addr::new(10, 1, 2, 3), 8).to_string(), "10.0.0.0/8");
+    /// ```
+    ///
+    /// # Panics
+    /// If the prefix is longer than the address: 32 or 128 bits.
+    pub fn prefix(address: impl Into<IpAddr>, length: u8) -> Self {
+        let address = address.into();
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        assert!(length <= bits, "a prefix of {length} bits of the address {address}");
+        let free = u128::MAX.checked_shr(128 - u32::from(bits - length)).unwrap_or(0);
+        match address {
+            IpAddr::V4(address) => {
+                // At most 32 bits are free.
+                let (bits, free) = (address.to_bits(), u32::try_from(free).unwrap_or(u32::MAX));
+                Self::range(Ipv4Addr::from_bits(bits & !free), Ipv4Addr::from_bits(bits | free))
+            }
+            IpAddr::V6(address) => {
+                let bits = address.to_bits();
+                Self::range(Ipv6Addr::from_bits(bits & !free), Ipv6Addr::from_bits(bits | free))
+            }
+        }
     }
 
     /// Creates an element from the types and the bytes of its key.
@@ -142,7 +184,7 @@ impl Element {
         Self(Store::pack(sections, name, view.comment.cloned(), view.statements))
     }
 
-    fn with(&self, change: impl FnOnce(&mut Sections<'_>)) -> Self {
+    fn with<'a>(&'a self, change: impl FnOnce(&mut Sections<'a>)) -> Self {
         let view = self.0.view();
         let mut sections = view.sections();
         change(&mut sections);
@@ -301,6 +343,14 @@ impl Element {
         self.end_bytes().is_some_and(|end| end != self.packed_key().bytes)
     }
 
+    /// Returns the element with other bounds: everything but the key stays.
+    pub(crate) fn with_bounds(&self, low: &Key, high: &Key) -> Self {
+        self.with(|sections| {
+            sections.key = Packed::from(low);
+            sections.end = (low.bytes() != high.bytes()).then(|| high.bytes());
+        })
+    }
+
     /// Replaces the end by one of the same types.
     pub(crate) fn to(self, end: Key) -> Self {
         match are_alike(&self.key(), &end) {
@@ -344,6 +394,42 @@ impl<K: Into<Key>> From<K> for Element {
     }
 }
 
+/// Creates an element for all keys of the range, as [`Element::range`] does.
+///
+/// # Panics
+/// As [`Element::range`].
+impl<K: Into<Key>> From<RangeInclusive<K>> for Element {
+    fn from(range: RangeInclusive<K>) -> Self {
+        let (low, high) = range.into_inner();
+        Self::range(low, high)
+    }
+}
+
+#[cfg(feature = "ipnet")]
+mod networks {
+    use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+
+    use super::Element;
+
+    impl From<IpNet> for Element {
+        fn from(network: IpNet) -> Self {
+            Self::prefix(network.addr(), network.prefix_len())
+        }
+    }
+
+    impl From<Ipv4Net> for Element {
+        fn from(network: Ipv4Net) -> Self {
+            Self::prefix(network.addr(), network.prefix_len())
+        }
+    }
+
+    impl From<Ipv6Net> for Element {
+        fn from(network: Ipv6Net) -> Self {
+            Self::prefix(network.addr(), network.prefix_len())
+        }
+    }
+}
+
 /// Elements of one set or map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Elements {
@@ -377,6 +463,31 @@ mod tests {
 
     fn comment() -> Comment {
         Comment::new("x").unwrap()
+    }
+
+    #[test]
+    fn a_network_is_the_range_of_its_addresses() {
+        let text = |address: IpAddr, length| Element::prefix(address, length).to_string();
+        let v4 = IpAddr::from([10, 1, 2, 3]);
+        assert_eq!(
+            [0, 8, 31, 32].map(|length| text(v4, length)),
+            ["0.0.0.0/0", "10.0.0.0/8", "10.1.2.2/31", "10.1.2.3"]
+        );
+        let v6 = IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(
+            [0, 32, 127, 128].map(|length| text(v6, length)),
+            ["::/0", "2001:db8::/32", "2001:db8::/127", "2001:db8::1"]
+        );
+        assert_eq!(Element::from(Port(1)..=Port(3)).to_string(), "1-3");
+    }
+
+    #[cfg(feature = "ipnet")]
+    #[test]
+    fn networks_of_ipnet_are_elements() {
+        for text in ["10.0.0.0/8", "2001:db8::/32"] {
+            let network: ipnet::IpNet = text.parse().unwrap();
+            assert_eq!(Element::from(network).to_string(), text);
+        }
     }
 
     #[test]

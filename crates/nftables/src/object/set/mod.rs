@@ -58,8 +58,11 @@ pub struct Set {
     pub size: Option<u32>,
     /// The kernel's preference when it chooses a backend.
     pub policy: Option<SetPolicy>,
-    /// Whether nft merges intervals that overlap or touch. Only user space does that: the kernel stores the
-    /// flag.
+    /// Whether intervals that overlap or touch are merged, and parts of them can be deleted. The kernel only
+    /// stores the flag. [`Transaction::apply`](crate::Transaction::apply) does as nft does: it reads the
+    /// elements that the set has, and sends what leads from them to the wanted ones; if another program
+    /// commits in the meantime, it reads again. [`Transaction::encode`](crate::Transaction::encode), which
+    /// asks no kernel, merges the elements of the transaction only.
     pub auto_merge: bool,
     /// The statements of each element: counters, limits and the like.
     pub statements: Vec<Statement>,
@@ -173,6 +176,38 @@ impl Set {
     #[must_use]
     pub fn flags(mut self, flags: SetFlags) -> Self {
         self.flags = flags;
+        self
+    }
+
+    /// Merges intervals that overlap or touch ([`auto_merge`](Self::auto_merge)), and sets the flag
+    /// `interval`.
+    ///
+    /// ```
+    /// use std::net::Ipv4Addr;
+    ///
+    /// use sluicegate_nftables::fake::Fake;
+    /// use sluicegate_nftables::{DataType, Element, Family, Set, Table, TableId, Transaction, read};
+    ///
+    /// let set = TableId::new(Family::INET, "t".parse()?).set("blocked".parse()?);
+    /// let mut tx = Transaction::new();
+    /// tx.add(Table::new(set.table.clone()));
+    /// tx.add(Set::new(set.clone(), DataType::IPV4_ADDR).auto_merge());
+    /// tx.add_element(&set, Element::prefix(Ipv4Addr::new(10, 0, 0, 0), 8));
+    /// let mut kernel = Fake::new(); // or a socket
+    /// tx.apply(&mut kernel)?;
+    ///
+    /// let mut tx = Transaction::new();
+    /// tx.add_element(&set, Element::prefix(Ipv4Addr::new(10, 1, 0, 0), 16));
+    /// tx.delete_element(&set, Ipv4Addr::new(10, 0, 0, 0));
+    /// tx.apply(&mut kernel)?;
+    /// let content = read::ruleset(&mut kernel, &set.table)?.content();
+    /// assert_eq!(content[0].sets[0].1, [Ipv4Addr::new(10, 0, 0, 1)..=Ipv4Addr::new(10, 255, 255, 255)].map(Element::from));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn auto_merge(mut self) -> Self {
+        self.auto_merge = true;
+        self.flags |= SetFlags::INTERVAL;
         self
     }
 

@@ -52,3 +52,21 @@ fn what_is_refused_whole_is_an_error_and_changes_nothing() {
     assert!(matches!(sync(&mut kernel, 2), Err(Error::Rejected { .. })));
     assert_eq!(kernel.ruleset().rules.len(), 1);
 }
+
+#[test]
+fn wanted_elements_that_merge_are_equal_to_what_they_were_merged_to() {
+    let mut kernel = Fake::new();
+    let wanted = |ranges: &[(u16, u16)]| {
+        let set = Set::new(TableId::new(Family::IP, name("t")).set(name("s")), DataType::INET_SERVICE);
+        let elements = ranges.iter().map(|(low, high)| Element::range(Port(*low), Port(*high))).collect();
+        let mut content = TableContent::new(Table::new(set.id.table.clone()));
+        content.sets.push((set.auto_merge(), elements));
+        [content]
+    };
+    let overlapping = wanted(&[(10, 20), (15, 30), (31, 40), (50, 50)]);
+    reconcile::sync(&mut kernel, &overlapping, &Options::default()).unwrap();
+    let again = reconcile::sync(&mut kernel, &overlapping, &Options::default()).unwrap();
+    assert!(again.difference.is_empty(), "{}", again.difference.transaction);
+    let less = reconcile::sync(&mut kernel, &wanted(&[(10, 12), (50, 50)]), &Options::default()).unwrap();
+    assert_eq!((less.difference.deleted.elements, less.difference.added.elements), (1, 1));
+}
