@@ -4,10 +4,14 @@
 //! what differs. All but those of bridges belong to the network namespace of the thread that reads or writes
 //! them.
 
+mod conntrack;
+
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+
+pub use conntrack::Conntrack;
 
 use crate::Mode;
 
@@ -150,8 +154,8 @@ impl Sysctls {
     }
 
     /// Returns whether connection tracking accepts TCP packets outside of windows. `None` without connection
-    /// tracking. The sysctl is never set: it is the choice of the operator, and iptables mode omits its rule
-    /// against invalid packets when it is on.
+    /// tracking. It is the choice of the operator, and iptables mode omits its rule against invalid packets
+    /// when it is on.
     #[must_use]
     pub fn tcp_be_liberal(&self) -> Option<bool> {
         let text = fs::read_to_string(self.0.join(TCP_BE_LIBERAL)).ok()?;

@@ -336,7 +336,7 @@ fn a_configuration_file_is_taken_below_the_flags_and_a_wrong_field_is_named() {
         let table = table();
         assert!(table.contains("ip saddr != 10.8.0.0/16") && !table.contains("10.9.0.0"), "{table}");
         assert!(table.contains("0x00000008"), "{table}");
-        assert!(daemon.log().contains("config.conf: line 6, column 1: portRange: ignored by this proxier"));
+        assert!(daemon.log().contains("config.conf: line 6, column 1: portRange: has no effect here"));
         drop(daemon);
         write("mode: nftables\nmasqueradeBit: 3\n");
         let mut wrong = Daemon::start(&directory, &["--config", &path]);

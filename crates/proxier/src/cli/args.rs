@@ -100,7 +100,7 @@ pub(crate) struct ProxyArgs {
     #[arg(long, value_name = "PREFIX")]
     pub(crate) pod_interface_name_prefix: Option<String>,
     /// Masquerade all traffic to cluster IPs.
-    #[arg(long)]
+    #[arg(long, value_name = "true|false", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set, value_parser = boolean)]
     pub(crate) masquerade_all: bool,
     /// The bit of the packet mark that requests masquerading, 0 to 31.
     #[arg(long, value_name = "BIT", default_value_t = 14)]
@@ -111,7 +111,7 @@ pub(crate) struct ProxyArgs {
     pub(crate) nodeport_addresses: Option<NodePortAddresses>,
     /// In iptables mode, serve node ports on 127.0.0.1 as well; this sets the sysctl
     /// `net.ipv4.conf.all.route_localnet`.
-    #[arg(long, value_name = "true|false", default_value_t = true, action = ArgAction::Set)]
+    #[arg(long, value_name = "true|false", default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set, value_parser = boolean)]
     pub(crate) iptables_localhost_nodeports: bool,
     /// In iptables mode, the kernel interface to use; by default that of `iptables-restore`.
     #[arg(long, value_enum)]
@@ -219,6 +219,15 @@ pub(crate) fn describe(node: &Node) -> String {
     match addresses.as_slice() {
         [] => format!("node {} (no address known)", node.name),
         _ => format!("node {} ({})", node.name, addresses.join(", ")),
+    }
+}
+
+/// Reads a boolean as Go's flags do.
+pub(super) fn boolean(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        _ => Err(format!("expected true or false, found {text:?}")),
     }
 }
 

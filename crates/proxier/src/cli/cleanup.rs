@@ -22,6 +22,11 @@ pub(crate) struct Cleanup {
 const MODES: [Mode; 3] = [Mode::Nftables, Mode::Ipvs, Mode::Iptables];
 
 impl Cleanup {
+    /// Returns the command for every mode.
+    pub(super) const fn every_mode() -> Self {
+        Self { proxy_mode: None }
+    }
+
     /// Removes everything that can be removed, and reports each failure.
     pub(crate) fn run(&self) -> Result<ExitCode, Error> {
         let mut all = Cleaned::default();

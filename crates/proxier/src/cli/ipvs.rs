@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{ArgAction, Args};
 use ipnet::IpNet;
 use sluicegate_ipvs::{Scheduler, Timeouts};
 use sluicegate_proxier::config::{Config, parse_duration};
@@ -13,7 +13,7 @@ use sluicegate_service_rules::ipvs::{ConnectionTimeouts, Planner, Settings};
 use sluicegate_services::{Cluster, Family, parse_cidr};
 
 use super::Error;
-use super::args::ProxyArgs;
+use super::args::{ProxyArgs, boolean};
 use super::serve::needs;
 
 /// The flags of ipvs mode, with kube-proxy's names.
@@ -27,7 +27,7 @@ pub(crate) struct IpvsArgs {
     pub(super) ipvs_exclude_cidrs: Vec<IpNet>,
     /// In ipvs mode, require the sysctls that keep this node from answering ARP for service addresses on
     /// other devices.
-    #[arg(long)]
+    #[arg(long, value_name = "true|false", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set, value_parser = boolean)]
     pub(super) ipvs_strict_arp: bool,
     /// In ipvs mode, the timeout of idle TCP connections (15m, 900s); 0s keeps that of the kernel.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]

@@ -3,12 +3,16 @@
 mod args;
 mod check;
 mod cleanup;
+mod compat;
 mod configz;
+mod conntrack;
+mod defaults;
 mod detect_local;
 mod doctor;
 mod error;
 mod iptables;
 mod ipvs;
+mod log;
 mod progress;
 mod render;
 mod run;
@@ -41,6 +45,7 @@ enum Sub {
     Sync(sync::Sync),
     /// Run as a daemon: follow the objects as they change, and repair the rules, until SIGTERM or SIGINT; all
     /// rules stay.
+    #[command(disable_version_flag = true)]
     Run(Box<run::Run>),
     /// Print what sync would change, as a script.
     Diff(sync::Diff),

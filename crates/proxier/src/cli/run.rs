@@ -1,13 +1,13 @@
 //! `run`: the daemon.
 
 use std::collections::HashSet;
-use std::io::{self, IsTerminal as _};
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgAction, Args, ValueEnum};
 use sluicegate_proxier::Mode;
 use sluicegate_proxier::config::{Config, Rules, parse_duration};
 use sluicegate_proxier::run::{Intervals, Lock, Loop, Observer, Signal, ThisNode, World};
@@ -18,8 +18,13 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver};
 
-use super::args::{NodeArgs, ProxyArgs};
+use super::args::{NodeArgs, ProxyArgs, boolean};
+use super::cleanup::Cleanup;
+use super::compat::CompatArgs;
 use super::configz::configz;
+use super::conntrack::ConntrackArgs;
+use super::defaults::{self, OOM_SCORE};
+use super::log::{self, LogFormat};
 use super::serve::ServeArgs;
 use super::source::SourceArgs;
 use super::{Error, Given, iptables, ipvs, progress};
@@ -42,6 +47,39 @@ pub(crate) struct Run {
     /// The verbosity of the log: 0 changes and problems, 2 periodic checks as well, 5 everything.
     #[arg(long = "v", short = 'v', value_name = "LEVEL", default_value_t = 0)]
     verbosity: u8,
+    /// The form of the log.
+    #[arg(long, value_enum, default_value = "text")]
+    logging_format: LogFormat,
+    /// How ready the kernel is to kill this process when memory is short, -1000 to 1000.
+    #[arg(long, value_name = "SCORE", default_value_t = OOM_SCORE, allow_negative_numbers = true,
+          value_parser = clap::value_parser!(i32).range(-1000..=1000))]
+    oom_score_adj: i32,
+    #[command(flatten)]
+    conntrack: ConntrackArgs,
+    /// Remove everything that any mode left, as the command `cleanup` does, and exit.
+    #[arg(long, value_name = "true|false", default_value_t = false, num_args = 0..=1, default_missing_value = "true",
+          action = ArgAction::Set, value_parser = boolean)]
+    cleanup: bool,
+    /// Set the sysctls and load the modules, which take all rights of root, and exit.
+    #[arg(long, value_name = "true|false", default_value_t = false, num_args = 0..=1, default_missing_value = "true",
+          action = ArgAction::Set, value_parser = boolean)]
+    init_only: bool,
+    /// Write the default configuration to this file, and exit.
+    #[arg(long, value_name = "FILE")]
+    write_config_to: Option<PathBuf>,
+    /// Print the version, and exit.
+    #[arg(long, value_name = "true|raw", num_args = 0..=1, default_missing_value = "true")]
+    version: Option<Version>,
+    #[command(flatten)]
+    compat: CompatArgs,
+}
+
+/// How to print the version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Version {
+    True,
+    False,
+    Raw,
 }
 
 /// How often to sync, by mode.
@@ -70,15 +108,46 @@ struct Periods {
 impl Run {
     /// Runs until a signal. Arguments that were given override the configuration file.
     pub(crate) fn run(mut self, given: &Given) -> Result<ExitCode, Error> {
+        match self.version {
+            Some(Version::True) => return print(&format!("sluicegate-proxier {VERSION}")),
+            Some(Version::Raw) => {
+                let (system, machine) = (std::env::consts::OS, std::env::consts::ARCH);
+                return print(&format!("sluicegate-proxier {VERSION} {system}/{machine}"));
+            }
+            Some(Version::False) | None => {}
+        }
+        if let Some(path) = &self.write_config_to {
+            defaults::write(path)?;
+            return print(&format!("wrote the default configuration to {}", path.display()));
+        }
+        if self.cleanup {
+            return Cleanup::every_mode().run();
+        }
+        let warnings = self.compat.warnings(&given.names)?;
         let config = match &self.config {
             Some(path) => Config::read(path)?,
             None => Config::default(),
         };
         self.fill(&config, &given.names)?;
-        log(self.verbosity);
+        log::start(self.verbosity, self.logging_format);
+        for flag in ["healthz", "metrics"].iter().filter(|flag| given.names.contains(&format!("{flag}_port")))
+        {
+            tracing::warn!("--{flag}-port is deprecated; --{flag}-bind-address has the address and the port");
+        }
+        warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         for unused in &config.unused {
             tracing::warn!("{}: {unused}", self.config.as_deref().unwrap_or("".as_ref()).display());
         }
+        self.conntrack.set(config.conntrack, self.serve.set_sysctls || self.init_only);
+        if self.init_only {
+            let this = self.this_node()?;
+            let backend = self.backend()?;
+            self.serve.set_sysctls = true;
+            self.serve.sysctls(&self.proxy, World::new(this).cluster())?;
+            drop(backend);
+            return print("initialised; --init-only ends here");
+        }
+        self.set_oom_score(given.names.contains("oom_score_adj") || config.oom_score_adj.is_some());
         let _lock = Lock::take()?;
         let this = self.this_node()?;
         let mut world = World::new(this.clone());
@@ -133,6 +202,10 @@ impl Run {
             .filter(|path| !path.as_os_str().is_empty() && self.source.manifests.is_empty());
         fill(given, "kubeconfig", &mut self.source.kubeconfig, kubeconfig.map(Some));
         fill(given, "verbosity", &mut self.verbosity, config.verbosity);
+        fill(given, "oom_score_adj", &mut self.oom_score_adj, config.oom_score_adj);
+        let format = config.log_format.as_deref().map(|text| LogFormat::from_str(text, false)).transpose();
+        let format = format.map_err(|reason| Error::flag("logging.format", reason))?;
+        fill(given, "logging_format", &mut self.logging_format, format);
         self.serve.fill(config, |flag| given.contains(flag))
     }
 
@@ -156,6 +229,16 @@ impl Run {
         configz(&self.node, &self.proxy, &self.serve, intervals, kubeconfig.as_deref(), self.verbosity)
     }
 
+    /// Sets the score by which the kernel chooses a process to kill. Without the right to lower it, that is a
+    /// warning where somebody asked for it.
+    fn set_oom_score(&self, is_asked: bool) {
+        match std::fs::write("/proc/self/oom_score_adj", self.oom_score_adj.to_string()) {
+            Ok(()) => tracing::debug!("the OOM score is {} now", self.oom_score_adj),
+            Err(error) if is_asked => tracing::warn!("--oom-score-adj {}: {error}", self.oom_score_adj),
+            Err(error) => tracing::debug!("the OOM score cannot be set to {}: {error}", self.oom_score_adj),
+        }
+    }
+
     fn this_node(&self) -> Result<ThisNode, Error> {
         let Node { name, .. } = self.node.node(&[])?;
         Ok(ThisNode {
@@ -172,6 +255,11 @@ impl Run {
             Mode::Ipvs => Box::new(ipvs::applier(&self.proxy)?),
         })
     }
+}
+
+fn print(line: &str) -> Result<ExitCode, Error> {
+    writeln!(std::io::stdout(), "{line}").map_err(Error::Write)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn fill<T>(given: &HashSet<String>, flag: &str, place: &mut T, value: Option<T>) {
@@ -215,18 +303,4 @@ fn signals() -> Result<Receiver<Signal>, Error> {
     Ok(receiver)
 }
 
-fn log(verbosity: u8) {
-    let level = match verbosity {
-        0 | 1 => tracing::Level::INFO,
-        2..=4 => tracing::Level::DEBUG,
-        _ => tracing::Level::TRACE,
-    };
-    tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_target(false)
-        // Reporting a log that cannot be written would go to the same standard error, and panic.
-        .log_internal_errors(false)
-        .with_ansi(io::stderr().is_terminal())
-        .with_writer(progress::Log::new)
-        .init();
-}
+const VERSION: &str = env!("CARGO_PKG_VERSION");

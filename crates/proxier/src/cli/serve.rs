@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgAction, Args};
 use sluicegate_proxier::Mode;
 use sluicegate_proxier::config::Config;
 use sluicegate_proxier::serve::{BindAddress, HEALTHZ_PORT, METRICS_PORT, Serving, ServingSettings};
@@ -12,7 +12,7 @@ use sluicegate_proxier::sysctl::{self, Needs, Sysctls};
 use sluicegate_services::{Cluster, Family};
 
 use super::Error;
-use super::args::ProxyArgs;
+use super::args::{ProxyArgs, boolean};
 
 /// The addresses of the HTTP servers, and how to treat sysctls.
 #[derive(Args, Clone, Debug)]
@@ -24,11 +24,17 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "IP[:PORT]", default_value = "127.0.0.1:10249")]
     metrics_bind_address: BindAddress,
     /// Exit when one of these ports is in use, instead of retrying every five seconds.
-    #[arg(long)]
+    #[arg(long, value_name = "true|false", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set, value_parser = boolean)]
     pub(super) bind_address_hard_fail: bool,
     /// Set the sysctls that the mode needs. By default, those that differ are only logged.
     #[arg(long)]
-    set_sysctls: bool,
+    pub(super) set_sysctls: bool,
+    /// The port of /healthz, 0 for none: kube-proxy's flag of before --healthz-bind-address.
+    #[arg(long, hide = true, value_name = "PORT")]
+    healthz_port: Option<u16>,
+    /// The port of /metrics, 0 for none: kube-proxy's flag of before --metrics-bind-address.
+    #[arg(long, hide = true, value_name = "PORT")]
+    metrics_port: Option<u16>,
 }
 
 impl ServeArgs {
@@ -56,6 +62,14 @@ impl ServeArgs {
             // means no server.
             if let Some(text) = text.as_deref().filter(|text| !text.is_empty() && !is_given(flag)) {
                 *place = text.parse().map_err(|reason: String| Error::flag(field, reason))?;
+            }
+        }
+        for (port, place) in [
+            (self.healthz_port, &mut self.healthz_bind_address),
+            (self.metrics_port, &mut self.metrics_bind_address),
+        ] {
+            if let Some(port) = port {
+                *place = place.with_port(port);
             }
         }
         Ok(())

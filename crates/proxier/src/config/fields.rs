@@ -8,7 +8,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use sluicegate_services::{NodePortAddresses, parse_cidr, parse_ip};
 
-use super::{Config, Note, Rules, parse_duration};
+use super::{Config, Note, Rules, is_feature_gate, no_effect, parse_duration};
 use crate::yaml::{Node, Value};
 
 /// Reads the fields of a document.
@@ -43,12 +43,12 @@ impl Reader {
                     Value::Null => {}
                     _ => self.problem(value, &field, "expected an object".to_owned()),
                 }
-            } else if UNUSED.contains(&field.as_str())
-                || UNUSED_SECTIONS.iter().any(|section| is_in(&field, section))
-            {
+            } else if let Some(why) = no_effect::of_field(&field) {
+                if field == "featureGates" {
+                    self.gates(value);
+                }
                 if has_value(value) {
-                    let text = "ignored by this proxier".to_owned();
-                    self.config.unused.push(note(key, &field, text));
+                    self.config.unused.push(note(key, &field, format!("has no effect here: {why}")));
                 }
             } else if let Err(problem) = self.field(&field, value) {
                 match problem {
@@ -71,8 +71,7 @@ impl Reader {
                     return set(&mut rules.masquerade_bit, integer(value, 31));
                 }
                 "syncPeriod" => return set(&mut rules.sync_period, duration(value)),
-                // Unlike other durations, zero is a value of its own: no minimum.
-                "minSyncPeriod" => return set(&mut rules.min_sync_period, any_duration(value)),
+                "minSyncPeriod" => return set(&mut rules.min_sync_period, duration(value)),
                 _ => {}
             }
         }
@@ -101,8 +100,33 @@ impl Reader {
             "ipvs.tcpTimeout" => set(&mut config.ipvs_tcp_timeout, duration(value)),
             "ipvs.tcpFinTimeout" => set(&mut config.ipvs_tcp_fin_timeout, duration(value)),
             "ipvs.udpTimeout" => set(&mut config.ipvs_udp_timeout, duration(value)),
+            "oomScoreAdj" => set(&mut config.oom_score_adj, number(value, -1000, 1000)),
+            "conntrack.maxPerCore" => set(&mut config.conntrack.max_per_core, number(value, 0, i32::MAX)),
+            "conntrack.min" => set(&mut config.conntrack.min, number(value, 0, i32::MAX)),
+            "conntrack.tcpEstablishedTimeout" => {
+                set(&mut config.conntrack.tcp_established, any_duration(value))
+            }
+            "conntrack.tcpCloseWaitTimeout" => set(&mut config.conntrack.tcp_close_wait, any_duration(value)),
+            "conntrack.tcpBeLiberal" => set(&mut config.conntrack.tcp_be_liberal, boolean(value)),
+            "conntrack.udpTimeout" => set(&mut config.conntrack.udp, any_duration(value)),
+            "conntrack.udpStreamTimeout" => set(&mut config.conntrack.udp_stream, any_duration(value)),
+            "logging.format" => set(&mut config.log_format, text(value)),
             "logging.verbosity" => set(&mut config.verbosity, integer(value, u8::MAX)),
             _ => Err(Problem::Unknown),
+        }
+    }
+
+    /// Checks the names of feature gates, and that each is on or off.
+    fn gates(&mut self, gates: &Node) {
+        let Value::Mapping(entries) = &gates.value else { return };
+        for (key, value) in entries.iter() {
+            match (&key.value, &value.value) {
+                (Value::String(name), Value::Bool(_)) if is_feature_gate(name) => {}
+                (Value::String(name), Value::Bool(_)) => {
+                    self.problem(key, "featureGates", format!("Kubernetes 1.36 has no gate {name:?}"));
+                }
+                _ => self.problem(value, "featureGates", "expected names with true or false".to_owned()),
+            }
         }
     }
 
@@ -144,10 +168,6 @@ fn note(node: &Node, field: &str, text: String) -> Note {
     Note { line: node.line, column: Some(node.column), field: field.to_owned(), text }
 }
 
-fn is_in(field: &str, section: &str) -> bool {
-    field.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-}
-
 /// Returns false for the values that kube-proxy writes for a missing field.
 fn has_value(node: &Node) -> bool {
     match &node.value {
@@ -183,6 +203,18 @@ fn integer(node: &Node, most: u8) -> Result<Option<u8>, String> {
             _ => Err(format!("expected a number from 0 to {most}, found {number}")),
         },
         _ => Err(format!("expected a number from 0 to {most}")),
+    }
+}
+
+fn number<T: TryFrom<i64>>(node: &Node, least: i32, most: i32) -> Result<Option<T>, String> {
+    let wrong = |found: &str| format!("expected a number from {least} to {most}{found}");
+    match node.value {
+        Value::Null => Ok(None),
+        Value::Integer(number) if (least.into()..=most.into()).contains(&number) => {
+            T::try_from(number).map(Some).map_err(|_| wrong(""))
+        }
+        Value::Integer(number) => Err(wrong(&format!(", found {number}"))),
+        _ => Err(wrong("")),
     }
 }
 
@@ -245,28 +277,5 @@ const API_VERSION: &str = "kubeproxy.config.k8s.io/v1alpha1";
 const KIND: &str = "KubeProxyConfiguration";
 
 /// The objects whose fields are read.
-const SECTIONS: [&str; 6] = ["detectLocal", "clientConnection", "iptables", "nftables", "ipvs", "logging"];
-
-/// Fields that kube-proxy has and this proxier ignores.
-const UNUSED: [&str; 17] = [
-    "clientConnection.acceptContentTypes",
-    "clientConnection.contentType",
-    "clientConnection.qps",
-    "clientConnection.burst",
-    "configSyncPeriod",
-    "enableProfiling",
-    "featureGates",
-    "logging.format",
-    "logging.flushFrequency",
-    "logging.options",
-    "logging.vmodule",
-    "oomScoreAdj",
-    "portRange",
-    "showHiddenMetricsForVersion",
-    "udpIdleTimeout",
-    "windowsRunAsService",
-    "resourceContainer",
-];
-
-/// Objects that are ignored with all their fields.
-const UNUSED_SECTIONS: [&str; 2] = ["conntrack", "winkernel"];
+const SECTIONS: [&str; 7] =
+    ["detectLocal", "clientConnection", "conntrack", "iptables", "nftables", "ipvs", "logging"];

@@ -2,13 +2,16 @@
 //! or JSON.
 //!
 //! A field that kube-proxy does not have is an error with its line. A field that kube-proxy has and this
-//! proxier ignores is in [`Config::unused`] when it has a value, so that nobody relies on it in vain. Flags
+//! proxier ignores is in [`Config::unused`] when it has a value, with the reason, so that nobody relies on it
+//! in vain. Flags
 //! override the file: that is done by the command line.
 
 mod detect_local;
 mod duration;
 mod error;
 mod fields;
+mod gates;
+mod no_effect;
 
 use std::fmt;
 use std::fs;
@@ -20,11 +23,14 @@ use ipnet::IpNet;
 use sluicegate_services::NodePortAddresses;
 
 use crate::Mode;
+use crate::sysctl::Conntrack;
 use crate::yaml::{self, Fault};
 
 pub use detect_local::DetectLocalMode;
 pub use duration::{format_duration, parse_duration};
 pub use error::Error;
+pub use gates::is_feature_gate;
+pub use no_effect::why_no_effect;
 
 /// The values of a file. A field that is missing, or has the value that kube-proxy writes for a missing one
 /// (`""`, `null`, `0s`), is `None`.
@@ -77,6 +83,12 @@ pub struct Config {
     pub ipvs_udp_timeout: Option<Duration>,
     /// `logging.verbosity`.
     pub verbosity: Option<u8>,
+    /// `logging.format`.
+    pub log_format: Option<String>,
+    /// `oomScoreAdj`.
+    pub oom_score_adj: Option<i32>,
+    /// `conntrack`. Zero leaves a sysctl as it is.
+    pub conntrack: Conntrack,
     /// The fields that have a value and are ignored.
     pub unused: Vec<Note>,
 }
@@ -90,7 +102,7 @@ pub struct Rules {
     pub masquerade_bit: Option<u8>,
     /// `syncPeriod`.
     pub sync_period: Option<Duration>,
-    /// `minSyncPeriod`.
+    /// `minSyncPeriod`. Zero, which kubeadm writes, means the default.
     pub min_sync_period: Option<Duration>,
 }
 

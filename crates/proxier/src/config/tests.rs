@@ -35,7 +35,7 @@ logging: {verbosity: 4}
     assert!(matches!(config.node_port_addresses, Some(NodePortAddresses::Within(nets)) if nets.len() == 2));
     let seconds = |seconds| Some(Duration::from_secs(seconds));
     assert_eq!(config.iptables.masquerade_bit, Some(15));
-    assert_eq!((config.iptables.sync_period, config.iptables.min_sync_period), (seconds(60), seconds(0)));
+    assert_eq!((config.iptables.sync_period, config.iptables.min_sync_period), (seconds(60), None));
     assert_eq!(config.nftables.sync_period, None, "zero means the default");
     assert_eq!(config.nftables.min_sync_period, Some(Duration::from_millis(500)));
     assert_eq!(config.ipvs_udp_timeout, seconds(300));
@@ -75,18 +75,39 @@ portRange: ''
 showHiddenMetricsForVersion: ''
 winkernel: {enableDSR: false, forwardHealthCheckVip: false, networkName: '', rootHnsEndpointName: '', \
 sourceVip: ''}
-featureGates: {Some: true}
+featureGates: {ContextualLogging: true}
 ",
     )
     .unwrap();
     assert_eq!(config.mode, None);
     let unused: Vec<_> = config.unused.iter().map(ToString::to_string).collect();
-    assert_eq!(unused.len(), 2, "{unused:?}");
-    assert!(
-        unused[0].starts_with("line 16, column 30: logging.options: ignored by this proxier"),
-        "{unused:?}"
+    assert_eq!(
+        unused,
+        [
+            "line 16, column 30: logging.options: has no effect here: every line is written to standard error at \
+             once",
+            "line 25, column 1: featureGates: has no effect here: the features of this proxier have no gates",
+        ]
     );
-    assert!(unused[1].starts_with("line 25, column 1: featureGates: "), "{unused:?}");
+}
+
+#[test]
+fn what_applies_to_the_process_and_to_connection_tracking_is_read() {
+    let config = parse(
+        "oomScoreAdj: -500\nlogging: {format: json}\n\
+         conntrack: {maxPerCore: 0, min: 10, tcpEstablishedTimeout: 1h, udpTimeout: 0s, tcpBeLiberal: true}\n",
+    )
+    .unwrap();
+    assert_eq!((config.oom_score_adj, config.log_format.as_deref()), (Some(-500), Some("json")));
+    let Conntrack { max_per_core, min, tcp_established, udp, tcp_be_liberal, .. } = config.conntrack;
+    assert_eq!((max_per_core, min, tcp_be_liberal), (Some(0), Some(10), Some(true)));
+    assert_eq!((tcp_established, udp), (Some(Duration::from_secs(3600)), Some(Duration::ZERO)));
+    let error = parse("oomScoreAdj: 2000\nfeatureGates: {KubeProxyIPVs: true}\n").unwrap_err();
+    assert_eq!(
+        error,
+        "c.yaml: line 3, column 14: oomScoreAdj: expected a number from -1000 to 1000, found 2000
+c.yaml: line 4, column 16: featureGates: Kubernetes 1.36 has no gate \"KubeProxyIPVs\""
+    );
 }
 
 #[test]

@@ -52,6 +52,12 @@ impl BindAddress {
         Self(Some((ip, Some(port))))
     }
 
+    /// Returns the same address with another port, 0 for no server.
+    #[must_use]
+    pub fn with_port(self, port: u16) -> Self {
+        Self(self.0.filter(|_| port != 0).map(|(ip, _)| (ip, Some(port))))
+    }
+
     /// Returns the socket address. `None` for no server.
     #[must_use]
     pub fn socket(&self, default_port: u16) -> Option<SocketAddr> {

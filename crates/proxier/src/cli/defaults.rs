@@ -1,0 +1,66 @@
+//! `--write-config-to`: the defaults as a configuration file.
+
+use std::path::Path;
+
+use sluicegate_proxier::Mode;
+use sluicegate_proxier::config::format_duration;
+use sluicegate_proxier::run::Intervals;
+use sluicegate_proxier::sysctl::Conntrack;
+
+use super::Error;
+
+/// Writes the configuration that applies without flags and without a file.
+pub(super) fn write(path: &Path) -> Result<(), Error> {
+    std::fs::write(path, text())
+        .map_err(|source| Error::flag(format!("--write-config-to {}", path.display()), source))
+}
+
+fn text() -> String {
+    let Intervals { min, sync, .. } = Intervals::default();
+    let (min, sync) = (format_duration(min), format_duration(sync));
+    let usual = Conntrack::KUBE_PROXY;
+    let [established, close_wait] =
+        [usual.tcp_established, usual.tcp_close_wait].map(|time| format_duration(time.unwrap_or_default()));
+    let rules = format!(
+        "  masqueradeAll: false\n  masqueradeBit: 14\n  minSyncPeriod: {min}\n  syncPeriod: {sync}\n"
+    );
+    format!(
+        "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nbindAddress: 0.0.0.0\nbindAddressHardFail: false\n\
+         clientConnection:\n  acceptContentTypes: \"\"\n  burst: 0\n  contentType: \"\"\n  kubeconfig: \"\"\n  \
+         qps: 0\nclusterCIDR: \"\"\nconfigSyncPeriod: 0s\nconntrack:\n  maxPerCore: {}\n  min: {}\n  \
+         tcpBeLiberal: false\n  tcpCloseWaitTimeout: {close_wait}\n  tcpEstablishedTimeout: {established}\n  \
+         udpStreamTimeout: 0s\n  udpTimeout: 0s\ndetectLocal:\n  bridgeInterface: \"\"\n  \
+         interfaceNamePrefix: \"\"\ndetectLocalMode: \"\"\nenableProfiling: false\nhealthzBindAddress: \
+         0.0.0.0:10256\nhostnameOverride: \"\"\niptables:\n  localhostNodePorts: true\n{rules}ipvs:\n  \
+         excludeCIDRs: null\n  minSyncPeriod: {min}\n  scheduler: rr\n  strictARP: false\n  syncPeriod: {sync}\n  \
+         tcpFinTimeout: 0s\n  tcpTimeout: 0s\n  udpTimeout: 0s\nkind: KubeProxyConfiguration\nlogging:\n  \
+         format: text\n  verbosity: 0\nmetricsBindAddress: 127.0.0.1:10249\nmode: {}\nnftables:\n\
+         {rules}nodePortAddresses: null\noomScoreAdj: {OOM_SCORE}\nportRange: \"\"\n\
+         showHiddenMetricsForVersion: \"\"\n",
+        usual.max_per_core.unwrap_or_default(),
+        usual.min.unwrap_or_default(),
+        Mode::default(),
+    )
+}
+
+/// kube-proxy's score: it is killed after almost everything else.
+pub(super) const OOM_SCORE: i32 = -999;
+
+#[cfg(test)]
+mod tests {
+    use sluicegate_proxier::config::Config;
+
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_a_configuration_without_a_remark() {
+        let config = Config::parse(Path::new("defaults"), &text()).unwrap();
+        assert_eq!(config.unused, []);
+        assert_eq!((config.mode, config.oom_score_adj), (Some(Mode::Nftables), Some(OOM_SCORE)));
+        let Conntrack { max_per_core, min, tcp_established, tcp_close_wait, .. } = config.conntrack;
+        let usual = Conntrack::KUBE_PROXY;
+        assert_eq!((max_per_core, min), (usual.max_per_core, usual.min));
+        assert_eq!((tcp_established, tcp_close_wait), (usual.tcp_established, usual.tcp_close_wait));
+        assert_eq!(config.nftables.sync_period, Some(Intervals::default().sync));
+    }
+}
