@@ -300,12 +300,20 @@ impl Delta {
         self.chains.retain(|_, edit| edit.before != edit.after);
     }
 
-    fn exchange(&mut self, old: Vec<Element>, new: Vec<Element>) {
-        for element in old {
+    /// Notes that `new` elements take the place of `old` ones.
+    fn exchange(&mut self, mut old: Vec<Element>, mut new: Vec<Element>) {
+        // Most elements of a frontend stay when it is planned again, so only those between the first and the
+        // last difference are noted.
+        let start = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+        let rest = old.iter().skip(start).rev().zip(new.iter().skip(start).rev());
+        let end = rest.take_while(|(old, new)| old == new).count();
+        old.truncate(old.len() - end);
+        new.truncate(new.len() - end);
+        for element in old.into_iter().skip(start) {
             let edit = self.elements.entry((element.container, element.key));
             edit.or_insert_with(|| Edit { before: Some(element), after: None }).after = None;
         }
-        for element in new {
+        for element in new.into_iter().skip(start) {
             let edit = self.elements.entry((element.container, element.key));
             edit.or_insert(Edit { before: None, after: None }).after = Some(element);
         }
