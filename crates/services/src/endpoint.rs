@@ -156,7 +156,13 @@ fn endpoints(name: &PortName, slices: &[&Slice], family: Family, node: &str) -> 
 /// Sorts by the plain byte order of the texts `ip:port` and `[ip]:port`. Arrivals that are equal keep their
 /// order.
 fn sort_by_text(endpoints: &mut [Endpoint]) {
-    endpoints.sort_by_cached_key(|endpoint| TextOrder::of(&endpoint.address));
+    let key = |endpoint: &Endpoint| TextOrder::of(&endpoint.address);
+    // Most slices are written in an order of their own, often this one. The keys of IPv6 are texts, which are
+    // not made twice.
+    let is_v4 = endpoints.iter().all(|endpoint| endpoint.address.is_ipv4());
+    if !(is_v4 && endpoints.is_sorted_by_key(key)) {
+        endpoints.sort_by_cached_key(key);
+    }
 }
 
 /// Compares as the text of an address does.
