@@ -1,7 +1,7 @@
 //! Compares the wanted elements of a set with those in the kernel, by their bytes.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 use crate::error::{ContentProblem, Error};
 use crate::expr::Data;
@@ -57,19 +57,22 @@ pub(super) struct Found<'k> {
 }
 
 /// Returns the elements in the kernel with their keys, without those that only end an interval.
-pub(super) fn from_kernel(form: Form, elements: &[read::Element]) -> Vec<Found<'_>> {
-    fn found<'k>(element: &'k read::Element, end: Option<&'k [u8]>, unclosed: bool) -> Found<'k> {
-        let range = Range { start: Cow::Borrowed(&element.key), end: end.map(Cow::Borrowed) };
-        Found { range, element, unclosed }
-    }
+pub(super) fn from_kernel(form: Form, elements: &[read::Element]) -> impl Iterator<Item = Found<'_>> {
+    let (elements, intervals) = match form {
+        Form::Plain | Form::Concat => (elements, Vec::new()),
+        Form::Interval => (&[][..], intervals(elements)),
+    };
     // An element without an end in a set of concatenations has a single key.
-    fn last(element: &read::Element) -> &[u8] {
-        element.key_end.as_deref().unwrap_or(&element.key)
-    }
-    if form != Form::Interval {
-        let has_end = |element: &read::Element| form == Form::Concat && !element.key.is_empty();
-        return elements.iter().map(|e| found(e, has_end(e).then(|| last(e)), false)).collect();
-    }
+    let has_end = move |element: &read::Element| form == Form::Concat && !element.key.is_empty();
+    let plain = elements.iter().map(move |element| {
+        let end = has_end(element).then(|| element.key_end.as_deref().unwrap_or(&element.key));
+        found(element, end, false)
+    });
+    plain.chain(intervals)
+}
+
+/// Returns the elements of a set of intervals.
+fn intervals(elements: &[read::Element]) -> Vec<Found<'_>> {
     let ends = |element: &read::Element| element.flags.contains(ElementFlags::INTERVAL_END);
     let is_catch_all = |element: &read::Element| element.flags.contains(ElementFlags::CATCHALL);
     // Keys of such a set are sorted by their bytes. At the same key, an end comes before a start.
@@ -82,6 +85,11 @@ pub(super) fn from_kernel(form: Form, elements: &[read::Element]) -> Vec<Found<'
         all.push(found(element, next.map(|next| next.key.as_slice()), next.is_some_and(|next| !ends(next))));
     }
     all
+}
+
+fn found<'k>(element: &'k read::Element, end: Option<&'k [u8]>, unclosed: bool) -> Found<'k> {
+    let range = Range { start: Cow::Borrowed(&element.key), end: end.map(Cow::Borrowed) };
+    Found { range, element, unclosed }
 }
 
 /// The changes to the elements of a set that is not replaced.
@@ -117,7 +125,7 @@ impl<'k> Context<'_, 'k> {
         kept: &mut dyn FnMut(Range<'k>, &'k read::Element, bool),
     ) -> Result<Elements, Error> {
         let form = Form::of(self.wanted);
-        let index = index(self.wanted, wanted)?;
+        let index = Index::new(self.wanted, wanted)?;
         let mut stays = vec![false; wanted.len()];
         let mut out = Elements::default();
         // If rules can add elements, those with a wanted key stay, and so do unwanted ones.
@@ -126,7 +134,7 @@ impl<'k> Context<'_, 'k> {
         let mut any_unclosed = false;
         for Found { range, element, unclosed } in from_kernel(form, kernel) {
             any_unclosed |= unclosed;
-            let found = at(&index, &range).and_then(|at| Some((wanted.get(at)?, stays.get_mut(at)?)));
+            let found = index.get(&range).and_then(|at| Some((wanted.get(at)?, stays.get_mut(at)?)));
             let renewed = self.renew_all || self.refers(element);
             let key = || key_of(form, &parts, &range);
             let key = match found {
@@ -214,25 +222,98 @@ impl<'k> Context<'_, 'k> {
     }
 }
 
-/// Returns the index of the wanted element with these keys.
-fn at(index: &HashMap<Range<'_>, usize>, range: &Range<'_>) -> Option<usize> {
-    index.get(range).copied()
+/// The wanted elements by their keys, in a hash table of their indices.
+///
+/// It is a few bytes for each element, where a `HashMap` of the keys would be a cache line: a restart compares
+/// tens of thousands of elements, in the order of the kernel's hash, and waits for memory most of the time.
+struct Index<'w> {
+    form: Form,
+    wanted: &'w [Element],
+    /// The hash in the upper half, and the index plus one in the lower; 0 where there is none. Its length is a
+    /// power of two, at least twice the number of elements.
+    slots: Vec<u64>,
+    seed: u64,
 }
 
-/// Maps the keys of the wanted elements to their indices.
-fn index<'w>(set: &Set, wanted: &'w [Element]) -> Result<HashMap<Range<'w>, usize>, Error> {
-    let form = Form::of(set);
-    let mut index = HashMap::with_capacity(wanted.len());
-    for (at, element) in wanted.iter().enumerate() {
-        let before = index.insert(from_wanted(form, element), at);
-        // Like the kernel, accept an element twice if both are equal.
-        if before.and_then(|before| wanted.get(before)).is_some_and(|before| before != element) {
-            let object = format_args!("element {} {{ {} }}", set.id, element.key());
-            return Err(Error::content(object, ContentProblem::Twice));
+impl<'w> Index<'w> {
+    fn new(set: &Set, wanted: &'w [Element]) -> Result<Self, Error> {
+        let slots = vec![0; (wanted.len() * 2).next_power_of_two()];
+        // A random seed, because the names and addresses in keys may come from others.
+        let seed = RandomState::new().build_hasher().finish();
+        let mut index = Self { form: Form::of(set), wanted, slots, seed };
+        for (at, element) in wanted.iter().enumerate() {
+            let range = from_wanted(index.form, element);
+            let hash = index.hash(&range);
+            match index.find(hash, &range) {
+                // Like the kernel, accept an element twice if both are equal.
+                Ok(before) if wanted.get(before).is_some_and(|before| before != element) => {
+                    let object = format_args!("element {} {{ {} }}", set.id, element.key());
+                    return Err(Error::content(object, ContentProblem::Twice));
+                }
+                Ok(_) => {}
+                Err(free) => {
+                    let entry = u64::try_from(at + 1).unwrap_or_default() | hash & HASH;
+                    if let Some(slot) = index.slots.get_mut(free) {
+                        *slot = entry;
+                    }
+                }
+            }
+        }
+        Ok(index)
+    }
+
+    /// Returns the index of the wanted element with these keys.
+    fn get(&self, range: &Range<'_>) -> Option<usize> {
+        self.find(self.hash(range), range).ok()
+    }
+
+    /// Returns the index of the wanted element with these keys, or the slot for it.
+    fn find(&self, hash: u64, range: &Range<'_>) -> Result<usize, usize> {
+        let mask = self.slots.len().wrapping_sub(1);
+        let mut slot = usize::try_from(hash >> 32).unwrap_or_default() & mask;
+        loop {
+            let entry = self.slots.get(slot).copied().unwrap_or_default();
+            let at = usize::try_from(entry & !HASH).unwrap_or_default();
+            if at == 0 {
+                return Err(slot);
+            }
+            if entry & HASH == hash & HASH
+                && let Some(element) = self.wanted.get(at - 1)
+                && from_wanted(self.form, element) == *range
+            {
+                return Ok(at - 1);
+            }
+            slot = (slot + 1) & mask;
         }
     }
-    Ok(index)
+
+    fn hash(&self, Range { start, end }: &Range<'_>) -> u64 {
+        let hash = fold(self.seed, start);
+        end.as_deref().map_or(hash, |end| fold(!hash, end))
+    }
 }
+
+/// Hashes the bytes, eight at a time, by multiplication to 128 bits and addition of the halves.
+fn fold(seed: u64, bytes: &[u8]) -> u64 {
+    let step = |hash: u64, word: u64| {
+        let product = u128::from(hash ^ word) * u128::from(0x9e37_79b9_7f4a_7c15_u64);
+        let [low, high] = [product, product >> 64].map(|half| u64::try_from(half & MASK).unwrap_or_default());
+        (low ^ high).wrapping_add(0xd1b5_4a32_d192_ed03)
+    };
+    let mut hash = seed;
+    let mut chunks = bytes.chunks_exact(8);
+    for chunk in &mut chunks {
+        hash = step(hash, chunk.try_into().map_or(0, u64::from_le_bytes));
+    }
+    let mut last = [0; 8];
+    let rest = chunks.remainder();
+    last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+    step(step(hash, u64::from_le_bytes(last)), u64::try_from(bytes.len()).unwrap_or_default())
+}
+
+/// The half of an entry with the hash.
+const HASH: u64 = 0xffff_ffff_0000_0000;
+const MASK: u128 = 0xffff_ffff_ffff_ffff;
 
 /// Returns the key to delete an element in the kernel; `None` if the types of the set cannot represent it.
 fn key_of(form: Form, parts: &[Part], range: &Range<'_>) -> Option<Element> {
