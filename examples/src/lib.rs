@@ -1,6 +1,3 @@
-//! One short program per task, each in `examples/NAME.rs`: `cargo run -p examples --example NAME`.
-
-/// The project's README, so that its example is compiled as a documentation test.
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;
+//! The examples of the repository: programs in `examples/`, and the guide for those who start tools today,
+//! whose code is compiled here.
+#![doc = include_str!("../../GUIDE.md")]
