@@ -15,8 +15,14 @@ pub(crate) fn protocol_number(name: &str) -> Option<u8> {
     PROTOCOLS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
 }
 
-/// Returns the name that iptables-save prints for a protocol.
-pub(crate) fn protocol_name(number: u8) -> Option<&'static str> {
+/// Returns the name that iptables-save prints for a protocol; `None` for one that it prints as a number.
+///
+/// ```
+/// use sluicegate_iptables_save::{protocol_name, protocol_number};
+/// assert_eq!((protocol_name(58), protocol_number("icmpv6")), (Some("ipv6-icmp"), Some(58)));
+/// ```
+#[must_use]
+pub fn protocol_name(number: u8) -> Option<&'static str> {
     PROTOCOLS.iter().find(|(_, known)| *known == number).map(|(name, _)| *name)
 }
 

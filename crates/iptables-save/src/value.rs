@@ -13,7 +13,8 @@ use crate::encoding::{byte_len, cut};
 use crate::ext::Family;
 
 pub(crate) use address::{Network, networks};
-pub(crate) use named::{port, protocol_number};
+pub(crate) use named::port;
+pub use named::protocol_number;
 pub(crate) use number::{integer, mark};
 pub(crate) use packed::{hash_rate, seconds, string_bytes};
 pub(crate) use time::seconds_of_day;

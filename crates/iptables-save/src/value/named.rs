@@ -18,7 +18,9 @@ pub(super) fn protocol_as_number(word: &str) -> Read {
         .ok_or_else(|| "expected a protocol by name or number".into())
 }
 
-pub(crate) fn protocol_number(word: &str) -> Option<u8> {
+/// Returns the number of a protocol, by name in any case or by number; 0 for `all`.
+#[must_use]
+pub fn protocol_number(word: &str) -> Option<u8> {
     match integer(word) {
         Some(number) => u8::try_from(number).ok(),
         None if word.eq_ignore_ascii_case("all") => Some(0),
