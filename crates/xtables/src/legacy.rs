@@ -1,0 +1,370 @@
+//! The legacy back end: tables of `ip_tables` and `ip6_tables`, which the kernel replaces as a whole.
+//!
+//! A change reads the table, changes it in memory and replaces it, as `iptables-legacy-restore` does, while the
+//! lock of iptables is held. The counters of rules that stay are carried over: the kernel hands them back with
+//! the old table, and they are added to those of the new one.
+
+mod change;
+mod layout;
+mod list;
+mod lock;
+mod ruleset;
+mod sets;
+mod socket;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use sluicegate_iptables_save::{Action, Changes, Counters, Entry, Family, Rule, Save, Table};
+use sluicegate_netlink::Errno;
+
+use crate::Error;
+use crate::error::ENOPROTOOPT;
+use crate::extension::wire::Writer;
+use crate::extension::{Kind, Sets};
+use crate::rule::Kernel;
+use change::Change;
+use layout::{COUNTERS_INFO, Info, TABLE_NAME, table_request};
+pub use lock::Lock;
+use ruleset::{Carry, Ruleset, Written};
+use sets::KernelSets;
+use socket::{Get, RawCounters, Socket};
+
+/// The tables of one family.
+///
+/// ```no_run
+/// use sluicegate_iptables_save::{Family, Save};
+/// use sluicegate_xtables::legacy::{Client, Restore};
+///
+/// let client = Client::open(Family::Ipv4)?;
+/// let input = Save::parse("*nat\n:WEB - [0:0]\n-A WEB -p tcp --dport 80 -j REDIRECT --to-ports 8080\nCOMMIT\n")?;
+/// client.restore(&input, Restore::default())?;
+/// println!("{}", client.list("nat", false)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Client {
+    socket: Socket,
+    family: Family,
+    lock: Lock,
+    sets: KernelSets,
+    /// Whether the kernel has a revision of an extension, for those that were asked for.
+    revisions: RefCell<HashMap<(Kind, String, u8), bool>>,
+}
+
+/// How input is restored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Restore {
+    /// Removes all rules and user-defined chains of a table first, as `iptables-restore` does without
+    /// `--noflush`.
+    pub flush: bool,
+    /// Takes the counters of the input, as `iptables-restore --counters` does.
+    pub counters: bool,
+}
+
+/// A table as the kernel has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawTable {
+    /// The family.
+    pub family: Family,
+    /// The name of the table.
+    pub name: String,
+    /// `struct ipt_getinfo`, or `struct ip6t_getinfo`.
+    pub info: Vec<u8>,
+    /// The entries, one behind the other.
+    pub entries: Vec<u8>,
+}
+
+/// How often a table is read again after another program replaced it in between.
+const ATTEMPTS: usize = 10;
+
+impl Client {
+    /// Opens a socket in the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// [`Error::Socket`] without `CAP_NET_RAW`, or if the kernel does not have the family.
+    pub fn open(family: Family) -> Result<Self, Error> {
+        let socket = Socket::open(family).map_err(|errno| Error::Socket { family, errno })?;
+        let sets = KernelSets::open().map_err(|errno| Error::Socket { family: Family::Ipv4, errno })?;
+        Ok(Self { socket, family, lock: Lock::default(), sets, revisions: RefCell::default() })
+    }
+
+    /// Uses another file for the lock, or waits for another time.
+    #[must_use]
+    pub fn with_lock(mut self, lock: Lock) -> Self {
+        self.lock = lock;
+        self
+    }
+
+    /// Returns the family of the tables.
+    #[must_use]
+    pub fn family(&self) -> Family {
+        self.family
+    }
+
+    /// Returns the chains and rules of a table, as `iptables-legacy-save` prints them: with the counters of the
+    /// rules if `counters` says so, as with `-c`.
+    ///
+    /// A match or target that has no binary form here is shown by its name and `[unsupported revision]`.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if there is no such table.
+    pub fn list(&self, table: &str, counters: bool) -> Result<Table<'static>, Error> {
+        list::table(&self.read(table)?, counters, &self.sets)
+    }
+
+    /// Returns a table as the kernel has it, to be compared or kept.
+    ///
+    /// # Errors
+    /// As [`Client::list`].
+    pub fn raw(&self, table: &str) -> Result<RawTable, Error> {
+        let refused = |errno| self.refused("reading", table, errno);
+        for _ in 0..ATTEMPTS {
+            let request = |size| table_request(table, size).map_err(|_| refused(Errno::ENOENT));
+            let mut info = request(Info::SIZE)?;
+            self.socket.get(Get::Info, &mut info).map_err(refused)?;
+            let size = Info::read(&info).ok_or_else(|| refused(Errno::EINVAL))?.size;
+            // `struct ipt_get_entries`: the name, the size, and entries aligned to eight bytes.
+            let mut entries = request(TABLE_NAME)?;
+            entries.extend(size.to_ne_bytes());
+            entries.resize(TABLE_NAME + 8 + size as usize, 0);
+            match self.socket.get(Get::Entries, &mut entries) {
+                Ok(_) => {
+                    entries.drain(..TABLE_NAME + 8);
+                    return Ok(RawTable { family: self.family, name: table.to_owned(), info, entries });
+                }
+                // The table was replaced since its size was asked for.
+                Err(Errno::EAGAIN) => (),
+                Err(errno) => return Err(refused(errno)),
+            }
+        }
+        Err(refused(Errno::EAGAIN))
+    }
+
+    /// Returns whether the kernel has a revision of an extension, by the kernel's name of it.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if the kernel does not answer.
+    pub fn has_revision(&self, kind: Kind, name: &str, revision: u8) -> Result<bool, Error> {
+        let key = (kind, name.to_owned(), revision);
+        if let Some(known) = self.revisions.borrow().get(&key) {
+            return Ok(*known);
+        }
+        let mut request = Writer::default();
+        if request.text(name, 29).is_err() {
+            return Ok(false);
+        }
+        request.u8(revision);
+        let get = match kind {
+            Kind::Match => Get::MatchRevision,
+            Kind::Target => Get::TargetRevision,
+        };
+        let found = match self.socket.get(get, &mut request.finish()) {
+            Ok(_) => true,
+            Err(Errno::ENOENT | Errno::EPROTONOSUPPORT) => false,
+            Err(errno) => return Err(self.refused("asking for a revision", "", errno)),
+        };
+        self.revisions.borrow_mut().insert(key, found);
+        Ok(found)
+    }
+
+    /// Returns whether a chain has a rule, by its words, as `iptables -C` does.
+    ///
+    /// # Errors
+    /// [`Error::Rule`] for words that cannot be a rule; [`Error::Line`] if there is no such chain.
+    pub fn check(&self, table: &str, chain: &str, words: &str) -> Result<bool, Error> {
+        let text = |source| Error::Text { table: table.to_owned(), source };
+        let mut ruleset = self.read(table)?;
+        if ruleset.find(chain).is_none() {
+            let reason = format!("there is no chain {chain}");
+            return Err(Error::Line { table: table.to_owned(), line: 0, reason, missing: true });
+        }
+        let mut lines = Table::new(table.to_owned()).map_err(text)?;
+        lines.entries.push(Entry::Rule(Rule::new(Action::Check, chain, words).map_err(text)?));
+        let mut change = Change {
+            ruleset: &mut ruleset,
+            how: Restore::default(),
+            kernel: self,
+            new_rules: &mut Vec::new(),
+        };
+        match change.table(&lines) {
+            Ok(()) => Ok(true),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Carries out changes, as `iptables-legacy-restore --noflush` does.
+    ///
+    /// # Errors
+    /// As [`Client::restore`].
+    pub fn apply(&self, changes: &Changes<'_>) -> Result<(), Error> {
+        self.restore(changes.as_save(), Restore::default())
+    }
+
+    /// Restores input. All lines of all tables are carried out in memory before the first table is replaced, so
+    /// that input which is wrong in one line changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Rule`] and [`Error::Line`] with the line at fault; [`Error::Locked`] if another program has the
+    /// lock; [`Error::Kernel`] if the kernel refuses a table: those before it have been replaced then.
+    pub fn restore(&self, input: &Save<'_>, how: Restore) -> Result<(), Error> {
+        let _lock = self.lock.take()?;
+        let mut names: Vec<&str> = Vec::new();
+        input.tables().map(Table::name).for_each(|name| {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        });
+        let prepared: Vec<_> =
+            names.iter().map(|name| self.prepare(input, name, how)).collect::<Result<_, _>>()?;
+        for (name, (ruleset, new_rules)) in names.iter().zip(prepared) {
+            self.replace(input, name, how, ruleset, new_rules)?;
+        }
+        Ok(())
+    }
+
+    /// Reads a table and carries out the lines of the input for it. Returns it with the lines of new rules.
+    fn prepare(&self, input: &Save<'_>, name: &str, how: Restore) -> Result<(Ruleset, Vec<usize>), Error> {
+        let mut ruleset = self.read(name)?;
+        let mut new_rules = Vec::new();
+        for table in input.tables().filter(|table| table.name() == name) {
+            Change { ruleset: &mut ruleset, how, kernel: self, new_rules: &mut new_rules }.table(table)?;
+        }
+        Ok((ruleset, new_rules))
+    }
+
+    /// Replaces a table, from a fresh reading of it if somebody else replaced it meanwhile.
+    fn replace(
+        &self,
+        input: &Save<'_>,
+        name: &str,
+        how: Restore,
+        mut ruleset: Ruleset,
+        mut new_rules: Vec<usize>,
+    ) -> Result<(), Error> {
+        for _ in 0..ATTEMPTS {
+            match self.replace_once(&ruleset) {
+                Err(Error::Kernel { errno: Errno::EAGAIN, .. }) => {
+                    (ruleset, new_rules) = self.prepare(input, name, how)?;
+                }
+                Err(Error::Kernel { operation, table, family, errno, reason }) => {
+                    let reason = format!("{reason}{}", suspects(&new_rules));
+                    return Err(Error::Kernel { operation, table, family, errno, reason });
+                }
+                done => return done,
+            }
+        }
+        Err(self.refused("replacing", name, Errno::EAGAIN))
+    }
+
+    fn replace_once(&self, ruleset: &Ruleset) -> Result<(), Error> {
+        let Written { mut request, carried } = ruleset.write()?;
+        let mut old = vec![RawCounters::default(); ruleset.old_entries() as usize];
+        self.socket
+            .replace(&mut request, &mut old)
+            .map_err(|errno| self.refused("replacing", &ruleset.table, errno))?;
+        let counters = carried.iter().map(|carry| carried_over(*carry, &old));
+        let counters: Vec<_> = counters.collect();
+        if counters.iter().all(|counters| *counters == Counters::default()) {
+            return Ok(());
+        }
+        let mut out = Writer::default();
+        out.bytes(&table_request(&ruleset.table, TABLE_NAME).unwrap_or_default());
+        out.u32(u32::try_from(counters.len()).unwrap_or(u32::MAX));
+        out.align(COUNTERS_INFO);
+        for Counters { packets, bytes } in counters {
+            out.u64(packets);
+            out.u64(bytes);
+        }
+        self.socket
+            .add_counters(&out.finish())
+            .map_err(|errno| self.refused("carrying over the counters", &ruleset.table, errno))
+    }
+
+    fn read(&self, table: &str) -> Result<Ruleset, Error> {
+        self.raw(table)?.ruleset()
+    }
+
+    fn refused(&self, operation: &'static str, table: &str, errno: Errno) -> Error {
+        let reason = match errno {
+            ENOPROTOOPT => "the kernel has no iptables of this family (ip_tables, ip6_tables)",
+            Errno::ENOENT if operation == "reading" => "there is no such table",
+            Errno::ENOENT => "the kernel lacks a match, a target or a set that a rule needs",
+            Errno::EPERM => "CAP_NET_ADMIN is missing",
+            Errno::EAGAIN => "other programs keep replacing it",
+            Errno::EINVAL => "the kernel refuses a rule: its log (dmesg) may say why",
+            Errno::ELOOP => "chains jump in a loop",
+            Errno::ENOMEM => "there is not enough memory",
+            _ => "the kernel refuses it",
+        };
+        Error::Kernel {
+            operation,
+            table: table.to_owned(),
+            family: self.family,
+            errno,
+            reason: reason.to_owned(),
+        }
+    }
+}
+
+impl RawTable {
+    /// Returns the chains and rules, as [`Client::list`] does.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] for bytes that are not a table, [`Error::Text`] for a chain without a name.
+    pub fn list(self, counters: bool, sets: &dyn Sets) -> Result<Table<'static>, Error> {
+        list::table(&self.ruleset()?, counters, sets)
+    }
+
+    fn ruleset(self) -> Result<Ruleset, Error> {
+        let malformed = || Error::Malformed {
+            table: self.name.clone(),
+            offset: 0,
+            reason: "expected a struct ipt_getinfo",
+        };
+        let info = Info::read(&self.info).ok_or_else(malformed)?;
+        Ruleset::read(self.family, &self.name, &info, self.entries)
+    }
+}
+
+impl Kernel for Client {
+    fn has(&self, kind: Kind, name: &str, revision: u8) -> bool {
+        self.has_revision(kind, name, revision).unwrap_or(false)
+    }
+
+    fn sets(&self) -> &dyn Sets {
+        &self.sets
+    }
+}
+
+/// Returns what an entry of the new table starts from.
+fn carried_over(carry: Option<Carry>, old: &[RawCounters]) -> Counters {
+    let of = |number: usize| {
+        let raw = old.get(number).copied().unwrap_or_default();
+        Counters { packets: raw.packets, bytes: raw.bytes }
+    };
+    match carry {
+        None => Counters::default(),
+        Some(Carry::Set(counters)) => counters,
+        Some(Carry::Old(number)) => of(number),
+        Some(Carry::Since(number, seen)) => {
+            let now = of(number);
+            Counters {
+                packets: now.packets.saturating_sub(seen.packets),
+                bytes: now.bytes.saturating_sub(seen.bytes),
+            }
+        }
+    }
+}
+
+/// Names the rules that the kernel may have refused: it does not say which.
+fn suspects(lines: &[usize]) -> String {
+    match (lines.iter().min(), lines.iter().max()) {
+        (Some(first), Some(last)) if *first > 0 && first == last => format!(" (line {first})"),
+        (Some(first), Some(last)) if *first > 0 => {
+            format!(" (one of the {} rules of lines {first} to {last})", lines.len())
+        }
+        _ => String::new(),
+    }
+}

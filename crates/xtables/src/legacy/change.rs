@@ -1,0 +1,307 @@
+//! Lines of restore input, carried out on a table in memory as iptables-restore carries them out.
+
+use sluicegate_iptables_save::{Action as Line, Chain, Command, Counters, Entry, Place, Rule, Table, Verb};
+
+use super::Restore;
+use super::ruleset::{self, Carry, ChainId, HOOKS, Jump, Ruleset, encode_rule, is_same};
+use crate::Error;
+use crate::rule::{self, Action, CompileError, Kernel, VERDICTS};
+
+/// A table that lines are carried out on.
+pub(super) struct Change<'a> {
+    pub(super) ruleset: &'a mut Ruleset,
+    pub(super) how: Restore,
+    pub(super) kernel: &'a dyn Kernel,
+    /// The lines of the rules that are new to the kernel.
+    pub(super) new_rules: &'a mut Vec<usize>,
+}
+
+impl Change<'_> {
+    pub(super) fn table(&mut self, table: &Table<'_>) -> Result<(), Error> {
+        if self.how.flush {
+            self.flush_all();
+        }
+        table.entries.iter().try_for_each(|entry| match entry {
+            Entry::Chain(chain) => self.declare(chain),
+            Entry::Rule(rule) => self.rule(rule),
+            Entry::Command(command) => self.command(command),
+            _ => Ok(()),
+        })
+    }
+
+    /// Removes all rules and user-defined chains; policies stay.
+    fn flush_all(&mut self) {
+        for id in self.ruleset.chain_ids() {
+            match self.ruleset.chain_mut(id) {
+                Some(chain) if chain.hook.is_some() => chain.rules.clear(),
+                _ => self.ruleset.remove(id),
+            }
+        }
+    }
+
+    fn error(&self, line: usize, reason: impl Into<String>) -> Error {
+        Error::Line { table: self.ruleset.table.clone(), line, reason: reason.into(), missing: false }
+    }
+
+    fn missing(&self, line: usize, reason: impl Into<String>) -> Error {
+        Error::Line { table: self.ruleset.table.clone(), line, reason: reason.into(), missing: true }
+    }
+
+    fn find(&self, name: &str, line: usize) -> Result<ChainId, Error> {
+        self.ruleset.find(name).ok_or_else(|| self.missing(line, format!("there is no chain {name}")))
+    }
+
+    fn chain(&mut self, id: ChainId, line: usize) -> Result<&mut ruleset::Chain, Error> {
+        let missing = self.missing(line, "there is no such chain");
+        self.ruleset.chain_mut(id).ok_or(missing)
+    }
+
+    /// A chain line empties a user-defined chain, which is an error where all chains were removed before, and sets the policy of a built-in one.
+    fn declare(&mut self, line: &Chain<'_>) -> Result<(), Error> {
+        let found = self.ruleset.find(line.name());
+        let built_in = found.and_then(|id| self.ruleset.chain(id)).is_some_and(|chain| chain.hook.is_some());
+        match found {
+            Some(_) if built_in => (),
+            Some(_) if self.how.flush => {
+                return Err(self.error(line.line(), format!("the chain {} exists already", line.name())));
+            }
+            Some(id) => self.chain(id, line.line())?.rules.clear(),
+            None => {
+                self.create(line.name(), line.line())?;
+            }
+        }
+        match line.policy() {
+            None => Ok(()),
+            Some(policy) => {
+                let counters = line.counters().filter(|_| self.how.counters).unwrap_or_default();
+                self.policy(line.name(), policy, counters, line.line())
+            }
+        }
+    }
+
+    fn create(&mut self, name: &str, line: usize) -> Result<ChainId, Error> {
+        if self.ruleset.find(name).is_some() {
+            return Err(self.error(line, format!("the chain {name} exists already")));
+        }
+        // In a table without this hook, too, the name is taken.
+        if HOOKS.contains(&name) {
+            let table = &self.ruleset.table;
+            return Err(self.error(line, format!("table {table} has no built-in chain {name}")));
+        }
+        if VERDICTS.iter().any(|(verdict, _)| *verdict == name) || name == "ERROR" {
+            return Err(self.error(line, format!("a chain cannot have the name {name}")));
+        }
+        Ok(self.ruleset.create(name))
+    }
+
+    fn policy(&mut self, name: &str, policy: &str, counters: Counters, line: usize) -> Result<(), Error> {
+        let id = self.find(name, line)?;
+        let verdict = VERDICTS.iter().take(2).find(|(verdict, _)| *verdict == policy);
+        let wrong =
+            self.error(line, format!("expected ACCEPT or DROP for the policy of {name}, found {policy}"));
+        let no_policy = self.error(line, format!("{name} is not a built-in chain and has no policy"));
+        let (_, verdict) = *verdict.ok_or(wrong)?;
+        let chain = self.chain(id, line)?;
+        if chain.hook.is_none() {
+            return Err(no_policy);
+        }
+        chain.policy = verdict;
+        chain.policy_counters = Carry::Set(counters);
+        Ok(())
+    }
+
+    fn rule(&mut self, line: &Rule<'_>) -> Result<(), Error> {
+        let number = line.line();
+        let id = self.find(line.chain(), number)?;
+        let counters = line.counters().filter(|_| self.how.counters).unwrap_or_default();
+        match line.action() {
+            Line::Append => {
+                let rules = self.compile(line, counters)?;
+                self.chain(id, number)?.rules.extend(rules);
+            }
+            Line::Insert(at) => {
+                let rules = self.compile(line, counters)?;
+                let at = self.place(id, at.unwrap_or(1), true, number)?;
+                self.chain(id, number)?.rules.splice(at..at, rules);
+            }
+            Line::Replace(at) => {
+                let rules = self.compile(line, counters)?;
+                let at = self.place(id, at, false, number)?;
+                if rules.len() > 1 {
+                    return Err(
+                        self.error(number, "a rule is replaced by a single one, not by one for each address")
+                    );
+                }
+                self.chain(id, number)?.rules.splice(at..=at, rules);
+            }
+            Line::DeleteNumber(at) => {
+                let at = self.place(id, at, false, number)?;
+                self.chain(id, number)?.rules.remove(at);
+            }
+            Line::Delete => {
+                for rule in self.compile(line, counters)? {
+                    let at = self.same(id, &rule).ok_or_else(|| self.no_rule(line))?;
+                    self.chain(id, number)?.rules.remove(at);
+                }
+                self.new_rules.pop();
+            }
+            Line::Check => {
+                for rule in self.compile(line, counters)? {
+                    self.same(id, &rule).ok_or_else(|| self.no_rule(line))?;
+                }
+                self.new_rules.pop();
+            }
+            other => return Err(self.error(number, format!("cannot carry out {other:?}"))),
+        }
+        Ok(())
+    }
+
+    fn no_rule(&self, line: &Rule<'_>) -> Error {
+        self.missing(line.line(), format!("chain {} has no rule `{}`", line.chain(), line.text().trim()))
+    }
+
+    /// Returns the index of a rule that is given by its number from 1.
+    fn place(&self, id: ChainId, number: u32, behind: bool, line: usize) -> Result<usize, Error> {
+        let chain = self.ruleset.chain(id);
+        let count = chain.map_or(0, |chain| chain.rules.len()) + usize::from(behind);
+        let at =
+            usize::try_from(number).ok().and_then(|number| number.checked_sub(1)).filter(|at| *at < count);
+        let name = chain.map_or("", |chain| chain.name.as_str());
+        at.ok_or_else(|| self.missing(line, format!("chain {name} has no rule number {number}")))
+    }
+
+    fn same(&self, id: ChainId, wanted: &ruleset::Rule) -> Option<usize> {
+        let bytes = self.ruleset.bytes(wanted);
+        self.ruleset.chain(id)?.rules.iter().position(|rule| {
+            is_same(self.ruleset.bytes(rule), bytes, [rule.jump, wanted.jump], self.ruleset.family)
+        })
+    }
+
+    fn compile(&mut self, line: &Rule<'_>, counters: Counters) -> Result<Vec<ruleset::Rule>, Error> {
+        let wrong = |source| Error::Rule {
+            table: self.ruleset.table.clone(),
+            chain: line.chain().to_owned(),
+            line: line.line(),
+            rule: line.text().trim().to_owned(),
+            source: Box::new(source),
+        };
+        let place = Place { table: &self.ruleset.table, chain: line.chain(), family: self.ruleset.family };
+        let rules = rule::Rule::compile(line.text(), place, self.kernel).map_err(wrong)?;
+        let mut compiled = Vec::with_capacity(rules.len());
+        for rule in &rules {
+            let jump = match &rule.action {
+                Action::Continue => Jump::Next,
+                Action::Chain(name) => match self.ruleset.find(name) {
+                    Some(id) if self.ruleset.chain(id).is_some_and(|chain| chain.hook.is_none()) => {
+                        Jump::Chain(id)
+                    }
+                    _ => {
+                        let reason = format!("there is no chain or target {name}");
+                        return Err(self.missing(line.line(), reason));
+                    }
+                },
+                Action::Verdict(_) | Action::Target(_) => Jump::None,
+            };
+            let bytes = encode_rule(rule, self.ruleset.family)
+                .map_err(|reason| wrong(CompileError::Value(reason)))?;
+            compiled.push(ruleset::Rule::new(bytes, jump, counters));
+        }
+        self.new_rules.push(line.line());
+        Ok(compiled)
+    }
+
+    fn command(&mut self, command: &Command<'_>) -> Result<(), Error> {
+        let line = command.line();
+        match command.verb() {
+            Verb::New(name) => self.create(name, line).map(drop),
+            Verb::DeleteChain(Some(name)) => {
+                let id = self.find(name, line)?;
+                self.delete_chain(id, line)
+            }
+            Verb::DeleteChain(None) => {
+                let all: Vec<_> = self.ruleset.chain_ids().collect();
+                let user = |id: &ChainId| self.ruleset.chain(*id).is_some_and(|chain| chain.hook.is_none());
+                let all: Vec<_> = all.into_iter().filter(user).collect();
+                all.into_iter().try_for_each(|id| self.delete_chain(id, line))
+            }
+            Verb::Flush(name) => {
+                for id in self.named_or_all(name.as_deref(), line)? {
+                    self.chain(id, line)?.rules.clear();
+                }
+                Ok(())
+            }
+            Verb::Policy(name, policy, counters) => {
+                self.policy(name, policy, counters.unwrap_or_default(), line)
+            }
+            Verb::Zero(name, Some(number)) => {
+                let id = self.find(name.as_deref().unwrap_or_default(), line)?;
+                let at = self.place(id, *number, false, line)?;
+                self.zero(id, Some(at));
+                Ok(())
+            }
+            Verb::Zero(name, None) => {
+                for id in self.named_or_all(name.as_deref(), line)? {
+                    self.zero(id, None);
+                }
+                Ok(())
+            }
+            Verb::Rename(old, new) => {
+                let id = self.find(old, line)?;
+                if self.ruleset.chain(id).is_some_and(|chain| chain.hook.is_some()) {
+                    return Err(self.error(line, format!("{old} is a built-in chain, which keeps its name")));
+                }
+                let fresh = self.create(new, line)?;
+                self.ruleset.remove(fresh);
+                self.ruleset.rename(id, new);
+                Ok(())
+            }
+            other => Err(self.error(line, format!("cannot carry out {other:?}"))),
+        }
+    }
+
+    fn named_or_all(&self, name: Option<&str>, line: usize) -> Result<Vec<ChainId>, Error> {
+        match name {
+            Some(name) => self.find(name, line).map(|id| vec![id]),
+            None => Ok(self.ruleset.chain_ids().collect()),
+        }
+    }
+
+    fn delete_chain(&mut self, id: ChainId, line: usize) -> Result<(), Error> {
+        let Some(chain) = self.ruleset.chain(id) else { return Ok(()) };
+        let name = &chain.name;
+        if chain.hook.is_some() {
+            return Err(self.error(line, format!("{name} is a built-in chain, which cannot be deleted")));
+        }
+        if !chain.rules.is_empty() {
+            return Err(self.error(line, format!("the chain {name} is not empty")));
+        }
+        if self.ruleset.is_used(id) {
+            return Err(self.error(line, format!("a rule jumps to the chain {name}")));
+        }
+        self.ruleset.remove(id);
+        Ok(())
+    }
+
+    /// Sets counters to zero: of one rule, or of all and the policy.
+    fn zero(&mut self, id: ChainId, only: Option<usize>) {
+        let Some(chain) = self.ruleset.chain(id) else { return };
+        let zeroed = |carry: Carry, seen: Counters| match carry {
+            Carry::Old(number) => Carry::Since(number, seen),
+            // As the tool does: what the same input sets, stays.
+            Carry::Since(..) | Carry::Set(_) => carry,
+        };
+        let rules = chain.rules.iter().enumerate().filter(|(at, _)| only.is_none_or(|only| only == *at));
+        let rules: Vec<_> =
+            rules.map(|(at, rule)| (at, zeroed(rule.counters, self.ruleset.counters(rule)))).collect();
+        let policy = zeroed(chain.policy_counters, chain.counters());
+        let Some(chain) = self.ruleset.chain_mut(id) else { return };
+        for (at, carry) in rules {
+            if let Some(rule) = chain.rules.get_mut(at) {
+                rule.counters = carry;
+            }
+        }
+        if only.is_none() && chain.hook.is_some() {
+            chain.policy_counters = policy;
+        }
+    }
+}

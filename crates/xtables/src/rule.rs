@@ -1,0 +1,204 @@
+//! Rules between words and bytes, whatever back end they are for.
+
+use sluicegate_iptables_save::{Family, Module, Place, Spec, Target, check, find_target};
+
+use crate::entry::{read_head, write_head};
+use crate::extension::{Binary, Codec, Kind, Sets, codecs_of, decode_extension};
+
+/// A rule as the kernel has it, but for offsets and counters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// `struct ipt_ip` or `struct ip6t_ip6`.
+    pub head: Vec<u8>,
+    /// The matches, in order.
+    pub matches: Vec<Binary>,
+    /// What is done with a packet that matches.
+    pub action: Action,
+}
+
+/// What is done with a packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Nothing: the next rule is looked at. A rule that only counts.
+    Continue,
+    /// A verdict as the standard target has it, which is negative: `-NF_ACCEPT - 1`.
+    Verdict(i32),
+    /// `-j` or `-g` with a chain.
+    Chain(String),
+    /// A target extension.
+    Target(Binary),
+}
+
+/// What the kernel has: revisions of extensions, and sets.
+pub trait Kernel {
+    /// Returns whether the kernel has this revision of an extension, under the name that the kernel uses.
+    fn has(&self, kind: Kind, name: &str, revision: u8) -> bool;
+
+    /// Returns the sets.
+    fn sets(&self) -> &dyn Sets;
+}
+
+impl Rule {
+    /// Reads the words of a rule, checks them for their place, and encodes them: more than one rule where `-s` or
+    /// `-d` list several addresses.
+    ///
+    /// # Errors
+    /// [`CompileError::Words`] for words that cannot be a rule, [`CompileError::Unsupported`] for an extension that
+    /// the kernel or this crate does not have, [`CompileError::Value`] for what a structure cannot hold.
+    ///
+    /// ```
+    /// use sluicegate_iptables_save::{Family, Place};
+    /// use sluicegate_xtables::{Action, Kernel, Kind, NoSets, Rule, Sets};
+    ///
+    /// struct Everything;
+    ///
+    /// impl Kernel for Everything {
+    ///     fn has(&self, _: Kind, _: &str, _: u8) -> bool {
+    ///         true
+    ///     }
+    ///     fn sets(&self) -> &dyn Sets {
+    ///         &NoSets
+    ///     }
+    /// }
+    ///
+    /// let place = Place { table: "filter", chain: "INPUT", family: Family::Ipv4 };
+    /// let rules = Rule::compile("-p tcp --dport http -j ACCEPT", place, &Everything)?;
+    /// assert_eq!(rules[0].matches[0].name, "tcp");
+    /// assert_eq!(rules[0].action, Action::Verdict(-2));
+    /// assert_eq!(rules[0].words(Family::Ipv4, &NoSets)?, "-p tcp -m tcp --dport 80 -j ACCEPT");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn compile(words: &str, place: Place<'_>, kernel: &dyn Kernel) -> Result<Vec<Self>, CompileError> {
+        let written = check(words, place)?;
+        let family = place.family;
+        written.normal(family)?.iter().map(|spec| Self::encode(spec, &written, family, kernel)).collect()
+    }
+
+    fn encode(
+        spec: &Spec<'_>,
+        written: &Spec<'_>,
+        family: Family,
+        kernel: &dyn Kernel,
+    ) -> Result<Self, CompileError> {
+        let head = write_head(spec, written, family).map_err(CompileError::Value)?;
+        let mut matches = Vec::with_capacity(spec.matches.len());
+        for (module, written) in spec.matches.iter().zip(&written.matches) {
+            matches.push(encode_module(Kind::Match, module, written, family, kernel)?);
+        }
+        let action = match (&spec.target, &written.target) {
+            (Some(target), Some(written)) => match verdict(target) {
+                Some(verdict) => Action::Verdict(verdict),
+                None if target.goto || find_target(&target.module.name, family).is_none() => {
+                    Action::Chain(target.module.name.clone().into_owned())
+                }
+                None => {
+                    let module = (&target.module, &written.module);
+                    Action::Target(encode_module(Kind::Target, module.0, module.1, family, kernel)?)
+                }
+            },
+            _ => Action::Continue,
+        };
+        Ok(Self { head, matches, action })
+    }
+
+    /// Returns the words of the rule, as iptables-save prints them.
+    ///
+    /// # Errors
+    /// [`sluicegate_iptables_save::Error::Unquotable`] for text that no quoting can carry.
+    pub fn words(&self, family: Family, sets: &dyn Sets) -> Result<String, sluicegate_iptables_save::Error> {
+        crate::print::words(&self.spec(family, sets))
+    }
+
+    /// Returns the options of the rule, in the spelling and order of iptables-save.
+    #[must_use]
+    pub fn spec(&self, family: Family, sets: &dyn Sets) -> Spec<'static> {
+        let mut spec = Spec::default();
+        let (generic, goto) = read_head(&self.head, family).unwrap_or_default();
+        spec.generic = generic;
+        let read = |kind, binary: &Binary| {
+            decode_extension(kind, &binary.name, binary.revision, &binary.data, family, sets)
+        };
+        spec.matches = self.matches.iter().map(|binary| read(Kind::Match, binary)).collect();
+        let module = match &self.action {
+            Action::Continue => None,
+            Action::Verdict(verdict) => Some(Module::new(verdict_name(*verdict))),
+            Action::Chain(chain) => Some(Module::new(chain.clone())),
+            Action::Target(binary) => Some(read(Kind::Target, binary)),
+        };
+        spec.target = module.map(|module| Target { module, goto });
+        spec
+    }
+}
+
+/// A rule that cannot be encoded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompileError {
+    /// The words cannot be a rule in this place.
+    #[error(transparent)]
+    Words(#[from] sluicegate_iptables_save::Error),
+    /// A value that the structure of the kernel cannot hold, or a set that does not exist.
+    #[error("{0}")]
+    Value(String),
+    /// An extension that this crate has no binary form of, or the kernel no module.
+    #[error("{0}")]
+    Unsupported(#[from] Unsupported),
+}
+
+/// An extension that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{kind} {name}: {reason}")]
+pub struct Unsupported {
+    /// Whether it is a match or a target.
+    pub kind: Kind,
+    /// Its name in the rule.
+    pub name: String,
+    /// Why it cannot be used.
+    pub reason: String,
+}
+
+fn encode_module(
+    kind: Kind,
+    module: &Module<'_>,
+    written: &Module<'_>,
+    family: Family,
+    kernel: &dyn Kernel,
+) -> Result<Binary, CompileError> {
+    let codec = codec_of(kind, &module.name, family, kernel)?;
+    codec
+        .encode(module, written, family, kernel.sets())
+        .map_err(|reason| CompileError::Value(format!("{kind} {}: {reason}", module.name)))
+}
+
+/// Returns the newest revision that both sides have.
+fn codec_of(
+    kind: Kind,
+    name: &str,
+    family: Family,
+    kernel: &dyn Kernel,
+) -> Result<&'static Codec, Unsupported> {
+    let mut known = codecs_of(kind, name, family).peekable();
+    let unsupported = |reason: String| Unsupported { kind, name: name.to_owned(), reason };
+    if known.peek().is_none() {
+        return Err(unsupported("its binary form is not known to this library".to_owned()));
+    }
+    let revisions: Vec<_> = codecs_of(kind, name, family).map(|codec| codec.revision().to_string()).collect();
+    known.find(|codec| kernel.has(kind, codec.kernel_name(), codec.revision())).ok_or_else(|| {
+        unsupported(format!("the kernel does not have it in revision {}", revisions.join(" or ")))
+    })
+}
+
+/// Returns the verdict of a target that is neither a chain nor an extension.
+fn verdict(target: &Target<'_>) -> Option<i32> {
+    let found = VERDICTS.iter().find(|(name, _)| *name == target.module.name);
+    found.filter(|_| !target.goto).map(|(_, verdict)| *verdict)
+}
+
+/// Returns the name of a verdict of the standard target.
+pub(crate) fn verdict_name(verdict: i32) -> String {
+    let known = VERDICTS.iter().find(|(_, known)| *known == verdict);
+    known.map_or_else(|| verdict.to_string(), |(name, _)| (*name).to_owned())
+}
+
+/// Verdicts of the standard target: `-NF_* - 1`, and `XT_RETURN`.
+pub(crate) const VERDICTS: [(&str, i32); 4] = [("ACCEPT", -2), ("DROP", -1), ("RETURN", -5), ("QUEUE", -4)];

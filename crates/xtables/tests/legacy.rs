@@ -1,0 +1,555 @@
+//! The legacy back end against `iptables-legacy` itself, in namespaces: the same rules from both have the same
+//! bytes and the same save, each finds the rules of the other, and nothing of what others wrote is lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+use sluicegate_iptables_save::{Changes, Family, Save, State, diff};
+use sluicegate_xtables::legacy::{Client, Lock, Restore};
+use sluicegate_xtables::{codecs, codecs_of};
+use testns::{Netns, feed, have, netns, sh};
+
+/// A rule of the corpus of sluicegate-iptables-save.
+struct Case {
+    table: String,
+    words: String,
+}
+
+#[derive(Clone, Copy)]
+struct Tool(Family);
+
+const TOOLS: [Tool; 2] = [Tool(Family::Ipv4), Tool(Family::Ipv6)];
+
+/// Rules that have no binary form here.
+const WITHOUT: [&str; 2] = ["-m rateest ", "-j RATEEST "];
+
+impl Tool {
+    fn name(self, what: &str) -> String {
+        let family = if self.0 == Family::Ipv4 { "iptables" } else { "ip6tables" };
+        format!("{family}-legacy{what}")
+    }
+
+    fn here(self) -> bool {
+        have(&[&self.name("-restore"), &self.name("-save"), "ipset"])
+    }
+
+    fn corpus(self) -> Vec<Case> {
+        let text = match self.0 {
+            Family::Ipv4 => include_str!("../../iptables-save/testdata/rules.v4"),
+            Family::Ipv6 => include_str!("../../iptables-save/testdata/rules.v6"),
+        };
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let cases = lines.map(|line| {
+            let (place, words) = line.split_once(':').expect("TABLE CHAIN: WORDS");
+            let (table, _) = place.split_once(' ').expect("TABLE CHAIN");
+            Case { table: table.to_owned(), words: words.trim_start_matches(' ').to_owned() }
+        });
+        cases.filter(|case| !WITHOUT.iter().any(|without| case.words.contains(without))).collect()
+    }
+
+    /// Creates the sets that the corpus refers to, in the namespace of this thread.
+    fn sets(self) {
+        let family = if self.0 == Family::Ipv4 { "inet" } else { "inet6" };
+        let _ = sh(&format!(
+            "ipset create s1 hash:ip family {family} counters timeout 100; ipset create s2 hash:ip family {family}; \
+             ipset create s3 hash:ip family {family} skbinfo"
+        ));
+    }
+
+    fn restore(self, input: &str, arguments: &[&str]) {
+        let name = self.name("-restore");
+        // All network namespaces share the lock.
+        let command = [&[name.as_str(), "--wait=20"][..], arguments].concat();
+        let output = feed(&command, input);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command:?}: {error}\n{input:.2000}");
+    }
+
+    /// Returns what is saved, without comments, which have the date.
+    fn save(self, arguments: &str) -> String {
+        let text = sh(&format!("{} {arguments}", self.name("-save")));
+        text.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect()
+    }
+
+    /// Compares entry by entry, and says of which rules the bytes differ.
+    fn assert_same_entries(self, ours: &[u8], theirs: &[u8], table: &str, cases: &[Case]) {
+        let (ours_by, theirs_by) = (self.by_chain(ours), self.by_chain(theirs));
+        let hex = |entry: &[u8]| entry.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let different = ours_by.iter().filter_map(|(chain, entry)| {
+            let other = theirs_by.get(chain)?;
+            let number = chain.strip_prefix('R').and_then(|number| number.parse::<usize>().ok())?;
+            let start = entry.iter().zip(other).position(|(a, b)| a != b)? & !7;
+            let shown = |entry: &[u8]| hex(entry.get(start..).unwrap_or_default());
+            Some(format!(
+                "  {} (from {start})\n    {:.240}\n    {:.240}\n",
+                cases[number].words,
+                shown(entry),
+                shown(other)
+            ))
+        });
+        let different: Vec<_> = different.collect();
+        let shown: String = different.iter().take(30).map(String::as_str).collect();
+        assert!(
+            different.is_empty(),
+            "{} {table}: {} entries differ:\n{shown}",
+            self.name(""),
+            different.len()
+        );
+        assert!(ours == theirs, "{} {table}: {} and {} bytes", self.name(""), ours.len(), theirs.len());
+    }
+
+    /// Returns the bytes of the rules of each chain, from behind its name on.
+    fn by_chain(self, entries: &[u8]) -> BTreeMap<String, Vec<u8>> {
+        let offsets = if self.0 == Family::Ipv4 { 88 } else { 140 };
+        let (mut at, mut chain) = (0, String::new());
+        let mut chains: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+        while at < entries.len() {
+            let short = |place: usize| usize::from(u16::from_ne_bytes([entries[place], entries[place + 1]]));
+            let (target, next) = (at + short(at + offsets), at + short(at + offsets + 2));
+            if entries[target + 2..].starts_with(b"ERROR\0") {
+                let name = &entries[target + 32..next];
+                let end = name.iter().position(|byte| *byte == 0).expect("an end");
+                chain = String::from_utf8_lossy(&name[..end]).into_owned();
+            } else {
+                chains.entry(chain.clone()).or_default().extend(&entries[at..next]);
+            }
+            at = next;
+        }
+        chains
+    }
+
+    fn without_counters(self, mut entries: Vec<u8>) -> Vec<u8> {
+        let (offsets, counters) = if self.0 == Family::Ipv4 { (88, 96) } else { (140, 152) };
+        let mut at = 0;
+        while at < entries.len() {
+            entries[at + counters..at + counters + 16].fill(0);
+            at += usize::from(u16::from_ne_bytes([entries[at + offsets + 2], entries[at + offsets + 3]]));
+        }
+        entries
+    }
+
+    /// Returns name, revision and size of each match and target of a table.
+    fn extensions(self, entries: &[u8]) -> Vec<(String, u8, usize)> {
+        let (offsets, head) = if self.0 == Family::Ipv4 { (88, 112) } else { (140, 168) };
+        let short = |place: usize| usize::from(u16::from_ne_bytes([entries[place], entries[place + 1]]));
+        let (mut entry, mut extensions) = (0, Vec::new());
+        while entry < entries.len() {
+            let end = entry + short(entry + offsets + 2);
+            let mut at = entry + head;
+            while at < end {
+                let name = &entries[at + 2..at + 31];
+                let name = &name[..name.iter().position(|byte| *byte == 0).expect("an end")];
+                extensions.push((
+                    String::from_utf8_lossy(name).into_owned(),
+                    entries[at + 31],
+                    short(at) - 32,
+                ));
+                at += short(at);
+            }
+            entry = end;
+        }
+        extensions
+    }
+
+    fn open(self) -> Client {
+        Client::open(self.0).expect("tests run with the capabilities of root")
+    }
+}
+
+/// Returns an input with every rule in a chain of its own.
+fn each_in_its_chain(cases: &[Case]) -> String {
+    each(cases, |chain, words| format!("-A {chain} {words}\n"))
+}
+
+fn each(cases: &[Case], line: impl Fn(&str, &str) -> String) -> String {
+    let mut tables: BTreeMap<&str, (String, String)> = BTreeMap::new();
+    for (number, case) in cases.iter().enumerate() {
+        let (chains, rules) = tables
+            .entry(&case.table)
+            .or_insert_with(|| (":T - [0:0]\n:U - [0:0]\n".to_owned(), String::new()));
+        let chain = format!("R{number:04}");
+        chains.push_str(&format!(":{chain} - [0:0]\n"));
+        rules.push_str(&line(&chain, &case.words));
+    }
+    tables.iter().map(|(table, (chains, rules))| format!("*{table}\n{chains}{rules}COMMIT\n")).collect()
+}
+
+/// Returns input that changes the chains of `each_in_its_chain`, which are there.
+fn for_each(cases: &[Case], command: &str) -> String {
+    let text = each(cases, |chain, words| format!("{command} {chain} {words}\n"));
+    text.lines().filter(|line| !line.starts_with(':')).map(|line| format!("{line}\n")).collect()
+}
+
+/// Returns what `list` says of the tables of a save, in its order.
+fn listed(client: &Client, like: &str, counters: bool) -> String {
+    let tables = like.lines().filter_map(|line| line.strip_prefix('*'));
+    tables.map(|table| client.list(table, counters).expect("a table").to_string()).collect()
+}
+
+/// What the tool saves of these is another rule; the kernel has what is listed here.
+const MENDED: [&str; 5] = [
+    "! --espspi 0:4294967295",
+    "! --ahspi 0:4294967295",
+    "! --fragid 0:4294967295",
+    "! --rt-segsleft 0:4294967295",
+    "! --mh-type 0:255",
+];
+
+/// Compares line by line, and says which rules differ.
+fn assert_same(ours: &str, theirs: &str, what: &str) {
+    let different: Vec<_> = ours
+        .lines()
+        .zip(theirs.lines())
+        .filter(|(a, b)| a != b && !MENDED.iter().any(|mended| a.contains(mended)))
+        .map(|(a, b)| format!("  {a}\n  {b}\n"))
+        .collect();
+    let shown: String = different.iter().take(40).map(String::as_str).collect();
+    assert!(different.is_empty(), "{what}: {} lines differ:\n{shown}", different.len());
+    assert_eq!(ours.lines().count(), theirs.lines().count(), "{what}");
+}
+
+#[test]
+fn what_the_tool_wrote_is_listed_as_the_tool_saves_it() {
+    for tool in TOOLS.into_iter().filter(|tool| tool.here()) {
+        netns(|| {
+            tool.sets();
+            tool.restore(&each_in_its_chain(&tool.corpus()), &["--noflush"]);
+            let client = tool.open();
+            let saved = tool.save("");
+            assert!(saved.lines().filter(|line| line.starts_with("-A R")).count() > 2200);
+            assert_same(&listed(&client, &saved, false), &saved, &tool.name(""));
+            let saved = tool.save("-c");
+            assert_same(&listed(&client, &saved, true), &saved, &tool.name(" -c"));
+        });
+    }
+}
+
+#[test]
+fn what_is_written_here_has_the_bytes_and_the_save_of_the_tool() {
+    for tool in TOOLS.into_iter().filter(|tool| tool.here()) {
+        let (Some(theirs), Some(ours)) = (Netns::new(), Netns::new()) else { return };
+        let input = each_in_its_chain(&tool.corpus());
+        let tables: Vec<_> = input.lines().filter_map(|line| line.strip_prefix('*')).collect();
+        let (saved, entries) = theirs.run(|| {
+            tool.sets();
+            tool.restore(&input, &[]);
+            let client = tool.open();
+            let entries: Vec<_> = tables.iter().map(|table| client.raw(table).unwrap().entries).collect();
+            (tool.save(""), entries)
+        });
+        ours.run(|| {
+            tool.sets();
+            let client = tool.open();
+            let save = Save::parse(&input).unwrap();
+            client.restore(&save, Restore { flush: true, counters: false }).unwrap();
+            for (table, theirs) in tables.iter().zip(entries) {
+                tool.assert_same_entries(&client.raw(table).unwrap().entries, &theirs, table, &tool.corpus());
+            }
+            assert_same(&tool.save(""), &saved, &tool.name("-save"));
+        });
+    }
+}
+
+/// What no rule of the corpus has: a security module would have to be there.
+const NOT_EXERCISED: [&str; 1] = ["SECMARK"];
+
+#[test]
+fn every_codec_was_compared_with_what_the_tool_wrote() {
+    for tool in TOOLS.into_iter().filter(|tool| tool.here()) {
+        netns(|| {
+            tool.sets();
+            let input = each_in_its_chain(&tool.corpus());
+            tool.restore(&input, &["--noflush"]);
+            let client = tool.open();
+            let tables = input.lines().filter_map(|line| line.strip_prefix('*'));
+            let seen: BTreeSet<_> =
+                tables.flat_map(|table| tool.extensions(&client.raw(table).unwrap().entries)).collect();
+            for codec in codecs().filter(|codec| {
+                codecs_of(codec.kind(), codec.name(), tool.0).any(|own| own.size() == codec.size())
+            }) {
+                let key = (codec.kernel_name().to_owned(), codec.revision(), codec.size());
+                let exempt = NOT_EXERCISED.contains(&codec.name());
+                assert_ne!(seen.contains(&key), exempt, "{codec:?} of {}", tool.name(""));
+            }
+        });
+    }
+}
+
+#[test]
+fn each_finds_the_rules_of_the_other_by_their_words() {
+    for tool in TOOLS.into_iter().filter(|tool| tool.here()) {
+        let cases = tool.corpus();
+        let input = each_in_its_chain(&cases);
+        netns(|| {
+            tool.sets();
+            let client = tool.open();
+            client.restore(&Save::parse(&input).unwrap(), Restore::default()).unwrap();
+            tool.restore(&for_each(&cases, "-C"), &["--noflush"]);
+            tool.restore(&for_each(&cases, "-D"), &["--noflush"]);
+            assert_eq!(tool.save("").lines().filter(|line| line.starts_with("-A")).count(), 0);
+        });
+        netns(|| {
+            tool.sets();
+            let client = tool.open();
+            tool.restore(&input, &["--noflush"]);
+            client.restore(&Save::parse(&for_each(&cases, "-C")).unwrap(), Restore::default()).unwrap();
+            client.apply(&Changes::from_save(Save::parse(&for_each(&cases, "-D")).unwrap())).unwrap();
+            assert_eq!(tool.save("").lines().filter(|line| line.starts_with("-A")).count(), 0);
+        });
+    }
+}
+
+/// Numbers that are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).expect("31 bits") % limit
+    }
+
+    fn pick<'a>(&mut self, words: &[&'a str]) -> &'a str {
+        words[self.below(words.len())]
+    }
+}
+
+/// Returns a line of restore input, which may be wrong for the table as it is.
+fn random_line(dice: &mut Dice) -> String {
+    const CHAINS: [&str; 8] = ["A", "B", "C", "D", "KUBE-X", "INPUT", "OUTPUT", "NONE"];
+    const WORDS: [&str; 10] = [
+        "-j ACCEPT",
+        "-p tcp --dport 80 -j A",
+        "-m comment --comment \"a b\" -j B",
+        "-i eth+ -g C",
+        "-p udp -m multiport --dports 1,2:3",
+        "-m conntrack --ctstate NEW,ESTABLISHED -j KUBE-X",
+        "-m statistic --mode random --probability 0.5 -j RETURN",
+        "-m limit --limit 5/min -j LOG --log-prefix x",
+        "-p tcp -j REJECT --reject-with tcp-reset",
+        "-m mark --mark 1/2 -j NFLOG --nflog-group 3",
+    ];
+    let (chain, mut words, number) = (dice.pick(&CHAINS), dice.pick(&WORDS), dice.below(4) + 1);
+    // The tool leaves a chain that calls itself to the kernel, which refuses it only where packets come by.
+    if words.ends_with(chain) {
+        words = "-j ACCEPT";
+    }
+    match dice.below(40) {
+        0..15 => format!("[{}:{}] -A {chain} {words}", dice.below(9), dice.below(99)),
+        15..20 => format!("-I {chain} {number} {words}"),
+        20..23 => format!("-R {chain} {number} {words}"),
+        23..27 => format!("-D {chain} {words}"),
+        27..29 => format!("-D {chain} {number}"),
+        29 => format!("-C {chain} {words}"),
+        30 => format!("-F {chain}"),
+        31 => format!("-N {chain}"),
+        32 => format!("-X {chain}"),
+        33 => format!("-Z {chain}"),
+        34 => format!("-E {chain} {}", dice.pick(&CHAINS)),
+        35 => format!("-P {chain} {}", dice.pick(&["ACCEPT", "DROP", "RETURN"])),
+        36 => format!(":{chain} {} [3:4]", if chain.ends_with("PUT") { "DROP" } else { "-" }),
+        _ => format!(":{} - [0:0]", dice.pick(&["A", "B", "C", "D", "KUBE-X"])),
+    }
+}
+
+/// iptables before 1.8.10 sets the counters of all policies to zero whenever it changes a table
+/// (netfilter bugzilla 912). Here they are carried over, as those of rules are.
+fn without_policy_counters(save: &str) -> String {
+    let line = |line: &str| match line.strip_prefix(':') {
+        Some(chain) => format!(":{}\n", chain.rsplit_once(' ').expect("counters").0),
+        None => format!("{line}\n"),
+    };
+    save.lines().map(line).collect()
+}
+
+/// As many histories as `SLUICEGATE_HISTORIES` says, or a few.
+fn histories() -> usize {
+    std::env::var("SLUICEGATE_HISTORIES").ok().and_then(|count| count.parse().ok()).unwrap_or(25)
+}
+
+#[test]
+fn random_histories_leave_what_the_tool_leaves() {
+    for tool in TOOLS.into_iter().filter(|tool| tool.here()) {
+        let (Some(theirs), Some(ours)) = (Netns::new(), Netns::new()) else { return };
+        let dice = &mut Dice(7);
+        let (mut taken, mut refused) = (0, 0);
+        for history in 0..histories() {
+            for step in 0..6 {
+                let counters = dice.below(2) == 0;
+                let flush = step == 0 || dice.below(8) == 0;
+                let all = ["A", "B", "C", "D", "KUBE-X"].map(|chain| format!(":{chain} - [0:0]\n")).concat();
+                let head = if flush { all } else { String::new() };
+                let lines: String = (0..=dice.below(5)).map(|_| random_line(dice) + "\n").collect();
+                let input = format!("*filter\n{head}{lines}COMMIT\n");
+                let arguments =
+                    [["--noflush", ""][usize::from(flush)], ["", "--counters"][usize::from(counters)]];
+                let arguments: Vec<_> =
+                    arguments.into_iter().filter(|argument| !argument.is_empty()).collect();
+                let state = || {
+                    let entries = tool.without_counters(tool.open().raw("filter").unwrap().entries);
+                    (without_policy_counters(&tool.save("-c")), entries)
+                };
+                let (accepted, (saved, entries)) = theirs.run(|| {
+                    let name = tool.name("-restore");
+                    let output = feed(&[&[name.as_str(), "--wait=20"][..], &arguments].concat(), &input);
+                    (output.status.success(), state())
+                });
+                ours.run(|| {
+                    let save = Save::parse(&input).unwrap();
+                    let done = tool.open().restore(&save, Restore { flush, counters });
+                    assert_eq!(done.is_ok(), accepted, "history {history}: {done:?}\n{input}");
+                    let (our_save, our_entries) = state();
+                    assert_same(&our_save, &saved, &format!("history {history}, {arguments:?}:\n{input}"));
+                    assert!(our_entries == entries, "history {history}: {input}");
+                });
+                *(if accepted { &mut taken } else { &mut refused }) += 1;
+            }
+        }
+        assert!(taken > 10 && refused > 10, "{taken} {refused}");
+    }
+}
+
+#[test]
+fn a_difference_is_applied_as_exactly_that() {
+    for tool in TOOLS.into_iter().filter(|tool| tool.here()) {
+        netns(|| {
+            let client = tool.open();
+            let table = |rules: &str| format!("*filter\n:OWN - [0:0]\n:INPUT ACCEPT [0:0]\n{rules}COMMIT\n");
+            let (one, two) =
+                ("-A OWN -p tcp -m tcp --dport 1 -j ACCEPT\n", "-A OWN -p tcp -m tcp --dport 2 -j DROP\n");
+            let other = "-A INPUT -m comment --comment \"of another\" -j ACCEPT\n";
+            tool.restore(&table(&format!("{other}{one}")), &[]);
+            let text = client.list("filter", false).unwrap().to_string();
+            let has = State::of_family(&Save::parse(&text).unwrap(), tool.0).unwrap();
+            let wanted = table(&format!("{two}{one}"));
+            let wanted = State::of_family(&Save::parse(&wanted).unwrap(), tool.0).unwrap();
+            let changes = diff(&has, &wanted, |_, chain| chain == "OWN").unwrap();
+            client.apply(&changes).unwrap();
+            let saved = tool.save("");
+            assert!(saved.contains(&format!("{other}{two}{one}")), "{saved}");
+            assert!(client.check("filter", "OWN", "-p tcp --dport 2 -j DROP").unwrap());
+            assert!(!client.check("filter", "OWN", "-p tcp --dport 3 -j DROP").unwrap());
+            assert!(client.check("filter", "NONE", "-j DROP").unwrap_err().is_not_found());
+        });
+    }
+}
+
+#[test]
+fn counters_of_rules_that_stay_are_carried_over() {
+    let tool = TOOLS[0];
+    if !tool.here() {
+        return;
+    }
+    netns(|| {
+        let _ = sh("ip link set lo up");
+        let client = tool.open();
+        let restore = |text: &str| client.restore(&Save::parse(text).unwrap(), Restore::default()).unwrap();
+        restore("*filter\n:X - [0:0]\n-A INPUT -j X\n-A X -p udp -m udp --dport 9 -j RETURN\nCOMMIT\n");
+        let socket = UdpSocket::bind("127.0.0.1:9").unwrap();
+        let send = |count: usize| {
+            (0..count).for_each(|_| assert_eq!(socket.send_to(b"x", "127.0.0.1:9").unwrap(), 1));
+        };
+        send(3);
+        restore("*filter\n-I X -p tcp -j DROP\n-I INPUT -p tcp -j DROP\nCOMMIT\n");
+        send(2);
+        let listed = client.list("filter", true).unwrap().to_string();
+        assert!(listed.contains("[5:145] -A X -p udp"), "{listed}");
+        assert!(listed.contains("[5:145] -A INPUT -j X"), "{listed}");
+        assert!(listed.contains(":INPUT ACCEPT [5:145]"), "{listed}");
+        restore("*filter\n-Z X 2\nCOMMIT\n");
+        send(1);
+        let listed = client.list("filter", true).unwrap().to_string();
+        assert!(
+            listed.contains("[1:29] -A X -p udp") && listed.contains("[6:174] -A INPUT -j X"),
+            "{listed}"
+        );
+        assert_same(&listed, &tool.save("-c -t filter"), "after -Z");
+        restore("*filter\n-Z\nCOMMIT\n");
+        let listed = client.list("filter", true).unwrap().to_string();
+        assert!(listed.contains("[0:0] -A X -p udp") && listed.contains(":INPUT ACCEPT [0:0]"), "{listed}");
+    });
+}
+
+#[test]
+fn input_that_is_wrong_in_one_line_changes_nothing_and_says_which() {
+    let tool = TOOLS[0];
+    if !tool.here() {
+        return;
+    }
+    netns(|| {
+        let client = tool.open();
+        tool.restore("*filter\n:X - [0:0]\n-A X -j DROP\nCOMMIT\n", &[]);
+        let before = tool.save("");
+        for (line, message) in [
+            ("-A X -p tcp --dport 99999 -j DROP", "expected a port from 0 to 65535"),
+            ("-A NONE -j DROP", "table filter, line 6: there is no chain NONE"),
+            ("-A X -j NONE", "table filter, line 6: there is no chain or target NONE"),
+            ("-D X -j ACCEPT", "table filter, line 6: chain X has no rule `-j ACCEPT`"),
+            ("-R X 3 -j ACCEPT", "table filter, line 6: chain X has no rule number 3"),
+            ("-X X", "table filter, line 6: the chain X is not empty"),
+            ("-N INPUT", "table filter, line 6: the chain INPUT exists already"),
+            ("-P X DROP", "table filter, line 6: X is not a built-in chain and has no policy"),
+            ("-A X -m set --match-set none src", "match set: there is no set `none`"),
+            ("-A X -j ULOG", "target ULOG: its binary form is not known to this library"),
+        ] {
+            // The table before it is right, and is not replaced either.
+            let input = format!("*nat\n:Y - [0:0]\nCOMMIT\n*filter\n-A X -j RETURN\n{line}\nCOMMIT\n");
+            let error = client.restore(&Save::parse(&input).unwrap(), Restore::default()).unwrap_err();
+            assert_eq!(error.line(), Some(6), "{error}");
+            assert!(error.to_string().contains(message), "{error}");
+            assert_eq!(client.list("filter", false).unwrap().to_string(), before.replace("# ", ""), "{line}");
+            assert!(client.list("nat", false).unwrap().chain("Y").is_none(), "{line}");
+        }
+        // What only the kernel can refuse: a hook that the target is not for.
+        let input = "*nat\n:Y - [0:0]\n-A Y -j DNAT --to-destination 10.0.0.1\n-A POSTROUTING -j Y\nCOMMIT\n";
+        let error = client.restore(&Save::parse(input).unwrap(), Restore::default()).unwrap_err();
+        assert!(error.to_string().ends_with("(one of the 2 rules of lines 3 to 4)"), "{error}");
+        assert!(client.list("security_", false).unwrap_err().is_not_found());
+    });
+}
+
+#[test]
+fn what_has_no_binary_form_here_stays_byte_for_byte() {
+    let tool = TOOLS[0];
+    if !tool.here() {
+        return;
+    }
+    netns(|| {
+        let client = tool.open();
+        let estimator =
+            "-A X -j RATEEST --rateest-name RE1 --rateest-interval 250.0ms --rateest-ewmalog 500.0ms\n";
+        tool.restore(&format!("*mangle\n:X - [0:0]\n{estimator}COMMIT\n"), &[]);
+        let input = Save::parse("*mangle\n-I X -j ACCEPT\n-A X -j MARK --set-mark 1\nCOMMIT\n").unwrap();
+        client.restore(&input, Restore::default()).unwrap();
+        let saved = tool.save("-t mangle");
+        let around = format!("-A X -j ACCEPT\n{estimator}-A X -j MARK --set-xmark 0x1/0xffffffff\n");
+        assert!(saved.contains(&around), "{saved}");
+        let listed = client.list("mangle", false).unwrap().to_string();
+        assert!(listed.contains("-A X -j RATEEST [unsupported revision]\n"), "{listed}");
+    });
+}
+
+#[test]
+fn another_holder_of_the_lock_is_waited_for_and_then_reported() {
+    netns(|| {
+        let path = std::env::temp_dir().join(format!("xtables-{}.lock", std::process::id()));
+        let held = File::create(&path).unwrap();
+        rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
+        let client = |wait| TOOLS[0].open().with_lock(Lock { path: path.clone(), wait });
+        let save = Save::parse("*filter\n:X - [0:0]\nCOMMIT\n").unwrap();
+        let start = Instant::now();
+        let error = client(Duration::from_millis(200)).restore(&save, Restore::default()).unwrap_err();
+        assert!(error.is_locked() && start.elapsed() >= Duration::from_millis(200), "{error}");
+        assert!(error.to_string().ends_with("held by another program for 0.2 s"), "{error}");
+        let waiting = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(100));
+                rustix::fs::flock(&held, rustix::fs::FlockOperation::Unlock).unwrap();
+            });
+            client(Duration::from_secs(20)).restore(&save, Restore::default())
+        });
+        waiting.unwrap();
+        std::fs::remove_file(&path).unwrap();
+    });
+}
