@@ -1,7 +1,6 @@
-//! Programs the iptables rules of the kernel without iptables: no process, no C library, no plug-ins.
+#![doc = include_str!("../README.md")]
 //!
-//! For programs that have to live with iptables on nodes where it may not be installed, or where starting it for
-//! every change is too slow: service proxies, network plug-ins, firewalls, static binaries.
+//! # Overview
 //!
 //! | you have | you call | you get |
 //! | --- | --- | --- |
