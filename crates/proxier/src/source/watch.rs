@@ -10,9 +10,11 @@
 //! A file is not read while it is being written: neither before a short time without events, nor while a
 //! writer has it open. A file that does not parse, or whose directory is gone, keeps its last objects and
 //! leads to an [`Update::Warning`]. Only a file that was deleted from an existing directory deletes its
-//! objects.
+//! objects. Where more than half of all services, or of all slices, would be deleted at once, that is reported
+//! and waits for a second look: a volume that is mounted late, or a list that is written anew, is no wish to
+//! have nothing.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::io;
@@ -244,6 +246,13 @@ struct Manifests {
     is_complete: bool,
     /// The objects that were read before the first lists were complete.
     first: BTreeMap<ObjectName, Object>,
+    doubted: Option<Doubted>,
+}
+
+/// Objects whose deletion waits for a second look.
+struct Doubted {
+    names: BTreeSet<ObjectName>,
+    since: Instant,
 }
 
 struct File {
@@ -282,6 +291,7 @@ impl Manifests {
             reported: BTreeMap::new(),
             is_complete: false,
             first: BTreeMap::new(),
+            doubted: None,
         }
     }
 
@@ -293,7 +303,7 @@ impl Manifests {
 
     /// Returns true when every file was read without a warning.
     fn is_well(&self) -> bool {
-        self.is_complete && self.reported.is_empty()
+        self.is_complete && self.reported.is_empty() && self.doubted.is_none()
     }
 
     /// Scans all files, and returns the updates.
@@ -325,7 +335,9 @@ impl Manifests {
         let mut updates = self.warnings(warnings);
         let deleted = lost.into_iter().filter(|name| !self.owners.contains_key(name));
         if self.is_complete {
-            updates.extend(deleted.map(Update::Delete));
+            let deleted: BTreeSet<_> = deleted.collect();
+            let deleted = self.doubt(deleted, &mut updates);
+            updates.extend(deleted.into_iter().map(Update::Delete));
             updates.extend(found.into_iter().map(Update::Apply));
             return updates;
         }
@@ -337,6 +349,46 @@ impl Manifests {
             updates.extend(replace_all(std::mem::take(&mut self.first)));
         }
         updates
+    }
+
+    /// Returns what is to be deleted now: not what was found to be gone just now, where that is most of what
+    /// there is, but what is still gone at the second look.
+    fn doubt(&mut self, deleted: BTreeSet<ObjectName>, updates: &mut Vec<Update>) -> BTreeSet<ObjectName> {
+        let count = |names: &mut dyn Iterator<Item = &ObjectName>, kind| {
+            names.filter(|name| name.kind() == kind).count()
+        };
+        let most = [Kind::Service, Kind::EndpointSlice].into_iter().find_map(|kind| {
+            let gone = count(&mut deleted.iter(), kind);
+            let all = gone + count(&mut self.owners.keys(), kind);
+            (gone >= MANY && 2 * gone > all).then(|| format!("{gone} of {all} {kind}s"))
+        });
+        let mut now = BTreeSet::new();
+        if let Some(doubted) = &mut self.doubted {
+            doubted.names.retain(|name| !self.owners.contains_key(name));
+            if doubted.names.is_empty() {
+                tracing::info!("what was gone from the manifests is there again");
+                self.doubted = None;
+            } else if doubted.since.elapsed() >= SECOND_LOOK {
+                let told = match doubted.names.len() {
+                    1 => "1 object is still gone from the manifests, and is deleted now".to_owned(),
+                    gone => format!("{gone} objects are still gone from the manifests, and are deleted now"),
+                };
+                updates.push(Update::Warning(told));
+                now.append(&mut doubted.names);
+                self.doubted = None;
+            }
+        }
+        let Some(most) = most else {
+            now.extend(deleted);
+            return now;
+        };
+        updates.push(Update::Warning(format!(
+            "{most} are gone from the manifests at once; looking again in {SECOND_LOOK:?} before they are deleted"
+        )));
+        let doubted =
+            self.doubted.get_or_insert_with(|| Doubted { names: BTreeSet::new(), since: Instant::now() });
+        doubted.names.extend(deleted);
+        now
     }
 
     /// Lists the files, in the order of precedence.
@@ -469,6 +521,10 @@ fn replace_all(objects: BTreeMap<ObjectName, Object>) -> Vec<Update> {
     Kind::ALL.map(|kind| Update::Replace(kind, lists.remove(&kind).unwrap_or_default())).into()
 }
 
+/// The number of objects below which no deletion is doubted.
+const MANY: usize = 10;
+/// The time until what is gone is looked for again.
+const SECOND_LOOK: Duration = Duration::from_secs(5);
 /// The time without events before files are read.
 const QUIET: Duration = Duration::from_millis(50);
 /// The longest wait for a time without events.

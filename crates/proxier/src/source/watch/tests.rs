@@ -265,3 +265,59 @@ fn events_of_other_files_do_not_hold_up_a_deadline() {
     });
     assert!(took < Duration::from_secs(5), "{took:?}");
 }
+
+/// A file with so many services.
+fn many(count: usize) -> String {
+    (0..count).map(|n| service(&format!("s{n}"), 80) + "---\n").collect()
+}
+
+fn described(updates: &[Update]) -> Vec<String> {
+    updates.iter().map(describe).collect()
+}
+
+#[test]
+fn most_of_all_services_are_deleted_only_after_a_second_look() {
+    let directory = Directory::new("shrinks");
+    directory.write("all.yaml", &many(30));
+    directory.write("more.yaml", &service("more", 81));
+    let mut manifests = Manifests::new(vec![directory.0.clone()]);
+    assert_eq!(manifests.scan().len(), Kind::ALL.len());
+    // The file becomes a directory.
+    fs::remove_file(directory.file("all.yaml")).unwrap();
+    fs::create_dir(directory.file("all.yaml")).unwrap();
+    let warning = "warning: 30 of 31 Services are gone from the manifests at once; looking again in 5s before \
+                   they are deleted";
+    assert_eq!(described(&manifests.scan()), [warning]);
+    assert!(!manifests.is_well(), "it is looked at often");
+    // Others change meanwhile.
+    directory.write("more.yaml", &service("more", 82));
+    assert_eq!(described(&manifests.scan()), ["apply Service default/more port 82"]);
+    // It comes back, without one.
+    fs::remove_dir(directory.file("all.yaml")).unwrap();
+    directory.write("all.yaml", &many(29));
+    assert_eq!(manifests.scan().len(), 29);
+    manifests.doubted.as_mut().unwrap().since -= SECOND_LOOK;
+    let deleted = [
+        "warning: 1 object is still gone from the manifests, and is deleted now",
+        "delete Service default/s29",
+    ];
+    assert_eq!(described(&manifests.scan()), deleted);
+    assert!(manifests.is_well());
+    // It stays away.
+    directory.write("all.yaml", "");
+    assert_eq!(manifests.scan().len(), 1);
+    manifests.doubted.as_mut().unwrap().since -= SECOND_LOOK;
+    assert_eq!(manifests.scan().len(), 1 + 29);
+    assert_eq!(manifests.scan(), []);
+}
+
+#[test]
+fn half_of_the_services_are_deleted_at_once() {
+    let directory = Directory::new("halves");
+    directory.write("a.yaml", &many(15));
+    directory.write("b.yaml", &many(30));
+    let mut manifests = Manifests::new(vec![directory.0.clone()]);
+    manifests.scan();
+    fs::remove_file(directory.file("b.yaml")).unwrap();
+    assert_eq!(manifests.scan().len(), 15);
+}
