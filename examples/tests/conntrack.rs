@@ -100,6 +100,9 @@ const FLOWS: &str = "
     -I -p udplite -s 10.0.0.4 -d 10.96.0.10 --sport 1000 --dport 53 -t 300
     -I -p gre -s 10.0.0.4 -d 10.96.0.10 --srckey 10 --dstkey 20 -t 300
     -I -p 89 -s 10.0.0.4 -d 10.96.0.10 -t 300
+    -I -p udp -s 10.0.0.8 -d 10.96.0.10 --sport 1008 --dport 53 -t 300 -g 10.96.0.10:99
+    -I -p tcp -s 10.0.0.8 -d 10.96.0.10 --sport 1000 --dport 80 -t 300 --state LISTEN
+    -I -p dccp -s 10.0.0.8 -d 10.96.0.10 --sport 1000 --dport 80 -t 300 --state OPEN --role client
 ";
 
 /// Makes flows with the real tool. Kernels differ in the protocols that they track: what one cannot make is
@@ -187,6 +190,11 @@ fn lists_are_the_same() {
             -L -p tcp --state ESTABLISHED
             -L -p tcp --state TIME_WAIT
             -L -p tcp --state CLOSE
+            -L -p tcp --state LISTEN
+            -L -p tcp --state SYN_SENT2
+            -L -p dccp
+            -L -p dccp -o xml
+            -L -p dccp -o save
             -L -p sctp --state COOKIE_WAIT
             -L -p sctp --dport 53
             -L -p gre --srckey 10
@@ -404,6 +412,9 @@ fn the_same_flows_are_deleted() {
             -D -i 5
             -D -d fd00::2
             -D -p tcp --state TIME_WAIT
+            -D -p tcp -o ktimestamp
+            -D -p udp -o xml,ktimestamp
+            -D -p dccp
             -D -w 99";
         for line in lines.lines().map(str::trim) {
             let mut done = [real(), ours()].map(|tool| {
@@ -554,6 +565,8 @@ fn the_same_flows_are_changed() {
             -U -p udp -u UNSET
             -U -p udp -u UNREPLIED
             -U -f ipv6 -t 77 -o xml
+            -U -f ipv6 -t 78 -o ktimestamp
+            -U -f ipv6 --state LISTEN
             -U -s 10.0.0.0/31 -m 8
             -U -p udp -s 10.0.0.1 --dport 53 -t 88
             -U -p udp --dport 54 -t 88
@@ -799,5 +812,312 @@ fn words_do_as_well_as_letters() {
         assert_eq!(run(&ours(), "delete -p tcp -f ipv4").status, Some(1));
         assert_eq!(run(&ours(), "flush").status, Some(0));
         assert_eq!(run(&real(), "-C").stdout, "0\n");
+    });
+}
+
+/// The tool with a file of names for labels: in a mount namespace of its own, in which `/etc` is another.
+fn with_labels(tool: &Path, line: &str) -> Done {
+    let script = r#"protocols=$(cat /etc/protocols); mount -t tmpfs none /etc && mkdir /etc/xtables &&
+        printf '%s\n' "$protocols" > /etc/protocols &&
+        printf '0 zero\n1\teth0-in\n2  eth 0 out \n# c\n63 dosix\n127 last\n64 bad_label\n65 <x>\n200 far\n2 dup\n3 zero\n0x4 four\n010 eight\n99999 more\n-1 minus\n  5 five\n6\n' \
+            > /etc/xtables/connlabel.conf && exec "$@""#;
+    let tool = tool.display().to_string();
+    // Names of labels have spaces: a word in quotes is one.
+    let words = line.split('\'').enumerate().flat_map(|(at, part)| match at % 2 {
+        0 => part.split_whitespace().collect::<Vec<_>>(),
+        _ => vec![part],
+    });
+    let before = ["-m", "sh", "-c", script, "sh", tool.as_str()];
+    run_with(Path::new("unshare"), before.into_iter().chain(words), "")
+}
+
+#[test]
+fn labels_are_shown_and_choose_flows() {
+    if !testns::have(&["nft", "unshare"]) {
+        return;
+    }
+    prepared(|| {
+        // Labels are kept once a rule needs them.
+        let _ = testns::sh("nft 'add table t; add chain t c; add rule t c ct label set 1'");
+        for (n, label) in
+            ["", "eth0-in", "eth0-in,last", "eth 0 out", "four,zero", "eight", "five"].iter().enumerate()
+        {
+            let add = if label.is_empty() { String::new() } else { format!("--label-add '{label}'") };
+            let line = format!("-I -p udp -s 10.0.0.1 -d 10.0.0.2 --sport {n} --dport 53 -t 300 {add}");
+            let made = with_labels(&real(), &line);
+            assert_eq!(made.status, Some(0), "{line}: {made:?}");
+        }
+        let mut wrong = Vec::new();
+        for line in [
+            "-L",
+            "-L -o labels",
+            "-L -o labels,id,ktimestamp",
+            "-L -o xml,labels",
+            "-L -o xml,labels,ktimestamp",
+            "-L -l eth0-in",
+            "-L -l eth0-in -o xml",
+            "-L --label eth0-in,last",
+            "-L -l eth0-in -l last -o labels",
+            "-L -l 'eth 0 out'",
+            "-L -l zero",
+            "-L -l last -l four",
+            "-L -l eight",
+            "-L -l five",
+            "-L -l far",
+            "-L -l dup",
+            "-L -l bad_label",
+            "-L -l minus",
+            "-L -l more",
+            "-L -l ''",
+            "-L -l 1",
+            "-L -l last -z",
+            "-L -o labels,save",
+            "-L -o save -l last",
+            "-G -p udp -s 10.0.0.1 -d 10.0.0.2 --sport 2 --dport 53 -o labels",
+            "-G -p udp -s 10.0.0.1 -d 10.0.0.2 --sport 2 --dport 53 -l last",
+            "-G -p udp -s 10.0.0.1 -d 10.0.0.2 --sport 1 --dport 53 -l last",
+            // Of flows that have labels the real one changes none.
+            "-U -p udp -m 8 -l far",
+            "-F -l last",
+            "-I -p udp -s 10.0.0.9 -d 10.0.0.2 --sport 2 --dport 53 -t 3 -l last",
+            "-D -l far",
+            "-D -l four -o labels",
+            "-D -l four",
+        ] {
+            // A change is made by each tool to what it finds, and undone before the other's.
+            let undo = |line: &str| {
+                if line.starts_with("-U") {
+                    let _ = run(&real(), "-U -p udp -m 0");
+                }
+                if line.starts_with("-D") {
+                    let again =
+                        "-I -p udp -s 10.0.0.1 -d 10.0.0.2 --sport 4 --dport 53 -t 300 --label-add four,zero";
+                    drop(with_labels(&real(), again));
+                }
+            };
+            undo(line);
+            let theirs = still(with_labels(&real(), line));
+            undo(line);
+            let ours = still(with_labels(&ours(), line));
+            if theirs != ours {
+                wrong.push(format!("conntrack {line}\n  theirs: {theirs:?}\n  ours:   {ours:?}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    });
+}
+
+/// A control connection of FTP in this namespace, which a helper watches. It lives as long as the value.
+struct Ftp {
+    client: std::net::TcpStream,
+    _server: std::net::TcpStream,
+    port: u16,
+}
+
+impl Ftp {
+    fn new() -> Self {
+        let _ = testns::sh(
+            "sysctl -qw net.netfilter.nf_conntrack_events=1
+             nft -f - <<X
+             table inet ftp {
+               ct helper ftp {
+                 type \"ftp\" protocol tcp
+               }
+               chain out {
+                 type filter hook output priority 0
+                 tcp dport 21 ct helper set \"ftp\"
+               }
+             }
+X",
+        );
+        let listener = std::net::TcpListener::bind("127.0.0.1:21").expect("a port of this namespace");
+        let client = std::net::TcpStream::connect("127.0.0.1:21").expect("somebody listens");
+        // Each line in a segment of its own: the helper looks for a command at the start of a segment.
+        client.set_nodelay(true).expect("an option of TCP");
+        let (server, _) = listener.accept().expect("a connection");
+        Self { port: client.local_addr().expect("an address").port(), client, _server: server }
+    }
+
+    /// Announces a data connection to port 5120 + n, and waits until the helper has seen that.
+    fn announce(&mut self, n: u8) {
+        use std::io::Write as _;
+        // The helper looks only at what follows the end of a line that it has seen.
+        let lines = format!("USER x\r\n\0PORT 127,0,0,1,20,{n}\r\n");
+        for line in lines.split('\0') {
+            self.client.write_all(line.as_bytes()).expect("it is sent");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while !run(&real(), "-L expect").stdout.contains(&format!("dport={}", 5120 + u16::from(n))) {
+            assert!(
+                std::time::Instant::now() < end,
+                "the helper does not see the announcement: {:?} {:?}",
+                run(&real(), "-L expect"),
+                run(&real(), "-L")
+            );
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+}
+
+/// The time-out of an expectation and the time at which it was shown are other ones each time.
+fn still_expected(done: Done) -> Done {
+    let mut stdout = String::new();
+    for line in done.stdout.lines() {
+        let mut line = line.to_owned();
+        if let Some((head, tail)) = line.split_once(" proto=") {
+            let head = head.trim_end_matches(|c: char| c.is_ascii_digit());
+            let head = if head.starts_with('[') && head.contains(".") {
+                head.split_once('\t').map_or(head, |(_, rest)| rest)
+            } else {
+                head
+            };
+            line = format!("{head}N proto={tail}");
+        }
+        for (before, after) in [("<timeout>", "<"), ("<when>", "</when>")] {
+            if let Some((head, tail)) = line.split_once(before) {
+                let end = tail.find(after).unwrap_or(tail.len());
+                line = format!("{head}{before}N{}", &tail[end..]);
+            }
+        }
+        stdout += &line;
+        stdout.push('\n');
+    }
+    Done { stdout, ..done }
+}
+
+/// How the expected flow is named; the tool wants its reply direction as well.
+const EXPECTED: &str = "-p tcp -s 127.0.0.1 -d 127.0.0.1 --sport 20 --dport 5121 --reply-port-src 5121 \
+    --reply-port-dst 20";
+
+#[test]
+fn expectations_are_listed_got_and_deleted() {
+    if !testns::have(&["nft"]) {
+        return;
+    }
+    prepared(|| {
+        let mut ftp = Ftp::new();
+        ftp.announce(1);
+        let mut wrong = Vec::new();
+        for line in [
+            "-L expect",
+            "-L exp",
+            "--dump expect -f ipv4",
+            "-L expect -f ipv6",
+            "-L expect -o xml",
+            "-L expect -o xml -f ipv6",
+            "-L expect -o timestamp",
+            "-L expect -o xml,timestamp",
+            "-L expect -o save",
+            "-L expect -o extended,id,ktimestamp,userspace",
+            "-L expect -o save,id",
+            "-C expect",
+            "-S expect",
+            &format!("-G expect {EXPECTED}"),
+            &format!("-G expect {}", EXPECTED.replace("5121", "5122")),
+            &format!("-G expect {} -o xml", EXPECTED),
+            "-G expect -p 89 -s 127.0.0.1 -d 127.0.0.1",
+            "-D expect -p 89 -s 127.0.0.1 -d 127.0.0.1",
+            &format!("-D expect {}", EXPECTED.replace("5121", "5122")),
+            &format!("-D expect {EXPECTED} -w 5"),
+            &format!("-D expect {EXPECTED} --state CLOSE"),
+            &format!("-D expect {EXPECTED} -t 5"),
+            "-D expect",
+            "-D expect -p tcp",
+            "-D expect -p tcp -s 1.1.1.1",
+            "-D expect -s 1.1.1.1 -d 1.1.1.1",
+            "-D expect -p tcp -s 1.1.1.1 -d 1.1.1.1",
+            "-D expect -p tcp -s 1.1.1.1 -d fd00::1",
+            "-D expect -p gre -s 1.1.1.1 -d 1.1.1.1",
+            "-L expect -p tcp",
+            "-L expect -s 1.1.1.1",
+            "-L expect -z",
+            "-F expect -f ipv4",
+            "-F expect -p tcp",
+            "-U expect",
+            "-E expect -p tcp",
+            "-E expect -f ipv4",
+            "-E expect -b 9999",
+            "-E expect -e NEW",
+            "-C expect -p tcp",
+        ] {
+            let [theirs, ours] = [real(), ours()].map(|tool| still_expected(run(&tool, line)));
+            if theirs != ours {
+                wrong.push(format!("conntrack {line}\n  theirs: {theirs:?}\n  ours:   {ours:?}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(run(&ours(), "-L expect").stdout.contains(&format!("sport={} dport=21", ftp.port)));
+        // The tool says that it deleted none, and fails.
+        let theirs = run(&real(), &format!("-D expect {EXPECTED}"));
+        assert_eq!(
+            (theirs.status, run(&real(), "-C expect").stdout.as_str()),
+            (Some(1), "0\n"),
+            "{theirs:?}"
+        );
+        ftp.announce(1);
+        let one = "-D expect -p tcp -s 127.0.0.1 -d 127.0.0.1 --sport 20 --dport 5121";
+        let ours_done = run(&ours(), one);
+        assert_eq!(
+            (ours_done.status, run(&real(), "-C expect").stdout.as_str()),
+            (Some(0), "0\n"),
+            "{ours_done:?}"
+        );
+        ftp.announce(1);
+        assert_eq!(run(&ours(), "-F expect"), run(&real(), "-F expect"));
+        assert_eq!(run(&real(), "-C expect").stdout, "0\n");
+    });
+}
+
+/// How often the helper sees one announcement on the loopback device is a matter of time: each line once.
+fn once(done: &Done) -> (Option<i32>, Vec<&str>, String) {
+    let mut lines = Vec::new();
+    for line in done.stdout.lines() {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    let digits = |c: char| c.is_ascii_digit();
+    let said = done.stderr.rsplit_once(": ").map_or("", |(_, said)| said.trim_start_matches(digits));
+    (done.status, lines, said.to_owned())
+}
+
+#[test]
+fn events_of_expectations_are_shown() {
+    if !testns::have(&["nft"]) {
+        return;
+    }
+    prepared(|| {
+        let mut ftp = Ftp::new();
+        for (line, signal) in [
+            ("-E expect", "INT"),
+            ("--event expect -o timestamp", "TERM"),
+            ("-E expect -o xml", "INT"),
+            ("-E expect -o xml,timestamp", "TERM"),
+            ("-E expect -o save", "INT"),
+        ] {
+            let [theirs, ours] = [real(), ours()].map(|tool| {
+                let words: Vec<_> = line.split_whitespace().collect();
+                let (sender, receiver) = std::sync::mpsc::channel();
+                let done = std::thread::scope(|scope| {
+                    let thread = scope.spawn(|| run_and_tell(&tool, &words, sender));
+                    let child = receiver.recv().expect("it starts");
+                    let played = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                        listens(child);
+                        ftp.announce(1);
+                        assert_eq!(run(&real(), "-F expect").status, Some(0));
+                        listens(child);
+                    }));
+                    // Whatever became of it: who is not ended is waited for in vain.
+                    let _ = testns::sh(&format!("kill -{signal} {child}"));
+                    let done = thread.join().expect("it ends");
+                    played.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                    done
+                });
+                still_expected(done)
+            });
+            assert!(theirs.stdout.lines().count() >= 2, "{line}: {theirs:?}");
+            assert_eq!(once(&theirs), once(&ours), "conntrack {line}");
+        }
     });
 }

@@ -350,6 +350,11 @@ fn elements_with_addresses_mean_the_same() {
         create n6 hash:net -6
         create b bitmap:ip range 10.0.0.0/24
         create m bitmap:ip,mac range 10.0.0.0/24
+        add m 10.0.0.5,1:2:3:4:5:f
+        add m 10.0.0.6,001:2:3:4:5:6
+        add m 10.0.0.7,1:2:3:4:5:fff
+        add m 10.0.0.7,1-2-3-4-5-6
+        add m 10.0.0.7,1:2:3:4:5
         add n 10.0.0.0/8
         add n 10.1.1.1
         add n 1.1.1.0-1.1.1.6
@@ -630,6 +635,11 @@ fn options_of_entries_mean_the_same() {
         add f 1.2.4.0/24,eth wildcard
         add f 1.2.4.0/24,0123456789abcdef
         add f 1.2.4.0/24,0123456789abcde
+        add f '1.3.4.0/24,a b'
+        add f '1.3.4.0/24,physdev:a b'
+        add f '1.3.4.0/24, a'
+        add f 1.3.4.0/24,a/b
+        test f '1.3.4.0/24,a b'
         add f 1.2.4.0/24
         add f 1.2.5.0-1.2.5.9,eth0
         test f 1.2.3.5,eth0
@@ -703,6 +713,12 @@ fn restore_files_mean_the_same() {
         "restore << version\\n",
         "restore << help\\n",
         "restore << create a hash:ip\\nquit\\nadd a 1.1.1.2\\n",
+        "restore << create a hash:ip\\nquit now\\nadd a 1.1.1.2\\n",
+        "restore << create a hash:ip\\nq\\nno command\\n",
+        "restore << create a hash:ip\\n-q quit\\nadd a 1.1.1.2\\n",
+        "restore << create a hash:ip\\nexit\\n",
+        "restore << create a hash:net,iface\\nadd a 10.0.0.0/8,\"a b\"\\nadd a \"10.1.0.0/16,c d\"\\n",
+        "restore << create a hash:net,iface\\nadd a 10.0.0.0/8,a b\\n",
         "restore << create a hash:ip\\nadd a 1.1.1.1\\ncreate a hash:net\\n",
         "restore << create a hash:ip\\ndel a 1.1.1.1\\n",
         "restore << create a hash:ip\\ndestroy a\\nadd a 1.1.1.1\\n",
@@ -860,5 +876,48 @@ fn bytes_that_are_not_utf8_are_listed_and_restored_as_they_are() {
         run(&ours(), &[b"restore", b"-file", file.as_os_str().as_bytes()]);
         std::fs::remove_file(&file).expect("it was written");
         assert_eq!(run(&real(), &[b"save"]), saved);
+    });
+}
+
+/// What the real ipset does not do well: it forgets what it has read before `quit`, stores another value than
+/// the one that overflows, and cannot read back an interface with a space.
+#[test]
+fn nothing_is_forgotten_and_nothing_becomes_another_value() {
+    if !testns::have(&["ipset"]) {
+        return;
+    }
+    let (ours, real) = (ours(), real());
+    let [Some(there), Some(back)] = [Netns::new(), Netns::new()] else { return };
+    let saved = there.run(|| {
+        let restore = |tool: &Path, text: &str| run(tool, &["restore".to_owned()], text);
+        let entries =
+            |set: &str| run(&real, &["save".to_owned(), set.to_owned()], "").stdout.lines().count() - 1;
+        let text = "create S hash:ip\nadd S 1.1.1.1\nadd S 1.1.1.2\nquit\nadd S 1.1.1.3\n";
+        assert_eq!(restore(&real, &text.replace('S', "theirs")).status, Some(0));
+        assert_eq!(restore(&ours, &text.replace('S', "ours")).status, Some(0));
+        assert_eq!((entries("theirs"), entries("ours")), (0, 2));
+
+        assert_eq!(restore(&real, "create s hash:ip skbinfo\n").status, Some(0));
+        for option in
+            ["skbprio 1:10000", "skbprio 10000:1", "skbmark 0x1ffffffff", "skbprio 1:2:3", "skbprio -1:1"]
+        {
+            let words: Vec<_> = format!("add s 1.1.1.1 {option}").split(' ').map(str::to_owned).collect();
+            let refused = run(&ours, &words, "");
+            assert_eq!((refused.status, entries("s")), (Some(1), 0), "{option}: {refused:?}");
+            assert_eq!(run(&real, &words, "").status, Some(0), "{option}");
+            let saved = run(&real, &["save".to_owned(), "s".to_owned()], "").stdout;
+            assert!(!saved.contains(option), "{saved}");
+            let _ = run(&real, &["flush".to_owned()], "");
+        }
+
+        let text = "create n hash:net,iface\nadd n 10.0.0.0/8,\"a b\"\n";
+        assert_eq!(restore(&real, text).status, Some(0));
+        let theirs = run(&real, &["save".to_owned(), "n".to_owned()], "").stdout;
+        assert_ne!(restore(&real, &theirs.replace(" n ", " m ")).status, Some(0), "{theirs}");
+        run(&ours, &["save".to_owned(), "n".to_owned()], "").stdout
+    });
+    back.run(|| {
+        assert_eq!(run(&real, &["restore".to_owned()], &saved).status, Some(0), "{saved}");
+        assert!(run(&real, &["save".to_owned()], "").stdout.contains("add n 10.0.0.0/8,a b\n"));
     });
 }

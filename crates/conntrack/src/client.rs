@@ -2,13 +2,13 @@
 
 use sluicegate_netlink::message::Message;
 use sluicegate_netlink::{
-    Batch, Errno, KernelError, NetlinkFamily, Options, Socket, Transport, dump, exchange,
+    Batch, Dumping, Errno, KernelError, NetlinkFamily, Options, Socket, Transport, dump, exchange,
 };
 
 use crate::wire::STATS_GLOBAL_ENTRIES;
 use crate::{
-    Error, ExpectationStatistic, Family, Filter, Flow, FlowChange, FlowKey, NewFlow, PerCpu, Statistic,
-    Tuple, message,
+    Error, Expectation, ExpectationKey, ExpectationStatistic, Family, Filter, Flow, FlowChange, FlowKey,
+    Flows, NewFlow, PerCpu, Statistic, Tuple, message,
 };
 
 /// A client of the kernel's connection tracking. Each method returns when the kernel has carried out its
@@ -83,6 +83,25 @@ impl<T: Transport> Client<T> {
     pub fn list_table(&mut self, table: Table, filter: &Filter) -> Result<Vec<Flow>, Error> {
         filter.check()?;
         self.select(table, filter, |flow| filter.matches(&flow).then_some(flow))
+    }
+
+    /// Returns the flows of a table that match the filter one after the other, as the kernel sends them: for
+    /// tables that are too large to be kept in memory, and to show the first ones at once.
+    ///
+    /// ```no_run
+    /// use sluicegate_conntrack::{Client, Filter, Table};
+    ///
+    /// let mut client = Client::open()?;
+    /// for flow in client.flows(Table::Conntrack, &Filter::default())? {
+    ///     println!("{}", flow?);
+    /// }
+    /// # Ok::<(), sluicegate_conntrack::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`list`](Self::list); those of the kernel come from the iterator.
+    pub fn flows(&mut self, table: Table, filter: &Filter) -> Result<Flows<'_, T>, Error> {
+        Flows::new(self, table, filter)
     }
 
     /// Lists all flows of one family or both, and sets their counters to zero.
@@ -163,9 +182,60 @@ impl<T: Transport> Client<T> {
     /// # Errors
     /// [`Error::Netlink`].
     pub fn count_expectations(&mut self) -> Result<usize, Error> {
-        let batch = self.request(message::expectations);
+        let batch = self.request(|batch| message::expectations(batch, None));
         let found = dump(&mut self.transport, &batch, |_| Ok(Some(())));
         found.map(|found| found.len()).map_err(Error::of("count"))
+    }
+
+    /// Returns the expectations of a family, or of both, in the kernel's order, which has no meaning.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    pub fn expectations(&mut self, family: Option<Family>) -> Result<Vec<Expectation>, Error> {
+        let batch = self.request(|batch| message::expectations(batch, family));
+        let read = |message: Message<'_>| Ok(Some(Expectation::decode(message)?));
+        dump(&mut self.transport, &batch, read).map_err(Error::of("list"))
+    }
+
+    /// Returns the expectation that covers this tuple: a flow with it would be the expected one.
+    ///
+    /// # Errors
+    /// [`Error::is_not_found`] when there is none.
+    pub fn get_expectation(&mut self, tuple: &Tuple, zone: Option<u16>) -> Result<Expectation, Error> {
+        let mut found = None;
+        self.tell(
+            "get",
+            |batch| message::get_expectation(batch, tuple, zone),
+            |message| {
+                found = Some(Expectation::decode(message)?);
+                Ok(())
+            },
+        )?;
+        found.ok_or(Error::Answer { command: "get", attribute: "CTA_EXPECT_TUPLE" })
+    }
+
+    /// Deletes one expectation: that which covers the tuple of the key, if it has the id of the key.
+    ///
+    /// # Errors
+    /// [`Error::Flow`] when the kernel refuses; [`Error::is_not_found`] when there is none.
+    pub fn delete_expectation(&mut self, key: &ExpectationKey) -> Result<(), Error> {
+        let command = "delete expectation";
+        let deleted = self.tell(command, |batch| message::delete_expectation(batch, key), |_| Ok(()));
+        deleted.map_err(|error| match error {
+            Error::Netlink { command, source } => {
+                let ExpectationKey { expected: original, zone, id } = *key;
+                Error::Flow { command, flow: Box::new(FlowKey { original, zone, id }), more: 0, source }
+            }
+            error => error,
+        })
+    }
+
+    /// Deletes all expectations of this network namespace.
+    ///
+    /// # Errors
+    /// [`Error::Netlink`].
+    pub fn flush_expectations(&mut self) -> Result<(), Error> {
+        self.tell("flush", message::flush_expectations, |_| Ok(()))
     }
 
     /// Creates flows. It continues after a flow that is refused.
@@ -261,14 +331,24 @@ impl<T: Transport> Client<T> {
             let found = dump(&mut self.transport, &batch, |message| Ok(keep(Flow::decode(message)?)));
             match found {
                 // A kernel that supports filters, but not this one: compare all flows here.
-                Err(sluicegate_netlink::Error::Kernel(error))
-                    if narrow && matches!(error.errno, Errno::EINVAL | Errno::EOPNOTSUPP) =>
-                {
-                    narrow = false;
-                }
+                Err(error) if narrow && refuses_filter(&error) => narrow = false,
                 found => return found.map_err(Error::of("list")),
             }
         }
+    }
+
+    pub(crate) fn start_list(
+        &mut self,
+        table: Table,
+        filter: &Filter,
+        narrow: bool,
+    ) -> Result<Dumping, Error> {
+        let batch = self.request(|batch| message::list(batch, table, false, filter, narrow));
+        Dumping::start(&mut self.transport, &batch).map_err(Error::of("list"))
+    }
+
+    pub(crate) fn transport(&mut self) -> &mut T {
+        &mut self.transport
     }
 
     fn request(&mut self, write: impl FnOnce(&mut Batch)) -> Batch {
@@ -322,6 +402,10 @@ impl<T: Transport> Client<T> {
         }
         Ok(errors)
     }
+}
+
+pub(crate) fn refuses_filter(error: &sluicegate_netlink::Error) -> bool {
+    matches!(error.errno(), Some(Errno::EINVAL | Errno::EOPNOTSUPP))
 }
 
 fn refused(command: &'static str, errors: Vec<KernelError>) -> Result<(), Error> {

@@ -28,7 +28,8 @@ pub enum Error {
         advice(command, source)
     )]
     Flow {
-        /// The command: `create`, `update` or `delete`.
+        /// The command: `create`, `update`, `delete`, or `delete expectation`, whose tuple is the expected
+        /// one.
         command: &'static str,
         /// The flow.
         flow: Box<FlowKey>,

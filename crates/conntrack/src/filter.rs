@@ -7,7 +7,9 @@ use ipnet::IpNet;
 use crate::protocol::has_ports;
 use crate::tuple::PartialTuple;
 use crate::wire::filter;
-use crate::{Error, Family, Flow, Layer4, Protocol, ProtocolInfo, SctpState, Status, TcpState, Tuple};
+use crate::{
+    Error, Family, Flow, Labels, Layer4, Protocol, ProtocolInfo, SctpState, Status, TcpState, Tuple,
+};
 
 /// The criteria that select flows. All must match; fields that are `None` are not compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,6 +36,8 @@ pub struct Filter {
     pub sctp_state: Option<SctpState>,
     /// The id.
     pub id: Option<u32>,
+    /// The labels that must be set. `Some` of none is a criterion as well: a flow that has some.
+    pub labels: Option<Labels>,
 }
 
 /// The conditions on one direction of a flow.
@@ -131,6 +135,7 @@ impl Filter {
             && self.sctp_state.is_none_or(
                 |want| matches!(flow.protocol_info, Some(ProtocolInfo::Sctp { state, .. }) if state == want),
             )
+            && self.labels.is_none_or(|want| flow.labels.is_some_and(|have| have.contains_all(&want)))
             && self.nat.matches(flow)
     }
 

@@ -6,7 +6,7 @@ use sluicegate_netlink::message::Message;
 use sluicegate_netlink::text::decode;
 
 use crate::wire::cta;
-use crate::{Family, ProtocolInfo, Status, Tuple};
+use crate::{Family, Labels, ProtocolInfo, Status, Tuple};
 
 /// A flow as the kernel reports it. Attributes that an event or an older kernel omits are `None`.
 ///
@@ -42,8 +42,8 @@ pub struct Flow {
     pub security_mark: Option<u32>,
     /// The name of its helper, such as `ftp`.
     pub helper: Option<Box<str>>,
-    /// Connection labels: bit n is in byte n / 8.
-    pub labels: Option<[u8; 16]>,
+    /// Connection labels. The kernel tells of them when one is set.
+    pub labels: Option<Labels>,
 }
 
 /// Packets and bytes of one direction.
@@ -176,7 +176,7 @@ impl Flow {
             cta::SECCTX => self.security_context = name(attribute)?,
             cta::SECMARK => self.security_mark = Some(attribute.be32()?),
             cta::HELP => self.helper = name(attribute)?,
-            cta::LABELS => self.labels = attribute.payload.try_into().ok(),
+            cta::LABELS => self.labels = attribute.payload.try_into().ok().map(Labels),
             _ => {}
         }
         Ok(())
@@ -213,10 +213,13 @@ fn timestamps(nest: &Attribute<'_>) -> Result<Option<Timestamps>, DecodeError> {
 /// Returns the name inside `CTA_HELP` and `CTA_SECCTX`. Control characters are replaced, so that a name
 /// does not break a listing; bytes that are not UTF-8 are represented as [`decode`] does.
 fn name(nest: &Attribute<'_>) -> Result<Option<Box<str>>, DecodeError> {
-    let Some(attribute) = nest.attributes().find(NAME)? else { return Ok(None) };
-    let end = attribute.payload.iter().position(|byte| *byte == 0).unwrap_or(attribute.payload.len());
-    let text = decode(attribute.payload.get(..end).unwrap_or_default());
-    Ok(Some(text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()))
+    Ok(nest.attributes().find(NAME)?.map(|attribute| printable(attribute.payload)))
+}
+
+/// Returns the text before the first NUL, without control characters.
+pub(crate) fn printable(payload: &[u8]) -> Box<str> {
+    let text = decode(payload.split(|byte| *byte == 0).next().unwrap_or_default());
+    text.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// `CTA_COUNTERS_PACKETS`, be64

@@ -3,8 +3,11 @@
 use std::fmt::{self, Display, Formatter};
 
 use crate::protocol::{Name, family_name, name as protocol_name};
-use crate::tuple::Inet;
-use crate::{Counters, Flow, Layer4, Protocol, ProtocolInfo, Status, TcpState, Tuple};
+use crate::tuple::{Inet, Transport};
+use crate::{
+    Counters, Expectation, ExpectationFlags, Flow, LabelNames, Labels, Layer4, Protocol, ProtocolInfo,
+    Status, TcpState, Tuple,
+};
 
 /// The output formats of flows: conntrack(8)'s `-o`.
 ///
@@ -65,7 +68,18 @@ pub enum Verb {
 impl Format {
     /// Returns the flow's text, without a newline.
     pub fn flow<'a>(&'a self, flow: &'a Flow) -> impl Display + 'a {
-        Shown { format: self, flow }
+        Shown { format: self, flow, names: None }
+    }
+
+    /// Returns the flow's text with its labels (`labels`), as far as they have a name.
+    pub fn labelled<'a>(&'a self, flow: &'a Flow, names: &'a LabelNames) -> impl Display + 'a {
+        Shown { format: self, flow, names: Some(names) }
+    }
+
+    /// Returns the expectation's text, without a newline. There is no command that makes one: for
+    /// [`Layout::Save`] it is that of [`Layout::Line`].
+    pub fn expectation<'a>(&'a self, expectation: &'a Expectation) -> impl Display + 'a {
+        ShownExpectation { format: self, expectation }
     }
 }
 
@@ -73,13 +87,14 @@ impl Format {
 impl Display for Flow {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let flow = Self { timestamps: None, ..self.clone() };
-        Shown { format: &Format::default(), flow: &flow }.fmt(f)
+        Shown { format: &Format::default(), flow: &flow, names: None }.fmt(f)
     }
 }
 
 struct Shown<'a> {
     format: &'a Format,
     flow: &'a Flow,
+    names: Option<&'a LabelNames>,
 }
 
 impl Display for Shown<'_> {
@@ -95,12 +110,7 @@ impl Display for Shown<'_> {
 impl Shown<'_> {
     fn line(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let flow = self.flow;
-        match self.format.verb {
-            Verb::Listed | Verb::Deleted => {}
-            Verb::New => f.write_str("    [NEW] ")?,
-            Verb::Update => f.write_str(" [UPDATE] ")?,
-            Verb::Destroy => f.write_str("[DESTROY] ")?,
-        }
+        f.write_str(self.format.verb.before_line())?;
         if self.format.layer3 {
             write!(f, "{:<8} {} ", family_name(flow.family()), flow.family().number())?;
         }
@@ -131,13 +141,26 @@ impl Shown<'_> {
         self.times(f)?;
         option(f, " helper=", flow.helper.as_ref())?;
         option(f, " use=", flow.in_use)?;
-        option(f, " id=", flow.id.filter(|_| self.format.id))
+        option(f, " id=", flow.id.filter(|_| self.format.id))?;
+        let labels: Vec<_> = self.labels().collect();
+        option(f, " labels=", Some(labels.join(",")).filter(|labels| !labels.is_empty()))
+    }
+
+    /// Returns the names of the flow's labels.
+    fn labels(&self) -> impl Iterator<Item = &str> {
+        let bits = self.flow.labels.iter().flat_map(Labels::bits);
+        bits.filter_map(|bit| self.names?.name(bit))
+    }
+
+    /// Returns whether times are printed. conntrack(8) leaves them out of what it has deleted.
+    fn has_times(&self) -> bool {
+        self.format.timestamps && self.format.verb != Verb::Deleted
     }
 
     fn times(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Some(times) = self.flow.timestamps else { return Ok(()) };
         write!(f, " delta-time={}", self.seconds(times.start, times.stop))?;
-        if self.format.timestamps {
+        if self.has_times() {
             write!(f, " [start={}]", Calendar::of(times.start / NANOSECONDS))?;
             if let Some(stop) = times.stop {
                 write!(f, " [stop={}]", Calendar::of(stop / NANOSECONDS))?;
@@ -154,26 +177,28 @@ impl Shown<'_> {
 
     fn xml(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let flow = self.flow;
-        f.write_str(match self.format.verb {
-            Verb::Listed | Verb::Deleted => "<flow>",
-            Verb::New => "<flow type=\"new\">",
-            Verb::Update => "<flow type=\"update\">",
-            Verb::Destroy => "<flow type=\"destroy\">",
-        })?;
+        f.write_str(self.format.verb.element())?;
         xml_direction(f, "original", &flow.original, flow.counters[0])?;
         xml_direction(f, "reply", &flow.reply, flow.counters[1])?;
         f.write_str("<meta direction=\"independent\">")?;
         match flow.protocol_info {
-            // conntrack(8) prints the TCP state that has the number of the SCTP state.
+            // conntrack(8) prints the TCP state that has the number of the state of SCTP or DCCP.
             Some(ProtocolInfo::Sctp { state, .. }) => element(f, "state", Some(TcpState(state.0)))?,
+            Some(ProtocolInfo::Dccp { state, .. }) => element(f, "state", Some(TcpState(state.0)))?,
             Some(info @ ProtocolInfo::Tcp { .. }) => element(f, "state", Some(StateName(info)))?,
-            _ => {}
+            None => {}
         }
         element(f, "timeout", flow.timeout)?;
         element(f, "mark", flow.mark)?;
         element(f, "secmark", flow.security_mark)?;
         element(f, "secctx", flow.security_context.as_ref().map(|name| Escaped(name)))?;
         element(f, "zone", flow.zone)?;
+        let mut labels = self.labels().peekable();
+        if labels.peek().is_some() {
+            f.write_str("<labels>")?;
+            labels.try_for_each(|label| element(f, "label", Some(label)))?;
+            f.write_str("</labels>")?;
+        }
         element(f, "use", flow.in_use)?;
         element(f, "id", flow.id)?;
         let status = flow.status.unwrap_or(Status::SEEN_REPLY);
@@ -184,7 +209,7 @@ impl Shown<'_> {
             f.write_str("<unreplied/>")?;
         }
         if let Some(times) = flow.timestamps {
-            if self.format.timestamps {
+            if self.has_times() {
                 f.write_str("<timestamp>")?;
                 element(f, "start", Some(times.start))?;
                 element(f, "stop", times.stop)?;
@@ -194,15 +219,7 @@ impl Shown<'_> {
         }
         element(f, "helper", flow.helper.as_ref().map(|name| Escaped(name)))?;
         f.write_str("</meta>")?;
-        if self.format.when {
-            let Calendar { weekday, day, month, year, hour, minute, second } = Calendar::of(self.format.now);
-            write!(
-                f,
-                "<when><hour>{hour}</hour><min>{minute}</min><sec>{second}</sec><wday>{}</wday>",
-                weekday + 1
-            )?;
-            write!(f, "<day>{day}</day><month>{month}</month><year>{year}</year></when>")?;
-        }
+        when(f, self.format)?;
         f.write_str("</flow>")
     }
 
@@ -222,11 +239,14 @@ impl Shown<'_> {
         option(f, " -w ", flow.zone)?;
         option(f, " --orig-zone ", flow.original.zone)?;
         option(f, " --reply-zone ", flow.reply.zone)?;
-        let has = |bit| flow.has(bit);
+        // A translation of the port alone is in the ports of the reply direction, and not said otherwise.
+        let source_is_other = flow.has(Status::SRC_NAT) && flow.reply.destination() != flow.original.source();
+        let destination_is_other =
+            flow.has(Status::DST_NAT) && flow.reply.source() != flow.original.destination();
         write!(f, " -s {} -d {}", Inet(flow.original.source()), Inet(flow.original.destination()))?;
         let reply = |translated, option, plain| if translated { option } else { plain };
-        write!(f, " {} {}", reply(has(Status::DST_NAT), "-g", "-r"), Inet(flow.reply.source()))?;
-        write!(f, " {} {}", reply(has(Status::SRC_NAT), "-n", "-q"), Inet(flow.reply.destination()))?;
+        write!(f, " {} {}", reply(destination_is_other, "-g", "-r"), Inet(flow.reply.source()))?;
+        write!(f, " {} {}", reply(source_is_other, "-n", "-q"), Inet(flow.reply.destination()))?;
         self.save_transport(f)
     }
 
@@ -244,7 +264,7 @@ impl Shown<'_> {
             (
                 Layer4::Ports { source, destination },
                 Layer4::Ports { source: reply_source, destination: reply_destination },
-            ) if protocol != Protocol::DCCP => {
+            ) => {
                 let [sport, dport, reply_src, reply_dst] = match protocol {
                     Protocol::GRE => ["srckey", "dstkey", "reply-key-src", "reply-key-dst"],
                     _ => ["sport", "dport", "reply-port-src", "reply-port-dst"],
@@ -261,10 +281,116 @@ impl Shown<'_> {
                 let [original, reply] = tags.map(u32::from_be);
                 write!(f, " --state {} --orig-vtag {original} --reply-vtag {reply}", StateName(info))
             }
+            Some(info @ ProtocolInfo::Dccp { role, .. }) => {
+                let role = if role == 0 { "client" } else { "server" };
+                write!(f, " --state {} --role {role}", StateName(info))
+            }
             Some(info) => write!(f, " --state {}", StateName(info)),
             None => Ok(()),
         }
     }
+}
+
+struct ShownExpectation<'a> {
+    format: &'a Format,
+    expectation: &'a Expectation,
+}
+
+impl Display for ShownExpectation<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if self.format.layout == Layout::Xml { self.xml(f) } else { self.line(f) }
+    }
+}
+
+impl ShownExpectation<'_> {
+    fn line(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Expectation { expected, mask, master, .. } = self.expectation;
+        f.write_str(self.format.verb.before_line())?;
+        write!(f, "{} proto={}", self.expectation.timeout.unwrap_or(0), expected.protocol.0)?;
+        for (tuple, name) in [(expected, ""), (mask, "mask-"), (master, "master-")] {
+            let (source, destination) = (Inet(tuple.source()), Inet(tuple.destination()));
+            write!(f, " {name}src={source} {name}dst={destination}{}", Transport(tuple))?;
+        }
+        option(f, " zone=", self.expectation.zone)?;
+        let flags: Vec<_> = self.flags().map(|(name, _)| name).collect();
+        option(f, " ", Some(flags.join(",")).filter(|flags| !flags.is_empty()))?;
+        option(f, " class=", self.expectation.class)?;
+        option(f, " helper=", self.expectation.helper.as_ref())
+    }
+
+    fn xml(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Expectation { expected, mask, master, .. } = self.expectation;
+        let tuples = [("expected", expected), ("mask", mask), ("master", master)];
+        let (family, protocol) = (expected.family(), expected.protocol);
+        f.write_str(self.format.verb.element())?;
+        write!(f, "<layer3 protonum=\"{}\" protoname=\"{}\">", family.number(), family_name(family))?;
+        for (name, tuple) in tuples {
+            write!(f, "<{name}>")?;
+            element(f, "src", Some(Inet(tuple.source())))?;
+            element(f, "dst", Some(Inet(tuple.destination())))?;
+            write!(f, "</{name}>")?;
+        }
+        let known = protocol_name(protocol).unwrap_or("unknown");
+        write!(f, "</layer3><layer4 protonum=\"{}\" protoname=\"{known}\">", protocol.0)?;
+        for (name, tuple) in tuples {
+            write!(f, "<{name}>")?;
+            xml_transport(f, tuple)?;
+            write!(f, "</{name}>")?;
+        }
+        f.write_str("</layer4><meta>")?;
+        element(f, "helper-name", self.expectation.helper.as_ref().map(|name| Escaped(name)))?;
+        element(f, "timeout", self.expectation.timeout)?;
+        element(f, "class", self.expectation.class)?;
+        element(f, "zone", self.expectation.zone)?;
+        when(f, self.format)?;
+        for (_, name) in self.flags() {
+            write!(f, "<{name}/>")?;
+        }
+        f.write_str("</meta></flow>")
+    }
+
+    /// Returns the names of the flags, in a line and in XML.
+    fn flags(&self) -> impl Iterator<Item = (&'static str, &'static str)> + '_ {
+        let flags = [
+            (ExpectationFlags::PERMANENT, ("PERMANENT", "permanent")),
+            (ExpectationFlags::INACTIVE, ("INACTIVE", "inactive")),
+            (ExpectationFlags::USERSPACE, ("USERSPACE", "userspace")),
+        ];
+        let set = flags.into_iter().filter(|(flag, _)| self.expectation.flags.contains(*flag));
+        set.map(|(_, names)| names)
+    }
+}
+
+impl Verb {
+    /// Returns the words before a line.
+    const fn before_line(self) -> &'static str {
+        match self {
+            Self::Listed | Self::Deleted => "",
+            Self::New => "    [NEW] ",
+            Self::Update => " [UPDATE] ",
+            Self::Destroy => "[DESTROY] ",
+        }
+    }
+
+    /// Returns the beginning of an element.
+    const fn element(self) -> &'static str {
+        match self {
+            Self::Listed | Self::Deleted => "<flow>",
+            Self::New => "<flow type=\"new\">",
+            Self::Update => "<flow type=\"update\">",
+            Self::Destroy => "<flow type=\"destroy\">",
+        }
+    }
+}
+
+/// Prints the time at which an event was received, if it is to be printed.
+fn when(f: &mut Formatter<'_>, format: &Format) -> fmt::Result {
+    if !format.when {
+        return Ok(());
+    }
+    let Calendar { weekday, day, month, year, hour, minute, second } = Calendar::of(format.now);
+    write!(f, "<when><hour>{hour}</hour><min>{minute}</min><sec>{second}</sec><wday>{}</wday>", weekday + 1)?;
+    write!(f, "<day>{day}</day><month>{month}</month><year>{year}</year></when>")
 }
 
 /// The statuses that a command can set, in the order of their bits.
@@ -308,19 +434,23 @@ fn xml_direction(
     element(f, "dst", Some(Inet(tuple.destination())))?;
     let known = protocol_name(protocol).unwrap_or("unknown");
     write!(f, "</layer3><layer4 protonum=\"{}\" protoname=\"{known}\">", protocol.0)?;
-    if let Layer4::Ports { source, destination } = tuple.layer4 {
-        if protocol == Protocol::GRE {
-            write!(f, "<srckey>{source:#x}</srckey><dstkey>{destination:#x}</dstkey>")?;
-        } else {
-            write!(f, "<sport>{source}</sport><dport>{destination}</dport>")?;
-        }
-    }
+    xml_transport(f, tuple)?;
     f.write_str("</layer4>")?;
     element(f, "zone", tuple.zone)?;
     if let Some(Counters { packets, bytes }) = counters {
         write!(f, "<counters><packets>{packets}</packets><bytes>{bytes}</bytes></counters>")?;
     }
     f.write_str("</meta>")
+}
+
+fn xml_transport(f: &mut Formatter<'_>, tuple: &Tuple) -> fmt::Result {
+    match tuple.shown_ports() {
+        Some((source, destination)) if tuple.protocol == Protocol::GRE => {
+            write!(f, "<srckey>{source:#x}</srckey><dstkey>{destination:#x}</dstkey>")
+        }
+        Some((source, destination)) => write!(f, "<sport>{source}</sport><dport>{destination}</dport>"),
+        None => Ok(()),
+    }
 }
 
 /// Prints the name of a state as conntrack(8) does: `NONE` for an unknown one.

@@ -12,9 +12,10 @@
 //! * selection: [`Filter`], the criteria that flows have to match. All flows match an empty filter, which can
 //!   only be used for listing.
 //!
-//! [`Client`] lists ([`list`](Client::list)), looks up ([`get`](Client::get)), counts, creates, changes and
-//! deletes flows, and reads the statistics of each processor ([`statistics`](Client::statistics));
-//! [`Monitor`] receives events; [`stale::sync`] deletes the stale UDP flows of services, and [`Format`]
+//! [`Client`] lists ([`list`](Client::list), or [`flows`](Client::flows) as they come), looks up
+//! ([`get`](Client::get)), counts, creates, changes and deletes flows, and reads the statistics of each
+//! processor ([`statistics`](Client::statistics)). It lists, looks up and deletes expectations as well
+//! ([`expectations`](Client::expectations)). [`Monitor`] receives events; [`stale::sync`] deletes the stale UDP flows of services, and [`Format`]
 //! prints a flow as conntrack(8) does. The command itself, implemented with this crate, is in the
 //! repository's `examples`.
 //!
@@ -33,9 +34,9 @@
 //!
 //! # What it does not do
 //!
-//! It counts expectations but does not list them, does not configure sysctls, timeout policies or helpers,
-//! loads no module, resolves no names and has no global state. A kernel without `nf_conntrack_netlink` is an
-//! error ([`Error::is_unsupported`]).
+//! It does not create expectations, does not configure sysctls, timeout policies or helpers, loads no module,
+//! resolves no names and has no global state. A kernel without `nf_conntrack_netlink` is an error
+//! ([`Error::is_unsupported`]).
 //!
 //! All commands need `CAP_NET_ADMIN`, including those that read. They apply to the network namespace in which
 //! the socket was opened.
@@ -58,9 +59,12 @@
 mod change;
 mod client;
 mod error;
+mod expectation;
 mod filter;
 mod flow;
+mod flows;
 mod format;
+mod labels;
 mod message;
 mod monitor;
 mod new_flow;
@@ -75,10 +79,13 @@ mod wire;
 pub use change::FlowChange;
 pub use client::{Client, Deleted, Table};
 pub use error::Error;
+pub use expectation::{Expectation, ExpectationFlags, ExpectationKey};
 pub use filter::{AddressPort, Filter, MarkMatch, NatMatch, Side, StatusMatch};
 pub use flow::{Counters, Flow, FlowKey, Timestamps};
+pub use flows::Flows;
 pub use format::{Format, Layout, Verb};
-pub use monitor::{Event, GROUPS, Heard, Monitor};
+pub use labels::{LabelNames, Labels};
+pub use monitor::{EXPECTATION_GROUPS, Event, GROUPS, Heard, Monitor};
 pub use new_flow::NewFlow;
 pub use protocol_info::{DccpState, ProtocolInfo, SctpState, TcpState};
 pub use sluicegate_netlink::{self as netlink, Errno, Family, Protocol};

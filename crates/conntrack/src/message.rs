@@ -7,8 +7,9 @@ use sluicegate_netlink::attr::Writer;
 use sluicegate_netlink::message::{Flags, NfGenMsg};
 
 use crate::client::Table;
+use crate::expectation::cta_expect;
 use crate::wire::{EXPECTATIONS, SUBSYSTEM, command, cta, expectation, filter, nat};
-use crate::{AddressPort, Family, Filter, FlowChange, FlowKey, NewFlow, Tuple};
+use crate::{AddressPort, ExpectationKey, Family, Filter, FlowChange, FlowKey, NewFlow, Tuple};
 
 /// Requests the flows of a table. With `narrow`, the kernel omits some that do not match the filter.
 pub(crate) fn list(batch: &mut Batch, table: Table, zero: bool, wanted: &Filter, narrow: bool) {
@@ -158,7 +159,36 @@ pub(crate) fn expectation_statistics(batch: &mut Batch) {
     drop(batch.netfilter(EXPECTATIONS, expectation::GET_STATS_CPU, Flags::DUMP, 0, 0));
 }
 
-/// Requests all expectations.
-pub(crate) fn expectations(batch: &mut Batch) {
-    drop(batch.netfilter(EXPECTATIONS, expectation::GET, Flags::DUMP, 0, 0));
+/// Requests the expectations of a family, or all.
+pub(crate) fn expectations(batch: &mut Batch, family: Option<Family>) {
+    let family = family.map_or(0, Family::number);
+    drop(batch.netfilter(EXPECTATIONS, expectation::GET, Flags::DUMP, family, 0));
+}
+
+/// Requests the expectation that covers a tuple.
+pub(crate) fn get_expectation(batch: &mut Batch, tuple: &Tuple, zone: Option<u16>) {
+    let key = ExpectationKey { expected: *tuple, zone, id: None };
+    about_expectation(batch, expectation::GET, &key);
+}
+
+/// Deletes one expectation. The message always has a tuple: without one it would be a flush.
+pub(crate) fn delete_expectation(batch: &mut Batch, key: &ExpectationKey) {
+    about_expectation(batch, expectation::DELETE, key);
+}
+
+fn about_expectation(batch: &mut Batch, command: u8, key: &ExpectationKey) {
+    let family = key.expected.family().number();
+    let mut message = batch.netfilter(EXPECTATIONS, command, Flags::ACK, family, 0);
+    key.expected.encode(&mut message, cta_expect::TUPLE);
+    if let Some(id) = key.id {
+        message.put_be32(cta_expect::ID, id);
+    }
+    if let Some(zone) = key.zone {
+        message.put_be16(cta_expect::ZONE, zone);
+    }
+}
+
+/// Deletes all expectations.
+pub(crate) fn flush_expectations(batch: &mut Batch) {
+    drop(batch.netfilter(EXPECTATIONS, expectation::DELETE, Flags::ACK, 0, 0));
 }

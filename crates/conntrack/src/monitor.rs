@@ -3,8 +3,8 @@
 use sluicegate_netlink::message::{Flags, Message, Messages};
 use sluicegate_netlink::{DecodeError, NetlinkFamily, Options, Socket, Transport, Wait};
 
-use crate::wire::{SUBSYSTEM, command};
-use crate::{Error, Flow};
+use crate::wire::{EXPECTATIONS, SUBSYSTEM, command, expectation};
+use crate::{Error, Expectation, Flow};
 
 /// Receives events from a transport.
 ///
@@ -29,8 +29,8 @@ pub struct Monitor<T = Socket> {
     buffer: Vec<u8>,
 }
 
-/// An event of a flow. Flows in events have fewer fields than listed ones: counters only when they are
-/// destroyed, and no reference count.
+/// An event of a flow or an expectation. Flows in events have fewer fields than listed ones: counters only
+/// when they are destroyed, and no reference count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -40,6 +40,10 @@ pub enum Event {
     Update(Flow),
     /// A flow was destroyed.
     Destroy(Flow),
+    /// An expectation was created ([`EXPECTATION_GROUPS`]).
+    ExpectationNew(Expectation),
+    /// An expectation was destroyed: its flow came, its master ended, it timed out or it was deleted.
+    ExpectationDestroy(Expectation),
     /// Events were lost (`ENOBUFS`): flows have to be read again with
     /// [`Client::list`](crate::Client::list).
     Overrun,
@@ -136,12 +140,19 @@ impl<T: Transport> Monitor<T> {
 }
 
 impl Event {
-    /// Decodes a message; `None` if it is not about flows.
+    /// Decodes a message; `None` if it is about neither flows nor expectations.
     ///
     /// # Errors
     /// When it is malformed.
     pub fn decode(message: Message<'_>) -> Result<Option<Self>, DecodeError> {
         let [subsystem, command] = message.header.kind.to_be_bytes();
+        if subsystem == EXPECTATIONS {
+            return Ok(Some(match command {
+                expectation::NEW => Self::ExpectationNew(Expectation::decode(message)?),
+                expectation::DELETE => Self::ExpectationDestroy(Expectation::decode(message)?),
+                other => Self::Unknown(other),
+            }));
+        }
         if subsystem != SUBSYSTEM {
             return Ok(None);
         }
@@ -160,7 +171,7 @@ impl Event {
     pub const fn flow(&self) -> Option<&Flow> {
         match self {
             Self::New(flow) | Self::Update(flow) | Self::Destroy(flow) => Some(flow),
-            Self::Overrun | Self::Unknown(_) => None,
+            _ => None,
         }
     }
 }
@@ -168,3 +179,9 @@ impl Event {
 /// `NFNLGRP_CONNTRACK_NEW`, `NFNLGRP_CONNTRACK_UPDATE`, `NFNLGRP_CONNTRACK_DESTROY`: the multicast groups of
 /// the three kinds of events.
 pub const GROUPS: [u32; 3] = [1, 2, 3];
+
+/// `NFNLGRP_CONNTRACK_EXP_NEW`, `NFNLGRP_CONNTRACK_EXP_UPDATE`, `NFNLGRP_CONNTRACK_EXP_DESTROY`: the groups of
+/// the events of expectations. The kernel sends nothing to the second one. It sends events of expectations
+/// only if it kept events for their master, which it does for flows that began while somebody listened, or
+/// with `net.netfilter.nf_conntrack_events=1`.
+pub const EXPECTATION_GROUPS: [u32; 3] = [4, 5, 6];

@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attribute, Writer};
 
+use crate::protocol::has_ports;
 use crate::{Family, Protocol};
 
 /// One direction of a flow (`CTA_TUPLE_*`). Both addresses are of one family; [`Tuple::new`] checks that.
@@ -95,6 +96,16 @@ impl Tuple {
         }
     }
 
+    /// Returns the ports that conntrack(8) prints. A kernel that does not track the protocol reports no ports
+    /// (Linux 6.18 for DCCP), for which conntrack(8) prints 0.
+    pub(crate) fn shown_ports(&self) -> Option<(u16, u16)> {
+        match self.layer4 {
+            Layer4::Ports { source, destination } => Some((source, destination)),
+            Layer4::None if has_ports(self.protocol) => Some((0, 0)),
+            _ => None,
+        }
+    }
+
     /// Returns the tuple of the answers without translation.
     #[must_use]
     pub fn inverted(&self) -> Self {
@@ -158,14 +169,22 @@ impl Tuple {
 impl fmt::Display for Tuple {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let address = |address| Inet(address);
-        write!(f, "src={} dst={}", address(self.source), address(self.destination))?;
-        match self.layer4 {
-            Layer4::Ports { source, destination } if self.protocol == Protocol::GRE => {
+        write!(f, "src={} dst={}{}", address(self.source), address(self.destination), Transport(self))
+    }
+}
+
+/// Prints the part of a tuple that depends on the protocol, with a space before it.
+pub(crate) struct Transport<'a>(pub(crate) &'a Tuple);
+
+impl fmt::Display for Transport<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0.layer4, self.0.shown_ports()) {
+            (Layer4::Icmp { kind, code, id }, _) => write!(f, " type={kind} code={code} id={id}"),
+            (_, Some((source, destination))) if self.0.protocol == Protocol::GRE => {
                 write!(f, " srckey={source:#x} dstkey={destination:#x}")
             }
-            Layer4::Ports { source, destination } => write!(f, " sport={source} dport={destination}"),
-            Layer4::Icmp { kind, code, id } => write!(f, " type={kind} code={code} id={id}"),
-            Layer4::None => Ok(()),
+            (_, Some((source, destination))) => write!(f, " sport={source} dport={destination}"),
+            (_, None) => Ok(()),
         }
     }
 }

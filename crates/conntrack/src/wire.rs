@@ -10,8 +10,12 @@ pub(crate) const EXPECTATIONS: u8 = 2;
 
 /// `enum ctnl_exp_msg_types`
 pub(crate) mod expectation {
+    /// `IPCTNL_MSG_EXP_NEW`
+    pub(crate) const NEW: u8 = 0;
     /// `IPCTNL_MSG_EXP_GET`
     pub(crate) const GET: u8 = 1;
+    /// `IPCTNL_MSG_EXP_DELETE`
+    pub(crate) const DELETE: u8 = 2;
     /// `IPCTNL_MSG_EXP_GET_STATS_CPU`
     pub(crate) const GET_STATS_CPU: u8 = 3;
 }

@@ -3,7 +3,8 @@
 
 use sluicegate_conntrack::stale::{Services, sync};
 use sluicegate_conntrack::{
-    Client, Deleted, Error, Event, Family, Filter, Flow, FlowKey, Monitor, NewFlow, Protocol, Tuple,
+    Client, Deleted, Error, Event, ExpectationKey, Family, Filter, Flow, FlowKey, Monitor, NewFlow, Protocol,
+    Table, Tuple,
 };
 use sluicegate_netlink::attr::Attributes;
 use sluicegate_netlink::message::{Flags, Messages};
@@ -191,7 +192,8 @@ fn flush_is_the_only_request_without_a_tuple_that_changes_anything() {
 fn events_that_were_lost_are_an_event_and_those_of_others_are_passed_over() {
     let mut kernel = Script::new();
     let mut other = Batch::new();
-    drop(other.netfilter(2, 0, Flags::empty(), 2, 0));
+    // NFNL_SUBSYS_QUEUE
+    drop(other.netfilter(3, 0, Flags::empty(), 2, 0));
     kernel.queued([other.bytes().unwrap().to_vec(), told(0, "10.96.0.10:53", 7)].concat());
     let mut monitor = Monitor::with_transport(kernel);
     let [Event::Update(Flow { id: Some(7), .. })] = monitor.events().unwrap()[..] else {
@@ -211,4 +213,65 @@ fn events_that_were_lost_are_an_event_and_those_of_others_are_passed_over() {
         }
     }
     assert_eq!(Monitor::with_transport(Full).events().unwrap(), [Event::Overrun]);
+}
+
+#[test]
+fn flows_come_one_after_the_other_and_the_rest_may_be_left() {
+    let mut kernel = Script::new();
+    kernel
+        .expect_any()
+        .reply([told(1, "10.96.0.10:53", 7), told(1, "10.96.0.11:53", 8)].concat())
+        .reply([told(1, "10.96.0.10:53", 9), scripted::done(1)].concat());
+    let mut client = Client::with_transport(kernel);
+    let ids = |flows: sluicegate_conntrack::Flows<'_, Script>| -> Vec<_> {
+        flows.map(|flow| flow.unwrap().id.unwrap()).collect()
+    };
+    assert_eq!(ids(client.flows(Table::Conntrack, &to("10.96.0.10/32", 53)).unwrap()), [7, 9]);
+    client.into_transport().finish();
+
+    // What is left unread is not taken for the answer to the next question.
+    let mut kernel = Script::new();
+    kernel
+        .expect_any()
+        .reply(told(1, "10.96.0.10:53", 7))
+        .reply([told(1, "10.96.0.10:53", 8), scripted::done(1)].concat());
+    kernel.expect_any().reply([told(2, "10.96.0.10:53", 9), scripted::done(2)].concat());
+    let mut client = Client::with_transport(kernel);
+    let first = client.flows(Table::Conntrack, &Filter::default()).unwrap().next().unwrap().unwrap();
+    assert_eq!(first.id, Some(7));
+    assert_eq!(client.list(&Filter::default()).unwrap().len(), 1);
+}
+
+#[test]
+fn flows_are_asked_for_again_without_a_filter_that_is_refused_and_end_with_an_error() {
+    let mut kernel = Script::new();
+    kernel.expect_any().reply(scripted::error(1, Errno::EINVAL, None, None));
+    kernel.expect_any().reply(told(2, "10.96.0.10:53", 7)).reply(scripted::error(
+        2,
+        Errno::ENOMEM,
+        None,
+        None,
+    ));
+    let mut client = Client::with_transport(kernel);
+    let mut flows = client.flows(Table::Conntrack, &to("10.96.0.10/32", 53)).unwrap();
+    assert_eq!(flows.next().unwrap().unwrap().id, Some(7));
+    assert_eq!(flows.next().unwrap().unwrap_err().errno(), Some(Errno::ENOMEM));
+    assert!(flows.next().is_none());
+    let kernel = client.into_transport();
+    assert_eq!(attributes(&kernel.sent()[0]), [CTA_TUPLE_ORIG, CTA_FILTER]);
+    assert!(attributes(&kernel.sent()[1]).is_empty());
+}
+
+#[test]
+fn an_expectation_is_deleted_by_its_tuple_and_named_when_that_fails() {
+    let mut kernel = Script::new();
+    kernel.expect_any().reply(scripted::error(1, Errno::ENOENT, None, None));
+    let mut client = Client::with_transport(kernel);
+    let key = ExpectationKey { expected: tuple("10.96.0.10:53"), zone: Some(5), id: Some(7) };
+    let error = client.delete_expectation(&key).unwrap_err();
+    assert!(error.is_not_found());
+    let named = "delete expectation ipv4 udp src=10.0.0.1 dst=10.96.0.10 sport=1000 dport=53: ";
+    assert!(error.to_string().starts_with(named), "{error}");
+    // CTA_EXPECT_TUPLE, CTA_EXPECT_ID, CTA_EXPECT_ZONE: without the first it would be a flush.
+    assert_eq!(attributes(&client.into_transport().sent()[0]), [2, 5, 7]);
 }

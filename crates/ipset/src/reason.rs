@@ -108,12 +108,12 @@ pub enum Reason {
         /// The protocol as it was written.
         protocol: String,
     },
-    /// Not six pairs of hexadecimal digits with colons between.
+    /// Not six numbers below 100 in hexadecimal digits, with colons between.
     #[error("'{0}' is not a MAC address")]
     Mac(String),
-    /// An interface name that no interface can have.
+    /// An interface name that the text form of ipset cannot represent.
     #[error(
-        "'{}' cannot be the name of an interface (1 to 15 bytes without spaces, slashes, commas and quotes)",
+        "'{}' cannot be the name of an interface (1 to 15 bytes without commas, quotes and control characters)",
         .0.escape_debug()
     )]
     Interface(String),

@@ -84,6 +84,8 @@ pub(crate) enum Value {
     OneOfAnyCase(&'static [&'static str]),
     /// Comma-separated; printed in the order of the list.
     ListOf(&'static [&'static str]),
+    /// The same, in small letters only.
+    ExactListOf(&'static [&'static str]),
     /// The same, where a prefix of a name suffices.
     BeginningsOf(&'static [&'static str]),
     Rate,
@@ -193,8 +195,9 @@ impl Value {
             Self::SegmentSize => number::int(word, 0, if family == Family::Ipv4 { 65515 } else { 65495 }),
             Self::OneOf(words) => lists::one_of(word, words, false),
             Self::OneOfAnyCase(words) => lists::one_of(word, words, true),
-            Self::ListOf(words) => lists::list_of(word, words, false),
-            Self::BeginningsOf(words) => lists::list_of(word, words, true),
+            Self::ListOf(words) => lists::list_of(word, words, lists::Names::AnyCase),
+            Self::ExactListOf(words) => lists::list_of(word, words, lists::Names::Exact),
+            Self::BeginningsOf(words) => lists::list_of(word, words, lists::Names::Beginnings),
             Self::Rate => packed::rate(word),
             Self::LimitRate => packed::limit_rate(word),
             Self::Burst => packed::burst(word),

@@ -152,3 +152,40 @@ fn what_can_be_a_rule_passes() {
         assert_eq!(verdict.is_ok(), line != "-A INPUT -j", "{line}: {verdict:?}");
     }
 }
+
+#[test]
+fn names_in_capitals_are_taken_where_the_tool_takes_them() {
+    if !have(&["iptables-nft", "ip6tables-nft"]) {
+        return;
+    }
+    netns(|| {
+        for (tool, line) in [
+            ("iptables-nft", "-t raw -A PREROUTING -j CT --ctevents new,destroy"),
+            ("iptables-nft", "-t raw -A PREROUTING -j CT --ctevents NEW"),
+            ("iptables-nft", "-t raw -A PREROUTING -j CT --ctevents new,Destroy"),
+            ("iptables-nft", "-t raw -A PREROUTING -j CT --expevents new"),
+            ("iptables-nft", "-t raw -A PREROUTING -j CT --expevents NEW"),
+            ("iptables-nft", "-A INPUT -m conntrack --ctproto all"),
+            ("iptables-nft", "-A INPUT -m conntrack --ctproto ALL"),
+            ("iptables-nft", "-A INPUT -m conntrack --ctproto All"),
+            ("iptables-nft", "-A INPUT -m conntrack --ctproto TCP"),
+            ("iptables-nft", "-A INPUT -p ALL"),
+            ("iptables-nft", "-A INPUT -p dccp -m dccp --dccp-types Request"),
+            (
+                "iptables-nft",
+                "-A INPUT -m hashlimit --hashlimit-name x --hashlimit-upto 1/s --hashlimit-mode srcip",
+            ),
+            (
+                "iptables-nft",
+                "-A INPUT -m hashlimit --hashlimit-name x --hashlimit-upto 1/s --hashlimit-mode SRCIP",
+            ),
+            ("iptables-nft", "-t mangle -A INPUT -j HMARK --hmark-tuple SRC --hmark-mod 1 --hmark-rnd 1"),
+            ("ip6tables-nft", "-A INPUT -m ipv6header --header auth"),
+            ("ip6tables-nft", "-A INPUT -m ipv6header --header Auth"),
+        ] {
+            let theirs = testns::try_sh(&format!("{tool} {line}"));
+            let said = String::from_utf8_lossy(&theirs.stderr);
+            assert_eq!(check_line(line).is_ok(), theirs.status.success(), "{line}: {said}");
+        }
+    });
+}

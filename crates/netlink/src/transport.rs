@@ -79,39 +79,63 @@ pub fn exchange(
     batches: &[&Batch],
     mut on_data: impl FnMut(Message<'_>) -> Result<(), Error>,
 ) -> Result<Report, Error> {
-    let (Some(first), Some(last)) = (batches.first(), batches.last()) else {
+    if batches.is_empty() {
         return Ok(Report::default());
-    };
-    let mut buffer = Vec::new();
+    }
+    let (mut buffer, mut overruns) = (Vec::new(), 0);
+    let mut talk = ask(transport, batches, &mut buffer)?;
+    while hear(transport, &mut talk, &mut buffer, &mut overruns, &mut on_data)? {}
+    Ok(talk.into_report())
+}
+
+/// Discards the answers that are still queued, and sends batches.
+fn ask(
+    transport: &mut (impl Transport + ?Sized),
+    batches: &[&Batch],
+    buffer: &mut Vec<u8>,
+) -> Result<Conversation, Error> {
     for _ in 0..MOST_STALE {
-        if !matches!(transport.receive(&mut buffer, Wait::No), Ok(true) | Err(Error::Overrun)) {
+        if !matches!(transport.receive(buffer, Wait::No), Ok(true) | Err(Error::Overrun)) {
             break;
         }
     }
-    let mut talk = Conversation::new(first.first_sequence(), last.next_sequence().saturating_sub(1));
+    let first = batches.first().map_or(0, |batch| batch.first_sequence());
+    let next = batches.last().map_or(0, |batch| batch.next_sequence());
+    let mut talk = Conversation::new(first, next.saturating_sub(1));
     talk.answers_to(transport.port());
     for batch in batches {
         transport.send(batch.bytes()?)?;
     }
-    let mut overruns = 0;
-    while !talk.is_finished() && overruns < MOST_OVERRUNS {
-        // After a loss the awaited answer may be lost as well: read what is queued, and do not wait.
-        let wait = if talk.has_lost() { Wait::No } else { Wait::Answer };
-        match transport.receive(&mut buffer, wait) {
-            Ok(true) => {
-                overruns = 0;
-                talk.datagram(&buffer, &mut on_data)?;
-            }
-            Ok(false) if talk.has_lost() => break,
-            Ok(false) => return Err(Error::WouldBlock),
-            Err(Error::Overrun) => {
-                overruns += 1;
-                talk.lost();
-            }
-            Err(error) => return Err(error),
-        }
+    Ok(talk)
+}
+
+/// Reads one datagram. Returns false when the conversation is over.
+fn hear(
+    transport: &mut (impl Transport + ?Sized),
+    talk: &mut Conversation,
+    buffer: &mut Vec<u8>,
+    overruns: &mut u32,
+    on_data: &mut impl FnMut(Message<'_>) -> Result<(), Error>,
+) -> Result<bool, Error> {
+    if talk.is_finished() || *overruns >= MOST_OVERRUNS {
+        return Ok(false);
     }
-    Ok(talk.into_report())
+    // After a loss the awaited answer may be lost as well: read what is queued, and do not wait.
+    let wait = if talk.has_lost() { Wait::No } else { Wait::Answer };
+    match transport.receive(buffer, wait) {
+        Ok(true) => {
+            *overruns = 0;
+            talk.datagram(buffer, on_data)?;
+        }
+        Ok(false) if talk.has_lost() => return Ok(false),
+        Ok(false) => return Err(Error::WouldBlock),
+        Err(Error::Overrun) => {
+            *overruns += 1;
+            talk.lost();
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(true)
 }
 
 /// Requests a dump and returns the values that `decode` returns for its messages; `None` skips one.
@@ -162,6 +186,52 @@ pub fn dump_once<T>(
     mut decode: impl FnMut(Message<'_>, &mut Vec<T>) -> Result<(), Error>,
 ) -> Result<Vec<T>, Error> {
     attempt(transport, request, &mut decode)?.ok_or(Error::Interrupted(1))
+}
+
+/// A dump that is read datagram by datagram, so that it needs no memory for the whole.
+///
+/// It does not keep the transport, so that its owner can ask again. Nothing has to be done when it is dropped
+/// before its end: [`exchange`] reads the rest away before it asks for something else.
+#[derive(Debug)]
+pub struct Dumping {
+    talk: Conversation,
+    buffer: Vec<u8>,
+    overruns: u32,
+}
+
+impl Dumping {
+    /// Sends a batch of one message with [`Flags::DUMP`].
+    ///
+    /// # Errors
+    /// When it cannot be sent.
+    pub fn start(transport: &mut (impl Transport + ?Sized), request: &Batch) -> Result<Self, Error> {
+        let mut buffer = Vec::new();
+        let talk = ask(transport, &[request], &mut buffer)?;
+        Ok(Self { talk, buffer, overruns: 0 })
+    }
+
+    /// Reads the next datagram and passes its messages to `on_data`. Returns false at the end of the dump.
+    ///
+    /// # Errors
+    /// As [`dump`]. Unlike that, it cannot read again: [`Error::Interrupted`] at the end, when the objects
+    /// changed while they were read.
+    pub fn read(
+        &mut self,
+        transport: &mut (impl Transport + ?Sized),
+        mut on_data: impl FnMut(Message<'_>) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        if hear(transport, &mut self.talk, &mut self.buffer, &mut self.overruns, &mut on_data)? {
+            return Ok(true);
+        }
+        let report = std::mem::replace(&mut self.talk, Conversation::new(0, 0)).into_report();
+        if let Some(error) = report.errors.into_iter().next() {
+            return Err(error.into());
+        }
+        if report.lost {
+            return Err(Error::Overrun);
+        }
+        if report.interrupted { Err(Error::Interrupted(1)) } else { Ok(false) }
+    }
 }
 
 /// Requests a dump once. Returns `None` if it was interrupted.

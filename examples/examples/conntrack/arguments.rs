@@ -2,11 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use examples::tell;
 use ipnet::IpNet;
 use sluicegate_conntrack::protocol::Name;
 use sluicegate_conntrack::{
-    AddressPort, DccpState, Family, Filter, Format, GROUPS, Layer4, Layout, MarkMatch, Protocol, SctpState,
-    Side, Status, Table, TcpState, Tuple,
+    AddressPort, DccpState, Family, Filter, Flow, Format, GROUPS, LabelNames, Layer4, Layout, MarkMatch,
+    Protocol, SctpState, Side, Status, Table, TcpState, Tuple, Verb,
 };
 
 /// What is to be done, and about which flows.
@@ -27,8 +28,12 @@ pub(crate) struct Arguments {
     pub(crate) buffer: Option<usize>,
     /// Each event comes with the time when it was heard of.
     pub(crate) timed: bool,
+    /// The names of labels, if they are to be printed.
+    pub(crate) labels: Option<LabelNames>,
     /// A status was asked for that has no bit: no flow can have it.
     pub(crate) nothing_matches: bool,
+    /// A label was asked for that no flow can have.
+    pub(crate) nothing_labelled: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,15 +43,18 @@ pub(crate) enum Command {
     Delete,
     Create,
     Update,
-    Events,
-    Flush,
+    Events(What),
+    Flush(What),
+    ListExpectations,
+    GetExpectation,
+    DeleteExpectation,
     Count(What),
     Statistics(What),
     Version,
     Help,
 }
 
-/// What is counted.
+/// What a command is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
     Flows,
@@ -83,7 +91,7 @@ const fn opt(letter: char, names: &'static [&'static str], value: Value, command
     Opt { letter, names, value, commands }
 }
 
-/// In the order in which conntrack(8) looks at them. Letters that are no option of the command line are its
+/// In the order in which conntrack(8) looks at them. Commands about expectations are small letters. Letters that are no option of the command line are its
 /// own inner names.
 const OPTIONS: &[Opt] = &[
     opt('L', &["dump"], Value::Optional, ""),
@@ -97,11 +105,11 @@ const OPTIONS: &[Opt] = &[
     opt('S', &["stats"], Value::Optional, ""),
     opt('V', &["version"], Value::None, ""),
     opt('h', &["help"], Value::None, ""),
-    opt('s', &["src", "orig-src"], Value::Needed, "LGDIUE"),
-    opt('d', &["dst", "orig-dst"], Value::Needed, "LGDIUE"),
-    opt('r', &["reply-src"], Value::Needed, "LDIUE"),
-    opt('q', &["reply-dst"], Value::Needed, "LDIUE"),
-    opt('p', &["protonum"], Value::Needed, "LGDIUEh"),
+    opt('s', &["src", "orig-src"], Value::Needed, "LGDIUEgd"),
+    opt('d', &["dst", "orig-dst"], Value::Needed, "LGDIUEgd"),
+    opt('r', &["reply-src"], Value::Needed, "LDIUEgd"),
+    opt('q', &["reply-dst"], Value::Needed, "LDIUEgd"),
+    opt('p', &["protonum"], Value::Needed, "LGDIUEhgd"),
     opt('t', &["timeout"], Value::Needed, "IU"),
     opt('u', &["status"], Value::Needed, "LDIU"),
     opt('z', &["zero"], Value::None, "L"),
@@ -113,31 +121,31 @@ const OPTIONS: &[Opt] = &[
     opt('}', &["mask-dst"], Value::Needed, "LDUE"),
     opt('m', &["mark"], Value::Needed, "LDIUE"),
     opt('i', &["id"], Value::Needed, "DU"),
-    opt('f', &["family"], Value::Needed, "LDFUE"),
+    opt('f', &["family"], Value::Needed, "LDFUEl"),
     opt('n', &["src-nat"], Value::Optional, "LDIUE"),
     opt('g', &["dst-nat"], Value::Optional, "LDIUE"),
-    opt('o', &["output"], Value::Needed, "LGDUE"),
+    opt('o', &["output"], Value::Needed, "LGDUEle"),
     opt('c', &["secmark"], Value::Needed, ""),
     opt('b', &["buffer-size"], Value::Needed, "E"),
     opt('j', &["any-nat"], Value::Optional, "LDE"),
     opt('w', &["zone"], Value::Needed, "LDIE"),
-    opt('l', &["label"], Value::Needed, ""),
+    opt('l', &["label"], Value::Needed, "LGDUE"),
     opt('(', &["orig-zone"], Value::Needed, "LDIE"),
     opt(')', &["reply-zone"], Value::Needed, "LDIE"),
 ];
 
 /// Options that a protocol brings.
 const PORTS: &[Opt] = &[
-    opt('1', &["sport", "orig-port-src"], Value::Needed, "LGDIUE"),
-    opt('2', &["dport", "orig-port-dst"], Value::Needed, "LGDIUE"),
-    opt('3', &["reply-port-src"], Value::Needed, "LDIUE"),
-    opt('4', &["reply-port-dst"], Value::Needed, "LDIUE"),
+    opt('1', &["sport", "orig-port-src"], Value::Needed, "LGDIUEgd"),
+    opt('2', &["dport", "orig-port-dst"], Value::Needed, "LGDIUEgd"),
+    opt('3', &["reply-port-src"], Value::Needed, "LDIUEgd"),
+    opt('4', &["reply-port-dst"], Value::Needed, "LDIUEgd"),
 ];
 const KEYS: &[Opt] = &[
-    opt('1', &["srckey", "orig-key-src"], Value::Needed, "LGDIUE"),
-    opt('2', &["dstkey", "orig-key-dst"], Value::Needed, "LGDIUE"),
-    opt('3', &["reply-key-src"], Value::Needed, "LDIUE"),
-    opt('4', &["reply-key-dst"], Value::Needed, "LDIUE"),
+    opt('1', &["srckey", "orig-key-src"], Value::Needed, "LGDIUEgd"),
+    opt('2', &["dstkey", "orig-key-dst"], Value::Needed, "LGDIUEgd"),
+    opt('3', &["reply-key-src"], Value::Needed, "LDIUEgd"),
+    opt('4', &["reply-key-dst"], Value::Needed, "LDIUEgd"),
 ];
 const STATE: &[Opt] = &[opt('5', &["state"], Value::Needed, "LDIUE")];
 const SCTP: &[Opt] = &[
@@ -171,7 +179,42 @@ fn of_protocol(protocol: Option<Protocol>) -> impl Iterator<Item = &'static Opt>
     lists.into_iter().flatten()
 }
 
+impl What {
+    fn choose(self, flows: Command, expectations: Command) -> Command {
+        match self {
+            Self::Flows => flows,
+            Self::Expectations => expectations,
+        }
+    }
+}
+
 impl Arguments {
+    /// Whether a flow is chosen.
+    pub(crate) fn matches(&self, flow: &Flow) -> bool {
+        !self.nothing_labelled && self.filter.matches(flow)
+    }
+
+    /// Whether a flow is shown. What was changed is, although it has another mark or state now.
+    pub(crate) fn shows(&self, verb: Verb, flow: &Flow) -> bool {
+        match self.command {
+            Command::Update => true,
+            Command::Get => {
+                !self.nothing_labelled
+                    && Filter { labels: self.filter.labels, ..Filter::default() }.matches(flow)
+            }
+            _ if self.zero || verb == Verb::Deleted => true,
+            _ => self.matches(flow),
+        }
+    }
+
+    /// The text of a flow in a format, with its labels where they are asked for.
+    pub(crate) fn text(&self, format: &Format, flow: &Flow) -> String {
+        match &self.labels {
+            Some(names) => format.labelled(flow, names).to_string(),
+            None => format.flow(flow).to_string(),
+        }
+    }
+
     pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Self, Failure> {
         let mut words: Vec<String> = words.collect();
         let plain = [
@@ -252,6 +295,10 @@ struct Parser {
     groups: Vec<u32>,
     buffer: Option<usize>,
     timed: bool,
+    shows_labels: bool,
+    /// The names of labels that a flow must have.
+    wanted_labels: Vec<String>,
+    nothing_labelled: bool,
 }
 
 impl Parser {
@@ -310,21 +357,27 @@ impl Parser {
             },
         };
         let of_what = || match option.letter {
-            'C' | 'S' if is_expect(value.as_deref()) => Ok(What::Expectations),
             'V' | 'h' => Ok(What::Flows),
+            _ if is_expect(value.as_deref()) => Ok(What::Expectations),
             _ => match table(value.as_deref())? {
                 Table::Conntrack => Ok(What::Flows),
                 _ => usage("Can't do that command with tables `dying' and `unconfirmed'"),
             },
         };
+        let mut letter = option.letter;
         let command = match option.letter {
+            'L' if is_expect(value.as_deref()) => Command::ListExpectations,
             'L' => Command::List(table(value.as_deref())?),
-            'G' => of_what().map(|_| Command::Get)?,
-            'D' => of_what().map(|_| Command::Delete)?,
-            'I' => of_what().map(|_| Command::Create)?,
-            'U' => of_what().map(|_| Command::Update)?,
-            'E' => of_what().map(|_| Command::Events)?,
-            'F' => of_what().map(|_| Command::Flush)?,
+            'G' => of_what()?.choose(Command::Get, Command::GetExpectation),
+            'D' => of_what()?.choose(Command::Delete, Command::DeleteExpectation),
+            'I' if of_what()? == What::Expectations => {
+                return Err(Failure::Plain("expectations cannot be created here".to_owned()));
+            }
+            'I' => Command::Create,
+            'U' if of_what()? == What::Expectations => return usage("Can't do --update on expectations"),
+            'U' => Command::Update,
+            'E' => Command::Events(of_what()?),
+            'F' => Command::Flush(of_what()?),
             'C' => Command::Count(of_what()?),
             'S' => Command::Statistics(of_what()?),
             'V' => Command::Version,
@@ -334,7 +387,10 @@ impl Parser {
                 return self.criterion(option.letter, &value.unwrap_or_default());
             }
         };
-        if self.command.replace((option.letter, command)).is_some() {
+        if !matches!(letter, 'C' | 'S' | 'V' | 'h') && is_expect(value.as_deref()) {
+            letter = letter.to_ascii_lowercase();
+        }
+        if self.command.replace((letter, command)).is_some() {
             return usage("Invalid commands combination");
         }
         Ok(())
@@ -374,6 +430,7 @@ impl Parser {
             'w' => self.filter.zone = Some(number(value, "zone")?),
             '(' => self.filter.original.zone = Some(number(value, "zone")?),
             ')' => self.filter.reply.zone = Some(number(value, "zone")?),
+            'l' => self.wanted_labels.extend(value.split(',').map(str::to_owned)),
             'z' => self.zero = true,
             't' => self.timeout = Some(number(value, "timeout")?),
             'e' => return self.events(value),
@@ -464,7 +521,7 @@ impl Parser {
         for (part, from_here) in list(text) {
             if let Some(nat) = ["SRC_NAT", "DST_NAT"].into_iter().find(|nat| begins(nat, part)) {
                 let option = nat.to_lowercase().replace('_', "-");
-                eprintln!("WARNING: ignoring {nat}, use --{option} instead");
+                tell(format_args!("WARNING: ignoring {nat}, use --{option} instead"));
                 continue;
             }
             match known.iter().find(|(name, _)| begins(name, part)) {
@@ -508,7 +565,7 @@ impl Parser {
                 "ktimestamp" => self.format.timestamps = true,
                 "save" => self.save = true,
                 "timestamp" => self.timed = true,
-                "labels" => return Err(Failure::Plain("labels are not known here".to_owned())),
+                "labels" => self.shows_labels = true,
                 // About events.
                 _ => {}
             }
@@ -532,6 +589,8 @@ impl Parser {
                 None => usage(format!("unknown SCTP state `{name}'")),
             };
         }
+        // The name that the state had until Linux 2.6.32.
+        let name = if name == "LISTEN" { "SYN_SENT2" } else { name };
         self.filter.tcp_state = TcpState::from_name(name);
         match self.filter.tcp_state {
             Some(_) => Ok(()),
@@ -543,10 +602,11 @@ impl Parser {
         let Some((letter, command)) = self.command else {
             return match self.given.first() {
                 // As conntrack(8): without a word, its usage.
-                None => Ok(self.arguments(Command::Help)),
+                None => Ok(self.arguments(Command::Help, None)),
                 Some(option) => usage(format!("Illegal option `--{}' with this command", option.names[0])),
             };
         };
+        let labels = self.labels()?;
         self.check_options(letter)?;
         self.apply_masks()?;
         let others = Filter { family: None, ..self.filter };
@@ -560,7 +620,28 @@ impl Parser {
         if self.save {
             self.format.layout = Layout::Save;
         }
-        Ok(self.arguments(command))
+        Ok(self.arguments(command, labels))
+    }
+
+    /// Reads the file with the names of labels, where one is asked for.
+    fn labels(&mut self) -> Result<Option<LabelNames>, Failure> {
+        if self.wanted_labels.is_empty() && !self.shows_labels {
+            return Ok(None);
+        }
+        let text = std::fs::read(LABELS_FILE);
+        let names = match &text {
+            Ok(text) => LabelNames::parse(&String::from_utf8_lossy(text)),
+            Err(error) => {
+                tell(format_args!("{LABELS_FILE}: {error}"));
+                LabelNames::default()
+            }
+        };
+        for name in &self.wanted_labels {
+            let Some(bit) = names.bit(name) else { return usage(format!("unknown label '{name}'")) };
+            // No flow has a bit that does not exist.
+            self.nothing_labelled |= !self.filter.labels.get_or_insert_default().insert(bit);
+        }
+        Ok(Some(names))
     }
 
     /// What is missing, or may not stand with this command: of several the first in the order of the table.
@@ -568,6 +649,7 @@ impl Parser {
         let needed = match letter {
             'G' => "p",
             'I' => "pt",
+            'g' | 'd' => "sdp12",
             _ => "",
         };
         let is_given = |option: &Opt| self.given.iter().any(|given| given.letter == option.letter);
@@ -596,7 +678,7 @@ impl Parser {
         Ok(())
     }
 
-    fn arguments(self, command: Command) -> Arguments {
+    fn arguments(self, command: Command, labels: Option<LabelNames>) -> Arguments {
         Arguments {
             command,
             filter: self.filter,
@@ -609,6 +691,8 @@ impl Parser {
             groups: self.groups,
             buffer: self.buffer,
             timed: self.timed,
+            labels,
+            nothing_labelled: self.nothing_labelled,
             nothing_matches: self.status.is_some_and(|bits| bits.is_empty()),
         }
     }
@@ -622,9 +706,6 @@ fn table(word: Option<&str>) -> Result<Table, Failure> {
     let tables =
         [("conntrack", Table::Conntrack), ("dying", Table::Dying), ("unconfirmed", Table::Unconfirmed)];
     let Some(word) = word else { return Ok(Table::Conntrack) };
-    if is_expect(Some(word)) {
-        return Err(Failure::Plain("expectations are not known here".to_owned()));
-    }
     let found = tables.into_iter().find(|(name, _)| !word.is_empty() && name.starts_with(word));
     found.map(|(_, table)| table).ok_or_else(|| Failure::Usage(format!("unknown type `{word}'")))
 }
@@ -690,3 +771,6 @@ fn begins(name: &str, part: &str) -> bool {
 pub(crate) fn usage<T>(message: impl Into<String>) -> Result<T, Failure> {
     Err(Failure::Usage(message.into()))
 }
+
+/// Where the names of labels are.
+const LABELS_FILE: &str = "/etc/xtables/connlabel.conf";

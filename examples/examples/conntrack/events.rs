@@ -6,14 +6,17 @@ use std::process::{self, ExitCode};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use examples::tell;
 use sluicegate_conntrack::netlink::Options;
 use sluicegate_conntrack::netlink::text::encode;
-use sluicegate_conntrack::{Event, Format, GROUPS, Heard, Layout, Monitor, Verb};
+use sluicegate_conntrack::{
+    EXPECTATION_GROUPS, Event, Expectation, Format, GROUPS, Heard, Layout, Monitor, Verb,
+};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::arguments::{Arguments, Failure};
-use crate::{PROGRAM, operation};
+use crate::arguments::{Arguments, Failure, What};
+use crate::{PROGRAM, expectations, operation};
 
 /// The state of the output, locked while printing.
 #[derive(Default)]
@@ -24,23 +27,29 @@ struct Printed {
 }
 
 /// Prints the selected events. On a signal to stop it ends the process itself.
-pub(crate) fn follow(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(crate) fn follow(arguments: &Arguments, what: What) -> Result<ExitCode, Failure> {
     let printed = Arc::new(Mutex::new(Printed::default()));
-    end_on_signals(Arc::clone(&printed)).map_err(|error| Failure::Operation(format!("signals: {error}")))?;
+    end_on_signals(Arc::clone(&printed), what)
+        .map_err(|error| Failure::Operation(format!("signals: {error}")))?;
     let mut options = Options::default();
     options.timeout = Duration::from_secs(3600);
     options.receive_buffer = arguments.buffer.unwrap_or(options.receive_buffer);
-    let groups = if arguments.groups.is_empty() { &GROUPS[..] } else { &arguments.groups };
+    let groups = match what {
+        What::Expectations => &EXPECTATION_GROUPS[..],
+        What::Flows if arguments.groups.is_empty() => &GROUPS,
+        What::Flows => &arguments.groups,
+    };
     let mut monitor = Monitor::open_with(groups, &options).map_err(|error| operation(&error))?;
     if arguments.buffer.is_some() {
         let size = monitor.transport().receive_buffer();
         let size = size.map_err(|error| Failure::Operation(error.to_string()))?;
-        eprintln!("NOTICE: Netlink socket buffer size has been set to {size} bytes.");
+        tell(format_args!("NOTICE: Netlink socket buffer size has been set to {size} bytes."));
     }
     loop {
         for heard in monitor.heard().map_err(|error| operation(&error))? {
             let text = text(arguments, &heard);
-            match text.map_or(Ok(()), |text| print(&text, arguments.format.layout, &mut lock(&printed))) {
+            match text.map_or(Ok(()), |text| print(&text, arguments.format.layout, what, &mut lock(&printed)))
+            {
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
                 Err(error) => return Err(Failure::Operation(format!("standard output: {error}"))),
                 Ok(()) => {}
@@ -55,16 +64,18 @@ fn text(arguments: &Arguments, heard: &Heard) -> Option<String> {
         Event::New(flow) => (Verb::New, flow),
         Event::Update(flow) => (Verb::Update, flow),
         Event::Destroy(flow) => (Verb::Destroy, flow),
+        Event::ExpectationNew(new) => return Some(expectation(arguments, Verb::New, new)),
+        Event::ExpectationDestroy(old) => return Some(expectation(arguments, Verb::Destroy, old)),
         Event::Overrun => {
-            eprintln!(
+            tell(
                 "WARNING: events were lost (ENOBUFS): the buffer is too small for how many come, see \
-                 --buffer-size"
+                 --buffer-size",
             );
             return None;
         }
         _ => return None,
     };
-    if !arguments.filter.matches(flow) {
+    if !arguments.matches(flow) {
         return None;
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -73,7 +84,11 @@ fn text(arguments: &Arguments, heard: &Heard) -> Option<String> {
         Layout::Line if arguments.timed => format!("[{}.{:06}]\t", now.as_secs(), now.subsec_micros()),
         _ => String::new(),
     };
-    Some(format!("{time}{}{}", format.flow(flow), heard.port.map(by).unwrap_or_default()))
+    Some(format!("{time}{}{}", arguments.text(&format, flow), heard.port.map(by).unwrap_or_default()))
+}
+
+fn expectation(arguments: &Arguments, verb: Verb, expectation: &Expectation) -> String {
+    expectations::one(arguments, &Format { verb, ..arguments.format }, expectation)
 }
 
 /// Describes the process that caused an event.
@@ -99,11 +114,15 @@ fn owner(port: u32) -> Option<String> {
     Some(fs::read_to_string(process.path().join("comm")).ok()?.trim().to_owned())
 }
 
-fn print(text: &str, layout: Layout, printed: &mut Printed) -> io::Result<()> {
+fn print(text: &str, layout: Layout, what: What, printed: &mut Printed) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if layout == Layout::Xml && !printed.is_framed {
         printed.is_framed = true;
-        writeln!(out, "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<conntrack>")?;
+        let header = match what {
+            What::Flows => "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<conntrack>\n",
+            What::Expectations => expectations::HEADER,
+        };
+        out.write_all(header.as_bytes())?;
     }
     printed.events += 1;
     out.write_all(&encode(text))?;
@@ -112,7 +131,7 @@ fn print(text: &str, layout: Layout, printed: &mut Printed) -> io::Result<()> {
 }
 
 /// Ends the process on a signal, but not in the middle of a line.
-fn end_on_signals(printed: Arc<Mutex<Printed>>) -> io::Result<()> {
+fn end_on_signals(printed: Arc<Mutex<Printed>>, what: What) -> io::Result<()> {
     let runtime = Runtime::new()?;
     let guard = runtime.enter();
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
@@ -126,9 +145,14 @@ fn end_on_signals(printed: Arc<Mutex<Printed>>) -> io::Result<()> {
         });
         let printed = lock(&printed);
         if printed.is_framed {
-            println!("</conntrack>");
+            // A full disk, or a reader who is gone, is known from the events.
+            let _ = examples::print(match what {
+                What::Flows => "</conntrack>\n",
+                What::Expectations => expectations::FOOTER,
+            });
         }
-        eprintln!("{PROGRAM}: {} flow events have been shown.", printed.events);
+        let events = if what == What::Flows { "flow" } else { "expectation" };
+        tell(format_args!("{PROGRAM}: {} {events} events have been shown.", printed.events));
         process::exit(0);
     });
     Ok(())

@@ -11,21 +11,23 @@
 //! Same words, same listings, same exit status as conntrack 1.4.7: 0, 1 for what failed or when nothing was
 //! deleted, 2 for what is no command. Where that tool guesses, this one refuses: a deletion without a
 //! criterion (`-F` empties the table), a number or address that is none, words that belong to no option. `-F
-//! -f ipv4` empties the part of that family only, `-U` changes flows with a translation as well, and what
+//! -f ipv4` empties the part of that family only, `-D expect` says how many it deleted and asks for no ports of
+//! the reply direction, `-U` changes flows with a translation as well, and what
 //! `-I` says of the reply direction in part is completed by the other one.
 
 mod arguments;
 mod changing;
 mod events;
+mod expectations;
 
-use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arguments::{Arguments, Command, Failure, What};
+use examples::{print, tell};
 use sluicegate_conntrack::netlink::text::{decode, encode};
-use sluicegate_conntrack::{Client, Errno, Error, Flow, Format, Layout, Verb};
+use sluicegate_conntrack::{Client, Errno, Error, ExpectationKey, Flow, Format, Layout, Verb};
 
 fn main() -> ExitCode {
     let arguments = std::env::args_os().skip(1);
@@ -42,15 +44,13 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match arguments.command {
-        Command::Help => {
-            print!("{USAGE}");
-            return Ok(ExitCode::SUCCESS);
-        }
+        Command::Help => return print(USAGE).map(|()| ExitCode::SUCCESS).map_err(|error| written(&error)),
         Command::Version => {
-            println!("{PROGRAM}");
-            return Ok(ExitCode::SUCCESS);
+            return print(format!("{PROGRAM}\n"))
+                .map(|()| ExitCode::SUCCESS)
+                .map_err(|error| written(&error));
         }
-        Command::Events => return events::follow(arguments),
+        Command::Events(what) => return events::follow(arguments, what),
         _ => {}
     }
     let mut client = Client::open().map_err(|error| operation(&error))?;
@@ -61,28 +61,34 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     match arguments.command {
         Command::List(table) => {
-            let flows = if arguments.zero {
-                client.list_and_zero(filter.family()).map_err(|error| operation(&error))?
+            let shown = if arguments.zero {
+                let flows = client.list_and_zero(filter.family()).map_err(|error| operation(&error))?;
+                show(arguments, Verb::Listed, flows.into_iter().map(Ok))?
             } else {
-                client.list_table(table, filter).map_err(|error| operation(&error))?
+                let flows = client.flows(table, filter).map_err(|error| operation(&error))?;
+                show(arguments, Verb::Listed, flows)?
             };
-            show(arguments, Verb::Listed, &flows)?;
-            eprintln!("{PROGRAM}: {} flow entries have been shown.", flows.len());
+            say(format_args!("{shown} flow entries have been shown."));
         }
         Command::Get => {
             let tuple = arguments.tuple()?;
             let flow = client.get(&tuple, filter.zone).map_err(|error| operation(&error))?;
-            show(arguments, Verb::Listed, &[flow])?;
-            eprintln!("{PROGRAM}: 1 flow entries have been shown.");
+            let shown = show(arguments, Verb::Listed, [flow].into_iter().map(Ok))?;
+            say(format_args!("{shown} flow entries have been shown."));
+            return Ok(if shown == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+        }
+        Command::Delete if arguments.nothing_labelled => {
+            say(format_args!("0 flow entries have been deleted."));
+            return Ok(ExitCode::FAILURE);
         }
         Command::Delete => {
             let flows = client.delete_matching(filter).map_err(|error| match error {
                 Error::NoCriterion => Failure::Usage("You need to supply parameters to `-D'".to_owned()),
                 error => operation(&error),
             })?;
-            show(arguments, Verb::Deleted, &flows)?;
-            eprintln!("{PROGRAM}: {} flow entries have been deleted.", flows.len());
-            return Ok(if flows.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+            let shown = show(arguments, Verb::Deleted, flows.into_iter().map(Ok))?;
+            say(format_args!("{shown} flow entries have been deleted."));
+            return Ok(if shown == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS });
         }
         Command::Create => {
             let flow = changing::new_flow(arguments)?;
@@ -93,63 +99,118 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
                 Some(Errno::EINVAL) => Failure::Operation("invalid parameters".to_owned()),
                 _ => operation(&error),
             })?;
-            eprintln!("{PROGRAM}: 1 flow entries have been created.");
+            say(format_args!("1 flow entries have been created."));
+        }
+        Command::Update if arguments.nothing_labelled => {
+            say(format_args!("0 flow entries have been updated."));
+            return Ok(ExitCode::FAILURE);
         }
         Command::Update => {
             let flows = changing::update(arguments, &mut client).map_err(|error| operation(&error))?;
-            show(arguments, Verb::Listed, &flows)?;
-            eprintln!("{PROGRAM}: {} flow entries have been updated.", flows.len());
-            return Ok(if flows.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+            let shown = show(arguments, Verb::Listed, flows.into_iter().map(Ok))?;
+            say(format_args!("{shown} flow entries have been updated."));
+            return Ok(if shown == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS });
         }
-        Command::Flush => {
+        Command::Flush(What::Flows) => {
             client.flush(filter.family).map_err(|error| operation(&error))?;
-            eprintln!("{PROGRAM}: connection tracking table has been emptied.");
+            say(format_args!("connection tracking table has been emptied."));
         }
-        Command::Count(What::Flows) => println!("{}", client.count().map_err(|error| operation(&error))?),
-        Command::Count(What::Expectations) => {
-            println!("{}", client.count_expectations().map_err(|error| operation(&error))?);
+        Command::Flush(What::Expectations) => {
+            client.flush_expectations().map_err(|error| operation(&error))?;
+            say(format_args!("expectation table has been emptied."));
         }
-        Command::Statistics(What::Flows) => {
-            client.statistics().map_err(|error| operation(&error))?.iter().for_each(|cpu| println!("{cpu}"));
+        Command::ListExpectations => {
+            let found = client.expectations(filter.family).map_err(|error| operation(&error))?;
+            expectations::show(arguments, &found).map_err(|error| written(&error))?;
+            say(format_args!("{} expectations have been shown.", found.len()));
         }
-        Command::Statistics(What::Expectations) => {
-            client
-                .expectation_statistics()
-                .map_err(|error| operation(&error))?
-                .iter()
-                .for_each(|cpu| println!("{cpu}"));
+        Command::GetExpectation => {
+            let found = client.get_expectation(&arguments.tuple()?, None);
+            let found = found.map_err(|error| expectations::failure(&error))?;
+            expectations::show(arguments, &[found]).map_err(|error| written(&error))?;
         }
-        Command::Help | Command::Version | Command::Events => {}
+        Command::DeleteExpectation => {
+            let key = ExpectationKey { expected: arguments.tuple()?, zone: None, id: None };
+            client.delete_expectation(&key).map_err(|error| expectations::failure(&error))?;
+            say(format_args!("1 expectations have been deleted."));
+        }
+        Command::Count(what) => {
+            let count = match what {
+                What::Flows => client.count().map(|count| count.to_string()),
+                What::Expectations => client.count_expectations().map(|count| count.to_string()),
+            };
+            print(count.map_err(|error| operation(&error))? + "\n").map_err(|error| written(&error))?;
+        }
+        Command::Statistics(what) => {
+            let lines: Vec<_> = match what {
+                What::Flows => {
+                    let found = client.statistics().map_err(|error| operation(&error))?;
+                    found.iter().map(|cpu| format!("{cpu}\n")).collect()
+                }
+                What::Expectations => {
+                    let found = client.expectation_statistics().map_err(|error| operation(&error))?;
+                    found.iter().map(|cpu| format!("{cpu}\n")).collect()
+                }
+            };
+            print(lines.concat()).map_err(|error| written(&error))?;
+        }
+        Command::Help | Command::Version | Command::Events(_) => {}
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints flows; a closed pipe ends it without an error.
-fn show(arguments: &Arguments, verb: Verb, flows: &[Flow]) -> Result<(), Failure> {
+/// Says on standard error what has been done.
+fn say(what: std::fmt::Arguments<'_>) {
+    tell(format_args!("{PROGRAM}: {what}"));
+}
+
+fn written(error: &io::Error) -> Failure {
+    Failure::Operation(error.to_string())
+}
+
+/// Prints the flows that are chosen, as they come, and returns how many. A closed pipe ends it without an
+/// error.
+fn show(
+    arguments: &Arguments,
+    verb: Verb,
+    flows: impl Iterator<Item = Result<Flow, Error>>,
+) -> Result<usize, Failure> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
-    let format = Format { verb, now, ..arguments.format };
+    let mut format = Format { verb, now, ..arguments.format };
+    let is_update = arguments.command == Command::Update;
+    // As conntrack(8): what it has deleted or changed is printed without some of it.
+    format.timestamps &= !is_update;
+    let framed = format.layout == Layout::Xml && verb == Verb::Listed && !is_update;
     let mut out = io::BufWriter::new(io::stdout().lock());
-    let is_list = verb == Verb::Listed && arguments.command != Command::Update;
-    let framed = format.layout == Layout::Xml && is_list && !flows.is_empty();
-    let mut text = String::new();
-    let mut write = || -> io::Result<()> {
-        if framed {
-            writeln!(out, "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<conntrack>")?;
-        }
-        for flow in flows {
-            text.clear();
-            let _ = writeln!(text, "{}", format.flow(flow));
-            out.write_all(&encode(&text))?;
-        }
-        if framed {
-            writeln!(out, "</conntrack>")?;
-        }
-        out.flush()
-    };
-    match write() {
+    let mut shown = 0;
+    let mut write = |text: &str| match out.write_all(&encode(text)) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(Failure::Operation(format!("standard output: {error}"))),
-        Ok(()) => Ok(()),
+        other => other.map_err(|error| Failure::Operation(format!("standard output: {error}"))),
+    };
+    for flow in flows {
+        let flow = flow.map_err(|error| operation(&error))?;
+        if !arguments.shows(verb, &flow) {
+            continue;
+        }
+        if framed && shown == 0 {
+            write("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<conntrack>\n")?;
+        }
+        let mut text = match verb {
+            Verb::Deleted => format.flow(&flow).to_string(),
+            _ => arguments.text(&format, &flow),
+        };
+        text.push('\n');
+        write(&text)?;
+        shown += 1;
+    }
+    if framed && shown != 0 {
+        write("</conntrack>\n")?;
+    }
+    match out.flush() {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::Operation(format!("standard output: {error}")))
+        }
+        _ => Ok(shown),
     }
 }
 
@@ -172,16 +233,16 @@ impl Failure {
     fn report(self) -> ExitCode {
         match self {
             Self::Usage(message) => {
-                eprintln!("{PROGRAM}: {message}");
-                eprintln!("Try `conntrack -h' or 'conntrack --help' for more information.");
+                say(format_args!("{message}"));
+                tell("Try `conntrack -h' or 'conntrack --help' for more information.");
                 ExitCode::from(2)
             }
             Self::Plain(message) => {
-                eprintln!("{PROGRAM}: {message}");
+                say(format_args!("{message}"));
                 ExitCode::FAILURE
             }
             Self::Operation(message) => {
-                eprintln!("{PROGRAM}: Operation failed: {message}");
+                say(format_args!("Operation failed: {message}"));
                 ExitCode::FAILURE
             }
         }
@@ -195,13 +256,15 @@ const USAGE: &str = "\
 Lists, looks up, counts, makes, changes and deletes the flows that this kernel tracks, in the words of \
 conntrack(8).
 
-  -L, --dump, list [conntrack|dying|unconfirmed]   list flows
+  -L, --dump, list [conntrack|dying|unconfirmed|expect]   list flows, or expectations
   -G, --get, get          show one flow: -p, -s, -d and what the protocol needs
   -D, --delete, delete    delete the flows that all criteria choose; at least one
   -I, --create, create    make a flow: -p, -s, -d, -t and what the protocol needs
   -U, --update, update    change time-out, mark, status or state of the flows that the other criteria choose
   -E, --event, monitor    show events as they come, until SIGINT or SIGTERM
   -F, --flush, flush      empty the table, with -f the part of one family
+  -G expect, -D expect    show or delete the expectation of a flow: -p, -s, -d and what the protocol needs
+  -E expect, -F expect    show events of expectations; delete all expectations
   -C, --counter, count [conntrack|expect]    say how many flows, or expectations, there are
   -S, --stats, stats [conntrack|expect]      say what each processor has counted
   -V, --version           -h, --help
@@ -215,6 +278,7 @@ Criteria:
   -w, --zone ZONE    --orig-zone ZONE    --reply-zone ZONE
   -n, --src-nat [ADDRESS[:PORT]]    -g, --dst-nat [...]    -j, --any-nat [...]
   -i, --id ID (delete, update)
+  -l, --label LABEL[,...]  of /etc/xtables/connlabel.conf
   -t, --timeout SECONDS (create, update)
   -e, --event-mask ALL,NEW,UPDATES,DESTROY    -b, --buffer-size BYTES (events)
 
@@ -227,6 +291,6 @@ after -p gre: --srckey, --dstkey, --reply-key-src, --reply-key-dst KEY
 after -p icmp, icmpv6: --icmp[v6]-type, --icmp[v6]-code, --icmp[v6]-id NUMBER
 
 Output:
-  -o, --output extended,id,ktimestamp,timestamp,xml | save
+  -o, --output extended,id,ktimestamp,timestamp,labels,xml | save
   -z, --zero    set the counters to zero while listing
 ";

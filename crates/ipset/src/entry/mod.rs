@@ -10,6 +10,8 @@ pub(crate) mod wire;
 
 use std::net::IpAddr;
 
+use sluicegate_netlink::text::encode;
+
 use crate::set_type::Part;
 use crate::{Addresses, Family, Port, Reason, SetName, SetType};
 
@@ -257,16 +259,19 @@ impl Port {
 }
 
 impl Interface {
-    /// Returns an interface by its name.
+    /// Returns an interface by its name: 1 to 15 bytes without commas, double quotes and control characters,
+    /// none of which the text of ipset can represent. As ipset does, it takes names that no interface can
+    /// have, such as those with spaces.
     ///
     /// # Errors
     /// [`Reason::Interface`].
     pub fn new(name: &str) -> Result<Self, Reason> {
-        let bad = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | ',' | '"');
-        if name.is_empty() || name.len() > 15 || name.contains(bad) {
+        let bytes = encode(name);
+        let bad = |c: char| c.is_control() || matches!(c, ',' | '"');
+        if bytes.is_empty() || bytes.len() > 15 || name.contains(bad) {
             return Err(Reason::Interface(name.to_owned()));
         }
-        Ok(Self::padded(name.as_bytes(), false))
+        Ok(Self::padded(&bytes, false))
     }
 
     /// Returns the interface as the port of a bridge (`physdev:`).

@@ -106,15 +106,14 @@ fn set(text: &str, kind: SetType) -> Result<Element, Reason> {
 impl std::str::FromStr for Mac {
     type Err = Reason;
 
-    /// Reads `12:34:56:78:9A:BC`, in either case.
+    /// Reads `12:34:56:78:9A:BC`, in either case. Zeros in front of a part may be left out, or be more.
     fn from_str(text: &str) -> Result<Self, Reason> {
         let bad = || Reason::Mac(text.to_owned());
         let mut bytes = [0; 6];
         let mut pairs = text.split(':');
         for byte in &mut bytes {
-            let pair =
-                pairs.next().filter(|pair| pair.len() == 2 && !pair.starts_with('+')).ok_or_else(bad)?;
-            *byte = u8::from_str_radix(pair, 16).map_err(|_| bad())?;
+            let part = pairs.next().filter(|part| !part.starts_with('+')).ok_or_else(bad)?;
+            *byte = u8::from_str_radix(part, 16).map_err(|_| bad())?;
         }
         if pairs.next().is_some() { Err(bad()) } else { Ok(Self(bytes)) }
     }
@@ -149,6 +148,10 @@ mod tests {
             ("bitmap:ip,mac", "10.0.0.2,xx", "'xx' is not a MAC address"),
             ("hash:ip", "10.0.0.1-10.0.0.9", "10.0.0.1-10.0.0.9"),
             ("hash:mac", "01:02:03:04:05:06", "01:02:03:04:05:06"),
+            ("hash:mac", "1:2:3:4:5:f", "01:02:03:04:05:0F"),
+            ("hash:mac", "001:2:3:4:5:6", "01:02:03:04:05:06"),
+            ("hash:mac", "1:2:3:4:5:100", "'1:2:3:4:5:100' is not a MAC address"),
+            ("hash:mac", "1:2:3:4:5:", "'1:2:3:4:5:' is not a MAC address"),
             ("hash:mac", "01:02:03:04:05:06:07", "'01:02:03:04:05:06:07' is not a MAC address"),
             ("hash:ip,mac", "1.1.1.1,01:02:03:04:05:06", "1.1.1.1,01:02:03:04:05:06"),
             ("hash:ip,mac", "1.1.1.1", "'1.1.1.1': an element of hash:ip,mac has 2 parts, part 2 is missing"),
@@ -172,11 +175,13 @@ mod tests {
             ("hash:ip,mark", "1.1.1.1,0x63", "1.1.1.1,0x00000063"),
             ("hash:net,port,net", "0.0.0.0/0,80,5.6.7.0/24", "0.0.0.0/0,tcp:80,5.6.7.0/24"),
             ("hash:net,iface", "1.2.3.0/24,physdev:eth0", "1.2.3.0/24,physdev:eth0"),
+            ("hash:net,iface", "1.2.3.0/24,a b", "1.2.3.0/24,\"a b\""),
+            ("hash:net,iface", "1.2.3.0/24,physdev: a", "1.2.3.0/24,physdev:\" a\""),
             (
                 "hash:net,iface",
                 "1.2.3.0/24,0123456789abcdef",
-                "'0123456789abcdef' cannot be the name of an interface (1 to 15 bytes without spaces, \
-                 slashes, commas and quotes)",
+                "'0123456789abcdef' cannot be the name of an interface (1 to 15 bytes without commas, quotes \
+                 and control characters)",
             ),
         ] {
             let family = kind.parse::<SetType>().unwrap().default_family();

@@ -121,11 +121,16 @@ impl fmt::Display for Mac {
 }
 
 impl fmt::Display for Interface {
+    /// Prints the name, in quotes if it has spaces. ipset 7.17 prints no quotes, and cannot read that back.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_physdev() {
             f.write_str("physdev:")?;
         }
-        write_safely(f, self.name())
+        let has_space = self.name().iter().any(u8::is_ascii_whitespace);
+        let quote = if has_space { "\"" } else { "" };
+        f.write_str(quote)?;
+        write_safely(f, self.name())?;
+        f.write_str(quote)
     }
 }
 

@@ -57,7 +57,7 @@ impl fmt::Display for ParseError {
     }
 }
 
-/// Reads a restore file.
+/// Reads a restore file. It ends with a line `quit`, whatever follows.
 ///
 /// `known` returns the type and family of a set that the file does not create.
 ///
@@ -82,6 +82,9 @@ pub fn parse(
         let column = first.column;
         let wrong = |reason| ParseError { line: Some(number), column, reason };
         let (statement, options) = Statement::parse(words, names).map_err(at_line)?;
+        if statement == Statement::Quit {
+            break;
+        }
         // As in ipset, the option applies from this line to the end.
         exist |= options.exist;
         let command = Command::from_statement(statement, names, |set| match last {

@@ -165,7 +165,11 @@ impl<'l> Statement<'l> {
             "restore" => Self::Restore,
             "help" => Self::Help(arguments.words.next().map(|word| word.text.into_owned())),
             "version" => Self::Version,
-            _ => Self::Quit,
+            _ => {
+                // As ipset, which ends here and looks at nothing more.
+                arguments.words.by_ref().for_each(drop);
+                Self::Quit
+            }
         })
     }
 }

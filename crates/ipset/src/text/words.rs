@@ -105,6 +105,15 @@ mod tests {
     }
 
     #[test]
+    fn a_file_ends_with_quit() {
+        use crate::{Numeric, text};
+        let file = "create n hash:net,iface\nadd n 10.0.0.0/8,\"a b\"\nquit now\nno command\n";
+        let lines = text::parse(file, &Numeric, |_| None).unwrap();
+        let printed: Vec<_> = lines.iter().map(|line| line.command.to_string()).collect();
+        assert_eq!(printed.last().map(String::as_str), Some("add n 10.0.0.0/8,\"a b\""));
+    }
+
+    #[test]
     fn comments_and_blank_lines_have_no_words() {
         assert!(split("# add a 1.1.1.1").is_empty());
         assert!(split("   # x").is_empty());

@@ -131,7 +131,7 @@ pub(super) static MATCHES: &[Extension] = &[
             opt("hashlimit-upto", &[V::Rate]).alias(&["hashlimit"]).not().group(1),
             opt("hashlimit-above", &[V::Rate]).not().group(1),
             opt("hashlimit-burst", &[V::Burst]),
-            opt("hashlimit-mode", &[V::ListOf(&["srcip", "srcport", "dstip", "dstport"])]),
+            opt("hashlimit-mode", &[V::ExactListOf(&["srcip", "srcport", "dstip", "dstport"])]),
             opt("hashlimit-name", &[V::FileName(254)]).must(),
             opt("hashlimit-htable-size", &[V::U32]),
             opt("hashlimit-htable-max", &[V::U32]),
@@ -165,7 +165,7 @@ pub(super) static MATCHES: &[Extension] = &[
         .protocols(&["ipcomp"]),
     ext("iprange", &[opt("src-range", &[V::AddressRange]).not(), opt("dst-range", &[V::AddressRange]).not()])
         .whole(rules::one_at_least),
-    ext("ipv6header", &[opt("header", &[V::ListOf(l::IPV6_HEADERS)]).not().must(), flag("soft")]).v6(),
+    ext("ipv6header", &[opt("header", &[V::ExactListOf(l::IPV6_HEADERS)]).not().must(), flag("soft")]).v6(),
     ext(
         "ipvs",
         &[

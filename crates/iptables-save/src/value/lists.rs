@@ -62,12 +62,24 @@ pub(super) fn one_of(word: &str, words: &[&str], any_case: bool) -> Read {
     }
 }
 
-/// Names in any case, as every list of the tool takes them; some take a prefix of a name as well.
-pub(super) fn list_of(word: &str, words: &[&str], beginnings: bool) -> Read {
+/// How the tool compares the names of a list.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Names {
+    /// Letter by letter.
+    Exact,
+    /// In capitals or not.
+    AnyCase,
+    /// In capitals or not; a prefix suffices.
+    Beginnings,
+}
+
+/// Reads names that are separated by commas.
+pub(super) fn list_of(word: &str, words: &[&str], names: Names) -> Read {
     let mut seen = vec![false; words.len()];
     for part in word.split(',') {
         let at = words.iter().position(|known| match known.get(..part.len()) {
-            Some(head) if beginnings && !part.is_empty() => head.eq_ignore_ascii_case(part),
+            Some(head) if names == Names::Beginnings && !part.is_empty() => head.eq_ignore_ascii_case(part),
+            _ if names == Names::Exact => *known == part,
             _ => known.eq_ignore_ascii_case(part),
         });
         match at.and_then(|at| seen.get_mut(at)) {

@@ -12,7 +12,11 @@ pub(super) fn protocol(word: &str) -> Read {
     }
 }
 
+/// Reads a protocol. Where the tool has not made a word small before (`-p` does), `all` is no name in capitals.
 pub(super) fn protocol_as_number(word: &str) -> Read {
+    if word != "all" && word.eq_ignore_ascii_case("all") {
+        return Err("expected a protocol by name or number (`all` in small letters)".into());
+    }
     protocol_number(word)
         .map(|number| number.to_string())
         .ok_or_else(|| "expected a protocol by name or number".into())

@@ -70,16 +70,28 @@ pub fn parse(text: &str) -> Result<Vec<Command>, Error> {
         if words.first().is_some_and(|word| word.text == "ipvsadm") {
             words.remove(0);
         }
-        match words.first() {
+        match words.first().copied() {
             None => continue,
             Some(first) if first.text.starts_with('#') => continue,
-            Some(first) => match invocation(&words)? {
+            Some(first) => match invocation(&with_lost_flag(words))? {
                 Invocation::Change(command) => commands.push(command),
                 _ => return Err(first.error(Reason::NotAChange).into()),
             },
         }
     }
     Ok(commands)
+}
+
+/// Returns the words of a line with the flag that ipvsadm 1.31 has no name for: it saves a service of `sh` or
+/// `mh` with that flag alone as `-s sh -b`, and cannot read that back.
+fn with_lost_flag(mut words: Vec<Word<'_>>) -> Vec<Word<'_>> {
+    let has_names = words.windows(2).any(
+        |pair| matches!(pair, [option, name] if option.text == "-s" && matches!(name.text, "sh" | "mh")),
+    );
+    if let Some(last) = words.last().copied().filter(|last| last.text == "-b" && has_names) {
+        words.push(Word { text: "flag-3", ..last });
+    }
+    words
 }
 
 /// Parses the arguments of ipvsadm, without the program's name. An empty list of arguments means `-L`.
@@ -147,6 +159,15 @@ fn invocation(words: &[Word<'_>]) -> Result<Invocation, ParseError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_flag_that_ipvsadm_loses_is_found_again() {
+        let lost = parse("-A -t 10.0.0.1:80 -s sh -b \n-A -t 10.0.0.2:80 -s mh -p 30 -b").unwrap();
+        let whole = "-A -t 10.0.0.1:80 -s sh -b flag-3\n-A -t 10.0.0.2:80 -s mh -p 30 -b flag-3";
+        assert_eq!(lost, parse(whole).unwrap());
+        assert_eq!(lost.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"), whole);
+        assert!(parse("-A -t 10.0.0.1:80 -s rr -b").is_err());
+    }
 
     #[test]
     fn the_timeout_that_is_not_valid_is_named() {

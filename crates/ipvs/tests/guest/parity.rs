@@ -102,6 +102,25 @@ fn ipvsadm_lists_our_services_as_we_do() {
     });
 }
 
+/// ipvsadm saves the third flag of `sh` as nothing, and then cannot read its own line.
+#[test]
+fn the_third_flag_of_sh_survives_a_save() {
+    in_guest(|| {
+        if !have_ipvsadm() {
+            return;
+        }
+        let line = "-A -t 10.0.0.1:80 -s sh -b flag-3\n";
+        ipvsadm_restore(line);
+        assert_eq!(save(), line);
+        let theirs = testns::sh("ipvsadm -S -n");
+        assert_eq!(theirs, "-A -t 10.0.0.1:80 -s sh -b \n");
+        assert!(!testns::feed(&["ipvsadm", "-R"], &theirs).stderr.is_empty(), "it reads what it saves");
+        let _ = testns::sh("ipvsadm -C");
+        Client::open().unwrap().run_all(&text::parse(&theirs).unwrap()).unwrap();
+        assert_eq!(save(), line);
+    });
+}
+
 #[test]
 fn our_order_is_that_of_ipvsadm() {
     in_guest(|| {
