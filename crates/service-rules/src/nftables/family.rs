@@ -138,6 +138,7 @@ impl FamilyPlan {
                 transaction.add(rule);
             }
         }
+        self.admit_clients(transaction, &self.sticky);
         for rule in inner.iter().flat_map(|base| &base.rules) {
             transaction.add(rule.clone());
         }
@@ -199,9 +200,9 @@ impl FamilyPlan {
         for container in &gone {
             transaction.delete(self.schema.set_id(*container));
         }
-        for container in come {
-            let size = self.choose_size(container);
-            transaction.add(self.schema.set(container, size));
+        for container in &come {
+            let size = self.choose_size(*container);
+            transaction.add(self.schema.set(*container, size));
         }
         for container in &outgrown {
             transaction.delete(self.schema.set_id(*container));
@@ -214,10 +215,26 @@ impl FamilyPlan {
         for rule in rewrite.rules {
             transaction.add(rule);
         }
+        self.admit_clients(transaction, &come);
         for container in &outgrown {
             self.fill(transaction, *container);
         }
         self.edit_elements(transaction, delta, &[outgrown, gone].concat());
+    }
+
+    /// Raises the limit of the maps of clients among these, which the kernel has set to 65535 with the first rule
+    /// that fills them. Given at their creation, a size would make it allocate a hash table at once. Kernels
+    /// before 6.5 ignore it.
+    fn admit_clients<'c>(
+        &self,
+        transaction: &mut Transaction,
+        containers: impl IntoIterator<Item = &'c Container>,
+    ) {
+        for container in containers {
+            if let Container::Affinity(..) = container {
+                transaction.add(self.schema.set(*container, Some(CLIENTS)));
+            }
+        }
     }
 
     /// Returns the sets of session affinity that there are elements for, and the maps of clients for these.
@@ -515,3 +532,6 @@ fn is_sticky(container: Container) -> bool {
 const STALE_FOR: Duration = Duration::from_secs(1);
 /// The minimum size, enough for a small cluster. An empty set of it takes a few kilobytes in the kernel.
 const MIN_SIZE: u32 = 1024;
+/// The number of clients that a map may have. Each takes less than 200 bytes in the kernel, so a flood of invented
+/// addresses costs 50 MB at most.
+const CLIENTS: u32 = 1 << 18;

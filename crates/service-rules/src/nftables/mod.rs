@@ -17,8 +17,8 @@
 //! * Under session affinity the maps layout binds clients to ids of endpoints, which are hashes of their
 //!   addresses: a restart finds the same ones, and an endpoint that is removed loses its clients with its
 //!   element. Between two lookups the id is in the packet's priority, because nft 1.0.6 cannot list a lookup
-//!   that uses the result of another. One map has the clients of all services of a protocol; the kernel limits
-//!   it to 65535, and clients that find it full are balanced without affinity.
+//!   that uses the result of another. One map has the clients of all services of a protocol: at most
+//!   262144, before Linux 6.5 65535. Clients that find it full are balanced without affinity.
 //! * Elements with data come before verdicts, and the rules of base chains come last: a transaction that has
 //!   to be sent in several batches makes nothing reachable before it is complete.
 //! * Chains that are no longer used are flushed at once, and deleted in a separate transaction more than a

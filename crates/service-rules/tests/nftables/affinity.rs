@@ -164,6 +164,21 @@ fn stays(family: Family) {
 }
 
 #[test]
+fn the_limit_of_clients_is_raised_where_the_kernel_can() {
+    testns::netns(|| {
+        Proxier::new().sync(&service(Ipv4, &[1, 2], 60));
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("Linux");
+        let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
+        let kernel = (numbers.next().expect("a version"), numbers.next().expect("a version"));
+        let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket");
+        let sets = read::sets(&mut socket, sluicegate_nftables::Family::IP).expect("a list");
+        let clients = sets.iter().find(|set| set.name.as_str() == "affinity-udp").expect("the map exists");
+        assert_eq!(clients.size, Some(if kernel >= (6, 5) { 1 << 18 } else { 65_535 }));
+        assert_eq!(Proxier::new().sync(&service(Ipv4, &[1, 2], 60)), 0, "a restart leaves it");
+    });
+}
+
+#[test]
 fn every_connection_renews_the_time_of_a_client() {
     testns::netns(|| {
         let network = Network::new(Ipv4, &[1, 2]);
