@@ -1,5 +1,6 @@
 //! What is known while a document is read: the table that a rule is in, and the sets that were added before.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 use crate::family::Family;
@@ -13,13 +14,15 @@ pub(super) struct Scope<'a> {
     /// The sets that the document itself adds, by table and name: kernel and nft do not care whether one is
     /// called a map.
     sets: HashMap<(TableId, Name), Set>,
+    /// The sets that the options knew, for the transaction: constants get their types from them.
+    found: RefCell<HashMap<(TableId, Name), Set>>,
     /// The sets that the document adds, and that could not be read.
     wrong: HashSet<(TableId, Name)>,
 }
 
 impl<'a> Scope<'a> {
     pub(super) fn new(options: &'a ParseOptions<'a>) -> Self {
-        Self { options, sets: HashMap::new(), wrong: HashSet::new() }
+        Self { options, sets: HashMap::new(), found: RefCell::default(), wrong: HashSet::new() }
     }
 
     /// Notes a set that the document adds.
@@ -42,9 +45,20 @@ impl<'a> Scope<'a> {
         if let Some(set) = self.sets.get(&(table.clone(), name.clone())) {
             return Some(set.clone());
         }
+        let key = (table.clone(), name.clone());
+        if let Some(set) = self.found.borrow().get(&key) {
+            return Some(set.clone());
+        }
         let find = self.options.sets?;
         let id = |map| SetId { table: table.clone(), name: name.clone(), map };
-        find(&id(false)).or_else(|| find(&id(true)))
+        let set = find(&id(false)).or_else(|| find(&id(true)))?;
+        self.found.borrow_mut().insert(key, set.clone());
+        Some(set)
+    }
+
+    /// Returns the sets that the options knew.
+    pub(super) fn into_found(self) -> Vec<Set> {
+        self.found.into_inner().into_values().collect()
     }
 }
 

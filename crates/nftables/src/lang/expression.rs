@@ -105,6 +105,23 @@ pub struct Ct {
     pub key: CtKey,
     /// The direction, for keys that have one.
     pub direction: Option<Direction>,
+    /// The IP version of the addresses that `CtKey::SADDR` and `CtKey::DADDR` stand for, if it is known; the
+    /// other keys have their own.
+    ///
+    /// nft 1.0.6 sends these keys where no version is given (`ct original saddr` in a table of family ip), and
+    /// lists them with the version that the rest of the rule determines. The kernel is not told.
+    pub family: Option<Family>,
+}
+
+impl Ct {
+    /// Returns the type of the value.
+    #[must_use]
+    pub fn part(self) -> Part {
+        match (self.key, self.family) {
+            (CtKey::SADDR | CtKey::DADDR, Some(Family::IP6)) => DataType::IPV6_ADDR.into(),
+            (key, _) => key.part(),
+        }
+    }
 }
 
 /// `rt [ip|ip6] KEY`.
@@ -450,7 +467,7 @@ impl Expression {
             Self::RawPayload(raw) => integer(u8::try_from(raw.bits.div_ceil(8)).ok()?, Order::Network),
             Self::Exthdr(exthdr) => Some(exthdr.part()),
             Self::Meta(key) => Some(key.part()),
-            Self::Ct(ct) => Some(ct.key.part()),
+            Self::Ct(ct) => Some(ct.part()),
             Self::Rt(rt) => Some(rt.key.part()),
             Self::Socket(socket) => Some(socket.key.part()),
             Self::Osf(_) => Some(DataType::STRING.into()),
@@ -523,7 +540,7 @@ into_expression! {
     Payload, v => Self::Payload(v);
     RawPayload, v => Self::RawPayload(v);
     MetaKey, v => Self::Meta(v);
-    CtKey, v => Self::Ct(Ct { key: v, direction: None });
+    CtKey, v => Self::Ct(Ct { key: v, direction: None, family: None });
     Ct, v => Self::Ct(v);
     Fib, v => Self::Fib(v);
     Numgen, v => Self::Numgen(v);

@@ -185,7 +185,7 @@ fn decode_nested(bytes: &[u8], depth: u32) -> Option<Expression> {
         META => MetaKey(value(0)?).into(),
         CT => {
             let direction = value(1).and_then(|d| u8::try_from(d).ok()).map(Direction);
-            Ct { key: CtKey(value(0)?), direction }.into()
+            Ct { key: CtKey(value(0)?), direction, family: None }.into()
         }
         RT => Expression::Rt(Rt { key: RtKey(value(0)?) }),
         SOCKET => Expression::Socket(Socket { key: SocketKey(value(0)?), level: None }),

@@ -14,6 +14,8 @@ pub(crate) const RULE_COMMENT: u8 = 0;
 pub(crate) const OBJECT_COMMENT: u8 = 0;
 /// `NFTNL_UDATA_SET_ELEM_COMMENT`
 pub(crate) const ELEMENT_COMMENT: u8 = 0;
+/// `NFTNL_UDATA_SET_ELEM_FLAGS`
+pub(crate) const ELEMENT_FLAGS: u8 = 1;
 /// `NFTNL_UDATA_SET_KEYBYTEORDER`
 pub(crate) const KEYBYTEORDER: u8 = 0;
 /// `NFTNL_UDATA_SET_DATABYTEORDER`

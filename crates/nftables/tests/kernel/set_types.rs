@@ -323,7 +323,7 @@ fn keys() -> Vec<Expression> {
             CtKey::SADDR_IP | CtKey::DADDR_IP | CtKey::SADDR_IP6 | CtKey::DADDR_IP6 => Some(Direction::REPLY),
             _ => None,
         };
-        keys.push(Ct { key, direction }.into());
+        keys.push(Ct { key, direction, family: None }.into());
     }
     keys.extend(RtKey::ALL.iter().map(|key| Expression::Rt(Rt { key: *key })));
     let level = |key| (key == SocketKey::CGROUPV2).then_some(1);

@@ -97,9 +97,12 @@ fn ct() -> impl Strategy<Value = Expression> {
         CtKey::ALL.iter().copied().filter(|key| !DIRECTED.contains(key) && !OTHER.contains(key)).collect();
     let directions = prop::sample::select(vec![Direction::ORIGINAL, Direction::REPLY]);
     prop_oneof![
-        prop::sample::select(plain).prop_map(|key| Ct { key, direction: None }),
-        (prop::sample::select(DIRECTED.to_vec()), directions)
-            .prop_map(|(key, direction)| Ct { key, direction: Some(direction) }),
+        prop::sample::select(plain).prop_map(|key| Ct { key, direction: None, family: None }),
+        (prop::sample::select(DIRECTED.to_vec()), directions).prop_map(|(key, direction)| Ct {
+            key,
+            direction: Some(direction),
+            family: None
+        }),
     ]
     .prop_map(Expression::Ct)
 }
@@ -174,7 +177,7 @@ fn inner() -> impl Strategy<Value = Expression> {
 pub(crate) fn calculation() -> impl Strategy<Value = Expression> {
     let left = prop::sample::select(vec![
         Expression::Meta(MetaKey::MARK),
-        Expression::Ct(Ct { key: CtKey::MARK, direction: None }),
+        Expression::Ct(Ct { key: CtKey::MARK, direction: None, family: None }),
         Expression::Payload(Payload::TCP_DPORT),
         Expression::Payload(Payload::IP6_FLOWLABEL),
     ]);

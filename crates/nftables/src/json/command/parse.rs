@@ -1,5 +1,7 @@
 //! Commands: what a document asks to be done.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::expr::ObjectKind;
@@ -10,6 +12,8 @@ use crate::json::node::{Node, Parsed, all};
 use crate::json::object::*;
 use crate::json::scope::{Scope, Within};
 use crate::json::set;
+use crate::lang::Statement;
+use crate::lang::parse::script::make_dynamic;
 use crate::lang::parse::{ParseOptions, Script};
 use crate::object::*;
 use crate::transaction::{
@@ -46,13 +50,8 @@ impl Transaction {
     /// # Errors
     /// As [`from_json`](Self::from_json).
     pub fn from_json_value(value: &Value, options: &ParseOptions<'_>) -> Result<Self, JsonError> {
-        let mut transaction = Self::new();
-        for command in read(value, options, false)? {
-            if let Command::Operation(operation) = command {
-                transaction.push(operation);
-            }
-        }
-        Ok(transaction)
+        // Without queries, nothing but the transaction is left.
+        Ok(read(value, options, false)?.split().0)
     }
 }
 
@@ -64,18 +63,48 @@ impl Script {
     /// As [`Transaction::from_json`].
     pub fn from_json(text: &str, options: &ParseOptions<'_>) -> Result<Self, JsonError> {
         let value: Value = serde_json::from_str(text).map_err(|error| JsonError::syntax(&error))?;
-        Ok(Self { commands: read(&value, options, true)?, known: Vec::new() })
+        read(&value, options, true)
     }
 }
 
-fn read(value: &Value, options: &ParseOptions<'_>, queries: bool) -> Parsed<Vec<Command>> {
+fn read(value: &Value, options: &ParseOptions<'_>, queries: bool) -> Parsed<Script> {
     let root = Node::root(value);
     let list = root.need("nftables", "a list of commands")?;
     let mut reader = Reader { scope: Scope::new(options), made: Vec::new(), later: Vec::new(), queries };
     let commands = list.list("a list of commands")?.map(|command| reader.command(&command));
     all(commands, options.max_mistakes)?;
     reader.add_later();
-    Ok(reader.made)
+    let Reader { scope, mut made, .. } = reader;
+    let updated = updated_sets(&made);
+    make_dynamic(&mut made, &updated, options);
+    Ok(Script { commands: made, known: scope.into_found() })
+}
+
+/// The sets that rules change.
+fn updated_sets(commands: &[Command]) -> HashSet<SetId> {
+    fn note(table: &TableId, statements: &[Statement], sets: &mut HashSet<SetId>) {
+        for statement in statements {
+            match statement {
+                Statement::Set(update) => {
+                    sets.insert(table.set(update.set.clone()));
+                }
+                Statement::Bound(chain) => {
+                    chain.rules.iter().for_each(|rule| note(table, &rule.statements, sets));
+                }
+                _ => {}
+            }
+        }
+    }
+    let mut sets = HashSet::new();
+    for command in commands {
+        if let Command::Operation(
+            Operation::Add(Object::Rule(rule)) | Operation::Insert(rule) | Operation::Replace(rule),
+        ) = command
+        {
+            note(&rule.chain.table, &rule.statements, &mut sets);
+        }
+    }
+    sets
 }
 
 struct Reader<'a> {

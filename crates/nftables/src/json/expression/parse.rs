@@ -388,11 +388,11 @@ fn meta_key(node: &Node<'_>) -> Parsed<MetaKey> {
 fn connection(of: &Node<'_>, within: Within<'_>) -> Parsed<Ct> {
     let node = of.need("key", "what of the connection")?;
     let text = node.text("a key of ct")?;
-    let family = match of.given("family") {
+    let given = match of.given("family") {
         Some(family) => Some(family.word("a family", &[("ip", Family::IP), ("ip6", Family::IP6)])?),
-        None => Some(within.family()),
+        None => None,
     };
-    let text = match (family, text) {
+    let text = match (given, text) {
         (Some(Family::IP6), "saddr") => "ip6 saddr",
         (Some(Family::IP6), "daddr") => "ip6 daddr",
         (Some(Family::IP), "saddr") => "ip saddr",
@@ -408,7 +408,8 @@ fn connection(of: &Node<'_>, within: Within<'_>) -> Parsed<Ct> {
         Some(dir) => Some(dir.word("a direction", &directions)?),
         None => None,
     };
-    Ok(Ct { key, direction })
+    let of_table = Some(within.family()).filter(|of| matches!(*of, Family::IP | Family::IP6));
+    Ok(Ct { key, direction, family: of_table.filter(|_| matches!(key, CtKey::SADDR | CtKey::DADDR)) })
 }
 
 fn route_key(of: &Node<'_>) -> Parsed<RtKey> {

@@ -1,7 +1,8 @@
 //! Statements: what a rule asks and does, in JSON.
 
 use crate::datatype::DataType;
-use crate::expr::{ExthdrOp, LogFlags, ObjectKind};
+use crate::expr::{CtKey, ExthdrOp, LogFlags, ObjectKind};
+use crate::family::Family;
 use crate::json::constant;
 use crate::json::error::JsonError;
 use crate::json::expression::{self, of_packet, parse_mapping, types_of, verdict, without_shift};
@@ -162,6 +163,10 @@ fn comparison(of: &Node<'_>, within: Within<'_>) -> Parsed<Match> {
         // Whether there is a route is asked for by what the answer is compared with.
         fib.check |= right.value.is_boolean() || matches!(right.value.as_str(), Some("exists" | "missing"));
     }
+    if let Expression::Ct(Ct { key: CtKey::SADDR | CtKey::DADDR, family: family @ None, .. }) = &mut left {
+        // nft's text says the IP version by an earlier match, which is not looked at here.
+        *family = address_family(right.value);
+    }
     let types = types_of(&left);
     let value = expression::parse(&right, &types, within)?;
     let several = matches!(value, Expression::Set(_) | Expression::Named(_) | Expression::Range(_));
@@ -175,6 +180,17 @@ fn comparison(of: &Node<'_>, within: Within<'_>) -> Parsed<Match> {
         op => op,
     };
     Ok(Match { left, op, right: value })
+}
+
+/// The IP version of the first address in a value.
+fn address_family(value: &serde_json::Value) -> Option<Family> {
+    match value {
+        serde_json::Value::String(text) if text.contains(':') => Some(Family::IP6),
+        serde_json::Value::String(_) => Some(Family::IP),
+        serde_json::Value::Array(list) => list.first().and_then(address_family),
+        serde_json::Value::Object(members) => members.values().find_map(address_family),
+        _ => None,
+    }
 }
 
 fn bound_chain(word: &str, rules: &Node<'_>, within: Within<'_>) -> Parsed<BoundChain> {

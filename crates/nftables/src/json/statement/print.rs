@@ -39,7 +39,8 @@ pub(in crate::json) fn typed(
             format!("{:#}", of.worded(with.with)).replace('\n', "\n\t\t").into()
         }
         Statement::Set(update) if !with.is_script() && update.value.is_some() => {
-            of.worded(with.with).to_string().into()
+            let [keys, values] = set(update);
+            TypedUpdate(update, [&keys, &values]).worded(with.with).to_string().into()
         }
         Statement::Match(comparison) => single("match", self::comparison(comparison, with)),
         Statement::Verdict(verdict) => self::verdict(verdict),

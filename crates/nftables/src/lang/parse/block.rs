@@ -4,6 +4,7 @@
 use crate::lang::parse::error::Problem;
 use crate::lang::parse::lexer::{Kind, Span};
 use crate::lang::parse::parser::{Parsed, Parser};
+use crate::lang::parse::phrase::may_be_value;
 use crate::lang::parse::suggest::nearest;
 use crate::lang::parse::variable::Value;
 
@@ -137,8 +138,15 @@ impl<'t, 'o> Parser<'t, 'o> {
         let mut end = start.start;
         // Whether a value may come next, outside of braces.
         let mut wants = true;
+        // Whether the value of a member comes next, within braces.
+        let mut starts = true;
         loop {
             let is_outside = self.braces == braces;
+            // nft's grammar has a value here, so that a verdict, say, is only possible behind the `:` of a map.
+            if starts && self.is(Kind::Word) && !may_be_value(self.text()) {
+                return Err(self.expected("a value"));
+            }
+            starts = matches!(self.token.kind, Kind::OpenBrace | Kind::Comma);
             match self.token.kind {
                 Kind::Newline | Kind::Semicolon | Kind::End if is_outside || self.is(Kind::End) => break,
                 Kind::CloseBrace if is_outside => break,
@@ -215,7 +223,7 @@ define all = { $ports, $web }
 define states = established,related
 define target = c2
 define prio = \"filter + 5\"
-define what = drop
+define what = \"drop\"
 define dev = lo
 table ip t {
     define inner = 7

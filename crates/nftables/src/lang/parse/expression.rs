@@ -5,6 +5,8 @@ use crate::lang::parse::constant::{Typed, Wrong, constant, number, untyped};
 use crate::lang::parse::error::Problem;
 use crate::lang::parse::lexer::{Kind, Token};
 use crate::lang::parse::parser::{Parsed, Parser, unquoted};
+use crate::lang::parse::phrase::Behind;
+use crate::lang::parse::statement::starts_statement;
 use crate::lang::{BinaryOp, Expression, Map, Mapping, Prefix, Value};
 use crate::object::{SetData, SetType};
 
@@ -129,7 +131,9 @@ impl Parser<'_, '_> {
         match typed {
             Some(typed) => match constant(text, typed, self.options) {
                 Ok(value) => Ok(value.into()),
-                Err(wrong) if self.is_out_of_place(typed) => Err(self.and_next(self.wrong(token, &wrong))),
+                Err(wrong) if self.is_out_of_place(typed) => {
+                    Err(self.with_phrase(self.wrong(token, &wrong), Behind::Value))
+                }
                 Err(wrong) => Err(self.wrong(token, &wrong)),
             },
             None => match untyped(text) {
@@ -149,6 +153,7 @@ impl Parser<'_, '_> {
             Kind::Word => {
                 self.braces > 0 && self.text().contains(':')
                     || matches!(self.text(), "eq" | "ne" | "lt" | "gt" | "le" | "ge" | "map")
+                    || !starts_statement(self.text())
             }
             _ => false,
         }

@@ -242,18 +242,6 @@ impl<'t, 'o> Parser<'t, 'o> {
         Problem::new(token.span, format!("expected {what}, found {found}"))
     }
 
-    /// Underlines the word behind the mistake as well, if it is on the same line. To nft's grammar an unknown
-    /// word may be a name, and the word behind it is the one that it refuses.
-    pub(crate) fn and_next(&self, mut problem: Box<Problem>) -> Box<Problem> {
-        let mut ahead = self.lexer;
-        let is_behind = self.token.span.start >= problem.span.end;
-        let next = if is_behind { self.token } else { ahead.next() };
-        if !matches!(next.kind, Kind::Newline | Kind::End) {
-            problem.span.end = next.span.end.max(problem.span.end);
-        }
-        problem
-    }
-
     /// The mistake for an unexpected next token, where one of some words is expected.
     pub(crate) fn expected_one_of(&self, words: &[&str]) -> Box<Problem> {
         let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();

@@ -295,22 +295,22 @@ impl Parser<'_, '_> {
                 let key = self.one_of(&keys)?;
                 let family = if first == "ip" { Family::IP } else { Family::IP6 };
                 self.check_network(family, self.since(start))?;
-                return Ok(Ct { key, direction }.into());
+                return Ok(Ct { key, direction, family: None }.into());
             }
             "saddr" | "daddr" if self.context.may_be_of_two_families(self.family()) => {
                 self.next();
                 return Err(Problem::new(self.since(start), "the addresses have two families here")
                     .help(format!("say `ip {first}` or `ip6 {first}`")));
             }
-            // To the kernel these have the width of the family of the table, or of the match before.
-            "saddr" if self.context.network == Some(Family::IP6) => Some(CtKey::SADDR_IP6),
-            "daddr" if self.context.network == Some(Family::IP6) => Some(CtKey::DADDR_IP6),
             word => CtKey::ALL.iter().find(|key| key.name() == Some(word)).copied(),
         };
         match key {
             Some(key) => {
                 self.next();
-                Ok(Ct { key, direction }.into())
+                let is_address = matches!(key, CtKey::SADDR | CtKey::DADDR);
+                let family = self.context.network.or(self.table.as_ref().map(|table| table.family));
+                let family = family.filter(|of| is_address && matches!(*of, Family::IP | Family::IP6));
+                Ok(Ct { key, direction, family }.into())
             }
             None => {
                 let names =

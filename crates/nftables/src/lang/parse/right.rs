@@ -8,6 +8,7 @@ use crate::lang::parse::error::Problem;
 use crate::lang::parse::expression::{folded, prefix_of};
 use crate::lang::parse::lexer::{Kind, Span};
 use crate::lang::parse::parser::{Parsed, Parser};
+use crate::lang::parse::phrase::Behind;
 use crate::lang::{BinaryOp, Elem, Expression, Statement, Value};
 
 impl Parser<'_, '_> {
@@ -204,7 +205,7 @@ impl Parser<'_, '_> {
     ) -> Parsed<Expression> {
         self.next();
         let length = match self.number("the length of a prefix") {
-            Err(problem) => return Err(self.and_next(problem)),
+            Err(problem) => return Err(self.with_phrase(problem, Behind::Value)),
             Ok(length) => length,
         };
         let span = self.since(start);

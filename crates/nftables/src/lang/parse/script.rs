@@ -164,7 +164,7 @@ fn read(text: &str, options: &ParseOptions<'_>, operations_only: bool) -> Result
 
 /// Adds `flags dynamic` to the sets of the text that its rules change, as nft does: without the flag, the
 /// kernel may choose a kind of set that refuses these rules. nft does not do so for maps.
-fn make_dynamic(commands: &mut [Command], updated: &HashSet<SetId>, options: &ParseOptions<'_>) {
+pub(crate) fn make_dynamic(commands: &mut [Command], updated: &HashSet<SetId>, options: &ParseOptions<'_>) {
     if updated.is_empty() {
         return;
     }

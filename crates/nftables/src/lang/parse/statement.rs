@@ -8,6 +8,7 @@ use crate::lang::parse::context::Context;
 use crate::lang::parse::error::Problem;
 use crate::lang::parse::lexer::{Kind, Span};
 use crate::lang::parse::parser::{Parsed, Parser};
+use crate::lang::parse::phrase::Behind;
 use crate::lang::parse::suggest::nearest;
 use crate::lang::{
     Binary, BinaryOp, BoundChain, BoundRule, Ct, Expression, Fib, Mangle, Mapping, Match, MatchOp,
@@ -205,7 +206,7 @@ impl Parser<'_, '_> {
             return Ok(());
         }
         let problem = self.expected("`;` or the end of the line");
-        let problem = if self.is(Kind::Word) { self.and_next(problem) } else { problem };
+        let problem = if self.is(Kind::Word) { self.with_phrase(problem, Behind::Left) } else { problem };
         Err(if self.is(Kind::CloseBrace) { problem.help("put a `;` before the `}`") } else { problem })
     }
 
@@ -315,9 +316,10 @@ impl Parser<'_, '_> {
         }
         if left.is_constant() {
             let constant = self.since(start);
-            return Err(
-                self.and_next(Problem::new(constant, "expected something of the packet, found a constant"))
-            );
+            return Err(self.with_phrase(
+                Problem::new(constant, "expected something of the packet, found a constant"),
+                Behind::Left,
+            ));
         }
         self.matching(left, start).map(Statement::from)
     }
@@ -351,7 +353,8 @@ impl Parser<'_, '_> {
     fn unknown_statement(&self) -> Box<Problem> {
         let word = self.word();
         let problem = self.expected("a statement");
-        self.and_next(problem).meant(nearest(word, KEYWORDS.iter().chain(STATEMENTS).copied()))
+        self.with_phrase(problem, Behind::Left)
+            .meant(nearest(word, KEYWORDS.iter().chain(STATEMENTS).copied()))
     }
 
     /// The mistake for a word where a constant is not possible.
@@ -542,6 +545,11 @@ fn transferred(mut left: Expression, mut right: Expression) -> (Expression, Expr
 
 fn is_calculated(left: &Expression) -> bool {
     matches!(left, Expression::Binary(_))
+}
+
+/// Whether a statement of a rule may start with a word.
+pub(crate) fn starts_statement(word: &str) -> bool {
+    KEYWORDS.contains(&word) || STATEMENTS.contains(&word)
 }
 
 /// Words that expressions start with.

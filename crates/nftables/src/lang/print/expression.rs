@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 use std::net::IpAddr;
 
 use crate::datatype::DataType;
-use crate::expr::{FibFlags, FibResult, MetaKey, SocketKey};
+use crate::expr::{CtKey, FibFlags, FibResult, MetaKey, SocketKey};
 use crate::key::{Part, integer_bytes};
 use crate::lang::Payload;
 use crate::lang::expression::*;
@@ -93,7 +93,7 @@ impl Display for Typed<'_> {
             Expression::RawPayload(raw) => write!(f, "@{},{},{}", raw.base, raw.offset, raw.bits),
             Expression::Exthdr(exthdr) => exthdr.fmt(f),
             Expression::Meta(key) => write_meta(f, *key),
-            Expression::Ct(ct) => ct.fmt(f),
+            Expression::Ct(ct) => write_ct(f, *ct, with),
             Expression::Rt(rt) => write!(f, "rt {}", rt.key),
             Expression::Socket(socket) => socket.fmt(f),
             Expression::Osf(osf) => osf.fmt(f),
@@ -305,11 +305,22 @@ fn write_meta(f: &mut Formatter<'_>, key: MetaKey) -> fmt::Result {
 
 impl Display for Ct {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self.direction {
-            Some(direction) => write!(f, "ct {direction} {}", self.key),
-            None => write!(f, "ct {}", self.key),
-        }
+        write_ct(f, *self, Wording::SCRIPT)
     }
+}
+
+fn write_ct(f: &mut Formatter<'_>, ct: Ct, with: Wording<'_>) -> fmt::Result {
+    f.write_str("ct ")?;
+    if let Some(direction) = ct.direction {
+        write!(f, "{direction} ")?;
+    }
+    // In a listing nft names the IP version, which stands for another key where it is read.
+    if let (CtKey::SADDR | CtKey::DADDR, Some(family)) = (ct.key, ct.family)
+        && !with.is_script()
+    {
+        write!(f, "{family} ")?;
+    }
+    write!(f, "{}", ct.key)
 }
 
 impl Display for Socket {

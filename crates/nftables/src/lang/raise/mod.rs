@@ -120,7 +120,7 @@ impl<'a> Raise<'a> {
             Expr::Payload(p) if p.dreg.is_some() => self.payload(p),
             Expr::Meta(m) if m.dreg.is_some() => self.load_part(m.dreg?, m.key.into()),
             Expr::Ct(c) if c.dreg.is_some() => {
-                self.load_part(c.dreg?, Ct { key: self.ct_key(c.key), direction: c.direction }.into())?;
+                self.load_part(c.dreg?, self.connection(c).into())?;
                 self.address_of_any_family = c.dreg.filter(|_| matches!(c.key, CtKey::SADDR | CtKey::DADDR));
                 Some(())
             }
@@ -172,17 +172,15 @@ impl<'a> Raise<'a> {
         }
     }
 
-    /// Returns the key of a connection's address for the IP version that the rest of the rule determines.
-    fn ct_key(&self, key: CtKey) -> CtKey {
-        match (key, self.network_is(Family::IP), self.network_is(Family::IP6)) {
-            // Older versions of nft and the kernel have one key for both IP versions (`NFT_CT_SRC`,
-            // `NFT_CT_DST`).
-            (CtKey::SADDR, true, _) => CtKey::SADDR_IP,
-            (CtKey::DADDR, true, _) => CtKey::DADDR_IP,
-            (CtKey::SADDR, _, true) => CtKey::SADDR_IP6,
-            (CtKey::DADDR, _, true) => CtKey::DADDR_IP6,
-            (other, _, _) => other,
-        }
+    /// Returns data of the connection, an address with the IP version that the rest of the rule determines.
+    fn connection(&self, c: &expr::Ct) -> Ct {
+        let family = match c.key {
+            CtKey::SADDR | CtKey::DADDR => {
+                [Family::IP, Family::IP6].into_iter().find(|family| self.network_is(*family))
+            }
+            _ => None,
+        };
+        Ct { key: c.key, direction: c.direction, family }
     }
 
     fn hash(&mut self, h: &expr::Hash) -> Option<()> {

@@ -31,7 +31,10 @@ impl Raise<'_> {
             }
             Expr::Ct(c) => {
                 let value = self.value(c.sreg?, c.key.part())?;
-                self.emit(Mangle { key: Ct { key: c.key, direction: c.direction }.into(), value })
+                self.emit(Mangle {
+                    key: Ct { key: c.key, direction: c.direction, family: None }.into(),
+                    value,
+                })
             }
             Expr::Payload(p) => self.write(p),
             Expr::Exthdr(e) => self.option(e),

@@ -135,33 +135,46 @@ impl Element {
     pub(crate) fn encode(&self, list: &mut Writer<'_>, form: Form, key_only: bool, next: Option<&Self>) {
         let view = self.0.view();
         match form {
-            Form::Plain => encode_one(view, list, None, false, key_only),
+            Form::Plain => encode_one(view, list, Bound::None, false, key_only),
             Form::Concat => {
                 let end = view.end().unwrap_or(view.key().bytes);
-                encode_one(view, list, Some(end), true, key_only);
+                encode_one(view, list, Bound::At(end), true, key_only);
             }
-            Form::Interval => {
-                encode_one(view, list, None, true, key_only);
-                if !self.is_catch_all()
-                    && let Some(behind) = successor(&self.last())
-                    && next.is_none_or(|next| next.key() != behind)
-                {
-                    encode_end(&behind, list);
+            Form::Interval if self.is_catch_all() => encode_one(view, list, Bound::None, true, key_only),
+            Form::Interval => match successor(&self.last()) {
+                None => encode_one(view, list, Bound::Open, true, key_only),
+                Some(behind) => {
+                    encode_one(view, list, Bound::None, true, key_only);
+                    if next.is_none_or(|next| next.key() != behind) {
+                        encode_end(&behind, list);
+                    }
                 }
-            }
+            },
         }
     }
 }
 
+/// What an element says of the end of its interval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bound<'a> {
+    /// Nothing: it has none, or another element is the end.
+    None,
+    /// The upper bound.
+    At(&'a [u8]),
+    /// It goes up to the last key, behind which there is none that could end it. nft notes that in its user
+    /// data.
+    Open,
+}
+
 #[inline]
-fn encode_one(view: View<'_>, list: &mut Writer<'_>, end: Option<&[u8]>, byte_swapped: bool, key_only: bool) {
+fn encode_one(view: View<'_>, list: &mut Writer<'_>, bound: Bound<'_>, byte_swapped: bool, key_only: bool) {
     let mut element = list.nest(NFTA_LIST_ELEM);
     let key = view.key();
     if key.kinds.is_empty() {
         element.put_be32(NFTA_SET_ELEM_FLAGS, ElementFlags::CATCHALL.bits());
     } else {
         put_key(&mut element, NFTA_SET_ELEM_KEY, key, byte_swapped);
-        if let Some(bytes) = end {
+        if let Bound::At(bytes) = bound {
             put_key(&mut element, NFTA_SET_ELEM_KEY_END, Packed { bytes, ..key }, byte_swapped);
         }
     }
@@ -175,10 +188,13 @@ fn encode_one(view: View<'_>, list: &mut Writer<'_>, end: Option<&[u8]>, byte_sw
     if let Some(expires) = view.expires() {
         element.put_be64(NFTA_SET_ELEM_EXPIRATION, expires);
     }
+    let open: &[u8] = if bound == Bound::Open { &INTERVAL_OPEN } else { &[] };
     if let Some(comment) = view.comment {
         let text = comment.as_str().as_bytes();
         let length = u8::try_from(text.len() + 1).unwrap_or(u8::MAX);
-        element.put_parts(NFTA_SET_ELEM_USERDATA, &[&[userdata::ELEMENT_COMMENT, length], text, &[0]]);
+        element.put_parts(NFTA_SET_ELEM_USERDATA, &[&[userdata::ELEMENT_COMMENT, length], text, &[0], open]);
+    } else if !open.is_empty() {
+        element.put(NFTA_SET_ELEM_USERDATA, open);
     }
     if !view.statements.is_empty() {
         encode_statements(view.statements, &mut element);
@@ -296,6 +312,13 @@ impl ElementQuery<'_> {
         }
     }
 }
+
+/// The entry of user data that nft adds to an element whose interval has no end: `SET_ELEM_F_INTERVAL_OPEN`,
+/// a number in host byte order.
+const INTERVAL_OPEN: [u8; 6] = {
+    let [a, b, c, d] = 1_u32.to_ne_bytes();
+    [userdata::ELEMENT_FLAGS, 4, a, b, c, d]
+};
 
 /// The list of elements in a message.
 const ELEMENTS: Enumeration = &[list_of(ELEMENT)];

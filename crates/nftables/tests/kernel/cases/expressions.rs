@@ -12,7 +12,7 @@ pub(super) fn cases() -> Vec<Case> {
     let meta = |key| Expression::Meta(key);
     let set_mark = |value: Expression| vec![Statement::from(Mangle::new(MetaKey::MARK, value))];
     let jhash = |of: Expression, seed| Expression::Jhash(Box::new(Jhash { of, modulus: 4, seed, offset: 1 }));
-    let original = |key| Expression::Ct(Ct { key, direction: Some(Direction::ORIGINAL) });
+    let original = |key| Expression::Ct(Ct { key, direction: Some(Direction::ORIGINAL), family: None });
     let fib = |flags, result, check| Expression::Fib(Fib { flags, result, check });
     let raw = |base, offset, bits| Expression::RawPayload(RawPayload { base, offset, bits });
     let number = |n: u32| Expression::from(n);

@@ -26,15 +26,7 @@ pub(crate) const LISTED: &[Known] = &[
     Known {
         reason: "nft tells apart two keys for the addresses of a connection that are the same in a table of \
             one family.",
-        of: &[
-            ("conntrack", "listed otherwise", "ct original daddr 10.0.0.0/8"),
-            ("conntrack", "listed otherwise", "ct original daddr 10.0.0.1"),
-            ("conntrack", "listed otherwise", "ct original saddr 10.0.0.1"),
-            ("conntrack", "listed otherwise", "ct original saddr ::1"),
-            ("conntrack", "listed otherwise", "ct reply daddr != 10.0.0.1"),
-            ("conntrack", "listed otherwise", "ct reply daddr ::1"),
-            ("conntrack", "listed otherwise", "ct reply saddr 10.0.0.1"),
-        ],
+        of: &[("conntrack", "listed otherwise", "ct original daddr 10.0.0.0/8")],
     },
     Known {
         reason: "nft 1.0.6 lists a masked comparison as one with a prefix, which is possible for equality \
@@ -104,14 +96,6 @@ pub(crate) const LISTED: &[Known] = &[
         ],
     },
     Known {
-        reason: "nft 1.0.6 prints text for what it has no JSON for, without the type of the map's values.",
-        of: &[
-            ("sets", "listed otherwise", "add @dm { ip saddr : 1 }"),
-            ("sets", "listed otherwise", "update @dm { ip saddr : 0x10 }"),
-            ("sets", "listed otherwise", "update @dm { ip saddr timeout 30s : 0x10 }"),
-        ],
-    },
-    Known {
         reason: "nft 1.0.6 copies a number of a header into a mark as it is, and lists what it then does.",
         of: &[("statements", "listed otherwise", "ct mark set vlan id")],
     },
@@ -147,23 +131,11 @@ pub(crate) const READ: &[Known] = &[
         ],
     },
     Known {
-        reason: "nft does not list that a single address is a range.",
-        of: &[("concatenations", "other bytecode", "ip daddr . tcp dport { 10.0.0.1/32 . 22 }")],
-    },
-    Known {
         reason: "nft tells apart two keys for the addresses of a connection that are the same in a table of \
             one family.",
         of: &[
             ("expressions", "read otherwise", "meta nfproto ipv4 ct original saddr 10.0.0.1"),
-            ("conntrack", "other bytecode", "ct original daddr 10.0.0.0/8"),
-            ("conntrack", "other bytecode", "ct original daddr 10.0.0.1"),
-            ("conntrack", "other bytecode", "ct original saddr 10.0.0.1"),
-            ("conntrack", "other bytecode", "ct original saddr ::1"),
-            ("conntrack", "other bytecode", "ct reply daddr != 10.0.0.1"),
-            ("conntrack", "other bytecode", "ct reply daddr ::1"),
-            ("conntrack", "other bytecode", "ct reply saddr 10.0.0.1"),
-            ("fields-meta", "other bytecode", "ipsec in ip saddr and 0xffffff00 0x0a000000"),
-        ],
+                                ],
     },
     Known {
         reason: "nft 1.0.6 copies a number of a header into a mark as it is: byte-swapped.",
@@ -173,10 +145,6 @@ pub(crate) const READ: &[Known] = &[
         ],
     },
     Known {
-        reason: "nft has the same JSON for an option and for its first byte.",
-        of: &[("expressions", "read otherwise", "tcp option @6,0,8 6")],
-    },
-    Known {
         reason: "nft 1.0.6 lists a masked comparison as one with a prefix, which is possible for equality \
             only.",
         of: &[
@@ -184,54 +152,6 @@ pub(crate) const READ: &[Known] = &[
             ("fields-meta", "not sent", "ct reply ip6 daddr & ffff:ffff:: > 2001:db8:: comment \"x\""),
             ("fields-meta", "not sent", "rt ip6 nexthop & ffff:ffff:: > 2001:db8:: counter accept"),
             ("fields-network", "not sent", "ip saddr & 255.255.255.0 > 10.0.0.0 return"),
-        ],
-    },
-    Known {
-        reason: "nft lists a mask of whole bytes as a prefix, which is compared without a mask.",
-        of: &[
-            ("fields-link", "other bytecode", "ip daddr and 255.255.255.0 == 10.0.0.0 drop"),
-            ("fields-link", "other bytecode", "ip6 daddr and ffff:ffff:: == 2001:db8:: drop"),
-            ("fields-meta", "other bytecode", "ct original ip saddr & 0xffffff00 eq 0x0a000000 drop"),
-            ("fields-meta", "other bytecode", "ct reply ip6 daddr & ffff:ffff:: == 2001:db8:: comment \"x\""),
-            ("fields-meta", "other bytecode", "rt ip6 nexthop & ffff:ffff:: eq 2001:db8:: log"),
-            ("fields-network", "other bytecode", "ip daddr & 0xffffff00 == 0x0a000000"),
-            ("fields-network", "other bytecode", "ip daddr & 255.255.255.0 != 10.0.0.0 comment \"x\""),
-            ("fields-network", "other bytecode", "ip saddr & 0xffffff00 != 0x0a000000 log"),
-            ("fields-network", "other bytecode", "ip6 saddr & ffff:ffff:: eq 2001:db8:: counter"),
-            ("matches", "other bytecode", "ip saddr & 0xffff0000 == 0x0a010000"),
-            ("matches", "other bytecode", "ip saddr & 255.255.0.0 != 10.1.0.0"),
-            ("matches", "other bytecode", "ip saddr & 255.255.0.0 == 10.1.0.0"),
-            ("matches", "other bytecode", "ip saddr and 255.0.0.0 == 10.0.0.0"),
-            ("matches", "other bytecode", "ip6 saddr & ffff:ffff:: == 2001:db8::"),
-        ],
-    },
-    Known {
-        reason: "nft lists the number that is compared in another base.",
-        of: &[
-            ("fields-link", "read otherwise", "vlan dei ^ 1 == 0x1"),
-            ("fields-network", "read otherwise", "ip version xor 0x8 == 8"),
-            ("fields-network", "read otherwise", "vlan pcp ^ 0x3 == 1"),
-        ],
-    },
-    Known {
-        reason: "nft lists a set of one member as that member.",
-        of: &[
-            ("fields-link", "read otherwise", "vlan type != {ip , 0x0800} counter accept"),
-            ("fields-meta", "read otherwise", "meta rtclassid { cosmos, 0 }"),
-            ("matches", "read otherwise", "ip saddr { 10.0.0.0/24, 10.0.1.0/24 }"),
-            ("matches", "read otherwise", "ip saddr { 10.0.0.0/8, 10.1.0.0/16 }"),
-            ("matches", "read otherwise", "ip6 saddr { fc00::/7, fd00::/8 }"),
-            ("matches", "read otherwise", "tcp dport { 1-10, 11-20 }"),
-            ("matches", "read otherwise", "tcp dport { 1000-2000, 1500 }"),
-            ("matches", "read otherwise", "tcp dport { 80, 80 }"),
-        ],
-    },
-    Known {
-        reason: "nft takes bytes at the place of a field for that field.",
-        of: &[
-            ("expressions", "other bytecode", "@nh,0,4 set 5"),
-            ("fields-meta", "read otherwise", "@nh,64,8 != {9,7,0} counter accept"),
-            ("fields-meta", "read otherwise", "@nh,96,32 { 32767, 300, 1500 }"),
         ],
     },
     Known {
@@ -274,48 +194,10 @@ pub(crate) const READ: &[Known] = &[
             ("fields-transport", "refused by our reader", "tcp option mptcp subtype vmap { 5-9 : return }"),
         ],
     },
-    Known {
-        reason: "nft leaves out a match that it takes for implied.",
-        of: &[
-            ("expressions", "other bytecode", "ip protocol ipv6-icmp meta l4proto ipv6-icmp icmpv6 type 1"),
-            ("programs-hosts", "other bytecode", "ether type ip ip saddr != 192.168.122.10 drop"),
-            ("programs-hosts", "other bytecode", "ether type ip6 ip6 saddr != fe80::5054:ff:feaa:bbcc drop"),
-            (
-                "programs-kubernetes",
-                "other bytecode",
-                "meta l4proto icmpv6 icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept",
-            ),
-            ("statements", "other bytecode", "meta nfproto ipv4 tcp dport 80 reject with tcp reset"),
-        ],
-    },
-    Known {
-        reason: "To be mended: the type of a value is that of the map's values.",
-        of: &[
-            ("sets", "not sent", "add @dm { ip saddr : 1 }"),
-            ("sets", "not sent", "update @dm { ip saddr : 0x10 }"),
-            ("sets", "not sent", "update @dm { ip saddr timeout 30s : 0x10 }"),
-            ("sets", "not sent", "update @dmp { ip saddr . tcp dport : 10.0.0.1 . 80 }"),
-        ],
-    },
-    Known {
-        reason: "nft does not list what new elements count from.",
-        of: &[("sets", "other bytecode", "add @dyn { ip saddr counter packets 1 bytes 2 }")],
-    },
-    Known {
-        reason: "nft 1.0.6 cuts milliseconds off.",
-        of: &[("time", "read otherwise", "ct expiration 500ms")],
-    },
 ];
 
 /// Rules whose JSON by us is not read by nft as what it was.
 pub(crate) const WRITTEN: &[Known] = &[
-    Known {
-        reason: "nft 1.0.6 asks for the addresses of a connection by a key that tells no family.",
-        of: &[
-            ("conntrack", "read otherwise by nft", "ct original saddr ::1"),
-            ("conntrack", "read otherwise by nft", "ct reply daddr ::1"),
-        ],
-    },
     Known {
         reason: "nft 1.0.6 reads no JSON of sockets and options in keys and as values.",
         of: &[
@@ -483,10 +365,6 @@ pub(crate) const WRITTEN: &[Known] = &[
 
 /// Scripts whose ruleset comes out otherwise.
 pub(crate) const SCRIPTS: &[Known] = &[
-    Known {
-        reason: "nft 1.0.6 prints text for what it has no JSON for, without the type of the map's values.",
-        of: &[("programs", "listed otherwise", "a map that is there takes a constant")],
-    },
     Known {
         reason: "For the flags of a table nft 1.0.6 prints names of families.",
         of: &[("commands", "listed otherwise", "tables with flags and comments")],

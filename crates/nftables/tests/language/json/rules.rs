@@ -1,6 +1,6 @@
 //! The rules of the corpus in JSON.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use sluicegate_netlink::NetlinkFamily;
@@ -78,9 +78,12 @@ fn list<'a>(contexts: &'a [Context<'static>]) -> Vec<Other<'a>> {
     others
 }
 
-/// Reads what nft lists, rule by rule, and sends it elsewhere.
+/// Reads what nft lists, rule by rule, and sends it elsewhere. It has to come out as it was, or as it comes
+/// out where nft reads it: not everything that a rule does is in its JSON.
 fn read<'a>(contexts: &'a [Context<'static>]) -> Vec<Other<'a>> {
-    let (Some(first), Some(second)) = (namespace(), namespace()) else { return Vec::new() };
+    let (Some(first), Some(second), Some(third)) = (namespace(), namespace(), namespace()) else {
+        return Vec::new();
+    };
     let file = contexts[0].file;
     let (here, script) = loadable(contexts);
     let (listed, content, loaded) = first.run(|| {
@@ -123,15 +126,26 @@ fn read<'a>(contexts: &'a [Context<'static>]) -> Vec<Other<'a>> {
         kernel::apply(&together).unwrap_or_else(|e| panic!("{file}: {e}"));
         Loaded::read()
     });
-    let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
-    for (context, number, object) in good {
-        let place = place(context);
-        let there = numbers.entry(place.clone()).or_default();
-        if let Some((what, detail)) = loaded.difference(&again, context, [number, *there]) {
+    let mut refused = Vec::new();
+    let by_nft = third.run(|| {
+        kernel::nft(&ground(&here)).unwrap_or_else(|e| panic!("{file}: {e}"));
+        let rules = good.iter().enumerate().map(|(at, (.., object))| (at, object.value.clone()));
+        rules.collect::<Vec<_>>().chunks(32).for_each(|chunk| load(chunk, &mut refused));
+        Loaded::read()
+    });
+    let refused: BTreeSet<usize> = refused.into_iter().map(|(at, _)| at).collect();
+    let mut numbers: BTreeMap<String, [usize; 2]> = BTreeMap::new();
+    for (at, (context, number, object)) in good.into_iter().enumerate() {
+        let [ours, nft] = numbers.entry(place(context)).or_default();
+        let is_read = !refused.contains(&at);
+        if let Some((what, detail)) = loaded.difference(&again, context, [number, *ours])
+            && (!is_read || by_nft.difference(&again, context, [*nft, *ours]).is_some())
+        {
             let detail = format!("{detail}\n{}", object.text);
             others.push(Other { file, rule: context.rules[number], what, detail });
         }
-        *there += 1;
+        *ours += 1;
+        *nft += usize::from(is_read);
     }
     others
 }
