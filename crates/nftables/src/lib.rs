@@ -74,6 +74,7 @@ pub mod probe;
 pub mod read;
 pub mod reconcile;
 mod resolve;
+mod time_zone;
 mod transaction;
 
 pub use apply::ApplyOptions;
@@ -86,6 +87,7 @@ pub use listing::{Handles, ListOptions, TableContent};
 pub use name::{Comment, InterfaceName, Name, NameError, NameProblem, SecurityContext};
 pub use object::*;
 pub use sluicegate_netlink::{self as netlink, Errno, Protocol};
+pub use time_zone::TimeZone;
 pub use transaction::{
     Command, Description, Flush, HandleId, MonitorEvent, MonitorFilter, MonitorObject, Object, Operation,
     Rename, Subject, Target, Transaction, Within,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::datatype::DataType;
 use crate::name::{InterfaceName, Name};
+use crate::time_zone::TimeZone;
 
 /// Options for listings: those of nft, and what nft looks up on the machine (names of interfaces, names of
 /// numbers in `/etc/iproute2`, the time zone).
@@ -14,12 +15,12 @@ use crate::name::{InterfaceName, Name};
 /// looks names up as nft does.
 ///
 /// ```
-/// use sluicegate_nftables::{DataType, InterfaceName, ListOptions};
+/// use sluicegate_nftables::{DataType, InterfaceName, ListOptions, TimeZone};
 ///
 /// let mut options = ListOptions::default();
 /// options.interfaces.insert(1, InterfaceName::new("lo")?);
 /// options.symbols.insert((DataType::DEVGROUP, 7), "uplinks".parse()?);
-/// options.utc_offset = Some(2 * 60 * 60);
+/// options.time_zone = Some(TimeZone::fixed(2 * 60 * 60));
 /// # Ok::<(), sluicegate_nftables::NameError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,13 +36,12 @@ pub struct ListOptions {
     /// Names of numbers by type, which are printed in quotes: [`DataType::MARK`], [`DataType::REALM`],
     /// [`DataType::DEVGROUP`].
     pub symbols: BTreeMap<(DataType, u64), Name>,
-    /// The offset of local time from UTC in seconds, for `meta time` and `meta hour`: 7200 in the time zone
-    /// that POSIX calls `UTC-2`. nft uses the offset at each date; this one applies to all dates.
+    /// The time zone of `meta time` and `meta hour`.
     ///
     /// With `None`, times print as numbers (seconds since 1970, seconds since midnight UTC), which nft reads
     /// in the same way in every time zone. Transactions, rules and statements always print them so, because a
     /// script may be read anywhere.
-    pub utc_offset: Option<i32>,
+    pub time_zone: Option<TimeZone>,
     /// Prints priorities as numbers, as `nft -y` does.
     pub numeric_priority: bool,
     /// Prints transport protocols as numbers, as `nft -p` does.
@@ -59,7 +59,7 @@ impl ListOptions {
         handles: false,
         interfaces: BTreeMap::new(),
         symbols: BTreeMap::new(),
-        utc_offset: None,
+        time_zone: None,
         numeric_priority: false,
         numeric_protocol: false,
         numeric_time: false,
@@ -70,6 +70,6 @@ impl ListOptions {
 /// Prints neither state nor handles, uses no names of the machine, and prints times in UTC.
 impl Default for ListOptions {
     fn default() -> Self {
-        Self { utc_offset: Some(0), ..Self::SCRIPT }
+        Self { time_zone: Some(TimeZone::UTC), ..Self::SCRIPT }
     }
 }

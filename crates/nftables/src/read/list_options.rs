@@ -16,7 +16,7 @@ use crate::name::{InterfaceName, Name, NameProblem};
 /// and those of numbers in the files `group`, `rt_marks` and `rt_realms` of `/etc/iproute2`. As in nft, a
 /// file that cannot be read contains no names.
 ///
-/// Times remain in UTC: the time zone is not looked up ([`ListOptions::utc_offset`]).
+/// Times remain in UTC: the time zone is not looked up ([`ListOptions::time_zone`]).
 ///
 /// `transport` must be a `NETLINK_ROUTE` socket.
 ///

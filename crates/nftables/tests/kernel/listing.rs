@@ -1,7 +1,7 @@
 //! What we read back and print, against `nft list ruleset` with its options.
 
 use sluicegate_netlink::{NetlinkFamily, Options, Socket};
-use sluicegate_nftables::{Family, ListOptions, read};
+use sluicegate_nftables::{Family, ListOptions, TimeZone, read};
 
 use crate::cases;
 use crate::parity::{difference, normal};
@@ -44,7 +44,7 @@ fn times_are_listed_in_the_time_zone_of_the_reader() {
         return;
     }
     let mut options = ListOptions::default();
-    options.utc_offset = Some(2 * 60 * 60);
+    options.time_zone = Some(TimeZone::fixed(2 * 60 * 60));
     for case in cases::times::cases() {
         let (Some(first), Some(second)) = (testns::Netns::new(), testns::Netns::new()) else { return };
         let loaded = first.run(|| testns::feed(&["nft", "-f", "-"], &case.transaction.to_string()));

@@ -143,8 +143,8 @@ pub(crate) fn constant(text: &str, of: Typed, options: &ParseOptions<'_>) -> Res
         DataType::TIME => {
             time::duration(text).and_then(|time| u64::try_from(time.as_millis()).ok()).map(Value::Number)
         }
-        DataType::DATE => time::date(text, options.utc_offset).map(Value::Number),
-        DataType::HOUR => time::hour(text, options.utc_offset).map(Value::Number),
+        DataType::DATE => time::date(text, &options.time_zone).map(Value::Number),
+        DataType::HOUR => time::hour(text, &options.time_zone).map(Value::Number),
         DataType::CLASSID => class(text).map(Value::Number),
         DataType::CT_LABEL => named().and_then(label),
         DataType::UID | DataType::GID => named().or_else(|| (text == "root").then_some(0)).map(Value::Number),

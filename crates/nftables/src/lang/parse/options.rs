@@ -8,6 +8,7 @@ use crate::lang::parse::source::Included;
 use crate::listing::ListOptions;
 use crate::name::InterfaceName;
 use crate::object::{Set, SetId};
+use crate::time_zone::TimeZone;
 
 /// Everything that a text may refer to without containing it: names that nft reads from the machine, files,
 /// and sets that exist in the kernel.
@@ -48,8 +49,8 @@ pub struct ParseOptions<'a> {
     pub symbols: BTreeMap<(DataType, String), u64>,
     /// Addresses of hosts by name. nft queries the name service.
     pub hosts: BTreeMap<String, Vec<std::net::IpAddr>>,
-    /// The offset of local time from UTC in seconds, for dates and hours.
-    pub utc_offset: i32,
+    /// The time zone of dates and hours.
+    pub time_zone: TimeZone,
     /// Variables that are defined before the script starts, as nft's `-D` does: names and values.
     pub defines: Vec<(String, String)>,
     /// Returns the texts for the path of an `include`; a pattern may match any number of texts.
@@ -73,7 +74,7 @@ impl Default for ParseOptions<'_> {
             interfaces: BTreeMap::new(),
             symbols: BTreeMap::new(),
             hosts: BTreeMap::new(),
-            utc_offset: 0,
+            time_zone: TimeZone::UTC,
             defines: Vec::new(),
             include: None,
             sets: None,
@@ -93,7 +94,7 @@ impl From<&ListOptions> for ParseOptions<'_> {
                 .iter()
                 .map(|((of, number), name)| ((*of, name.as_str().to_owned()), *number))
                 .collect(),
-            utc_offset: list.utc_offset.unwrap_or(0),
+            time_zone: list.time_zone.clone().unwrap_or_default(),
             ..Self::default()
         }
     }
@@ -105,7 +106,7 @@ impl fmt::Debug for ParseOptions<'_> {
             .field("interfaces", &self.interfaces)
             .field("symbols", &self.symbols)
             .field("hosts", &self.hosts)
-            .field("utc_offset", &self.utc_offset)
+            .field("time_zone", &self.time_zone)
             .field("defines", &self.defines)
             .field("include", &self.include.is_some())
             .field("sets", &self.sets.is_some())

@@ -26,7 +26,7 @@ impl Parser<'_, '_> {
         ahead.seek(problem.span.start);
         let first = ahead.next();
         let end = match value(&mut ahead, first) {
-            Ok(()) => end_of_phrase(&mut ahead, behind),
+            Ok(end) => end_of_phrase(&mut ahead, behind, end),
             Err(end) => end,
         };
         problem.span.end = end.unwrap_or(0).max(problem.span.end);
@@ -36,8 +36,8 @@ impl Parser<'_, '_> {
 
 /// Where nft gives up: the end of the first token that cannot follow, or of the last one of the line. `None`
 /// where its grammar takes the rest for another statement.
-fn end_of_phrase(ahead: &mut Lexer<'_>, mut behind: Behind) -> Option<usize> {
-    let mut last = None;
+fn end_of_phrase(ahead: &mut Lexer<'_>, mut behind: Behind, end: usize) -> Option<usize> {
+    let mut last = Some(end);
     for _ in 0..MAX_TOKENS {
         let token = ahead.next();
         match token.kind {
@@ -71,32 +71,35 @@ fn end_of_phrase(ahead: &mut Lexer<'_>, mut behind: Behind) -> Option<usize> {
         let is_slashed = token.kind == Kind::Slash && first.kind == Kind::Word;
         match value(ahead, first) {
             // A mask is a list of several, so that one that is alone is not complete.
-            Ok(()) if is_slashed => return Some(first.span.end),
-            Ok(()) => {}
+            Ok(end) if is_slashed => return Some(end),
+            Ok(end) => last = Some(end),
             Err(end) => return end.filter(|_| after.is_none()).or(last),
         }
-        last = Some(first.span.end);
         behind = next;
     }
     last
 }
 
-/// Takes a value that starts with a token: a word, a number, a set. The error is where nft gives up, if that is
+/// Takes a value that starts with a token (a word, a number, a set), and returns its end. The error is where nft gives up, if that is
 /// known.
-fn value(ahead: &mut Lexer<'_>, first: Token) -> Result<(), Option<usize>> {
-    let end = Some(first.span.end);
+fn value(ahead: &mut Lexer<'_>, first: Token) -> Result<usize, Option<usize>> {
+    let mut end = first.span.end;
     let is_value = match first.kind {
         Kind::Number(_) | Kind::Quoted | Kind::Star | Kind::Bracketed => true,
         Kind::Word => may_be_value(ahead.text_of(first.span)),
-        Kind::At => ahead.next().kind == Kind::Word,
+        Kind::At => {
+            let name = ahead.next();
+            end = name.span.end;
+            name.kind == Kind::Word
+        }
         Kind::OpenBrace => return members(ahead),
         _ => false,
     };
-    if is_value { Ok(()) } else { Err(end) }
+    if is_value { Ok(end) } else { Err(Some(end)) }
 }
 
 /// Takes the members of a set and the brace behind them.
-fn members(ahead: &mut Lexer<'_>) -> Result<(), Option<usize>> {
+fn members(ahead: &mut Lexer<'_>) -> Result<usize, Option<usize>> {
     let (mut open, mut starts) = (1_u32, true);
     for _ in 0..MAX_TOKENS {
         let token = ahead.next();
@@ -110,7 +113,7 @@ fn members(ahead: &mut Lexer<'_>) -> Result<(), Option<usize>> {
             _ => {}
         }
         if open == 0 {
-            return Ok(());
+            return Ok(token.span.end);
         }
         starts = matches!(token.kind, Kind::OpenBrace | Kind::Comma);
     }

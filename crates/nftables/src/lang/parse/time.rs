@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::time_zone::TimeZone;
+
 /// A time: `1d2h3m4s5ms`, or a number of seconds.
 pub(crate) fn duration(text: &str) -> Option<Duration> {
     if let Ok(seconds) = text.parse::<u32>() {
@@ -25,8 +27,8 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
     (units.len() < UNITS.len()).then_some(Duration::from_millis(millis))
 }
 
-/// Nanoseconds since 1970 of a date, `2026-01-31 17:00:05`, that is local to so many seconds ahead of UTC.
-pub(crate) fn date(text: &str, utc_offset: i32) -> Option<u64> {
+/// Nanoseconds since 1970 of a date, `2026-01-31 17:00:05`, in a time zone.
+pub(crate) fn date(text: &str, zone: &TimeZone) -> Option<u64> {
     let (day, time) = text.split_once([' ', 'T']).unwrap_or((text, "00:00"));
     let mut numbers = day.split('-').map(|number| number.parse::<u16>().ok());
     let (year, month, day) = (numbers.next()??, numbers.next()??, numbers.next()??);
@@ -34,12 +36,13 @@ pub(crate) fn date(text: &str, utc_offset: i32) -> Option<u64> {
         return None;
     }
     let seconds = i64::from(clock(time.trim())?) + 86_400 * days(year.into(), month.into(), day.into());
-    u64::try_from(seconds - i64::from(utc_offset)).ok()?.checked_mul(1_000_000_000)
+    // As nft does, by the offset when it is that time in UTC.
+    u64::try_from(seconds - i64::from(zone.offset_at(seconds))).ok()?.checked_mul(1_000_000_000)
 }
 
-/// Seconds since midnight, UTC, of an hour that is local to so many seconds ahead of it.
-pub(crate) fn hour(text: &str, utc_offset: i32) -> Option<u64> {
-    let local = i64::from(clock(text)?) - i64::from(utc_offset);
+/// Seconds since midnight, UTC, of an hour in a time zone.
+pub(crate) fn hour(text: &str, zone: &TimeZone) -> Option<u64> {
+    let local = i64::from(clock(text)?) - i64::from(zone.offset());
     u64::try_from(local.rem_euclid(86_400)).ok()
 }
 
@@ -84,11 +87,17 @@ mod tests {
 
     #[test]
     fn dates_are_those_of_the_calendar() {
-        let seconds = |text, offset| date(text, offset).map(|nanoseconds| nanoseconds / 1_000_000_000);
+        let seconds = |text, offset| {
+            date(text, &TimeZone::fixed(offset)).map(|nanoseconds| nanoseconds / 1_000_000_000)
+        };
         assert_eq!(seconds("1970-01-01", 0), Some(0));
         assert_eq!(seconds("2000-02-29 00:00", 0), Some(951_782_400));
         assert_eq!(seconds("2000-02-28 23:59:59", 0), Some(951_782_399));
         assert_eq!(seconds("2026-01-01 02:00:00", 7_200), Some(1_767_225_600));
+        // At noon of the first of January and of July, with the hour of summer from April on.
+        let zone = TimeZone::fixed(3600).with_changes([(1_775_001_600, 7200)]);
+        let hours = |text| date(text, &zone).map(|nanoseconds| nanoseconds / 3_600_000_000_000 % 24);
+        assert_eq!([hours("2026-01-01 12:00"), hours("2026-07-01 12:00")], [Some(11), Some(10)]);
         for wrong in ["2026-13-01", "2026-01", "x", "2026-01-01 25:00", "1970-01-01 00:00:00:00"] {
             assert_eq!(seconds(wrong, 0), None, "{wrong}");
         }
@@ -96,10 +105,17 @@ mod tests {
 
     #[test]
     fn hours_go_round_midnight() {
-        assert_eq!(hour("17:00:05", 0), Some(61_205));
-        assert_eq!(hour("00:00", 7_200), Some(79_200));
-        assert_eq!(hour("23:00", -7_200), Some(3_600));
-        assert_eq!(hour("6:00", 0), Some(21_600));
-        assert_eq!([hour("24:00", 0), hour("1", 0), hour("+1:00", 0)], [None, None, None]);
+        assert_eq!(hour("17:00:05", &TimeZone::fixed(0)), Some(61_205));
+        assert_eq!(hour("00:00", &TimeZone::fixed(7_200)), Some(79_200));
+        assert_eq!(hour("23:00", &TimeZone::fixed(-7_200)), Some(3_600));
+        assert_eq!(hour("6:00", &TimeZone::fixed(0)), Some(21_600));
+        assert_eq!(
+            [
+                hour("24:00", &TimeZone::fixed(0)),
+                hour("1", &TimeZone::fixed(0)),
+                hour("+1:00", &TimeZone::fixed(0))
+            ],
+            [None, None, None]
+        );
     }
 }

@@ -12,6 +12,7 @@ use crate::listing::ListOptions;
 use crate::name::InterfaceName;
 use crate::object::element::is_byte_swapped;
 use crate::object::{Set, SetData, SetType};
+use crate::time_zone::TimeZone;
 
 /// Options for printing constants.
 #[derive(Debug, Clone, Copy)]
@@ -217,8 +218,8 @@ pub(crate) fn write_number(
     }
     match of {
         DataType::IFACE_INDEX => return write_interface(f, number, with.options),
-        DataType::DATE => return write_date(f, number, with.options.utc_offset),
-        DataType::HOUR => return write_hour(f, number, with.options.utc_offset),
+        DataType::DATE => return write_date(f, number, with.options.time_zone.as_ref()),
+        DataType::HOUR => return write_hour(f, number, with.options.time_zone.as_ref()),
         _ => {}
     }
     if with.is_named() && with.names(of) {
@@ -313,21 +314,22 @@ fn write_interface(f: &mut fmt::Formatter<'_>, index: u64, options: &ListOptions
     }
 }
 
-/// Writes nanoseconds since 1970 as a date in a time zone, rounded to seconds; or without an offset as a
+/// Writes nanoseconds since 1970 as a date in a time zone, rounded to seconds; or without a zone as a
 /// number of seconds, which does not depend on the time zone.
-fn write_date(f: &mut fmt::Formatter<'_>, nanoseconds: u64, utc_offset: Option<i32>) -> fmt::Result {
+fn write_date(f: &mut fmt::Formatter<'_>, nanoseconds: u64, zone: Option<&TimeZone>) -> fmt::Result {
     let seconds = nanoseconds / 1_000_000_000;
-    let Some(utc_offset) = utc_offset else { return write!(f, "{seconds}") };
-    let local = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_add(utc_offset.into());
+    let Some(zone) = zone else { return write!(f, "{seconds}") };
+    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+    let local = seconds.saturating_add(zone.offset_at(seconds).into());
     let (year, month, day) = date(local.div_euclid(SECONDS_PER_DAY));
     let (hours, minutes, seconds) = clock(local.rem_euclid(SECONDS_PER_DAY));
     write!(f, "\"{year:04}-{month:02}-{day:02} {hours:02}:{minutes:02}:{seconds:02}\"")
 }
 
 /// Writes seconds since midnight (UTC) as the time of day in a time zone.
-fn write_hour(f: &mut fmt::Formatter<'_>, seconds: u64, utc_offset: Option<i32>) -> fmt::Result {
-    let Some(utc_offset) = utc_offset else { return write!(f, "{seconds}") };
-    let local = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_add(utc_offset.into());
+fn write_hour(f: &mut fmt::Formatter<'_>, seconds: u64, zone: Option<&TimeZone>) -> fmt::Result {
+    let Some(zone) = zone else { return write!(f, "{seconds}") };
+    let local = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_add(zone.offset().into());
     let (hours, minutes, seconds) = clock(local.rem_euclid(SECONDS_PER_DAY));
     write!(f, "\"{hours:02}:{minutes:02}")?;
     if seconds != 0 {
@@ -393,7 +395,8 @@ mod tests {
     }
 
     fn shown(of: DataType, number: u64, utc_offset: Option<i32>) -> String {
-        Shown(of, number, ListOptions { utc_offset, ..ListOptions::default() }).to_string()
+        let time_zone = utc_offset.map(TimeZone::fixed);
+        Shown(of, number, ListOptions { time_zone, ..ListOptions::default() }).to_string()
     }
 
     #[test]

@@ -133,9 +133,7 @@ pub(crate) const READ: &[Known] = &[
     Known {
         reason: "nft tells apart two keys for the addresses of a connection that are the same in a table of \
             one family.",
-        of: &[
-            ("expressions", "read otherwise", "meta nfproto ipv4 ct original saddr 10.0.0.1"),
-                                ],
+        of: &[("expressions", "read otherwise", "meta nfproto ipv4 ct original saddr 10.0.0.1")],
     },
     Known {
         reason: "nft 1.0.6 copies a number of a header into a mark as it is: byte-swapped.",
