@@ -4,7 +4,7 @@
 
 mod side_by_side;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -22,6 +22,7 @@ table inet t {
 	set s { type ipv4_addr; elements = { 1.2.3.4, 5.6.7.8 }; }
 	set iv { type ipv4_addr; flags interval; elements = { 10.0.0.0/8, 192.168.0.1-192.168.0.9 }; }
 	set p { type inet_proto; elements = { tcp, udp, 99 }; }
+	set loopback { type ipv4_addr; elements = { 127.0.0.1 }; }
 	map m { type ipv4_addr : verdict; elements = { 1.2.3.4 : accept }; }
 	set d { type ipv4_addr; flags dynamic; size 10; timeout 1h; }
 	chain in { type filter hook input priority 0; policy drop; comment \"cc\"
@@ -30,6 +31,10 @@ table inet t {
 		ip saddr @s limit name \"l\" drop
 		meta skuid 0 counter name c1
 		meta l4proto tcp ip dscp cs1 limit rate 5/second accept
+	}
+	map marks { type ipv4_addr : mark; flags dynamic; size 10; }
+	chain adds {
+		add @marks { ip saddr : 7 }
 	}
 	chain r {
 		meter mm { ip saddr limit rate 5/second }
@@ -66,6 +71,7 @@ const LINES: &[&str] = &[
     "list set ip z nope",
     "list maps",
     "list map inet t m",
+    "list chain inet t adds",
     "list meters",
     "list meter inet t mm",
     "list flowtables",
@@ -82,6 +88,15 @@ const LINES: &[&str] = &[
     "list secmarks",
     "list synproxys",
     "list hooks",
+    "list hooks ip",
+    "list hooks ip6",
+    "list hooks inet",
+    "list hooks arp",
+    "list hooks bridge",
+    "list hooks netdev",
+    "list hooks netdev device lo",
+    "list hooks ip device lo",
+    "list hooks device lo",
     "get element inet t s { 1.2.3.4 }",
     "get element inet t s { 1.2.3.4, 5.6.7.8 }",
     "get element inet t s { 9.9.9.9 }",
@@ -105,12 +120,16 @@ const LINES: &[&str] = &[
     "-S list set ip z s",
     "-S list chain inet t in",
     "-u list chain inet t in",
+    "-N list set inet t loopback",
+    "-N list table ip z",
+    "--reversedns --guid list ruleset",
     "-j list ruleset",
     "-j list tables",
     "-j list table inet t",
     "-j list chains",
     "-j list chain inet t in",
     "-j list sets",
+    "-j list chain inet t adds",
     "-j list set inet t s",
     "-j list maps",
     "-j list meters",
@@ -167,6 +186,9 @@ const LINES: &[&str] = &[
     "flush ruleset foo",
     "list foo",
     "-f /nonexistent",
+    "-D novalue list tables",
+    "-d nonsense list tables",
+    "-d",
     "-x",
     "--nonsense",
     "",
@@ -257,6 +279,110 @@ fn the_files_that_come_with_nft_make_the_same_ruleset() {
         });
         let [Some(nft), Some(ours)] = done else { return };
         assert_eq!(nft, ours, "{path}");
+    }
+}
+
+/// Every option of nft(8) 1.0.6 is taken as nft takes it, or refused with a reason.
+#[test]
+fn options_that_are_not_there_are_refused_with_a_reason() {
+    let Some(namespace) = Netns::new() else { return };
+    for (line, reason) in [
+        ("-i", "there is no interactive mode here"),
+        ("-o list tables", "there is no optimizer here"),
+        ("--optimize -c list tables", "there is no optimizer here"),
+        ("-d netlink,mnl list tables", "there is no debug output here"),
+    ] {
+        let done = namespace.run(|| run(&example("nft"), line, ""));
+        assert_eq!((done.status, done.stdout.as_str()), (Some(1), ""), "{line}");
+        assert!(done.stderr.contains(reason), "{line}: {}", done.stderr);
+    }
+}
+
+/// Dates with the offset of each, hours with that of now.
+#[test]
+fn times_are_those_of_the_time_zone() {
+    if !testns::have(&["nft"]) {
+        return;
+    }
+    const TIMES: &str = "table ip t {
+	chain c {
+		meta time \"2024-07-01 12:00\"
+		meta time \"2024-01-01 12:00\"
+		meta time \"2024-03-31 01:30\"
+		meta time \"2024-03-31 02:30\"
+		meta time \"2024-10-27 01:30\"
+		meta time \"2024-10-27 02:30\"
+		meta time < \"2045-07-01 12:00\"
+		meta hour \"12:00\"
+		meta hour \"00:30\"
+		meta hour \"15:00\"-\"16:30\"
+	}
+}
+";
+    let zones =
+        ["Europe/Berlin", "America/New_York", "Asia/Kolkata", "UTC-2", "CET-1CEST,M3.5.0,M10.5.0/3", ""];
+    for zone in zones {
+        let zone = format!("TZ={zone}");
+        let made = [real(), example("nft")].map(|tool| {
+            let tool = tool.display().to_string();
+            let namespace = Netns::new()?;
+            let run = |words: &[&str], input: &str| {
+                let words = [zone.as_str(), tool.as_str()].into_iter().chain(words.iter().copied());
+                let done = namespace.run(|| run_with(Path::new("env"), words, input));
+                assert_eq!((done.status, done.stderr.as_str()), (Some(0), ""), "{zone} {tool}");
+                done.stdout
+            };
+            run(&["-f", "-"], TIMES);
+            Some([run(&["list", "ruleset"], ""), namespace.run(|| testns::sh("TZ=UTC nft list ruleset"))])
+        });
+        let [Some(nft), Some(ours)] = made else { return };
+        assert_eq!(nft, ours, "{zone}");
+    }
+}
+
+/// What versions of nft after 1.0.6 reset: each shows what there was, and leaves nothing.
+#[test]
+fn rules_and_elements_are_reset_in_one_step() {
+    const COUNTED: &str = "table ip t {
+	set s { type ipv4_addr; counter; elements = { 10.0.0.1 counter packets 5 bytes 6, 10.0.0.2 counter packets 7 bytes 8 }; }
+	chain c {
+		tcp dport 22 counter packets 1 bytes 2 accept
+		counter packets 3 bytes 4
+	}
+}
+";
+    let Some(namespace) = Netns::new() else { return };
+    let ours = example("nft");
+    for (line, shown, left) in [
+        ("reset rules", &["packets 1 bytes 2", "packets 3 bytes 4"][..], "5 7"),
+        ("reset rules table ip t", &["packets 1 bytes 2", "packets 3 bytes 4"], "5 7"),
+        ("reset rules chain ip t c", &["packets 1 bytes 2", "packets 3 bytes 4"], "5 7"),
+        ("reset rule ip t c handle 4", &["packets 3 bytes 4"], "1 5 7"),
+        ("reset set ip t s", &["packets 5 bytes 6", "packets 7 bytes 8"], "1 3"),
+        ("reset element ip t s { 10.0.0.2 }", &["packets 7 bytes 8"], "1 3 5"),
+    ] {
+        let (done, after) = namespace.run(|| {
+            let loaded = run(&ours, "-f -", &format!("flush ruleset\n{COUNTED}"));
+            assert_eq!((loaded.status, loaded.stderr.as_str()), (Some(0), ""));
+            (run(&ours, line, ""), run(&ours, "list ruleset", "").stdout)
+        });
+        assert_eq!((done.status, done.stderr.as_str()), (Some(0), ""), "{line}");
+        let packets = |text: &str| -> Vec<String> {
+            let parts = text.split("packets ").skip(1);
+            parts.map(|part| part.split(',').next().unwrap_or_default().trim().to_owned()).collect()
+        };
+        for counts in shown {
+            assert!(done.stdout.contains(counts), "{line}: {}", done.stdout);
+        }
+        assert_eq!(packets(&done.stdout).len(), shown.len(), "{line}: {}", done.stdout);
+        let kept: Vec<String> = packets(&after)
+            .iter()
+            .filter_map(|counts| counts.split(' ').next().map(str::to_owned))
+            .filter(|packets| packets != "0")
+            .collect();
+        let mut kept = kept;
+        kept.sort();
+        assert_eq!(kept.join(" "), left, "{line}: {after}");
     }
 }
 

@@ -19,6 +19,7 @@
 //! * Ask what a kernel supports: [`probe`].
 //! * Test without a kernel: [`fake::Fake`] takes the same messages and refuses what the kernel refuses.
 //! * Work with the kernel's bytecode: [`expr`].
+//! * Come from knftables, nftables-rs or google/nftables: [`guide`] has ten tasks in each.
 //!
 //! # What to expect
 //!
@@ -61,6 +62,7 @@ mod error;
 pub mod expr;
 pub mod fake;
 mod family;
+pub mod guide;
 #[cfg(feature = "json")]
 pub mod json;
 mod key;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 /// What is to be done, and how it is to be printed.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Arguments {
     pub(crate) action: Action,
     pub(crate) check: bool,
@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     pub(crate) defines: Vec<(String, String)>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) enum Action {
     #[default]
     Help,
@@ -106,7 +106,7 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, St
                     arguments.defines.push((name.to_owned(), value.to_owned()));
                 }
                 'I' => arguments.include_paths.push(needed()?.into()),
-                'd' => drop(needed()?),
+                'd' => return Err(no_debug(&needed()?)),
                 'c' => arguments.check = true,
                 'e' => arguments.echo = true,
                 'j' => arguments.json = true,
@@ -139,6 +139,15 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, St
         (None, None) => Action::Words(rest.join(" ")),
     };
     Ok(arguments)
+}
+
+/// Why there is no debug output: what nft prints are the steps of its own library.
+fn no_debug(levels: &str) -> String {
+    const LEVELS: [&str; 8] = ["scanner", "parser", "eval", "netlink", "mnl", "proto-ctx", "segtree", "all"];
+    match levels.split(',').find(|level| !LEVELS.contains(level)) {
+        Some(level) => format!("invalid debug parameter `{level}'"),
+        None => "Error: there is no debug output here".to_owned(),
+    }
 }
 
 fn takes_value(option: char) -> bool {

@@ -6,7 +6,7 @@ use sluicegate_nftables::netlink::NetlinkFamily;
 use sluicegate_nftables::{Family, ListOptions, Name, SetFlags, Subject, TableContent, Within, read};
 
 use crate::arguments::Arguments;
-use crate::names::{list_options, open};
+use crate::names::{list_options, open, with_hosts};
 use crate::run::print;
 
 pub(crate) fn list(subject: &Subject, arguments: &Arguments) -> Result<(), String> {
@@ -34,7 +34,7 @@ pub(crate) fn list(subject: &Subject, arguments: &Arguments) -> Result<(), Strin
         content.iter_mut().flat_map(|table| &mut table.sets).for_each(|(_, elements)| elements.clear());
     }
     let shown = Part::of(subject).select(content)?;
-    shown.print(&options, arguments.json)
+    shown.print(&options, arguments)
 }
 
 fn failed(error: impl std::fmt::Display) -> String {
@@ -71,7 +71,7 @@ fn only_meters(ruleset: &mut read::Ruleset) {
 }
 
 /// Which part of the tables is listed.
-enum Part<'a> {
+pub(crate) enum Part<'a> {
     Whole,
     Names,
     Chains { only: Option<&'a Name>, rules: bool },
@@ -83,7 +83,7 @@ enum Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    fn of(subject: &'a Subject) -> Self {
+    pub(crate) fn of(subject: &'a Subject) -> Self {
         match subject {
             Subject::Tables(_) => Self::Names,
             Subject::Chains(_) => Self::Chains { only: None, rules: false },
@@ -107,7 +107,7 @@ impl<'a> Part<'a> {
     }
 
     /// Leaves that part.
-    fn select(self, mut content: Vec<TableContent>) -> Result<Shown, String> {
+    pub(crate) fn select(self, mut content: Vec<TableContent>) -> Result<Shown, String> {
         if matches!(self, Self::Objects(..)) {
             // nft does not name tables that have no object at all.
             content.retain(|table| !table.objects.is_empty());
@@ -119,6 +119,8 @@ impl<'a> Part<'a> {
             match &self {
                 Self::Whole | Self::Names => continue,
                 Self::Chains { only, rules } => {
+                    sets = std::mem::take(&mut table.sets);
+                    sets.iter_mut().for_each(|(_, elements)| elements.clear());
                     chains = std::mem::take(&mut table.chains);
                     chains.retain(|(chain, _)| keep(*only, &chain.id.name));
                     if !rules {
@@ -161,12 +163,13 @@ impl<'a> Part<'a> {
                 return Err(format!("Error: No such file or directory: there is no {missing}"));
             }
         }
-        Ok(match self {
-            Self::Whole => Shown { content, kind: Kind::Whole },
-            Self::Names => Shown { content, kind: Kind::Names },
-            Self::Meters(_) => Shown { content, kind: Kind::Meters },
-            _ => Shown { content, kind: Kind::Part },
-        })
+        let kind = match self {
+            Self::Whole => Kind::Whole,
+            Self::Names => Kind::Names,
+            Self::Meters(_) => Kind::Meters,
+            _ => Kind::Part,
+        };
+        Ok(Shown { content, kind, hides_sets: matches!(self, Self::Chains { .. }) })
     }
 }
 
@@ -174,6 +177,15 @@ impl<'a> Part<'a> {
 pub(crate) struct Shown {
     pub(crate) content: Vec<TableContent>,
     pub(crate) kind: Kind,
+    /// Whether the sets are only there for the types of what rules add to them.
+    pub(crate) hides_sets: bool,
+}
+
+impl Shown {
+    /// Some of what is in tables.
+    pub(crate) fn part(content: Vec<TableContent>) -> Self {
+        Self { content, kind: Kind::Part, hides_sets: false }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,8 +200,8 @@ pub(crate) enum Kind {
 }
 
 impl Shown {
-    pub(crate) fn print(self, options: &ListOptions, as_json: bool) -> Result<(), String> {
-        if as_json {
+    pub(crate) fn print(self, options: &ListOptions, arguments: &Arguments) -> Result<(), String> {
+        if arguments.json {
             return self.print_json(options);
         }
         let mut text = String::new();
@@ -201,7 +213,14 @@ impl Shown {
                     (table.table.comment, table.table.flags) = (None, Default::default());
                     // Without the handle of the table, and empty lines between what is in it.
                     let listed = table.display(options).to_string();
-                    let mut lines = listed.lines().filter(|line| !line.is_empty());
+                    let mut within_hidden = false;
+                    let mut lines = listed.lines().filter(|line| {
+                        let starts = line.starts_with("\tset ") || line.starts_with("\tmap ");
+                        within_hidden |= self.hides_sets && starts;
+                        let is_shown = !line.is_empty() && !within_hidden;
+                        within_hidden &= *line != "\t}";
+                        is_shown
+                    });
                     let first =
                         lines.next().unwrap_or_default().split(" # handle").next().unwrap_or_default();
                     text.push_str(&format!("{first}\n"));
@@ -212,7 +231,7 @@ impl Shown {
                 }
             }
         }
-        print(&text)
+        print(&with_hosts(text, arguments))
     }
 
     fn print_json(self, options: &ListOptions) -> Result<(), String> {
@@ -222,10 +241,15 @@ impl Shown {
         for table in &self.content {
             let objects = table.to_json(options);
             let is_table = |object: &Value| object.get("table").is_some();
+            let is_hidden = |object: &Value| {
+                self.hides_sets && (object.get("set").is_some() || object.get("map").is_some())
+            };
             match self.kind {
                 Kind::Whole => list.extend(objects),
                 Kind::Names => list.extend(objects.into_iter().filter(is_table)),
-                Kind::Part => list.extend(objects.into_iter().filter(|object| !is_table(object))),
+                Kind::Part => {
+                    list.extend(objects.into_iter().filter(|object| !is_table(object) && !is_hidden(object)));
+                }
                 Kind::Meters => {
                     let sets = objects.into_iter().filter_map(|object| object.get("set").cloned());
                     list.extend(sets.map(|set| Value::Object(vec![("meter".into(), set)])));

@@ -7,7 +7,7 @@
 //! sudo target/debug/examples/nft monitor
 //! ```
 //!
-//! Interactive mode (`-i`) and the optimizer (`-o`) are not there.
+//! Interactive mode (`-i`), the optimizer (`-o`) and debug output (`-d`) are not there: it says so.
 
 mod arguments;
 mod describe;
@@ -17,6 +17,7 @@ mod monitor;
 mod names;
 mod query;
 mod run;
+mod zone;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -1,5 +1,7 @@
 //! What nft asks the machine for: interfaces, marks, users, groups and services, by name and by number.
 
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::path::Path;
 
 use sluicegate_nftables::lang::parse::ParseOptions;
@@ -7,6 +9,7 @@ use sluicegate_nftables::netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::{DataType, ListOptions, Name, read};
 
 use crate::arguments::Arguments;
+use crate::zone;
 
 pub(crate) fn open(family: NetlinkFamily) -> Result<Socket, String> {
     Socket::open(family, &Options::default()).map_err(|error| format!("Error: {error}"))
@@ -22,7 +25,7 @@ pub(crate) fn list_options(arguments: &Arguments) -> Result<ListOptions, String>
     options.numeric_protocol = arguments.numeric_protocol;
     options.numeric_time = arguments.numeric_time;
     options.numeric_symbols = arguments.numeric_symbols;
-    options.utc_offset = if arguments.numeric_time { None } else { Some(utc_offset()) };
+    options.time_zone = if arguments.numeric_time { None } else { Some(zone::local()) };
     if arguments.users {
         for (file, of) in USERS {
             options
@@ -82,16 +85,35 @@ fn text(file: impl AsRef<Path>) -> String {
     String::from_utf8_lossy(&std::fs::read(file).unwrap_or_default()).into_owned()
 }
 
-/// Seconds that local time is ahead of UTC: of `TZ` in the form of POSIX (`UTC-2` is two hours ahead); else
-/// that of UTC.
-fn utc_offset() -> i32 {
-    let zone = std::env::var("TZ").unwrap_or_default();
-    let digits = zone.trim_start_matches(|c: char| c.is_ascii_alphabetic() || c == ':');
-    let (sign, digits) = match digits.strip_prefix('-') {
-        Some(digits) => (1, digits),
-        None => (-1, digits.trim_start_matches('+')),
-    };
-    let mut parts = digits.split(':').map(|part| part.parse::<i32>().unwrap_or(0));
-    let (hours, minutes) = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
-    sign * (hours * 3600 + minutes * 60)
+/// The text of a listing with the names of the hosts that addresses belong to, if that is asked for (`-N`).
+/// The name service is asked once for each address, and an address without a name stays as it is.
+pub(crate) fn with_hosts(text: String, arguments: &Arguments) -> String {
+    if !arguments.reverse_dns {
+        return text;
+    }
+    let mut names: HashMap<IpAddr, String> = HashMap::new();
+    let is_address = |c: char| c.is_ascii_hexdigit() || matches!(c, '.' | ':');
+    let mut out = String::with_capacity(text.len());
+    for (number, part) in text.split('"').enumerate() {
+        if number > 0 {
+            out.push('"');
+        }
+        if number % 2 == 1 {
+            out.push_str(part);
+            continue;
+        }
+        for words in part.split_inclusive(|c: char| !is_address(c)) {
+            let end = words.find(|c: char| !is_address(c)).unwrap_or(words.len());
+            let (word, behind) = words.split_at(end);
+            match word.parse::<IpAddr>() {
+                Ok(address) => {
+                    let name = || dns_lookup::lookup_addr(&address).unwrap_or_else(|_| address.to_string());
+                    out.push_str(names.entry(address).or_insert_with(name));
+                }
+                Err(_) => out.push_str(word),
+            }
+            out.push_str(behind);
+        }
+    }
+    out
 }

@@ -1,16 +1,25 @@
 //! `get element` and `reset`.
 
 use sluicegate_nftables::expr::ObjectKind;
-use sluicegate_nftables::netlink::NetlinkFamily;
-use sluicegate_nftables::{Elements, Subject, TableId, Within, read};
+use sluicegate_nftables::netlink::{Error, NetlinkFamily, Socket};
+use sluicegate_nftables::{Element, Elements, Set, Subject, TableId, Within, read};
 
 use crate::arguments::Arguments;
-use crate::list::{Kind, Shown, list};
+use crate::list::{Part, Shown};
 use crate::names::{list_options, open};
 use crate::run::set_in_kernel;
 
 /// Prints the elements that keys belong to, as text whatever was asked for: so does nft.
 pub(crate) fn get(elements: &Elements, arguments: &Arguments) -> Result<(), String> {
+    let found = found(elements, read::find)?;
+    found.print(&list_options(arguments)?, &Arguments { json: false, ..arguments.clone() })
+}
+
+/// Looks elements up by a function that may reset them.
+fn found(
+    elements: &Elements,
+    find: impl Fn(&mut Socket, &Set, &Element) -> Result<Option<Element>, Error>,
+) -> Result<Shown, String> {
     let mut socket = open(NetlinkFamily::NETFILTER)?;
     let id = &elements.set;
     let missing = || format!("Error: No such file or directory: there is no set {id}");
@@ -18,7 +27,7 @@ pub(crate) fn get(elements: &Elements, arguments: &Arguments) -> Result<(), Stri
     let set = set_in_kernel(&mut socket, id).ok_or_else(missing)?;
     let mut found = Vec::new();
     for element in &elements.list {
-        let one = read::find(&mut socket, &set, element).map_err(failed)?;
+        let one = find(&mut socket, &set, element).map_err(failed)?;
         found.push(one.ok_or_else(|| {
             format!(
                 "Error: Could not process rule: No such file or directory: there is no element \
@@ -28,13 +37,14 @@ pub(crate) fn get(elements: &Elements, arguments: &Arguments) -> Result<(), Stri
     }
     let mut content = read::Ruleset { tables: vec![table], ..Default::default() }.content();
     content.iter_mut().for_each(|table| table.sets = vec![(set.clone(), found.clone())]);
-    Shown { content, kind: Kind::Part }.print(&list_options(arguments)?, false)
+    Ok(Shown::part(content))
 }
 
-/// Prints what there is, and sets it back in the same step.
+/// Prints what there is, and sets it back in the same step. nft 1.0.6 resets counters and quotas; rules, sets
+/// and elements are from later versions.
 pub(crate) fn reset(subject: &Subject, arguments: &Arguments) -> Result<(), String> {
     let mut socket = open(NetlinkFamily::NETFILTER)?;
-    match subject {
+    let shown = match subject {
         Subject::Objects(kind @ (ObjectKind::COUNTER | ObjectKind::QUOTA), within) => {
             let tables = match within {
                 Within::Family(family) => read::tables(&mut socket, *family).map_err(failed)?,
@@ -51,7 +61,7 @@ pub(crate) fn reset(subject: &Subject, arguments: &Arguments) -> Result<(), Stri
             }
             let mut content = ruleset.content();
             content.retain(|table| !table.objects.is_empty());
-            Shown { content, kind: Kind::Part }.print(&list_options(arguments)?, arguments.json)
+            Shown::part(content)
         }
         Subject::Object(of) => {
             let id = &of.table;
@@ -60,19 +70,43 @@ pub(crate) fn reset(subject: &Subject, arguments: &Arguments) -> Result<(), Stri
             let reset = read::reset_object(&mut socket, of);
             let reset = reset.map_err(failed)?.ok_or_else(missing)?;
             let ruleset = read::Ruleset { tables: vec![table], objects: vec![reset], ..Default::default() };
-            let shown = Shown { content: ruleset.content(), kind: Kind::Part };
-            shown.print(&list_options(arguments)?, arguments.json)
+            Shown::part(ruleset.content())
         }
         Subject::Rules(within) => {
-            list(subject, arguments)?;
-            read::reset_rules(&mut socket, within).map(drop).map_err(failed)
+            reset_rules(&mut socket, subject, within, |socket| read::reset_rules(socket, within))?
         }
-        Subject::RulesOf(chain) => {
-            list(subject, arguments)?;
-            read::reset_chain_rules(&mut socket, chain).map(drop).map_err(failed)
+        Subject::RulesOf(chain) => reset_rules(&mut socket, subject, &(&chain.table).into(), |socket| {
+            read::reset_chain_rules(socket, chain)
+        })?,
+        Subject::Rule(rule) => reset_rules(&mut socket, subject, &(&rule.chain.table).into(), |socket| {
+            Ok(read::reset_rule(socket, &rule.chain, rule.handle)?.into_iter().collect())
+        })?,
+        Subject::Set(id) => {
+            let missing = || format!("Error: No such file or directory: there is no set {id}");
+            let table = read::table(&mut socket, &id.table).map_err(failed)?.ok_or_else(missing)?;
+            let set = read::set(&mut socket, id).map_err(failed)?.ok_or_else(missing)?;
+            let elements = read::reset_elements(&mut socket, id).map_err(failed)?;
+            let ruleset =
+                read::Ruleset { tables: vec![table], sets: vec![(set, elements)], ..Default::default() };
+            Shown::part(ruleset.content())
         }
-        other => Err(format!("Error: `reset {other}` is not supported here")),
-    }
+        Subject::Elements(elements) => found(elements, read::find_and_reset)?,
+        other => return Err(format!("Error: `reset {other}` is not supported here")),
+    };
+    shown.print(&list_options(arguments)?, arguments)
+}
+
+/// The chains of rules that are reset, with the counts that they had: those that the kernel answers with, so
+/// that no packet is left out in between.
+fn reset_rules(
+    socket: &mut Socket,
+    subject: &Subject,
+    within: &Within,
+    reset: impl FnOnce(&mut Socket) -> Result<Vec<read::Rule>, Error>,
+) -> Result<Shown, String> {
+    let mut ruleset = read::ruleset(socket, within).map_err(failed)?;
+    ruleset.rules = reset(socket).map_err(failed)?;
+    Part::of(subject).select(ruleset.content())
 }
 
 fn failed(error: impl std::fmt::Display) -> String {

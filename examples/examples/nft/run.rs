@@ -11,7 +11,7 @@ use sluicegate_nftables::netlink::{NetlinkFamily, Socket};
 use sluicegate_nftables::{ApplyOptions, Command, Family, Set, SetId, Transaction, read};
 
 use crate::arguments::{Action, Arguments, HELP, VERSION};
-use crate::names::{add_names, list_options, open};
+use crate::names::{add_names, list_options, open, with_hosts};
 use crate::{describe, glob, list, monitor, query};
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
@@ -161,7 +161,10 @@ fn apply(transaction: &Transaction, arguments: &Arguments) -> Result<(), String>
                     let list = Value::Object(vec![("nftables".into(), commit.to_json(&options).into())]);
                     print(&format!("{}\n", list))?;
                 }
-                false => print(&format!("{}\n", commit.lines(&options).join("\n")))?,
+                false => {
+                    let text = format!("{}\n", commit.lines(&options).join("\n"));
+                    print(&with_hosts(text, arguments))?;
+                }
             }
         }
     }

@@ -98,6 +98,14 @@ pub(crate) fn code(all: &Ruleset) -> String {
             format!("{family} {table} {}\n{}", kernel::without_numbers(&chain), rules.join("\n"))
         })
         .collect();
+    // What nft notes beside the elements of sets: comments, and intervals without an end.
+    let sets = all.sets.iter().filter(|(set, _)| !set.name.as_str().starts_with("__"));
+    chains.extend(sets.flat_map(|(set, elements)| {
+        let notes = elements.iter().filter(|element| !element.user_data.is_empty());
+        notes.map(|element| {
+            format!("{} {} {}: {:?} {:?}", set.family, set.table, set.name, element.key, element.user_data)
+        })
+    }));
     chains.sort_unstable();
     chains.join("\n")
 }

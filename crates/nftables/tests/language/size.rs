@@ -142,3 +142,92 @@ fn work_is_in_proportion_to_the_text() {
         assert!(twice * 10 <= once * 22, "{what}: {once}, then {twice}");
     }
 }
+
+#[cfg(feature = "json")]
+mod json {
+    use super::{DEEP, Transaction};
+
+    fn document(statements: &str) -> String {
+        let rule = format!(r#"{{"family": "ip", "table": "t", "chain": "c", "expr": [{statements}]}}"#);
+        format!(r#"{{"nftables": [{{"add": {{"rule": {rule}}}}}]}}"#)
+    }
+
+    #[test]
+    fn depth_of_json_is_bounded() {
+        for (open, close) in [
+            (r#"{"match": {"op": "==", "right": 5, "left": "#, "}}"),
+            (r#"{"match": {"op": "==", "left": {"meta": {"key": "mark"}}, "right": {"|": [5, "#, "]}}}"),
+            (r#"{"jump": {"rules": [{"expr": ["#, "]}]}}"),
+            (r#"{"set": ["#, "]}"),
+            ("[", "]"),
+        ] {
+            // serde_json takes 127 levels; as deep as that is read, deeper is refused.
+            for levels in [10, 60, DEEP] {
+                let text = document(&format!("{}5{}", open.repeat(levels), close.repeat(levels)));
+                Transaction::from_json(&text).expect_err(open);
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_of_json_are_bounded() {
+        for digits in [20, 100, 100_000] {
+            let number = "9".repeat(digits);
+            for statement in [
+                format!(r#"{{"counter": {{"packets": {number}, "bytes": 0}}}}"#),
+                format!(r#"{{"limit": {{"rate": {number}, "per": "second"}}}}"#),
+                format!(r#"{{"queue": {{"num": {number}}}}}"#),
+                format!(
+                    r#"{{"match": {{"op": "==", "left": {{"meta": {{"key": "mark"}}}}, "right": {number}}}}}"#
+                ),
+                format!(
+                    r#"{{"match": {{"op": "==", "left": {{"meta": {{"key": "mark"}}}}, "right": "{number}"}}}}"#
+                ),
+                format!(
+                    r#"{{"match": {{"op": "==", "left": {{"payload": {{"base": "th", "offset": {number}, "len": 16}}}}, "right": 5}}}}"#
+                ),
+            ] {
+                Transaction::from_json(&document(&statement)).expect_err(&statement[..20]);
+            }
+        }
+    }
+
+    #[test]
+    fn blanks_in_json_take_no_memory() {
+        let text = document(&format!(r#"{}{{"accept": null}}"#, " \n\t".repeat(10 << 20)));
+        let used = allocation_counter::measure(|| {
+            Transaction::from_json(&text).expect("blanks stand anywhere");
+        });
+        assert!(used.bytes_max < 1 << 16, "{} bytes", used.bytes_max);
+    }
+
+    #[test]
+    fn work_on_json_is_in_proportion_to_the_text() {
+        let made = |count: usize, command: &dyn Fn(usize) -> String| {
+            let commands: Vec<_> = (0..count).map(command).collect();
+            let text = format!(r#"{{"nftables": [{}]}}"#, commands.join(","));
+            allocation_counter::measure(|| drop(Transaction::from_json(&text))).count_total
+        };
+        let port = r#"{"payload": {"protocol": "tcp", "field": "dport"}}"#;
+        let commands: [(&str, &dyn Fn(usize) -> String); 3] = [
+            ("rules", &|n| {
+                let comparison =
+                    format!(r#"{{"match": {{"op": "==", "left": {port}, "right": {}}}}}"#, n % 1000);
+                format!(
+                    r#"{{"add": {{"rule": {{"family": "ip", "table": "t", "chain": "c", "expr": [{comparison}]}}}}}}"#
+                )
+            }),
+            ("sets", &|n| {
+                let id = format!(r#""family": "ip", "table": "t", "name": "s{n}""#);
+                format!(
+                    r#"{{"add": {{"set": {{{id}, "type": "ipv4_addr"}}}}}}, {{"add": {{"element": {{{id}, "elem": ["10.0.0.1"]}}}}}}"#
+                )
+            }),
+            ("mistakes", &|_| r#"{"add": {"rule": {"family": "ip"}}}"#.to_owned()),
+        ];
+        for (what, command) in commands {
+            let (once, twice) = (made(4000, command), made(8000, command));
+            assert!(twice * 10 <= once * 22, "{what}: {once}, then {twice}");
+        }
+    }
+}
