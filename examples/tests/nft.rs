@@ -216,7 +216,7 @@ fn real() -> PathBuf {
     "nft".into()
 }
 
-fn run(tool: &std::path::Path, line: &str, input: &str) -> Done {
+fn run(tool: &Path, line: &str, input: &str) -> Done {
     run_with(tool, line.split_whitespace(), input)
 }
 
@@ -243,7 +243,9 @@ fn command_lines_do_and_print_what_those_of_nft_do() {
     }
     let mut failed = Vec::new();
     for line in LINES {
-        let nft = plain(first.run(|| run(&real(), line, "")));
+        let mut nft = plain(first.run(|| run(&real(), line, "")));
+        // Of what nft 1.0.6 has no JSON for it says so, and prints it as text.
+        nft.stderr = nft.stderr.replace("warning: stmt ops map have no json callback\n", "");
         let done = plain(second.run(|| run(&ours, line, "")));
         let same = (nft.status, &nft.stdout) == (done.status, &done.stdout);
         if !same || nft.stderr.is_empty() != done.stderr.is_empty() {

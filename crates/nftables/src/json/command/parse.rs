@@ -80,13 +80,14 @@ fn read(value: &Value, options: &ParseOptions<'_>, queries: bool) -> Parsed<Scri
     Ok(Script { commands: made, known: scope.into_found() })
 }
 
-/// The sets that rules change.
+/// The sets and maps that rules change. A listing in JSON does not say of either that it is dynamic.
 fn updated_sets(commands: &[Command]) -> HashSet<SetId> {
     fn note(table: &TableId, statements: &[Statement], sets: &mut HashSet<SetId>) {
         for statement in statements {
             match statement {
                 Statement::Set(update) => {
-                    sets.insert(table.set(update.set.clone()));
+                    let map = update.value.is_some();
+                    sets.insert(SetId { map, ..table.set(update.set.clone()) });
                 }
                 Statement::Bound(chain) => {
                     chain.rules.iter().for_each(|rule| note(table, &rule.statements, sets));

@@ -162,8 +162,8 @@ fn read(text: &str, options: &ParseOptions<'_>, operations_only: bool) -> Result
     Ok(Script { commands, known })
 }
 
-/// Adds `flags dynamic` to the sets of the text that its rules change, as nft does: without the flag, the
-/// kernel may choose a kind of set that refuses these rules. nft does not do so for maps.
+/// Adds `flags dynamic` to those sets of the commands that are updated: without the flag, the kernel may choose
+/// a kind of set that refuses these rules. nft does so for the sets of a text, but not for maps.
 pub(crate) fn make_dynamic(commands: &mut [Command], updated: &HashSet<SetId>, options: &ParseOptions<'_>) {
     if updated.is_empty() {
         return;
@@ -172,7 +172,6 @@ pub(crate) fn make_dynamic(commands: &mut [Command], updated: &HashSet<SetId>, o
         if let Command::Operation(
             Operation::Add(Object::Set(set)) | Operation::Create(Object::Set(set)),
         ) = command
-            && !set.id.map
             && updated.contains(&set.id)
             // The kernel refuses to add an existing set with other flags.
             && options.sets.is_none_or(|sets| sets(&set.id).is_none())
