@@ -67,7 +67,7 @@
 //! let mut tx = Transaction::new();
 //! tx.add(Table::new(filter.clone()));
 //! let input = filter.chain("input".parse()?);
-//! tx.add(Chain::base(input, ChainType::Filter, Hook::INPUT, Priority::FILTER).policy(Policy::Drop));
+//! tx.add(Chain::base(input, ChainType::Filter, Hook::Input, Priority::FILTER).policy(Policy::Drop));
 //! tx.apply(&mut kernel)?;
 //!
 //! let script = "table inet filter {
@@ -258,7 +258,7 @@
 //!             type ipv4_addr . inet_service : verdict
 //!             elements = { 10.96.0.1 . 443 : goto api }
 //!         }
-//!         chain output { type nat hook output priority dstnat; ip daddr . tcp dport vmap @services; }
+//!         chain output { type nat hook output priority -100; ip daddr . tcp dport vmap @services; }
 //!     }",
 //! );
 //! // The parser says that a port is only translated where the rule knows the protocol.
@@ -270,7 +270,7 @@
 //!             type ipv4_addr . inet_service : verdict
 //!             elements = { 10.96.0.1 . 443 : goto api }
 //!         }
-//!         chain output { type nat hook output priority dstnat; ip daddr . tcp dport vmap @services; }
+//!         chain output { type nat hook output priority -100; ip daddr . tcp dport vmap @services; }
 //!     }",
 //! )?;
 //! tx.apply(&mut kernel)?;

@@ -9,7 +9,7 @@ use crate::family::Family;
 use crate::json::constant;
 use crate::json::expression::print::shift_of;
 use crate::json::node::{Node, Parsed, all};
-use crate::json::object::{comment, name};
+use crate::json::object::{checked_name, comment, name};
 use crate::json::scope::Within;
 use crate::json::statement;
 use crate::lang::exthdr::Exthdr;
@@ -276,7 +276,7 @@ pub(in crate::json) fn verdict(node: &Node<'_>) -> Parsed<Verdict> {
 }
 
 fn name_of(node: &Node<'_>, text: &str) -> Parsed<Name> {
-    Name::new(text).map_err(|error| node.wrong(&format!("the name of a set ({})", error.reason)))
+    checked_name(node, text, "the name of a set")
 }
 
 fn header_field(of: &Node<'_>) -> Parsed<Expression> {
