@@ -4,8 +4,9 @@ use std::net::IpAddr;
 
 use crate::datatype::{DataType, Order};
 use crate::expr::{
-    self, BitwiseOp, ByteorderOp, ExthdrFlags, FibFlags, HashType, NumgenMode, PayloadBase, Register,
+    self, BitwiseOp, ByteorderOp, CtKey, ExthdrFlags, FibFlags, HashType, NumgenMode, PayloadBase, Register,
 };
+use crate::family::Family;
 use crate::key::Part;
 use crate::lang::constant::{Bounds, Place};
 use crate::lang::lower::inner::tunnel_of;
@@ -176,7 +177,15 @@ impl Lower<'_> {
             }
             Expression::Meta(key) => self.push(expr::Meta { dreg: Some(dreg), key: *key, sreg: None }),
             Expression::Ct(ct) => {
-                self.push(expr::Ct { dreg: Some(dreg), key: ct.key, direction: ct.direction, sreg: None });
+                // Where neither the table nor a match determines the IP version, the key has to.
+                let key = match (ct.key, ct.family.filter(|family| self.known_network() != Some(*family))) {
+                    (CtKey::SADDR, Some(Family::IP)) => CtKey::SADDR_IP,
+                    (CtKey::DADDR, Some(Family::IP)) => CtKey::DADDR_IP,
+                    (CtKey::SADDR, Some(Family::IP6)) => CtKey::SADDR_IP6,
+                    (CtKey::DADDR, Some(Family::IP6)) => CtKey::DADDR_IP6,
+                    (key, _) => key,
+                };
+                self.push(expr::Ct { dreg: Some(dreg), key, direction: ct.direction, sreg: None });
             }
             Expression::Rt(rt) => self.push(expr::Rt { dreg, key: rt.key }),
             Expression::Socket(socket) => {

@@ -101,10 +101,7 @@ pub(crate) const LISTED: &[Known] = &[
     },
     Known {
         reason: "nft leaves out a match that it takes for implied.",
-        of: &[
-            ("expressions", "listed otherwise", "meta nfproto ipv4 ct original saddr 10.0.0.1"),
-            ("statements", "listed otherwise", "meta nfproto ipv4 tcp dport 80 reject with tcp reset"),
-        ],
+        of: &[("statements", "listed otherwise", "meta nfproto ipv4 tcp dport 80 reject with tcp reset")],
     },
 ];
 
@@ -131,9 +128,8 @@ pub(crate) const READ: &[Known] = &[
         ],
     },
     Known {
-        reason: "nft tells apart two keys for the addresses of a connection that are the same in a table of \
-            one family.",
-        of: &[("expressions", "read otherwise", "meta nfproto ipv4 ct original saddr 10.0.0.1")],
+        reason: "nft leaves out the match that says the IP version: the key says it here.",
+        of: &[("expressions", "other bytecode", "meta nfproto ipv4 ct original saddr 10.0.0.1")],
     },
     Known {
         reason: "nft 1.0.6 copies a number of a header into a mark as it is: byte-swapped.",
