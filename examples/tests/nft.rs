@@ -503,6 +503,58 @@ fn a_monitor_says_what_nft_monitor_says() {
     }
 }
 
+/// What both say of the same packets: every step but the line with the headers of a packet.
+#[test]
+fn traced_packets_take_the_steps_that_nft_monitor_trace_says() {
+    if !testns::have(&["nft", "ip"]) {
+        return;
+    }
+    const TRACED: &str = "table inet t {
+	chain pre { type filter hook prerouting priority -350; meta nftrace set 1; }
+	chain in {
+		type filter hook input priority 0; policy accept;
+		udp dport 53 jump dns
+		udp dport { 67, 68 } counter drop comment \"no leases\"
+		meta mark set 5
+	}
+	chain dns {
+		meta mark 7 accept
+		counter return
+	}
+}
+";
+    let Some(namespace) = Netns::new() else { return };
+    let [nft, ours] = namespace.run(|| {
+        let _ = testns::sh("ip link set lo up");
+        let loaded = run(&real(), "-f -", TRACED);
+        assert_eq!((loaded.status, loaded.stderr.as_str()), (Some(0), ""));
+        let watches = [real(), example("nft")].map(|tool| {
+            let (sender, started) = channel();
+            let watch = namespace_thread(move || run_and_tell(&tool, &["monitor", "trace"], sender));
+            (watch, started.recv().expect("it starts"))
+        });
+        for (_, process) in &watches {
+            wait_until_it_listens(*process);
+        }
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        for port in [53, 67, 9999] {
+            // Nobody listens: what comes back is traced as well.
+            let _ = socket.send_to(b"x", ("127.0.0.1", port));
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        for (_, process) in &watches {
+            let _ = std::process::Command::new("kill").arg(process.to_string()).status();
+        }
+        watches.map(|(watch, _)| watch.join().expect("it ends").stdout)
+    });
+    let steps = |text: &str| -> Vec<String> {
+        text.lines().filter(|line| !line.contains(" packet: ")).map(str::to_owned).collect()
+    };
+    assert!(steps(&nft).len() > 9, "nft says too little: {nft}");
+    assert_eq!(steps(&nft), steps(&ours));
+}
+
 /// A thread is in the namespace of the one that starts it.
 fn namespace_thread<T: Send + 'static>(
     run: impl FnOnce() -> T + Send + 'static,

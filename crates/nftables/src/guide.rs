@@ -245,7 +245,7 @@
 //! `IsMap: true`, `Concatenation: true`, `DataType: nftables.TypeVerdict`; the key is 8 bytes that the
 //! caller pads, and the rule loads both parts into registers 1 and 9 before its `Lookup`.
 //!
-//! This crate (the values are in the example of the [crate](crate)):
+//! This crate (the values are in the example of the [crate]):
 //!
 //! ```
 //! use sluicegate_nftables::{Transaction, fake::Fake};

@@ -1,11 +1,11 @@
 //! `monitor`: what happens to the ruleset, and what traced packets meet.
 
-use sluicegate_nftables::monitor::{Event, Follower, GROUP, Monitor, TRACE_GROUP};
+use sluicegate_nftables::monitor::{Event, Follower, GROUP, Monitor, TRACE_GROUP, Trace, TraceStep};
 use sluicegate_nftables::netlink::NetlinkFamily;
-use sluicegate_nftables::{Family, MonitorEvent, MonitorFilter, MonitorObject};
+use sluicegate_nftables::{Family, ListOptions, MonitorEvent, MonitorFilter, MonitorObject};
 
 use crate::arguments::Arguments;
-use crate::names::{list_options, open};
+use crate::names::{list_options, open, with_hosts};
 use crate::run::print;
 
 pub(crate) fn monitor(filter: MonitorFilter, arguments: &Arguments) -> Result<(), String> {
@@ -28,7 +28,9 @@ pub(crate) fn monitor(filter: MonitorFilter, arguments: &Arguments) -> Result<()
     loop {
         for event in monitor.events().map_err(failed)? {
             if let Event::Trace(trace) = &event {
-                print(&format!("{trace}\n"))?;
+                if let Some(line) = traced(trace, &follower, &options) {
+                    print(&with_hosts(format!("{line}\n"), arguments))?;
+                }
                 continue;
             }
             let commit = match follower.apply(event) {
@@ -55,6 +57,26 @@ pub(crate) fn monitor(filter: MonitorFilter, arguments: &Arguments) -> Result<()
             print(&text)?;
         }
     }
+}
+
+/// A step of a traced packet, with the words of the rule as it was when it was read. Ends of chains' rules,
+/// which nft 1.0.6 leaves out, are left out. The line with the headers of the packet is not printed.
+fn traced(trace: &Trace, follower: &Follower, options: &ListOptions) -> Option<String> {
+    let line = trace.to_string();
+    let Some(handle) = trace.rule.filter(|_| trace.step == TraceStep::Rule) else {
+        // Behind these nft has a blank.
+        return (trace.step != TraceStep::Rule).then(|| line + " ");
+    };
+    let content = follower.ruleset().content();
+    let table =
+        content.iter().find(|of| of.table.id.family == trace.family && of.table.id.name == trace.table);
+    let mut rules = table.into_iter().flat_map(|of| &of.chains).flat_map(|(_, rules)| rules);
+    let rule = rules.find(|rule| rule.handle == Some(handle));
+    let words = rule.map(|rule| format!("rule {}", rule.body_with(options)));
+    Some(match words {
+        Some(words) => line.replacen(&format!("rule handle {handle}"), &words, 1),
+        None => line,
+    })
 }
 
 /// Whether a line is about what is asked for. The generation is said where all is.
