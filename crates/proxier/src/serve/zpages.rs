@@ -14,7 +14,11 @@ const COMPONENT: &str = "kube-proxy";
 
 /// Returns the response to `/statusz`. `started` is the time when the process started.
 pub(super) fn statusz(accept: Option<&str>, started: SystemTime, now: SystemTime) -> Answer {
-    let (start, version) = (DateTime::<Utc>::from(started), env!("CARGO_PKG_VERSION"));
+    // chrono takes a `SystemTime` only with its feature `std`, which comes with the feature `kube` alone.
+    let since = started.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+    let start = DateTime::<Utc>::from_timestamp(seconds, since.subsec_nanos()).unwrap_or_default();
+    let version = env!("CARGO_PKG_VERSION");
     let up = now.duration_since(started).unwrap_or_default().as_secs();
     match Form::of(accept, "Statusz") {
         Some(Form::Text) => {
