@@ -30,8 +30,8 @@
 //! `sluicegate-nftables` reads and writes. It loads no kernel module: where `ip_tables` is not loaded, a
 //! request fails with an error that says so ([`Error::is_unsupported`]). It looks up no names of users, labels or
 //! iproute2, as `sluicegate-iptables-save` does not. These have no binary form here, and can neither be written nor
-//! shown with their options: `CLUSTERIP`, `LED`, `RATEEST` and `ULOG`, and the matches `ipvs`, `nfacct`, `rateest` and
-//! `bpf --object-pinned`.
+//! shown with their options: the targets `CLUSTERIP`, `LED`, `RATEEST` and `ULOG`, the matches `ipvs` and `rateest`,
+//! and `bpf --object-pinned`.
 //!
 //! # How it works
 //!

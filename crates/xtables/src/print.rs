@@ -11,7 +11,11 @@ pub(crate) fn words(spec: &Spec<'_>) -> Result<String, Error> {
     for module in &spec.matches {
         parts.push(match always_quoted(module) {
             Some(text) => text,
-            None => Spec { matches: vec![in_printed_order(module)], ..Spec::default() }.to_words()?,
+            None => {
+                let words = Spec { matches: vec![in_printed_order(module)], ..Spec::default() }.to_words()?;
+                // The tool prints two blanks.
+                if module.name == "nfacct" { words.replacen("-name ", "-name  ", 1) } else { words }
+            }
         });
     }
     if let Some(target) = &spec.target {

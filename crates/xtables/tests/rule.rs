@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use sluicegate_iptables_save::{Family, Place};
-use sluicegate_xtables::{CompileError, Kernel, Kind, NoSets, Rule, Sets, codecs, decode_extension};
+use sluicegate_xtables::{
+    CompileError, Kernel, Kind, NoSets, Rule, Sets, codecs, codecs_of, decode_extension,
+};
 
 /// A kernel that has every revision, and the sets of the corpus.
 struct Everything;
@@ -81,6 +83,21 @@ fn what_is_printed_of_a_rule_says_the_same_as_the_rule() {
 }
 
 #[test]
+fn all_extensions_but_those_of_the_documentation_have_a_binary_form() {
+    let matches = sluicegate_iptables_save::all_matches().map(|extension| (Kind::Match, extension));
+    let targets = sluicegate_iptables_save::all_targets().map(|extension| (Kind::Target, extension));
+    let mut without = Vec::new();
+    for (kind, extension) in matches.chain(targets) {
+        let families = FAMILIES.into_iter().filter(|family| extension.supports(*family));
+        if families.clone().any(|family| codecs_of(kind, extension.name(), family).next().is_none()) {
+            without.push(extension.name());
+        }
+    }
+    without.sort_unstable();
+    assert_eq!(without, ["CLUSTERIP", "LED", "RATEEST", "ULOG", "ipvs", "rateest"]);
+}
+
+#[test]
 fn an_extension_that_the_kernel_lacks_is_named_with_its_revision() {
     let place = Place { table: "filter", chain: "X", family: Family::Ipv4 };
     let error = Rule::compile("-m state --state NEW", place, &Old).unwrap_err();
@@ -110,7 +127,7 @@ proptest! {
                 if module.options.iter().any(|option| option.name.starts_with('[')) {
                     continue;
                 }
-                let writer = sluicegate_xtables::codecs_of(codec.kind(), &module.name, family).next().unwrap();
+                let writer = codecs_of(codec.kind(), &module.name, family).next().unwrap();
                 let binary = writer.encode(&module, &module, family, &Everything);
                 let binary = binary.map_err(|error| TestCaseError::fail(format!("{codec:?}: {error}")))?;
                 prop_assert_eq!(&read(&binary.data), &module, "{:?}: {:?}", codec, binary);

@@ -1,5 +1,5 @@
-//! Matches that count, measure or remember: `linux/netfilter/xt_{limit,hashlimit,quota,recent,statistic,
-//! time}.h`.
+//! Matches that count, measure or remember: `linux/netfilter/xt_{limit,hashlimit,quota,nfacct,recent,
+//! statistic,time}.h`.
 
 use sluicegate_iptables_save::{Family, encode};
 
@@ -12,6 +12,8 @@ pub(super) static CODECS: &[Codec] = &[
     codec("limit", 0, 40, limit, read_limit).compared_to(8),
     codec("hashlimit", 3, 312, hashlimit, read_hashlimit).compared_to(304),
     codec("quota", 0, 24, quota, read_quota).compared_to(16),
+    codec("nfacct", 1, 40, nfacct, read_nfacct).compared_to(32),
+    codec("nfacct", 0, 40, nfacct, read_nfacct).compared_to(32),
     codec("recent", 1, 228, recent, read_recent),
     codec("statistic", 0, 24, statistic, read_statistic).compared_to(12),
     codec("time", 0, 24, time, read_time).compared_to(22),
@@ -224,6 +226,18 @@ fn read_quota(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
     let flags = data.u32()?;
     data.skip(4)?;
     built.value_not("quota", flags & 1 != 0, data.u64()?);
+    Some(())
+}
+
+/// `struct xt_nfacct_match_info_v1`, which 64-bit kernels lay out as its predecessor.
+fn nfacct(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+    out.text(given.need("nfacct-name")?, 32)?;
+    out.zeros(8);
+    Ok(())
+}
+
+fn read_nfacct(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
+    built.value("nfacct-name", data.text(32)?);
     Some(())
 }
 
