@@ -115,7 +115,7 @@ impl Options {
 
 /// Returns arguments as a line, each a word of its own.
 fn line(arguments: &[String]) -> Result<String, Error> {
-    let words = arguments.iter().map(|word| quote_if_needed(word).map(|word| word.into_owned()));
+    let words = arguments.iter().map(|word| quote_if_needed(word).map(std::borrow::Cow::into_owned));
     Ok(words.collect::<Result<Vec<_>, _>>()?.join(" "))
 }
 
