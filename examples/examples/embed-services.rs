@@ -16,6 +16,9 @@ use sluicegate_services::{
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
+    if examples::asks_for_help() {
+        return Ok(examples::print(USAGE)?);
+    }
     let mut cluster = Cluster::new(Node::new("node-1", ["192.168.0.2".parse()?]));
     let web = ServiceName::new("demo", "web")?;
     let port = Port::tcp("http", 80)?.with_node_port(30080)?;
@@ -25,16 +28,16 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // The plan alone is a value, which prints as what `nft -f` takes.
     let settings = Settings { families: vec![Family::Ipv4], ..Settings::default() };
-    println!("# the plan\n{}", Planner::new(&settings, &cluster, None)?.script());
+    examples::print(format!("# the plan\n{}\n", Planner::new(&settings, &cluster, None)?.script()))?;
 
     let kernel = Fake::new();
     let mut applier = Applier::with_transport(kernel.open(), settings);
-    println!("# first sync: {}", applier.sync(&mut cluster, Instant::now())?);
+    examples::print(format!("# first sync: {}\n", applier.sync(&mut cluster, Instant::now())?))?;
 
     // From now on a sync costs what changed: here one endpoint.
     cluster.set_slice(&slice, endpoints(&web, &["10.244.1.7", "10.244.3.3"])?);
-    println!("# one endpoint moved: {}\n\n{kernel}", applier.sync(&mut cluster, Instant::now())?);
-    Ok(())
+    let moved = applier.sync(&mut cluster, Instant::now())?;
+    Ok(examples::print(format!("# one endpoint moved: {moved}\n\n{kernel}\n"))?)
 }
 
 /// Ready endpoints of a service at these addresses.
@@ -45,3 +48,10 @@ fn endpoints(service: &ServiceName, addresses: &[&str]) -> Result<Slice, Box<dyn
     }
     Ok(Slice::new(service.clone(), Family::Ipv4, [SlicePort::tcp("http", 8080)?], endpoints)?)
 }
+
+const USAGE: &str = "\
+usage: embed-services
+
+Plans a Service as nftables rules, applies them to an in-memory nf_tables, moves
+one endpoint, and prints all of it. It takes no arguments.
+";

@@ -15,6 +15,7 @@ use std::io::{self, BufRead, Write as _};
 use std::net::{IpAddr, ToSocketAddrs as _};
 use std::process::ExitCode;
 
+use examples::print;
 use sluicegate_ipset::netlink::text::{decode, encode};
 use sluicegate_ipset::text::{Command, EntryWords, Options, Output, ParseError, Statement, Verb, Word};
 use sluicegate_ipset::{
@@ -73,7 +74,7 @@ impl Program {
             Statement::Help(kind) => help(kind.as_deref()),
             Statement::Version => {
                 let (_, newest) = self.client()?.protocol()?;
-                println!("{NAME} v{}, protocol version: {newest}", VERSION);
+                print(format!("{NAME} v{VERSION}, protocol version: {newest}\n")).map_err(Failure::Io)?;
                 Ok(ExitCode::SUCCESS)
             }
             statement => self.statement(statement),
@@ -143,7 +144,7 @@ impl Program {
             Some(path) => {
                 fs::write(path, encode(&text)).map_err(|e| Failure::File(path.clone(), "writing", e))
             }
-            None => io::stdout().lock().write_all(&encode(&text)).map_err(Failure::Io),
+            None => print(encode(&text)).map_err(Failure::Io),
         }
     }
 
@@ -236,10 +237,7 @@ impl Program {
     }
 
     fn interactive(&mut self) -> Result<ExitCode, Failure> {
-        let prompt = || {
-            print!("ipset> ");
-            io::stdout().flush().map_err(Failure::Io)
-        };
+        let prompt = || print("ipset> ").map_err(Failure::Io);
         prompt()?;
         for line in io::stdin().lock().split(b'\n') {
             let line = line.map_err(Failure::Io)?;
@@ -251,8 +249,8 @@ impl Program {
                 Ok(Some((Statement::Quit, _))) => return Ok(ExitCode::SUCCESS),
                 Ok(Some((Statement::Help(kind), _))) => help(kind.as_deref()),
                 Ok(Some((Statement::Restore | Statement::Interactive | Statement::Version, _))) => {
-                    println!("this command cannot be used here");
-                    Ok(ExitCode::SUCCESS)
+                    let said = print("this command cannot be used here\n");
+                    said.map(|()| ExitCode::SUCCESS).map_err(Failure::Io)
                 }
                 Ok(Some((statement, options))) => {
                     self.options = options;
@@ -382,7 +380,7 @@ impl Failure {
             };
             message(&format!("{NAME}: {text}"));
             if usage {
-                eprintln!("Try `{NAME} help' for more information.");
+                message(&format!("Try `{NAME} help' for more information."));
             }
         }
         ExitCode::from(if usage { 2 } else { 1 })
@@ -450,8 +448,7 @@ fn host_name(address: IpAddr) -> Option<String> {
 }
 
 fn help(kind: Option<&str>) -> Result<ExitCode, Failure> {
-    println!("{NAME} v{}\n\n{HELP}", VERSION);
-    let mut text = String::new();
+    let mut text = format!("{NAME} v{VERSION}\n\n{HELP}\n");
     match kind {
         None => {
             text.push_str("\nSet types (newest revision):\n");
@@ -469,8 +466,7 @@ fn help(kind: Option<&str>) -> Result<ExitCode, Failure> {
                 writeln!(text, "\n{kind}: {} part(s), family {}", kind.dimension(), families.join(" or "));
         }
     }
-    print!("{text}");
-    Ok(ExitCode::SUCCESS)
+    print(text).map(|()| ExitCode::SUCCESS).map_err(Failure::Io)
 }
 
 const NAME: &str = "sluicegate-ipset";

@@ -36,7 +36,7 @@
 //! rename-chain.
 
 use std::ffi::OsString;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     match run(&std::env::args_os().skip(1).collect::<Vec<_>>()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{error}");
+            examples::tell(error);
             ExitCode::FAILURE
         }
     }
@@ -65,7 +65,7 @@ fn run(arguments: &[OsString]) -> Result<(), Box<dyn std::error::Error>> {
         _ => return Err(USAGE.into()),
     };
     if matches!(option, Some("--help" | "-h")) {
-        return Ok(writeln!(std::io::stdout(), "{USAGE}")?);
+        return Ok(examples::print(format!("{USAGE}\n"))?);
     }
     let mut input = Vec::new();
     std::io::stdin().read_to_end(&mut input)?;
@@ -88,7 +88,7 @@ fn run(arguments: &[OsString]) -> Result<(), Box<dyn std::error::Error>> {
         }
         _ => return Err(USAGE.into()),
     };
-    Ok(std::io::stdout().write_all(&output)?)
+    Ok(examples::print(output)?)
 }
 
 fn tree(save: &Save<'_>) -> Result<Value, Error> {

@@ -12,9 +12,10 @@
 //! 6 behind.
 
 use std::fmt::{self, Write as _};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::process::ExitCode;
 
+use examples::tell;
 use sluicegate_ipvs::text::{self, Invocation, ListOptions};
 use sluicegate_ipvs::{
     Client, Command, Daemon, Destination, Error, Family, Forward, Granularity, Listing, Operation, Service,
@@ -29,14 +30,14 @@ const REFUSED: u8 = 255;
 fn main() -> ExitCode {
     let args: Vec<_> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
     let failure = match run(&args) {
-        Ok(output) => match io::stdout().write_all(output.as_bytes()) {
+        Ok(output) => match examples::print(output) {
             Ok(()) => return ExitCode::SUCCESS,
-            Err(error) => Failure { message: format!("standard output: {error}"), status: LIST_FAILED },
+            Err(error) => Failure { message: error.to_string(), status: LIST_FAILED },
         },
         Err(failure) => failure,
     };
     if !failure.message.is_empty() {
-        eprintln!("ipvs: {}", failure.message);
+        tell(format_args!("ipvs: {}", failure.message));
     }
     ExitCode::from(failure.status)
 }
@@ -102,7 +103,7 @@ fn restore() -> Result<String, Failure> {
     };
     let Error::SomeRefused { failed, more } = &error else { return Err(failure(&error, REFUSED)) };
     for refusal in failed {
-        eprintln!("ipvs: {refusal}");
+        tell(format_args!("ipvs: {refusal}"));
     }
     let last = commands.len().saturating_sub(1);
     let is_last =

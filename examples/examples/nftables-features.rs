@@ -10,10 +10,15 @@ use sluicegate_nftables::netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::probe::{Feature, has_expression, supports};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    if examples::asks_for_help() {
+        return Ok(examples::print(
+            "usage: nftables-features\n\nPrints what this kernel's nftables can do.\n",
+        )?);
+    }
     let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default())?;
     for feature in Feature::ALL {
         let answer = if supports(&mut socket, *feature)? { "yes" } else { "no" };
-        println!("{feature:?}: {answer}");
+        examples::print(format!("{feature:?}: {answer}\n"))?;
     }
     for family in [Family::IP, Family::BRIDGE, Family::NETDEV] {
         let mut names = Vec::new();
@@ -22,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 names.push(*name);
             }
         }
-        println!("expressions of family {family}: {}", names.join(" "));
+        examples::print(format!("expressions of family {family}: {}\n", names.join(" ")))?;
     }
     Ok(())
 }

@@ -31,8 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments: Vec<String> =
         arguments.map_err(|word| format!("expected an argument in UTF-8, found {}", word.display()))?;
     if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
-        println!("{USAGE}");
-        return Ok(());
+        return Ok(examples::print(format!("{USAGE}\n"))?);
     }
     let is_fake = arguments.first().is_some_and(|first| first == "--fake");
     let mut kernel: Box<dyn Transport> = match is_fake {
@@ -42,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     arguments.drain(..usize::from(is_fake));
     for ports in arguments.split(|argument| argument == "--") {
         let synced = reconcile::sync(&mut *kernel, &[wanted(ports)?], &Options::default())?;
-        println!("# {}\n{}", synced.difference, synced.difference.transaction);
+        examples::print(format!("# {}\n{}\n", synced.difference, synced.difference.transaction))?;
     }
     Ok(())
 }

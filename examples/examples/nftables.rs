@@ -13,6 +13,11 @@ use sluicegate_nftables::{
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    if examples::asks_for_help() {
+        return Ok(examples::print(
+            "usage: nftables [--apply]\n\nPrints a small firewall, and applies it.\n",
+        )?);
+    }
     let table = TableId::new(Family::INET, "demo".parse()?);
     let input = table.chain("input".parse()?);
     let mut transaction = Transaction::new();
@@ -23,11 +28,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     transaction.add(input.rule().then(Match::new(CtKey::STATE, known)).then(Verdict::Accept));
     transaction.add(input.rule().then(Match::new(Payload::TCP_DPORT, Port(22))).then(Verdict::Accept));
 
-    print!("{transaction}");
+    examples::print(transaction.to_string())?;
     if std::env::args_os().any(|argument| argument == "--apply") {
         let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default())?;
         let applied = transaction.apply(&mut socket)?;
-        println!("# applied: the ruleset is now of generation {}", applied.generation);
+        examples::print(format!("# applied: the ruleset is now of generation {}\n", applied.generation))?;
     }
     Ok(())
 }

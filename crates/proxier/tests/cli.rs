@@ -200,7 +200,8 @@ fn what_is_invalid_or_claimed_twice_is_left_out_alone() {
         assert!(messages.contains(expected), "no {expected:?} in {messages}");
     }
     assert!(!run(&["check", "--manifests", EXAMPLE, invalid.path()]).status.success(), "check is stricter");
-    let doctor = stdout(&run(&["doctor", "--manifests", EXAMPLE, invalid.path()]));
+    let doctor = run(&["doctor", "--manifests", EXAMPLE, invalid.path()]);
+    let doctor = String::from_utf8_lossy(&doctor.stdout);
     assert!(doctor.contains("conflict: Service demo/xagain: cluster IP 172.30.10.1:80/tcp"), "{doctor}");
 }
 

@@ -104,11 +104,9 @@ fn where_no_thread_can_be_started_the_command_fails_and_does_not_panic() {
             let output = command.output().expect("it starts");
             let said = said(&output);
             assert!(!said.contains("panicked"), "{words:?}: {said}");
-            assert_eq!(
-                output.status.code(),
-                Some(if words[0] == "doctor" { 0 } else { 1 }),
-                "{words:?}: {said}"
-            );
+            // What `doctor` finds is a matter of this machine.
+            let status = output.status.code();
+            assert!(status == Some(1) || (words[0] == "doctor" && status == Some(0)), "{words:?}: {said}");
         }
     });
 }

@@ -39,20 +39,28 @@ impl<E: std::error::Error> From<E> for Failure {
 
 fn main() -> ExitCode {
     if env::args_os().len() > 1 {
-        println!("{USAGE}");
-        return ExitCode::SUCCESS;
+        return printed(USAGE, ExitCode::SUCCESS);
     }
     let mut config = Value::Null;
     match run(&mut config) {
-        Ok(Some(output)) => println!("{output}"),
-        Ok(None) => {}
+        Ok(Some(output)) => printed(output, ExitCode::SUCCESS),
+        Ok(None) => ExitCode::SUCCESS,
         Err(Failure(code, message)) => {
             let version = config["cniVersion"].as_str().unwrap_or("1.1.0");
-            println!("{}", json!({ "cniVersion": version, "code": code, "msg": message }));
-            return ExitCode::FAILURE;
+            printed(json!({ "cniVersion": version, "code": code, "msg": message }), ExitCode::FAILURE)
         }
     }
-    ExitCode::SUCCESS
+}
+
+/// Prints a line, and returns the status if that succeeds.
+fn printed(line: impl std::fmt::Display, status: ExitCode) -> ExitCode {
+    match examples::print(format!("{line}\n")) {
+        Ok(()) => status,
+        Err(error) => {
+            examples::tell(format_args!("cni-portmap: {error}"));
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn run(config: &mut Value) -> Result<Option<Value>, Failure> {

@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("{message}");
+            examples::tell(message);
             ExitCode::FAILURE
         }
     }

@@ -37,7 +37,7 @@ pub(crate) fn monitor(filter: MonitorFilter, arguments: &Arguments) -> Result<()
                 Ok(Some(commit)) => commit,
                 Ok(None) => continue,
                 Err(lost) => {
-                    eprintln!("# ERROR: {lost}");
+                    examples::tell(format_args!("# ERROR: {lost}"));
                     follower = read()?;
                     continue;
                 }

@@ -1,7 +1,7 @@
 //! Reads what is to be done, and does it.
 
 use std::cell::RefCell;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::Path;
 
 use sluicegate_nftables::json::Value;
@@ -35,8 +35,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
 
 /// Writes to standard output. Whoever reads it may have gone.
 pub(crate) fn print(text: &str) -> Result<(), String> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| format!("Error: {error}"))
+    examples::print(text).map_err(|error| format!("Error: {error}"))
 }
 
 fn contents(file: &str) -> Result<String, String> {

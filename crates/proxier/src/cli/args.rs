@@ -1,7 +1,8 @@
 //! The flags that several subcommands share, with kube-proxy's names where it has them.
 
+use std::io::{self, Read as _};
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args, ValueEnum};
 use ipnet::IpNet;
@@ -16,12 +17,13 @@ use sluicegate_services::{Cluster, DetectLocal, Family, Node, NodePortAddresses,
 use super::Error;
 use super::detect_local::DetectLocalFlags;
 use super::ipvs::IpvsArgs;
+use super::output::tell;
 
 /// Where the objects come from.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ManifestArgs {
     /// Files, or directories of files (*.yaml, *.yml, *.json), with Services, EndpointSlices, Nodes and
-    /// ServiceCIDRs.
+    /// ServiceCIDRs; `-` reads standard input.
     #[arg(long = "manifests", value_name = "PATH", required = true, num_args = 1..)]
     pub(crate) manifests: Vec<PathBuf>,
 }
@@ -30,9 +32,18 @@ impl ManifestArgs {
     /// Reads all manifests. Prints the kinds of objects that were ignored to standard error.
     pub(crate) fn read(&self) -> Result<Manifests, Error> {
         let mut found = Manifests::default();
-        let ignored = source::read(&self.manifests, |manifest| found.add(manifest))?;
-        if !ignored.is_empty() {
-            eprintln!("ignored: {ignored}");
+        let (input, paths): (Vec<_>, Vec<_>) =
+            self.manifests.iter().partition(|path| is_standard_input(path.as_path()));
+        let mut ignored = Vec::new();
+        if !paths.is_empty() {
+            ignored.push(source::read(&paths, |manifest| found.add(manifest))?);
+        }
+        if !input.is_empty() {
+            let text = standard_input()?;
+            ignored.push(source::read_str("standard input", &text, |manifest| found.add(manifest))?);
+        }
+        for ignored in ignored.iter().filter(|ignored| !ignored.is_empty()) {
+            tell(format_args!("ignored: {ignored}"));
         }
         Ok(found)
     }
@@ -130,10 +141,10 @@ impl ProxyArgs {
     pub(crate) fn cluster(&self, found: Manifests, node: Node) -> (Cluster, Vec<Problem>) {
         let (mut cluster, problems) = found.into_cluster(node);
         for problem in &problems {
-            eprintln!("{problem}");
+            tell(problem);
         }
         for conflict in cluster.conflicts() {
-            eprintln!("{conflict}");
+            tell(conflict);
         }
         cluster.set_service_cidr("--service-cluster-ip-range", &self.service_cluster_ip_range);
         (cluster, problems)
@@ -231,6 +242,22 @@ pub(super) fn boolean(text: &str) -> Result<bool, String> {
     }
 }
 
+/// Returns whether a path among manifests stands for standard input.
+pub(crate) fn is_standard_input(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Reads standard input, as much of it as of a file.
+fn standard_input() -> Result<String, Error> {
+    let failed = |source| Error::Read { path: "standard input".into(), source };
+    let mut text = String::new();
+    let read = io::stdin().lock().take(MOST_INPUT + 1).read_to_string(&mut text).map_err(failed)?;
+    if u64::try_from(read).is_ok_and(|read| read > MOST_INPUT) {
+        return Err(failed(io::Error::other("is larger than 1 GiB")));
+    }
+    Ok(text)
+}
+
 fn host_name() -> Result<String, Error> {
     let path = PathBuf::from("/proc/sys/kernel/hostname");
     match std::fs::read_to_string(&path) {
@@ -246,3 +273,6 @@ fn ip(text: &str) -> Result<IpAddr, String> {
 fn cidr(text: &str) -> Result<IpNet, String> {
     parse_cidr(text.trim()).ok_or_else(|| "not a CIDR (10.244.0.0/16)".to_owned())
 }
+
+/// The most that is read from standard input, in bytes: as of a file.
+const MOST_INPUT: u64 = 1 << 30;

@@ -1,12 +1,15 @@
 //! `check`: prints the services of the manifests and every problem, without a plan.
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use clap::Args;
-use sluicegate_services::{Family, LocalDetector};
+use serde_json::{Value, json};
+use sluicegate_services::{Family, LocalDetector, ServicePort};
 
 use super::Error;
 use super::args::{ManifestArgs, NodeArgs, ProxyArgs, describe};
+use super::output::{OutputArgs, counted};
 
 #[derive(Args)]
 pub(crate) struct Check {
@@ -16,6 +19,8 @@ pub(crate) struct Check {
     node: NodeArgs,
     #[command(flatten)]
     proxy: ProxyArgs,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 impl Check {
@@ -24,39 +29,84 @@ impl Check {
     pub(crate) fn run(self) -> Result<ExitCode, Error> {
         let mut found = self.manifests.read()?;
         let node = self.node.node(&found.nodes)?;
-        println!("{}", describe(&node));
+        let mut text = format!("{}\n", describe(&node));
         let detectors = self.proxy.detect_local()?.detectors(&node);
         let detectors = detectors.map_err(sluicegate_service_rules::Error::from)?;
+        let mut families = Vec::new();
         for (family, detector) in Family::BOTH.into_iter().zip(detectors) {
-            let addresses = self.proxy.node_port_addresses().resolve(family, &node, None);
-            println!("{family}: {}; node ports on {addresses}", pods(&detector));
+            let addresses = self.proxy.node_port_addresses().resolve(family, &node, None).to_string();
+            let pods = pods(&detector);
+            let _ = writeln!(text, "{family}: {pods}; node ports on {addresses}");
+            families.push(json!({ "family": family.to_string(), "pods": pods, "nodePorts": addresses }));
         }
-        for line in found.passed_over.drain(..) {
-            println!("not proxied: {line}");
-        }
+        let not_proxied: Vec<String> = found.passed_over.drain(..).map(|line| line.to_string()).collect();
+        not_proxied.iter().for_each(|line| text += &format!("not proxied: {line}\n"));
+        let addresses: Vec<_> = Family::BOTH.iter().filter_map(|family| node.primary(*family)).collect();
+        let this = json!({ "name": node.name, "addresses": addresses });
         let (cluster, problems) = self.proxy.cluster(found, node);
         let mut names: Vec<_> = cluster.service_names().collect();
         names.sort();
+        let mut ports = Vec::new();
         for name in names {
-            for port in Family::BOTH.iter().flat_map(|family| cluster.ports(name, *family)) {
-                let local = port.endpoints.iter().filter(|endpoint| endpoint.is_local).count();
-                let cluster_ip =
-                    port.cluster_ip.map_or_else(|| "no cluster IP".to_owned(), |ip| ip.to_string());
-                println!(
-                    "{} {cluster_ip}:{}/{}: {} endpoints, {local} of them here",
-                    port.name,
-                    port.port,
-                    port.name.protocol,
-                    port.endpoints.len()
-                );
+            for family in Family::BOTH {
+                for port in cluster.ports(name, family) {
+                    line(&mut text, &port);
+                    ports.push(object(family, &port));
+                }
             }
         }
+        self.output.print(&text, || {
+            json!({
+                "node": this,
+                "families": families,
+                "notProxied": not_proxied,
+                "ports": ports,
+                "invalid": strings(&problems),
+                "conflicts": strings(cluster.conflicts()),
+            })
+        })?;
         Ok(if problems.is_empty() && cluster.conflict_count() == 0 {
             ExitCode::SUCCESS
         } else {
             ExitCode::FAILURE
         })
     }
+}
+
+/// Returns what these print, for lists of problems.
+pub(super) fn strings(items: impl IntoIterator<Item = impl ToString>) -> Vec<String> {
+    items.into_iter().map(|item| item.to_string()).collect()
+}
+
+fn line(text: &mut String, port: &ServicePort<'_>) {
+    let cluster_ip = port.cluster_ip.map_or_else(|| "no cluster IP".to_owned(), |ip| ip.to_string());
+    let (endpoints, local) = endpoints(port);
+    let _ = writeln!(
+        text,
+        "{} {cluster_ip}:{}/{}: {}, {local} of them here",
+        port.name,
+        port.port,
+        port.name.protocol,
+        counted(endpoints, "endpoint")
+    );
+}
+
+fn object(family: Family, port: &ServicePort<'_>) -> Value {
+    let (endpoints, local) = endpoints(port);
+    json!({
+        "name": port.name.to_string(),
+        "family": family.to_string(),
+        "clusterIP": port.cluster_ip,
+        "port": port.port,
+        "protocol": port.name.protocol.to_string(),
+        "endpoints": endpoints,
+        "localEndpoints": local,
+    })
+}
+
+/// Returns the numbers of endpoints, and of those on this node.
+fn endpoints(port: &ServicePort<'_>) -> (usize, usize) {
+    (port.endpoints.len(), port.endpoints.iter().filter(|endpoint| endpoint.is_local).count())
 }
 
 fn pods(detector: &LocalDetector) -> String {

@@ -10,12 +10,16 @@ use sluicegate_service_rules::nftables::{Applier, Settings};
 use sluicegate_service_rules::{Cleaned, Error as RulesError, iptables, ipvs};
 
 use super::Error;
+use super::check::strings;
+use super::output::{OutputArgs, tell};
 
 #[derive(Args)]
 pub(crate) struct Cleanup {
     /// The mode whose rules to remove; by default those of every mode.
     #[arg(long, value_name = "nftables|iptables|ipvs")]
     proxy_mode: Option<Mode>,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// In this order, since some chains of ipvs mode have the names of chains of iptables mode.
@@ -24,7 +28,7 @@ const MODES: [Mode; 3] = [Mode::Nftables, Mode::Ipvs, Mode::Iptables];
 impl Cleanup {
     /// Returns the command for every mode.
     pub(super) const fn every_mode() -> Self {
-        Self { proxy_mode: None }
+        Self { proxy_mode: None, output: OutputArgs::TEXT }
     }
 
     /// Removes everything that can be removed, and reports each failure.
@@ -42,11 +46,13 @@ impl Cleanup {
             all.removed.extend(removed);
             all.failed.extend(failed.into_iter().filter(|error| self.is_reported(error)));
         }
-        all.removed.iter().for_each(|what| println!("removed {what}"));
-        all.failed.iter().for_each(|error| eprintln!("sluicegate-proxier: {error}"));
+        let mut text: String = all.removed.iter().map(|what| format!("removed {what}\n")).collect();
         if all.removed.is_empty() && all.failed.is_empty() {
-            println!("found nothing to remove");
+            text.push_str("found nothing to remove\n");
         }
+        all.failed.iter().for_each(|error| tell(format_args!("sluicegate-proxier: {error}")));
+        self.output
+            .print(&text, || serde_json::json!({ "removed": all.removed, "failed": strings(&all.failed) }))?;
         Ok(if all.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
@@ -79,7 +85,7 @@ fn installed() -> Result<Vec<Tool>, RulesError> {
     };
     let is_nft = |tool: &Tool| tool.back_end() == BackEnd::Nft;
     if tools.iter().any(is_nft) && !Applier::open(Settings::default())?.has_nf_tables()? {
-        eprintln!("this kernel has no nf_tables: skipping the nft back end of iptables");
+        tell("this kernel has no nf_tables: skipping the nft back end of iptables");
         tools.retain(|tool| !is_nft(tool));
     }
     Ok(tools)

@@ -1,76 +1,181 @@
 //! `doctor`: prints what each mode needs and finds, which other programs have rules, and which services of
 //! manifests claim the same frontend.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use comfy_table::{ContentArrangement, Table};
+use serde_json::{Value, json};
 use sluicegate_proxier::Mode;
 use sluicegate_proxier::doctor::{Check, Diagnosis, Verdict};
 
 use super::Error;
 use super::args::{ManifestArgs, NodeArgs};
+use super::check::strings;
+use super::output::{OutputArgs, counted};
 
+// It exits with status 0 if a mode works without a fault (that of --proxy-mode, if it is given) and nothing is
+// wrong with the manifests, otherwise with 1.
 #[derive(Args)]
 pub(crate) struct Doctor {
-    /// Files, or directories of files, whose Services are checked for claims to the same address and port.
+    /// Files, or directories of files, whose Services are checked for claims to the same address and port;
+    /// `-` reads standard input.
     #[arg(long = "manifests", value_name = "PATH", num_args = 1..)]
     manifests: Vec<PathBuf>,
+    /// The mode that has to work; by default any.
+    #[arg(long, value_name = "nftables|iptables|ipvs")]
+    proxy_mode: Option<Mode>,
     #[command(flatten)]
     node: NodeArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// How well a mode works here.
+struct Found<'a> {
+    mode: Mode,
+    /// What it needs and does not have.
+    missing: Vec<&'a str>,
+    /// What is not as it should be.
+    degraded: Vec<&'a str>,
+    /// Whether something cannot be known without a change.
+    is_unknown: bool,
+}
+
+/// What is wrong with the manifests.
+#[derive(Default)]
+struct Faults {
+    invalid: Vec<String>,
+    conflicts: Vec<String>,
 }
 
 impl Doctor {
     pub(crate) fn run(&self) -> Result<ExitCode, Error> {
         let diagnosis = Diagnosis::run();
+        let wanted = |mode: &Mode| self.proxy_mode.is_none_or(|only| only == *mode);
+        let found: Vec<_> =
+            Mode::ALL.into_iter().filter(wanted).map(|mode| Found::of(mode, &diagnosis)).collect();
+        let faults = self.faults()?;
+        self.output.print(&self.text(&diagnosis, &found, &faults), || object(&diagnosis, &found, &faults))?;
+        let is_well = found.iter().any(Found::is_well) && faults.count() == 0;
+        Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    /// Returns the frontends that services of the manifests claim in vain, and what is invalid in them.
+    fn faults(&self) -> Result<Faults, Error> {
+        if self.manifests.is_empty() {
+            return Ok(Faults::default());
+        }
+        let found = ManifestArgs { manifests: self.manifests.clone() }.read()?;
+        let node = self.node.node(&found.nodes)?;
+        let (cluster, problems) = found.into_cluster(node);
+        Ok(Faults { invalid: strings(&problems), conflicts: strings(cluster.conflicts()) })
+    }
+
+    fn text(&self, diagnosis: &Diagnosis, found: &[Found<'_>], faults: &Faults) -> String {
         let mut checks = table(["mode", "requirement", "state", "detail"]);
         for check in &diagnosis.checks {
             let mode = check.mode.map_or("every", Mode::as_str);
             checks.add_row([mode, &check.what, &check.verdict.to_string(), &check.detail]);
         }
-        println!("{checks}");
-        for mode in Mode::ALL {
-            let is_unknown = |check: &Check| check.mode == Some(mode) && check.verdict == Verdict::Unknown;
-            let usable = match (diagnosis.is_usable(mode), diagnosis.checks.iter().any(is_unknown)) {
-                (false, _) => "does not work here",
-                (true, true) => "works if the kernel can load the missing modules",
-                (true, false) => "works",
-            };
-            println!("{mode} mode: {usable}");
+        let mut text = format!("{checks}\n");
+        faults.invalid.iter().for_each(|invalid| text += &format!("invalid: {invalid}\n"));
+        faults.conflicts.iter().for_each(|conflict| text += &format!("conflict: {conflict}\n"));
+        if !self.manifests.is_empty() && faults.conflicts.is_empty() {
+            text.push_str("no services claim the same frontend\n");
         }
-        self.conflicts()?;
         if diagnosis.others.is_empty() {
-            println!("no rules of other programs");
-            return Ok(ExitCode::SUCCESS);
+            text.push_str("no rules of other programs\n");
+        } else {
+            let mut others = table(["found", "owner", "chains"]);
+            for other in &diagnosis.others {
+                let count =
+                    if other.place.starts_with("iptables") { other.count.to_string() } else { String::new() };
+                others.add_row([other.place.clone(), other.owner.to_owned(), count]);
+            }
+            let _ = writeln!(text, "{others}");
         }
-        let mut others = table(["found", "owner", "chains"]);
-        for other in &diagnosis.others {
-            let count =
-                if other.place.starts_with("iptables") { other.count.to_string() } else { String::new() };
-            others.add_row([other.place.clone(), other.owner.to_owned(), count]);
+        for found in found {
+            let _ = writeln!(text, "{} mode: {}", found.mode, found.verdict());
         }
-        println!("{others}");
-        Ok(ExitCode::SUCCESS)
+        if faults.count() > 0 {
+            let _ = writeln!(text, "manifests: {}", counted(faults.count(), "problem"));
+        }
+        text
     }
 }
 
-impl Doctor {
-    /// Prints the frontends that services of the manifests claim in vain.
-    fn conflicts(&self) -> Result<(), Error> {
-        if self.manifests.is_empty() {
-            return Ok(());
+impl<'a> Found<'a> {
+    fn of(mode: Mode, diagnosis: &'a Diagnosis) -> Self {
+        let with = |verdict| {
+            let concerns =
+                move |check: &&Check| check.verdict == verdict && check.mode.is_none_or(|of| of == mode);
+            diagnosis.checks.iter().filter(concerns)
+        };
+        let names = |verdict| with(verdict).map(|check: &Check| check.what.as_str()).collect();
+        Self {
+            mode,
+            missing: names(Verdict::Missing),
+            degraded: names(Verdict::Degraded),
+            is_unknown: with(Verdict::Unknown).any(|check| check.mode.is_some()),
         }
-        let found = ManifestArgs { manifests: self.manifests.clone() }.read()?;
-        let node = self.node.node(&found.nodes)?;
-        let (cluster, problems) = found.into_cluster(node);
-        problems.iter().for_each(|problem| println!("invalid: {problem}"));
-        cluster.conflicts().for_each(|conflict| println!("conflict: {conflict}"));
-        if cluster.conflict_count() == 0 {
-            println!("no services claim the same frontend");
-        }
-        Ok(())
     }
+
+    fn is_well(&self) -> bool {
+        self.missing.is_empty() && self.degraded.is_empty()
+    }
+
+    /// Returns what the table says of it, in few words.
+    fn verdict(&self) -> String {
+        let modules = "works if the kernel can load the missing modules";
+        match (self.missing.as_slice(), self.degraded.as_slice()) {
+            ([], []) if self.is_unknown => modules.to_owned(),
+            ([], []) => "works".to_owned(),
+            ([], degraded) => {
+                let works = if self.is_unknown { modules } else { "works" };
+                format!("{works}, with {}: {}", counted(degraded.len(), "fault"), degraded.join(", "))
+            }
+            (missing, _) => format!("does not work here: missing {}", missing.join(", ")),
+        }
+    }
+}
+
+impl Faults {
+    fn count(&self) -> usize {
+        self.invalid.len() + self.conflicts.len()
+    }
+}
+
+fn object(diagnosis: &Diagnosis, found: &[Found<'_>], faults: &Faults) -> Value {
+    let modes = found.iter().map(|found| {
+        json!({
+            "mode": found.mode.as_str(),
+            "works": found.missing.is_empty(),
+            "missing": found.missing,
+            "degraded": found.degraded,
+            "unknown": found.is_unknown,
+        })
+    });
+    let checks = diagnosis.checks.iter().map(|check| {
+        json!({
+            "mode": check.mode.map(Mode::as_str),
+            "requirement": check.what,
+            "state": check.verdict.to_string(),
+            "detail": check.detail,
+        })
+    });
+    let others = diagnosis.others.iter();
+    let others =
+        others.map(|other| json!({ "place": other.place, "owner": other.owner, "chains": other.count }));
+    json!({
+        "modes": modes.collect::<Vec<_>>(),
+        "checks": checks.collect::<Vec<_>>(),
+        "others": others.collect::<Vec<_>>(),
+        "invalid": faults.invalid,
+        "conflicts": faults.conflicts,
+    })
 }
 
 fn table<const N: usize>(header: [&str; N]) -> Table {

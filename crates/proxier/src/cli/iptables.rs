@@ -11,6 +11,8 @@ use sluicegate_services::{Cluster, Family};
 
 use super::Error;
 use super::args::ProxyArgs;
+use super::check::strings;
+use super::sync::Outcome;
 
 /// The flags of `render` in iptables mode.
 #[derive(Args, Clone, Debug)]
@@ -65,13 +67,11 @@ impl RenderArgs {
     }
 }
 
-/// Programs the current network namespace. Returns what was done, and whether something that guards traffic
-/// is missing.
-pub(crate) fn sync(proxy: &ProxyArgs, cluster: &mut Cluster) -> Result<(String, bool), Error> {
+/// Programs the current network namespace.
+pub(crate) fn sync(proxy: &ProxyArgs, cluster: &mut Cluster) -> Result<Outcome, Error> {
     let synced = applier(proxy)?.sync(cluster, Instant::now())?;
-    synced.notices().for_each(|notice| eprintln!("{notice}"));
-    synced.faults().for_each(|fault| eprintln!("sluicegate-proxier: {fault}"));
-    Ok((synced.to_string(), synced.faults().next().is_some()))
+    let (notices, faults) = (strings(synced.notices()), strings(synced.faults()));
+    Ok(Outcome { notices, faults, ..Outcome::of(synced) })
 }
 
 /// Returns what `sync` would send.

@@ -14,7 +14,9 @@ use sluicegate_services::{Cluster, Family, parse_cidr};
 
 use super::Error;
 use super::args::{ProxyArgs, boolean};
+use super::check::strings;
 use super::serve::needs;
+use super::sync::Outcome;
 
 /// The flags of ipvs mode, with kube-proxy's names.
 #[derive(Args, Clone, Debug)]
@@ -90,12 +92,12 @@ pub(crate) fn render(settings: &Settings, families: &[Family], cluster: &Cluster
     families.iter().map(script).collect()
 }
 
-/// Programs the current network namespace. Returns what was done.
-pub(crate) fn sync(proxy: &ProxyArgs, cluster: &mut Cluster) -> Result<String, Error> {
+/// Programs the current network namespace.
+pub(crate) fn sync(proxy: &ProxyArgs, cluster: &mut Cluster) -> Result<Outcome, Error> {
     let synced = applier(proxy)?.sync(cluster, Instant::now())?;
     let findings = Sysctls::default().check(&needs(proxy, cluster)?);
-    findings.iter().filter(|finding| finding.is_problem()).for_each(|finding| eprintln!("{finding}"));
-    Ok(synced.to_string())
+    let notices = strings(findings.iter().filter(|finding| finding.is_problem()));
+    Ok(Outcome { notices, ..Outcome::of(synced) })
 }
 
 /// Returns what `sync` would do, as scripts.

@@ -13,6 +13,8 @@ mod error;
 mod iptables;
 mod ipvs;
 mod log;
+mod output;
+mod pages;
 mod progress;
 mod render;
 mod run;
@@ -22,12 +24,14 @@ mod sync;
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub(crate) use error::Error;
+pub(crate) use output::tell;
 
 /// Programs Kubernetes Services into the packet filter of the kernel.
 #[derive(Parser)]
@@ -53,17 +57,26 @@ enum Sub {
     /// namespace.
     Cleanup(cleanup::Cleanup),
     /// Report for each mode whether the kernel, tools, sysctls and capabilities suffice, and which other
-    /// programs have rules.
+    /// programs have rules; fails unless a mode works without a fault.
     Doctor(doctor::Doctor),
     /// Print the services of the manifests, and every problem in them.
     Check(check::Check),
+    /// Print a script for a shell that completes this program's words.
+    #[command(hide = true)]
+    Completions(pages::Completions),
+    /// Print a page for man(1).
+    #[command(hide = true)]
+    Man(pages::Man),
 }
 
-/// Runs a command line, whose first word is the name of the program. Prints usage and ends the process when
-/// it is not valid.
+/// Runs a command line, whose first word is the name of the program. Prints usage when it is not valid.
 pub(crate) fn run(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<ExitCode, Error> {
-    let matches = Command::command().get_matches_from(words);
-    let command = Command::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let parsed = Command::command().try_get_matches_from(words);
+    let parsed = parsed.and_then(|matches| Ok((Command::from_arg_matches(&matches)?, matches)));
+    let (command, matches) = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => return usage(&error),
+    };
     match command.subcommand {
         Sub::Render(render) => render.run(),
         Sub::Sync(sync) => sync.run(),
@@ -72,7 +85,18 @@ pub(crate) fn run(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) 
         Sub::Cleanup(cleanup) => cleanup.run(),
         Sub::Doctor(doctor) => doctor.run(),
         Sub::Check(check) => check.run(),
+        Sub::Completions(completions) => completions.run(Command::command()),
+        Sub::Man(man) => man.run(Command::command()),
     }
+}
+
+/// Prints what clap says of a command line: what is wrong with it, or the help or version that it asks for.
+fn usage(said: &clap::Error) -> Result<ExitCode, Error> {
+    let printed = said.print().and_then(|()| io::stdout().flush());
+    if !said.use_stderr() {
+        output::written(printed)?;
+    }
+    Ok(u8::try_from(said.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
 /// The arguments of the subcommand.

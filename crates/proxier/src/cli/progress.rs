@@ -9,6 +9,8 @@ use sluicegate_proxier::run::{Observer, SyncReport};
 use sluicegate_service_rules::Error;
 use sluicegate_services::Cluster;
 
+use super::output::counted;
+
 /// Starts to show the progress of the loop. Returns `None` when standard error is not a terminal.
 pub(crate) fn on_terminal() -> Option<Arc<dyn Observer>> {
     if !io::stderr().is_terminal() {
@@ -103,7 +105,7 @@ impl Work {
     fn line(&self, now: Instant) -> Option<String> {
         let took = now.saturating_duration_since(self.since?);
         let what = if self.is_listed {
-            format!("programming {} services", self.services)
+            format!("programming {}", counted(self.services, "service"))
         } else {
             "waiting for all Services and EndpointSlices".to_owned()
         };

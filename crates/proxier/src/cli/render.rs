@@ -1,6 +1,5 @@
 //! `render`: prints the plan as a script. Needs no root, no kernel and no network.
 
-use std::io::{self, BufWriter, Write as _};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -11,6 +10,7 @@ use super::Error;
 use super::args::{ManifestArgs, NodeArgs, ProxyArgs};
 use super::iptables::RenderArgs;
 use super::ipvs;
+use super::output::print;
 
 #[derive(Args)]
 pub(crate) struct Render {
@@ -36,12 +36,6 @@ impl Render {
             Mode::Iptables => self.iptables.render(&self.proxy.iptables()?, &cluster)?,
             Mode::Ipvs => ipvs::render(&self.proxy.ipvs()?, &self.iptables.families(&cluster), &cluster)?,
         };
-        let mut out = BufWriter::new(io::stdout().lock());
-        match write!(out, "{script}").and_then(|()| out.flush()) {
-            // The reader has closed the pipe, as in `render | head`.
-            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-            Err(error) => Err(Error::Write(error)),
-            Ok(()) => Ok(ExitCode::SUCCESS),
-        }
+        print(&script).map(|()| ExitCode::SUCCESS)
     }
 }

@@ -1,7 +1,6 @@
 //! `run`: the daemon.
 
 use std::collections::HashSet;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -27,7 +26,7 @@ use super::defaults::{self, OOM_SCORE};
 use super::log::{self, LogFormat};
 use super::serve::ServeArgs;
 use super::source::SourceArgs;
-use super::{Error, Given, iptables, ipvs, progress};
+use super::{Error, Given, iptables, ipvs, output, progress};
 
 #[derive(Args)]
 pub(crate) struct Run {
@@ -258,8 +257,11 @@ impl Run {
 }
 
 fn print(line: &str) -> Result<ExitCode, Error> {
-    writeln!(std::io::stdout(), "{line}").map_err(Error::Write)?;
-    Ok(ExitCode::SUCCESS)
+    output::print(&format!(
+        "{line}
+"
+    ))
+    .map(|()| ExitCode::SUCCESS)
 }
 
 fn fill<T>(given: &HashSet<String>, flag: &str, place: &mut T, value: Option<T>) {

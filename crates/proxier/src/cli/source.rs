@@ -12,6 +12,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use super::Error;
+use super::args::is_standard_input;
 
 /// The flags of the source. Without any, the environment of a pod leads to the API server.
 #[derive(Args, Clone, Debug)]
@@ -39,6 +40,9 @@ impl SourceArgs {
         service_cidrs: bool,
         contact: Arc<dyn Contact>,
     ) -> Result<Receiver<Update>, Error> {
+        if self.manifests.iter().any(|path| is_standard_input(path)) {
+            return Err(Error::flag("--manifests -", "standard input cannot be followed: expected files"));
+        }
         let (sender, updates) = mpsc::channel(UPDATES);
         if self.manifests.is_empty() {
             self.ask(runtime, node, service_cidrs, sender, contact)?;

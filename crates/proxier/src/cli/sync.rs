@@ -1,16 +1,19 @@
 //! `sync` and `diff`: program the current network namespace, or print what that would change.
 
-use std::io::{self, Write as _};
+use std::fmt::Display;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
+use serde_json::json;
 use sluicegate_proxier::Mode;
+use sluicegate_service_rules::Summary;
 use sluicegate_service_rules::nftables::Applier;
 use sluicegate_services::Cluster;
 
 use super::Error;
 use super::args::{ManifestArgs, NodeArgs, ProxyArgs};
+use super::output::{OutputArgs, counted, tell};
 use super::{iptables, ipvs};
 
 #[derive(Args)]
@@ -23,6 +26,9 @@ pub(crate) struct Sync {
 pub(crate) struct Diff {
     #[command(flatten)]
     plan: PlanArgs,
+    /// Exit with status 1 if sync would change something, and with 2 after a failure.
+    #[arg(long)]
+    exit_code: bool,
 }
 
 #[derive(Args)]
@@ -33,6 +39,8 @@ struct PlanArgs {
     node: NodeArgs,
     #[command(flatten)]
     proxy: ProxyArgs,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 impl PlanArgs {
@@ -43,31 +51,70 @@ impl PlanArgs {
     }
 }
 
+/// What a sync did, in every mode.
+#[derive(Default)]
+pub(super) struct Outcome {
+    /// What was changed, in words.
+    pub(super) summary: String,
+    pub(super) is_unchanged: bool,
+    /// What is not as it should be, though it works.
+    pub(super) notices: Vec<String>,
+    /// What guards traffic and is missing.
+    pub(super) faults: Vec<String>,
+}
+
+impl Outcome {
+    pub(super) fn of(synced: impl Display + Into<Summary>) -> Self {
+        let summary = synced.to_string();
+        Self { summary, is_unchanged: synced.into().is_unchanged, ..Self::default() }
+    }
+}
+
 impl Sync {
     pub(crate) fn run(&self) -> Result<ExitCode, Error> {
         let mut cluster = self.plan.cluster()?;
         let proxy = &self.plan.proxy;
-        let synced = match proxy.proxy_mode {
+        let outcome = match proxy.proxy_mode {
             Mode::Nftables => {
-                Applier::open(proxy.settings()?)?.sync(&mut cluster, Instant::now())?.to_string()
+                Outcome::of(Applier::open(proxy.settings()?)?.sync(&mut cluster, Instant::now())?)
             }
-            Mode::Iptables => {
-                let (synced, is_unguarded) = iptables::sync(proxy, &mut cluster)?;
-                if is_unguarded {
-                    println!("{} services: {synced}", cluster.service_count());
-                    return Ok(ExitCode::FAILURE);
-                }
-                synced
-            }
+            Mode::Iptables => iptables::sync(proxy, &mut cluster)?,
             Mode::Ipvs => ipvs::sync(proxy, &mut cluster)?,
         };
-        println!("{} services: {synced}", cluster.service_count());
-        Ok(ExitCode::SUCCESS)
+        outcome.notices.iter().for_each(tell);
+        outcome.faults.iter().for_each(|fault| tell(format_args!("sluicegate-proxier: {fault}")));
+        let services = cluster.service_count();
+        let text = format!("{}: {}\n", counted(services, "service"), outcome.summary);
+        self.plan.output.print(&text, || {
+            json!({
+                "mode": proxy.proxy_mode.as_str(),
+                "services": services,
+                "changed": !outcome.is_unchanged,
+                "summary": outcome.summary,
+                "notices": outcome.notices,
+                "faults": outcome.faults,
+            })
+        })?;
+        Ok(if outcome.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
 
 impl Diff {
     pub(crate) fn run(&self) -> Result<ExitCode, Error> {
+        match self.print() {
+            Ok(true) if self.exit_code => Ok(ExitCode::from(1)),
+            Ok(_) => Ok(ExitCode::SUCCESS),
+            // As with diff(1): a failure is not a difference.
+            Err(error) if self.exit_code => {
+                tell(format_args!("sluicegate-proxier: {error}"));
+                Ok(ExitCode::from(2))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Prints the difference, and returns whether there is one.
+    fn print(&self) -> Result<bool, Error> {
         let cluster = self.plan.cluster()?;
         let proxy = &self.plan.proxy;
         let difference = match proxy.proxy_mode {
@@ -75,11 +122,11 @@ impl Diff {
             Mode::Iptables => iptables::diff(proxy, &cluster)?,
             Mode::Ipvs => ipvs::diff(proxy, &cluster)?,
         };
-        match write!(io::stdout().lock(), "{difference}") {
-            // The reader has closed the pipe, as in `diff | head`.
-            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-            Err(error) => Err(Error::Write(error)),
-            Ok(()) => Ok(ExitCode::SUCCESS),
-        }
+        let is_changed = !difference.is_empty();
+        self.plan.output.print(
+            &difference,
+            || json!({ "mode": proxy.proxy_mode.as_str(), "changed": is_changed, "script": difference }),
+        )?;
+        Ok(is_changed)
     }
 }
