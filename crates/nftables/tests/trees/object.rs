@@ -271,8 +271,7 @@ fn tunnel() -> impl Strategy<Value = Tunnel> {
         (0_u8..64, any::<bool>()).prop_map(|(hardware, egress)| TunnelOptions::Erspan2 { hardware, egress }),
         prop::collection::vec(geneve, 1..3).prop_map(TunnelOptions::Geneve),
     ];
-    // A TTL of zero is not printed, which is that of the kernel.
-    (ends, (any::<u16>(), any::<u16>(), any::<u8>(), 1_u8..), prop::option::of(options)).prop_map(
+    (ends, (any::<u16>(), any::<u16>(), any::<u8>(), any::<u8>()), prop::option::of(options)).prop_map(
         |(ends, (sport, dport, tos, ttl), options)| Tunnel { sport, dport, tos, ttl, options, ..ends },
     )
 }
@@ -286,11 +285,7 @@ pub(crate) fn config() -> BoxedStrategy<ObjectConfig> {
     let times = prop::collection::vec(prop::option::of(1_u64..1_000_000), 11);
     let policy = (protocol(), a_family(), times).prop_map(|(protocol, family, times)| {
         let states = timeout_states(protocol).iter().zip(times);
-        let mut policy: Vec<_> =
-            states.filter_map(|(state, time)| Some((*state, Duration::from_secs(time?)))).collect();
-        if policy.is_empty() {
-            policy.extend(timeout_states(protocol).first().map(|state| (*state, Duration::from_secs(1))));
-        }
+        let policy = states.filter_map(|(state, time)| Some((*state, Duration::from_secs(time?)))).collect();
         ObjectConfig::CtTimeout { protocol, family, policy }
     });
     let expectation = (protocol(), any::<u16>(), any::<u32>(), any::<u8>(), a_family()).prop_map(

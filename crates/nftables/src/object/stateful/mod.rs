@@ -176,7 +176,10 @@ impl ObjectConfig {
                 lines.extend(l3(family));
                 let states: Vec<_> =
                     policy.iter().map(|(name, time)| format!("{name} : {}", time.as_secs())).collect();
-                lines.push(format!("policy = {{ {} }}", states.join(", ")));
+                // nft lists braces without anything in them, and does not read them.
+                if !states.is_empty() || !with.is_script() {
+                    lines.push(format!("policy = {{ {} }}", states.join(", ")));
+                }
                 lines
             }
             Self::CtExpectation { protocol, port, timeout, size, family } => {

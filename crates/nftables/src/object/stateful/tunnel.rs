@@ -214,7 +214,9 @@ impl Tunnel {
             ("tos", self.tos.into()),
             ("ttl", self.ttl.into()),
         ];
-        all.extend(numbers.iter().filter(|(_, n)| *n != 0).map(|(name, n)| format!("{name} {n}")));
+        // In a script a TTL that is left out is 255.
+        let is_said = |(name, number): &&(&str, u16)| *number != 0 || (!lines && *name == "ttl");
+        all.extend(numbers.iter().filter(is_said).map(|(name, number)| format!("{name} {number}")));
         all.extend(self.options.as_ref().map(|options| options.block(lines)));
         all
     }
