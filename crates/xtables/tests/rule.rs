@@ -98,6 +98,14 @@ fn all_extensions_but_those_of_the_documentation_have_a_binary_form() {
 }
 
 #[test]
+fn flags_that_no_packet_has_are_not_lost() {
+    let place = Place { table: "filter", chain: "X", family: Family::Ipv4 };
+    let words = "-p tcp -m tcp --tcp-flags NONE SYN";
+    let rules = Rule::compile(words, place, &Everything).unwrap();
+    assert_eq!(rules[0].words(Family::Ipv4, &Everything).unwrap(), words);
+}
+
+#[test]
 fn an_extension_that_the_kernel_lacks_is_named_with_its_revision() {
     let place = Place { table: "filter", chain: "X", family: Family::Ipv4 };
     let error = Rule::compile("-m state --state NEW", place, &Old).unwrap_err();

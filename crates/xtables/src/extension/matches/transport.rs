@@ -87,7 +87,8 @@ fn read_tcp(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
     if option != 0 || nots & 8 != 0 {
         built.value_not("tcp-option", nots & 8 != 0, option);
     }
-    if mask != 0 || nots & 4 != 0 {
+    // Of flags none of which is looked at, but which have to be set, the tool saves nothing: no packet has them.
+    if mask != 0 || compare != 0 || nots & 4 != 0 {
         let flags = |bits: u8| match bits {
             0 => Some("NONE".to_owned()),
             _ => names_of(bits.into(), TCP_FLAGS),
