@@ -1,5 +1,7 @@
 //! Following the kernel's ruleset: a copy that commits keep up to date.
 
+use std::collections::HashMap;
+
 use sluicegate_netlink::Transport;
 
 use crate::expr::Expr;
@@ -8,9 +10,9 @@ use crate::lang::Statement;
 use crate::lang::raise::Sets;
 use crate::listing;
 use crate::monitor::mirror::{Mirror, Table, is_whole, missing_predecessor};
-use crate::monitor::{Change, Event, RuleChange, RulePosition};
+use crate::monitor::{Change, Event, RuleChange, RulePosition, SetName};
 use crate::name::Name;
-use crate::object::{ChainId, Elements, Rule, RuleId, SetFlags, TableId};
+use crate::object::{ChainId, Element, Elements, Rule, RuleId, Set, SetFlags, SetId, TableId};
 use crate::read::{self, ChainFlags, Generation, Ruleset};
 use crate::transaction::{Object, Operation, Rename, Target, Transaction, Within};
 
@@ -93,7 +95,7 @@ pub(crate) struct Reported {
 }
 
 /// The copy can no longer follow the kernel: the ruleset has to be read again.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Lost {
     /// The receive buffer overflowed ([`Event::Overrun`]).
@@ -195,13 +197,14 @@ impl Follower {
         }
         let mut transaction = Transaction::new();
         let mut reported = Vec::new();
+        let came = Came::of(&events);
         let together = |a: &Event, b: &Event| match (a, b) {
             (Event::Elements(a, of_a, _), Event::Elements(b, of_b, _)) => a == b && of_a == of_b,
             _ => false,
         };
         for run in events.chunk_by(together) {
-            if let Some(operation) = self.operation(run, transaction.operations().last()) {
-                self.report(run, &operation, &mut reported);
+            if let Some(operation) = self.operation(run, transaction.operations().last(), None) {
+                self.report(run, &operation, transaction.operations().last(), &came, &mut reported);
                 if matches!(operation, Operation::Replace(_)) {
                     transaction.pop();
                 }
@@ -220,13 +223,26 @@ impl Follower {
 
     /// Appends what `nft monitor` reports for the events that became `operation`, with one entry for each
     /// element.
-    fn report(&self, run: &[Event], operation: &Operation, reported: &mut Vec<Reported>) {
+    fn report(
+        &self,
+        run: &[Event],
+        operation: &Operation,
+        last: Option<&Operation>,
+        came: &Came,
+        reported: &mut Vec<Reported>,
+    ) {
         let Some(event) = run.first() else { return };
+        // nft prints the members of a set without a name in the order in which they came.
+        let as_they_came = match event {
+            Event::Rule(RuleChange::New(_), _) if !came.0.is_empty() => self.operation(run, last, Some(came)),
+            _ => None,
+        };
+        let operation = as_they_came.as_ref().unwrap_or(operation);
         // A listing is sorted, and nft reports elements as they come; an interval is two events.
         if run.len() > 1 && !self.has_intervals(event) {
             for event in run.chunks(1) {
-                if let Some(operation) = self.operation(event, None) {
-                    self.report(event, &operation, reported);
+                if let Some(operation) = self.operation(event, None, None) {
+                    self.report(event, &operation, None, came, reported);
                 }
             }
             return;
@@ -244,7 +260,7 @@ impl Follower {
                 }
             }
             // The kernel sends a replaced rule as a deletion and an addition, and so does nft report it.
-            Operation::Replace(_) => self.operation(run, None).into_iter().for_each(push),
+            Operation::Replace(_) => self.operation(run, None, Some(came)).into_iter().for_each(push),
             operation => push(operation.clone()),
         }
     }
@@ -297,13 +313,14 @@ impl Follower {
     fn whole_rule(&self, reported: &read::Rule) -> Option<Rule> {
         let id = TableId::new(reported.family, reported.table.clone());
         let table = self.copy.table(reported.family, &reported.table)?;
-        let sets = sets_of(&id, table, &reported.expressions);
+        let sets = sets_of(&id, table, &reported.expressions, None);
         Some(listing::rule_of(&id.chain(reported.chain.clone()), reported, &sets))
     }
 
     /// Converts an event, or several about elements of one set, to the typed language, using the state
-    /// before it; `last` is the preceding operation.
-    fn operation(&self, run: &[Event], last: Option<&Operation>) -> Option<Operation> {
+    /// before it; `last` is the preceding operation. The members of sets without a name are sorted, unless
+    /// `came` tells their order.
+    fn operation(&self, run: &[Event], last: Option<&Operation>, came: Option<&Came>) -> Option<Operation> {
         let event = run.first()?;
         let (family, name) = event.table()?;
         let id = TableId::new(family, name.clone());
@@ -314,7 +331,7 @@ impl Follower {
             Event::Table(Change::New, reported) => add(listing::table_of(reported)),
             Event::Table(Change::Deleted, _) => delete(id),
             Event::Chain(change, reported) => of_chain(&id, table, *change, reported),
-            Event::Rule(change, reported) => of_rule(&id, table?, *change, reported, last),
+            Event::Rule(change, reported) => of_rule(&id, table?, *change, reported, last, came),
             Event::Set(Change::New, reported) => {
                 add(listing::set_of(&id, Some(reported).filter(|set| is_named(set))?))
             }
@@ -341,6 +358,36 @@ impl Follower {
                 }
             }
             Event::Generation(_) | Event::Trace(_) | Event::Overrun | Event::Unknown(_) => None,
+        }
+    }
+}
+
+/// The keys of the elements that a commit adds, in the order of their events.
+struct Came(HashMap<SetName, HashMap<Vec<u8>, usize>>);
+
+impl Came {
+    fn of(events: &[Event]) -> Self {
+        let mut all: HashMap<SetName, HashMap<Vec<u8>, usize>> = HashMap::new();
+        for event in events {
+            if let Event::Elements(Change::New, set, elements) = event
+                && set.set.starts_with("__")
+            {
+                let keys = all.entry(set.clone()).or_default();
+                for element in elements {
+                    let next = keys.len();
+                    keys.entry(element.key.to_vec()).or_insert(next);
+                }
+            }
+        }
+        Self(all)
+    }
+
+    /// Sorts the elements of a set in this order. nft sorts intervals.
+    fn sort(&self, set: &Set, elements: &mut [Element]) {
+        let SetId { table, name, .. } = &set.id;
+        let id = SetName { family: table.family, table: table.name.clone(), set: name.clone() };
+        if let Some(keys) = self.0.get(&id).filter(|_| !set.flags.contains(SetFlags::INTERVAL)) {
+            elements.sort_by_key(|element| keys.get(element.key().bytes()).copied().unwrap_or(usize::MAX));
         }
     }
 }
@@ -442,6 +489,7 @@ fn of_rule(
     change: RuleChange,
     reported: &read::Rule,
     last: Option<&Operation>,
+    came: Option<&Came>,
 ) -> Option<Operation> {
     let chain = table.chain(&reported.chain).filter(|chain| !is_bound(&chain.from_kernel))?;
     let chain = id.chain(chain.from_kernel.name.clone());
@@ -450,7 +498,7 @@ fn of_rule(
     };
     let typed = |chain: &ChainId, rule: &read::Rule| Rule {
         handle: None,
-        ..listing::rule_of(chain, rule, &sets_of(id, table, &rule.expressions))
+        ..listing::rule_of(chain, rule, &sets_of(id, table, &rule.expressions, came))
     };
     let mut rule = typed(&chain, reported);
     listing::insert_bound_rules(&mut rule.statements, |name| {
@@ -470,7 +518,7 @@ fn of_rule(
 
 /// Returns the sets that a rule uses. Elements are included only for anonymous sets, which are reported with
 /// the rule.
-fn sets_of(id: &TableId, table: &Table, expressions: &[Expr]) -> Sets {
+fn sets_of(id: &TableId, table: &Table, expressions: &[Expr], came: Option<&Came>) -> Sets {
     let used = expressions.iter().filter_map(|expr| match expr {
         Expr::Lookup(lookup) => Some(&lookup.set),
         Expr::Dynset(dynset) => Some(&dynset.set),
@@ -482,7 +530,10 @@ fn sets_of(id: &TableId, table: &Table, expressions: &[Expr]) -> Sets {
         let typed = listing::set_of(id, &set.from_kernel);
         let own: Vec<read::Element> =
             if is_named(&set.from_kernel) { Vec::new() } else { set.elements().cloned().collect() };
-        let elements = listing::elements_of(&typed, &own);
+        let mut elements = listing::elements_of(&typed, &own);
+        if let Some(came) = came {
+            came.sort(&typed, &mut elements);
+        }
         listing::are_expressible(&own).then(|| (name.clone(), (typed, elements)))
     });
     typed.collect()

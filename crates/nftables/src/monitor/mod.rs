@@ -1,4 +1,43 @@
-//! Events of commits, traces of packets, and a copy of the ruleset that follows the kernel's.
+//! Follows what happens to the ruleset, and what traced packets meet.
+//!
+//! Start with [`Follower`]: it keeps a copy of the ruleset, and turns the events of each commit into
+//! operations of the typed language. An [`Event`] by itself carries what the kernel sends: expressions instead
+//! of statements, bytes instead of addresses, of a deleted object often its handle alone. The copy supplies
+//! the rest.
+//!
+//! ```no_run
+//! use sluicegate_nftables::monitor::{Follower, Monitor};
+//! use sluicegate_nftables::netlink::{NetlinkFamily, Options, Socket};
+//! use sluicegate_nftables::{Family, Object, Operation, Target};
+//!
+//! // Join the group first: commits that the copy includes already are skipped.
+//! let mut monitor = Monitor::open()?;
+//! let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default())?;
+//! let mut follower = Follower::read(&mut socket, Family::UNSPEC)?;
+//! loop {
+//!     for event in monitor.events()? {
+//!         let commit = match follower.apply(event) {
+//!             Ok(Some(commit)) => commit,
+//!             Ok(None) => continue,
+//!             Err(_lost) => {
+//!                 follower = Follower::read(&mut socket, Family::UNSPEC)?;
+//!                 continue;
+//!             }
+//!         };
+//!         for operation in commit.transaction.operations() {
+//!             match operation {
+//!                 Operation::Add(Object::Rule(rule)) => println!("{} has a new rule {:?}", rule.chain, rule.statements),
+//!                 Operation::Delete(Target::Elements(elements)) => {
+//!                     elements.list.iter().for_each(|element| println!("{} lost {}", elements.set, element.key()));
+//!                 }
+//!                 other => println!("{other}"),
+//!             }
+//!         }
+//!     }
+//! }
+//! # #[allow(unreachable_code)]
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! How [`Follower`] keeps up with the kernel:
 //!
@@ -35,7 +74,8 @@ pub(crate) use follower::Reported;
 pub use follower::{Commit, Follower, Lost};
 pub use trace::{Trace, TraceConntrack, TraceDevice, TraceStep};
 
-/// Reads events from a transport that receives them, such as a socket that has joined [`GROUP`].
+/// Reads events from a transport that receives them, such as a socket that has joined [`GROUP`]. For typed
+/// changes, hand the events to a [`Follower`].
 ///
 /// ```no_run
 /// use sluicegate_nftables::monitor::{Event, Monitor};
@@ -57,7 +97,8 @@ pub struct Monitor<T = Socket> {
     buffer: Vec<u8>,
 }
 
-/// A change of the ruleset. The events of one commit arrive together, and [`Event::Generation`] ends them.
+/// A change of the ruleset, as the kernel sends it: [`Follower::apply`] turns it into the typed language. The
+/// events of one commit arrive together, and [`Event::Generation`] ends them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {

@@ -5,7 +5,7 @@ use crate::listing::ListOptions;
 use crate::monitor::Commit;
 use crate::monitor::follower::Reported;
 use crate::object::set::TypeLine;
-use crate::object::{Chain, Rule, Set, SetFlags, StatefulObject, Table};
+use crate::object::{BaseChain, Chain, ObjectConfig, Rule, Set, SetFlags, StatefulObject, Table};
 use crate::transaction::{Flush, HandleId, Object, Operation, Target};
 
 impl Commit {
@@ -13,10 +13,11 @@ impl Commit {
     /// contains the generation and the process that committed it.
     ///
     /// Sets and chains that belong to a rule have no line of their own: they are printed within the rule.
+    /// Since Linux 6.4 the deletion of such a set has one, because the kernel no longer says what it was.
     #[must_use]
     pub fn lines(&self, options: &ListOptions) -> Vec<String> {
         let with = Wording::new(options);
-        let reported = self.reported.iter().filter(|reported| !reported.is_internal);
+        let reported = self.reported.iter().filter(|reported| reported.has_line());
         let mut lines: Vec<String> = reported.map(|reported| reported.line(with)).collect();
         let generation = &self.generation;
         let by = match (generation.process, &generation.process_name) {
@@ -29,6 +30,11 @@ impl Commit {
 }
 
 impl Reported {
+    fn has_line(&self) -> bool {
+        let is_set = matches!(self.operation, Operation::Delete(Target::Set(_)));
+        !self.is_internal || is_set && self.deleted.is_none()
+    }
+
     fn line(&self, with: Wording<'_>) -> String {
         let handle = match (with.options.handles, self.handle) {
             (true, Some(handle)) => Some(format!("# handle {handle}")),
@@ -84,6 +90,8 @@ fn of_table(of: &Table) -> String {
 
 fn of_chain(of: &Chain, with: Wording<'_>) -> String {
     let Some(base) = &of.base else { return format!("chain {}", of.id) };
+    // nft 1.0.6 prints no devices here either.
+    let base = BaseChain { devices: Vec::new(), ..base.clone() };
     let header = base.header(of.id.table.family, with);
     let policy = base.policy.map(|policy| format!(" policy {policy};")).unwrap_or_default();
     format!("chain {} {{ {header};{policy} }}", of.id)
@@ -107,6 +115,7 @@ fn of_set(of: &Set, handle: &str, with: Wording<'_>) -> String {
 fn of_object(of: &StatefulObject, handle: &str, with: Wording<'_>) -> String {
     let mut lines: Vec<_> = of.comment.iter().map(|comment| format!("comment {comment}")).collect();
     lines.extend(of.config.properties(false, with));
-    let text = lines.join("; ");
-    format!("{} {{{handle} {text} }} ", of.id)
+    let text = lines.join(" ");
+    let end = if matches!(of.config, ObjectConfig::Synproxy(_)) { ";" } else { "" };
+    format!("{} {{{handle} {text}{end} }} ", of.id)
 }

@@ -24,6 +24,7 @@ impl NftMonitor {
     pub(crate) fn start_with(options: &[&str], arguments: &[&str]) -> Self {
         let mut nft = Command::new("nft");
         let mut child = nft
+            .env("TZ", "UTC")
             .args(options)
             .arg("monitor")
             .args(arguments)
@@ -56,17 +57,14 @@ impl NftMonitor {
         self.lines.recv_timeout(LONG).ok()
     }
 
-    /// What it says of so many commits.
+    /// What it says of so many commits: all lines.
     pub(crate) fn commits(&mut self, number: usize) -> Option<Vec<String>> {
         let mut said = Vec::new();
         let mut left = number;
         while left > 0 {
             let line = self.line()?;
-            if line.starts_with("# new generation") {
-                left -= 1;
-            } else {
-                said.push(line);
-            }
+            left -= usize::from(line.starts_with("# new generation"));
+            said.push(line);
         }
         Some(said)
     }
