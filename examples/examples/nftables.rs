@@ -5,11 +5,10 @@
 //! sudo unshare -n target/debug/examples/nftables --apply   # one netlink batch, in a namespace of its own
 //! ```
 
-use sluicegate_nftables::expr::CtKey;
-use sluicegate_nftables::lang::{CtState, Match, Payload, Verdict};
+use sluicegate_nftables::lang::{CtKey, CtState, Match, Payload, Verdict};
 use sluicegate_nftables::netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::{
-    Chain, ChainType, Family, Hook, Policy, Port, Priority, Table, TableId, Transaction,
+    Chain, ChainType, Family, Hook, Policy, Priority, Table, TableId, Transaction,
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -26,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .add(Chain::base(input.clone(), ChainType::Filter, Hook::Input, Priority(0)).policy(Policy::Drop));
     let known = CtState::ESTABLISHED | CtState::RELATED;
     transaction.add(input.rule().then(Match::new(CtKey::STATE, known)).then(Verdict::Accept));
-    transaction.add(input.rule().then(Match::new(Payload::TCP_DPORT, Port(22))).then(Verdict::Accept));
+    transaction.add(input.rule().then(Match::new(Payload::TCP_DPORT, 22)).then(Verdict::Accept));
 
     examples::print(transaction.to_string())?;
     if std::env::args_os().any(|argument| argument == "--apply") {

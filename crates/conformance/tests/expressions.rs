@@ -7,6 +7,7 @@ use sluicegate_conformance::reference::{Stated, attributes_of, rule_of, sys};
 
 use sluicegate_netlink::attr::{self, Attributes};
 use sluicegate_netlink::message::{Flags, Header, NfGenMsg, encode};
+use sluicegate_nftables::expr::kind::*;
 use sluicegate_nftables::expr::*;
 use sluicegate_nftables::lang::Verdict;
 use sluicegate_nftables::{Family, Name, read};

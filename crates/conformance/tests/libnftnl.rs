@@ -206,7 +206,7 @@ fn with_all_attributes() -> cases::Case {
     tx.rename_handle(chain.clone(), 7, cases::name("d"));
     tx.add(chain.rule().then(Verdict::Accept).position(5));
     tx.replace(chain.rule().then(Verdict::Drop).handle(5));
-    let module = expr::XtMatch { name: "tcp".into(), revision: 0, info: vec![0; 16] };
+    let module = expr::kind::XtMatch { name: "tcp".into(), revision: 0, info: vec![0; 16] };
     let of_tcp = chain.rule().then(Match::new(MetaKey::L4PROTO, Protocol::TCP));
     tx.add(of_tcp.then(lang::Statement::Raw(vec![module.into()])));
     let statements = || [Counter::default().into(), Last::default().into()];

@@ -1,12 +1,13 @@
 //! Errors of sockets and conversations, and of messages that cannot be decoded or encoded.
 
-use std::io;
+use std::error::Error as StdError;
 use std::time::Duration;
+use std::{fmt, io};
 
 use crate::{Errno, KernelError};
 
 /// Any failure of a conversation over netlink.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A system call on the socket failed.
@@ -112,7 +113,7 @@ impl Error {
 }
 
 /// Bytes, of the kernel or of a capture, that are not a well-formed message of the expected type.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
     /// A header or a fixed part is longer than what is left.
@@ -165,7 +166,7 @@ pub enum DecodeError {
 }
 
 /// An attribute or message that is too long for its length field. A batch that contains one is never sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TooLong {
     /// An attribute over 65,535 bytes with its header.
@@ -187,3 +188,60 @@ pub enum TooLong {
         length: usize,
     },
 }
+
+/// Writes an error as it is displayed, and the causes that its text does not tell already, a line each.
+///
+/// The errors of these crates have it as their `Debug`: a `main` that returns a `Result`, and `unwrap`, print
+/// an error by `Debug`.
+///
+/// ```
+/// use std::fmt;
+///
+/// #[derive(Clone)]
+/// struct Broken;
+///
+/// impl fmt::Display for Broken {
+///     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+///         f.write_str("the socket is broken")
+///     }
+/// }
+///
+/// impl fmt::Debug for Broken {
+///     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+///         sluicegate_netlink::write_error(self, f)
+///     }
+/// }
+///
+/// impl std::error::Error for Broken {}
+///
+/// assert_eq!(format!("{:?}", Broken), "the socket is broken");
+/// ```
+///
+/// # Errors
+/// As the formatter.
+pub fn write_error(error: &dyn StdError, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut text = error.to_string();
+    f.write_str(&text)?;
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let next = cause.to_string();
+        if !text.contains(&next) {
+            write!(f, "\ncaused by: {next}")?;
+            text = next;
+        }
+        source = cause.source();
+    }
+    Ok(())
+}
+
+macro_rules! readable {
+    ($($error:ty)*) => {$(
+        impl fmt::Debug for $error {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write_error(self, f)
+            }
+        }
+    )*};
+}
+
+readable! { Error DecodeError TooLong }

@@ -72,7 +72,7 @@ mod transport;
 
 pub use batch::{Batch, MessageWriter};
 pub use errno::Errno;
-pub use error::{DecodeError, Error, TooLong};
+pub use error::{DecodeError, Error, TooLong, write_error};
 pub use family::Family;
 pub use protocol::{Protocol, UnknownProtocol};
 pub use reply::KernelError;

@@ -89,9 +89,15 @@ impl FromStr for Protocol {
 }
 
 /// A word that is not the name of a protocol, nor a number from 0 to 255.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected the name of an IP protocol or a number from 0 to 255, found `{0}`")]
 pub struct UnknownProtocol(pub String);
+
+impl fmt::Debug for UnknownProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 /// Number, name and alias, as Debian's netbase has them in `/etc/protocols`; the most frequent first.
 const NAMES: &[(u8, &str, &str)] = &[

@@ -54,7 +54,7 @@ impl FromStr for Family {
 }
 
 /// The error for a word that is not the name of a family.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected a family (ip, ip6, inet, arp, bridge or netdev), found {0:?}")]
 pub struct UnknownFamily(pub String);
 

@@ -4,7 +4,8 @@
 //!
 //! * Describe objects: [`Table`], [`Chain`], [`Rule`], [`Set`] (a map is a set with data), [`Element`],
 //!   [`StatefulObject`], [`Flowtable`]. Their `...Id`s name them.
-//! * Write rules: [`lang`] has matches, statements and expressions, named as in libnftables-json(5).
+//! * Write rules: [`lang`] has matches, statements and expressions, named as in libnftables-json(5), and what
+//!   they are made of. Numbers, text, addresses, ranges, arrays and tuples convert to expressions.
 //! * Read nft text: [`Transaction::parse`] for scripts, [`Rule::parse`] for rules, both in [`lang::parse`];
 //!   they report every mistake with its line and column. `Transaction::from_json` reads nft's JSON (feature
 //!   `json`).
@@ -14,11 +15,11 @@
 //! * List the ruleset: [`read::ruleset`]. [`read::Ruleset::content`] converts it to the typed language
 //!   ([`TableContent`]), which prints as `nft list ruleset` does.
 //! * List what sees packets in which order, as `nft list hooks`: [`read::hooks`].
-//! * Follow changes: [`monitor::Monitor`] for events, [`monitor::Follower`] for a copy that stays up to date,
-//!   [`monitor::Trace`] for traced packets.
+//! * Follow changes: [`monitor::Follower`] for a copy of the ruleset that stays up to date and for changes in
+//!   the typed language, [`monitor::Monitor`] for the kernel's events, [`monitor::Trace`] for traced packets.
 //! * Ask what a kernel supports: [`probe`].
 //! * Test without a kernel: [`fake::Fake`] takes the same messages and refuses what the kernel refuses.
-//! * Work with the kernel's bytecode: [`expr`].
+//! * Work with the kernel's bytecode: [`expr`], with a struct of [`expr::kind`] for each expression.
 //! * Come from knftables, nftables-rs or google/nftables: [`guide`] has ten tasks in each.
 //!
 //! # What to expect

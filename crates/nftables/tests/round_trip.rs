@@ -10,7 +10,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use sluicegate_netlink::attr::{self, Attributes};
 use sluicegate_netlink::message::{Message, Messages};
-use sluicegate_nftables::expr::{Data, Expr, Lookup, ObjectKind, VerdictCode};
+use sluicegate_nftables::expr::kind::Lookup;
+use sluicegate_nftables::expr::{Data, Expr, ObjectKind, VerdictCode};
 use sluicegate_nftables::lang::{Counter, Elem, Expression, Match, Quota, Statement, Verdict};
 use sluicegate_nftables::*;
 

@@ -9,8 +9,11 @@ use std::fmt;
 use sluicegate_netlink::{Batch, Errno, KernelError};
 
 use crate::encode::untag;
+use crate::family::UnknownFamily;
 use crate::lang::LowerError;
-use crate::name::Name;
+use crate::lang::parse::ParseError;
+use crate::monitor::Lost;
+use crate::name::{Name, NameError, NameProblem};
 use crate::object::{ChainId, ObjectConfig, Policy};
 use crate::transaction::{Object, Operation, Target, Transaction};
 use meaning::{Blame, meaning};
@@ -21,7 +24,7 @@ pub use path::AttributePath;
 /// Nothing of the transaction has been applied, with two exceptions: [`Error::Rejected`] says how many
 /// batches of a split transaction were, and after [`Error::Netlink`] all of it may have been, if it was sent
 /// and the answer was lost.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A statement cannot be encoded: the kernel has no expressions for it; a rule looks something up in a
@@ -85,13 +88,20 @@ pub enum Error {
         /// The reason.
         problem: ContentProblem,
     },
+    /// Text is not a valid name or comment. Nothing in this crate returns it: it lets a function that makes
+    /// names and applies transactions return one type of error.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// A text is not in nft's language; as [`Name`](Self::Name).
+    #[error(transparent)]
+    Parse(#[from] ParseError),
     /// Sending or receiving failed.
     #[error(transparent)]
     Netlink(#[from] sluicegate_netlink::Error),
 }
 
 /// The reason why the wanted content of a table is rejected.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContentProblem {
     /// Another object has the same name.
@@ -266,6 +276,21 @@ fn is_of_devices(transaction: &Transaction, error: &KernelError) -> bool {
         && operations.iter().any(asks)
         && !operations.first().is_some_and(is_chains)
 }
+
+macro_rules! readable {
+    ($($error:ty)*) => {$(
+        impl fmt::Debug for $error {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                sluicegate_netlink::write_error(self, f)
+            }
+        }
+    )*};
+}
+
+readable! { Error ContentProblem LowerError NameError NameProblem UnknownFamily Lost ParseError }
+
+#[cfg(feature = "json")]
+readable! { crate::json::JsonError }
 
 fn missing_handle(asked: bool) -> &'static str {
     if asked {

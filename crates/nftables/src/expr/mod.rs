@@ -74,4 +74,18 @@ pub use kinds::{
     LookupFlags, MetaKey, NatFlags, NatType, NumgenMode, ObjectKind, OsfFlags, PayloadBase, QueueFlags,
     RangeOp, Register, RejectType, RtKey, SocketKey, SynproxyFlags, TunnelKey, VerdictCode, XfrmKey,
 };
-pub use table::*;
+pub use table::Expr;
+// Inside of the crate the structs are told apart from the nodes of `lang` by `expr::`.
+pub(crate) use kind::*;
+
+/// The kernel's expressions, one struct each, with the fields of its attributes.
+///
+/// They are in a module of their own because many have the same name as a node of [`lang`](crate::lang):
+/// `expr::kind::Counter` is what the kernel runs, [`lang::Counter`](crate::lang::Counter) what a rule says.
+pub mod kind {
+    pub use crate::expr::table::{
+        Bitwise, Byteorder, Cmp, Connlimit, Counter, Ct, Dup, Dynset, Exthdr, Fib, FlowOffload, Fwd, Hash,
+        Immediate, Inner, Last, Limit, Log, Lookup, Masq, Meta, Nat, Notrack, Numgen, Objref, Osf, Payload,
+        Queue, Quota, Range, Redir, Reject, Rt, Socket, Synproxy, Tproxy, Tunnel, Xfrm, XtMatch, XtTarget,
+    };
+}

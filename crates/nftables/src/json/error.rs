@@ -16,7 +16,7 @@ use std::fmt::{self, Display, Formatter};
 /// /nftables/1/add/rule/expr/0: expected a statement, found \"acept\"; did you mean \"accept\"?");
 /// assert_eq!(Transaction::from_json("{\n  nftables").unwrap_err().mistakes[0].line, Some(2));
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JsonError {
     /// The mistakes, in the order of the document.

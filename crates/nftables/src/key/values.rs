@@ -107,7 +107,7 @@ key_tuples! { (A, B) (A, B, C) (A, B, C, D) (A, B, C, D, E) }
 
 fn interface(name: &InterfaceName) -> [u8; 16] {
     let mut bytes = [0; 16];
-    for (to, from) in bytes.iter_mut().zip(name.as_str().as_bytes()) {
+    for (to, from) in bytes.iter_mut().zip(name.literal().as_bytes()) {
         *to = *from;
     }
     bytes

@@ -123,6 +123,10 @@ impl Place {
             Value::Interface(name) | Value::Text(name) => {
                 let text = name.literal();
                 let text = text.as_bytes();
+                // `IFNAMSIZ` and the lengths of other names include a NUL.
+                if text.is_empty() || text.len() > MAX_TEXT || text.contains(&0) {
+                    return Err(mismatch());
+                }
                 let mut bytes = vec![0; self.bytes];
                 let to = bytes.get_mut(..text.len()).ok_or_else(mismatch)?;
                 to.copy_from_slice(text);
@@ -160,3 +164,6 @@ impl Place {
         fits.then(|| integer_bytes(self.part.order(), self.bytes, shifted))
     }
 }
+
+/// The length of the longest name.
+const MAX_TEXT: usize = 15;

@@ -2,6 +2,7 @@
 //! the names of libnftables-json(5).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
 
 use crate::Protocol;
 use crate::datatype::{DataType, Order};
@@ -13,9 +14,11 @@ use crate::family::Family;
 use crate::key::{EtherAddr, Mark, Part, Port};
 use crate::lang::exthdr::Exthdr;
 use crate::lang::{
-    AddressType, CtState, CtStatus, MptcpSubtype, Payload, Statement, TcpFlags, Value, Verdict,
+    AddressType, ArpOperation, CtState, CtStatus, IcmpCode, IcmpType, Icmpv6Code, Icmpv6Type, MptcpSubtype,
+    PacketType, Payload, Statement, TcpFlags, Value, Verdict,
 };
 use crate::name::{Comment, InterfaceName, Name};
+use crate::object::SetId;
 
 /// An expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -548,6 +551,22 @@ into_expression! {
     Inner, v => Self::Inner(v);
     TunnelKey, v => Self::Tunnel(v);
     Value, v => Self::Value(v);
+    RtKey, v => Self::Rt(Rt { key: v });
+    SocketKey, v => Self::Socket(Socket { key: v, level: None });
+    bool, v => Value::from(v).into();
+    u8, v => Value::from(v).into();
+    i32, v => Value::from(v).into();
+    &str, v => Value::from(v).into();
+    &InterfaceName, v => Value::from(v).into();
+    IcmpType, v => Value::from(v).into();
+    Icmpv6Type, v => Value::from(v).into();
+    IcmpCode, v => Value::from(v).into();
+    Icmpv6Code, v => Value::from(v).into();
+    PacketType, v => Value::from(v).into();
+    ArpOperation, v => Value::from(v).into();
+    &Name, v => Self::named(v);
+    Name, v => Self::Named(v);
+    &SetId, v => Self::named(&v.name);
     u16, v => Value::from(v).into();
     u32, v => Value::from(v).into();
     u64, v => Value::from(v).into();
@@ -565,6 +584,87 @@ into_expression! {
     AddressType, v => Value::from(v).into();
     MptcpSubtype, v => Value::from(v).into();
     Family, v => Value::Number(v.0.into()).into();
+}
+
+/// Several fields are a concatenation: `ip saddr . tcp dport`.
+impl<const N: usize> From<[Payload; N]> for Expression {
+    fn from(fields: [Payload; N]) -> Self {
+        match fields.as_slice() {
+            [only] => Self::Payload(*only),
+            several => Self::concat(several.iter().copied().map(Self::from)),
+        }
+    }
+}
+
+macro_rules! array_of_constants {
+    ($($constant:ty)*) => {$(
+        #[doc = "Several constants are an anonymous set: `{ a, b }`."]
+        impl<const N: usize> From<[$constant; N]> for Expression {
+            fn from(members: [$constant; N]) -> Self {
+                Self::set(members)
+            }
+        }
+    )*};
+}
+
+array_of_constants! {
+    u8 u16 u32 u64 i32 &str IpAddr Ipv4Addr Ipv6Addr Protocol Port Mark EtherAddr InterfaceName IcmpType
+    Icmpv6Type PacketType ArpOperation
+}
+
+macro_rules! tuple_of_parts {
+    ($(($($name:ident),*))*) => {$(
+        #[doc = "A tuple is a concatenation: `a . b`."]
+        impl<$($name: Into<Expression>),*> From<($($name,)*)> for Expression {
+            #[allow(non_snake_case, reason = "the type's letter names its value")]
+            fn from(($($name,)*): ($($name,)*)) -> Self {
+                Self::concat([$($name.into()),*])
+            }
+        }
+    )*};
+}
+
+tuple_of_parts! { (A, B) (A, B, C) (A, B, C, D) (A, B, C, D, E) }
+
+/// Creates a range, both ends included: `1024-65535`.
+impl<V: Into<Value>> From<RangeInclusive<V>> for Expression {
+    fn from(range: RangeInclusive<V>) -> Self {
+        let (low, high) = range.into_inner();
+        Self::range(low, high)
+    }
+}
+
+#[cfg(feature = "ipnet")]
+impl From<ipnet::IpNet> for Expression {
+    fn from(network: ipnet::IpNet) -> Self {
+        Self::prefix(network.addr(), network.prefix_len())
+    }
+}
+
+#[cfg(feature = "ipnet")]
+impl From<ipnet::Ipv4Net> for Expression {
+    fn from(network: ipnet::Ipv4Net) -> Self {
+        Self::prefix(network.addr(), network.prefix_len())
+    }
+}
+
+#[cfg(feature = "ipnet")]
+impl From<ipnet::Ipv6Net> for Expression {
+    fn from(network: ipnet::Ipv6Net) -> Self {
+        Self::prefix(network.addr(), network.prefix_len())
+    }
+}
+
+impl<K: Into<Expression>, const N: usize> From<[(K, Verdict); N]> for Mapping<Verdict> {
+    fn from(pairs: [(K, Verdict); N]) -> Self {
+        Self::Anonymous(pairs.into_iter().map(|(key, verdict)| (key.into(), verdict)).collect())
+    }
+}
+
+impl<V> From<&SetId> for Mapping<V> {
+    fn from(map: &SetId) -> Self {
+        Self::Named(map.name.clone())
+    }
 }
 
 impl From<Vec<(Expression, Verdict)>> for Mapping<Verdict> {

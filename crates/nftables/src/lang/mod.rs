@@ -1,7 +1,17 @@
 //! The rule language as a typed tree: what a rule matches and does, in the terms of nft(8).
 //!
+//! Values convert from what Rust has for them:
+//!
+//! | in Rust | in nft |
+//! |---|---|
+//! | `22`, `Port(22)`, `Ipv4Addr`, `"eth0"` | a constant |
+//! | `[80, 443]` | `{ 80, 443 }` |
+//! | `1024..=65535` | `1024-65535` |
+//! | `&set` (a [`SetId`](crate::SetId) or a [`Name`](crate::Name)) | `@set` |
+//! | `[Payload::IP_SADDR, Payload::IP_DADDR]`, `(MetaKey::IIFNAME, Payload::IP_SADDR)` | `a . b` |
+//!
 //! A rule is a list of [`Statement`]s, most of which contain [`Expression`]s; both have the names of
-//! ([`parse`]), and is converted to and from the expressions that the kernel runs ([`expr`](crate::expr)):
+//! libnftables-json(5). The tree is printed as nft's text, read from it ([`parse`]), and is converted to and from the expressions that the kernel runs ([`expr`](crate::expr)):
 //!
 //! | module | from | to |
 //! |---|---|---|
@@ -104,4 +114,13 @@ pub use statement::{
     ObjectName, ObjectReference, PortNat, Queue, Quota, Reject, SetOp, SetUpdate, Statement, Synproxy,
     TimeUnit, Tproxy, Verdict, Vmap,
 };
-pub use value::{AddressType, CtState, CtStatus, MptcpSubtype, TcpFlags, Value};
+pub use value::{
+    AddressType, ArpOperation, CtState, CtStatus, IcmpCode, IcmpType, Icmpv6Code, Icmpv6Type, IcmpxCode,
+    MptcpSubtype, PacketType, TcpFlags, Value,
+};
+
+// The numbers and flags of the kernel that rules name: they are defined with its expressions.
+pub use crate::expr::{
+    CtKey, Direction, ExthdrOp, FibFlags, FibResult, InnerType, LogFlags, MetaKey, NatFlags, NumgenMode,
+    ObjectKind, PayloadBase, RtKey, SocketKey, TunnelKey, XfrmKey,
+};

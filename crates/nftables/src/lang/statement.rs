@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::expr::{self, LogFlags, NatFlags, ObjectKind};
 use crate::family::Family;
 use crate::lang::exthdr::Exthdr;
-use crate::lang::{BoundChain, Expression, Mapping};
+use crate::lang::{BoundChain, Expression, IcmpCode, Icmpv6Code, IcmpxCode, Mapping};
 use crate::name::{Comment, Name};
 
 /// A statement of a rule. A rule is a list of statements; the first match that fails ends its evaluation.
@@ -418,6 +418,91 @@ impl Match {
     }
 }
 
+impl Limit {
+    /// Creates `limit rate N/UNIT`: matches while at most so many packets pass.
+    ///
+    /// ```
+    /// use sluicegate_nftables::lang::{Limit, Statement, TimeUnit};
+    ///
+    /// let limit = Statement::from(Limit::packets(10, TimeUnit::Second).burst(20));
+    /// assert_eq!(limit.to_string(), "limit rate 10/second burst 20 packets");
+    /// let limit = Statement::from(Limit::bytes(1 << 20, TimeUnit::Second).over());
+    /// assert_eq!(limit.to_string(), "limit rate over 1 mbytes/second");
+    /// ```
+    #[must_use]
+    pub const fn packets(rate: u64, per: TimeUnit) -> Self {
+        Self { rate, per, burst: None, bytes: false, over: false }
+    }
+
+    /// Creates `limit rate N bytes/UNIT`: matches while at most so many bytes pass.
+    #[must_use]
+    pub const fn bytes(rate: u64, per: TimeUnit) -> Self {
+        Self { bytes: true, ..Self::packets(rate, per) }
+    }
+
+    /// Sets the burst: how many packets or bytes may pass at once.
+    #[must_use]
+    pub const fn burst(mut self, burst: u32) -> Self {
+        self.burst = Some(burst);
+        self
+    }
+
+    /// Matches what exceeds the limit instead.
+    #[must_use]
+    pub const fn over(mut self) -> Self {
+        self.over = true;
+        self
+    }
+}
+
+impl Reject {
+    /// `reject with icmp CODE`
+    #[must_use]
+    pub const fn icmp(code: IcmpCode) -> Self {
+        Self::Icmp(code.0)
+    }
+
+    /// `reject with icmpv6 CODE`
+    #[must_use]
+    pub const fn icmpv6(code: Icmpv6Code) -> Self {
+        Self::Icmpv6(code.0)
+    }
+
+    /// `reject with icmpx CODE`, for tables of several families.
+    #[must_use]
+    pub const fn icmpx(code: IcmpxCode) -> Self {
+        Self::Icmpx(code.0)
+    }
+}
+
+impl PortNat {
+    /// Creates `to :PORT`, with a port or a range of ports.
+    pub fn to(port: impl Into<Expression>) -> Self {
+        Self { port: Some(port.into()), flags: NatFlags::empty() }
+    }
+
+    /// Sets how a port is selected from several.
+    #[must_use]
+    pub const fn flags(mut self, flags: NatFlags) -> Self {
+        self.flags = flags;
+        self
+    }
+}
+
+/// Creates `to :PORT`.
+impl<P: Into<Expression>> From<P> for PortNat {
+    fn from(port: P) -> Self {
+        Self::to(port)
+    }
+}
+
+/// Creates `to ADDRESS`.
+impl<A: Into<Expression>> From<A> for Nat {
+    fn from(address: A) -> Self {
+        Self::to(address)
+    }
+}
+
 impl Vmap {
     /// Creates `KEY vmap MAP`.
     pub fn new(key: impl Into<Expression>, map: impl Into<Mapping<Verdict>>) -> Self {
@@ -468,28 +553,24 @@ impl SetUpdate {
 }
 
 impl Statement {
-    /// Creates `dnat to ...`.
-    #[must_use]
-    pub fn dnat(nat: Nat) -> Self {
-        Self::Dnat(Box::new(nat))
+    /// Creates `dnat to ...`, with an address or a [`Nat`].
+    pub fn dnat(nat: impl Into<Nat>) -> Self {
+        Self::Dnat(Box::new(nat.into()))
     }
 
-    /// Creates `snat to ...`.
-    #[must_use]
-    pub fn snat(nat: Nat) -> Self {
-        Self::Snat(Box::new(nat))
+    /// Creates `snat to ...`, with an address or a [`Nat`].
+    pub fn snat(nat: impl Into<Nat>) -> Self {
+        Self::Snat(Box::new(nat.into()))
     }
 
-    /// Creates `masquerade`.
-    #[must_use]
-    pub fn masquerade(nat: PortNat) -> Self {
-        Self::Masquerade(Box::new(nat))
+    /// Creates `masquerade`, with a port, a range of ports or a [`PortNat`]; `PortNat::default()` for none.
+    pub fn masquerade(nat: impl Into<PortNat>) -> Self {
+        Self::Masquerade(Box::new(nat.into()))
     }
 
-    /// Creates `redirect`.
-    #[must_use]
-    pub fn redirect(nat: PortNat) -> Self {
-        Self::Redirect(Box::new(nat))
+    /// Creates `redirect`, with a port, a range of ports or a [`PortNat`]; `PortNat::default()` for none.
+    pub fn redirect(nat: impl Into<PortNat>) -> Self {
+        Self::Redirect(Box::new(nat.into()))
     }
 }
 

@@ -139,6 +139,183 @@ impl MptcpSubtype {
     pub const MP_TCPRST: Self = Self(8);
 }
 
+/// The type of an ICMP message (`icmp type`), with the names of nft.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct IcmpType(pub u8);
+
+impl IcmpType {
+    /// `echo-reply`
+    pub const ECHO_REPLY: Self = Self(0);
+    /// `destination-unreachable`
+    pub const DESTINATION_UNREACHABLE: Self = Self(3);
+    /// `source-quench`
+    pub const SOURCE_QUENCH: Self = Self(4);
+    /// `redirect`
+    pub const REDIRECT: Self = Self(5);
+    /// `echo-request`
+    pub const ECHO_REQUEST: Self = Self(8);
+    /// `router-advertisement`
+    pub const ROUTER_ADVERTISEMENT: Self = Self(9);
+    /// `router-solicitation`
+    pub const ROUTER_SOLICITATION: Self = Self(10);
+    /// `time-exceeded`
+    pub const TIME_EXCEEDED: Self = Self(11);
+    /// `parameter-problem`
+    pub const PARAMETER_PROBLEM: Self = Self(12);
+    /// `timestamp-request`
+    pub const TIMESTAMP_REQUEST: Self = Self(13);
+    /// `timestamp-reply`
+    pub const TIMESTAMP_REPLY: Self = Self(14);
+    /// `info-request`
+    pub const INFO_REQUEST: Self = Self(15);
+    /// `info-reply`
+    pub const INFO_REPLY: Self = Self(16);
+    /// `address-mask-request`
+    pub const ADDRESS_MASK_REQUEST: Self = Self(17);
+    /// `address-mask-reply`
+    pub const ADDRESS_MASK_REPLY: Self = Self(18);
+}
+
+/// The type of an ICMPv6 message (`icmpv6 type`), with the names of nft.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Icmpv6Type(pub u8);
+
+impl Icmpv6Type {
+    /// `destination-unreachable`
+    pub const DESTINATION_UNREACHABLE: Self = Self(1);
+    /// `packet-too-big`
+    pub const PACKET_TOO_BIG: Self = Self(2);
+    /// `time-exceeded`
+    pub const TIME_EXCEEDED: Self = Self(3);
+    /// `parameter-problem`
+    pub const PARAMETER_PROBLEM: Self = Self(4);
+    /// `echo-request`
+    pub const ECHO_REQUEST: Self = Self(128);
+    /// `echo-reply`
+    pub const ECHO_REPLY: Self = Self(129);
+    /// `mld-listener-query`
+    pub const MLD_LISTENER_QUERY: Self = Self(130);
+    /// `mld-listener-report`
+    pub const MLD_LISTENER_REPORT: Self = Self(131);
+    /// `mld-listener-done`
+    pub const MLD_LISTENER_DONE: Self = Self(132);
+    /// `mld-listener-reduction`
+    pub const MLD_LISTENER_REDUCTION: Self = Self(132);
+    /// `nd-router-solicit`
+    pub const ND_ROUTER_SOLICIT: Self = Self(133);
+    /// `nd-router-advert`
+    pub const ND_ROUTER_ADVERT: Self = Self(134);
+    /// `nd-neighbor-solicit`
+    pub const ND_NEIGHBOR_SOLICIT: Self = Self(135);
+    /// `nd-neighbor-advert`
+    pub const ND_NEIGHBOR_ADVERT: Self = Self(136);
+    /// `nd-redirect`
+    pub const ND_REDIRECT: Self = Self(137);
+    /// `router-renumbering`
+    pub const ROUTER_RENUMBERING: Self = Self(138);
+    /// `ind-neighbor-solicit`
+    pub const IND_NEIGHBOR_SOLICIT: Self = Self(141);
+    /// `ind-neighbor-advert`
+    pub const IND_NEIGHBOR_ADVERT: Self = Self(142);
+    /// `mld2-listener-report`
+    pub const MLD2_LISTENER_REPORT: Self = Self(143);
+}
+
+/// The code of an ICMP message (`icmp code`, `reject with icmp`), with the names of nft.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct IcmpCode(pub u8);
+
+impl IcmpCode {
+    /// `net-unreachable`
+    pub const NET_UNREACHABLE: Self = Self(0);
+    /// `host-unreachable`
+    pub const HOST_UNREACHABLE: Self = Self(1);
+    /// `prot-unreachable`
+    pub const PROT_UNREACHABLE: Self = Self(2);
+    /// `port-unreachable`
+    pub const PORT_UNREACHABLE: Self = Self(3);
+    /// `net-prohibited`
+    pub const NET_PROHIBITED: Self = Self(9);
+    /// `host-prohibited`
+    pub const HOST_PROHIBITED: Self = Self(10);
+    /// `admin-prohibited`
+    pub const ADMIN_PROHIBITED: Self = Self(13);
+    /// `frag-needed`
+    pub const FRAG_NEEDED: Self = Self(4);
+}
+
+/// The code of an ICMPv6 message (`icmpv6 code`, `reject with icmpv6`), with the names of nft.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Icmpv6Code(pub u8);
+
+impl Icmpv6Code {
+    /// `no-route`
+    pub const NO_ROUTE: Self = Self(0);
+    /// `admin-prohibited`
+    pub const ADMIN_PROHIBITED: Self = Self(1);
+    /// `addr-unreachable`
+    pub const ADDR_UNREACHABLE: Self = Self(3);
+    /// `port-unreachable`
+    pub const PORT_UNREACHABLE: Self = Self(4);
+    /// `policy-fail`
+    pub const POLICY_FAIL: Self = Self(5);
+    /// `reject-route`
+    pub const REJECT_ROUTE: Self = Self(6);
+}
+
+/// The abstract code of `reject with icmpx`, which the kernel translates to ICMP or ICMPv6.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct IcmpxCode(pub u8);
+
+impl IcmpxCode {
+    /// `port-unreachable`
+    pub const PORT_UNREACHABLE: Self = Self(1);
+    /// `admin-prohibited`
+    pub const ADMIN_PROHIBITED: Self = Self(3);
+    /// `no-route`
+    pub const NO_ROUTE: Self = Self(0);
+    /// `host-unreachable`
+    pub const HOST_UNREACHABLE: Self = Self(2);
+}
+
+/// The type of a packet by its link-layer address (`meta pkttype`): `PACKET_*` of `linux/if_packet.h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PacketType(pub u8);
+
+impl PacketType {
+    /// `host`
+    pub const HOST: Self = Self(0);
+    /// `unicast`
+    pub const UNICAST: Self = Self(0);
+    /// `broadcast`
+    pub const BROADCAST: Self = Self(1);
+    /// `multicast`
+    pub const MULTICAST: Self = Self(2);
+    /// `other`
+    pub const OTHER: Self = Self(3);
+}
+
+/// The operation of an ARP packet (`arp operation`), with the names of nft.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ArpOperation(pub u16);
+
+impl ArpOperation {
+    /// `request`
+    pub const REQUEST: Self = Self(1);
+    /// `reply`
+    pub const REPLY: Self = Self(2);
+    /// `rrequest`
+    pub const RREQUEST: Self = Self(3);
+    /// `rreply`
+    pub const RREPLY: Self = Self(4);
+    /// `inrequest`
+    pub const INREQUEST: Self = Self(8);
+    /// `inreply`
+    pub const INREPLY: Self = Self(9);
+    /// `nak`
+    pub const NAK: Self = Self(10);
+}
+
 macro_rules! into_value {
     ($($rust:ty, $v:ident => $value:expr;)*) => {$(
         impl From<$rust> for Value {
@@ -150,6 +327,11 @@ macro_rules! into_value {
 }
 
 into_value! {
+    bool, v => Self::Number(v.into());
+    u8, v => Self::Number(v.into());
+    // Literals without a suffix. A negative number becomes one that no field has room for, so that it is
+    // refused when the rule is sent.
+    i32, v => Self::Number(i64::from(v).cast_unsigned());
     u16, v => Self::Number(v.into());
     u32, v => Self::Number(v.into());
     u64, v => Self::Number(v);
@@ -166,4 +348,26 @@ into_value! {
     TcpFlags, v => Self::Number(v.bits().into());
     AddressType, v => Self::Number(v.0.into());
     MptcpSubtype, v => Self::Number(v.0.into());
+    IcmpType, v => Self::Number(v.0.into());
+    Icmpv6Type, v => Self::Number(v.0.into());
+    IcmpCode, v => Self::Number(v.0.into());
+    Icmpv6Code, v => Self::Number(v.0.into());
+    IcmpxCode, v => Self::Number(v.0.into());
+    PacketType, v => Self::Number(v.0.into());
+    ArpOperation, v => Self::Number(v.0.into());
+}
+
+/// Creates text: the name of an interface (with a `*` at its end: of all that start so), of a connection
+/// tracking helper or of an operating system. Text of no or more than 15 bytes is refused when the rule is
+/// sent, and so is text where the expression is of another type.
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(InterfaceName::from_kernel(text))
+    }
+}
+
+impl From<&InterfaceName> for Value {
+    fn from(name: &InterfaceName) -> Self {
+        Self::Interface(name.clone())
+    }
 }

@@ -9,7 +9,15 @@ use crate::name::{NameError, NameProblem, shown, write_quoted};
 
 /// The name of a network interface, or a prefix of such names. It has 1 to 15 bytes (`IFNAMSIZ` 16 includes
 /// the NUL), no space, `/`, `"`, `\` or control character. With a `*` at its end it stands for all names with
-/// that prefix.
+/// that prefix; a name that ends with a `*` itself is written with `\*`, as in nft.
+///
+/// ```
+/// use sluicegate_nftables::InterfaceName;
+///
+/// assert_eq!(InterfaceName::new("veth*")?.prefix(), Some("veth"));
+/// assert_eq!(InterfaceName::new(r"veth\*")?.prefix(), None);
+/// # Ok::<(), sluicegate_nftables::NameError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InterfaceName(Arc<str>);
 
@@ -23,10 +31,13 @@ impl InterfaceName {
         if name.is_empty() || name == "*" {
             return error(NameProblem::Empty);
         }
-        if name.len() > MAX_INTERFACE {
-            return error(NameProblem::TooLong { length: name.len(), limit: MAX_INTERFACE });
+        let escaped = name.strip_suffix("\\*");
+        // The kernel's name has no backslash.
+        let length = name.len() - usize::from(escaped.is_some());
+        if length > MAX_INTERFACE {
+            return error(NameProblem::TooLong { length, limit: MAX_INTERFACE });
         }
-        let stem = name.strip_suffix('*').unwrap_or(name);
+        let stem = escaped.or_else(|| name.strip_suffix('*')).unwrap_or(name);
         match stem
             .chars()
             .find(|c| matches!(c, '/' | '"' | '\\' | '*') || c.is_whitespace() || c.is_control())
@@ -93,6 +104,13 @@ mod tests {
     fn interface_names_end_with_a_star_at_most() {
         assert!(InterfaceName::new("veth*").is_ok());
         assert!(InterfaceName::new("ve*th").is_err());
+        let literal = InterfaceName::new(r"abcdefghijklmn\*").unwrap();
+        assert_eq!((literal.prefix(), &*literal.literal()), (None, "abcdefghijklmn*"));
+        assert_eq!(literal.to_string(), r#""abcdefghijklmn\*""#);
+        assert_eq!(&*InterfaceName::new(r"\*").unwrap().literal(), "*");
+        for bad in [r"a\", r"a\\*", r"a\**", r"abcdefghijklmno\*"] {
+            assert!(InterfaceName::new(bad).is_err(), "{bad}");
+        }
         assert!(InterfaceName::new("abcdefghijklmnop").is_err());
     }
 }

@@ -146,7 +146,7 @@ impl fmt::Debug for Name {
 }
 
 /// The error for text that is not a valid name or comment.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name:?} {reason}")]
 pub struct NameError {
     /// The text, cut after 60 characters.
@@ -156,7 +156,7 @@ pub struct NameError {
 }
 
 /// The reason why text is not a valid name or comment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameProblem {
     /// The text is empty.

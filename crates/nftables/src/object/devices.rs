@@ -122,7 +122,7 @@ impl fmt::Display for HookOwner {
 pub(crate) fn encode_device(device: &InterfaceName, list: &mut Writer<'_>) {
     match device.prefix() {
         Some(prefix) => list.put_str(NFTA_DEVICE_PREFIX, prefix),
-        None => list.put_str(NFTA_DEVICE_NAME, device.as_str()),
+        None => list.put_str(NFTA_DEVICE_NAME, &device.literal()),
     }
 }
 

@@ -10,9 +10,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, FileFailurePersistence, TestError, TestRunner};
 use sluicegate_netlink::message::Flags;
 use sluicegate_netlink::{NetlinkFamily, Options, Socket, Transport as _};
-use sluicegate_nftables::expr::{
-    Expr, Inner, InnerFlags, InnerType, Meta, MetaKey, Osf, OsfFlags, Register, TunnelKey,
-};
+use sluicegate_nftables::expr::kind::{Inner, Meta, Osf};
+use sluicegate_nftables::expr::{Expr, InnerFlags, InnerType, MetaKey, OsfFlags, Register, TunnelKey};
 use sluicegate_nftables::fake::Fake;
 use sluicegate_nftables::monitor::{Event, Follower, GROUP};
 use sluicegate_nftables::*;
@@ -383,7 +382,7 @@ fn an_expression_that_cannot_be_is_refused_alike() {
         Expr::from(Inner { number, of: InnerType::GRE, flags, header_size: 4, expr: Box::new(expr) })
     };
     let meta = || Expr::from(Meta { dreg: Some(dreg), key: MetaKey::PROTOCOL, sreg: None });
-    let tunnel = || Expr::from(expr::Tunnel { key: TunnelKey::ID, dreg, mode: None });
+    let tunnel = || Expr::from(expr::kind::Tunnel { key: TunnelKey::ID, dreg, mode: None });
     let osf = |flags| Expr::from(Osf { dreg, ttl: None, flags });
     let cases = [
         (Family::NETDEV, tunnel(), None),

@@ -2,7 +2,8 @@
 
 use sluicegate_netlink::message::{Flags, Messages};
 use sluicegate_netlink::{Transport, Wait};
-use sluicegate_nftables::expr::{Data, Expr, Immediate};
+use sluicegate_nftables::expr::kind::Immediate;
+use sluicegate_nftables::expr::{Data, Expr};
 use sluicegate_nftables::lang::Verdict;
 use sluicegate_nftables::monitor::{Change, Event};
 use sluicegate_nftables::*;

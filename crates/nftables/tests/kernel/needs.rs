@@ -4,7 +4,8 @@
 use std::sync::OnceLock;
 
 use sluicegate_netlink::{NetlinkFamily, Options, Socket};
-use sluicegate_nftables::expr::{Byteorder, ByteorderOp, CtKey, Meta, MetaKey, Register};
+use sluicegate_nftables::expr::kind::{Byteorder, Meta};
+use sluicegate_nftables::expr::{ByteorderOp, CtKey, MetaKey, Register};
 use sluicegate_nftables::lang::{CtState, Match, Statement};
 use sluicegate_nftables::probe::{Feature, has_expression, supports};
 use sluicegate_nftables::*;

@@ -2,9 +2,7 @@
 //! of any age.
 
 use sluicegate_netlink::{NetlinkFamily, Options, Socket};
-use sluicegate_nftables::expr::{
-    self, ExthdrOp, InnerType, MetaKey, PayloadBase, SocketKey, TunnelKey, XfrmKey,
-};
+use sluicegate_nftables::expr::{ExthdrOp, InnerType, MetaKey, PayloadBase, SocketKey, TunnelKey, XfrmKey};
 use sluicegate_nftables::lang::exthdr::Exthdr;
 use sluicegate_nftables::lang::{self, *};
 use sluicegate_nftables::probe::{Feature, supports};
@@ -71,7 +69,7 @@ fn deed(feature: Feature) -> Option<Deed> {
         }
         Feature::ObjectComment => Deed::of(Family::INET, "why", |tx, table| {
             let limit = Counter::default();
-            let id = table.object(expr::ObjectKind::COUNTER, name("o"));
+            let id = table.object(ObjectKind::COUNTER, name("o"));
             tx.add(StatefulObject::new(id, ObjectConfig::Counter(limit)).comment(comment("why")));
         }),
         Feature::TableOwner | Feature::TablePersist => {
@@ -145,11 +143,11 @@ fn deed(feature: Feature) -> Option<Deed> {
             })
         }
         Feature::SynproxyObject => Deed::of(Family::INET, "mss 1460", |tx, table| {
-            let id = table.object(expr::ObjectKind::SYNPROXY, name("o"));
+            let id = table.object(ObjectKind::SYNPROXY, name("o"));
             tx.add(StatefulObject::new(id, ObjectConfig::Synproxy(synproxy())));
         }),
         Feature::TunnelObject => Deed::of(Family::NETDEV, "tunnel o", |tx, table| {
-            let id = table.object(expr::ObjectKind::TUNNEL, name("o"));
+            let id = table.object(ObjectKind::TUNNEL, name("o"));
             tx.add(StatefulObject::new(id, Tunnel::v4(10, ip(1, 1, 1, 1), ip(2, 2, 2, 2)).into()));
         }),
         // Whether there is a context to give depends on more: `objects` asks.

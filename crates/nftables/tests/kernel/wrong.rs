@@ -470,7 +470,7 @@ const WRONG: &[Wrong] = &[
     (
         "a module of xtables without the protocol that it is for",
         |tx| {
-            let module = expr::XtMatch { name: "tcp".into(), revision: 0, info: vec![0; 16] };
+            let module = expr::kind::XtMatch { name: "tcp".into(), revision: 0, info: vec![0; 16] };
             drop_of(tx.add(chain("c").rule().then(Statement::Raw(vec![module.into()]))));
         },
         &["EINVAL", "a match for its protocol before it", "(match)"],

@@ -1,7 +1,8 @@
 //! Modules of xtables in nftables' rules, as iptables-nft makes them.
 
 use sluicegate_netlink::{NetlinkFamily, Options, Socket};
-use sluicegate_nftables::expr::{Expr, MetaKey, XtMatch, XtTarget};
+use sluicegate_nftables::expr::kind::{XtMatch, XtTarget};
+use sluicegate_nftables::expr::{Expr, MetaKey};
 use sluicegate_nftables::lang::{Match, Payload, Statement};
 use sluicegate_nftables::*;
 
@@ -53,7 +54,7 @@ fn listed() -> Vec<Expr> {
         read::chain_rules(&mut socket, &TableId::new(Family::IP, name("filter")).chain(name("INPUT")))
             .expect("rules");
     assert_eq!(rules.len(), 1);
-    let counter = Expr::from(expr::Counter { bytes: Some(0), packets: Some(0) });
+    let counter = Expr::from(expr::kind::Counter { bytes: Some(0), packets: Some(0) });
     rules.remove(0).expressions.into_iter().filter(|expr| *expr != counter).collect()
 }
 

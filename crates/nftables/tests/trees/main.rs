@@ -105,7 +105,8 @@ fn known_set(id: &SetId) -> Option<Set> {
 /// Low-level expressions have neither text nor JSON that can be read: both say so.
 #[test]
 fn low_level_expressions_are_not_read() {
-    use sluicegate_nftables::expr::{Counter, Expr};
+    use sluicegate_nftables::expr::Expr;
+    use sluicegate_nftables::expr::kind::Counter;
     let low_level = Expr::Counter(Counter { bytes: Some(0), packets: Some(0) });
     let rule = table(Family::INET).chain(name("c")).rule().then(Statement::Raw(vec![low_level]));
     let mut transaction = Transaction::new();

@@ -84,7 +84,7 @@ pub(crate) struct AnonymousSet {
 
 /// The reason why a rule cannot be lowered: the kernel has no expressions for it, or would accept it although
 /// it never matches.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LowerError {
     /// A constant has another type, or is too large a number.

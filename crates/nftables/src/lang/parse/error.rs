@@ -23,7 +23,7 @@ use crate::lang::parse::source::{Source, place};
 ///   |                           ^^^^ did you mean `ssh`?"
 /// );
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ParseError {
     /// The mistakes, in the order of the text.
     pub mistakes: Vec<Mistake>,

@@ -29,7 +29,7 @@ impl super::Chain {
             hook.put_be32(NFTA_HOOK_PRIORITY, base.priority.0.cast_unsigned());
             match base.devices.as_slice() {
                 [] => {}
-                [device] if device.prefix().is_none() => hook.put_str(NFTA_HOOK_DEV, device.as_str()),
+                [device] if device.prefix().is_none() => hook.put_str(NFTA_HOOK_DEV, &device.literal()),
                 devices => {
                     let mut list = hook.nest(NFTA_HOOK_DEVS);
                     devices.iter().for_each(|device| encode_device(device, &mut list));

@@ -1,5 +1,6 @@
 //! What does something to the packet.
 
+use sluicegate_nftables::expr::kind::*;
 use sluicegate_nftables::expr::*;
 use sluicegate_nftables::lang::Verdict;
 

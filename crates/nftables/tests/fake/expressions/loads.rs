@@ -1,6 +1,8 @@
 //! What fills a register from the packet.
 
-use sluicegate_nftables::expr::{Tunnel, *};
+use sluicegate_nftables::expr::kind::Tunnel;
+use sluicegate_nftables::expr::kind::*;
+use sluicegate_nftables::expr::*;
 
 use super::FILLED;
 use super::numbers::counter;

@@ -7,6 +7,7 @@ mod numbers;
 
 use std::collections::BTreeMap;
 
+use sluicegate_nftables::expr::kind::*;
 use sluicegate_nftables::expr::*;
 use sluicegate_nftables::fake::Fake;
 use sluicegate_nftables::*;

@@ -1,5 +1,6 @@
 //! What makes numbers of numbers, compares and looks up.
 
+use sluicegate_nftables::expr::kind::*;
 use sluicegate_nftables::expr::*;
 
 use super::{FILLED, FILLED_TOO};

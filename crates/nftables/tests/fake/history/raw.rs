@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex};
 
+use sluicegate_nftables::expr::kind::*;
 use sluicegate_nftables::expr::*;
 use sluicegate_nftables::lang::Verdict;
 use sluicegate_nftables::{Family, TableId};
