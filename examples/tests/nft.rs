@@ -452,7 +452,7 @@ fn a_ruleset_in_json_is_read_back() {
 fn without_time_left(line: &str) -> String {
     let mut words: Vec<&str> = line.split(' ').collect();
     let is_time = |word: &&str| matches!(*word, "expires" | "\"expires\":");
-    if let Some(at) = words.iter().position(|word| is_time(word)).filter(|at| at + 1 < words.len()) {
+    if let Some(at) = words.iter().position(is_time).filter(|at| at + 1 < words.len()) {
         words.remove(at + 1);
     }
     words.join(" ")

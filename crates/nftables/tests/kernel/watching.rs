@@ -135,7 +135,7 @@ fn clear() -> Transaction {
 fn options() -> ListOptions {
     let mut socket = Socket::open(NetlinkFamily::ROUTE, &Options::default()).expect("a socket");
     let mut options = read::list_options(&mut socket).expect("names");
-    (options.state, options.utc_offset) = (true, Some(0));
+    (options.state, options.time_zone) = (true, Some(TimeZone::UTC));
     options
 }
 
