@@ -100,7 +100,9 @@ impl Raise<'_> {
         })?;
         // These headers imply their network or transport protocol.
         match op {
-            ExthdrOp::IPV6 | ExthdrOp::IPV4 => self.drop_network_match(),
+            ExthdrOp::IPV6 | ExthdrOp::IPV4 => {
+                self.drop_network_match();
+            }
             ExthdrOp::TCPOPT => self.drop_transport_match(),
             _ => {}
         }
@@ -294,10 +296,11 @@ impl Raise<'_> {
         }
     }
 
-    pub(super) fn drop_network_match(&mut self) {
-        if let Some(at) = self.implied.network.take() {
-            self.drop_at(at);
-        }
+    /// Drops the match of the network protocol; returns whether there is one.
+    pub(super) fn drop_network_match(&mut self) -> bool {
+        let at = self.implied.network.take();
+        at.into_iter().for_each(|at| self.drop_at(at));
+        at.is_some()
     }
 
     pub(super) fn drop_at(&mut self, at: usize) {

@@ -1,7 +1,8 @@
 //! Raises comparisons to matches.
 
 use crate::datatype::{DataType, Order};
-use crate::expr::{self, CmpOp, PayloadBase, RangeOp};
+use crate::expr::{self, CmpOp, CtKey, PayloadBase, RangeOp};
+use crate::family::Family;
 use crate::key::{Part, integer};
 use crate::lang::expression::*;
 use crate::lang::raise::constant::{constant, in_bits, leading_ones, ones, swap_bytes, value};
@@ -13,7 +14,15 @@ impl Raise<'_> {
     pub(super) fn compare(&mut self, c: &expr::Cmp) -> Option<()> {
         let word = c.sreg.first_word()?;
         let data = c.data.value()?;
-        let content = self.registers.get(&word)?.clone();
+        let mut content = self.registers.get(&word)?.clone();
+        // nft takes the match of the IP version for one that this key implies.
+        if self.address_of_any_family == Some(c.sreg)
+            && c.op == CmpOp::EQ
+            && let Content::Loaded { expression: Expression::Ct(ct), mask: None, .. } = &mut content
+            && self.drop_network_match()
+        {
+            *ct = of_one_family(*ct);
+        }
         let Content::Loaded { expression, mask, place, moved, byte_swapped, .. } = &content else {
             return self.compare_inside(&content, c.op, data);
         };
@@ -41,10 +50,6 @@ impl Raise<'_> {
                 Some(part) => self.masked_start(&content, op, data, part.bytes())?,
             };
             return self.emit_match(m);
-        }
-        // nft takes the match of the IP version for one that this key implies.
-        if self.address_of_any_family == Some(c.sreg) && c.op == CmpOp::EQ && mask.is_none() {
-            self.drop_network_match();
         }
         // Bytes that are not a field may be several: nft merges comparisons of adjacent fields.
         if let (Some((base, start)), Expression::RawPayload(_), None) = (place, expression, mask)
@@ -205,6 +210,18 @@ impl Raise<'_> {
         let op = if r.op == RangeOp::NEQ { MatchOp::Neq } else { MatchOp::In };
         self.emit(Match { left, op, right })
     }
+}
+
+/// Returns an address of a connection by the key of its IP version, which needs no match of that.
+fn of_one_family(ct: Ct) -> Ct {
+    let key = match (ct.key, ct.family) {
+        (CtKey::SADDR, Some(Family::IP)) => CtKey::SADDR_IP,
+        (CtKey::DADDR, Some(Family::IP)) => CtKey::DADDR_IP,
+        (CtKey::SADDR, Some(Family::IP6)) => CtKey::SADDR_IP6,
+        (CtKey::DADDR, Some(Family::IP6)) => CtKey::DADDR_IP6,
+        _ => return ct,
+    };
+    Ct { key, family: None, ..ct }
 }
 
 /// Returns the prefix of an address of which only the first bytes are compared.
