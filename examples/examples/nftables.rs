@@ -7,9 +7,7 @@
 
 use sluicegate_nftables::lang::{CtKey, CtState, Match, Payload, Verdict};
 use sluicegate_nftables::netlink::{NetlinkFamily, Options, Socket};
-use sluicegate_nftables::{
-    Chain, ChainType, Family, Hook, Policy, Priority, Table, TableId, Transaction,
-};
+use sluicegate_nftables::{Chain, ChainType, Family, Hook, Policy, Priority, Table, TableId, Transaction};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     if examples::asks_for_help() {
