@@ -15,6 +15,7 @@ use std::io::Read as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use examples::{print, tell};
 use sluicegate_iptables_save::{Changes, Family, Save, Table, decode, quote_if_needed};
 use sluicegate_xtables::Error as TableError;
 use sluicegate_xtables::legacy::{Client, Lock, Restore};
@@ -25,15 +26,25 @@ type Error = Box<dyn std::error::Error>;
 const TABLES: [&str; 5] = ["mangle", "raw", "security", "nat", "filter"];
 
 fn main() -> ExitCode {
-    match run(std::env::args().skip(1).collect()) {
+    let arguments = std::env::args_os().skip(1);
+    let arguments: Vec<_> = arguments.map(|word| decode(word.as_encoded_bytes()).into_owned()).collect();
+    match run(arguments) {
         Ok(found) => ExitCode::from(u8::from(!found)),
         Err(error) => {
-            eprintln!("iptables-legacy: {error}");
+            tell(format_args!("iptables-legacy: {error}"));
             let locked = error.downcast_ref::<TableError>().is_some_and(TableError::is_locked);
             ExitCode::from(if locked { 4 } else { 1 })
         }
     }
 }
+
+const USAGE: &str = "\
+usage: iptables-legacy [-t TABLE] [-w [SECONDS]] [-4 | -6] COMMAND
+       iptables-legacy [-t TABLE] save [--counters]
+       iptables-legacy restore [--noflush] [--counters] < rules
+
+Commands are -A -I -D -R -C -N -X -E -P -F -Z -S, as iptables-legacy has them.
+";
 
 /// Options that are not of a rule.
 struct Options {
@@ -44,6 +55,10 @@ struct Options {
 
 /// Runs a command line; false if `-C` finds no rule.
 fn run(mut arguments: Vec<String>) -> Result<bool, Error> {
+    if matches!(arguments.first().map(String::as_str), Some("--help" | "-h")) {
+        print(USAGE)?;
+        return Ok(true);
+    }
     let options = Options::take(&mut arguments)?;
     let client = Client::open(options.family)?.with_lock(Lock { wait: options.wait, ..Lock::default() });
     let words: Vec<_> = arguments.iter().map(String::as_str).collect();
@@ -54,7 +69,7 @@ fn run(mut arguments: Vec<String>) -> Result<bool, Error> {
             let names = TABLES.into_iter().filter(|name| table.is_none_or(|table| table == *name));
             for name in names {
                 match client.list(name, counters) {
-                    Ok(table) => print!("{table}"),
+                    Ok(table) => print(table.to_string())?,
                     Err(error) if error.is_not_found() && table.is_none() => (),
                     Err(error) => return Err(error.into()),
                 }
@@ -127,13 +142,13 @@ fn print_rules(table: &Table<'_>, only: Option<&str>) -> Result<(), Error> {
     }
     for chain in table.chains().filter(|chain| wanted(chain.name())) {
         match chain.policy() {
-            Some(policy) => println!("-P {} {policy}", chain.name()),
-            None => println!("-N {}", chain.name()),
+            Some(policy) => print(format!("-P {} {policy}\n", chain.name()))?,
+            None => print(format!("-N {}\n", chain.name()))?,
         }
     }
     for rule in table.rules().filter(|rule| wanted(rule.chain())) {
         let text = rule.to_string();
-        println!("{}", decode(text.trim_end().as_bytes()));
+        print(format!("{}\n", decode(text.trim_end().as_bytes())))?;
     }
     Ok(())
 }
