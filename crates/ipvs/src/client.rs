@@ -7,7 +7,7 @@ use sluicegate_netlink::message::{Flags, Message};
 use sluicegate_netlink::reply::Conversation;
 use sluicegate_netlink::{
     Batch, Errno, Error as NetlinkError, KernelError, MOST_OVERRUNS, NetlinkFamily, Options, Report, Socket,
-    Transport, Wait, generic,
+    Transport, Wait, discard, generic,
 };
 
 use crate::command::Command;
@@ -29,6 +29,8 @@ pub struct Client<T = Socket> {
     batch: Batch,
     /// The answers of one datagram; the memory is reused.
     buffer: Vec<u8>,
+    /// Whether the last conversation failed before its end, so that answers to it may be queued.
+    is_unfinished: bool,
 }
 
 impl Client<Socket> {
@@ -61,7 +63,7 @@ impl<T: Transport> Client<T> {
             _ => netlink("ask for the generic-netlink family IPVS")(error),
         })?;
         // The request for the family had sequence number 1.
-        Ok(Self { transport, family, batch: Batch::starting_at(2), buffer: Vec::new() })
+        Ok(Self { transport, family, batch: Batch::starting_at(2), buffer: Vec::new(), is_unfinished: false })
     }
 
     /// Returns the transport, for tests that examine what was sent.
@@ -321,6 +323,10 @@ impl<T: Transport> Client<T> {
     /// It does not wait: the kernel has processed the request when `send` returns, and processes a dump while
     /// it is read.
     fn exchange(&mut self, one: bool, on_data: &mut dyn FnMut(Message<'_>)) -> Result<(Report, bool), Error> {
+        if self.is_unfinished {
+            discard(&mut self.transport, &mut self.buffer);
+        }
+        self.is_unfinished = true;
         let last = self.batch.next_sequence() - 1;
         let mut talk = Conversation::new(self.batch.first_sequence(), last);
         talk.answers_to(self.transport.port());
@@ -347,6 +353,7 @@ impl<T: Transport> Client<T> {
             .map_err(netlink("receive from the kernel"))?;
             finished = talk.is_finished() || (one && data);
         }
+        self.is_unfinished = !finished;
         Ok((talk.into_report(), finished))
     }
 

@@ -77,4 +77,6 @@ pub use family::Family;
 pub use protocol::{Protocol, UnknownProtocol};
 pub use reply::KernelError;
 pub use socket::{NetlinkFamily, Options, Socket};
-pub use transport::{Dumping, MOST_OVERRUNS, Report, Transport, Wait, dump, dump_into, dump_once, exchange};
+pub use transport::{
+    Dumping, MOST_OVERRUNS, Report, Transport, Wait, discard, dump, dump_into, dump_once, exchange,
+};

@@ -88,17 +88,25 @@ pub fn exchange(
     Ok(talk.into_report())
 }
 
+/// Reads and discards the answers that are still queued: what a conversation that failed has left, such as the
+/// rest of a dump. The kernel refuses another dump (`EBUSY`) until the first has been read to its end.
+///
+/// [`exchange`] and the functions above it do so by themselves.
+pub fn discard(transport: &mut (impl Transport + ?Sized), buffer: &mut Vec<u8>) {
+    for _ in 0..MOST_STALE {
+        if !matches!(transport.receive(buffer, Wait::No), Ok(true) | Err(Error::Overrun)) {
+            break;
+        }
+    }
+}
+
 /// Discards the answers that are still queued, and sends batches.
 fn ask(
     transport: &mut (impl Transport + ?Sized),
     batches: &[&Batch],
     buffer: &mut Vec<u8>,
 ) -> Result<Conversation, Error> {
-    for _ in 0..MOST_STALE {
-        if !matches!(transport.receive(buffer, Wait::No), Ok(true) | Err(Error::Overrun)) {
-            break;
-        }
-    }
+    discard(transport, buffer);
     let first = batches.first().map_or(0, |batch| batch.first_sequence());
     let next = batches.last().map_or(0, |batch| batch.next_sequence());
     let mut talk = Conversation::new(first, next.saturating_sub(1));

@@ -1,7 +1,10 @@
 //! Every command and every request for objects, against the kernel.
 
 use std::os::unix::process::CommandExt as _;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use sluicegate_ipvs::netlink::{Error as NetlinkError, NetlinkFamily, Options, Socket, Transport, Wait};
 use sluicegate_ipvs::*;
 
 use crate::in_guest;
@@ -316,4 +319,54 @@ fn ask_as_nobody() {
         let error = Client::open().unwrap().services().unwrap_err();
         println!("permission denied: {}: {error}", error.is_permission_denied());
     }
+}
+
+/// A socket of which one answer cannot be read, after so many others.
+struct Deaf {
+    socket: Socket,
+    after: Arc<Mutex<Option<u32>>>,
+}
+
+impl Transport for Deaf {
+    fn send(&mut self, datagram: &[u8]) -> Result<(), NetlinkError> {
+        self.socket.send(datagram)
+    }
+
+    fn receive(&mut self, buffer: &mut Vec<u8>, wait: Wait) -> Result<bool, NetlinkError> {
+        let mut after = self.after.lock().unwrap();
+        let (now, then) = match *after {
+            Some(0) => (true, None),
+            Some(more) => (false, Some(more - 1)),
+            None => (false, None),
+        };
+        *after = then;
+        if now {
+            return Err(NetlinkError::TimedOut(Duration::ZERO));
+        }
+        self.socket.receive(buffer, wait)
+    }
+
+    fn send_limit(&mut self, size: usize) -> usize {
+        self.socket.send_limit(size)
+    }
+
+    fn port(&self) -> Option<u32> {
+        self.socket.port()
+    }
+}
+
+// The kernel refuses a dump on a socket with EBUSY while another is not read to its end.
+#[test]
+fn a_listing_that_failed_does_not_prevent_the_next() {
+    in_guest(|| {
+        client().run_all(&[new_service(web()), new_destination(web(), server(1))]).unwrap();
+        let socket = Socket::open(NetlinkFamily::GENERIC, &Options::default()).unwrap();
+        let after = Arc::default();
+        let mut client = Client::with_transport(Deaf { socket, after: Arc::clone(&after) }).unwrap();
+        for unread in 0..4 {
+            *after.lock().unwrap() = Some(unread);
+            assert!(client.list(|_| true).is_err(), "answer {unread} is not read");
+            assert_eq!(client.list(|_| true).unwrap().len(), 1, "answer {unread} was not read");
+        }
+    });
 }

@@ -228,7 +228,9 @@ impl<T: Transport> Applier<T> {
             true => Found::Replaced,
             false => Found::Compared,
         };
-        Ok((found, difference.transaction, Applied { planner, generation: difference.generation }))
+        let mut transaction = difference.transaction;
+        planner.admit_clients(&mut transaction);
+        Ok((found, transaction, Applied { planner, generation: difference.generation }))
     }
 
     /// Reads our tables of one generation.

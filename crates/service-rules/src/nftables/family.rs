@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use sluicegate_nftables as nft;
 use sluicegate_nftables::lang::Verdict;
-use sluicegate_nftables::{Comment, DataType, Key, Name, TableId, Transaction};
+use sluicegate_nftables::{Comment, DataType, Key, Name, Object, Operation, TableId, Transaction};
 use sluicegate_services::{Family, ServiceName};
 
 use super::base::{self, BaseContent};
@@ -235,6 +235,23 @@ impl FamilyPlan {
                 transaction.add(self.schema.set(*container, Some(CLIENTS)));
             }
         }
+    }
+
+    /// Raises the limit of the maps of clients that the transaction adds, at its end: a comparison adds what is
+    /// missing, and leaves other sizes as they are.
+    pub(super) fn admit_added(&self, transaction: &mut Transaction) {
+        let added: Vec<Container> = self
+            .sticky
+            .iter()
+            .copied()
+            .filter(|container| {
+                let id = self.schema.set_id(*container);
+                let mut operations = transaction.operations().iter();
+                operations
+                    .any(|operation| matches!(operation, Operation::Add(Object::Set(set)) if set.id == id))
+            })
+            .collect();
+        self.admit_clients(transaction, &added);
     }
 
     /// Returns the sets of session affinity that there are elements for, and the maps of clients for these.

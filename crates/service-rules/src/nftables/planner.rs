@@ -109,6 +109,11 @@ impl Planner {
         transaction
     }
 
+    /// Raises the limit of the maps of clients that a comparison with the kernel adds.
+    pub(super) fn admit_clients(&self, transaction: &mut Transaction) {
+        self.families.iter().for_each(|family| family.admit_added(transaction));
+    }
+
     /// Returns the [`script`](Self::script) for a kernel that may have such tables already, of either layout:
     /// they are deleted in the same transaction.
     pub fn replacement(&mut self) -> Transaction {
