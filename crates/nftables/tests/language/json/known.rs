@@ -29,6 +29,10 @@ pub(crate) const LISTED: &[Known] = &[
         of: &[("conntrack", "listed otherwise", "ct original daddr 10.0.0.0/8")],
     },
     Known {
+        reason: "nft drops the match of the IP version, without which it does not read its key.",
+        of: &[("expressions", "listed otherwise", "meta nfproto ipv4 ct original saddr 10.0.0.1")],
+    },
+    Known {
         reason: "nft 1.0.6 lists a masked comparison as one with a prefix, which is possible for equality \
             only.",
         of: &[
