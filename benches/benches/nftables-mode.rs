@@ -1,9 +1,9 @@
-//! nftables mode (layout `maps`) in the kernel: the first sync, the sync after a restart, a hundred services at
-//! once and session affinity, at sizes that show how each grows.
+//! nftables mode (layout `maps`) in the kernel: the first sync, the sync after a restart, a hundred services
+//! at once and session affinity, at sizes that show how each grows.
 //!
-//! Each line compares the processor time of a sync, without that of the kernel, with the kernel's for the same
-//! batch, which is sent by itself in a second namespace; or that of a sync after a restart with that of a loop
-//! that only receives the same dump. Medians of several rounds.
+//! Each line compares the processor time of a sync, without that of the kernel, with the kernel's for the
+//! same batch, which is sent by itself in a second namespace; or that of a sync after a restart with that of
+//! a loop that only receives the same dump. Medians of several rounds.
 //!
 //! It runs in network namespaces of its own, and is left out with a word where none can be made.
 //! `SLUICEGATE_BENCH_ALL` adds 100,000 services.

@@ -1,6 +1,6 @@
-//! The tables of iptables-legacy by this library and by the tool: services of kube-proxy's iptables mode, 5 endpoints
-//! each, restored as a whole and changed by one endpoint. The kernel replaces a table whatever changes in it: what
-//! an input without lines takes is the floor for every change.
+//! The tables of iptables-legacy by this library and by the tool: services of kube-proxy's iptables mode, 5
+//! endpoints each, restored as a whole and changed by one endpoint. The kernel replaces a table whatever
+//! changes in it: what an input without lines takes is the floor for every change.
 //!
 //! Times are those of the wall clock in milliseconds, medians of rounds in which both take turns.
 //! `SLUICEGATE_BENCH_ROUNDS` says how many rounds (5).

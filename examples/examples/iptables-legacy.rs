@@ -1,5 +1,5 @@
-//! Takes the command line of iptables-legacy and ip6tables-legacy, of iptables-save and of iptables-restore, without
-//! those tools.
+//! Takes the command line of iptables-legacy and ip6tables-legacy, of iptables-save and of iptables-restore,
+//! without those tools.
 //!
 //! ```sh
 //! cargo run -q -p examples --example iptables-legacy -- -t nat -A PREROUTING -p tcp --dport 80 -j REDIRECT --to-ports 8080
@@ -8,8 +8,9 @@
 //! cargo run -q -p examples --example iptables-legacy -- restore --noflush < rules
 //! ```
 //!
-//! Commands are `-A -I -D -R -C -N -X -E -P -F -Z -S`; `-t TABLE`, `-w [SECONDS]`, `-4`, `-6` and `-c PACKETS BYTES` are
-//! options of all. `-L` is not one: it prints rules in other words than those that put them there.
+//! Commands are `-A -I -D -R -C -N -X -E -P -F -Z -S`; `-t TABLE`, `-w [SECONDS]`, `-4`, `-6` and
+//! `-c PACKETS BYTES` are options of all. `-L` is not one: it prints rules in other words than those that put
+//! them there.
 
 use std::io::Read as _;
 use std::process::ExitCode;

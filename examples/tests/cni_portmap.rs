@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use side_by_side::example;
 use testns::Netns;
 
-/// The host with a pod (10.1.0.5, `fd00:1::5`) and a client (192.168.7.2, `fd00:7::2`), each on a link of its own.
+/// The host with a pod (10.1.0.5, `fd00:1::5`) and a client (192.168.7.2, `fd00:7::2`), each on a link of its
+/// own.
 struct Network {
     host: Netns,
     pod: Netns,

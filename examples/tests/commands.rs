@@ -1,5 +1,5 @@
-//! What holds for every example: it answers `--help`, and neither a full disk nor a reader who goes away makes it
-//! panic.
+//! What holds for every example: it answers `--help`, and neither a full disk nor a reader who goes away
+//! makes it panic.
 
 mod side_by_side;
 
@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 use side_by_side::example;
 use testns::Netns;
 
-/// A command line for each example that prints something and changes nothing outside of this namespace; with `--help`
-/// where there is none.
+/// A command line for each example that prints something and changes nothing outside of this namespace; with
+/// `--help` where there is none.
 const PRINTING: &[(&str, &[&str])] = &[
     ("chain-names", &["--help"]),
     ("conntrack", &["-C"]),

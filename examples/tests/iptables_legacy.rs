@@ -1,5 +1,5 @@
-//! The `iptables-legacy` example against the real one: the same command lines to both, each in a namespace of its own,
-//! with the same status and the same rules afterwards.
+//! The `iptables-legacy` example against the real one: the same command lines to both, each in a namespace of
+//! its own, with the same status and the same rules afterwards.
 
 mod side_by_side;
 

@@ -1,5 +1,5 @@
-//! Any text as a `KubeProxyConfiguration`: nothing panics, every problem and remark has a place in the text, and
-//! what is read once is read the same with a document marker before it.
+//! Any text as a `KubeProxyConfiguration`: nothing panics, every problem and remark has a place in the text,
+//! and what is read once is read the same with a document marker before it.
 #![no_main]
 
 use std::path::Path;

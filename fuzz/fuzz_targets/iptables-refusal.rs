@@ -1,5 +1,6 @@
-//! Any text as what `iptables-restore` says when it fails, and any input that it failed with, separated by a NUL:
-//! nothing panics, a line that is named is a line of the input, and a passing failure is not taken for an answer.
+//! Any text as what `iptables-restore` says when it fails, and any input that it failed with, separated by a
+//! NUL: nothing panics, a line that is named is a line of the input, and a passing failure is not taken for
+//! an answer.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

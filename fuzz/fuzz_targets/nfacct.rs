@@ -1,5 +1,5 @@
-//! Bytes of all kinds as the kernel's answer about a counter of nfacct: nothing panics, and what is taken for the
-//! number of packets stands in the answer.
+//! Bytes of all kinds as the kernel's answer about a counter of nfacct: nothing panics, and what is taken for
+//! the number of packets stands in the answer.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Bytes of all kinds as the kernel's events, on a copy of a ruleset, and any script as what others commit: nothing
-//! panics, and a copy that lost nothing is the ruleset.
+//! Bytes of all kinds as the kernel's events, on a copy of a ruleset, and any script as what others commit:
+//! nothing panics, and a copy that lost nothing is the ruleset.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Any two scripts as what the kernel has and what is wanted, separated by a NUL: nothing panics, and what is wanted
-//! is there after one transaction, so that the next comparison finds nothing to do.
+//! Any two scripts as what the kernel has and what is wanted, separated by a NUL: nothing panics, and what is
+//! wanted is there after one transaction, so that the next comparison finds nothing to do.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

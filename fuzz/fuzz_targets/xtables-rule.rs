@@ -1,5 +1,5 @@
-//! Any words of a rule: nothing panics, and a rule that was encoded is printed as words that encode to a rule which
-//! prints the same.
+//! Any words of a rule: nothing panics, and a rule that was encoded is printed as words that encode to a rule
+//! which prints the same.
 //!
 //! The first byte chooses the family and the table, the rest is the words.
 #![no_main]

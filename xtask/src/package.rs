@@ -1,7 +1,7 @@
 //! The packages as they would be published: complete, described, and compiled from what they contain alone.
 //!
-//! `cargo package` would compile each package by itself, and its dependencies with each. Here all are unpacked
-//! into one workspace, in which each depends on the others' packages, and checked at once.
+//! `cargo package` would compile each package by itself, and its dependencies with each. Here all are
+//! unpacked into one workspace, in which each depends on the others' packages, and checked at once.
 
 use std::fs;
 use std::path::Path;

@@ -15,9 +15,9 @@
 //! [`Client`] lists ([`list`](Client::list), or [`flows`](Client::flows) as they come), looks up
 //! ([`get`](Client::get)), counts, creates, changes and deletes flows, and reads the statistics of each
 //! processor ([`statistics`](Client::statistics)). It lists, looks up and deletes expectations as well
-//! ([`expectations`](Client::expectations)). [`Monitor`] receives events; [`stale::sync`] deletes the stale UDP flows of services, and [`Format`]
-//! prints a flow as conntrack(8) does. The command itself, implemented with this crate, is in the
-//! repository's `examples`.
+//! ([`expectations`](Client::expectations)). [`Monitor`] receives events; [`stale::sync`] deletes the stale
+//! UDP flows of services, and [`Format`] prints a flow as conntrack(8) does. The command itself, implemented
+//! with this crate, is in the repository's `examples`.
 //!
 //! # Nothing is flushed by accident
 //!

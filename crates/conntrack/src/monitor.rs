@@ -180,8 +180,8 @@ impl Event {
 /// the three kinds of events.
 pub const GROUPS: [u32; 3] = [1, 2, 3];
 
-/// `NFNLGRP_CONNTRACK_EXP_NEW`, `NFNLGRP_CONNTRACK_EXP_UPDATE`, `NFNLGRP_CONNTRACK_EXP_DESTROY`: the groups of
-/// the events of expectations. The kernel sends nothing to the second one. It sends events of expectations
+/// `NFNLGRP_CONNTRACK_EXP_NEW`, `NFNLGRP_CONNTRACK_EXP_UPDATE`, `NFNLGRP_CONNTRACK_EXP_DESTROY`: the groups
+/// of the events of expectations. The kernel sends nothing to the second one. It sends events of expectations
 /// only if it kept events for their master, which it does for flows that began while somebody listened, or
 /// with `net.netfilter.nf_conntrack_events=1`.
 pub const EXPECTATION_GROUPS: [u32; 3] = [4, 5, 6];

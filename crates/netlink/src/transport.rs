@@ -88,8 +88,8 @@ pub fn exchange(
     Ok(talk.into_report())
 }
 
-/// Reads and discards the answers that are still queued: what a conversation that failed has left, such as the
-/// rest of a dump. The kernel refuses another dump (`EBUSY`) until the first has been read to its end.
+/// Reads and discards the answers that are still queued: what a conversation that failed has left, such as
+/// the rest of a dump. The kernel refuses another dump (`EBUSY`) until the first has been read to its end.
 ///
 /// [`exchange`] and the functions above it do so by themselves.
 pub fn discard(transport: &mut (impl Transport + ?Sized), buffer: &mut Vec<u8>) {

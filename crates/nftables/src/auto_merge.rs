@@ -7,9 +7,9 @@
 //! * An interval that overlaps or touches others is joined with them. If an existing interval contains it,
 //!   nothing is sent; otherwise it replaces the existing ones, and its comment, timeout and statements are
 //!   those of the result (nft 1.0.6).
-//! * The deletion of a part of an interval leaves the rest, with its comment, timeout and statements (nft does
-//!   so since 1.0.3; the 1.0.6 of Debian 12 refuses it). What is in no single interval is sent as it is: the
-//!   kernel refuses it and names it.
+//! * The deletion of a part of an interval leaves the rest, with its comment, timeout and statements (nft
+//!   does so since 1.0.3; the 1.0.6 of Debian 12 refuses it). What is in no single interval is sent as it is:
+//!   the kernel refuses it and names it.
 //!
 //! All changes of a set are sent together, with the last operation on its elements: Linux 6.18 does not find
 //! an interval that the same batch has added where it has deleted one with the same start.

@@ -1,5 +1,5 @@
-//! What holds for every command: no panic where nobody reads or the disk is full, one form of JSON each, help that
-//! fits the terminal, and statuses that say what happened.
+//! What holds for every command: no panic where nobody reads or the disk is full, one form of JSON each, help
+//! that fits the terminal, and statuses that say what happened.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;

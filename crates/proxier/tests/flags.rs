@@ -1,4 +1,5 @@
-//! The flags of kube-proxy 1.36: each is taken, what has no effect says so once, and a misspelt one is refused.
+//! The flags of kube-proxy 1.36: each is taken, what has no effect says so once, and a misspelt one is
+//! refused.
 
 use std::fs;
 use std::process::{Command, Output};

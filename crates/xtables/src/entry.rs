@@ -17,8 +17,8 @@ pub(crate) const fn head_size(family: Family) -> usize {
     }
 }
 
-/// Writes the head of a rule. `written` is the rule as it was given: of `-i +`, which matches every interface,
-/// the tool saves nothing but gives the kernel the name.
+/// Writes the head of a rule. `written` is the rule as it was given: of `-i +`, which matches every
+/// interface, the tool saves nothing but gives the kernel the name.
 pub(crate) fn write_head(spec: &Spec<'_>, written: &Spec<'_>, family: Family) -> Result<Vec<u8>, String> {
     let mut out = Writer::default();
     let none = match family {
@@ -113,8 +113,8 @@ pub(crate) fn read_head(bytes: &[u8], family: Family) -> Option<(Vec<OptionUse<'
     Some((options, goto))
 }
 
-/// Returns the name of an interface with its mask: the zero at the end of the name counts, but behind a `+` every
-/// name is right.
+/// Returns the name of an interface with its mask: the zero at the end of the name counts, but behind a `+`
+/// every name is right.
 pub(crate) fn interface(word: &str) -> Result<([u8; 16], [u8; 16]), String> {
     let bytes = encode(word);
     let (mut name, mut mask) = ([0; 16], [0; 16]);

@@ -1,9 +1,9 @@
 //! The binary forms of extensions: what the kernel has for the options of a match or target.
 //!
-//! A [`Codec`] is a row for one revision of one extension: its size, how much of it the tool compares, and its
-//! encoder and decoder, which stand side by side in a file of `matches/` or `targets/`. Layouts are those of
-//! `linux/netfilter/xt_*.h`, `linux/netfilter_ipv4/ipt_*.h` and `linux/netfilter_ipv6/ip6t_*.h`; revisions and
-//! defaults are those that iptables 1.8.9 uses.
+//! A [`Codec`] is a row for one revision of one extension: its size, how much of it the tool compares, and
+//! its encoder and decoder, which stand side by side in a file of `matches/` or `targets/`. Layouts are those
+//! of `linux/netfilter/xt_*.h`, `linux/netfilter_ipv4/ipt_*.h` and `linux/netfilter_ipv6/ip6t_*.h`; revisions
+//! and defaults are those that iptables 1.8.9 uses.
 
 mod matches;
 pub(crate) mod options;
@@ -173,8 +173,8 @@ impl Codec {
         xt_align(self.size)
     }
 
-    /// Returns how many bytes of the structure decide whether two rules are the same; the kernel keeps its own
-    /// data behind them.
+    /// Returns how many bytes of the structure decide whether two rules are the same; the kernel keeps its
+    /// own data behind them.
     #[must_use]
     pub fn compared(&self) -> usize {
         self.compared
@@ -184,8 +184,8 @@ impl Codec {
         self.family.is_none_or(|own| own == family)
     }
 
-    /// Writes a module. `module` is in the spelling of iptables-save ([`sluicegate_iptables_save::normalise`]),
-    /// `written` the same as it stands in the rule.
+    /// Writes a module. `module` is in the spelling of iptables-save
+    /// ([`sluicegate_iptables_save::normalise`]), `written` the same as it stands in the rule.
     ///
     /// # Errors
     /// What is wrong with the options, as part of a sentence.
@@ -207,8 +207,8 @@ impl Codec {
         Ok(Binary { name: Cow::Borrowed(self.kernel_name), revision: self.revision, data })
     }
 
-    /// Reads a structure; `None` if it says something that the options cannot, so that writing them again would
-    /// change it.
+    /// Reads a structure; `None` if it says something that the options cannot, so that writing them again
+    /// would change it.
     #[must_use]
     pub fn decode(&self, data: &[u8], family: Family, sets: &dyn Sets) -> Option<Module<'static>> {
         if data.len() != self.size() {
@@ -225,7 +225,8 @@ impl Codec {
         reader.is_same(&again.data, self.compared).then_some(module)
     }
 
-    /// Puts options in the order in which iptables-save prints them; those of a policy repeat, and are in order.
+    /// Puts options in the order in which iptables-save prints them; those of a policy repeat, and are in
+    /// order.
     fn sort(&self, module: &mut Module<'_>, family: Family) {
         let extension = match self.kind {
             Kind::Match => find_match(&module.name, family),

@@ -1,8 +1,8 @@
 //! The legacy back end: tables of `ip_tables` and `ip6_tables`, which the kernel replaces as a whole.
 //!
-//! A change reads the table, changes it in memory and replaces it, as `iptables-legacy-restore` does, while the
-//! lock of iptables is held. The counters of rules that stay are carried over: the kernel hands them back with
-//! the old table, and they are added to those of the new one.
+//! A change reads the table, changes it in memory and replaces it, as `iptables-legacy-restore` does, while
+//! the lock of iptables is held. The counters of rules that stay are carried over: the kernel hands them back
+//! with the old table, and they are added to those of the new one.
 
 mod change;
 mod layout;
@@ -102,8 +102,8 @@ impl Client {
         self.family
     }
 
-    /// Returns the chains and rules of a table, as `iptables-legacy-save` prints them: with the counters of the
-    /// rules if `counters` says so, as with `-c`.
+    /// Returns the chains and rules of a table, as `iptables-legacy-save` prints them: with the counters of
+    /// the rules if `counters` says so, as with `-c`.
     ///
     /// A match or target that has no binary form here is shown by its name and `[unsupported revision]`.
     ///
@@ -202,12 +202,12 @@ impl Client {
         self.restore(changes.as_save(), Restore::default())
     }
 
-    /// Restores input. All lines of all tables are carried out in memory before the first table is replaced, so
-    /// that input which is wrong in one line changes nothing.
+    /// Restores input. All lines of all tables are carried out in memory before the first table is replaced,
+    /// so that input which is wrong in one line changes nothing.
     ///
     /// # Errors
-    /// [`Error::Rule`] and [`Error::Line`] with the line at fault; [`Error::Locked`] if another program has the
-    /// lock; [`Error::Kernel`] if the kernel refuses a table: those before it have been replaced then.
+    /// [`Error::Rule`] and [`Error::Line`] with the line at fault; [`Error::Locked`] if another program has
+    /// the lock; [`Error::Kernel`] if the kernel refuses a table: those before it have been replaced then.
     pub fn restore(&self, input: &Save<'_>, how: Restore) -> Result<(), Error> {
         let _lock = self.lock.take()?;
         let mut names: Vec<&str> = Vec::new();

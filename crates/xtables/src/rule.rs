@@ -39,12 +39,13 @@ pub trait Kernel {
 }
 
 impl Rule {
-    /// Reads the words of a rule, checks them for their place, and encodes them: more than one rule where `-s` or
-    /// `-d` list several addresses.
+    /// Reads the words of a rule, checks them for their place, and encodes them: more than one rule where
+    /// `-s` or `-d` list several addresses.
     ///
     /// # Errors
-    /// [`CompileError::Words`] for words that cannot be a rule, [`CompileError::Unsupported`] for an extension that
-    /// the kernel or this crate does not have, [`CompileError::Value`] for what a structure cannot hold.
+    /// [`CompileError::Words`] for words that cannot be a rule, [`CompileError::Unsupported`] for an
+    /// extension that the kernel or this crate does not have, [`CompileError::Value`] for what a structure
+    /// cannot hold.
     ///
     /// ```
     /// use sluicegate_iptables_save::{Family, Place};

@@ -1,5 +1,5 @@
-//! The legacy back end against `iptables-legacy` itself, in namespaces: the same rules from both have the same
-//! bytes and the same save, each finds the rules of the other, and nothing of what others wrote is lost.
+//! The legacy back end against `iptables-legacy` itself, in namespaces: the same rules from both have the
+//! same bytes and the same save, each finds the rules of the other, and nothing of what others wrote is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -254,8 +254,8 @@ fn what_is_written_here_has_the_bytes_and_the_save_of_the_tool() {
     }
 }
 
-/// What no rule of the corpus has: a security module would have to be there, or a counter of nfacct, which has a
-/// test of its own.
+/// What no rule of the corpus has: a security module would have to be there, or a counter of nfacct, which
+/// has a test of its own.
 const NOT_EXERCISED: [&str; 2] = ["SECMARK", "nfacct"];
 
 #[test]

@@ -1,4 +1,5 @@
-//! Rules to bytes and back, without a kernel: over the corpus of sluicegate-iptables-save, and over any bytes.
+//! Rules to bytes and back, without a kernel: over the corpus of sluicegate-iptables-save, and over any
+//! bytes.
 
 use proptest::prelude::*;
 use sluicegate_iptables_save::{Family, Place};

@@ -91,8 +91,8 @@ const fn opt(letter: char, names: &'static [&'static str], value: Value, command
     Opt { letter, names, value, commands }
 }
 
-/// In the order in which conntrack(8) looks at them. Commands about expectations are small letters. Letters that are no option of the command line are its
-/// own inner names.
+/// In the order in which conntrack(8) looks at them. Commands about expectations are small letters. Letters
+/// that are no option of the command line are its own inner names.
 const OPTIONS: &[Opt] = &[
     opt('L', &["dump"], Value::Optional, ""),
     opt('G', &["get"], Value::Optional, ""),

@@ -12,7 +12,8 @@ pub(super) fn protocol(word: &str) -> Read {
     }
 }
 
-/// Reads a protocol. Where the tool has not made a word small before (`-p` does), `all` is no name in capitals.
+/// Reads a protocol. Where the tool has not made a word small before (`-p` does), `all` is no name in
+/// capitals.
 pub(super) fn protocol_as_number(word: &str) -> Read {
     if word != "all" && word.eq_ignore_ascii_case("all") {
         return Err("expected a protocol by name or number (`all` in small letters)".into());

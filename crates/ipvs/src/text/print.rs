@@ -96,8 +96,8 @@ fn write_service(
     Ok(())
 }
 
-/// Returns the names that ipvsadm gives to the flags of a scheduler, joined by commas; empty for none. The third
-/// flag of `sh` and `mh`, for which ipvsadm 1.31 prints nothing, is `flag-3`, as it reads it.
+/// Returns the names that ipvsadm gives to the flags of a scheduler, joined by commas; empty for none. The
+/// third flag of `sh` and `mh`, for which ipvsadm 1.31 prints nothing, is `flag-3`, as it reads it.
 #[must_use]
 pub fn scheduler_flag_names(scheduler: Scheduler, flags: SchedulerFlags) -> String {
     let names = match scheduler {

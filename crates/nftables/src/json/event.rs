@@ -16,9 +16,9 @@ impl Commit {
     /// Returns what `nft -j monitor` prints of it: one value for each change, each element by itself.
     ///
     /// Of what is deleted, recent kernels report only name and handle. nft 1.0.6 prints the other members all
-    /// the same, as if they were zero (`"type": "invalid"`, `"packets": 0`), and so does this. A map is then a
-    /// set, and the sets of a deleted rule are reported like any other. Like nft it also reports chains that
-    /// belong to a rule.
+    /// the same, as if they were zero (`"type": "invalid"`, `"packets": 0`), and so does this. A map is then
+    /// a set, and the sets of a deleted rule are reported like any other. Like nft it also reports chains
+    /// that belong to a rule.
     ///
     /// The statements of a deleted rule are complete; nft 1.0.6 leaves out those that look something up in a
     /// set. Flowtables, which nft 1.0.6 does not report, are reported.

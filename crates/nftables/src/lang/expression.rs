@@ -111,8 +111,8 @@ pub struct Ct {
     /// The IP version of the addresses that `CtKey::SADDR` and `CtKey::DADDR` stand for, if it is known; the
     /// other keys have their own.
     ///
-    /// nft 1.0.6 sends these keys where no version is given (`ct original saddr` in a table of family ip), and
-    /// lists them with the version that the rest of the rule determines. The kernel is not told.
+    /// nft 1.0.6 sends these keys where no version is given (`ct original saddr` in a table of family ip),
+    /// and lists them with the version that the rest of the rule determines. The kernel is not told.
     pub family: Option<Family>,
 }
 

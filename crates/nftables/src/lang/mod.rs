@@ -11,7 +11,8 @@
 //! | `[Payload::IP_SADDR, Payload::IP_DADDR]`, `(MetaKey::IIFNAME, Payload::IP_SADDR)` | `a . b` |
 //!
 //! A rule is a list of [`Statement`]s, most of which contain [`Expression`]s; both have the names of
-//! libnftables-json(5). The tree is printed as nft's text, read from it ([`parse`]), and is converted to and from the expressions that the kernel runs ([`expr`](crate::expr)):
+//! libnftables-json(5). The tree is printed as nft's text, read from it ([`parse`]), and is converted to and
+//! from the expressions that the kernel runs ([`expr`](crate::expr)):
 //!
 //! | module | from | to |
 //! |---|---|---|

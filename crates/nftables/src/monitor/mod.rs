@@ -1,9 +1,9 @@
 //! Follows what happens to the ruleset, and what traced packets meet.
 //!
 //! Start with [`Follower`]: it keeps a copy of the ruleset, and turns the events of each commit into
-//! operations of the typed language. An [`Event`] by itself carries what the kernel sends: expressions instead
-//! of statements, bytes instead of addresses, of a deleted object often its handle alone. The copy supplies
-//! the rest.
+//! operations of the typed language. An [`Event`] by itself carries what the kernel sends: expressions
+//! instead of statements, bytes instead of addresses, of a deleted object often its handle alone. The copy
+//! supplies the rest.
 //!
 //! ```no_run
 //! use sluicegate_nftables::monitor::{Follower, Monitor};

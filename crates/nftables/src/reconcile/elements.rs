@@ -224,13 +224,14 @@ impl<'k> Context<'_, 'k> {
 
 /// The wanted elements by their keys, in a hash table of their indices.
 ///
-/// It is a few bytes for each element, where a `HashMap` of the keys would be a cache line: a restart compares
-/// tens of thousands of elements, in the order of the kernel's hash, and waits for memory most of the time.
+/// It is a few bytes for each element, where a `HashMap` of the keys would be a cache line: a restart
+/// compares tens of thousands of elements, in the order of the kernel's hash, and waits for memory most of
+/// the time.
 struct Index<'w> {
     form: Form,
     wanted: &'w [Element],
-    /// The hash in the upper half, and the index plus one in the lower; 0 where there is none. Its length is a
-    /// power of two, at least twice the number of elements.
+    /// The hash in the upper half, and the index plus one in the lower; 0 where there is none. Its length is
+    /// a power of two, at least twice the number of elements.
     slots: Vec<u64>,
     seed: u64,
 }

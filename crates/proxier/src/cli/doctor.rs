@@ -16,8 +16,8 @@ use super::args::{ManifestArgs, NodeArgs};
 use super::check::strings;
 use super::output::{OutputArgs, counted};
 
-// It exits with status 0 if a mode works without a fault (that of --proxy-mode, if it is given) and nothing is
-// wrong with the manifests, otherwise with 1.
+// It exits with status 0 if a mode works without a fault (that of --proxy-mode, if it is given) and nothing
+// is wrong with the manifests, otherwise with 1.
 #[derive(Args)]
 pub(crate) struct Doctor {
     /// Files, or directories of files, whose Services are checked for claims to the same address and port;

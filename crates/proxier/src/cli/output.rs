@@ -1,7 +1,8 @@
-//! What commands print: text for people, or one JSON object for programs. Its shapes are in the crate's README.
+//! What commands print: text for people, or one JSON object for programs. Its shapes are in the crate's
+//! README.
 //!
-//! Nothing here panics: a reader that has gone away, as in `| head`, ends a command without an error; a full disk
-//! is an error; and where standard error cannot be written, nothing can be reported.
+//! Nothing here panics: a reader that has gone away, as in `| head`, ends a command without an error; a full
+//! disk is an error; and where standard error cannot be written, nothing can be reported.
 
 use std::fmt::Display;
 use std::io::{self, Write as _};

@@ -12,8 +12,8 @@ pub fn is_feature_gate(name: &str) -> bool {
     KNOWN.split_ascii_whitespace().any(|known| known == name)
 }
 
-/// `test/compatibility_lifecycle/reference/feature_list.md` of Kubernetes as of 1.36, those of its logging, those of
-/// kube-proxy that are new in 1.36, and the two for groups.
+/// `test/compatibility_lifecycle/reference/feature_list.md` of Kubernetes as of 1.36, those of its logging,
+/// those of kube-proxy that are new in 1.36, and the two for groups.
 const KNOWN: &str = "AllAlpha AllBeta AllowServiceExternalIPs ContextualLogging KubeProxyIPVS LoggingAlphaOptions
 LoggingBetaOptions
 APIResponseCompression APIServerIdentity APIServerTracing APIServingWithRoutine AggregatedDiscoveryRemoveBetaType

@@ -7,7 +7,8 @@ pub(super) fn of_field(field: &str) -> Option<&'static str> {
     TABLE.iter().find(|(_, name, _)| !name.is_empty() && is_in(name)).map(|(.., why)| *why)
 }
 
-/// Returns why a flag, without its dashes, has no effect. `None` for a flag that has one, or that does not exist.
+/// Returns why a flag, without its dashes, has no effect. `None` for a flag that has one, or that does not
+/// exist.
 ///
 /// ```
 /// use sluicegate_proxier::config::why_no_effect;

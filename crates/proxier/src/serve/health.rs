@@ -132,8 +132,8 @@ impl ProxyHealth {
         health
     }
 
-    /// Returns the response to `/healthz`: 200, or 503 when the proxy is unhealthy, has not synced yet, or its
-    /// node should get no new connections.
+    /// Returns the response to `/healthz`: 200, or 503 when the proxy is unhealthy, has not synced yet, or
+    /// its node should get no new connections.
     #[must_use]
     pub fn healthz(&self, now: Instant, wall: SystemTime) -> Answer {
         let mut health = self.health(now);

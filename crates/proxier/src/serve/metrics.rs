@@ -39,9 +39,9 @@ mod tests;
 
 /// Counters, gauges and histograms. Clones of each are shared with the registry.
 ///
-/// Names that begin with `kubeproxy_`, `rest_client_` and `process_` have kube-proxy's labels and buckets. Our
-/// own begin with `sluicegate_`: what was sent to the kernel, what it refused, and what the source has told. Every series exists from the start with 0, so that the
-/// first event shows as an increase.
+/// Names that begin with `kubeproxy_`, `rest_client_` and `process_` have kube-proxy's labels and buckets.
+/// Our own begin with `sluicegate_`: what was sent to the kernel, what it refused, and what the source has
+/// told. Every series exists from the start with 0, so that the first event shows as an increase.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -255,8 +255,8 @@ impl Metrics {
         self.warnings.inc();
     }
 
-    /// Counts a request to a host of the API server. `status` is `None` without an answer, and `took` the time
-    /// until the header of the answer came.
+    /// Counts a request to a host of the API server. `status` is `None` without an answer, and `took` the
+    /// time until the header of the answer came.
     pub fn requested(&self, host: &str, verb: Verb, status: Option<u16>, took: Duration) {
         let code = status.map_or_else(|| "<error>".to_owned(), |status| status.to_string());
         let labels = ByRequest { code, host: host.to_owned(), method: "GET" };

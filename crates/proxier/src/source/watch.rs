@@ -10,9 +10,9 @@
 //! A file is not read while it is being written: neither before a short time without events, nor while a
 //! writer has it open. A file that does not parse, or whose directory is gone, keeps its last objects and
 //! leads to an [`Update::Warning`]. Only a file that was deleted from an existing directory deletes its
-//! objects. Where more than half of all services, or of all slices, would be deleted at once, that is reported
-//! and waits for a second look: a volume that is mounted late, or a list that is written anew, is no wish to
-//! have nothing.
+//! objects. Where more than half of all services, or of all slices, would be deleted at once, that is
+//! reported and waits for a second look: a volume that is mounted late, or a list that is written anew, is no
+//! wish to have nothing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::Sysctls;
 
-/// Limits and timeouts of connection tracking, as kube-proxy's `--conntrack-*`. `None` and zero leave a sysctl
-/// as it is.
+/// Limits and timeouts of connection tracking, as kube-proxy's `--conntrack-*`. `None` and zero leave a
+/// sysctl as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Conntrack {
     /// The most connections for each core, at most 1,048,576 in all.
@@ -90,8 +90,8 @@ impl Conntrack {
 }
 
 impl Sysctls {
-    /// Sets the sysctls of connection tracking that differ, on a machine with so many cores. Returns a line for
-    /// each that was set, and for each that could not be.
+    /// Sets the sysctls of connection tracking that differ, on a machine with so many cores. Returns a line
+    /// for each that was set, and for each that could not be.
     ///
     /// The limit belongs to the machine, so it can be set only from the first network namespace.
     #[must_use]

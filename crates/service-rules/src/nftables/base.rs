@@ -263,8 +263,8 @@ fn hooks(schema: &Schema) -> Vec<BaseContent> {
     ]
 }
 
-/// Returns the base chain of `masquerading`. In layout `maps` it first resets the priority of packets in which
-/// the rules for session affinity have left the id of an endpoint.
+/// Returns the base chain of `masquerading`. In layout `maps` it first resets the priority of packets in
+/// which the rules for session affinity have left the id of an endpoint.
 fn nat_postrouting(schema: &Schema) -> BaseContent {
     let reset = vec![
         Match::new(CtKey::STATUS, CtStatus::DNAT).into(),

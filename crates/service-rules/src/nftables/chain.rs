@@ -70,8 +70,8 @@ pub(super) fn affinity_set(schema: &Schema, port: &PortName, backend: Backend) -
 pub(super) fn affinity(schema: &Schema, port: &PortName, backend: Backend, seconds: u32) -> Set {
     Set::new(affinity_set(schema, port, backend), schema.address_type())
         .flags(SetFlags::DYNAMIC)
-        // Without a size: the kernel would at once allocate a hash table for so many elements, 1 MB for 65535.
-        // It limits a dynamic set to 65535 elements by itself.
+        // Without a size: the kernel would at once allocate a hash table for so many elements, 1 MB for
+        // 65535. It limits a dynamic set to 65535 elements by itself.
         .timeout(Duration::from_secs(seconds.into()))
 }
 
@@ -113,8 +113,9 @@ fn spread_statements(schema: &Schema, balance: &Balance) -> Vec<Statement> {
 
 /// Returns the rules that all frontends with session affinity, this number of endpoints and this timeout
 /// share. The first sends a known client to its endpoint, unless that no longer exists. Otherwise the client
-/// is forgotten, because `update` does not change the value of an element, and is bound to an endpoint that is
-/// drawn. If the map of clients is full, its rule ends, and the next one sends the connection all the same.
+/// is forgotten, because `update` does not change the value of an element, and is bound to an endpoint that
+/// is drawn. If the map of clients is full, its rule ends, and the next one sends the connection all the
+/// same.
 fn sticky_statements(schema: &Schema, balance: &Balance, seconds: u32) -> [Vec<Statement>; 5] {
     let Balance { scope, path, protocol, count, .. } = *balance;
     let clients = container_name(Container::Affinity(scope, protocol));

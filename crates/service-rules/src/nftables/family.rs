@@ -222,9 +222,9 @@ impl FamilyPlan {
         self.edit_elements(transaction, delta, &[outgrown, gone].concat());
     }
 
-    /// Raises the limit of the maps of clients among these, which the kernel has set to 65535 with the first rule
-    /// that fills them. Given at their creation, a size would make it allocate a hash table at once. Kernels
-    /// before 6.5 ignore it.
+    /// Raises the limit of the maps of clients among these, which the kernel has set to 65535 with the first
+    /// rule that fills them. Given at their creation, a size would make it allocate a hash table at once.
+    /// Kernels before 6.5 ignore it.
     fn admit_clients<'c>(
         &self,
         transaction: &mut Transaction,
@@ -237,8 +237,8 @@ impl FamilyPlan {
         }
     }
 
-    /// Raises the limit of the maps of clients that the transaction adds, at its end: a comparison adds what is
-    /// missing, and leaves other sizes as they are.
+    /// Raises the limit of the maps of clients that the transaction adds, at its end: a comparison adds what
+    /// is missing, and leaves other sizes as they are.
     pub(super) fn admit_added(&self, transaction: &mut Transaction) {
         let added: Vec<Container> = self
             .sticky
@@ -549,6 +549,6 @@ fn is_sticky(container: Container) -> bool {
 const STALE_FOR: Duration = Duration::from_secs(1);
 /// The minimum size, enough for a small cluster. An empty set of it takes a few kilobytes in the kernel.
 const MIN_SIZE: u32 = 1024;
-/// The number of clients that a map may have. Each takes less than 200 bytes in the kernel, so a flood of invented
-/// addresses costs 50 MB at most.
+/// The number of clients that a map may have. Each takes less than 200 bytes in the kernel, so a flood of
+/// invented addresses costs 50 MB at most.
 const CLIENTS: u32 = 1 << 18;

@@ -12,10 +12,10 @@
 //!   `lb-tcp-5`, which all frontends with the protocol and the number of endpoints share. Its only rule draws
 //!   a number and looks up the endpoint in the map `endpoints-tcp`, whose key is the frontend and the number.
 //!   Sets of frontends replace what kube-proxy decides in chains of each service: masquerading, the short
-//!   circuit of pods and the node for `externalTrafficPolicy: Local`, and `loadBalancerSourceRanges`. Frontends
-//!   with session affinity share chains such as `sticky-lb-tcp-5-10800s`, whose rules keep for every client
-//!   and frontend the id of an endpoint in the map `affinity-tcp`, and look up in `sticky-endpoints-tcp` what
-//!   it stands for.
+//!   circuit of pods and the node for `externalTrafficPolicy: Local`, and `loadBalancerSourceRanges`.
+//!   Frontends with session affinity share chains such as `sticky-lb-tcp-5-10800s`, whose rules keep for
+//!   every client and frontend the id of an endpoint in the map `affinity-tcp`, and look up in
+//!   `sticky-endpoints-tcp` what it stands for.
 //! - `chains` has the rules of kube-proxy 1.36.
 //!
 //! Names and comments of tables, sets and chains are kube-proxy's, if it has such an object.

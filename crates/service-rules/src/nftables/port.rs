@@ -394,8 +394,9 @@ fn outermost(nets: &[IpNet]) -> Vec<IpNet> {
     IpNet::aggregate(&nets.to_vec())
 }
 
-/// Returns an id for each endpoint of a frontend, by which clients are bound to it. It depends on the endpoint,
-/// not on its place in the list, so that it stays the same when others come and go, and after a restart.
+/// Returns an id for each endpoint of a frontend, by which clients are bound to it. It depends on the
+/// endpoint, not on its place in the list, so that it stays the same when others come and go, and after a
+/// restart.
 fn endpoint_ids(backends: &[Backend]) -> Vec<u32> {
     let mut taken = HashSet::with_capacity(backends.len());
     let free = |backend: &Backend| {
@@ -409,8 +410,8 @@ fn endpoint_ids(backends: &[Backend]) -> Vec<u32> {
     backends.iter().map(free).collect()
 }
 
-/// Returns the FNV-1a hash of an endpoint's address and port, with the bit of all ids. The kernel keeps ids, so
-/// the function must not change.
+/// Returns the FNV-1a hash of an endpoint's address and port, with the bit of all ids. The kernel keeps ids,
+/// so the function must not change.
 fn endpoint_id(backend: &Backend) -> u32 {
     let fold = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
     let port = backend.port.to_be_bytes();

@@ -1,5 +1,5 @@
-//! Session affinity of the layout `maps`, with packets: clients with addresses of their own send datagrams to a
-//! service in a network namespace, and the endpoint that each arrives at is compared.
+//! Session affinity of the layout `maps`, with packets: clients with addresses of their own send datagrams to
+//! a service in a network namespace, and the endpoint that each arrives at is compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr, UdpSocket};

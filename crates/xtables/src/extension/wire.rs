@@ -68,7 +68,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes a mask as `union nf_inet_addr`. Of an IPv4 mask the tool fills the rest with ones if nobody gave it.
+    /// Writes a mask as `union nf_inet_addr`. Of an IPv4 mask the tool fills the rest with ones if nobody
+    /// gave it.
     pub(crate) fn mask(&mut self, mask: IpAddr, given: bool) {
         match mask {
             IpAddr::V4(mask) if !given => {
@@ -120,8 +121,8 @@ impl<'a> Reader<'a> {
         self.ignored.push(range);
     }
 
-    /// Returns whether other bytes are the same up to `end`, without those that mean nothing: padding, and what
-    /// follows the end of a text.
+    /// Returns whether other bytes are the same up to `end`, without those that mean nothing: padding, and
+    /// what follows the end of a text.
     pub(crate) fn is_same(&self, other: &[u8], end: usize) -> bool {
         let ignored = |at: usize| self.ignored.iter().any(|range| range.contains(&at));
         let (Some(own), Some(other)) = (self.bytes.get(..end), other.get(..end)) else { return false };

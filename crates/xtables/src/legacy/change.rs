@@ -56,7 +56,8 @@ impl Change<'_> {
         self.ruleset.chain_mut(id).ok_or(missing)
     }
 
-    /// A chain line empties a user-defined chain, which is an error where all chains were removed before, and sets the policy of a built-in one.
+    /// A chain line empties a user-defined chain, which is an error where all chains were removed before, and
+    /// sets the policy of a built-in one.
     fn declare(&mut self, line: &Chain<'_>) -> Result<(), Error> {
         let found = self.ruleset.find(line.name());
         let built_in = found.and_then(|id| self.ruleset.chain(id)).is_some_and(|chain| chain.hook.is_some());

@@ -1,4 +1,5 @@
-//! The lock that all programs of iptables-legacy take before they read a table to change it: flock(2) of a file.
+//! The lock that all programs of iptables-legacy take before they read a table to change it: flock(2) of a
+//! file.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;

@@ -1,7 +1,7 @@
 //! A table in memory: read from the kernel's entries, changed, and written as entries again.
 //!
-//! Rules that nobody touches stay the bytes that the kernel gave. Jumps are kept as chains, since the kernel's
-//! offsets change with every rule before them.
+//! Rules that nobody touches stay the bytes that the kernel gave. Jumps are kept as chains, since the
+//! kernel's offsets change with every rule before them.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -201,7 +201,8 @@ impl Ruleset {
         id
     }
 
-    /// Returns the chains in the order of the kernel's entries: built-in ones by their hooks, the others by name.
+    /// Returns the chains in the order of the kernel's entries: built-in ones by their hooks, the others by
+    /// name.
     pub(super) fn in_order(&self) -> Vec<(ChainId, &Chain)> {
         let all =
             self.chains.iter().enumerate().filter_map(|(at, chain)| Some((ChainId(at), chain.as_ref()?)));
@@ -313,8 +314,8 @@ impl Ruleset {
         Ok(Written { request, carried })
     }
 
-    /// Returns where the chains of the hooks start and end, where the rules of each chain start, and the size of
-    /// all entries.
+    /// Returns where the chains of the hooks start and end, where the rules of each chain start, and the size
+    /// of all entries.
     #[allow(clippy::type_complexity, reason = "used once")]
     fn offsets(&self, chains: &[(ChainId, &Chain)]) -> ([u32; 5], [u32; 5], Vec<u32>, usize) {
         let (mut starts, mut policies) = ([0; 5], [0; 5]);
@@ -402,8 +403,8 @@ pub(super) fn encode_rule(rule: &crate::rule::Rule, family: Family) -> Result<Ve
     super::layout::write_entry(family, &rule.head, &matches, ("", 0, &verdict.to_ne_bytes()))
 }
 
-/// Returns whether two rules are the same for `-D` and `-C`: heads, matches and target, without offsets, counters
-/// and what the kernel keeps for itself.
+/// Returns whether two rules are the same for `-D` and `-C`: heads, matches and target, without offsets,
+/// counters and what the kernel keeps for itself.
 pub(super) fn is_same(a: &[u8], b: &[u8], jumps: [Jump; 2], family: Family) -> bool {
     let head = crate::entry::head_size(family);
     if a.len() != b.len() || a.get(..head) != b.get(..head) || jumps[0] != jumps[1] {

@@ -67,8 +67,8 @@ impl Socket {
             Get::IpSet => (libc::IPPROTO_IP, 83),
         };
         let mut length = libc::socklen_t::try_from(buffer.len()).map_err(|_| Errno::E2BIG)?;
-        // SAFETY: the kernel reads and writes at most `length` bytes of the buffer, which is borrowed mutably for
-        // the call, and the structures of these requests contain no pointers.
+        // SAFETY: the kernel reads and writes at most `length` bytes of the buffer, which is borrowed mutably
+        // for the call, and the structures of these requests contain no pointers.
         let value = unsafe {
             libc::getsockopt(self.fd.as_raw_fd(), level, option, buffer.as_mut_ptr().cast(), &raw mut length)
         };
@@ -78,16 +78,16 @@ impl Socket {
         }
     }
 
-    /// Sends `IPT_SO_SET_REPLACE`: a `struct ipt_replace` with its entries, whose last two fields before these,
-    /// the number of counters and the pointer to them, are filled in here. The counters of the old entries are
-    /// returned through it.
+    /// Sends `IPT_SO_SET_REPLACE`: a `struct ipt_replace` with its entries, whose last two fields before
+    /// these, the number of counters and the pointer to them, are filled in here. The counters of the old
+    /// entries are returned through it.
     pub(super) fn replace(&self, request: &mut [u8], counters: &mut [RawCounters]) -> Result<(), Errno> {
         let count = u32::try_from(counters.len()).map_err(|_| Errno::E2BIG)?;
         let pointer = counters.as_mut_ptr().expose_provenance();
         let fields = [&count.to_ne_bytes()[..], &pointer.to_ne_bytes()].concat();
         request.get_mut(REPLACE_COUNTERS).ok_or(Errno::EINVAL)?.copy_from_slice(&fields);
-        // SAFETY: as in `set`; the kernel writes `count` counters to `pointer`, and `counters` has so many and is
-        // borrowed mutably for the call.
+        // SAFETY: as in `set`; the kernel writes `count` counters to `pointer`, and `counters` has so many
+        // and is borrowed mutably for the call.
         unsafe { self.set(64, request) }
     }
 

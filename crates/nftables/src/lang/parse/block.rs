@@ -142,7 +142,8 @@ impl<'t, 'o> Parser<'t, 'o> {
         let mut starts = true;
         loop {
             let is_outside = self.braces == braces;
-            // nft's grammar has a value here, so that a verdict, say, is only possible behind the `:` of a map.
+            // nft's grammar has a value here, so that a verdict, say, is only possible behind the `:` of a
+            // map.
             if starts && self.is(Kind::Word) && !may_be_value(self.text()) {
                 return Err(self.expected("a value"));
             }

@@ -1,8 +1,8 @@
 //! How far nft reads from a word that it does not know.
 //!
-//! To nft's grammar an unknown word may be a name: `tpc dport` is the comparison of a name with a name, and it
-//! refuses the `22` of `tpc dport 22`, or the end of the line behind it. What is underlined here starts with
-//! the unknown word and ends where nft gives up, so that both point at the same words.
+//! To nft's grammar an unknown word may be a name: `tpc dport` is the comparison of a name with a name, and
+//! it refuses the `22` of `tpc dport 22`, or the end of the line behind it. What is underlined here starts
+//! with the unknown word and ends where nft gives up, so that both point at the same words.
 
 use crate::lang::parse::error::Problem;
 use crate::lang::parse::lexer::{Kind, Lexer, Token};
@@ -80,8 +80,8 @@ fn end_of_phrase(ahead: &mut Lexer<'_>, mut behind: Behind, end: usize) -> Optio
     last
 }
 
-/// Takes a value that starts with a token (a word, a number, a set), and returns its end. The error is where nft gives up, if that is
-/// known.
+/// Takes a value that starts with a token (a word, a number, a set), and returns its end. The error is where
+/// nft gives up, if that is known.
 fn value(ahead: &mut Lexer<'_>, first: Token) -> Result<usize, Option<usize>> {
     let mut end = first.span.end;
     let is_value = match first.kind {

@@ -162,8 +162,8 @@ fn read(text: &str, options: &ParseOptions<'_>, operations_only: bool) -> Result
     Ok(Script { commands, known })
 }
 
-/// Adds `flags dynamic` to those sets of the commands that are updated: without the flag, the kernel may choose
-/// a kind of set that refuses these rules. nft does so for the sets of a text, but not for maps.
+/// Adds `flags dynamic` to those sets of the commands that are updated: without the flag, the kernel may
+/// choose a kind of set that refuses these rules. nft does so for the sets of a text, but not for maps.
 pub(crate) fn make_dynamic(commands: &mut [Command], updated: &HashSet<SetId>, options: &ParseOptions<'_>) {
     if updated.is_empty() {
         return;

@@ -166,8 +166,9 @@ fn url(master: &str) -> Result<Uri, Error> {
     }
 }
 
-/// Creates a client with the layers that `kube` uses. Connections speak HTTP/2 where the server does, and send
-/// pings, as client-go does; those of HTTP/1.1 have keep-alive of TCP, which detects a host that is gone.
+/// Creates a client with the layers that `kube` uses. Connections speak HTTP/2 where the server does, and
+/// send pings, as client-go does; those of HTTP/1.1 have keep-alive of TCP, which detects a host that is
+/// gone.
 fn client(config: &Config, alive: Alive, turn: &Arc<AtomicUsize>) -> Result<Client, kube::Error> {
     let resolver = InTurn { turn: Arc::clone(turn), resolver: GaiResolver::new() };
     let mut tcp = HttpConnector::new_with_resolver(resolver);

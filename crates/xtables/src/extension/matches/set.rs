@@ -58,8 +58,8 @@ fn read_set(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
     Some(())
 }
 
-/// Writes `struct xt_set_info`: the number of the set, how many parts are looked up, and for each part whether
-/// it is of the source.
+/// Writes `struct xt_set_info`: the number of the set, how many parts are looked up, and for each part
+/// whether it is of the source.
 pub(in crate::extension) fn write_set(given: &Given<'_>, name: &str, out: &mut Writer) -> Result<(), String> {
     let (Some(set), Some(parts)) = (given.word(name), given.second(name)) else {
         return Err(format!("expected --{name} with a set and src or dst"));

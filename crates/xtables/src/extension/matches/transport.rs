@@ -87,7 +87,8 @@ fn read_tcp(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
     if option != 0 || nots & 8 != 0 {
         built.value_not("tcp-option", nots & 8 != 0, option);
     }
-    // Of flags none of which is looked at, but which have to be set, the tool saves nothing: no packet has them.
+    // Of flags none of which is looked at, but which have to be set, the tool saves nothing: no packet has
+    // them.
     if mask != 0 || compare != 0 || nots & 4 != 0 {
         let flags = |bits: u8| match bits {
             0 => Some("NONE".to_owned()),
@@ -152,7 +153,8 @@ fn sctp(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
     Ok(())
 }
 
-/// Sets the bit of a chunk type, and notes the flags behind it: a capital letter must be set, a small one not.
+/// Sets the bit of a chunk type, and notes the flags behind it: a capital letter must be set, a small one
+/// not.
 fn chunk(part: &str, map: &mut [u8; 256], flags: &mut Vec<[u8; 3]>) -> Result<(), String> {
     let (name, letters) = part.split_once(':').map_or((part, ""), |(name, letters)| (name, letters));
     let (number, (_, kind, known)) = (0..)
@@ -175,8 +177,8 @@ fn chunk(part: &str, map: &mut [u8; 256], flags: &mut Vec<[u8; 3]>) -> Result<()
         mask |= bit;
         wanted |= if letter.is_ascii_uppercase() { bit } else { 0 };
     }
-    // iptables 1.8.9 writes the place of the type in its list: for I_DATA, the only one with flags where that is
-    // not the number, they have no effect, and are not saved.
+    // iptables 1.8.9 writes the place of the type in its list: for I_DATA, the only one with flags where that
+    // is not the number, they have no effect, and are not saved.
     match flags.iter_mut().find(|[known, ..]| *known == number) {
         Some([_, known_wanted, known_mask]) => {
             *known_wanted |= wanted;
@@ -367,8 +369,8 @@ fn build_spis(built: &mut Built<'_>, name: &'static str, (low, high): (u32, u32)
     }
 }
 
-/// Returns a range and whether it is negated. iptables saves nothing of all numbers, even if they are negated, but
-/// the kernel is told.
+/// Returns a range and whether it is negated. iptables saves nothing of all numbers, even if they are
+/// negated, but the kernel is told.
 pub(super) fn spis(given: &Given<'_>, name: &str) -> Result<((u32, u32), bool), String> {
     let written = given.written.options.iter().find(|option| option.name == name);
     Ok((given.span(name, SPIS)?, given.not(name) || written.is_some_and(|option| option.negated)))

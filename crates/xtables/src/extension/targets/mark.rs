@@ -1,4 +1,5 @@
-//! Targets that set marks and classes: `linux/netfilter/xt_{mark,connmark,CLASSIFY,CONNSECMARK,SECMARK,HMARK}.h`.
+//! Targets that set marks and classes:
+//! `linux/netfilter/xt_{mark,connmark,CLASSIFY,CONNSECMARK,SECMARK,HMARK}.h`.
 
 use super::codec;
 use crate::extension::Codec;

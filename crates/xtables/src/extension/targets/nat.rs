@@ -1,8 +1,8 @@
 //! Targets of address translation: `linux/netfilter/nf_nat.h`, `linux/netfilter/xt_TPROXY.h`,
 //! `linux/netfilter_ipv6/ip6t_NPT.h`.
 //!
-//! IPv4 has a structure of its own (`nf_nat_ipv4_multi_range_compat`) but for DNAT, whose revision 2 is the same
-//! for both families.
+//! IPv4 has a structure of its own (`nf_nat_ipv4_multi_range_compat`) but for DNAT, whose revision 2 is the
+//! same for both families.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

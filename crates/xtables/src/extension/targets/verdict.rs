@@ -1,5 +1,6 @@
 //! Targets that decide, or leave the decision to others: `linux/netfilter/xt_{NFQUEUE,set}.h`,
-//! `linux/netfilter/nf_synproxy.h`, `linux/netfilter_ipv4/ipt_REJECT.h`, `linux/netfilter_ipv6/ip6t_REJECT.h`.
+//! `linux/netfilter/nf_synproxy.h`, `linux/netfilter_ipv4/ipt_REJECT.h`,
+//! `linux/netfilter_ipv6/ip6t_REJECT.h`.
 
 use sluicegate_iptables_save::Family;
 
