@@ -232,7 +232,7 @@ fn what_others_break_is_mended_at_once_and_what_they_do_elsewhere_costs_nothing(
         daemon.says("1 changed: ", 2);
         let log = daemon.log();
         let last = log.lines().rfind(|line| line.contains("1 changed: ")).expect("a line for the change");
-        assert!(last.contains(" 1 elements added, 1 deleted"), "{last}");
+        assert!(last.contains(" 1 element added, 1 deleted"), "{last}");
         assert!(!log.contains("may have been missed"), "{log}");
     });
 }

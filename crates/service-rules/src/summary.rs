@@ -154,3 +154,8 @@ impl fmt::Display for Summary {
         f.write_str(&self.text)
     }
 }
+
+/// Returns a number with its noun: `1 rule`, `2 rules`.
+pub(crate) fn counted(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}

@@ -22,6 +22,7 @@ use super::{
     CANARY, CANARY_TABLES, FamilySynced, Feature, Planner, RuleCounts, Settings, Support, Synced, host,
     is_ours, jumps, probe,
 };
+use crate::summary::counted;
 use crate::{Cleaned, Error, Found, addresses};
 
 /// Applies plans with the tools of one or both families.
@@ -370,7 +371,8 @@ impl Side {
         let chains = count(|entry| matches!(entry, Entry::Command(_)));
         let rules = count(|entry| matches!(entry, Entry::Rule(_)));
         let (family, back_end) = (self.family(), back_end(self.tool.back_end()));
-        Ok(Some(format!("{chains} chains and {rules} jumps to them ({family}, {back_end})")))
+        let (chains, jumps) = (counted(chains, "chain"), counted(rules, "jump"));
+        Ok(Some(format!("{chains} and {jumps} to them ({family}, {back_end})")))
     }
 }
 

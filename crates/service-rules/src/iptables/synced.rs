@@ -8,6 +8,7 @@ use sluicegate_iptables_save::restore::BackEnd;
 use sluicegate_services::Family;
 
 use super::RuleCounts;
+use crate::summary::counted;
 use crate::{Found, Summary, Verb};
 
 /// The result of one sync in each family.
@@ -83,7 +84,10 @@ impl fmt::Display for FamilySynced {
         write!(f, "{} ({}): ", self.family, back_end(self.back_end))?;
         match self.bytes {
             0 => f.write_str("nothing to change"),
-            bytes => write!(f, "{} chains and {} rules in {bytes} bytes", self.chains, self.rules),
+            bytes => {
+                let (chains, rules) = (counted(self.chains, "chain"), counted(self.rules, "rule"));
+                write!(f, "{chains} and {rules} in {}", counted(bytes, "byte"))
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ use sluicegate_services::Family;
 use super::links::Links;
 use super::{DEVICE, Set, restore as rules};
 use crate::iptables::back_end;
+use crate::summary::counted;
 use crate::{Cleaned, Error};
 
 /// Removes rules, virtual servers, addresses and sets of this mode from the current network namespace and
@@ -24,8 +25,10 @@ pub fn cleanup(tools: &[Tool]) -> Cleaned {
     let mut cleaned = Cleaned::default();
     for tool in tools {
         let (family, back_end) = (tool.family(), back_end(tool.back_end()));
-        let said =
-            |chains| format!("{chains} chains of ipvs mode and the jumps to them ({family:?}, {back_end})");
+        let said = |chains| {
+            let chains = counted(chains, "chain");
+            format!("{chains} of ipvs mode and the jumps to them ({family:?}, {back_end})")
+        };
         cleaned.add(rules::remove(tool).map(|chains| (chains > 0).then(|| said(chains))));
     }
     if let Err(error) = remove_rest(&mut cleaned) {

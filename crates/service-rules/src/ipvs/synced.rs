@@ -7,6 +7,7 @@ use sluicegate_services::Family;
 
 use super::Change;
 use crate::iptables::back_end;
+use crate::summary::counted;
 use crate::{Found, Summary, Verb};
 
 /// The result of one sync in each family.
@@ -92,16 +93,22 @@ impl fmt::Display for FamilySynced {
         if self.is_unchanged() {
             f.write_str("nothing to change")?;
         } else {
-            let Self { sets, entries_added, entries_deleted, commands, bound, unbound, jumps, .. } = self;
+            let entries = if self.entries_added == 1 { "entry" } else { "entries" };
+            let addresses = if self.bound == 1 { "address" } else { "addresses" };
             write!(
                 f,
-                "{sets} sets, {entries_added} entries added, {entries_deleted} deleted, {commands} commands \
-                 to IPVS, \
-                 {bound} addresses bound, {unbound} unbound, {jumps} jumps"
+                "{}, {} {entries} added, {} deleted, {} to IPVS, {} {addresses} bound, {} unbound, {}",
+                counted(self.sets, "set"),
+                self.entries_added,
+                self.entries_deleted,
+                counted(self.commands, "command"),
+                self.bound,
+                self.unbound,
+                counted(self.jumps, "jump"),
             )?;
         }
         if self.rules > 0 {
-            write!(f, "; {} bytes of rules written", self.rules)?;
+            write!(f, "; {} of rules written", counted(self.rules, "byte"))?;
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sluicegate_nftables::{Flush, Object, Operation, Target, Transaction};
 
+use crate::summary::counted;
 use crate::{Found, Summary, Verb};
 
 /// The result of one sync.
@@ -72,10 +73,12 @@ impl fmt::Display for Synced {
         };
         write!(
             f,
-            "{how}{objects} tables, chains and sets, {rules} rules, {elements_added} elements added, \
-             {elements_deleted} deleted; \
-             {} bytes in {} messages",
-            self.bytes, self.messages
+            "{how}{}, {}, {} added, {elements_deleted} deleted; {} in {}",
+            counted(objects, "object"),
+            counted(rules, "rule"),
+            counted(elements_added, "element"),
+            counted(self.bytes, "byte"),
+            counted(self.messages, "message"),
         )?;
         if self.batches > 1 {
             write!(f, ", split into {} batches because the send buffer may not grow", self.batches)?;
