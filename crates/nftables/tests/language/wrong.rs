@@ -6,9 +6,8 @@
 //! * `@ nft 1:17-21 3:4-9`: nft refuses it; line and columns that it underlines, of all its mistakes.
 //! * `@ kernel ENOENT 1:1-20`: nft reads it, and the kernel refuses it.
 //!
-//! The verdicts are recorded by `cargo test -p sluicegate-nftables --test language -- --ignored record`,
-//! which writes the files again and leaves out
-//! what is not refused, and what nft ends with a signal for.
+//! The verdicts are recorded by `SLUICEGATE_RECORD=1 cargo test -p sluicegate-nftables --test language
+//! verdicts`, which writes the files again and leaves out what is not refused, and what nft ends with a signal for.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -147,26 +146,32 @@ fn no_input_is_there_twice() {
     assert_eq!(all.len(), inputs.len());
 }
 
-/// Writes the verdicts of this machine's nft into the files. Columns are those that it underlines, as it
-/// counts: a tab is one.
+/// Compares verdicts with those of this machine's nft, every fiftieth or, with `SLUICEGATE_RECORD`, all,
+/// which are then written into the files. Columns are those that it underlines, as it counts: a tab is one.
 #[test]
-#[ignore = "writes into the source tree"]
-fn record() {
+fn verdicts_are_those_of_nft() {
     if !testns::have(&["nft", "ip"]) {
         return;
     }
     let Some(namespace) = namespace() else { return };
+    let verdict = |text: &str| {
+        namespace.run(|| {
+            kernel::nft(&format!("flush ruleset\n{WORLD}")).expect("a world");
+            record_one(text)
+        })
+    };
+    if std::env::var_os("SLUICEGATE_RECORD").is_none() {
+        for input in wrong().iter().step_by(50) {
+            assert_eq!(verdict(&input.text).as_deref(), Some(input.verdict), "{}", input.text);
+        }
+        return;
+    }
     let mut seen = BTreeSet::new();
     for (file, text) in WRONG {
-        let head: String =
-            text.lines().take_while(|line| line.starts_with('#')).map(|line| format!("{line}\n")).collect();
-        let mut out = head;
+        let head = text.lines().take_while(|line| line.starts_with('#'));
+        let mut out: String = head.map(|line| format!("{line}\n")).collect();
         for input in Wrong::all(file, text) {
-            let verdict = namespace.run(|| {
-                kernel::nft(&format!("flush ruleset\n{WORLD}")).expect("a world");
-                record_one(&input.text)
-            });
-            if let Some(verdict) = verdict
+            if let Some(verdict) = verdict(&input.text)
                 && seen.insert(input.text.clone())
             {
                 out += &format!("@ {verdict}\n{}\n", input.text);
