@@ -13,7 +13,7 @@ impl Commit {
     /// contains the generation and the process that committed it.
     ///
     /// Sets and chains that belong to a rule have no line of their own: they are printed within the rule.
-    /// Since Linux 6.4 the deletion of such a set has one, because the kernel no longer says what it was.
+    /// The deletion of such a set has one where the kernel does not say what it was.
     #[must_use]
     pub fn lines(&self, options: &ListOptions) -> Vec<String> {
         let with = Wording::new(options);
@@ -73,6 +73,8 @@ impl Reported {
             Operation::Delete(Target::Table(_) | Target::Handle(HandleId::Table(..))) => {
                 behind(self.operation.to_string())
             }
+            // nft calls a map a set here, even where the kernel says that it is one.
+            Operation::Delete(Target::Set(id)) => format!("delete set {id}"),
             Operation::Flush(Flush::Ruleset(_)) => self.operation.to_string(),
             other => other.to_string(),
         }
