@@ -280,6 +280,7 @@ impl Metrics {
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = encode(&mut text, &self.registry);
+        let text = text_format::sorted(&text);
         if text_format::wants_open_metrics(accept) {
             (text_format::OPEN_METRICS, text)
         } else {

@@ -33,6 +33,50 @@ fn weight(parameter: &str) -> Option<f32> {
     (name.trim().eq_ignore_ascii_case("q") && (0.0..=1.0).contains(&weight)).then_some(weight)
 }
 
+/// Sorts the series of each metric by their labels, which the registry has in the order of a hash: two scrapes
+/// differ in values only. The lines of a histogram stay together, and in their order.
+pub(super) fn sorted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut samples = Vec::new();
+    let flush = |samples: &mut Vec<&str>, out: &mut String| {
+        samples.sort_by_cached_key(|line| labels(line));
+        samples.drain(..).for_each(|line| *out += &format!("{line}\n"));
+    };
+    for line in text.lines() {
+        if line.starts_with('#') {
+            flush(&mut samples, &mut out);
+            out += &format!("{line}\n");
+        } else {
+            samples.push(line);
+        }
+    }
+    flush(&mut samples, &mut out);
+    out
+}
+
+/// Returns the labels of a sample, but for the bound of a bucket.
+fn labels(sample: &str) -> Vec<&str> {
+    let Some((_, rest)) = sample.split_once('{') else { return Vec::new() };
+    let (mut labels, mut start) = (Vec::new(), 0);
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    for (at, byte) in rest.bytes().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_quoted => is_escaped = true,
+            b'"' => is_quoted = !is_quoted,
+            b',' | b'}' if !is_quoted => {
+                labels.extend(rest.get(start..at).filter(|label| !label.starts_with("le=\"")));
+                start = at + 1;
+                if byte == b'}' {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    labels
+}
+
 /// `OpenMetrics` text as Prometheus text.
 pub(super) fn prometheus(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len() + open_metrics.len() / 64);
@@ -67,6 +111,17 @@ mod tests {
         let expected = "# HELP a_total Things.\n# TYPE a_total counter\na_total{x=\"# HELP\"} 1\n\
             # HELP b_total Odd.\n# TYPE b_total gauge\nb_total 2\n";
         assert_eq!(prometheus(open), expected);
+    }
+
+    #[test]
+    fn series_are_in_the_order_of_their_labels_and_histograms_whole() {
+        let text = "# TYPE a counter\na_total{x=\"b\"} 1\na_total{x=\"a\\\"},\"} 2\n# TYPE h histogram\n\
+            h_sum{f=\"6\"} 1\nh_bucket{f=\"6\",le=\"10\"} 1\nh_bucket{f=\"6\",le=\"+Inf\"} 1\n\
+            h_sum{f=\"4\"} 1\nh_bucket{f=\"4\",le=\"10\"} 1\n# EOF\n";
+        let expected = "# TYPE a counter\na_total{x=\"a\\\"},\"} 2\na_total{x=\"b\"} 1\n# TYPE h histogram\n\
+            h_sum{f=\"4\"} 1\nh_bucket{f=\"4\",le=\"10\"} 1\nh_sum{f=\"6\"} 1\nh_bucket{f=\"6\",le=\"10\"} 1\n\
+            h_bucket{f=\"6\",le=\"+Inf\"} 1\n# EOF\n";
+        assert_eq!(sorted(text), expected);
     }
 
     #[test]
