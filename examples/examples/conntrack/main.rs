@@ -12,7 +12,8 @@
 //! deleted, 2 for what is no command. Where that tool guesses, this one refuses: a deletion without a
 //! criterion (`-F` empties the table), a number or address that is none, words that belong to no option. `-F
 //! -f ipv4` empties the part of that family only, `-D
-//! expect` says how many it deleted and asks for no ports of the reply direction, `-U` changes flows with a translation as well, and what `-I` says of the reply direction in part is completed by the other one.
+//! expect` says how many it deleted and asks for no ports of the reply direction, `-U` changes flows with a
+//! translation as well, and what `-I` says of the reply direction in part is completed by the other one.
 
 mod arguments;
 mod changing;

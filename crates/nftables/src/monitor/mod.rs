@@ -26,7 +26,9 @@
 //!         };
 //!         for operation in commit.transaction.operations() {
 //!             match operation {
-//!                 Operation::Add(Object::Rule(rule)) => println!("{} has a new rule {:?}", rule.chain, rule.statements),
+//!                 Operation::Add(Object::Rule(rule)) => {
+//!                     println!("{} has a new rule {:?}", rule.chain, rule.statements);
+//!                 }
 //!                 Operation::Delete(Target::Elements(elements)) => {
 //!                     elements.list.iter().for_each(|element| println!("{} lost {}", elements.set, element.key()));
 //!                 }

@@ -111,7 +111,15 @@ pub(crate) struct ProxyArgs {
     #[arg(long, value_name = "PREFIX")]
     pub(crate) pod_interface_name_prefix: Option<String>,
     /// Masquerade all traffic to cluster IPs.
-    #[arg(long, value_name = "true|false", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set, value_parser = boolean)]
+    #[arg(
+        long,
+        value_name = "true|false",
+        default_value_t = false,
+        num_args = 0..=1,
+        default_missing_value = "true",
+        action = ArgAction::Set,
+        value_parser = boolean
+    )]
     pub(crate) masquerade_all: bool,
     /// The bit of the packet mark that requests masquerading, 0 to 31.
     #[arg(long, value_name = "BIT", default_value_t = 14)]
@@ -122,7 +130,15 @@ pub(crate) struct ProxyArgs {
     pub(crate) nodeport_addresses: Option<NodePortAddresses>,
     /// In iptables mode, serve node ports on 127.0.0.1 as well; this sets the sysctl
     /// `net.ipv4.conf.all.route_localnet`.
-    #[arg(long, value_name = "true|false", default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set, value_parser = boolean)]
+    #[arg(
+        long,
+        value_name = "true|false",
+        default_value_t = true,
+        num_args = 0..=1,
+        default_missing_value = "true",
+        action = ArgAction::Set,
+        value_parser = boolean
+    )]
     pub(crate) iptables_localhost_nodeports: bool,
     /// In iptables mode, the kernel interface to use; by default that of `iptables-restore`.
     #[arg(long, value_enum)]

@@ -29,7 +29,15 @@ pub(crate) struct IpvsArgs {
     pub(super) ipvs_exclude_cidrs: Vec<IpNet>,
     /// In ipvs mode, require the sysctls that keep this node from answering ARP for service addresses on
     /// other devices.
-    #[arg(long, value_name = "true|false", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set, value_parser = boolean)]
+    #[arg(
+        long,
+        value_name = "true|false",
+        default_value_t = false,
+        num_args = 0..=1,
+        default_missing_value = "true",
+        action = ArgAction::Set,
+        value_parser = boolean
+    )]
     pub(super) ipvs_strict_arp: bool,
     /// In ipvs mode, the timeout of idle TCP connections (15m, 900s); 0s keeps that of the kernel.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]

@@ -24,7 +24,15 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "IP[:PORT]", default_value = "127.0.0.1:10249")]
     metrics_bind_address: BindAddress,
     /// Exit when one of these ports is in use, instead of retrying every five seconds.
-    #[arg(long, value_name = "true|false", default_value_t = false, num_args = 0..=1, default_missing_value = "true", action = ArgAction::Set, value_parser = boolean)]
+    #[arg(
+        long,
+        value_name = "true|false",
+        default_value_t = false,
+        num_args = 0..=1,
+        default_missing_value = "true",
+        action = ArgAction::Set,
+        value_parser = boolean
+    )]
     pub(super) bind_address_hard_fail: bool,
     /// Set the sysctls that the mode needs. By default, those that differ are only logged.
     #[arg(long)]

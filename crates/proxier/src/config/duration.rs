@@ -13,7 +13,8 @@ use std::time::Duration;
 /// use sluicegate_proxier::config::parse_duration;
 ///
 /// assert_eq!(parse_duration("1m30.5s"), Ok(Duration::from_millis(90_500)));
-/// assert_eq!(parse_duration("30"), Err("expected a duration with units (30s, 1m30s, 100ms), found \"30\"".to_owned()));
+/// let error = "expected a duration with units (30s, 1m30s, 100ms), found \"30\"";
+/// assert_eq!(parse_duration("30"), Err(error.to_owned()));
 /// ```
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     if text == "0" {

@@ -201,7 +201,8 @@ impl Set {
     /// tx.delete_element(&set, Ipv4Addr::new(10, 0, 0, 0));
     /// tx.apply(&mut kernel)?;
     /// let content = read::ruleset(&mut kernel, &set.table)?.content();
-    /// assert_eq!(content[0].sets[0].1, [Ipv4Addr::new(10, 0, 0, 1)..=Ipv4Addr::new(10, 255, 255, 255)].map(Element::from));
+    /// let merged = Ipv4Addr::new(10, 0, 0, 1)..=Ipv4Addr::new(10, 255, 255, 255);
+    /// assert_eq!(content[0].sets[0].1, [Element::from(merged)]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
