@@ -120,7 +120,8 @@ fn flow(n: u32, service: SocketAddr) -> NewFlow {
 }
 
 fn of_service() -> Filter {
-    let mut filter = Filter { protocol: Some(Protocol::UDP), ..Filter::default() };
+    let mut filter = Filter::default();
+    filter.protocol = Some(Protocol::UDP);
     filter.original.destination = Some(service(0).ip().into());
     filter.original.destination_port = Some(53);
     filter

@@ -20,8 +20,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, SamplingMode, criterion_group, criterion_main};
-use sluicegate_iptables_save::restore::BackEnd;
 use sluicegate_lab::{change_one, uniform_cluster};
+use sluicegate_service_rules::iptables::BackEnd;
 use sluicegate_service_rules::ipvs::Applier;
 use sluicegate_service_rules::ipvs::{Change, DEVICE, Planner, Settings};
 use sluicegate_services::{Cluster, Family};

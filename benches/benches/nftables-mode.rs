@@ -1,5 +1,5 @@
-//! nftables mode (layout `maps`) in the kernel: the first sync, the sync after a restart, a hundred services
-//! at once and session affinity, at sizes that show how each grows.
+//! nftables mode (layout `maps`) in the kernel: the first sync, the sync after a restart, one service more, a
+//! hundred services at once and session affinity, at sizes that show how each grows.
 //!
 //! Each line compares the processor time of a sync, without that of the kernel, with the kernel's for the
 //! same batch, which is sent by itself in a second namespace; or that of a sync after a restart with that of
@@ -17,7 +17,7 @@ use sluicegate_netlink::message::{Flags, Messages, NLMSG_DONE};
 use sluicegate_netlink::{Batch, Socket, Transport, Wait};
 use sluicegate_nftables::{ApplyOptions, Name, TableId, Transaction, read};
 use sluicegate_service_rules::nftables::{Applier, Planner, Settings};
-use sluicegate_services::{Cluster, Family, ServiceName};
+use sluicegate_services::{Cluster, Family, ServiceName, SliceName};
 
 const ENDPOINTS: u32 = 5;
 
@@ -70,13 +70,28 @@ fn measure(size: u32, bare: &mut Socket) {
     applier.sync(&mut plain, Instant::now()).expect("it works");
     let mut planner = planner(&plain);
     planner.script();
+    let mut sync = |plain: &mut Cluster| {
+        let changes = plain.take_changes();
+        let batch = encode(&planner.sync(plain, &changes, Instant::now()));
+        let kernel = cpu_time(|| send(bare, &batch));
+        let sync = || applier.sync_changes(plain, &changes, Instant::now()).expect("it works");
+        Times::new(cpu_time(sync), kernel)
+    };
+    let one_more = uniform_cluster(size + 1, ENDPOINTS);
+    let (service, slice) = (service_name(size), slice_name(size));
+    let add = Times::median((0..rounds * 10).map(|_| {
+        plain.set_service(&service, one_more.service(&service).cloned());
+        plain.set_slice(&slice, one_more.slices(&service).next().cloned());
+        let added = sync(&mut plain);
+        plain.set_service(&service, None);
+        plain.set_slice(&slice, None);
+        sync(&mut plain);
+        added
+    }));
+    println!("{size} services: a service is added: {add}");
     let mut change = |round: u32, count: u32| {
         (0..count).for_each(|n| change_one(&mut plain, (n * 97 + round * 131) % size, ENDPOINTS));
-        let changes = plain.take_changes();
-        let batch = encode(&planner.sync(&plain, &changes, Instant::now()));
-        let kernel = cpu_time(|| send(bare, &batch));
-        let sync = || applier.sync_changes(&plain, &changes, Instant::now()).expect("it works");
-        Times::new(cpu_time(sync), kernel)
+        sync(&mut plain)
     };
     let many = Times::median((0..rounds * 5).map(|round| change(round, size.min(100))));
     println!("{size} services: an endpoint of each of {} changes: {many}", size.min(100));
@@ -151,9 +166,19 @@ fn first_sync(cluster: &mut Cluster, bare: &mut Socket) -> Times {
     Times::new(cpu_time(|| applier.sync(cluster, Instant::now()).expect("it works")), kernel)
 }
 
+/// Returns the name of a service of `uniform_cluster`.
+fn service_name(index: u32) -> ServiceName {
+    ServiceName::new("scale", &format!("service-{index}")).expect("a DNS label")
+}
+
+/// Returns the name of its only slice.
+fn slice_name(index: u32) -> SliceName {
+    SliceName { namespace: "scale".into(), name: format!("service-{index}").into() }
+}
+
 fn bind_clients(cluster: &mut Cluster, size: u32) {
     for index in 0..size {
-        let name = ServiceName::new("scale", &format!("service-{index}")).expect("a DNS label");
+        let name = service_name(index);
         let mut service = cluster.service(&name).cloned().expect("it exists");
         service.affinity_seconds = Some(10_800);
         cluster.set_service(&name, Some(service));

@@ -1,6 +1,6 @@
 //! The proxier end to end, from model to kernel, for n services of 5 endpoints each: the first sync in both
-//! layouts, a change of one endpoint, and a change of a hundred services at once; compared with `nft -f` of
-//! the `chains` text.
+//! layouts (`chains` has the shape of kube-proxy's rules), a change of one endpoint, and a change of a hundred
+//! services at once; compared with `nft -f` of the `chains` text.
 //!
 //! `nft -f` of 10,000 services takes about half a minute: it is omitted unless `SLUICEGATE_BENCH_ALL` is set.
 #![allow(missing_docs, reason = "criterion's macros make functions without")]
@@ -34,6 +34,9 @@ fn first_sync(c: &mut Criterion) {
         // The part of the kernel: the time in sendmsg.
         group.bench_function(BenchmarkId::new("maps, kernel", services), |b| {
             b.iter_custom(|times| (0..times).map(|_| sync_once(services, Layout::Maps).1).sum());
+        });
+        group.bench_function(BenchmarkId::new("chains", services), |b| {
+            b.iter_custom(|times| (0..times).map(|_| sync_once(services, Layout::Chains).0).sum());
         });
         if services < 10_000 || std::env::var_os("SLUICEGATE_BENCH_ALL").is_some() {
             group.bench_function(BenchmarkId::new("nft -f of chains", services), |b| {

@@ -77,7 +77,7 @@ fn change(command: &Command) -> Result<String, Error> {
 
 fn save() -> Result<String, Error> {
     let mut saved = String::new();
-    for Listing { service, destinations } in sorted_listing(&mut Client::open()?)? {
+    for Listing { service, destinations, .. } in sorted_listing(&mut Client::open()?)? {
         text::write_saved(&mut saved, &service, &destinations).expect("a String takes everything");
     }
     Ok(saved)
@@ -138,7 +138,7 @@ fn list_daemons(client: &mut Client) -> Result<String, Error> {
     let mut daemons = client.daemons()?;
     daemons.sort_by_key(|daemon| daemon.role);
     let mut listed = String::new();
-    for Daemon { role, interface, sync_id, max_length, group, port, ttl } in daemons {
+    for Daemon { role, interface, sync_id, max_length, group, port, ttl, .. } in daemons {
         write!(listed, "{role} sync daemon (mcast={interface}, syncid={sync_id}")
             .expect("a String takes everything");
         let more = [
@@ -159,7 +159,7 @@ fn list_service(client: &mut Client, id: &ServiceId, options: &ListOptions) -> R
     if !options.unsorted {
         text::sort_destinations(&mut destinations);
     }
-    let table = Listed { options, listings: &[Listing { service, destinations }] };
+    let table = Listed { options, listings: &[Listing::new(service, destinations)] };
     Ok(table.to_string())
 }
 
@@ -181,7 +181,7 @@ struct Listed<'a> {
 impl fmt::Display for Listed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.title(f)?;
-        for Listing { service, destinations } in self.listings {
+        for Listing { service, destinations, .. } in self.listings {
             self.service(f, service)?;
             destinations.iter().try_for_each(|destination| self.destination(f, destination))?;
         }
@@ -222,7 +222,7 @@ impl Listed<'_> {
     }
 
     fn destination(&self, f: &mut fmt::Formatter<'_>, destination: &Destination) -> fmt::Result {
-        let Destination { id, config, connections, stats } = destination;
+        let Destination { id, config, connections, stats, .. } = destination;
         write!(f, "  -> {:<28}", id.to_string())?;
         if let Some(numbers) = self.numbers(stats) {
             return writeln!(f, "{numbers}");

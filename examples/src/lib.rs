@@ -1,12 +1,26 @@
-//! The examples of the repository: programs in `examples/`, and the guide for those who start tools today,
-//! whose code is compiled here.
+//! The examples of the repository: programs in `examples/`, and the guides, whose code is compiled here and
+//! run where it needs no kernel.
 //!
 //! What several of the programs do is here as well: printing, so that neither a reader who goes away nor a
 //! full disk makes one panic.
-#![doc = include_str!("../../GUIDE.md")]
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write as _};
+
+#[doc = include_str!("../../GUIDE.md")]
+pub mod from_exec {}
+
+#[doc = include_str!("../../guide/libraries.md")]
+pub mod from_libraries {}
+
+#[doc = include_str!("../../guide/errors.md")]
+pub mod errors {}
+
+#[doc = include_str!("../../guide/cni-plugin.md")]
+pub mod cni_plugin {}
+
+#[doc = include_str!("../../guide/maps-layout.md")]
+pub mod maps_layout {}
 
 /// Prints to standard output, at once. A reader that has gone away, as in `| head`, is no error.
 ///

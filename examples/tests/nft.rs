@@ -187,6 +187,13 @@ const LINES: &[&str] = &[
     "list foo",
     "-f /nonexistent",
     "-D novalue list tables",
+    "-D p=22 list tables",
+    "-D p=22 add table ip $p",
+    "-D p=22",
+    "-D p=22 -f -",
+    "-D p=22 -D p=23 -f -",
+    "-D p= -f -",
+    "-D =22 -f -",
     "-d nonsense list tables",
     "-d",
     "-x",
@@ -201,6 +208,7 @@ const LINES: &[&str] = &[
     "describe tcp flags",
     "describe meta mark",
     "describe meta day",
+    "describe rt ip6 nexthop",
     "describe ip saddr",
     "describe ipv4_addr",
     "describe icmp_type",
@@ -208,6 +216,15 @@ const LINES: &[&str] = &[
     "describe dscp",
     "describe pkt_type",
     "describe ct_state",
+    "describe inet_proto",
+    "describe exthdr frag",
+    "describe ip6 nexthdr",
+    "describe tcp option maxseg",
+    "describe sctp chunk data",
+    "describe foo",
+    "describe 5",
+    "describe accept",
+    "describe ip foo",
     "flush ruleset",
     "list ruleset",
 ];
@@ -255,6 +272,60 @@ fn command_lines_do_and_print_what_those_of_nft_do() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
+/// What the kernel refuses is underlined in the text, as what the parser refuses is.
+#[test]
+fn what_the_kernel_refuses_is_told_with_its_line() {
+    let Some(namespace) = Netns::new() else { return };
+    let text = "table inet t {
+\tchain c {
+\t\ttcp dport 22 accept
+\t\tjump nowhere
+\t}
+}
+add rule inet t c ip saddr 10.0.0.1 drop
+delete table ip nope
+";
+    let first = namespace.run(|| run(&example("nft"), "-f -", text));
+    assert_eq!(first.status, Some(1));
+    assert!(first.stderr.contains("--> -:4:3\n"), "{}", first.stderr);
+    assert!(first.stderr.contains("4 | \t\tjump nowhere\n  | \t\t^^^^^^^^^^^^"), "{}", first.stderr);
+    let words = namespace.run(|| run(&example("nft"), "add rule inet t c accept", ""));
+    assert!(words.stderr.contains("--> 1:1\n"), "{}", words.stderr);
+    assert!(words.stderr.contains(&"^".repeat("add rule inet t c accept".len())), "{}", words.stderr);
+}
+
+/// Of a list of elements, those that the kernel refuses are underlined, at the columns of nft.
+#[test]
+fn an_element_that_the_kernel_refuses_is_told_with_its_place() {
+    let Some(namespace) = Netns::new() else { return };
+    let world = "table ip t {
+\tset s { type ipv4_addr; size 2; elements = { 1.1.1.1, 1.1.1.2 }; }
+\tmap vm { type ipv4_addr : verdict; }
+}
+";
+    assert_eq!(namespace.run(|| run(&example("nft"), "-f -", world)).status, Some(0));
+    let scripts = [
+        ("add element ip t s { 1.1.1.1,\n\t1.1.1.3 comment \"x\" }\n", "2:2-8"),
+        ("define more = { 1.1.1.1, 1.1.1.4 }\nadd element ip t s $more\n", "1:26-32"),
+        ("add element ip t vm { 1.1.1.1 : drop, 1.1.1.2 : goto nope }\n", "1:39-45"),
+        ("delete element ip t s { 1.1.1.1, 9.9.9.9, 1.1.1.2 }\n", "1:34-40"),
+    ];
+    for (script, place) in scripts {
+        let done = namespace.run(|| run(&example("nft"), "-f -", script));
+        let (line, columns) = place.split_once(':').expect("a line and columns");
+        let (first, last) = columns.split_once('-').expect("two columns");
+        let [line, first, last] = [line, first, last].map(|n| n.parse::<usize>().expect("a number"));
+        assert!(done.stderr.contains(&format!("--> -:{line}:{first}\n")), "{}", done.stderr);
+        let marked = done.stderr.lines().filter(|line| line.contains('^')).collect::<Vec<_>>();
+        let width = marked.first().map_or(0, |marks| marks.matches('^').count());
+        assert_eq!((marked.len(), width), (1, last - first + 1), "{}", done.stderr);
+        if testns::have(&["nft"]) {
+            let theirs = namespace.run(|| run(&real(), "-f -", script));
+            assert!(theirs.stderr.contains(&format!(":{place}: Error")), "{}", theirs.stderr);
+        }
+    }
+}
+
 /// The files that come with nft, all of which either takes.
 #[test]
 fn the_files_that_come_with_nft_make_the_same_ruleset() {
@@ -289,15 +360,63 @@ fn the_files_that_come_with_nft_make_the_same_ruleset() {
 fn options_that_are_not_there_are_refused_with_a_reason() {
     let Some(namespace) = Netns::new() else { return };
     for (line, reason) in [
-        ("-i", "there is no interactive mode here"),
-        ("-o list tables", "there is no optimizer here"),
-        ("--optimize -c list tables", "there is no optimizer here"),
-        ("-d netlink,mnl list tables", "there is no debug output here"),
+        ("-i", "there is no interactive mode (-i) here: give commands as arguments"),
+        ("-o list tables", "there is no optimizer (-o) here"),
+        ("--optimize -c list tables", "there is no optimizer (-o) here"),
+        ("-d netlink,mnl list tables", "there is no debug output (-d) here"),
     ] {
         let done = namespace.run(|| run(&example("nft"), line, ""));
         assert_eq!((done.status, done.stdout.as_str()), (Some(1), ""), "{line}");
         assert!(done.stderr.contains(reason), "{line}: {}", done.stderr);
     }
+}
+
+/// Wrong command lines are refused in the words of nft, and what stands behind `-h` or `-V` is not looked at.
+#[test]
+fn wrong_options_are_refused_as_nft_refuses_them() {
+    if !testns::have(&["nft"]) {
+        return;
+    }
+    let Some(namespace) = Netns::new() else { return };
+    for line in [
+        "-x",
+        "--foo",
+        "-f",
+        "-D",
+        "--file",
+        "--define",
+        "--handle=3 list tables",
+        "--numeric=1 list tables",
+        "--n list tables",
+        "--numeric-foo list tables",
+        "-D a=1 list tables",
+        "-d foo list tables",
+        "-x -V",
+        "-v -x",
+        "--help -x",
+        "-c",
+        "",
+    ] {
+        let [nft, ours] = [real(), example("nft")].map(|tool| namespace.run(|| run(&tool, line, "")));
+        // getopt(3) names the program by its path.
+        let path = real().display().to_string();
+        let words = |done: &Done| (done.stderr.replace(&path, "nft"), done.stdout.replace(&path, "nft"));
+        assert_eq!((nft.status, words(&nft)), (ours.status, words(&ours)), "{line}");
+    }
+    for line in ["list tables -a", "add rule ip t c -n accept", "-s list ruleset --json"] {
+        let [nft, ours] = [real(), example("nft")].map(|tool| namespace.run(|| run(&tool, line, "")));
+        for done in [nft, ours] {
+            assert_eq!(done.status, Some(1), "{line}");
+            assert!(done.stderr.contains("options must be specified before commands"), "{}", done.stderr);
+        }
+    }
+    let [nft, ours] = [real(), example("nft")].map(|tool| namespace.run(|| run(&tool, "-V -x", "")));
+    assert_eq!((nft.status, nft.stdout.lines().next()), (ours.status, ours.stdout.lines().next()));
+    let subjects = |done: &Done| -> Vec<String> {
+        done.stdout.lines().skip(1).filter_map(|line| Some(line.split_once(':')?.0.to_owned())).collect()
+    };
+    let ours = subjects(&ours);
+    assert!(subjects(&nft).iter().all(|subject| ours.contains(subject)), "{ours:?}");
 }
 
 /// Dates with the offset of each, hours with that of now.
@@ -508,7 +627,7 @@ fn a_monitor_says_what_nft_monitor_says() {
     }
 }
 
-/// What both say of the same packets: every step but the line with the headers of a packet.
+/// What both say of the same packets: every step, and the headers.
 #[test]
 fn traced_packets_take_the_steps_that_nft_monitor_trace_says() {
     if !testns::have(&["nft", "ip"]) {
@@ -547,17 +666,18 @@ fn traced_packets_take_the_steps_that_nft_monitor_trace_says() {
             let _ = socket.send_to(b"x", ("127.0.0.1", port));
             std::thread::sleep(Duration::from_millis(100));
         }
+        let other = std::net::UdpSocket::bind("[::1]:0").expect("a socket");
+        let _ = other.send_to(&[0; 40], ("::1", 9999));
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a listener");
+        drop(std::net::TcpStream::connect(listener.local_addr().expect("an address")));
         std::thread::sleep(Duration::from_millis(300));
         for (_, process) in &watches {
             let _ = std::process::Command::new("kill").arg(process.to_string()).status();
         }
         watches.map(|(watch, _)| watch.join().expect("it ends").stdout)
     });
-    let steps = |text: &str| -> Vec<String> {
-        text.lines().filter(|line| !line.contains(" packet: ")).map(str::to_owned).collect()
-    };
-    assert!(steps(&nft).len() > 9, "nft says too little: {nft}");
-    assert_eq!(steps(&nft), steps(&ours));
+    assert!(nft.matches(" packet: ").count() > 9, "nft says too little: {nft}");
+    assert_eq!(nft.lines().collect::<Vec<_>>(), ours.lines().collect::<Vec<_>>());
 }
 
 /// A thread is in the namespace of the one that starts it.

@@ -22,7 +22,8 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     let answer = Kernel { answer: addressed(data), ..Kernel::default() };
-    let mut filter = Filter { protocol: Some(Protocol::UDP), ..Filter::default() };
+    let mut filter = Filter::default();
+    filter.protocol = Some(Protocol::UDP);
     filter.original.destination_port = Some(53);
     let flows = Client::with_transport(answer.clone()).list(&filter);
     assert!(flows.iter().flatten().all(|flow| filter.matches(flow)));
@@ -53,8 +54,9 @@ fn printed(flow: &Flow) {
 }
 
 fn chosen(flow: &Flow) {
-    let mut filter =
-        Filter { family: Some(flow.family()), protocol: Some(flow.original.protocol), ..Filter::default() };
+    let mut filter = Filter::default();
+    filter.family = Some(flow.family());
+    filter.protocol = Some(flow.original.protocol);
     filter.original.source = Some(flow.original.source().into());
     filter.original.destination_port = flow.original.destination_port();
     filter.reply.source = Some(flow.reply.source().into());

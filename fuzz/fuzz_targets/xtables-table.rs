@@ -20,7 +20,7 @@ fuzz_target!(|data: &[u8]| {
     }
     let _ = decode_extension(Kind::Match, "mark", 1, bytes, family, &NoSets);
     let Some((info, entries)) = bytes.split_at_checked(84) else { return };
-    let raw = RawTable { family, name: "filter".to_owned(), info: info.to_vec(), entries: entries.to_vec() };
+    let raw = RawTable::new(family, "filter".to_owned(), info.to_vec(), entries.to_vec());
     if let Ok(table) = raw.list(true, &NoSets) {
         let text = table.to_string();
         Save::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));

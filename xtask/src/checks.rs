@@ -7,7 +7,7 @@ use nix::unistd::geteuid;
 
 use crate::report::Outcome;
 use crate::session::{Session, works};
-use crate::{dependents, fuzz, guest, msrv, package, test_run};
+use crate::{api, bench, dependents, fuzz, guest, image, msrv, package, test_run};
 
 /// A check.
 pub(crate) struct Check {
@@ -22,6 +22,7 @@ pub(crate) struct Check {
 /// All checks.
 pub(crate) const ALL: &[Check] = &[
     Check { name: "fmt", what: "the code is formatted", make: fmt },
+    Check { name: "typos", what: "the words are spelt as in a dictionary (typos)", make: typos },
     Check { name: "deny", what: "dependencies: bans, licences, sources (cargo-deny)", make: deny },
     Check { name: "msrv", what: "the oldest Rust that we promise", make: msrv::check },
     Check {
@@ -35,15 +36,21 @@ pub(crate) const ALL: &[Check] = &[
         make: dependents::check,
     },
     Check { name: "package", what: "packages are complete and compile alone", make: package::check },
+    Check { name: "api", what: "the public API of each library is that of api/", make: api::check },
     Check { name: "doc", what: "documentation, warnings denied", make: doc },
     Check { name: "test", what: "unit and integration tests", make: test },
     Check { name: "conformance", what: "our bytes against those of libnftnl and neli", make: conformance },
     Check { name: "doctest", what: "examples in the documentation", make: doctest },
-    Check { name: "bench", what: "every benchmark runs once", make: bench },
+    Check { name: "bench", what: "every benchmark runs once, and a report is made", make: bench::smoke },
     Check {
         name: "guest",
         what: "tests in kernels of their own, those of each package's manifest",
         make: guest::check,
+    },
+    Check {
+        name: "image",
+        what: "the container image: static, small, reproducible, and it proxies without being root",
+        make: image::check::check,
     },
     Check { name: "demo", what: "the demo of the README", make: demo },
     Check { name: "fuzz", what: "a few seconds of fuzzing for every target", make: fuzz::check },
@@ -55,6 +62,14 @@ fn fmt(session: &Session) -> Result<Outcome, String> {
     if manifest.exists() {
         session.run(session.cargo().args(["fmt", "--check", "--manifest-path"]).arg(manifest))?;
     }
+    Ok(Outcome::passed())
+}
+
+fn typos(session: &Session) -> Result<Outcome, String> {
+    if !works("typos", &["--version"]) {
+        return Ok(Outcome::skipped("typos is not installed (cargo install --locked typos-cli)"));
+    }
+    session.run(Command::new("typos").current_dir(&session.root).args(["--format", "brief"]))?;
     Ok(Outcome::passed())
 }
 
@@ -160,11 +175,6 @@ fn doctest(session: &Session) -> Result<Outcome, String> {
         cargo.args(["test", "--no-fail-fast"]);
     }
     test_run::run(cargo.args(["--workspace", "--all-features", "--doc"]))
-}
-
-/// Runs each benchmark once, in the profile of the tests, so that nothing has to be built again.
-fn bench(session: &Session) -> Result<Outcome, String> {
-    test_run::run(session.cargo_test().args(["--package", "benches", "--benches"]))
 }
 
 /// The command in the README.

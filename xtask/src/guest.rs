@@ -145,7 +145,7 @@ fn build(session: &Session, packages: &[&Value]) -> Result<Vec<Built>, String> {
     let examples: Vec<_> = packages.iter().filter(|package| has_examples(package)).collect();
     if !examples.is_empty() {
         let mut cargo = session.cargo();
-        cargo.args(["build", "--examples"]);
+        cargo.args(["build", "--all-features", "--examples"]);
         for package in examples {
             cargo.arg("--package").arg(package["name"].as_str().unwrap_or_default());
         }
@@ -156,7 +156,7 @@ fn build(session: &Session, packages: &[&Value]) -> Result<Vec<Built>, String> {
         }
     }
     let mut cargo = session.cargo();
-    cargo.args(["test", "--no-run", "--message-format=json-render-diagnostics"]);
+    cargo.args(["test", "--no-run", "--all-features", "--message-format=json-render-diagnostics"]);
     for package in packages {
         cargo.arg("--package").arg(package["name"].as_str().unwrap_or_default());
     }

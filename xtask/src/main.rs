@@ -1,20 +1,26 @@
-//! `cargo xtask test|bench|fuzz-smoke|doc`: the commands of continuous integration and of developers.
+//! `cargo xtask test|bench|image|fuzz-smoke|api|doc`: the commands of continuous integration and of developers.
 //!
 //! - `test` runs all checks, continues after a failure, and ends with a summary and the line `N passed, N
 //!   failed, N skipped`. `test NAME...` runs some of them; `test --list` lists them.
-//! - `bench [AREA] [-- ARGS]` runs the benchmarks, or those of one area.
+//! - `bench` runs the benchmarks of BENCHMARKS.md and writes it; `bench AREA [-- ARGS]` runs those of one file,
+//!   `bench --smoke` runs each once.
+//! - `image` builds the container image of the proxier, without a daemon.
 //! - `fuzz-smoke` fuzzes every target for five seconds with a fixed seed, or for `SLUICEGATE_FUZZ_SECONDS`
 //!   with a random one.
+//! - `api` writes the public API of every published library to `api/`, which the check `api` compares.
 //! - `doc [--open]` builds the documentation as the check does.
 //!
 //! Nothing is skipped silently: checks and tests that could not run are listed with the reason, and fail if
 //! `SLUICEGATE_NO_SKIP` is set.
 #![forbid(unsafe_code)]
 
+mod api;
+mod bench;
 mod checks;
 mod dependents;
 mod fuzz;
 mod guest;
+mod image;
 mod msrv;
 mod namespace;
 mod package;
@@ -46,16 +52,26 @@ enum Command {
         #[arg(long)]
         list: bool,
     },
-    /// Benchmarks with their peers, by criterion
+    /// Benchmarks with their peers; without an area, writes BENCHMARKS.md and its pictures
     Bench {
         /// One area: the name of a file in benches/benches
         area: Option<String>,
-        /// For criterion
-        #[arg(last = true)]
+        /// Run each benchmark once, as continuous integration does
+        #[arg(long, conflicts_with_all = ["area", "report"])]
+        smoke: bool,
+        /// Run nothing: write BENCHMARKS.md from the records of the last run
+        #[arg(long, conflicts_with = "area")]
+        report: bool,
+        /// For the benchmarks of the area
+        #[arg(last = true, requires = "area")]
         arguments: Vec<String>,
     },
+    /// The container image of the proxier, as target/oci/sluicegate-proxier.tar
+    Image,
     /// A few seconds of fuzzing for every target, from corpus and regressions
     FuzzSmoke,
+    /// Writes the public API of every published library to api/
+    Api,
     /// The documentation of our crates
     Doc {
         /// Show it in a browser
@@ -71,6 +87,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Some(error) = api::become_rustdoc() {
+        eprintln!("xtask: {error}");
+        return ExitCode::FAILURE;
+    }
     match run(Arguments::parse().command) {
         Ok(code) => code,
         Err(error) => {
@@ -90,16 +110,18 @@ fn run(command: Command) -> Result<ExitCode, String> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Test { names, list: false } => test(&names),
-        Command::Bench { area, arguments } => {
+        Command::Bench { smoke: true, .. } => test(&["bench".to_owned()]),
+        Command::Bench { area, report, arguments, smoke: false } => {
             let session = Session::new()?;
-            let mut cargo = session.cargo();
-            cargo.args(["bench", "--package", "benches"]);
-            area.iter().for_each(|area| {
-                cargo.args(["--bench", area]);
-            });
-            cargo.arg("--").args(arguments);
-            session.run(&mut cargo).map(|()| ExitCode::SUCCESS)
+            match area {
+                Some(area) => bench::one(&session, &area, &arguments),
+                None if report => bench::report(&session),
+                None => bench::all(&session),
+            }
+            .map(|()| ExitCode::SUCCESS)
         }
+        Command::Image => image::build(&Session::new()?).map(|_| ExitCode::SUCCESS),
+        Command::Api => api::write(&Session::new()?).map(|()| ExitCode::SUCCESS),
         Command::FuzzSmoke => test(&["fuzz".to_owned()]),
         Command::Doc { open } => {
             let session = Session::new()?;

@@ -57,6 +57,11 @@ impl Session {
         self.scratch.parent().unwrap_or(&self.scratch)
     }
 
+    /// Returns a copy of this program, for cargo to start.
+    pub(crate) fn own_program(&self) -> &Path {
+        &self.runner
+    }
+
     /// Returns `cargo test` with our runner for every test program (see [`namespace`](crate::namespace)),
     /// which continues after a failure.
     pub(crate) fn cargo_test(&self) -> Command {

@@ -29,7 +29,7 @@ pub struct Scheme<'a, N> {
     kind: PhantomData<fn() -> N>,
 }
 
-/// The part after the prefix.
+/// The part of a name after its prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Form<'a> {

@@ -8,8 +8,8 @@ use crate::hashing::{Encoding, HashFunction, Hashing};
 /// 16 characters of base32: kube-proxy's iptables mode, and kube-router.
 const BASE32_16: Hashing = Hashing { function: HashFunction::Sha256, encoding: Encoding::Base32, length: 16 };
 
-/// kube-proxy (Kubernetes 1.36; the iptables names have been the same since 1.2, the nftables ones since
-/// 1.29).
+/// The names of kube-proxy (Kubernetes 1.36; the iptables names have been the same since 1.2, the nftables
+/// ones since 1.29).
 pub mod kube_proxy {
     use super::BASE32_16;
     use crate::{Encoding, Form, HashFunction, Hashing, NftName, Scheme, XtName};
@@ -52,7 +52,7 @@ pub mod kube_proxy {
     }
 }
 
-/// kube-router (`pkg/controllers/netpol` of 1.x and 2.x).
+/// The names of kube-router (`pkg/controllers/netpol` of 1.x and 2.x).
 ///
 /// All pieces follow each other without separators. 2.x adds the family, `IPv4` or `IPv6`, to the inputs, and
 /// puts `inet6:` before the name of an IPv6 set.
@@ -75,7 +75,7 @@ pub mod kube_router {
     pub const DST_INET6: Scheme<'static, IpsetName> = Scheme::new("inet6:KUBE-DST-", BASE32_16, Form::Hash);
 }
 
-/// Calico's Felix, iptables dataplane (`libcalico-go/lib/hash`, `felix/rules`, `felix/ipsets`).
+/// The names of Calico's Felix, iptables dataplane (`libcalico-go/lib/hash`, `felix/rules`, `felix/ipsets`).
 pub mod calico {
     use crate::{Encoding, Form, HashFunction, Hashing, IpsetName, Scheme, XtName};
 
@@ -116,7 +116,8 @@ pub mod calico {
     }
 }
 
-/// The reference CNI plugins (`pkg/utils/utils.go`): SHA-512 in hexadecimal that fills the 28 bytes.
+/// The names of the reference CNI plugins (`pkg/utils/utils.go`): SHA-512 in hexadecimal that fills the 28
+/// bytes.
 pub mod cni {
     use crate::{Encoding, Form, HashFunction, Hashing, Scheme, XtName};
 

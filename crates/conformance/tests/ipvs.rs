@@ -60,19 +60,13 @@ fn commands() -> Vec<Command> {
     let sctp = ServiceId::sctp(Endpoint::new([10, 96, 0, 11], 132));
     let mark = ServiceId::mark(7, Family::Ipv6).expect("a mark that is not 0");
     let plain = ServiceConfig::new(Scheduler::RR);
-    let persistent = |timeout, granularity| ServiceConfig {
-        persistence: Some(Persistence { timeout, granularity: Some(granularity) }),
-        ..ServiceConfig::new(Scheduler::SH)
+    let persistent = |timeout, granularity| {
+        let persistence = Persistence { timeout, granularity: Some(granularity) };
+        ServiceConfig::new(Scheduler::SH).persistence(persistence)
     };
-    let flagged = ServiceConfig {
-        scheduler_flags: SchedulerFlags::PORT,
-        ..persistent(400, Granularity::Netmask([255, 255, 255, 0].into()))
-    };
-    let sip = ServiceConfig {
-        engine: Some(Engine::SIP),
-        one_packet: true,
-        ..persistent(60, Granularity::Prefix(64))
-    };
+    let flagged = persistent(400, Granularity::Netmask([255, 255, 255, 0].into()))
+        .scheduler_flags(SchedulerFlags::PORT);
+    let sip = persistent(60, Granularity::Prefix(64)).engine(Engine::SIP).one_packet();
     let mut commands = vec![
         Command::AddService { id: v4, config: flagged },
         Command::AddService { id: v6, config: sip },
@@ -91,7 +85,7 @@ fn commands() -> Vec<Command> {
     ];
     let destination = |service: &ServiceId, address: IpAddr, forward| {
         let port = service.port().unwrap_or(80);
-        let config = DestinationConfig { forward, weight: 5, upper_threshold: 100, lower_threshold: 50 };
+        let config = DestinationConfig::new(forward).weight(5).thresholds(100, 50);
         (*service, Endpoint::new(address, port), config)
     };
     let (near, far) = ([10, 244, 0, 7].into(), "fd00::7".parse().expect("an address"));
@@ -110,15 +104,14 @@ fn commands() -> Vec<Command> {
     let daemon = Daemon::new(DaemonRole::MASTER, Interface::new("eth0").expect("a name"));
     commands.push(Command::StartDaemon(daemon));
     for group in [IpAddr::from([224, 0, 0, 99]), "ff02::99".parse().expect("an address")] {
-        commands.push(Command::StartDaemon(Daemon {
-            role: DaemonRole::BACKUP,
-            sync_id: 7,
-            max_length: Some(1400),
-            group: Some(group),
-            port: Some(9000),
-            ttl: Some(3),
-            ..daemon
-        }));
+        let mut backup = daemon;
+        backup.role = DaemonRole::BACKUP;
+        backup.sync_id = 7;
+        backup.max_length = Some(1400);
+        backup.group = Some(group);
+        backup.port = Some(9000);
+        backup.ttl = Some(3);
+        commands.push(Command::StartDaemon(backup));
     }
     commands
 }

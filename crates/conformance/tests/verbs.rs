@@ -103,7 +103,7 @@ impl Names {
                 all.push((Operation::Create(object), (command, EXCL)));
             }
         }
-        let rename = Rename { chain: self.chain(), handle: Some(3), name: name("d") };
+        let rename = Rename::new(self.chain(), name("d")).handle(3);
         all.push((Operation::Rename(rename), (3, NONE)));
         for (target, delete, destroy) in self.targets() {
             all.push((Operation::Delete(target.clone()), (delete, NONE)));

@@ -8,13 +8,17 @@ use crate::{Flow, ProtocolInfo, Status};
 /// use sluicegate_conntrack::{Client, Filter, FlowChange};
 ///
 /// let mut client = Client::open()?;
-/// let change = FlowChange { timeout: Some(600), ..FlowChange::default() };
-/// let flows = client.list(&Filter { id: Some(7), ..Filter::default() })?;
+/// let mut change = FlowChange::default();
+/// change.timeout = Some(600);
+/// let mut seventh = Filter::default();
+/// seventh.id = Some(7);
+/// let flows = client.list(&seventh)?;
 /// let changes: Vec<_> = flows.iter().map(|flow| (flow.key(), change)).collect();
 /// client.update(&changes)?;
 /// # Ok::<(), sluicegate_conntrack::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct FlowChange {
     /// The number of seconds until the flow expires. Packets do not prolong the timeout of a flow with
     /// [`Status::FIXED_TIMEOUT`].

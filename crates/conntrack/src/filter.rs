@@ -13,6 +13,7 @@ use crate::{
 
 /// The criteria that select flows. All must match; fields that are `None` are not compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Filter {
     /// The family of the addresses.
     pub family: Option<Family>,
@@ -42,6 +43,7 @@ pub struct Filter {
 
 /// The conditions on one direction of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Side {
     /// The network of the source address.
     pub source: Option<IpNet>,
@@ -63,6 +65,7 @@ pub struct Side {
 
 /// Status bits that must be set, and bits that must not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct StatusMatch {
     /// The bits that must be set.
     pub set: Status,
@@ -81,6 +84,7 @@ pub struct MarkMatch {
 
 /// The translations that a flow must have (`-n`, `-g`, `-j` of conntrack(8)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct NatMatch {
     /// The address and port that the source is translated to.
     pub source: Option<AddressPort>,

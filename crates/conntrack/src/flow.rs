@@ -48,6 +48,7 @@ pub struct Flow {
 
 /// Packets and bytes of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub struct Counters {
     /// The number of packets.
     pub packets: u64,
@@ -57,6 +58,7 @@ pub struct Counters {
 
 /// The times of a flow's creation and deletion, in nanoseconds of Unix time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub struct Timestamps {
     /// The time of its creation.
     pub start: u64,

@@ -165,9 +165,11 @@ fn requests_are_those_of_the_tool() {
     let first = |command: &str| content(&section(command).requests[0]);
     let ours = sent(|client| drop(client.list(&Filter::default())));
     assert_eq!(content(&ours), first("-L"));
-    let family = Filter { family: Some(Family::Ipv6), ..Filter::default() };
+    let mut family = Filter::default();
+    family.family = Some(Family::Ipv6);
     assert_eq!(content(&sent(|client| drop(client.list(&family)))), first("-L -f ipv6"));
-    let mut marked = Filter { mark: Some(MarkMatch { value: 3, mask: 3 }), ..Filter::default() };
+    let mut marked = Filter::default();
+    marked.mark = Some(MarkMatch { value: 3, mask: 3 });
     marked.status.set = Status::ASSURED;
     assert_eq!(content(&sent(|client| drop(client.list(&marked)))), first("-L -m 3/3 -u ASSURED"));
     assert_eq!(content(&sent(|client| drop(client.count()))), first("-C"));
@@ -224,12 +226,9 @@ fn a_translation_is_requested_as_by_the_tool() {
 fn a_change_is_requested_as_by_the_tool() {
     let section = section("-U -p udp -s 10.0.0.1 -u ASSURED,SEEN_REPLY -t 100 -m 7");
     let flow = Flow::decode(Messages::new(&section.answers[0]).next().unwrap().unwrap()).unwrap();
-    let change = FlowChange {
-        timeout: Some(100),
-        mark: Some(7),
-        status: Some(flow.status.unwrap() | Status::ASSURED | Status::SEEN_REPLY),
-        protocol_info: None,
-    };
+    let mut change = FlowChange::default();
+    (change.timeout, change.mark) = (Some(100), Some(7));
+    change.status = Some(flow.status.unwrap() | Status::ASSURED | Status::SEEN_REPLY);
     assert!(!change.is_done(&flow));
     let ours = sent(|client| drop(client.update(&[(flow.key(), change)])));
     assert_eq!(content(&ours), content(&section.requests[1]));

@@ -96,7 +96,8 @@ fn a_filter_with_an_ipv6_address_selects_its_flows() {
         };
         let flows: Vec<_> = (0..10).map(|n| flow(n, if n < 3 { "fd00::a" } else { "fd00::b" })).collect();
         client.create(&flows).unwrap();
-        let mut filter = Filter { protocol: Some(Protocol::UDP), ..Filter::default() };
+        let mut filter = Filter::default();
+        filter.protocol = Some(Protocol::UDP);
         filter.original.destination = Some("fd00::a/128".parse().unwrap());
         filter.original.destination_port = Some(53);
         assert_eq!(client.list(&filter).unwrap().len(), 3);
@@ -152,8 +153,11 @@ fn the_kernels_filter_and_ours_select_the_same_flows() {
         client.create(&flows).unwrap();
         let all = client.list(&Filter::default()).unwrap();
         assert_eq!(all.len(), 64);
-        let mut filters = vec![Filter { family: Some(Family::Ipv4), ..Filter::default() }];
-        let mut filter = Filter { protocol: Some(Protocol::UDP), ..Filter::default() };
+        let mut ipv4 = Filter::default();
+        ipv4.family = Some(Family::Ipv4);
+        let mut filters = vec![ipv4];
+        let mut filter = Filter::default();
+        filter.protocol = Some(Protocol::UDP);
         filters.push(filter);
         filter.original.destination_port = Some(51);
         filters.push(filter);
@@ -165,7 +169,8 @@ fn the_kernels_filter_and_ours_select_the_same_flows() {
         filter.status.unset = Status::SEEN_REPLY;
         filter.mark = Some(sluicegate_conntrack::MarkMatch { value: 1, mask: 3 });
         filters.push(filter);
-        filter = Filter { tcp_state: Some(TcpState::SYN_SENT), ..Filter::default() };
+        filter = Filter::default();
+        filter.tcp_state = Some(TcpState::SYN_SENT);
         filter.original.destination = Some("10.96.0.0/31".parse().unwrap());
         filters.push(filter);
         for filter in filters {
@@ -188,8 +193,10 @@ fn flows_are_changed_and_missing_ones_are_reported() {
         zoned.zone = Some(5);
         client.create(&[flow.clone(), zoned.clone()]).unwrap();
         let status = Status::CONFIRMED | Status::ASSURED | Status::SEEN_REPLY;
-        let change =
-            FlowChange { timeout: Some(77), mark: Some(9), status: Some(status), ..FlowChange::default() };
+        let mut change = FlowChange::default();
+        change.timeout = Some(77);
+        change.mark = Some(9);
+        change.status = Some(status);
         client.update(&[(zoned.key(), change)]).unwrap();
         let now = client.get(&zoned.original, Some(5)).unwrap();
         assert!(
@@ -200,9 +207,11 @@ fn flows_are_changed_and_missing_ones_are_reported() {
         assert!(other.mark == Some(0) && !other.has(Status::ASSURED), "{other:?}");
 
         // A bit that cannot be cleared, and a flow that does not exist: the others are changed nevertheless.
-        let less = FlowChange { status: Some(Status::CONFIRMED), ..FlowChange::default() };
+        let mut less = FlowChange::default();
+        less.status = Some(Status::CONFIRMED);
         let gone = served("10.0.0.9:1000", "10.96.0.10:53", "10.244.0.5:53").key();
-        let marked = FlowChange { mark: Some(3), ..FlowChange::default() };
+        let mut marked = FlowChange::default();
+        marked.mark = Some(3);
         let error = client.update(&[(gone, marked), (zoned.key(), less), (flow.key(), marked)]).unwrap_err();
         assert!(error.is_not_found(), "{error}");
         assert!(error.to_string().starts_with("update ipv4 udp src=10.0.0.9 "), "{error}");
@@ -360,7 +369,8 @@ fn events_of_real_traffic_have_counters_and_times() {
         server.send_to(&buffer[..size / 2], from).unwrap();
         client.recv(&mut buffer).unwrap();
 
-        let mut filter = Filter { protocol: Some(Protocol::UDP), ..Filter::default() };
+        let mut filter = Filter::default();
+        filter.protocol = Some(Protocol::UDP);
         filter.original.source_port = Some(client.local_addr().unwrap().port());
         let mut tracker = Client::open().unwrap();
         let flows = tracker.list_table(Table::Conntrack, &filter).unwrap();

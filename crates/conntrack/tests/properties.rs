@@ -132,11 +132,9 @@ proptest! {
         let flow = read_back(&new);
         let part = |n: u16| parts >> n & 1 == 1;
         let net = |ip: IpAddr| ipnet::IpNet::new(ip, length).unwrap();
-        let mut filter = Filter {
-            family: part(0).then_some(flow.family()),
-            protocol: part(1).then_some(flow.original.protocol),
-            ..Filter::default()
-        };
+        let mut filter = Filter::default();
+        filter.family = part(0).then_some(flow.family());
+        filter.protocol = part(1).then_some(flow.original.protocol);
         filter.original.source = part(2).then(|| net(flow.original.source()));
         filter.original.destination = part(3).then(|| net(flow.original.destination()));
         filter.reply.source = part(4).then(|| net(flow.reply.source()));

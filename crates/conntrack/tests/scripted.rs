@@ -33,7 +33,8 @@ fn told(sequence: u32, to: &str, id: u32) -> Vec<u8> {
 }
 
 fn to(address: &str, port: u16) -> Filter {
-    let mut filter = Filter { protocol: Some(Protocol::UDP), ..Filter::default() };
+    let mut filter = Filter::default();
+    filter.protocol = Some(Protocol::UDP);
     filter.original.destination = Some(address.parse().unwrap());
     filter.original.destination_port = Some(port);
     filter
@@ -87,7 +88,8 @@ fn a_kernel_that_refuses_the_filter_is_asked_without() {
 fn nothing_is_sent_for_a_filter_that_cannot_be_meant() {
     let mut client = Client::with_transport(Script::new());
     assert!(matches!(client.delete_matching(&Filter::default()), Err(Error::NoCriterion)));
-    let mixed = Filter { family: Some(Family::Ipv6), ..to("10.96.0.10/32", 53) };
+    let mut mixed = to("10.96.0.10/32", 53);
+    mixed.family = Some(Family::Ipv6);
     assert!(matches!(client.list(&mixed), Err(Error::MixedFamilies)));
     assert!(matches!(client.delete_matching(&mixed), Err(Error::MixedFamilies)));
     assert_eq!(client.delete(&[]).unwrap(), Deleted::default());

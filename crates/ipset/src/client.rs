@@ -277,7 +277,7 @@ impl<T: Transport> Client<T> {
         Ok(assemble(pieces)?.into_iter().map(|listing| listing.info).collect())
     }
 
-    /// One set or all, with their entries.
+    /// Lists one set or all, with their entries.
     ///
     /// A set that changes while it is read may be listed with some of the changes and without others.
     ///
@@ -287,7 +287,7 @@ impl<T: Transport> Client<T> {
         assemble(self.dump(command::LIST, set, Detail::All)?)
     }
 
-    /// As [`list`](Self::list), by the kernel's command for it: sets come before the lists that hold them.
+    /// Lists one set or all as [`list`](Self::list) does, but sets come before the lists that contain them.
     ///
     /// # Errors
     /// As [`list`](Self::list).
@@ -295,7 +295,7 @@ impl<T: Transport> Client<T> {
         assemble(self.dump(command::SAVE, set, Detail::All)?)
     }
 
-    /// Type, family and revision of a set.
+    /// Returns the type, family and revision of a set.
     ///
     /// # Errors
     /// [`Error::is_not_found`], [`Error::UnknownType`].

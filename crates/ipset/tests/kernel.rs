@@ -103,7 +103,8 @@ fn an_error_names_the_entry_among_many() {
 #[test]
 fn a_full_set_and_a_missing_one_are_different_errors() {
     in_a_namespace(|client| {
-        let options = CreateOptions { maxelem: Some(10), ..CreateOptions::default() };
+        let mut options = CreateOptions::default();
+        options.maxelem = Some(10);
         let spec = SetSpec::new(name("a"), SetType::HashIp, Family::Ipv4, options).unwrap();
         client.create(&spec, Exist::Fail).unwrap();
         let error = client.add(name("a"), &hosts(11), Exist::Fail).unwrap_err();
@@ -118,7 +119,8 @@ fn a_full_set_and_a_missing_one_are_different_errors() {
 #[test]
 fn a_set_is_replaced_completely_or_not_at_all() {
     in_a_namespace(|client| {
-        let options = CreateOptions { maxelem: Some(10), ..CreateOptions::default() };
+        let mut options = CreateOptions::default();
+        options.maxelem = Some(10);
         let spec = SetSpec::new(name("a"), SetType::HashIp, Family::Ipv4, options).unwrap();
         client.replace(&spec, &hosts(3)).unwrap();
         assert_eq!(client.infos(Some(name("a"))).unwrap()[0].entries, Some(3));
@@ -208,7 +210,8 @@ fn sync_changes_only_what_differs() {
 #[test]
 fn sync_deletes_first_if_the_set_is_nearly_full() {
     in_a_namespace(|client| {
-        let options = CreateOptions { maxelem: Some(100), ..CreateOptions::default() };
+        let mut options = CreateOptions::default();
+        options.maxelem = Some(100);
         let spec = SetSpec::new(name("a"), SetType::HashIp, Family::Ipv4, options).unwrap();
         let entries = hosts(200);
         client.sync(&spec, &entries[..100]).unwrap();
@@ -220,7 +223,8 @@ fn sync_deletes_first_if_the_set_is_nearly_full() {
 #[test]
 fn sync_applies_the_mask_of_a_set_to_entries() {
     in_a_namespace(|client| {
-        let options = CreateOptions { netmask: Some(24), ..CreateOptions::default() };
+        let mut options = CreateOptions::default();
+        options.netmask = Some(24);
         for kind in [SetType::HashIp, SetType::HashIpPort] {
             let spec = SetSpec::new(name("a"), kind, Family::Ipv4, options.clone()).unwrap();
             let address = Ipv4Addr::new(10, 1, 2, 3);

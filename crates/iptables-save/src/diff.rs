@@ -123,11 +123,21 @@ impl TableChange<'_, '_> {
             self.change_foreign(chain)?;
         }
         let gone = current.iter().filter(|(chain, _)| owns(chain) && !desired.contains_key(*chain));
+        let gone: Vec<_> = gone.collect();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        // Of all rules at once: thousands of chains may go.
+        let owned = |chain: &str, rule: &Rule<'_>| owns(chain) || owner.owns_rule(table, rule);
+        let stays = referrers(desired, owned)?;
+        let foreign = referrers(current, |chain, rule| !owned(chain, rule))?;
         for (chain, have) in gone {
-            self.not_referred_to(chain)?;
+            if let Some(other) = stays.get(chain.as_str()) {
+                return Err(self.wrong(other, format!("jumps to {chain}, which is not there")));
+            }
             match have.policy {
                 Some(_) => self.reset(chain, have)?,
-                None => self.delete(chain)?,
+                None => self.delete(chain, foreign.get(chain.as_str()).copied())?,
             }
         }
         Ok(())
@@ -294,29 +304,12 @@ impl TableChange<'_, '_> {
         Ok(())
     }
 
-    /// Checks that no owned rule that stays refers to a chain that goes.
-    fn not_referred_to(&self, chain: &str) -> Result<(), Error> {
-        for (other, contents) in self.desired {
-            for rule in contents.rules.iter().filter(|rule| self.owns(other) || self.owns_rule(rule)) {
-                if target_of(rule)?.as_deref() == Some(chain) {
-                    return Err(self.wrong(other, format!("jumps to {chain}, which is not there")));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Empties a chain, so that it refers to nothing, and deletes it at the end.
-    fn delete(&mut self, chain: &str) -> Result<(), Error> {
-        for (other, contents) in self.current.iter().filter(|(other, _)| !self.owns(other)) {
-            for rule in contents.rules.iter().filter(|rule| !self.owns_rule(rule)) {
-                if target_of(rule)?.as_deref() == Some(chain) {
-                    return Err(self.wrong(
-                        chain,
-                        format!("cannot be deleted: chain {other}, which is not owned, refers to it"),
-                    ));
-                }
-            }
+    /// Empties a chain, so that it refers to nothing, and deletes it at the end. `foreign` is a chain with a rule
+    /// that is not owned and refers to it.
+    fn delete(&mut self, chain: &str, foreign: Option<&str>) -> Result<(), Error> {
+        if let Some(other) = foreign {
+            let reason = format!("cannot be deleted: chain {other}, which is not owned, refers to it");
+            return Err(self.wrong(chain, reason));
         }
         self.flush(chain)?;
         let verb = Verb::DeleteChain(Some(chain.to_owned().into()));
@@ -382,6 +375,22 @@ fn append(chain: &str, rule: &Rule<'_>) -> Result<Entry<'static>, Error> {
 
 fn target_of<'r>(rule: &'r Rule<'_>) -> Result<Option<Cow<'r, str>>, Error> {
     Ok(rule.spec()?.target.map(|target| target.module.name))
+}
+
+/// Returns the targets of some of the rules, each with the first chain that has a rule with it.
+fn referrers<'s>(
+    chains: &'s BTreeMap<String, Contents<'_>>,
+    of: impl Fn(&str, &Rule<'_>) -> bool,
+) -> Result<BTreeMap<Cow<'s, str>, &'s str>, Error> {
+    let mut targets = BTreeMap::new();
+    for (chain, contents) in chains {
+        for rule in contents.rules.iter().filter(|rule| of(chain, rule)) {
+            if let Some(target) = target_of(rule)? {
+                targets.entry(target).or_insert(chain.as_str());
+            }
+        }
+    }
+    Ok(targets)
 }
 
 /// A step from one list of rules to another; numbers count from 1 in the list as it is at that step.

@@ -299,8 +299,7 @@ mod tests {
         let corpus = [include_str!("../testdata/rules.v4"), include_str!("../testdata/rules.v6")];
         let lines: Vec<_> = corpus.iter().flat_map(|corpus| corpus.lines()).collect();
         // Not in that kernel, or it needs a file, a helper or a policy that the tests do not set up.
-        // Of rateest the tool saves most forms so that it cannot restore them itself.
-        let missing = ["ipvs", "nfacct", "rateest", "CLUSTERIP", "LED", "SECMARK", "ULOG"];
+        let missing = ["ipvs", "nfacct", "CLUSTERIP", "LED", "SECMARK", "ULOG"];
         let apart = [
             "path",
             "object-pinned",

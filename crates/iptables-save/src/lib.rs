@@ -9,6 +9,7 @@
 //! | a [`Rule`] | [`Rule::spec`] | its [`Spec`]: generic options, matches and target with their options |
 //! | a [`Spec`] | [`Spec::to_words`], [`typed`] | the words of a rule; a structure for every match and target |
 //! | a line, perhaps a rule | [`check_line`], [`check`] | what is wrong with it, with the column, or nothing |
+//! | a [`Table`] | [`Listing`] | its chains and rules in columns, as `iptables -L -n` lists them |
 //! | two spellings of a rule | [`normalise`] | the spelling that they share if iptables saves them alike |
 //! | a tree with commands in it | [`State::of`] | which chains there are in the end, with which rules |
 //! | chains and rules of your own | [`State::new`], [`State::ensure_rule`] | a state that was built without text |
@@ -64,6 +65,8 @@
 //!   things: `NFLOG --nflog-range`, which the nft back end forgets, and `NFLOG --nflog-prefix` of more than
 //!   63 bytes, which the legacy back end cuts.
 //! * `diff/sequence.rs` decides which rules of a chain are kept: the most, and of those the longest.
+//! * `listing/forms.rs` has the words in which `-L` lists an extension, a row each; those that no row can say
+//!   are functions of `listing/own.rs`.
 //! * `restore/failure.rs` is the only code that decides by the words of a message: the tools report line
 //!   and cause in no other way.
 #![forbid(unsafe_code)]
@@ -76,6 +79,7 @@ mod encoding;
 mod error;
 mod ext;
 mod limits;
+mod listing;
 mod names;
 mod normal;
 mod owner;
@@ -98,6 +102,7 @@ pub use encoding::{decode, encode};
 pub use error::{Cause, Error, Refusal};
 pub use ext::{Extension, Family, OptionRow, all_matches, all_targets, find_match, find_target};
 pub use limits::Limits;
+pub use listing::Listing;
 pub use names::protocol_name;
 pub use normal::normalise;
 pub use owner::{Owned, Owner, Position};

@@ -3,6 +3,7 @@
 /// Sizes above which input is refused with [`Error::Limit`](crate::Error::Limit). The memory of the tree
 /// grows with the input, never faster; for that of normal forms see [`Limits::RULES_OF_A_LINE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Bytes of the whole input.
     pub input: usize,

@@ -44,6 +44,7 @@ pub struct Tool {
 
 /// The limits of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RunLimits {
     /// After this time the tool is ended, whether it works or waits for the lock.
     pub time: Duration,
@@ -53,6 +54,7 @@ pub struct RunLimits {
 
 /// The tools of a family that are installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Tools {
     /// The default: the back end of `iptables-restore` itself, which other programs on this system use.
     pub usual: Option<Tool>,
@@ -64,6 +66,7 @@ pub struct Tools {
 
 /// The options for a run of `iptables-restore`, but for `--noflush`, which follows from what is restored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Restore {
     /// `--counters`: set the counters that the input has.
     pub counters: bool,
@@ -147,7 +150,7 @@ impl Tool {
         Ok(Self { family, back_end, version, save, restore, single, limits: RunLimits::default() })
     }
 
-    /// iptables or ip6tables.
+    /// Returns the family of the tool: iptables or ip6tables.
     #[must_use]
     pub fn family(&self) -> Family {
         self.family

@@ -53,7 +53,7 @@ impl<'a> State<'a> {
         Ok(state)
     }
 
-    /// iptables or ip6tables.
+    /// Returns the family of the tables: iptables or ip6tables.
     #[must_use]
     pub fn family(&self) -> Family {
         self.family

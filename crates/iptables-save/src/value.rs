@@ -16,7 +16,7 @@ pub(crate) use address::{Network, networks};
 pub(crate) use named::port;
 pub use named::protocol_number;
 pub(crate) use number::{integer, mark};
-pub(crate) use packed::{hash_rate, seconds, string_bytes};
+pub(crate) use packed::{bit_rate_text, hash_rate, seconds, string_bytes};
 pub(crate) use time::seconds_of_day;
 
 /// The kind of a value. Reading one gives its normal spelling.

@@ -13,6 +13,7 @@ use crate::Error;
 
 /// A word of a line, and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Word<'a> {
     /// The word without its quotation; borrowed unless a backslash or a quote inside it forces a copy.
     pub text: Cow<'a, str>,

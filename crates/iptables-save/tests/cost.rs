@@ -48,7 +48,8 @@ fn a_hundred_megabytes_and_a_line_of_a_megabyte_are_read_or_refused() {
     let save = Save::parse(&large).expect("within the default limits");
     assert_eq!(save.tables().next().expect("a table").rules().count(), 100_000_000 / 82);
     drop(save);
-    let tight = Limits { input: 50_000_000, ..Limits::default() };
+    let mut tight = Limits::default();
+    tight.input = 50_000_000;
     assert!(Save::parse_within(&large, tight).expect_err("too large").is_limit());
 
     let words = "--comment x ".repeat(1_000_000 / 12);

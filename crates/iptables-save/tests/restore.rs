@@ -39,11 +39,9 @@ fn refusal(tool: &Tool, input: &str) -> (Option<usize>, Option<String>, Cause) {
 fn what_is_restored_is_saved_with_its_counters() {
     each(|tool| {
         let input = "*mangle\n:X - [0:0]\n[3:4] -A X -j ACCEPT\nCOMMIT\n";
-        tool.restore_text(
-            input,
-            Restore { counters: true, wait: Some(5), wait_interval: Some(1000), ..Restore::default() },
-        )
-        .expect("accepted");
+        let mut how = Restore::default();
+        (how.counters, how.wait, how.wait_interval) = (true, Some(5), Some(1000));
+        tool.restore_text(input, how).expect("accepted");
         let saved = tool.save(Some("mangle"), true).expect("saved");
         // ip6tables-nft 1.8.9 loses the counters that it is given.
         let lost =
@@ -58,7 +56,8 @@ fn what_is_restored_is_saved_with_its_counters() {
 #[test]
 fn a_dry_run_changes_nothing() {
     each(|tool| {
-        let test = Restore { test: true, ..Restore::default() };
+        let mut test = Restore::default();
+        test.test = true;
         tool.restore_text("*mangle\n-A INPUT -j ACCEPT\nCOMMIT\n", test).expect("can be read");
         assert!(!tool.holds_rules().expect("saved"));
         let error =
@@ -237,7 +236,9 @@ fn comments_that_are_not_utf8_are_restored_compared_and_deleted() {
 #[test]
 fn output_is_limited() {
     each(|tool| {
-        let short = tool.clone().with_limits(RunLimits { output: 10, ..RunLimits::default() });
+        let mut limits = RunLimits::default();
+        limits.output = 10;
+        let short = tool.clone().with_limits(limits);
         tool.restore_text("*filter\n:X - [0:0]\nCOMMIT\n", Restore::default()).expect("accepted");
         assert!(short.save(None, false).expect_err("too much").is_limit());
     });

@@ -44,6 +44,7 @@ impl fmt::Debug for DaemonRole {
 /// A sync daemon. Fields that are `None` get the kernel's default when the daemon is started; a kernel from
 /// Linux 4.3 on reports their values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Daemon {
     /// The role: master or backup.
     pub role: DaemonRole,
@@ -127,6 +128,7 @@ impl Timeouts {
 
 /// The version of IPVS and the size of its connection table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Info {
     /// The version of IPVS: major, minor, patch. It is 1.2.1 since 2004.
     pub version: (u8, u8, u8),

@@ -78,6 +78,7 @@ bitflags! {
 
 /// The configuration of a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub struct DestinationConfig {
     /// The forwarding method.
     pub forward: Forward,
@@ -94,8 +95,15 @@ pub struct DestinationConfig {
 impl DestinationConfig {
     /// Returns a configuration with weight 1 and without thresholds.
     #[must_use]
-    pub fn new(forward: Forward) -> Self {
+    pub const fn new(forward: Forward) -> Self {
         Self { forward, weight: 1, upper_threshold: 0, lower_threshold: 0 }
+    }
+
+    /// Sets the number of connections above which the destination gets no new ones, and below which it gets
+    /// them again.
+    #[must_use]
+    pub fn thresholds(self, upper: u32, lower: u32) -> Self {
+        Self { upper_threshold: upper, lower_threshold: lower, ..self }
     }
 
     /// Sets the weight.
@@ -173,6 +181,7 @@ impl DestinationConfig {
 
 /// A destination as the kernel reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Destination {
     /// The address and port that identify it within its service.
     pub id: Endpoint,
@@ -182,6 +191,14 @@ pub struct Destination {
     pub connections: Connections,
     /// Traffic counters; up to two seconds old.
     pub stats: Stats,
+}
+
+impl Destination {
+    /// Returns a destination without connections and traffic, as it is right after it was added.
+    #[must_use]
+    pub fn new(id: Endpoint, config: DestinationConfig) -> Self {
+        Self { id, config, connections: Connections::default(), stats: Stats::default() }
+    }
 }
 
 impl fmt::Display for Forward {

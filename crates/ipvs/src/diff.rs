@@ -9,11 +9,20 @@ use crate::service::{Endpoint, Service, ServiceConfig, ServiceId};
 
 /// A service with its destinations, as the kernel reports them.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Listing {
     /// The service.
     pub service: Service,
     /// Its destinations.
     pub destinations: Vec<Destination>,
+}
+
+impl Listing {
+    /// Returns a service with destinations.
+    #[must_use]
+    pub fn new(service: Service, destinations: Vec<Destination>) -> Self {
+        Self { service, destinations }
+    }
 }
 
 /// The configuration of services and destinations, wanted or observed.
@@ -24,6 +33,7 @@ pub struct Table {
 
 /// A service of a [`Table`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Entry {
     /// Its configuration.
     pub config: ServiceConfig,

@@ -15,11 +15,26 @@ use crate::stats::Connections;
 
 /// The time limits of a [`Drain`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DrainTiming {
     /// The time after which a destination is deleted even if it still has connections; `None` waits forever.
     pub limit: Option<Duration>,
     /// The time between two checks of the connections.
     pub interval: Duration,
+}
+
+impl DrainTiming {
+    /// Returns time limits with this interval, which wait for the end of the connections forever.
+    #[must_use]
+    pub const fn new(interval: Duration) -> Self {
+        Self { limit: None, interval }
+    }
+
+    /// Sets the time after which a destination is deleted even if it still has connections.
+    #[must_use]
+    pub const fn limit(self, limit: Duration) -> Self {
+        Self { limit: Some(limit), ..self }
+    }
 }
 
 /// The destinations that are being drained.
@@ -37,11 +52,12 @@ pub struct DrainTiming {
 /// use sluicegate_ipvs::*;
 ///
 /// let now = Instant::now();
-/// let mut drain = Drain::new(DrainTiming { limit: None, interval: Duration::from_secs(60) });
+/// let mut drain = Drain::new(DrainTiming::new(Duration::from_secs(60)));
 /// let web = ServiceId::tcp(Endpoint::new([10, 0, 0, 1], 80));
 /// let server = Endpoint::new([192, 168, 0, 1], 8080);
 ///
-/// let busy = Connections { active: 2, ..Connections::default() };
+/// let mut busy = Connections::default();
+/// busy.active = 2;
 /// let command = drain.begin(web, server, DestinationConfig::new(Forward::Masquerade), busy, now);
 /// assert_eq!(command.unwrap().to_string(), "-e -t 10.0.0.1:80 -r 192.168.0.1:8080 -m -w 0");
 ///
@@ -59,6 +75,7 @@ pub struct Drain {
 
 /// The commands to run now, and the time of the next step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Step {
     /// The commands to run now.
     pub commands: Vec<Command>,

@@ -111,6 +111,7 @@ impl Error {
 
 /// An operation that the kernel refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Refusal {
     /// The operation that was refused.
     pub operation: Operation,
@@ -135,13 +136,19 @@ pub enum Operation {
 }
 
 impl Refusal {
-    /// See [`Error::is_not_found`].
+    /// Returns a refusal without a message of the kernel, for tests of what handles it.
+    #[must_use]
+    pub fn new(operation: Operation, errno: Errno) -> Self {
+        Self { operation, errno, message: None }
+    }
+
+    /// Returns whether the service or destination does not exist, as [`Error::is_not_found`] does.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self.errno, Errno::ENOENT | Errno::ESRCH)
     }
 
-    /// See [`Error::is_already_exists`].
+    /// Returns whether the object exists already, as [`Error::is_already_exists`] does.
     #[must_use]
     pub fn is_already_exists(&self) -> bool {
         self.errno == Errno::EEXIST
@@ -282,6 +289,7 @@ pub enum Invalid {
 /// A problem with an answer of the kernel, and the object in which it was found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{object}: {problem}")]
+#[non_exhaustive]
 pub struct DecodeError {
     /// The wire object.
     pub object: &'static str,

@@ -183,6 +183,7 @@ bitflags! {
 /// The configuration of a service. Wanted and observed configurations can be compared with `==`: flags that
 /// only the kernel sets are not part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub struct ServiceConfig {
     /// The scheduler that chooses a destination.
     pub scheduler: Scheduler,
@@ -215,6 +216,30 @@ impl ServiceConfig {
         Self { persistence: Some(Persistence { timeout, granularity: None }), ..self }
     }
 
+    /// Sets persistence.
+    #[must_use]
+    pub fn persistence(self, persistence: Persistence) -> Self {
+        Self { persistence: Some(persistence), ..self }
+    }
+
+    /// Sets the flags of the scheduler.
+    #[must_use]
+    pub fn scheduler_flags(self, scheduler_flags: SchedulerFlags) -> Self {
+        Self { scheduler_flags, ..self }
+    }
+
+    /// Sets the persistence engine.
+    #[must_use]
+    pub fn engine(self, engine: Engine) -> Self {
+        Self { engine: Some(engine), ..self }
+    }
+
+    /// Sets one-packet scheduling.
+    #[must_use]
+    pub fn one_packet(self) -> Self {
+        Self { one_packet: true, ..self }
+    }
+
     /// Checks the configuration of the service `id`: for values that the kernel accepts although they cannot
     /// work, and values that it refuses with `EINVAL` only.
     ///
@@ -240,7 +265,7 @@ impl ServiceConfig {
     }
 }
 
-/// Requests of one client go to one destination.
+/// Persistence of a service: connections of one client go to one destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Persistence {
     /// The number of seconds without a connection after which the binding to the destination ends: 1 to
@@ -284,6 +309,7 @@ pub enum Granularity {
 
 /// A service as the kernel reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Service {
     /// Its identity.
     pub id: ServiceId,
@@ -291,6 +317,14 @@ pub struct Service {
     pub config: ServiceConfig,
     /// Traffic counters.
     pub stats: Stats,
+}
+
+impl Service {
+    /// Returns a service without traffic, as it is right after it was added.
+    #[must_use]
+    pub fn new(id: ServiceId, config: ServiceConfig) -> Self {
+        Self { id, config, stats: Stats::default() }
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 /// They come from the 64-bit attribute (Linux 4.1), or on an older kernel from the 32-bit one, whose counters
 /// of connections and packets wrap. The kernel's estimator updates them every two seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stats {
     /// Scheduled connections.
     pub connections: u64,
@@ -22,6 +23,7 @@ pub struct Stats {
 
 /// Rates per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Rate {
     /// New connections.
     pub connections: u64,
@@ -37,6 +39,7 @@ pub struct Rate {
 
 /// The current numbers of connections of a destination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Connections {
     /// Established connections.
     pub active: u32,

@@ -45,27 +45,22 @@ fn services_of_every_kind_are_decoded() {
             client.services().unwrap().into_iter().map(|service| (service.id, service.config)).collect();
         services.sort_by_key(|(id, _)| *id);
         let sip = ServiceId::udp(Endpoint::new([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1], 5060));
-        let persistence =
-            |timeout, granularity| Some(Persistence { timeout, granularity: Some(granularity) });
+        let persistence = |timeout, granularity| Persistence { timeout, granularity: Some(granularity) };
         assert_eq!(
             services,
             [
                 (
                     https(),
-                    ServiceConfig {
-                        scheduler_flags: SchedulerFlags::PORT,
-                        persistence: persistence(400, Granularity::Netmask([255, 255, 255, 0].into())),
-                        ..ServiceConfig::new(Scheduler::SH)
-                    }
+                    ServiceConfig::new(Scheduler::SH)
+                        .scheduler_flags(SchedulerFlags::PORT)
+                        .persistence(persistence(400, Granularity::Netmask([255, 255, 255, 0].into())))
                 ),
                 (
                     sip,
-                    ServiceConfig {
-                        persistence: persistence(60, Granularity::Prefix(64)),
-                        engine: Some(Engine::SIP),
-                        one_packet: true,
-                        ..ServiceConfig::new(Scheduler::RR)
-                    }
+                    ServiceConfig::new(Scheduler::RR)
+                        .persistence(persistence(60, Granularity::Prefix(64)))
+                        .engine(Engine::SIP)
+                        .one_packet()
                 ),
                 (ServiceId::mark(7, Family::Ipv4).unwrap(), ServiceConfig::new(Scheduler::WLC)),
             ]
@@ -77,15 +72,8 @@ fn services_of_every_kind_are_decoded() {
 fn a_destination_is_decoded_with_its_tunnel() {
     for mut client in clients(&["destinations of -t 10.0.0.4:443"]) {
         let gue = Tunnel::Gue { port: 6080, flags: TunnelFlags::CHECKSUM };
-        let config = DestinationConfig {
-            forward: Forward::Tunnel(gue),
-            weight: 5,
-            upper_threshold: 100,
-            lower_threshold: 50,
-        };
-        let id = Endpoint::new([192, 168, 1, 5], 443);
-        let expected =
-            Destination { id, config, connections: Connections::default(), stats: Stats::default() };
+        let config = DestinationConfig::new(Forward::Tunnel(gue)).weight(5).thresholds(100, 50);
+        let expected = Destination::new(Endpoint::new([192, 168, 1, 5], 443), config);
         assert_eq!(client.destinations(&https()).unwrap(), [expected]);
     }
 }
@@ -102,17 +90,15 @@ fn an_empty_dump_of_a_present_service_is_empty() {
 fn timeouts_daemons_and_version_are_decoded() {
     for mut client in clients(&["timeouts", "daemons", "info"]) {
         assert_eq!(client.timeouts().unwrap(), Timeouts { tcp: 100, tcp_fin: 120, udp: 50 });
-        let daemon = Daemon {
-            role: DaemonRole::BACKUP,
-            interface: Interface::new("d0").unwrap(),
-            sync_id: 7,
-            max_length: Some(1400),
-            group: Some([224, 0, 0, 99].into()),
-            port: Some(9000),
-            ttl: Some(3),
-        };
+        let mut daemon = Daemon::new(DaemonRole::BACKUP, Interface::new("d0").unwrap());
+        daemon.sync_id = 7;
+        daemon.max_length = Some(1400);
+        daemon.group = Some([224, 0, 0, 99].into());
+        daemon.port = Some(9000);
+        daemon.ttl = Some(3);
         assert_eq!(client.daemons().unwrap(), [daemon]);
-        assert_eq!(client.info().unwrap(), Info { version: (1, 2, 1), connection_table_size: 4096 });
+        let info = client.info().unwrap();
+        assert_eq!((info.version, info.connection_table_size), ((1, 2, 1), 4096));
     }
 }
 

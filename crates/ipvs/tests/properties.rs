@@ -51,13 +51,11 @@ fn service() -> impl Strategy<Value = (ServiceId, ServiceConfig)> {
             };
             let persistence = persistence
                 .map(|(timeout, length)| Persistence { timeout, granularity: length.map(granularity) });
-            let config = ServiceConfig {
-                scheduler,
-                scheduler_flags: SchedulerFlags::from_bits_truncate(flags << 3),
-                persistence,
-                engine,
-                one_packet,
-            };
+            let mut config = ServiceConfig::new(scheduler);
+            config.scheduler_flags = SchedulerFlags::from_bits_truncate(flags << 3);
+            config.persistence = persistence;
+            config.engine = engine;
+            config.one_packet = one_packet;
             (id, config)
         },
     )
@@ -78,7 +76,7 @@ fn destination() -> impl Strategy<Value = (Endpoint, DestinationConfig)> {
     (endpoint(), forward(), 0..1u32 << 31, 0..1u32 << 31, any::<u32>()).prop_map(
         |(id, forward, weight, upper, lower)| {
             let lower = lower.checked_rem(upper).unwrap_or(0);
-            (id, DestinationConfig { forward, weight, upper_threshold: upper, lower_threshold: lower })
+            (id, DestinationConfig::new(forward).weight(weight).thresholds(upper, lower))
         },
     )
 }

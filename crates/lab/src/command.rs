@@ -6,7 +6,10 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::demo::Demo;
+#[cfg(feature = "matrix")]
 use crate::matrix::Matrix;
+#[cfg(not(feature = "matrix"))]
+use crate::without_matrix::Matrix;
 use crate::{Error, enter_user_namespace};
 
 /// Real connections through the rules of the proxier, in throw-away network namespaces.

@@ -23,6 +23,13 @@ pub enum Error {
     /// The manifests lack a service or an address that a question is about.
     #[error("--manifests: {0}")]
     Missing(String),
+    /// The program was built without the matrix, and cargo cannot build it with.
+    #[cfg(not(feature = "matrix"))]
+    #[error("the matrix is built by `cargo run --package sluicegate-lab --features matrix -- matrix`{0}")]
+    WithoutMatrix(
+        /// Why that was not done, after a colon.
+        String,
+    ),
     /// The report cannot be written.
     #[error("--report: {}: {source}", path.display())]
     Report {

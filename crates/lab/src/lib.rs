@@ -9,6 +9,9 @@
 //!
 //! Nothing here touches the network namespace that the process was started in. Links, addresses and routes
 //! are created through rtnetlink, so that no tool has to be installed. The crate is not published.
+//!
+//! The matrix needs every mode of the proxier, and is the feature `matrix`: the demonstration is the first that
+//! most people build, and takes half of the time without.
 #![forbid(unsafe_code)]
 
 mod ask;
@@ -16,11 +19,14 @@ mod command;
 mod demo;
 mod endpoint;
 mod error;
+#[cfg(feature = "matrix")]
 mod matrix;
 mod namespace;
 mod network;
 mod scale;
 mod wire;
+#[cfg(not(feature = "matrix"))]
+mod without_matrix;
 
 pub use ask::{Answer, Transport, ask};
 pub use command::run;

@@ -115,7 +115,7 @@ impl Host {
 
 fn connect_client(spec: &NetworkSpec, node: &Host, client: &Host) -> Result<(), Error> {
     node.namespace.run(|| {
-        let wire = Wire::open()?;
+        let mut wire = Wire::open()?;
         wire.veth("world", "eth0", &client.namespace)?;
         wire.up("world")?;
         wire.address("world", subnet4(spec.node.0, 24))?;
@@ -125,7 +125,7 @@ fn connect_client(spec: &NetworkSpec, node: &Host, client: &Host) -> Result<(), 
         wire.route(default6(), Some(spec.client.1.into()), "world")
     })?;
     client.namespace.run(|| {
-        let wire = Wire::open()?;
+        let mut wire = Wire::open()?;
         wire.up("eth0")?;
         wire.address("eth0", subnet4(spec.client.0, 24))?;
         wire.address("eth0", subnet6(spec.client.1, 64))?;
@@ -141,7 +141,7 @@ fn connect_pod(spec: &NetworkSpec, node: &Host, pod: &Host, device: &str) -> Res
     let (gateway4, gateway6) = spec.gateway;
     let (pod4, pod6) = pod.address;
     node.namespace.run(|| {
-        let wire = Wire::open()?;
+        let mut wire = Wire::open()?;
         wire.veth(device, "eth0", &pod.namespace)?;
         wire.up(device)?;
         wire.address(device, subnet4(gateway4, 32))?;
@@ -150,7 +150,7 @@ fn connect_pod(spec: &NetworkSpec, node: &Host, pod: &Host, device: &str) -> Res
         wire.route(pod6.into(), None, device)
     })?;
     pod.namespace.run(|| {
-        let wire = Wire::open()?;
+        let mut wire = Wire::open()?;
         wire.up("eth0")?;
         wire.address("eth0", pod4.into())?;
         wire.address("eth0", pod6.into())?;

@@ -15,6 +15,8 @@ fn connections_are_answered_as_they_should_be() {
         Some(_) => "nft",
         None => return testns::skip("runs in a guest kernel only (umlrun, qemurun)"),
     };
+    // No library loads a module; the tool does.
+    let _ = testns::try_sh("modprobe -a ip_tables ip6_tables");
     let words = ["sluicegate-lab", "matrix", "--proxy-mode", "ipvs", "--iptables-backend", back_end];
     // One processor, and that a slow one.
     let words = words.into_iter().chain(["--workers", "8", "--one-of", "13"]);

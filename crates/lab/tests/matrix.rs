@@ -22,6 +22,19 @@ fn every_connection_of_the_matrix_is_as_the_documentation_has_it() {
     }
 }
 
+/// Of every kind of policy, endpoint and extra some.
+#[test]
+fn every_packet_goes_the_way_that_is_explained() {
+    if testns::Netns::new().is_none() {
+        return;
+    }
+    for layout in ["maps", "chains"] {
+        let (ok, table, errors) = lab(&["matrix", "--layout", layout, "--trace", "--one-of", "13"]);
+        println!("{layout}: {table}");
+        assert!(ok, "{table}{errors}");
+    }
+}
+
 #[test]
 fn every_connection_of_the_matrix_is_as_it_should_be_in_iptables_mode() {
     if testns::Netns::new().is_none() || !testns::have(&["iptables-legacy-restore", "iptables-nft-restore"]) {

@@ -128,6 +128,33 @@ impl<'b> Writer<'b> {
         self.pad();
     }
 
+    /// Appends a nested attribute that contains, for each of these, what [`put_nested`](Self::put_nested)
+    /// appends: an element of a list with its key and its value, in one step.
+    ///
+    /// ```
+    /// use sluicegate_netlink::attr;
+    ///
+    /// let once = attr::encode(|w| w.put_nested_list(1, &[(2, 3, &[7]), (4, 5, &[8])]))?;
+    /// let step_by_step = attr::encode(|w| {
+    ///     let mut list = w.nest(1);
+    ///     list.nest(2).put(3, &[7]);
+    ///     list.nest(4).put(5, &[8]);
+    /// })?;
+    /// assert_eq!(once, step_by_step);
+    /// # Ok::<(), sluicegate_netlink::TooLong>(())
+    /// ```
+    #[inline]
+    pub fn put_nested_list(&mut self, kind: u16, attributes: &[(u16, u16, &[u8])]) {
+        let sizes = attributes.iter().map(|(.., payload)| HEADER + align(HEADER + payload.len()));
+        let length = HEADER + sizes.sum::<usize>();
+        let field = self.checked(kind, length);
+        self.bytes.reserve(length);
+        self.bytes.extend_from_slice(&header(field, kind | NLA_F_NESTED));
+        for (kind, inner, payload) in attributes {
+            self.put_nested(*kind, *inner, payload);
+        }
+    }
+
     /// Tags the next attribute with `object`, a number of the caller's.
     ///
     /// [`Batch::object`](crate::Batch::object) returns it for an error whose offset is that of the attribute,
@@ -162,8 +189,11 @@ impl<'b> Writer<'b> {
 
     #[inline]
     fn pad(&mut self) {
-        let padded = align(self.bytes.len() - self.start);
-        self.bytes.resize(self.start + padded, 0);
+        let length = self.bytes.len() - self.start;
+        let missing = align(length) - length;
+        if missing > 0 {
+            self.bytes.extend_from_slice([0; HEADER].get(..missing).unwrap_or_default());
+        }
     }
 }
 

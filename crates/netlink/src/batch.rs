@@ -50,6 +50,11 @@ impl Batch {
         self.bytes.reserve(bytes);
     }
 
+    /// Reserves memory for as many more tags: of messages, and of attributes ([`Writer::tag`]).
+    pub fn reserve_tags(&mut self, tags: usize) {
+        self.tags.reserve(tags);
+    }
+
     /// Opens a message. Attributes that are written to the guard are its payload; dropping the guard closes
     /// it.
     ///

@@ -19,6 +19,7 @@ use crate::transaction::{Flush, HandleId, Object, Operation, Target, Transaction
 
 /// The options with which a transaction is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct ApplyOptions {
     /// Applies the transaction only to this generation of the ruleset; see
     /// [`read::generation`](crate::read::generation).
@@ -30,6 +31,30 @@ pub struct ApplyOptions {
     /// [`Applied::handle`] and [`Applied::events`]. This costs a message of some hundred bytes for every
     /// object, rule and element.
     pub echo: bool,
+}
+
+impl ApplyOptions {
+    /// Applies the transaction only to this generation of the ruleset; see
+    /// [`read::generation`](crate::read::generation).
+    #[must_use]
+    pub fn generation(mut self, generation: u32) -> Self {
+        self.generation = Some(generation);
+        self
+    }
+
+    /// Only checks the transaction ([`check`](Self::check)).
+    #[must_use]
+    pub fn check(mut self) -> Self {
+        self.check = true;
+        self
+    }
+
+    /// Requests an event from the kernel for each change ([`echo`](Self::echo)).
+    #[must_use]
+    pub fn echo(mut self) -> Self {
+        self.echo = true;
+        self
+    }
 }
 
 impl Transaction {

@@ -47,7 +47,7 @@ impl Applied {
     /// let mut tx = Transaction::new();
     /// tx.add(Table::new(chain.table.clone())).add(Chain::new(chain.clone()));
     /// tx.add(chain.rule().then(Verdict::Accept));
-    /// let applied = tx.apply_with(&mut kernel, ApplyOptions { echo: true, ..Default::default() })?;
+    /// let applied = tx.apply_with(&mut kernel, ApplyOptions::default().echo())?;
     /// let handle = applied.handle(2).expect("the kernel tells of a rule");
     ///
     /// let mut tx = Transaction::new();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     fn apply(kernel: &mut Script) -> Result<Applied, Error> {
-        two_tables().apply_with(kernel, ApplyOptions { echo: true, ..ApplyOptions::default() })
+        two_tables().apply_with(kernel, ApplyOptions::default().echo())
     }
 
     // Messages 1 and 4 begin and end the batch, 2 and 3 add the tables, 5 requests the generation.

@@ -186,15 +186,15 @@ impl<'t> Encoder<'t> {
 
     /// Lowers the rule to expressions, using the sets that the transaction creates.
     fn lower(&mut self, index: usize, rule: &Rule) -> Result<Lowered, LowerError> {
-        let (table, statements) = (&rule.chain.table, &rule.statements);
+        let (table, statements) = (&rule.chain.table, rule.statements.read());
         let numbers = self.numbers;
         let intervals = self.resolved.intervals();
-        let mut lowered = lower(table, statements, &self.sets, intervals, &mut self.numbers);
+        let mut lowered = lower(table, &statements, &self.sets, intervals, &mut self.numbers);
         if let Err(LowerError::KeyType { .. } | LowerError::ValueType { .. }) = lowered {
             // The rule may refer to an older set of the same name, which a later operation deletes.
             self.numbers = numbers;
             let sets = self.transaction.known_before(index);
-            lowered = lower(table, statements, &sets, intervals, &mut self.numbers);
+            lowered = lower(table, &statements, &sets, intervals, &mut self.numbers);
         }
         if let Ok(lowered) = &mut lowered {
             self.sets_to_query.extend(lowered.sets_to_query.drain(..));
@@ -269,6 +269,10 @@ impl<'t> Encoder<'t> {
         flags: Flags,
         key_only: bool,
     ) {
+        if let Some(first) = elements.first() {
+            self.batch.reserve(elements.len() * first.encoded_size());
+            self.batch.reserve_tags(elements.len());
+        }
         let mut position = 0;
         while position < elements.len() {
             position = self.message_of(index, destination, elements, position, command, flags, key_only);

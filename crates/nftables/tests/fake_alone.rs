@@ -117,7 +117,7 @@ fn a_transaction_for_another_generation_is_refused() {
     let mut fake = Fake::new();
     let mut tx = Transaction::new();
     tx.add(Table::new(table()));
-    let options = ApplyOptions { generation: Some(fake.generation()), ..ApplyOptions::default() };
+    let options = ApplyOptions::default().generation(fake.generation());
     assert_eq!(tx.apply_with(&mut fake, options).unwrap().generation, 2);
     assert!(tx.apply_with(&mut fake, options).unwrap_err().is_generation_changed());
 }
@@ -125,7 +125,7 @@ fn a_transaction_for_another_generation_is_refused() {
 #[test]
 fn a_check_applies_nothing() {
     let mut fake = Fake::new();
-    let options = ApplyOptions { check: true, ..ApplyOptions::default() };
+    let options = ApplyOptions::default().check();
     let mut tx = Transaction::new();
     tx.add(Table::new(table()));
     tx.apply_with(&mut fake, options).unwrap();
@@ -328,7 +328,7 @@ fn a_large_change_that_is_only_checked_is_not_made_in_pieces() {
     fake.limit_send(50_000);
     let mut tx = Transaction::new();
     too_much(&mut tx, &t);
-    let check = ApplyOptions { check: true, ..ApplyOptions::default() };
+    let check = ApplyOptions::default().check();
     let error = tx.apply_with(&mut fake, check).unwrap_err();
     assert!(matches!(error, Error::Netlink(sluicegate_netlink::Error::TooBig { limit: 50_000, .. })));
     assert_eq!((fake.generation(), fake.ruleset().tables.len()), (1, 0));
@@ -425,7 +425,7 @@ fn whoever_listens_is_told_of_each_commit_and_of_nothing_else() {
     let _ = applied(&mut fake, |tx| {
         tx.delete(t.set(name("absent")));
     });
-    let check = ApplyOptions { check: true, ..ApplyOptions::default() };
+    let check = ApplyOptions::default().check();
     let mut tx = Transaction::new();
     tx.delete(t.clone()).apply_with(&mut fake.open(), check).unwrap();
     applied(&mut fake, |tx| {
@@ -536,7 +536,7 @@ fn a_time_that_is_shorter_than_can_be_said_is_not_lost() {
     let (id, chain) = (t.set(name("s")), t.chain(name("c")));
     let mut tx = Transaction::new();
     tx.add(Table::new(t.clone()));
-    tx.add(Set { gc_interval: Some(short), ..Set::new(id.clone(), DataType::MARK).timeout(short) });
+    tx.add(Set::new(id.clone(), DataType::MARK).timeout(short).gc_interval(short));
     let update =
         SetUpdate { timeout: Some(short), ..SetUpdate::update(&id.name, Expression::from(MetaKey::MARK)) };
     tx.add(Chain::new(chain.clone())).add(chain.rule().then(update));
@@ -563,7 +563,7 @@ fn what_cannot_be_sent_is_refused_and_not_left_out() {
         assert_eq!(error.to_string(), message);
     };
     refused("operation 1: set ip t s: an element cannot carry this statement: `accept`", &|tx| {
-        tx.add(Set { statements: vec![Counter::default().into(), Verdict::Accept.into()], ..set.clone() });
+        tx.add(set.clone().statement(Counter::default()).statement(Verdict::Accept));
     });
     refused("operation 1: element ip t s: an element cannot carry this statement: `log`", &|tx| {
         tx.add_element(&set.id, element.clone().statement(Log::default()));

@@ -355,17 +355,14 @@ fn a_policy_alone_is_kept() {
 /// nft has no word for the width of an integer, and none for a field beside its bytes: both are kept.
 #[test]
 fn types_that_have_no_name_are_kept() {
-    use sluicegate_nftables::{DataType, Family, Order, Part, Set, SetData, SetType, TableId};
+    use sluicegate_nftables::{DataType, Family, Order, Part, Set, SetType, TableId};
     let parts = vec![
         Part::Integer { bytes: 2, order: Order::Host },
         Part::Integer { bytes: 16, order: Order::Network },
         Part::Type(DataType::MARK),
     ];
     let id = TableId::new(Family::IP, "t".parse().unwrap()).map("m".parse().unwrap());
-    let set = Set {
-        data: Some(SetData::Value(SetType::Parts(vec![Part::Wide(DataType::DSCP)]))),
-        ..Set::map(id, SetType::Parts(parts), DataType::MARK)
-    };
+    let set = Set::map(id, SetType::Parts(parts), SetType::Parts(vec![Part::Wide(DataType::DSCP)]));
     let mut transaction = Transaction::new();
     transaction.add(set);
     let json = transaction.to_json().to_string();

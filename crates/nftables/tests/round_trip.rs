@@ -236,8 +236,9 @@ fn types_that_nft_1_0_6_cannot_say_are_read_back() {
     }
     for (chain, rules) in read.chains {
         tx.add(chain);
-        rules.into_iter().for_each(|rule| {
-            tx.add(Rule { handle: None, ..rule });
+        rules.into_iter().for_each(|mut rule| {
+            rule.handle = None;
+            tx.add(rule);
         });
     }
     assert_eq!(content(&tx), content(&case.transaction));
@@ -551,16 +552,20 @@ proptest! {
         comment in prop::option::of(a_comment())) {
         let rule = |mark: &u32| {
             let matching = Match::new(expr::MetaKey::MARK, Mark(*mark));
-            lang::BoundRule { comment: comment.clone(),
-                ..lang::BoundRule::new().then(matching).then(Verdict::Drop) }
+            let mut rule = lang::BoundRule::new().then(matching).then(Verdict::Drop);
+            rule.comment.clone_from(&comment);
+            rule
         };
-        let bound = lang::BoundChain { goto, rules: marks.iter().map(rule).collect() };
+        let rules = marks.iter().map(rule);
+        let bound = if goto { lang::BoundChain::goto(rules) } else { lang::BoundChain::jump(rules) };
         let chain = table().chain(cases::name("c"));
         let mut tx = Transaction::new();
         tx.add(Table::new(table())).add(Chain::new(chain.clone()));
-        tx.add(Rule { comment, ..chain.rule().then(bound.clone()) });
+        let mut with_chain = chain.rule().then(bound.clone());
+        with_chain.comment.clone_from(&comment);
+        tx.add(with_chain);
         let chains = content(&tx).chains;
-        prop_assert_eq!(&chains[0].1[0].statements, &[Statement::from(bound)]);
+        prop_assert_eq!(&chains[0].1[0].statements[..], &[Statement::from(bound)]);
         prop_assert_eq!(chains.len(), 1);
     }
 

@@ -62,7 +62,7 @@ fn a_task_is_told_the_handles_of_what_it_made() {
         transaction.add(chain.rule()).add(chain.rule());
         // A socket that hears of all events as well.
         let socket = socket(Some(GROUP));
-        let echo = ApplyOptions { echo: true, ..ApplyOptions::default() };
+        let echo = ApplyOptions::default().echo();
         let applied = transaction.apply_async(&socket, echo).await.expect("it can be applied");
         let listed = socket.run(|socket| read::rules(socket, Family::IP)).await.expect("rules");
         assert_eq!([2, 3].map(|n| applied.handle(n)), [0, 1].map(|i| listed.get(i).map(|rule| rule.handle)));

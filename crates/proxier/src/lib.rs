@@ -31,17 +31,25 @@
 //! yaml     -> nothing
 //! ```
 //!
+//! # Features
+//!
+//! `cli` (the default) is the command; `daemon` is what it runs: [`run`], [`serve`], [`doctor`], and the parts of
+//! [`source`] that follow changes. Without both, the crate reads manifests and the configuration file, and knows the
+//! sysctls. `kube` adds the API server.
+//!
 //! Behaviour, names and flags follow kube-proxy 1.36 where users or other programs can see them. There are no
 //! userspace and kernelspace modes.
 #![forbid(unsafe_code)]
 
 pub mod config;
+#[cfg(feature = "daemon")]
 pub mod doctor;
-mod mode;
+#[cfg(feature = "daemon")]
 pub mod run;
+#[cfg(feature = "daemon")]
 pub mod serve;
 pub mod source;
 pub mod sysctl;
 mod yaml;
 
-pub use mode::Mode;
+pub use sluicegate_service_rules::Mode;

@@ -55,7 +55,7 @@ fn render_prints_a_plan_for_both_families() {
         script.starts_with("add table ip kube-proxy\ndelete table ip kube-proxy\nadd table ip kube-proxy {")
     );
     assert!(script.contains("add table ip6 kube-proxy {"));
-    assert!(script.contains("172.30.10.1 . tcp . 80 : goto lb-tcp-2"));
+    assert!(script.contains("172.30.10.1 . tcp . 80 : 0:2"));
     let chains = stdout(&run(&["render", "--layout", "chains", "--manifests", EXAMPLE]));
     assert!(chains.contains("172.30.10.1 . tcp . 80 : goto service-AXK6CI2C-demo/web/tcp/http"));
 }
@@ -189,7 +189,7 @@ fn what_is_invalid_or_claimed_twice_is_left_out_alone() {
     let output = run(&["render", "--manifests", EXAMPLE, invalid.path()]);
     let script = stdout(&output);
     let messages = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(script.contains("172.30.10.1 . tcp . 80 : goto lb-tcp-2") && !script.contains("172.30.10.99"));
+    assert!(script.contains("172.30.10.1 . tcp . 80 : 0:2") && !script.contains("172.30.10.99"));
     for expected in [
         "document 1, line 1: Service demo/bad: spec.ports[0].protocol: \"QUIC\" is not one of TCP, UDP, SCTP \
             (left out)",

@@ -11,7 +11,7 @@ const EXAMPLE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../service-rules/testdata/kube-proxy/services.yaml");
 
 /// One command line for each subcommand that prints something and ends by itself.
-const COMMANDS: [&[&str]; 9] = [
+const COMMANDS: [&[&str]; 11] = [
     &["render", "--manifests", EXAMPLE],
     &["sync", "--hostname-override", "node", "--manifests", EXAMPLE],
     &["run", "--version=true"],
@@ -19,6 +19,8 @@ const COMMANDS: [&[&str]; 9] = [
     &["cleanup", "--proxy-mode", "nftables"],
     &["doctor"],
     &["check", "--manifests", EXAMPLE],
+    &["explain", "--from", "10.0.0.1", "--to", "172.30.10.1:80/tcp", "--manifests", EXAMPLE],
+    &["status", "--metrics-bind-address", "127.0.0.1:1"],
     &["completions", "bash"],
     &["man"],
 ];
@@ -82,7 +84,8 @@ fn no_command_panics_where_nobody_reads_or_nothing_can_be_written() {
             let full_disk = command(&words).stdout(full()).output().expect("it starts");
             let said = text(&full_disk.stderr);
             assert!(!said.contains("panicked"), "{words:?}: {said}");
-            let nothing_said = words[0] == "diff";
+            // There is no difference, and no daemon to ask.
+            let nothing_said = ["diff", "status"].contains(&words[0]);
             if !nothing_said {
                 assert_eq!(full_disk.status.code(), Some(1), "{words:?} on a full disk: {said}");
                 assert!(said.contains("standard output: "), "{words:?}: {said}");
@@ -131,9 +134,12 @@ fn json_has_the_fields_that_the_readme_names() {
     let readme = include_str!("../README.md");
     let node = ["--hostname-override", "node", "--manifests", EXAMPLE, "-o", "json"];
     testns::netns(|| {
-        for name in ["check", "sync", "diff", "doctor", "cleanup"] {
+        for name in ["check", "sync", "diff", "doctor", "explain", "cleanup"] {
             let words = match name {
                 "cleanup" => vec![name, "--proxy-mode", "nftables", "-o", "json"],
+                "explain" => {
+                    [&[name, "--from", "10.0.0.1", "--to", "172.30.10.1:80/tcp"], &node[..]].concat()
+                }
                 _ => [&[name][..], &node].concat(),
             };
             let output = run(&words);
@@ -156,6 +162,12 @@ fn json_has_the_fields_that_the_readme_names() {
                 }
                 "sync" => assert_eq!((&value["changed"], &value["mode"]), (&true.into(), &"nftables".into())),
                 "diff" => assert_eq!((&value["changed"], &value["script"]), (&false.into(), &"".into())),
+                "explain" => {
+                    let frontend = &value["frontend"];
+                    let named = (&frontend["service"], &frontend["port"], &frontend["kinds"][0]);
+                    assert_eq!(named, (&"demo/web".into(), &"http".into(), &"cluster IP".into()));
+                    assert_eq!(value["verdict"]["choices"][0]["probability"], 0.5);
+                }
                 "doctor" => assert_eq!(value["modes"].as_array().map(Vec::len), Some(3)),
                 _ => assert_eq!(value["removed"].as_array().map(Vec::len), Some(2), "{value}"),
             }

@@ -17,13 +17,17 @@ mod keeping;
 #[path = "guest/traffic.rs"]
 mod traffic;
 
-use sluicegate_iptables_save::restore::BackEnd;
+use sluicegate_service_rules::iptables::BackEnd;
 
 /// The back end of iptables that works in this guest; skips the test outside of guests.
 fn back_end() -> Option<BackEnd> {
     match testns::guest().as_deref() {
         // Its kernel has nf_tables for bridges only.
-        Some("uml") => Some(BackEnd::Legacy),
+        Some("uml") => {
+            // No library loads a module; the tool does.
+            let _ = testns::sh("modprobe -a ip_tables ip6_tables");
+            Some(BackEnd::Legacy)
+        }
         Some(_) => Some(BackEnd::Nft),
         None => {
             testns::skip("runs in a guest kernel only (umlrun, qemurun)");

@@ -4,10 +4,9 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use sluicegate_iptables_save::restore::BackEnd;
 use sluicegate_lab::{Answer, Network, NetworkSpec, PodSpec, Transport, ask, serve};
 use sluicegate_proxier::source::{self, Manifests};
-use sluicegate_service_rules::iptables::{Applier, Settings};
+use sluicegate_service_rules::iptables::{Applier, BackEnd, Settings};
 use sluicegate_services::{Cluster, DetectLocal, Family, Node};
 
 const SERVICE: &str = "
@@ -65,7 +64,7 @@ fn node_ports_on_loopback_lead_to_endpoints() {
     {
         return;
     }
-    for back_end in [BackEnd::Legacy, BackEnd::Nft] {
+    for back_end in BackEnd::BOTH {
         let network = network();
         let within = |seconds, host: &str, transport, to: &str| {
             let target: SocketAddr = to.parse().expect("an address and a port");
@@ -76,7 +75,7 @@ fn node_ports_on_loopback_lead_to_endpoints() {
         let once = |host: &str, transport, to: &str| within(20, host, transport, to);
         let program = |settings: Settings| {
             network.node.namespace.run(|| {
-                let mut applier = Applier::find(Some(back_end), &[Family::Ipv4], settings)?;
+                let mut applier = Applier::open(Some(back_end), &[Family::Ipv4], settings)?;
                 applier.sync(&mut cluster(), Instant::now())
             })
         };

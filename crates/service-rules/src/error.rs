@@ -24,13 +24,6 @@ pub enum Error {
         /// The error, which names the timeout.
         source: Box<sluicegate_ipvs::Error>,
     },
-    /// No iptables is installed for a family, or none of the back end that was asked for.
-    #[cfg(feature = "iptables")]
-    #[error("no iptables-restore of the kind that was asked for is installed for {family}")]
-    NoTool {
-        /// The family.
-        family: sluicegate_services::Family,
-    },
     /// The kernel refused these services. Without them the others can be programmed.
     #[error("programming the services: {}", refusals(services))]
     Refused {
@@ -54,10 +47,20 @@ pub enum Error {
         /// The underlying error.
         source: Box<sluicegate_nftables::Error>,
     },
-    /// A tool of iptables could not be run, refused its input, or printed output that cannot be parsed.
+    /// The rules of iptables could not be listed or changed.
     #[cfg(feature = "iptables")]
-    #[error("{doing}: {source}{}", iptables_advice(source.cause() == Some(sluicegate_iptables_save::Cause::Permission)))]
+    #[error("{doing}: {source}{}", iptables_advice(source.is_permission_denied()))]
     Iptables {
+        /// The operation that failed.
+        doing: &'static str,
+        /// The underlying error.
+        source: Box<sluicegate_xtables::Error>,
+    },
+    /// No change of iptables' rules leads to the plan: rules of other programs refer to our chains, or a rule
+    /// cannot be read.
+    #[cfg(feature = "iptables")]
+    #[error("{doing}: {source}")]
+    Rules {
         /// The operation that failed.
         doing: &'static str,
         /// The underlying error.
@@ -108,9 +111,7 @@ impl Error {
             #[cfg(feature = "nftables")]
             Self::Nftables { source, .. } => source.is_permission_denied(),
             #[cfg(feature = "iptables")]
-            Self::Iptables { source, .. } => {
-                source.cause() == Some(sluicegate_iptables_save::Cause::Permission)
-            }
+            Self::Iptables { source, .. } => source.is_permission_denied(),
             #[cfg(feature = "ipvs")]
             Self::Ipset { source, .. } => source.is_permission_denied(),
             #[cfg(feature = "ipvs")]
@@ -119,21 +120,13 @@ impl Error {
         }
     }
 
-    /// Returns `true` if a tool is not installed.
-    #[must_use]
-    pub fn is_not_found(&self) -> bool {
-        match self {
-            #[cfg(feature = "iptables")]
-            Self::Iptables { source, .. } => source.is_not_found(),
-            _ => false,
-        }
-    }
-
-    /// Returns `true` if the kernel does not have IPVS, ipset, or another feature that is needed.
+    /// Returns `true` if the kernel does not have iptables, IPVS, ipset, or another feature that is needed.
     #[must_use]
     pub fn is_absent(&self) -> bool {
         match self {
             Self::Netlink { source, .. } => source.is_unsupported(),
+            #[cfg(feature = "iptables")]
+            Self::Iptables { source, .. } => source.is_unsupported(),
             #[cfg(feature = "ipvs")]
             Self::Ipvs { source, .. } => source.is_absent(),
             #[cfg(feature = "ipvs")]
@@ -151,14 +144,7 @@ impl Error {
             #[cfg(feature = "nftables")]
             Self::Nftables { source, .. } => !source.failures().is_empty() && !source.is_permission_denied(),
             #[cfg(feature = "iptables")]
-            Self::Iptables { source, .. } => {
-                use sluicegate_iptables_save::Cause;
-                // Of anything else the content is not the reason.
-                !matches!(
-                    source.cause(),
-                    None | Some(Cause::Permission | Cause::Locked | Cause::Exhausted | Cause::Other)
-                )
-            }
+            Self::Iptables { source, .. } => source.is_refusal(),
             _ => false,
         }
     }
@@ -229,7 +215,7 @@ const fn advice(is_permission_denied: bool) -> &'static str {
     }
 }
 
-/// Returns the advice to give when the tools of iptables lack a right.
+/// Returns the advice to give when a right to change iptables' rules is missing.
 #[cfg(feature = "iptables")]
 const fn iptables_advice(is_permission_denied: bool) -> &'static str {
     if is_permission_denied {

@@ -4,7 +4,7 @@
 //!
 //! * **A mode is a module and a feature**: `nftables` (the default), `iptables` and `ipvs`. Each has
 //!   `Settings`, the operator's configuration; `Planner`, a pure value that computes the rules for a
-//!   [`Cluster`](sluicegate_services::Cluster); `Applier`, which owns a transport or a tool and sends the
+//!   [`Cluster`](sluicegate_services::Cluster); `Applier`, which owns its sockets and sends the
 //!   smallest change; and `Synced`, the result of a sync.
 //! * **Settings are checked when they are created**: [`MasqueradeBit`],
 //!   [`DetectLocal`](sluicegate_services::DetectLocal) and others are always valid. The only error of a
@@ -18,6 +18,8 @@
 //!   not depend on the mode. Other crates can implement further modes.
 //! * Names, chains, sets, marks and behaviour are those of kube-proxy 1.36 wherever they are visible to users
 //!   and other programs.
+//! * **[`explain()`](explain::explain) says what must happen to a packet**, from the services alone: a second
+//!   opinion on every plan.
 //! * **[`flows`] removes stale UDP flows** from connection tracking after a sync, whatever the mode.
 //!
 //! # What it does not do
@@ -31,12 +33,14 @@ mod addresses;
 mod backend;
 mod cleaned;
 mod error;
+pub mod explain;
 pub mod flows;
 #[cfg(feature = "iptables")]
 pub mod iptables;
 #[cfg(feature = "ipvs")]
 pub mod ipvs;
 mod masquerade;
+mod mode;
 #[cfg(feature = "nftables")]
 pub mod nftables;
 mod summary;
@@ -50,4 +54,5 @@ pub use backend::Backend;
 pub use cleaned::Cleaned;
 pub use error::Error;
 pub use masquerade::MasqueradeBit;
+pub use mode::Mode;
 pub use summary::{Change, Found, Measure, Summary, Verb};

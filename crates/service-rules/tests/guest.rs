@@ -7,9 +7,8 @@ mod toggles;
 
 use std::time::{Duration, Instant};
 
-use sluicegate_iptables_save::restore::{BackEnd, Tools};
 use sluicegate_netlink::NetlinkFamily;
-use sluicegate_service_rules::iptables::tool_family;
+use sluicegate_service_rules::iptables::{self, BackEnd};
 use sluicegate_service_rules::ipvs::{Applier, Settings, Transports};
 use sluicegate_services::{Cluster, Family, Node};
 
@@ -54,10 +53,9 @@ fn a_failure_in_the_middle_of_a_change_opens_nothing_and_the_next_sync_converges
         Some(_) => (BackEnd::Nft, "iptables-nft"),
         None => return testns::skip("runs in a guest kernel only (umlrun, qemurun)"),
     };
+    // No library loads a module; the tool does.
+    let _ = testns::sh("modprobe -a ip_tables ip6_tables");
     testns::netns(|| {
-        let tools = Tools::find(tool_family(Family::Ipv4)).expect("iptables is installed");
-        let tool =
-            if back_end == BackEnd::Legacy { tools.legacy } else { tools.nft }.expect("of this back end");
         let fault = Fault::default();
         let open = || {
             let socket = |family| Faulty::open(family, &fault);
@@ -67,7 +65,8 @@ fn a_failure_in_the_middle_of_a_change_opens_nothing_and_the_next_sync_converges
                 links: socket(NetlinkFamily::ROUTE),
                 events: None,
             };
-            Applier::with_transports(vec![tool.clone()], Settings::default(), transports).expect("IPVS")
+            let tables = iptables::open(Some(back_end), &[Family::Ipv4]).expect("sockets");
+            Applier::with_transports(tables, Settings::default(), transports).expect("IPVS")
         };
         let mut toggles = Toggles::new(SERVICES, 7);
         let (mut wanted, mut applier, mut now) = (cluster(), open(), Instant::now());

@@ -8,7 +8,8 @@ use ipnet::IpNet;
 
 use crate::conflict::{Claims, Wishes};
 use crate::{
-    Conflict, Family, Frontend, Node, Protocol, Service, ServiceName, ServicePort, Slice, SliceName, Topology,
+    ClaimKind, Conflict, Family, Frontend, Node, Protocol, Service, ServiceName, ServicePort, Slice,
+    SliceName, Topology,
 };
 
 /// Services and their endpoints, this node, and the networks of cluster IPs.
@@ -33,9 +34,54 @@ pub struct Cluster {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Entry {
     service: Option<Arc<Service>>,
-    slices: BTreeMap<Arc<str>, Arc<Slice>>,
+    slices: Slices,
     /// The frontends that it claims and another service has.
     lost: BTreeSet<Frontend>,
+}
+
+/// The slices of one service, sorted by name. Most services have one, for which a tree would allocate a node
+/// of eleven.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Slices(Vec<(Arc<str>, Arc<Slice>)>);
+
+impl Slices {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&str, &Slice)> {
+        self.0.iter().map(|(name, slice)| (&**name, &**slice))
+    }
+
+    fn get(&self, name: &str) -> Option<&Slice> {
+        let place = self.find(name).ok()?;
+        self.0.get(place).map(|(_, slice)| &**slice)
+    }
+
+    fn insert(&mut self, name: &Arc<str>, slice: Slice) {
+        let new = (Arc::clone(name), Arc::new(slice));
+        match self.find(name) {
+            Ok(place) => {
+                if let Some(old) = self.0.get_mut(place) {
+                    *old = new;
+                }
+            }
+            Err(place) => {
+                self.0.reserve_exact(1);
+                self.0.insert(place, new);
+            }
+        }
+    }
+
+    fn remove(&mut self, name: &str) {
+        if let Ok(place) = self.find(name) {
+            self.0.remove(place);
+        }
+    }
+
+    fn find(&self, name: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(other, _)| (**other).cmp(name))
+    }
 }
 
 /// A service that was touched since the last [`Cluster::take_changes`].
@@ -77,13 +123,13 @@ impl Entry {
         let Some(service) = self.service.as_deref().filter(|s| s.cluster_ip(family).is_some()) else {
             return Vec::new();
         };
-        let slices: Vec<&Slice> = self.slices.values().map(AsRef::as_ref).collect();
+        let slices: Vec<&Slice> = self.slices.iter().map(|(_, slice)| slice).collect();
         ServicePort::all(name, service, &self.lost, &slices, family, node)
     }
 
     fn has_udp(&self) -> bool {
         let service = self.service.iter().flat_map(|service| service.ports.iter().map(|port| port.protocol));
-        let slices = self.slices.values().flat_map(|slice| slice.ports.iter().map(|port| port.protocol));
+        let slices = self.slices.iter().flat_map(|(_, slice)| slice.ports.iter().map(|port| port.protocol));
         service.chain(slices).any(|protocol| protocol == Protocol::Udp)
     }
 }
@@ -118,10 +164,15 @@ impl Cluster {
         self.services.iter().filter(|(_, entry)| entry.service.is_some()).map(|(name, _)| name)
     }
 
-    /// Iterates over all services, in no order.
+    /// Iterates over all services, in no order that means anything.
     pub fn services(&self) -> impl Iterator<Item = ClusterService<'_>> {
-        let present = self.services.iter().filter(|(_, entry)| entry.service.is_some());
-        present.map(|(name, entry)| ClusterService { name, entry, node: &self.node.name })
+        // The order in which they lie in memory, mostly that of their arrival, when their slices and names
+        // were allocated too. In the order of the hash, each would have to wait for memory.
+        let address = |entry: &Entry| entry.service.as_ref().map(|service| Arc::as_ptr(service).addr());
+        let mut present: Vec<_> =
+            self.services.iter().filter_map(|(name, entry)| Some((address(entry)?, name, entry))).collect();
+        present.sort_unstable_by_key(|(address, ..)| *address);
+        present.into_iter().map(|(_, name, entry)| ClusterService { name, entry, node: &self.node.name })
     }
 
     /// Returns the services with a traffic policy Local, in the order of names; every one with a health-check
@@ -138,7 +189,34 @@ impl Cluster {
 
     /// Returns the slices of a service, by name.
     pub fn slices(&self, name: &ServiceName) -> impl Iterator<Item = &Slice> {
-        self.services.get(name).into_iter().flat_map(|entry| entry.slices.values().map(AsRef::as_ref))
+        self.named_slices(name).map(|(_, slice)| slice)
+    }
+
+    /// Returns the slices of a service with their names, in the order of names.
+    pub fn named_slices(&self, name: &ServiceName) -> impl Iterator<Item = (&str, &Slice)> {
+        self.services.get(name).into_iter().flat_map(|entry| entry.slices.iter())
+    }
+
+    /// Returns the service that has a frontend, and the field by which it claims it; `None` when no service
+    /// claims it.
+    ///
+    /// A node port is claimed for the addresses of this node as well, so that both of its frontends lead to
+    /// its service.
+    ///
+    /// ```
+    /// use sluicegate_services::{ClaimKind, Cluster, Frontend, Port, Protocol, Service, ServiceName};
+    ///
+    /// let mut cluster = Cluster::default();
+    /// let (name, ip) = (ServiceName::new("demo", "web")?, "172.30.0.1".parse()?);
+    /// cluster.set_service(&name, Service::new([ip], [Port::tcp("http", 80)?])?);
+    /// let frontend = |port: u16| Frontend::Address(ip, Protocol::Tcp, port.try_into().unwrap());
+    /// assert_eq!(cluster.owner(&frontend(80)), Some((&name, ClaimKind::ClusterIp)));
+    /// assert_eq!(cluster.owner(&frontend(81)), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn owner(&self, frontend: &Frontend) -> Option<(&ServiceName, ClaimKind)> {
+        self.claims.winner(frontend).map(|claim| (&claim.service, claim.kind))
     }
 
     /// Returns the names of all slices, in no order.
@@ -207,7 +285,7 @@ impl Cluster {
         let slice = slice.into();
         let owner = slice.as_ref().map(|slice| slice.service.clone());
         let known = self.slices.get(name).and_then(|owner| self.services.get(owner)?.slices.get(&name.name));
-        if known.map(AsRef::as_ref) == slice.as_ref() {
+        if known == slice.as_ref() {
             return;
         }
         self.endpoint_changes += 1;
@@ -216,13 +294,13 @@ impl Cluster {
             None => self.slices.remove(name),
         };
         if let Some(previous) = previous.filter(|previous| Some(previous) != owner.as_ref()) {
-            self.touch(&previous, |entry| drop(entry.slices.remove(&name.name)));
+            self.touch(&previous, |entry| entry.slices.remove(&name.name));
             // As kube-proxy does: which of the service's times was the removed slice's is not known.
             self.pending.entry(previous).and_modify(|pending| pending.triggers.clear());
         }
         if let (Some(owner), Some(slice)) = (owner, slice) {
             let trigger = slice.last_change.map(|time| (slice.family, time));
-            self.touch(&owner, |entry| drop(entry.slices.insert(Arc::clone(&name.name), Arc::new(slice))));
+            self.touch(&owner, |entry| entry.slices.insert(&name.name, slice));
             self.pending.entry(owner).and_modify(|pending| pending.triggers.extend(trigger));
         }
     }

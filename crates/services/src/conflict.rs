@@ -218,6 +218,11 @@ impl Claims {
         Some(freed)
     }
 
+    /// Returns the claim that has a frontend.
+    pub(crate) fn winner(&self, frontend: &Frontend) -> Option<&Claim> {
+        self.frontends.get(frontend).map(|claimants| &claimants.winner)
+    }
+
     /// Iterates over every claim in vain, in the order of frontends and then of rights.
     pub(crate) fn conflicts(&self) -> impl Iterator<Item = Conflict> {
         let contested =

@@ -37,6 +37,13 @@ pub fn netns(test: impl FnOnce() + Send) {
     }
 }
 
+/// Gives the calling thread, and the processes that it starts from now on, mounts of their own: what is
+/// mounted then is gone with them. Returns false where that is not permitted.
+#[must_use]
+pub fn own_mounts() -> bool {
+    unshare(CloneFlags::CLONE_NEWNS).is_ok() && try_sh("mount --make-rprivate /").status.success()
+}
+
 /// Raises a flag when it goes, by a failed assertion too: a scoped thread that works until then would be
 /// waited for without end.
 #[derive(Debug)]

@@ -52,6 +52,35 @@ pub enum Error {
         /// What the number means here.
         reason: String,
     },
+    /// The kernel refused a line of the input, with the whole input.
+    #[error("table {table}{}: {operation}{}: {errno}: {reason}", line_text(*.line), rule_text(.rule))]
+    Refused {
+        /// The table.
+        table: String,
+        /// The line of the input, from 1; 0 if the operation is of none.
+        line: usize,
+        /// What was asked of the kernel, in the words of nft.
+        operation: String,
+        /// The words of the rule, if it is about one.
+        rule: String,
+        /// The number of the error.
+        errno: Errno,
+        /// What the number means here.
+        reason: String,
+    },
+    /// A table that iptables-nft cannot show: a program other than iptables added a rule to it.
+    #[error("table {table}: chain {chain} has a rule that iptables has no words for ({expression}): use nft")]
+    Incompatible {
+        /// The table.
+        table: String,
+        /// The chain.
+        chain: String,
+        /// The name of the first expression in the kernel that iptables does not have.
+        expression: String,
+    },
+    /// The kernel could not be asked, or did not answer.
+    #[error(transparent)]
+    Netlink(#[from] sluicegate_netlink::Error),
     /// The socket could not be opened.
     #[error("raw socket ({family:?}): {errno}: CAP_NET_RAW and CAP_NET_ADMIN are needed")]
     Socket {
@@ -69,12 +98,12 @@ pub enum Error {
         waited: Duration,
     },
     /// The file of the lock could not be opened or locked.
-    #[error("{}: {reason}", .path.display())]
+    #[error("{}: {errno}; XTABLES_LOCKFILE names another file", .path.display())]
     LockFile {
         /// The file of the lock.
         path: PathBuf,
-        /// The reason of the operating system.
-        reason: String,
+        /// The number of the error.
+        errno: Errno,
     },
     /// What the kernel returned is not a table.
     #[error("table {table}: {reason}, at byte {offset} of its entries")]
@@ -100,13 +129,17 @@ fn line_text(line: usize) -> String {
     if line == 0 { String::new() } else { format!(", line {line}") }
 }
 
+fn rule_text(rule: &str) -> String {
+    if rule.is_empty() { String::new() } else { format!(" (`{rule}`)") }
+}
+
 impl Error {
     /// Returns whether a table, chain or rule does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         match self {
             Self::Line { missing, .. } => *missing,
-            Self::Kernel { errno, .. } => *errno == Errno::ENOENT,
+            Self::Kernel { errno, .. } | Self::Refused { errno, .. } => *errno == Errno::ENOENT,
             _ => false,
         }
     }
@@ -123,6 +156,37 @@ impl Error {
         match self {
             Self::Rule { source, .. } => matches!(**source, CompileError::Unsupported(_)),
             Self::Kernel { errno, .. } => *errno == ENOPROTOOPT,
+            Self::Socket { errno, .. } => *errno == Errno::EAFNOSUPPORT,
+            // nfnetlink returns EINVAL for a subsystem that does not exist, and the requests are valid.
+            Self::Netlink(error) => error.is_unsupported() || error.errno() == Some(Errno::EINVAL),
+            _ => false,
+        }
+    }
+
+    /// Returns whether a right is missing: a capability in the network namespace, or the right to write to the
+    /// file of the lock.
+    #[must_use]
+    pub fn is_permission_denied(&self) -> bool {
+        match self {
+            Self::Kernel { errno, .. } | Self::Socket { errno, .. } | Self::LockFile { errno, .. } => {
+                matches!(*errno, Errno::EPERM | Errno::EACCES)
+            }
+            Self::Refused { errno, .. } => *errno == Errno::EPERM,
+            Self::Netlink(error) => error.is_permission_denied(),
+            _ => false,
+        }
+    }
+
+    /// Returns whether the content of the input is the reason, and not a lack of rights, memory or features,
+    /// or another program.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::Rule { .. } | Self::Line { .. } => true,
+            Self::Kernel { errno, .. } | Self::Refused { errno, .. } => {
+                let others = [Errno::EPERM, Errno::EAGAIN, Errno::ENOMEM, Errno::EINTR, ENOPROTOOPT];
+                !others.contains(errno)
+            }
             _ => false,
         }
     }
@@ -131,7 +195,9 @@ impl Error {
     #[must_use]
     pub fn line(&self) -> Option<usize> {
         match self {
-            Self::Rule { line, .. } | Self::Line { line, .. } => Some(*line).filter(|line| *line > 0),
+            Self::Rule { line, .. } | Self::Line { line, .. } | Self::Refused { line, .. } => {
+                Some(*line).filter(|line| *line > 0)
+            }
             _ => None,
         }
     }

@@ -12,6 +12,7 @@ pub(crate) mod wire;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
 use sluicegate_iptables_save::{Family, Module, OptionUse, find_match, find_target};
 
@@ -45,7 +46,7 @@ pub trait Sets {
     fn name(&self, index: u16) -> Option<String>;
 }
 
-/// Knows no sets, for rules that have none.
+/// A [`Sets`] that knows no sets, for rules that name none.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoSets;
 
@@ -69,6 +70,7 @@ pub struct Codec {
     revision: u8,
     size: usize,
     compared: usize,
+    without: (usize, usize),
     encode: Encode,
     decode: Decode,
 }
@@ -78,6 +80,7 @@ type Decode = fn(&mut Reader<'_>, &mut Built<'_>) -> Option<()>;
 
 /// A match or target as the kernel has it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Binary {
     /// The name in the kernel, of at most 28 bytes: `state` is `conntrack` there.
     pub name: Cow<'static, str>,
@@ -245,7 +248,18 @@ impl Codec {
         encode: Encode,
         decode: Decode,
     ) -> Self {
-        Self { name, kernel_name: name, kind, family: None, revision, size, compared: size, encode, decode }
+        Self {
+            name,
+            kernel_name: name,
+            kind,
+            family: None,
+            revision,
+            size,
+            compared: size,
+            without: (0, 0),
+            encode,
+            decode,
+        }
     }
 
     const fn v4(mut self) -> Self {
@@ -262,6 +276,18 @@ impl Codec {
     const fn kernel(mut self, name: &'static str) -> Self {
         self.kernel_name = name;
         self
+    }
+
+    /// Sets bytes that differ from one program to the next, and mean nothing.
+    const fn without(mut self, bytes: Range<usize>) -> Self {
+        self.without = (bytes.start, bytes.end);
+        self
+    }
+
+    /// Returns what of a structure decides whether two rules are the same.
+    pub(crate) fn identity<'a>(&self, data: &'a [u8]) -> [&'a [u8]; 2] {
+        let (start, end) = self.without;
+        [data.get(..start), data.get(end..self.compared)].map(|part| part.unwrap_or(data))
     }
 
     /// Sets where the kernel's own data start.

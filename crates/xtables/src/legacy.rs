@@ -14,6 +14,7 @@ mod socket;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::{fs, io};
 
 use sluicegate_iptables_save::{Action, Changes, Counters, Entry, Family, Rule, Save, Table};
 use sluicegate_netlink::Errno;
@@ -24,10 +25,10 @@ use crate::extension::wire::Writer;
 use crate::extension::{Kind, Sets};
 use crate::rule::Kernel;
 use change::Change;
-use layout::{COUNTERS_INFO, Info, TABLE_NAME, table_request};
+use layout::{COUNTERS_INFO, ENTRIES_AT, Info, REPLACE, TABLE_NAME, table_request};
 pub use lock::Lock;
 use ruleset::{Carry, Ruleset, Written};
-use sets::KernelSets;
+pub(crate) use sets::KernelSets;
 use socket::{Get, RawCounters, Socket};
 
 /// The tables of one family.
@@ -54,6 +55,7 @@ pub struct Client {
 
 /// How input is restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Restore {
     /// Removes all rules and user-defined chains of a table first, as `iptables-restore` does without
     /// `--noflush`.
@@ -62,8 +64,25 @@ pub struct Restore {
     pub counters: bool,
 }
 
+impl Restore {
+    /// Removes all rules and user-defined chains of a table first ([`flush`](Self::flush)).
+    #[must_use]
+    pub fn flush(mut self) -> Self {
+        self.flush = true;
+        self
+    }
+
+    /// Takes the counters of the input ([`counters`](Self::counters)).
+    #[must_use]
+    pub fn counters(mut self) -> Self {
+        self.counters = true;
+        self
+    }
+}
+
 /// A table as the kernel has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RawTable {
     /// The family.
     pub family: Family,
@@ -73,6 +92,14 @@ pub struct RawTable {
     pub info: Vec<u8>,
     /// The entries, one behind the other.
     pub entries: Vec<u8>,
+}
+
+impl RawTable {
+    /// Creates a table from its bytes, as they were kept or for a test.
+    #[must_use]
+    pub fn new(family: Family, name: String, info: Vec<u8>, entries: Vec<u8>) -> Self {
+        Self { family, name, info, entries }
+    }
 }
 
 /// How often a table is read again after another program replaced it in between.
@@ -102,6 +129,23 @@ impl Client {
         self.family
     }
 
+    /// Returns the names of the tables that are in use in the network namespace of the calling thread; to
+    /// read another one makes the kernel create it. `None` if this user may not know: the file that lists
+    /// them, `/proc/net/ip_tables_names` or `ip6_tables_names`, is for root alone.
+    #[must_use]
+    pub fn tables(&self) -> Option<Vec<String>> {
+        let file = match self.family {
+            Family::Ipv6 => "/proc/thread-self/net/ip6_tables_names",
+            _ => "/proc/thread-self/net/ip_tables_names",
+        };
+        match fs::read_to_string(file) {
+            Ok(names) => Some(names.lines().map(str::to_owned).collect()),
+            // The module is not loaded.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Some(Vec::new()),
+            Err(_) => None,
+        }
+    }
+
     /// Returns the chains and rules of a table, as `iptables-legacy-save` prints them: with the counters of
     /// the rules if `counters` says so, as with `-c`.
     ///
@@ -118,21 +162,53 @@ impl Client {
     /// # Errors
     /// As [`Client::list`].
     pub fn raw(&self, table: &str) -> Result<RawTable, Error> {
+        let (info, mut entries) = self.get_entries(table)?;
+        entries.drain(..ENTRIES_AT);
+        Ok(RawTable { family: self.family, name: table.to_owned(), info, entries })
+    }
+
+    /// Replaces a table by one that was read before, byte for byte. All counters start at zero.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] if another program has the lock; [`Error::Kernel`] if the kernel refuses the table;
+    /// [`Error::Malformed`] for bytes that are not a table.
+    pub fn put_back(&self, table: &RawTable) -> Result<(), Error> {
+        let _lock = self.lock.take()?;
+        let malformed = |reason| Error::Malformed { table: table.name.clone(), offset: 0, reason };
+        let refused = |errno| self.refused("replacing", &table.name, errno);
+        let info = Info::read(&table.info).ok_or_else(|| malformed("expected a struct ipt_getinfo"))?;
+        let too_long = |_| malformed("expected a shorter name of a table");
+        let mut request = table_request(&table.name, REPLACE).map_err(too_long)?;
+        info.write_replace(&mut request);
+        request.extend_from_slice(&table.entries);
+        for _ in 0..ATTEMPTS {
+            let mut now = table_request(&table.name, Info::SIZE).map_err(too_long)?;
+            self.socket.get(Get::Info, &mut now).map_err(refused)?;
+            let entries = Info::read(&now).map_or(0, |info| info.entries);
+            let mut old = vec![RawCounters::default(); entries as usize];
+            match self.socket.replace(&mut request, &mut old) {
+                Err(Errno::EAGAIN) => (),
+                done => return done.map_err(refused),
+            }
+        }
+        Err(refused(Errno::EAGAIN))
+    }
+
+    /// Returns `struct ipt_getinfo` and `struct ipt_get_entries` of a table.
+    fn get_entries(&self, table: &str) -> Result<(Vec<u8>, Vec<u8>), Error> {
         let refused = |errno| self.refused("reading", table, errno);
         for _ in 0..ATTEMPTS {
             let request = |size| table_request(table, size).map_err(|_| refused(Errno::ENOENT));
             let mut info = request(Info::SIZE)?;
             self.socket.get(Get::Info, &mut info).map_err(refused)?;
             let size = Info::read(&info).ok_or_else(|| refused(Errno::EINVAL))?.size;
-            // `struct ipt_get_entries`: the name, the size, and entries aligned to eight bytes.
-            let mut entries = request(TABLE_NAME)?;
-            entries.extend(size.to_ne_bytes());
-            entries.resize(TABLE_NAME + 8 + size as usize, 0);
+            // Zeroed by the allocator, which has such pages, and not written once more.
+            let mut entries = vec![0; ENTRIES_AT + size as usize];
+            let mut head = request(TABLE_NAME)?;
+            head.extend(size.to_ne_bytes());
+            entries.iter_mut().zip(head).for_each(|(place, byte)| *place = byte);
             match self.socket.get(Get::Entries, &mut entries) {
-                Ok(_) => {
-                    entries.drain(..TABLE_NAME + 8);
-                    return Ok(RawTable { family: self.family, name: table.to_owned(), info, entries });
-                }
+                Ok(_) => return Ok((info, entries)),
                 // The table was replaced since its size was asked for.
                 Err(Errno::EAGAIN) => (),
                 Err(errno) => return Err(refused(errno)),
@@ -186,6 +262,7 @@ impl Client {
             how: Restore::default(),
             kernel: self,
             new_rules: &mut Vec::new(),
+            used: None,
         };
         match change.table(&lines) {
             Ok(()) => Ok(true),
@@ -219,7 +296,10 @@ impl Client {
         let prepared: Vec<_> =
             names.iter().map(|name| self.prepare(input, name, how)).collect::<Result<_, _>>()?;
         for (name, (ruleset, new_rules)) in names.iter().zip(prepared) {
-            self.replace(input, name, how, ruleset, new_rules)?;
+            // The kernel replaces a table as a whole, and takes as long as the table is large.
+            if ruleset.changed {
+                self.replace(input, name, how, ruleset, new_rules)?;
+            }
         }
         Ok(())
     }
@@ -229,7 +309,8 @@ impl Client {
         let mut ruleset = self.read(name)?;
         let mut new_rules = Vec::new();
         for table in input.tables().filter(|table| table.name() == name) {
-            Change { ruleset: &mut ruleset, how, kernel: self, new_rules: &mut new_rules }.table(table)?;
+            let (ruleset, new_rules) = (&mut ruleset, &mut new_rules);
+            Change { ruleset, how, kernel: self, new_rules, used: None }.table(table)?;
         }
         Ok((ruleset, new_rules))
     }
@@ -283,7 +364,9 @@ impl Client {
     }
 
     fn read(&self, table: &str) -> Result<Ruleset, Error> {
-        self.raw(table)?.ruleset()
+        let (info, answer) = self.get_entries(table)?;
+        let info = Info::read(&info).ok_or_else(|| self.refused("reading", table, Errno::EINVAL))?;
+        Ruleset::read(self.family, table, &info, answer, ENTRIES_AT)
     }
 
     fn refused(&self, operation: &'static str, table: &str, errno: Errno) -> Error {
@@ -324,7 +407,7 @@ impl RawTable {
             reason: "expected a struct ipt_getinfo",
         };
         let info = Info::read(&self.info).ok_or_else(malformed)?;
-        Ruleset::read(self.family, &self.name, &info, self.entries)
+        Ruleset::read(self.family, &self.name, &info, self.entries, 0)
     }
 }
 

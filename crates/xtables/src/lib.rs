@@ -4,13 +4,13 @@
 //!
 //! | you have | you call | you get |
 //! | --- | --- | --- |
-//! | a family | [`legacy::Client::open`] | the tables of `iptables-legacy` in the namespace of this thread |
-//! | a table | [`legacy::Client::list`] | its chains and rules, as `iptables-legacy-save` prints them |
-//! | input of iptables-restore | [`legacy::Client::restore`] | the tables changed, or an error with the line at fault |
-//! | [`Changes`](sluicegate_iptables_save::Changes) of a diff | [`legacy::Client::apply`] | exactly that changed |
-//! | the words of a rule | [`legacy::Client::check`] | whether the chain has it, as `iptables -C` says |
+//! | a family | [`nft::Client::open`], [`legacy::Client::open`] | the tables of one back end in the namespace of this thread |
+//! | a table | [`nft::Client::list`] | its chains and rules, as `iptables-save` prints them |
+//! | input of iptables-restore | [`nft::Client::restore`] | the tables changed, or an error with the line at fault |
+//! | [`Changes`](sluicegate_iptables_save::Changes) of a diff | [`nft::Client::apply`] | exactly that changed |
+//! | the words of a rule | [`nft::Client::check`] | whether the chain has it, as `iptables -C` says |
 //! | the words of a rule | [`Rule::compile`] | the structures of the kernel: head, matches, target |
-//! | the name of an extension | [`codecs_of`], [`legacy::Client::has_revision`] | the revisions known here, and those of the kernel |
+//! | the name of an extension | [`codecs_of`], [`nft::Client::has_revision`] | the revisions known here, and those of the kernel |
 //! | what the kernel has of an extension | [`decode_extension`] | its options |
 //!
 //! # Guarantees
@@ -22,17 +22,14 @@
 //!   can.
 //! - **Nothing is assumed.** The revision of every extension is asked of the kernel before a rule has it.
 //! - **Nothing is half done.** All lines of an input are read, checked and encoded before the first table is
-//!   replaced. The counters of rules that stay are carried over; the lock of iptables is held meanwhile.
+//!   changed. The nft back end sends them as one batch, for the generation of the ruleset that it read; the
+//!   legacy back end holds the lock of iptables, and carries over the counters of rules that stay.
 //! - Decoders take any bytes and never panic.
 //!
 //! # What it does not do
 //!
-//! It has the legacy back end alone: rules of `iptables-nft` are expressions of nftables, which
-//! `sluicegate-nftables` reads and writes. It loads no kernel module: where `ip_tables` is not loaded, a
-//! request fails with an error that says so ([`Error::is_unsupported`]). It looks up no names of users,
-//! labels or iproute2, as `sluicegate-iptables-save` does not. These have no binary form here, and can
-//! neither be written nor shown with their options: the targets `CLUSTERIP`, `LED`, `RATEEST` and `ULOG`, the
-//! matches `ipvs` and `rateest`, and `bpf --object-pinned`.
+//! It loads no kernel module, and looks up no names of users, labels or iproute2, as `sluicegate-iptables-save`
+//! does not. What it has no binary form for is listed above.
 //!
 //! # How it works
 //!
@@ -43,16 +40,22 @@
 //! * `entry.rs` has the head of a rule, `rule.rs` puts head, matches and target together.
 //! * `legacy/layout.rs` knows the layout of a table, `legacy/ruleset.rs` keeps one in memory, in which rules
 //!   that nobody touches stay the kernel's bytes and jumps are chains. `legacy/change.rs` carries out lines.
+//! * `nft/encode.rs` has the expressions of a rule, `nft/decode.rs` the way back. `nft/state.rs` is what is
+//!   known of the kernel's tables and what they are to be, `nft/change.rs` carries out lines on it, and
+//!   `nft/plan.rs` leads from the one to the other with the operations of a batch.
 //! * `legacy/socket.rs` has the two socket options, and all `unsafe` code of the crate.
 #![deny(unsafe_code)]
 
+mod back_end;
 mod entry;
 mod error;
 mod extension;
 pub mod legacy;
+pub mod nft;
 mod print;
 mod rule;
 
+pub use back_end::BackEnd;
 pub use error::Error;
 pub use extension::{Binary, Codec, Kind, NoSets, Sets, codec_for, codecs, codecs_of, decode_extension};
 pub use rule::{Action, CompileError, Kernel, Rule, Unsupported};

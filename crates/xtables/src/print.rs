@@ -9,7 +9,7 @@ use sluicegate_iptables_save::{Error, Module, OptionUse, Spec, Target};
 pub(crate) fn words(spec: &Spec<'_>) -> Result<String, Error> {
     let mut parts = vec![Spec { generic: spec.generic.clone(), ..Spec::default() }.to_words()?];
     for module in &spec.matches {
-        parts.push(match always_quoted(module) {
+        parts.push(match always_quoted("-m", module) {
             Some(text) => text,
             None => {
                 let words = Spec { matches: vec![in_printed_order(module)], ..Spec::default() }.to_words()?;
@@ -19,17 +19,22 @@ pub(crate) fn words(spec: &Spec<'_>) -> Result<String, Error> {
         });
     }
     if let Some(target) = &spec.target {
-        let target = Target { module: in_printed_order(&target.module), goto: target.goto };
-        parts.push(Spec { target: Some(target), ..Spec::default() }.to_words()?);
+        parts.push(match always_quoted("-j", &target.module) {
+            Some(text) => text,
+            None => {
+                let target = Target { module: in_printed_order(&target.module), goto: target.goto };
+                Spec { target: Some(target), ..Spec::default() }.to_words()?
+            }
+        });
     }
     parts.retain(|part| !part.is_empty());
     Ok(parts.join(" "))
 }
 
-/// Returns the words of a match whose text the tool puts in quotes whatever it is.
-fn always_quoted(module: &Module<'_>) -> Option<String> {
+/// Returns the words of a match or target whose text the tool puts in quotes whatever it is.
+fn always_quoted(option: &str, module: &Module<'_>) -> Option<String> {
     let quoted = QUOTED.iter().find(|(name, _)| *name == module.name)?.1;
-    let mut words = format!("-m {}", module.name);
+    let mut words = format!("{option} {}", module.name);
     for OptionUse { name, negated, values, .. } in &module.options {
         let not = if *negated { " !" } else { "" };
         words.push_str(&format!("{not} --{name}"));
@@ -58,15 +63,48 @@ fn in_printed_order<'a>(module: &Module<'a>) -> Module<'a> {
             "ecn-tcp-cwr" => 1,
             _ => 2,
         }),
+        "rateest" => rateest(&mut module),
         _ => (),
     }
     module
 }
 
-/// Matches whose text is always quoted, and the options with that text.
+/// The names depend on whether two estimators are compared. Of bytes and packets the tool prints the
+/// comparison twice, which it does not read again; here it stands once.
+fn rateest(module: &mut Module<'_>) {
+    let has = |name: &str| module.option(name).is_some();
+    let (delta, between_two, bytes) = (has("rateest-delta"), has("rateest2"), has("rateest-bps2"));
+    module.options.sort_by_key(|option| match &*option.name {
+        "rateest-delta" => 0,
+        "rateest1" => 1,
+        "rateest-bps1" => 2,
+        "rateest-bps2" => 4,
+        "rateest-pps1" => {
+            if bytes {
+                5
+            } else {
+                2
+            }
+        }
+        "rateest-pps2" => 6,
+        "rateest2" => 7,
+        _ => 3,
+    });
+    for option in &mut module.options {
+        match &*option.name {
+            "rateest1" if !between_two => option.name = "rateest".into(),
+            "rateest-bps2" if !delta => option.name = "rateest-bps".into(),
+            "rateest-pps2" if !delta => option.name = "rateest-pps".into(),
+            _ => (),
+        }
+    }
+}
+
+/// Matches and targets whose text is always quoted, and the options with that text.
 const QUOTED: &[(&str, &[&str])] = &[
     ("string", &["string", "hex-string"]),
     ("connlabel", &["label"]),
     ("u32", &["u32"]),
     ("bpf", &["bytecode"]),
+    ("LED", &["led-trigger-id"]),
 ];

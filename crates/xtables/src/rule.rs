@@ -7,6 +7,7 @@ use crate::extension::{Binary, Codec, Kind, Sets, codecs_of, decode_extension};
 
 /// A rule as the kernel has it, but for offsets and counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Rule {
     /// `struct ipt_ip` or `struct ip6t_ip6`.
     pub head: Vec<u8>,
@@ -16,7 +17,7 @@ pub struct Rule {
     pub action: Action,
 }
 
-/// What is done with a packet.
+/// The action of a rule: its target or verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Nothing: the next rule is looked at. A rule that only counts.
@@ -149,6 +150,7 @@ pub enum CompileError {
 /// An extension that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} {name}: {reason}")]
+#[non_exhaustive]
 pub struct Unsupported {
     /// Whether it is a match or a target.
     pub kind: Kind,
@@ -156,6 +158,14 @@ pub struct Unsupported {
     pub name: String,
     /// Why it cannot be used.
     pub reason: String,
+}
+
+impl Unsupported {
+    /// Creates the error for an extension that cannot be used, for implementations of [`Kernel`].
+    #[must_use]
+    pub fn new(kind: Kind, name: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { kind, name: name.into(), reason: reason.into() }
+    }
 }
 
 fn encode_module(

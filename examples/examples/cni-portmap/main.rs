@@ -207,7 +207,7 @@ fn change(
         if difference.is_empty() || (!exists && add.is_none()) {
             return Ok(());
         }
-        let options = ApplyOptions { generation: Some(difference.generation), ..ApplyOptions::default() };
+        let options = ApplyOptions::default().generation(difference.generation);
         match difference.transaction.apply_with(kernel, options) {
             // Another program changed the ruleset in the meantime.
             Err(error) if error.is_generation_changed() => {}

@@ -199,8 +199,9 @@ impl Arguments {
         match self.command {
             Command::Update => true,
             Command::Get => {
-                !self.nothing_labelled
-                    && Filter { labels: self.filter.labels, ..Filter::default() }.matches(flow)
+                let mut labelled = Filter::default();
+                labelled.labels = self.filter.labels;
+                !self.nothing_labelled && labelled.matches(flow)
             }
             _ if self.zero || verb == Verb::Deleted => true,
             _ => self.matches(flow),
@@ -609,7 +610,8 @@ impl Parser {
         let labels = self.labels()?;
         self.check_options(letter)?;
         self.apply_masks()?;
-        let others = Filter { family: None, ..self.filter };
+        let mut others = self.filter;
+        others.family = None;
         if self.zero && (!others.is_empty() || self.status.is_some()) {
             return usage("Can't use -z with filtering parameters");
         }

@@ -63,14 +63,13 @@ fn change(arguments: &Arguments, flow: &Flow) -> FlowChange {
         }
         _ => None,
     };
-    FlowChange {
-        timeout: arguments.timeout,
-        mark: filter.mark.map(|mark| flow.mark.unwrap_or(0) & !mark.mask ^ mark.value),
-        status: Some(filter.status.set)
-            .filter(|set| !set.is_empty())
-            .map(|set| set | flow.status.unwrap_or_default()),
-        protocol_info,
-    }
+    let mut change = FlowChange::default();
+    change.timeout = arguments.timeout;
+    change.mark = filter.mark.map(|mark| flow.mark.unwrap_or(0) & !mark.mask ^ mark.value);
+    let set = Some(filter.status.set).filter(|set| !set.is_empty());
+    change.status = set.map(|set| set | flow.status.unwrap_or_default());
+    change.protocol_info = protocol_info;
+    change
 }
 
 /// What a network of one address is the address of.

@@ -63,7 +63,7 @@ const LONG: [(&str, char); 21] = [
 pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, String> {
     let mut arguments = Arguments::default();
     let mut words = words.peekable();
-    let (mut file, mut shown) = (None, None);
+    let mut file = None;
     while let Some(word) = words.next_if(|word| word.starts_with('-') && word.len() > 1) {
         if word == "--" {
             break;
@@ -74,35 +74,49 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, St
                 Some((name, value)) => (name, Some(value.to_owned())),
                 None => (long, None),
             };
-            let option = by_name(name).ok_or_else(|| format!("nft: unrecognized option '--{name}'"))?;
-            options.push((option, value));
+            let option = by_name(name)?;
+            let (full, _) = LONG.iter().find(|(_, other)| *other == option).copied().unwrap_or_default();
+            if value.is_some() && !takes_value(option) {
+                return Err(format!("nft: option '--{full}' doesn't allow an argument"));
+            }
+            options.push((option, value, format!("option '--{full}' requires an argument")));
         } else {
             let mut letters = word.chars().skip(1);
             while let Some(letter) = letters.next() {
                 let rest: String = letters.clone().collect();
                 let takes_rest = takes_value(letter) && !rest.is_empty();
-                options.push((letter, takes_rest.then_some(rest)));
+                let missing = format!("option requires an argument -- '{letter}'");
+                options.push((letter, takes_rest.then_some(rest), missing));
                 if takes_rest {
                     break;
                 }
             }
         }
-        for (option, value) in options {
-            let mut needed = || match value.clone().or_else(|| words.next()) {
-                Some(value) => Ok(value),
-                None => Err(format!("nft: option requires an argument -- '{option}'")),
+        for (option, value, missing) in options {
+            let mut needed = || value.clone().or_else(|| words.next()).ok_or(format!("nft: {missing}"));
+            let mut shown = |action| {
+                arguments.action = action;
+                Ok(std::mem::take(&mut arguments))
             };
             match option {
-                'h' => shown = shown.or(Some(Action::Help)),
-                'v' => shown = shown.or(Some(Action::Version)),
-                'V' => shown = shown.or(Some(Action::ExtendedVersion)),
+                // What stands behind these is not looked at.
+                'h' => return shown(Action::Help),
+                'v' => return shown(Action::Version),
+                'V' => return shown(Action::ExtendedVersion),
                 'f' => file = Some(needed()?),
                 'D' => {
                     let text = needed()?;
                     let (name, value) = text
                         .split_once('=')
-                        .filter(|(name, value)| !name.is_empty() && !value.is_empty())
-                        .ok_or("Error: Could not parse variable definition: -D takes name=value")?;
+                        .ok_or_else(|| format!("Failed to define variable '{text}': expected NAME=VALUE"))?;
+                    let is_taken = arguments.defines.iter().any(|(other, _)| other == name);
+                    if is_taken || name.is_empty() || value.is_empty() {
+                        let reason = match is_taken {
+                            true => "it is defined already",
+                            false => "expected NAME=VALUE",
+                        };
+                        return Err(format!("Error: cannot define `{text}`: {reason}"));
+                    }
                     arguments.defines.push((name.to_owned(), value.to_owned()));
                 }
                 'I' => arguments.include_paths.push(needed()?.into()),
@@ -125,18 +139,31 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, St
                     arguments.numeric_time = true;
                     arguments.numeric_symbols = true;
                 }
-                'i' => return Err("Error: there is no interactive mode here".to_owned()),
-                'o' => return Err("Error: there is no optimizer here".to_owned()),
+                'i' => {
+                    let instead = "give commands as arguments, or a file of them with `-f`";
+                    return Err(format!("Error: there is no interactive mode (-i) here: {instead}"));
+                }
+                'o' => {
+                    let instead = "rules are loaded as they are written, without this option";
+                    return Err(format!("Error: there is no optimizer (-o) here: {instead}"));
+                }
                 other => return Err(format!("nft: invalid option -- '{other}'")),
             }
         }
     }
     let rest: Vec<String> = words.collect();
-    arguments.action = match (shown, file) {
-        (Some(shown), _) => shown,
-        (None, Some(file)) => Action::File(file),
-        (None, None) if rest.is_empty() => return Err("nft: no command specified".to_owned()),
-        (None, None) => Action::Words(rest.join(" ")),
+    // As nft, which looks for options behind a command up to the first block.
+    let late = rest.iter().take_while(|word| !word.starts_with('{')).find(|word| word.starts_with('-'));
+    if let Some(late) = late {
+        return Err(format!("Error: options must be specified before commands, found `{late}` behind one"));
+    }
+    arguments.action = match file {
+        Some(file) => Action::File(file),
+        None if !arguments.defines.is_empty() => {
+            return Err("Error: -D/--define can only be used with -f/--filename".to_owned());
+        }
+        None if rest.is_empty() => return Err("nft: no command specified".to_owned()),
+        None => Action::Words(rest.join(" ")),
     };
     Ok(arguments)
 }
@@ -146,7 +173,11 @@ fn no_debug(levels: &str) -> String {
     const LEVELS: [&str; 8] = ["scanner", "parser", "eval", "netlink", "mnl", "proto-ctx", "segtree", "all"];
     match levels.split(',').find(|level| !LEVELS.contains(level)) {
         Some(level) => format!("invalid debug parameter `{level}'"),
-        None => "Error: there is no debug output here".to_owned(),
+        None => {
+            "Error: there is no debug output (-d) here: it shows steps of libnftables, which is not used; \
+            `nft -a list ruleset` shows what the kernel has"
+                .to_owned()
+        }
     }
 }
 
@@ -155,14 +186,30 @@ fn takes_value(option: char) -> bool {
 }
 
 /// A name, or the start of only one.
-fn by_name(name: &str) -> Option<char> {
-    let exact = LONG.iter().find(|(long, _)| *long == name);
-    let mut starting = LONG.iter().filter(|(long, _)| long.starts_with(name));
-    let found = exact.or_else(|| starting.next().filter(|_| starting.next().is_none()));
-    found.map(|(_, option)| *option)
+fn by_name(name: &str) -> Result<char, String> {
+    if let Some((_, option)) = LONG.iter().find(|(long, _)| *long == name) {
+        return Ok(*option);
+    }
+    let starting: Vec<_> = LONG.iter().filter(|(long, _)| long.starts_with(name)).collect();
+    match *starting {
+        [(_, option)] => Ok(*option),
+        [] => Err(format!("nft: unrecognized option '--{name}'")),
+        _ => {
+            let names: Vec<_> = starting.iter().map(|(long, _)| format!("'--{long}'")).collect();
+            Err(format!("nft: option '--{name}' is ambiguous; possibilities: {}", names.join(" ")))
+        }
+    }
 }
 
+/// The version of nft whose command line and language these are: programs decide by it what they may write.
 pub(crate) const VERSION: &str = "nftables v1.0.6 (Lester Gooch #5)";
+/// What `-V` says below the version: nft's lines, as they are true here, and one of our own.
+pub(crate) const BUILD: &str = "  cli:\t\tno
+  json:\t\tyes
+  minigmp:\tno
+  libxtables:\tno
+  library:\tsluicegate-nftables, without libnftables
+";
 pub(crate) const HELP: &str = "\
 Usage: nft [ options ] [ cmds... ]
 

@@ -3,12 +3,23 @@
 use sluicegate_nftables::DataType;
 use sluicegate_nftables::Description;
 use sluicegate_nftables::lang::Expression;
+use sluicegate_nftables::lang::exthdr::Exthdr;
+
+use crate::names::protocols;
 
 /// What nft says of an expression or a data type.
 pub(crate) fn describe(of: &Description) -> String {
     match of {
         Description::Type(of) => about(&format!("datatype {}", of.name()), *of, None),
         Description::Expression(of) => {
+            // The presence of a header is described as its first field.
+            let first = match of {
+                Expression::Exthdr(of) if of.is_presence() => {
+                    Exthdr::at(of.op(), of.kind(), 0, 8, false).map(Expression::from)
+                }
+                _ => None,
+            };
+            let of = first.as_ref().unwrap_or(of);
             let Some(part) = of.part() else {
                 return "symbol expression, datatype invalid (invalid)".to_owned();
             };
@@ -58,7 +69,13 @@ fn about(start: &str, of: DataType, bits: Option<u16>) -> String {
         _ => format!("{bits} bits"),
     };
     let mut text = format!("{start} ({title}){base}, {width}\n");
-    if of.symbols().is_empty() || of == DataType::INET_PROTO {
+    if of == DataType::INET_PROTO {
+        // Those that the machine names, without a line above them.
+        let protocols = protocols();
+        text.extend(protocols.iter().map(|(number, name)| format!("\t{name:<30}\t{number}\n")));
+        return text;
+    }
+    if of.symbols().is_empty() {
         return text;
     }
     let decimal =

@@ -15,6 +15,7 @@ mod glob;
 mod list;
 mod monitor;
 mod names;
+mod packet;
 mod query;
 mod run;
 mod zone;

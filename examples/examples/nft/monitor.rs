@@ -6,6 +6,7 @@ use sluicegate_nftables::{Family, ListOptions, MonitorEvent, MonitorFilter, Moni
 
 use crate::arguments::Arguments;
 use crate::names::{list_options, open, with_hosts};
+use crate::packet::packet;
 use crate::run::print;
 
 pub(crate) fn monitor(filter: MonitorFilter, arguments: &Arguments) -> Result<(), String> {
@@ -28,6 +29,9 @@ pub(crate) fn monitor(filter: MonitorFilter, arguments: &Arguments) -> Result<()
     loop {
         for event in monitor.events().map_err(failed)? {
             if let Event::Trace(trace) = &event {
+                if let Some(line) = packet(trace, &options) {
+                    print(&with_hosts(format!("{line}\n"), arguments))?;
+                }
                 if let Some(line) = traced(trace, &follower, &options) {
                     print(&with_hosts(format!("{line}\n"), arguments))?;
                 }
@@ -60,7 +64,7 @@ pub(crate) fn monitor(filter: MonitorFilter, arguments: &Arguments) -> Result<()
 }
 
 /// A step of a traced packet, with the words of the rule as it was when it was read. Ends of chains' rules,
-/// which nft 1.0.6 leaves out, are left out. The line with the headers of the packet is not printed.
+/// which nft 1.0.6 leaves out, are left out.
 fn traced(trace: &Trace, follower: &Follower, options: &ListOptions) -> Option<String> {
     let line = trace.to_string();
     let Some(handle) = trace.rule.filter(|_| trace.step == TraceStep::Rule) else {

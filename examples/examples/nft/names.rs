@@ -1,7 +1,7 @@
 //! What nft asks the machine for: interfaces, marks, users, groups and services, by name and by number.
 
-use std::collections::HashMap;
-use std::net::IpAddr;
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
 
 use sluicegate_nftables::lang::parse::ParseOptions;
@@ -52,6 +52,13 @@ pub(crate) fn add_names(options: &mut ParseOptions<'_>) {
     for (name, port) in services() {
         options.symbols.entry((DataType::INET_SERVICE, name)).or_insert(port);
     }
+    options.hosts = Some(&addresses);
+}
+
+/// The addresses of a host, from /etc/hosts or the name service.
+fn addresses(host: &str) -> Vec<IpAddr> {
+    let found = (host, 0).to_socket_addrs().into_iter().flatten();
+    found.map(|address| address.ip()).collect()
 }
 
 const USERS: [(&str, DataType); 2] = [("/etc/passwd", DataType::UID), ("/etc/group", DataType::GID)];
@@ -79,6 +86,18 @@ fn services() -> impl Iterator<Item = (String, u64)> + use<> {
         all.extend(words.map(|alias| (alias.to_owned(), port)));
     }
     all.into_iter()
+}
+
+/// The names of protocols by their numbers. If several have the same number, the first counts.
+pub(crate) fn protocols() -> BTreeMap<u8, String> {
+    let mut all = BTreeMap::new();
+    for line in text("/etc/protocols").lines() {
+        let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
+        if let (Some(name), Some(Ok(number))) = (words.next(), words.next().map(str::parse)) {
+            all.entry(number).or_insert_with(|| name.to_owned());
+        }
+    }
+    all
 }
 
 fn text(file: impl AsRef<Path>) -> String {

@@ -35,7 +35,7 @@ fn found(
             )
         })?);
     }
-    let mut content = read::Ruleset { tables: vec![table], ..Default::default() }.content();
+    let mut content = read::Ruleset::new(vec![table]).content();
     content.iter_mut().for_each(|table| table.sets = vec![(set.clone(), found.clone())]);
     Ok(Shown::part(content))
 }
@@ -52,7 +52,7 @@ pub(crate) fn reset(subject: &Subject, arguments: &Arguments) -> Result<(), Stri
                     read::table(&mut socket, table).map_err(failed)?.into_iter().collect()
                 }
             };
-            let mut ruleset = read::Ruleset { tables, ..Default::default() };
+            let mut ruleset = read::Ruleset::new(tables);
             let objects = read::objects(&mut socket, within).map_err(failed)?;
             for of in objects.into_iter().filter(|of| of.object_kind == *kind) {
                 let id = TableId::new(of.family, of.table).object(*kind, of.name);
@@ -69,7 +69,8 @@ pub(crate) fn reset(subject: &Subject, arguments: &Arguments) -> Result<(), Stri
             let table = read::table(&mut socket, id).map_err(failed)?.ok_or_else(missing)?;
             let reset = read::reset_object(&mut socket, of);
             let reset = reset.map_err(failed)?.ok_or_else(missing)?;
-            let ruleset = read::Ruleset { tables: vec![table], objects: vec![reset], ..Default::default() };
+            let mut ruleset = read::Ruleset::new(vec![table]);
+            ruleset.objects.push(reset);
             Shown::part(ruleset.content())
         }
         Subject::Rules(within) => {
@@ -86,8 +87,8 @@ pub(crate) fn reset(subject: &Subject, arguments: &Arguments) -> Result<(), Stri
             let table = read::table(&mut socket, &id.table).map_err(failed)?.ok_or_else(missing)?;
             let set = read::set(&mut socket, id).map_err(failed)?.ok_or_else(missing)?;
             let elements = read::reset_elements(&mut socket, id).map_err(failed)?;
-            let ruleset =
-                read::Ruleset { tables: vec![table], sets: vec![(set, elements)], ..Default::default() };
+            let mut ruleset = read::Ruleset::new(vec![table]);
+            ruleset.sets.push((set, elements));
             Shown::part(ruleset.content())
         }
         Subject::Elements(elements) => found(elements, read::find_and_reset)?,

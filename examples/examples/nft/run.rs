@@ -5,12 +5,12 @@ use std::io::Read as _;
 use std::path::Path;
 
 use sluicegate_nftables::json::Value;
-use sluicegate_nftables::lang::parse::{Included, ParseOptions, Script};
+use sluicegate_nftables::lang::parse::{Included, Mistake, ParseOptions, Script};
 use sluicegate_nftables::monitor::{Follower, GROUP, Monitor};
 use sluicegate_nftables::netlink::{NetlinkFamily, Socket};
-use sluicegate_nftables::{ApplyOptions, Command, Family, Set, SetId, Transaction, read};
+use sluicegate_nftables::{ApplyOptions, Command, Error, Family, Set, SetId, Transaction, read};
 
-use crate::arguments::{Action, Arguments, HELP, VERSION};
+use crate::arguments::{Action, Arguments, BUILD, HELP, VERSION};
 use crate::names::{add_names, list_options, open, with_hosts};
 use crate::{describe, glob, list, monitor, query};
 
@@ -19,9 +19,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
         Action::Help => return print(HELP),
         Action::Version => return print(&format!("{VERSION}\n")),
         Action::ExtendedVersion => {
-            return print(&format!(
-                "{VERSION}\n  cli:\t\tno\n  json:\t\tyes\n  minigmp:\tno\n  libxtables:\tno\n"
-            ));
+            return print(&format!("{VERSION}\n{BUILD}"));
         }
         Action::Words(text) => (text.clone(), None),
         Action::File(file) => (contents(file)?, Some(file.clone())),
@@ -30,7 +28,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     for command in &queries {
         answer(command, arguments)?;
     }
-    if transaction.is_empty() { Ok(()) } else { apply(&transaction, arguments) }
+    if transaction.is_empty() {
+        return Ok(());
+    }
+    apply(&transaction, arguments, |error| located(error, &text, name.as_deref(), arguments))
 }
 
 /// Writes to standard output. Whoever reads it may have gone.
@@ -55,6 +56,72 @@ fn contents(file: &str) -> Result<String, String> {
 }
 
 fn script(text: &str, name: Option<&str>, arguments: &Arguments) -> Result<Script, String> {
+    with_options(arguments, |options| {
+        if is_json(text, arguments) {
+            return Script::from_json(text, options).map_err(|error| {
+                let mistakes: Vec<_> =
+                    error.mistakes.iter().map(|mistake| format!("Error: {mistake}")).collect();
+                mistakes.join("\n")
+            });
+        }
+        Script::parse(text, options).map_err(|mut error| {
+            error.mistakes.iter_mut().for_each(|mistake| name_source(mistake, name));
+            error.to_string()
+        })
+    })
+}
+
+/// As nft, which reads text where it is no JSON.
+fn is_json(text: &str, arguments: &Arguments) -> bool {
+    arguments.json && text.trim_start().starts_with('{')
+}
+
+/// Names the file that a mistake is in, unless that is an included one.
+fn name_source(mistake: &mut Mistake, name: Option<&str>) {
+    if mistake.source.is_none() {
+        mistake.source = name.map(str::to_owned);
+    }
+}
+
+/// The error, with the lines of the commands or elements that were refused, if it is about any.
+fn located(error: &Error, text: &str, name: Option<&str>, arguments: &Arguments) -> String {
+    /// More of them than one reads.
+    const MOST: usize = 20;
+    let refused: Vec<(usize, Option<usize>, String)> = match error {
+        Error::Rejected { failures, .. } => {
+            let each = failures.iter().filter_map(|of| Some((of.operation?, of.element, of.to_string())));
+            each.take(MOST).collect()
+        }
+        Error::Statement { operation, .. }
+        | Error::Index { operation, .. }
+        | Error::Rename { operation, .. } => vec![(*operation, None, error.to_string())],
+        _ => Vec::new(),
+    };
+    let plain = format!("Error: {error}");
+    if refused.is_empty() || is_json(text, arguments) {
+        return plain;
+    }
+    let lines = with_options(arguments, |options| {
+        let line = |(operation, element, message): &(usize, Option<usize>, String)| {
+            let number = format!("operation {}: ", operation + 1);
+            let message = message.strip_prefix(&number).unwrap_or(message);
+            let mut mistake = match element {
+                Some(element) => Script::locate_element(text, options, *operation, *element, message)?,
+                None => Script::locate(text, options, *operation, message)?,
+            };
+            name_source(&mut mistake, name);
+            Some(mistake.to_string())
+        };
+        refused.iter().map(line).collect::<Option<Vec<_>>>().ok_or(plain.clone())
+    });
+    lines.map_or(plain, |lines| lines.join("\n"))
+}
+
+/// Calls a function with what texts may refer to: names of this machine, sets of the kernel, files.
+fn with_options<T>(
+    arguments: &Arguments,
+    call: impl FnOnce(&ParseOptions<'_>) -> Result<T, String>,
+) -> Result<T, String> {
     let known = list_options(&Arguments::default())?;
     let mut options = ParseOptions::from(&known);
     add_names(&mut options);
@@ -64,31 +131,15 @@ fn script(text: &str, name: Option<&str>, arguments: &Arguments) -> Result<Scrip
     options.sets = Some(&sets);
     let include = |path: &str| included(path, arguments);
     options.include = Some(&include);
-    // As nft, which reads text where it is no JSON.
-    if arguments.json && text.trim_start().starts_with('{') {
-        return Script::from_json(text, &options).map_err(|error| {
-            let mistakes: Vec<_> = error.mistakes.iter().map(|mistake| format!("Error: {mistake}")).collect();
-            mistakes.join("\n")
-        });
-    }
-    match Script::parse(text, &options) {
-        Ok(script) => Ok(script),
-        Err(mut error) => {
-            for mistake in &mut error.mistakes {
-                if mistake.source.is_none() {
-                    mistake.source = name.map(str::to_owned);
-                }
-            }
-            Err(error.to_string())
-        }
-    }
+    call(&options)
 }
 
 /// A set as its type and flags are, without its elements.
 pub(crate) fn set_in_kernel(socket: &mut Socket, id: &SetId) -> Option<Set> {
     let table = read::table(socket, &id.table).ok()??;
     let set = read::set(socket, id).ok()??;
-    let ruleset = read::Ruleset { tables: vec![table], sets: vec![(set, Vec::new())], ..Default::default() };
+    let mut ruleset = read::Ruleset::new(vec![table]);
+    ruleset.sets.push((set, Vec::new()));
     let mut content = ruleset.content();
     let mut table = content.pop()?;
     table.sets.pop().map(|(set, _)| set)
@@ -131,7 +182,11 @@ fn answer(command: &Command, arguments: &Arguments) -> Result<(), String> {
     }
 }
 
-fn apply(transaction: &Transaction, arguments: &Arguments) -> Result<(), String> {
+fn apply(
+    transaction: &Transaction,
+    arguments: &Arguments,
+    tell: impl FnOnce(&Error) -> String,
+) -> Result<(), String> {
     let mut socket = open(NetlinkFamily::NETFILTER)?;
     let mut echo = None;
     if arguments.echo && !arguments.check {
@@ -141,8 +196,9 @@ fn apply(transaction: &Transaction, arguments: &Arguments) -> Result<(), String>
             Follower::read(&mut socket, Family::UNSPEC).map_err(|error| format!("Error: {error}"))?;
         echo = Some((Monitor::with_transport(listener), follower));
     }
-    let options = ApplyOptions { check: arguments.check, ..Default::default() };
-    let applied = transaction.apply_with(&mut socket, options).map_err(|error| format!("Error: {error}"))?;
+    let mut options = ApplyOptions::default();
+    options.check = arguments.check;
+    let applied = transaction.apply_with(&mut socket, options).map_err(|error| tell(&error))?;
     let Some((mut monitor, mut follower)) = echo else { return Ok(()) };
     let options = list_options(arguments)?;
     while follower.generation() != applied.generation {

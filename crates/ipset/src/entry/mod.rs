@@ -27,8 +27,9 @@ pub use options::{Comment, EntryOptions, SkbMark, SkbPrio};
 ///
 /// let address = Ipv4Addr::new(10, 96, 0, 1);
 /// let element = Element::IpPort(address.into(), Port::tcp(443));
-/// let entry = Entry::new(SetType::HashIpPort, Family::Ipv4, element)?
-///     .with(EntryOptions { timeout: Some(60), ..EntryOptions::default() })?;
+/// let mut options = EntryOptions::default();
+/// options.timeout = Some(60);
+/// let entry = Entry::new(SetType::HashIpPort, Family::Ipv4, element)?.with(options)?;
 /// assert_eq!(entry.to_string(), "10.96.0.1,tcp:443 timeout 60");
 ///
 /// // The same element, parsed.

@@ -10,6 +10,7 @@ use crate::{Reason, SetType, number};
 /// The set must have been created with the extension: `timeout`, `counters` for packets and bytes, `comment`,
 /// `skbinfo` for the three `skb` fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct EntryOptions {
     /// The number of seconds after which the entry is deleted, at most [`EntryOptions::MAX_TIMEOUT`]; 0 means
     /// forever.

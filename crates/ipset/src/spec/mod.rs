@@ -18,15 +18,15 @@ pub(crate) use print::each_option;
 /// ```
 /// use sluicegate_ipset::{CreateOptions, Family, SetName, SetSpec, SetType};
 ///
-/// let spec = SetSpec::new(SetName::new("allowed")?, SetType::HashNet, Family::Ipv6, CreateOptions {
-///     maxelem: Some(100_000),
-///     timeout: Some(3600),
-///     ..CreateOptions::default()
-/// })?;
+/// let mut options = CreateOptions::default();
+/// options.maxelem = Some(100_000);
+/// options.timeout = Some(3600);
+/// let spec = SetSpec::new(SetName::new("allowed")?, SetType::HashNet, Family::Ipv6, options)?;
 /// assert_eq!(spec.to_string(), "create allowed hash:net family inet6 maxelem 100000 timeout 3600");
 ///
 /// // An option that the type does not have is an error.
-/// let options = CreateOptions { markmask: Some(1), ..CreateOptions::default() };
+/// let mut options = CreateOptions::default();
+/// options.markmask = Some(1);
 /// assert!(SetSpec::new(SetName::new("m")?, SetType::HashNet, Family::Ipv4, options).is_err());
 /// # Ok::<(), sluicegate_ipset::Reason>(())
 /// ```
@@ -40,6 +40,7 @@ pub struct SetSpec {
 
 /// The options of `create`. The kernel chooses those that are not given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CreateOptions {
     /// The initial number of buckets of a hash, which the kernel rounds up to a power of two. The default is
     /// 1024.

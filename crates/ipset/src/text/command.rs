@@ -8,6 +8,7 @@ use crate::{Entry, Family, Names, Reason, SetName, SetSpec, SetType};
 
 /// A line of a restore file.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Line {
     /// Its number, from 1.
     pub number: u32,

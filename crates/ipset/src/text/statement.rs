@@ -45,6 +45,7 @@ pub enum Statement<'l> {
 
 /// An `add`, `del` or `test` whose element is not parsed yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EntryWords<'l> {
     /// The operation: add, delete or test.
     pub verb: Verb,

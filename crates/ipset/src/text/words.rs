@@ -7,6 +7,7 @@ use crate::{Reason, name::reads_as_option};
 
 /// A word and its column.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Word<'l> {
     /// The word without its quotes.
     pub text: Cow<'l, str>,

@@ -134,45 +134,39 @@ fn options(n: &mut Numbers, kind: SetType) -> EntryOptions {
             | SetType::HashNetPortNet
             | SetType::HashNetIface
     );
-    EntryOptions {
-        timeout: Some(0),
-        nomatch: networks && n.one_in(4),
-        wildcard: kind == SetType::HashNetIface && n.one_in(4),
-        packets: Some(n.below(1 << 40)),
-        bytes: Some(n.below(1 << 60)),
-        comment: if n.one_in(3) {
-            Some(Comment::new(&format!("no. {}", n.below(100))).unwrap())
-        } else {
-            None
-        },
-        skbmark: if n.one_in(3) { Some(SkbMark { mark: 0x10, mask: 0xff }) } else { None },
-        skbprio: if n.one_in(3) { Some(SkbPrio { major: 1, minor: 0x10 }) } else { None },
-        skbqueue: if n.one_in(3) { Some(7) } else { None },
+    let mut options = EntryOptions::default();
+    options.timeout = Some(0);
+    options.nomatch = networks && n.one_in(4);
+    options.wildcard = kind == SetType::HashNetIface && n.one_in(4);
+    options.packets = Some(n.below(1 << 40));
+    options.bytes = Some(n.below(1 << 60));
+    if n.one_in(3) {
+        options.comment = Some(Comment::new(&format!("no. {}", n.below(100))).unwrap());
     }
+    options.skbmark = n.one_in(3).then_some(SkbMark { mark: 0x10, mask: 0xff });
+    options.skbprio = n.one_in(3).then_some(SkbPrio { major: 1, minor: 0x10 });
+    options.skbqueue = n.one_in(3).then_some(7);
+    options
 }
 
 fn spec(name: &str, kind: SetType, family: Family) -> SetSpec {
     let hash = kind.name().starts_with("hash:");
-    let options = CreateOptions {
-        hashsize: hash.then_some(64),
-        maxelem: hash.then_some(100_000),
-        bucketsize: hash.then_some(4),
-        initval: hash.then_some(0x1234_5678),
-        forceadd: hash,
-        timeout: Some(0),
-        counters: true,
-        comment: true,
-        skbinfo: true,
-        range: match kind {
-            SetType::BitmapPort => Some(Range::Ports(0, 1100)),
-            SetType::BitmapIp | SetType::BitmapIpMac => {
-                Some(Range::Addresses(([10, 0, 0, 0].into(), 22).into()))
-            }
-            _ => None,
-        },
-        markmask: (kind == SetType::HashIpMark).then_some(0x00ff_ffff),
-        ..CreateOptions::default()
+    let mut options = CreateOptions::default();
+    options.hashsize = hash.then_some(64);
+    options.maxelem = hash.then_some(100_000);
+    options.bucketsize = hash.then_some(4);
+    options.initval = hash.then_some(0x1234_5678);
+    options.forceadd = hash;
+    options.timeout = Some(0);
+    options.counters = true;
+    options.comment = true;
+    options.skbinfo = true;
+    options.range = match kind {
+        SetType::BitmapPort => Some(Range::Ports(0, 1100)),
+        SetType::BitmapIp | SetType::BitmapIpMac => Some(Range::Addresses(([10, 0, 0, 0].into(), 22).into())),
+        _ => None,
     };
+    options.markmask = (kind == SetType::HashIpMark).then_some(0x00ff_ffff);
     SetSpec::new(SetName::new(name).unwrap(), kind, family, options).unwrap()
 }
 

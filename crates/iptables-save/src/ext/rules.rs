@@ -326,13 +326,22 @@ pub(super) fn string(whole: &Whole<'_>) -> Checked {
 }
 
 pub(super) fn clusterip(whole: &Whole<'_>) -> Checked {
+    let needed = ["hashmode", "clustermac", "total-nodes", "local-node"];
     if !whole.has("new") {
-        return Ok(());
+        return match needed.iter().chain(&["hash-init"]).find(|option| whole.has(option)) {
+            Some(option) => Err(format!("--{option} needs --new")),
+            None => Ok(()),
+        };
     }
-    for option in ["hashmode", "clustermac", "total-nodes", "local-node"] {
+    for option in needed {
         whole.needs_one_of(&[option])?;
     }
-    Ok(())
+    // `01:00:5e` and the like: the bit of the first byte that says multicast.
+    let first = whole.module.value("clustermac").and_then(|address| address.get(..2));
+    match first.and_then(|first| u8::from_str_radix(first, 16).ok()) {
+        Some(first) if first & 1 == 0 => Err("--clustermac is not a multicast address".to_owned()),
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn connmark(whole: &Whole<'_>) -> Checked {

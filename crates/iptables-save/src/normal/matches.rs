@@ -3,7 +3,7 @@
 
 use super::options::Options;
 use crate::ext::Family;
-use crate::value::{hash_rate, string_bytes};
+use crate::value::{bit_rate_text, hash_rate, string_bytes};
 
 pub(super) fn fix(name: &str, options: &mut Options, family: Family) {
     match name {
@@ -33,6 +33,7 @@ pub(super) fn fix(name: &str, options: &mut Options, family: Family) {
         "hashlimit" => hashlimit(options, family),
         "policy" => policy(options),
         "limit" => limit(options),
+        "rateest" => rateest(options),
         "recent" => recent(options, family),
         "set" => counters_of_set(options),
         "statistic" => options.default("mode", "random"),
@@ -184,6 +185,33 @@ fn limit(options: &mut Options) {
         options.set("limit", "3/hour");
     }
     options.drop_default("limit-burst", "5");
+}
+
+/// Shows the rates that decide, and of the others those that are not zero. The tool leaves the others out
+/// even so, though `-D` compares them.
+fn rateest(options: &mut Options) {
+    let (delta, between_two) = (options.has("rateest-delta"), options.has("rateest2"));
+    for (first, second, zero) in
+        [("rateest-bps1", "rateest-bps2", "0bit"), ("rateest-pps1", "rateest-pps2", "0")]
+    {
+        if !options.has(first) && !options.has(second) {
+            continue;
+        }
+        for (name, decides) in [(first, delta), (second, delta || !between_two)] {
+            let rate = options.value(name).unwrap_or(zero);
+            let rate = if zero == "0bit" { bit_rate_text(rate) } else { Some(rate.to_owned()) };
+            match rate {
+                Some(rate) if decides || rate != zero => options.set(name, rate),
+                Some(_) => {
+                    options.drop(name);
+                    if name == second {
+                        options.default_flag(name);
+                    }
+                }
+                None => (),
+            }
+        }
+    }
 }
 
 fn recent(options: &mut Options, family: Family) {

@@ -6,6 +6,7 @@ use crate::value::{Network, mark, seconds};
 
 pub(super) fn fix(name: &str, options: &mut Options, family: Family) {
     match name {
+        "CLUSTERIP" => clusterip(options),
         "CONNMARK" => connmark(options),
         "CT" => {
             options.drop_default("zone", "0");
@@ -18,6 +19,7 @@ pub(super) fn fix(name: &str, options: &mut Options, family: Family) {
             }
         }
         "HMARK" => hmark(options, family),
+        "LED" => options.drop_default("led-delay", "0"),
         "LOG" => options.drop_default("log-level", "4"),
         "MARK" => set_mark(options),
         "NETMAP" => {
@@ -40,6 +42,11 @@ pub(super) fn fix(name: &str, options: &mut Options, family: Family) {
         }
         "TOS" => tos(options),
         "TPROXY" => tproxy(options, family),
+        "ULOG" => {
+            options.drop_default("ulog-nlgroup", "1");
+            options.drop_default("ulog-cprange", "0");
+            options.drop_default("ulog-qthreshold", "1");
+        }
         _ => (),
     }
 }
@@ -58,6 +65,16 @@ fn set_mark(options: &mut Options) {
         };
         options.replace(name, "set-xmark", [format!("{value:#x}/{mask:#x}")]);
         return;
+    }
+}
+
+/// Without `--new` the node is one that another rule has set up.
+fn clusterip(options: &mut Options) {
+    if options.has("new") {
+        options.default("hash-init", "0");
+    }
+    if let Some(address) = options.value("clustermac").map(str::to_ascii_uppercase) {
+        options.set("clustermac", address);
     }
 }
 

@@ -17,7 +17,7 @@ impl Tool {
         Ok(State::of_family(&Save::parse(&text)?, self.family())?.into_owned())
     }
 
-    /// Makes a chain unless it is there; whether it was made. A chain that is there keeps its rules.
+    /// Creates a chain unless it exists, and returns whether it did not. An existing chain keeps its rules.
     ///
     /// ```no_run
     /// use sluicegate_iptables_save::restore::Tools;
@@ -86,7 +86,7 @@ impl Tool {
         Ok(count)
     }
 
-    /// Empties and deletes a user-defined chain; whether it was there.
+    /// Empties and deletes a user-defined chain, and returns whether it existed.
     ///
     /// # Errors
     /// As [`Tool::state`] and [`Tool::apply`], of which [`Error::cause`] is

@@ -27,8 +27,8 @@ impl<'a> State<'a> {
         Self { family, tables: BTreeMap::new() }
     }
 
-    /// Adds a chain unless it is there; whether it was added. A table that is not there is added with its
-    /// built-in chains.
+    /// Adds a chain unless it exists, and returns whether it was added. A table that is not there is added
+    /// with its built-in chains.
     ///
     /// # Errors
     /// [`Error::Diff`] if the name is not one of a chain.
@@ -44,7 +44,8 @@ impl<'a> State<'a> {
         Ok(true)
     }
 
-    /// Removes a chain with its rules; whether it was there. A built-in chain loses its rules and stays.
+    /// Removes a chain with its rules, and returns whether it existed. A built-in chain loses its rules and
+    /// stays.
     pub fn remove_chain(&mut self, table: &str, chain: &str) -> bool {
         let Some(chains) = self.tables.get_mut(table) else { return false };
         match chains.get_mut(chain) {

@@ -177,7 +177,7 @@ pub enum AnyTarget {
 }
 
 impl AnyMatch {
-    /// Reads a match.
+    /// Reads a match of any kind into its structure.
     ///
     /// # Errors
     /// As [`Typed::of`]. A match that is not known is [`AnyMatch::Other`].
@@ -187,7 +187,7 @@ impl AnyMatch {
 }
 
 impl AnyTarget {
-    /// Reads a target.
+    /// Reads a target of any kind into its structure.
     ///
     /// # Errors
     /// As [`Typed::of`]. A target that is not known but has options is [`AnyExtension::Other`].

@@ -7,7 +7,7 @@ use super::words::SetUse;
 use crate::spec::OptionUse;
 use crate::value::integer;
 
-/// Something that `!` may stand before.
+/// A value that `!` may stand before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Not<T> {
     /// `!` stands before it.
@@ -23,7 +23,7 @@ impl<T> Not<T> {
         Self { negated: false, value }
     }
 
-    /// With `!`.
+    /// Returns a field with `!`.
     #[must_use]
     pub fn negated(value: T) -> Self {
         Self { negated: true, value }

@@ -219,16 +219,48 @@ pub(super) fn burst(word: &str) -> Read {
 
 /// Returns a rate of tc(8): a number with a unit of bits or bytes.
 pub(super) fn bit_rate(word: &str) -> Read {
-    let end = word.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(word.len());
-    let (digits, unit) = word.split_at_checked(end).unwrap_or((word, ""));
-    let known = [
-        "", "bit", "kibit", "kbit", "mibit", "mbit", "gibit", "gbit", "tibit", "tbit", "bps", "kibps",
-        "kbps", "mibps", "mbps", "gibps", "gbps", "tibps", "tbps",
-    ];
-    match digits.parse::<f64>() {
-        Ok(_) if known.iter().any(|known| known.eq_ignore_ascii_case(unit)) => Ok(word.to_owned()),
-        _ => Err("expected a rate as tc(8) takes it, as in `1mbit`".into()),
+    match bytes_a_second(word) {
+        Some(rate) if rate < 4_294_967_296.0 => Ok(word.to_owned()),
+        // The tool would cut it to 32 bits.
+        Some(_) => Err("expected a rate below 2^32 bytes a second".into()),
+        None => Err("expected a rate as tc(8) takes it, as in `1mbit`".into()),
     }
+}
+
+/// Returns a rate as iptables-save prints it, if nothing of it is lost so, and otherwise in bits.
+pub(crate) fn bit_rate_text(word: &str) -> Option<String> {
+    let bytes = bytes_a_second(word).filter(|rate| *rate < 4_294_967_296.0)?;
+    // Bytes are what the kernel has: fewer than eight bits are lost.
+    let bits = bytes.floor() * 8.0;
+    let units = [("Mbit", 1e6), ("Kbit", 1e3)];
+    let unit = units.into_iter().find(|(_, factor)| bits >= factor * 1e3 && bits % factor == 0.0);
+    let (name, factor) = unit.unwrap_or(("bit", 1.0));
+    Some(format!("{}{name}", bits / factor))
+}
+
+/// Returns a rate of tc(8) in bytes a second; bits without a unit.
+fn bytes_a_second(word: &str) -> Option<f64> {
+    let end = word.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(word.len());
+    let (digits, unit) = word.split_at_checked(end)?;
+    let unit = unit.to_ascii_lowercase();
+    let unit = if unit.is_empty() { "bit" } else { &unit };
+    let (prefix, bits) = match unit.strip_suffix("bps") {
+        Some(prefix) => (prefix, 1.0),
+        None => (unit.strip_suffix("bit")?, 8.0),
+    };
+    let factor = match prefix {
+        "" => 1.0,
+        "k" => 1e3,
+        "ki" => f64::from(1_u32 << 10),
+        "m" => 1e6,
+        "mi" => f64::from(1_u32 << 20),
+        "g" => 1e9,
+        "gi" => f64::from(1_u32 << 30),
+        "t" => 1e12,
+        "ti" => f64::from(1_u32 << 20) * f64::from(1_u32 << 20),
+        _ => return None,
+    };
+    digits.parse::<f64>().ok().map(|number| number * factor / bits)
 }
 
 /// Returns a time of tc(8): a number with `s`, `ms` or `us`.

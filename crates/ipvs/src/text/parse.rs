@@ -30,6 +30,7 @@ pub enum Invocation {
 /// The options of `-L`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "they are independent switches")]
+#[non_exhaustive]
 pub struct ListOptions {
     /// `-t`, `-u`, `--sctp-service`, `-f`: this service only.
     pub service: Option<ServiceId>,

@@ -8,6 +8,7 @@ use crate::error::Invalid;
 /// An error in a command line: the problem and its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {}{reason}", quoted(.word))]
+#[non_exhaustive]
 pub struct ParseError {
     /// The position.
     pub place: Place,

@@ -35,15 +35,10 @@ fn a_service_is_added_changed_read_and_deleted() {
         let mut client = client();
         assert_eq!(client.services().unwrap(), []);
         client.run(&new_service(web())).unwrap();
-        let config = ServiceConfig {
-            scheduler: Scheduler::SH,
-            scheduler_flags: SchedulerFlags::PORT | SchedulerFlags::FALLBACK,
-            persistence: Some(Persistence {
-                timeout: 77,
-                granularity: Some(Granularity::Netmask([255, 255, 255, 0].into())),
-            }),
-            ..ServiceConfig::new(Scheduler::SH)
-        };
+        let granularity = Some(Granularity::Netmask([255, 255, 255, 0].into()));
+        let config = ServiceConfig::new(Scheduler::SH)
+            .scheduler_flags(SchedulerFlags::PORT | SchedulerFlags::FALLBACK)
+            .persistence(Persistence { timeout: 77, granularity });
         client.run(&Command::EditService { id: web(), config }).unwrap();
         assert_eq!(client.service(&web()).unwrap().config, config);
         // All options can be removed again.
@@ -60,12 +55,8 @@ fn a_destination_is_added_changed_read_and_deleted() {
     in_guest(|| {
         let mut client = client();
         client.run_all(&[new_service(web()), new_destination(web(), server(1))]).unwrap();
-        let config = DestinationConfig {
-            weight: i32::MAX.unsigned_abs(),
-            upper_threshold: 100,
-            lower_threshold: 50,
-            ..DestinationConfig::new(Forward::Masquerade)
-        };
+        let config = DestinationConfig::new(Forward::Masquerade);
+        let config = config.weight(i32::MAX.unsigned_abs()).thresholds(100, 50);
         client.run(&Command::EditDestination { service: web(), id: server(1), config }).unwrap();
         let [destination] = client.destinations(&web()).unwrap().try_into().unwrap();
         assert_eq!((destination.id, destination.config), (server(1), config));
@@ -81,10 +72,7 @@ fn errors_have_the_documented_names_and_predicates() {
         client.run_all(&[new_service(web()), new_destination(web(), server(1))]).unwrap();
         let other = ServiceId::udp(Endpoint::new([10, 0, 0, 2], 53));
         let nosuch = ServiceConfig::new(Scheduler::new("nosuch").unwrap());
-        let engine = ServiceConfig {
-            engine: Some(Engine::new("nosuch").unwrap()),
-            ..ServiceConfig::new(Scheduler::RR)
-        };
+        let engine = ServiceConfig::new(Scheduler::RR).engine(Engine::new("nosuch").unwrap());
         let config = DestinationConfig::new(Forward::Masquerade);
         for (command, errno, text) in [
             (new_service(web()), Errno::EEXIST, "the service exists already"),
@@ -201,25 +189,22 @@ fn daemons_start_list_and_stop() {
         );
         assert_eq!(client.daemons().unwrap(), []);
         let device = Interface::new("d0").unwrap();
-        let master = Daemon { sync_id: 5, ..Daemon::new(DaemonRole::MASTER, device) };
-        let backup = Daemon {
-            sync_id: 255,
-            max_length: Some(1400),
-            group: Some("ff02::99".parse().unwrap()),
-            port: Some(9000),
-            ttl: Some(3),
-            ..Daemon::new(DaemonRole::BACKUP, device)
-        };
+        let mut master = Daemon::new(DaemonRole::MASTER, device);
+        master.sync_id = 5;
+        let mut backup = Daemon::new(DaemonRole::BACKUP, device);
+        backup.sync_id = 255;
+        backup.max_length = Some(1400);
+        backup.group = Some("ff02::99".parse().unwrap());
+        backup.port = Some(9000);
+        backup.ttl = Some(3);
         client.run_all(&[Command::StartDaemon(master), Command::StartDaemon(backup)]).unwrap();
         let mut daemons = client.daemons().unwrap();
         daemons.sort_by_key(|daemon| daemon.role);
-        let filled = Daemon {
-            max_length: Some(1472),
-            group: Some([224, 0, 0, 81].into()),
-            port: Some(8848),
-            ttl: Some(1),
-            ..master
-        };
+        let mut filled = master;
+        filled.max_length = Some(1472);
+        filled.group = Some([224, 0, 0, 81].into());
+        filled.port = Some(8848);
+        filled.ttl = Some(1);
         assert_eq!(daemons, [filled, backup]);
         assert!(client.run(&Command::StartDaemon(master)).unwrap_err().is_already_exists());
 

@@ -170,7 +170,7 @@ fn a_service_on_every_port_takes_every_port() {
 fn one_packet_scheduling_balances_the_datagrams_of_one_socket() {
     in_guest(|| {
         let lab = Lab::new(2);
-        let config = ServiceConfig { one_packet: true, ..round_robin() };
+        let config = round_robin().one_packet();
         let id = ServiceId::udp(Endpoint::new(DIRECT, PORT));
         let mut client = lab.ipvs();
         client.run(&Command::AddService { id, config }).unwrap();

@@ -69,7 +69,7 @@ fn save() -> String {
     let mut listings = Client::open().unwrap().list(|_| true).unwrap();
     text::sort_services(&mut listings, |listing| listing.service.id);
     let mut saved = String::new();
-    for Listing { service, destinations } in &mut listings {
+    for Listing { service, destinations, .. } in &mut listings {
         text::sort_destinations(destinations);
         text::write_saved(&mut saved, service, destinations).unwrap();
     }

@@ -28,7 +28,7 @@ fn a_draining_server_keeps_its_connections_gets_no_new_ones_and_goes_when_they_e
         assert_eq!([&*first.name, &*second.name], ["s1", "s2"]);
 
         // Server 1 is no longer wanted.
-        let mut drain = Drain::new(DrainTiming { limit: None, interval: Duration::from_millis(200) });
+        let mut drain = Drain::new(DrainTiming::new(Duration::from_millis(200)));
         desired.service(web, ServiceConfig::new(Scheduler::RR)).destinations.remove(&server(1));
         let step = sync_draining(&mut client, &desired, &mut drain);
         assert_eq!(step.commands.len(), 1, "{step:?}");

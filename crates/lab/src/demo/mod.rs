@@ -119,6 +119,12 @@ fn print(outcomes: &[Outcome]) {
 /// Runs the second part: programs many services in another namespace, then changes of one endpoint.
 fn at_scale(services: u32) -> Result<(), Error> {
     println!("{services} services with {ENDPOINTS} endpoints each, in another namespace:");
+    if cfg!(debug_assertions) {
+        println!(
+            "  (without optimisation; `cargo run --release -p {} -- demo` has it)",
+            env!("CARGO_PKG_NAME")
+        );
+    }
     let namespace = Namespace::new("scale")?;
     let mut cluster = uniform_cluster(services, ENDPOINTS);
     namespace.run(|| -> Result<(), Error> {

@@ -2,8 +2,11 @@
 //! means something, in throw-away namespaces, compared with a reference that was written from the
 //! documentation.
 
+#[cfg(test)]
+mod explained;
 mod reference;
 mod services;
+mod traced;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -12,10 +15,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use comfy_table::Table;
-use sluicegate_iptables_save::restore::BackEnd;
 use sluicegate_proxier::{Mode, sysctl};
+use sluicegate_service_rules::iptables::BackEnd;
 use sluicegate_service_rules::nftables::Applier;
 use sluicegate_service_rules::nftables::{Layout, Settings};
 use sluicegate_service_rules::{iptables, ipvs};
@@ -29,9 +32,9 @@ pub(crate) struct Matrix {
     /// The part of the kernel to program.
     #[arg(long, value_name = "nftables|iptables|ipvs", default_value_t = Mode::Nftables)]
     proxy_mode: Mode,
-    /// In iptables mode, the kernel interface to use; by default that of `iptables-restore`.
-    #[arg(long, value_enum)]
-    iptables_backend: Option<IptablesBackend>,
+    /// In iptables and ipvs mode, the kernel interface of iptables to use; by default nft.
+    #[arg(long, value_name = "legacy|nft")]
+    iptables_backend: Option<BackEnd>,
     /// The layout of the nftables rules.
     #[arg(long, value_name = "maps|chains", default_value = "maps")]
     layout: Layout,
@@ -42,27 +45,13 @@ pub(crate) struct Matrix {
     /// factor in common with 7 and 13, so that each of them still occurs.
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     one_of: u16,
+    /// In nftables mode, follow every packet through the kernel by native trace as well, and compare its way
+    /// with what `sluicegate-proxier explain` says.
+    #[arg(long)]
+    trace: bool,
     /// The number of requests at a time: fewer on a slow machine, where answers would come too late.
     #[arg(long, value_name = "COUNT", default_value_t = 96, value_parser = clap::value_parser!(u16).range(1..))]
     workers: u16,
-}
-
-/// A kernel interface of iptables.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum IptablesBackend {
-    /// `ip_tables`.
-    Legacy,
-    /// `nf_tables`.
-    Nft,
-}
-
-impl From<IptablesBackend> for BackEnd {
-    fn from(back_end: IptablesBackend) -> Self {
-        match back_end {
-            IptablesBackend::Legacy => Self::Legacy,
-            IptablesBackend::Nft => Self::Nft,
-        }
-    }
 }
 
 impl Matrix {
@@ -75,7 +64,19 @@ impl Matrix {
         }
         let synced = network.node.namespace.run(|| self.program(&mut cluster))?;
         println!("{} services programmed: {synced}", cluster.service_count());
-        let results = ask_all(&network, &variations, self.proxy_mode, self.workers.into());
+        let ask = || ask_all(&network, &variations, self.proxy_mode, self.workers.into());
+        let node = &network.node.namespace;
+        let (results, different) = if self.trace {
+            let (results, journeys) = traced::following(node, ask)?;
+            let detect_local = DetectLocal::ClusterCidrs(services::cluster_cidrs());
+            let (compared, different) = traced::compare(node, &cluster, detect_local, &journeys)?;
+            println!("{compared} packets followed, {} not as explained", different.len());
+            different.iter().take(SHOWN).for_each(|one| println!("{one}"));
+            // A trace without packets would agree with everything.
+            (results, different.len() + usize::from(compared == 0))
+        } else {
+            (ask(), 0)
+        };
         if let Some(path) = &self.report {
             let text = results.iter().fold(HEADER.to_owned(), |text, result| text + &result.row());
             std::fs::write(path, text).map_err(|source| Error::Report { path: path.clone(), source })?;
@@ -83,7 +84,7 @@ impl Matrix {
         print(&results);
         let failed = results.iter().filter(|result| !result.ok).count();
         println!("{} cases, {failed} not as they should be", results.len());
-        Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(if failed + different == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
 
@@ -98,16 +99,14 @@ impl Matrix {
             }
             Mode::Iptables => {
                 let settings = iptables::Settings { detect_local, ..iptables::Settings::default() };
-                let back_end = self.iptables_backend.map(Into::into);
-                let mut applier = iptables::Applier::find(back_end, &Family::BOTH, settings)?;
+                let mut applier = iptables::Applier::open(self.iptables_backend, &Family::BOTH, settings)?;
                 let synced = applier.sync(cluster, Instant::now())?;
                 synced.notices().for_each(|notice| println!("{notice}"));
                 synced.to_string()
             }
             Mode::Ipvs => {
                 let settings = ipvs::Settings { detect_local, ..ipvs::Settings::default() };
-                let back_end = self.iptables_backend.map(Into::into);
-                let mut applier = ipvs::Applier::open(back_end, &Family::BOTH, settings)?;
+                let mut applier = ipvs::Applier::open(self.iptables_backend, &Family::BOTH, settings)?;
                 applier.sync(cluster, Instant::now())?.to_string()
             }
         })

@@ -10,6 +10,8 @@ use sluicegate_services::{
     Cluster, Family, Node, Port, Protocol, Service, ServiceName, Slice, SliceEndpoint, SliceName, SlicePort,
 };
 
+#[cfg(test)]
+use super::reference::Client;
 use super::reference::{Endpoints, Extra, Front, Place, Policy, Variation};
 
 pub(super) const NODE: &str = "matrix-node";
@@ -107,6 +109,35 @@ pub(super) fn target(index: usize, front: Front, family: Family) -> SocketAddr {
     };
     let port = if front == Front::NodePort { node_port(index) } else { PORT };
     SocketAddr::new(ip, port.get())
+}
+
+/// The address that a client asks from.
+#[cfg(test)]
+pub(super) fn source(client: Client, family: Family) -> IpAddr {
+    let spec = network();
+    let (ipv4, ipv6) = match client.host() {
+        "node" => spec.node,
+        "client" => spec.client,
+        name => spec.pods.iter().find(|pod| pod.name == name).expect("a pod of the network").address,
+    };
+    match family {
+        Family::Ipv4 => ipv4.into(),
+        Family::Ipv6 => ipv6.into(),
+    }
+}
+
+/// The place of an endpoint that a packet may be sent to.
+#[cfg(test)]
+pub(super) fn place_of(choice: &sluicegate_service_rules::explain::Choice) -> Place {
+    let is_at = |(ipv4, ipv6): (Ipv4Addr, Ipv6Addr)| {
+        [IpAddr::from(ipv4), ipv6.into()].contains(&choice.endpoint.ip())
+            && choice.endpoint.port() == TARGET_PORT.get()
+    };
+    match (is_at(HERE), is_at(THERE)) {
+        (true, false) => Place::Here,
+        (false, true) => Place::There,
+        _ => panic!("{choice} is no endpoint of the matrix"),
+    }
 }
 
 fn service(variation: &Variation, index: usize) -> Service {

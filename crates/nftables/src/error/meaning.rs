@@ -320,6 +320,7 @@ fn restrictions(rule: &Rule) -> Option<String> {
     };
     let hints: Vec<_> = rule
         .statements
+        .read()
         .iter()
         .filter_map(|statement| Some(format!("`{statement}` is possible in {} only", place(statement)?)))
         .collect();

@@ -11,6 +11,7 @@ use crate::name::Name;
 /// attribute that this crate does not know (at any depth), or one with text that is not UTF-8. Dropping those
 /// could change its meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Unknown {
     /// `NFTA_EXPR_NAME`
     pub name: Name,

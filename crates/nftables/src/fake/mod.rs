@@ -99,7 +99,7 @@
 //!         }
 //!         let mut tx = Transaction::new();
 //!         tx.add(Table::new(table.clone())).add(Chain::new(chain));
-//!         let options = ApplyOptions { generation: Some(found.generation), ..Default::default() };
+//!         let options = ApplyOptions::default().generation(found.generation);
 //!         match tx.apply_with(kernel, options) {
 //!             Err(error) if error.is_generation_changed() => {}
 //!             result => return result.map(drop),

@@ -32,6 +32,24 @@
 //! ");
 //! # Ok::<(), sluicegate_nftables::json::JsonError>(())
 //! ```
+//!
+//! # Where `nft -j` 1.0.6 prints something else
+//!
+//! For about one rule in a hundred of the corpus, nft 1.0.6 prints something that the rule does not say.
+//! These rules are printed as they are; `tests/language/json/known.rs` lists every one of them:
+//!
+//! | rule | what nft 1.0.6 prints |
+//! |---|---|
+//! | bits of a byte in a key: `vlan id . vlan pcp { 5 . 2 }` | a shifted key, and parts of other values |
+//! | bits that are calculated with: `vlan dei & 0x1 == 1` | how they are loaded |
+//! | a mask and an order: `arp saddr ip and 255.255.255.0 > 10.0.0.0` | a prefix, which is for equality |
+//! | a masked field of an extension header: `frag id & 15 == 1` | `unknown` |
+//! | a number of a header as a mark: `ct mark set vlan id` | what its bytecode does: byte-swapped |
+//! | bytes in the place of an address: `@nh,96,32 { 300, 1500 }` | an address, and members that are none |
+//! | `ct original daddr` in a table of one family | another key |
+//! | `meta nfproto ipv4 ct original saddr 10.0.0.1` | no match of the version, which its own reader needs |
+//! | `meta nfproto ipv4 tcp dport 80 reject with tcp reset` | no match that it takes for implied |
+//! | flags of tables | names of families |
 
 mod command;
 mod constant;

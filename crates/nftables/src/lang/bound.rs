@@ -34,6 +34,7 @@ use crate::name::Comment;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BoundChain {
     /// Whether evaluation does not return after the chain (`goto`).
     pub goto: bool,
@@ -43,6 +44,7 @@ pub struct BoundChain {
 
 /// A rule of a [`BoundChain`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct BoundRule {
     /// The statements of the rule.
     pub statements: Vec<Statement>,

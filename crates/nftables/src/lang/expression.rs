@@ -20,7 +20,7 @@ use crate::lang::{
 use crate::name::{Comment, InterfaceName, Name};
 use crate::object::SetId;
 
-/// An expression.
+/// An expression of nft's language: a packet field, metadata, a constant, a set, or a combination of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Expression {
@@ -81,7 +81,7 @@ pub enum Expression {
     Named(Name),
 }
 
-/// `@base,offset,length`: header bits by offset.
+/// Bits of a packet header by their offset: `@base,offset,length`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawPayload {
     /// The header where the offset starts.
@@ -101,7 +101,7 @@ impl RawPayload {
     }
 }
 
-/// `ct [original|reply] [ip|ip6] KEY`.
+/// A property of the packet's tracked connection: `ct [original|reply] [ip|ip6] KEY`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ct {
     /// The key: which data of the connection.
@@ -127,14 +127,14 @@ impl Ct {
     }
 }
 
-/// `rt [ip|ip6] KEY`.
+/// A property of the packet's route: `rt [ip|ip6] KEY`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rt {
     /// The key: which data of the route.
     pub key: RtKey,
 }
 
-/// `socket KEY`.
+/// A property of the local socket that gets the packet: `socket KEY`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Socket {
     /// The key: which data of the socket.
@@ -143,7 +143,7 @@ pub struct Socket {
     pub level: Option<u32>,
 }
 
-/// `osf [ttl loose|skip] name|version`.
+/// The sender's operating system, guessed from its TCP SYN packet: `osf [ttl loose|skip] name|version`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Osf {
     /// 0: compare the TTL, 1: loosely, 2: not at all.
@@ -152,7 +152,7 @@ pub struct Osf {
     pub version: bool,
 }
 
-/// `fib FLAGS RESULT`.
+/// The result of a lookup in the routing tables: `fib FLAGS RESULT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fib {
     /// The address, mark and device that the lookup uses.
@@ -166,7 +166,7 @@ pub struct Fib {
     pub check: bool,
 }
 
-/// `numgen inc|random mod N [offset N]`.
+/// A number that is incremented or chosen at random for each packet: `numgen inc|random mod N [offset N]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Numgen {
     /// Incremental or random.
@@ -177,7 +177,7 @@ pub struct Numgen {
     pub offset: u32,
 }
 
-/// `jhash EXPRESSION mod N [seed N] [offset N]`.
+/// The Jenkins hash of an expression: `jhash EXPRESSION mod N [seed N] [offset N]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Jhash {
     /// The expression that is hashed.
@@ -190,7 +190,7 @@ pub struct Jhash {
     pub offset: u32,
 }
 
-/// `symhash mod N [offset N]`.
+/// A hash of the packet's connection, the same in both directions: `symhash mod N [offset N]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Symhash {
     /// The modulus: results are less than this.
@@ -199,7 +199,7 @@ pub struct Symhash {
     pub offset: u32,
 }
 
-/// `ipsec in|out [spnum N] KEY`.
+/// A property of the packet's IPsec transformation: `ipsec in|out [spnum N] KEY`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ipsec {
     /// The key (`enum nft_xfrm_keys`): 1 and 2 for the IPv4 addresses, 3 and 4 for the IPv6 addresses, 5 for
@@ -211,7 +211,7 @@ pub struct Ipsec {
     pub number: u32,
 }
 
-/// `vxlan ip saddr`: a header field of an encapsulated packet.
+/// A header field of a packet that is encapsulated in a tunnel: `vxlan ip saddr`.
 ///
 /// Linux 6.2 and nft 1.0.7; nft 1.0.6 cannot list a rule that has one. The fields of the tunnel's own header
 /// are [`Payload`]s: `vxlan vni`, `geneve type`, `gre version`. GRE is implied by `gre` and `gretap`; before
@@ -263,7 +263,7 @@ pub enum BinaryOp {
     ShiftRight,
 }
 
-/// `KEY map @NAME` or `KEY map { ... }`.
+/// The value that a map has for a key: `KEY map @NAME` or `KEY map { ... }`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Map {
     /// The key expression.

@@ -200,7 +200,7 @@ impl Exthdr {
         Self::option(ExthdrOp::DCCP, kind, None)
     }
 
-    fn option(op: ExthdrOp, kind: u8, at: Option<(u16, u16)>) -> Self {
+    pub(crate) fn option(op: ExthdrOp, kind: u8, at: Option<(u16, u16)>) -> Self {
         let (offset, bits) = at.unwrap_or_default();
         Self::named(op, kind, offset, bits, at.is_none()).unwrap_or(Self(Place::Option { op, kind, at }))
     }

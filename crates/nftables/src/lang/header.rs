@@ -294,6 +294,12 @@ impl Payload {
         (self.header, self.index)
     }
 
+    /// Returns the field with nft's numbers of its header and of itself.
+    pub(crate) fn from_numbers(header: u8, index: u8) -> Option<Self> {
+        let field = Self { header, index };
+        (field.row().id == field).then_some(field)
+    }
+
     fn row(self) -> &'static Row {
         // Values of this type are only created from the rows.
         let place = PLACES.get(usize::from(self.header)).and_then(|of| of.get(usize::from(self.index)));

@@ -94,6 +94,7 @@ pub mod parse;
 mod print;
 pub(crate) mod raise;
 mod statement;
+mod statements;
 mod value;
 
 pub(crate) use bound::write_rule;
@@ -115,6 +116,7 @@ pub use statement::{
     ObjectName, ObjectReference, PortNat, Queue, Quota, Reject, SetOp, SetUpdate, Statement, Synproxy,
     TimeUnit, Tproxy, Verdict, Vmap,
 };
+pub use statements::Statements;
 pub use value::{
     AddressType, ArpOperation, CtState, CtStatus, IcmpCode, IcmpType, Icmpv6Code, Icmpv6Type, IcmpxCode,
     MptcpSubtype, PacketType, TcpFlags, Value,

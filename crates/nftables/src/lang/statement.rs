@@ -123,7 +123,7 @@ pub enum Verdict {
     Goto(Name),
 }
 
-/// `KEY vmap @MAP` or `KEY vmap { key : verdict, ... }`
+/// Takes the verdict that a map has for a key: `KEY vmap @MAP` or `KEY vmap { key : verdict, ... }`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vmap {
     /// The key expression.
@@ -132,7 +132,7 @@ pub struct Vmap {
     pub map: Mapping<Verdict>,
 }
 
-/// `counter [packets N bytes N]`
+/// Counts the packets and bytes that reach it: `counter [packets N bytes N]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counter {
     /// Packets: the initial value, or the packets counted.
@@ -141,7 +141,7 @@ pub struct Counter {
     pub bytes: u64,
 }
 
-/// `quota [over] N bytes [used N bytes]`
+/// Matches until a number of bytes has passed, or from then on: `quota [over] N bytes [used N bytes]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Quota {
     /// The limit in bytes.
@@ -152,15 +152,15 @@ pub struct Quota {
     pub over: bool,
 }
 
-/// `last [used TIME]`: the time since the rule or the element was last matched. Since Linux 5.14; nft 1.0.6
-/// does not support it.
+/// Records when a rule or an element was last matched: `last [used TIME]`. Since Linux 5.14; nft 1.0.6 does
+/// not support it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Last {
     /// The time since the last match; `None` for never.
     pub used: Option<Duration>,
 }
 
-/// `limit rate [over] N[bytes]/UNIT [burst N]`
+/// Matches up to a rate of packets or bytes, or above it: `limit rate [over] N[bytes]/UNIT [burst N]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
     /// Packets, or bytes, per unit of time.
@@ -190,6 +190,7 @@ pub enum TimeUnit {
     Week,
 }
 
+/// Logs the packet in the kernel's log, or to a group of nfnetlink_log:
 /// `log [prefix "x"] [level x] [flags x] [group N] [snaplen N] [queue-threshold N]`
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Log {
@@ -208,7 +209,7 @@ pub struct Log {
     pub queue_threshold: Option<u16>,
 }
 
-/// `reject [with ...]`
+/// Drops the packet and tells its sender by an ICMP message or a TCP reset: `reject [with ...]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reject {
     /// `reject`: ICMP "port unreachable" in the packet's own family.
@@ -223,7 +224,7 @@ pub enum Reject {
     Icmpx(u8),
 }
 
-/// `dnat|snat [ip|ip6] to TARGET [FLAGS]`
+/// Translates the destination or source of a connection: `dnat|snat [ip|ip6] to TARGET [FLAGS]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nat {
     /// `ip` or `ip6`; required in tables of family inet (in nft text; sent by this crate, an address implies
@@ -235,7 +236,7 @@ pub struct Nat {
     pub flags: NatFlags,
 }
 
-/// The new address, port, or both.
+/// The new address or port of a translation, or both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NatTarget {
     /// `to ADDRESS`: a constant, a range, a map whose values are addresses, or a prefix. A prefix is used as
@@ -254,7 +255,8 @@ pub enum NatTarget {
     ConcatInterval(Expression),
 }
 
-/// `masquerade|redirect [to :PORT] [FLAGS]`
+/// Translates the source to an address of the outgoing device, or the destination to this host:
+/// `masquerade|redirect [to :PORT] [FLAGS]`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PortNat {
     /// A port or a range of ports.
@@ -263,7 +265,7 @@ pub struct PortNat {
     pub flags: NatFlags,
 }
 
-/// `tproxy [ip|ip6] to [ADDRESS][:PORT]`
+/// Gives the packet to a local socket without changing it: `tproxy [ip|ip6] to [ADDRESS][:PORT]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tproxy {
     /// `ip` or `ip6`, in tables of family inet.
@@ -274,7 +276,8 @@ pub struct Tproxy {
     pub port: Option<Expression>,
 }
 
-/// `dup to ADDRESS [device DEVICE]`, or in family netdev `dup to DEVICE`
+/// Sends a copy of the packet elsewhere: `dup to ADDRESS [device DEVICE]`, or in family netdev
+/// `dup to DEVICE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dup {
     /// The address of the gateway; absent in family netdev.
@@ -283,7 +286,8 @@ pub struct Dup {
     pub device: Option<Expression>,
 }
 
-/// `fwd to DEVICE`, or `fwd ip|ip6 to ADDRESS device DEVICE`
+/// Sends the packet out of a device, past the routing tables: `fwd to DEVICE`, or
+/// `fwd ip|ip6 to ADDRESS device DEVICE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fwd {
     /// The index of the output device.
@@ -292,7 +296,7 @@ pub struct Fwd {
     pub address: Option<(Family, Expression)>,
 }
 
-/// `queue [flags ...] to NUMBER`
+/// Passes the packet to a program that reads from a queue: `queue [flags ...] to NUMBER`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queue {
     /// The queue number, a range of them, or an expression whose value is one.
@@ -303,7 +307,7 @@ pub struct Queue {
     pub fanout: bool,
 }
 
-/// `KEY set VALUE`: changes the packet, its metadata or its connection tracking entry.
+/// Changes the packet, its metadata or its connection tracking entry: `KEY set VALUE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mangle {
     /// The key: payload, meta, ct, or an option.
@@ -312,7 +316,8 @@ pub struct Mangle {
     pub value: Expression,
 }
 
-/// `add|update|delete @SET { KEY [timeout T] [STATEMENTS] [: VALUE] }`
+/// Changes an element of a set or map from a rule:
+/// `add|update|delete @SET { KEY [timeout T] [STATEMENTS] [: VALUE] }`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetUpdate {
     /// Add an element, add it or renew its timeout, or delete it.
@@ -332,8 +337,9 @@ pub struct SetUpdate {
     pub statements: Vec<Statement>,
 }
 
-/// `meter NAME [size N] { KEY [timeout T] STATEMENT }`: a set that belongs to the rule. nft calls meters
-/// obsolete; a [`SetUpdate`] does the same with a set of the table.
+/// A set that belongs to the rule, with a statement for each key:
+/// `meter NAME [size N] { KEY [timeout T] STATEMENT }`. nft calls meters obsolete; a [`SetUpdate`] does the
+/// same with a set of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meter {
     /// The name, which no set of the table may have.
@@ -348,7 +354,7 @@ pub struct Meter {
     pub statements: Vec<Statement>,
 }
 
-/// The operation on an element.
+/// The operation of a [`SetUpdate`] on an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SetOp {
     /// `add`
@@ -359,7 +365,7 @@ pub enum SetOp {
     Delete,
 }
 
-/// `ct count [over] N`
+/// Matches up to a number of connections, or above it: `ct count [over] N`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connlimit {
     /// The limit of connections.
@@ -368,7 +374,8 @@ pub struct Connlimit {
     pub over: bool,
 }
 
-/// `synproxy [mss N] [wscale N] [timestamp] [sack-perm]`
+/// Answers TCP SYN packets in place of the server, until the client has proved its address:
+/// `synproxy [mss N] [wscale N] [timestamp] [sack-perm]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Synproxy {
     /// Maximum segment size to announce.
@@ -390,7 +397,7 @@ pub struct ObjectReference {
     pub object: ObjectName,
 }
 
-/// Selects a stateful object.
+/// The stateful object of an [`ObjectReference`]: one by its name, or a map that leads to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ObjectName {
     /// The object with this name.

@@ -167,9 +167,9 @@ impl TableObjects<'_> {
             .collect();
         let chains = chains.into_iter().map(|chain| {
             let (typed, mut rules) = self.rules_of(id, chain, &sets);
-            rules
-                .iter_mut()
-                .for_each(|rule| insert_bound_rules(&mut rule.statements, |name| bound.get(name).cloned()));
+            rules.iter_mut().for_each(|rule| {
+                insert_bound_rules(rule.statements.to_mut(), |name| bound.get(name).cloned());
+            });
             (typed, rules)
         });
         TableContent {
@@ -217,7 +217,7 @@ impl TableObjects<'_> {
 type Bound = HashMap<Name, Vec<BoundRule>>;
 
 pub(crate) fn bound_rules(rules: impl Iterator<Item = Rule>) -> Vec<BoundRule> {
-    rules.map(|rule| BoundRule { statements: rule.statements, comment: rule.comment }).collect()
+    rules.map(|rule| BoundRule { statements: rule.statements.into(), comment: rule.comment }).collect()
 }
 
 /// Replaces jumps to anonymous chains by the rules of those chains.
@@ -282,7 +282,7 @@ pub(crate) fn devices_of(names: &[String]) -> Vec<InterfaceName> {
 
 pub(crate) fn rule_of(chain: &ChainId, from_kernel: &read::Rule, sets: &Sets) -> Rule {
     Rule {
-        statements: raise(from_kernel.family, sets, &from_kernel.expressions),
+        statements: raise(from_kernel.family, sets, &from_kernel.expressions).into(),
         comment: comment(from_kernel.comment()),
         handle: Some(from_kernel.handle),
         ..Rule::new(chain.clone())

@@ -142,7 +142,7 @@ impl Listing<'_> {
             }
             other => format!("{:#}", other.worded(self.with)).replace('\n', "\n\t\t"),
         };
-        let mut words: Vec<_> = rule.statements.iter().map(word).collect();
+        let mut words: Vec<_> = rule.statements.read().iter().map(word).collect();
         words.extend(rule.comment.iter().map(|comment| format!("comment {comment}")));
         words.join(" ") + &self.handle(rule.handle)
     }

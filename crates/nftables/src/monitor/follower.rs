@@ -443,7 +443,7 @@ fn has_own_chain(operation: &Operation) -> bool {
         Operation::Add(Object::Rule(rule)) | Operation::Insert(rule) | Operation::Replace(rule) => rule,
         _ => return false,
     };
-    rule.statements.iter().any(|statement| matches!(statement, Statement::Bound(_)))
+    rule.statements.read().iter().any(|statement| matches!(statement, Statement::Bound(_)))
 }
 
 fn is_named(set: &read::Set) -> bool {
@@ -501,7 +501,7 @@ fn of_rule(
         ..listing::rule_of(chain, rule, &sets_of(id, table, &rule.expressions, came))
     };
     let mut rule = typed(&chain, reported);
-    listing::insert_bound_rules(&mut rule.statements, |name| {
+    listing::insert_bound_rules(rule.statements.to_mut(), |name| {
         let bound = table.chain(name).filter(|chain| is_bound(&chain.from_kernel))?;
         let chain = id.chain(name.clone());
         Some(listing::bound_rules(bound.rules.iter().map(|rule| typed(&chain, rule))))

@@ -50,6 +50,11 @@ impl Comment {
         Self(kept.into())
     }
 
+    /// Creates a comment from text that has been one.
+    pub(crate) fn from_kernel(comment: &str) -> Self {
+        Self(comment.into())
+    }
+
     /// Returns the comment.
     #[must_use]
     pub fn as_str(&self) -> &str {

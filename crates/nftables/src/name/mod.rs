@@ -58,9 +58,11 @@ impl Name {
         Ok(Self(name.into()))
     }
 
-    /// Creates a name that the kernel reported. If nft has no syntax for it, it is preserved, and printed in
-    /// quotes with escapes.
-    pub(crate) fn from_kernel(name: &str) -> Self {
+    /// Creates a name that the kernel reported, or that another program gives: iptables-nft has chains that
+    /// nft cannot name, such as `1st` or `drop`. If nft has no syntax for it, it is preserved, and printed in
+    /// quotes with escapes. The kernel refuses names that are empty or have more than 255 bytes.
+    #[must_use]
+    pub fn from_kernel(name: &str) -> Self {
         Self(name.into())
     }
 
@@ -148,6 +150,7 @@ impl fmt::Debug for Name {
 /// The error for text that is not a valid name or comment.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name:?} {reason}")]
+#[non_exhaustive]
 pub struct NameError {
     /// The text, cut after 60 characters.
     pub name: String,

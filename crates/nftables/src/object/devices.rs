@@ -30,6 +30,7 @@ use crate::object::{ChainId, FlowtableId};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HookDevices {
     /// The chain or flowtable.
     pub hook: HookOwner,

@@ -71,6 +71,7 @@ use crate::{Family, TableId, Within};
 
 /// The ruleset of one table, one family or the whole kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Ruleset {
     /// The generation of this ruleset.
     pub generation: u32,
@@ -89,6 +90,12 @@ pub struct Ruleset {
 }
 
 impl Ruleset {
+    /// Creates a ruleset of tables that are empty, to be completed with objects that were read one by one.
+    #[must_use]
+    pub fn new(tables: Vec<Table>) -> Self {
+        Self { tables, ..Self::default() }
+    }
+
     /// Appends the ruleset of other tables. The generation stays the same.
     pub fn append(&mut self, mut other: Self) {
         self.tables.append(&mut other.tables);

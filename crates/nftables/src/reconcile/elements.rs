@@ -4,13 +4,12 @@ use std::borrow::Cow;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use crate::error::{ContentProblem, Error};
-use crate::expr::Data;
 use crate::family::Family;
 use crate::key::{Key, Part, types_of};
 use crate::lang::millis;
 use crate::name::Comment;
 use crate::object::element::{Form, Packed, is_byte_swapped, successor, unswap_key, wire_key};
-use crate::object::{Element, ElementData, Set, SetFlags};
+use crate::object::{Element, Set, SetFlags};
 use crate::read::{self, ElementFlags};
 use crate::reconcile::body::{statements_of, write_expr, write_statements};
 use crate::reconcile::kernel::{Ref, refs_of_element};
@@ -28,21 +27,34 @@ pub(super) struct Range<'a> {
 }
 
 /// Returns the keys of a wanted element.
+#[inline]
 pub(super) fn from_wanted(form: Form, element: &Element) -> Range<'_> {
+    let (key, end) = element.packed_bounds();
+    match form {
+        // The key of the catch-all element has no bytes.
+        Form::Plain => {
+            let end = end.filter(|end| *end != key.bytes).map(Cow::Borrowed);
+            Range { start: Cow::Borrowed(key.bytes), end }
+        }
+        Form::Concat | Form::Interval => of_intervals(form, element),
+    }
+}
+
+/// Returns the keys of a wanted element of a set with intervals.
+fn of_intervals(form: Form, element: &Element) -> Range<'_> {
     if element.is_catch_all() {
         return Range { start: Cow::Borrowed(&[]), end: None };
     }
     let key = element.packed_key();
-    let swapped = form != Form::Plain && types_of(key.kinds).any(is_byte_swapped);
+    let swapped = types_of(key.kinds).any(is_byte_swapped);
     let bytes = |bytes| match swapped {
         true => Cow::Owned(wire_key(&Packed { bytes, ..key }.into(), true)),
         false => Cow::Borrowed(bytes),
     };
     let start = bytes(key.bytes);
     let end = match form {
-        Form::Plain => element.end_bytes().filter(|end| *end != key.bytes).map(Cow::Borrowed),
-        Form::Concat => Some(bytes(element.end_bytes().unwrap_or(key.bytes))),
         Form::Interval => successor(&element.last()).map(|behind| Cow::Owned(wire_key(&behind, true))),
+        Form::Plain | Form::Concat => Some(bytes(element.end_bytes().unwrap_or(key.bytes))),
     };
     Range { start, end }
 }
@@ -175,17 +187,8 @@ impl<'k> Context<'_, 'k> {
     }
 
     fn is_same(&self, wanted: &Element, kernel: &read::Element) -> bool {
-        let data = match (wanted.data(), &kernel.data) {
-            (ElementData::None, None) => kernel.object.is_none(),
-            (ElementData::Value(wanted), Some(Data::Value(kernel))) => wanted.bytes() == kernel.as_slice(),
-            (ElementData::Verdict(wanted), Some(Data::Verdict(kernel))) => wanted == *kernel,
-            (ElementData::Range(low, high), Some(Data::Value(kernel))) => {
-                kernel.strip_prefix(low.bytes()).is_some_and(|rest| rest == high.bytes())
-            }
-            (ElementData::Object(wanted), None) => kernel.object.as_ref() == Some(&wanted),
-            _ => false,
-        };
-        data && self.is_same_comment(wanted, kernel)
+        wanted.maps_to(kernel.data.as_ref(), kernel.object.as_ref())
+            && self.is_same_comment(wanted, kernel)
             && self.is_same_timeout(wanted, kernel)
             && self.carries_same(wanted, kernel)
     }

@@ -22,8 +22,9 @@ use crate::transaction::Operation;
 impl<'a, 'k> Plan<'a, 'k> {
     pub(super) fn sets(&mut self) -> Result<(), Error> {
         for (wanted, elements) in &self.wanted.content.sets {
-            for element in elements {
-                refs_of_wanted_element(wanted, element, &mut |reference| self.candidates.stays(reference));
+            if !self.candidates.is_empty() {
+                let mut stays = |reference: Ref<'_>| self.candidates.stays(reference);
+                elements.iter().for_each(|element| refs_of_wanted_element(wanted, element, &mut stays));
             }
             let kernel =
                 self.kernel.set(&wanted.id.name).filter(|(set, _)| !set.flags.contains(SetFlags::ANONYMOUS));

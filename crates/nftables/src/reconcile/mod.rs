@@ -84,6 +84,7 @@ pub use sync::{Synced, sync};
 
 /// How wanted tables are compared with the kernel's.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct Options<'a> {
     /// Whether an unwanted object in the kernel stays. By default tables stay, and everything else is
     /// deleted.
@@ -97,7 +98,7 @@ pub struct Options<'a> {
     ///     Foreign::Table(_) => true,
     ///     _ => false,
     /// };
-    /// let options = Options { keep: &keep, ..Options::default() };
+    /// let options = Options::default().keep(&keep);
     /// # let _ = options;
     /// ```
     pub keep: &'a (dyn Fn(Foreign<'_>) -> bool + Sync),
@@ -115,11 +116,40 @@ pub struct Options<'a> {
     pub empty_first: bool,
 }
 
-impl Options<'_> {
+impl<'a> Options<'a> {
     /// Options that keep every unwanted object: missing objects are added, and differing ones changed.
     #[must_use]
     pub fn keep_all() -> Self {
         Self { keep: &|_| true, ..Self::default() }
+    }
+
+    /// Sets which unwanted objects stay ([`keep`](Self::keep)).
+    #[must_use]
+    pub fn keep(mut self, keep: &'a (dyn Fn(Foreign<'_>) -> bool + Sync)) -> Self {
+        self.keep = keep;
+        self
+    }
+
+    /// Lets a set keep the size that it has in the kernel as long as the wanted elements fit.
+    #[must_use]
+    pub fn keep_sizes(mut self) -> Self {
+        self.keep_sizes = true;
+        self
+    }
+
+    /// Sets whether a set is changed in place ([`update_sets`](Self::update_sets)) instead of being replaced.
+    #[must_use]
+    pub fn update_sets(mut self, update: bool) -> Self {
+        self.update_sets = update;
+        self
+    }
+
+    /// Only flushes a chain that deleted elements refer to; the next comparison deletes it
+    /// ([`empty_first`](Self::empty_first)).
+    #[must_use]
+    pub fn empty_first(mut self) -> Self {
+        self.empty_first = true;
+        self
     }
 }
 

@@ -76,7 +76,7 @@ fn sync_once(
 }
 
 fn apply(transport: &mut (impl Transport + ?Sized), difference: &Difference) -> Result<Applied, Error> {
-    let options = ApplyOptions { generation: Some(difference.generation), ..ApplyOptions::default() };
+    let options = ApplyOptions::default().generation(difference.generation);
     difference.transaction.apply_with(transport, options)
 }
 

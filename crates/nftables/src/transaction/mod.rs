@@ -106,13 +106,13 @@ impl Transaction {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn rename(&mut self, chain: ChainId, name: Name) -> &mut Self {
-        self.push(Operation::Rename(Rename { chain, handle: None, name }))
+        self.push(Operation::Rename(Rename::new(chain, name)))
     }
 
     /// Renames the chain with this handle ([`read::Chain::handle`](crate::read::Chain::handle)), as
     /// [`rename`](Self::rename) does, without a query.
     pub fn rename_handle(&mut self, chain: ChainId, handle: u64, name: Name) -> &mut Self {
-        self.push(Operation::Rename(Rename { chain, handle: Some(handle), name }))
+        self.push(Operation::Rename(Rename::new(chain, name).handle(handle)))
     }
 
     /// Deletes an object (`delete`); it is an error if it does not exist.

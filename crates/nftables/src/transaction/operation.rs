@@ -58,6 +58,7 @@ pub enum Object {
 /// The kernel finds the chain only by its handle, nft by its name: if both are given, they have to identify
 /// the same chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Rename {
     /// The chain, by its current name.
     pub chain: ChainId,
@@ -66,6 +67,21 @@ pub struct Rename {
     pub handle: Option<u64>,
     /// The new name.
     pub name: Name,
+}
+
+impl Rename {
+    /// Gives the chain another name; its handle is queried when the transaction is applied.
+    #[must_use]
+    pub fn new(chain: ChainId, name: Name) -> Self {
+        Self { chain, handle: None, name }
+    }
+
+    /// Sets the handle of the chain, so that none has to be queried.
+    #[must_use]
+    pub fn handle(mut self, handle: u64) -> Self {
+        self.handle = Some(handle);
+        self
+    }
 }
 
 /// An object to delete, by its id.

@@ -29,7 +29,8 @@ impl Outcome {
     pub(crate) fn of(transport: &mut impl Transport, step: &Step) -> Self {
         let before = read::generation(transport).expect("the generation can be asked for").id;
         let generation = step.bound.then_some(if step.stale { before + 1 } else { before });
-        let options = ApplyOptions { generation, check: step.check, ..ApplyOptions::default() };
+        let mut options = ApplyOptions::default();
+        (options.generation, options.check) = (generation, step.check);
         match step.transaction.apply_with(transport, options) {
             Ok(applied) => Self::Applied(applied.generation.wrapping_sub(before)),
             Err(Error::GenerationChanged { .. }) => Self::GenerationChanged,

@@ -119,8 +119,9 @@ fn devices_of_any_name_are_in_scripts_that_nft_reads() {
         tx.add(Table::new(chain().table)).add(on(ODD));
         for (n, odd) in ODD.into_iter().enumerate() {
             assert_eq!(testns::sh(&format!("ip link add '{odd}' type veth peer name odd{n}")), "");
-            let alone = chain().table.chain(name(&format!("c{n}")));
-            tx.add(Chain { id: alone, ..on([odd]) });
+            let mut alone = on([odd]);
+            alone.id = chain().table.chain(name(&format!("c{n}")));
+            tx.add(alone);
         }
         let output = testns::feed(&["nft", "-f", "-"], &tx.to_string());
         assert!(output.status.success(), "{tx}{}", String::from_utf8_lossy(&output.stderr));

@@ -13,7 +13,9 @@ use sluicegate_nftables::*;
 
 use crate::cases::name;
 
-const ECHO: ApplyOptions = ApplyOptions { generation: None, check: false, echo: true };
+fn echo() -> ApplyOptions {
+    ApplyOptions::default().echo()
+}
 
 fn socket() -> Socket {
     Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket of our own namespace")
@@ -63,7 +65,7 @@ fn notified(applied: &Applied) -> Vec<&'static str> {
 fn each_operation_gives_what_it_made_with_handles_as_nft_shows_them() {
     testns::netns(|| {
         let mut kernel = socket();
-        let applied = everything().apply_with(&mut kernel, ECHO).unwrap();
+        let applied = everything().apply_with(&mut kernel, echo()).unwrap();
         assert!(!applied.lost);
         let expected = [
             "table", "chain", "set", "element", "element", "object",
@@ -87,7 +89,7 @@ fn each_operation_gives_what_it_made_with_handles_as_nft_shows_them() {
 
         // The fake says the same in the same order, and a plain transaction says nothing.
         let mut fake = Fake::new();
-        let by_fake = everything().apply_with(&mut fake, ECHO).unwrap();
+        let by_fake = everything().apply_with(&mut fake, echo()).unwrap();
         assert_eq!(notified(&by_fake), expected);
         let handles = |applied: &Applied| (1..8).map(|n| applied.handle(n)).collect::<Vec<_>>();
         assert_eq!(handles(&by_fake), handles(&applied));
@@ -111,7 +113,7 @@ fn a_handle_is_the_one_that_nft_echoes() {
         let nfts: u64 = echoed.lines().next().unwrap().rsplit(' ').next().unwrap().parse().unwrap();
         let mut tx = Transaction::new();
         tx.add(looks_up(0));
-        let ours = tx.apply_with(&mut kernel, ECHO).unwrap().handle(0).unwrap();
+        let ours = tx.apply_with(&mut kernel, echo()).unwrap().handle(0).unwrap();
         let listed =
             read::chain_rules(&mut kernel, &TableId::new(Family::IP, name("t")).chain(name("c"))).unwrap();
         assert_eq!([nfts, ours], [listed[0].handle, listed[1].handle], "{echoed}");
@@ -119,7 +121,7 @@ fn a_handle_is_the_one_that_nft_echoes() {
         // It is what replaces and deletes the rule.
         let mut tx = Transaction::new();
         tx.replace(looks_up(1).handle(ours)).add(looks_up(2));
-        let applied = tx.apply_with(&mut kernel, ECHO).unwrap();
+        let applied = tx.apply_with(&mut kernel, echo()).unwrap();
         let added = ["set", "element", "element", "rule"];
         let replaced = ["set", "element", "element", "no rule", "no set", "rule"];
         assert_eq!(notified(&applied), [&replaced[..], &added].concat());
@@ -128,7 +130,7 @@ fn a_handle_is_the_one_that_nft_echoes() {
         assert_eq!([0, 1].map(|n| applied.handle(n)), [1, 2].map(|i| listed.get(i).map(|rule| rule.handle)));
         let mut tx = Transaction::new();
         tx.delete(RuleId { chain: chain(), handle: listed[1].handle });
-        let applied = tx.apply_with(&mut kernel, ECHO).unwrap();
+        let applied = tx.apply_with(&mut kernel, echo()).unwrap();
         assert_eq!((applied.handle(0), notified(&applied)), (None, vec!["no rule", "no set"]));
     });
 }
@@ -136,11 +138,11 @@ fn a_handle_is_the_one_that_nft_echoes() {
 #[test]
 fn refusals_are_complete_and_a_check_makes_nothing() {
     fn refusals(kernel: &mut impl Transport) -> Vec<(Option<usize>, Errno)> {
-        let checked = everything().apply_with(kernel, ApplyOptions { check: true, ..ECHO }).unwrap();
+        let checked = everything().apply_with(kernel, echo().check()).unwrap();
         assert_eq!(checked.events, []);
         let mut tx = everything();
         tx.delete(chain().table.set(name("absent"))).add(looks_up(3)).delete(chain().table.chain(name("x")));
-        let error = tx.apply_with(kernel, ECHO).unwrap_err();
+        let error = tx.apply_with(kernel, echo()).unwrap_err();
         error.failures().iter().map(|failure| (failure.operation, failure.error.errno)).collect()
     }
     testns::netns(|| {
@@ -167,7 +169,7 @@ fn ten_thousand_rules_give_ten_thousand_handles_or_say_that_some_did_not_fit() {
         let count: u16 = if testns::guest().is_some() { 1_000 } else { 10_000 };
         let rules = usize::from(count);
         let mut kernel = socket();
-        let applied = many(count).apply_with(&mut kernel, ECHO).unwrap();
+        let applied = many(count).apply_with(&mut kernel, echo()).unwrap();
         let listed =
             read::chain_rules(&mut kernel, &TableId::new(Family::IP, name("t")).chain(name("c"))).unwrap();
         assert_eq!(listed.len(), rules);
@@ -183,7 +185,7 @@ fn ten_thousand_rules_give_ten_thousand_handles_or_say_that_some_did_not_fit() {
         let mut options = Options::default();
         options.receive_buffer = 64 << 10;
         let mut narrow = Socket::open(NetlinkFamily::NETFILTER, &options).unwrap();
-        let applied = many(count).apply_with(&mut narrow, ECHO).unwrap();
+        let applied = many(count).apply_with(&mut narrow, echo()).unwrap();
         let listed =
             read::chain_rules(&mut kernel, &TableId::new(Family::IP, name("t")).chain(name("c"))).unwrap();
         let notified = applied.events.iter().filter(|event| matches!(event, Event::Rule(..))).count();
@@ -217,13 +219,14 @@ fn what_others_do_is_not_taken_for_ours() {
             });
             let _stop = testns::RaiseOnDrop(&stop);
             for round in 0..50 {
-                let echo = round % 2 == 0;
+                let echoed = round % 2 == 0;
                 let mut tx = many(20);
                 tx.delete(chain().table);
-                let applied = tx.apply_with(&mut kernel, ApplyOptions { echo, ..ECHO });
+                let applied =
+                    tx.apply_with(&mut kernel, if echoed { echo() } else { ApplyOptions::default() });
                 let applied = applied.unwrap_or_else(|error| panic!("round {round}: {error}"));
                 let rules: Vec<_> = (2..22).filter_map(|n| applied.handle(n)).collect();
-                assert_eq!(rules.len(), if echo { 20 } else { 0 }, "round {round}: {applied:?}");
+                assert_eq!(rules.len(), if echoed { 20 } else { 0 }, "round {round}: {applied:?}");
                 assert!(rules.is_sorted());
             }
         });
@@ -236,7 +239,7 @@ fn events_come_before_acknowledgements_and_most_have_the_number_of_their_message
     fn order(kernel: &mut impl Transport) -> Vec<(bool, u32)> {
         let mut tx = Transaction::new();
         tx.add(Table::new(chain().table)).add(Chain::new(chain())).add(looks_up(0));
-        let mut bytes = tx.encode(ECHO).unwrap().bytes().unwrap().to_vec();
+        let mut bytes = tx.encode(echo()).unwrap().bytes().unwrap().to_vec();
         // Every operation is to be acknowledged as well.
         let mut at = 0;
         while let Some(header) = bytes.get_mut(at..at + 8) {
@@ -278,7 +281,7 @@ fn of_a_change_in_several_batches_each_tells_what_it_made() {
     tx.add(Set::new(s.clone(), DataType::IPV4_ADDR));
     tx.add(Elements::new(&s, (0..500).map(|i| Element::new(Ipv4Addr::from_bits(i)))));
     tx.add(Chain::new(t.chain(name("d"))));
-    let applied = tx.apply_with(&mut fake, ECHO).unwrap();
+    let applied = tx.apply_with(&mut fake, echo()).unwrap();
     assert!(applied.batches > 2 && !applied.lost, "{} batches", applied.batches);
     assert_eq!(applied.events.len(), 2 + 20 + 1 + 500 + 1);
     let listed = fake.ruleset();

@@ -184,7 +184,7 @@ fn a_transaction_for_an_old_generation_is_refused() {
         let before = read::generation(&mut socket).unwrap().id;
         let mut tx = Transaction::new();
         tx.add(Table::new(table()));
-        let options = ApplyOptions { generation: Some(before), ..ApplyOptions::default() };
+        let options = ApplyOptions::default().generation(before);
         let applied = tx.apply_with(&mut socket, options).unwrap();
         assert_ne!(applied.generation, before);
         assert_eq!(applied.generation, read::generation(&mut socket).unwrap().id);
@@ -196,7 +196,7 @@ fn a_transaction_for_an_old_generation_is_refused() {
 fn a_check_applies_nothing_and_finds_errors() {
     testns::netns(|| {
         let mut socket = socket();
-        let options = ApplyOptions { check: true, ..ApplyOptions::default() };
+        let options = ApplyOptions::default().check();
         let mut tx = Transaction::new();
         tx.add(Table::new(table()));
         tx.apply_with(&mut socket, options).unwrap();

@@ -106,7 +106,9 @@ fn as_shown(text: &str) -> String {
 }
 
 fn body(rule: &Rule) -> String {
-    Rule { handle: None, ..rule.clone() }.to_string()
+    let mut bare = rule.clone();
+    bare.handle = None;
+    bare.to_string()
 }
 
 /// With the members of its sets in order.

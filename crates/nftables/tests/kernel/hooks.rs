@@ -102,7 +102,7 @@ fn types_of_chains_are_for_some_hooks_of_some_families() {
                 tx.add(Table::new(table(family))).add(chain(family, 0, kind.clone(), hook, 0));
                 let mut socket =
                     Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket");
-                let options = ApplyOptions { check: true, ..ApplyOptions::default() };
+                let options = ApplyOptions::default().check();
                 let result = tx.apply_with(&mut socket, options);
                 assert_eq!(result.is_ok(), legal, "{family} {kind:?} {hook}: {result:?}");
                 if let Err(error) = result {

@@ -104,7 +104,7 @@ fn takes(socket: &mut Socket, family: Family, statement: Statement) -> Result<bo
     let chain = TableId::new(family, name("t")).chain(name("c"));
     let mut tx = Transaction::new();
     tx.add(Table::new(chain.table.clone())).add(Chain::new(chain.clone())).add(chain.rule().then(statement));
-    Ok(tx.apply_with(socket, ApplyOptions { check: true, ..ApplyOptions::default() }).is_ok())
+    Ok(tx.apply_with(socket, ApplyOptions::default().check()).is_ok())
 }
 
 #[test]

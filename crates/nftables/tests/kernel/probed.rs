@@ -34,7 +34,7 @@ impl Deed {
     /// A rule.
     fn rule(family: Family, shows: &'static str, statements: impl IntoIterator<Item = Statement>) -> Self {
         let mut deed = Self::new(family);
-        deed.tx.add(Rule { statements: statements.into_iter().collect(), ..deed.chain.rule() });
+        deed.tx.add(deed.chain.rule().then_all(statements));
         Self { shows, ..deed }
     }
 
@@ -120,16 +120,15 @@ fn deed(feature: Feature) -> Option<Deed> {
             tx.add(Set::new(id.clone(), DataType::IPV4_ADDR)).add_element(&id, Element::catch_all());
         }),
         Feature::ElementExpressions => Deed::of(Family::INET, "counter", |tx, table| {
-            let mut set = Set::new(table.set(name("s")), DataType::IPV4_ADDR);
-            set.statements = vec![Counter::default().into(), Last::default().into()];
-            tx.add(set);
+            let set = Set::new(table.set(name("s")), DataType::IPV4_ADDR);
+            tx.add(set.statement(Counter::default()).statement(Last::default()));
         }),
         Feature::Flowtable | Feature::FlowtableCounter => {
             let counter = feature == Feature::FlowtableCounter;
             Deed::of(Family::INET, if counter { "counter" } else { "flowtable f" }, |tx, table| {
                 let flowtable = Flowtable::new(table.flowtable(name("f")), Priority(0));
                 let flags = if counter { FlowtableFlags::COUNTER } else { FlowtableFlags::empty() };
-                tx.add(Flowtable { flags, ..flowtable });
+                tx.add(flowtable.flags(flags));
             })
         }
         Feature::CtHelper | Feature::CtTimeout | Feature::CtExpectation => {

@@ -19,7 +19,7 @@ fn content(case: &cases::Case) -> Vec<TableContent> {
 
 /// Tables that are not wanted go here: the next case may be of another family.
 fn options() -> Options<'static> {
-    Options { keep: &|_| false, ..Options::default() }
+    Options::default().keep(&|_| false)
 }
 
 #[test]

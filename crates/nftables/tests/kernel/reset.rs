@@ -65,15 +65,9 @@ fn reset<T>(socket: &mut Socket, feature: Feature, result: Result<T, Error>) -> 
 fn objects_are_reset() {
     in_a_kernel(|socket| {
         let counts = |objects: Vec<read::Object>| {
-            let listed = read::Ruleset {
-                tables: read::tables(
-                    &mut Socket::open(NetlinkFamily::NETFILTER, &Options::default()).unwrap(),
-                    Family::IP,
-                )
-                .unwrap(),
-                objects,
-                ..read::Ruleset::default()
-            };
+            let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default()).unwrap();
+            let mut listed = read::Ruleset::new(read::tables(&mut socket, Family::IP).unwrap());
+            listed.objects = objects;
             listed.content()[0].objects.iter().map(|object| object.config.clone()).collect::<Vec<_>>()
         };
         let before = read::reset_objects(socket, TableId::new(Family::IP, name("t"))).unwrap();

@@ -69,7 +69,8 @@ fn values_are_of_the_types_that_nft_takes() {
             let map = name(&format!("m{i}"));
             let (family, taker) = takers(&map).swap_remove(taker);
             let set = Set::verdict_map(chain(family).table.map(map), DataType::IPV4_ADDR);
-            let set = Set { data: Some(data.clone()), ..set }.flags(SetFlags::DYNAMIC).size(9);
+            let mut set = set.flags(SetFlags::DYNAMIC).size(9);
+            set.data = Some(data.clone());
             all.push(set, [Match::new(MetaKey::L4PROTO, Protocol::TCP).into(), taker]);
         }
     }
@@ -88,8 +89,7 @@ fn intervals_of_values_are_read_as_they_were_made() {
     let Some(namespace) = testns::Netns::new() else { return };
     for (of, low, high) in intervals {
         let table = TableId::new(Family::IP, name("t"));
-        let map = Set::verdict_map(table.map(name("m")), DataType::MARK);
-        let map = Set { data: Some(SetData::Interval(of.into())), ..map };
+        let map = Set::interval_map(table.map(name("m")), DataType::MARK, of);
         let element = Element::new(Mark(1)).value_range(low, high);
         let mut tx = Transaction::new();
         tx.flush(Flush::Ruleset(Family::UNSPEC)).add(Table::new(table)).add(map.clone());

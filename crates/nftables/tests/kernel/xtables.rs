@@ -128,7 +128,7 @@ fn a_rule_of_iptables_with_a_module_of_a_protocol_is_sent_as_it_was_read() {
         let content = read::ruleset(&mut socket, Family::IP).expect("a ruleset").content();
         let rule = content[0].chains.iter().find_map(|(_, rules)| rules.first()).expect("a rule");
         let mut tx = Transaction::new();
-        tx.flush(&rule.chain).add(Rule { handle: None, ..rule.clone() });
+        tx.flush(&rule.chain).add(rule.clone());
         tx.apply(&mut socket).expect("it was taken before");
         assert_eq!(saved(), before);
     });

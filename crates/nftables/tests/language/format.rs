@@ -124,8 +124,8 @@ macro_rules! files {
 
 pub(crate) const RULES: &[(&str, &str)] = &files!("rules":
     "bridge" "concatenations" "conntrack" "expressions" "fields-link" "fields-meta" "fields-network"
-        "fields-transport" "matches" "nat"
-    "programs-hosts" "programs-kubernetes" "queue" "sets" "statements" "time" "verdicts");
+        "fields-transport" "firewalls" "matches" "nat" "programs-hosts"
+        "programs-kubernetes" "queue" "sets" "statements" "time" "verdicts");
 
 pub(crate) const SCRIPTS: &[(&str, &str)] =
     &files!("scripts": "commands" "definitions" "programs" "systematic");

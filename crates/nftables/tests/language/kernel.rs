@@ -35,7 +35,7 @@ pub(crate) fn apply(transaction: &Transaction) -> Result<(), String> {
 
 /// Asks the kernel whether it would take a transaction.
 pub(crate) fn check(socket: &mut Socket, transaction: &Transaction) -> Result<(), String> {
-    let options = ApplyOptions { check: true, ..ApplyOptions::default() };
+    let options = ApplyOptions::default().check();
     transaction.apply_with(socket, options).map(drop).map_err(|error| error.to_string())
 }
 
@@ -74,9 +74,14 @@ impl Machine {
     pub(crate) fn options(&self) -> ParseOptions<'static> {
         let mut options = ParseOptions::from(&self.list);
         options.symbols.extend(self.symbols.iter().cloned());
-        options.hosts.insert("localhost".to_owned(), vec![[127, 0, 0, 1].into()]);
+        options.hosts = Some(&hosts);
         options
     }
+}
+
+/// The only host that rules of the corpus name.
+fn hosts(name: &str) -> Vec<std::net::IpAddr> {
+    if name == "localhost" { vec![[127, 0, 0, 1].into()] } else { Vec::new() }
 }
 
 /// A set or map that the kernel holds.

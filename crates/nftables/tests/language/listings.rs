@@ -58,7 +58,8 @@ fn read_back(
     options.sets = Some(&sets);
     let transaction = parse(&context.command(line), &options).map_err(|error| ("listing refused", error))?;
     let read = rules_of(&transaction).next().ok_or(("listing refused", "without a rule".to_owned()))?;
-    let bare = Rule { handle: None, position: None, index: None, ..held.clone() };
+    let mut bare = held.clone();
+    (bare.handle, bare.position, bare.index) = (None, None, None);
     let alone = |rule: &Rule| {
         let mut transaction = Transaction::new();
         transaction.add(rule.clone());

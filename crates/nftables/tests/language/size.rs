@@ -82,6 +82,12 @@ fn memory_is_in_proportion_to_the_text() {
     let rules: String = (0..50_000_u32)
         .map(|n| format!("add rule ip t c ip saddr {} tcp dport {} counter accept\n", address(n), n % 65536))
         .collect();
+    let block: String = (0..50_000_u32)
+        .map(|n| format!("\t\tip saddr {} tcp dport {} counter accept\n", address(n), n % 65536))
+        .collect();
+    let block = format!("table ip t {{\n\tchain c {{\n{block}\t}}\n}}\n");
+    // The list of operations grows as the text is read: it must not take more where it has just grown.
+    let short = block[..1_000_000].rsplit_once("\n").expect("lines").0.to_owned() + "\n\t}\n}\n";
     let blanks = format!("{}\n{}add table ip t", " ".repeat(20 << 20), "# a comment\n".repeat(100_000));
     let texts = [
         ("addresses", list(&set("ipv4_addr"), &|n| address(n).to_string()), 5),
@@ -106,8 +112,9 @@ fn memory_is_in_proportion_to_the_text() {
             5,
         ),
         ("timeouts", list(&set("ipv4_addr; flags timeout"), &|n| format!("{} timeout 1h", address(n))), 5),
-        // A rule is a tree: see the documentation of the parser.
-        ("rules", rules, 10),
+        ("rules", rules, 5),
+        ("rules of a chain", block, 5),
+        ("a megabyte of rules", short, 5),
         ("blanks", blanks, 1),
     ];
     for (what, text, times) in &texts {

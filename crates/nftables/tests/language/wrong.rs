@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::ops::RangeInclusive;
 
-use sluicegate_nftables::lang::parse::ParseError;
-use sluicegate_nftables::{SetId, Transaction};
+use sluicegate_nftables::lang::parse::{ParseError, Script};
+use sluicegate_nftables::{Command, SetId, Subject, TableContent, TableId};
 
 use crate::format::{WRONG, Wrong, wrong};
 use crate::kernel::{self, namespace};
@@ -108,7 +108,7 @@ fn compare<'a>(input: &'a Wrong<'static>) -> Option<Other<'a>> {
     options.sets = Some(&sets);
     // As nft got it.
     let text = format!("{}\n", input.text);
-    match (Transaction::parse_with(&text, &options), &verdict.errno) {
+    match (Script::parse(&text, &options).map(Script::split), &verdict.errno) {
         (Err(error), None) => {
             let ours = places(&error);
             // Whoever reads the first mistake of both has to look at the same word.
@@ -121,7 +121,9 @@ fn compare<'a>(input: &'a Wrong<'static>) -> Option<Other<'a>> {
         }
         // Sooner is better.
         (Err(_), Some(_)) => None,
-        (Ok(transaction), errno) => match kernel::apply(&transaction) {
+        // nft looks for it in what it has read before, and underlines the name; here nobody finds it.
+        (Ok((_, queries)), _) if queries.iter().any(|query| is_missing(query, &held)) => None,
+        (Ok((transaction, _)), errno) => match kernel::apply(&transaction) {
             Ok(()) => {
                 kernel::nft(&format!("flush ruleset\n{WORLD}")).expect("a world");
                 other("taken", format!("{transaction}where nft says {}", input.verdict))
@@ -130,6 +132,24 @@ fn compare<'a>(input: &'a Wrong<'static>) -> Option<Other<'a>> {
             // nft asks the kernel for its cache, and we the kernel.
             Err(_) => None,
         },
+    }
+}
+
+/// Whether a query is about something that is not there.
+fn is_missing(query: &Command, held: &[TableContent]) -> bool {
+    let table = |id: &TableId| held.iter().find(|content| content.table.id == *id);
+    match query {
+        Command::List(Subject::Table(id)) => table(id).is_none(),
+        Command::List(Subject::Chain(id)) => {
+            !table(&id.table).is_some_and(|content| content.chains.iter().any(|(chain, _)| chain.id == *id))
+        }
+        Command::List(Subject::Set(id)) => kernel::find(held, id).is_none(),
+        Command::Get(of) => {
+            let mut sets = held.iter().flat_map(|content| &content.sets);
+            let list = sets.find(|(set, _)| set.id == of.set).map(|(_, list)| list);
+            !list.is_some_and(|list| of.list.iter().all(|element| list.contains(element)))
+        }
+        _ => false,
     }
 }
 

@@ -11,12 +11,12 @@ pub(crate) fn operation() -> BoxedStrategy<Operation> {
         (statement::every_kind(), 1_u64..1000).prop_map(|((family, statement), handle)| {
             let statements = statement::with_ports(vec![statement]);
             let family = crate::family_for(family, &statements);
-            (Rule { statements, ..Rule::new(table(family).chain(name("c"))) }, handle)
+            (Rule::new(table(family).chain(name("c"))).then_all(statements), handle)
         })
     };
     let rename = family().prop_map(|family| {
         let chain = table(family).chain(name("c"));
-        Operation::Rename(Rename { chain, handle: None, name: name("d") })
+        Operation::Rename(Rename::new(chain, name("d")))
     });
     prop_oneof![
         4 => object::every_kind().prop_map(Operation::Add),
@@ -27,7 +27,7 @@ pub(crate) fn operation() -> BoxedStrategy<Operation> {
             Operation::Insert(if placed { rule.position(handle) } else { rule })
         }),
         1 => rule().prop_map(|(rule, handle)| Operation::Replace(rule.handle(handle))),
-        1 => (rule(), 0_u32..9).prop_map(|((rule, _), index)| Operation::Add(Rule { index: Some(index), ..rule }.into())),
+        1 => (rule(), 0_u32..9).prop_map(|((rule, _), index)| Operation::Add(rule.index(index).into())),
         1 => rename,
         2 => target().prop_map(Operation::Delete),
         1 => target().prop_map(Operation::Destroy),

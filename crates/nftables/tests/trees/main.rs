@@ -64,7 +64,7 @@ proptest! {
 fn check_rule(family: Family, statements: Vec<Statement>) -> Result<(), TestCaseError> {
     let chain = table(family_for(family, &statements)).chain(name("c"));
     let statements = statement::with_ports(statements);
-    check(&Operation::Add(Rule { statements, ..Rule::new(chain) }.into()))
+    check(&Operation::Add(Rule::new(chain).then_all(statements).into()))
 }
 
 /// ARP packets are in tables of their own.

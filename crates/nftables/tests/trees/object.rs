@@ -15,7 +15,9 @@ pub(crate) fn every_kind() -> BoxedStrategy<Object> {
     let rule = (statement::every_kind(), a_comment()).prop_map(|((family, statement), comment)| {
         let statements = statement::with_ports(vec![statement]);
         let family = crate::family_for(family, &statements);
-        Rule { statements, comment, ..Rule::new(table(family).chain(name("c"))) }.into()
+        let mut rule = Rule::new(table(family).chain(name("c"))).then_all(statements);
+        rule.comment = comment;
+        rule.into()
     });
     prop_oneof![
         1 => a_table().prop_map(Object::from),
@@ -36,9 +38,10 @@ fn a_comment() -> BoxedStrategy<Option<Comment>> {
 }
 
 fn a_table() -> impl Strategy<Value = Table> {
-    (0_u32..2, a_comment()).prop_map(|(flags, comment)| Table {
-        comment,
-        ..Table::new(table(Family::INET)).flags(TableFlags::from_bits_retain(flags))
+    (0_u32..2, a_comment()).prop_map(|(flags, comment)| {
+        let mut table = Table::new(table(Family::INET)).flags(TableFlags::from_bits_retain(flags));
+        table.comment = comment;
+        table
     })
 }
 
@@ -58,10 +61,10 @@ fn chain() -> impl Strategy<Value = Chain> {
     let kinds = prop::sample::select(vec![ChainType::Filter, ChainType::Nat, ChainType::Route]);
     let devices = prop::collection::btree_set("[a-z]{1,9}[0-9]", 1..4);
     prop_oneof![
-        (policy(), a_comment()).prop_map(move |(policy, comment)| Chain {
-            policy,
-            comment,
-            ..Chain::new(id())
+        (policy(), a_comment()).prop_map(move |(policy, comment)| {
+            let mut chain = Chain::new(id());
+            (chain.policy, chain.comment) = (policy, comment);
+            chain
         }),
         (kinds, hooks, any::<i32>(), policy(), a_comment()).prop_map(
             move |(kind, hook, priority, policy, comment)| {
@@ -69,7 +72,8 @@ fn chain() -> impl Strategy<Value = Chain> {
                 if let Some(base) = &mut chain.base {
                     base.policy = policy;
                 }
-                Chain { comment, ..chain }
+                chain.comment = comment;
+                chain
             }
         ),
         (devices, any::<bool>(), any::<i32>()).prop_map(|(devices, offload, priority)| {
@@ -89,10 +93,7 @@ pub(crate) fn sets() -> Vec<Set> {
         let map = |text| table.map(name(text));
         let key = || SetType::from(T::INET_SERVICE);
         let pair = || SetType::from([T::IPV4_ADDR, T::INET_SERVICE]);
-        let interval = |text, key: SetType, data: SetType| Set {
-            data: Some(SetData::Interval(data)),
-            ..Set::map(map(text), key, T::MARK)
-        };
+        let interval = |text, key: SetType, data: SetType| Set::interval_map(map(text), key, data);
         let dynamic = |set: Set| set.flags(SetFlags::DYNAMIC | SetFlags::TIMEOUT);
         vec![
             Set::map(map("marks"), key(), T::MARK),
@@ -106,10 +107,7 @@ pub(crate) fn sets() -> Vec<Set> {
             dynamic(Set::map(map("seen_marks"), T::IPV4_ADDR, T::MARK)),
             Set::new(table.set(name("members")), [T::IPV4_ADDR, T::INET_SERVICE]),
             Set::new(table.set(name("intervals")), T::IPV4_ADDR).flags(SetFlags::INTERVAL),
-            Set {
-                statements: vec![Counter::default().into()],
-                ..Set::new(table.set(name("counted")), T::MARK)
-            },
+            Set::new(table.set(name("counted")), T::MARK).statement(Counter::default()),
         ]
     };
     [Family::INET, Family::IP, Family::NETDEV].into_iter().flat_map(of).collect()
@@ -183,19 +181,14 @@ pub(crate) fn set() -> impl Strategy<Value = Set> {
                 }
                 other => other,
             };
-            Set {
-                id,
-                key,
-                flags: if timeout.is_some() { flags | SetFlags::TIMEOUT } else { flags },
-                timeout,
-                gc_interval,
-                size,
-                policy: memory.then_some(SetPolicy::Memory),
-                auto_merge: auto_merge && data.is_none(),
-                statements: if data.is_none() { statements } else { Vec::new() },
-                comment,
-                data,
-            }
+            let mut set = Set::new(id, key);
+            set.flags = if timeout.is_some() { flags | SetFlags::TIMEOUT } else { flags };
+            (set.timeout, set.gc_interval, set.size) = (timeout, gc_interval, size);
+            set.policy = memory.then_some(SetPolicy::Memory);
+            set.auto_merge = auto_merge && data.is_none();
+            set.statements = if data.is_none() { statements } else { Vec::new() };
+            (set.comment, set.data) = (comment, data);
+            set
         },
     )
 }
@@ -272,7 +265,10 @@ fn tunnel() -> impl Strategy<Value = Tunnel> {
         prop::collection::vec(geneve, 1..3).prop_map(TunnelOptions::Geneve),
     ];
     (ends, (any::<u16>(), any::<u16>(), any::<u8>(), any::<u8>()), prop::option::of(options)).prop_map(
-        |(ends, (sport, dport, tos, ttl), options)| Tunnel { sport, dport, tos, ttl, options, ..ends },
+        |(mut tunnel, (sport, dport, tos, ttl), options)| {
+            tunnel.options = options;
+            tunnel.sport(sport).dport(dport).tos(tos).ttl(ttl)
+        },
     )
 }
 
@@ -315,15 +311,17 @@ pub(crate) fn config() -> BoxedStrategy<ObjectConfig> {
 pub(crate) fn stateful_object() -> impl Strategy<Value = StatefulObject> {
     (config(), a_comment()).prop_map(|(config, comment)| {
         let id = table(Family::INET).object(config.kind(), name("o"));
-        StatefulObject { comment, ..StatefulObject::new(id, config) }
+        let mut object = StatefulObject::new(id, config);
+        object.comment = comment;
+        object
     })
 }
 
 fn flowtable() -> impl Strategy<Value = Flowtable> {
     let devices = prop::collection::btree_set("[a-z]{1,10}[0-9]", 0..4);
-    (any::<i32>(), devices, 0_u32..4).prop_map(|(priority, devices, flags)| Flowtable {
-        devices: devices.iter().map(|device| interface(device)).collect(),
-        flags: FlowtableFlags::from_bits_retain(flags),
-        ..Flowtable::new(table(Family::INET).flowtable(name("f")), Priority(priority))
+    (any::<i32>(), devices, 0_u32..4).prop_map(|(priority, devices, flags)| {
+        Flowtable::new(table(Family::INET).flowtable(name("f")), Priority(priority))
+            .devices(devices.iter().map(|device| interface(device)))
+            .flags(FlowtableFlags::from_bits_retain(flags))
     })
 }

@@ -102,9 +102,14 @@ fn bound() -> impl Strategy<Value = Statement> {
         let counter = counted.then(|| Statement::from(Counter::default()));
         [Some(matching.into()), counter, Some(verdict.into())].into_iter().flatten().collect::<Vec<_>>()
     });
-    let rule = (statements, comment).prop_map(|(statements, comment)| BoundRule { statements, comment });
+    let rule = (statements, comment).prop_map(|(statements, comment)| {
+        let mut rule = BoundRule::new();
+        (rule.statements, rule.comment) = (statements, comment);
+        rule
+    });
     (any::<bool>(), prop::collection::vec(rule, 1..4))
-        .prop_map(|(goto, rules)| Statement::Bound(Box::new(BoundChain { goto, rules })))
+        .prop_map(|(goto, rules)| if goto { BoundChain::goto(rules) } else { BoundChain::jump(rules) })
+        .prop_map(Statement::from)
 }
 
 fn comment(text: &str) -> Comment {

@@ -4,12 +4,12 @@ use std::io::{self, Read as _};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{ArgAction, Args};
 use ipnet::IpNet;
-use sluicegate_iptables_save::restore::BackEnd;
 use sluicegate_proxier::config::DetectLocalMode;
 use sluicegate_proxier::source::{Manifests, Problem};
 use sluicegate_proxier::{Mode, source};
+use sluicegate_service_rules::iptables::BackEnd;
 use sluicegate_service_rules::nftables::{Layout, Settings};
 use sluicegate_service_rules::{MasqueradeBit, iptables, ipvs};
 use sluicegate_services::{Cluster, DetectLocal, Family, Node, NodePortAddresses, parse_cidr, parse_ip};
@@ -140,9 +140,10 @@ pub(crate) struct ProxyArgs {
         value_parser = boolean
     )]
     pub(crate) iptables_localhost_nodeports: bool,
-    /// In iptables mode, the kernel interface to use; by default that of `iptables-restore`.
-    #[arg(long, value_enum)]
-    pub(crate) iptables_backend: Option<IptablesBackend>,
+    /// In iptables and ipvs mode, the kernel interface of iptables to use; by default the one that the kubelet
+    /// or a service proxy uses, or else has rules, or else nft.
+    #[arg(long, value_name = "legacy|nft")]
+    pub(crate) iptables_backend: Option<BackEnd>,
     /// The networks of cluster IPs, in addition to those of ServiceCIDR objects: traffic to unused addresses
     /// in them is dropped.
     #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = cidr)]
@@ -218,24 +219,6 @@ impl ProxyArgs {
             prefix: self.pod_interface_name_prefix.clone(),
         }
         .resolve()
-    }
-}
-
-/// A kernel interface of iptables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum IptablesBackend {
-    /// `ip_tables`.
-    Legacy,
-    /// `nf_tables`.
-    Nft,
-}
-
-impl From<IptablesBackend> for BackEnd {
-    fn from(back_end: IptablesBackend) -> Self {
-        match back_end {
-            IptablesBackend::Legacy => Self::Legacy,
-            IptablesBackend::Nft => Self::Nft,
-        }
     }
 }
 

@@ -3,9 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use sluicegate_iptables_save::restore::{BackEnd, Tool};
 use sluicegate_proxier::Mode;
-use sluicegate_service_rules::iptables::all_tools;
 use sluicegate_service_rules::nftables::{Applier, Settings};
 use sluicegate_service_rules::{Cleaned, Error as RulesError, iptables, ipvs};
 
@@ -34,15 +32,8 @@ impl Cleanup {
     /// Removes everything that can be removed, and reports each failure.
     pub(crate) fn run(&self) -> Result<ExitCode, Error> {
         let mut all = Cleaned::default();
-        let tools = match self.tools() {
-            Ok(tools) => tools,
-            Err(error) => {
-                all.failed.push(error);
-                Vec::new()
-            }
-        };
         for mode in MODES.into_iter().filter(|mode| self.proxy_mode.is_none_or(|only| only == *mode)) {
-            let Cleaned { removed, failed, .. } = remove(mode, &tools);
+            let Cleaned { removed, failed, .. } = remove(mode);
             all.removed.extend(removed);
             all.failed.extend(failed.into_iter().filter(|error| self.is_reported(error)));
         }
@@ -56,37 +47,17 @@ impl Cleanup {
         Ok(if all.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    fn tools(&self) -> Result<Vec<Tool>, RulesError> {
-        if self.proxy_mode == Some(Mode::Nftables) { Ok(Vec::new()) } else { installed() }
-    }
-
     /// Returns false for a failure that only says that the kernel or the machine lacks a mode, unless the
     /// user asked for that mode.
     fn is_reported(&self, error: &RulesError) -> bool {
-        self.proxy_mode.is_some() || !(error.is_not_found() || error.is_absent())
+        self.proxy_mode.is_some() || !error.is_absent()
     }
 }
 
-fn remove(mode: Mode, tools: &[Tool]) -> Cleaned {
+fn remove(mode: Mode) -> Cleaned {
     match mode {
         Mode::Nftables => Applier::open(Settings::default()).and_then(|mut applier| applier.cleanup()).into(),
-        Mode::Ipvs => ipvs::cleanup(tools),
-        Mode::Iptables => iptables::Applier::new(tools.to_vec(), iptables::Settings::default()).cleanup(),
+        Mode::Ipvs => ipvs::cleanup(),
+        Mode::Iptables => iptables::cleanup(),
     }
-}
-
-/// Returns the installed tools of iptables, without those whose kernel interface is absent.
-fn installed() -> Result<Vec<Tool>, RulesError> {
-    let mut tools = match all_tools() {
-        Ok(tools) => tools,
-        // Without a tool there are no rules to remove.
-        Err(error) if error.is_not_found() => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    let is_nft = |tool: &Tool| tool.back_end() == BackEnd::Nft;
-    if tools.iter().any(is_nft) && !Applier::open(Settings::default())?.has_nf_tables()? {
-        tell("this kernel has no nf_tables: skipping the nft back end of iptables");
-        tools.retain(|tool| !is_nft(tool));
-    }
-    Ok(tools)
 }

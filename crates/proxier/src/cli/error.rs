@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use sluicegate_proxier::{config, run, serve, source};
-use sluicegate_service_rules::Error as RulesError;
+use sluicegate_service_rules::{Error as RulesError, explain};
 use sluicegate_services::Error as ServicesError;
 
 /// Why a command failed.
@@ -29,6 +29,8 @@ pub(crate) enum Error {
     Run(#[from] run::Error),
     #[error(transparent)]
     Rules(RulesError),
+    #[error(transparent)]
+    Explain(explain::Error),
 }
 
 impl Error {
@@ -57,12 +59,22 @@ impl From<source::Error> for Error {
     }
 }
 
+impl From<explain::Error> for Error {
+    fn from(error: explain::Error) -> Self {
+        match error {
+            explain::Error::Families { .. } => Self::flag("--from", error),
+            explain::Error::NoInterface => Self::flag("--interface", error),
+            explain::Error::Services(error) => RulesError::from(error).into(),
+            error => Self::Explain(error),
+        }
+    }
+}
+
 impl From<RulesError> for Error {
     fn from(error: RulesError) -> Self {
         match &error {
             RulesError::MasqueradeBit { .. } => Self::flag("--iptables-masquerade-bit", error),
             RulesError::Timeouts { .. } => Self::flag("--ipvs-*-timeout", error),
-            RulesError::NoTool { .. } => Self::flag("--iptables-backend", error),
             RulesError::Services(ServicesError::NoPodCidrs { .. }) => Self::flag(
                 "--node-pod-cidr (or a Node manifest with spec.podCIDRs)",
                 "is needed with --detect-local-mode NodeCIDR",

@@ -89,7 +89,7 @@ pub(crate) fn applier(proxy: &ProxyArgs) -> Result<Applier, Error> {
     // A kernel without IPv6 has no tables for it.
     let has_v6 = Path::new("/proc/net/if_inet6").exists();
     let families: &[Family] = if has_v6 { &Family::BOTH } else { &[Family::Ipv4] };
-    Ok(Applier::find(proxy.iptables_backend.map(Into::into), families, proxy.iptables()?)?)
+    Ok(Applier::open(proxy.iptables_backend, families, proxy.iptables()?)?)
 }
 
 const fn tool(family: Family) -> &'static str {

@@ -117,7 +117,7 @@ pub(crate) fn diff(proxy: &ProxyArgs, cluster: &Cluster) -> Result<String, Error
 /// Opens the applier of the current network namespace.
 pub(crate) fn applier(proxy: &ProxyArgs) -> Result<Applier, Error> {
     let settings = Settings { random_fully: true, ..proxy.ipvs()? };
-    Ok(Applier::open(proxy.iptables_backend.map(Into::into), families(), settings)?)
+    Ok(Applier::open(proxy.iptables_backend, families(), settings)?)
 }
 
 /// Returns the families that the kernel has.

@@ -10,16 +10,20 @@ mod defaults;
 mod detect_local;
 mod doctor;
 mod error;
+mod explain;
 mod iptables;
 mod ipvs;
 mod log;
+mod objects;
 mod output;
 mod pages;
 mod progress;
 mod render;
+mod rights;
 mod run;
 mod serve;
 mod source;
+mod status;
 mod sync;
 
 use std::collections::{BTreeMap, HashSet};
@@ -61,6 +65,12 @@ enum Sub {
     Doctor(doctor::Doctor),
     /// Print the services of the manifests, and every problem in them.
     Check(check::Check),
+    /// Say what must happen to a packet: whose address it is sent to, what each policy decides, which
+    /// endpoints it may reach and what they see, or why it is refused or dropped. Sends nothing.
+    Explain(Box<explain::Explain>),
+    /// Show what a running daemon has programmed: its services, endpoints with their flows, last syncs and
+    /// troubles; fails unless it is ready.
+    Status(status::Status),
     /// Print a script for a shell that completes this program's words.
     #[command(hide = true)]
     Completions(pages::Completions),
@@ -77,6 +87,7 @@ pub(crate) fn run(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) 
         Ok(parsed) => parsed,
         Err(error) => return usage(&error),
     };
+    rights::raise();
     match command.subcommand {
         Sub::Render(render) => render.run(),
         Sub::Sync(sync) => sync.run(),
@@ -85,6 +96,8 @@ pub(crate) fn run(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) 
         Sub::Cleanup(cleanup) => cleanup.run(),
         Sub::Doctor(doctor) => doctor.run(),
         Sub::Check(check) => check.run(),
+        Sub::Explain(explain) => explain.run(),
+        Sub::Status(status) => status.run(),
         Sub::Completions(completions) => completions.run(Command::command()),
         Sub::Man(man) => man.run(Command::command()),
     }

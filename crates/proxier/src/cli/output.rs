@@ -30,6 +30,11 @@ impl OutputArgs {
     /// The form for people.
     pub(crate) const TEXT: Self = Self { output: Form::Text };
 
+    /// Returns `true` for the form for programs.
+    pub(crate) fn is_json(self) -> bool {
+        self.output == Form::Json
+    }
+
     /// Prints the text, or the object.
     pub(crate) fn print(self, text: &str, object: impl FnOnce() -> Value) -> Result<(), Error> {
         match self.output {

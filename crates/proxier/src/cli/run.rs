@@ -158,6 +158,7 @@ impl Run {
         let configz = self.configz(&intervals);
         let serving =
             Arc::new(self.serve.start(&self.proxy, intervals.sync, configz, given.values.clone())?);
+        let looks = serving.looks();
         let observer: Arc<dyn Observer> = Arc::clone(&serving) as _;
         let looping = Loop::new(world, backend, intervals, observer)?;
         let runtime = runtime()?;
@@ -166,7 +167,8 @@ impl Run {
         let signals = runtime.block_on(async { signals() })?;
         // The loop stays on this thread, which its syncs block; everything else runs on the threads of the
         // runtime.
-        runtime.block_on(looping.observed_by(progress::on_terminal()).run(updates, signals))?;
+        let looping = looping.observed_by(progress::on_terminal()).looked_at_by(looks);
+        runtime.block_on(looping.run(updates, signals))?;
         runtime.shutdown_background();
         Ok(ExitCode::SUCCESS)
     }
@@ -199,7 +201,7 @@ impl Run {
             .kubeconfig
             .clone()
             .filter(|path| !path.as_os_str().is_empty() && self.source.manifests.is_empty());
-        fill(given, "kubeconfig", &mut self.source.kubeconfig, kubeconfig.map(Some));
+        fill(given, "kubeconfig", &mut self.source.server.kubeconfig, kubeconfig.map(Some));
         fill(given, "verbosity", &mut self.verbosity, config.verbosity);
         fill(given, "oom_score_adj", &mut self.oom_score_adj, config.oom_score_adj);
         let format = config.log_format.as_deref().map(|text| LogFormat::from_str(text, false)).transpose();
@@ -224,7 +226,7 @@ impl Run {
     }
 
     fn configz(&self, intervals: &Intervals) -> String {
-        let kubeconfig = self.source.kubeconfig.as_ref().map(|path| path.display().to_string());
+        let kubeconfig = self.source.server.kubeconfig.as_ref().map(|path| path.display().to_string());
         configz(&self.node, &self.proxy, &self.serve, intervals, kubeconfig.as_deref(), self.verbosity)
     }
 
@@ -278,7 +280,8 @@ fn rules(config: &Config, mode: Mode) -> Rules {
     }
 }
 
-fn runtime() -> Result<Runtime, Error> {
+/// Starts the threads of the source and of signals.
+pub(super) fn runtime() -> Result<Runtime, Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.map_err(Error::Runtime)
 }

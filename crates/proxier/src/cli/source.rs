@@ -21,6 +21,13 @@ pub(crate) struct SourceArgs {
     /// ServiceCIDRs, which are followed as they change.
     #[arg(long = "manifests", value_name = "PATH", num_args = 1.., conflicts_with_all = ["kubeconfig", "master"])]
     pub(crate) manifests: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+/// Which API server the objects come from, where there are no manifests.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ServerArgs {
     /// A kubeconfig file; without it and without --manifests, the environment of a pod is used (needs the
     /// cargo feature `kube`).
     #[arg(long, value_name = "FILE")]
@@ -68,7 +75,8 @@ impl SourceArgs {
     ) -> Result<(), Error> {
         use sluicegate_proxier::source::kube::{Pace, Server, Source};
 
-        let server = Server { kubeconfig: self.kubeconfig.clone(), master: self.master.clone() };
+        let server =
+            Server { kubeconfig: self.server.kubeconfig.clone(), master: self.server.master.clone() };
         let source = Source { server, node: node.to_owned(), service_cidrs, pace: Pace::default() };
         runtime.spawn(source.start(updates, contact)?);
         Ok(())
@@ -83,7 +91,7 @@ impl SourceArgs {
         _: Sender<Update>,
         _: Arc<dyn Contact>,
     ) -> Result<(), Error> {
-        let (flag, reason) = match (&self.kubeconfig, &self.master) {
+        let (flag, reason) = match (&self.server.kubeconfig, &self.server.master) {
             (Some(_), _) => ("--kubeconfig", WITHOUT_KUBE.to_owned()),
             (None, Some(_)) => ("--master", WITHOUT_KUBE.to_owned()),
             (None, None) => (

@@ -32,8 +32,8 @@ pub use error::Error;
 pub use gates::is_feature_gate;
 pub use no_effect::why_no_effect;
 
-/// The values of a file. A field that is missing, or has the value that kube-proxy writes for a missing one
-/// (`""`, `null`, `0s`), is `None`.
+/// The values of a configuration file. A field that is missing, or has the value that kube-proxy writes for a
+/// missing one (`""`, `null`, `0s`), is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Config {

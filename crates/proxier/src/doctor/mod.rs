@@ -1,4 +1,4 @@
-//! Checks what each mode needs of the kernel, tools, sysctls and capabilities, and which other programs have
+//! Checks what each mode needs of the kernel, sysctls and capabilities, and which other programs have
 //! rules. Changes nothing.
 //!
 //! What cannot be checked without a change is reported as unknown: whether a module that is not loaded can be
@@ -10,14 +10,13 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-use sluicegate_iptables_save::restore::{BackEnd, Tool, Tools};
 use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::probe::{Feature, supports};
 use sluicegate_nftables::read;
 
 use crate::Mode;
 use crate::sysctl::{self, Needs, ROUTE_LOCALNET_LEFT, State, Sysctls};
-use sluicegate_service_rules::iptables::tool_family;
+use sluicegate_service_rules::iptables::{self, BackEnd};
 
 pub use others::{Other, chain_owner, table_owner};
 use sluicegate_services::Family;
@@ -176,39 +175,25 @@ impl Diagnosis {
 
     fn iptables(&mut self) {
         let mode = Some(Mode::Iptables);
-        for family in Family::BOTH {
-            let tools = match Tools::find(tool_family(family)) {
-                Ok(tools) => tools,
-                Err(error) => {
-                    self.add(
-                        mode,
-                        format!("iptables-restore for {family}"),
-                        Verdict::Missing,
-                        error.to_string(),
-                    );
-                    continue;
+        let chosen = iptables::choose().ok();
+        for (family, back_end) in
+            Family::BOTH.into_iter().flat_map(|family| BackEnd::BOTH.map(|back_end| (family, back_end)))
+        {
+            let what = format!("iptables for {family}, {back_end}");
+            // Looking at it would make the kernel create its tables.
+            if back_end == BackEnd::Legacy && !legacy_is_there(family) {
+                self.add(mode, what, Verdict::Unknown, "ip_tables is not loaded, so it has no rules");
+                continue;
+            }
+            let opened = iptables::open(Some(back_end), &[family]).map(|opened| opened.into_iter().next());
+            match opened.and_then(|tables| tables.map(|mut tables| tables.list()).transpose()) {
+                Ok(save) => {
+                    let detail = if chosen == Some(back_end) { "the default here" } else { "" };
+                    self.add(mode, what, Verdict::Good, detail);
+                    let save = save.unwrap_or_default();
+                    self.others.extend(others::of_save(&save, &format!("{family} {back_end}")));
                 }
-            };
-            let usual = tools.usual.as_ref().map(Tool::back_end);
-            for tool in tools.legacy.iter().chain(&tools.nft) {
-                let (a, b, c) = tool.version();
-                let is_usual = if usual == Some(tool.back_end()) { ", the default" } else { "" };
-                let name = if tool.back_end() == BackEnd::Legacy { "legacy" } else { "nft" };
-                let what = format!("iptables-restore for {family}, {name}");
-                // Running the tool would make the kernel load the module.
-                if tool.back_end() == BackEnd::Legacy && !legacy_is_there(family) {
-                    let detail =
-                        format!("{a}.{b}.{c}{is_usual}; ip_tables is not loaded, so it has no rules");
-                    self.add(mode, what, Verdict::Unknown, detail);
-                    continue;
-                }
-                match tool.save(None, false) {
-                    Ok(text) => {
-                        self.add(mode, what, Verdict::Good, format!("{a}.{b}.{c}{is_usual}"));
-                        self.others.extend(others::of_save(&text, &format!("{family} {name}")));
-                    }
-                    Err(error) => self.add(mode, what, Verdict::Degraded, error.to_string()),
-                }
+                Err(error) => self.add(mode, what, Verdict::Degraded, error.to_string()),
             }
         }
     }
@@ -272,8 +257,11 @@ fn has_net_admin(status: &str) -> Option<bool> {
 }
 
 fn legacy_is_there(family: Family) -> bool {
-    let file =
-        if family == Family::Ipv4 { "/proc/net/ip_tables_names" } else { "/proc/net/ip6_tables_names" };
+    let file = if family == Family::Ipv4 {
+        "/proc/thread-self/net/ip_tables_names"
+    } else {
+        "/proc/thread-self/net/ip6_tables_names"
+    };
     Path::new(file).exists()
 }
 

@@ -50,9 +50,8 @@ pub fn chain_owner(name: &str) -> Option<&'static str> {
     known.map(|(_, owner)| *owner)
 }
 
-/// Counts the chains of an `iptables-save` by table and owner. Text that cannot be parsed has none.
-pub(super) fn of_save(text: &str, place: &str) -> Vec<Other> {
-    let Ok(save) = Save::parse(text) else { return Vec::new() };
+/// Counts the chains of iptables by table and owner.
+pub(super) fn of_save(save: &Save<'_>, place: &str) -> Vec<Other> {
     let mut counts: BTreeMap<(String, &'static str), usize> = BTreeMap::new();
     for table in save.tables() {
         for chain in table.chains().filter(|chain| chain.policy().is_none()) {
@@ -99,8 +98,10 @@ mod tests {
         let text = "*nat\n:PREROUTING ACCEPT [0:0]\n:KUBE-SERVICES - [0:0]\n:KUBE-SVC-A - [0:0]\n\
             :DOCKER - [0:0]\nCOMMIT\n\
                     *filter\n:INPUT DROP [0:0]\n:mine - [0:0]\n:KUBE-KUBELET-CANARY - [0:0]\nCOMMIT\n";
-        let found: Vec<_> =
-            of_save(text, "IPv4 nft").into_iter().map(|o| (o.place, o.owner, o.count)).collect();
+        let found: Vec<_> = of_save(&Save::parse(text).unwrap(), "IPv4 nft")
+            .into_iter()
+            .map(|o| (o.place, o.owner, o.count))
+            .collect();
         let (nat, filter) =
             ("iptables IPv4 nft, table nat".to_owned(), "iptables IPv4 nft, table filter".to_owned());
         let expected = [

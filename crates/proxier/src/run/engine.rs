@@ -27,6 +27,10 @@ pub enum Signal {
     Resync,
 }
 
+/// A function that reads the state of a running loop, which calls it between two steps on its own thread. It
+/// must return quickly.
+pub type Look = Box<dyn FnOnce(&World) + Send>;
+
 /// Programs the updates of a source into the kernel.
 pub struct Loop {
     world: World,
@@ -34,6 +38,7 @@ pub struct Loop {
     observer: Arc<dyn Observer>,
     schedule: Schedule,
     intervals: Intervals,
+    looks: Option<Receiver<Look>>,
     commits: Option<Commits>,
     /// What changed since the last sync that succeeded.
     unprogrammed: Unprogrammed,
@@ -94,6 +99,7 @@ impl Loop {
             observer,
             schedule: Schedule::new(intervals),
             intervals,
+            looks: None,
             commits: None,
             unprogrammed: Unprogrammed::default(),
             all_flows: true,
@@ -112,6 +118,13 @@ impl Loop {
         if let Some(other) = other {
             self.observer = Arc::new(vec![self.observer, other]);
         }
+        self
+    }
+
+    /// Sets where functions that read the state of the loop come from; it calls them between two steps.
+    #[must_use]
+    pub fn looked_at_by(mut self, looks: Option<Receiver<Look>>) -> Self {
+        self.looks = looks;
         self
     }
 
@@ -146,6 +159,7 @@ impl Loop {
                     self.take(&mut news)?;
                 }
                 seen = next(&mut self.commits) => self.foreign(seen),
+                look = next_look(&mut self.looks) => look(&self.world),
                 () = until(due) => self.sync()?,
             }
         }
@@ -166,7 +180,7 @@ impl Loop {
                 Update::Hopeless(reason) if !self.was_programmed => {
                     return Err(Error::Hopeless(reason.clone()));
                 }
-                Update::Replace(kind, _) => self.observer.listed(*kind),
+                Update::Replace(kind, _) | Update::Listed(kind) => self.observer.listed(*kind),
                 _ => {}
             }
             let effect = self.world.apply(update);
@@ -446,6 +460,18 @@ async fn next(commits: &mut Option<Commits>) -> Vec<Foreign> {
         Some(commits) => commits.next().await,
         None => std::future::pending().await,
     }
+}
+
+/// Waits for the next look; for ever, when nobody is left who might look.
+async fn next_look(looks: &mut Option<Receiver<Look>>) -> Look {
+    if let Some(look) = match looks {
+        Some(looks) => looks.recv().await,
+        None => None,
+    } {
+        return look;
+    }
+    *looks = None;
+    std::future::pending().await
 }
 
 async fn until(due: Option<Instant>) {

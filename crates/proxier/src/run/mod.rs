@@ -21,7 +21,7 @@ mod schedule;
 mod world;
 
 pub use commits::{Commits, Foreign};
-pub use engine::{Loop, Signal};
+pub use engine::{Look, Loop, Signal};
 pub use error::Error;
 pub use lock::Lock;
 pub use observer::{Observer, SyncReport};

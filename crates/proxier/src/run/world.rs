@@ -65,6 +65,8 @@ pub struct World {
     node: Option<Node>,
     cluster: Cluster,
     listed: BTreeSet<Kind>,
+    /// Of the kinds that are being listed: what was known before, and was not sent since.
+    unlisted: BTreeMap<Kind, BTreeSet<ObjectName>>,
     cidrs: BTreeMap<String, Vec<IpNet>>,
     left_out: BTreeMap<ServiceName, LeftOut>,
 }
@@ -96,6 +98,7 @@ impl World {
             node: None,
             cluster,
             listed: BTreeSet::new(),
+            unlisted: BTreeMap::new(),
             cidrs: BTreeMap::new(),
             left_out: BTreeMap::new(),
         }
@@ -105,6 +108,12 @@ impl World {
     #[must_use]
     pub const fn cluster(&self) -> &Cluster {
         &self.cluster
+    }
+
+    /// Returns the cluster, to keep it without what follows the source.
+    #[must_use]
+    pub fn into_cluster(self) -> Cluster {
+        self.cluster
     }
 
     /// Adds networks of cluster IPs to those of objects, under a name that no object may have.
@@ -129,9 +138,11 @@ impl World {
         let mut effect = Effect::default();
         let (node, cidrs) = (self.cluster.node().clone(), self.cidrs.clone());
         match update {
-            Update::Apply(object) => self.set(object, &mut effect),
+            Update::Apply(object) => self.list(object, &mut effect),
             Update::Delete(name) => self.delete(&name),
             Update::Replace(kind, objects) => self.replace(kind, objects, &mut effect),
+            Update::Listing(kind) => self.begin_list(kind),
+            Update::Listed(kind) => self.end_list(kind),
             Update::Warning(_) | Update::Hopeless(_) => {}
         }
         effect.is_node = node != *self.cluster.node();
@@ -282,14 +293,38 @@ impl World {
     }
 
     fn replace(&mut self, kind: Kind, objects: Vec<Object>, effect: &mut Effect) {
+        self.begin_list(kind);
         let names: BTreeSet<ObjectName> = objects.iter().map(ObjectName::of).collect();
-        for name in self.names(kind).into_iter().filter(|name| !names.contains(name)) {
-            self.delete(&name);
-        }
+        self.unlisted.entry(kind).or_default().retain(|name| !names.contains(name));
+        // Deleted before the others are set: what one loses, another may have.
+        self.end_list(kind);
         for object in objects {
             self.set(object, effect);
         }
+    }
+
+    fn begin_list(&mut self, kind: Kind) {
+        let known = self.names(kind);
+        self.unlisted.insert(kind, known.into_iter().collect());
+    }
+
+    fn end_list(&mut self, kind: Kind) {
+        for name in self.unlisted.remove(&kind).unwrap_or_default() {
+            self.delete(&name);
+        }
         self.listed.insert(kind);
+    }
+
+    /// Sets an object, which may be one of a list.
+    fn list(&mut self, object: Object, effect: &mut Effect) {
+        // Nearly always there is no list, and of the first one nothing is known before.
+        if self.unlisted.values().any(|names| !names.is_empty()) {
+            let name = ObjectName::of(&object);
+            if let Some(names) = self.unlisted.get_mut(&name.kind()) {
+                names.remove(&name);
+            }
+        }
+        self.set(object, effect);
     }
 
     /// Returns the names of all known objects of a kind.

@@ -102,7 +102,7 @@ impl ProxyHealth {
         self.failure = Some(reason.to_owned());
     }
 
-    /// Sets what guards traffic and is missing, by the last sync.
+    /// Sets the faults of the last sync: protections of traffic that could not be programmed.
     pub fn set_faults(&mut self, faults: &[String]) {
         self.faults = faults.to_vec();
     }

@@ -12,10 +12,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use http_body_util::Full;
+use hyper::Request;
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{Domain, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
@@ -43,7 +43,7 @@ use super::connections::Connections;
 pub struct BindAddress(Option<(IpAddr, Option<u16>)>);
 
 impl BindAddress {
-    /// No server.
+    /// The value that starts no server.
     pub const NOWHERE: Self = Self(None);
 
     /// Returns the address of this IP address and port.
@@ -117,8 +117,23 @@ impl Error {
     }
 }
 
-/// A function that returns the response to a request.
-pub(super) type Handler = Arc<dyn Fn(&Request<()>) -> Answer + Send + Sync>;
+/// A function that returns the response to a request, at once or when another thread has it.
+pub(super) type Handler = Arc<dyn Fn(&Request<()>) -> Reply + Send + Sync>;
+
+/// The response to a request.
+#[derive(Debug)]
+pub(super) enum Reply {
+    /// It is known.
+    Now(Answer),
+    /// Another thread sends it. Meanwhile other requests are answered.
+    Later(oneshot::Receiver<Answer>),
+}
+
+impl From<Answer> for Reply {
+    fn from(answer: Answer) -> Self {
+        Self::Now(answer)
+    }
+}
 
 /// A thread that servers run on. All of them end with it.
 #[derive(Debug)]
@@ -288,16 +303,23 @@ async fn accept(open: Open, places: Connections, handler: Handler) {
 /// Answers one request.
 async fn serve(stream: TcpStream, handler: Handler) -> hyper::Result<()> {
     let service = service_fn(move |request: Request<Incoming>| {
-        let answer = respond(&handler, request);
-        async { Ok::<_, std::convert::Infallible>(answer) }
+        let reply = handler(&request.map(drop));
+        async {
+            let answer = match reply {
+                Reply::Now(answer) => answer,
+                Reply::Later(answer) => answer.await.unwrap_or_else(|_| unavailable()),
+            };
+            Ok::<_, std::convert::Infallible>(answer.map(|body| Full::new(Bytes::from(body))))
+        }
     });
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEADER).max_buf_size(BUFFER).keep_alive(false);
     server.serve_connection(TokioIo::new(stream), service).await
 }
 
-fn respond(handler: &Handler, request: Request<Incoming>) -> Response<Full<Bytes>> {
-    handler(&request.map(drop)).map(|body| Full::new(Bytes::from(body)))
+/// Returns the response where the thread that should have one has ended.
+fn unavailable() -> Answer {
+    super::answer(503, super::PLAIN, "the proxier is stopping\n".to_owned())
 }
 
 /// The length of the queue of connections that are not accepted yet, which the kernel bounds by

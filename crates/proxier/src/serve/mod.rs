@@ -8,6 +8,8 @@
 //! - [`Metrics`] has kube-proxy's metric names where the meaning is the same: `/metrics`, `/proxyMode`,
 //!   `/statusz`, `/flagz` and a bare `/healthz`, by default on port 10249 of the loopback.
 //!
+//! Beside metrics `/status` has what the command `status` shows: syncs, troubles, services with endpoints.
+//!
 //! These three are values without a clock or a socket: callers pass in the time. [`Serving`] runs servers for
 //! them, and observes a run loop. Its servers have a thread of their own, so that they answer while a sync
 //! blocks.
@@ -21,6 +23,7 @@ mod readyz;
 mod service_health;
 mod serving;
 mod sources;
+mod status;
 mod text_format;
 mod zpages;
 

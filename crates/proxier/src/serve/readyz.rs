@@ -16,6 +16,10 @@ impl Condition {
     pub(super) const fn new(name: &'static str, problem: Option<String>) -> Self {
         Self { name, problem }
     }
+
+    pub(super) const fn is_met(&self) -> bool {
+        self.problem.is_none()
+    }
 }
 
 impl fmt::Display for Condition {
@@ -30,7 +34,7 @@ impl fmt::Display for Condition {
 
 /// Returns the response: 200, or 503 when a condition fails.
 pub(super) fn reply(conditions: &[Condition]) -> Answer {
-    let is_ready = conditions.iter().all(|condition| condition.problem.is_none());
+    let is_ready = conditions.iter().all(Condition::is_met);
     let lines: String = conditions.iter().map(|condition| format!("{condition}\n")).collect();
     let (status, verdict) = if is_ready { (200, "passed") } else { (503, "failed") };
     answer(status, PLAIN, format!("{lines}readyz check {verdict}\n"))

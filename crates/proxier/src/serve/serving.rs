@@ -11,18 +11,22 @@ use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use sluicegate_conntrack::stale;
 use sluicegate_services::{Cluster, Family, NodePortAddresses, NodePorts};
 
-use super::http::{Handler, Listening, Server};
+use super::http::{Handler, Listening, Reply, Server};
 use super::metrics::started;
 use super::ports::Ports;
+use super::readyz::{self, Condition};
+use super::status::{self, Facts, History};
+use super::zpages;
 use super::{
     Answer, BindAddress, Error, JSON, Metrics, PLAIN, ProxyHealth, ServiceHealth, answer, not_found,
 };
-use super::{readyz, zpages};
 use crate::Mode;
-use crate::run::{Observer, SyncReport};
+use crate::run::{Look, Observer, SyncReport, World};
 use crate::source::contact::{Contact, Verb};
 use crate::source::update::Kind;
 use sluicegate_service_rules::of_interfaces;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::sync::oneshot;
 
 /// The settings of the servers.
 #[derive(Clone, Debug)]
@@ -76,6 +80,7 @@ pub struct Serving {
     shared: Arc<Shared>,
     settings: ServingSettings,
     sockets: Mutex<Sockets>,
+    looks: Mutex<Option<Receiver<Look>>>,
     report: Report,
 }
 
@@ -85,6 +90,7 @@ type Report = Arc<dyn Fn(&str) + Send + Sync>;
 struct Shared {
     health: Mutex<ProxyHealth>,
     services: Mutex<ServiceHealth>,
+    history: Mutex<History>,
     metrics: Metrics,
 }
 
@@ -113,10 +119,14 @@ impl Serving {
         let shared = Arc::new(Shared {
             health: Mutex::new(ProxyHealth::new(settings.timeout)),
             services: Mutex::default(),
+            history: Mutex::default(),
             metrics,
         });
         let report: Report = Arc::new(report);
+        let (asking, looks) = mpsc::channel(LOOKS);
         let pages = Pages {
+            families: settings.families.clone(),
+            asking,
             configz: settings.configz.clone(),
             flags: settings.flags.clone(),
             started: started().unwrap_or_else(SystemTime::now),
@@ -138,13 +148,19 @@ impl Serving {
             });
         }
         let sockets = Sockets { ports: Ports::default(), fixed, reported: Vec::new(), server };
-        Ok(Self { shared, settings, sockets: Mutex::new(sockets), report })
+        Ok(Self { shared, settings, sockets: Mutex::new(sockets), looks: Mutex::new(Some(looks)), report })
     }
 
     /// Returns the metrics.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.shared.metrics
+    }
+
+    /// Returns the looks that `/status` takes at the world of the loop; `None` if another has them.
+    #[must_use]
+    pub fn looks(&self) -> Option<Receiver<Look>> {
+        lock(&self.looks).take()
     }
 
     /// Returns the addresses of `/healthz` and `/metrics`, in this order, of those that listen.
@@ -168,6 +184,7 @@ impl Serving {
         let warnings = sockets.ports.follow(&sockets.server, services, on, handler);
         for warning in warnings.iter().filter(|warning| !sockets.reported.contains(warning)) {
             self.shared.metrics.warning();
+            lock(&self.shared.history).warned(warning, SystemTime::now());
             (self.report)(warning);
         }
         sockets.reported = warnings;
@@ -195,6 +212,7 @@ impl Observer for Serving {
         health.set_faults(&report.sent.faults);
         drop(health);
         self.shared.metrics.synced(report, wall);
+        lock(&self.shared.history).synced(report, wall);
         for (family, changed) in &report.triggers {
             self.shared.metrics.programmed(*family, *changed, wall);
         }
@@ -208,6 +226,7 @@ impl Observer for Serving {
         }
         drop(health);
         self.shared.metrics.failed(error);
+        lock(&self.shared.history).failed(&reason, SystemTime::now());
     }
 
     fn listed(&self, kind: Kind) {
@@ -228,8 +247,9 @@ impl Observer for Serving {
         self.follow_ports(cluster, &services);
     }
 
-    fn warning(&self, _trouble: &str) {
+    fn warning(&self, trouble: &str) {
         self.shared.metrics.warning();
+        lock(&self.shared.history).warned(trouble, SystemTime::now());
     }
 }
 
@@ -267,7 +287,7 @@ fn tell(what: &str, outcome: Result<SocketAddr, Error>, shared: &Shared, report:
 fn health_handler(shared: Arc<Shared>) -> Handler {
     Arc::new(move |request| {
         let (now, wall) = (Instant::now(), SystemTime::now());
-        match request.uri().path() {
+        let answer = match request.uri().path() {
             "/healthz" => {
                 let answer = lock(&shared.health).healthz(now, wall);
                 shared.metrics.healthz(answer.status().as_u16());
@@ -278,14 +298,18 @@ fn health_handler(shared: Arc<Shared>) -> Handler {
                 shared.metrics.livez(answer.status().as_u16());
                 answer
             }
-            "/readyz" => {
-                let mut conditions = lock(shared.metrics.sources()).conditions(now);
-                conditions.extend(lock(&shared.health).conditions(now));
-                readyz::reply(&conditions)
-            }
+            "/readyz" => readyz::reply(&conditions(&shared, now)),
             _ => not_found(),
-        }
+        };
+        answer.into()
     })
+}
+
+/// Returns the conditions of a proxy that follows the cluster.
+fn conditions(shared: &Shared, now: Instant) -> Vec<Condition> {
+    let mut conditions = lock(shared.metrics.sources()).conditions(now);
+    conditions.extend(lock(&shared.health).conditions(now));
+    conditions
 }
 
 /// What the pages of the server of metrics show that does not change.
@@ -293,10 +317,43 @@ struct Pages {
     configz: Option<String>,
     flags: BTreeMap<String, String>,
     started: SystemTime,
+    families: Vec<Family>,
+    /// To the loop.
+    asking: Sender<Look>,
 }
 
 fn metrics_handler(shared: Arc<Shared>, pages: Pages) -> Handler {
-    Arc::new(move |request| match (request.uri().path(), &pages.configz) {
+    Arc::new(move |request| {
+        if request.uri().path() == "/status" {
+            status(&shared, &pages)
+        } else {
+            page(&shared, &pages, request).into()
+        }
+    })
+}
+
+/// Has the loop write its status, between two syncs.
+fn status(shared: &Shared, pages: &Pages) -> Reply {
+    let facts = Facts {
+        mode: shared.metrics.mode().as_str(),
+        started: pages.started,
+        history: lock(&shared.history).clone(),
+        conditions: conditions(shared, Instant::now()),
+        families: pages.families.clone(),
+    };
+    let (sender, answered) = oneshot::channel();
+    let look = move |world: &World| {
+        // Whoever asked may be gone.
+        let _ = sender.send(answer(200, JSON, status::page(&facts, world, SystemTime::now())));
+    };
+    match pages.asking.try_send(Box::new(look)) {
+        Ok(()) => Reply::Later(answered),
+        Err(_) => answer(503, PLAIN, "too many ask already, or nothing is followed\n".to_owned()).into(),
+    }
+}
+
+fn page(shared: &Shared, pages: &Pages, request: &Request<()>) -> Answer {
+    match (request.uri().path(), &pages.configz) {
         ("/metrics", _) => metrics(&shared.metrics, request),
         ("/statusz", _) => zpages::statusz(accept(request), pages.started, SystemTime::now()),
         ("/flagz", _) => zpages::flagz(accept(request), &pages.flags),
@@ -304,7 +361,7 @@ fn metrics_handler(shared: Arc<Shared>, pages: Pages) -> Handler {
         ("/configz", Some(configz)) => answer(200, JSON, configz.clone()),
         ("/healthz" | "/healthz/ping", _) => answer(200, PLAIN, "ok".to_owned()),
         _ => not_found(),
-    })
+    }
 }
 
 fn metrics(metrics: &Metrics, request: &Request<()>) -> Answer {
@@ -323,7 +380,7 @@ fn service_handler(shared: Arc<Shared>, family: Family, name: &sluicegate_servic
     Arc::new(move |_| {
         let healthy = lock(&shared.health).health(Instant::now()).healthy;
         // The services change before the sockets do, so a request may be for a service that no longer exists.
-        lock(&shared.services).answer(family, &name, healthy).unwrap_or_else(not_found)
+        lock(&shared.services).answer(family, &name, healthy).unwrap_or_else(not_found).into()
     })
 }
 
@@ -337,6 +394,8 @@ pub const HEALTHZ_PORT: u16 = 10256;
 /// kube-proxy's port for `/metrics`.
 pub const METRICS_PORT: u16 = 10249;
 
+/// The number of requests for `/status` that wait for the loop.
+const LOOKS: usize = 4;
 /// The interval of kube-proxy.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 
@@ -379,7 +438,8 @@ mod tests {
             let healthz = health_handler(Arc::clone(&serving.shared));
             let service = service_handler(Arc::clone(&serving.shared), Family::Ipv4, &name);
             let ask = |handler: &Handler, path: &str| {
-                let answer = handler(&Request::builder().uri(path).body(()).unwrap());
+                let reply = handler(&Request::builder().uri(path).body(()).unwrap());
+                let Reply::Now(answer) = reply else { panic!("{path} is answered at once") };
                 (answer.status().as_u16(), answer.into_body())
             };
             serving.queued(Instant::now(), &Cluster::default());

@@ -109,7 +109,7 @@ fn not_acceptable(kind: &str) -> Answer {
 const WARNING: &str = "Warning: This endpoint is not meant to be machine parseable, has no formatting \
                        compatibility guarantees and is for debugging purposes only.";
 /// The other pages of the same server, by their first parts.
-const PATHS: [&str; 5] = ["/configz", "/flagz", "/healthz", "/metrics", "/proxyMode"];
+const PATHS: [&str; 6] = ["/configz", "/flagz", "/healthz", "/metrics", "/proxyMode", "/status"];
 const VERSIONS: [&str; 2] = ["v1beta1", "v1alpha1"];
 
 #[cfg(test)]
@@ -125,7 +125,7 @@ mod tests {
         let text = ask(None);
         assert!(text.body().starts_with("\nkube-proxy statusz\nWarning: This endpoint"), "{}", text.body());
         assert!(text.body().contains("\nStarted: Sat Nov 21 05:20:00 UTC 2026\nUp: 2 hr 02 min 02 sec\n"));
-        assert!(text.body().ends_with("\nPaths: /configz /flagz /healthz /metrics /proxyMode\n"));
+        assert!(text.body().ends_with("\nPaths: /configz /flagz /healthz /metrics /proxyMode /status\n"));
         assert_eq!(ask(Some("*/*")).body(), text.body());
         let json = ask(Some("text/html, application/json;v=v1beta1;g=config.k8s.io;as=Statusz"));
         let value: Value = serde_json::from_str(json.body()).unwrap();

@@ -1,5 +1,8 @@
 //! The documents of a manifest file, their kinds, and the objects of lists.
 
+use std::iter;
+use std::ops::ControlFlow;
+
 use k8s_openapi::Resource;
 use k8s_openapi::api::core::v1::{Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -9,39 +12,61 @@ use serde::de::DeserializeOwned;
 use super::{Object, json};
 use crate::yaml::{self, Fault};
 
-/// Splits a file into documents, and parses each on demand. Empty documents (blank, or only comments) count,
+/// Splits a file into documents, which are parsed on demand. Empty documents (blank, or only comments) count,
 /// as they do for a reader of the file.
 pub(super) fn split(text: &str, is_json: bool) -> Box<dyn Iterator<Item = Result<Document<'_>, Fault>> + '_> {
     if is_json {
-        return Box::new(json::documents(text));
+        return Box::new(json::documents(text).map(|next| next.map(Document::Json)));
     }
-    Box::new(yaml_parts(text).into_iter().map(|(line, part)| yaml::parse(part, line).map(Document::from)))
+    Box::new(yaml_parts(text).map(|(line, text)| Ok(Document::Yaml { line, text })))
 }
 
-/// A document before its kind is known.
+/// A document before it is parsed.
 pub(super) enum Document<'a> {
-    Empty,
-    Yaml(yaml::Node),
+    Yaml { line: usize, text: &'a str },
     Json(json::Value<'a>),
 }
 
-impl From<Option<yaml::Node>> for Document<'_> {
-    fn from(node: Option<yaml::Node>) -> Self {
-        match node {
-            // `null` says as much as nothing.
-            None | Some(yaml::Node { value: yaml::Value::Null, .. }) => Self::Empty,
-            Some(node) => Self::Yaml(node),
-        }
-    }
-}
+/// Whether to go on.
+pub(super) type Flow = ControlFlow<()>;
 
 impl Document<'_> {
-    /// Returns the objects of the document: one, or those of a list, which may be an array without a head.
-    pub(super) fn objects(self) -> Result<Vec<Item>, Fault> {
+    pub(super) fn text(&self) -> &str {
         match self {
-            Self::Empty => Ok(Vec::new()),
-            Self::Yaml(node) => objects(&node),
-            Self::Json(value) => objects(&value),
+            Self::Yaml { text, .. } => text,
+            Self::Json(value) => value.text(),
+        }
+    }
+
+    /// Returns the line on which the document begins.
+    pub(super) fn line(&self) -> usize {
+        match self {
+            Self::Yaml { line, .. } => *line,
+            Self::Json(value) => value.line(),
+        }
+    }
+
+    /// Passes the objects of the document to `sink`, one at a time: one, or those of a list, which may be an
+    /// array without a head.
+    pub(super) fn objects(&self, sink: &mut dyn FnMut(Item) -> Flow) -> Result<Flow, Fault> {
+        match self {
+            Self::Yaml { line, text } => {
+                if text.len() > LONG
+                    && let Some(flow) = long(text, *line, sink)?
+                {
+                    return Ok(flow);
+                }
+                match yaml::parse(text, *line)? {
+                    // `null` says as much as nothing.
+                    None | Some(yaml::Node { value: yaml::Value::Null, .. }) => Ok(Flow::Continue(())),
+                    Some(node) => objects(&node, sink),
+                }
+            }
+            Self::Json(value) if value.text() == "null" => Ok(Flow::Continue(())),
+            Self::Json(value) => {
+                value.check_keys()?;
+                objects(value, sink)
+            }
         }
     }
 }
@@ -118,30 +143,81 @@ pub(super) struct Head {
     pub(super) kind: Option<String>,
 }
 
-fn objects<V: Value>(value: &V) -> Result<Vec<Item>, Fault> {
-    if let Some(elements) = value.elements()? {
-        let elements = elements.into_iter().enumerate();
-        let nothing = Head::default();
-        return Ok(elements.map(|(index, item)| list_item(&item, &nothing, &format!("[{index}]"))).collect());
+impl Head {
+    /// Returns the head that an item may leave out, if this is the head of a list. Every list kind of the API
+    /// ends so, and no other kind does; `v1 List` itself may mix kinds.
+    fn element(&self) -> Option<Self> {
+        let kind = self.kind.as_deref()?.strip_suffix("List")?;
+        let kind = Some(kind.to_owned()).filter(|kind| !kind.is_empty());
+        Some(Self { api_version: self.api_version.clone(), kind })
     }
+
+    /// Returns true for the head of an object that is read.
+    fn is_read(&self) -> bool {
+        let (version, kind) = self.texts();
+        is::<Service>(version, kind)
+            || is::<EndpointSlice>(version, kind)
+            || is::<Node>(version, kind)
+            || is::<ServiceCIDR>(version, kind)
+    }
+
+    fn texts(&self) -> (&str, &str) {
+        (self.api_version.as_deref().unwrap_or(""), self.kind.as_deref().unwrap_or(""))
+    }
+}
+
+fn objects<V: Value>(value: &V, sink: &mut dyn FnMut(Item) -> Flow) -> Result<Flow, Fault> {
+    if let Some(elements) = value.elements()? {
+        let nothing = Head::default();
+        let mut elements = elements.into_iter().enumerate();
+        return Ok(
+            elements.try_for_each(|(index, item)| sink(list_item(&item, &nothing, &place(index, true))))
+        );
+    }
+    let head = head(value)?;
+    let Some(element) = head.element() else { return Ok(sink(object(value, &head, ""))) };
+    let mut items = value.items()?.into_iter().enumerate();
+    Ok(items.try_for_each(|(index, item)| sink(list_item(&item, &element, &place(index, false)))))
+}
+
+/// Passes the objects of a long document to `sink`. Each item of a list is parsed when its turn comes: the
+/// tree of all of them takes many times the text. Returns `None` for a document that has to be parsed as a
+/// whole.
+fn long(text: &str, line: usize, sink: &mut dyn FnMut(Item) -> Flow) -> Result<Option<Flow>, Fault> {
+    let Some(outline) = yaml::outline(text, line)? else { return Ok(None) };
+    let (element, is_array) = match &outline.value {
+        yaml::Value::Sequence(_) => (Head::default(), true),
+        yaml::Value::Mapping(_) => {
+            let head = head(&outline)?;
+            match head.element() {
+                Some(element) => (element, false),
+                None if head.is_read() => return Ok(None),
+                None => return Ok(Some(sink(object(&outline, &head, "")))),
+            }
+        }
+        _ => return Ok(None),
+    };
+    let mut index = 0;
+    let flow = yaml::elements(text, line, &mut |item| {
+        let flow = sink(list_item(&item, &element, &place(index, is_array)));
+        index += 1;
+        flow
+    });
+    flow.map(Some)
+}
+
+fn head<V: Value>(value: &V) -> Result<Head, Fault> {
     let head = value.head()?;
-    let Some(kind) = &head.kind else {
-        return Err(Fault {
-            line: value.line(),
-            column: None,
-            reason: "the document has no kind".to_owned(),
-        });
-    };
-    // Every list kind of the API ends so, and no other kind does; `v1 List` itself may mix kinds.
-    let Some(element) = kind.strip_suffix("List") else {
-        return Ok(vec![object(value, &head, "")]);
-    };
-    let fallback = Head {
-        api_version: head.api_version.clone(),
-        kind: Some(element.to_owned()).filter(|kind| !kind.is_empty()),
-    };
-    let items = value.items()?.into_iter().enumerate();
-    Ok(items.map(|(index, item)| list_item(&item, &fallback, &format!("items[{index}]"))).collect())
+    if head.kind.is_none() {
+        let reason = "the document has no kind".to_owned();
+        return Err(Fault { line: value.line(), column: None, reason });
+    }
+    Ok(head)
+}
+
+/// The path of an item in messages.
+fn place(index: usize, is_array: bool) -> String {
+    if is_array { format!("[{index}]") } else { format!("items[{index}]") }
 }
 
 /// An item of `ServiceList` may leave out its own kind and API version, as the API server's answers do.
@@ -158,7 +234,7 @@ fn list_item<V: Value>(item: &V, fallback: &Head, path: &str) -> Item {
 }
 
 fn object<V: Value>(value: &V, head: &Head, path: &str) -> Item {
-    let (version, kind) = (head.api_version.as_deref().unwrap_or(""), head.kind.as_deref().unwrap_or(""));
+    let (version, kind) = head.texts();
     let content = if is::<Service>(version, kind) {
         value.typed(path).map(|object| Content::Object(Object::Service(object)))
     } else if is::<EndpointSlice>(version, kind) {
@@ -178,23 +254,35 @@ fn is<R: Resource>(api_version: &str, kind: &str) -> bool {
 }
 
 /// Splits at lines that begin with `---`, as Kubernetes does. Returns each part with its first line.
-fn yaml_parts(text: &str) -> Vec<(usize, &str)> {
-    let mut parts = Vec::new();
-    let (mut start, mut start_line, mut offset) = (0, 1, 0);
+fn yaml_parts(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let (mut rest, mut first_line, mut is_first) = (Some(text), 1, true);
+    iter::from_fn(move || {
+        loop {
+            let text = rest.take()?;
+            let start_line = first_line;
+            let Some((part, lines, after)) = until_marker(text) else { return Some((start_line, text)) };
+            // What follows the marker on its own line belongs to the document.
+            (rest, first_line) = (Some(after), start_line + lines);
+            if !is_first || !is_prologue(part) {
+                is_first = false;
+                return Some((start_line, part));
+            }
+        }
+    })
+}
+
+/// Returns the text before the next marker, its number of lines, and what follows the marker.
+fn until_marker(text: &str) -> Option<(&str, usize, &str)> {
+    let mut offset = 0;
     for (index, line) in text.split_inclusive('\n').enumerate() {
         if let Some(rest) = line.strip_prefix("---")
             && (rest.is_empty() || rest.starts_with(char::is_whitespace))
         {
-            if !is_prologue(&text[start..offset]) || !parts.is_empty() {
-                parts.push((start_line, &text[start..offset]));
-            }
-            // What follows the marker on its own line belongs to the document.
-            (start, start_line) = (offset + "---".len(), index + 1);
+            return Some((text.get(..offset)?, index, text.get(offset + "---".len()..)?));
         }
         offset += line.len();
     }
-    parts.push((start_line, &text[start..]));
-    parts
+    None
 }
 
 /// Returns true for text before the first marker that is not a document: blank, comments, or `%YAML`
@@ -202,3 +290,6 @@ fn yaml_parts(text: &str) -> Vec<(usize, &str)> {
 fn is_prologue(text: &str) -> bool {
     text.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with(['#', '%']))
 }
+
+/// The length, in bytes, above which a document is not parsed as a whole, if it can be helped.
+const LONG: usize = 1 << 20;

@@ -4,6 +4,7 @@
 //! reader happens to be written. A pass over each value refuses them, as in YAML.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::fmt;
 use std::rc::Rc;
@@ -12,47 +13,47 @@ use serde::Deserialize;
 use serde::de::{self, DeserializeOwned, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::document::{self, Document, Head};
+use super::document::{self, Head};
 use crate::yaml::Fault;
 
 /// Returns the values of a JSON text, up to the first error.
-pub(super) fn documents(text: &str) -> impl Iterator<Item = Result<Document<'_>, Fault>> {
-    let file = Rc::new(File::new(text));
+pub(super) fn documents(text: &str) -> impl Iterator<Item = Result<Value<'_>, Fault>> {
+    let file = Rc::new(File { text, last: Cell::new((0, Place { line: 1, column: 1 })) });
     // The iterator of serde_json repeats an error forever.
     let stream = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
     let mut failed = false;
     stream.map_while(move |next| {
         let ended = std::mem::replace(&mut failed, next.is_err());
         (!ended).then(|| match next {
-            Ok(raw) if raw.get() == "null" => Ok(Document::Empty),
-            Ok(raw) => {
-                let value = Value { file: Rc::clone(&file), raw };
-                match serde_json::from_str(raw.get()) {
-                    Ok(UniqueKeys) => Ok(Document::Json(value)),
-                    Err(e) => Err(fault(value.place(), &e, "")),
-                }
-            }
+            Ok(raw) => Ok(Value { file: Rc::clone(&file), raw }),
             Err(e) => Err(fault(Place { line: 1, column: 1 }, &e, "")),
         })
     })
 }
 
-/// The text of a file, and where its lines begin.
+/// The text of a file, and the place that was asked for last, with its offset: places are asked for in order,
+/// and the beginnings of all lines would take several times the text.
 struct File<'a> {
     text: &'a str,
-    lines: Vec<usize>,
+    last: Cell<(usize, Place)>,
 }
 
-impl<'a> File<'a> {
-    fn new(text: &'a str) -> Self {
-        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
-        Self { text, lines: std::iter::once(0).chain(ends.map(|(end, _)| end + 1)).collect() }
-    }
-
+impl File<'_> {
     fn place(&self, offset: usize) -> Place {
-        let line = self.lines.partition_point(|start| *start <= offset);
-        let start = self.lines.get(line.saturating_sub(1)).copied().unwrap_or_default();
-        Place { line, column: 1 + offset - start }
+        let (from, last) = match self.last.get() {
+            (from, last) if from <= offset => (from, last),
+            _ => (0, Place { line: 1, column: 1 }),
+        };
+        let between = self.text.as_bytes().get(from..offset).unwrap_or_default();
+        let place = match between.iter().rposition(|byte| *byte == b'\n') {
+            None => Place { line: last.line, column: last.column + between.len() },
+            Some(end) => Place {
+                line: last.line + between.iter().filter(|byte| **byte == b'\n').count(),
+                column: between.len() - end,
+            },
+        };
+        self.last.set((offset, place));
+        place
     }
 }
 
@@ -63,6 +64,18 @@ pub(super) struct Value<'a> {
 }
 
 impl<'a> Value<'a> {
+    pub(super) fn text(&self) -> &'a str {
+        self.raw.get()
+    }
+
+    /// Refuses a value in which an object has the same key twice.
+    pub(super) fn check_keys(&self) -> Result<(), Fault> {
+        match serde_json::from_str(self.raw.get()) {
+            Ok(UniqueKeys) => Ok(()),
+            Err(e) => Err(fault(self.place(), &e, "")),
+        }
+    }
+
     fn place(&self) -> Place {
         // The raw value is a slice of the text, so the difference of addresses is its offset.
         let offset = (self.raw.get().as_ptr() as usize).saturating_sub(self.file.text.as_ptr() as usize);

@@ -4,10 +4,11 @@
 //! - [`read`] and [`read_str`] parse manifests, YAML or JSON. A file may hold several documents, and a
 //!   document may be a `List` (or a `ServiceList`, ...). Objects of other kinds are not an error: they are
 //!   counted by kind, so that a misspelt kind is reported. The caller gets one object at a time, so reading a
-//!   large cluster needs the memory of one file.
-//! - [`watch`] follows files and directories, `kube` (feature `kube`) an API server. Both send
-//!   [`update::Update`]s.
+//!   large cluster needs little memory beside the text of one file.
+//! - [`watch`] (feature `daemon`) follows files and directories, `kube` (feature `kube`) an API server. Both
+//!   send [`update::Update`]s.
 
+#[cfg(feature = "daemon")]
 pub mod contact;
 mod document;
 mod error;
@@ -15,13 +16,16 @@ mod json;
 #[cfg(feature = "kube")]
 pub mod kube;
 mod manifests;
+#[cfg(feature = "daemon")]
 pub mod update;
+#[cfg(feature = "daemon")]
 mod watch;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
+use std::ops::ControlFlow;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,10 +36,13 @@ use k8s_openapi::api::networking::v1::ServiceCIDR;
 use nix::fcntl::OFlag;
 
 use crate::yaml::{self, Fault};
+use document::Flow;
 
 pub use error::{Error, ManifestError};
+#[cfg(feature = "daemon")]
 pub(crate) use manifests::service_cidrs;
 pub use manifests::{Manifests, Problem};
+#[cfg(feature = "daemon")]
 pub use watch::watch;
 
 /// Reads every manifest under `paths` and passes each object to `sink`, in order. Returns what kinds it
@@ -50,14 +57,13 @@ pub use watch::watch;
 /// [`Error::Read`] when a file or directory cannot be read, [`Error::Manifests`] with *every* document that
 /// does not parse. Objects that do parse were passed on by then. Do not use them: a missing object looks like
 /// a deleted one.
-pub fn read<P: AsRef<Path>>(paths: &[P], mut sink: impl FnMut(Manifest)) -> Result<Ignored, Error> {
+pub fn read<P: AsRef<Path>>(paths: &[P], sink: impl FnMut(Manifest)) -> Result<Ignored, Error> {
+    let mut sink = Each(sink);
     let mut ignored = Ignored::default();
     let mut problems = Vec::new();
     for path in expand(paths)? {
         let text = read_text(&path)?;
-        let mut reader =
-            Reader { file: Arc::from(path.as_path()), ignored: &mut ignored, problems: &mut problems };
-        reader.read(&text, &mut sink);
+        Reader::new(&path, &mut ignored, &mut problems).read(&text, &mut sink);
     }
     if problems.is_empty() { Ok(ignored) } else { Err(Error::Manifests(problems)) }
 }
@@ -79,11 +85,15 @@ pub fn read<P: AsRef<Path>>(paths: &[P], mut sink: impl FnMut(Manifest)) -> Resu
 /// assert_eq!(ignored.to_string(), "1 v1 Secret");
 /// # Ok::<(), sluicegate_proxier::source::Error>(())
 /// ```
-pub fn read_str(name: &str, text: &str, mut sink: impl FnMut(Manifest)) -> Result<Ignored, Error> {
+pub fn read_str(name: &str, text: &str, sink: impl FnMut(Manifest)) -> Result<Ignored, Error> {
+    parse(Path::new(name), text, &mut Each(sink))
+}
+
+/// Reads the documents of the text of a file.
+fn parse(file: &Path, text: &str, sink: &mut dyn Sink) -> Result<Ignored, Error> {
     let mut ignored = Ignored::default();
     let mut problems = Vec::new();
-    Reader { file: Arc::from(Path::new(name)), ignored: &mut ignored, problems: &mut problems }
-        .read(text, &mut sink);
+    Reader::new(file, &mut ignored, &mut problems).read(text, sink);
     if problems.is_empty() { Ok(ignored) } else { Err(Error::Manifests(problems)) }
 }
 
@@ -153,19 +163,60 @@ impl fmt::Display for Ignored {
     }
 }
 
+/// Takes what a file has, in order.
+trait Sink {
+    /// Returns whether to parse a document, or that nothing more is wanted.
+    fn wants(&mut self, _text: &str, _origin: &dyn Fn() -> Origin) -> ControlFlow<(), bool> {
+        ControlFlow::Continue(true)
+    }
+
+    /// Takes an object.
+    fn take(&mut self, manifest: Manifest) -> Flow;
+
+    /// Is told of an item that is not passed on. Returns whether to go on.
+    fn passed_over(&mut self) -> Flow {
+        Flow::Continue(())
+    }
+}
+
+/// Takes every object.
+struct Each<F>(F);
+
+impl<F: FnMut(Manifest)> Sink for Each<F> {
+    fn take(&mut self, manifest: Manifest) -> Flow {
+        (self.0)(manifest);
+        Flow::Continue(())
+    }
+}
+
 struct Reader<'a> {
     file: Arc<Path>,
     ignored: &'a mut Ignored,
     problems: &'a mut Vec<ManifestError>,
 }
 
-impl Reader<'_> {
-    fn read(&mut self, text: &str, sink: &mut dyn FnMut(Manifest)) {
-        for (number, part) in document::split(text, self.is_json(text)).enumerate() {
-            let outcome = part.and_then(document::Document::objects);
+impl<'a> Reader<'a> {
+    fn new(file: &Path, ignored: &'a mut Ignored, problems: &'a mut Vec<ManifestError>) -> Self {
+        Self { file: Arc::from(file), ignored, problems }
+    }
+
+    fn read(&mut self, text: &str, sink: &mut dyn Sink) {
+        for (index, document) in document::split(text, self.is_json(text)).enumerate() {
+            let number = index + 1;
+            let outcome = document.and_then(|document| {
+                let origin =
+                    || Origin { file: Arc::clone(&self.file), document: number, line: document.line() };
+                match sink.wants(document.text(), &origin) {
+                    ControlFlow::Break(()) => return Ok(Flow::Break(())),
+                    ControlFlow::Continue(false) => return Ok(Flow::Continue(())),
+                    ControlFlow::Continue(true) => {}
+                }
+                document.objects(&mut |item| self.take(number, item, sink))
+            });
             match outcome {
-                Ok(found) => found.into_iter().for_each(|item| self.take(number + 1, item, sink)),
-                Err(fault) => self.reject(number + 1, fault),
+                Ok(Flow::Continue(())) => {}
+                Ok(Flow::Break(())) => return,
+                Err(fault) => self.reject(number, fault),
             }
         }
     }
@@ -178,15 +229,16 @@ impl Reader<'_> {
         }
     }
 
-    fn take(&mut self, document: usize, item: document::Item, sink: &mut dyn FnMut(Manifest)) {
+    fn take(&mut self, document: usize, item: document::Item, sink: &mut dyn Sink) -> Flow {
         match item.content {
             Ok(document::Content::Object(object)) => {
                 let origin = Origin { file: Arc::clone(&self.file), document, line: item.line };
-                sink(Manifest { object, origin });
+                return sink.take(Manifest { object, origin });
             }
             Ok(document::Content::Other(kind)) => *self.ignored.0.entry(kind).or_default() += 1,
             Err(fault) => self.reject(document, fault),
         }
+        sink.passed_over()
     }
 
     fn reject(&mut self, document: usize, fault: Fault) {

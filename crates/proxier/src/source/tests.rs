@@ -173,6 +173,57 @@ fn what_does_not_parse_says_file_document_line_and_why() {
 }
 
 #[test]
+fn long_documents_mean_the_same_as_short_ones() {
+    let item = |name: &str| {
+        format!(
+            "- apiVersion: v1\n  kind: Service\n  metadata: {{name: {name}}}\n  spec: {{ports: [{{port: \
+             80}}]}}\n"
+        )
+    };
+    let headless = "- metadata: {name: a}\n- metadata: {name: b}\n";
+    let [a, b] = [item("a"), item("b")];
+    let cases = [
+        // kubectl sorts the keys, so that the kind comes last.
+        format!("apiVersion: v1\nitems:\n{a}{b}kind: List\nmetadata: {{}}\n"),
+        format!("kind: ServiceList\napiVersion: v1\nitems:\n{headless}"),
+        format!("apiVersion: v1\nitems:\n{headless}kind: ServiceList\n"),
+        format!("apiVersion: v1\nitems:\n{headless}kind: List\n"),
+        format!("apiVersion: v1\nkind: List\nitems:\n{a}- kind: Secret\n  apiVersion: v1\n- 1\n"),
+        format!("{a}{b}"),
+        headless.to_owned(),
+        "- 1\n- []\n".to_owned(),
+        "kind: List\napiVersion: v1\nitems:\n".to_owned(),
+        "kind: List\napiVersion: v1\n".to_owned(),
+        "kind: List\napiVersion: v1\nitems: {a: b}\n".to_owned(),
+        "kind: List\napiVersion: v1\nitems: text\n".to_owned(),
+        format!("kind: List\napiVersion: v1\nitems:\n{a}kind: List\n"),
+        format!("kind: List\napiVersion: v1\nitems:\n{a}items: []\n"),
+        format!("kind: List\napiVersion: v1\nitems:\n{}", a.replace("80", "eighty")),
+        format!("kind: List\napiVersion: v1\nitems:\n{}", a.replace("ports:", "a: 1, a: 2, ports:")),
+        format!("kind: List\napiVersion: v1\nitems:\n{a}x: ]\n"),
+        format!("kind: 1\napiVersion: v1\nitems:\n{a}"),
+        format!("items:\n{a}"),
+        format!("kind: List\napiVersion: v1\nitems:\n{a}---x\n"),
+        // What the root has is told by an alias or a merge key.
+        format!("x: &kind List\napiVersion: v1\nkind: *kind\nitems:\n{a}"),
+        format!("kind: List\napiVersion: v1\nx: &items\n{a}items: *items\n"),
+        format!("x: &head {{kind: List}}\n<<: *head\napiVersion: v1\nitems:\n{a}"),
+        format!("kind: List\napiVersion: v1\nitems:\n- &one {}- *one\n", a.trim_start_matches("- ")),
+        format!("kind: List\napiVersion: v1\nitems: &all\n{a}x: *all\n"),
+        "kind: Service\napiVersion: v1\nmetadata: {name: a}\n".to_owned(),
+        "kind: Secret\napiVersion: v1\ndata: {items: [a]}\n".to_owned(),
+        "a: b\n".to_owned(),
+        "text\n".to_owned(),
+        "~\n".to_owned(),
+        "# nothing\n".to_owned(),
+    ];
+    let comment = format!("# {}\n", "x".repeat(1 << 20));
+    for text in cases {
+        assert_eq!(read_all("f.yaml", &(text.clone() + &comment)), read_all("f.yaml", &text), "{text}");
+    }
+}
+
+#[test]
 fn every_bad_document_is_told_at_once() {
     let text = format!("kind: 1\n---\n{SERVICE}---\nkind: [\n");
     let message = read_all("f.yaml", &text).unwrap_err();

@@ -1,22 +1,28 @@
 //! The updates that a source sends to the run loop, whether it watches files or an API server.
 //!
 //! Updates go over a `tokio::sync::mpsc` channel. Nothing is programmed before both [`Kind::Service`] and
-//! [`Kind::EndpointSlice`] were replaced once: until then a service without endpoints may have slices that
-//! were not read yet.
+//! [`Kind::EndpointSlice`] were listed once, by [`Update::Replace`] or [`Update::Listed`]: until then a
+//! service without endpoints may have slices that were not read yet.
 
 use std::fmt;
 
 use super::Object;
 
-/// An update of a source.
+/// A change that a source of objects reports, or its state.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Update {
     /// An object was added or changed.
     Apply(Object),
     /// An object was deleted.
     Delete(ObjectName),
-    /// All objects of a kind: the first list, or a new one.
+    /// All objects of a kind, from a source that has them at hand: the first list, or a new one.
     Replace(Kind, Vec<Object>),
+    /// A list of all objects of a kind begins, each of which follows as an [`Update::Apply`], so that nobody
+    /// has to hold them all. Another one begins anew.
+    Listing(Kind),
+    /// All objects of a kind were sent. Those that were known before the last [`Update::Listing`], and not
+    /// sent since, are deleted; without one, none are.
+    Listed(Kind),
     /// A problem that the source keeps retrying (an API server that does not answer, a file that does not
     /// parse), for logs and metrics. The known objects stay.
     Warning(String),

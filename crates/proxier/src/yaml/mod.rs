@@ -7,9 +7,11 @@
 //! Time and memory are linear in the text. Anchors share their value with the tree instead of copying it;
 //! what aliases expand to is bounded by the length of the text, with at least [`MIN_BUDGET`] nodes. Reading
 //! takes up to 200 bytes of memory for each byte of the text: a list of one-letter strings takes 90, one
-//! inside 90 others 160.
+//! inside 90 others 160. A long list can be read element by element: [`outline`] says what a document is, and
+//! [`elements`] passes on one tree at a time.
 
 mod deserialize;
+mod long;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -18,6 +20,7 @@ use std::rc::Rc;
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 
 pub(crate) use deserialize::typed;
+pub(crate) use long::{elements, outline};
 
 /// An error in a file, and its place there.
 #[derive(Debug)]
@@ -45,14 +48,7 @@ pub(crate) fn decode(bytes: Vec<u8>) -> Result<String, Fault> {
 /// Parses one document that begins on line `first_line` of its file. Returns `None` when the document is
 /// empty.
 pub(crate) fn parse(text: &str, first_line: usize) -> Result<Option<Node>, Fault> {
-    let mut builder = Builder {
-        parser: Parser::new_from_str(text),
-        line_offset: first_line - 1,
-        anchors: HashMap::new(),
-        weight: 0,
-        budget: (text.len() / NODE_BYTES).max(MIN_BUDGET),
-    };
-    builder.document()
+    Builder::new(text, first_line).document(|builder, event, span| builder.node(event, span, 0))
 }
 
 /// A value and the place where it begins.
@@ -101,7 +97,21 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn document(&mut self) -> Result<Option<Node>, Fault> {
+    fn new(text: &'a str, first_line: usize) -> Self {
+        Self {
+            parser: Parser::new_from_str(text),
+            line_offset: first_line - 1,
+            anchors: HashMap::new(),
+            weight: 0,
+            budget: (text.len() / NODE_BYTES).max(MIN_BUDGET),
+        }
+    }
+
+    /// Returns what `root` makes of the document, from its first event; `None` for an empty one.
+    fn document<T>(
+        &mut self,
+        mut root: impl FnMut(&mut Self, Event<'a>, Span) -> Result<T, Fault>,
+    ) -> Result<Option<T>, Fault> {
         let mut found = None;
         loop {
             let (event, span) = self.next()?;
@@ -111,7 +121,7 @@ impl<'a> Builder<'a> {
                 _ if found.is_some() => {
                     return Err(self.fault(span, "a second document begins without a line `---`"));
                 }
-                event => found = Some(self.node(event, span, 0)?),
+                event => found = Some(root(self, event, span)?),
             }
         }
     }
@@ -140,11 +150,15 @@ impl<'a> Builder<'a> {
             Event::Alias(anchor) => return self.alias(anchor, span),
             _ => return Err(self.fault(span, "expected a value")),
         };
-        let node = Node { value, line: self.line_offset + span.start.line(), column: span.start.col() + 1 };
+        let node = self.at(span, value);
         if anchor != 0 {
             self.anchors.insert(anchor, (node.clone(), self.weight - before));
         }
         Ok(node)
+    }
+
+    fn at(&self, span: Span, value: Value) -> Node {
+        Node { value, line: self.line_offset + span.start.line(), column: span.start.col() + 1 }
     }
 
     fn alias(&mut self, anchor: usize, span: Span) -> Result<Node, Fault> {

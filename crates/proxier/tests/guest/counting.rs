@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use sluicegate_iptables_save::Family as ToolFamily;
-use sluicegate_iptables_save::restore::Tools;
 use sluicegate_lab::{change_one, uniform_cluster};
 use sluicegate_netlink::{Error, Transport, Wait};
+use sluicegate_service_rules::iptables;
 use sluicegate_service_rules::ipvs::Settings;
 use sluicegate_service_rules::ipvs::{Applier, Transports};
-use sluicegate_services::{ServiceName, SliceName};
+use sluicegate_services::{Family, ServiceName, SliceName};
 
 use crate::back_end;
 
@@ -52,10 +51,8 @@ fn a_change_of_one_endpoint_is_a_few_round_trips_and_no_process() {
             links: count(links),
             events: events.map(count),
         };
-        let tools = Tools::find(ToolFamily::Ipv4).unwrap();
-        let tool = [tools.legacy, tools.nft].into_iter().flatten().find(|tool| tool.back_end() == back_end);
-        let mut applier =
-            Applier::with_transports(vec![tool.unwrap()], Settings::default(), transports).unwrap();
+        let tables = iptables::open(Some(back_end), &[Family::Ipv4]).unwrap();
+        let mut applier = Applier::with_transports(tables, Settings::default(), transports).unwrap();
 
         let mut cluster = uniform_cluster(SERVICES, ENDPOINTS);
         let start = Instant::now();

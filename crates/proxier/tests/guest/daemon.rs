@@ -9,13 +9,12 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
 use sluicegate_conntrack::{Client, Filter, NewFlow, Protocol, Tuple};
-use sluicegate_iptables_save::restore::BackEnd;
 use sluicegate_lab::Namespace;
 use sluicegate_proxier::Mode;
 use sluicegate_proxier::serve::Metrics;
 use sluicegate_service_rules::Error;
-use sluicegate_service_rules::iptables::INVALID_COUNTER;
 use sluicegate_service_rules::iptables::counters::Counters;
+use sluicegate_service_rules::iptables::{BackEnd, INVALID_COUNTER};
 use sluicegate_service_rules::ipvs::Settings;
 use sluicegate_services::{Cluster, Family, Slice, SliceName};
 
@@ -111,7 +110,7 @@ fn the_daemon_keeps_ipvs_where_its_manifests_say() {
 #[test]
 fn the_packet_counters_of_iptables_mode_count() {
     let Some(back_end) = back_end() else { return };
-    let iptables = if back_end == BackEnd::Legacy { "iptables-legacy" } else { "iptables-nft" };
+    let iptables = format!("iptables-{back_end}");
     testns::netns(|| {
         let mut counters = Counters::open().unwrap();
         assert_eq!(counters.packets(INVALID_COUNTER).unwrap(), None);
@@ -132,7 +131,6 @@ fn the_packet_counters_of_iptables_mode_count() {
 }
 
 fn words(manifests: &Path, back_end: BackEnd) -> Vec<String> {
-    let back_end = if back_end == BackEnd::Legacy { "legacy" } else { "nft" };
     let words = [
         "sluicegate-proxier",
         "run",
@@ -142,7 +140,7 @@ fn words(manifests: &Path, back_end: BackEnd) -> Vec<String> {
         "--ipvs-min-sync-period=20ms",
         "--ipvs-sync-period=500ms",
         "--iptables-backend",
-        back_end,
+        back_end.as_str(),
         "--manifests",
     ];
     words.into_iter().map(str::to_owned).chain([manifests.display().to_string()]).collect()

@@ -3,8 +3,6 @@
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use sluicegate_iptables_save::Family as ToolFamily;
-use sluicegate_iptables_save::restore::{BackEnd, Tools};
 use sluicegate_ipvs::{Client, Timeouts};
 use sluicegate_lab::{Transport, Wire, ask};
 use sluicegate_service_rules::ipvs::{Applier, FamilySynced, Synced, cleanup};
@@ -38,7 +36,7 @@ fn a_restart_changes_nothing_and_what_others_break_is_mended() {
         let again = syncs(&mut applier, cluster);
         assert!(is_unchanged(&again) && again.families[0].rules == 0, "{again}");
 
-        let tool = if back_end() == Some(BackEnd::Nft) { "nft" } else { "legacy" };
+        let tool = back_end().unwrap();
         for harm in [
             "ipvsadm -C".to_owned(),
             "ipset flush KUBE-6-CLUSTER-IP".to_owned(),
@@ -139,18 +137,15 @@ fn cleanup_leaves_nothing_of_ours_and_everything_of_others() {
         let servers = testns::sh("ipvsadm -Sn");
         assert!(servers.contains("10.99.0.1:80") && !servers.contains("10.98.0.1:80"), "{servers}");
 
-        let tools = [ToolFamily::Ipv4, ToolFamily::Ipv6].map(|family| Tools::find(family).unwrap());
-        let tools: Vec<_> = tools.into_iter().flat_map(|tools| [tools.legacy, tools.nft]).flatten().collect();
-        let tools: Vec<_> = tools.into_iter().filter(|tool| Some(tool.back_end()) == back_end()).collect();
-        let cleaned = cleanup(&tools);
+        let cleaned = cleanup();
         assert!(cleaned.removed.len() == 5 && cleaned.failed.is_empty(), "{cleaned:?}");
         assert_eq!(testns::sh("ipvsadm -Sn"), "-A -t 10.99.0.1:80 -s wlc\n");
         assert_eq!(testns::sh("ipset list -n"), "other\n");
         assert!(Wire::open().unwrap().up("kube-ipvs0").is_err());
-        for tool in &tools {
-            assert!(!tool.save(None, false).unwrap().contains("KUBE-"));
-        }
-        let again = cleanup(&tools);
+        let tool = back_end().unwrap();
+        let left = testns::sh(&format!("iptables-{tool}-save; ip6tables-{tool}-save"));
+        assert!(!left.contains("KUBE-"), "{left}");
+        let again = cleanup();
         assert!(again.removed.is_empty() && again.failed.is_empty(), "{again:?}");
     });
 }

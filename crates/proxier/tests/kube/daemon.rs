@@ -13,7 +13,7 @@ use crate::server::{ApiServer, Fault, PORT, Verb};
 use crate::watching::{NODE, node, service_cidr};
 
 /// `sluicegate-proxier run`, killed when it is dropped.
-struct Daemon {
+pub(crate) struct Daemon {
     child: Child,
     log: PathBuf,
 }
@@ -31,15 +31,15 @@ impl Daemon {
         Self { child, log }
     }
 
-    fn asking(test: &str) -> Self {
+    pub(crate) fn asking(test: &str) -> Self {
         Self::start(test, &["--master", &format!("http://127.0.0.1:{PORT}")])
     }
 
-    fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         fs::read_to_string(&self.log).expect("a log")
     }
 
-    fn until(&self, what: &str, mut done: impl FnMut() -> bool) {
+    pub(crate) fn until(&self, what: &str, mut done: impl FnMut() -> bool) {
         let deadline = Instant::now() + Duration::from_secs(30);
         while !done() {
             assert!(Instant::now() < deadline, "never: {what}\n{}\n{}", table(), self.log());
@@ -47,7 +47,7 @@ impl Daemon {
         }
     }
 
-    fn says(&self, what: &str) {
+    pub(crate) fn says(&self, what: &str) {
         self.until(what, || self.log().contains(what));
     }
 }
@@ -61,28 +61,28 @@ impl Drop for Daemon {
     }
 }
 
-fn table() -> String {
+pub(crate) fn table() -> String {
     String::from_utf8_lossy(&testns::try_sh("nft -s list table ip kube-proxy").stdout).into_owned()
 }
 
-fn namespace(test: impl FnOnce() + Send) {
+pub(crate) fn namespace(test: impl FnOnce() + Send) {
     if testns::have(&["nft"]) {
         testns::netns(test);
     }
 }
 
-fn service(name: &str, ip: &str) -> Value {
+pub(crate) fn service(name: &str, ip: &str) -> Value {
     json!({"metadata": {"namespace": "demo", "name": name},
         "spec": {"clusterIP": ip, "ports": [{"name": "p", "port": 80}]}})
 }
 
-fn slice(of: &str, endpoints: &[&str]) -> Value {
+pub(crate) fn slice(of: &str, endpoints: &[&str]) -> Value {
     let endpoints: Vec<_> = endpoints.iter().map(|ip| json!({"addresses": [ip]})).collect();
     json!({"metadata": {"namespace": "demo", "name": format!("{of}-1"), "labels": {"kubernetes.io/service-name": of}},
         "addressType": "IPv4", "ports": [{"name": "p", "port": 8080, "protocol": "TCP"}], "endpoints": endpoints})
 }
 
-fn filled() -> ApiServer {
+pub(crate) fn filled() -> ApiServer {
     let server = ApiServer::new();
     server.put("nodes", node(NODE));
     server.put("servicecidrs", service_cidr());
@@ -106,7 +106,7 @@ fn the_kernel_follows_the_api_server() {
 
         server.put("services", service("db", "10.96.0.2"));
         server.put("endpointslices", slice("db", &["10.244.0.3"]));
-        daemon.until("a new service", || table().contains("10.96.0.2 . tcp . 80 : goto"));
+        daemon.until("a new service", || table().contains("10.96.0.2 . tcp . 80 : 0:1"));
         server.put("endpointslices", slice("web", &["10.244.0.9"]));
         daemon
             .until("another endpoint", || table().contains("10.244.0.9") && !table().contains("10.244.0.2"));
@@ -114,6 +114,93 @@ fn the_kernel_follows_the_api_server() {
         daemon.until("a deletion", || !table().contains("10.96.0.2"));
     });
 }
+
+#[test]
+fn a_packet_is_explained_by_the_objects_of_the_api_server() {
+    testns::netns(|| {
+        let server = filled();
+        let mut policy = service("local", "10.96.0.2");
+        policy["spec"]["internalTrafficPolicy"] = json!("Local");
+        server.put("services", policy);
+        server.put("endpointslices", slice("local", &["10.244.0.3"]));
+        // More than one page of what has nothing to do with it.
+        (0..600).for_each(|n| server.put("endpointslices", slice(&format!("other-{n}"), &["10.244.1.1"])));
+        server.up();
+        let explain = |to: &str| {
+            let output = Command::new(env!("CARGO_BIN_EXE_sluicegate-proxier"))
+                .args([
+                    "explain",
+                    "-o",
+                    "json",
+                    "--hostname-override",
+                    NODE,
+                    "--cluster-cidr",
+                    "10.244.0.0/16",
+                ])
+                .args(["--master", &format!("http://127.0.0.1:{PORT}"), "--from", "10.244.0.7", "--to", to])
+                .output()
+                .expect("the command starts");
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "{said}");
+            serde_json::from_slice::<Value>(&output.stdout).expect("an object")
+        };
+        let web = explain("10.96.0.1:80/tcp");
+        assert_eq!(web["node"], NODE);
+        assert_eq!(web["frontend"]["service"], "demo/web", "{web:#}");
+        let choices = web["verdict"]["choices"].as_array().expect("choices");
+        let endpoints: Vec<_> = choices.iter().map(|choice| choice["endpoint"].as_str()).collect();
+        assert_eq!(endpoints, [Some("10.244.0.1:8080"), Some("10.244.0.2:8080")]);
+        assert_eq!(choices[0]["probability"], 0.5);
+        assert_eq!(web["endpoints"][0]["slices"], json!(["demo/web-1"]), "{web:#}");
+
+        // The endpoint of the other one is on no known node.
+        let local = explain("10.96.0.2:80/tcp");
+        assert_eq!(local["verdict"]["what"], "dropped", "{local:#}");
+        let fields: Vec<_> =
+            local["decisions"].as_array().expect("decisions").iter().map(|d| &d["field"]).collect();
+        assert!(fields.contains(&&json!("spec.internalTrafficPolicy")), "{local:#}");
+    });
+}
+
+#[test]
+fn ten_thousand_services_of_the_api_server_take_little_memory() {
+    namespace(|| {
+        let server = filled();
+        for n in 0..SERVICES {
+            let [_, a, b, c] = n.to_be_bytes();
+            let managed = json!([{"manager": "kube-controller-manager", "operation": "Update", "fieldsV1":
+                {"f:metadata": {"f:labels": {".": {}, "f:app": {}}}, "f:spec": {"f:ports": {}, "f:selector": {}}}}]);
+            let name = format!("service-{n}");
+            let mut object = service(&name, &format!("10.{}.{b}.{c}", 100 + a));
+            object["metadata"]["managedFields"] = managed.clone();
+            server.put("services", object);
+            let mut object = slice(&name, &[]);
+            object["metadata"]["managedFields"] = managed;
+            let endpoint = |place: u8| {
+                json!({"addresses": [format!("10.{}.{b}.{c}", 150 + a + place)], "nodeName": format!("node-{}", n % 100),
+                    "conditions": {"ready": true, "serving": true, "terminating": false},
+                    "targetRef": {"kind": "Pod", "namespace": "demo", "name": format!("{name}-{place}")}})
+            };
+            object["endpoints"] = (0..5).map(endpoint).collect();
+            server.put("endpointslices", object);
+        }
+        server.up();
+        let daemon = Daemon::asking("memory");
+        daemon.says("elements");
+        let status = fs::read_to_string(format!("/proc/{}/status", daemon.child.id())).expect("it runs");
+        // The program itself, which is several times as large in a debug build, does not count.
+        let kilobytes = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line of this name");
+            line.split_whitespace().next().and_then(|number| number.parse::<u64>().ok()).expect("a number")
+        };
+        let peak = kilobytes("VmHWM:") - kilobytes("RssFile:");
+        assert!(peak < MOST_MEMORY, "{peak} KB");
+    });
+}
+
+const SERVICES: u32 = 10_000;
+/// In kilobytes. The daemon may have 64 MB, of which the program takes about 10 in a release build.
+const MOST_MEMORY: u64 = 54 << 10;
 
 #[test]
 fn half_of_the_lists_programs_nothing() {

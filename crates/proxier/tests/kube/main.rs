@@ -5,6 +5,7 @@ mod daemon;
 mod faults;
 mod follow;
 mod random;
+mod rights;
 mod server;
 mod tls;
 mod watching;

@@ -6,7 +6,7 @@
 //! the form `!key`, the field selectors `metadata.name=` and `spec.clusterIP!=`, and that an object which
 //! ceases to match a selector is told as `DELETED`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -87,10 +87,19 @@ struct State {
     bookmarked: Vec<String>,
     /// Requests to this resource are answered with 404.
     absent: Option<&'static str>,
+    /// What is allowed, everything without it.
+    role: Option<&'static [Rule]>,
+    /// Verb, API group and resource of each request that was answered.
+    allowed: BTreeSet<(String, String, String)>,
+    /// The same of each that was forbidden.
+    forbidden: BTreeSet<(String, String, String)>,
     connections: Vec<TcpStream>,
     /// Goes up with every start and stop: whatever belongs to an earlier one ends.
     life: usize,
 }
+
+/// A rule of a `ClusterRole`: API group, resources, verbs.
+pub(crate) type Rule = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 /// Resource, namespace, name.
 type Key = (&'static str, String, String);
@@ -221,6 +230,17 @@ impl ApiServer {
         self.lock().absent = resource;
     }
 
+    /// Allows what these rules allow, and answers all else with 403, whether it exists or not.
+    pub(crate) fn authorize(&self, role: &'static [Rule]) {
+        self.lock().role = Some(role);
+    }
+
+    /// Verb, API group and resource of the requests that were allowed, and of those that were forbidden.
+    pub(crate) fn decisions(&self) -> [Vec<(String, String, String)>; 2] {
+        let state = self.lock();
+        [&state.allowed, &state.forbidden].map(|decided| decided.iter().cloned().collect())
+    }
+
     /// The targets of the requests to a resource, in their order.
     pub(crate) fn requests(&self, resource: &str) -> Vec<String> {
         let path = path(resource);
@@ -297,16 +317,19 @@ impl Connection<'_> {
     /// Answers one request after the other.
     fn serve(&mut self) -> io::Result<()> {
         let mut reader = BufReader::new(self.stream.try_clone()?);
-        while let Some((target, authorization)) = request(&mut reader)? {
+        while let Some((method, target, authorization)) = request(&mut reader)? {
             lock(self.shared).authorizations.extend(authorization);
-            self.answer(&target)?;
+            self.answer(&method, &target)?;
         }
         Ok(())
     }
 
-    fn answer(&mut self, target: &str) -> io::Result<()> {
+    fn answer(&mut self, method: &str, target: &str) -> io::Result<()> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let query = Query::parse(query);
+        if !lock(self.shared).authorizes(method, path, query.get("watch").is_some()) {
+            return self.status(403, None);
+        }
         let verb = match (query.get("watch"), query.get("continue")) {
             (Some(_), _) => Verb::Watch,
             (None, Some(_)) => Verb::Continue,
@@ -477,8 +500,40 @@ impl Connection<'_> {
     }
 }
 
-/// Reads a request and returns its target and its authorisation; none when the client is done.
-fn request(reader: &mut BufReader<TcpStream>) -> io::Result<Option<(String, Option<String>)>> {
+impl State {
+    /// Decides as RBAC does, and remembers it.
+    fn authorizes(&mut self, method: &str, path: &str, is_watch: bool) -> bool {
+        let Some(role) = self.role else { return true };
+        let segments: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+        // A path of no resource has no group: it is then its own name, which no rule has.
+        let (group, resource, name) = match segments.as_slice() {
+            ["api", _, "namespaces", _, resource, name @ ..] | ["api", _, resource, name @ ..] => {
+                ("", *resource, name)
+            }
+            ["apis", group, _, "namespaces", _, resource, name @ ..]
+            | ["apis", group, _, resource, name @ ..] => (*group, *resource, name),
+            _ => ("", path, &[][..]),
+        };
+        let verb = match (method, is_watch, name.is_empty()) {
+            ("GET", true, _) => "watch",
+            ("GET", false, true) => "list",
+            ("GET", false, false) => "get",
+            ("POST", ..) => "create",
+            ("PUT", ..) => "update",
+            ("PATCH", ..) => "patch",
+            _ => "delete",
+        };
+        let is_allowed = role.iter().any(|(of, resources, verbs)| {
+            *of == group && resources.contains(&resource) && verbs.contains(&verb)
+        });
+        let decided = if is_allowed { &mut self.allowed } else { &mut self.forbidden };
+        decided.insert((verb.to_owned(), group.to_owned(), resource.to_owned()));
+        is_allowed
+    }
+}
+
+/// Reads a request and returns its method, its target and its authorisation; none when the client is done.
+fn request(reader: &mut BufReader<TcpStream>) -> io::Result<Option<(String, String, Option<String>)>> {
     let mut first = String::new();
     if reader.read_line(&mut first)? == 0 {
         return Ok(None);
@@ -487,7 +542,11 @@ fn request(reader: &mut BufReader<TcpStream>) -> io::Result<Option<(String, Opti
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line)? <= 2 {
-            return Ok(first.split(' ').nth(1).map(|target| (target.to_owned(), authorization)));
+            let mut words = first.split(' ').map(str::to_owned);
+            return Ok(words
+                .next()
+                .zip(words.next())
+                .map(|(method, target)| (method, target, authorization)));
         }
         if let Some((name, value)) = line.split_once(':')
             && name.eq_ignore_ascii_case("authorization")

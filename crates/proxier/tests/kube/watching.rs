@@ -1,6 +1,6 @@
 //! A listener of the source, which holds what a run loop would hold.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -22,6 +22,8 @@ pub(crate) struct Watching {
     updates: Receiver<Update>,
     /// What a run loop would hold now.
     pub(crate) held: BTreeMap<ObjectName, Object>,
+    /// What was held of a kind when its list began, and was not sent since.
+    unlisted: BTreeMap<Kind, BTreeSet<ObjectName>>,
     /// How often each kind was listed.
     pub(crate) lists: BTreeMap<Kind, usize>,
     /// The kinds, in the order of their first lists.
@@ -65,6 +67,7 @@ impl Watching {
             runtime,
             updates,
             held: BTreeMap::new(),
+            unlisted: BTreeMap::new(),
             lists: BTreeMap::new(),
             order: vec![],
             warnings: vec![],
@@ -106,20 +109,30 @@ impl Watching {
         let Ok(update) = next else { return };
         match update.expect("the source does not end by itself") {
             Update::Apply(object) => {
-                self.held.insert(ObjectName::of(&object), object);
+                let name = ObjectName::of(&object);
+                if let Some(names) = self.unlisted.get_mut(&name.kind()) {
+                    names.remove(&name);
+                }
+                self.held.insert(name, object);
             }
             Update::Delete(name) => {
                 self.held.remove(&name);
             }
-            Update::Replace(kind, objects) => {
+            Update::Listing(kind) => {
+                let known = self.held.keys().filter(|name| name.kind() == kind).cloned();
+                self.unlisted.insert(kind, known.collect());
+            }
+            Update::Listed(kind) => {
+                for name in self.unlisted.remove(&kind).expect("it began") {
+                    self.held.remove(&name);
+                }
                 let listed = self.lists.entry(kind).or_default();
                 *listed += 1;
                 if *listed == 1 {
                     self.order.push(kind);
                 }
-                self.held.retain(|name, _| name.kind() != kind);
-                self.held.extend(objects.into_iter().map(|object| (ObjectName::of(&object), object)));
             }
+            Update::Replace(kind, _) => panic!("the list of {kind} is sent piece by piece"),
             Update::Warning(warning) => self.warnings.push(warning),
             Update::Hopeless(reason) => self.hopeless.push(reason),
         }

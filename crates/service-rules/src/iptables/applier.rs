@@ -1,31 +1,30 @@
-//! Applies plans to iptables with the smallest input of `iptables-restore --noflush`.
+//! Applies plans to the rules of iptables with the smallest change, lines as of `iptables-restore --noflush`.
 //!
-//! The first sync compares the plan with the output of `iptables-save` and sends the difference. From then on
-//! the applied state is in memory, and a sync sends the changes. There is no generation as in nftables: the
-//! canary, an empty chain in table mangle, shows whether another program has flushed everything. The tool
-//! refuses input that does not match the kernel's rules (a rule to delete does not exist) as a whole; then
-//! everything is compared again.
+//! The first sync compares the plan with the rules of the kernel and sends the difference. From then on the
+//! applied state is in memory, and a sync sends the changes. The canary, an empty chain in table mangle, shows
+//! whether another program has flushed everything. Lines that do not match the kernel's rules (a rule to
+//! delete does not exist) are refused as a whole; then everything is compared again.
 //!
-//! Tools run in the network namespace of the calling thread. Each family has its own tool, and is synced
-//! separately.
+//! No program is started. Sockets belong to the network namespace of the thread that opens them. Each family
+//! is synced separately.
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
-use sluicegate_iptables_save::restore::{BackEnd, Restore, Tool, Tools};
 use sluicegate_iptables_save::{self as save, Action, Entry, Save, State, Table, diff};
 use sluicegate_services::{Changes, Cluster, Family, ServiceName};
+use sluicegate_xtables::{self as xtables, BackEnd};
 
-use super::jumps::{change_jumps, ensure_guard, list, removal, take_jumps};
+use super::jumps::{change_jumps, ensure_guard, removal, take_jumps};
 use super::planner::tool_family;
-use super::synced::back_end;
 use super::{
-    CANARY, CANARY_TABLES, FamilySynced, Feature, Planner, RuleCounts, Settings, Support, Synced, host,
-    is_ours, jumps, probe,
+    CANARY, CANARY_TABLES, FamilySynced, Feature, Planner, RuleCounts, Settings, Support, Synced, Tables,
+    host, is_ours, jumps, probe, tables,
 };
 use crate::summary::counted;
 use crate::{Cleaned, Error, Found, addresses};
 
-/// Applies plans with the tools of one or both families.
+/// Applies plans to the rules of one or both families.
 #[derive(Debug)]
 pub struct Applier {
     settings: Settings,
@@ -35,38 +34,47 @@ pub struct Applier {
 /// The state of one family.
 #[derive(Debug)]
 struct Side {
-    tool: Tool,
-    /// The tool of the other back end, whose rules apply to packets as well.
-    other: Option<Tool>,
+    tables: Box<dyn Tables>,
+    /// The rules of the other back end, which apply to packets as well.
+    other: Option<Box<dyn Tables>>,
     support: Option<Support>,
     planner: Option<Planner>,
     compared: Option<Instant>,
 }
 
 impl Applier {
-    /// Creates an applier over these tools, one of each family.
-    #[must_use]
-    pub fn new(tools: Vec<Tool>, settings: Settings) -> Self {
-        let sides = tools.into_iter().map(|tool| Side::new(tool, None));
-        Self { settings, sides: sides.collect() }
-    }
-
-    /// Looks for the tools of `families`: of the given back end, or of that of `iptables-restore` itself.
+    /// Opens sockets in the network namespace of the calling thread, for the rules of `families`: in the given
+    /// back end, or in that of [`choose`](super::choose).
     ///
     /// # Errors
-    /// [`Error::NoTool`] when a family has none.
-    pub fn find(back_end: Option<BackEnd>, families: &[Family], settings: Settings) -> Result<Self, Error> {
-        let side = |family: &Family| find_tool(*family, back_end).map(|(tool, other)| Side::new(tool, other));
-        let sides = families.iter().map(side);
-        Ok(Self { sides: sides.collect::<Result<_, _>>()?, settings })
+    /// [`Error::Iptables`] when a capability is missing, or the kernel has no netfilter.
+    pub fn open(back_end: Option<BackEnd>, families: &[Family], settings: Settings) -> Result<Self, Error> {
+        let opening = iptables("opening the tables of iptables");
+        let tables = tables::open(back_end, families).map_err(&opening)?;
+        let other = |tables: &dyn Tables| match tables.back_end() {
+            BackEnd::Legacy => BackEnd::Nft,
+            BackEnd::Nft => BackEnd::Legacy,
+        };
+        let mut sides = Vec::with_capacity(tables.len());
+        for tables in tables {
+            let other = tables::open(Some(other(&*tables)), &[tables.family()]).map_err(&opening)?;
+            sides.push(Side { other: other.into_iter().next(), ..Side::new(tables) });
+        }
+        Ok(Self { settings, sides })
+    }
+
+    /// Creates an applier over these tables, each of another family.
+    #[must_use]
+    pub fn with_tables(tables: Vec<Box<dyn Tables>>, settings: Settings) -> Self {
+        Self { settings, sides: tables.into_iter().map(Side::new).collect() }
     }
 
     /// Programs the services of `cluster`. Everything is compared with the kernel after an hour, and in a
     /// large cluster only if the canary is missing.
     ///
     /// # Errors
-    /// [`Error::Services`] when the settings cannot be planned. [`Error::Iptables`] when a tool fails: the
-    /// table it failed in is as before, and the next sync compares everything.
+    /// [`Error::Services`] when the settings cannot be planned. [`Error::Iptables`] when the kernel refuses a
+    /// change: the table of it is as before, and the next sync compares everything.
     pub fn sync(&mut self, cluster: &mut Cluster, now: Instant) -> Result<Synced, Error> {
         let changes = cluster.take_changes();
         self.sync_changes(cluster, &changes, now)
@@ -76,7 +84,7 @@ impl Applier {
     /// since the last call.
     ///
     /// # Errors
-    /// As [`sync`](Self::sync), and [`Error::Refused`] if the tool names a rule of a service.
+    /// As [`sync`](Self::sync), and [`Error::Refused`] for a rule of a service.
     pub fn sync_changes(
         &mut self,
         cluster: &Cluster,
@@ -89,7 +97,7 @@ impl Applier {
             // A failure in one family must not prevent changes in the other.
             match side.sync(&self.settings, cluster, changes, now) {
                 Ok(family) => synced.families.push(family),
-                Err(error) => failed = Some(Error::both(failed, refusal(error))),
+                Err(error) => failed = Some(Error::both(failed, error)),
             }
         }
         failed.map_or(Ok(synced), Err)
@@ -112,13 +120,13 @@ impl Applier {
     ///
     /// # Errors
     /// As [`sync`](Self::sync).
-    pub fn difference(&self, cluster: &Cluster) -> Result<Vec<(Family, Save<'static>)>, Error> {
-        self.sides.iter().map(|side| side.difference(&self.settings, cluster)).collect()
+    pub fn difference(&mut self, cluster: &Cluster) -> Result<Vec<(Family, Save<'static>)>, Error> {
+        self.sides.iter_mut().map(|side| side.difference(&self.settings, cluster)).collect()
     }
 
-    /// Removes our chains and jumps with every tool, and returns what was removed. Chain KUBE-FIREWALL and
-    /// the jumps to it remain, as the kubelet uses them too. [`Error::Iptables`] means that a tool failed, or
-    /// that rules of other programs refer to our chains.
+    /// Removes our chains and jumps, and returns what was removed. Chain KUBE-FIREWALL and the jumps to it
+    /// remain, as the kubelet uses them too. [`Error::Iptables`] means that the kernel refused it,
+    /// [`Error::Rules`] that rules of other programs refer to our chains.
     pub fn cleanup(&mut self) -> Cleaned {
         let mut cleaned = Cleaned::default();
         for side in &mut self.sides {
@@ -128,50 +136,31 @@ impl Applier {
         cleaned
     }
 
-    /// Returns the features of the tool and the kernel for a family, once a sync has probed them.
+    /// Returns the features of the kernel for a family, once a sync has probed them.
     #[must_use]
     pub fn support(&self, family: Family) -> Option<&Support> {
         self.sides.iter().find(|side| side.family() == family)?.support.as_ref()
     }
 }
 
-/// Finds all installed tools, to clean up whichever was used.
-///
-/// # Errors
-/// [`Error::Iptables`] when none is installed.
-pub fn all_tools() -> Result<Vec<Tool>, Error> {
-    let found = Family::BOTH.map(|family| Tools::find(tool_family(family)));
-    let (mut tools, mut failed) = (Vec::new(), None);
-    for found in found {
-        match found {
-            Ok(found) => tools.extend(found.legacy.into_iter().chain(found.nft)),
-            Err(error) => failed = Some(error),
-        }
+/// Removes the chains and jumps of this mode from the current network namespace, in both families and
+/// whichever back ends are in use, as [`Applier::cleanup`] does.
+pub fn cleanup() -> Cleaned {
+    let mut cleaned = Cleaned::default();
+    for tables in tables::open_used() {
+        let opened = tables.map_err(iptables("opening the tables of iptables"));
+        cleaned.add(opened.and_then(|tables| Side::new(tables).cleanup()));
     }
-    match failed {
-        Some(error) if tools.is_empty() => Err(iptables("looking for iptables")(error)),
-        _ => Ok(tools),
-    }
-}
-
-pub(crate) fn find_tool(family: Family, back_end: Option<BackEnd>) -> Result<(Tool, Option<Tool>), Error> {
-    let tools = Tools::find(tool_family(family)).map_err(iptables("looking for iptables"))?;
-    let installed = [&tools.usual, &tools.nft, &tools.legacy].into_iter().flatten();
-    let tool = installed.clone().find(|tool| back_end.is_none_or(|wanted| tool.back_end() == wanted));
-    let Some(tool) = tool.cloned() else {
-        return Err(Error::NoTool { family });
-    };
-    let other = installed.clone().find(|other| other.back_end() != tool.back_end()).cloned();
-    Ok((tool, other))
+    cleaned
 }
 
 impl Side {
-    const fn new(tool: Tool, other: Option<Tool>) -> Self {
-        Self { tool, other, support: None, planner: None, compared: None }
+    fn new(tables: Box<dyn Tables>) -> Self {
+        Self { tables, other: None, support: None, planner: None, compared: None }
     }
 
     fn family(&self) -> Family {
-        if self.tool.family() == save::Family::Ipv4 { Family::Ipv4 } else { Family::Ipv6 }
+        self.tables.family()
     }
 
     fn sync(
@@ -183,12 +172,12 @@ impl Side {
     ) -> Result<FamilySynced, Error> {
         let mut synced = FamilySynced {
             family: self.family(),
-            back_end: self.tool.back_end(),
+            back_end: self.tables.back_end(),
             found: Found::Changed,
             chains: 0,
             rules: 0,
             bytes: 0,
-            tool: Duration::ZERO,
+            kernel: Duration::ZERO,
             total: RuleCounts::default(),
             written: RuleCounts::default(),
             was_refused: false,
@@ -205,7 +194,7 @@ impl Side {
         if let Some(mut planner) = self.planner.take().filter(is_trusted)
             && let Some(input) = self.change(&mut planner, cluster, changes)?
         {
-            match self.restore(&input, &mut synced) {
+            match self.apply(&input, &mut synced) {
                 Ok(()) => {
                     synced.total = planner.rule_counts();
                     synced.faults = planner.faults().collect();
@@ -213,8 +202,8 @@ impl Side {
                     return Ok(synced);
                 }
                 // Another program has changed our chains: the applied state no longer exists.
-                Err(error) if error.is_not_found() || error.cause().is_some() => synced.was_refused = true,
-                Err(error) => return Err(iptables("programming the services")(error)),
+                Err(error) if error.is_refusal() => synced.was_refused = true,
+                Err(error) => return Err(iptables(PROGRAMMING)(error)),
             }
         }
         synced.found = Found::Compared;
@@ -225,14 +214,12 @@ impl Side {
 
     /// Returns the input for a change since the last sync, unless another program has flushed the tables.
     fn change(
-        &self,
+        &mut self,
         planner: &mut Planner,
         cluster: &Cluster,
         changes: &Changes,
     ) -> Result<Option<Save<'static>>, Error> {
-        let mangle = self.tool.save(Some("mangle"), false).map_err(iptables("looking for the canary"))?;
-        let canary = Save::parse(&mangle).map_err(iptables("reading iptables-save"))?;
-        if canary.table("mangle").and_then(|table| table.chain(CANARY)).is_none() {
+        if !self.tables.has_chain("mangle", CANARY).map_err(iptables("looking for the canary"))? {
             return Ok(None);
         }
         planner.set_local_addresses(addresses::of_interfaces()?);
@@ -258,7 +245,7 @@ impl Side {
         // What was missing may have been loaded since; what was there is asked for again after a failure.
         let support = match self.support.take().filter(|support| support.missing().len() == 0) {
             Some(support) => support,
-            None => probe::by_trial(&self.tool)?,
+            None => probe::by_trial(&mut *self.tables)?,
         };
         let is_told = |feature: &Feature| *feature != Feature::RandomFully && feature.unguarded().is_none();
         for feature in support.missing().filter(is_told) {
@@ -272,11 +259,13 @@ impl Side {
             cluster,
             Some(addresses::of_interfaces()?),
         )?;
-        let text = list(&self.tool).map_err(iptables("listing what there is"))?;
-        synced.tool = started.elapsed();
-        let current = Save::parse(&text).map_err(iptables("reading iptables-save"))?;
+        let current = self.tables.list().map_err(iptables("listing what there is"))?;
+        synced.kernel = started.elapsed();
         let input = compare(&current, &planner)?;
-        self.restore(&input, synced).map_err(iptables("programming the services"))?;
+        match self.apply(&input, synced) {
+            Err(error) if error.is_refusal() => self.apply_by_lines(&input)?,
+            done => done.map_err(iptables(PROGRAMMING))?,
+        }
         if planner.answers_localhost() {
             // Not before the rule that keeps the link from what listens on loopback alone.
             host::route_localnet()?;
@@ -291,27 +280,28 @@ impl Side {
     }
 
     /// Creates the canary of table mangle, in which there are no other chains of ours.
-    fn canary(&self, current: &Save<'_>, synced: &mut FamilySynced) {
+    fn canary(&mut self, current: &Save<'_>, synced: &mut FamilySynced) {
         if current.table("mangle").and_then(|table| table.chain(CANARY)).is_some() {
             return;
         }
         let input = format!("*mangle\n:{CANARY} - [0:0]\nCOMMIT\n");
-        if let Err(error) = self.tool.apply_text(&input, HOW) {
+        let input = Save::parse(&input).expect("a table with a chain");
+        if let Err(error) = self.tables.apply(&input) {
             let notice = format!("no canary in table mangle, so everything is compared each time: {error}");
             synced.notices.push(notice);
         }
     }
 
     /// Rules of ours in the other back end, from before a switch, would go on working beside the new ones. It
-    /// is only a hint, so that a back end which cannot be looked at is one too: only root may list the tables
-    /// of the legacy one.
-    fn look_at_the_other(&self, synced: &mut FamilySynced) {
-        let Some(other) = &self.other else { return };
-        let name = back_end(other.back_end());
+    /// is only a hint, so that a back end which cannot be looked at is one too.
+    fn look_at_the_other(&mut self, synced: &mut FamilySynced) {
+        let Some(other) = &mut self.other else { return };
+        let name = other.back_end();
         let ours = |table: &Table<'_>| table.chains().any(|chain| is_ours(table.name(), chain.name()));
-        let holds_ours = other.save(None, false).and_then(|text| Ok(Save::parse(&text)?.tables().any(ours)));
-        match holds_ours {
+        match other.list().map(|save| save.tables().any(ours)) {
             Ok(false) => {}
+            // A kernel without it has no rules in it.
+            Err(error) if error.is_unsupported() => {}
             Ok(true) => synced
                 .notices
                 .push(format!("back end {name} holds rules of a service proxy too; `cleanup` removes them")),
@@ -321,12 +311,18 @@ impl Side {
         }
     }
 
-    fn difference(&self, settings: &Settings, cluster: &Cluster) -> Result<(Family, Save<'static>), Error> {
-        let text = list(&self.tool).map_err(iptables("listing what there is"))?;
-        let current = Save::parse(&text).map_err(iptables("reading iptables-save"))?;
+    fn difference(
+        &mut self,
+        settings: &Settings,
+        cluster: &Cluster,
+    ) -> Result<(Family, Save<'static>), Error> {
+        let current = self.tables.list().map_err(iptables("listing what there is"))?;
         let support = match &self.support {
             Some(support) => support.clone(),
-            None => probe::by_test(&self.tool, text.contains("-m nfacct "))?,
+            None => {
+                let counts = |table: &Table<'_>| table.rules().any(|rule| rule.text().contains("-m nfacct "));
+                probe::by_test(&mut *self.tables, current.tables().any(counts))?
+            }
         };
         let settings = host::settings(settings);
         let planner =
@@ -334,15 +330,14 @@ impl Side {
         Ok((self.family(), compare(&current, &planner)?))
     }
 
-    fn restore(&self, input: &Save<'_>, synced: &mut FamilySynced) -> Result<(), save::Error> {
+    fn apply(&mut self, input: &Save<'_>, synced: &mut FamilySynced) -> Result<(), xtables::Error> {
         if input.items.is_empty() {
             return Ok(());
         }
-        let text = input.to_string();
         let started = Instant::now();
-        self.tool.apply_text(&text, HOW)?;
-        synced.tool += started.elapsed();
-        synced.bytes += text.len();
+        self.tables.apply(input)?;
+        synced.kernel += started.elapsed();
+        synced.bytes += text_len(input);
         for table in input.tables() {
             for entry in &table.entries {
                 match entry {
@@ -357,28 +352,40 @@ impl Side {
         Ok(())
     }
 
-    fn cleanup(&self) -> Result<Option<String>, Error> {
-        let text = list(&self.tool).map_err(iptables("listing what there is"))?;
-        let mut current = Save::parse(&text).map_err(iptables("reading iptables-save"))?;
-        let input = removal(&mut current, is_ours).map_err(iptables("finding what is ours"))?;
+    /// Carries out what was refused as text, whose lines an error can name: the service of the line is the one
+    /// without which the others can be programmed.
+    fn apply_by_lines(&mut self, input: &Save<'_>) -> Result<(), Error> {
+        let text = input.to_string();
+        let lines = Save::parse(&text).map_err(rules("numbering the lines"))?;
+        let Err(error) = self.tables.apply(&lines) else { return Ok(()) };
+        let line = error.line().and_then(|line| text.lines().nth(line.checked_sub(1)?));
+        match line.and_then(service_of) {
+            Some(service) => Err(Error::Refused { services: vec![(service, error.to_string())] }),
+            None => Err(iptables(PROGRAMMING)(error)),
+        }
+    }
+
+    fn cleanup(&mut self) -> Result<Option<String>, Error> {
+        let mut current = self.tables.list().map_err(iptables("listing what there is"))?;
+        let input = removal(&mut current, is_ours).map_err(rules("finding what is ours"))?;
         if input.items.is_empty() {
             return Ok(None);
         }
-        self.tool.apply_text(&input.to_string(), HOW).map_err(iptables("removing what is ours"))?;
+        self.tables.apply(&input).map_err(iptables("removing what is ours"))?;
         let count = |wanted: fn(&Entry<'_>) -> bool| {
             input.tables().flat_map(|table| &table.entries).filter(|entry| wanted(entry)).count()
         };
         let chains = count(|entry| matches!(entry, Entry::Command(_)));
         let rules = count(|entry| matches!(entry, Entry::Rule(_)));
-        let (family, back_end) = (self.family(), back_end(self.tool.back_end()));
+        let (family, back_end) = (self.family(), self.tables.back_end());
         let (chains, jumps) = (counted(chains, "chain"), counted(rules, "jump"));
         Ok(Some(format!("{chains} and {jumps} to them ({family}, {back_end})")))
     }
 }
 
-/// From what iptables-save shows to the plan, its canaries, its guard and its jumps.
+/// From the rules that there are to the plan, its canaries, its guard and its jumps.
 fn compare(current: &Save<'_>, planner: &Planner) -> Result<Save<'static>, Error> {
-    let comparing = iptables("comparing with the plan");
+    let comparing = rules("comparing with the plan");
     let family = tool_family(planner.family());
     let mut desired = planner.input();
     for table in desired.tables_mut().filter(|table| CANARY_TABLES.contains(&table.name())) {
@@ -400,16 +407,6 @@ fn compare(current: &Save<'_>, planner: &Planner) -> Result<Save<'static>, Error
     Ok(input)
 }
 
-/// Converts an error into one that names the service, if the tool names a refused rule.
-fn refusal(error: Error) -> Error {
-    let Error::Iptables { source, .. } = &error else { return error };
-    let save::Error::Refused(refused) = source.as_ref() else { return error };
-    match refused.text.as_deref().and_then(service_of) {
-        Some(service) => Error::Refused { services: vec![(service, source.to_string())] },
-        None => error,
-    }
-}
-
 /// Returns the service in the comment of a rule, which each rule of a service has: `demo/web:http cluster
 /// IP`.
 fn service_of(line: &str) -> Option<ServiceName> {
@@ -420,12 +417,31 @@ fn service_of(line: &str) -> Option<ServiceName> {
     ServiceName::new(namespace, name).ok()
 }
 
-pub(crate) fn iptables(doing: &'static str) -> impl Fn(save::Error) -> Error {
+/// Returns the length of lines as text.
+pub(crate) fn text_len(input: &Save<'_>) -> usize {
+    struct Length(usize);
+    impl fmt::Write for Length {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0 += text.len();
+            Ok(())
+        }
+    }
+    let mut length = Length(0);
+    let _ = fmt::write(&mut length, format_args!("{input}"));
+    length.0
+}
+
+/// Names the operation that the kernel refused.
+pub(crate) fn iptables(doing: &'static str) -> impl Fn(xtables::Error) -> Error {
     move |source| Error::Iptables { doing, source: Box::new(source) }
 }
 
-/// `--noflush --counters --wait=5`, as kube-proxy runs it.
-pub(crate) const HOW: Restore = Restore { counters: true, test: false, wait: Some(5), wait_interval: None };
+/// Names the operation that failed before the kernel was asked.
+pub(crate) fn rules(doing: &'static str) -> impl Fn(save::Error) -> Error {
+    move |source| Error::Rules { doing, source: Box::new(source) }
+}
+
+const PROGRAMMING: &str = "programming the services";
 /// The time after which everything is compared again, as in kube-proxy.
 pub(crate) const TRUSTED: Duration = Duration::from_secs(3600);
 /// The same while something that guards traffic is missing.

@@ -1,10 +1,8 @@
 //! What of ours stands among the rules of others: the jumps from built-in chains, and one rule in a chain of
 //! the kubelet's. Lines are added and deleted there one by one, by their words; nothing is emptied.
 
-use sluicegate_iptables_save::restore::{BackEnd, Tool};
 use sluicegate_iptables_save::{
-    self as save, Action, Cause, Command, Entry, Item, Rule, Save, State, Table, Verb, diff, find_target,
-    normalise,
+    self as save, Action, Command, Entry, Item, Rule, Save, State, Table, Verb, diff, find_target, normalise,
 };
 
 use super::{CANARY_TABLES, FIREWALL, Jump};
@@ -110,28 +108,6 @@ pub(crate) fn take_jumps<'a>(
         table.entries = kept;
     }
     jumps
-}
-
-/// Lists the tables in which a service proxy has chains, as `iptables-save` does.
-///
-/// Only root may read the list of tables of the legacy back end (`/proc/net/ip_tables_names`). Another user
-/// with `CAP_NET_ADMIN` and `CAP_NET_RAW` names each of them.
-pub(crate) fn list(tool: &Tool) -> Result<String, save::Error> {
-    match tool.save(None, false) {
-        Err(error) if tool.back_end() == BackEnd::Legacy && error.cause() == Some(Cause::Permission) => {
-            let mut text = String::new();
-            for table in CANARY_TABLES {
-                match tool.save(Some(table), false) {
-                    Ok(saved) => text += &saved,
-                    // A kernel may lack the table.
-                    Err(error) if error.cause() == Some(Cause::Missing) => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            Ok(text)
-        }
-        other => other,
-    }
 }
 
 /// Adds a line to a table of the input, filter before nat.

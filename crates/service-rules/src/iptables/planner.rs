@@ -21,8 +21,8 @@
 //!
 //! - the probabilities of `statistic` depend on how many endpoints follow, so adding or removing one changes
 //!   the rules of those before it in the same chain;
-//! - the legacy kernel interface cannot change single rules: `iptables-restore` reads, changes and replaces
-//!   the whole table for any input; the nft back end sends the changed rules only;
+//! - the legacy kernel interface cannot change single rules: for any line the whole table is read and
+//!   replaced; the nft back end sends the changed rules only;
 //! - in a large cluster (over 1000 endpoints) rules of endpoints have no comments. A service keeps its
 //!   comments until it changes itself.
 //!
@@ -175,14 +175,15 @@ impl Planner {
         self.style.localhost
     }
 
-    /// Returns the words of the rule in chain [`FIREWALL`](super::FIREWALL) that keeps others on the link
-    /// from what listens on loopback alone; needed where node ports are answered there.
+    /// Returns the words of the rule in chain [`FIREWALL`](super::FIREWALL) that protects listeners on
+    /// loopback from other machines on the link; needed where node ports are answered there.
     #[must_use]
     pub fn guard(&self) -> Option<&str> {
         self.fixed.guard.as_deref()
     }
 
-    /// Returns what the kernel lacks of that which guards traffic, and what follows; an error state.
+    /// Returns the missing kernel features that protect traffic, each with its consequence; their absence is
+    /// an error.
     pub fn faults(&self) -> impl Iterator<Item = String> + '_ {
         let missing = self.style.support.missing();
         missing.filter_map(|feature| Some(format!("{feature} is missing here: {}", feature.unguarded()?)))
@@ -231,7 +232,7 @@ impl Planner {
     /// [`input`](Self::input) with the kernel.
     ///
     /// # Errors
-    /// [`Error::Iptables`] when the plans cannot be compared.
+    /// [`Error::Rules`] when the plans cannot be compared.
     pub fn sync(&mut self, cluster: &Cluster, changes: &Changes) -> Result<Save<'static>, Error> {
         let mut change = Change::default();
         let all = self.refresh(cluster);
@@ -256,7 +257,7 @@ impl Planner {
         self.change_fixed(cluster, &mut change);
         let new = names.iter().filter_map(|name| self.services.get(name)).flatten();
         let input = change.finish(tool_family(self.family), replaced.iter().flatten(), new);
-        input.map_err(|source| Error::Iptables { doing: "comparing plans", source: Box::new(source) })
+        input.map_err(|source| Error::Rules { doing: "comparing plans", source: Box::new(source) })
     }
 
     /// Sets the addresses of this node's interfaces, which answer node ports from the next

@@ -1,97 +1,69 @@
-//! Probes for the matches and targets that tool and kernel have.
+//! Probes for the matches and targets that the kernel has.
 //!
-//! `iptables-restore --test` detects features that the tool lacks, but does not ask the kernel (measured with
-//! 1.8.9, both back ends). So rules with each of them are added to a scratch chain that no packet reaches,
-//! and removed with it.
+//! That the kernel has a revision of an extension does not tell whether it takes it in a rule. So rules with
+//! each of them are added to a scratch chain that no packet reaches, and removed with it.
 //!
-//! A feature is missing where the tool says that there is no such match, target or protocol. Whatever else
-//! goes wrong (no memory, no rights, another program's change) says nothing about features and fails the
-//! probe. Legacy `iptables-restore` gives no reason for what the kernel refuses; `iptables` itself does, and
-//! is asked.
+//! A feature is missing where the kernel has no such match, target or protocol. Whatever else goes wrong (no
+//! memory, no rights, another program's change) says nothing about features and fails the probe.
 
-use sluicegate_iptables_save::Cause;
-use sluicegate_iptables_save::restore::{BackEnd, Restore, Tool};
+use sluicegate_iptables_save::Save;
+use sluicegate_xtables as xtables;
 
-use super::applier::{HOW, iptables};
+use super::applier::{iptables, rules};
 use super::counters::Counters;
 use super::fixed::PROBE;
-use super::{Feature, INVALID_COUNTER, LOCALHOST_COUNTER, Support};
+use super::{Feature, INVALID_COUNTER, LOCALHOST_COUNTER, Support, Tables};
 use crate::Error;
 
 /// Returns the supported features, found by trial in the kernel.
-pub(super) fn by_trial(tool: &Tool) -> Result<Support, Error> {
-    let mut features = known_to(tool);
+pub(super) fn by_trial(tables: &mut dyn Tables) -> Result<Support, Error> {
+    let mut features = Feature::ALL.to_vec();
     if !counters_are_there() {
         features.retain(|feature| *feature != Feature::Nfacct);
     }
-    let known = loadable(tool, &features, TEST)?;
-    let there = loadable(tool, &known, HOW);
-    let removed = remove(tool);
+    let there = loadable(tables, &features);
+    let removed = remove(tables);
     let there = there?;
     removed?;
     Ok(Support::without(Feature::ALL.into_iter().filter(|feature| !there.contains(feature))))
 }
 
-/// Returns the features that the tool supports, without asking the kernel. `counted` tells whether there are
-/// rules with nfacct already.
-pub(super) fn by_test(tool: &Tool, counted: bool) -> Result<Support, Error> {
-    let mut features = known_to(tool);
-    if !counted {
-        features.retain(|feature| *feature != Feature::Nfacct);
+/// Returns the features whose matches and targets the kernel has, without changing anything. `counted` tells
+/// whether there are rules with nfacct already.
+pub(super) fn by_test(tables: &mut dyn Tables, counted: bool) -> Result<Support, Error> {
+    let mut missing = Vec::new();
+    for feature in Feature::ALL {
+        let (table, rules) = feature.probe();
+        let mut is_there = counted || feature != Feature::Nfacct;
+        for words in rules {
+            is_there = is_there && tables.has_extensions(table, words).map_err(iptables(DOING))?;
+        }
+        missing.extend((!is_there).then_some(feature));
     }
-    let there = loadable(tool, &features, TEST)?;
-    Ok(Support::without(Feature::ALL.into_iter().filter(|feature| !there.contains(feature))))
-}
-
-/// Returns the features that a tool of this version may have.
-fn known_to(tool: &Tool) -> Vec<Feature> {
-    let old = tool.version() < (1, 6, 2);
-    Feature::ALL.into_iter().filter(|feature| !(old && *feature == Feature::RandomFully)).collect()
+    Ok(Support::without(missing))
 }
 
 /// Returns those of `features` that can be loaded: tries all together, and if that fails each separately.
-fn loadable(tool: &Tool, features: &[Feature], how: Restore) -> Result<Vec<Feature>, Error> {
-    if try_these(tool, features, how)? {
-        return Ok(features.to_vec());
+fn loadable(tables: &mut dyn Tables, features: &[Feature]) -> Result<Vec<Feature>, Error> {
+    match apply(tables, features)? {
+        Ok(()) => return Ok(features.to_vec()),
+        Err(error) if error.is_unsupported() || error.is_refusal() => {}
+        Err(error) => return Err(iptables(DOING)(error)),
     }
     let mut there = Vec::new();
     for feature in features {
-        if try_these(tool, &[*feature], how)? {
-            there.push(*feature);
+        match apply(tables, &[*feature])? {
+            Ok(()) => there.push(*feature),
+            // The chain is made with the rules, so that it is the match or target that there is none of.
+            Err(error) if error.is_unsupported() || error.is_not_found() => {}
+            Err(error) => return Err(iptables(DOING)(error)),
         }
     }
     Ok(there)
 }
 
-/// Returns whether rules with all of these can be loaded. A failure that does not tell is an error.
-fn try_these(tool: &Tool, features: &[Feature], how: Restore) -> Result<bool, Error> {
-    let Err(error) = tool.apply_text(&input(features), how) else { return Ok(true) };
-    match (error.cause(), features) {
-        (Some(Cause::Unsupported), _) => Ok(false),
-        (Some(Cause::Invalid), [feature]) if tool.back_end() == BackEnd::Legacy => by_itself(tool, *feature),
-        (Some(Cause::Invalid), [_, _, ..]) if tool.back_end() == BackEnd::Legacy => Ok(false),
-        _ => Err(iptables(DOING)(error)),
-    }
-}
-
-/// Returns whether rules with the feature can be appended one by one, by the tool that gives reasons.
-fn by_itself(tool: &Tool, feature: Feature) -> Result<bool, Error> {
-    tool.apply_text(&input(&[]), HOW).map_err(iptables(DOING))?;
-    let (table, rules) = feature.probe();
-    for words in rules {
-        match tool.append(table, PROBE, words) {
-            Ok(()) => {}
-            // The chain was made above, so that it is the match or target that there is none of.
-            Err(error) if matches!(error.cause(), Some(Cause::Missing | Cause::Unsupported)) => {
-                return Ok(false);
-            }
-            Err(error) => return Err(iptables(DOING)(error)),
-        }
-    }
-    Ok(true)
-}
-
-fn input(features: &[Feature]) -> String {
+/// Adds rules with these features to the scratch chains.
+fn apply(tables: &mut dyn Tables, features: &[Feature]) -> Result<Result<(), xtables::Error>, Error> {
     let mut text = String::new();
     for table in ["filter", "nat"] {
         text += &format!("*{table}\n:{PROBE} - [0:0]\n");
@@ -100,13 +72,14 @@ fn input(features: &[Feature]) -> String {
         }
         text += "COMMIT\n";
     }
-    text
+    Ok(tables.apply(&Save::parse(&text).map_err(rules(DOING))?))
 }
 
-fn remove(tool: &Tool) -> Result<(), Error> {
+fn remove(tables: &mut dyn Tables) -> Result<(), Error> {
     let table = |name: &str| format!("*{name}\n:{PROBE} - [0:0]\n-X {PROBE}\nCOMMIT\n");
-    let removed = tool.apply_text(&(table("filter") + &table("nat")), HOW);
-    removed.map_err(iptables("removing the chain of the trial"))
+    let text = table("filter") + &table("nat");
+    let input = Save::parse(&text).map_err(rules(DOING))?;
+    tables.apply(&input).map_err(iptables("removing the chain of the trial"))
 }
 
 /// Creates the two nfacct counters unless they exist. Returns false if the kernel does not have nfacct, or if
@@ -116,5 +89,4 @@ fn counters_are_there() -> bool {
     [INVALID_COUNTER, LOCALHOST_COUNTER].into_iter().all(|name| counters.ensure(name).is_ok())
 }
 
-const DOING: &str = "finding out what iptables can do";
-const TEST: Restore = Restore { counters: true, test: true, wait: Some(5), wait_interval: None };
+const DOING: &str = "finding out which matches and targets the kernel has";

@@ -63,7 +63,7 @@ impl Feature {
         }
     }
 
-    /// Returns the consequence of its absence.
+    /// Returns the consequence of the feature's absence.
     #[must_use]
     pub const fn without(self) -> &'static str {
         match self {

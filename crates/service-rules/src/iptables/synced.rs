@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-use sluicegate_iptables_save::restore::BackEnd;
 use sluicegate_services::Family;
+use sluicegate_xtables::BackEnd;
 
 use super::RuleCounts;
 use crate::summary::counted;
@@ -33,15 +33,15 @@ pub struct FamilySynced {
     pub chains: usize,
     /// The number of rules that were added or deleted one by one.
     pub rules: usize,
-    /// The size of the input in bytes.
+    /// The size of the change in bytes, as input of iptables-restore.
     pub bytes: usize,
-    /// The time that the tools took.
-    pub tool: Duration,
+    /// The time that listing and changing rules took.
+    pub kernel: Duration,
     /// The numbers of our rules, except for jumps to our chains.
     pub total: RuleCounts,
     /// The numbers of our rules that were written.
     pub written: RuleCounts,
-    /// Whether the tool refused the change, so that everything was compared.
+    /// Whether the change was refused, so that everything was compared.
     pub was_refused: bool,
     /// What guards traffic and is missing, with what follows.
     pub faults: Vec<String>,
@@ -55,7 +55,7 @@ impl Synced {
         self.each_once(|family| &family.notices)
     }
 
-    /// Returns what guards traffic and is missing, each once.
+    /// Returns the protections of traffic that are missing, without duplicates.
     pub fn faults(&self) -> impl Iterator<Item = String> + '_ {
         self.each_once(|family| &family.faults)
     }
@@ -81,7 +81,7 @@ impl fmt::Display for Synced {
 
 impl fmt::Display for FamilySynced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({}): ", self.family, back_end(self.back_end))?;
+        write!(f, "{} ({}): ", self.family, self.back_end)?;
         match self.bytes {
             0 => f.write_str("nothing to change"),
             bytes => {
@@ -96,7 +96,7 @@ impl fmt::Display for FamilySynced {
 pub const RULES: &str = "rules";
 /// The [`Measure`](crate::Measure) of the number of rules that this sync wrote, by family and table.
 pub const RULES_WRITTEN: &str = "rules_written";
-/// The [`Measure`](crate::Measure) of changes that the tool refused, so that everything was compared.
+/// The [`Measure`](crate::Measure) of changes that were refused, so that everything was compared.
 pub const CHANGES_REFUSED: &str = "changes_refused";
 
 impl From<Synced> for Summary {
@@ -111,7 +111,7 @@ impl From<Synced> for Summary {
             summary.batches += usize::from(family.bytes > 0);
             summary.messages += family.chains + family.rules;
             summary.bytes += family.bytes;
-            took += family.tool;
+            took += family.kernel;
             let of = Some(family.family);
             summary = summary
                 .count("chain", Verb::Any, family.chains)
@@ -125,13 +125,5 @@ impl From<Synced> for Summary {
         summary.is_unchanged = summary.bytes == 0;
         summary.kernel = Some(took);
         summary
-    }
-}
-
-/// Returns the name of a back end: `legacy` or `nft`.
-pub(crate) const fn back_end(back_end: BackEnd) -> &'static str {
-    match back_end {
-        BackEnd::Legacy => "legacy",
-        _ => "nft",
     }
 }

@@ -1,4 +1,4 @@
-//! Applies plans to ipset, IPVS and addresses by netlink, and to iptables by `iptables-restore`.
+//! Applies plans to ipset, IPVS, addresses and the rules of iptables. No program is started.
 //!
 //! The first sync compares the plan with the kernel and sends the difference. From then on the applied state
 //! is in memory: a sync sends the changes, and lists only the destinations of a service that loses one, to
@@ -11,22 +11,20 @@
 //! destination that is removed keeps its connections: it gets weight 0, and is deleted when it has none.
 //! Syncs check such destinations once a minute ([`Applier::next_sync`]).
 //!
-//! Tools and sockets belong to the network namespace of the thread that opens them: use an applier in one
-//! thread.
+//! Sockets belong to the network namespace of the thread that opens them: use an applier in one thread.
 
 use std::time::{Duration, Instant};
 
 use sluicegate_ipset as ipset;
-use sluicegate_iptables_save::restore::{BackEnd, Tool};
-use sluicegate_iptables_save::{self as save};
 use sluicegate_ipvs::{self as ipvs, Command, Drain, DrainTiming, Timeouts};
 use sluicegate_netlink::{NetlinkFamily, Options, Socket, Transport};
 use sluicegate_services::{Changes, Cluster, Family};
+use sluicegate_xtables::BackEnd;
 
 use super::kernel::{Kernel, keep_wanted, set_weights_to_zero};
 use super::links::{GROUPS, Links};
 use super::{Change, FamilySynced, Planner, Settings, Synced, restore as rules};
-use crate::iptables::{TRUSTED, find_tool};
+use crate::iptables::{self, TRUSTED, Tables};
 use crate::{Error, Found};
 
 /// Applies plans to a network namespace.
@@ -55,7 +53,7 @@ pub struct Transports<T> {
 #[derive(Debug)]
 struct Side {
     family: Family,
-    tool: Tool,
+    tables: Box<dyn Tables>,
     planner: Option<Planner>,
     compared: Option<Instant>,
     drain: Drain,
@@ -63,15 +61,16 @@ struct Side {
 }
 
 impl Applier {
-    /// Opens sockets in the network namespace of the calling thread, and looks for the iptables of
-    /// `families`: of the given back end, or of that of `iptables-restore` itself.
+    /// Opens sockets in the network namespace of the calling thread, for `families`. The rules of iptables are
+    /// in the given back end, or in that of [`choose`](iptables::choose).
     ///
     /// # Errors
-    /// [`Error::Ipvs`] when the kernel has no IPVS ([`Error::is_absent`]). [`Error::NoTool`] when a family
-    /// has no tool.
+    /// [`Error::Ipvs`] when the kernel has no IPVS ([`Error::is_absent`]). [`Error::Iptables`] when a
+    /// capability is missing.
     pub fn open(back_end: Option<BackEnd>, families: &[Family], settings: Settings) -> Result<Self, Error> {
-        let tools = families.iter().map(|family| find_tool(*family, back_end).map(|(tool, _)| tool));
-        Self::with_transports(tools.collect::<Result<_, _>>()?, settings, Transports::open()?)
+        let tables = iptables::open(back_end, families);
+        let tables = tables.map_err(iptables::iptables("opening the tables of iptables"))?;
+        Self::with_transports(tables, settings, Transports::open()?)
     }
 }
 
@@ -102,12 +101,12 @@ impl Transports<Socket> {
 }
 
 impl<T: Transport> Applier<T> {
-    /// Uses these transports, and these tools, one of each family.
+    /// Uses these transports, and these tables of iptables, each of another family.
     ///
     /// # Errors
     /// [`Error::Ipvs`] when the kernel has no IPVS ([`Error::is_absent`]).
     pub fn with_transports(
-        tools: Vec<Tool>,
+        tables: Vec<Box<dyn Tables>>,
         settings: Settings,
         transports: Transports<T>,
     ) -> Result<Self, Error> {
@@ -117,14 +116,14 @@ impl<T: Transport> Applier<T> {
             servers: servers.map_err(|error| Error::ipvs("looking for IPVS", error))?,
             links: Links::new(transports.links, transports.events),
         };
-        Ok(Self { settings, kernel, sides: tools.into_iter().map(Side::new).collect() })
+        Ok(Self { settings, kernel, sides: tables.into_iter().map(Side::new).collect() })
     }
 
     /// Programs the services of `cluster`.
     ///
     /// # Errors
     /// [`Error::Services`] when the settings cannot be planned; [`Error::Ipset`], [`Error::Ipvs`],
-    /// [`Error::Netlink`], [`Error::Iptables`] when the kernel or the tool refuses a change;
+    /// [`Error::Netlink`], [`Error::Iptables`] when the kernel refuses a change;
     /// [`Error::Refused`] for virtual servers of certain services, without which the others can be
     /// programmed. Changes that do not depend on the refused one are applied nevertheless, objects that were
     /// to be replaced are not removed, and the next sync compares everything.
@@ -172,17 +171,17 @@ impl<T: Transport> Applier<T> {
     }
 
     /// Returns the change that [`sync`](Self::sync) would apply in each family after comparing with the
-    /// kernel. Changes nothing; runs `iptables-save`.
+    /// kernel. Changes nothing.
     ///
     /// # Errors
     /// As [`sync`](Self::sync).
     pub fn difference(&mut self, cluster: &Cluster) -> Result<Vec<(Family, Change)>, Error> {
         self.kernel.links.list().map_err(|error| Error::netlink("listing addresses", error))?;
         let mut found = Vec::new();
-        for side in &self.sides {
+        for side in &mut self.sides {
             let planner = side.plan(&self.settings, cluster, &self.kernel)?;
             let mut change = self.kernel.compare(&planner, &self.settings)?.change;
-            change.rules = rules::difference(&side.tool, &planner)?;
+            change.rules = rules::difference(&mut *side.tables, &planner)?;
             found.push((side.family, change));
         }
         Ok(found)
@@ -205,9 +204,16 @@ impl<T: Transport> Applier<T> {
 }
 
 impl Side {
-    fn new(tool: Tool) -> Self {
-        let family = if tool.family() == save::Family::Ipv4 { Family::Ipv4 } else { Family::Ipv6 };
-        Self { family, tool, planner: None, compared: None, drain: Drain::new(DRAIN_TIMING), next_sync: None }
+    fn new(tables: Box<dyn Tables>) -> Self {
+        let family = tables.family();
+        Self {
+            family,
+            tables,
+            planner: None,
+            compared: None,
+            drain: Drain::new(DRAIN_TIMING),
+            next_sync: None,
+        }
     }
 
     fn plan<T: Transport>(
@@ -216,9 +222,7 @@ impl Side {
         cluster: &Cluster,
         kernel: &Kernel<T>,
     ) -> Result<Planner, Error> {
-        let random_fully = settings.random_fully && self.tool.version() >= (1, 6, 2);
-        let settings = Settings { random_fully, ..settings.clone() };
-        Planner::new(self.family, &settings, cluster, Some(kernel.links.others()))
+        Planner::new(self.family, settings, cluster, Some(kernel.links.others()))
     }
 
     fn sync<T: Transport>(
@@ -229,12 +233,12 @@ impl Side {
         changes: &Changes,
         now: Instant,
     ) -> Result<FamilySynced, Error> {
-        let mut synced = FamilySynced::new(self.family, self.tool.back_end());
+        let mut synced = FamilySynced::new(self.family, self.tables.back_end());
         let fresh = self.compared.is_some_and(|then| now.saturating_duration_since(then) < TRUSTED);
         let mut known = self.planner.take().filter(|_| fresh);
         if let Some(planner) = &known
             && changes.is_empty()
-            && !(kernel.is_as_planned(planner)? && rules::has_jumps(&self.tool)?)
+            && !(kernel.is_as_planned(planner)? && rules::has_jumps(&mut *self.tables)?)
         {
             known = None;
         }
@@ -242,7 +246,7 @@ impl Side {
         // A failure may come from another program's change to our objects: comparing repairs that, or fails
         // again for another reason.
         if !matches!(changed, Some(Ok(()))) {
-            synced = FamilySynced::new(self.family, self.tool.back_end());
+            synced = FamilySynced::new(self.family, self.tables.back_end());
             synced.found = Found::Compared;
             self.compare(kernel, settings, cluster, now, &mut synced)?;
             self.compared = Some(now);
@@ -295,8 +299,9 @@ impl Side {
         comparison.change.rules = planner.input();
         let applied = self.apply(kernel, &planner, comparison.change, now, synced);
         if let Err(error) = applied {
-            // The rules that are there must not wait for their jumps until nothing fails.
-            rules::ensure_jumps(&self.tool)?;
+            // The rules that are there must not wait for their jumps until nothing fails. Where that fails as
+            // well, the first error says why.
+            let _ = rules::ensure_jumps(&mut *self.tables);
             return Err(error);
         }
         self.planner = Some(planner);
@@ -322,9 +327,9 @@ impl Side {
         kernel.begin_draining(quiet, &mut change, &mut self.drain, now)?;
         change.retire.retain(|command| refused.spares(command));
         let refused = refused.and(kernel.run_commands(&change.retire)?);
-        synced.rules = rules::restore(&self.tool, &change.rules)?;
+        synced.rules = rules::restore(&mut *self.tables, &change.rules)?;
         if synced.found == Found::Compared {
-            synced.jumps = rules::ensure_jumps(&self.tool)?;
+            synced.jumps = rules::ensure_jumps(&mut *self.tables)?;
         }
         kernel.bind(&change.bind)?;
         kernel.empty(self.family, &change)?;
@@ -334,4 +339,4 @@ impl Side {
 }
 
 /// As in kube-proxy: destinations are checked every minute, without a limit.
-const DRAIN_TIMING: DrainTiming = DrainTiming { limit: None, interval: Duration::from_secs(60) };
+const DRAIN_TIMING: DrainTiming = DrainTiming::new(Duration::from_secs(60));

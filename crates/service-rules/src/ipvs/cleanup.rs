@@ -4,14 +4,13 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use sluicegate_ipset::{self as ipset, Element, Exist, Listing};
-use sluicegate_iptables_save::restore::Tool;
 use sluicegate_ipvs::{self as ipvs, Command, ServiceId};
 use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_services::Family;
 
 use super::links::Links;
 use super::{DEVICE, Set, restore as rules};
-use crate::iptables::back_end;
+use crate::iptables::{Tables, iptables, open_used};
 use crate::summary::counted;
 use crate::{Cleaned, Error};
 
@@ -19,22 +18,26 @@ use crate::{Cleaned, Error};
 /// reports what was removed.
 ///
 /// Virtual servers are ours if the sets or the addresses of [`DEVICE`] name them; others remain. In a kernel
-/// without IPVS or ipset there are none. The failures in the result are [`Error::Iptables`], [`Error::Ipvs`],
-/// [`Error::Ipset`] and [`Error::Netlink`].
-pub fn cleanup(tools: &[Tool]) -> Cleaned {
+/// without IPVS or ipset there are none. The failures in the result are [`Error::Iptables`],
+/// [`Error::Rules`], [`Error::Ipvs`], [`Error::Ipset`] and [`Error::Netlink`].
+pub fn cleanup() -> Cleaned {
     let mut cleaned = Cleaned::default();
-    for tool in tools {
-        let (family, back_end) = (tool.family(), back_end(tool.back_end()));
-        let said = |chains| {
-            let chains = counted(chains, "chain");
-            format!("{chains} of ipvs mode and the jumps to them ({family:?}, {back_end})")
-        };
-        cleaned.add(rules::remove(tool).map(|chains| (chains > 0).then(|| said(chains))));
+    for tables in open_used() {
+        let opened = tables.map_err(iptables("opening the tables of iptables"));
+        cleaned.add(opened.and_then(remove_rules));
     }
     if let Err(error) = remove_rest(&mut cleaned) {
         cleaned.failed.push(error);
     }
     cleaned
+}
+
+fn remove_rules(mut tables: Box<dyn Tables>) -> Result<Option<String>, Error> {
+    let (family, back_end) = (tables.family(), tables.back_end());
+    let chains = rules::remove(&mut *tables)?;
+    let said =
+        || format!("{} of ipvs mode and the jumps to them ({family}, {back_end})", counted(chains, "chain"));
+    Ok((chains > 0).then(said))
 }
 
 /// Removes all objects except rules. The sets are removed last, because they identify our virtual servers.

@@ -367,12 +367,7 @@ fn forget(drain: &mut Drain, service: &ServiceId) {
 }
 
 /// The configuration of all our destinations, except for the weight.
-const OURS: ipvs::DestinationConfig = ipvs::DestinationConfig {
-    forward: ipvs::Forward::Masquerade,
-    weight: 1,
-    upper_threshold: 0,
-    lower_threshold: 0,
-};
+const OURS: ipvs::DestinationConfig = ipvs::DestinationConfig::new(ipvs::Forward::Masquerade);
 
 #[cfg(test)]
 mod tests {
@@ -397,7 +392,7 @@ spec: {clusterIP: 172.30.10.2, ports: [{port: 80}]}
 
     fn refusal(command: Command, errno: Errno) -> ipvs::Error {
         let operation = ipvs::Operation::Command { index: 0, command: Box::new(command) };
-        let refusal = ipvs::Refusal { operation, errno, message: None };
+        let refusal = ipvs::Refusal::new(operation, errno);
         ipvs::Error::SomeRefused { failed: vec![refusal], more: false }
     }
 

@@ -8,9 +8,9 @@
 //! * The planner plans seventeen sets, virtual servers, addresses and rules of one family. Each entry has a
 //!   count of the service ports that need it, so that the cost of a change depends on the changed services.
 //!   The parts of a `Change` are in the order in which they are applied.
-//! * A sync runs `iptables-restore` only, never `iptables-save`: our own chains are written completely when
-//!   everything is compared (at the start, each hour, after a failure); `-C` checks for the jumps among the
-//!   rules of others. `diff` and `cleanup`, which need the existing rules, run `iptables-save`.
+//! * Our own chains of iptables are written completely when everything is compared (at the start, each hour,
+//!   after a failure), through [`Tables`](crate::iptables::Tables); the jumps among the rules of others are
+//!   looked for.
 //! * Addresses are changed by `sluicegate-netlink`, not by the crate `rtnetlink`: many in a message, without
 //!   a runtime, and with a number of round trips that a test can count.
 //! * A sync treats virtual servers outside of the excluded CIDRs as ours, as kube-proxy does; `cleanup`

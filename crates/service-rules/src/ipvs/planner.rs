@@ -204,7 +204,7 @@ impl Planner {
     /// kernel.
     ///
     /// # Errors
-    /// [`Error::Iptables`] when rules cannot be compared.
+    /// [`Error::Rules`] when rules cannot be compared.
     pub fn sync(&mut self, cluster: &Cluster, changes: &Changes) -> Result<Change, Error> {
         self.topology = cluster.topology();
         let local = self.local_addresses.as_deref();
@@ -223,7 +223,7 @@ impl Planner {
             let before = std::mem::replace(&mut self.rules, rules);
             let difference = difference(self.family(), &before.input(), &self.rules.input());
             change.rules = difference
-                .map_err(|source| Error::Iptables { doing: "comparing plans", source: Box::new(source) })?;
+                .map_err(|source| Error::Rules { doing: "comparing plans", source: Box::new(source) })?;
         }
         Ok(change)
     }

@@ -1,55 +1,50 @@
 //! The iptables rules: our chains, which are restored by one input, and the jumps to them among other rules.
 //!
 //! Our own chains are rewritten, so that their current rules need not be read. Where no service changes, and
-//! where everything is compared, `iptables-save` shows whether the jumps exist: the `-C` of
-//! `iptables-restore` fails alike for a rule that is missing and for a kernel without memory.
+//! where everything is compared, the tables are listed to see whether the jumps exist.
 
-use sluicegate_iptables_save::restore::Tool;
 use sluicegate_iptables_save::{Entry, Save, State, diff};
 
 use super::{Planner, is_ours, is_ours_alone, jumps};
 use crate::Error;
-use crate::iptables::{HOW, change_jumps, iptables, list, removal, take_jumps, tool_family};
+use crate::iptables::{Tables, change_jumps, iptables, removal, rules, take_jumps, text_len, tool_family};
 
-/// Restores an input, and returns its size in bytes.
-pub(super) fn restore(tool: &Tool, input: &Save<'_>) -> Result<usize, Error> {
+/// Carries out lines, and returns their size in bytes.
+pub(super) fn restore(tables: &mut dyn Tables, input: &Save<'_>) -> Result<usize, Error> {
     if input.items.is_empty() {
         return Ok(0);
     }
-    let text = input.to_string();
-    tool.apply_text(&text, HOW).map_err(iptables("programming the rules"))?;
-    Ok(text.len())
+    tables.apply(input).map_err(iptables("programming the rules"))?;
+    Ok(text_len(input))
 }
 
 /// Makes the jumps that are missing and deletes stale ones; how many.
-pub(super) fn ensure_jumps(tool: &Tool) -> Result<usize, Error> {
-    let input = jump_changes(tool)?;
+pub(super) fn ensure_jumps(tables: &mut dyn Tables) -> Result<usize, Error> {
+    let input = jump_changes(tables)?;
     if !input.items.is_empty() {
-        tool.apply_text(&input.to_string(), HOW).map_err(iptables("making the jumps to our chains"))?;
+        tables.apply(&input).map_err(iptables("making the jumps to our chains"))?;
     }
     Ok(input.tables().map(|table| table.entries.len()).sum())
 }
 
 /// Returns whether every jump is there, and no stale one.
-pub(super) fn has_jumps(tool: &Tool) -> Result<bool, Error> {
-    Ok(jump_changes(tool)?.items.is_empty())
+pub(super) fn has_jumps(tables: &mut dyn Tables) -> Result<bool, Error> {
+    Ok(jump_changes(tables)?.items.is_empty())
 }
 
-fn jump_changes(tool: &Tool) -> Result<Save<'static>, Error> {
-    let looking = iptables("looking for the jumps to our chains");
-    let text = list(tool).map_err(&looking)?;
-    let current = Save::parse(&text).map_err(&looking)?;
-    let state = State::of_family(&current, tool.family()).map_err(&looking)?;
+fn jump_changes(tables: &mut dyn Tables) -> Result<Save<'static>, Error> {
+    let current = tables.list().map_err(iptables(JUMPS))?;
+    let looking = rules(JUMPS);
+    let state = State::of_family(&current, tool_family(tables.family())).map_err(&looking)?;
     let mut input = Save::default();
     change_jumps(&mut input, &state, jumps(), is_ours).map_err(&looking)?;
     Ok(input)
 }
 
-/// Returns the input that changes the current rules and jumps into those of the plan. Runs `iptables-save`.
-pub(super) fn difference(tool: &Tool, planner: &Planner) -> Result<Save<'static>, Error> {
-    let comparing = iptables("comparing with the plan");
-    let text = list(tool).map_err(iptables("listing what there is"))?;
-    let current = Save::parse(&text).map_err(iptables("reading iptables-save"))?;
+/// Returns the lines that change the current rules and jumps into those of the plan.
+pub(super) fn difference(tables: &mut dyn Tables, planner: &Planner) -> Result<Save<'static>, Error> {
+    let comparing = rules("comparing with the plan");
+    let current = tables.list().map_err(iptables("listing what there is"))?;
     let family = tool_family(planner.family());
     let state = State::of_family(&current, family).map_err(&comparing)?;
     let wanted = planner.input();
@@ -64,16 +59,17 @@ pub(super) fn difference(tool: &Tool, planner: &Planner) -> Result<Save<'static>
 
 /// Removes our chains and the jumps to them, and returns the number of chains. Removes nothing if there is no
 /// chain that only this mode has: the others may belong to iptables mode.
-pub(super) fn remove(tool: &Tool) -> Result<usize, Error> {
-    let text = list(tool).map_err(iptables("listing what there is"))?;
-    let mut current = Save::parse(&text).map_err(iptables("reading iptables-save"))?;
+pub(super) fn remove(tables: &mut dyn Tables) -> Result<usize, Error> {
+    let mut current = tables.list().map_err(iptables("listing what there is"))?;
     let marked =
         current.tables().any(|table| table.chains().any(|chain| is_ours_alone(table.name(), chain.name())));
     if !marked {
         return Ok(0);
     }
-    let input = removal(&mut current, is_ours).map_err(iptables("finding what is ours"))?;
-    tool.apply_text(&input.to_string(), HOW).map_err(iptables("removing what is ours"))?;
+    let input = removal(&mut current, is_ours).map_err(rules("finding what is ours"))?;
+    tables.apply(&input).map_err(iptables("removing what is ours"))?;
     let chains = input.tables().flat_map(|table| &table.entries);
     Ok(chains.filter(|entry| matches!(entry, Entry::Command(_))).count())
 }
+
+const JUMPS: &str = "looking for the jumps to our chains";

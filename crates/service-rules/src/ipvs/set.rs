@@ -107,12 +107,11 @@ impl Set {
     #[must_use]
     pub fn spec(self, family: Family) -> SetSpec {
         let name = SetName::new(&self.name(family)).expect("a name of this file, cut to its limit");
-        let options = match self.set_type() {
-            SetType::BitmapPort => {
-                CreateOptions { range: Some(Range::Ports(0, u16::MAX)), ..CreateOptions::default() }
-            }
-            _ => CreateOptions { hashsize: Some(1024), maxelem: Some(65_536), ..CreateOptions::default() },
-        };
+        let mut options = CreateOptions::default();
+        match self.set_type() {
+            SetType::BitmapPort => options.range = Some(Range::Ports(0, u16::MAX)),
+            _ => (options.hashsize, options.maxelem) = (Some(1024), Some(65_536)),
+        }
         SetSpec::new(name, self.set_type(), self.family(family), options).expect("options that the type has")
     }
 

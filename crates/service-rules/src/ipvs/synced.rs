@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-use sluicegate_iptables_save::restore::BackEnd;
 use sluicegate_services::Family;
+use sluicegate_xtables::BackEnd;
 
 use super::Change;
-use crate::iptables::back_end;
 use crate::summary::counted;
 use crate::{Found, Summary, Verb};
 
@@ -40,7 +39,7 @@ pub struct FamilySynced {
     pub bound: usize,
     /// The number of addresses that were unbound.
     pub unbound: usize,
-    /// The size of the input of iptables-restore in bytes; 0 if it was not run.
+    /// The size of the change of rules in bytes, as input of iptables-restore; 0 for none.
     pub rules: usize,
     /// The number of missing jumps to our chains that were added.
     pub jumps: usize,
@@ -89,7 +88,7 @@ impl fmt::Display for Synced {
 
 impl fmt::Display for FamilySynced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (iptables: {}): ", self.family, back_end(self.back_end))?;
+        write!(f, "{} (iptables: {}): ", self.family, self.back_end)?;
         if self.is_unchanged() {
             f.write_str("nothing to change")?;
         } else {

@@ -218,7 +218,7 @@ impl<T: Transport> Applier<T> {
         let encoding = |error| Error::nftables("comparing the plan with the kernel", error);
         let wanted = script.into_content().map_err(encoding)?;
         // A set of another size works as well. Sizes that the plan chooses would replace whole sets.
-        let options = reconcile::Options { keep_sizes: true, ..reconcile::Options::default() };
+        let options = reconcile::Options::default().keep_sizes();
         let difference = reconcile::difference(&wanted, &kernel, &options).map_err(encoding)?;
         for (set, size) in &difference.sizes {
             planner.adopt_size(family_of(set.table.family), &set.name, *size);
@@ -238,7 +238,8 @@ impl<T: Transport> Applier<T> {
         let listing = |error| Error::netlink("listing what the kernel has", error);
         for _ in 0..TRIES {
             let generation = read::generation(&mut self.transport).map_err(listing)?.id;
-            let mut all = Ruleset { generation, ..Ruleset::default() };
+            let mut all = Ruleset::default();
+            all.generation = generation;
             let mut is_one = true;
             for family in self.settings.families.iter().copied().map(nft_family) {
                 let table = nft::TableId::new(family, fixed_name(TABLE));
@@ -283,7 +284,7 @@ impl<T: Transport> Applier<T> {
     }
 
     fn send(&mut self, transaction: &Transaction, generation: u32) -> Result<nft::Applied, nft::Error> {
-        let options = ApplyOptions { generation: Some(generation), ..ApplyOptions::default() };
+        let options = ApplyOptions::default().generation(generation);
         transaction.apply_with(&mut self.transport, options)
     }
 }

@@ -11,8 +11,7 @@ use sluicegate_services::{LocalDetector, NodePorts};
 use super::Layout;
 use super::element::{Container, Path, Scope};
 use super::schema::{
-    ENDPOINT_ID, ENDPOINT_ID_BIT, Schema, comment, drop, fixed_name, is_new, jump, masquerade, networks,
-    reject,
+    CARRIER, OWN_PRIORITY_BIT, Schema, comment, drop, fixed_name, is_new, jump, masquerade, networks, reject,
 };
 
 /// A chain with its rules, and the sets that these use.
@@ -75,6 +74,18 @@ impl<'a> Builder<'a> {
     fn uses(mut self, container: Container) -> Self {
         self.content.uses.push(container);
         self
+    }
+
+    /// Adds a rule that sends what these statements let through to the chain of its frontend.
+    fn dispatch(self, conditions: impl IntoIterator<Item = Statement>, scope: Scope, path: Path) -> Self {
+        let schema = self.schema;
+        let builder = self
+            .rule(conditions.into_iter().chain(schema.dispatch(scope, path)))
+            .uses(Container::Dispatch(scope, path));
+        match schema.settings.layout {
+            Layout::Maps => builder.uses(Container::Balancers(scope, path)),
+            Layout::Chains => builder,
+        }
     }
 
     fn build(self) -> BaseContent {
@@ -176,31 +187,24 @@ fn services(schema: &Schema) -> BaseContent {
     if maps {
         builder = marks_and_shortcuts(builder, Scope::Address);
     }
-    let container = Container::Dispatch(Scope::Address, Path::Main);
-    builder =
-        builder.rule([schema.verdict_of(schema.frontend_key(Scope::Address), container)]).uses(container);
-    let container = Container::Dispatch(Scope::NodePort, Path::Main);
-    let dispatch = if maps {
-        jump(NODEPORTS)
-    } else {
-        builder = builder.uses(container);
-        schema.verdict_of(schema.frontend_key(Scope::NodePort), container)
+    builder = builder.dispatch([], Scope::Address, Path::Main);
+    let (is_node_port, address) = match schema.settings.node_ports {
+        NodePorts::All => (vec![to_this_node(), schema.not_loopback()], None),
+        NodePorts::On(_) => {
+            (vec![schema.is_in(schema.daddr(), Container::NodeportIps)], Some(Container::NodeportIps))
+        }
     };
-    match schema.settings.node_ports {
-        NodePorts::All => builder.rule([to_this_node(), schema.not_loopback(), dispatch]),
-        NodePorts::On(_) => builder
-            .rule([schema.is_in(schema.daddr(), Container::NodeportIps), dispatch])
-            .uses(Container::NodeportIps),
-    }
-    .build()
+    builder = match maps {
+        true => builder.rule(is_node_port.into_iter().chain([jump(NODEPORTS)])),
+        false => builder.dispatch(is_node_port, Scope::NodePort, Path::Main),
+    };
+    address.into_iter().fold(builder, Builder::uses).build()
 }
 
 /// Returns the chain for connections to node ports. Layout `maps`.
 fn nodeports(schema: &Schema) -> BaseContent {
-    let container = Container::Dispatch(Scope::NodePort, Path::Main);
     marks_and_shortcuts(Builder::new(schema, NODEPORTS), Scope::NodePort)
-        .rule([schema.verdict_of(schema.frontend_key(Scope::NodePort), container)])
-        .uses(container)
+        .dispatch([], Scope::NodePort, Path::Main)
         .build()
 }
 
@@ -208,7 +212,7 @@ fn nodeports(schema: &Schema) -> BaseContent {
 /// if other clients may use only those of this node. Layout `maps`.
 fn marks_and_shortcuts<'a>(mut builder: Builder<'a>, scope: Scope) -> Builder<'a> {
     let schema = builder.schema;
-    let (marked, shortcut) = (Container::Masquerade(scope), Container::Dispatch(scope, Path::Shortcut));
+    let marked = Container::Masquerade(scope);
     builder = builder
         .rule([schema.is_in(schema.frontend_key(scope), marked), schema.mark_for_masquerade()])
         .comment("masquerade")
@@ -216,10 +220,7 @@ fn marks_and_shortcuts<'a>(mut builder: Builder<'a>, scope: Scope) -> Builder<'a
     if schema.settings.detector != LocalDetector::None
         && let Some(pods) = schema.pods(true)
     {
-        builder = builder
-            .rule([pods, schema.verdict_of(schema.frontend_key(scope), shortcut)])
-            .comment("short-circuit pod traffic")
-            .uses(shortcut);
+        builder = builder.dispatch([pods], scope, Path::Shortcut).comment("short-circuit pod traffic");
     }
     let local = Match::new(Expression::FIB_SADDR_TYPE, AddressType::LOCAL);
     builder.rule([local.into(), jump(node_chain(scope))]).comment("short-circuit local traffic")
@@ -228,13 +229,12 @@ fn marks_and_shortcuts<'a>(mut builder: Builder<'a>, scope: Scope) -> Builder<'a
 /// Returns the chain for traffic of the node itself to frontends with policy Local. Its packets may have a
 /// source address that an endpoint on another node cannot answer to, so they are masqueraded. Layout `maps`.
 fn node_traffic(schema: &Schema, scope: Scope) -> BaseContent {
-    let (marked, shortcut) = (Container::MasqueradeLocal(scope), Container::Dispatch(scope, Path::Shortcut));
+    let marked = Container::MasqueradeLocal(scope);
     Builder::new(schema, node_chain(scope))
         .rule([schema.is_in(schema.frontend_key(scope), marked), schema.mark_for_masquerade()])
         .comment("masquerade local traffic")
         .uses(marked)
-        .rule([schema.verdict_of(schema.frontend_key(scope), shortcut)])
-        .uses(shortcut)
+        .dispatch([], scope, Path::Shortcut)
         .build()
 }
 
@@ -268,8 +268,8 @@ fn hooks(schema: &Schema) -> Vec<BaseContent> {
 fn nat_postrouting(schema: &Schema) -> BaseContent {
     let reset = vec![
         Match::new(CtKey::STATUS, CtStatus::DNAT).into(),
-        Match::with(ENDPOINT_ID, MatchOp::Gte, ENDPOINT_ID_BIT).into(),
-        Mangle::new(ENDPOINT_ID, 0u32).into(),
+        Match::with(CARRIER, MatchOp::Gte, OWN_PRIORITY_BIT).into(),
+        Mangle::new(CARRIER, 0u32).into(),
     ];
     let reset = (schema.settings.layout == Layout::Maps).then_some(reset);
     let rules = reset.into_iter().chain([vec![jump("masquerading")]]);

@@ -15,7 +15,7 @@ use sluicegate_services::{PortName, Protocol};
 
 use super::element::{Backend, Balance, ChainId, Container, Path, PortChain, Scope};
 use super::port::ChainPlan;
-use super::schema::{ENDPOINT_ID, Schema, comment, drop, fixed_name, networks, nft_family, nft_protocol};
+use super::schema::{CARRIER, Schema, comment, drop, fixed_name, networks, nft_family, nft_protocol};
 
 /// Creates the names of chains, and caches those that many elements share.
 #[derive(Debug, Default)]
@@ -102,13 +102,14 @@ pub(super) fn rules(schema: &Schema, name: &Name, id: &ChainId, plan: Option<&Ch
     }
 }
 
-/// Returns `meta l4proto tcp dnat ip to ip daddr . tcp dport . numgen random mod 5 map @endpoints-tcp`.
+/// Returns `meta l4proto tcp meta priority set none dnat ip to ip daddr . tcp dport . numgen random mod 5 map
+/// @endpoints-tcp`. The priority had the code of the chain.
 fn spread_statements(schema: &Schema, balance: &Balance) -> Vec<Statement> {
     let Balance { scope, path, protocol, count, .. } = *balance;
     let map = container_name(Container::Endpoints(scope, path, protocol));
     let endpoint = schema.endpoint_key(scope, protocol, count).map(&map);
     let to = Nat::to_concat(nft_family(schema.settings.family), endpoint);
-    vec![is_protocol(protocol), Statement::dnat(to)]
+    vec![is_protocol(protocol), Mangle::new(CARRIER, 0u32).into(), Statement::dnat(to)]
 }
 
 /// Returns the rules that all frontends with session affinity, this number of endpoints and this timeout
@@ -120,8 +121,8 @@ fn sticky_statements(schema: &Schema, balance: &Balance, seconds: u32) -> [Vec<S
     let Balance { scope, path, protocol, count, .. } = *balance;
     let clients = container_name(Container::Affinity(scope, protocol));
     let client = || schema.client_key(scope, protocol);
-    let id = || Expression::from(ENDPOINT_ID);
-    let known = Mangle::new(ENDPOINT_ID, client().map(&clients));
+    let id = || Expression::from(CARRIER);
+    let known = Mangle::new(CARRIER, client().map(&clients));
     let drawn = schema
         .endpoint_key(scope, protocol, count)
         .map(&container_name(Container::StickyIds(scope, path, protocol)));
@@ -139,7 +140,7 @@ fn sticky_statements(schema: &Schema, balance: &Balance, seconds: u32) -> [Vec<S
     [
         vec![is_protocol(), known.into(), bind().into(), send()],
         vec![is_protocol(), forget.into()],
-        vec![is_protocol(), Mangle::new(ENDPOINT_ID, drawn).into()],
+        vec![is_protocol(), Mangle::new(CARRIER, drawn).into()],
         vec![is_protocol(), bind().into()],
         vec![is_protocol(), send()],
     ]

@@ -71,7 +71,9 @@ impl Kernel {
             let (Container::Dispatch(scope, path), ElementKey::Frontend(frontend)) = (container, key) else {
                 continue;
             };
-            let ElementValue::Verdict(Target::Goto(ChainId::Balance(balance))) = value else { continue };
+            let ElementValue::Balancer(balance) = value else { continue };
+            let balancer = (Container::Balancers(*scope, *path), ElementKey::Balancer(*balance));
+            assert!(self.elements.contains_key(&balancer), "{balance:?} has no chain");
             assert_eq!((balance.scope, balance.path), (*scope, *path));
             let numbers = match balance.affinity {
                 None => Container::Endpoints(balance.scope, balance.path, balance.protocol),

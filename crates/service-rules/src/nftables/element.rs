@@ -6,6 +6,8 @@ use ipnet::IpNet;
 
 use sluicegate_services::{Endpoint, PortName, Protocol};
 
+use super::schema::OWN_PRIORITY_BIT;
+
 /// The destination that clients connect to: an address and port, or a port of the node itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Frontend {
@@ -18,9 +20,24 @@ pub(super) struct Frontend {
 }
 
 impl Frontend {
+    /// Returns a number that sorts as the frontend does. Numbers are compared in one step, where enums take one
+    /// for each of their parts.
+    pub(super) fn order(&self) -> (u8, u128, u32) {
+        let (family, address) = self.address.as_ref().map_or((0, 0), order);
+        (family, address, u32::from(self.protocol as u8) << 16 | u32::from(self.port))
+    }
+
     /// Returns whether the key of its elements has an address.
     pub(super) const fn scope(&self) -> Scope {
         if self.address.is_some() { Scope::Address } else { Scope::NodePort }
+    }
+}
+
+/// Returns a number that sorts as the address does: 4 or 6, and its bits.
+pub(super) fn order(address: &IpAddr) -> (u8, u128) {
+    match address {
+        IpAddr::V4(address) => (4, address.to_bits().into()),
+        IpAddr::V6(address) => (6, address.to_bits()),
     }
 }
 
@@ -96,14 +113,17 @@ pub(super) enum Container {
     Firewall,
     /// `no-endpoint-services`, `no-endpoint-nodeports`: frontends to reject or drop.
     NoEndpoint(Scope),
-    /// `service-ips`, `service-nodeports` and their short cuts: frontend to verdict.
+    /// `balancers` and similar: protocol and [code](Balance::code) to the verdict that goes to a balancing
+    /// chain. Layout `maps`.
+    Balancers(Scope, Path),
+    /// `service-ips`, `service-nodeports` and their short cuts: frontend to the code of its balancing chain
+    /// in layout `maps`, and to the verdict in layout `chains`.
     Dispatch(Scope, Path),
 }
 
 impl Container {
-    /// All containers, data before the verdicts that make it reachable, as a change in several batches
-    /// requires.
-    pub(super) const ALL: [Self; 58] = {
+    /// All containers, those that make others reachable last, as a change in several batches requires.
+    pub(super) const ALL: [Self; 62] = {
         use Path::{Main, Shortcut};
         use Protocol::{Sctp, Tcp, Udp};
         use Scope::{Address, NodePort};
@@ -162,6 +182,10 @@ impl Container {
             Self::Affinity(NodePort, Sctp),
             Self::NoEndpoint(Address),
             Self::NoEndpoint(NodePort),
+            Self::Balancers(Address, Main),
+            Self::Balancers(Address, Shortcut),
+            Self::Balancers(NodePort, Main),
+            Self::Balancers(NodePort, Shortcut),
             Self::Dispatch(Address, Main),
             Self::Dispatch(Address, Shortcut),
             Self::Dispatch(NodePort, Main),
@@ -185,7 +209,8 @@ impl Container {
             Self::StickyEndpoints(scope, path, protocol) => 34 + index_of(scope, path, protocol),
             Self::Affinity(scope, protocol) => 46 + 3 * scope as usize + protocol as usize,
             Self::NoEndpoint(scope) => 52 + scope as usize,
-            Self::Dispatch(scope, path) => 54 + 2 * scope as usize + path as usize,
+            Self::Balancers(scope, path) => 54 + 2 * scope as usize + path as usize,
+            Self::Dispatch(scope, path) => 58 + 2 * scope as usize + path as usize,
         }
     }
 
@@ -211,6 +236,10 @@ impl Container {
             Self::Firewall => "firewall-ips",
             Self::NoEndpoint(Address) => "no-endpoint-services",
             Self::NoEndpoint(NodePort) => "no-endpoint-nodeports",
+            Self::Balancers(Address, Main) => "balancers",
+            Self::Balancers(Address, Shortcut) => "shortcut-balancers",
+            Self::Balancers(NodePort, Main) => "nodeport-balancers",
+            Self::Balancers(NodePort, Shortcut) => "shortcut-nodeport-balancers",
             Self::Dispatch(Address, Main) => "service-ips",
             Self::Dispatch(Address, Shortcut) => "shortcut-ips",
             Self::Dispatch(NodePort, Main) => "service-nodeports",
@@ -307,6 +336,8 @@ pub(super) enum ElementKey {
     Identified(Frontend, u32),
     /// An endpoint that reaches itself.
     Hairpin(Backend, Protocol),
+    /// The protocol and the code of a balancing chain.
+    Balancer(Balance),
     /// A frontend and a network that may use it.
     Source(Frontend, IpNet),
 }
@@ -320,6 +351,8 @@ pub(super) enum ElementValue {
     Backend(Backend),
     /// The id of an endpoint.
     Id(u32),
+    /// The code of a balancing chain.
+    Balancer(Balance),
     /// A verdict.
     Verdict(Target),
 }
@@ -331,8 +364,8 @@ pub(super) enum Target {
     Drop,
     /// `goto reject-chain`: there are no endpoints.
     Reject,
-    /// `goto` a chain.
-    Goto(ChainId),
+    /// `goto` a chain. In a box, as few elements of the layout `maps` have one, and all have its size.
+    Goto(Box<ChainId>),
 }
 
 /// A chain that exists for services: one that service ports share, or one of a single service port.
@@ -360,6 +393,24 @@ pub(super) struct Balance {
 }
 
 impl Balance {
+    /// Returns the number that stands for the chain among those of its scope, path and protocol: the number
+    /// of endpoints, and under session affinity also the seconds. It is the same in every plan.
+    ///
+    /// ```text
+    ///     31 30                     14 13                0
+    ///    +--+-------------------------+-------------------+
+    ///    | 0|             number of endpoints             |
+    ///    +--+-------------------------+-------------------+
+    ///    | 1|         seconds         |number of endpoints|
+    ///    +--+-------------------------+-------------------+
+    /// ```
+    pub(super) fn code(&self) -> u32 {
+        match self.affinity {
+            None => self.count,
+            Some(seconds) => OWN_PRIORITY_BIT | seconds << STICKY_COUNT_BITS | self.count,
+        }
+    }
+
     /// Returns the maps that its rules use: of endpoints, and of ids under session affinity. The map that its
     /// rules fill is not among them.
     pub(super) fn uses(&self) -> impl Iterator<Item = Container> + use<> {
@@ -374,6 +425,14 @@ impl Balance {
         [endpoints].into_iter().chain(ids)
     }
 }
+
+/// The bits for the number of endpoints in the code of a chain with session affinity. The seconds take the 17
+/// bits above.
+const STICKY_COUNT_BITS: u32 = 14;
+/// The number of endpoints that a frontend with session affinity may have: 16383.
+pub(super) const MAX_STICKY: usize = (1 << STICKY_COUNT_BITS) - 1;
+/// The longest time of session affinity: 36 hours. Kubernetes admits a day.
+pub(super) const MAX_SECONDS: u32 = (1 << (31 - STICKY_COUNT_BITS)) - 1;
 
 /// The chains that a service port may have, by kube-proxy's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -400,7 +459,7 @@ pub(super) struct Element {
     /// The value it maps to.
     pub(super) value: ElementValue,
     /// The service port that its comment names, if it has one. It is not compared with the kernel.
-    pub(super) comment: Option<PortName>,
+    pub(super) comment: Option<Box<PortName>>,
 }
 
 #[cfg(test)]
@@ -414,5 +473,39 @@ mod tests {
             assert_eq!(container.index(), index);
             assert!(names.insert(container.name()));
         }
+    }
+
+    #[test]
+    fn the_number_of_a_frontend_sorts_as_it_does() {
+        let addresses =
+            [None, Some("9.0.0.1"), Some("10.0.0.1"), Some("10.0.0.2"), Some("::1"), Some("fd00::1")];
+        let mut frontends = Vec::new();
+        for address in addresses.map(|address| address.map(|text| text.parse().unwrap())) {
+            for protocol in Protocol::ALL {
+                frontends.extend([80, 443, 65535].map(|port| Frontend { address, protocol, port }));
+            }
+        }
+        for (one, other) in frontends.iter().flat_map(|one| frontends.iter().map(move |other| (one, other))) {
+            assert_eq!(one.order().cmp(&other.order()), one.cmp(other), "{one:?}, {other:?}");
+        }
+    }
+
+    #[test]
+    fn chains_that_differ_have_codes_that_differ() {
+        let code = |count, affinity| {
+            Balance { scope: Scope::Address, path: Path::Main, protocol: Protocol::Tcp, count, affinity }
+                .code()
+        };
+        let most = u32::try_from(MAX_STICKY).unwrap();
+        let mut codes = std::collections::BTreeSet::new();
+        for affinity in [None, Some(1), Some(2), Some(10_800), Some(86_400), Some(MAX_SECONDS)] {
+            for count in [1, 2, 5, most - 1, most] {
+                assert!(codes.insert(code(count, affinity)), "{count} endpoints, affinity {affinity:?}");
+            }
+        }
+        assert_eq!(codes.last(), Some(&u32::MAX));
+        // nft shows it as `0:5`.
+        assert_eq!(code(5, None), 5);
+        assert!(codes.insert(code(1 << 20, None)));
     }
 }

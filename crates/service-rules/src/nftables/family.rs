@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use ipnet::IpNet;
 use sluicegate_nftables as nft;
 use sluicegate_nftables::lang::Verdict;
 use sluicegate_nftables::{Comment, DataType, Key, Name, Object, Operation, TableId, Transaction};
@@ -10,7 +11,9 @@ use sluicegate_services::{Family, ServiceName};
 
 use super::base::{self, BaseContent};
 use super::chain::{self, Names};
-use super::element::{ChainId, Container, Element, ElementKey, ElementValue, Path, PortChain, Target};
+use super::element::{
+    ChainId, Container, Element, ElementKey, ElementValue, Frontend, Path, PortChain, Target,
+};
 use super::owner::Owners;
 use super::planner::node_port_ips;
 use super::port::{ChainPlan, PortPlan};
@@ -473,9 +476,12 @@ pub(super) fn remove(family: Family, transaction: &mut Transaction) {
 
 /// Converts an element into that of the nftables crate. To delete it, the key is enough.
 fn to_nft(element: &Element, names: &mut Names, whole: bool) -> nft::Element {
-    let made = match key(&element.key) {
-        (low, None) => nft::Element::new(low),
-        (low, Some(high)) => nft::Element::range(low, high),
+    let made = match &element.key {
+        ElementKey::Source(frontend, net) => {
+            let (low, high) = source(frontend, *net);
+            nft::Element::range(low, high)
+        }
+        key => nft::Element::new(low(key)),
     };
     if !whole {
         return made;
@@ -487,7 +493,8 @@ fn to_nft(element: &Element, names: &mut Names, whole: bool) -> nft::Element {
     match &element.value {
         ElementValue::None => made,
         ElementValue::Backend(backend) => made.value(Key::from((backend.ip, nft::Port(backend.port)))),
-        ElementValue::Id(id) => made.value(with_id(Key::new(), *id)),
+        ElementValue::Id(id) => made.value(carried(Key::new(), *id)),
+        ElementValue::Balancer(balance) => made.value(carried(Key::new(), balance.code())),
         ElementValue::Verdict(Target::Drop) => made.verdict(Verdict::Drop),
         ElementValue::Verdict(Target::Reject) => made.verdict(Verdict::Goto(fixed_name("reject-chain"))),
         ElementValue::Verdict(Target::Goto(id)) => made.verdict(Verdict::Goto(names.chain(id))),
@@ -497,20 +504,35 @@ fn to_nft(element: &Element, names: &mut Names, whole: bool) -> nft::Element {
 /// Returns the key of an element; two keys if it is an interval.
 fn key(key: &ElementKey) -> (Key, Option<Key>) {
     match key {
-        ElementKey::Address(ip) => (Key::from(*ip), None),
-        ElementKey::Frontend(frontend) => (frontend.key(), None),
-        ElementKey::Indexed(frontend, index) => (frontend.numbered(*index), None),
-        ElementKey::Identified(frontend, id) => (frontend.identified(*id), None),
-        ElementKey::Hairpin(backend, protocol) => {
-            (Key::from((backend.ip, backend.ip, nft_protocol(*protocol), nft::Port(backend.port))), None)
-        }
         ElementKey::Source(frontend, net) => {
-            (frontend.key().and(net.network()), Some(frontend.key().and(net.broadcast())))
+            let (low, high) = source(frontend, *net);
+            (low, Some(high))
         }
+        key => (low(key), None),
     }
 }
 
-impl super::element::Frontend {
+/// Returns the key of an element, or the lower bound of an interval.
+fn low(key: &ElementKey) -> Key {
+    match key {
+        ElementKey::Address(ip) => Key::from(*ip),
+        ElementKey::Frontend(frontend) => frontend.key(),
+        ElementKey::Indexed(frontend, index) => frontend.numbered(*index),
+        ElementKey::Identified(frontend, id) => frontend.identified(*id),
+        ElementKey::Hairpin(backend, protocol) => {
+            Key::from((backend.ip, backend.ip, nft_protocol(*protocol), nft::Port(backend.port)))
+        }
+        ElementKey::Balancer(balance) => carried(Key::from(nft_protocol(balance.protocol)), balance.code()),
+        ElementKey::Source(frontend, net) => source(frontend, *net).0,
+    }
+}
+
+/// Returns the bounds of the interval of clients in this network.
+fn source(frontend: &Frontend, net: IpNet) -> (Key, Key) {
+    (frontend.key().and(net.network()), frontend.key().and(net.broadcast()))
+}
+
+impl Frontend {
     /// Returns the key in the map of endpoints of one protocol.
     fn numbered(&self, number: u32) -> Key {
         let port = (nft::Port(self.port), nft::Number(number));
@@ -523,7 +545,7 @@ impl super::element::Frontend {
     /// Returns the key in the map of endpoints by id of one protocol.
     fn identified(&self, id: u32) -> Key {
         let port = nft::Port(self.port);
-        with_id(self.address.map_or_else(|| Key::from(port), |ip| Key::from((ip, port))), id)
+        carried(self.address.map_or_else(|| Key::from(port), |ip| Key::from((ip, port))), id)
     }
 
     fn key(&self) -> Key {
@@ -535,9 +557,9 @@ impl super::element::Frontend {
     }
 }
 
-/// Appends the id of an endpoint, which has the type of [`ENDPOINT_ID`](super::schema::ENDPOINT_ID).
-fn with_id(mut key: Key, id: u32) -> Key {
-    key.append(DataType::CLASSID.into(), &id.to_ne_bytes());
+/// Appends a number of the type of [`CARRIER`](super::schema::CARRIER).
+fn carried(mut key: Key, number: u32) -> Key {
+    key.append(DataType::CLASSID.into(), &number.to_ne_bytes());
     key
 }
 

@@ -14,13 +14,20 @@
 //!   endpoints for each protocol: for an existing map with `typeof ... : ip daddr . th dport` nft cannot
 //!   create a rule (`conflicting protocols`), and with `tcp dport` it silently adds `meta l4proto tcp` to a
 //!   rule for all protocols.
+//! * In the maps layout no service has a verdict of its own: of each new verdict in a map that base chains
+//!   reach, the kernel walks the whole map again to look for loops, 4 ms at 50,000 services. A frontend has
+//!   the code of a chain, a number; the few codes in use have the verdicts. So a service is added in the same
+//!   time at every size, for which the first packet of a connection pays 0.2 of its 8 us on the way out.
+//!   Frontends without endpoints keep their verdicts, as there are few.
 //! * Under session affinity the maps layout binds clients to ids of endpoints, which are hashes of their
 //!   addresses: a restart finds the same ones, and an endpoint that is removed loses its clients with its
-//!   element. Between two lookups the id is in the packet's priority, because nft 1.0.6 cannot list a lookup
-//!   that uses the result of another. One map has the clients of all services of a protocol: at most
+//!   element. Between two lookups the code, or the id, is in the packet's priority, because nft 1.0.6 cannot
+//!   list a lookup that uses the result of another. The first packet of a connection to a service so leaves
+//!   with priority 0, whatever `SO_PRIORITY` its socket had.
+//!   One map has the clients of all services of a protocol: at most
 //!   262144, before Linux 6.5 65535. Clients that find it full are balanced without affinity.
-//! * Elements with data come before verdicts, and the rules of base chains come last: a transaction that has
-//!   to be sent in several batches makes nothing reachable before it is complete.
+//! * The elements of frontends come after those that they lead to, and the rules of base chains come last: a
+//!   transaction that has to be sent in several batches makes nothing reachable before it is complete.
 //! * Chains that are no longer used are flushed at once, and deleted in a separate transaction more than a
 //!   second later. Before Linux 6.2 the kernel counts the references of deleted elements for some time.
 //! * The first sync reconciles with the kernel. Later ones list nothing, unless a transaction failed or the
@@ -36,6 +43,7 @@ mod chain;
 mod content_tests;
 mod element;
 mod family;
+mod journey;
 mod owner;
 mod planner;
 mod port;
@@ -46,6 +54,7 @@ mod table;
 mod timed;
 
 pub use applier::Applier;
+pub use journey::{End, Hop, Journey, Tracer};
 pub use owner::Owners;
 pub use planner::Planner;
 pub use schema::TABLE;

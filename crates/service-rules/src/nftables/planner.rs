@@ -8,14 +8,15 @@
 //! Two [`Layout`]s treat packets in the same way:
 //!
 //! - `maps` has all state of services in elements. A connection's frontend (`address . protocol . port`, or
-//!   `protocol . port` of the node) is looked up in a verdict map that sends it to a chain, such as
-//!   `lb-tcp-5`, which all frontends with the protocol and the number of endpoints share. Its only rule draws
-//!   a number and looks up the endpoint in the map `endpoints-tcp`, whose key is the frontend and the number.
-//!   Sets of frontends replace what kube-proxy decides in chains of each service: masquerading, the short
-//!   circuit of pods and the node for `externalTrafficPolicy: Local`, and `loadBalancerSourceRanges`.
-//!   Frontends with session affinity share chains such as `sticky-lb-tcp-5-10800s`, whose rules keep for
-//!   every client and frontend the id of an endpoint in the map `affinity-tcp`, and look up in
-//!   `sticky-endpoints-tcp` what it stands for.
+//!   `protocol . port` of the node) is looked up in the map `service-ips`, which has a code for it: the
+//!   number of its endpoints. The verdict map `balancers` has the chain for the protocol and the code, such
+//!   as `lb-tcp-5`, which all frontends with that protocol and number share. Its only rule draws a number and
+//!   looks up the endpoint in the map `endpoints-tcp`, whose key is the frontend and the number. Sets of
+//!   frontends replace what kube-proxy decides in chains of each service: masquerading, the short circuit of
+//!   pods and the node for `externalTrafficPolicy: Local`, and `loadBalancerSourceRanges`. Frontends with
+//!   session affinity share chains such as `sticky-lb-tcp-5-10800s`, whose rules keep for every client and
+//!   frontend the id of an endpoint in the map `affinity-tcp`, and look up in `sticky-endpoints-tcp` what it
+//!   stands for.
 //! - `chains` has the rules of kube-proxy 1.36.
 //!
 //! Names and comments of tables, sets and chains are kube-proxy's, if it has such an object.
@@ -92,10 +93,11 @@ impl Planner {
             topology: cluster.topology(),
             families: Vec::new(),
         };
-        let of_family = |family| cluster.services().filter(|service| service.has(family)).count();
+        let services: Vec<_> = cluster.services().collect();
+        let of_family = |family| services.iter().filter(|service| service.has(family)).count();
         let plan = |family| FamilyPlan::new(planner.table_settings(cluster, family), of_family(family));
         planner.families = settings.families.iter().copied().map(plan).collect();
-        for service in cluster.services() {
+        for service in &services {
             planner.plan_service(cluster, service.name, |family| service.ports(family), false);
         }
         Ok(planner)

@@ -11,10 +11,10 @@ use sluicegate_services::{Categorized, Endpoint, PortName, ServicePort};
 
 use super::Layout;
 use super::element::{
-    Backend, Balance, ChainId, Container, Element, ElementKey, ElementValue, Frontend, Path, PortChain,
-    Target,
+    Backend, Balance, ChainId, Container, Element, ElementKey, ElementValue, Frontend, MAX_SECONDS,
+    MAX_STICKY, Path, PortChain, Target,
 };
-use super::schema::ENDPOINT_ID_BIT;
+use super::schema::OWN_PRIORITY_BIT;
 
 /// The plan of one service port in one family.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,7 +131,11 @@ impl<'a> Context<'a> {
         endpoints: &'a Categorized<'a>,
         node_ip: Option<IpAddr>,
     ) -> Self {
-        let backends = |list: &[&Endpoint]| list.iter().map(|endpoint| Backend::from(*endpoint)).collect();
+        let backends = |list: &[&Endpoint]| match list {
+            // Shared by all, where collecting allocates.
+            [] => Arc::default(),
+            list => list.iter().map(|endpoint| Backend::from(*endpoint)).collect(),
+        };
         let (service, no_local) = (port.service, endpoints.local.is_empty());
         Self {
             layout,
@@ -198,7 +202,10 @@ impl<'a> Context<'a> {
         match self.layout {
             Layout::Maps => {
                 let backends = if local { &self.local } else { &self.cluster };
-                Route::Balance(Arc::clone(backends), self.port.service.affinity_seconds)
+                match self.port.service.affinity_seconds {
+                    None => Route::Balance(Arc::clone(backends), None),
+                    Some(seconds) => Route::Balance(at_most_sticky(backends), Some(seconds.min(MAX_SECONDS))),
+                }
             }
             Layout::Chains => Route::Chain(chain),
         }
@@ -260,6 +267,15 @@ impl<'a> Context<'a> {
     }
 }
 
+/// Returns the endpoints to which session affinity binds clients: all but those that the code of the chain has
+/// no room to count.
+fn at_most_sticky(backends: &Arc<[Backend]>) -> Arc<[Backend]> {
+    match backends.get(..MAX_STICKY) {
+        Some(first) if first.len() < backends.len() => first.into(),
+        _ => Arc::clone(backends),
+    }
+}
+
 /// Returns the networks that may use the load balancer's addresses; `None` for all. If a range contains the
 /// node's address, the node may use them as well; the source of its packets is then the destination address
 /// itself.
@@ -306,8 +322,15 @@ impl FrontendPlan {
                 }
                 Route::Chain(_) => {}
             }
-            let target = Target::Goto(self.chain_of(path, route, owner));
-            plain(Container::Dispatch(scope, path), key, ElementValue::Verdict(target));
+            let value = match route {
+                Route::Balance(backends, affinity) => {
+                    ElementValue::Balancer(self.balance(path, backends, *affinity))
+                }
+                Route::Chain(chain) => {
+                    ElementValue::Verdict(Target::Goto(ChainId::Port(owner.clone(), *chain).into()))
+                }
+            };
+            plain(Container::Dispatch(scope, path), key, value);
         }
         match self.masquerade {
             Masquerade::No => {}
@@ -317,7 +340,7 @@ impl FrontendPlan {
         match &self.firewall {
             None => {}
             Some(Firewall::Chain) => {
-                let target = Target::Goto(ChainId::Port(owner.clone(), PortChain::Firewall));
+                let target = Target::Goto(ChainId::Port(owner.clone(), PortChain::Firewall).into());
                 plain(Container::Firewall, key, ElementValue::Verdict(target));
             }
             Some(Firewall::Sources(sources)) => {
@@ -330,7 +353,7 @@ impl FrontendPlan {
         if let Some(refusal) = self.refusal {
             let target = if refusal == Refusal::Drop { Target::Drop } else { Target::Reject };
             let (container, value) = (Container::NoEndpoint(scope), ElementValue::Verdict(target));
-            sink(Element { container, key, value, comment: Some(owner.clone()) });
+            sink(Element { container, key, value, comment: Some(owner.clone().into()) });
         }
     }
 
@@ -362,7 +385,7 @@ impl FrontendPlan {
         }
     }
 
-    /// Returns the shared chains that its verdicts go to.
+    /// Returns the shared chains that its codes stand for.
     pub(super) fn balancers(&self) -> impl Iterator<Item = Balance> + '_ {
         let balanced = |(path, route): (Path, &Route)| match route {
             Route::Balance(backends, affinity) => Some(self.balance(path, backends, *affinity)),
@@ -380,13 +403,6 @@ impl FrontendPlan {
         let main = self.main.iter().map(|route| (Path::Main, route));
         main.chain(self.shortcut.iter().map(|route| (Path::Shortcut, route)))
     }
-
-    fn chain_of(&self, path: Path, route: &Route, owner: &PortName) -> ChainId {
-        match route {
-            Route::Balance(backends, affinity) => ChainId::Balance(self.balance(path, backends, *affinity)),
-            Route::Chain(chain) => ChainId::Port(owner.clone(), *chain),
-        }
-    }
 }
 
 /// Returns the networks that are not inside another one: the elements of an interval set must not overlap.
@@ -403,7 +419,7 @@ fn endpoint_ids(backends: &[Backend]) -> Vec<u32> {
         let mut id = endpoint_id(backend);
         // Of two endpoints with the same hash, the later one gets the next id that is free.
         while !taken.insert(id) {
-            id = id.wrapping_add(1) | ENDPOINT_ID_BIT;
+            id = id.wrapping_add(1) | OWN_PRIORITY_BIT;
         }
         id
     };
@@ -419,7 +435,7 @@ fn endpoint_id(backend: &Backend) -> u32 {
         IpAddr::V4(ip) => ip.octets().iter().chain(&port).fold(0x811c_9dc5, fold),
         IpAddr::V6(ip) => ip.octets().iter().chain(&port).fold(0x811c_9dc5, fold),
     };
-    hash | ENDPOINT_ID_BIT
+    hash | OWN_PRIORITY_BIT
 }
 
 #[cfg(test)]
@@ -441,6 +457,14 @@ mod tests {
     }
 
     #[test]
+    fn session_affinity_leaves_out_the_endpoints_that_no_code_can_count() {
+        let all: Arc<[_]> = (1..=16_384).map(|port| backend(1, port)).collect();
+        assert_eq!(*at_most_sticky(&all), all[..MAX_STICKY]);
+        let fitting: Arc<[_]> = all[..MAX_STICKY].into();
+        assert!(Arc::ptr_eq(&at_most_sticky(&fitting), &fitting));
+    }
+
+    #[test]
     fn endpoints_with_the_same_hash_get_different_ids() {
         let mut seen = std::collections::HashMap::new();
         let all = (0..500_000u32).map(|n| n.wrapping_mul(2_654_435_761)).map(|n| {
@@ -452,6 +476,6 @@ mod tests {
         let pair = pairs.find(|[old, new]| old != new).expect("so many endpoints have fewer hashes");
         let [first, second] = endpoint_ids(&pair)[..] else { panic!("two endpoints") };
         assert_eq!(endpoint_id(&pair[0]), endpoint_id(&pair[1]));
-        assert_eq!((first, second), (endpoint_id(&pair[0]), first.wrapping_add(1) | ENDPOINT_ID_BIT));
+        assert_eq!((first, second), (endpoint_id(&pair[0]), first.wrapping_add(1) | OWN_PRIORITY_BIT));
     }
 }

@@ -65,6 +65,7 @@ impl Schema {
             | Container::MasqueradeLocal(_)
             | Container::Restricted
             | Container::Allowed
+            | Container::Balancers(..)
             | Container::Dispatch(_, Path::Shortcut) => layout == Layout::Maps,
             _ => true,
         })
@@ -97,7 +98,7 @@ impl Schema {
                 Set::map(id, key, Expression::concat([self.daddr(), dport(protocol)]))
             }
             Container::StickyIds(scope, _, protocol) => {
-                Set::map(id, self.endpoint_key(scope, protocol, 2), Expression::from(ENDPOINT_ID))
+                Set::map(id, self.endpoint_key(scope, protocol, 2), Expression::from(CARRIER))
             }
             Container::StickyEndpoints(scope, _, protocol) => {
                 let key = self.sticky_key(scope, protocol);
@@ -105,8 +106,14 @@ impl Schema {
             }
             // It has no size, for which the kernel would at once allocate memory.
             Container::Affinity(scope, protocol) => {
-                Set::map(id, self.client_key_type(scope, protocol), Expression::from(ENDPOINT_ID))
+                Set::map(id, self.client_key_type(scope, protocol), Expression::from(CARRIER))
                     .flags(SetFlags::DYNAMIC | SetFlags::TIMEOUT)
+            }
+            Container::Balancers(..) => {
+                Set::verdict_map(id, types(vec![DataType::INET_PROTO, DataType::CLASSID]))
+            }
+            Container::Dispatch(..) if self.settings.layout == Layout::Maps => {
+                Set::map(id, types(frontend), types(vec![DataType::CLASSID]))
             }
             Container::Firewall | Container::NoEndpoint(_) | Container::Dispatch(..) => {
                 Set::verdict_map(id, types(frontend))
@@ -158,7 +165,7 @@ impl Schema {
     /// Returns `ip daddr . tcp dport . meta priority`, or the same without the address for node ports.
     pub(super) fn sticky_key(&self, scope: Scope, protocol: Protocol) -> Expression {
         let address = (scope == Scope::Address).then(|| self.daddr());
-        Expression::concat(address.into_iter().chain([dport(protocol), ENDPOINT_ID.into()]))
+        Expression::concat(address.into_iter().chain([dport(protocol), CARRIER.into()]))
     }
 
     /// Returns `ip saddr . ip daddr . tcp dport`, or the same without the destination for node ports. With
@@ -237,6 +244,20 @@ impl Schema {
         nft::lang::Vmap::new(key, &fixed_name(container.name())).into()
     }
 
+    /// Returns the statements that send a packet to the chain of its frontend; the rule ends if it has none.
+    ///
+    /// In layout `maps` a frontend has the code of a chain, which leads to the verdict. With verdicts of
+    /// their own, each new one would make the kernel walk all others to look for loops.
+    pub(super) fn dispatch(&self, scope: Scope, path: Path) -> Vec<Statement> {
+        let (frontend, container) = (self.frontend_key(scope), Container::Dispatch(scope, path));
+        if self.settings.layout == Layout::Chains {
+            return vec![self.verdict_of(frontend, container)];
+        }
+        let code = Mangle::new(CARRIER, frontend.map(&fixed_name(container.name())));
+        let balancer = Expression::concat([MetaKey::L4PROTO.into(), CARRIER.into()]);
+        vec![code.into(), self.verdict_of(balancer, Container::Balancers(scope, path))]
+    }
+
     /// Returns a rule of a chain of the table.
     pub(super) fn rule(&self, chain: &Name, statements: impl IntoIterator<Item = Statement>) -> Rule {
         let rule = Rule::new(self.table.chain(chain.clone()));
@@ -255,6 +276,7 @@ impl Container {
                 | Self::Affinity(..)
                 | Self::Firewall
                 | Self::NoEndpoint(_)
+                | Self::Balancers(..)
                 | Self::Dispatch(..)
         )
     }
@@ -269,6 +291,7 @@ impl Container {
             | Self::Masquerade(scope)
             | Self::MasqueradeLocal(scope)
             | Self::NoEndpoint(scope)
+            | Self::Balancers(scope, _)
             | Self::Dispatch(scope, _) => scope,
             _ => Scope::Address,
         }
@@ -306,6 +329,7 @@ impl Container {
             Self::NoEndpoint(Scope::NodePort) => {
                 "vmap to drop or reject packets to service nodeports with no endpoints"
             }
+            Self::Balancers(..) => "chains by protocol and number of endpoints",
             Self::Dispatch(Scope::Address, Path::Main) => "ClusterIP, ExternalIP and LoadBalancer IP traffic",
             Self::Dispatch(Scope::NodePort, Path::Main) => "NodePort traffic",
             Self::Dispatch(Scope::Address, Path::Shortcut) => "pod and node traffic to IPs of policy Local",
@@ -385,16 +409,19 @@ pub(super) fn comment(text: &str) -> Comment {
     Comment::lossy(text)
 }
 
-/// The place for the id of an endpoint while the rules of a chain with session affinity are evaluated.
+/// The place for a number that one map gives and another takes, in layout `maps`: the code of a chain, and
+/// under session affinity the id of an endpoint.
 ///
 /// A value that a map gives cannot be part of another lookup's key: nft 1.0.6 aborts when it lists such a
 /// rule. So it is stored in the packet's priority, which decides about nothing before the packet leaves the
-/// node, and which [`base`](super::base) then resets. Only the first packet of a connection is concerned.
-pub(super) const ENDPOINT_ID: MetaKey = MetaKey::PRIORITY;
+/// node, and which a balancing chain or [`base`](super::base) then resets. (The mark belongs to others: network
+/// plug-ins and routing policies.) Only the first packet of a connection is concerned, and for one that is
+/// forwarded with IPv4 the kernel sets the priority anew in any case.
+pub(super) const CARRIER: MetaKey = MetaKey::PRIORITY;
 
-/// The bit that every id of an endpoint has. Priorities of other origin do not have it: `SO_PRIORITY` and the
-/// classes of tc use handles below 8000:.
-pub(super) const ENDPOINT_ID_BIT: u32 = 0x8000_0000;
+/// The bit of every number that a packet may still have when it leaves. Priorities of other origin do not
+/// have it: `SO_PRIORITY` and the classes of tc use handles below 8000:.
+pub(super) const OWN_PRIORITY_BIT: u32 = 0x8000_0000;
 
 /// The name of the tables, in families `ip` and `ip6`: kube-proxy's.
 pub const TABLE: &str = "kube-proxy";

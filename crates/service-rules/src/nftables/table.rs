@@ -14,7 +14,8 @@ use std::net::IpAddr;
 use sluicegate_services::{PortName, Protocol, ServiceName};
 
 use super::element::{
-    Backend, Balance, ChainId, Container, Element, ElementKey, ElementValue, Frontend, PortChain,
+    Backend, Balance, ChainId, Container, Element, ElementKey, ElementValue, Frontend, PortChain, Target,
+    order,
 };
 use super::port::{ChainPlan, FrontendPlan, PortPlan};
 
@@ -26,6 +27,8 @@ pub(super) struct Content {
     cluster_ips: HashMap<IpAddr, usize>,
     hairpins: HashMap<(Backend, Protocol), usize>,
     balancers: HashMap<Balance, usize>,
+    /// The number of chains that belong to a service port: none in layout `maps`.
+    port_chains: usize,
     counts: [usize; Container::ALL.len()],
 }
 
@@ -67,6 +70,7 @@ impl Default for Content {
             cluster_ips: HashMap::new(),
             hairpins: HashMap::new(),
             balancers: HashMap::new(),
+            port_chains: 0,
             counts: [0; Container::ALL.len()],
         }
     }
@@ -82,7 +86,7 @@ impl Content {
 
     /// Sets the plans of a service; none for a deleted one. The difference is recorded in `delta`, if given.
     pub(super) fn set(&mut self, name: &ServiceName, plans: Vec<PortPlan>, mut delta: Option<&mut Delta>) {
-        let before = self.services.remove(name).unwrap_or_default();
+        let before = self.services.get_mut(name).map(std::mem::take).unwrap_or_default();
         let mut records = Vec::with_capacity(plans.len());
         // Add before removing, so that shared objects that remain are never removed.
         for plan in plans {
@@ -93,8 +97,11 @@ impl Content {
             let current = records.iter().find(|other| other.name == record.name);
             self.release(record, current, delta.as_deref_mut());
         }
-        if !records.is_empty() {
-            self.services.insert(name.clone(), records.into());
+        match (self.services.get_mut(name), records.is_empty()) {
+            (Some(_), true) => drop(self.services.remove(name)),
+            (Some(known), false) => *known = records.into(),
+            (None, true) => {}
+            (None, false) => drop(self.services.insert(name.clone(), records.into())),
         }
     }
 
@@ -106,12 +113,15 @@ impl Content {
     /// Passes all elements to `sink`, in the order of their keys: what is printed is to be the same each
     /// time.
     pub(super) fn elements(&self, mut sink: impl FnMut(Element)) {
-        in_order(self.cluster_ips.keys().copied()).for_each(|ip| sink(cluster_ip(ip)));
+        let mut cluster_ips: Vec<IpAddr> = self.cluster_ips.keys().copied().collect();
+        cluster_ips.sort_unstable_by_key(order);
+        cluster_ips.into_iter().for_each(|ip| sink(cluster_ip(ip)));
         in_order(self.hairpins.keys().copied())
             .for_each(|(backend, protocol)| sink(hairpin(backend, protocol)));
+        in_order(self.balancers.keys().copied()).for_each(|balance| sink(balancer(balance)));
         let mut claims: Vec<(Frontend, &Claim)> =
             self.claims.iter().filter_map(|(frontend, claims)| Some((*frontend, claims.first()?))).collect();
-        claims.sort_unstable_by_key(|(frontend, _)| *frontend);
+        claims.sort_unstable_by_key(|(frontend, _)| frontend.order());
         for (_, claim) in claims {
             claim.plan.elements(&claim.owner, &mut sink);
         }
@@ -141,7 +151,9 @@ impl Content {
     /// Returns all chains, with the content of those that belong to a service port.
     pub(super) fn chains(&self) -> impl Iterator<Item = (ChainId, Option<&ChainPlan>)> {
         let shared = self.balancers.keys().map(|balance| (ChainId::Balance(*balance), None));
-        let records = self.services.values().flat_map(|records| records.iter());
+        // Without any, the services are not read for them.
+        let services = (self.port_chains > 0).then(|| self.services.values());
+        let records = services.into_iter().flatten().flat_map(|records| records.iter());
         let own = records.flat_map(|record| {
             record.chains.iter().map(|(kind, plan)| (ChainId::Port(record.name.clone(), *kind), Some(plan)))
         });
@@ -169,6 +181,7 @@ impl Content {
                 delta.chain(ChainId::Port(name.clone(), *kind), before, Some(plan));
             }
         }
+        self.port_chains += chains.len();
         let keys = frontends.iter().map(|plan| plan.frontend).collect();
         for plan in frontends {
             self.claim(&name, plan, delta.as_deref_mut());
@@ -188,6 +201,7 @@ impl Content {
                 delta.chain(ChainId::Port(record.name.clone(), *kind), Some(plan), None);
             }
         }
+        self.port_chains -= record.chains.len();
         for backend in &record.hairpins {
             if release(&mut self.hairpins, &(*backend, record.name.protocol)) {
                 self.leave(hairpin(*backend, record.name.protocol), delta.as_deref_mut());
@@ -215,6 +229,8 @@ impl Content {
                 }
             }
             Err(0) if claims.is_empty() => {
+                // Nearly every frontend has one claim. `push` alone would make room for four.
+                claims.reserve_exact(1);
                 claims.push(claim);
                 self.exchange(frontend, None, delta);
             }
@@ -252,13 +268,15 @@ impl Content {
         if let Some(claim) = current {
             claim.plan.count(|container, count| self.counts[container.index()] += count);
             for balance in claim.plan.balancers().filter(|balance| acquire(&mut self.balancers, *balance)) {
-                delta.as_deref_mut().into_iter().for_each(|delta| delta.shared_chain(balance, true));
+                self.counts[balancer(balance).container.index()] += 1;
+                delta.as_deref_mut().into_iter().for_each(|delta| delta.balancer(balance, true));
             }
         }
         if let Some(claim) = previous {
             claim.plan.count(|container, count| self.counts[container.index()] -= count);
             for balance in claim.plan.balancers().filter(|balance| release(&mut self.balancers, balance)) {
-                delta.as_deref_mut().into_iter().for_each(|delta| delta.shared_chain(balance, false));
+                self.counts[balancer(balance).container.index()] -= 1;
+                delta.as_deref_mut().into_iter().for_each(|delta| delta.balancer(balance, false));
             }
         }
         if let Some(delta) = delta {
@@ -327,7 +345,13 @@ impl Delta {
         }
     }
 
-    fn shared_chain(&mut self, balance: Balance, wanted: bool) {
+    /// Notes that a balancing chain is wanted or no longer wanted, with the element that leads to it.
+    fn balancer(&mut self, balance: Balance, wanted: bool) {
+        let element = vec![balancer(balance)];
+        match wanted {
+            true => self.exchange(Vec::new(), element),
+            false => self.exchange(element, Vec::new()),
+        }
         let before = if wanted { None } else { Some(None) };
         let edit = self.chains.entry(ChainId::Balance(balance)).or_insert(Edit { before, after: None });
         edit.after = wanted.then_some(None);
@@ -343,6 +367,9 @@ fn in_order<K: Ord>(keys: impl Iterator<Item = K>) -> impl Iterator<Item = K> {
 fn elements(claim: Option<&Claim>) -> Vec<Element> {
     let mut elements = Vec::new();
     if let Some(claim) = claim {
+        let mut count = 0;
+        claim.plan.count(|_, more| count += more);
+        elements.reserve_exact(count);
         claim.plan.elements(&claim.owner, |element| elements.push(element));
     }
     elements
@@ -369,6 +396,16 @@ fn release<K: Eq + Hash>(counts: &mut HashMap<K, usize>, key: &K) -> bool {
 fn cluster_ip(ip: IpAddr) -> Element {
     let key = ElementKey::Address(ip);
     Element { container: Container::ClusterIps, key, value: ElementValue::None, comment: None }
+}
+
+/// Returns the element that leads from the code of a chain to it.
+fn balancer(balance: Balance) -> Element {
+    Element {
+        container: Container::Balancers(balance.scope, balance.path),
+        key: ElementKey::Balancer(balance),
+        value: ElementValue::Verdict(Target::Goto(ChainId::Balance(balance).into())),
+        comment: None,
+    }
 }
 
 fn hairpin(backend: Backend, protocol: Protocol) -> Element {

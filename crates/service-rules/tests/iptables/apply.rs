@@ -3,10 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use sluicegate_iptables_save::restore::{BackEnd, Tools};
 use sluicegate_service_rules::Found;
-use sluicegate_service_rules::iptables::Applier;
-use sluicegate_service_rules::iptables::{Feature, jumps, tool_family};
+use sluicegate_service_rules::iptables::{Applier, BackEnd, Feature, choose, jumps};
 use sluicegate_services::{Cluster, Family};
 
 use crate::manifests::Manifests;
@@ -18,7 +16,7 @@ const ENDPOINT: &str = "  - {addresses: [10.244.1.10], nodeName: other-node, con
 const BOTH: [(&str, BackEnd); 2] = [("legacy", BackEnd::Legacy), ("nft", BackEnd::Nft)];
 
 fn applier(back_end: BackEnd, families: &[Family]) -> Applier {
-    Applier::find(Some(back_end), families, settings()).expect("the tools are installed")
+    Applier::open(Some(back_end), families, settings()).expect("sockets")
 }
 
 /// Removes an endpoint of the service `web`.
@@ -118,7 +116,7 @@ fn a_second_sync_sends_nothing_and_a_change_only_its_rules() {
             "{later:?}"
         );
         // A new process compares, and finds no difference.
-        let again = Applier::find(Some(back_end), &Family::BOTH, settings()).unwrap();
+        let mut again = Applier::open(Some(back_end), &Family::BOTH, settings()).unwrap();
         for (family, input) in again.difference(&cluster).unwrap() {
             assert_eq!(input.to_string(), "", "{name} {family}");
         }
@@ -233,9 +231,21 @@ fn rules_in_the_other_back_end_are_reported() {
 }
 
 #[test]
-fn both_back_ends_are_found() {
-    if have_iptables() {
-        let tools = Tools::find(tool_family(Family::Ipv6)).unwrap();
-        assert!(tools.legacy.is_some() && tools.nft.is_some());
+fn the_back_end_is_that_of_the_kubelet_or_of_a_service_proxy_or_of_most_rules() {
+    if !have_iptables() {
+        return;
     }
+    testns::netns(|| {
+        let chosen = |after: &str, wanted: BackEnd| {
+            let _ = testns::sh(after);
+            assert_eq!(choose().unwrap(), wanted, "{after}");
+        };
+        chosen("", BackEnd::Nft);
+        chosen("iptables-legacy -A INPUT -j ACCEPT; iptables-legacy -A INPUT -j DROP", BackEnd::Legacy);
+        chosen("ip6tables-nft -A INPUT -j ACCEPT", BackEnd::Legacy);
+        chosen("ip6tables-nft -A INPUT -j DROP", BackEnd::Nft);
+        chosen("iptables-legacy -t mangle -N KUBE-PROXY-CANARY", BackEnd::Legacy);
+        chosen("iptables-nft -t mangle -N KUBE-KUBELET-CANARY", BackEnd::Nft);
+        chosen("iptables-nft -t mangle -X; iptables-nft -F; ip6tables-nft -F", BackEnd::Legacy);
+    });
 }

@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use sluicegate_service_rules::nftables::{Layout, Planner, Settings};
+use sluicegate_service_rules::nftables::{Applier, Layout, Planner, Settings};
 use sluicegate_services::{Family, Node, NodePortAddresses};
 
-use crate::world::{World, cluster, difference, listing, run_nft, settings};
+use crate::world::{World, cluster, difference, listing, run_nft, run_nft_text, settings};
 
 /// Loads the current plan into a new namespace and compares.
 fn assert_as_fresh(world: &World, settings: &Settings) {
@@ -204,6 +204,55 @@ fn maps_that_outgrow_their_size_are_replaced_in_the_same_transaction() {
         world.become_(&many(2));
         world.settle();
         assert_as_fresh(&world, &settings);
+    });
+}
+
+/// The table of an earlier version, whose services had a verdict each.
+const WITH_VERDICTS: &str = "table ip kube-proxy {
+    map endpoints-tcp {
+        typeof ip daddr . tcp dport . numgen random mod 2 : ip daddr . tcp dport
+        size 1024
+        elements = { 172.30.0.1 . 80 . 0 : 10.244.0.1 . 8080, 172.30.0.1 . 80 . 1 : 10.244.0.2 . 8080 }
+    }
+    map service-ips {
+        type ipv4_addr . inet_proto . inet_service : verdict
+        size 1024
+        elements = { 172.30.0.1 . tcp . 80 : goto lb-tcp-2 }
+    }
+    map shortcut-ips {
+        type ipv4_addr . inet_proto . inet_service : verdict
+        size 1024
+    }
+    chain lb-tcp-2 {
+        meta l4proto tcp dnat ip to ip daddr . tcp dport . numgen random mod 2 map @endpoints-tcp
+    }
+    chain node-traffic {
+        ip daddr . meta l4proto . th dport vmap @shortcut-ips
+    }
+    chain services {
+        fib saddr type local jump node-traffic
+        ip daddr . meta l4proto . th dport vmap @service-ips
+    }
+    chain nat-prerouting {
+        type nat hook prerouting priority -100;
+        jump services
+    }
+}";
+
+#[test]
+fn a_table_whose_services_have_verdicts_is_changed_in_one_transaction() {
+    if !testns::have(&["nft"]) {
+        return;
+    }
+    let settings = settings(Layout::Maps);
+    testns::netns(|| {
+        run_nft_text(WITH_VERDICTS);
+        let mut world = World::new(&settings, &service(0, "", &[(1, "lr"), (2, "rr")]));
+        let mut applier = Applier::open(settings.clone()).expect("a socket");
+        let synced = applier.sync(&mut world.cluster, world.now).expect("the kernel takes it");
+        assert_eq!(synced.batches, 1, "{synced}");
+        assert_as_fresh(&world, &settings);
+        assert!(applier.difference(&world.cluster).expect("it can be compared").is_empty());
     });
 }
 

@@ -44,7 +44,7 @@ impl Table {
                 }
                 Operation::Add(Object::Rule(rule)) if rule.chain.table.family == family => {
                     let chain = table.chains.get_mut(rule.chain.name.as_str()).expect("the rule's chain");
-                    chain.push(rule.statements.clone());
+                    chain.push(rule.statements.to_vec());
                 }
                 Operation::Add(Object::Set(set)) if set.id.table.family == family => {
                     table.sets.entry(set.id.name.to_string()).or_default();

@@ -3,9 +3,11 @@
 mod conntrack;
 mod header;
 mod ipv6;
+mod ipvs;
 mod meta;
 mod network;
 mod rate;
+mod rateest;
 mod set;
 mod text;
 mod transport;
@@ -20,11 +22,13 @@ pub(super) fn all() -> impl Iterator<Item = &'static Codec> {
         conntrack::CODECS,
         meta::CODECS,
         rate::CODECS,
+        rateest::CODECS,
         header::CODECS,
         network::CODECS,
         set::CODECS,
         text::CODECS,
         ipv6::CODECS,
+        ipvs::CODECS,
     ]
     .into_iter()
     .flatten()

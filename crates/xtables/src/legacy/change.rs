@@ -1,5 +1,7 @@
 //! Lines of restore input, carried out on a table in memory as iptables-restore carries them out.
 
+use std::collections::HashSet;
+
 use sluicegate_iptables_save::{Action as Line, Chain, Command, Counters, Entry, Place, Rule, Table, Verb};
 
 use super::Restore;
@@ -14,6 +16,9 @@ pub(super) struct Change<'a> {
     pub(super) kernel: &'a dyn Kernel,
     /// The lines of the rules that are new to the kernel.
     pub(super) new_rules: &'a mut Vec<usize>,
+    /// The chains that rules jump to, if no line was carried out since they were looked for but deletions of
+    /// chains, which are empty: there may be thousands in a row.
+    pub(super) used: Option<HashSet<ChainId>>,
 }
 
 impl Change<'_> {
@@ -21,19 +26,27 @@ impl Change<'_> {
         if self.how.flush {
             self.flush_all();
         }
-        table.entries.iter().try_for_each(|entry| match entry {
-            Entry::Chain(chain) => self.declare(chain),
-            Entry::Rule(rule) => self.rule(rule),
-            Entry::Command(command) => self.command(command),
-            _ => Ok(()),
+        table.entries.iter().try_for_each(|entry| {
+            if !matches!(entry, Entry::Command(command) if matches!(command.verb(), Verb::DeleteChain(_))) {
+                self.used = None;
+            }
+            match entry {
+                Entry::Chain(chain) => self.declare(chain),
+                Entry::Rule(rule) => self.rule(rule),
+                Entry::Command(command) => self.command(command),
+                _ => Ok(()),
+            }
         })
     }
 
     /// Removes all rules and user-defined chains; policies stay.
     fn flush_all(&mut self) {
         for id in self.ruleset.chain_ids() {
-            match self.ruleset.chain_mut(id) {
-                Some(chain) if chain.hook.is_some() => chain.rules.clear(),
+            match self.ruleset.chain(id) {
+                Some(chain) if chain.hook.is_some() && chain.rules.is_empty() => (),
+                Some(chain) if chain.hook.is_some() => {
+                    self.ruleset.chain_mut(id).into_iter().for_each(|chain| chain.rules.clear());
+                }
                 _ => self.ruleset.remove(id),
             }
         }
@@ -276,7 +289,7 @@ impl Change<'_> {
         if !chain.rules.is_empty() {
             return Err(self.error(line, format!("the chain {name} is not empty")));
         }
-        if self.ruleset.is_used(id) {
+        if self.used.get_or_insert_with(|| self.ruleset.used()).contains(&id) {
             return Err(self.error(line, format!("a rule jumps to the chain {name}")));
         }
         self.ruleset.remove(id);

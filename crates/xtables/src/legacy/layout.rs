@@ -146,11 +146,21 @@ pub(super) fn standard_entry(family: Family, verdict: i32) -> Vec<u8> {
     write_entry(family, &head, &[], ("", 0, &verdict.to_ne_bytes())).unwrap_or_default()
 }
 
-/// Returns the entry in front of a chain, or at the end of a table.
-pub(super) fn error_entry(family: Family, name: &str) -> Vec<u8> {
-    let mut data = encode(name).into_owned();
-    data.resize(30, 0);
-    write_entry(family, &vec![0; head_size(family)], &[], ("ERROR", 0, &data)).unwrap_or_default()
+/// The entry in front of a chain, and at the end of a table, which are alike but for the name.
+pub(super) struct ErrorEntry(Vec<u8>);
+
+impl ErrorEntry {
+    pub(super) fn new(family: Family) -> Self {
+        let nameless = write_entry(family, &vec![0; head_size(family)], &[], ("ERROR", 0, &[0; 30]));
+        Self(nameless.unwrap_or_default())
+    }
+
+    pub(super) fn write(&self, name: &str, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0);
+        let end = out.len();
+        let place = out.get_mut(end - xt_align(30)..end).unwrap_or_default();
+        place.iter_mut().zip(encode(name).iter().take(30)).for_each(|(place, byte)| *place = *byte);
+    }
 }
 
 pub(super) const fn standard_size(family: Family) -> usize {
@@ -194,6 +204,17 @@ impl Info {
     }
 }
 
+impl Info {
+    /// Writes the fields that `struct ipt_replace` has of a table, behind its name.
+    pub(super) fn write_replace(&self, request: &mut [u8]) {
+        let head = [self.valid_hooks, self.entries, self.size];
+        let fields =
+            head.iter().chain(&self.starts).chain(&self.policies).flat_map(|field| field.to_ne_bytes());
+        let place = request.get_mut(TABLE_NAME..).unwrap_or_default();
+        place.iter_mut().zip(fields).for_each(|(place, byte)| *place = byte);
+    }
+}
+
 /// Returns the start of a request about a table.
 pub(super) fn table_request(table: &str, size: usize) -> Result<Vec<u8>, String> {
     let mut out = Writer::default();
@@ -204,6 +225,8 @@ pub(super) fn table_request(table: &str, size: usize) -> Result<Vec<u8>, String>
 
 /// `XT_TABLE_MAXNAMELEN`
 pub(super) const TABLE_NAME: usize = 32;
+/// `offsetof(struct ipt_get_entries, entrytable)`: a name and a size, and entries aligned to eight bytes.
+pub(super) const ENTRIES_AT: usize = TABLE_NAME + 8;
 /// `sizeof(struct ipt_replace)`, without its entries.
 pub(super) const REPLACE: usize = 96;
 /// `sizeof(struct xt_counters_info)`, without its counters.

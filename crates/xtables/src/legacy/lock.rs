@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+use sluicegate_netlink::Errno;
 
 use crate::Error;
 
@@ -16,6 +17,7 @@ use crate::Error;
 /// The kernel replaces a table as a whole, and notices a change in between only if it changed the number of
 /// rules. So whoever reads, changes and replaces needs the lock, as the tool does.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Lock {
     /// The file; iptables takes `/run/xtables.lock`, or what `XTABLES_LOCKFILE` says.
     pub path: PathBuf,
@@ -33,9 +35,23 @@ impl Default for Lock {
 }
 
 impl Lock {
+    /// Sets the file.
+    #[must_use]
+    pub fn path(mut self, path: impl Into<PathBuf>) -> Self {
+        self.path = path.into();
+        self
+    }
+
+    /// Sets how long to wait for another program.
+    #[must_use]
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
+    }
+
     /// Takes the lock, which is held until the file is dropped.
     pub(super) fn take(&self) -> Result<File, Error> {
-        let wrong = |reason: String| Error::LockFile { path: self.path.clone(), reason };
+        let wrong = |errno: i32| Error::LockFile { path: self.path.clone(), errno: Errno(errno) };
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -43,14 +59,14 @@ impl Lock {
             .truncate(false)
             .mode(0o600)
             .open(&self.path);
-        let file = file.map_err(|error| wrong(error.to_string()))?;
+        let file = file.map_err(|error| wrong(error.raw_os_error().unwrap_or_default()))?;
         let start = Instant::now();
         let mut pause = Duration::from_millis(1);
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(file),
                 Err(rustix::io::Errno::WOULDBLOCK) => (),
-                Err(error) => return Err(wrong(error.to_string())),
+                Err(error) => return Err(wrong(error.raw_os_error())),
             }
             let left = self.wait.saturating_sub(start.elapsed());
             if left.is_zero() {

@@ -3,13 +3,13 @@
 //! Rules that nobody touches stay the bytes that the kernel gave. Jumps are kept as chains, since the
 //! kernel's offsets change with every rule before them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use sluicegate_iptables_save::{Counters, Family};
 
 use super::layout::{
-    Entry, Info, REPLACE, counters_at, entry_size, error_entry, error_size, standard_entry, standard_size,
+    Entry, ErrorEntry, Info, REPLACE, counters_at, entry_size, error_size, standard_entry, standard_size,
     table_request, verdict_at,
 };
 use crate::Error;
@@ -20,8 +20,12 @@ use crate::rule::Action;
 pub(super) struct Ruleset {
     pub(super) family: Family,
     pub(super) table: String,
+    /// Whether anything was changed since the table was read.
+    pub(super) changed: bool,
     valid_hooks: u32,
+    /// The answer of the kernel: the entries begin at `entries_at`.
     old: Vec<u8>,
+    entries_at: usize,
     old_entries: u32,
     /// Chains keep their place, so that jumps can name it; a deleted one leaves it empty.
     chains: Vec<Option<Chain>>,
@@ -86,19 +90,27 @@ pub(super) struct Written {
 }
 
 impl Ruleset {
-    /// Reads the entries that the kernel gave.
-    pub(super) fn read(family: Family, table: &str, info: &Info, entries: Vec<u8>) -> Result<Self, Error> {
+    /// Reads the entries that the kernel gave, which begin at `entries_at` of its answer.
+    pub(super) fn read(
+        family: Family,
+        table: &str,
+        info: &Info,
+        answer: Vec<u8>,
+        entries_at: usize,
+    ) -> Result<Self, Error> {
         let mut ruleset = Self {
             family,
             table: table.to_owned(),
+            changed: false,
             valid_hooks: info.valid_hooks,
             old: Vec::new(),
+            entries_at,
             old_entries: info.entries,
             chains: Vec::new(),
             by_name: HashMap::new(),
         };
-        let starts = ruleset.read_chains(&entries, info)?;
-        ruleset.old = entries;
+        let starts = ruleset.read_chains(answer.get(entries_at..).unwrap_or_default(), info)?;
+        ruleset.old = answer;
         ruleset.resolve_jumps(&starts)?;
         Ok(ruleset)
     }
@@ -169,10 +181,11 @@ impl Ruleset {
 
     fn resolve_jumps(&mut self, starts: &HashMap<usize, ChainId>) -> Result<(), Error> {
         let family = self.family;
+        let old = self.old.get(self.entries_at..).unwrap_or_default();
         for chain in self.chains.iter_mut().flatten() {
             for rule in &mut chain.rules {
                 let Bytes::Old(range) = &rule.bytes else { continue };
-                let entry = self.old.get(range.clone()).and_then(|bytes| Entry::first(bytes, family));
+                let entry = old.get(range.clone()).and_then(|bytes| Entry::first(bytes, family));
                 let Some(target) = entry.and_then(Entry::verdict).and_then(|to| usize::try_from(to).ok())
                 else {
                     continue;
@@ -222,7 +235,9 @@ impl Ruleset {
         self.chains.get(id.0)?.as_ref()
     }
 
+    /// Returns a chain to be changed.
     pub(super) fn chain_mut(&mut self, id: ChainId) -> Option<&mut Chain> {
+        self.changed = true;
         self.chains.get_mut(id.0)?.as_mut()
     }
 
@@ -234,16 +249,19 @@ impl Ruleset {
 
     /// Adds a user-defined chain; the name is not that of another.
     pub(super) fn create(&mut self, name: &str) -> ChainId {
+        self.changed = true;
         self.insert(Chain::new(name.to_owned()))
     }
 
     pub(super) fn remove(&mut self, id: ChainId) {
+        self.changed = true;
         if let Some(chain) = self.chains.get_mut(id.0).and_then(Option::take) {
             self.by_name.remove(&chain.name);
         }
     }
 
     pub(super) fn rename(&mut self, id: ChainId, name: &str) {
+        self.changed = true;
         if let Some(Some(chain)) = self.chains.get_mut(id.0) {
             self.by_name.remove(&chain.name);
             chain.name = name.to_owned();
@@ -251,15 +269,19 @@ impl Ruleset {
         }
     }
 
-    /// Returns whether a rule jumps to the chain.
-    pub(super) fn is_used(&self, id: ChainId) -> bool {
-        self.chains.iter().flatten().any(|chain| chain.rules.iter().any(|rule| rule.jump == Jump::Chain(id)))
+    /// Returns the chains that rules jump to.
+    pub(super) fn used(&self) -> HashSet<ChainId> {
+        let jumps = self.chains.iter().flatten().flat_map(|chain| chain.rules.iter().map(|rule| rule.jump));
+        jumps.filter_map(|jump| if let Jump::Chain(id) = jump { Some(id) } else { None }).collect()
     }
 
     /// Returns the bytes of a rule, of which the verdict of a jump has no meaning.
     pub(super) fn bytes<'a>(&'a self, rule: &'a Rule) -> &'a [u8] {
         match &rule.bytes {
-            Bytes::Old(range) => self.old.get(range.clone()).unwrap_or_default(),
+            Bytes::Old(range) => {
+                let old = self.old.get(self.entries_at..).unwrap_or_default();
+                old.get(range.clone()).unwrap_or_default()
+            }
             Bytes::New(bytes) => bytes,
         }
     }
@@ -289,28 +311,30 @@ impl Ruleset {
         let mut request =
             table_request(&self.table, REPLACE).map_err(|_| wrong("expected a shorter name of a table"))?;
         request.reserve(size);
-        let mut carried = Vec::new();
+        let mut carried = Vec::with_capacity(self.old_entries as usize);
+        let head = ErrorEntry::new(self.family);
+        let end = standard_entry(self.family, RETURN);
         for (_, chain) in &chains {
             if chain.hook.is_none() {
-                request.extend(error_entry(self.family, &chain.name));
+                head.write(&chain.name, &mut request);
                 carried.push(None);
             }
             for rule in &chain.rules {
                 self.write_rule(rule, &by_id, &mut request)?;
                 carried.push(Some(rule.counters));
             }
-            request.extend(standard_entry(self.family, chain.policy));
+            match chain.policy {
+                RETURN => request.extend_from_slice(&end),
+                policy => request.extend(standard_entry(self.family, policy)),
+            }
             carried.push(chain.hook.map(|_| chain.policy_counters));
         }
-        request.extend(error_entry(self.family, "ERROR"));
+        head.write("ERROR", &mut request);
         carried.push(None);
         let total = u32::try_from(size).map_err(|_| wrong("expected a table of at most 4 GiB"))?;
         let count = u32::try_from(carried.len()).unwrap_or(u32::MAX);
-        let mut fields: Vec<u32> = vec![self.valid_hooks, count, total];
-        fields.extend(starts.iter().chain(&policies));
-        let fields: Vec<u8> = fields.into_iter().flat_map(u32::to_ne_bytes).collect();
-        let place = request.get_mut(super::layout::TABLE_NAME..super::layout::TABLE_NAME + fields.len());
-        place.ok_or_else(|| wrong("expected a longer request"))?.copy_from_slice(&fields);
+        let info = Info { valid_hooks: self.valid_hooks, starts, policies, entries: count, size: total };
+        info.write_replace(&mut request);
         Ok(Written { request, carried })
     }
 
@@ -418,8 +442,11 @@ pub(super) fn is_same(a: &[u8], b: &[u8], jumps: [Jump; 2], family: Family) -> b
     }
     let equal = |kind, a: super::layout::Extension<'_>, b: super::layout::Extension<'_>| {
         let codec = crate::extension::codec_for(kind, &a.name(), a.revision, family);
-        let compared = codec.map_or(a.data.len(), crate::Codec::compared);
-        a.name == b.name && a.revision == b.revision && a.data.get(..compared) == b.data.get(..compared)
+        let same = match codec {
+            Some(codec) => codec.identity(a.data) == codec.identity(b.data),
+            None => a.data == b.data,
+        };
+        a.name == b.name && a.revision == b.revision && same
     };
     let matches = first.matches().zip(second.matches()).all(|pair| match pair {
         (Some(a), Some(b)) => equal(crate::Kind::Match, a, b),

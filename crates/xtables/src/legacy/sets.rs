@@ -12,7 +12,7 @@ use crate::extension::wire::{Reader, Writer};
 
 /// The sets of a network namespace.
 #[derive(Debug)]
-pub(super) struct KernelSets {
+pub(crate) struct KernelSets {
     socket: Socket,
     version: Cell<Option<u32>>,
     /// Names of numbers that were asked for: a set that a rule uses keeps its number.
@@ -20,7 +20,7 @@ pub(super) struct KernelSets {
 }
 
 impl KernelSets {
-    pub(super) fn open() -> Result<Self, Errno> {
+    pub(crate) fn open() -> Result<Self, Errno> {
         let socket = Socket::open(Family::Ipv4)?;
         Ok(Self { socket, version: Cell::new(None), names: RefCell::default() })
     }

@@ -102,7 +102,7 @@ fn updated_sets(commands: &[Command]) -> HashSet<SetId> {
             Operation::Add(Object::Rule(rule)) | Operation::Insert(rule) | Operation::Replace(rule),
         ) = command
         {
-            note(&rule.chain.table, &rule.statements, &mut sets);
+            note(&rule.chain.table, &rule.statements.read(), &mut sets);
         }
     }
     sets

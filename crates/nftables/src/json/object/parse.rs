@@ -117,7 +117,7 @@ pub(in crate::json) fn chain(of: &Node<'_>) -> Parsed<Chain> {
     let base = if base { Some(base_chain(of, id.table.family)?) } else { None };
     // A base chain that exists already; nft 1.0.6 ignores a policy that comes alone.
     let policy = if base.is_none() { policy(of)? } else { None };
-    Ok(Chain { id, base, policy, comment: comment(of)? })
+    Ok(Chain { id, base, policy, comment: comment(of)?, counter: None })
 }
 
 fn base_chain(of: &Node<'_>, family: Family) -> Parsed<BaseChain> {
@@ -165,7 +165,7 @@ pub(in crate::json) fn rule(of: &Node<'_>, scope: &Scope<'_>) -> Parsed<Rule> {
     let chain = table.chain(name(&of.need("chain", "the name of a chain")?, "the name of a chain")?);
     let within = Within { scope, table: &table };
     Ok(Rule {
-        statements: statement::list(&of.need("expr", "a list of statements")?, within)?,
+        statements: statement::list(&of.need("expr", "a list of statements")?, within)?.into(),
         comment: comment(of)?,
         ..Rule::new(chain)
     })

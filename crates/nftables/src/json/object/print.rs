@@ -139,7 +139,7 @@ pub(in crate::json) fn rule(
     types: impl Fn(&SetUpdate) -> [Vec<Part>; 2],
 ) -> Value {
     let statements: Vec<_> =
-        of.statements.iter().map(|of: &Statement| statement::typed(of, with, &types)).collect();
+        of.statements.read().iter().map(|of: &Statement| statement::typed(of, with, &types)).collect();
     object([
         ("family", Some(of.chain.table.family.to_string().into())),
         ("table", Some(of.chain.table.name.as_str().into())),

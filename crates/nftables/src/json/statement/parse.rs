@@ -32,7 +32,7 @@ fn from_text(node: &Node<'_>, text: &str, within: Within<'_>) -> Parsed<Vec<Stat
     options.sets = Some(&sets);
     let chain = within.table.chain(crate::Name::from_kernel(""));
     match Rule::parse_with(&chain, text, &options) {
-        Ok(rule) if rule.comment.is_none() && !rule.statements.is_empty() => Ok(rule.statements),
+        Ok(rule) if rule.comment.is_none() && !rule.statements.is_empty() => Ok(rule.statements.into()),
         Ok(_) => Err(node.wrong("a statement")),
         Err(error) => {
             let why = error.mistakes.first().map(|mistake| format!(" ({})", mistake.message));

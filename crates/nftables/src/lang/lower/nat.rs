@@ -43,6 +43,10 @@ impl Lower<'_> {
                 flags |= NatFlags::PROTO_SPECIFIED;
             }
             NatTarget::AddressPort(to, port) => {
+                // nft matches what either operand implies before it loads the first; behind it, the match would
+                // overwrite the register of the address.
+                self.imply(to)?;
+                self.imply(port)?;
                 self.check_map_values(to, &address_port[..1])?;
                 (out.addr_min, out.addr_max) = self.bounds(to, address, 0)?;
                 // An address takes a 16-byte register in either family, so the port goes to the next one.

@@ -129,6 +129,10 @@ impl Lower<'_> {
             // Without an address, `NFPROTO_UNSPEC` applies to both families.
             (None, _) => Family::UNSPEC,
         };
+        // Matches that the port implies would overwrite the register of the address.
+        for operand in [&tproxy.address, &tproxy.port].into_iter().flatten() {
+            self.imply(operand)?;
+        }
         let mut word = 0;
         let mut register =
             |lower: &mut Self, value: &Option<Expression>, part: Part| -> Result<_, LowerError> {
@@ -149,6 +153,10 @@ impl Lower<'_> {
     fn dup(&mut self, dup: &Dup) -> Result<(), LowerError> {
         // The family netdev has no addresses: there the device is the only operand.
         let (mut addr, mut device) = (None, None);
+        // Matches that the device implies would overwrite the register of the address.
+        for operand in [&dup.address, &dup.device].into_iter().flatten() {
+            self.imply(operand)?;
+        }
         if let Some(address) = &dup.address {
             let part = address_part(self.family());
             self.check_map_values(address, &[Some(part.data_type())])?;

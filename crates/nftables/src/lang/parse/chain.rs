@@ -28,7 +28,7 @@ impl ChainBlock {
     pub(crate) fn chain(self, id: ChainId) -> Chain {
         let base = self.base.map(|base| BaseChain { policy: self.policy, offload: self.offload, ..base });
         let policy = if base.is_none() { self.policy } else { None };
-        Chain { id, base, policy, comment: self.comment }
+        Chain { id, base, policy, comment: self.comment, counter: None }
     }
 
     /// The devices that it names.

@@ -31,7 +31,9 @@ impl Parser<'_, '_> {
         let result = self.items(&mut |parser| {
             parser.table = None;
             parser.make_room(out);
+            parser.start = parser.token.span;
             parser.command(out)?;
+            parser.place(out.len(), parser.start);
             if parser.is(Kind::End) { Ok(()) } else { parser.separator() }
         });
         if let Err(problem) = result {
@@ -118,8 +120,12 @@ impl Parser<'_, '_> {
                 out.push(query);
                 Ok(())
             }
-            "export" | "import" => Err(Problem::new(start, format!("`{word}` is no longer a command"))
-                .help("say `list ruleset` with `-j`")),
+            "export" | "import" => {
+                self.next();
+                let span = if self.is(Kind::Word) { start.to(self.token.span) } else { start };
+                Err(Problem::new(span, format!("`{word}` is no longer a command"))
+                    .help("say `list ruleset` with `-j`"))
+            }
             _ => self.added(Verb::Add, out),
         }
     }
@@ -272,9 +278,11 @@ impl Parser<'_, '_> {
 
     /// `SET { ... }`, with the type that the set has.
     pub(crate) fn element_command(&mut self, key_only: bool) -> Parsed<Elements> {
+        let start = self.token.span;
         let table = self.table_id()?;
-        let span = self.token.span;
         let id = table.set(self.name("the name of a set")?);
+        // Whether the set is missing or its table, nobody has said here.
+        let span = self.since(start);
         self.table = Some(id.table.clone());
         let Some(set) = self.set(&id.name) else {
             return Err(Problem::new(span, format!("the type of the set `{}` is not known", id.name))
@@ -392,21 +400,30 @@ impl Parser<'_, '_> {
     /// `add chain T C { ... }`
     fn chain_command(&mut self, verb: Verb, id: &ChainId, out: &mut Vec<Command>) -> Parsed<()> {
         self.table = Some(id.table.clone());
-        let (mut block, mut rules) = (ChainBlock::default(), Vec::new());
+        let mut block = ChainBlock::default();
+        // The chain comes before its rules, and is known after them.
+        let place = out.len();
+        out.push(verb.of(Chain::new(id.clone())).into());
+        self.place(out.len(), self.start);
         let before = self.moment;
         self.moment = self.variables.open(before);
         let result = self.block(&mut |parser| {
             if parser.chain_property(&mut block)? {
                 return Ok(());
             }
+            let start = parser.token.span;
             let (statements, comment) = parser.rule_body()?;
-            rules.push(Rule { statements, comment, ..Rule::new(id.clone()) });
+            let rule = Rule { statements, comment, ..Rule::new(id.clone()) };
+            parser.make_room(out);
+            out.push(Operation::Add(rule.into()).into());
+            parser.place(out.len(), start);
             parser.separator()
         });
         self.moment = self.variables.now(before);
         result?;
-        out.push(verb.of(block.chain(id.clone())).into());
-        out.extend(rules.into_iter().map(|rule| Operation::Add(rule.into()).into()));
+        if let Some(chain) = out.get_mut(place) {
+            *chain = verb.of(block.chain(id.clone())).into();
+        }
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Constants by their type: the meaning of a word or a number where an address, a port or a state is
 //! expected.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::datatype::{DataType, Order};
@@ -126,11 +127,11 @@ pub(crate) fn constant(text: &str, of: Typed, options: &ParseOptions<'_>) -> Res
     let value = match data_type {
         DataType::IPV4_ADDR => match text.parse::<Ipv4Addr>() {
             Ok(address) => Some(address.into()),
-            Err(_) => host(text, options, IpAddr::is_ipv4),
+            Err(_) => host(text, options, IpAddr::is_ipv4)?,
         },
         DataType::IPV6_ADDR => match text.parse::<Ipv6Addr>() {
             Ok(address) => Some(address.into()),
-            Err(_) => host(text, options, IpAddr::is_ipv6),
+            Err(_) => host(text, options, IpAddr::is_ipv6)?,
         },
         DataType::ETHER_ADDR | DataType::LL_ADDR => link_layer(text).map(Value::Ether),
         DataType::IFNAME | DataType::STRING => return string(text, of),
@@ -215,8 +216,15 @@ fn string(text: &str, of: Typed) -> Result<Value, Wrong> {
     Ok(if of.data_type() == DataType::IFNAME { Value::Interface(name) } else { Value::Text(name) })
 }
 
-fn host(text: &str, options: &ParseOptions<'_>, of: impl Fn(&IpAddr) -> bool) -> Option<Value> {
-    options.hosts.get(text)?.iter().copied().find(of).map(Value::Address)
+/// The address of a host, which nft refuses where there are several.
+fn host(text: &str, options: &ParseOptions<'_>, of: fn(&IpAddr) -> bool) -> Result<Option<Value>, Wrong> {
+    // A number may be an address, but is no host.
+    let Some(hosts) = options.hosts.filter(|_| digits(text).is_none()) else { return Ok(None) };
+    let addresses: BTreeSet<_> = hosts(text).into_iter().filter(of).collect();
+    match addresses.len() {
+        0 | 1 => Ok(addresses.first().copied().map(Value::Address)),
+        count => Err(Wrong { expected: format!("a host with one address, not {count}"), meant: None }),
+    }
 }
 
 fn link_layer(text: &str) -> Option<EtherAddr> {

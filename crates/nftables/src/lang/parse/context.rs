@@ -34,6 +34,15 @@ impl Context {
         Self { is_rule: true, network, transport: None, is_untagged: false }
     }
 
+    /// Refuses ports where no transport protocol is known.
+    pub(crate) fn check_transport(self, what: &str, span: Span) -> Parsed<()> {
+        if !self.is_rule || self.transport.is_some() {
+            return Ok(());
+        }
+        Err(Problem::new(span, format!("{what} needs a match on the transport protocol before it"))
+            .help("say `meta l4proto tcp`, or match a port"))
+    }
+
     /// Whether a rule in a table of this family may still match packets of both IPv4 and IPv6.
     pub(crate) fn may_be_of_two_families(self, family: Family) -> bool {
         self.is_rule && self.network.is_none() && !matches!(family, Family::IP | Family::IP6)
@@ -172,15 +181,6 @@ impl Parser<'_, '_> {
             }
             _ => {}
         }
-    }
-
-    /// Refuses ports where no transport protocol is known.
-    pub(crate) fn check_transport(&self, what: &str, span: Span) -> Parsed<()> {
-        if !self.context.is_rule || self.context.transport.is_some() {
-            return Ok(());
-        }
-        Err(Problem::new(span, format!("{what} needs a match on the transport protocol before it"))
-            .help("say `meta l4proto tcp`, or match a port"))
     }
 
     /// Checks `reject` against the protocols that the rule has matched so far, and completes the default.

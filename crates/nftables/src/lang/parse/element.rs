@@ -63,7 +63,11 @@ impl Parser<'_, '_> {
         }
         if set.auto_merge && set.flags.contains(SetFlags::INTERVAL) && form.keys.len() == 1 && !key_only {
             let elements = std::mem::take(out);
+            let before = self.places.as_ref().map(|_| elements.clone());
             *out = merged(elements);
+            if let (Some(places), Some(before)) = (&mut self.places, before) {
+                places.merge(&before, out);
+            }
         }
         Ok(())
     }
@@ -78,7 +82,8 @@ impl Parser<'_, '_> {
 
     /// One element, and those that follow it if all are plain.
     fn some_elements(&mut self, form: &mut Form<'_>, out: &mut Vec<Element>) -> Parsed<()> {
-        if !self.plain_elements(form, out) {
+        // Those that are read together have no places.
+        if self.places.is_some() || !self.plain_elements(form, out) {
             out.push(self.element(form)?);
         }
         Ok(())
@@ -108,6 +113,10 @@ impl Parser<'_, '_> {
                 }
             }
         };
+        let key = self.since(start);
+        if let Some(places) = &mut self.places {
+            places.key(key);
+        }
         let form = &*form;
         let mut beside = Beside::default();
         self.beside(&mut beside)?;

@@ -24,6 +24,7 @@ use crate::lang::parse::source::{Source, place};
 /// );
 /// ```
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ParseError {
     /// The mistakes, in the order of the text.
     pub mistakes: Vec<Mistake>,

@@ -122,6 +122,8 @@ impl Parser<'_, '_> {
             Kind::Word | Kind::Star => text,
             Kind::Quoted => unquoted(text),
             Kind::Bracketed => text.trim_matches(['[', ']']),
+            // Only bits of a header may start so where a set may not.
+            Kind::At => return self.raw_payload(),
             _ => return Err(self.expected("an expression")),
         };
         if crate::lang::parse::primary::is_header(text) && token.kind == Kind::Word && typed.is_none() {

@@ -68,7 +68,7 @@ impl Parser<'_, '_> {
                     let shape = self.shape(target, form);
                     let is_pair = matches!(shape, NatTarget::Concat(_) | NatTarget::ConcatInterval(_));
                     if is_pair && !target_has_ports {
-                        self.check_transport("a map of ports", self.since(start))?;
+                        self.context.check_transport("a map of ports", self.since(start))?;
                     }
                     shape
                 }
@@ -79,11 +79,12 @@ impl Parser<'_, '_> {
         Ok(if is_dnat { Statement::dnat(nat) } else { Statement::snat(nat) })
     }
 
-    /// A port, which some transport protocol has to have.
+    /// A port of a transport protocol that was matched before it: a map by `tcp dport` does not count.
     fn port(&mut self, types: &[Typed]) -> Parsed<Expression> {
         let start = self.token.span;
+        let before = self.context;
         let port = self.value(types)?;
-        self.check_transport("a port", self.since(start))?;
+        before.check_transport("a port", self.since(start))?;
         Ok(port)
     }
 
@@ -206,7 +207,7 @@ impl Parser<'_, '_> {
     pub(crate) fn tproxy(&mut self) -> Parsed<Tproxy> {
         let start = self.next().span;
         let tproxy = self.tproxy_target(start)?;
-        self.check_transport("`tproxy`", self.since(start))?;
+        self.context.check_transport("`tproxy`", self.since(start))?;
         Ok(tproxy)
     }
 
@@ -271,7 +272,7 @@ impl Parser<'_, '_> {
                     self.queue_flags(&mut queue)?;
                     has_flags = true;
                 }
-                "bypass" | "fanout" if !has_flags => {
+                "bypass" | "fanout" => {
                     self.queue_flags(&mut queue)?;
                     has_flags = true;
                 }
@@ -360,6 +361,7 @@ mod tests {
     #[test]
     fn older_words_are_the_same() {
         assert_eq!(read(Family::IP, "queue num 3 bypass"), "queue flags bypass to 3");
+        assert_eq!(read(Family::IP, "queue num 1-4 fanout bypass"), "queue flags bypass,fanout to 1-4");
         assert_eq!(read(Family::IP, "meta l4proto tcp redirect to 80"), "meta l4proto tcp redirect to :80");
     }
 

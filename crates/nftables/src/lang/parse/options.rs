@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::IpAddr;
 
 use crate::datatype::DataType;
 use crate::lang::parse::source::Included;
@@ -47,8 +48,9 @@ pub struct ParseOptions<'a> {
     /// [`DataType::DEVGROUP`], [`DataType::UID`], [`DataType::GID`], [`DataType::CT_LABEL`] (the number of
     /// the bit), [`DataType::CGROUPSV2`], and services and protocols of the machine.
     pub symbols: BTreeMap<(DataType, String), u64>,
-    /// Addresses of hosts by name. nft queries the name service.
-    pub hosts: BTreeMap<String, Vec<std::net::IpAddr>>,
+    /// Returns the addresses of a host: `ip saddr example.org`. As nft, which queries the name service, the
+    /// parser refuses a host that has several addresses of the family.
+    pub hosts: Option<&'a Hosts<'a>>,
     /// The time zone of dates and hours.
     pub time_zone: TimeZone,
     /// Variables that are defined before the script starts, as nft's `-D` does: names and values.
@@ -65,6 +67,9 @@ pub struct ParseOptions<'a> {
 /// Returns the texts that match a path or a pattern, or an error message.
 pub type Include<'a> = dyn Fn(&str) -> Result<Vec<Included>, String> + 'a;
 
+/// Returns the addresses of a host by its name; none if it is not known.
+pub type Hosts<'a> = dyn Fn(&str) -> Vec<IpAddr> + 'a;
+
 /// Returns a set or map that is in the kernel, or `None`.
 pub type Sets<'a> = dyn Fn(&SetId) -> Option<Set> + 'a;
 
@@ -73,7 +78,7 @@ impl Default for ParseOptions<'_> {
         Self {
             interfaces: BTreeMap::new(),
             symbols: BTreeMap::new(),
-            hosts: BTreeMap::new(),
+            hosts: None,
             time_zone: TimeZone::UTC,
             defines: Vec::new(),
             include: None,
@@ -105,7 +110,7 @@ impl fmt::Debug for ParseOptions<'_> {
         f.debug_struct("ParseOptions")
             .field("interfaces", &self.interfaces)
             .field("symbols", &self.symbols)
-            .field("hosts", &self.hosts)
+            .field("hosts", &self.hosts.is_some())
             .field("time_zone", &self.time_zone)
             .field("defines", &self.defines)
             .field("include", &self.include.is_some())

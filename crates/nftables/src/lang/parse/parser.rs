@@ -9,6 +9,7 @@ use crate::lang::parse::context::Context;
 use crate::lang::parse::error::{ParseError, Problem};
 use crate::lang::parse::lexer::{Kind, Lexer, Span, Token};
 use crate::lang::parse::options::ParseOptions;
+use crate::lang::parse::places::Places;
 use crate::lang::parse::source::{Includes, Source};
 use crate::lang::parse::suggest::nearest;
 use crate::lang::parse::variable::{Moment, Variables};
@@ -61,6 +62,12 @@ pub(crate) struct Parser<'t, 'o> {
     recent: [Option<Name>; RECENT],
     /// The statements of the rule that is being read.
     pub(crate) statements: Vec<Statement>,
+    /// Their packed form.
+    pub(crate) packed: Vec<u8>,
+    /// Where the command that is being read starts.
+    pub(crate) start: Span,
+    /// Where each command of the script is, if that is asked for.
+    pub(crate) places: Option<Places>,
     /// Up to where the elements of lists have been counted.
     pub(crate) counted: usize,
 }
@@ -97,7 +104,10 @@ impl<'t, 'o> Parser<'t, 'o> {
             within: 0,
             recent: [const { None }; RECENT],
             statements: Vec::new(),
+            packed: Vec::new(),
             counted: 0,
+            start: Span::default(),
+            places: None,
             budget: total.saturating_mul(EXPANSION).max(LEAST_EXPANSION),
         };
         parser.token = parser.lexer.next();
@@ -107,6 +117,15 @@ impl<'t, 'o> Parser<'t, 'o> {
     /// The family of the table that the parser is in.
     pub(crate) fn family(&self) -> Family {
         self.table.as_ref().map_or(Family::IP, |table| table.family)
+    }
+
+    /// Notes where the last of so many commands are, which have just been read.
+    pub(crate) fn place(&mut self, commands: usize, start: Span) {
+        let span = self.since(start);
+        if let Some(places) = &mut self.places {
+            places.commands.resize(commands, span);
+            places.keys_of(span);
+        }
     }
 
     /// Where it is, to come back.
@@ -454,9 +473,12 @@ impl<'t, 'o> Parser<'t, 'o> {
         }
         let expected = (length as u128 * all as u128).checked_div(read as u128).unwrap_or(0);
         let expected = usize::try_from(expected).unwrap_or(usize::MAX);
-        let more = expected.saturating_sub(length).saturating_add(length / 64);
-        // What is to come may be of another kind: a long list of elements, say.
-        list.reserve_exact(more.clamp(length / 4, 3 * length));
+        // What is to come may be of another kind: a long list of elements, say. So the list grows to five times
+        // its length at most; and it grows for the last time while it is short, as both lists are in memory
+        // then.
+        let wanted =
+            if expected / 4 <= length { expected.saturating_add(expected / 16) } else { expected / 4 };
+        list.reserve_exact(wanted.saturating_sub(length).clamp(length / 4, 4 * length));
     }
 
     /// A set or map of the table that the parser is in.

@@ -239,7 +239,7 @@ impl Parser<'_, '_> {
     }
 
     /// `@th,16,16`
-    fn raw_payload(&mut self) -> Parsed<Expression> {
+    pub(crate) fn raw_payload(&mut self) -> Parsed<Expression> {
         self.next();
         let base = self.one_of(&[
             ("ll", PayloadBase::LINK),
@@ -347,7 +347,9 @@ impl Parser<'_, '_> {
             ("ipsec", RtKey::IPSEC),
         ])?;
         let key = match (key, family.unwrap_or(own)) {
-            (RtKey::NEXTHOP_IP, of) if [Family::IP, Family::IP6].contains(&own) && own != of => {
+            (RtKey::NEXTHOP_IP, of)
+                if self.table.is_some() && [Family::IP, Family::IP6].contains(&own) && own != of =>
+            {
                 return Err(Problem::new(span, format!("packets of {own} have no next hop of {of}")));
             }
             (RtKey::NEXTHOP_IP, Family::IP6) => RtKey::NEXTHOP_IP6,

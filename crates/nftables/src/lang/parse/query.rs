@@ -7,6 +7,7 @@ use crate::lang::Value;
 use crate::lang::parse::error::Problem;
 use crate::lang::parse::lexer::Kind;
 use crate::lang::parse::parser::{Parsed, Parser};
+use crate::name::Name;
 use crate::object::RuleId;
 use crate::transaction::{Command, Description, MonitorEvent, MonitorFilter, MonitorObject, Subject, Within};
 
@@ -209,6 +210,15 @@ impl Parser<'_, '_> {
                 self.next();
                 Ok(Description::Type(of))
             }
+            // nft describes any other word as a symbol without a type.
+            None if self.is(Kind::Word) && Name::new(word).is_ok() => {
+                self.next();
+                Ok(Description::Expression(word.into()))
+            }
+            None if self.is(Kind::Quoted) => {
+                let symbol = self.string("a symbol")?;
+                Ok(Description::Expression(symbol.into()))
+            }
             None => match self.constant(None) {
                 Ok(crate::lang::Expression::Value(Value::Number(number))) => {
                     Ok(Description::Expression(number.into()))
@@ -290,6 +300,7 @@ mod tests {
             "monitor",
             "describe tcp flags",
             "describe ct_state",
+            "describe \"foo\"",
         ] {
             assert_eq!(read(query), query);
         }
@@ -300,6 +311,6 @@ mod tests {
         assert!(read("list foo").starts_with("expected `ruleset`, `tables`"));
         assert!(read("monitor foo").starts_with("expected `new`, `destroy`"));
         assert_eq!(read("get set ip t s"), "expected `element`, found `set`");
-        assert!(read("describe foo").starts_with("expected an expression or a data type"));
+        assert!(read("describe accept").starts_with("expected an expression or a data type"));
     }
 }

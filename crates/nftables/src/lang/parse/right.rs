@@ -31,11 +31,14 @@ impl Parser<'_, '_> {
     fn anonymous_set(&mut self, types: &[Typed]) -> Parsed<Expression> {
         let mut members = Vec::new();
         self.set_of(&mut |parser| {
+            let start = parser.token.span;
             let member = parser.member(types)?;
             if parser.is(Kind::Colon) {
-                return Err(parser
+                let mut problem = parser
                     .expected("`,` or `}`")
-                    .help("only maps have values; say `map` or `vmap` before it"));
+                    .help("only maps have values; say `map` or `vmap` before it");
+                problem.span = start.to(problem.span);
+                return Err(problem);
             }
             members.push(member);
             Ok(())

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
-use crate::lang::parse::error::{ParseError, Problem};
+use crate::lang::parse::error::{Mistake, ParseError, Problem};
 use crate::lang::parse::lexer::{Kind, Span};
 use crate::lang::parse::options::ParseOptions;
 use crate::lang::parse::parser::Parser;
+use crate::lang::parse::places::Places;
 use crate::lang::parse::source::{Included, Includes, Source, includes};
 use crate::lang::parse::variable::Value;
 use crate::object::{Set, SetFlags, SetId};
@@ -38,6 +39,56 @@ impl Script {
     /// [`ParseError`] with every mistake of the script.
     pub fn parse(text: &str, options: &ParseOptions<'_>) -> Result<Self, ParseError> {
         read(text, options, false)
+    }
+
+    /// Returns where an operation of a script is, as a mistake with this message: the kernel's errors name an
+    /// operation by its index ([`Failure::operation`](crate::Failure::operation)). `None` if the text is not a
+    /// script, or has fewer operations.
+    ///
+    /// The text is parsed once more, with the same options, so that scripts that are not refused need no places.
+    ///
+    /// ```
+    /// use sluicegate_nftables::lang::parse::{ParseOptions, Script};
+    ///
+    /// let script = "add table ip t\nadd rule ip t nope accept\n";
+    /// let mistake = Script::locate(script, &ParseOptions::default(), 1, "there is no such chain").unwrap();
+    /// assert_eq!((mistake.line, mistake.column, mistake.width), (2, 1, 25));
+    /// ```
+    #[must_use]
+    pub fn locate(
+        text: &str,
+        options: &ParseOptions<'_>,
+        operation: usize,
+        message: impl Into<String>,
+    ) -> Option<Mistake> {
+        locate(text, options, operation, None, message.into())
+    }
+
+    /// Returns where an element of an operation is, as [`locate`](Self::locate) does for the operation: the
+    /// kernel's errors name an element by its index ([`Failure::element`](crate::Failure::element)). The key
+    /// is marked, as nft does; of elements that `auto-merge` has made one, the first. Where the text does not
+    /// have the element, the operation is marked.
+    ///
+    /// ```
+    /// use sluicegate_nftables::lang::parse::{ParseOptions, Script};
+    ///
+    /// let script = "table ip t {
+    ///     set s { type ipv4_addr; size 1; elements = { 10.0.0.1,
+    ///         10.0.0.2 comment \"too many\" }; }
+    /// }";
+    /// let options = ParseOptions::default();
+    /// let mistake = Script::locate_element(script, &options, 2, 1, "the set is full").unwrap();
+    /// assert_eq!((mistake.line, mistake.column, mistake.width), (3, 9, 8));
+    /// ```
+    #[must_use]
+    pub fn locate_element(
+        text: &str,
+        options: &ParseOptions<'_>,
+        operation: usize,
+        element: usize,
+        message: impl Into<String>,
+    ) -> Option<Mistake> {
+        locate(text, options, operation, Some(element), message.into())
     }
 
     /// Splits the script into its operations, as one transaction, and its queries. The transaction knows the
@@ -121,7 +172,41 @@ impl std::str::FromStr for Transaction {
     }
 }
 
+/// Parses once more, and finds an operation or one of its elements.
+fn locate(
+    text: &str,
+    options: &ParseOptions<'_>,
+    operation: usize,
+    element: Option<usize>,
+    message: String,
+) -> Option<Mistake> {
+    let mut found = None;
+    let find = |parser: &Parser<'_, '_>, commands: &[Command]| {
+        let places = parser.places.as_ref()?;
+        let mut operations = commands
+            .iter()
+            .zip(&places.commands)
+            .filter(|(command, _)| matches!(command, Command::Operation(_)));
+        let (_, command) = operations.nth(operation)?;
+        let key = element.and_then(|index| places.element(*command, index));
+        Some(Problem::new(key.unwrap_or(*command), message).mistake(parser.sources))
+    };
+    read_with(text, options, false, true, |parser, commands| found = find(parser, commands)).ok()?;
+    found
+}
+
 fn read(text: &str, options: &ParseOptions<'_>, operations_only: bool) -> Result<Script, ParseError> {
+    read_with(text, options, operations_only, false, |_, _| {})
+}
+
+/// Parses a script, notes where its commands are if that is asked for, and shows both.
+fn read_with(
+    text: &str,
+    options: &ParseOptions<'_>,
+    operations_only: bool,
+    with_places: bool,
+    show: impl FnOnce(&Parser<'_, '_>, &[Command]),
+) -> Result<Script, ParseError> {
     let mut base = text.len() + 1;
     let mut place = |length: usize| {
         let at = base;
@@ -144,6 +229,7 @@ fn read(text: &str, options: &ParseOptions<'_>, operations_only: bool) -> Result
     }));
     let mut parser = Parser::new(&sources, &included.places, options);
     parser.operations_only = operations_only;
+    parser.places = with_places.then(Places::default);
     for ((name, _), source) in options.defines.iter().zip(sources.iter().skip(first_define)) {
         let span = Span { start: source.base, end: source.base + source.text.len() };
         let moment = parser.moment;
@@ -157,6 +243,7 @@ fn read(text: &str, options: &ParseOptions<'_>, operations_only: bool) -> Result
     if let Some(error) = parser.error() {
         return Err(error);
     }
+    show(&parser, &commands);
     make_dynamic(&mut commands, &parser.updated, options);
     let known = parser.found.iter().map(|set| Set::clone(set)).collect();
     Ok(Script { commands, known })
@@ -241,3 +328,95 @@ const MAX_INCLUDED: u32 = 16;
 /// Texts that may be included, together.
 const MAX_TEXTS: usize = 10_000;
 const MAX_BYTES: usize = 1 << 30;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_is_located() {
+        let text = "list ruleset
+add table ip t
+table inet t {
+  chain c {
+    type filter hook input priority 0
+    ip saddr @s drop
+    tcp dport 22 accept
+  }
+  set s { type ipv4_addr; elements = { 10.0.0.1 } }
+  counter hits { }
+  chain d { accept; }
+}
+add chain inet t e {
+  drop
+  accept
+}
+delete table ip t
+";
+        let options = ParseOptions::default();
+        let (transaction, _) = Script::parse(text, &options).unwrap().split();
+        let place = |operation| {
+            let mistake = Script::locate(text, &options, operation, "refused")?;
+            let line = mistake.text.chars().skip(mistake.column - 1).take(mistake.width);
+            Some((mistake.line, line.collect::<String>()))
+        };
+        let places: Vec<_> = (0..).map_while(place).collect();
+        let expected = [
+            (2, "add table ip t"),
+            (3, "table inet t"),
+            (4, "chain c"),
+            (11, "chain d"),
+            (10, "counter hits"),
+            (9, "set s"),
+            (9, "set s"),
+            (6, "ip saddr @s drop"),
+            (7, "tcp dport 22 accept"),
+            (11, "accept"),
+            (13, "add chain inet t e"),
+            (14, "drop"),
+            (15, "accept"),
+            (17, "delete table ip t"),
+        ];
+        assert_eq!(places, expected.map(|(line, text)| (line, text.to_owned())));
+        assert_eq!(places.len(), transaction.operations().len());
+    }
+
+    #[test]
+    fn every_element_is_located() {
+        let text = "define two = { 3.0.0.1, 3.0.0.2 }
+define one = 4.0.0.1
+table ip t {
+  set plain { type ipv4_addr; elements = { 1.0.0.1, 1.0.0.2 comment \"x\",
+    1.0.0.3 }; elements = { $one } }
+  map m { elements = { 2.0.0.1 . tcp : drop, * : accept }; type ipv4_addr . inet_proto : verdict; }
+  set merged { type inet_service; flags interval; auto-merge; elements = { 9-12, 1-5, 20, 10-15, 6 } }
+}
+list ruleset
+add element ip t plain $two
+create element ip t plain { 5.0.0.1 timeout 5s, $one }
+delete element ip t m { 6.0.0.1 . udp }
+";
+        let options = ParseOptions::default();
+        let (transaction, _) = Script::parse(text, &options).unwrap().split();
+        let place = |operation: usize, element: usize| {
+            let mistake = Script::locate_element(text, &options, operation, element, "refused").unwrap();
+            let line = mistake.text.chars().skip(mistake.column - 1).take(mistake.width);
+            format!("{} {}", mistake.line, line.collect::<String>())
+        };
+        let lists = transaction.operations().iter().enumerate().filter_map(|(index, operation)| {
+            let elements = operation.elements()?;
+            Some((0..elements.list.len()).map(|at| place(index, at)).collect::<Vec<_>>())
+        });
+        let expected: [&[&str]; 6] = [
+            &["4 1.0.0.1", "4 1.0.0.2", "5 1.0.0.3", "5 $one"],
+            &["6 2.0.0.1 . tcp", "6 *"],
+            &["7 1-5", "7 9-12", "7 20"],
+            &["1 3.0.0.1", "1 3.0.0.2"],
+            &["11 5.0.0.1", "11 $one"],
+            &["12 6.0.0.1 . udp"],
+        ];
+        assert_eq!(lists.collect::<Vec<_>>(), expected);
+        assert_eq!(place(0, 0), "3 table ip t", "an operation without elements");
+        assert_eq!(place(4, 9), "4 set plain", "an element that the operation does not have");
+    }
+}

@@ -3,7 +3,7 @@
 use crate::datatype::DataType;
 use crate::expr::LogFlags;
 use crate::lang::parse::error::Problem;
-use crate::lang::parse::lexer::Kind;
+use crate::lang::parse::lexer::{Kind, Token};
 use crate::lang::parse::parser::{Parsed, Parser, unquoted, wrong_name};
 use crate::lang::parse::time;
 use crate::lang::{Connlimit, Counter, Last, Limit, Log, Quota, Reject, Synproxy, TimeUnit, Value};
@@ -155,6 +155,11 @@ impl Parser<'_, '_> {
         match token.kind {
             Kind::Word | Kind::Quoted | Kind::Number(_) => {
                 self.next();
+                // A unit that no time has.
+                if self.is(Kind::Word) && self.token.span.start == token.span.end {
+                    let whole = Token { span: token.span.to(self.token.span), ..token };
+                    return Err(self.found_instead(&format!("{what} like `1h30m`"), whole));
+                }
                 let text = unquoted(self.lexer.text_of(token.span));
                 time::duration(text).ok_or_else(|| self.found_instead(&format!("{what} like `1h30m`"), token))
             }

@@ -12,29 +12,34 @@ use crate::lang::parse::phrase::Behind;
 use crate::lang::parse::suggest::nearest;
 use crate::lang::{
     Binary, BinaryOp, BoundChain, BoundRule, Ct, Expression, Fib, Mangle, Mapping, Match, MatchOp,
-    ObjectName, ObjectReference, Statement, Value, Verdict, Vmap,
+    ObjectName, ObjectReference, Statement, Statements, Value, Verdict, Vmap,
 };
 use crate::name::Comment;
 use crate::object::Set;
 
 impl Parser<'_, '_> {
     /// The statements of a rule and its comment, up to its end.
-    pub(crate) fn rule_body(&mut self) -> Parsed<(Vec<Statement>, Option<Comment>)> {
+    pub(crate) fn rule_body(&mut self) -> Parsed<(Statements, Option<Comment>)> {
+        // The list is used again for the next rule.
+        let mut list = std::mem::take(&mut self.statements);
+        let result = self.rule_statements(&mut list);
+        let statements = Statements::pack(&mut list, &mut self.packed);
+        self.statements = list;
+        Ok((statements, result?))
+    }
+
+    /// Appends the statements of a rule to an empty list, and returns the comment.
+    fn rule_statements(&mut self, statements: &mut Vec<Statement>) -> Parsed<Option<Comment>> {
         if self.at_end() {
             return Err(self.expected("a statement"));
         }
-        // Collected in a list that is used again, so that the rule's own is no longer than it needs to be.
-        let mut statements = std::mem::take(&mut self.statements);
         self.context = Context::of(self.family());
-        let result = self.rule_statements(&mut statements);
+        let result = self.statements_to_end(statements);
         self.context = Context::default();
-        let mut own = Vec::with_capacity(statements.len());
-        own.append(&mut statements);
-        self.statements = statements;
-        Ok((own, result?))
+        result
     }
 
-    fn rule_statements(&mut self, statements: &mut Vec<Statement>) -> Parsed<Option<Comment>> {
+    fn statements_to_end(&mut self, statements: &mut Vec<Statement>) -> Parsed<Option<Comment>> {
         while !self.at_end() {
             if self.is_word("comment") {
                 if statements.is_empty() {
@@ -191,7 +196,8 @@ impl Parser<'_, '_> {
                 if parser.eat(Kind::CloseBrace) {
                     return Ok(());
                 }
-                let (statements, comment) = parser.rule_body()?;
+                let mut statements = Vec::new();
+                let comment = parser.rule_statements(&mut statements)?;
                 rules.push(BoundRule { statements, comment });
                 parser.separator()?;
             }
@@ -679,7 +685,7 @@ mod tests {
         let rule = rule(Family::IP, "tcp dport ge 1024 tcp flags & (syn | ack) == syn drop").unwrap();
         let flags = crate::lang::Expression::from(Payload::TCP_FLAGS).and(TcpFlags::SYN | TcpFlags::ACK);
         assert_eq!(
-            rule.statements,
+            rule.statements[..],
             [
                 Match::with(Payload::TCP_DPORT, MatchOp::Gte, crate::Port(1024)).into(),
                 Match::with(flags, MatchOp::Eq, TcpFlags::SYN).into(),

@@ -3,7 +3,7 @@
 use crate::lang::parse::chain::ChainBlock;
 use crate::lang::parse::command::Verb;
 use crate::lang::parse::error::Problem;
-use crate::lang::parse::lexer::Kind;
+use crate::lang::parse::lexer::{Kind, Span};
 use crate::lang::parse::parser::{Checkpoint, Parsed, Parser};
 use crate::lang::parse::suggest::nearest;
 use crate::lang::parse::variable::Moment;
@@ -19,6 +19,18 @@ struct Content {
     flowtables: Vec<Command>,
     elements: Vec<Command>,
     rules: Vec<Command>,
+    places: Places,
+}
+
+/// Where the content of a table is, in the same lists, if that is asked for.
+#[derive(Debug, Default)]
+struct Places {
+    chains: Vec<Span>,
+    objects: Vec<Span>,
+    sets: Vec<Span>,
+    flowtables: Vec<Span>,
+    elements: Vec<Span>,
+    rules: Vec<Span>,
 }
 
 /// A rule that refers to a set that had not been defined before it in the block.
@@ -36,6 +48,7 @@ impl<'t> Parser<'t, '_> {
         let (mut content, mut later) = (Content::default(), Vec::new());
         self.table = Some(id.clone());
         self.missing = Some(0);
+        let head = self.since(self.start);
         let before = self.moment;
         self.moment = self.variables.open(before);
         let result = self.block(&mut |parser| {
@@ -68,6 +81,12 @@ impl<'t> Parser<'t, '_> {
             }
         }
         self.moment = self.variables.now(before);
+        if let Some(places) = &mut self.places {
+            let Places { chains, objects, sets, flowtables, elements, rules } = content.places;
+            places.commands.push(head);
+            let content = [chains, objects, sets, flowtables, elements, rules];
+            content.iter().for_each(|of| places.commands.extend(of));
+        }
         out.push(verb.of(table).into());
         out.append(&mut content.chains);
         out.append(&mut content.objects);
@@ -119,11 +138,12 @@ impl<'t> Parser<'t, '_> {
         content: &mut Content,
         later: &mut Vec<Later<'t>>,
     ) -> Parsed<()> {
-        let word = self.word();
+        let (start, word) = (self.token.span, self.word());
         match word {
             "chain" => {
                 self.next();
                 let id = table.chain(self.name("the name of a chain")?);
+                content.places.chains.push(self.since(start));
                 self.chain_block(id, content, later)
             }
             "set" | "map" => {
@@ -131,8 +151,14 @@ impl<'t> Parser<'t, '_> {
                 let name =
                     self.name(if word == "map" { "the name of a map" } else { "the name of a set" })?;
                 let id = if word == "map" { table.map(name) } else { table.set(name) };
-                let (set, elements) = self.set_block(id)?;
+                content.places.sets.push(self.since(start));
+                let result = self.set_block(id);
+                if let Some(places) = &mut self.places {
+                    places.keys_of(start);
+                }
+                let (set, elements) = result?;
                 if !elements.is_empty() {
+                    content.places.elements.extend(content.places.sets.last());
                     let elements = Elements { set: set.id.clone(), list: elements };
                     content.elements.push(Operation::Add(elements.into()).into());
                 }
@@ -142,6 +168,7 @@ impl<'t> Parser<'t, '_> {
             "flowtable" => {
                 self.next();
                 let id = table.flowtable(self.name("the name of a flowtable")?);
+                content.places.flowtables.push(self.since(start));
                 let flowtable = self.flowtable_block(id)?;
                 content.flowtables.push(Operation::Add(flowtable.into()).into());
                 Ok(())
@@ -155,6 +182,7 @@ impl<'t> Parser<'t, '_> {
                     return Err(problem);
                 };
                 let name = self.name("the name of an object")?;
+                content.places.objects.push(self.since(start));
                 if !self.is(Kind::OpenBrace) {
                     return Err(self.expected("`{`"));
                 }
@@ -170,14 +198,17 @@ impl<'t> Parser<'t, '_> {
         let mut block = ChainBlock::default();
         let before = self.moment;
         self.moment = self.variables.open(before);
-        let rules = &mut content.rules;
+        let Content { rules, places, .. } = &mut *content;
         let result = self.block(&mut |parser| {
             if parser.chain_property(&mut block)? {
                 return Ok(());
             }
-            let at = parser.checkpoint();
+            let (at, start) = (parser.checkpoint(), parser.token.span);
             parser.missing = Some(0);
             let body = parser.rule_body();
+            if parser.places.is_some() {
+                places.rules.push(parser.since(start));
+            }
             let mut rule = Rule::new(id.clone());
             if parser.missing.is_some_and(|missing| missing > 0) {
                 // References that are not known yet are resolved at the end of the table.

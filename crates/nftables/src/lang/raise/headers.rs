@@ -290,6 +290,11 @@ impl Raise<'_> {
         (self.implied.transport, self.implied.inner) = (None, None);
     }
 
+    /// Keeps the matches of every layer, whatever a later expression implies.
+    pub(super) fn keep_all_matches(&mut self) {
+        self.implied = Implied::default();
+    }
+
     pub(super) fn drop_transport_match(&mut self) {
         if let Some(at) = self.implied.transport.take() {
             self.drop_at(at);

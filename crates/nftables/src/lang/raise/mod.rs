@@ -311,7 +311,7 @@ impl<'a> Raise<'a> {
         let statement = statement.into();
         if !matches!(statement, Statement::Match(_)) {
             // The matches so far also apply to this statement, so a later one must not drop them.
-            self.implied = headers::Implied::default();
+            self.keep_all_matches();
             self.inside.keep_matches();
         }
         self.out.push(Some(statement));

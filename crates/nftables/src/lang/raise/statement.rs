@@ -252,8 +252,9 @@ impl Raise<'_> {
     }
 
     fn ports(&mut self, min: Option<Register>, max: Option<Register>) -> Option<Option<Expression>> {
+        // nft lists all matches that the port's expression implies; those that the address implies are dropped.
         if min.is_some() {
-            self.keep_transport_match();
+            self.keep_all_matches();
         }
         // The kernel lists the lower register as the upper one too if there is no range.
         self.span(min, max.filter(|max| Some(*max) != min), DataType::INET_SERVICE.into())
@@ -292,6 +293,7 @@ impl Raise<'_> {
         let family = Family(u8::try_from(t.family).ok()?);
         self.keep_transport_match();
         let of = self.optional(t.addr, address(family))?;
+        self.keep_all_matches();
         let port = self.optional(t.port, DataType::INET_SERVICE.into())?;
         // A family of 0 (`NFPROTO_UNSPEC`) stands for both.
         let own = family == self.family || family == Family::UNSPEC;

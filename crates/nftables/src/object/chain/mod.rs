@@ -5,7 +5,7 @@ pub(crate) mod wire;
 use std::fmt;
 
 use crate::family::Family;
-use crate::lang::Wording;
+use crate::lang::{Counter, Wording};
 use crate::name::{Comment, InterfaceName, Name};
 use crate::object::devices::device_list;
 use crate::object::{Rule, TableId};
@@ -35,6 +35,7 @@ impl fmt::Display for ChainId {
 
 /// A chain: a regular one, or with a hook a base chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Chain {
     /// The identifier.
     pub id: ChainId,
@@ -44,10 +45,14 @@ pub struct Chain {
     pub policy: Option<Policy>,
     /// Its comment.
     pub comment: Option<Comment>,
+    /// What a base chain counts from: the packets that reach its end. Without it the kernel does not count
+    /// them. iptables-nft sets it; nft has no word for it, so it is not printed.
+    pub counter: Option<Counter>,
 }
 
 /// The properties of a base chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BaseChain {
     /// The type of the chain, which determines what its rules can do.
     pub kind: ChainType,
@@ -122,14 +127,21 @@ impl Chain {
     /// Creates a regular chain.
     #[must_use]
     pub fn new(id: ChainId) -> Self {
-        Self { id, base: None, policy: None, comment: None }
+        Self { id, base: None, policy: None, comment: None, counter: None }
     }
 
     /// Creates a base chain.
     #[must_use]
     pub fn base(id: ChainId, kind: ChainType, hook: Hook, priority: Priority) -> Self {
         let base = BaseChain { kind, hook, priority, policy: None, devices: Vec::new(), offload: false };
-        Self { id, base: Some(base), policy: None, comment: None }
+        Self { id, base: Some(base), policy: None, comment: None, counter: None }
+    }
+
+    /// Sets what a base chain counts from.
+    #[must_use]
+    pub fn counter(mut self, counter: Counter) -> Self {
+        self.counter = Some(counter);
+        self
     }
 
     /// Sets the comment.

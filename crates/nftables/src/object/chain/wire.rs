@@ -42,6 +42,11 @@ impl super::Chain {
         } else if let Some(policy) = self.policy {
             w.put_be32(NFTA_CHAIN_POLICY, policy.number());
         }
+        if let Some(Counter { packets, bytes }) = self.counter {
+            let mut counters = w.nest(NFTA_CHAIN_COUNTERS);
+            counters.put_be64(NFTA_COUNTER_BYTES, bytes);
+            counters.put_be64(NFTA_COUNTER_PACKETS, packets);
+        }
         if let Some(comment) = &self.comment {
             w.put(NFTA_CHAIN_USERDATA, &userdata::comment(userdata::CHAIN_COMMENT, comment));
         }

@@ -12,6 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use crate::expr;
 use crate::key::Key;
 use crate::lang::{Statement, Verdict, millis};
 use crate::name::{Comment, Name};
@@ -276,6 +277,31 @@ impl Element {
     #[inline]
     pub(crate) fn packed_key(&self) -> Packed<'_> {
         self.0.view().key()
+    }
+
+    /// Returns the key, and the bytes of the upper bound of a range.
+    #[inline]
+    pub(crate) fn packed_bounds(&self) -> (Packed<'_>, Option<&[u8]>) {
+        let view = self.0.view();
+        (view.key(), view.end())
+    }
+
+    /// Returns whether the kernel lists the same data. Values are compared as bytes, without making a
+    /// [`Key`] of them: a restart compares tens of thousands.
+    pub(crate) fn maps_to(&self, data: Option<&expr::Data>, object: Option<&Name>) -> bool {
+        let view = self.0.view();
+        match (view.data(), data) {
+            (Data::None, None) => object.is_none(),
+            (Data::Object, None) => view.name() == object,
+            (Data::Value, Some(expr::Data::Value(kernel))) => {
+                let value = view.value().bytes;
+                kernel.strip_prefix(value).is_some_and(|rest| rest == view.value_end().unwrap_or_default())
+            }
+            (_, Some(expr::Data::Verdict(kernel))) => {
+                matches!(self.data(), ElementData::Verdict(wanted) if wanted == *kernel)
+            }
+            _ => false,
+        }
     }
 
     /// Returns the types of its value, as [`Key::kinds`] does.

@@ -257,6 +257,19 @@ impl<'a> View<'a> {
         self.head.has(VALUE_END).then(|| self.part(at, length))
     }
 
+    /// Returns the value of an element that has nothing else beside its key, or no bytes if it has not even
+    /// that; `None` for any other element.
+    #[inline]
+    pub(super) fn only_value(self) -> Option<&'a [u8]> {
+        let is_plain = self.head.flags & 0xf == 0 && self.comment.is_none() && self.statements.is_empty();
+        let is_complete = match self.data() {
+            Data::None => true,
+            Data::Value => self.head.value > 0,
+            _ => false,
+        };
+        (is_plain && is_complete && self.head.key > 0).then(|| self.value().bytes)
+    }
+
     pub(super) fn timeout(self) -> Option<u64> {
         self.head.has(TIMEOUT).then(|| self.time(self.head.behind_values()))
     }

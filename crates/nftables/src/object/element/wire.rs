@@ -130,6 +130,13 @@ pub(crate) fn is_byte_swapped(part: Part) -> bool {
 }
 
 impl Element {
+    /// Returns about how many bytes the element takes in a message.
+    pub(crate) fn encoded_size(&self) -> usize {
+        let view = self.0.view();
+        // The headers of a list entry, a key and its value.
+        20 + view.key().bytes.len() + view.value().bytes.len()
+    }
+
     /// Appends the element to a list as `NFTA_LIST_ELEM` attributes: one, or for an interval two, unless the
     /// `next` element begins where it ends. `key_only` is for deletions.
     pub(crate) fn encode(&self, list: &mut Writer<'_>, form: Form, key_only: bool, next: Option<&Self>) {
@@ -168,8 +175,19 @@ enum Bound<'a> {
 
 #[inline]
 fn encode_one(view: View<'_>, list: &mut Writer<'_>, bound: Bound<'_>, byte_swapped: bool, key_only: bool) {
-    let mut element = list.nest(NFTA_LIST_ELEM);
     let key = view.key();
+    if let Some(value) = view.only_value()
+        && bound == Bound::None
+        && !byte_swapped
+    {
+        // Nearly all elements of large sets and maps.
+        let both =
+            [(NFTA_SET_ELEM_KEY, NFTA_DATA_VALUE, key.bytes), (NFTA_SET_ELEM_DATA, NFTA_DATA_VALUE, value)];
+        let has_value = !key_only && !value.is_empty();
+        let attributes = both.get(..if has_value { 2 } else { 1 }).unwrap_or_default();
+        return list.put_nested_list(NFTA_LIST_ELEM, attributes);
+    }
+    let mut element = list.nest(NFTA_LIST_ELEM);
     if key.kinds.is_empty() {
         element.put_be32(NFTA_SET_ELEM_FLAGS, ElementFlags::CATCHALL.bits());
     } else {

@@ -28,6 +28,7 @@ impl fmt::Display for FlowtableId {
 
 /// A flowtable at the ingress hook of some devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Flowtable {
     /// The identifier.
     pub id: FlowtableId,
@@ -57,6 +58,20 @@ impl Flowtable {
     #[must_use]
     pub fn new(id: FlowtableId, priority: Priority) -> Self {
         Self { id, priority, devices: Vec::new(), flags: FlowtableFlags::empty() }
+    }
+
+    /// Sets the devices between which connections are forwarded.
+    #[must_use]
+    pub fn devices(mut self, devices: impl IntoIterator<Item = InterfaceName>) -> Self {
+        self.devices = devices.into_iter().collect();
+        self
+    }
+
+    /// Sets the flags.
+    #[must_use]
+    pub fn flags(mut self, flags: FlowtableFlags) -> Self {
+        self.flags = flags;
+        self
     }
 
     /// Returns the properties in nft's syntax, one string for each.

@@ -5,18 +5,19 @@ pub(crate) mod wire;
 
 use std::fmt;
 
-use crate::lang::{Statement, Wording, write_rule};
+use crate::lang::{Statement, Statements, Wording, write_rule};
 use crate::listing::ListOptions;
 use crate::name::Comment;
 use crate::object::ChainId;
 
 /// A rule: statements that are evaluated in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Rule {
     /// The chain that contains it.
     pub chain: ChainId,
     /// The statements.
-    pub statements: Vec<Statement>,
+    pub statements: Statements,
     /// Its comment.
     pub comment: Option<Comment>,
     /// Its handle, if it was read; for `replace`, the handle of the rule to replace. Adding or inserting a
@@ -42,13 +43,27 @@ impl Rule {
     /// Creates an empty rule: it matches everything and does nothing. nft has no syntax for it.
     #[must_use]
     pub fn new(chain: ChainId) -> Self {
-        Self { chain, statements: Vec::new(), comment: None, handle: None, position: None, index: None }
+        Self {
+            chain,
+            statements: Statements::default(),
+            comment: None,
+            handle: None,
+            position: None,
+            index: None,
+        }
     }
 
     /// Appends a statement.
     #[must_use]
     pub fn then(mut self, statement: impl Into<Statement>) -> Self {
-        self.statements.push(statement.into());
+        self.statements.push(statement);
+        self
+    }
+
+    /// Appends statements.
+    #[must_use]
+    pub fn then_all(mut self, statements: impl IntoIterator<Item = Statement>) -> Self {
+        statements.into_iter().for_each(|statement| self.statements.push(statement));
         self
     }
 
@@ -101,7 +116,7 @@ struct Body<'a>(&'a Rule, Wording<'a>);
 
 impl fmt::Display for Body<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_rule(f, &self.0.statements, self.0.comment.as_ref(), self.1)
+        write_rule(f, &self.0.statements.read(), self.0.comment.as_ref(), self.1)
     }
 }
 

@@ -39,6 +39,7 @@ impl fmt::Display for SetId {
 /// Set a `size` if possible: the kernel then uses a hash table of fixed size, which inserts elements two to
 /// three times as fast. The size is a hard limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Set {
     /// The identifier.
     pub id: SetId,
@@ -161,6 +162,11 @@ impl Set {
         Self { data: Some(SetData::Value(data.into())), ..Self::new(id, key) }.named_as_map()
     }
 
+    /// Creates a map from keys to intervals of values, for address translation: `interval ipv4_addr`.
+    pub fn interval_map(id: SetId, key: impl Into<SetType>, data: impl Into<SetType>) -> Self {
+        Self { data: Some(SetData::Interval(data.into())), ..Self::new(id, key) }.named_as_map()
+    }
+
     /// Creates a map from keys to verdicts.
     pub fn verdict_map(id: SetId, key: impl Into<SetType>) -> Self {
         Self { data: Some(SetData::Verdict), ..Self::new(id, key) }.named_as_map()
@@ -224,6 +230,27 @@ impl Set {
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self.flags |= SetFlags::TIMEOUT;
+        self
+    }
+
+    /// Sets the interval at which the kernel removes expired elements.
+    #[must_use]
+    pub fn gc_interval(mut self, interval: Duration) -> Self {
+        self.gc_interval = Some(interval);
+        self
+    }
+
+    /// Sets what the kernel prefers when it chooses a backend.
+    #[must_use]
+    pub fn policy(mut self, policy: SetPolicy) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+
+    /// Appends a statement that each element gets a copy of, such as a counter.
+    #[must_use]
+    pub fn statement(mut self, statement: impl Into<Statement>) -> Self {
+        self.statements.push(statement.into());
         self
     }
 

@@ -36,6 +36,7 @@ impl fmt::Display for ObjectId {
 
 /// A stateful object.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StatefulObject {
     /// The identifier.
     pub id: ObjectId,

@@ -20,9 +20,9 @@ use crate::attributes::attributes;
 ///     Family, ObjectConfig, StatefulObject, TableId, Transaction, Tunnel, TunnelOptions,
 /// };
 ///
-/// let mut tunnel = Tunnel::v4(10, [192, 168, 2, 10].into(), [192, 168, 2, 11].into());
-/// tunnel.dport = 4789;
-/// tunnel.options = Some(TunnelOptions::Vxlan { gbp: 200 });
+/// let tunnel = Tunnel::v4(10, [192, 168, 2, 10].into(), [192, 168, 2, 11].into())
+///     .dport(4789)
+///     .options(TunnelOptions::Vxlan { gbp: 200 });
 /// let config = ObjectConfig::from(tunnel);
 /// let table = TableId::new(Family::NETDEV, "t".parse()?);
 /// let mut tx = Transaction::new();
@@ -35,6 +35,7 @@ use crate::attributes::attributes;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Tunnel {
     /// The id of the tunnel: VXLAN's VNI, GRE's key ...
     pub id: u32,
@@ -138,6 +139,48 @@ impl Tunnel {
     #[must_use]
     pub fn v6(id: u32, source: Ipv6Addr, destination: Ipv6Addr) -> Self {
         Self::new(id, TunnelEndpoints::V6 { source, destination, flow_label: 0 })
+    }
+
+    /// Sets the source port; with 0 the device chooses it.
+    #[must_use]
+    pub fn sport(mut self, sport: u16) -> Self {
+        self.sport = sport;
+        self
+    }
+
+    /// Sets the destination port; with 0 the device chooses it.
+    #[must_use]
+    pub fn dport(mut self, dport: u16) -> Self {
+        self.dport = dport;
+        self
+    }
+
+    /// Sets the flags.
+    #[must_use]
+    pub fn flags(mut self, flags: TunnelFlags) -> Self {
+        self.flags = flags;
+        self
+    }
+
+    /// Sets the type of service.
+    #[must_use]
+    pub fn tos(mut self, tos: u8) -> Self {
+        self.tos = tos;
+        self
+    }
+
+    /// Sets the time to live, which is 255 otherwise.
+    #[must_use]
+    pub fn ttl(mut self, ttl: u8) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// Sets the options of one type of tunnel.
+    #[must_use]
+    pub fn options(mut self, options: TunnelOptions) -> Self {
+        self.options = Some(options);
+        self
     }
 
     fn new(id: u32, endpoints: TunnelEndpoints) -> Self {

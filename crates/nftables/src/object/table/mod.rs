@@ -66,6 +66,7 @@ impl fmt::Display for TableId {
 
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Table {
     /// The identifier.
     pub id: TableId,

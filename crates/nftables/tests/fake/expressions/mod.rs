@@ -195,7 +195,7 @@ fn rule(chain: &ChainId, exprs: impl IntoIterator<Item = Expr>) -> Rule {
     let mut all = vec![fill(FILLED), fill(FILLED_TOO)];
     all.extend(exprs);
     let mut rule = chain.rule();
-    rule.statements = vec![lang::Statement::Raw(all)];
+    rule.statements = vec![lang::Statement::Raw(all)].into();
     rule
 }
 

@@ -27,7 +27,7 @@ pub(super) fn chain_name(bytes: &mut Bytes<'_>) -> Name {
 pub(super) fn chain(t: &TableId, bytes: &mut Bytes<'_>) -> Chain {
     let id = t.chain(name(bytes.pick(&["a", "b", "c", "d", "in", "post", "a", "b"])));
     let comment = bytes.comment();
-    let chain = match bytes.below(5) {
+    let mut chain = match bytes.below(5) {
         0 | 1 => Chain::new(id),
         // As it is, or nearly.
         2 => match usual(t).into_iter().find(|chain| chain.id == id) {
@@ -36,7 +36,8 @@ pub(super) fn chain(t: &TableId, bytes: &mut Bytes<'_>) -> Chain {
         },
         _ => base(id, bytes),
     };
-    Chain { comment, ..chain }
+    chain.comment = comment;
+    chain
 }
 
 fn base(id: ChainId, bytes: &mut Bytes<'_>) -> Chain {

@@ -134,7 +134,8 @@ fn operation(tx: &mut Transaction, bytes: &mut Bytes<'_>) {
                 TableFlags::OWNER | TableFlags::DORMANT,
                 TableFlags::from_bits_retain(8),
             ]);
-            let table = Table { comment: bytes.comment(), ..Table::new(t).flags(flags) };
+            let mut table = Table::new(t).flags(flags);
+            table.comment = bytes.comment();
             make(tx, bytes, table);
         }
         1..=4 => {

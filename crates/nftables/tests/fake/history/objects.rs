@@ -46,7 +46,10 @@ pub(super) fn some_object(t: &TableId, bytes: &mut Bytes<'_>) -> StatefulObject 
     // Bridges have a module of their own for connections.
     let kind = if t.family == Family::BRIDGE { kind % 3 } else { kind };
     let name = if bytes.one_in(5) { bytes.pick(&NAMES) } else { NAMES[usize::from(kind)] };
-    StatefulObject { comment: bytes.comment(), ..object(t, name, config(t.family, kind, bytes)) }
+    let comment = bytes.comment();
+    let mut object = object(t, name, config(t.family, kind, bytes));
+    object.comment = comment;
+    object
 }
 
 pub(super) fn object_id(t: &TableId, bytes: &mut Bytes<'_>) -> ObjectId {
@@ -144,32 +147,30 @@ fn timeout(family: Family, bytes: &mut Bytes<'_>) -> ObjectConfig {
 
 fn tunnel(bytes: &mut Bytes<'_>) -> Tunnel {
     let (source, destination) = (Ipv4Addr::new(10, 0, 0, bytes.below(3)), Ipv4Addr::new(10, 0, 0, 9));
-    let plain = if bytes.one_in(3) {
+    let mut tunnel = if bytes.one_in(3) {
         Tunnel::v6(u32::from(bytes.below(3)), source.to_ipv6_mapped(), Ipv6Addr::LOCALHOST)
     } else {
         Tunnel::v4(u32::from(bytes.below(3)), source, destination)
     };
     let geneve =
         |len: usize| TunnelOptions::Geneve(vec![GeneveOption { class: 1, kind: 2, data: vec![7; len] }]);
-    Tunnel {
-        sport: u16::from(bytes.below(2)) * 10,
-        dport: u16::from(bytes.below(2)) * 20,
-        flags: bytes.pick(&[
-            TunnelFlags::empty(),
-            TunnelFlags::DONT_FRAGMENT | TunnelFlags::ZERO_CHECKSUM,
-            TunnelFlags::SEQUENCE,
-            TunnelFlags::from_bits_retain(8),
-        ]),
-        tos: bytes.below(2) * 16,
-        ttl: bytes.below(2) * 9,
-        options: match bytes.below(9) {
-            0..=3 => None,
-            4 => Some(TunnelOptions::Vxlan { gbp: 200 }),
-            5 => Some(TunnelOptions::Erspan1 { index: 3 }),
-            6 => Some(TunnelOptions::Erspan2 { hardware: 33, egress: bytes.one_in(2) }),
-            7 => Some(geneve(4)),
-            _ => Some(geneve(bytes.pick(&[0, 3, 124, 128]))),
-        },
-        ..plain
-    }
+    tunnel.sport = u16::from(bytes.below(2)) * 10;
+    tunnel.dport = u16::from(bytes.below(2)) * 20;
+    tunnel.flags = bytes.pick(&[
+        TunnelFlags::empty(),
+        TunnelFlags::DONT_FRAGMENT | TunnelFlags::ZERO_CHECKSUM,
+        TunnelFlags::SEQUENCE,
+        TunnelFlags::from_bits_retain(8),
+    ]);
+    tunnel.tos = bytes.below(2) * 16;
+    tunnel.ttl = bytes.below(2) * 9;
+    tunnel.options = match bytes.below(9) {
+        0..=3 => None,
+        4 => Some(TunnelOptions::Vxlan { gbp: 200 }),
+        5 => Some(TunnelOptions::Erspan1 { index: 3 }),
+        6 => Some(TunnelOptions::Erspan2 { hardware: 33, egress: bytes.one_in(2) }),
+        7 => Some(geneve(4)),
+        _ => Some(geneve(bytes.pick(&[0, 3, 124, 128]))),
+    };
+    tunnel
 }

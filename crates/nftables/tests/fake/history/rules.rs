@@ -16,7 +16,7 @@ pub(super) fn rule(tx: &mut Transaction, t: &TableId, bytes: &mut Bytes<'_>) {
     let (place, handle) = (bytes.below(12), bytes.handle());
     let mut rule = chain.rule();
     rule.comment = bytes.comment();
-    rule.statements = statements(t, bytes);
+    rule.statements = statements(t, bytes).into();
     match place {
         0 => tx.insert(rule),
         1 => tx.insert(rule.position(handle)),

@@ -139,10 +139,7 @@ pub(super) fn set(t: &TableId, as_name: u8, kind: u8) -> Set {
         Data::Mark => Set::map(id, key, DataType::MARK),
         Data::Address => Set::map(id, key, DataType::IPV4_ADDR),
         Data::Pair => Set::map(id, key, [DataType::IPV4_ADDR, DataType::INET_SERVICE]),
-        Data::Range => {
-            let data = Some(SetData::Interval(SetType::from(DataType::IPV4_ADDR)));
-            Set { data, ..Set::map(id, key, DataType::IPV4_ADDR) }
-        }
+        Data::Range => Set::interval_map(id, key, DataType::IPV4_ADDR),
         Data::Verdict => Set::verdict_map(id, key),
         Data::Object(kind) => Set::object_map(id, key, kind),
     };

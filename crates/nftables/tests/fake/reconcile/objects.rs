@@ -57,7 +57,8 @@ fn accept(port: u16) -> Rule {
 #[test]
 fn a_table_is_replaced_for_its_comment_and_changed_in_place_to_be_dormant() {
     let with = |flags, text: Option<&str>| {
-        let table = Table { comment: text.map(comment), ..Table::new(table()).flags(flags) };
+        let mut table = Table::new(table()).flags(flags);
+        table.comment = text.map(comment);
         TableContent::new(table).chain(base(0), [accept(1)])
     };
     let plain = with(TableFlags::empty(), None);
@@ -71,7 +72,9 @@ fn a_table_is_replaced_for_its_comment_and_changed_in_place_to_be_dormant() {
     let dormant = with(TableFlags::DORMANT, None);
     assert_eq!(said(&difference(&plain, &dormant)), "add table inet t { flags dormant ; }\n");
     assert_eq!(said(&difference(&dormant, &plain)), "add table inet t\n");
-    let more = plain.clone().chain(Chain { id: table().chain(name("more")), ..base(5) }, []);
+    let mut another = base(5);
+    another.id = table().chain(name("more"));
+    let more = plain.clone().chain(another, []);
     let said = said(&difference(&dormant, &more));
     let why = "it cannot become dormant or awake together with new base chains or devices";
     assert!(said.ends_with(&format!("# table inet t replaced: {why}\n")), "{said}");
@@ -116,9 +119,9 @@ fn devices_of_chains_and_flowtables_come_and_go_in_place() {
     );
     let flows = |devices: &[&str], priority, flags| {
         let flowtable = Flowtable::new(table().flowtable(name("f")), Priority(priority));
-        let devices = devices.iter().map(|name| name.parse().unwrap()).collect();
+        let devices = devices.iter().map(|name| name.parse().unwrap());
         let offload = table().chain(name("c")).rule().then(lang::Statement::FlowAdd(name("f")));
-        empty().flowtable(Flowtable { devices, flags, ..flowtable }).chain(regular(), [offload])
+        empty().flowtable(flowtable.devices(devices).flags(flags)).chain(regular(), [offload])
     };
     let none = FlowtableFlags::empty();
     assert_eq!(
@@ -175,11 +178,11 @@ fn a_set_changes_its_size_and_times_in_place_and_is_replaced_for_all_else() {
     let with = |set| set_of(set, &one);
     let sized = difference(&with(ports().size(4)), &with(ports().size(8)));
     assert_eq!(said(&sized), "add set inet t s { type inet_service ; size 8 ; }\n");
-    let old = Options { update_sets: false, ..Options::default() };
+    let old = Options::default().update_sets(false);
     let sized = difference_with(&with(ports().size(4)), &with(ports().size(8)), &old);
     assert_eq!(sized.replaced[0].to_string(), "set inet t s replaced: its size differs");
     assert_eq!((sized.added.rules, sized.added.elements), (1, 1));
-    let keep = Options { keep_sizes: true, ..Options::default() };
+    let keep = Options::default().keep_sizes();
     let sized = difference_with(&with(ports().size(4)), &with(ports().size(8)), &keep);
     assert_eq!((sized.is_empty(), &sized.sizes[..]), (true, &[(ports().id, 4)][..]));
     let many: Vec<_> = (1..=5).map(|n| Element::new(Port(n))).collect();
@@ -197,10 +200,13 @@ fn a_set_changes_its_size_and_times_in_place_and_is_replaced_for_all_else() {
     let replaced = |set| difference(&with(ports()), &with(set)).replaced[0].to_string();
     assert_eq!(replaced(ports().comment(comment("new"))), "set inet t s replaced: its comment differs");
     assert_eq!(replaced(ports().flags(SetFlags::INTERVAL)), "set inet t s replaced: its flags differ");
-    let typed = Set { key: Expression::from(Payload::TCP_DPORT).into(), ..ports() };
+    let mut typed = ports();
+    typed.key = Expression::from(Payload::TCP_DPORT).into();
     assert_eq!(replaced(typed), "set inet t s replaced: what nft notes with it differs");
-    let counted = Set { statements: vec![Counter::default().into()], ..ports() };
-    assert_eq!(replaced(counted), "set inet t s replaced: what its elements carry differs");
+    assert_eq!(
+        replaced(ports().statement(Counter::default())),
+        "set inet t s replaced: what its elements carry differs"
+    );
     let constant = |n| set_of(ports().flags(SetFlags::CONSTANT), &[Element::new(Port(n))]);
     let replaced = difference(&constant(1), &constant(2));
     assert_eq!(
@@ -275,7 +281,7 @@ fn what_something_that_stays_refers_to_stays_too() {
         Foreign::Rule(rule) => rule.comment() == Some("theirs"),
         _ => false,
     };
-    let kept = difference_with(&before, &wanted, &Options { keep: &keep, ..Options::default() });
+    let kept = difference_with(&before, &wanted, &Options::default().keep(&keep));
     assert_eq!(said(&kept), "delete rule inet t in handle 4\nadd rule inet t in tcp dport 2 accept\n");
     let gone = difference(&before, &wanted);
     assert!(said(&gone).ends_with("delete chain inet t c\nadd rule inet t in tcp dport 2 accept\n"));
@@ -290,7 +296,7 @@ fn a_chain_that_elements_lead_to_is_emptied_first_where_that_is_asked_for() {
     let wanted = empty().set(map, Vec::<Element>::new());
     let mut kernel = Fake::new();
     before.to_transaction().apply(&mut kernel).unwrap();
-    let options = Options { empty_first: true, ..Options::default() };
+    let options = Options::default().empty_first();
     let first = reconcile::sync(&mut kernel, std::slice::from_ref(&wanted), &options).unwrap().difference;
     assert_eq!(said(&first), "flush chain inet t c\ndelete element inet t m { 1 }\n");
     assert_eq!(first.emptied, [regular().id]);

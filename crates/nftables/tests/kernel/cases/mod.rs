@@ -71,7 +71,7 @@ fn case(case: &'static str, family: Family, fill: impl FnOnce(&mut Transaction, 
 fn rules(name: &'static str, family: Family, list: impl IntoIterator<Item = Vec<Statement>>) -> Case {
     case(name, family, |tx, _, chain| {
         for statements in list {
-            tx.add(Rule { statements, ..chain.rule() });
+            tx.add(chain.rule().then_all(statements));
         }
     })
 }

@@ -114,10 +114,11 @@ fn offload() -> Case {
         let device = |name| InterfaceName::new(name).unwrap();
         let chain = t.chain(name("offloaded"));
         let base = Chain::base(chain.clone(), ChainType::Filter, Hook::Ingress, Priority(10));
-        let base = base.devices([device("card0")]).offload();
+        let mut base = base.devices([device("card0")]).offload();
         tx.add(base.clone().policy(Policy::Accept).comment(comment("by the card")));
         tx.add(chain.rule().then(Match::new(Payload::IP_SADDR, ip(1, 2, 3, 4))).then(Verdict::Drop));
-        tx.add(Chain { id: t.chain(name("plain")), ..base });
+        base.id = t.chain(name("plain"));
+        tx.add(base);
     })
 }
 
@@ -185,18 +186,15 @@ fn user(chain: &ChainId, object: &StatefulObject) -> Rule {
 pub(crate) fn tunnels() -> Case {
     let (v4, v6) = (|n| ip(192, 168, 2, n), |n: u16| Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, n));
     let plain = Tunnel::v4(10, v4(10), v4(11));
-    let full = Tunnel {
-        endpoints: TunnelEndpoints::V6 { source: v6(1), destination: v6(2), flow_label: 7 },
-        sport: 10,
-        dport: 20,
-        flags: TunnelFlags::DONT_FRAGMENT | TunnelFlags::SEQUENCE,
-        tos: 16,
-        ttl: 9,
-        options: Some(TunnelOptions::Vxlan { gbp: 200 }),
-        ..plain.clone()
-    };
-    let with =
-        |options| Tunnel { options: Some(options), flags: TunnelFlags::ZERO_CHECKSUM, ..plain.clone() };
+    let mut full = Tunnel::v6(10, v6(1), v6(2))
+        .sport(10)
+        .dport(20)
+        .flags(TunnelFlags::DONT_FRAGMENT | TunnelFlags::SEQUENCE)
+        .tos(16)
+        .ttl(9)
+        .options(TunnelOptions::Vxlan { gbp: 200 });
+    full.endpoints = TunnelEndpoints::V6 { source: v6(1), destination: v6(2), flow_label: 7 };
+    let with = |options| plain.clone().flags(TunnelFlags::ZERO_CHECKSUM).options(options);
     case("tunnels", Family::NETDEV, |tx, t, chain| {
         for (n, tunnel) in [
             ("plain", plain.clone()),
@@ -215,7 +213,7 @@ pub(crate) fn geneve() -> Case {
     let options = TunnelOptions::Geneve(vec![option(0x102, &[1, 2, 3, 0xff]), option(1, &[0; 8])]);
     case("options of GENEVE", Family::NETDEV, |tx, t, _| {
         let plain = Tunnel::v6(7, Ipv6Addr::UNSPECIFIED, Ipv6Addr::LOCALHOST);
-        tx.add(object(t, "geneve", Tunnel { options: Some(options), ..plain }));
+        tx.add(object(t, "geneve", plain.options(options)));
     })
 }
 

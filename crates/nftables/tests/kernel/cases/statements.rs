@@ -210,7 +210,7 @@ fn more_statements() -> Vec<Case> {
             );
         }),
         case("constants in keys", Family::IP, |tx, t, c| {
-            let dynamic = |set: Set| Set { size: Some(99), ..set }.flags(SetFlags::DYNAMIC);
+            let dynamic = |set: Set| set.size(99).flags(SetFlags::DYNAMIC);
             let address = DataType::IPV4_ADDR;
             tx.add(dynamic(Set::new(t.set(name("s")), [address, address, DataType::INET_SERVICE])));
             tx.add(dynamic(Set::map(t.map(name("m")), [address, DataType::INET_SERVICE], DataType::MARK)));

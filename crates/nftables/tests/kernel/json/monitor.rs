@@ -119,8 +119,7 @@ fn flush() -> Transaction {
 }
 
 /// A line without what nft 1.0.6 prints wrongly: of deleted rules it leaves out what looks something up in a
-/// set, it does not report flowtables, and prints names of families for the flags of a table. Elements that
-/// expire have less time left when the second of two programs looks.
+/// set, it does not report flowtables, and prints names of families for the flags of a table.
 fn comparable(line: &str) -> Option<String> {
     let Ok(mut value) = serde_json::from_str::<Value>(line) else {
         // The flags of a table go beyond the end of its list of names.
@@ -140,12 +139,7 @@ fn comparable(line: &str) -> Option<String> {
         sort_sets(&mut value);
         return Some(value.to_string());
     }
-    Some(match line.split_once("\"expires\": ") {
-        Some((before, after)) => {
-            format!("{before}\"expires\": {}", after.trim_start_matches(|c: char| c.is_ascii_digit()))
-        }
-        None => line.to_owned(),
-    })
+    Some(super::without_time_left(line))
 }
 
 /// Sorts the members of sets without names.

@@ -244,11 +244,7 @@ fn a_flow_that_is_offloaded_is_seen_by_no_rule() {
     let Some(lab) = Lab::new() else { return };
     lab.load(Family::IP, |r| {
         let devices = ["r0", "r1"].map(|device| InterfaceName::new(device).expect("a name"));
-        let flowtable = Flowtable {
-            devices: devices.into(),
-            ..Flowtable::new(r.table.flowtable(name("f")), Priority(0))
-        };
-        r.tx.add(flowtable);
+        r.tx.add(Flowtable::new(r.table.flowtable(name("f")), Priority(0)).devices(devices));
         let seen = r.count("seen");
         r.filter(Hook::Forward).rule([seen]).rule([to_tcp_port(1001), Statement::FlowAdd(name("f"))]);
     });

@@ -204,16 +204,16 @@ impl Rules {
     }
 
     /// Begins a chain, which gets a name of its own.
-    fn begin(&mut self, chain: Chain) -> &mut Self {
+    fn begin(&mut self, mut chain: Chain) -> &mut Self {
         let number = self.tx.operations().len();
-        let id = self.table.chain(name(&format!("{}{number}", chain.id.name)));
-        self.chain = id.clone();
-        self.tx.add(Chain { id, ..chain });
+        chain.id = self.table.chain(name(&format!("{}{number}", chain.id.name)));
+        self.chain = chain.id.clone();
+        self.tx.add(chain);
         self
     }
 
     fn rule(&mut self, statements: impl IntoIterator<Item = Statement>) -> &mut Self {
-        self.tx.add(Rule { statements: statements.into_iter().collect(), ..self.chain.rule() });
+        self.tx.add(self.chain.rule().then_all(statements));
         self
     }
 

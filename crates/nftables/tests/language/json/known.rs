@@ -201,6 +201,7 @@ pub(crate) const WRITTEN: &[Known] = &[
         of: &[
             ("expressions", "refused by nft", "ct mark set socket mark"),
             ("expressions", "refused by nft", "meta mark set socket mark"),
+            ("firewalls", "refused by nft", "socket mark 5 meta mark set socket mark"),
             ("expressions", "refused by nft", "socket mark vmap { 1 : accept }"),
             (
                 "fields-meta",
@@ -308,7 +309,10 @@ pub(crate) const WRITTEN: &[Known] = &[
     },
     Known {
         reason: "nft has the same JSON for an option and for its first byte.",
-        of: &[("expressions", "read otherwise by nft", "tcp option @6,0,8 6")],
+        of: &[
+            ("expressions", "read otherwise by nft", "tcp option @6,0,8 6"),
+            ("firewalls", "read otherwise by nft", "tcp option @254,0,8 1"),
+        ],
     },
     Known {
         reason: "nft folds the bits that are flipped in text only.",

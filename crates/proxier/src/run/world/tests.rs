@@ -134,6 +134,39 @@ fn a_refused_service_waits_longer_each_time_and_is_tried_again_when_it_or_its_sl
 }
 
 #[test]
+fn what_a_list_does_not_have_is_deleted_at_its_end() {
+    let named = |name: &str| {
+        let text = format!(
+            "apiVersion: networking.k8s.io/v1\nkind: ServiceCIDR\nmetadata: {{name: c{name}}}\n\
+                spec: {{cidrs: [10.{name}.0.0/16]}}\n"
+        );
+        object(&text)
+    };
+    let known = |world: &World| {
+        world.cluster().service_cidrs(Family::Ipv4).map(|net| net.to_string()).collect::<Vec<_>>()
+    };
+    let mut world = world();
+    // Of a first list, which begins twice.
+    world.apply(Update::Listing(Kind::ServiceCidr));
+    world.apply(Update::Apply(named("1")));
+    world.apply(Update::Listing(Kind::ServiceCidr));
+    world.apply(Update::Apply(named("2")));
+    world.apply(Update::Apply(named("3")));
+    assert_eq!(known(&world).len(), 3);
+    world.apply(Update::Listed(Kind::ServiceCidr));
+    assert_eq!(known(&world), ["10.2.0.0/16", "10.3.0.0/16"]);
+    // Of another, while an object of another kind comes.
+    world.apply(Update::Listing(Kind::ServiceCidr));
+    world.apply(Update::Apply(slice("10.0.0.1")));
+    world.apply(Update::Apply(named("3")));
+    assert!(world.apply(Update::Listed(Kind::ServiceCidr)).is_change);
+    assert_eq!(known(&world), ["10.3.0.0/16"]);
+    // One whose beginning was not sent deletes nothing.
+    world.apply(Update::Listed(Kind::ServiceCidr));
+    assert_eq!(known(&world), ["10.3.0.0/16"]);
+}
+
+#[test]
 fn only_this_node_counts_flags_stand_above_it_and_one_that_is_gone_is_leaving() {
     let this = ThisNode {
         name: "here".to_owned(),

@@ -14,7 +14,7 @@ fn ask(address: SocketAddr, request: &str) -> String {
 }
 
 fn echo() -> Handler {
-    Arc::new(|request| super::super::answer(200, super::super::PLAIN, request.uri().path().to_owned()))
+    Arc::new(|request| super::super::answer(200, super::super::PLAIN, request.uri().path().to_owned()).into())
 }
 
 /// At once, but for another test of this process that is starting a program: that holds a copy of every
@@ -120,7 +120,7 @@ fn big() -> Handler {
     Arc::new(move |request| {
         let kilobytes = request.uri().path().trim_start_matches('/').parse::<usize>();
         let body = kilobytes.map_or_else(|_| "ok".to_owned(), |count| "x".repeat(count << 10));
-        super::super::answer(200, super::super::PLAIN, body)
+        super::super::answer(200, super::super::PLAIN, body).into()
     })
 }
 

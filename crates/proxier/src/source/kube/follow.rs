@@ -7,10 +7,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::event::Event;
-use super::request::{Api, Cause, List, Refusal, Stream, clip};
+use super::request::{Api, Cause, List, Position, Refusal, Stream, clip};
 use super::watched::Watched;
 use super::{Pace, Shared, Source};
-use crate::source::Object;
 use crate::source::update::Update;
 
 /// Follows one kind of object.
@@ -20,6 +19,8 @@ pub(super) struct Follower {
     /// Since when the first list is forbidden.
     forbidden: Option<Instant>,
     is_listed: bool,
+    /// Whether this kind counts as absent because it is forbidden.
+    is_withheld: bool,
     updates: mpsc::Sender<Update>,
     /// Signalled when the first list was sent.
     listed: Option<oneshot::Sender<()>>,
@@ -63,7 +64,8 @@ impl Follower {
         listed: Option<oneshot::Sender<()>>,
         after: Vec<oneshot::Receiver<()>>,
     ) -> Self {
-        Self { source: source.clone(), shared, forbidden: None, is_listed: false, updates, listed, after }
+        let source = source.clone();
+        Self { source, shared, forbidden: None, is_listed: false, is_withheld: false, updates, listed, after }
     }
 
     /// Runs until the receiver is dropped.
@@ -85,53 +87,118 @@ impl Follower {
     /// Sends one list, and returns its version. Returns `None` after a failure, and after the pause that
     /// follows it.
     async fn list<K: Watched>(&mut self, api: &mut Api) -> Result<Option<String>, Closed> {
-        match api.list::<K>().await {
-            Ok(List { objects, version, unreadable }) => {
+        match self.pages::<K>(api).await? {
+            Ok(version) => {
                 self.shared.outage.succeeded(K::KIND);
-                for reason in unreadable {
-                    self.send(Update::Warning(reason)).await?;
-                }
-                self.replace::<K>(objects).await?;
+                self.is_withheld = false;
                 Ok(Some(version))
             }
             Err(refusal) if K::MAY_BE_ABSENT && refusal.cause == Cause::Absent => {
                 tracing::debug!(kind = %K::KIND, "the API server does not have this API");
-                self.shared.outage.succeeded(K::KIND);
-                self.replace::<K>(Vec::new()).await?;
-                sleep(self.pace().absent).await;
-                Ok(None)
+                self.absent::<K>().await
             }
             Err(refusal) => {
-                self.give_up::<K>(&refusal).await?;
+                let forbidden = self.forbidden_for(&refusal);
+                if K::MAY_BE_ABSENT && forbidden.is_some_and(|lasts| self.withholds(lasts)) {
+                    self.warn_withheld::<K>(&refusal).await?;
+                    return self.absent::<K>().await;
+                }
+                if K::IS_NEEDED && !self.is_listed && forbidden >= Some(self.pace().give_up) {
+                    let reason = format!("{}s from the API server: {}", K::KIND, refusal.reason);
+                    self.send(Update::Hopeless(reason)).await?;
+                }
                 self.refused::<K>(api, refusal).await?;
                 Ok(None)
             }
         }
     }
 
-    /// Reports that there is no hope when what is needed was never allowed for some time. A server that
-    /// starts forbids everything for a moment.
-    async fn give_up<K: Watched>(&mut self, refusal: &Refusal) -> Result<(), Closed> {
-        if self.is_listed || !K::IS_NEEDED || refusal.cause != FORBIDDEN {
-            self.forbidden = None;
-            return Ok(());
-        }
-        if self.forbidden.get_or_insert_with(Instant::now).elapsed() < self.pace().give_up {
-            return Ok(());
-        }
-        let reason = format!("{}s from the API server: {}", K::KIND, refusal.reason);
-        self.send(Update::Hopeless(reason)).await
+    /// Goes on without objects of this kind, for the time after which the API is asked for again.
+    async fn absent<K: Watched>(&mut self) -> Result<Option<String>, Closed> {
+        self.shared.outage.succeeded(K::KIND);
+        self.shared.contact.heard(K::KIND);
+        self.begin::<K>().await?;
+        self.end::<K>().await?;
+        sleep(self.pace().absent).await;
+        Ok(None)
     }
 
-    async fn replace<K: Watched>(&mut self, objects: Vec<Object>) -> Result<(), Closed> {
-        self.is_listed = true;
+    /// Returns for how long lists of this kind have been forbidden. A server that starts forbids everything
+    /// for a moment.
+    fn forbidden_for(&mut self, refusal: &Refusal) -> Option<Duration> {
+        if refusal.cause != FORBIDDEN {
+            self.forbidden = None;
+            return None;
+        }
+        Some(self.forbidden.get_or_insert_with(Instant::now).elapsed())
+    }
+
+    /// Returns whether a kind that may be absent counts as such because it is forbidden: the role
+    /// `system:node-proxier` of before Kubernetes 1.31 does not name ServiceCIDRs. What was listed once stays
+    /// when a right is taken away.
+    fn withholds(&mut self, lasts: Duration) -> bool {
+        // Services need not wait for this.
+        self.listed = None;
+        self.is_withheld || (!self.is_listed && lasts >= self.pace().node)
+    }
+
+    async fn warn_withheld<K: Watched>(&mut self, refusal: &Refusal) -> Result<(), Closed> {
+        if std::mem::replace(&mut self.is_withheld, true) {
+            return Ok(());
+        }
+        let (kind, reason) = (K::KIND, &refusal.reason);
+        self.send(Update::Warning(format!("going on without {kind}s, which may not be listed: {reason}")))
+            .await
+    }
+
+    /// Lists all objects, page by page, and returns the version of the list. The objects of a page are sent
+    /// before the next page is requested: those of a large cluster, as the API has them, would take several
+    /// times the memory of what becomes of them.
+    ///
+    /// When the list expires before its last page, everything is requested at once.
+    async fn pages<K: Watched>(&mut self, api: &mut Api) -> Result<Result<String, Refusal>, Closed> {
+        let mut position = Position::start(self.pace());
+        loop {
+            let is_first = position.is_first();
+            let List { objects, version, unreadable } = match api.page::<K>(&mut position).await {
+                Ok(page) => page,
+                Err(refusal) if refusal.cause == Cause::Stale && position.is_paged() => {
+                    tracing::debug!(kind = %K::KIND, "a list took too long for its pages: {}", refusal.reason);
+                    position = Position::whole(self.pace());
+                    continue;
+                }
+                Err(refusal) => return Ok(Err(refusal)),
+            };
+            if is_first {
+                self.begin::<K>().await?;
+            }
+            for reason in unreadable {
+                self.send(Update::Warning(reason)).await?;
+            }
+            for object in objects {
+                self.send(Update::Apply(object)).await?;
+            }
+            if position.is_end() {
+                self.end::<K>().await?;
+                return Ok(Ok(version));
+            }
+        }
+    }
+
+    /// Begins a list. The first one waits until others are there.
+    async fn begin<K: Watched>(&mut self) -> Result<(), Closed> {
         let deadline = Instant::now() + self.pace().node;
         for first in self.after.drain(..) {
             // Another follower that fails sends its own warnings.
             let _ = timeout_at(deadline, first).await;
         }
-        tracing::debug!(kind = %K::KIND, objects = objects.len(), "listed");
-        self.send(Update::Replace(K::KIND, objects)).await?;
+        self.send(Update::Listing(K::KIND)).await
+    }
+
+    async fn end<K: Watched>(&mut self) -> Result<(), Closed> {
+        self.is_listed = true;
+        tracing::debug!(kind = %K::KIND, "listed");
+        self.send(Update::Listed(K::KIND)).await?;
         if let Some(listed) = self.listed.take() {
             // The receiver may have timed out.
             let _ = listed.send(());

@@ -4,7 +4,8 @@
 //! The requests are those of kube-proxy (`watched.rs` has the selectors). Kinds are independent: a list of
 //! one kind that fails does not delay the changes of another.
 //!
-//! - A list is read in pages and sent whole, as one [`Update::Replace`].
+//! - A list is read in pages, and each is sent before the next is requested: [`Update::Listing`], the
+//!   objects, and [`Update::Listed`] at the end.
 //! - A watch continues from the last version seen, also after a lost connection: nothing is missed or listed
 //!   again. Only when the server no longer has that version (410), or sends something that cannot be decoded,
 //!   is everything listed again; the new list shows what was deleted meanwhile.
@@ -60,7 +61,8 @@ pub struct Source {
     /// The name of the node to watch.
     pub node: String,
     /// Whether to watch `ServiceCIDR` objects, which only nftables mode uses. A server without this API
-    /// (before Kubernetes 1.33) counts as one without such objects.
+    /// (before Kubernetes 1.33), or whose role for proxies does not name it (before 1.31), counts as one
+    /// without such objects.
     pub service_cidrs: bool,
     /// Timeouts, intervals and sizes.
     pub pace: Pace,
@@ -77,7 +79,8 @@ pub struct Pace {
     /// The longest pause while there is no connection, without the random part, and twice that while the
     /// credentials are refused. Such requests cost the server little, and a change of it is not to be missed.
     pub unreachable: Duration,
-    /// The longest time that the first list of services waits for that of the node.
+    /// The longest time that the first list of services waits for that of the node, and for which a kind that
+    /// is not needed may be forbidden before it counts as absent.
     pub node: Duration,
     /// The timeout for the beginning of a response, and for each next part.
     pub answer: Duration,

@@ -23,7 +23,7 @@ use crate::source::Object;
 use crate::source::contact::{Contact, Verb};
 use crate::source::update::Kind;
 
-/// All objects of a kind, from one list.
+/// Objects of a kind, from one list or a page of one.
 #[derive(Debug, Default)]
 pub struct List {
     /// The objects.
@@ -32,6 +32,43 @@ pub struct List {
     pub version: String,
     /// Why objects were skipped.
     pub unreadable: Vec<String>,
+}
+
+/// A place in a list: before a page.
+#[derive(Debug)]
+pub(super) struct Position {
+    /// The objects of a page; `None` for all at once.
+    limit: Option<u32>,
+    /// The server's token of the next page.
+    next: Option<String>,
+    /// The pages before it.
+    pages: usize,
+    /// The bytes that the rest may have.
+    left: usize,
+}
+
+impl Position {
+    /// Returns the start of a list in pages.
+    pub(super) const fn start(pace: &Pace) -> Self {
+        Self { limit: Some(pace.page), next: None, pages: 0, left: pace.list_bytes }
+    }
+
+    /// Returns the start of a list with all objects in one page.
+    pub(super) const fn whole(pace: &Pace) -> Self {
+        Self { limit: None, next: None, pages: 0, left: pace.list_bytes }
+    }
+
+    pub(super) const fn is_paged(&self) -> bool {
+        self.limit.is_some()
+    }
+
+    pub(super) const fn is_first(&self) -> bool {
+        self.pages == 0
+    }
+
+    pub(super) const fn is_end(&self) -> bool {
+        self.pages > 0 && self.next.is_none()
+    }
 }
 
 /// A request that failed.
@@ -127,40 +164,26 @@ impl Api {
         self.connection.url()
     }
 
-    /// Lists all objects, page by page. When the list expires before its last page, everything is requested
-    /// at once.
-    pub(super) async fn list<K: Watched>(&mut self) -> Result<List, Refusal> {
-        match self.pages::<K>(Some(self.pace.page)).await {
-            Err(refusal) if refusal.cause == Cause::Stale => {
-                tracing::debug!(kind = %K::KIND, "a list took too long for its pages: {}", refusal.reason);
-                self.pages::<K>(None).await
-            }
-            listed => listed,
-        }
-    }
-
-    async fn pages<K: Watched>(&mut self, limit: Option<u32>) -> Result<List, Refusal> {
+    /// Requests the page of a list at `position`, and moves on to the next one.
+    pub(super) async fn page<K: Watched>(&mut self, position: &mut Position) -> Result<List, Refusal> {
+        let parameters = ListParams {
+            label_selector: self.labels.clone(),
+            field_selector: self.fields.clone(),
+            limit: position.limit,
+            continue_token: position.next.clone(),
+            ..ListParams::default()
+        };
+        let request =
+            self.request.list(&parameters).map_err(|e| Refusal::new(Cause::Other, e.to_string()))?;
+        let body = self.send(Verb::List, request).await?;
+        let text = self.whole(body, position.left).await?;
+        self.contact.heard(self.kind);
         let mut list = List::default();
-        let (mut next, mut left) = (None, self.pace.list_bytes);
-        loop {
-            let parameters = ListParams {
-                label_selector: self.labels.clone(),
-                field_selector: self.fields.clone(),
-                limit,
-                continue_token: next.take(),
-                ..ListParams::default()
-            };
-            let request =
-                self.request.list(&parameters).map_err(|e| Refusal::new(Cause::Other, e.to_string()))?;
-            let body = self.send(Verb::List, request).await?;
-            let text = self.whole(body, left).await?;
-            self.contact.heard(self.kind);
-            left -= text.len();
-            next = take_page::<K>(&text, &mut list).map_err(|reason| Refusal::new(Cause::Other, reason))?;
-            if next.is_none() {
-                return Ok(list);
-            }
-        }
+        let next = take_page::<K>(&text, &mut list).map_err(|reason| Refusal::new(Cause::Other, reason))?;
+        position.left -= text.len();
+        position.pages += 1;
+        position.next = next;
+        Ok(list)
     }
 
     /// Starts a watch after `version`.

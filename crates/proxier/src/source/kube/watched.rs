@@ -25,7 +25,7 @@ pub(super) trait Watched: Resource<DynamicType = ()> + DeserializeOwned + Send {
     /// Whether nothing can be programmed without objects of this kind.
     const IS_NEEDED: bool = false;
 
-    /// Whether a server without this API counts as one without such objects.
+    /// Whether a server without this API, or one that forbids it, counts as one without such objects.
     const MAY_BE_ABSENT: bool = false;
 
     fn into_object(self) -> Object;

@@ -11,7 +11,7 @@ pub(super) static CODECS: &[Codec] = &[
     codec("comment", 0, 256, comment, read_comment),
     codec("string", 1, 160, string, read_string).compared_to(152),
     codec("u32", 0, 1984, u32_tests, read_u32),
-    codec("bpf", 1, 528, bpf, read_bpf).compared_to(520),
+    codec("bpf", 1, 528, bpf, read_bpf).compared_to(520).without(4..8),
 ];
 
 /// `struct xt_comment_info`
@@ -177,9 +177,20 @@ fn read_u32_test(data: &mut Reader<'_>) -> Option<String> {
     Some(text)
 }
 
-/// `struct xt_bpf_info_v1`
+/// `struct xt_bpf_info_v1`. Of a pinned program the kernel takes the path (`XT_BPF_MODE_PATH_PINNED`, from
+/// Linux 4.16 on) and opens it itself.
 fn bpf(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
-    let word = given.word("bytecode").ok_or("expected --bytecode: pinned programs are not supported")?;
+    if let Some(path) = given.word("object-pinned") {
+        out.u16(PATH_PINNED);
+        out.u16(0);
+        // The descriptor is for older kernels. The tool leaves in it the number under which it has opened the
+        // file, and compares it: this is the one of iptables-legacy -A, -C and -D.
+        out.u32(3);
+        out.text(path, BPF_MOST * 8)?;
+        out.zeros(8);
+        return Ok(());
+    }
+    let word = given.word("bytecode").ok_or("expected --bytecode or --object-pinned")?;
     let mut parts = word.split(',');
     let count: u16 = number(parts.next().unwrap_or_default().trim(), "bytecode")?;
     let instructions: Vec<_> = parts.filter(|part| !part.trim().is_empty()).collect();
@@ -209,6 +220,10 @@ fn bpf(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
 fn read_bpf(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
     let [mode, count] = [data.u16()?, data.u16()?];
     data.skip(4)?;
+    if mode == PATH_PINNED {
+        built.value("object-pinned", data.text(BPF_MOST * 8)?);
+        return Some(());
+    }
     if mode != 0 {
         return None;
     }
@@ -229,5 +244,7 @@ const U32_MOST: usize = 11;
 const U32_TEST: usize = 180;
 /// `XT_U32_*`
 const U32_OPERATORS: &[(&str, u8)] = &[("&", 0), ("<<", 1), (">>", 2), ("@", 3)];
+/// `XT_BPF_MODE_PATH_PINNED`
+const PATH_PINNED: u16 = 1;
 /// `XT_BPF_MAX_NUM_INSTR`
 const BPF_MOST: usize = 64;

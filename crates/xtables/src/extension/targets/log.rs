@@ -1,4 +1,5 @@
-//! Targets that report, count and copy: `linux/netfilter/xt_{LOG,NFLOG,AUDIT,IDLETIMER,TEE}.h`.
+//! Targets that report, count and copy: `linux/netfilter/xt_{LOG,NFLOG,AUDIT,IDLETIMER,TEE,LED}.h`,
+//! `linux/netfilter_ipv4/ipt_ULOG.h`.
 
 use super::codec;
 use crate::extension::Codec;
@@ -12,6 +13,8 @@ pub(super) static CODECS: &[Codec] = &[
     codec("IDLETIMER", 1, 48, idletimer, read_idletimer).compared_to(40),
     codec("TEE", 1, 40, tee, read_tee).compared_to(32),
     codec("TRACE", 0, 0, trace, read_trace),
+    codec("LED", 0, 40, led, read_led).compared_to(32),
+    codec("ULOG", 0, 56, ulog, read_ulog).v4(),
 ];
 
 /// `struct xt_log_info`
@@ -126,6 +129,63 @@ fn read_trace(_: &mut Reader<'_>, _: &mut Built<'_>) -> Option<()> {
     Some(())
 }
 
+/// `struct xt_led_info`: the kernel keeps a pointer behind it. The name has the prefix with which
+/// `/sys/class/leds/*/trigger` lists it.
+fn led(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+    out.text(&format!("{LED_PREFIX}{}", given.need("led-trigger-id")?), 27)?;
+    out.u8(given.has("led-always-blink").into());
+    out.u32(if given.word("led-delay") == Some("inf") { u32::MAX } else { given.number("led-delay")? });
+    out.zeros(8);
+    Ok(())
+}
+
+fn read_led(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
+    built.value("led-trigger-id", data.text(27)?.strip_prefix(LED_PREFIX)?);
+    built.flag("led-always-blink", data.u8()? != 0);
+    match data.u32()? {
+        0 => (),
+        // The tool saves `-1`, which it does not take itself.
+        u32::MAX => built.value("led-delay", "inf"),
+        delay => built.value("led-delay", delay),
+    }
+    Some(())
+}
+
+/// `struct ipt_ulog_info`, with `size_t` of eight bytes. The group is a bit.
+fn ulog(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+    let or_one = |name| if given.has(name) { given.number(name) } else { Ok(1_u32) };
+    let group = 1_u32.checked_shl(or_one("ulog-nlgroup")?.wrapping_sub(1));
+    out.u32(group.ok_or("expected --ulog-nlgroup from 1 to 32")?);
+    out.align(8);
+    out.u64(given.number("ulog-cprange")?);
+    out.u64(or_one("ulog-qthreshold")?.into());
+    out.text(given.word("ulog-prefix").unwrap_or_default(), 32)
+}
+
+fn read_ulog(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
+    let group = data.u32()?;
+    data.skip(4)?;
+    let [range, threshold] = [data.u64()?, data.u64()?];
+    let prefix = data.text(32)?;
+    if !prefix.is_empty() {
+        built.value("ulog-prefix", prefix);
+    }
+    match group.trailing_zeros() {
+        _ if !group.is_power_of_two() => return None,
+        0 => (),
+        bit => built.value("ulog-nlgroup", bit + 1),
+    }
+    if range != 0 {
+        built.value("ulog-cprange", range);
+    }
+    if threshold != 1 {
+        built.value("ulog-qthreshold", threshold);
+    }
+    Some(())
+}
+
+/// What the tool puts before the name of a trigger.
+const LED_PREFIX: &str = "netfilter-";
 /// `LOG_WARNING` of syslog(3)
 const LOG_LEVEL: u8 = 4;
 /// `XT_LOG_*`

@@ -1,0 +1,132 @@
+//! The memory of the daemon in nftables mode, which follows manifests of n services with 5 endpoints each, in
+//! files of 100 services or in one, and programs them.
+//!
+//! Each size is a process of its own, in a network namespace of its own. `peak` is the most that it had
+//! resident (`VmHWM`), its program text included, and `steady` what it has two seconds after the first sync
+//! (`VmRSS`); the memory of the kernel's tables is not in it. More than [`MOST`] for 10,000 services in files of
+//! 100 is a failure.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+use std::{env, fs, process, thread};
+
+use benches::timing::is_measuring;
+use sluicegate_proxier::run::{Intervals, Loop, Observer, SyncReport, ThisNode, World};
+use sluicegate_proxier::source::watch;
+use sluicegate_service_rules::nftables::{Applier, Settings};
+use sluicegate_services::Family;
+use tokio::sync::mpsc;
+
+/// In kilobytes.
+const MOST: u64 = 64 << 10;
+const FEW: u32 = 100;
+const ENDPOINTS: u32 = 5;
+
+fn main() {
+    if let Some(manifests) = env::args_os().skip_while(|argument| argument != DAEMON).nth(1) {
+        return daemon(manifests.into());
+    }
+    let Some(namespace) = testns::Netns::new() else { return };
+    let measured = [(100, FEW), (1_000, FEW), (10_000, FEW), (10_000, 10_000), (30_000, 30_000)];
+    let sizes = if is_measuring() { &measured[..] } else { &[(10, FEW)] };
+    for (size, of_a_file) in sizes {
+        let directory = env::temp_dir().join(format!("sluicegate-memory-{}", process::id()));
+        let bytes = write_manifests(&directory, *size, *of_a_file);
+        let mut daemon = Command::new(env::current_exe().expect("a path"));
+        daemon.arg(DAEMON).arg(&directory);
+        let output = namespace.run(|| daemon.output().expect("it can be started"));
+        fs::remove_dir_all(&directory).expect("it is ours");
+        let status = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{status}{}", String::from_utf8_lossy(&output.stderr));
+        let (peak, steady) = (kilobytes(&status, "VmHWM:"), kilobytes(&status, "VmRSS:"));
+        println!(
+            "{size} services in files of {of_a_file}, together {} KB: peak {peak} KB, steady {steady} KB",
+            bytes >> 10
+        );
+        assert!(*of_a_file > FEW || peak <= MOST, "{size} services take more than {MOST} KB");
+    }
+}
+
+/// Programs the manifests of a directory, and ends when it has told of its memory.
+fn daemon(manifests: PathBuf) {
+    let (sender, updates) = mpsc::channel(1024);
+    let (_stop, signals) = mpsc::channel(1);
+    thread::spawn(move || watch(&[manifests], &sender));
+    let world = World::new(ThisNode { name: "node".to_owned(), ..ThisNode::default() });
+    let settings = Settings { families: vec![Family::Ipv4], ..Settings::default() };
+    let backend = Box::new(Applier::open(settings).expect("nf_tables"));
+    let run = Loop::new(world, backend, Intervals::default(), Arc::new(Memory)).expect("good intervals");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(run.run(updates, signals)).expect("it runs until its end is told");
+}
+
+/// Tells the memory of this process some time after the first sync.
+struct Memory;
+
+impl Observer for Memory {
+    fn synced(&self, _: &SyncReport) {
+        thread::spawn(|| {
+            thread::sleep(Duration::from_secs(2));
+            print!("{}", fs::read_to_string("/proc/self/status").expect("Linux"));
+            process::exit(0);
+        });
+    }
+
+    fn failed(&self, error: &sluicegate_service_rules::Error) {
+        panic!("{error}");
+    }
+}
+
+/// Returns the number in a line of `/proc/self/status`.
+fn kilobytes(status: &str, name: &str) -> u64 {
+    let line = status.lines().find(|line| line.starts_with(name)).expect("a line of this name");
+    line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
+}
+
+/// Returns the number of bytes.
+fn write_manifests(directory: &Path, services: u32, of_a_file: u32) -> usize {
+    fs::create_dir_all(directory).expect("a directory");
+    let mut bytes = 0;
+    for first in (0..services).step_by(usize::try_from(of_a_file).expect("it fits")) {
+        let indices = first..services.min(first + of_a_file);
+        let text = indices.fold(String::new(), |text, index| text + &service(index) + &slice(index));
+        bytes += text.len();
+        fs::write(directory.join(format!("{first:06}.yaml")), text).expect("a file");
+    }
+    bytes
+}
+
+fn service(index: u32) -> String {
+    let [_, a, b, c] = index.to_be_bytes();
+    let ip = format!("172.{}.{b}.{c}", 30 + a);
+    format!(
+        "---\napiVersion: v1\nkind: Service\nmetadata: {{name: service-{index}, namespace: scale}}\nspec:\n  \
+         type: ClusterIP\n  clusterIP: {ip}\n  clusterIPs: [{ip}]\n  ipFamilies: [IPv4]\n  selector: {{app: \
+         app-{index}}}\n  ports: [{{name: http, protocol: TCP, port: 80, targetPort: 8080}}]\n"
+    )
+}
+
+fn slice(index: u32) -> String {
+    let mut text = format!(
+        "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata:\n  name: \
+         service-{index}-abcde\n  namespace: scale\n  labels: {{kubernetes.io/service-name: \
+         service-{index}}}\naddressType: IPv4\nports: [{{name: http, protocol: TCP, port: \
+         8080}}]\nendpoints:\n"
+    );
+    for place in 0..ENDPOINTS {
+        let [_, a, b, c] = (index * 16 + place + 1).to_be_bytes();
+        let node = (index + place) % 100;
+        writeln!(
+            text,
+            "- addresses: [10.{a}.{b}.{c}]\n  conditions: {{ready: true, serving: true, terminating: \
+             false}}\n  nodeName: node-{node}\n  targetRef: {{kind: Pod, namespace: scale, name: app-{index}-{place}}}"
+        )
+        .expect("a string takes all");
+    }
+    text
+}
+
+const DAEMON: &str = "daemon";

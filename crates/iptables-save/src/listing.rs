@@ -1,0 +1,214 @@
+//! A table as `iptables -L -n` lists it: a line for each rule, in columns, in words for people.
+
+mod forms;
+mod own;
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use crate::ext::Family;
+use crate::spec::{OptionUse, Spec};
+use crate::tree::{Chain, Counters, Rule, Table};
+use crate::value::protocol_number;
+use crate::{Error, find_target};
+
+/// Lists tables as `iptables -L -n` does.
+///
+/// Addresses, ports and protocols are numbers always: nothing is looked up. The words are those of iptables
+/// 1.8.9, which differ from those of iptables-save for nearly every extension. What a save does not have
+/// cannot be listed either: `-i +`, which the legacy tool shows, is no option of a rule that is saved.
+///
+/// ```
+/// use sluicegate_iptables_save::{Family, Listing, Save};
+///
+/// let save = Save::parse("*filter\n:WEB - [0:0]\n-A WEB -p tcp -m tcp --dport 80 -j ACCEPT\nCOMMIT\n")?;
+/// let mut listing = Listing::new(Family::Ipv4);
+/// listing.line_numbers = true;
+/// let expected = "\
+/// Chain WEB (0 references)
+/// num  target     prot opt source               destination         
+/// 1    ACCEPT     6    --  0.0.0.0/0            0.0.0.0/0            tcp dpt:80
+/// ";
+/// assert_eq!(listing.table(save.table("filter").unwrap())?, expected);
+/// # Ok::<(), sluicegate_iptables_save::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Listing {
+    /// The family of the tables.
+    pub family: Family,
+    /// Shows counters and interfaces, as `-v` does.
+    pub verbose: bool,
+    /// Shows counters in full, as `-x` does.
+    pub exact: bool,
+    /// Shows the number of each rule in its chain, as `--line-numbers` does.
+    pub line_numbers: bool,
+}
+
+impl Listing {
+    /// Returns a listing without counters and numbers.
+    #[must_use]
+    pub fn new(family: Family) -> Self {
+        Self { family, verbose: false, exact: false, line_numbers: false }
+    }
+
+    /// Returns all chains of a table with their rules, as `-L` lists them.
+    ///
+    /// # Errors
+    /// [`Error`] for a rule whose words cannot be read.
+    pub fn table(&self, table: &Table<'_>) -> Result<String, Error> {
+        let (references, rules) = (references(table)?, by_chain(table));
+        let text = |chain: &Chain<'_>| {
+            let used = references.get(chain.name()).copied().unwrap_or_default();
+            self.of_chain(chain, used, rules.get(chain.name()).map_or(&[], |rules| rules))
+        };
+        let chains: Result<Vec<_>, _> = table.chains().map(text).collect();
+        Ok(chains?.join("\n"))
+    }
+
+    /// Returns one chain of a table, as `-L CHAIN` lists it; `None` if there is no such chain.
+    ///
+    /// # Errors
+    /// As [`Listing::table`].
+    pub fn chain(&self, table: &Table<'_>, name: &str) -> Result<Option<String>, Error> {
+        let Some(chain) = table.chain(name) else { return Ok(None) };
+        let used = references(table)?.get(name).copied().unwrap_or_default();
+        let rules: Vec<_> = table.rules().filter(|rule| rule.chain() == name).collect();
+        self.of_chain(chain, used, &rules).map(Some)
+    }
+
+    /// Returns one rule of a chain by its number from 1, as `-L CHAIN NUMBER` lists it: without a head.
+    /// Empty if there is no such rule.
+    ///
+    /// # Errors
+    /// As [`Listing::table`].
+    pub fn rule(&self, table: &Table<'_>, chain: &str, number: usize) -> Result<String, Error> {
+        let rule = table.rules().filter(|rule| rule.chain() == chain).nth(number.saturating_sub(1));
+        rule.map_or_else(|| Ok(String::new()), |rule| self.of_rule(rule, number))
+    }
+
+    fn of_chain(&self, chain: &Chain<'_>, references: usize, rules: &[&Rule<'_>]) -> Result<String, Error> {
+        let mut text = self.head(chain, references);
+        for (rule, number) in rules.iter().zip(1..) {
+            text.push_str(&self.of_rule(rule, number)?);
+        }
+        Ok(text)
+    }
+
+    /// Returns the line that names the chain, and the names of the columns.
+    fn head(&self, chain: &Chain<'_>, references: usize) -> String {
+        let state = match chain.policy() {
+            Some(policy) if self.verbose => {
+                let Counters { packets, bytes } = chain.counters().unwrap_or_default();
+                let [packets, bytes] = [packets, bytes].map(|count| self.count(count).trim().to_owned());
+                format!("policy {policy} {packets} packets, {bytes} bytes")
+            }
+            Some(policy) => format!("policy {policy}"),
+            None => format!("{references} references"),
+        };
+        let num = if self.line_numbers { "num  " } else { "" };
+        let (counters, interfaces) = match (self.verbose, self.exact) {
+            (false, _) => ("", ""),
+            (true, false) => (" pkts bytes ", "in     out     "),
+            (true, true) => ("    pkts      bytes ", "in     out     "),
+        };
+        let columns = format!("{num}{counters}target     prot opt {interfaces}");
+        format!("Chain {} ({state})\n{columns}{:<19}  {:<19} \n", chain.name(), "source", "destination")
+    }
+
+    fn of_rule(&self, rule: &Rule<'_>, number: usize) -> Result<String, Error> {
+        let spec = rule.spec()?;
+        let mut line = String::new();
+        if self.line_numbers {
+            let _ = write!(line, "{number:<4} ");
+        }
+        if self.verbose {
+            let Counters { packets, bytes } = rule.counters().unwrap_or_default();
+            line.extend([self.count(packets), self.count(bytes)]);
+        }
+        let target = match spec.target_name() {
+            // The kernel has it as the target CT.
+            Some("NOTRACK") => "CT",
+            name => name.unwrap_or_default(),
+        };
+        let _ = write!(line, "{target:<9} ");
+        let any = |name, any: &str| value(spec.generic(name), any, str::to_owned);
+        let number = |name: &str| protocol_number(name).map_or(name.to_owned(), |number| number.to_string());
+        let (not, protocol) = value(spec.generic("protocol"), "0", number);
+        let fragment = match spec.generic("fragment") {
+            None => "--",
+            Some(option) if option.negated => "!f",
+            Some(_) => "-f",
+        };
+        let _ = write!(line, "{not}{protocol:<4} {fragment} ");
+        if self.verbose {
+            for name in ["in-interface", "out-interface"] {
+                let (not, interface) = any(name, "*");
+                let interface = format!("{not}{interface}");
+                let interface = interface.trim_start();
+                let _ = write!(line, "{}{interface:<6} ", if name == "in-interface" { " " } else { "" });
+            }
+        }
+        let everywhere = if self.family == Family::Ipv4 { "0.0.0.0/0" } else { "::/0" };
+        for name in ["source", "destination"] {
+            let (not, address) = any(name, everywhere);
+            let host = if self.family == Family::Ipv4 { "/32" } else { "/128" };
+            let _ = write!(line, "{not}{:<19} ", address.strip_suffix(host).unwrap_or(&address));
+        }
+        line.push_str(&self.extensions(&spec));
+        line.push('\n');
+        Ok(line)
+    }
+
+    fn extensions(&self, spec: &Spec<'_>) -> String {
+        let goto = spec.target.as_ref().filter(|target| target.goto).map(|_| "[goto] ".to_owned());
+        let matches = spec.matches.iter().map(|module| forms::of_match(module, self.family));
+        // A verdict and a chain have a column, and nothing to say beside it.
+        let target = spec.target.as_ref().map(|target| &target.module);
+        let target = target.filter(|module| find_target(&module.name, self.family).is_some());
+        goto.into_iter()
+            .chain(matches)
+            .chain(target.map(|module| forms::of_target(module, self.family)))
+            .collect()
+    }
+
+    /// Returns a counter in its column.
+    fn count(&self, number: u64) -> String {
+        if self.exact {
+            return format!("{number:>8} ");
+        }
+        let (mut number, mut rounds) = (number, 0);
+        // Rounded half up each time; there is no letter behind T.
+        while rounds < 4 && number > if rounds == 0 { 99_999 } else { 9_999 } {
+            (number, rounds) = (number / 1000 + u64::from(number % 1000 >= 500), rounds + 1);
+        }
+        match ["K", "M", "G", "T"].get(usize::wrapping_sub(rounds, 1)) {
+            Some(letter) => format!("{number:>4}{letter} "),
+            None => format!("{number:>5} "),
+        }
+    }
+}
+
+/// Returns `!` or a blank, and the value in its column.
+fn value(option: Option<&OptionUse<'_>>, default: &str, shown: impl Fn(&str) -> String) -> (char, String) {
+    let not = if option.is_some_and(|option| option.negated) { '!' } else { ' ' };
+    (not, option.and_then(OptionUse::value).map_or(default.to_owned(), shown))
+}
+
+/// Returns how many rules of the table lead to each target.
+fn references(table: &Table<'_>) -> Result<HashMap<String, usize>, Error> {
+    let mut count = HashMap::new();
+    for rule in table.rules() {
+        if let Some(target) = rule.spec()?.target {
+            *count.entry(target.module.name.into_owned()).or_default() += 1;
+        }
+    }
+    Ok(count)
+}
+
+/// Returns the rules of each chain.
+fn by_chain<'t, 'a>(table: &'t Table<'a>) -> HashMap<&'t str, Vec<&'t Rule<'a>>> {
+    let mut chains: HashMap<_, Vec<_>> = HashMap::new();
+    table.rules().for_each(|rule| chains.entry(rule.chain()).or_default().push(rule));
+    chains
+}

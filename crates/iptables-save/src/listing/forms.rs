@@ -1,0 +1,345 @@
+//! How `-L` writes the options of each match and target. Most are a row of data; `own.rs` has the others.
+//!
+//! Source: what iptables 1.8.9 prints for the rules of `testdata`, which `xtables/tests` compare.
+
+use super::own;
+use crate::ext::{self, Family};
+use crate::spec::{Module, OptionUse};
+use crate::words::quote;
+
+/// Returns what is listed for a match, with the blank before it.
+pub(super) fn of_match(module: &Module<'_>, family: Family) -> String {
+    match &*module.name {
+        "ah" if family == Family::Ipv4 => own::ah_of_ipv4(module),
+        "ah" => own::ah_of_ipv6(module),
+        "bpf" => own::bpf(module),
+        "connlimit" => own::connlimit(module),
+        "dccp" => form(MATCHES, module, family, own::dccp),
+        "devgroup" => form(MATCHES, module, family, own::devgroup),
+        "eui64" => "eui64 ".to_owned(),
+        "frag" => own::frag(module),
+        "hashlimit" => own::hashlimit(module),
+        "icmp" => own::icmp(module, "icmptype", "icmp"),
+        "icmp6" => own::icmp(module, "ipv6-icmptype", "ipv6-icmp"),
+        "ipv6header" => form(MATCHES, module, family, own::ipv6header),
+        "limit" => own::limit(module),
+        "policy" => own::policy(module),
+        "rateest" => own::rateest(module),
+        "recent" => own::recent(module),
+        "sctp" => form(MATCHES, module, family, own::sctp),
+        "statistic" => form(MATCHES, module, family, own::statistic),
+        "string" => form(MATCHES, module, family, own::string),
+        "tcp" => form(MATCHES, module, family, own::tcp),
+        "time" => own::time(module),
+        _ => form(MATCHES, module, family, |_| None),
+    }
+}
+
+/// Returns what is listed for a target, with the blank before it.
+pub(super) fn of_target(module: &Module<'_>, family: Family) -> String {
+    match &*module.name {
+        "CLASSIFY" => own::classify(module),
+        "CLUSTERIP" => own::clusterip(module),
+        "CONNMARK" => own::connmark(module),
+        "HMARK" => own::hmark(module),
+        "LED" => own::led(module),
+        "LOG" => own::log(module),
+        "MARK" => own::mark(module),
+        "SYNPROXY" => form(TARGETS, module, family, |_| None) + " ",
+        "TPROXY" => own::tproxy(module),
+        "ULOG" => own::ulog(module),
+        _ => form(TARGETS, module, family, |_| None),
+    }
+}
+
+/// What stands before the options of an extension, and options with what is listed for them where that is not
+/// `name value` and `! name value`: plain, and negated. `{}` is the value; `{s}` is an s if it is a range.
+type Form = (&'static str, &'static str, &'static [(&'static str, &'static str, &'static str)]);
+
+/// Returns the options by the row of their extension, but for those that `other` has words for.
+fn form(
+    forms: &[Form],
+    module: &Module<'_>,
+    family: Family,
+    other: impl Fn(&OptionUse<'_>) -> Option<String>,
+) -> String {
+    let (_, head, options) =
+        forms.iter().find(|(name, ..)| *name == module.name).copied().unwrap_or_default();
+    let mut words = vec![head.to_owned()];
+    for option in &module.options {
+        let known = options.iter().find(|(name, ..)| *name == option.name);
+        words.push(match (other(option), known) {
+            (Some(text), _) => text,
+            (None, Some((_, plain, negated))) => fill(if option.negated { negated } else { plain }, option),
+            (None, None) => as_saved(module, option, family),
+        });
+    }
+    words.into_iter().filter(|word| !word.is_empty()).map(|word| format!(" {word}")).collect()
+}
+
+fn fill(form: &str, option: &OptionUse<'_>) -> String {
+    let values: Vec<_> = option.values.as_slice().iter().map(|value| &**value).collect();
+    let plural = if values.first().is_some_and(|value| value.contains(':')) { "s" } else { "" };
+    form.replace("{s}", plural).replace("{}", &values.join(" "))
+}
+
+/// Returns an option as iptables-save writes it, but without the dashes.
+fn as_saved(module: &Module<'_>, option: &OptionUse<'_>, family: Family) -> String {
+    let find = [ext::find_match(&module.name, family), ext::find_target(&module.name, family)];
+    let row = find.into_iter().flatten().find_map(|extension| extension.option(&option.name));
+    let mut text = if option.negated { "! ".to_owned() } else { String::new() };
+    text.push_str(&option.name);
+    for (at, value) in option.values.as_slice().iter().enumerate() {
+        let is_text = row.and_then(|row| row.values.get(at)).is_some_and(|value| value.is_text());
+        let quoted = quote(value).ok().filter(|_| is_text);
+        text.push(' ');
+        text.push_str(quoted.as_deref().unwrap_or(value));
+    }
+    text
+}
+
+const MATCHES: &[Form] = &[
+    (
+        "addrtype",
+        "ADDRTYPE match",
+        &[
+            ("src-type", "src-type {}", "src-type !{}"),
+            ("dst-type", "dst-type {}", "dst-type !{}"),
+            ("limit-iface-in", "limit-in", ""),
+            ("limit-iface-out", "limit-out", ""),
+        ],
+    ),
+    ("cgroup", "cgroup", &[("cgroup", "{}", "! {}")]),
+    (
+        "cluster",
+        "cluster",
+        &[
+            ("cluster-local-nodemask", "node_mask={}", "!node_mask={}"),
+            ("cluster-total-nodes", "total_nodes={}", ""),
+            ("cluster-hash-seed", "hash_seed={}", ""),
+        ],
+    ),
+    ("comment", "", &[("comment", "/* {} */", "")]),
+    (
+        "connbytes",
+        "",
+        &[("connbytes-mode", "connbytes mode {}", ""), ("connbytes-dir", "connbytes direction {}", "")],
+    ),
+    ("connlabel", "connlabel", &[("label", "{}", "! {}")]),
+    ("connmark", "connmark match", &[("mark", " {}", "! {}")]),
+    ("cpu", "cpu", &[("cpu", "{}", "! {}")]),
+    (
+        "dccp",
+        "dccp",
+        &[
+            ("source-port", "spt{s}:{}", "spt{s}:!{}"),
+            ("destination-port", "dpt{s}:{}", "dpt{s}:!{}"),
+            ("dccp-option", "option={}", "option=!{}"),
+        ],
+    ),
+    ("dscp", "DSCP match", &[("dscp", "{}", "!{}")]),
+    ("dst", "dst", &[("dst-len", "length:{}", "length:!{}"), ("dst-opts", "opts {}", "")]),
+    (
+        "ecn",
+        "ECN match",
+        &[
+            ("ecn-tcp-cwr", "CWR", "!CWR"),
+            ("ecn-tcp-ece", "ECE", "!ECE"),
+            ("ecn-ip-ect", "ECT={}", "!ECT={}"),
+        ],
+    ),
+    ("esp", "esp", &[("espspi", "spi{s}:{}", "spi{s}:!{}")]),
+    ("hbh", "hbh", &[("hbh-len", "length:{}", "length:!{}"), ("hbh-opts", "opts {}", "")]),
+    ("helper", "helper match", &[("helper", "\"{}\"", "! \"{}\"")]),
+    (
+        "hl",
+        "HL match",
+        &[("hl-eq", "HL == {}", "HL != {}"), ("hl-lt", "HL < {}", ""), ("hl-gt", "HL > {}", "")],
+    ),
+    ("ipcomp", "comp", &[("ipcompspi", "spi{s}:{}", "spi{s}:!{}"), ("compres", "reserved", "")]),
+    (
+        "iprange",
+        "",
+        &[
+            ("src-range", "source IP range {}", "source IP range ! {}"),
+            ("dst-range", "destination IP range {}", "destination IP range ! {}"),
+        ],
+    ),
+    ("ipv6header", "ipv6header", &[]),
+    ("length", "length", &[("length", "{}", "!{}")]),
+    ("mac", "MAC", &[("mac-source", "{}", "! {}")]),
+    ("mark", "mark match", &[("mark", "{}", "! {}")]),
+    ("mh", "mh", &[("mh-type", "{}", "!{}")]),
+    (
+        "multiport",
+        "multiport",
+        &[
+            ("sports", "sports {}", "sports  !{}"),
+            ("dports", "dports {}", "dports  !{}"),
+            ("ports", "ports {}", "ports  !{}"),
+        ],
+    ),
+    (
+        "osf",
+        "",
+        &[
+            ("genre", "OS fingerprint match {}", "OS fingerprint match ! {}"),
+            ("ttl", "", ""),
+            ("log", "", ""),
+        ],
+    ),
+    (
+        "owner",
+        "",
+        &[
+            ("uid-owner", "owner UID match {}", "! owner UID match {}"),
+            ("gid-owner", "owner GID match {}", "! owner GID match {}"),
+            ("suppl-groups", "incl. suppl. groups", ""),
+            ("socket-exists", "owner socket exists", "! owner socket exists"),
+        ],
+    ),
+    (
+        "physdev",
+        "PHYSDEV match",
+        &[
+            ("physdev-in", "--physdev-in {}", "! --physdev-in {}"),
+            ("physdev-out", "--physdev-out {}", "! --physdev-out {}"),
+            ("physdev-is-in", "--physdev-is-in", "! --physdev-is-in"),
+            ("physdev-is-out", "--physdev-is-out", "! --physdev-is-out"),
+            ("physdev-is-bridged", "--physdev-is-bridged", "! --physdev-is-bridged"),
+        ],
+    ),
+    ("pkttype", "PKTTYPE", &[("pkt-type", "= {}", "!= {}")]),
+    ("quota", "quota:", &[("quota", "{} bytes", "{} bytes")]),
+    ("rpfilter", "rpfilter", &[]),
+    (
+        "rt",
+        "rt",
+        &[
+            ("rt-type", "type:{}", "type:!{}"),
+            ("rt-segsleft", "segsleft{s}:{}", "segsleft{s}:!{}"),
+            ("rt-len", "length:{}", "length:!{}"),
+            ("rt-0-res", "reserved", ""),
+            ("rt-0-addrs", "0-addrs {}", ""),
+            ("rt-0-not-strict", "0-not-strict", ""),
+        ],
+    ),
+    (
+        "sctp",
+        "sctp",
+        &[("source-port", "spt{s}:{}", "spt{s}:!{}"), ("destination-port", "dpt{s}:{}", "dpt{s}:!{}")],
+    ),
+    (
+        "socket",
+        "socket",
+        &[
+            ("transparent", "--transparent", ""),
+            ("nowildcard", "--nowildcard", ""),
+            ("restore-skmark", "--restore-skmark", ""),
+        ],
+    ),
+    (
+        "srh",
+        "srh",
+        &[
+            ("srh-next-hdr", "next-hdr:{}", "next-hdr:!{}"),
+            ("srh-hdr-len-eq", "hdr-len-eq:{}", "hdr-len-eq:!{}"),
+            ("srh-hdr-len-gt", "hdr-len-gt:{}", "hdr-len-gt:!{}"),
+            ("srh-hdr-len-lt", "hdr-len-lt:{}", "hdr-len-lt:!{}"),
+            ("srh-segs-left-eq", "segs-left-eq:{}", "segs-left-eq:!{}"),
+            ("srh-segs-left-gt", "segs-left-gt:{}", "segs-left-gt:!{}"),
+            ("srh-segs-left-lt", "segs-left-lt:{}", "segs-left-lt:!{}"),
+            ("srh-last-entry-eq", "last-entry-eq:{}", "last-entry-eq:!{}"),
+            ("srh-last-entry-gt", "last-entry-gt:{}", "last-entry-gt:!{}"),
+            ("srh-last-entry-lt", "last-entry-lt:{}", "last-entry-lt:!{}"),
+            ("srh-tag", "tag:{}", "tag:!{}"),
+            ("srh-psid", "psid  {}", "psid ! {}"),
+            ("srh-nsid", "nsid  {}", "nsid ! {}"),
+            ("srh-lsid", "lsid  {}", "lsid ! {}"),
+        ],
+    ),
+    ("statistic", "statistic", &[]),
+    (
+        "string",
+        "STRING match",
+        &[("algo", "ALGO name {}", ""), ("from", "FROM {}", ""), ("to", "TO {}", ""), ("icase", "ICASE", "")],
+    ),
+    (
+        "tcp",
+        "tcp",
+        &[
+            ("source-port", "spt{s}:{}", "spt{s}:!{}"),
+            ("destination-port", "dpt{s}:{}", "dpt{s}:!{}"),
+            ("tcp-option", "option={}", "option=!{}"),
+        ],
+    ),
+    ("tcpmss", "tcpmss match", &[("mss", "{}", "!{}")]),
+    ("tos", "", &[("tos", "tos match{}", "tos match!{}")]),
+    (
+        "ttl",
+        "TTL match",
+        &[("ttl-eq", "TTL == {}", "TTL != {}"), ("ttl-lt", "TTL < {}", ""), ("ttl-gt", "TTL > {}", "")],
+    ),
+    ("u32", "u32", &[("u32", "\"{}\"", "! \"{}\"")]),
+    (
+        "udp",
+        "udp",
+        &[("source-port", "spt{s}:{}", "spt{s}:!{}"), ("destination-port", "dpt{s}:{}", "dpt{s}:!{}")],
+    ),
+];
+
+const TARGETS: &[Form] = &[
+    ("AUDIT", "AUDIT", &[("type", "{}", "")]),
+    ("CHECKSUM", "CHECKSUM", &[("checksum-fill", "fill", "")]),
+    ("CONNSECMARK", "CONNSECMARK", &[]),
+    ("CT", "CT", &[]),
+    ("DNAT", "", &[("to-destination", "to:{}", "")]),
+    ("DNPT", "DNPT", &[]),
+    ("DSCP", "DSCP", &[("set-dscp", "set {}", "")]),
+    ("ECN", "ECN", &[("ecn-tcp-remove", "TCP remove", "")]),
+    (
+        "HL",
+        "HL",
+        &[("hl-set", "set to {}", ""), ("hl-dec", "decrement by {}", ""), ("hl-inc", "increment by {}", "")],
+    ),
+    ("IDLETIMER", "", &[("timeout", "timeout:{}", ""), ("label", "label:{}", "")]),
+    ("MASQUERADE", "", &[("to-ports", "masq ports: {}", "")]),
+    ("NETMAP", "", &[("to", "to:{}", "")]),
+    (
+        "NFQUEUE",
+        "NFQUEUE",
+        &[
+            ("queue-num", "num {}", ""),
+            ("queue-balance", "balance {}", ""),
+            ("queue-bypass", "bypass", ""),
+            ("queue-cpu-fanout", "cpu-fanout", ""),
+        ],
+    ),
+    ("NOTRACK", "NOTRACK", &[]),
+    (
+        "RATEEST",
+        "",
+        &[
+            ("rateest-name", "name {}", ""),
+            ("rateest-interval", "interval {}", ""),
+            ("rateest-ewmalog", "ewmalog {}", ""),
+        ],
+    ),
+    ("REDIRECT", "", &[("to-ports", "redir ports {}", "")]),
+    ("SNAT", "", &[("to-source", "to:{}", "")]),
+    ("SNPT", "SNPT", &[]),
+    ("SYNPROXY", "SYNPROXY", &[]),
+    ("TCPMSS", "TCPMSS", &[("set-mss", "set {}", ""), ("clamp-mss-to-pmtu", "clamp to PMTU", "")]),
+    ("TCPOPTSTRIP", "", &[("strip-options", "TCPOPTSTRIP options {}", "")]),
+    ("TEE", "TEE", &[("gateway", "gw:{}", ""), ("oif", "oif={}", "")]),
+    ("TOS", "TOS", &[("set-tos", "set {}", "")]),
+    (
+        "TTL",
+        "TTL",
+        &[
+            ("ttl-set", "set to {}", ""),
+            ("ttl-dec", "decrement by {}", ""),
+            ("ttl-inc", "increment by {}", ""),
+        ],
+    ),
+];

@@ -1,0 +1,263 @@
+//! `explain`: what must happen to a packet, by which fields of which objects; with `--live`, beside what
+//! happens to the next one.
+
+use std::net::{IpAddr, SocketAddr};
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Value, json};
+use sluicegate_proxier::Mode;
+use sluicegate_proxier::config::{format_duration, parse_duration};
+use sluicegate_service_rules::explain::{Choice, Explanation, Question, Settings, Verdict, explain};
+use sluicegate_service_rules::nftables::{End, Hop, Journey, Tracer};
+use sluicegate_service_rules::of_interfaces;
+use sluicegate_services::{Cluster, Family, InterfaceName, Protocol, parse_ip};
+
+use super::Error;
+use super::args::{NodeArgs, ProxyArgs};
+use super::objects::ObjectArgs;
+use super::output::{OutputArgs, tell};
+
+#[derive(Args)]
+pub(crate) struct Explain {
+    /// The source address of the packet.
+    #[arg(long, value_name = "IP", value_parser = ip)]
+    from: IpAddr,
+    /// The destination of the packet, with its protocol: tcp, udp or sctp.
+    #[arg(long, value_name = "IP:PORT/PROTOCOL")]
+    to: Destination,
+    /// The interface that the packet comes in through, where pods are detected by interfaces.
+    #[arg(long, value_name = "NAME", value_parser = interface)]
+    interface: Option<InterfaceName>,
+    /// Wait for the next such packet that opens a connection, follow it through the kernel, and compare: the
+    /// status is 0 if both agree, 1 if not, and 2 after a failure, as when no packet comes. In nftables mode,
+    /// on the node.
+    #[arg(long)]
+    live: bool,
+    /// With --live, the longest time to wait for a packet.
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
+    timeout: Duration,
+    #[command(flatten)]
+    objects: ObjectArgs,
+    #[command(flatten)]
+    node: NodeArgs,
+    #[command(flatten)]
+    proxy: ProxyArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// A destination as people write it: `10.96.0.10:53/udp`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Destination {
+    address: SocketAddr,
+    protocol: Protocol,
+}
+
+impl FromStr for Destination {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |part: &str| {
+            format!(
+                "{part}: expected an address, a port and a protocol, as 10.96.0.10:53/udp or [fd00::a]:53/udp"
+            )
+        };
+        let (address, protocol) = text.rsplit_once('/').ok_or_else(|| wrong("the protocol is missing"))?;
+        let protocol = match protocol.to_ascii_lowercase().as_str() {
+            "tcp" => Protocol::Tcp,
+            "udp" => Protocol::Udp,
+            "sctp" => Protocol::Sctp,
+            other => return Err(format!("expected the protocol tcp, udp or sctp, found {other:?}")),
+        };
+        let (ip, port) = address.rsplit_once(':').ok_or_else(|| wrong("the port is missing"))?;
+        let ip = match ip.strip_prefix('[') {
+            Some(ip) => ip.strip_suffix(']').ok_or_else(|| wrong("`]` is missing"))?,
+            None if ip.contains(':') => return Err(wrong("an IPv6 address stands in brackets")),
+            None => ip,
+        };
+        let ip = parse_ip(ip).ok_or_else(|| wrong(&format!("{ip:?} is not an IP address")))?;
+        let port = port.parse::<u16>().ok().filter(|port| *port > 0);
+        let port = port.ok_or_else(|| wrong("the port is not a number from 1 to 65535"))?;
+        Ok(Self { address: SocketAddr::new(ip, port), protocol })
+    }
+}
+
+impl Explain {
+    pub(crate) fn run(self) -> Result<ExitCode, Error> {
+        if self.live {
+            return self.compare().or_else(|error| {
+                tell(format_args!("sluicegate-proxier: {error}"));
+                Ok(ExitCode::from(2))
+            });
+        }
+        let cluster = self.objects.cluster(&self.node, &self.proxy)?;
+        let explanation = self.explanation(&cluster)?;
+        self.output.print(&explanation.to_string(), || object(&explanation))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Prints the explanation and the way of the next such packet. Fails with status 1 if they differ.
+    fn compare(&self) -> Result<ExitCode, Error> {
+        if self.proxy.proxy_mode != Mode::Nftables {
+            return Err(Error::flag("--live", "follows packets in nftables mode alone"));
+        }
+        let cluster = self.objects.cluster(&self.node, &self.proxy)?;
+        let explanation = self.explanation(&cluster)?;
+        let mut tracer = Tracer::of(&explanation.question)?;
+        let Question { from, to, protocol, .. } = &explanation.question;
+        tell(format_args!("waiting for a packet {from} -> {to}/{protocol} that opens a connection"));
+        let Some(journey) = tracer.next(self.timeout)? else {
+            let reason = format!("no such packet came within {}", format_duration(self.timeout));
+            return Err(Error::flag("--live", reason));
+        };
+        drop(tracer);
+        let disagreement = journey.disagreement(&explanation);
+        let compared = match &disagreement {
+            None => "the packet and the explanation agree\n".to_owned(),
+            Some(how) => format!("the packet and the explanation DISAGREE: {how}\n"),
+        };
+        self.output.print(&format!("{explanation}{journey}{compared}"), || {
+            let mut object = object(&explanation);
+            object["live"] = live(&journey);
+            object["disagreement"] = json!(disagreement);
+            object
+        })?;
+        Ok(if disagreement.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    fn explanation(&self, cluster: &Cluster) -> Result<Explanation, Error> {
+        let Destination { address, protocol } = self.to;
+        let (from, interface) = (self.from, self.interface.clone());
+        let question = Question { from, interface, to: address, protocol };
+        Ok(explain(cluster, &self.settings(cluster)?, &question)?)
+    }
+
+    fn settings(&self, cluster: &Cluster) -> Result<Settings, Error> {
+        let proxy = &self.proxy;
+        Ok(Settings {
+            mode: proxy.proxy_mode,
+            masquerade_all: proxy.masquerade_all,
+            detect_local: proxy.detect_local()?,
+            node_port_addresses: proxy.node_port_addresses(),
+            localhost_node_ports: proxy.proxy_mode == Mode::Iptables
+                && proxy.iptables()?.answers_localhost(Family::Ipv4, cluster),
+            local_addresses: self.live.then(of_interfaces).transpose()?,
+        })
+    }
+}
+
+fn ip(text: &str) -> Result<IpAddr, String> {
+    parse_ip(text.trim()).ok_or_else(|| "not an IP address".to_owned())
+}
+
+fn interface(text: &str) -> Result<InterfaceName, String> {
+    InterfaceName::new(text).map_err(|error| error.to_string())
+}
+
+fn object(explanation: &Explanation) -> Value {
+    let question = &explanation.question;
+    let decisions = explanation.decisions.iter().map(|decision| {
+        json!({
+            "object": decision.object,
+            "field": decision.field,
+            "value": decision.value,
+            "effect": decision.effect,
+        })
+    });
+    let endpoints = explanation.endpoints.iter().map(|endpoint| {
+        json!({
+            "address": endpoint.address,
+            "slices": endpoint.slices,
+            "node": endpoint.node,
+            "used": endpoint.is_used,
+            "reason": endpoint.reason,
+        })
+    });
+    json!({
+        "from": question.from,
+        "to": question.to,
+        "protocol": question.protocol.to_string(),
+        "node": explanation.node,
+        "mode": explanation.mode.as_str(),
+        "client": { "node": explanation.client.is_node, "pod": explanation.client.is_pod },
+        "frontend": explanation.frontend.as_ref().map(|frontend| json!({
+            "service": frontend.port.service.as_str(),
+            "port": &*frontend.port.port,
+            "kinds": frontend.kinds.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        })),
+        "decisions": decisions.collect::<Vec<_>>(),
+        "endpoints": endpoints.collect::<Vec<_>>(),
+        "verdict": verdict(&explanation.verdict),
+    })
+}
+
+fn live(journey: &Journey) -> Value {
+    let (what, to, table) = match &journey.end {
+        End::Forwarded { to, masqueraded } => ("forwarded", Some(to), masqueraded.as_ref()),
+        End::Refused(table) => ("refused", None, Some(table)),
+        End::Dropped(table) => ("dropped", None, Some(table)),
+        End::Untouched => ("untouched", None, None),
+    };
+    json!({
+        "from": journey.from,
+        "to": journey.to,
+        "hops": journey.hops.iter().map(hop).collect::<Vec<_>>(),
+        "what": what,
+        "endpoint": to,
+        "byTable": table,
+    })
+}
+
+fn hop(hop: &Hop) -> Value {
+    let Hop { table, chain, rule, verdict } = hop;
+    json!({ "table": table, "chain": chain, "rule": rule, "verdict": verdict })
+}
+
+fn verdict(verdict: &Verdict) -> Value {
+    let what = verdict.as_str();
+    match verdict {
+        Verdict::Forwarded { choices, sticky } => {
+            let choice = |choice: &Choice| {
+                json!({
+                    "endpoint": choice.endpoint,
+                    "probability": choice.probability,
+                    "source": choice.source.to_string(),
+                })
+            };
+            let choices: Vec<_> = choices.iter().map(choice).collect();
+            json!({ "what": what, "choices": choices, "affinitySeconds": sticky })
+        }
+        Verdict::Refused(reason) | Verdict::Dropped(reason) | Verdict::Untouched(reason) => {
+            json!({ "what": what, "reason": reason })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_destination_is_read_or_says_what_is_wrong() {
+        let read = |text: &str| text.parse::<Destination>().map(|to| (to.address.to_string(), to.protocol));
+        assert_eq!(read("10.96.0.10:53/udp"), Ok(("10.96.0.10:53".to_owned(), Protocol::Udp)));
+        assert_eq!(read("010.96.0.10:53/UDP"), Ok(("10.96.0.10:53".to_owned(), Protocol::Udp)));
+        assert_eq!(read("[fd00::a]:80/tcp"), Ok(("[fd00::a]:80".to_owned(), Protocol::Tcp)));
+        for (text, why) in [
+            ("10.96.0.10:53", "the protocol is missing"),
+            ("10.96.0.10:53/icmp", "expected the protocol tcp, udp or sctp, found \"icmp\""),
+            ("10.96.0.10/udp", "the port is missing"),
+            ("10.96.0.256:53/udp", "\"10.96.0.256\" is not an IP address"),
+            ("10.96.0.10:0/udp", "the port is not a number from 1 to 65535"),
+            ("10.96.0.10:65536/udp", "the port is not a number from 1 to 65535"),
+            ("fd00::a:53/udp", "an IPv6 address stands in brackets"),
+            ("[fd00::a:53/udp", "`]` is missing"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.starts_with(why), "{text}: {error}");
+        }
+    }
+}

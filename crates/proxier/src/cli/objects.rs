@@ -1,0 +1,83 @@
+//! The objects of a command that looks at them once: those of manifests, or of the Kubernetes API.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use sluicegate_proxier::run::{ThisNode, World};
+use sluicegate_proxier::source::update::{Kind, Update};
+use sluicegate_services::Cluster;
+
+use super::Error;
+use super::args::{ManifestArgs, NodeArgs, ProxyArgs};
+use super::output::tell;
+use super::run::runtime;
+use super::source::{ServerArgs, SourceArgs};
+
+/// Where the objects come from. Without any flag, the environment of a pod leads to the API server.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ObjectArgs {
+    /// Files, or directories of files (*.yaml, *.yml, *.json), with Services, EndpointSlices, Nodes and
+    /// ServiceCIDRs; `-` reads standard input.
+    #[arg(long = "manifests", value_name = "PATH", num_args = 1.., conflicts_with_all = ["kubeconfig", "master"])]
+    manifests: Vec<PathBuf>,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+impl ObjectArgs {
+    /// Returns the cluster as the node sees it. Prints what is left out to standard error.
+    pub(crate) fn cluster(&self, node: &NodeArgs, proxy: &ProxyArgs) -> Result<Cluster, Error> {
+        if self.manifests.is_empty() {
+            return self.ask(node, proxy);
+        }
+        let found = ManifestArgs { manifests: self.manifests.clone() }.read()?;
+        let node = node.node(&found.nodes)?;
+        Ok(proxy.cluster(found, node).0)
+    }
+
+    /// Lists the objects of the API server.
+    fn ask(&self, node: &NodeArgs, proxy: &ProxyArgs) -> Result<Cluster, Error> {
+        let this = ThisNode {
+            name: node.node(&[])?.name,
+            addresses: node.bind_address.clone(),
+            pod_cidrs: node.node_pod_cidr.clone(),
+        };
+        let source = SourceArgs { manifests: Vec::new(), server: self.server.clone() };
+        let runtime = runtime()?;
+        let mut updates = source.start(&runtime, &this.name, true, Arc::new(()))?;
+        let mut world = World::new(this);
+        world.set_service_cidr("--service-cluster-ip-range", &proxy.service_cluster_ip_range);
+        let mut missing = vec![Kind::Service, Kind::EndpointSlice, Kind::Node, Kind::ServiceCidr];
+        let mut last = "it did not answer".to_owned();
+        let listing = async {
+            while let Some(update) = updates.recv().await {
+                match &update {
+                    Update::Listed(kind) => missing.retain(|other| other != kind),
+                    Update::Warning(warning) | Update::Hopeless(warning) => last.clone_from(warning),
+                    _ => {}
+                }
+                world.apply(update).problems.iter().for_each(tell);
+                if missing.is_empty() {
+                    break;
+                }
+            }
+        };
+        // What is left of the source ends with the runtime. An API server without ServiceCIDRs (before 1.33),
+        // or one that lets nobody read nodes, leaves the rest to be explained.
+        let _ = runtime.block_on(async { tokio::time::timeout(Duration::from_secs(LISTING), listing).await });
+        runtime.shutdown_background();
+        if !world.is_complete() {
+            let reason = format!("no Services and EndpointSlices within {LISTING} s: {last}");
+            return Err(Error::flag("the API server", reason));
+        }
+        for kind in missing {
+            tell(format_args!("{kind:?} objects could not be listed: {last}"));
+        }
+        Ok(world.into_cluster())
+    }
+}
+
+/// The longest time to list all objects, in seconds.
+const LISTING: u64 = 30;

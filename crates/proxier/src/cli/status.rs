@@ -1,0 +1,235 @@
+//! `status`: what a running daemon has programmed, how many flows each endpoint has, and what troubles it.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use comfy_table::Table;
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper::body::Bytes;
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use sluicegate_conntrack::{self as conntrack, Client, Filter, Layer4};
+use sluicegate_proxier::config::parse_duration;
+use sluicegate_proxier::serve::{BindAddress, METRICS_PORT};
+use tokio::net::TcpStream;
+
+use super::Error;
+use super::doctor::table;
+use super::output::{OutputArgs, counted, written};
+
+#[derive(Args)]
+pub(crate) struct Status {
+    /// The address of the daemon's metrics server, which has its status as well.
+    #[arg(long, value_name = "IP[:PORT]", default_value = "127.0.0.1:10249")]
+    metrics_bind_address: BindAddress,
+    /// Show each endpoint on a line of its own.
+    #[arg(long)]
+    endpoints: bool,
+    /// Show it again and again, in place on a terminal, until SIGINT.
+    #[arg(long)]
+    watch: bool,
+    /// With --watch, the time between two looks.
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
+    interval: Duration,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+impl Status {
+    /// Prints the status. Fails unless the daemon is ready.
+    pub(crate) fn run(&self) -> Result<ExitCode, Error> {
+        if !self.watch {
+            let status = self.look()?;
+            self.output.print(&self.text(&status), || status.clone())?;
+            let is_ready = status["ready"] == true;
+            return Ok(if is_ready { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
+        let in_place = io::stdout().is_terminal() && !self.output.is_json();
+        loop {
+            let shown = match self.look() {
+                Ok(status) if self.output.is_json() => format!("{status}\n"),
+                Ok(status) => self.text(&status),
+                // A daemon that restarts is back soon.
+                Err(error) if self.output.is_json() => format!("{}\n", json!({ "error": error.to_string() })),
+                Err(error) => format!("{error}\n"),
+            };
+            let shown = if in_place { format!("{CLEAR}{shown}") } else { shown };
+            let mut out = io::stdout().lock();
+            match out.write_all(shown.as_bytes()).and_then(|()| out.flush()) {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
+                result => written(result)?,
+            }
+            std::thread::sleep(self.interval);
+        }
+    }
+
+    /// Asks the daemon, and the kernel for flows.
+    fn look(&self) -> Result<Value, Error> {
+        let Some(address) = self.metrics_bind_address.socket(METRICS_PORT) else {
+            return Err(Error::flag(
+                "--metrics-bind-address",
+                "expected the address of a daemon, found none",
+            ));
+        };
+        let failed = |reason: String| Error::flag(format!("the daemon at {address}"), reason);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let answer = runtime.map_err(Error::Runtime)?.block_on(async {
+            let asked = tokio::time::timeout(PATIENCE, ask(address));
+            asked.await.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs())))
+        });
+        let mut status: Value = serde_json::from_str(&answer.map_err(failed)?)
+            .map_err(|error| failed(format!("expected a status of sluicegate-proxier, found {error}")))?;
+        let flows = flows();
+        if let Err(reason) = &flows {
+            status["flowsUnknown"] = json!(reason);
+        }
+        let flows = flows.ok();
+        for port in status["ports"].as_array_mut().into_iter().flatten() {
+            let protocol = port["protocol"].as_str().unwrap_or_default().to_owned();
+            for endpoint in port["endpoints"].as_array_mut().into_iter().flatten() {
+                let address = endpoint["address"].as_str().and_then(|text| text.parse().ok());
+                let count = |address: SocketAddr| {
+                    flows.as_ref().map(|flows| flows.get(&(protocol.clone(), address)).copied().unwrap_or(0))
+                };
+                endpoint["flows"] = json!(address.and_then(count));
+            }
+        }
+        Ok(status)
+    }
+
+    fn text(&self, status: &Value) -> String {
+        let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let is_ready = status["ready"] == true;
+        let mut text = format!(
+            "{} on node {}, {} mode, version {}, since {}\n",
+            if is_ready { "ready" } else { "NOT READY" },
+            word(&status["node"]),
+            word(&status["mode"]),
+            word(&status["version"]),
+            word(&status["started"]),
+        );
+        for sync in list(&status["syncs"]) {
+            let how = if sync["full"] == true { ", compared everything" } else { "" };
+            let changed = usize::try_from(sync["changed"].as_u64().unwrap_or_default()).unwrap_or(usize::MAX);
+            let took = sync["seconds"].as_f64().unwrap_or_default() * 1000.0;
+            let (time, what) = (word(&sync["time"]), word(&sync["summary"]));
+            let changed = counted(changed, "service");
+            let _ = writeln!(text, "sync {time}: {changed} changed{how}: {what}; took {took:.1} ms");
+        }
+        if let Some(failure) = status["failure"].as_object() {
+            let [count, since, why] = ["count", "since", "reason"].map(|field| word(&failure[field]));
+            let _ = writeln!(text, "trouble: {count} failed since {since}: {why}");
+        }
+        let unmet = list(&status["conditions"]).map(word).filter(|condition| condition.starts_with("[-]"));
+        unmet.for_each(|condition| text += &format!("trouble: {condition}\n"));
+        for field in ["refused", "conflicts"] {
+            list(&status[field]).for_each(|line| text += &format!("trouble: {}\n", word(line)));
+        }
+        for warning in list(&status["warnings"]) {
+            let [time, what, count] = ["time", "text", "count"].map(|field| word(&warning[field]));
+            let _ = writeln!(text, "warning {time}: {what} ({count} times)");
+        }
+        if let Some(reason) = status["flowsUnknown"].as_str() {
+            let _ = writeln!(text, "flows are not known: {reason}");
+        }
+        let _ = writeln!(text, "{}", self.ports(status));
+        text
+    }
+
+    /// Returns a table of the service ports, or of their endpoints.
+    fn ports(&self, status: &Value) -> Table {
+        let word = |value: &Value| value.as_str().map_or_else(String::new, str::to_owned);
+        let mut shown = match self.endpoints {
+            true => table(["service", "endpoint", "state", "flows"]),
+            false => table(["service", "address", "endpoints", "flows"]),
+        };
+        for port in list(&status["ports"]) {
+            let name = format!("{} {}", word(&port["name"]), word(&port["protocol"]));
+            if self.endpoints {
+                for endpoint in list(&port["endpoints"]) {
+                    let here = if endpoint["local"] == true { ", here" } else { "" };
+                    let state = format!("{}{here}", state(endpoint));
+                    shown.add_row([
+                        name.clone(),
+                        word(&endpoint["address"]),
+                        state,
+                        number(&endpoint["flows"]),
+                    ]);
+                }
+                continue;
+            }
+            let endpoints: Vec<_> = list(&port["endpoints"]).collect();
+            let ready = endpoints.iter().filter(|endpoint| endpoint["ready"] == true).count();
+            let local = endpoints.iter().filter(|endpoint| endpoint["local"] == true).count();
+            let flows = endpoints.iter().map(|endpoint| endpoint["flows"].as_u64()).sum::<Option<u64>>();
+            let ip = port["clusterIP"].as_str().unwrap_or("no cluster IP");
+            let address = format!("{ip} {}", number(&port["port"]));
+            let count = format!("{ready} of {} ready, {local} here", endpoints.len());
+            shown.add_row([name, address, count, flows.map_or_else(String::new, |flows| flows.to_string())]);
+        }
+        shown
+    }
+}
+
+/// Requests the status page.
+async fn ask(address: SocketAddr) -> Result<String, String> {
+    let stream = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
+    let said = |error: hyper::Error| error.to_string();
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake::<_, Empty<Bytes>>(TokioIo::new(stream)).await.map_err(said)?;
+    // It ends with the response, whose error the request reports.
+    tokio::spawn(async move { drop(connection.await) });
+    let request = Request::builder().uri("/status").header("Host", address.to_string()).body(Empty::new());
+    let request = request.map_err(|error| error.to_string())?;
+    let answer = sender.send_request(request).await.map_err(said)?;
+    let status = answer.status();
+    let body = Limited::new(answer.into_body(), MOST).collect().await.map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&body.to_bytes()).into_owned();
+    if status == StatusCode::OK { Ok(text) } else { Err(format!("{status}: {}", text.trim_end())) }
+}
+
+/// Counts the flows that lead to each address and port: by protocol, as Kubernetes names it.
+fn flows() -> Result<HashMap<(String, SocketAddr), u64>, String> {
+    let said = |error: conntrack::Error| error.to_string();
+    let mut counts = HashMap::new();
+    let mut client = Client::open().map_err(said)?;
+    for flow in client.flows(conntrack::Table::Conntrack, &Filter::default()).map_err(said)? {
+        // Answers come from the endpoint, whatever address was asked.
+        let reply = flow.map_err(said)?.reply;
+        if let Layer4::Ports { source, .. } = reply.layer4 {
+            let address = SocketAddr::new(reply.source(), source);
+            *counts.entry((reply.protocol.to_string(), address)).or_default() += 1;
+        }
+    }
+    Ok(counts)
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn number(value: &Value) -> String {
+    value.as_u64().map_or_else(String::new, |number| number.to_string())
+}
+
+fn state(endpoint: &Value) -> &'static str {
+    match ["ready", "serving", "terminating"].map(|field| endpoint[field] == true) {
+        [true, ..] => "ready",
+        [_, true, true] => "serving while terminating",
+        [_, _, true] => "terminating",
+        _ => "not ready",
+    }
+}
+
+/// To the upper left corner, and what is below and right of it is cleared (ECMA-48: CUP, ED).
+const CLEAR: &str = "\u{1b}[H\u{1b}[J";
+/// The longest time to wait for a daemon, which answers between two syncs.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The most bytes of a status: some 100,000 endpoints.
+const MOST: usize = 64 << 20;

@@ -1,0 +1,259 @@
+//! `/status`: what the daemon does and what troubles it, with every service port and its endpoints, as JSON
+//! for the command `status`.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU16;
+use std::time::SystemTime;
+
+use k8s_openapi::chrono::{DateTime, SecondsFormat, Utc};
+use serde::Serialize;
+use sluicegate_services::{Family, ServicePort};
+
+use super::readyz::Condition;
+use crate::run::{SyncReport, World};
+
+/// The last syncs and troubles. Callers pass in the time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct History {
+    syncs: VecDeque<Sync>,
+    /// The last failure, until a sync succeeds.
+    failure: Option<Failure>,
+    /// What a source or a server could not do.
+    warnings: VecDeque<Warning>,
+}
+
+/// A sync that succeeded.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Sync {
+    time: String,
+    seconds: f64,
+    /// Whether it compared everything.
+    full: bool,
+    /// The number of services that changed.
+    changed: usize,
+    summary: String,
+}
+
+/// Syncs that failed since the last one that succeeded.
+#[derive(Clone, Debug, Serialize)]
+struct Failure {
+    since: String,
+    last: String,
+    count: u64,
+    reason: String,
+}
+
+/// A warning, with the number of times that it was given in a row.
+#[derive(Clone, Debug, Serialize)]
+struct Warning {
+    time: String,
+    text: String,
+    count: u64,
+}
+
+impl History {
+    /// Records a sync that succeeded.
+    pub(super) fn synced(&mut self, report: &SyncReport, now: SystemTime) {
+        self.failure = None;
+        let (seconds, summary) = (report.took.as_secs_f64(), report.sent.to_string());
+        let sync =
+            Sync { time: rfc3339(now), seconds, full: report.is_full, changed: report.changed, summary };
+        keep(&mut self.syncs, sync, SYNCS);
+    }
+
+    /// Records a sync that failed.
+    pub(super) fn failed(&mut self, reason: &str, now: SystemTime) {
+        let last = rfc3339(now);
+        let failure = self.failure.get_or_insert_with(|| Failure {
+            since: last.clone(),
+            last: String::new(),
+            count: 0,
+            reason: String::new(),
+        });
+        failure.count += 1;
+        (failure.last, failure.reason) = (last, reason.to_owned());
+    }
+
+    /// Records a warning.
+    pub(super) fn warned(&mut self, text: &str, now: SystemTime) {
+        let time = rfc3339(now);
+        match self.warnings.back_mut().filter(|last| last.text == text) {
+            Some(last) => (last.time, last.count) = (time, last.count + 1),
+            None => keep(&mut self.warnings, Warning { time, text: text.to_owned(), count: 1 }, WARNINGS),
+        }
+    }
+}
+
+/// What the page says beside the services.
+pub(super) struct Facts {
+    pub(super) mode: &'static str,
+    pub(super) started: SystemTime,
+    pub(super) history: History,
+    pub(super) conditions: Vec<Condition>,
+    pub(super) families: Vec<Family>,
+}
+
+/// Returns the body of the page. It is written at once, without a tree of values in between: with many
+/// services that would take more memory than all else.
+pub(super) fn page(facts: &Facts, world: &World, now: SystemTime) -> String {
+    let cluster = world.cluster();
+    let mut names: Vec<_> = cluster.service_names().collect();
+    names.sort();
+    let ports = names
+        .into_iter()
+        .flat_map(|name| facts.families.iter().flat_map(move |family| cluster.ports(name, *family)));
+    let page = Page {
+        version: env!("CARGO_PKG_VERSION"),
+        mode: facts.mode,
+        node: &cluster.node().name,
+        started: rfc3339(facts.started),
+        time: rfc3339(now),
+        ready: facts.conditions.iter().all(Condition::is_met),
+        conditions: facts.conditions.iter().map(ToString::to_string).collect(),
+        syncs: &facts.history.syncs,
+        failure: facts.history.failure.as_ref(),
+        warnings: &facts.history.warnings,
+        refused: world.refused().map(|(name, why)| format!("Service {name}: {why}")).collect(),
+        conflicts: cluster.conflicts().map(|conflict| conflict.to_string()).collect(),
+        services: cluster.service_count(),
+        ports: Ports(std::cell::RefCell::new(Box::new(ports))),
+    };
+    // Nothing in it can fail to be written.
+    serde_json::to_string(&page).unwrap_or_default()
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Page<'a> {
+    version: &'static str,
+    mode: &'static str,
+    node: &'a str,
+    started: String,
+    time: String,
+    ready: bool,
+    conditions: Vec<String>,
+    syncs: &'a VecDeque<Sync>,
+    failure: Option<&'a Failure>,
+    warnings: &'a VecDeque<Warning>,
+    refused: Vec<String>,
+    conflicts: Vec<String>,
+    services: usize,
+    ports: Ports<'a>,
+}
+
+/// The service ports, written one after the other as they are computed.
+struct Ports<'a>(std::cell::RefCell<Box<dyn Iterator<Item = ServicePort<'a>> + 'a>>);
+
+impl Serialize for Ports<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.borrow_mut().by_ref().map(|port| Port::from(&port)))
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Port {
+    name: String,
+    protocol: &'static str,
+    #[serde(rename = "clusterIP")]
+    cluster_ip: Option<IpAddr>,
+    port: NonZeroU16,
+    node_port: Option<NonZeroU16>,
+    #[serde(rename = "externalIPs")]
+    external_ips: Vec<IpAddr>,
+    #[serde(rename = "loadBalancerIPs")]
+    load_balancer_ips: Vec<IpAddr>,
+    endpoints: Vec<Endpoint>,
+}
+
+#[derive(Serialize)]
+struct Endpoint {
+    address: SocketAddr,
+    local: bool,
+    ready: bool,
+    serving: bool,
+    terminating: bool,
+}
+
+impl From<&ServicePort<'_>> for Port {
+    fn from(port: &ServicePort<'_>) -> Self {
+        let endpoint = |endpoint: &sluicegate_services::Endpoint| Endpoint {
+            address: endpoint.address,
+            local: endpoint.is_local,
+            ready: endpoint.ready,
+            serving: endpoint.serving,
+            terminating: endpoint.terminating,
+        };
+        Self {
+            name: port.name.to_string(),
+            protocol: port.name.protocol.as_str(),
+            cluster_ip: port.cluster_ip,
+            port: port.port,
+            node_port: port.node_port,
+            external_ips: port.external_ips.clone(),
+            load_balancer_ips: port.load_balancer_ips.clone(),
+            endpoints: port.endpoints.iter().map(endpoint).collect(),
+        }
+    }
+}
+
+/// Adds to a list that keeps the last ones.
+fn keep<T>(list: &mut VecDeque<T>, item: T, most: usize) {
+    if list.len() == most {
+        list.pop_front();
+    }
+    list.push_back(item);
+}
+
+fn rfc3339(time: SystemTime) -> String {
+    // chrono takes a `SystemTime` only with its feature `std`, which comes with the feature `kube` alone.
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+    let time = DateTime::<Utc>::from_timestamp(seconds, since.subsec_nanos()).unwrap_or_default();
+    time.to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+/// The number of syncs that are kept.
+const SYNCS: usize = 5;
+/// The number of warnings that are kept.
+const WARNINGS: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::Value;
+
+    use super::*;
+    use crate::run::ThisNode;
+
+    #[test]
+    fn troubles_are_counted_and_the_last_ones_kept() {
+        let (mut history, start) = (History::default(), SystemTime::UNIX_EPOCH);
+        for second in 0..3 {
+            history.failed("no room", start + Duration::from_secs(second));
+            history.warned("a file is gone", start + Duration::from_secs(second));
+        }
+        for number in 0..WARNINGS {
+            history.warned(&format!("warning {number}"), start);
+        }
+        let conditions = vec![Condition::new("rules", Some("no room".to_owned()))];
+        let facts =
+            Facts { mode: "nftables", started: start, history, conditions, families: Family::BOTH.into() };
+        let page =
+            page(&facts, &World::new(ThisNode { name: "here".to_owned(), ..ThisNode::default() }), start);
+        let page: Value = serde_json::from_str(&page).unwrap();
+        assert_eq!((&page["ready"], &page["node"]), (&false.into(), &"here".into()));
+        assert_eq!(page["conditions"][0], "[-]rules failed: no room");
+        let failure = &page["failure"];
+        assert_eq!((&failure["count"], &failure["reason"]), (&3.into(), &"no room".into()));
+        assert_eq!(
+            (&failure["since"], &failure["last"]),
+            (&"1970-01-01T00:00:00.000Z".into(), &"1970-01-01T00:00:02.000Z".into())
+        );
+        let warnings = page["warnings"].as_array().unwrap();
+        assert_eq!((warnings.len(), &warnings[0]["text"]), (WARNINGS, &"warning 0".into()));
+    }
+}

@@ -1,0 +1,538 @@
+//! The known files, and the objects in them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::reading::{self, Known, Progress, Reading, Stamp, Step};
+use crate::source::document::Flow;
+use crate::source::update::{Kind, ObjectName, Update};
+use crate::source::{Error, Ignored, Object, Origin, expand};
+
+/// The known files, and the objects in them.
+pub(super) struct Manifests {
+    paths: Vec<PathBuf>,
+    files: BTreeMap<PathBuf, File>,
+    /// The file that each object is from: the first one that has it.
+    owners: HashMap<Name, Arc<Path>>,
+    /// The stamps of the files whose content does not parse: they are not read again before it changes.
+    faulty: BTreeMap<PathBuf, Stamp>,
+    /// The warnings that were sent, by path, so that each is sent once.
+    reported: BTreeMap<PathBuf, String>,
+    pub(super) is_complete: bool,
+    pub(super) doubted: Option<Doubted>,
+    /// What tells known documents.
+    known: Known,
+    /// The large file that is being read, and what of it is taken over.
+    reading: Option<(Reading, Taking)>,
+    /// The one that was read, until the next scan.
+    read: Option<(Taking, Result<Ignored, Error>)>,
+    /// Large files that wait until that is done.
+    queued: BTreeSet<PathBuf>,
+}
+
+type Name = Rc<ObjectName>;
+
+/// Objects whose deletion waits for a second look.
+pub(super) struct Doubted {
+    names: BTreeSet<ObjectName>,
+    pub(super) since: Instant,
+}
+
+#[derive(Default)]
+struct File {
+    stamp: Option<Stamp>,
+    /// The names of the objects of each document, by the hash of its text. All are in use as they are there:
+    /// where the text is the same, nothing has to be sent.
+    documents: HashMap<u64, Box<[Name]>>,
+    /// The names of the objects of all other documents: those with duplicates, and those that may be out of
+    /// date.
+    others: Vec<Name>,
+}
+
+impl File {
+    fn names(&self) -> impl Iterator<Item = &Name> {
+        self.documents.values().flatten().chain(&self.others)
+    }
+
+    /// Makes the next reading parse all documents.
+    fn doubt(&mut self) {
+        self.others.extend(self.documents.drain().flat_map(|(_, names)| names));
+    }
+}
+
+/// A file whose content is being taken over.
+struct Taking {
+    path: Arc<Path>,
+    stamp: Option<Stamp>,
+    documents: HashMap<u64, Box<[Name]>>,
+    others: Vec<Name>,
+    /// The document whose objects come, and whether all are in use.
+    current: Option<(u64, Vec<Name>, bool)>,
+    /// The objects that are in use.
+    names: HashSet<Name>,
+    warning: Option<String>,
+}
+
+impl Taking {
+    fn new(path: &Path, stamp: Option<Stamp>) -> Self {
+        Self {
+            path: Arc::from(path),
+            stamp,
+            documents: HashMap::new(),
+            others: Vec::new(),
+            current: None,
+            names: HashSet::new(),
+            warning: None,
+        }
+    }
+
+    /// Ends the document whose objects came.
+    fn close(&mut self) {
+        if let Some((hash, names, is_used)) = self.current.take() {
+            self.add(hash, names.into(), is_used);
+        }
+    }
+
+    fn add(&mut self, hash: u64, names: Box<[Name]>, is_used: bool) {
+        if is_used {
+            self.documents.insert(hash, names);
+        } else {
+            self.others.extend(names);
+        }
+    }
+}
+
+/// What has come of a large file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Proceeded {
+    /// There may be more at once.
+    More,
+    /// Nothing more has been read yet.
+    Idle,
+    /// All of it.
+    End,
+}
+
+impl Manifests {
+    pub(super) fn new(paths: Vec<PathBuf>) -> Self {
+        Self {
+            paths,
+            files: BTreeMap::new(),
+            owners: HashMap::new(),
+            faulty: BTreeMap::new(),
+            reported: BTreeMap::new(),
+            is_complete: false,
+            doubted: None,
+            known: Known::default(),
+            reading: None,
+            read: None,
+            queued: BTreeSet::new(),
+        }
+    }
+
+    /// Makes the next scan read files of these names, even if their metadata is unchanged.
+    pub(super) fn forget(&mut self, names: &HashSet<OsString>) {
+        let is_named = |path: &Path| path.file_name().is_some_and(|name| names.contains(name));
+        self.files.iter_mut().filter(|(path, _)| is_named(path)).for_each(|(_, file)| file.stamp = None);
+        self.faulty.retain(|path, _| !is_named(path));
+        let reading = self.reading.iter_mut().map(|(_, taking)| taking);
+        let taken = reading.chain(self.read.iter_mut().map(|(taking, _)| taking));
+        taken.filter(|taking| is_named(&taking.path)).for_each(|taking| taking.stamp = None);
+    }
+
+    /// Returns true when every file was read without a warning.
+    pub(super) fn is_well(&self) -> bool {
+        self.is_complete && self.reported.is_empty() && self.doubted.is_none()
+    }
+
+    /// Returns true while a large file is being read.
+    pub(super) const fn is_reading(&self) -> bool {
+        self.reading.is_some()
+    }
+
+    /// Takes some steps of the large file that is being read, and sends the updates. When it is read, a scan
+    /// is due.
+    pub(super) fn proceed(&mut self, send: &mut dyn FnMut(Update)) -> Proceeded {
+        let Some((reading, mut taking)) = self.reading.take() else { return Proceeded::Idle };
+        let mut proceeded = Proceeded::More;
+        for _ in 0..STEPS {
+            match reading.next() {
+                Progress::Step(step) => {
+                    self.take(&mut taking, step, &mut |object| send(Update::Apply(object)));
+                }
+                Progress::Busy => {
+                    proceeded = Proceeded::Idle;
+                    break;
+                }
+                Progress::End(outcome) => {
+                    self.read = Some((taking, outcome));
+                    return Proceeded::End;
+                }
+            }
+        }
+        self.reading = Some((reading, taking));
+        proceeded
+    }
+
+    /// Scans all files, and sends the updates.
+    ///
+    /// Until everything was read once, the objects of a file are sent before the next file is read, and those
+    /// of a large file as they are parsed: all together would take several times the memory of what becomes
+    /// of them. After that a large file is read by [`Self::proceed`].
+    pub(super) fn scan(&mut self, send: &mut dyn FnMut(Update)) {
+        let mut warnings = BTreeMap::new();
+        let listed = self.list(&mut warnings);
+        let mut found = Vec::new();
+        let mut lost: HashSet<Name> = HashSet::new();
+        self.queued.clear();
+        if let Some((taking, outcome)) = self.read.take() {
+            match outcome {
+                Ok(ignored) => {
+                    tell(&taking.path, &ignored);
+                    self.finish(taking, &mut lost, &mut warnings);
+                }
+                Err(error) => {
+                    let (path, stamp) = (Arc::clone(&taking.path), taking.stamp);
+                    self.keep(taking);
+                    self.fail(&path, stamp, &error, &mut warnings);
+                }
+            }
+        }
+        let vanished: Vec<PathBuf> =
+            self.files.keys().filter(|path| !listed.contains(*path)).cloned().collect();
+        for path in vanished {
+            if !self.is_kept(&path, &warnings) {
+                self.abandon(&path);
+                lost.extend(self.files.remove(&path).iter().flat_map(|file| self.disown(&path, file)));
+            }
+        }
+        // The second round reads files that have objects which another file no longer has.
+        for round in 0..2 {
+            for path in &listed {
+                // What comes in place of others is sent after these are deleted.
+                let is_complete = self.is_complete;
+                let mut sink = |object| match is_complete {
+                    true => found.push(object),
+                    false => send(Update::Apply(object)),
+                };
+                self.reread(path, &mut lost, &mut warnings, &mut sink);
+            }
+            if round == 0 {
+                self.pass_on(&lost);
+            }
+        }
+        self.warnings(warnings).into_iter().for_each(&mut *send);
+        let awaited = self.awaited();
+        let deleted = lost.iter().filter(|name| !self.owners.contains_key(*name) && !awaited.contains(name));
+        let deleted: BTreeSet<ObjectName> = deleted.map(|name| (**name).clone()).collect();
+        let deleted = if self.is_complete { self.doubt(deleted, send) } else { deleted };
+        deleted.into_iter().map(Update::Delete).for_each(&mut *send);
+        found.into_iter().map(Update::Apply).for_each(&mut *send);
+        // A file with a warning is no obstacle if an earlier content is known.
+        if !self.is_complete && self.reported.keys().all(|path| self.files.contains_key(path)) {
+            self.is_complete = true;
+            Kind::ALL.map(Update::Listed).into_iter().for_each(send);
+        }
+    }
+
+    /// Returns what is to be deleted now: not what was found to be gone just now, where that is most of what
+    /// there is, but what is still gone at the second look.
+    fn doubt(&mut self, deleted: BTreeSet<ObjectName>, send: &mut dyn FnMut(Update)) -> BTreeSet<ObjectName> {
+        let count = |names: &mut dyn Iterator<Item = &ObjectName>, kind| {
+            names.filter(|name| name.kind() == kind).count()
+        };
+        let most = [Kind::Service, Kind::EndpointSlice].into_iter().find_map(|kind| {
+            let gone = count(&mut deleted.iter(), kind);
+            let all = gone + count(&mut self.owners.keys().map(|name| &**name), kind);
+            (gone >= MANY && 2 * gone > all).then(|| format!("{gone} of {all} {kind}s"))
+        });
+        let mut now = BTreeSet::new();
+        if let Some(doubted) = &mut self.doubted {
+            doubted.names.retain(|name| !self.owners.contains_key(name));
+            if doubted.names.is_empty() {
+                tracing::info!("what was gone from the manifests is there again");
+                self.doubted = None;
+            } else if doubted.since.elapsed() >= SECOND_LOOK {
+                let told = match doubted.names.len() {
+                    1 => "1 object is still gone from the manifests, and is deleted now".to_owned(),
+                    gone => format!("{gone} objects are still gone from the manifests, and are deleted now"),
+                };
+                send(Update::Warning(told));
+                now.append(&mut doubted.names);
+                self.doubted = None;
+            }
+        }
+        let Some(most) = most else {
+            now.extend(deleted);
+            return now;
+        };
+        send(Update::Warning(format!(
+            "{most} are gone from the manifests at once; looking again in {SECOND_LOOK:?} before they are \
+             deleted"
+        )));
+        let doubted =
+            self.doubted.get_or_insert_with(|| Doubted { names: BTreeSet::new(), since: Instant::now() });
+        doubted.names.extend(deleted);
+        now
+    }
+
+    /// Lists the files, in the order of precedence.
+    fn list(&self, warnings: &mut BTreeMap<PathBuf, String>) -> Vec<PathBuf> {
+        let mut listed = Vec::new();
+        for path in &self.paths {
+            match expand(std::slice::from_ref(path)) {
+                Ok(files) => listed.extend(files),
+                Err(error) => {
+                    let stays = if self.is_complete { "; its last objects stay in use" } else { "" };
+                    warnings.insert(path.clone(), format!("{error}{stays}"));
+                }
+            }
+        }
+        let mut seen = HashSet::new();
+        listed.retain(|path| seen.insert(path.clone()));
+        listed
+    }
+
+    /// Returns true for a missing file that keeps its objects: one of `paths`, or one whose directory is
+    /// missing too.
+    fn is_kept(&self, path: &Path, warnings: &BTreeMap<PathBuf, String>) -> bool {
+        warnings.contains_key(path) || path.parent().is_some_and(|parent| warnings.contains_key(parent))
+    }
+
+    /// Reads a file if it changed, and takes it over; or begins to, if it is large.
+    fn reread(
+        &mut self,
+        path: &Path,
+        lost: &mut HashSet<Name>,
+        warnings: &mut BTreeMap<PathBuf, String>,
+        sink: &mut dyn FnMut(Object),
+    ) {
+        let stamp = fs::metadata(path).ok().as_ref().map(Stamp::from);
+        let is_same = |known: Option<&Stamp>| known.is_some() && known == stamp.as_ref();
+        if let Some((_, taking)) = self.reading.as_ref().filter(|(_, taking)| *taking.path == *path) {
+            if is_same(taking.stamp.as_ref()) {
+                return self.repeat(path, warnings);
+            }
+            self.abandon(path);
+        }
+        let known = self.files.get(path).and_then(|file| file.stamp.as_ref());
+        if is_same(known) || is_same(self.faulty.get(path)) {
+            return self.repeat(path, warnings);
+        }
+        let file = self.files.get(path);
+        let hashes = file.map(|file| file.documents.keys().copied().collect()).unwrap_or_default();
+        let known = Known { key: self.known.key.clone(), hashes };
+        let is_large = stamp.is_some_and(|stamp| stamp.size > LARGE);
+        let mut taking = Taking::new(path, stamp);
+        let outcome = if !is_large {
+            reading::read(path, &known).map(|(steps, ignored)| {
+                steps.into_iter().for_each(|step| self.take(&mut taking, step, sink));
+                ignored
+            })
+        } else if !self.is_complete {
+            reading::stream(
+                path,
+                &known,
+                || Flow::Continue(()),
+                |step| {
+                    self.take(&mut taking, step, sink);
+                    Flow::Continue(())
+                },
+            )
+        } else {
+            self.repeat(path, warnings);
+            if self.reading.is_some() {
+                self.queued.insert(path.to_owned());
+                return;
+            }
+            match Reading::start(path.to_owned(), known) {
+                Ok(reading) => {
+                    self.reading = Some((reading, taking));
+                    return;
+                }
+                Err(source) => Err(Error::Read { path: path.to_owned(), source }),
+            }
+        };
+        match outcome {
+            Ok(ignored) => {
+                tell(path, &ignored);
+                self.finish(taking, lost, warnings);
+            }
+            Err(error) => self.fail(path, stamp, &error, warnings),
+        }
+    }
+
+    /// Keeps the warning of a file that is not read again.
+    fn repeat(&self, path: &Path, warnings: &mut BTreeMap<PathBuf, String>) {
+        if let Some(warning) = self.reported.get(path) {
+            warnings.entry(path.to_owned()).or_insert_with(|| warning.clone());
+        }
+    }
+
+    /// Notes why a file could not be taken over. Its last objects stay.
+    fn fail(
+        &mut self,
+        path: &Path,
+        stamp: Option<Stamp>,
+        error: &Error,
+        warnings: &mut BTreeMap<PathBuf, String>,
+    ) {
+        let warning = match self.files.get(path) {
+            Some(_) => format!("{error}; the last objects of {} stay in use", path.display()),
+            None => error.to_string(),
+        };
+        warnings.insert(path.to_owned(), warning);
+        // What does not parse stays so; what cannot be read may be readable the next time.
+        if let (Error::Manifests(_), Some(stamp)) = (error, stamp) {
+            self.faulty.insert(path.to_owned(), stamp);
+        }
+    }
+
+    /// Takes a step of the content of a file, and passes an object that is new or may have changed to `sink`.
+    fn take(&mut self, taking: &mut Taking, step: Step, sink: &mut dyn FnMut(Object)) {
+        match step {
+            Step::Known { hash, origin } => {
+                taking.close();
+                let file = self.files.get(&*taking.path);
+                let names = file.and_then(|file| file.documents.get(&hash)).cloned().unwrap_or_default();
+                let mut is_used = true;
+                for name in &names {
+                    is_used &= self.claim(taking, name, &origin);
+                }
+                taking.add(hash, names, is_used);
+            }
+            Step::Document { hash } => {
+                taking.close();
+                taking.current = Some((hash, Vec::new(), true));
+            }
+            Step::Object(manifest) => {
+                let name = ObjectName::of(&manifest.object);
+                let known = self.owners.get_key_value(&name).map(|(known, _)| Rc::clone(known));
+                let name = known.unwrap_or_else(|| Rc::new(name));
+                let is_used = self.claim(taking, &name, &manifest.origin);
+                if let Some((_, names, all_used)) = &mut taking.current {
+                    names.push(name);
+                    *all_used &= is_used;
+                }
+                if is_used {
+                    sink(manifest.object);
+                }
+            }
+        }
+    }
+
+    /// Makes a file the owner of an object. Returns false for a duplicate.
+    fn claim(&mut self, taking: &mut Taking, name: &Name, origin: &Origin) -> bool {
+        let owner = self.owners.entry(Rc::clone(name)).or_insert_with(|| Arc::clone(&taking.path));
+        if **owner == *taking.path && taking.names.insert(Rc::clone(name)) {
+            return true;
+        }
+        taking.warning =
+            Some(format!("{origin}: {name} is a duplicate; the one in {} is used", owner.display()));
+        false
+    }
+
+    /// Ends the taking over of a file. Adds the objects that it no longer has to `lost`.
+    fn finish(
+        &mut self,
+        mut taking: Taking,
+        lost: &mut HashSet<Name>,
+        warnings: &mut BTreeMap<PathBuf, String>,
+    ) {
+        taking.close();
+        let Taking { path, stamp, mut documents, mut others, names, warning, .. } = taking;
+        let before = self.files.remove(&*path).unwrap_or_default();
+        for name in before.names().filter(|name| !names.contains(*name)) {
+            match self.owners.get(name) {
+                Some(owner) if *owner != path => {}
+                // Also one that another file has lost while this one was read.
+                _ => {
+                    self.owners.remove(name);
+                    lost.insert(Rc::clone(name));
+                }
+            }
+        }
+        documents.shrink_to_fit();
+        others.shrink_to_fit();
+        match warning {
+            Some(warning) => {
+                warnings.insert(path.to_path_buf(), warning);
+            }
+            None => {
+                warnings.remove(&*path);
+                self.reported.remove(&*path);
+            }
+        }
+        self.faulty.remove(&*path);
+        self.files.insert(path.to_path_buf(), File { stamp, documents, others });
+    }
+
+    /// Stops the reading of a file, of which some objects may be in use already.
+    fn abandon(&mut self, path: &Path) {
+        if let Some((_, taking)) = self.reading.take_if(|(_, taking)| *taking.path == *path) {
+            self.keep(taking);
+        }
+    }
+
+    /// Keeps what was taken of a file that could not be read to its end.
+    fn keep(&mut self, taking: Taking) {
+        if taking.names.is_empty() {
+            return;
+        }
+        let file = self.files.entry(taking.path.to_path_buf()).or_default();
+        file.stamp = None;
+        file.doubt();
+        file.others.extend(taking.names);
+    }
+
+    /// Removes a file as the owner of its objects. Returns those that it owned.
+    fn disown(&mut self, path: &Path, file: &File) -> Vec<Name> {
+        let own = |name: &&Name| self.owners.get(*name).is_some_and(|owner| **owner == *path);
+        let own: Vec<Name> = file.names().filter(own).cloned().collect();
+        own.iter().for_each(|name| drop(self.owners.remove(name)));
+        own
+    }
+
+    /// Makes the next round read files that have one of these objects too.
+    fn pass_on(&mut self, lost: &HashSet<Name>) {
+        let orphan = |name: &Name| lost.contains(name) && !self.owners.contains_key(name);
+        for file in self.files.values_mut().filter(|file| file.names().any(orphan)) {
+            file.stamp = None;
+        }
+    }
+
+    /// Returns the objects of large files that are still to be read.
+    fn awaited(&self) -> HashSet<&Name> {
+        let reading = self.reading.iter().map(|(_, taking)| &*taking.path);
+        let paths = reading.chain(self.queued.iter().map(PathBuf::as_path));
+        paths.filter_map(|path| self.files.get(path)).flat_map(File::names).collect()
+    }
+
+    /// Returns the warnings that are new or changed.
+    fn warnings(&mut self, now: BTreeMap<PathBuf, String>) -> Vec<Update> {
+        let is_new = |(path, warning): &(&PathBuf, &String)| self.reported.get(*path) != Some(*warning);
+        let new = now.iter().filter(is_new).map(|(_, warning)| Update::Warning(warning.clone())).collect();
+        self.reported = now;
+        new
+    }
+}
+
+fn tell(path: &Path, ignored: &Ignored) {
+    if !ignored.is_empty() {
+        tracing::info!("{}: ignored: {ignored}", path.display());
+    }
+}
+
+/// The size, in bytes, above which the objects of a file are not kept while it is checked.
+pub(super) const LARGE: u64 = 1 << 20;
+/// The number of steps of a large file after which events are looked for.
+pub(super) const STEPS: usize = 64;
+/// The number of objects below which no deletion is doubted.
+const MANY: usize = 10;
+/// The time until what is gone is looked for again.
+pub(super) const SECOND_LOOK: Duration = Duration::from_secs(5);

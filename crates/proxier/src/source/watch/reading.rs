@@ -1,0 +1,192 @@
+//! Reads one file, document by document: a small one at once, a large one on a thread of its own.
+//!
+//! A file is checked as a whole before the first of its objects is passed on. Those of a large one are not
+//! kept meanwhile, as they take several times its size: it is parsed again.
+
+use std::collections::HashSet;
+use std::fs::Metadata;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io;
+use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::{Arc, Weak};
+use std::thread;
+
+use crate::source::document::Flow;
+use crate::source::{Error, Ignored, Manifest, Origin, Sink, parse, read_text};
+
+/// What a file has, in order.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// A document that is known.
+    Known { hash: u64, origin: Origin },
+    /// A document, whose objects follow.
+    Document { hash: u64 },
+    /// An object of the last document.
+    Object(Manifest),
+}
+
+/// The documents that a file is known to have, by the hash of their text. The hash has a random key and 64
+/// bits: that a changed document has that of a known one is less likely than an error of the memory.
+#[derive(Clone, Default)]
+pub(super) struct Known {
+    pub(super) key: RandomState,
+    pub(super) hashes: HashSet<u64>,
+}
+
+impl Known {
+    /// Returns the hash of a document, and whether it is known.
+    fn has(&self, text: &str) -> (u64, bool) {
+        // What follows a marker `---` begins with the end of its line, which means nothing.
+        let hash = self.key.hash_one(text.trim_start_matches(['\r', '\n']));
+        (hash, self.hashes.contains(&hash))
+    }
+}
+
+/// Reads a file, and keeps all that it has.
+pub(super) fn read(path: &Path, known: &Known) -> Result<(Vec<Step>, Ignored), Error> {
+    let mut steps = Vec::new();
+    let mut keep = |step| {
+        steps.push(step);
+        Flow::Continue(())
+    };
+    let ignored = parse(path, &read_text(path)?, &mut Pass { known, sink: &mut keep })?;
+    Ok((steps, ignored))
+}
+
+/// Reads a file, checks it, and passes what it has to `sink`. Keeps its text alone.
+pub(super) fn stream(
+    path: &Path,
+    known: &Known,
+    mut goes_on: impl FnMut() -> Flow,
+    mut sink: impl FnMut(Step) -> Flow,
+) -> Result<Ignored, Error> {
+    let text = read_text(path)?;
+    let ignored = parse(path, &text, &mut Check { known, goes_on: &mut goes_on })?;
+    parse(path, &text, &mut Pass { known, sink: &mut sink })?;
+    Ok(ignored)
+}
+
+/// Parses what is not known, and passes nothing on.
+struct Check<'a> {
+    known: &'a Known,
+    goes_on: &'a mut dyn FnMut() -> Flow,
+}
+
+impl Sink for Check<'_> {
+    fn wants(&mut self, text: &str, _: &dyn Fn() -> Origin) -> ControlFlow<(), bool> {
+        (self.goes_on)().map_continue(|()| !self.known.has(text).1)
+    }
+
+    fn take(&mut self, _: Manifest) -> Flow {
+        (self.goes_on)()
+    }
+
+    fn passed_over(&mut self) -> Flow {
+        (self.goes_on)()
+    }
+}
+
+struct Pass<'a> {
+    known: &'a Known,
+    sink: &'a mut dyn FnMut(Step) -> Flow,
+}
+
+impl Sink for Pass<'_> {
+    fn wants(&mut self, text: &str, origin: &dyn Fn() -> Origin) -> ControlFlow<(), bool> {
+        let (hash, is_known) = self.known.has(text);
+        let step = match is_known {
+            true => Step::Known { hash, origin: origin() },
+            false => Step::Document { hash },
+        };
+        (self.sink)(step).map_continue(|()| !is_known)
+    }
+
+    fn take(&mut self, manifest: Manifest) -> Flow {
+        (self.sink)(Step::Object(manifest))
+    }
+}
+
+/// A large file that is being read on a thread of its own, which stops when this is dropped.
+pub(super) struct Reading {
+    path: PathBuf,
+    messages: Receiver<Message>,
+    _is_wanted: Arc<()>,
+}
+
+enum Message {
+    Step(Step),
+    End(Result<Ignored, Error>),
+}
+
+/// The state of a reading.
+pub(super) enum Progress {
+    Step(Step),
+    /// Nothing has come since the last call.
+    Busy,
+    /// All steps were taken, or there are none because the file has faults.
+    End(Result<Ignored, Error>),
+}
+
+impl Reading {
+    pub(super) fn start(path: PathBuf, known: Known) -> io::Result<Self> {
+        let (sender, messages) = sync_channel(AHEAD);
+        let is_wanted = Arc::new(());
+        let (weak, of) = (Arc::downgrade(&is_wanted), path.clone());
+        thread::Builder::new()
+            .name("large manifest".to_owned())
+            .spawn(move || run(&path, &known, &weak, &sender))?;
+        Ok(Self { path: of, messages, _is_wanted: is_wanted })
+    }
+
+    pub(super) fn next(&self) -> Progress {
+        match self.messages.try_recv() {
+            Ok(Message::Step(step)) => Progress::Step(step),
+            Ok(Message::End(outcome)) => Progress::End(outcome),
+            Err(TryRecvError::Empty) => Progress::Busy,
+            // It ends with a message, unless it panicked.
+            Err(TryRecvError::Disconnected) => {
+                let source = io::Error::other("the thread that read it is gone");
+                Progress::End(Err(Error::Read { path: self.path.clone(), source }))
+            }
+        }
+    }
+}
+
+fn run(path: &Path, known: &Known, is_wanted: &Weak<()>, sender: &SyncSender<Message>) {
+    let goes_on = || if is_wanted.strong_count() > 0 { Flow::Continue(()) } else { Flow::Break(()) };
+    let outcome = stream(path, known, goes_on, |step| match sender.send(Message::Step(step)) {
+        Ok(()) => Flow::Continue(()),
+        Err(_) => Flow::Break(()),
+    });
+    // Nobody may want to know any more.
+    let _ = sender.send(Message::End(outcome));
+}
+
+/// The metadata that changes with the content of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    device: u64,
+    inode: u64,
+    /// In bytes.
+    pub(super) size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl From<&Metadata> for Stamp {
+    fn from(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+}
+
+/// The number of steps that a thread may be ahead.
+const AHEAD: usize = 64;

@@ -1,0 +1,326 @@
+//! The order of decisions about a packet: the frontend, the source ranges, the traffic policy, the endpoints,
+//! session affinity, masquerading.
+
+use sluicegate_services::{ClaimKind, LocalDetector, ServicePort};
+
+use super::endpoints::{self, Scope};
+use super::frontend::{self, Destination};
+use super::{
+    Choice, Considered, Context, Decision, Error, Explanation, Frontend, Question, Source, Verdict, list,
+};
+use crate::Mode;
+
+/// Returns whether the detector takes the packet for one of a pod.
+pub(super) fn is_pod(detector: &LocalDetector, question: &Question, is_node: bool) -> Result<bool, Error> {
+    let of_interface = |is_it: &dyn Fn(&str) -> bool| match &question.interface {
+        // What the node itself sends comes in through no interface.
+        _ if is_node => Ok(false),
+        Some(name) => Ok(is_it(name.as_str())),
+        None => Err(Error::NoInterface),
+    };
+    match detector {
+        LocalDetector::None => Ok(false),
+        LocalDetector::Cidr(net) => Ok(net.contains(&question.from)),
+        LocalDetector::Interface(bridge) => of_interface(&|name| name == bridge.as_str()),
+        LocalDetector::InterfacePrefix(prefix) => of_interface(&|name| name.starts_with(prefix.as_str())),
+    }
+}
+
+/// Explains the packet of the context.
+pub(super) fn explanation(context: &Context<'_>) -> Explanation {
+    let mut explanation = Explanation {
+        question: context.question.clone(),
+        node: context.cluster.node().name.clone(),
+        mode: context.settings.mode,
+        client: context.client,
+        frontend: None,
+        decisions: Vec::new(),
+        endpoints: Vec::new(),
+        verdict: Verdict::Untouched(String::new()),
+    };
+    match context.destination() {
+        Destination::Other(verdict) => explanation.verdict = verdict,
+        Destination::HealthCheck(name) => {
+            let decision = Decision {
+                object: format!("Service {name}"),
+                field: frontend::field(ClaimKind::HealthCheckNodePort),
+                value: context.question.to.port().to_string(),
+                effect: "load balancers ask here whether this node has endpoints".to_owned(),
+            };
+            explanation.decisions.push(decision);
+            explanation.verdict = Verdict::Untouched(
+                "the proxier itself answers health-check node ports: 200 where the service has a ready \
+                 endpoint on this node, 503 where it has none"
+                    .to_owned(),
+            );
+        }
+        Destination::Frontend(port, kinds) => {
+            let frontend = Frontend { port: port.name.clone(), kinds };
+            Traffic { context, port: &port, kinds: &frontend.kinds }.decide(&mut explanation);
+            explanation.frontend = Some(frontend);
+        }
+    }
+    explanation
+}
+
+/// A packet to a frontend of a service.
+struct Traffic<'a> {
+    context: &'a Context<'a>,
+    port: &'a ServicePort<'a>,
+    kinds: &'a [ClaimKind],
+}
+
+impl Traffic<'_> {
+    fn decide(&self, explanation: &mut Explanation) {
+        let has_any = endpoints::has_any(self.port);
+        self.frontends(&mut explanation.decisions);
+        let refused_first = !has_any && self.ignores_ranges_without_endpoints();
+        if !refused_first && let Some(why) = self.source_ranges(&mut explanation.decisions) {
+            explanation.endpoints = endpoints::consider(self.context.cluster, self.port, Scope::Everywhere);
+            explanation.verdict = Verdict::Dropped(why);
+            return;
+        }
+        explanation.endpoints = self.endpoints(&mut explanation.decisions);
+        let used: Vec<&Considered> = explanation.endpoints.iter().filter(|e| e.is_used).collect();
+        explanation.verdict = if used.is_empty() {
+            self.without_endpoints(has_any)
+        } else {
+            self.affinity(&mut explanation.decisions);
+            let masquerades = self.masquerades(&mut explanation.decisions);
+            // No rule has more endpoints than fit exactly into the mantissa.
+            #[allow(clippy::cast_precision_loss)]
+            let probability = 1.0 / used.len() as f64;
+            let choice = |considered: &&Considered| Choice {
+                endpoint: considered.address,
+                probability,
+                source: self.source(considered, masquerades),
+            };
+            let choices = used.iter().map(choice).collect();
+            Verdict::Forwarded { choices, sticky: self.port.service.affinity_seconds }
+        };
+    }
+
+    fn is_internal(&self) -> bool {
+        self.kinds.first() == Some(&ClaimKind::ClusterIp)
+    }
+
+    fn is_local(&self) -> bool {
+        if self.is_internal() { self.port.service.internal_local } else { self.port.service.external_local }
+    }
+
+    fn service(&self, field: &'static str, value: impl Into<String>, effect: impl Into<String>) -> Decision {
+        let object = format!("Service {}", self.port.name.service);
+        Decision { object, field, value: value.into(), effect: effect.into() }
+    }
+
+    /// Tells by which fields the service has the frontend, and which services are without it.
+    fn frontends(&self, decisions: &mut Vec<Decision>) {
+        let to = self.context.question.to;
+        for kind in self.kinds {
+            let value = match kind {
+                ClaimKind::NodePort => to.port().to_string(),
+                _ => to.ip().to_string(),
+            };
+            let name = if self.port.name.port.is_empty() { "its only port" } else { &*self.port.name.port };
+            let effect = format!("the packet is for this service, port {name}");
+            decisions.push(self.service(frontend::field(*kind), value, effect));
+        }
+        if self.kinds.contains(&ClaimKind::NodePort) {
+            decisions.push(Decision {
+                object: "configuration".to_owned(),
+                field: "nodePortAddresses",
+                value: frontend::configured(&self.context.settings.node_port_addresses),
+                effect: format!("node ports are served on {}", to.ip()),
+            });
+        }
+        let frontend = self.kinds.first().and_then(|kind| frontend::claimed(self.context, *kind));
+        let conflicts =
+            self.context.cluster.conflicts().filter(|conflict| Some(conflict.frontend) == frontend);
+        for conflict in conflicts.filter(|conflict| conflict.loser != conflict.winner) {
+            decisions.push(Decision {
+                object: format!("Service {}", conflict.loser),
+                field: frontend::field(conflict.loser_kind),
+                value: conflict.frontend.to_string(),
+                effect: format!("left out: Service {} has it", conflict.winner),
+            });
+        }
+    }
+
+    /// Returns whether a service without endpoints refuses before its source ranges are looked at: in
+    /// iptables mode always; in ipvs mode what the node sends, which has no connection to be stopped by.
+    fn ignores_ranges_without_endpoints(&self) -> bool {
+        match self.context.settings.mode {
+            Mode::Nftables => false,
+            Mode::Iptables => true,
+            Mode::Ipvs => self.context.client.is_node,
+        }
+    }
+
+    /// Returns why the source ranges of a load balancer keep the packet out, if they do.
+    fn source_ranges(&self, decisions: &mut Vec<Decision>) -> Option<String> {
+        if !self.kinds.contains(&ClaimKind::LoadBalancerIp) {
+            return None;
+        }
+        let field = "spec.loadBalancerSourceRanges";
+        let ranges = self.port.service.source_ranges(self.port.family)?;
+        let (from, value) = (self.context.question.from, list(ranges.clone()));
+        let node = self.context.cluster.node().primary(self.port.family);
+        let covers_node = node.is_some_and(|node| ranges.clone().any(|net| net.contains(&node)));
+        let is_listed = ranges.clone().any(|net| net.contains(&from));
+        // What a node sends to an address that it has itself comes from that address.
+        let is_own = self.port.load_balancer_ips.contains(&from);
+        let is_admitted = match self.context.settings.mode {
+            Mode::Ipvs if self.context.client.is_node => covers_node,
+            _ => is_listed || (is_own && covers_node),
+        };
+        if is_admitted {
+            decisions.push(self.service(field, value, format!("{from} may use the load balancer")));
+            return None;
+        }
+        decisions.push(self.service(field, value, format!("{from} is in none of them")));
+        Some(format!("{field} of Service {} does not have {from}", self.port.name.service))
+    }
+
+    /// Chooses the endpoints by policy, hints and conditions.
+    fn endpoints(&self, decisions: &mut Vec<Decision>) -> Vec<Considered> {
+        let field =
+            if self.is_internal() { "spec.internalTrafficPolicy" } else { "spec.externalTrafficPolicy" };
+        let cluster = self.context.cluster;
+        let consider = |scope| endpoints::consider(cluster, self.port, scope);
+        let (scope, effect) = match self.is_local() {
+            false => (Scope::Everywhere, "endpoints of every node"),
+            true if !self.is_internal() && self.context.is_inside() => {
+                (Scope::Everywhere, "endpoints of every node, as the client is inside the cluster")
+            }
+            true => (Scope::ThisNode, "endpoints of this node only"),
+        };
+        let value = if self.is_local() { "Local" } else { "Cluster" };
+        decisions.push(self.service(field, value, effect));
+        let mut found = consider(scope);
+        let is_used = |found: &[Considered]| found.iter().any(|considered| considered.is_used);
+        let mut scope = scope;
+        if self.context.settings.mode == Mode::Ipvs
+            && scope == Scope::ThisNode
+            && !is_used(&found)
+            && self.port.uses_cluster_endpoints()
+        {
+            let effect = "this node has no endpoint: a virtual server of IPVS does not know who asks, and \
+                          has those of every node then";
+            decisions.push(self.service(field, value, effect));
+            scope = Scope::Everywhere;
+            found = consider(scope);
+        }
+        if scope == Scope::Everywhere {
+            decisions.extend(endpoints::topology(cluster, self.port));
+        }
+        found
+    }
+
+    fn without_endpoints(&self, has_any: bool) -> Verdict {
+        let service = &self.port.name.service;
+        let refusal =
+            format!("Service {service} has no endpoint that is ready, or that serves while terminating");
+        let policy = if self.is_internal() { "internalTrafficPolicy" } else { "externalTrafficPolicy" };
+        let local = format!(
+            "{policy} of Service {service} is Local, and none of its endpoints on this node can be used"
+        );
+        let is_of_address = !self.is_internal() && !self.kinds.contains(&ClaimKind::NodePort);
+        match self.context.settings.mode {
+            // A virtual server without destinations refuses, whatever the reason.
+            Mode::Ipvs if has_any => Verdict::Refused(local),
+            _ if has_any => Verdict::Dropped(local),
+            Mode::Iptables if self.context.client.is_node && is_of_address => Verdict::Untouched(format!(
+                "{refusal}, and kube-proxy's rules of this mode refuse external addresses on the way in alone"
+            )),
+            _ => Verdict::Refused(refusal),
+        }
+    }
+
+    fn affinity(&self, decisions: &mut Vec<Decision>) {
+        if let Some(seconds) = self.port.service.affinity_seconds {
+            let field = "spec.sessionAffinityConfig.clientIP.timeoutSeconds";
+            let effect = format!(
+                "the client gets the endpoint that it had less than {seconds} s ago, if that is still used"
+            );
+            decisions.push(self.service(field, seconds.to_string(), effect));
+        }
+    }
+
+    /// Returns whether the packet is masqueraded, whichever endpoint it is sent to.
+    fn masquerades(&self, decisions: &mut Vec<Decision>) -> bool {
+        let mut decide = |decision: Decision, does| {
+            decisions.push(decision);
+            does
+        };
+        let configuration = |field, value: String, effect: &str| Decision {
+            object: "configuration".to_owned(),
+            field,
+            value,
+            effect: effect.to_owned(),
+        };
+        let Context { settings, client, question, .. } = self.context;
+        if settings.mode == Mode::Ipvs && question.from.is_loopback() {
+            return false;
+        }
+        // Rules of nftables mode see the address alone, not by which service and port it is asked.
+        let is_cluster_ip = self.is_internal()
+            || (settings.mode == Mode::Nftables && self.context.is_cluster_ip(question.to.ip()));
+        if is_cluster_ip {
+            if settings.masquerade_all {
+                return decide(configuration("masqueradeAll", "true".to_owned(), "masqueraded"), true);
+            }
+            match &self.context.detector {
+                LocalDetector::None if settings.mode == Mode::Ipvs && client.is_node => return true,
+                LocalDetector::None => {}
+                _ if client.is_pod => {
+                    let effect = "the client is a pod: not masqueraded for coming from elsewhere";
+                    decide(configuration("detectLocal", self.detector(), effect), false);
+                }
+                _ => {
+                    let effect = "the client is no pod, whose answers would take another way: masqueraded";
+                    return decide(configuration("detectLocal", self.detector(), effect), true);
+                }
+            }
+        }
+        if self.is_internal() {
+            return false;
+        }
+        let field = "spec.externalTrafficPolicy";
+        match self.is_local() {
+            false => {
+                decide(self.service(field, "Cluster", "masqueraded, so that answers come back here"), true)
+            }
+            true if settings.mode != Mode::Ipvs && client.is_node && !client.is_pod => {
+                decide(self.service(field, "Local", "the client is this node: masqueraded"), true)
+            }
+            true => decide(self.service(field, "Local", "the client keeps its address"), false),
+        }
+    }
+
+    fn detector(&self) -> String {
+        match &self.context.detector {
+            LocalDetector::None => "none".to_owned(),
+            LocalDetector::Cidr(net) => net.to_string(),
+            LocalDetector::Interface(name) => name.to_string(),
+            LocalDetector::InterfacePrefix(prefix) => format!("{prefix}*"),
+        }
+    }
+
+    /// Returns the source that an endpoint sees.
+    fn source(&self, endpoint: &Considered, masquerades: bool) -> Source {
+        let Context { settings, client, question, cluster, .. } = self.context;
+        let is_itself = endpoint.address.ip() == question.from;
+        let is_here = endpoint.node.as_deref() == Some(cluster.node().name.as_str());
+        // It would answer itself otherwise, past the node. kube-proxy's iptables rules do not look where the
+        // endpoint runs.
+        let is_hairpin = is_itself && (is_here || settings.mode == Mode::Iptables);
+        if masquerades || is_hairpin {
+            Source::Node
+        } else if settings.mode == Mode::Ipvs && client.is_node && !self.is_internal() {
+            // IPVS takes addresses of services to be the node's own.
+            Source::Destination
+        } else {
+            Source::Client
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The rules of the kernel, one family in one back end: what an applier lists and changes. And the one place
+//! that chooses the back end.
+
+use std::fmt;
+
+use sluicegate_iptables_save::{Item, Save};
+use sluicegate_services::Family;
+use sluicegate_xtables::legacy::{self, Restore};
+use sluicegate_xtables::{BackEnd, Error, nft};
+
+use super::planner::tool_family;
+use super::{CANARY, CANARY_TABLES};
+
+/// The rules of one family in one back end of the kernel.
+///
+/// [`open`] returns those of the current network namespace. Another implementation may stand between these
+/// and an applier: one that counts, or fails on request.
+pub trait Tables: fmt::Debug + Send {
+    /// Returns the family.
+    fn family(&self) -> Family;
+
+    /// Returns the back end.
+    fn back_end(&self) -> BackEnd;
+
+    /// Returns those of [`CANARY_TABLES`] that are in use, with chains and rules as iptables-save prints
+    /// them.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    fn list(&mut self) -> Result<Save<'static>, Error>;
+
+    /// Carries out lines as `iptables-restore --noflush --counters` does: each table is changed as a whole or
+    /// not at all.
+    ///
+    /// # Errors
+    /// If a line does not fit to the rules that there are, or the kernel refuses it.
+    fn apply(&mut self, input: &Save<'_>) -> Result<(), Error>;
+
+    /// Returns whether a table has a chain. The cost does not depend on other tables.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    fn has_chain(&mut self, table: &str, chain: &str) -> Result<bool, Error>;
+
+    /// Returns whether a rule of these words could be added to a table, as far as that can be told without
+    /// adding it: the kernel has the matches and targets.
+    ///
+    /// # Errors
+    /// If the words cannot be a rule, or the kernel cannot be asked.
+    fn has_extensions(&mut self, table: &str, words: &str) -> Result<bool, Error>;
+}
+
+/// Opens the rules of each family in the network namespace of the calling thread: in the back end that is
+/// given, or else in that of [`choose`].
+///
+/// # Errors
+/// If a capability is missing, or the kernel has no netfilter.
+pub fn open(back_end: Option<BackEnd>, families: &[Family]) -> Result<Vec<Box<dyn Tables>>, Error> {
+    let back_end = back_end.map_or_else(choose, Ok)?;
+    let open =
+        |family: &Family| Client::open(*family, back_end).map(|client| Box::new(client) as Box<dyn Tables>);
+    families.iter().map(open).collect()
+}
+
+/// Opens the rules of both families in every back end that is in use, to clean up whichever was used; or
+/// returns why not.
+pub(crate) fn open_used() -> Vec<Result<Box<dyn Tables>, Error>> {
+    let mut all: Vec<Result<Box<dyn Tables>, Error>> = Vec::new();
+    for back_end in BackEnd::BOTH {
+        for family in Family::BOTH {
+            match Client::open(family, back_end).and_then(|client| Ok((client.used()?, client))) {
+                Ok((used, _)) if used.is_empty() => {}
+                Ok((_, client)) => all.push(Ok(Box::new(client))),
+                // Without it there are no rules.
+                Err(error) if error.is_unsupported() => {}
+                Err(error) => all.push(Err(error)),
+            }
+        }
+    }
+    all
+}
+
+/// Returns the back end that other programs of this node use: two of them would not see each other's rules,
+/// and packets would pass both.
+///
+/// As kube-proxy's image chooses between the tools: the back end in which the kubelet made its chains, or else
+/// a service proxy its canary; nft first. Without any, the legacy back end if it has more rules, and otherwise
+/// nft, unless the kernel does not have that.
+///
+/// # Errors
+/// As [`open`].
+pub fn choose() -> Result<BackEnd, Error> {
+    let mut clients = Vec::new();
+    for back_end in [BackEnd::Nft, BackEnd::Legacy] {
+        for family in Family::BOTH {
+            match Client::open(family, back_end).and_then(|client| Ok((client.used()?, client))) {
+                Ok((used, client)) => clients.push((client, used)),
+                // As without IPv6.
+                Err(error) if error.is_unsupported() => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    for hint in [&KUBELET[..], &[CANARY]] {
+        for (client, _) in clients.iter_mut().filter(|(_, used)| used.contains(&"mangle")) {
+            for chain in hint {
+                if client.has_chain("mangle", chain)? {
+                    return Ok(client.back_end());
+                }
+            }
+        }
+    }
+    // nf_tables may be there for other families alone, or without extensions of iptables.
+    let takes_rules = |(client, _): &mut (Client, _)| {
+        client.back_end() == BackEnd::Nft && client.has_extensions("filter", PROBE).unwrap_or(false)
+    };
+    let has_nft = clients.iter_mut().any(takes_rules);
+    let mut rules = |back_end| {
+        let ours = clients.iter_mut().filter(|(client, _)| client.back_end() == back_end);
+        // What cannot be listed is not of iptables.
+        ours.filter_map(|(client, _)| client.list().ok())
+            .map(|save| save.tables().map(|table| table.rules().count()).sum::<usize>())
+            .sum::<usize>()
+    };
+    let is_legacy = !has_nft || rules(BackEnd::Legacy) > rules(BackEnd::Nft);
+    Ok(if is_legacy { BackEnd::Legacy } else { BackEnd::Nft })
+}
+
+/// The words of a rule that iptables-nft writes with an extension.
+const PROBE: &str = "-m addrtype --dst-type LOCAL";
+/// The chains of table mangle by which the kubelet tells others which back end it uses.
+const KUBELET: [&str; 2] = ["KUBE-IPTABLES-HINT", "KUBE-KUBELET-CANARY"];
+
+/// The rules of the kernel.
+#[derive(Debug)]
+struct Client {
+    family: Family,
+    socket: Socket,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Legacy(legacy::Client),
+    Nft(nft::Client),
+}
+
+impl Client {
+    fn open(family: Family, back_end: BackEnd) -> Result<Self, Error> {
+        let socket = match back_end {
+            BackEnd::Legacy => Socket::Legacy(legacy::Client::open(tool_family(family))?),
+            BackEnd::Nft => Socket::Nft(nft::Client::open(tool_family(family))?),
+        };
+        Ok(Self { family, socket })
+    }
+
+    /// Returns those of our tables that are in use. To read another one of the legacy back end would make it.
+    fn used(&self) -> Result<Vec<&'static str>, Error> {
+        let is_used: Box<dyn Fn(&str) -> bool> = match &self.socket {
+            Socket::Legacy(client) => {
+                // Who may not know asks for each.
+                let used = client.tables();
+                Box::new(move |name| used.as_ref().is_none_or(|used| used.iter().any(|used| used == name)))
+            }
+            Socket::Nft(client) => {
+                let used = client.tables()?;
+                Box::new(move |name| used.contains(&name))
+            }
+        };
+        Ok(CANARY_TABLES.into_iter().filter(|name| is_used(name)).collect())
+    }
+
+    fn check(&self, table: &str, chain: &str, words: &str) -> Result<bool, Error> {
+        match &self.socket {
+            Socket::Legacy(client) => client.check(table, chain, words),
+            Socket::Nft(client) => client.check(table, chain, words),
+        }
+    }
+}
+
+impl Tables for Client {
+    fn family(&self) -> Family {
+        self.family
+    }
+
+    fn back_end(&self) -> BackEnd {
+        match self.socket {
+            Socket::Legacy(_) => BackEnd::Legacy,
+            Socket::Nft(_) => BackEnd::Nft,
+        }
+    }
+
+    fn list(&mut self) -> Result<Save<'static>, Error> {
+        let mut save = Save::default();
+        for name in self.used()? {
+            let listed = match &self.socket {
+                Socket::Legacy(client) => client.list(name, false),
+                Socket::Nft(client) => client.list(name, false),
+            };
+            match listed {
+                Ok(table) => save.items.push(Item::Table(table)),
+                // A kernel may lack the table.
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(save)
+    }
+
+    fn apply(&mut self, input: &Save<'_>) -> Result<(), Error> {
+        let how = Restore::default().counters();
+        match &self.socket {
+            Socket::Legacy(client) => client.restore(input, how),
+            Socket::Nft(client) => client.restore(input, how),
+        }
+    }
+
+    fn has_chain(&mut self, table: &str, chain: &str) -> Result<bool, Error> {
+        match self.check(table, chain, "") {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn has_extensions(&mut self, table: &str, words: &str) -> Result<bool, Error> {
+        let chain = if table == "nat" { "POSTROUTING" } else { "INPUT" };
+        match self.check(table, chain, words) {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_unsupported() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}

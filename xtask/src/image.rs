@@ -1,0 +1,134 @@
+//! `cargo xtask image`: the proxier as a static program, and a container image with nothing else in it. No
+//! daemon, no container tool and no privileges are needed.
+//!
+//! - [`layout`] writes the image as the OCI image layout.
+//! - [`check`] is the check `image`: it unpacks the image with the tools that others use, and runs it.
+
+pub(crate) mod check;
+mod layout;
+
+use std::env::consts::ARCH;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::session::Session;
+use layout::{File, Image};
+
+/// What was built.
+pub(crate) struct Built {
+    /// The directory with the image layout.
+    pub layout: PathBuf,
+    /// The same as one file, for `docker load`, `ctr image import`, `kind load image-archive` and `skopeo`.
+    pub archive: PathBuf,
+    /// The size of the archive in bytes.
+    pub size: u64,
+}
+
+/// Builds the program and the image, in the directory `oci` of cargo's target directory.
+pub(crate) fn build(session: &Session) -> Result<Built, String> {
+    let program = program(session)?;
+    let image = image(session, &program)?;
+    let directory = session.target().join("oci");
+    let built = write(&image, &directory)?;
+    println!("{}: {:.1} MB", built.archive.display(), megabytes(built.size));
+    Ok(built)
+}
+
+/// Compiles the program with the C library linked into it, and returns its path.
+///
+/// The target is named although it is this machine's: otherwise the flags would be those of build scripts
+/// and procedural macros as well, which cannot be static. It also keeps the files of a plain `cargo build`
+/// apart.
+fn program(session: &Session) -> Result<PathBuf, String> {
+    let target = format!("{ARCH}-unknown-linux-gnu");
+    // Paths of this machine are not to be in it, so that it is the same wherever it was built.
+    let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let cargo_home = cargo_home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
+    let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
+    flags.push(format!("--remap-path-prefix={}=.", session.root.display()));
+    flags.extend(cargo_home.map(|home| format!("--remap-path-prefix={}=cargo", home.display())));
+    let mut cargo = session.cargo();
+    cargo.args(["build", "--locked", "--profile", PROFILE, "--target", &target]);
+    cargo.args(["--package", PACKAGE, "--features", "kube"]);
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
+    session.run(&mut cargo)?;
+    Ok(session.target().join(target).join(PROFILE).join(PACKAGE))
+}
+
+/// Returns the image with the program and our licences.
+fn image(session: &Session, program: &Path) -> Result<Image, String> {
+    let read = |path: &Path| fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
+    let mut files = vec![File {
+        name: PACKAGE.to_owned(),
+        content: read(program)?,
+        mode: 0o755,
+        // Without the effective bit: src/cli/rights.rs of the proxier says why.
+        permitted: Some(1 << CAP_NET_ADMIN),
+    }];
+    for name in ["LICENSE-APACHE", "LICENSE-MIT"] {
+        let content = read(&session.root.join(name))?;
+        files.push(File { name: name.to_owned(), content, mode: 0o644, permitted: None });
+    }
+    let package = session.members().find(|package| package["name"] == PACKAGE);
+    let text = |key: &str| package.and_then(|package| package[key].as_str()).unwrap_or_default().to_owned();
+    Ok(Image {
+        name: PACKAGE.to_owned(),
+        version: text("version"),
+        architecture: architecture()?,
+        user: format!("{USER}:{USER}"),
+        entrypoint: format!("/{PACKAGE}"),
+        labels: [
+            ("description", text("description")),
+            ("licenses", text("license")),
+            ("source", text("repository")),
+            ("version", text("version")),
+        ]
+        .map(|(key, value)| (format!("org.opencontainers.image.{key}"), value))
+        .into(),
+        files,
+    })
+}
+
+/// Writes the layout and the archive into a directory that is ours.
+fn write(image: &Image, directory: &Path) -> Result<Built, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", directory.display());
+    let blobs = image.layout().map_err(failed)?;
+    if directory.exists() {
+        fs::remove_dir_all(directory).map_err(failed)?;
+    }
+    let layout = directory.join("layout");
+    for (name, content) in &blobs {
+        let path = layout.join(name);
+        fs::create_dir_all(path.parent().unwrap_or(&layout)).map_err(failed)?;
+        fs::write(path, content).map_err(failed)?;
+    }
+    let archive = directory.join(format!("{}.tar", image.name));
+    fs::write(&archive, layout::archive(&blobs).map_err(failed)?).map_err(failed)?;
+    let size = fs::metadata(&archive).map_err(failed)?.len();
+    Ok(Built { layout, archive, size })
+}
+
+/// Returns the architecture by the name that images have for it, which is Go's.
+fn architecture() -> Result<&'static str, String> {
+    match ARCH {
+        "x86_64" => Ok("amd64"),
+        "aarch64" => Ok("arm64"),
+        other => Err(format!("images are built for x86_64 and aarch64, found {other}")),
+    }
+}
+
+fn megabytes(bytes: u64) -> f64 {
+    // Exact to 2^53.
+    #[allow(clippy::cast_precision_loss)]
+    let bytes = bytes as f64;
+    bytes / 1e6
+}
+
+/// The package, its program, and the image.
+const PACKAGE: &str = "sluicegate-proxier";
+/// The profile of the program.
+const PROFILE: &str = "image";
+/// The user and group, by the number that images without users use for one without rights.
+const USER: u32 = 65532;
+/// `CAP_NET_ADMIN` (`linux/capability.h`).
+const CAP_NET_ADMIN: u32 = 12;
