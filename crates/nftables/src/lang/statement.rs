@@ -190,7 +190,7 @@ pub enum TimeUnit {
     Week,
 }
 
-/// Logs the packet in the kernel's log, or to a group of nfnetlink_log:
+/// Logs the packet in the kernel's log, or to a group of `nfnetlink_log`:
 /// `log [prefix "x"] [level x] [flags x] [group N] [snaplen N] [queue-threshold N]`
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Log {
