@@ -20,7 +20,8 @@ use options::Options;
 /// addresses.
 ///
 /// Options of unknown modules and values that are not valid are kept as they are. So are the options of a
-/// module when some exclude each other: no tool takes them, so there is no saved form.
+/// module when some exclude each other: no tool takes them, so there is no saved form. For the same reason a
+/// module with a value that is not valid gets no defaults, and none of its options stands for another.
 ///
 /// ```
 /// use sluicegate_iptables_save::{Family, normalise};
@@ -104,8 +105,10 @@ fn plain_generic(option: &OptionUse<'_>) -> Option<OptionUse<'static>> {
 fn match_module(module: &Module<'_>, family: Family) -> Module<'static> {
     let extension = find_match(&module.name, family).filter(|extension| !contradict(extension, module));
     let Some(extension) = extension else { return owned(module) };
-    let mut options = own_options(extension, module, family);
-    matches::fix(extension.name, &mut options, family);
+    let (mut options, valid) = own_options(extension, module, family);
+    if valid {
+        matches::fix(extension.name, &mut options, family);
+    }
     in_order(extension, &mut options);
     Module { name: Cow::Borrowed(extension.name), options: options.list, implicit: false }
 }
@@ -116,8 +119,10 @@ fn target_module(target: &Target<'_>, family: Family) -> Target<'static> {
     let Some(extension) = extension else {
         return Target { module: owned(&target.module), goto: target.goto };
     };
-    let mut options = own_options(extension, &target.module, family);
-    targets::fix(extension.name, &mut options, family);
+    let (mut options, valid) = own_options(extension, &target.module, family);
+    if valid {
+        targets::fix(extension.name, &mut options, family);
+    }
     in_order(extension, &mut options);
     Target {
         module: Module { name: Cow::Borrowed(extension.name), options: options.list, implicit: false },
@@ -134,9 +139,11 @@ fn contradict(extension: &Extension, module: &Module<'_>) -> bool {
     })
 }
 
-/// Returns the options with full names and normal values.
-fn own_options(extension: &'static Extension, module: &Module<'_>, family: Family) -> Options {
-    Options { list: module.options.iter().map(|option| own_option(extension, option, family)).collect() }
+/// Returns the options with full names and normal values, and whether all values are valid.
+fn own_options(extension: &'static Extension, module: &Module<'_>, family: Family) -> (Options, bool) {
+    let mut valid = true;
+    let list = module.options.iter().map(|option| own_option(extension, option, family, &mut valid));
+    (Options { list: list.collect() }, valid)
 }
 
 /// Sorts options as the table has them; those of a policy within its elements.
@@ -166,11 +173,19 @@ fn elements(
     sorted
 }
 
-fn own_option(extension: &Extension, option: &OptionUse<'_>, family: Family) -> OptionUse<'static> {
+fn own_option(
+    extension: &Extension,
+    option: &OptionUse<'_>,
+    family: Family,
+    valid: &mut bool,
+) -> OptionUse<'static> {
     let row = extension.option(&option.name);
     let values = option.values.as_slice().iter().enumerate().map(|(at, word)| {
         let normal = row.and_then(|row| row.values.get(at)?.read(word, family).ok());
-        normal.unwrap_or_else(|| word.clone().into_owned())
+        normal.unwrap_or_else(|| {
+            *valid = false;
+            word.clone().into_owned()
+        })
     });
     build(row.map_or(&*option.name, |row| row.name), values).negated(option.negated)
 }
@@ -212,6 +227,13 @@ mod tests {
             error.to_string(),
             "line 1: the number of rules that the addresses of -s and -d make is 1089, over the limit of 1024"
         );
+    }
+
+    #[test]
+    fn a_module_with_a_value_that_is_not_valid_is_kept() {
+        for words in ["-m dscp --dscp-class 63", "-j DSCP --set-dscp-class 0x3f", "-m limit --limit none"] {
+            assert_eq!(normalise(words, Family::Ipv4).unwrap(), [words]);
+        }
     }
 
     #[test]

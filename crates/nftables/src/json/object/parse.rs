@@ -86,7 +86,10 @@ pub(in crate::json) fn devices(of: &Node<'_>) -> Parsed<Vec<InterfaceName>> {
         InterfaceName::new(node.text("the name of a device")?)
             .map_err(|error| node.wrong(&format!("the name of a device ({})", error.reason)))
     };
-    node.one_or_more().iter().map(device).collect()
+    let mut devices: Vec<_> = node.one_or_more().iter().map(device).collect::<Parsed<_>>()?;
+    // Their order means nothing: they come in the order in which nft lists them.
+    devices.sort_unstable();
+    Ok(devices)
 }
 
 /// A handle.

@@ -187,7 +187,8 @@ impl Parser<'_, '_> {
         sum.map(Priority).ok_or_else(|| Problem::new(self.since(start), "expected a priority of 32 bits"))
     }
 
-    /// `device "eth0"` or `devices = { "eth0", "eth1" }`; none where neither is there.
+    /// `device "eth0"` or `devices = { "eth0", "eth1" }`; none where neither is there. Their order means
+    /// nothing, so they come in the order in which nft lists them.
     pub(crate) fn devices(&mut self) -> Parsed<Vec<InterfaceName>> {
         if self.eat_word("device") {
             return Ok(vec![match self.is(Kind::Dollar) {
@@ -210,6 +211,7 @@ impl Parser<'_, '_> {
                 Ok(())
             })?;
         }
+        devices.sort_unstable();
         Ok(devices)
     }
 
