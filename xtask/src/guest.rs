@@ -11,7 +11,7 @@
 //!
 //! [package.metadata.guest]
 //! kernels = ["uml", "qemu", "qemu:linux-image-6.12-cloud-amd64"]      # ["uml"] if there is no such table
-//! arguments = ["-m", "1G"]                                            # further arguments of umlrun and qemurun
+//! arguments = ["-m", "2G"]                                            # further arguments of umlrun and qemurun
 //! tests = ["kernel"]                                                  # instead of `guest`
 //! ```
 //!
