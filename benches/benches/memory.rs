@@ -1,18 +1,20 @@
-//! The memory of the daemon in nftables mode, which follows manifests of n services with 5 endpoints each, in
-//! files of 100 services or in one, and programs them.
+//! The memory of the daemon in nftables mode, which follows manifests of n services with 5 endpoints each, as
+//! kubectl prints them, and programs them: documents in files of 100 services, or a list in one file.
 //!
 //! Each size is a process of its own, in a network namespace of its own. `peak` is the most that it had
 //! resident (`VmHWM`), its program text included, and `steady` what it has two seconds after the first sync
 //! (`VmRSS`); the memory of the kernel's tables is not in it. More than [`MOST`] for 10,000 services in files of
-//! 100 is a failure.
+//! 100 is a failure, and so is more than twice the text of one large file.
 
-use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{env, fs, process, thread};
 
+use benches::manifests::{service, slice};
 use benches::timing::is_measuring;
 use sluicegate_proxier::run::{Intervals, Loop, Observer, SyncReport, ThisNode, World};
 use sluicegate_proxier::source::watch;
@@ -23,14 +25,15 @@ use tokio::sync::mpsc;
 /// In kilobytes.
 const MOST: u64 = 64 << 10;
 const FEW: u32 = 100;
-const ENDPOINTS: u32 = 5;
+/// In bytes: below it, the program itself is most of what is resident.
+const LARGE: u64 = 100 << 20;
 
 fn main() {
     if let Some(manifests) = env::args_os().skip_while(|argument| argument != DAEMON).nth(1) {
         return daemon(manifests.into());
     }
     let Some(namespace) = testns::Netns::new() else { return };
-    let measured = [(100, FEW), (1_000, FEW), (10_000, FEW), (10_000, 10_000), (30_000, 30_000)];
+    let measured = [(100, FEW), (1_000, FEW), (10_000, FEW), (15_000, 15_000), (150_000, 150_000)];
     let sizes = if is_measuring() { &measured[..] } else { &[(10, FEW)] };
     for (size, of_a_file) in sizes {
         let directory = env::temp_dir().join(format!("sluicegate-memory-{}", process::id()));
@@ -47,6 +50,10 @@ fn main() {
             bytes >> 10
         );
         assert!(*of_a_file > FEW || peak <= MOST, "{size} services take more than {MOST} KB");
+        assert!(
+            bytes < LARGE || peak <= (2 * bytes) >> 10,
+            "a file of {bytes} bytes takes more than twice that"
+        );
     }
 }
 
@@ -86,47 +93,39 @@ fn kilobytes(status: &str, name: &str) -> u64 {
     line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
 }
 
-/// Returns the number of bytes.
-fn write_manifests(directory: &Path, services: u32, of_a_file: u32) -> usize {
+/// Returns the number of bytes. One file for all is a list, as `kubectl get services,endpointslices` prints it.
+fn write_manifests(directory: &Path, services: u32, of_a_file: u32) -> u64 {
     fs::create_dir_all(directory).expect("a directory");
     let mut bytes = 0;
     for first in (0..services).step_by(usize::try_from(of_a_file).expect("it fits")) {
-        let indices = first..services.min(first + of_a_file);
-        let text = indices.fold(String::new(), |text, index| text + &service(index) + &slice(index));
-        bytes += text.len();
-        fs::write(directory.join(format!("{first:06}.yaml")), text).expect("a file");
+        let path = directory.join(format!("{first:06}.yaml"));
+        let mut file = BufWriter::new(File::create(&path).expect("a file"));
+        let is_list = of_a_file > FEW;
+        let mut write = |text: &str| file.write_all(text.as_bytes()).expect("the disk has room");
+        if is_list {
+            write("apiVersion: v1\nitems:\n");
+        }
+        for object in (first..services.min(first + of_a_file)).flat_map(|n| [service(n), slice(n, 0)]) {
+            if !is_list {
+                write("---\n");
+            }
+            for (number, line) in object.lines().enumerate() {
+                match (is_list, number) {
+                    (false, _) => (),
+                    (true, 0) => write("- "),
+                    (true, _) => write("  "),
+                }
+                write(line);
+                write("\n");
+            }
+        }
+        if is_list {
+            write("kind: List\nmetadata:\n  resourceVersion: \"\"\n");
+        }
+        file.flush().expect("the disk has room");
+        bytes += fs::metadata(&path).expect("it was written").len();
     }
     bytes
-}
-
-fn service(index: u32) -> String {
-    let [_, a, b, c] = index.to_be_bytes();
-    let ip = format!("172.{}.{b}.{c}", 30 + a);
-    format!(
-        "---\napiVersion: v1\nkind: Service\nmetadata: {{name: service-{index}, namespace: scale}}\nspec:\n  \
-         type: ClusterIP\n  clusterIP: {ip}\n  clusterIPs: [{ip}]\n  ipFamilies: [IPv4]\n  selector: {{app: \
-         app-{index}}}\n  ports: [{{name: http, protocol: TCP, port: 80, targetPort: 8080}}]\n"
-    )
-}
-
-fn slice(index: u32) -> String {
-    let mut text = format!(
-        "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata:\n  name: \
-         service-{index}-abcde\n  namespace: scale\n  labels: {{kubernetes.io/service-name: \
-         service-{index}}}\naddressType: IPv4\nports: [{{name: http, protocol: TCP, port: \
-         8080}}]\nendpoints:\n"
-    );
-    for place in 0..ENDPOINTS {
-        let [_, a, b, c] = (index * 16 + place + 1).to_be_bytes();
-        let node = (index + place) % 100;
-        writeln!(
-            text,
-            "- addresses: [10.{a}.{b}.{c}]\n  conditions: {{ready: true, serving: true, terminating: \
-             false}}\n  nodeName: node-{node}\n  targetRef: {{kind: Pod, namespace: scale, name: app-{index}-{place}}}"
-        )
-        .expect("a string takes all");
-    }
-    text
 }
 
 const DAEMON: &str = "daemon";

@@ -1,7 +1,12 @@
 //! Processor times of this library and of its peers, measured alternately and printed as a ratio.
 
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Prints how long `ours` takes and how many times as long as `theirs`: medians over rounds, with the least
@@ -37,25 +42,37 @@ pub fn is_measuring() -> bool {
     std::env::args().any(|argument| argument == "--bench")
 }
 
-/// Returns the processor time of a shell command with this input, in user space and in the kernel.
+/// Returns the processor time of a command with this input, in user space and in the kernel. Its output is
+/// thrown away.
 ///
 /// # Panics
 ///
 /// If the command fails.
 #[must_use]
 pub fn time_of_tool(command: &str, input: &str) -> Duration {
-    let script = format!("{command} > /dev/null && times");
-    let output = testns::feed(&["sh", "-c", &script], input);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8_lossy(&output.stdout);
-    // `times` prints two lines of two times, as `0m1.250000s`: the shell's own, and its children's.
-    let times = text.lines().nth(1).expect("a second line of times").split_whitespace();
-    let seconds = times.map(|time| {
-        let (minutes, seconds) = time.trim_end_matches('s').split_once('m').expect("minutes and seconds");
-        let number = |text: &str| text.parse::<f64>().expect("a number");
-        60.0 * number(minutes) + number(seconds)
+    let mut words = command.split_whitespace();
+    let mut tool = Command::new(words.next().expect("a command"));
+    tool.args(words).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let before = time_of_children();
+    let mut child = tool.spawn().unwrap_or_else(|error| panic!("{command}: {error}"));
+    let mut stdin = child.stdin.take().expect("it was asked for");
+    let output = thread::scope(|scope| {
+        // A command that stops reading early says why in its own output.
+        scope.spawn(move || drop(stdin.write_all(input.as_bytes())));
+        child.wait_with_output().expect("a child can be waited for")
     });
-    Duration::from_secs_f64(seconds.sum())
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    time_of_children() - before
+}
+
+/// Returns the processor time of the children that this process has waited for.
+fn time_of_children() -> Duration {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).expect("it has no reason to fail");
+    let of = |time: TimeVal| {
+        let microseconds = time.tv_sec() * 1_000_000 + time.tv_usec();
+        Duration::from_micros(microseconds.try_into().expect("a time is not negative"))
+    };
+    of(usage.user_time()) + of(usage.system_time())
 }
 
 /// Returns the processor time that this thread takes for the work, in user space and in the kernel, without
@@ -71,6 +88,16 @@ pub fn cpu_time<T>(mut work: impl FnMut() -> T) -> Duration {
 /// Returns the [`cpu_time`] of so many rounds of the work, for `iter_custom` of Criterion.
 pub fn cpu_time_of_rounds<T>(rounds: u64, mut work: impl FnMut() -> T) -> Duration {
     (0..rounds).map(|_| cpu_time(&mut work)).sum()
+}
+
+/// Returns the processor time of all threads of this process until now, in user space and in the kernel.
+///
+/// # Panics
+///
+/// If the clock is set before its start.
+#[must_use]
+pub fn process_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).expect("processor time is not negative")
 }
 
 fn thread_time() -> Duration {

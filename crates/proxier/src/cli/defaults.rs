@@ -16,14 +16,12 @@ pub(super) fn write(path: &Path) -> Result<(), Error> {
 }
 
 fn text() -> String {
-    let Intervals { min, sync, .. } = Intervals::default();
-    let (min, sync) = (format_duration(min), format_duration(sync));
+    let [nftables, iptables, ipvs] =
+        [Mode::Nftables, Mode::Iptables, Mode::Ipvs].map(|mode| periods(Intervals::of(mode)));
     let usual = Conntrack::KUBE_PROXY;
     let [established, close_wait] =
         [usual.tcp_established, usual.tcp_close_wait].map(|time| format_duration(time.unwrap_or_default()));
-    let rules = format!(
-        "  masqueradeAll: false\n  masqueradeBit: 14\n  minSyncPeriod: {min}\n  syncPeriod: {sync}\n"
-    );
+    let rules = "  masqueradeAll: false\n  masqueradeBit: 14\n";
     format!(
         "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nbindAddress: 0.0.0.0\nbindAddressHardFail: false\n\
          clientConnection:\n  acceptContentTypes: \"\"\n  burst: 0\n  contentType: \"\"\n  kubeconfig: \"\"\n  \
@@ -31,16 +29,19 @@ fn text() -> String {
          tcpBeLiberal: false\n  tcpCloseWaitTimeout: {close_wait}\n  tcpEstablishedTimeout: {established}\n  \
          udpStreamTimeout: 0s\n  udpTimeout: 0s\ndetectLocal:\n  bridgeInterface: \"\"\n  \
          interfaceNamePrefix: \"\"\ndetectLocalMode: \"\"\nenableProfiling: false\nhealthzBindAddress: \
-         0.0.0.0:10256\nhostnameOverride: \"\"\niptables:\n  localhostNodePorts: true\n{rules}ipvs:\n  \
-         excludeCIDRs: null\n  minSyncPeriod: {min}\n  scheduler: rr\n  strictARP: false\n  syncPeriod: {sync}\n  \
-         tcpFinTimeout: 0s\n  tcpTimeout: 0s\n  udpTimeout: 0s\nkind: KubeProxyConfiguration\nlogging:\n  \
+         0.0.0.0:10256\nhostnameOverride: \"\"\niptables:\n  localhostNodePorts: true\n{rules}{iptables}ipvs:\n  \
+         excludeCIDRs: null\n{ipvs}  scheduler: rr\n  strictARP: false\n  tcpFinTimeout: 0s\n  tcpTimeout: 0s\n  udpTimeout: 0s\nkind: KubeProxyConfiguration\nlogging:\n  \
          format: text\n  verbosity: 0\nmetricsBindAddress: 127.0.0.1:10249\nmode: {}\nnftables:\n\
-         {rules}nodePortAddresses: null\noomScoreAdj: {OOM_SCORE}\nportRange: \"\"\n\
+         {rules}{nftables}nodePortAddresses: null\noomScoreAdj: {OOM_SCORE}\nportRange: \"\"\n\
          showHiddenMetricsForVersion: \"\"\n",
         usual.max_per_core.unwrap_or_default(),
         usual.min.unwrap_or_default(),
         Mode::default(),
     )
+}
+
+fn periods(Intervals { min, sync, .. }: Intervals) -> String {
+    format!("  minSyncPeriod: {}\n  syncPeriod: {}\n", format_duration(min), format_duration(sync))
 }
 
 /// kube-proxy's score: it is killed after almost everything else.
@@ -61,6 +62,11 @@ mod tests {
         let usual = Conntrack::KUBE_PROXY;
         assert_eq!((max_per_core, min), (usual.max_per_core, usual.min));
         assert_eq!((tcp_established, tcp_close_wait), (usual.tcp_established, usual.tcp_close_wait));
-        assert_eq!(config.nftables.sync_period, Some(Intervals::default().sync));
+        for (mode, rules) in
+            [(Mode::Nftables, config.nftables), (Mode::Iptables, config.iptables), (Mode::Ipvs, config.ipvs)]
+        {
+            let Intervals { min, sync, .. } = Intervals::of(mode);
+            assert_eq!((rules.min_sync_period, rules.sync_period), (Some(min), Some(sync)), "{mode}");
+        }
     }
 }

@@ -87,7 +87,7 @@ struct Periods {
     /// In nftables mode, how often to check the rules; also the longest wait after a failure (30s).
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     nftables_sync_period: Option<Duration>,
-    /// In nftables mode, the minimum time between two syncs (1s).
+    /// In nftables mode, the minimum time between two syncs (50ms).
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     nftables_min_sync_period: Option<Duration>,
     /// In iptables mode, how often to check the rules; also the longest wait after a failure (30s).
@@ -217,7 +217,7 @@ impl Run {
             Mode::Iptables => (periods.iptables_min_sync_period, periods.iptables_sync_period),
             Mode::Ipvs => (periods.ipvs_min_sync_period, periods.ipvs_sync_period),
         };
-        let usual = Intervals::default();
+        let usual = Intervals::of(self.proxy.proxy_mode);
         Intervals {
             min: min.or(rules.min_sync_period).unwrap_or(usual.min),
             sync: sync.or(rules.sync_period).unwrap_or(usual.sync),
