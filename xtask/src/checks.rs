@@ -7,7 +7,7 @@ use nix::unistd::geteuid;
 
 use crate::report::Outcome;
 use crate::session::{Session, works};
-use crate::{api, bench, dependents, fuzz, guest, image, msrv, package, test_run};
+use crate::{api, bench, dependents, fuzz, guest, image, miri, msrv, package, test_run};
 
 /// A check.
 pub(crate) struct Check {
@@ -41,6 +41,7 @@ pub(crate) const ALL: &[Check] = &[
     Check { name: "test", what: "unit and integration tests", make: test },
     Check { name: "conformance", what: "our bytes against those of libnftnl and neli", make: conformance },
     Check { name: "doctest", what: "examples in the documentation", make: doctest },
+    Check { name: "miri", what: "wire code in Miri, where it is installed", make: miri::check },
     Check { name: "bench", what: "every benchmark runs once, and a report is made", make: bench::smoke },
     Check {
         name: "guest",

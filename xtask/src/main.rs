@@ -21,6 +21,7 @@ mod dependents;
 mod fuzz;
 mod guest;
 mod image;
+mod miri;
 mod msrv;
 mod namespace;
 mod package;

@@ -1,0 +1,41 @@
+//! Unit tests of wire code in Miri, which finds undefined behaviour, reads beyond buffers and misaligned access,
+//! also in what we depend on.
+//!
+//! It interprets the program: properties are tried a few times only, and what opens a socket or expects the
+//! system's words for an error is left out.
+
+use std::process::Command;
+
+use crate::report::Outcome;
+use crate::session::{Session, works};
+use crate::test_run;
+
+/// The packages, with the names that tests begin with. No names are all tests.
+const TESTED: &[(&str, &[&str])] = &[
+    ("sluicegate-netlink", &["attr::", "batch::", "message::"]),
+    ("sluicegate-conntrack", &[]),
+    ("sluicegate-ipvs", &["wire::"]),
+    ("sluicegate-xtables", &[]),
+];
+
+pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
+    if !works("rustup", &["run", "nightly", "cargo", "miri", "--version"]) {
+        return Ok(Outcome::default().note(
+            "not checked: wire code in Miri, which is not installed here (rustup component add --toolchain \
+             nightly miri)",
+        ));
+    }
+    let mut outcome = Outcome::default();
+    for (package, names) in TESTED {
+        let mut cargo = Command::new("rustup");
+        cargo.current_dir(&session.root).args(["run", "nightly", "cargo", "miri", "test", "--quiet"]);
+        cargo.args(["--package", package, "--lib", "--"]).args(*names);
+        // The variables of the toolchain that runs xtask do not apply to nightly.
+        for variable in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
+            cargo.env_remove(variable);
+        }
+        cargo.env("PROPTEST_CASES", "2").env("MIRIFLAGS", "-Zmiri-disable-isolation");
+        outcome.add(test_run::run(&mut cargo)?);
+    }
+    Ok(outcome)
+}
