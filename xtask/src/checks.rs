@@ -54,7 +54,7 @@ pub(crate) const ALL: &[Check] = &[
         make: image::check::check,
     },
     Check { name: "demo", what: "the demo of the README", make: demo },
-    Check { name: "fuzz", what: "a few seconds of fuzzing for every target", make: fuzz::check },
+    Check { name: "fuzz", what: "a fixed number of fuzzing runs for every target", make: fuzz::check },
 ];
 
 fn fmt(session: &Session) -> Result<Outcome, String> {

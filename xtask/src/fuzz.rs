@@ -1,79 +1,138 @@
-//! Fuzzes every target of `fuzz/` for a few seconds, starting with its corpus and its regressions.
+//! Fuzzes the targets of `fuzz/`, each starting with its corpus and its regressions.
 //!
-//! With `SLUICEGATE_FUZZ_SECONDS` it searches for this number of seconds with a random seed. Without it, it
-//! is a check of five seconds with a fixed seed, so that a failure is due to the change that is checked, not
-//! to an older defect.
+//! The check makes a fixed number of runs with a fixed seed, so that a failure is due to the change that is
+//! checked, and not to a machine that gets further. A campaign (`cargo xtask fuzz`) searches for a time, with
+//! another seed each time, and tells what came of it in `fuzz/RESULTS.md`.
 //!
-//! New inputs are kept below the target directory and not in the tree; an input that makes a target fail is
-//! left in `fuzz/artifacts/TARGET`, to be moved to `fuzz/regressions/TARGET` with the fix.
+//! New inputs are kept below the target directory, where the next campaign goes on from them; an input that
+//! makes a target fail is left in `fuzz/artifacts/TARGET`, to be moved to `fuzz/regressions/TARGET` with the
+//! fix.
 
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::{env, fs};
+mod results;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 
 use crate::report::Outcome;
 use crate::session::{Session, shown, works};
+use results::{Campaign, Results};
 
 pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
-    if !works("rustup", &["run", "nightly", "cargo", "--version"]) {
-        return Ok(Outcome::skipped(
-            "no nightly toolchain, which fuzzing needs (rustup toolchain install nightly)",
-        ));
+    if let Some(missing) = missing() {
+        return Ok(Outcome::skipped(missing));
     }
-    if !works("cargo-fuzz", &["--version"]) {
-        return Ok(Outcome::skipped("cargo-fuzz is not installed (cargo install --locked cargo-fuzz)"));
-    }
-    let length = Length::asked_for()?;
-    // The code under test has no `unsafe`: a sanitizer would find nothing, and takes another build and half
-    // of the speed.
-    session.run(cargo_fuzz(session, "build").args(["--sanitizer", "none"]))?;
+    build(session)?;
     let mut outcome = Outcome::default();
     for target in targets(session)? {
-        match smoke(session, &target, length) {
-            Ok(()) => outcome.passed += 1,
+        let found = session.scratch.join("fuzz").join(&target);
+        // What an earlier check found would make this one another.
+        let _ = fs::remove_dir_all(&found);
+        let arguments =
+            [format!("-runs={RUNS}"), format!("-max_total_time={MOST_SECONDS}"), "-seed=1".into()];
+        match fuzz(session, &target, &found, &arguments) {
+            Ok(_) => outcome.passed += 1,
             Err(why) => outcome.failures.push(format!("{target}: {why}")),
         }
     }
     Ok(outcome)
 }
 
-fn smoke(session: &Session, target: &str, length: Length) -> Result<(), String> {
-    // libFuzzer writes what it finds into the first directory.
-    let found = session.scratch.join("fuzz").join(target);
-    fs::create_dir_all(&found).map_err(|e| format!("{}: {e}", found.display()))?;
-    let mut cargo = cargo_fuzz(session, "run");
-    cargo.args(["--sanitizer", "none", target]).arg(found);
-    for kind in ["corpus", "regressions"] {
-        let seeds = session.root.join("fuzz").join(kind).join(target);
-        if seeds.is_dir() {
-            cargo.arg(seeds);
+/// Fuzzes these targets, or all, so many seconds each, and writes the results. With `keep`, the inputs that
+/// reach what the corpus does not are added to it.
+pub(crate) fn campaign(session: &Session, names: &[String], seconds: u64, keep: bool) -> Result<(), String> {
+    if let Some(missing) = missing() {
+        return Err(missing);
+    }
+    let all = targets(session)?;
+    if let Some(unknown) = names.iter().find(|name| !all.contains(name)) {
+        return Err(format!("no target is called {unknown}; there are {}", all.join(", ")));
+    }
+    build(session)?;
+    let path = session.root.join("fuzz/RESULTS.md");
+    let mut failed = Vec::new();
+    for target in all.iter().filter(|target| names.is_empty() || names.contains(target)) {
+        let found = session.target().join("fuzz-found").join(target);
+        let result = fuzz(session, target, &found, &[format!("-max_total_time={seconds}")]);
+        let log = match &result {
+            Ok(log) => log,
+            Err(why) => {
+                failed.push(format!("{target}: {why}"));
+                continue;
+            }
+        };
+        let done = Campaign::of_log(log).ok_or_else(|| format!("{target}: libFuzzer told no result"))?;
+        println!("{target}: {} runs, {} edges", done.runs, done.edges);
+        // Read again for each: a campaign is long, and another may have ended.
+        let mut results = Results::read(&path)?;
+        results.set(target, done);
+        fs::write(&path, results.to_string()).map_err(|e| format!("{}: {e}", path.display()))?;
+        if keep {
+            merge(session, target, &found)?;
         }
     }
-    cargo.args(["--", "-timeout=10"]).args(length.arguments());
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+}
+
+/// Adds to the corpus the inputs that reach what it does not.
+fn merge(session: &Session, target: &str, found: &Path) -> Result<(), String> {
+    let mut cargo = cargo_fuzz(session, "run");
+    let corpus = session.root.join("fuzz/corpus").join(target);
+    cargo.args(["--sanitizer", "none", target]).arg(corpus).arg(found).args(["--", "-merge=1"]);
+    quietly(&mut cargo).map(drop)
+}
+
+/// Returns what fuzzing lacks here.
+fn missing() -> Option<String> {
+    if !works("rustup", &["run", "nightly", "cargo", "--version"]) {
+        return Some(
+            "no nightly toolchain, which fuzzing needs (rustup toolchain install nightly)".to_owned(),
+        );
+    }
+    let is_there = works("cargo-fuzz", &["--version"]);
+    (!is_there).then(|| "cargo-fuzz is not installed (cargo install --locked cargo-fuzz)".to_owned())
+}
+
+fn build(session: &Session) -> Result<(), String> {
+    // The code under test has no `unsafe`: a sanitizer would find nothing, and takes another build and half
+    // of the speed.
+    session.run(cargo_fuzz(session, "build").args(["--sanitizer", "none"]))
+}
+
+/// Fuzzes a target, and returns libFuzzer's output. What it finds goes to a directory.
+fn fuzz(session: &Session, target: &str, found: &Path, arguments: &[String]) -> Result<String, String> {
+    fs::create_dir_all(found).map_err(|e| format!("{}: {e}", found.display()))?;
+    let mut cargo = cargo_fuzz(session, "run");
+    // libFuzzer writes into the first directory.
+    cargo.args(["--sanitizer", "none", target]).arg(found).args(seeds(session, target));
+    cargo.args(["--", "-timeout=10"]).args(arguments);
     quietly(&mut cargo)
 }
 
-/// Returns the last lines of libFuzzer's output, which have the number of runs or the failure. It prints a
-/// line for every input that it keeps.
-fn quietly(command: &mut Command) -> Result<(), String> {
+/// Returns the directories of inputs that a target begins with.
+fn seeds(session: &Session, target: &str) -> Vec<PathBuf> {
+    let directories = ["corpus", "regressions"].map(|kind| session.root.join("fuzz").join(kind).join(target));
+    directories.into_iter().filter(|directory| directory.is_dir()).collect()
+}
+
+/// Runs libFuzzer, and shows the last lines of its output, which have the number of runs or the failure: it
+/// prints a line for every input that it keeps. Returns all.
+fn quietly(command: &mut Command) -> Result<String, String> {
     println!("$ {}", shown(command));
-    let output = command.stdin(Stdio::null()).output().map_err(|e| format!("{}: {e}", shown(command)))?;
-    let log = String::from_utf8_lossy(&output.stderr);
+    let Output { status, stderr, .. } =
+        command.stdin(Stdio::null()).output().map_err(|e| format!("{}: {e}", shown(command)))?;
+    let log = String::from_utf8_lossy(&stderr).into_owned();
     let lines: Vec<_> = log.lines().collect();
-    let last = if output.status.success() { 1 } else { LAST_LINES };
+    let last = if status.success() { 1 } else { LAST_LINES };
     for line in &lines[lines.len().saturating_sub(last)..] {
         println!("{line}");
     }
-    if output.status.success() { Ok(()) } else { Err(format!("`{}`: {}", shown(command), output.status)) }
+    if status.success() { Ok(log) } else { Err(format!("`{}`: {status}", shown(command))) }
 }
 
 fn cargo_fuzz(session: &Session, command: &str) -> Command {
-    let mut cargo = Command::new("rustup");
-    cargo.current_dir(&session.root).args(["run", "nightly", "cargo", "fuzz", command]);
-    // The variables of the toolchain that runs xtask do not apply to nightly.
-    for variable in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
-        cargo.env_remove(variable);
-    }
+    let mut cargo = session.nightly();
+    cargo.args(["fuzz", command]);
     cargo
 }
 
@@ -88,33 +147,9 @@ fn targets(session: &Session) -> Result<Vec<String>, String> {
     Ok(targets)
 }
 
-/// The time that each target runs.
-#[derive(Clone, Copy)]
-enum Length {
-    Check,
-    Search { seconds: u64 },
-}
-
-impl Length {
-    fn asked_for() -> Result<Self, String> {
-        match env::var("SLUICEGATE_FUZZ_SECONDS") {
-            Ok(text) => {
-                let seconds = text.parse();
-                let seconds = seconds
-                    .map_err(|_| format!("SLUICEGATE_FUZZ_SECONDS: {text:?} is no number of seconds"))?;
-                Ok(Self::Search { seconds })
-            }
-            Err(_) => Ok(Self::Check),
-        }
-    }
-
-    fn arguments(self) -> Vec<String> {
-        match self {
-            Self::Check => vec!["-max_total_time=5".to_owned(), "-seed=1".to_owned()],
-            Self::Search { seconds } => vec![format!("-max_total_time={seconds}")],
-        }
-    }
-}
-
+/// The runs of the check for each target: the slowest takes about five seconds.
+const RUNS: u32 = 15_000;
+/// The most that they may take, on a machine that is very slow.
+const MOST_SECONDS: u32 = 60;
 /// The number of lines to show: enough for a panic with its backtrace and input.
 const LAST_LINES: usize = 80;

@@ -1,12 +1,12 @@
-//! `cargo xtask test|bench|image|fuzz-smoke|api|doc`: the commands of continuous integration and of developers.
+//! `cargo xtask test|bench|image|fuzz|api|doc`: the commands of continuous integration and of developers.
 //!
 //! - `test` runs all checks, continues after a failure, and ends with a summary and the line `N passed, N
 //!   failed, N skipped`. `test NAME...` runs some of them; `test --list` lists them.
 //! - `bench` runs the benchmarks of BENCHMARKS.md and writes it; `bench AREA [-- ARGS]` runs those of one file,
 //!   `bench --smoke` runs each once.
 //! - `image` builds the container image of the proxier, without a daemon.
-//! - `fuzz-smoke` fuzzes every target for five seconds with a fixed seed, or for `SLUICEGATE_FUZZ_SECONDS`
-//!   with a random one.
+//! - `fuzz` fuzzes every target for 20 minutes, or those that are named, and writes `fuzz/RESULTS.md`;
+//!   `fuzz --smoke` makes a fixed number of runs, as the check `fuzz` does.
 //! - `api` writes the public API of every published library to `api/`, which the check `api` compares.
 //! - `doc [--open]` builds the documentation as the check does.
 //!
@@ -69,8 +69,20 @@ enum Command {
     },
     /// The container image of the proxier, as target/oci/sluicegate-proxier.tar
     Image,
-    /// A few seconds of fuzzing for every target, from corpus and regressions
-    FuzzSmoke,
+    /// A campaign of fuzzing from corpus and regressions; writes fuzz/RESULTS.md
+    Fuzz {
+        /// Only these targets
+        targets: Vec<String>,
+        /// For each target
+        #[arg(long, value_name = "N", default_value_t = 1200)]
+        seconds: u64,
+        /// Add inputs that reach more to the corpus
+        #[arg(long)]
+        keep: bool,
+        /// A fixed number of runs of every target, as continuous integration makes
+        #[arg(long, conflicts_with_all = ["targets", "seconds", "keep"])]
+        smoke: bool,
+    },
     /// Writes the public API of every published library to api/
     Api,
     /// The documentation of our crates
@@ -123,7 +135,10 @@ fn run(command: Command) -> Result<ExitCode, String> {
         }
         Command::Image => image::build(&Session::new()?).map(|_| ExitCode::SUCCESS),
         Command::Api => api::write(&Session::new()?).map(|()| ExitCode::SUCCESS),
-        Command::FuzzSmoke => test(&["fuzz".to_owned()]),
+        Command::Fuzz { smoke: true, .. } => test(&["fuzz".to_owned()]),
+        Command::Fuzz { targets, seconds, keep, smoke: false } => {
+            fuzz::campaign(&Session::new()?, &targets, seconds, keep).map(|()| ExitCode::SUCCESS)
+        }
         Command::Doc { open } => {
             let session = Session::new()?;
             let mut cargo = checks::doc_command(&session);

@@ -4,8 +4,6 @@
 //! It interprets the program: properties are tried a few times only, and what opens a socket or expects the
 //! system's words for an error is left out.
 
-use std::process::Command;
-
 use crate::report::Outcome;
 use crate::session::{Session, works};
 use crate::test_run;
@@ -27,13 +25,8 @@ pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
     }
     let mut outcome = Outcome::default();
     for (package, names) in TESTED {
-        let mut cargo = Command::new("rustup");
-        cargo.current_dir(&session.root).args(["run", "nightly", "cargo", "miri", "test", "--quiet"]);
-        cargo.args(["--package", package, "--lib", "--"]).args(*names);
-        // The variables of the toolchain that runs xtask do not apply to nightly.
-        for variable in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
-            cargo.env_remove(variable);
-        }
+        let mut cargo = session.nightly();
+        cargo.args(["miri", "test", "--quiet", "--package", package, "--lib", "--"]).args(*names);
         cargo.env("PROPTEST_CASES", "2").env("MIRIFLAGS", "-Zmiri-disable-isolation");
         outcome.add(test_run::run(&mut cargo)?);
     }

@@ -62,6 +62,17 @@ impl Session {
         &self.runner
     }
 
+    /// Returns cargo of the nightly toolchain.
+    pub(crate) fn nightly(&self) -> Command {
+        let mut cargo = Command::new("rustup");
+        cargo.current_dir(&self.root).args(["run", "nightly", "cargo"]);
+        // The variables of the toolchain that runs xtask do not apply to it.
+        for variable in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN"] {
+            cargo.env_remove(variable);
+        }
+        cargo
+    }
+
     /// Returns `cargo test` with our runner for every test program (see [`namespace`](crate::namespace)),
     /// which continues after a failure.
     pub(crate) fn cargo_test(&self) -> Command {
