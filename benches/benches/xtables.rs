@@ -6,8 +6,16 @@
 //! input without lines makes the tool replace the tables all the same, and the library nothing. Of iptables-nft
 //! a change also follows one of another program's, after which nothing that was read is valid any more.
 //!
+//! In iptables-nft the kernel's share of a change grows with the table. A batch that adds a rule with an
+//! expression that has to be validated (any verdict, jump, match or target) makes `nft_table_validate` visit
+//! the chains of the table, and all rules to which the built-in ones lead, before the commit: all of them after
+//! a proxier, which jumps there. Two lines show it, each of one rule in a chain of its own that nothing jumps to:
+//! with a verdict, which is the floor for every change, and with a counter alone, which needs no validation.
+//!
 //! Then a proxier in iptables mode: its first sync, the change of one endpoint, with all that it looks at
-//! beside, and the first sync of one that is started again.
+//! beside, and the first sync of one that is started again. Before each change the kernel has time to destroy
+//! the rules of the last one. It does so a grace period of RCU later, and until then every rule with a `match` or
+//! `target` expression of `nft_compat` waits (`nft_compat_wait_for_destructors`), of whichever program.
 //!
 //! Times are those of the wall clock in milliseconds, medians of rounds in which both take turns.
 //! `SLUICEGATE_BENCH_ROUNDS` says how many rounds (5), `SLUICEGATE_BENCH_ALL` adds 5,000 services, for which
@@ -19,6 +27,9 @@ use benches::record::{self, Unit};
 use benches::timing::is_measuring;
 use sluicegate_iptables_save::{Save, Table};
 use sluicegate_lab::{change_one, uniform_cluster};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket};
+use sluicegate_nftables::lang::{Counter, Verdict};
+use sluicegate_nftables::{Chain, ChainId, Family as NftFamily, Name, TableId, Transaction};
 use sluicegate_service_rules::iptables::{Applier, Feature, Planner, Settings, Support};
 use sluicegate_services::{Cluster, DetectLocal, Family};
 use sluicegate_xtables::Family as TableFamily;
@@ -30,6 +41,8 @@ const SIZES: [u32; 4] = [10, 100, 1_000, 5_000];
 /// With more services, only if everything is asked for.
 const USUAL: usize = 3;
 const ENDPOINTS: u32 = 5;
+/// After which the kernel has destroyed what a change deleted.
+const SETTLED: Duration = Duration::from_millis(100);
 
 fn main() {
     let sizes = match (is_measuring(), std::env::var_os("SLUICEGATE_BENCH_ALL")) {
@@ -111,12 +124,56 @@ fn measure(size: u32, backend: Backend) {
             },
             || tool(second.next().expect("a cycle")),
         );
+        keep("nft: one endpoint", "the kernel alone", size, &validation(size, &ours));
         return;
     }
     let save = Save::parse(&both[0]).expect("the planner's text");
     floor(size, &ours, &mut client, &save);
     let empty: String = save.tables().map(empty).collect();
     compare(size, &name("no line"), || ours.run(|| library(&mut client, &empty)), || tool(&empty));
+}
+
+/// Prints what the kernel takes for one rule more, with a verdict and without.
+/// Returns the times of the former.
+fn validation(size: u32, namespace: &Netns) -> Vec<Duration> {
+    let name = |name: &str| Name::new(name).expect("a name");
+    let chain = TableId::new(NftFamily::IP, name("nat")).chain(name("FLOOR"));
+    let rules = |rule: fn(&ChainId) -> Transaction| {
+        let times = namespace.run(|| {
+            let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket");
+            let mut made = Transaction::new();
+            made.add(Chain::new(chain.clone()));
+            made.apply(&mut socket).expect("a chain more");
+            let mut apply = |transaction: Transaction| {
+                // With the caches in the state in which a change finds them.
+                std::thread::sleep(SETTLED);
+                let start = Instant::now();
+                transaction.apply(&mut socket).expect("a rule more");
+                start.elapsed()
+            };
+            let times: Vec<_> = (0..rounds()).map(|_| apply(rule(&chain))).collect();
+            let mut gone = Transaction::new();
+            gone.flush(chain.clone());
+            gone.delete(chain.clone());
+            gone.apply(&mut socket).expect("it can go");
+            times
+        });
+        std::thread::sleep(SETTLED);
+        times
+    };
+    let mut validated = rules(|chain| {
+        let mut transaction = Transaction::new();
+        transaction.add(chain.rule().then(Verdict::Return));
+        transaction
+    });
+    let mut plain = rules(|chain| {
+        let mut transaction = Transaction::new();
+        transaction.add(chain.rule().then(Counter::default()));
+        transaction
+    });
+    println!("{size:>8} {:<34} {:>9.2}", "nft: the kernel alone, a verdict", median(&mut validated));
+    println!("{size:>8} {:<34} {:>9.2}", "nft: the kernel alone, a counter", median(&mut plain));
+    validated
 }
 
 /// Prints what the kernel takes to give the tables of an input that have lines, and to take them back.
@@ -156,6 +213,7 @@ fn proxier(size: u32, backend: Backend) {
     let back_end = if backend == Backend::Nft { BackEnd::Nft } else { BackEnd::Legacy };
     let mut cluster = uniform_cluster(size, ENDPOINTS);
     let mut sync = |applier: &mut Applier| {
+        std::thread::sleep(SETTLED);
         let start = Instant::now();
         applier.sync(&mut cluster, Instant::now()).expect("it is synced");
         let took = start.elapsed();
@@ -172,6 +230,10 @@ fn proxier(size: u32, backend: Backend) {
     });
     for (what, mut times) in [("first sync", first), ("one endpoint", changes), ("restarted", again)] {
         println!("{size:>8} {:<34} {:>9.2}", format!("{back_end}: proxier, {what}"), median(&mut times));
+    }
+    if backend == Backend::Nft {
+        // Here the built-in chains jump to all others.
+        validation(size, &namespace);
     }
 }
 

@@ -7,7 +7,17 @@
 //! All lines of an input are one batch, which the kernel applies as a whole, and only to the generation of
 //! the ruleset that it was made for: where another program committed in between, what the input names is
 //! read again, and nothing of that change is lost. Rules are inserted, replaced and deleted by their handles,
-//! so that a change costs what changes, however large the table is.
+//! so that what is read, planned and sent is what changes, however large the table is.
+//!
+//! What the kernel does with a batch is another matter, and the same for every program:
+//!
+//! - A new rule with a verdict, a jump, a match or a target has to be validated. For this the kernel visits
+//!   every chain of the table and every rule that the base chains lead to (`nft_table_validate`,
+//!   `nft_chain_validate`), before it commits. No batch that adds such a rule avoids it, in whatever order, as
+//!   a replacement or in a new chain. With 50,000 rules behind a base chain that takes tens of milliseconds.
+//! - A rule that was deleted is destroyed a grace period of RCU later. Until then every new rule with an
+//!   extension of `nft_compat` waits (`nft_compat_wait_for_destructors`): of two changes in a row the second may
+//!   take longer by some ten milliseconds.
 
 mod builtin;
 mod change;

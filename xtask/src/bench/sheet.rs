@@ -134,7 +134,8 @@ pub(super) const AREAS: &[Area] = &[
         text: "The rules of kube-proxy's iptables mode, five endpoints a service, restored as a whole and changed by \
                one endpoint, in both back ends. Both take turns in each round. In iptables-legacy the kernel \
                replaces a table whatever changes in it: its share is to give the tables of the change and to take them \
-               back.",
+               back. In iptables-nft it validates all rules that packets can reach in a table when one with a verdict \
+               is added: its share is one such rule.",
         counted: "services",
         table: Table::Peers(&[
             Work {
@@ -146,7 +147,7 @@ pub(super) const AREAS: &[Area] = &[
             Work {
                 what: "nft: one endpoint",
                 ours: "iptables/nft: one endpoint/library",
-                kernel: None,
+                kernel: Some("iptables/nft: one endpoint/the kernel alone"),
                 peer: Some(("iptables-nft-restore", "iptables/nft: one endpoint/iptables-restore")),
             },
             Work {

@@ -1,6 +1,6 @@
 //! Lines of restore input, carried out on a table in memory as iptables-nft-restore carries them out.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use sluicegate_iptables_save::{
     Action as Line, Chain as ChainLine, Command, Counters, Entry as LineOf, Place, Rule, Table as Lines, Verb,
@@ -37,8 +37,8 @@ pub(super) struct Jumps {
 impl Table {
     pub(super) fn read(name: &str, kernel: &Asked) -> Result<Self, Error> {
         let existed = kernel.table_exists(name)?;
-        let (flushed, needed, chains) = (false, existed, BTreeMap::new());
-        Ok(Self { name: name.to_owned(), existed, flushed, needed, chains })
+        let (flushed, needed, chains, renamed) = (false, existed, BTreeMap::new(), BTreeSet::new());
+        Ok(Self { name: name.to_owned(), existed, flushed, needed, chains, renamed })
     }
 }
 
@@ -48,6 +48,7 @@ impl Change<'_> {
             self.table.flushed = true;
             self.table.needed = false;
             self.table.chains.clear();
+            self.table.renamed.clear();
         } else if named_chains(lines) > MANY_CHAINS {
             self.kernel.read_chains(&self.table.name)?;
         }
@@ -129,8 +130,7 @@ impl Change<'_> {
         if VERDICTS.iter().any(|(verdict, _)| *verdict == name) {
             return Err(self.error(line, format!("a chain cannot have the name {name}")));
         }
-        let mut renamed = self.table.chains.values().filter_map(|chain| chain.renamed.as_ref());
-        if renamed.any(|(old, _)| old == name) {
+        if self.table.renamed.contains(name) {
             let reason = format!("{name} is renamed by the same input, which cannot create it again");
             return Err(self.error(line, reason));
         }
@@ -439,8 +439,12 @@ impl Change<'_> {
         }
         if chain.was.is_some() {
             let in_kernel = chain.renamed.take().map_or_else(|| old.to_owned(), |(name, _)| name);
+            self.table.renamed.remove(&in_kernel);
             let (handle, _) = self.kernel.handle_and_uses(&self.table.name, &in_kernel)?;
-            chain.renamed = (in_kernel != new).then_some((in_kernel, handle));
+            if in_kernel != new {
+                self.table.renamed.insert(in_kernel.clone());
+                chain.renamed = Some((in_kernel, handle));
+            }
         }
         chain.line = line;
         self.table.chains.insert(new.to_owned(), chain);

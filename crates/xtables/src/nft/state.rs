@@ -3,7 +3,7 @@
 //! Only what a change names is read: a chain when a line names it, its rules when one is searched for or
 //! counted. What was read stays known as long as the ruleset is of the same generation.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use sluicegate_iptables_save::{Counters, Family};
@@ -77,6 +77,8 @@ pub(super) struct Table {
     pub(super) needed: bool,
     /// The chains that lines named.
     pub(super) chains: BTreeMap<String, Chain>,
+    /// The names in the kernel of those that are renamed.
+    pub(super) renamed: BTreeSet<String>,
 }
 
 /// A chain that lines named.
