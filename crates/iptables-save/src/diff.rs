@@ -9,7 +9,7 @@ mod foreign;
 mod sequence;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::changes::Changes;
 use crate::check::{TABLES, VERDICTS};
@@ -195,6 +195,9 @@ impl TableChange<'_, '_> {
         let middle = |length: usize| head..length - tail;
         let old = have.rules.get(middle(have.rules.len())).unwrap_or_default();
         let new = wanted.rules.get(middle(wanted.rules.len())).unwrap_or_default();
+        if self.is_listing(old, new)? {
+            return Ok(());
+        }
         let aligned = self.align(old, new)?;
         if aligned.is_equal() {
             return Ok(());
@@ -219,46 +222,85 @@ impl TableChange<'_, '_> {
         Ok(())
     }
 
+    /// Returns whether the old rules are the new ones as iptables-save prints them. This costs least, and is so of
+    /// most chains of rules that were written by an earlier run.
+    fn is_listing(&self, old: &[Rule<'_>], new: &[Rule<'_>]) -> Result<bool, Error> {
+        if old.len() != new.len() {
+            return Ok(false);
+        }
+        for (old, new) in old.iter().zip(new).filter(|(old, new)| old.text() != new.text()) {
+            if !matches!(&*normal_words(new, self.family)?, [normal] if normal == old.text()) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Finds what is kept of two lists of rules.
     ///
-    /// Reading rules is what costs, so those with the same words on both sides are matched first. Only the
-    /// others are read; if any of them are the same rule in two spellings, all are.
+    /// Reading rules is what costs, so each is read once at most. Those with the same words on both sides are
+    /// matched first, and only the other new ones are read. An old rule in the words of their normal form, in
+    /// which iptables-save prints it, is not read either.
     fn align<'r>(&self, old: &'r [Rule<'_>], new: &'r [Rule<'_>]) -> Result<Aligned<'r>, Error> {
         let (olds, news): (Vec<_>, Vec<_>) =
             (old.iter().map(Rule::text).collect(), new.iter().map(Rule::text).collect());
-        if !olds.iter().chain(&news).any(|words| may_list_addresses(words)) {
-            let kept = sequence::kept(&olds, &news);
-            let mut words: Vec<_> = news.iter().map(|words| Cow::Borrowed(*words)).collect();
-            let (mut pairs, mut come) = (kept.iter().peekable(), BTreeSet::<&str>::new());
-            for (at, (rule, words)) in new.iter().zip(&mut words).enumerate() {
-                if pairs.next_if(|(_, new)| *new == at).is_none() {
-                    *words = Cow::Owned(normal_words(rule, self.family)?.concat());
-                    come.insert(&**words);
-                }
-            }
-            let (mut pairs, mut respelled) = (kept.iter().peekable(), false);
-            for (at, rule) in old.iter().enumerate() {
-                if !come.is_empty() && pairs.next_if(|(old, _)| *old == at).is_none() {
-                    respelled |= come.contains(&*normal_words(rule, self.family)?.concat());
-                }
-            }
-            if !respelled {
-                return Ok(Aligned { kept, old: old.len(), new: words });
+        if olds.iter().chain(&news).any(|words| may_list_addresses(words)) {
+            let (old, new) = (self.normal(old)?, self.normal(new)?);
+            let kept = kept(&old, &new);
+            return Ok(Aligned { kept, old: old.len(), new });
+        }
+        let same = sequence::kept(&olds, &news);
+        let others = |len: usize, side: fn(&(usize, usize)) -> usize| {
+            let mut kept = same.iter().map(side).peekable();
+            (0..len).filter(move |at| kept.next_if_eq(at).is_none())
+        };
+        let mut words: Vec<_> = news.iter().map(|words| Cow::Borrowed(*words)).collect();
+        for at in others(news.len(), |pair| pair.1) {
+            if let (Some(rule), Some(words)) = (new.get(at), words.get_mut(at)) {
+                *words = Cow::Owned(self.normal_one(rule)?);
             }
         }
-        let (old, new) = (self.normal(old)?, self.normal(new)?);
-        let kept = {
-            let (old, new): (Vec<_>, Vec<_>) =
-                (old.iter().map(String::as_str).collect(), new.iter().map(String::as_str).collect());
-            sequence::kept(&old, &new)
+        let come: HashSet<&str> =
+            others(news.len(), |pair| pair.1).filter_map(|at| Some(&**words.get(at)?)).collect();
+        let normal = |rule: &'r Rule<'_>| match come.contains(rule.text()) {
+            true => Ok(Cow::Borrowed(rule.text())),
+            false => self.normal_one(rule).map(Cow::Owned),
         };
-        Ok(Aligned { kept, old: old.len(), new: new.into_iter().map(Cow::Owned).collect() })
+        let (mut gone, mut respelled) = (Vec::new(), false);
+        if !come.is_empty() {
+            for rule in others(olds.len(), |pair| pair.0).filter_map(|at| old.get(at)) {
+                let words = normal(rule)?;
+                respelled |= come.contains(&*words);
+                gone.push(words);
+            }
+        }
+        if !respelled {
+            return Ok(Aligned { kept: same, old: old.len(), new: words });
+        }
+        // A rule that is on both sides may be one of the others in another spelling.
+        let both: Vec<_> =
+            same.iter().filter_map(|(at, _)| old.get(*at)).map(normal).collect::<Result<_, _>>()?;
+        let mut before: Vec<_> = olds.iter().map(|words| Cow::Borrowed(*words)).collect();
+        let places: Vec<_> = others(olds.len(), |pair| pair.0).collect();
+        for (at, words) in places.into_iter().zip(gone) {
+            before.get_mut(at).into_iter().for_each(|place| *place = words.clone());
+        }
+        for ((old, new), normal) in same.iter().zip(both) {
+            before.get_mut(*old).into_iter().for_each(|place| *place = normal.clone());
+            words.get_mut(*new).into_iter().for_each(|place| *place = normal.clone());
+        }
+        Ok(Aligned { kept: kept(&before, &words), old: old.len(), new: words })
+    }
+
+    /// Returns the normal form of a rule that lists no addresses.
+    fn normal_one(&self, rule: &Rule<'_>) -> Result<String, Error> {
+        Ok(normal_words(rule, self.family)?.concat())
     }
 
     /// Returns the normal forms of rules; one that lists addresses has several.
-    fn normal(&self, rules: &[Rule<'_>]) -> Result<Vec<String>, Error> {
+    fn normal(&self, rules: &[Rule<'_>]) -> Result<Vec<Cow<'static, str>>, Error> {
         let words: Result<Vec<_>, _> = rules.iter().map(|rule| normal_words(rule, self.family)).collect();
-        Ok(words?.concat())
+        Ok(words?.into_iter().flatten().map(Cow::Owned).collect())
     }
 
     /// Empties the chain and appends all its rules.
@@ -399,6 +441,13 @@ enum Edit<'r> {
     Replace(u32, &'r str),
     Insert(u32, &'r str),
     Append(&'r str),
+}
+
+/// Returns the pairs of indices of the rules that are kept of lists of words.
+fn kept(old: &[Cow<'_, str>], new: &[Cow<'_, str>]) -> Vec<(usize, usize)> {
+    let (old, new): (Vec<_>, Vec<_>) =
+        (old.iter().map(|words| &**words).collect(), new.iter().map(|words| &**words).collect());
+    sequence::kept(&old, &new)
 }
 
 /// Two lists of rules and the pairs of their indices that are kept.
@@ -608,6 +657,23 @@ mod tests {
         // Of twelve that are the same, eleven go.
         let twelve = rule(1).repeat(12);
         assert_eq!(foreign(&twelve, &rule(1)).unwrap(), deleted(1).repeat(11));
+    }
+
+    #[test]
+    fn a_rule_is_known_in_the_words_of_its_listing() {
+        let table = |rules: &str| format!("*filter\n:MINE - [0:0]\n{rules}COMMIT\n");
+        let state = |rules: &str| State::of(&Save::parse(&table(rules)).unwrap().into_owned()).unwrap();
+        let changes = |old: &str, new: &str| diff(&state(old), &state(new), |_, chain| chain == "MINE");
+        let listed = "-A MINE -s 10.0.0.1/32 -j ACCEPT\n-A MINE -s 10.0.0.2/32 -j ACCEPT\n";
+        let list = "-A MINE -s 10.0.0.1,10.0.0.2 -j ACCEPT\n";
+        assert_eq!(changes(listed, list).unwrap().to_string(), "");
+        let one = "-A MINE -s 10.0.0.1 -j ACCEPT\n";
+        assert_eq!(
+            changes(listed, &format!("{one}-A MINE -s 10.0.0.2 -j ACCEPT\n")).unwrap().to_string(),
+            ""
+        );
+        let other = changes(listed, &format!("{one}-A MINE -s 10.0.0.3 -j ACCEPT\n")).unwrap().to_string();
+        assert_eq!(other, "*filter\n-R MINE 2 -s 10.0.0.3/32 -j ACCEPT\nCOMMIT\n");
     }
 
     #[test]

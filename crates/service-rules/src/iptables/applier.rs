@@ -261,7 +261,8 @@ impl Side {
         )?;
         let current = self.tables.list().map_err(iptables("listing what there is"))?;
         synced.kernel = started.elapsed();
-        let input = compare(&current, &planner)?;
+        let has_canary = current.table("mangle").and_then(|table| table.chain(CANARY)).is_some();
+        let input = compare(current, &planner)?;
         match self.apply(&input, synced) {
             Err(error) if error.is_refusal() => self.apply_by_lines(&input)?,
             done => done.map_err(iptables(PROGRAMMING))?,
@@ -270,7 +271,9 @@ impl Side {
             // Not before the rule that keeps the link from what listens on loopback alone.
             host::route_localnet()?;
         }
-        self.canary(&current, synced);
+        if !has_canary {
+            self.canary(synced);
+        }
         self.look_at_the_other(synced);
         synced.total = planner.rule_counts();
         synced.faults = planner.faults().collect();
@@ -280,10 +283,7 @@ impl Side {
     }
 
     /// Creates the canary of table mangle, in which there are no other chains of ours.
-    fn canary(&mut self, current: &Save<'_>, synced: &mut FamilySynced) {
-        if current.table("mangle").and_then(|table| table.chain(CANARY)).is_some() {
-            return;
-        }
+    fn canary(&mut self, synced: &mut FamilySynced) {
         let input = format!("*mangle\n:{CANARY} - [0:0]\nCOMMIT\n");
         let input = Save::parse(&input).expect("a table with a chain");
         if let Err(error) = self.tables.apply(&input) {
@@ -327,7 +327,7 @@ impl Side {
         let settings = host::settings(settings);
         let planner =
             Planner::new(self.family(), &settings, support, cluster, Some(addresses::of_interfaces()?))?;
-        Ok((self.family(), compare(&current, &planner)?))
+        Ok((self.family(), compare(current, &planner)?))
     }
 
     fn apply(&mut self, input: &Save<'_>, synced: &mut FamilySynced) -> Result<(), xtables::Error> {
@@ -384,27 +384,42 @@ impl Side {
 }
 
 /// From the rules that there are to the plan, its canaries, its guard and its jumps.
-fn compare(current: &Save<'_>, planner: &Planner) -> Result<Save<'static>, Error> {
+fn compare(mut current: Save<'_>, planner: &Planner) -> Result<Save<'static>, Error> {
     let comparing = rules("comparing with the plan");
     let family = tool_family(planner.family());
     let mut desired = planner.input();
     for table in desired.tables_mut().filter(|table| CANARY_TABLES.contains(&table.name())) {
         table.entries.insert(0, Entry::Chain(save::Chain::new(CANARY, None, None).map_err(&comparing)?));
     }
-    let state = State::of_family(current, family).map_err(&comparing)?;
+    let shared = State::of_family(&of_others(&current), family).map_err(&comparing)?;
     let desired = State::of_family(&desired, family).map_err(&comparing)?;
     // The canary of mangle is created separately, as a kernel may lack that table.
     let owned = |table: &str, chain: &str| table != "mangle" && is_ours(table, chain);
-    let mut rest = current.clone();
-    drop(take_jumps(&mut rest, is_ours));
-    let rest = State::of_family(&rest, family).map_err(&comparing)?;
-    let mut input = diff(&rest, &desired, owned).map_err(&comparing)?.into_save();
+    drop(take_jumps(&mut current, is_ours));
+    let current = State::of_family(&current, family).map_err(&comparing)?;
+    let mut input = diff(&current, &desired, owned).map_err(&comparing)?.into_save();
     if let Some(words) = planner.guard() {
-        ensure_guard(&mut input, &state, words).map_err(&comparing)?;
+        ensure_guard(&mut input, &shared, words).map_err(&comparing)?;
     }
     let jumps = jumps(planner.support(), planner.answers_localhost());
-    change_jumps(&mut input, &state, jumps, is_ours).map_err(&comparing)?;
+    change_jumps(&mut input, &shared, jumps, is_ours).map_err(&comparing)?;
     Ok(input)
+}
+
+/// Returns the chains of others, in which single rules are ours: thousands of chains of ours are left out.
+fn of_others<'a>(save: &Save<'a>) -> Save<'a> {
+    let mut others = Save::default();
+    for table in save.tables() {
+        let is_other = |entry: &&Entry<'_>| match entry {
+            Entry::Chain(chain) => !is_ours(table.name(), chain.name()),
+            Entry::Rule(rule) => !is_ours(table.name(), rule.chain()),
+            _ => true,
+        };
+        let mut part = Table::new(table.name().to_owned()).expect("the name of a table");
+        part.entries = table.entries.iter().filter(is_other).cloned().collect();
+        others.items.push(save::Item::Table(part));
+    }
+    others
 }
 
 /// Returns the service in the comment of a rule, which each rule of a service has: `demo/web:http cluster
