@@ -272,6 +272,24 @@ fn command_lines_do_and_print_what_those_of_nft_do() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
+/// What a script lists behind its changes is listed with them.
+#[test]
+fn a_script_lists_what_it_has_made() {
+    if !testns::have(&["nft"]) {
+        return;
+    }
+    for script in [
+        "add table ip t { chain c { }; }\nlist table ip t\nlist chains\n",
+        "add table ip t\nadd set ip t s { type mark; elements = { 5 }; }\nlist sets\n",
+        "add table ip t\nadd table ip u\ndelete table ip t\nlist tables\n",
+    ] {
+        let (Some(first), Some(second)) = (Netns::new(), Netns::new()) else { return };
+        let nft = first.run(|| run(&real(), "-f -", script));
+        let ours = second.run(|| run(&example("nft"), "-f -", script));
+        assert_eq!((nft.status, nft.stdout), (ours.status, ours.stdout), "{script}{}", ours.stderr);
+    }
+}
+
 /// What the kernel refuses is underlined in the text, as what the parser refuses is.
 #[test]
 fn what_the_kernel_refuses_is_told_with_its_line() {

@@ -24,14 +24,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
         Action::Words(text) => (text.clone(), None),
         Action::File(file) => (contents(file)?, Some(file.clone())),
     };
-    let (transaction, queries) = script(&text, name.as_deref(), arguments)?.split();
-    for command in &queries {
-        answer(command, arguments)?;
+    let script = script(&text, name.as_deref(), arguments)?;
+    let is_query = |command: &&Command| !matches!(command, Command::Operation(_));
+    let before = script.commands.iter().take_while(is_query).count();
+    let (transaction, queries) = script.split();
+    let (before, after) = queries.split_at(before);
+    before.iter().try_for_each(|command| answer(command, arguments))?;
+    if !transaction.is_empty() {
+        apply(&transaction, arguments, |error| located(error, &text, name.as_deref(), arguments))?;
     }
-    if transaction.is_empty() {
-        return Ok(());
-    }
-    apply(&transaction, arguments, |error| located(error, &text, name.as_deref(), arguments))
+    // nft 1.0.6 lists tables, chains and sets that the same script made, but not its rules.
+    after.iter().try_for_each(|command| answer(command, arguments))
 }
 
 /// Writes to standard output. Whoever reads it may have gone.
