@@ -124,7 +124,7 @@ macro_rules! files {
 
 pub(crate) const RULES: &[(&str, &str)] = &files!("rules":
     "bridge" "concatenations" "conntrack" "expressions" "fields-link" "fields-meta" "fields-network"
-        "fields-transport" "firewalls" "matches" "nat" "programs-hosts"
+        "fields-transport" "firewalls" "matches" "mixed" "nat" "programs-hosts"
         "programs-kubernetes" "queue" "sets" "statements" "time" "verdicts");
 
 pub(crate) const SCRIPTS: &[(&str, &str)] =

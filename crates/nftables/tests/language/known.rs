@@ -85,6 +85,11 @@ pub(crate) const RULES: &[Known] = &[
     Known {
         reason: "`warn` is the kernel's own level, which nft, too, leaves out when it lists.",
         of: &[
+            (
+                "mixed",
+                "not read as printed",
+                "tcp dport 22 tcp flags syn / fin,syn,rst,ack ct count over 3 limit rate 5/minute burst 5 packets log level warn prefix \"ssh \" counter reject with tcp reset",
+            ),
             ("statements", "not read as printed", "log level warn"),
             ("statements", "not read as printed", "log level warn prefix \"reversed\""),
         ],
@@ -106,6 +111,14 @@ pub(crate) const SCRIPTS: &[Known] = &[Known {
 
 /// Rules whose listing by nft is not read back to what is listed.
 pub(crate) const LISTINGS: &[Known] = &[
+    Known {
+        reason: "nft 1.0.6 lists `<` and `>` that follow each other as a range, even of two fields.",
+        of: &[(
+            "mixed",
+            "listing read otherwise",
+            "ip saddr eq 10.0.0.1 ip daddr ne 10.0.0.2 ip ttl lt 5 ip length gt 10 ip id le 5 ip length ge 6",
+        )],
+    },
     Known {
         reason: "nft 1.0.6 lists words that it does not read itself: `unknown`, `[invalid type]`, a shift in \
             a key.",
@@ -167,6 +180,7 @@ pub(crate) const LISTINGS: &[Known] = &[
     Known {
         reason: "nft lists less than it was told.",
         of: &[
+            ("mixed", "listing read otherwise", "ct l3proto ipv4 ct protocol tcp"),
             ("sets", "listing read otherwise", "add @dyn { ip saddr counter packets 1 bytes 2 }"),
             ("statements", "listing read otherwise", "meta nfproto ipv4 tcp dport 80 reject with tcp reset"),
             ("statements", "listing read otherwise", "synproxy mss 1460"),
@@ -176,6 +190,7 @@ pub(crate) const LISTINGS: &[Known] = &[
     Known {
         reason: "nft lists two keys for the addresses of a connection in the same words.",
         of: &[
+            ("mixed", "listing read otherwise", "ct original saddr fe80::1"),
             ("conntrack", "listing read otherwise", "ct original daddr 10.0.0.0/8"),
             ("conntrack", "listing read otherwise", "ct original daddr 10.0.0.1"),
             ("conntrack", "listing read otherwise", "ct original saddr 10.0.0.1"),

@@ -5,6 +5,18 @@ use crate::known::Known;
 /// Rules that we print otherwise than nft.
 pub(crate) const LISTED: &[Known] = &[
     Known {
+        reason: "nft 1.0.6 lists `<` and `>` that follow each other as a range, even of two fields.",
+        of: &[(
+            "mixed",
+            "listed otherwise",
+            "ip saddr eq 10.0.0.1 ip daddr ne 10.0.0.2 ip ttl lt 5 ip length gt 10 ip id le 5 ip length ge 6",
+        )],
+    },
+    Known {
+        reason: "nft takes a field of IGMP that is compared together with another for a port.",
+        of: &[("mixed", "listed otherwise", "igmp mrt 5 igmp checksum 1")],
+    },
+    Known {
         reason: "nft 1.0.6 lists a key with bits of a byte as shifted, and takes parts of other values for \
             its values.",
         of: &[
@@ -105,7 +117,10 @@ pub(crate) const LISTED: &[Known] = &[
     },
     Known {
         reason: "nft leaves out a match that it takes for implied.",
-        of: &[("statements", "listed otherwise", "meta nfproto ipv4 tcp dport 80 reject with tcp reset")],
+        of: &[
+            ("mixed", "listed otherwise", "ct l3proto ipv4 ct protocol tcp"),
+            ("statements", "listed otherwise", "meta nfproto ipv4 tcp dport 80 reject with tcp reset"),
+        ],
     },
 ];
 
@@ -199,6 +214,8 @@ pub(crate) const WRITTEN: &[Known] = &[
     Known {
         reason: "nft 1.0.6 reads no JSON of sockets and options in keys and as values.",
         of: &[
+            ("mixed", "refused by nft", "socket mark { 1, 2, 3 } meta mark set socket mark"),
+            ("mixed", "refused by nft", "tcp option maxseg size vmap { 0-536 : drop, 537-65535 : accept }"),
             ("expressions", "refused by nft", "ct mark set socket mark"),
             ("expressions", "refused by nft", "meta mark set socket mark"),
             ("firewalls", "refused by nft", "socket mark 5 meta mark set socket mark"),
@@ -305,7 +322,11 @@ pub(crate) const WRITTEN: &[Known] = &[
     },
     Known {
         reason: "nft 1.0.6 takes the address of a routing header for that of another header.",
-        of: &[("expressions", "refused by nft", "rt0 addr[1] ::1")],
+        of: &[
+            ("mixed", "refused by nft", "rt0 addr[1] fe80::1"),
+            ("mixed", "refused by nft", "rt0 addr[2] ::1"),
+            ("expressions", "refused by nft", "rt0 addr[1] ::1"),
+        ],
     },
     Known {
         reason: "nft has the same JSON for an option and for its first byte.",
@@ -325,6 +346,8 @@ pub(crate) const WRITTEN: &[Known] = &[
     Known {
         reason: "nft 1.0.6 has no JSON for elements that rules add to a map.",
         of: &[
+            ("mixed", "refused by nft", "add @aff { ip saddr timeout 30s : ip daddr }"),
+            ("mixed", "refused by nft", "update @aff { ip saddr : 10.0.0.1 } dnat to 10.0.0.1"),
             ("sets", "refused by nft", "add @dm { ip saddr : 1 }"),
             ("sets", "refused by nft", "add @dm { ip saddr : jhash ip daddr mod 8 }"),
             ("sets", "refused by nft", "add @dm { ip saddr : meta mark }"),
@@ -339,6 +362,7 @@ pub(crate) const WRITTEN: &[Known] = &[
     Known {
         reason: "nft has no JSON for a chain of a rule's own.",
         of: &[
+            ("mixed", "refused by nft", "jump { tcp dport 22 accept; tcp dport 80 counter; }"),
             ("verdicts", "refused by nft", "goto { counter; return; }"),
             ("verdicts", "refused by nft", "iifname \"lo\" goto { accept; }"),
             ("verdicts", "refused by nft", "jump { accept; }"),
