@@ -9,6 +9,7 @@ use crate::json::{object, single};
 use crate::key::Part;
 use crate::lang::exthdr::Exthdr;
 use crate::lang::*;
+use crate::name::Name;
 
 /// An expression that determines its own types.
 pub(in crate::json) fn expression(of: &Expression, with: Style<'_>) -> Value {
@@ -117,8 +118,13 @@ pub(in crate::json) fn typed(of: &Expression, context: Context<'_>) -> Value {
             let comment = elem.comment.as_ref().map(|comment| comment.as_str().into());
             element(typed(&elem.value, context), [None, None, comment], &elem.statements, with)
         }
-        Expression::Named(name) => format!("@{name}").into(),
+        Expression::Named(name) => set_name(name),
     }
+}
+
+/// A set, map or flowtable by its name, which has no quotes in JSON.
+pub(in crate::json) fn set_name(name: &Name) -> Value {
+    format!("@{}", name.as_str()).into()
 }
 
 /// A member of a set with what it carries; the value alone, where it carries nothing. `details` are timeout,
@@ -153,7 +159,7 @@ pub(in crate::json) fn mapping<V>(
     value: impl Fn(&V) -> Value,
 ) -> Value {
     match map {
-        Mapping::Named(name) => format!("@{name}").into(),
+        Mapping::Named(name) => set_name(name),
         Mapping::Anonymous(pairs) => any_of(pairs, keys, with, value),
     }
 }

@@ -5,7 +5,7 @@ use crate::expr::{CtKey, Expr, LogFlags, NatFlags, ObjectKind};
 use crate::family::Family;
 use crate::json::Value;
 use crate::json::constant::{Bits, Context, seconds, signed};
-use crate::json::expression::{self, any_of, element, expression, mapping, nft_key};
+use crate::json::expression::{self, any_of, element, expression, mapping, nft_key, set_name};
 use crate::json::statement::LEVELS;
 use crate::json::style::Style;
 use crate::json::{flags, object, single};
@@ -98,7 +98,7 @@ pub(in crate::json) fn typed(
         ),
         Statement::Synproxy(synproxy) => single("synproxy", or_null(self::synproxy(*synproxy, with))),
         Statement::FlowAdd(flowtable) => {
-            single("flow", object!({"op": "add", "flowtable": format!("@{flowtable}")}))
+            single("flow", object!({"op": "add", "flowtable": set_name(flowtable)}))
         }
         Statement::Object(reference) => object_reference(reference, with),
         Statement::ResetOption(option) => single("reset", expression(&(*option).into(), with)),
@@ -357,7 +357,7 @@ fn set_update(of: &SetUpdate, [keys, values]: [Vec<Part>; 2], with: Style<'_>) -
         &[],
         with,
     );
-    let (op, elem, set) = (Some(op.into()), Some(elem), Some(Value::from(format!("@{}", of.set))));
+    let (op, elem, set) = (Some(op.into()), Some(elem), Some(set_name(&of.set)));
     let statements = stateful_list(&of.statements, with);
     match &of.value {
         None => single("set", object([("op", op), ("elem", elem), ("set", set), ("stmt", statements)])),
@@ -407,7 +407,7 @@ fn object_reference(of: &ObjectReference, with: Style<'_>) -> Value {
     };
     let object = match &of.object {
         ObjectName::Named(name) => name.as_str().into(),
-        ObjectName::Map(key, map) => lookup(key, format!("@{map}").into()),
+        ObjectName::Map(key, map) => lookup(key, set_name(map)),
         ObjectName::Among(key, pairs) => {
             lookup(key, any_of(pairs, &key.parts(), with, |name| name.as_str().into()))
         }
