@@ -6,8 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::{Command, Stdio};
 
-use side_by_side::example;
-use testns::Netns;
+use testns::{Netns, example};
 
 #[test]
 fn no_example_panics_at_an_argument_that_is_not_utf8() {

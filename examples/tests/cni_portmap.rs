@@ -10,8 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use side_by_side::example;
-use testns::Netns;
+use testns::{Netns, example};
 
 /// The host with a pod (10.1.0.5, `fd00:1::5`) and a client (192.168.7.2, `fd00:7::2`), each on a link of its
 /// own.

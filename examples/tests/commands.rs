@@ -7,22 +7,16 @@ use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use side_by_side::example;
-use testns::Netns;
+use testns::{Netns, example};
 
 /// A command line for each example that prints something and changes nothing outside of this namespace; with
 /// `--help` where there is none.
 const PRINTING: &[(&str, &[&str])] = &[
-    ("chain-names", &["--help"]),
     ("conntrack", &["-C"]),
-    ("embed-services", &[]),
     ("ipset", &["version"]),
     ("iptables-save", &["--json"]),
     ("ipvs", &["-v"]),
     ("nft", &["describe", "tcp dport"]),
-    ("nftables", &[]),
-    ("nftables-features", &[]),
-    ("nftables-reconcile", &["--fake", "22"]),
 ];
 
 /// The names of all examples.

@@ -5,8 +5,8 @@ mod side_by_side;
 
 use std::path::{Path, PathBuf};
 
-use side_by_side::{Done, example, run_and_tell, run_with};
-use testns::Netns;
+use side_by_side::{Done, run_and_tell, run_with};
+use testns::{Netns, example};
 
 fn ours() -> PathBuf {
     example("conntrack")

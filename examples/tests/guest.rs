@@ -212,9 +212,3 @@ fn shown(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     format!("{}\n{}{}", output.status, text(&output.stdout), text(&output.stderr))
 }
-
-/// Where cargo puts examples: beside the directory of this test program.
-fn example(name: &str) -> PathBuf {
-    let me = std::env::current_exe().expect("a test program has a path");
-    me.ancestors().nth(2).map(|target| target.join("examples").join(name)).unwrap_or_default()
-}

@@ -5,8 +5,8 @@ mod side_by_side;
 
 use std::path::{Path, PathBuf};
 
-use side_by_side::{Done, example, run_with};
-use testns::{Netns, have};
+use side_by_side::{Done, run_with};
+use testns::{Netns, example, have};
 
 /// Command lines; those of save and restore are of the example alone, the real tools have other names.
 const LINES: [&str; 43] = [

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use side_by_side::{Done, example, run_and_tell, run_with};
-use testns::Netns;
+use side_by_side::{Done, run_and_tell, run_with};
+use testns::{Netns, example};
 
 const RULESET: &str = "
 table inet t {

@@ -48,7 +48,8 @@ pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
     write("Cargo.toml", manifest.as_bytes())?;
     write("Cargo.lock", &fs::read(session.root.join("Cargo.lock")).map_err(|e| format!("Cargo.lock: {e}"))?)?;
     let mut cargo = session.cargo();
-    cargo.args(["check", "--quiet", "--workspace", "--all-features", "--manifest-path"]);
+    cargo.args(["check", "--quiet", "--workspace", "--lib", "--bins", "--examples", "--all-features"]);
+    cargo.arg("--manifest-path");
     session.run(cargo.arg(directory.join("Cargo.toml")).arg("--target-dir").arg(session.target()))?;
     outcome.passed += packages.len();
     Ok(outcome)

@@ -20,6 +20,7 @@ mod sockets;
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -222,6 +223,32 @@ pub fn feed(command: &[&str], input: &str) -> Output {
         });
         child.wait_with_output().expect("a child can be waited for")
     })
+}
+
+/// Returns the path of an example of the package under test, which cargo builds beside its tests.
+///
+/// # Panics
+/// Outside of a test.
+#[must_use]
+pub fn example(name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("a running test has a path");
+    let directory = test.parent().and_then(|deps| deps.parent()).expect("tests are in target/PROFILE/deps");
+    directory.join("examples").join(name)
+}
+
+/// Runs an example of the package under test and returns its standard output.
+///
+/// # Panics
+/// When it fails, with what it wrote to standard error.
+#[must_use]
+pub fn run_example(name: &str, arguments: &[&str]) -> String {
+    let path = example(name);
+    let output = Command::new(&path).args(arguments).output();
+    let output =
+        output.unwrap_or_else(|e| panic!("{}: {e} (`cargo build --examples` makes it)", path.display()));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name} {arguments:?}: {}\n{stderr}", output.status);
+    String::from_utf8(output.stdout).expect("an example prints UTF-8")
 }
 
 fn on_path(tool: &str) -> bool {

@@ -1,7 +1,7 @@
 //! An example and the tool whose command line it takes: run, with all that is to be compared.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Sender;
 
@@ -11,14 +11,6 @@ pub(crate) struct Done {
     pub(crate) status: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
-}
-
-/// The example of this name, which cargo builds beside the tests.
-pub(crate) fn example(name: &str) -> PathBuf {
-    let mut path = std::env::current_exe().expect("a running test has a path");
-    path.pop();
-    path.pop();
-    path.join("examples").join(name)
 }
 
 /// Runs a program to its end, `input` being its standard input.

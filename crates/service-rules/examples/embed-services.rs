@@ -4,9 +4,12 @@
 //! It needs no root, for what it programs is an in-memory `nf_tables`; `Applier::open(settings)` programs the
 //! kernel.
 //!
-//! cargo run -p examples --example embed-services
+//! ```text
+//! cargo run -p sluicegate-service-rules --example embed-services
+//! ```
 
 use std::error::Error;
+use std::io::{self, Write as _};
 use std::time::Instant;
 
 use sluicegate_nftables::fake::Fake;
@@ -16,9 +19,6 @@ use sluicegate_services::{
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
-    if examples::asks_for_help() {
-        return Ok(examples::print(USAGE)?);
-    }
     let mut cluster = Cluster::new(Node::new("node-1", ["192.168.0.2".parse()?]));
     let web = ServiceName::new("demo", "web")?;
     let port = Port::tcp("http", 80)?.with_node_port(30080)?;
@@ -28,16 +28,17 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // The plan alone is a value, which prints as what `nft -f` takes.
     let settings = Settings { families: vec![Family::Ipv4], ..Settings::default() };
-    examples::print(format!("# the plan\n{}\n", Planner::new(&settings, &cluster, None)?.script()))?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "# the plan\n{}", Planner::new(&settings, &cluster, None)?.script())?;
 
     let kernel = Fake::new();
     let mut applier = Applier::with_transport(kernel.open(), settings);
-    examples::print(format!("# first sync: {}\n", applier.sync(&mut cluster, Instant::now())?))?;
+    writeln!(out, "# first sync: {}", applier.sync(&mut cluster, Instant::now())?)?;
 
     // From now on a sync costs what changed: here one endpoint.
     cluster.set_slice(&slice, endpoints(&web, &["10.244.1.7", "10.244.3.3"])?);
     let moved = applier.sync(&mut cluster, Instant::now())?;
-    Ok(examples::print(format!("# one endpoint moved: {moved}\n\n{kernel}\n"))?)
+    Ok(writeln!(out, "# one endpoint moved: {moved}\n\n{kernel}")?)
 }
 
 /// Ready endpoints of a service at these addresses.
@@ -48,10 +49,3 @@ fn endpoints(service: &ServiceName, addresses: &[&str]) -> Result<Slice, Box<dyn
     }
     Ok(Slice::new(service.clone(), Family::Ipv4, [SlicePort::tcp("http", 8080)?], endpoints)?)
 }
-
-const USAGE: &str = "\
-usage: embed-services
-
-Plans a Service as nftables rules, applies them to an in-memory nf_tables, moves
-one endpoint, and prints all of it. It takes no arguments.
-";

@@ -1,14 +1,9 @@
 //! The example `embed-services`: what it prints is the plan, the two syncs and what they left in the fake
 //! kernel.
 
-use std::path::PathBuf;
-use std::process::Command;
-
 #[test]
 fn services_made_by_hand_are_planned_and_applied() {
-    let output = Command::new(example()).output().expect("cargo builds the examples beside the tests");
-    let text = String::from_utf8(output.stdout).expect("UTF-8");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = testns::run_example("embed-services", &[]);
     let (plan, rest) = text.split_once("# first sync: ").expect("a first sync");
     assert!(plan.contains("172.30.0.41 . 80 . 1 : 10.244.2.9 . 8080"), "{plan}");
     let (_, rest) = rest.split_once("# one endpoint moved: ").expect("a second sync");
@@ -18,11 +13,4 @@ fn services_made_by_hand_are_planned_and_applied() {
         assert!(listing.contains(present), "{present} is not in\n{listing}");
     }
     assert!(!listing.contains("10.244.2.9"), "{listing}");
-}
-
-fn example() -> PathBuf {
-    let mut path = std::env::current_exe().expect("a running test has a path");
-    path.pop();
-    path.pop();
-    path.join("examples/embed-services")
 }

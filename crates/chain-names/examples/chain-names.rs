@@ -9,7 +9,7 @@
 //! status is then 1.
 //!
 //! ```text
-//! printf 'demo\tweb\thttp\tTCP\t10.244.0.10:8080\n' | cargo run -q -p examples --example chain-names
+//! printf 'demo\tweb\thttp\tTCP\t10.244.0.10:8080\n' | cargo run -q -p sluicegate-chain-names --example chain-names
 //! ```
 
 use std::error::Error;
@@ -19,24 +19,16 @@ use std::process::ExitCode;
 use sluicegate_chain_names::{Endpoint, Protocol, ServicePort};
 
 fn main() -> ExitCode {
-    if examples::asks_for_help() {
-        return match examples::print(USAGE) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => failed(&error),
-        };
-    }
     match run(io::stdin().lock(), BufWriter::new(io::stdout().lock()), io::stderr().lock()) {
         Ok(0) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         // Whoever reads our output has seen enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => failed(&error),
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "chain-names: {error}");
+            ExitCode::FAILURE
+        }
     }
-}
-
-fn failed(error: &io::Error) -> ExitCode {
-    examples::tell(format_args!("chain-names: {error}"));
-    ExitCode::FAILURE
 }
 
 /// Prints the names for every line of `input`, and returns how many lines were bad.
@@ -96,14 +88,6 @@ fn names(row: &[u8]) -> Result<String, Box<dyn Error>> {
         ends.affinity(),
     ))
 }
-
-const USAGE: &str = "\
-usage: chain-names < lines
-
-Prints the names that kube-proxy gives to the chains of service ports and
-endpoints. Each line of standard input has five columns, separated by tabs:
-namespace, name, port name (may be empty), protocol, endpoint (10.0.0.1:80).
-";
 
 #[cfg(test)]
 mod tests {

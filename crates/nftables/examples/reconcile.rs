@@ -1,13 +1,14 @@
 //! Keeps a table of its own equal to what is wanted, by the smallest change.
 //!
 //! ```text
-//! unshare -rn target/debug/examples/nftables-reconcile 22 80=10.0.0.0/8 -- 22 443   # or --fake
+//! unshare -rn target/debug/examples/reconcile 22 80=10.0.0.0/8 -- 22 443   # or --fake
 //! ```
 //!
 //! Each list of ports, separated by `--`, is what is wanted at that time: the second sync touches only what
 //! differs from the first.
 
 use std::ffi::OsString;
+use std::io::{self, Write as _};
 use std::net::Ipv4Addr;
 
 use sluicegate_nftables::fake::Fake;
@@ -19,7 +20,7 @@ use sluicegate_nftables::{
     TableContent, TableId, expr::CtKey,
 };
 
-const USAGE: &str = "usage: nftables-reconcile [--fake] PORT[=ADDRESS/LENGTH]... [-- PORT...]...
+const USAGE: &str = "usage: reconcile [--fake] PORT[=ADDRESS/LENGTH]... [-- PORT...]...
 
 Makes the table inet reconcile-example open these TCP ports, to all or to the addresses of a prefix, and \
 closes
@@ -31,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments: Vec<String> =
         arguments.map_err(|word| format!("expected an argument in UTF-8, found {}", word.display()))?;
     if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
-        return Ok(examples::print(format!("{USAGE}\n"))?);
+        return Ok(writeln!(io::stdout(), "{USAGE}")?);
     }
     let is_fake = arguments.first().is_some_and(|first| first == "--fake");
     let mut kernel: Box<dyn Transport> = match is_fake {
@@ -41,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     arguments.drain(..usize::from(is_fake));
     for ports in arguments.split(|argument| argument == "--") {
         let synced = reconcile::sync(&mut *kernel, &[wanted(ports)?], &Options::default())?;
-        examples::print(format!("# {}\n{}\n", synced.difference, synced.difference.transaction))?;
+        writeln!(io::stdout(), "# {}\n{}", synced.difference, synced.difference.transaction)?;
     }
     Ok(())
 }

@@ -1,8 +1,10 @@
 //! Prints what this kernel's nftables can do, asked by batches that are checked and thrown away.
 //!
 //! ```text
-//! unshare -rn target/debug/examples/nftables-features    # or as root
+//! unshare -rn cargo run -p sluicegate-nftables --example features    # or as root
 //! ```
+
+use std::io::{self, Write as _};
 
 use sluicegate_nftables::Family;
 use sluicegate_nftables::expr::Expr;
@@ -10,15 +12,11 @@ use sluicegate_nftables::netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::probe::{Feature, has_expression, supports};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    if examples::asks_for_help() {
-        return Ok(examples::print(
-            "usage: nftables-features\n\nPrints what this kernel's nftables can do.\n",
-        )?);
-    }
     let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default())?;
+    let mut out = io::stdout().lock();
     for feature in Feature::ALL {
         let answer = if supports(&mut socket, *feature)? { "yes" } else { "no" };
-        examples::print(format!("{feature:?}: {answer}\n"))?;
+        writeln!(out, "{feature:?}: {answer}")?;
     }
     for family in [Family::IP, Family::BRIDGE, Family::NETDEV] {
         let mut names = Vec::new();
@@ -27,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 names.push(*name);
             }
         }
-        examples::print(format!("expressions of family {family}: {}\n", names.join(" ")))?;
+        writeln!(out, "expressions of family {family}: {}", names.join(" "))?;
     }
     Ok(())
 }
