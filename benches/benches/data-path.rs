@@ -9,6 +9,8 @@
 //!
 //! - *no rules*: the pod connects to the endpoint itself, and nothing is tracked.
 //! - *one rule*: nftables with a single rule that rewrites the destination, the least that any proxy costs.
+//! - *ipvs*: only in a guest kernel that has IPVS (`cargo xtask bench data-path --guest`). Times there compare
+//!   with each other only.
 //!
 //! `cargo bench -p benches --bench data-path` takes ten minutes. With `-- --smoke`, and under `cargo test`, it
 //! takes seconds, and only shows that it works. Names of rules as in the table choose among them:
@@ -25,9 +27,10 @@ use benches::record::{self, Unit};
 use benches::timing::is_measuring;
 use sluicegate_lab::{Network, NetworkSpec, PodSpec, Wire};
 use sluicegate_nftables::Transaction;
+use sluicegate_proxier::sysctl;
 use sluicegate_service_rules::iptables::BackEnd;
 use sluicegate_service_rules::nftables::{Applier, Layout, Settings};
-use sluicegate_service_rules::{Backend, iptables};
+use sluicegate_service_rules::{Backend, iptables, ipvs};
 use sluicegate_services::{
     Cluster, DetectLocal, Family, Node, Port, Protocol, Service, ServiceName, Slice, SliceEndpoint,
     SliceName, SlicePort,
@@ -42,6 +45,10 @@ fn main() {
         true => Effort::MEASURE,
         false => Effort::SMOKE,
     };
+    if testns::guest().is_some() {
+        // One processor, on which each packet takes ten times as long.
+        effort.sizes = &[100, 1_000];
+    }
     let rounds = std::env::var("SLUICEGATE_BENCH_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
     effort.rounds = rounds.unwrap_or(effort.rounds);
     println!("{HEAD}");
@@ -84,16 +91,18 @@ enum Rules {
     One,
     Nftables(Layout),
     Iptables(BackEnd),
+    Ipvs,
 }
 
 impl Rules {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::No,
         Self::One,
         Self::Nftables(Layout::Maps),
         Self::Nftables(Layout::Chains),
         Self::Iptables(BackEnd::Nft),
         Self::Iptables(BackEnd::Legacy),
+        Self::Ipvs,
     ];
 
     const fn name(self) -> &'static str {
@@ -104,12 +113,21 @@ impl Rules {
             Self::Nftables(Layout::Chains) => "nftables, chains",
             Self::Iptables(BackEnd::Nft) => "iptables-nft",
             Self::Iptables(_) => "iptables-legacy",
+            Self::Ipvs => "ipvs",
         }
     }
 
     /// Returns whether it can be loaded, in a time that fits the others'.
     fn is_possible(self, services: u32) -> bool {
+        let guest = testns::guest();
         match self {
+            Self::Ipvs => guest.is_some(),
+            // It has nf_tables for bridges only.
+            Self::One | Self::Nftables(_) | Self::Iptables(BackEnd::Nft)
+                if guest.as_deref() == Some("uml") =>
+            {
+                false
+            }
             Self::Iptables(BackEnd::Nft) if services > 1_000 && std::env::var_os(EVERYTHING).is_none() => {
                 eprintln!(
                     "{}: {services} services take minutes to load: left out without {EVERYTHING}",
@@ -143,6 +161,16 @@ impl Rules {
                     let settings = iptables::Settings { detect_local, ..iptables::Settings::default() };
                     let found = iptables::Applier::open(Some(back_end), &families, settings);
                     Box::new(found.expect("the tools"))
+                }
+                Self::Ipvs => {
+                    ipvs::Transports::open().and_then(ipvs::Transports::load).expect("a kernel with IPVS");
+                    for sysctl in sysctl::of_ipvs(false, (6, 1)) {
+                        let (path, value) = (sysctl.path, sysctl.value);
+                        std::fs::write(format!("/proc/sys/{path}"), value).expect("a sysctl of IPVS");
+                    }
+                    let settings = ipvs::Settings { detect_local, ..ipvs::Settings::default() };
+                    let found = ipvs::Applier::open(Some(BackEnd::Legacy), &families, settings);
+                    Box::new(found.expect("a kernel with IPVS"))
                 }
             };
             let changes = cluster.take_changes();
@@ -320,7 +348,8 @@ impl World {
                 [("TCP connections", Unit::PerSecond, rates), ("first UDP packet", Unit::Nanoseconds, waits)]
             {
                 let what = format!("{what}: {name}{affinity}");
-                record::keep("data path", &what, self.rules.name(), services, unit, &samples);
+                let area = if testns::guest().is_some() { "data path, guest" } else { "data path" };
+                record::keep(area, &what, self.rules.name(), services, unit, &samples);
             }
         }
     }

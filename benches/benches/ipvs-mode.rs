@@ -5,8 +5,7 @@
 //!
 //! ```text
 //! cargo bench -p benches --bench ipvs-mode
-//! # needs a kernel of its own:
-//! xtask/guest/uml/umlrun -t 1200 -- target/release/deps/ipvs-mode-... --bench kernel
+//! cargo xtask bench ipvs-mode --guest -- kernel      # needs a kernel of its own
 //! ```
 //!
 //! A first sync includes opening sockets, finding iptables, and the jumps to our chains, which the programs

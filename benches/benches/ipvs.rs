@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! cargo bench -p benches --bench ipvs
-//! xtask/guest/uml/umlrun -- target/release/deps/ipvs-... --bench kernel      # needs a kernel of its own
+//! cargo xtask bench ipvs --guest -- kernel      # needs a kernel of its own
 //! ```
 
 #![allow(missing_docs, reason = "criterion's macros make functions without")]

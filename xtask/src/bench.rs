@@ -10,18 +10,40 @@ mod records;
 mod sheet;
 
 use std::path::Path;
+use std::process::Command;
 use std::{env, fs};
 
 use crate::report::Outcome;
-use crate::session::Session;
+use crate::session::{Session, on_path};
 use crate::test_run;
 use records::Records;
 use sheet::AREAS;
 
-/// Runs the benchmarks of one file, with arguments for it. Writes no report.
-pub(crate) fn one(session: &Session, file: &str, arguments: &[String]) -> Result<(), String> {
-    session
-        .run(session.cargo().args(["bench", "--package", "benches", "--bench", file, "--"]).args(arguments))
+/// Runs the benchmarks of one file, with arguments for it; in a guest, those that need its kernel. Writes no
+/// report.
+pub(crate) fn one(session: &Session, file: &str, in_guest: bool, arguments: &[String]) -> Result<(), String> {
+    let scratch = session.scratch.join(DIRECTORY);
+    empty(&scratch)?;
+    let mut cargo = bench(session, file, in_guest, &scratch);
+    if in_guest {
+        cargo.env("CRITERION_HOME", scratch.join(CRITERION));
+    }
+    session.run(cargo.args(arguments))
+}
+
+/// Returns the command that runs a file of benchmarks. A guest can write nowhere but in `records`.
+fn bench(session: &Session, file: &str, in_guest: bool, records: &Path) -> Command {
+    let mut cargo = session.cargo();
+    cargo.arg("bench");
+    if in_guest {
+        let program = session.root.join("xtask/guest/uml/umlrun");
+        let words = [program.as_os_str(), "-m".as_ref(), "1500M".as_ref(), "-t".as_ref(), "1800".as_ref()];
+        let words = words.into_iter().chain(["-w".as_ref(), records.as_os_str(), "--".as_ref()]);
+        let words: Vec<_> = words.map(std::ffi::OsStr::to_string_lossy).collect();
+        cargo.arg("--config").arg(format!("target.'cfg(all())'.runner={}", serde_json::json!(words)));
+    }
+    cargo.args(["--package", "benches", "--bench", file, "--"]);
+    cargo
 }
 
 /// Runs the benchmarks of every area, and writes the report.
@@ -30,9 +52,13 @@ pub(crate) fn all(session: &Session) -> Result<(), String> {
     empty(&directory)?;
     let rounds = env::var_os(ROUNDS).unwrap_or_else(|| "3".into());
     for area in AREAS {
+        if area.in_guest && !on_path("linux.uml") {
+            println!("left out: {}, as user-mode-linux is not installed", area.title);
+            continue;
+        }
         facts::note_load(&directory, area.bench)?;
-        let mut cargo = session.cargo();
-        cargo.args(["bench", "--package", "benches", "--bench", area.bench, "--"]).args(area.arguments);
+        let mut cargo = bench(session, area.bench, area.in_guest, &directory);
+        cargo.args(area.arguments);
         cargo.env("CRITERION_HOME", directory.join(CRITERION)).env("SLUICEGATE_BENCH_RECORDS", &directory);
         cargo.env(ROUNDS, &rounds);
         session.run(&mut cargo)?;

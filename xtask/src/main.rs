@@ -63,6 +63,9 @@ enum Command {
         /// Run nothing: write BENCHMARKS.md from the records of the last run
         #[arg(long, conflicts_with = "area")]
         report: bool,
+        /// In user-mode Linux, for those that need IPVS
+        #[arg(long, requires = "area")]
+        guest: bool,
         /// For the benchmarks of the area
         #[arg(last = true, requires = "area")]
         arguments: Vec<String>,
@@ -124,10 +127,10 @@ fn run(command: Command) -> Result<ExitCode, String> {
         }
         Command::Test { names, list: false } => test(&names),
         Command::Bench { smoke: true, .. } => test(&["bench".to_owned()]),
-        Command::Bench { area, report, arguments, smoke: false } => {
+        Command::Bench { area, report, guest, arguments, smoke: false } => {
             let session = Session::new()?;
             match area {
-                Some(area) => bench::one(&session, &area, &arguments),
+                Some(area) => bench::one(&session, &area, guest, &arguments),
                 None if report => bench::report(&session),
                 None => bench::all(&session),
             }

@@ -7,11 +7,13 @@ use super::records::{Record, Records, Unit};
 
 /// A chapter of BENCHMARKS.md: one file of benches/benches.
 pub(super) struct Area {
-    title: &'static str,
+    pub(super) title: &'static str,
     /// The file.
     pub(super) bench: &'static str,
     /// What it is started with.
     pub(super) arguments: &'static [&'static str],
+    /// Whether it is run in user-mode Linux, whose kernel has IPVS.
+    pub(super) in_guest: bool,
     text: &'static str,
     /// What the sizes count.
     counted: &'static str,
@@ -51,6 +53,7 @@ pub(super) const AREAS: &[Area] = &[
         title: "nftables engine",
         bench: "nftables",
         arguments: BRIEF,
+        in_guest: false,
         text: "Services with five endpoints each, as elements of two maps: values made, encoded, sent and committed, \
                beside the kernel alone with the same bytes, and `nft -f` with the same text.",
         counted: "services",
@@ -86,6 +89,7 @@ pub(super) const AREAS: &[Area] = &[
         title: "Services, nftables mode",
         bench: "proxier",
         arguments: BRIEF,
+        in_guest: false,
         text: "From the model of a cluster, five endpoints a service, to the kernel. `chains` has the shape of \
                kube-proxy's rules, and its peer is `nft -f` with the same rules as text, which is how kube-proxy \
                loads them.",
@@ -131,6 +135,7 @@ pub(super) const AREAS: &[Area] = &[
         title: "iptables",
         bench: "xtables",
         arguments: &[],
+        in_guest: false,
         text: "The rules of kube-proxy's iptables mode, five endpoints a service, restored as a whole and changed by \
                one endpoint, in both back ends. Both take turns in each round. In iptables-legacy the kernel \
                replaces a table whatever changes in it: its share is to give the tables of the change and to take them \
@@ -178,6 +183,7 @@ pub(super) const AREAS: &[Area] = &[
         title: "ipset",
         bench: "ipset",
         arguments: BRIEF,
+        in_guest: false,
         text: "Entries added to an empty `hash:ip,port` that is large enough.",
         counted: "entries",
         table: Table::Peers(&[
@@ -208,9 +214,9 @@ pub(super) const AREAS: &[Area] = &[
         title: "IPVS",
         bench: "ipvs",
         arguments: BRIEF,
+        in_guest: false,
         text: "The bytes of the commands for services of five destinations each, without a kernel, beside the \
-               builders of the crate neli. How it fills a kernel's table beside `ipvsadm -R` takes a guest: see the \
-               head of `benches/benches/ipvs.rs`.",
+               builders of the crate neli.",
         counted: "services",
         table: Table::Peers(&[Work {
             what: "make commands",
@@ -221,9 +227,65 @@ pub(super) const AREAS: &[Area] = &[
         picture: None,
     },
     Area {
+        title: "IPVS: the kernel's table",
+        bench: "ipvs",
+        arguments: &["ipvs/kernel", "--noplot"],
+        in_guest: true,
+        text: "Services of five destinations each, added to an empty table and listed, in user-mode Linux 6.1. System \
+               calls take several times as long there as on a machine, for each of the columns.",
+        counted: "services",
+        table: Table::Peers(&[
+            Work {
+                what: "add",
+                ours: "ipvs/kernel/sluicegate",
+                kernel: Some("ipvs/kernel/raw, one send"),
+                peer: Some(("ipvsadm -R", "ipvs/kernel/ipvsadm -R")),
+            },
+            Work {
+                what: "list",
+                ours: "ipvs/kernel/list, sluicegate",
+                kernel: None,
+                peer: Some(("ipvsadm -S -n", "ipvs/kernel/list, ipvsadm -S -n")),
+            },
+        ]),
+        picture: None,
+    },
+    Area {
+        title: "Services, ipvs mode",
+        bench: "ipvs-mode",
+        arguments: &["ipvs-mode/kernel", "--noplot"],
+        in_guest: true,
+        text: "From the model of a cluster, five endpoints a service, to virtual servers, sets, addresses and rules, in \
+               user-mode Linux 6.1. The peer carries out the same plan by starting `ipset`, `ipvsadm` and `ip` for \
+               each object, and `iptables-restore` once.",
+        counted: "services",
+        table: Table::Peers(&[
+            Work {
+                what: "first sync",
+                ours: "ipvs-mode/kernel/first sync",
+                kernel: None,
+                peer: Some((
+                    "a program for each object",
+                    "ipvs-mode/kernel/first sync, a program for each object",
+                )),
+            },
+            Work {
+                what: "one endpoint changes",
+                ours: "ipvs-mode/kernel/one endpoint's change",
+                kernel: None,
+                peer: Some((
+                    "a program for each object",
+                    "ipvs-mode/kernel/one endpoint's change, a program for each object",
+                )),
+            },
+        ]),
+        picture: None,
+    },
+    Area {
         title: "Connection tracking",
         bench: "conntrack",
         arguments: BRIEF,
+        in_guest: false,
         text: "One flow in a hundred belongs to a UDP service that is gone. The tool is started anew each time, as \
                kube-proxy once did.",
         counted: "flows",
@@ -247,6 +309,7 @@ pub(super) const AREAS: &[Area] = &[
         title: "The daemon under churn",
         bench: "churn",
         arguments: &[],
+        in_guest: false,
         text: "The processor time a second of the daemon in nftables mode while one endpoint changes 50 times a \
                second, by the least time between two syncs; 10 ms are 1 % of a processor. *nft -f* gets the \
                changes of each second in kube-proxy's layout: what kube-proxy starts, without its own work.",
@@ -262,6 +325,7 @@ pub(super) const AREAS: &[Area] = &[
         title: "Data path",
         bench: "data-path",
         arguments: &[],
+        in_guest: false,
         text: "What the rules cost packets, through a node in network namespaces: TCP connections a second, each \
                opened, accepted and closed, and the time from the first UDP packet of a connection to its answer. \
                *none* asks the endpoint itself, *one rule* is the least that any proxy costs; neither depends on \
@@ -290,6 +354,30 @@ pub(super) const AREAS: &[Area] = &[
         },
         picture: None,
     },
+    Area {
+        title: "Data path, ipvs mode",
+        bench: "data-path",
+        arguments: &[],
+        in_guest: true,
+        text: "The same in user-mode Linux 6.1, which has IPVS and iptables-legacy, and one processor: its columns \
+               compare with each other only.",
+        counted: "services",
+        table: Table::Beside {
+            area: "data path, guest",
+            of: &[
+                "TCP connections: the last service",
+                "TCP connections: any service",
+                "TCP connections: any, 100 change a second",
+                "TCP connections: any service, session affinity",
+                "first UDP packet: the last service",
+                "first UDP packet: any service",
+                "first UDP packet: any, 100 change a second",
+                "first UDP packet: any service, session affinity",
+            ],
+            by: &["none", "iptables-legacy", "ipvs"],
+        },
+        picture: None,
+    },
 ];
 
 /// Returns the whole of BENCHMARKS.md.
@@ -305,7 +393,8 @@ pub(super) fn text(records: &Records, facts: &str) -> String {
             let _ = write!(text, "![{}](benches/pictures/{})\n\n", picture.title, picture.file);
         }
         text += &table;
-        let _ = write!(text, "\n`cargo xtask bench {}` measures this.\n", area.bench);
+        let guest = if area.in_guest { " --guest" } else { "" };
+        let _ = write!(text, "\n`cargo xtask bench {}{guest}` measures this.\n", area.bench);
     }
     text
 }
