@@ -28,7 +28,17 @@ pub(crate) struct Tag {
     pub(crate) sequence: u32,
     /// From the start of the message's `nlmsghdr`; 0 is the message itself.
     pub(crate) offset: u32,
+    /// The length of each attribute of a list whose objects have consecutive numbers; 0 for a single one.
+    pub(crate) stride: u32,
     pub(crate) object: u64,
+}
+
+impl Tag {
+    /// Returns the object at an offset that is not before the tag.
+    pub(crate) fn object_at(&self, offset: u32) -> u64 {
+        let number = offset.saturating_sub(self.offset).checked_div(self.stride);
+        self.object.saturating_add(number.map_or(0, u64::from))
+    }
 }
 
 impl<'b> Writer<'b> {
@@ -160,8 +170,34 @@ impl<'b> Writer<'b> {
     /// [`Batch::object`](crate::Batch::object) returns it for an error whose offset is that of the attribute,
     /// or lies between it and the next tagged one.
     pub fn tag(&mut self, object: u64) {
+        self.push_tag(object, 0);
+    }
+
+    /// Tags all attributes from here to the next tag or the end of the message, each of which takes this many
+    /// bytes with its padding: the first with `object`, and each other with the number after the one before
+    /// it. For lists of thousands this takes the memory of one tag.
+    ///
+    /// ```
+    /// use sluicegate_netlink::message::Flags;
+    /// use sluicegate_netlink::{Batch, Errno, KernelError};
+    ///
+    /// let mut batch = Batch::new();
+    /// let mut message = batch.netfilter(10, 12, Flags::CREATE, 2, 0);
+    /// message.tag_each(7, 8);
+    /// (0..3).for_each(|number| message.put_u32(1, number));
+    /// drop(message);
+    /// // The third one follows 20 bytes of headers and two attributes of eight.
+    /// let mut error = KernelError::new(1, Errno::EEXIST);
+    /// error.offset = Some(36);
+    /// assert_eq!(batch.object(&error), Some(9));
+    /// ```
+    pub fn tag_each(&mut self, object: u64, bytes: u32) {
+        self.push_tag(object, bytes);
+    }
+
+    fn push_tag(&mut self, object: u64, stride: u32) {
         let offset = u32::try_from(self.bytes.len() - self.start).unwrap_or(u32::MAX);
-        self.tags.push(Tag { sequence: self.sequence, offset, object });
+        self.tags.push(Tag { sequence: self.sequence, offset, stride, object });
     }
 
     /// Appends bytes as they are, padded to four: the fixed header of a family (`nfgenmsg`, `genlmsghdr`,

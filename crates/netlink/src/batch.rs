@@ -50,11 +50,6 @@ impl Batch {
         self.bytes.reserve(bytes);
     }
 
-    /// Reserves memory for as many more tags: of messages, and of attributes ([`Writer::tag`]).
-    pub fn reserve_tags(&mut self, tags: usize) {
-        self.tags.reserve(tags);
-    }
-
     /// Opens a message. Attributes that are written to the guard are its payload; dropping the guard closes
     /// it.
     ///
@@ -69,7 +64,7 @@ impl Batch {
         header[6..8].copy_from_slice(&flags.bits().to_ne_bytes());
         header[8..12].copy_from_slice(&sequence.to_ne_bytes());
         self.bytes.extend_from_slice(&header);
-        self.tags.push(Tag { sequence, offset: 0, object });
+        self.tags.push(Tag { sequence, offset: 0, stride: 0, object });
         MessageWriter(Writer {
             bytes: &mut self.bytes,
             tags: &mut self.tags,
@@ -161,7 +156,7 @@ impl Batch {
         let offset = error.offset.unwrap_or(0);
         let after = self.tags.partition_point(|tag| (tag.sequence, tag.offset) <= (error.sequence, offset));
         let tag = self.tags.get(after.checked_sub(1)?)?;
-        (tag.sequence == error.sequence).then_some(tag.object)
+        (tag.sequence == error.sequence).then(|| tag.object_at(offset))
     }
 
     /// Returns the header and payload of the message with this sequence number: the request that an error is
@@ -254,6 +249,22 @@ mod tests {
         assert_eq!(batch.object(&error(2, Some(28))), Some(101));
         assert_eq!(batch.object(&error(3, None)), None);
         assert_eq!(batch.object(&error(0, Some(50))), None);
+    }
+
+    #[test]
+    fn an_error_in_a_list_leads_to_the_attribute_by_its_length() {
+        let mut batch = Batch::new();
+        let mut message = batch.netfilter(10, 12, Flags::CREATE, 2, 100);
+        message.tag_each(200, 12);
+        (0..3).for_each(|number| message.put_u64(1, number));
+        message.tag(300);
+        message.put_u32(2, 0);
+        drop(message);
+        drop(batch.netfilter(10, 12, Flags::CREATE, 2, 101));
+        let at = |offset| batch.object(&error(1, Some(offset)));
+        assert_eq!([0, 16, 20, 31, 32, 44, 55].map(at), [100, 100, 200, 200, 201, 202, 202].map(Some));
+        assert_eq!([56, 60].map(at), [Some(300); 2]);
+        assert_eq!(batch.object(&error(2, Some(28))), Some(101));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::message::*;
 use crate::object::chain::wire::{NFTA_CHAIN_HANDLE, NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE, encode_bound};
 use crate::object::devices::encode_existing;
 use crate::object::element::wire::*;
-use crate::object::element::{self, Form};
+use crate::object::element::{self, Form, representatives};
 use crate::object::flowtable::wire::{NFTA_FLOWTABLE_HANDLE, NFTA_FLOWTABLE_TABLE};
 use crate::object::rule::wire::{
     self as rule, NFTA_RULE_CHAIN, NFTA_RULE_CHAIN_ID, NFTA_RULE_HANDLE, NFTA_RULE_TABLE,
@@ -73,7 +73,7 @@ impl<'t> Encoder<'t> {
     pub(crate) fn operation(&mut self, index: usize) -> Result<(), Error> {
         let Some(operation) = self.transaction.operations().get(index) else { return Ok(()) };
         if let Some(elements) = operation.elements()
-            && let Some(cause) = element::backwards_range(&elements.list)
+            && let Some(cause) = element::backwards_range(representatives(&elements.list))
         {
             return Err(of_elements(index, elements, cause));
         }
@@ -127,8 +127,9 @@ impl<'t> Encoder<'t> {
                 self.rule(index, rule, Flags::CREATE | Flags::APPEND)?;
             }
             Object::Elements(elements) => {
-                self.fits(index, elements)?;
-                for element in &elements.list {
+                let examined = representatives(&elements.list);
+                self.fits(index, elements, examined)?;
+                for element in examined {
                     check_element_statements(element.statements())
                         .map_err(|cause| of_elements(index, elements, cause))?;
                 }
@@ -143,8 +144,8 @@ impl<'t> Encoder<'t> {
 
     /// Checks that the elements have the types of their set, if the transaction creates it. The kernel only
     /// compares lengths, and `80 . 10.0.0.1` is as long as `10.0.0.1 . 80`.
-    fn fits(&self, index: usize, elements: &Elements) -> Result<(), Error> {
-        let mismatch = |set: &Set| element::type_mismatch(set, &elements.list);
+    fn fits(&self, index: usize, elements: &Elements, examined: &[Element]) -> Result<(), Error> {
+        let mismatch = |set: &Set| element::type_mismatch(set, examined);
         let Some(cause) = known(&self.sets, &elements.set).and_then(mismatch) else { return Ok(()) };
         // The elements may be meant for an older set of the same name, which a later operation deletes.
         let before = self.transaction.known_before(index);
@@ -210,8 +211,9 @@ impl<'t> Encoder<'t> {
         drop(message);
         let form = Form::of(set);
         let start = (form == Form::Interval && needs_start(elements)).then(|| elements.first()).flatten();
-        let destination = Destination { id: &set.id, number: Some(*number), form, start, origins: None };
-        self.list(index, &destination, elements, NFT_MSG_NEWSETELEM, Flags::CREATE, false);
+        let mut destination =
+            Destination { id: &set.id, number: Some(*number), form, start, origins: None, template: None };
+        self.list(index, &mut destination, elements, NFT_MSG_NEWSETELEM, Flags::CREATE, false);
     }
 
     /// Returns whether other elements are sent instead of those of an operation, because its set merges them.
@@ -224,32 +226,34 @@ impl<'t> Encoder<'t> {
         let resolved = self.resolved;
         let Some(change) = resolved.change(index) else { return };
         let (deleted, added) = (&change.deleted, &change.added);
-        let destination = Destination::merging(set, deleted);
-        self.list(index, &destination, &deleted.list, NFT_MSG_DELSETELEM, Flags::empty(), true);
-        let destination = Destination::merging(set, added);
-        self.list(index, &destination, &added.list, NFT_MSG_NEWSETELEM, Flags::CREATE, false);
+        let mut destination = Destination::merging(set, deleted);
+        self.list(index, &mut destination, &deleted.list, NFT_MSG_DELSETELEM, Flags::empty(), true);
+        let mut destination = Destination::merging(set, added);
+        self.list(index, &mut destination, &added.list, NFT_MSG_NEWSETELEM, Flags::CREATE, false);
     }
 
     fn elements(&mut self, index: usize, elements: &Elements, command: u8, flags: Flags, key_only: bool) {
         let form = self.form(elements);
-        let destination = Destination { id: &elements.set, number: None, form, start: None, origins: None };
-        self.list(index, &destination, &elements.list, command, flags, key_only);
+        let mut destination =
+            Destination { id: &elements.set, number: None, form, start: None, origins: None, template: None };
+        self.list(index, &mut destination, &elements.list, command, flags, key_only);
     }
 
     /// Returns how the elements are encoded, with intervals or without: as the transaction defines the set,
     /// else as the kernel's set is defined, else as the elements suggest.
     fn form(&mut self, elements: &Elements) -> Form {
+        let examined = representatives(&elements.list);
         match known(&self.sets, &elements.set).map(Form::of) {
             // A range in a set without `flags interval` is encoded as a range so that the kernel refuses it.
             // Its lower bound alone would be stored as a single key, which the caller did not ask for.
-            Some(Form::Plain) if elements.list.iter().any(Element::is_range) => Form::guess(&elements.list),
+            Some(Form::Plain) if examined.iter().any(Element::is_range) => Form::guess(examined),
             Some(form) => form,
-            None => match Form::guess(&elements.list) {
+            None => match Form::guess(examined) {
                 // An element that is only the end of an interval carries a flag, so the form is known.
-                Form::Plain if differ_in_intervals(&elements.list) => {
+                Form::Plain if differ_in_intervals(examined) => {
                     let id = SetId { map: false, ..elements.set.clone() };
                     if self.resolved.intervals().contains(&id) {
-                        return Form::of_intervals(&elements.list);
+                        return Form::of_intervals(examined);
                     }
                     self.sets_to_query.insert(id);
                     Form::Plain
@@ -263,7 +267,7 @@ impl<'t> Encoder<'t> {
     fn list(
         &mut self,
         index: usize,
-        destination: &Destination<'_>,
+        destination: &mut Destination<'_>,
         elements: &[Element],
         command: u8,
         flags: Flags,
@@ -271,7 +275,6 @@ impl<'t> Encoder<'t> {
     ) {
         if let Some(first) = elements.first() {
             self.batch.reserve(elements.len() * first.encoded_size());
-            self.batch.reserve_tags(elements.len());
         }
         let mut position = 0;
         while position < elements.len() {
@@ -284,7 +287,7 @@ impl<'t> Encoder<'t> {
     fn message_of(
         &mut self,
         index: usize,
-        destination: &Destination<'_>,
+        destination: &mut Destination<'_>,
         elements: &[Element],
         mut position: usize,
         command: u8,
@@ -292,6 +295,7 @@ impl<'t> Encoder<'t> {
         key_only: bool,
     ) -> usize {
         let limit = self.message_limit.saturating_sub(ELEMENT_ROOM);
+        let alike = destination.alike(elements.get(position..).unwrap_or_default(), limit, key_only);
         let family = destination.id.table.family;
         let tag_of = |position| destination.tag(index, position);
         let mut message = self.message(command, flags, family, tag_of(position));
@@ -303,6 +307,12 @@ impl<'t> Encoder<'t> {
         let mut list = message.nest(NFTA_SET_ELEM_LIST_ELEMENTS);
         if let (Some(first), 0) = (destination.start, position) {
             encode_start(&first.key(), &mut list);
+        }
+        if let Some((mut template, elements)) = alike {
+            list.tag_each(tag_of(position), u32::try_from(template.len()).unwrap_or_default());
+            template.encode(elements, &mut list);
+            destination.template = Some(template);
+            return position + elements.len();
         }
         while let Some(element) = elements.get(position) {
             list.tag(tag_of(position));
@@ -325,7 +335,7 @@ impl<'t> Encoder<'t> {
             return Ok(None);
         };
         let resolved = self.resolved;
-        let (destination, list) = match resolved.change(index) {
+        let (mut destination, list) = match resolved.change(index) {
             // What replaces existing elements has to be in the same batch as their deletion.
             Some(change) if !change.deleted.list.is_empty() => {
                 self.operation(index)?;
@@ -335,14 +345,17 @@ impl<'t> Encoder<'t> {
             None => {
                 let form = self.form(elements);
                 let id = &elements.set;
-                (Destination { id, number: None, form, start: None, origins: None }, &elements.list)
+                (
+                    Destination { id, number: None, form, start: None, origins: None, template: None },
+                    &elements.list,
+                )
             }
         };
         let (command, flags) = (NFT_MSG_NEWSETELEM, Flags::CREATE);
         if list.is_empty() {
             return Ok(None);
         }
-        let next = self.message_of(index, &destination, list, position, command, flags, false);
+        let next = self.message_of(index, &mut destination, list, position, command, flags, false);
         Ok((next < list.len()).then_some(next))
     }
 
@@ -500,12 +513,42 @@ struct Destination<'a> {
     start: Option<&'a Element>,
     /// Where each element stems from, if others are sent than those of the operation.
     origins: Option<&'a [Origin]>,
+    /// The template of the elements in the message before.
+    template: Option<Template>,
 }
 
 impl<'a> Destination<'a> {
     /// Creates the destination for elements that were merged.
     fn merging(id: &'a SetId, sent: &'a Sent) -> Self {
-        Self { id, number: None, form: Form::Interval, start: None, origins: Some(&sent.origins) }
+        Self {
+            id,
+            number: None,
+            form: Form::Interval,
+            start: None,
+            origins: Some(&sent.origins),
+            template: None,
+        }
+    }
+
+    /// Returns the elements of the next message if all of them are alike, so that they can be encoded by their
+    /// bytes, with the template.
+    fn alike<'e>(
+        &mut self,
+        elements: &'e [Element],
+        limit: usize,
+        key_only: bool,
+    ) -> Option<(Template, &'e [Element])> {
+        let (first, _) = elements.split_first()?;
+        if self.form != Form::Plain || self.number.is_some() || self.origins.is_some() {
+            return None;
+        }
+        // That of the message before, to allocate one for each list only.
+        let template = self.template.take().filter(|template| template.fits(first));
+        let template = template.or_else(|| Template::of(first, key_only))?;
+        // The last one passes the limit, as in a message of any elements.
+        let count = limit.saturating_sub(LIST_HEADER).checked_div(template.len())? + 1;
+        let elements = elements.get(..count).unwrap_or(elements);
+        elements.iter().all(|element| template.fits(element)).then_some((template, elements))
     }
 
     /// Returns the tag of the element at a position of what is sent for an operation.
@@ -533,5 +576,7 @@ pub(crate) fn untag(tag: u64) -> Option<(usize, usize)> {
 const NO_OPERATION: u64 = u64::MAX;
 /// The maximum size of a list of elements in bytes: the length of an attribute is a `u16`.
 const MAX_LIST: usize = 65_532;
+/// The size of the header of a list of elements.
+const LIST_HEADER: usize = 4;
 /// Bytes reserved for one more element: two keys of 64 bytes, a name, a comment, expressions.
 const ELEMENT_ROOM: usize = 2_048;

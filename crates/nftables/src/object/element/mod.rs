@@ -141,6 +141,28 @@ impl Element {
         self
     }
 
+    /// Returns an element of the same types with other bytes, as the kernel stores them: to make tens of
+    /// thousands of elements that are alike, in a tenth of the time that [`new`](Self::new) and
+    /// [`value`](Self::value) take for each.
+    ///
+    /// Returns `None` if this element does not consist of a key and a value of these lengths, or if it is too
+    /// long to be stored without an allocation: about 40 bytes.
+    ///
+    /// ```
+    /// use std::net::Ipv4Addr;
+    ///
+    /// use sluicegate_nftables::{Element, Port};
+    ///
+    /// let first = Element::new(Ipv4Addr::new(10, 0, 0, 1)).value(Port(80));
+    /// assert_eq!(first.with_bytes([10, 0, 0, 2], [0, 81]).unwrap().to_string(), "10.0.0.2 : 81");
+    /// assert_eq!(first.with_bytes([10, 0, 0, 2], [0, 0, 0, 81]), None);
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn with_bytes<const K: usize, const V: usize>(&self, key: [u8; K], value: [u8; V]) -> Option<Self> {
+        self.0.with_bytes(key, value).map(Self)
+    }
+
     /// Maps the key to a range of values.
     ///
     /// # Panics
@@ -453,6 +475,15 @@ mod networks {
         fn from(network: Ipv6Net) -> Self {
             Self::prefix(network.addr(), network.prefix_len())
         }
+    }
+}
+
+/// Returns the elements that have to be examined to know the types of all and what they carry: the first alone
+/// if all consist of a key and a value of the same types.
+pub(crate) fn representatives(elements: &[Element]) -> &[Element] {
+    match elements.split_first() {
+        Some((first, rest)) if wire::are_alike(first, rest) => std::slice::from_ref(first),
+        _ => elements,
     }
 }
 

@@ -4,6 +4,8 @@
 //! Lists of elements are the largest values of this crate, so an element takes 48 bytes, and few need an
 //! allocation: those with a long value, a statement, or both a name and a comment.
 
+use std::ops::Range;
+
 use crate::key::Key;
 use crate::lang::Statement;
 use crate::name::{Comment, Name};
@@ -44,6 +46,39 @@ pub(super) struct Head {
     value: u8,
     /// Flags for the optional sections in the lower four bits, the kind of data in the upper ones.
     flags: u8,
+}
+
+/// The lengths and types of a key and its value.
+pub(super) struct Shape {
+    head: Head,
+    /// The bits of a number of eight bytes that are types of the key, and of the value.
+    key: u64,
+    value: u64,
+    value_at: usize,
+    /// The types of both as numbers: comparing slices would call a function for each of two bytes.
+    types: (u64, u64),
+}
+
+impl Shape {
+    #[inline]
+    fn types_of(&self, store: &Store) -> Option<(u64, u64)> {
+        let Store::Plain { bytes, .. } = store else { return None };
+        let word = |at: usize| bytes.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+        Some((word(0)? & self.key, word(self.value_at)? & self.value))
+    }
+
+    /// Returns whether a store has this shape.
+    #[inline]
+    pub(super) fn has(&self, store: &Store) -> bool {
+        let Store::Plain { head, .. } = store else { return false };
+        *head == self.head && self.types_of(store) == Some(self.types)
+    }
+
+    /// Returns where the bytes of the key and of the value are.
+    pub(super) fn places(&self) -> (Range<usize>, Range<usize>) {
+        let (at, value_at) = (self.head.key_parts(), self.value_at + self.head.value_parts());
+        (at..at + usize::from(self.head.key), value_at..value_at + usize::from(self.head.value))
+    }
 }
 
 const END: u8 = 1;
@@ -230,6 +265,44 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Returns the shape of a store that consists of a key and perhaps a value; `None` if there is more to it.
+    pub(super) fn shape(&self) -> Option<Shape> {
+        let Self::Plain { head, .. } = self else { return None };
+        // The flags have nothing but the kind of the data: there are no ranges and times.
+        let has_value = head.flags == Data::Value.flags() && head.value > 0;
+        let is_plain = head.key > 0 && (has_value || head.flags == Data::None.flags());
+        let mask = |parts: usize| {
+            let unused = 64_u32.checked_sub(u32::try_from(parts).ok()? * 8)?;
+            Some(u64::MAX.checked_shr(unused).unwrap_or(0))
+        };
+        let (key, value) = (mask(head.key_parts())?, mask(head.value_parts())?);
+        // A value behind a long key may be too near to the end for reading its types as a number; without
+        // one, the types of the key are read twice.
+        let value_at = if has_value { head.behind_keys() } else { 0 };
+        let mut shape = Shape { head: *head, key, value, value_at, types: (0, 0) };
+        shape.types = shape.types_of(self)?;
+        is_plain.then_some(shape)
+    }
+
+    /// Returns a store of the same shape with other bytes; `None` where it has a shape of another length.
+    #[inline]
+    pub(super) fn with_bytes<const K: usize, const V: usize>(
+        &self,
+        key: [u8; K],
+        value: [u8; V],
+    ) -> Option<Self> {
+        let Self::Plain { head, mut bytes } = *self else { return None };
+        if head.flags != Data::Value.flags() || usize::from(head.key) != K || usize::from(head.value) != V {
+            return None;
+        }
+        let (at, value_at) = (head.key_parts(), head.behind_keys() + head.value_parts());
+        *bytes.get_mut(at..)?.first_chunk_mut()? = key;
+        *bytes.get_mut(value_at..)?.first_chunk_mut()? = value;
+        Some(Self::Plain { head, bytes })
+    }
+}
+
 impl<'a> View<'a> {
     #[inline]
     pub(super) fn key(self) -> Packed<'a> {
@@ -301,6 +374,12 @@ impl<'a> View<'a> {
             timeout: self.timeout(),
             expires: self.expires(),
         }
+    }
+
+    /// Returns the bytes at a [place](Shape::places).
+    #[inline]
+    pub(super) fn at(self, place: &Range<usize>) -> &'a [u8] {
+        self.bytes.get(place.clone()).unwrap_or_default()
     }
 
     fn used(self) -> &'a [u8] {
