@@ -95,7 +95,15 @@ impl Preference {
 }
 
 fn pick(endpoints: &[Endpoint], wanted: impl Fn(&Endpoint) -> bool) -> Vec<&Endpoint> {
-    endpoints.iter().filter(|e| wanted(e)).collect()
+    let mut picked = Vec::new();
+    for endpoint in endpoints.iter().filter(|e| wanted(e)) {
+        if picked.is_empty() {
+            // Mostly all of them, for which a list that grows would be copied again and again.
+            picked.reserve_exact(endpoints.len());
+        }
+        picked.push(endpoint);
+    }
+    picked
 }
 
 #[cfg(test)]

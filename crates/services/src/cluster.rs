@@ -49,7 +49,7 @@ impl Slices {
         self.0.is_empty()
     }
 
-    fn iter(&self) -> impl Iterator<Item = (&str, &Slice)> {
+    fn iter(&self) -> impl Iterator<Item = (&str, &Slice)> + Clone {
         self.0.iter().map(|(name, slice)| (&**name, &**slice))
     }
 
@@ -123,7 +123,7 @@ impl Entry {
         let Some(service) = self.service.as_deref().filter(|s| s.cluster_ip(family).is_some()) else {
             return Vec::new();
         };
-        let slices: Vec<&Slice> = self.slices.iter().map(|(_, slice)| slice).collect();
+        let slices = self.slices.iter().map(|(_, slice)| slice);
         ServicePort::all(name, service, &self.lost, &slices, family, node)
     }
 

@@ -1,5 +1,6 @@
 //! One port of a service in one family, with its endpoints joined from all slices: the input of planners.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU16;
@@ -67,7 +68,7 @@ impl<'a> ServicePort<'a> {
         name: &ServiceName,
         service: &'a Service,
         lost: &BTreeSet<Frontend>,
-        slices: &[&Slice],
+        slices: &(impl Iterator<Item = &'a Slice> + Clone),
         family: Family,
         node: &str,
     ) -> Vec<Self> {
@@ -92,7 +93,7 @@ impl<'a> ServicePort<'a> {
                 endpoints: Vec::new(),
             };
             if port.cluster_ip.is_some() || port.externally_accessible() {
-                ports.push(Self { endpoints: endpoints(&port.name, slices, family, node), ..port });
+                ports.push(Self { endpoints: endpoints(&port.name, slices.clone(), family, node), ..port });
             }
         }
         ports
@@ -119,8 +120,13 @@ impl<'a> ServicePort<'a> {
 
 /// Joins the slices. The same address and port seen twice counts once: the later wins, unless it is
 /// terminating.
-fn endpoints(name: &PortName, slices: &[&Slice], family: Family, node: &str) -> Vec<Endpoint> {
-    let of_family = slices.iter().filter(|slice| slice.family == family);
+fn endpoints<'a>(
+    name: &PortName,
+    slices: impl Iterator<Item = &'a Slice> + Clone,
+    family: Family,
+    node: &str,
+) -> Vec<Endpoint> {
+    let of_family = slices.filter(|slice| slice.family == family);
     let capacity = of_family.clone().map(|slice| slice.endpoints.len()).sum();
     let mut found: Vec<Endpoint> = Vec::with_capacity(capacity);
     let mut contributions = 0;
@@ -156,36 +162,30 @@ fn endpoints(name: &PortName, slices: &[&Slice], family: Family, node: &str) -> 
 /// Sorts by the plain byte order of the texts `ip:port` and `[ip]:port`. Arrivals that are equal keep their
 /// order.
 fn sort_by_text(endpoints: &mut [Endpoint]) {
-    let key = |endpoint: &Endpoint| TextOrder::of(&endpoint.address);
-    // Most slices are written in an order of their own, often this one. The keys of IPv6 are texts, which are
-    // not made twice.
     let is_v4 = endpoints.iter().all(|endpoint| endpoint.address.is_ipv4());
-    if !(is_v4 && endpoints.is_sorted_by_key(key)) {
-        endpoints.sort_by_cached_key(key);
+    if !is_v4 {
+        // The keys of IPv6 are texts, which are not made twice.
+        endpoints.sort_by_cached_key(|endpoint| endpoint.address.to_string());
+    } else if !endpoints.is_sorted_by(|a, b| compare_v4(a, b).is_le()) {
+        // Most slices are written in an order of their own, often this one.
+        endpoints.sort_by(compare_v4);
     }
 }
 
-/// Compares as the text of an address does.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum TextOrder {
-    /// The octets and the port, each as its digits and what follows them. What follows differs from every
-    /// digit, so two different numbers differ before it is passed, and each may stand in a slot of its own.
-    V4([u32; 4], u64),
-    V6(String),
-}
-
-impl TextOrder {
-    fn of(address: &SocketAddr) -> Self {
-        match address {
-            SocketAddr::V4(v4) => {
-                let [a, b, c, d] = v4.ip().octets();
-                Self::V4(
-                    [digits(a, b'.'), digits(b, b'.'), digits(c, b'.'), digits(d, b':')],
-                    port_digits(v4.port()),
-                )
-            }
-            SocketAddr::V6(_) => Self::V6(address.to_string()),
+/// Compares the texts of two IPv4 endpoints by the first number in which they differ: as each number is
+/// followed by what is no digit, the others decide nothing.
+fn compare_v4(a: &Endpoint, b: &Endpoint) -> Ordering {
+    let (SocketAddr::V4(a), SocketAddr::V4(b)) = (a.address, b.address) else { return Ordering::Equal };
+    let (octets, others) = (a.ip().octets(), b.ip().octets());
+    for (place, (octet, other)) in octets.into_iter().zip(others).enumerate() {
+        if octet != other {
+            let next = if place == 3 { b':' } else { b'.' };
+            return digits(octet, next).cmp(&digits(other, next));
         }
+    }
+    match a.port() == b.port() {
+        true => Ordering::Equal,
+        false => port_digits(a.port()).cmp(&port_digits(b.port())),
     }
 }
 
@@ -220,21 +220,23 @@ mod tests {
         fn numbers_of_few_digits_sort_as_text(a: [bool; 4], b: [bool; 4], ports: (u16, u16)) {
             let address = |bits: [bool; 4], port| SocketAddr::new(bits.map(|bit| if bit { 10 } else { 1 }).into(), port % 120);
             let (a, b) = (address(a, ports.0), address(b, ports.1));
-            prop_assert_eq!(TextOrder::of(&a).cmp(&TextOrder::of(&b)), a.to_string().cmp(&b.to_string()));
+            prop_assert_eq!(compare_v4(&endpoint(a), &endpoint(b)), a.to_string().cmp(&b.to_string()));
         }
 
         #[test]
-        fn the_order_is_that_of_the_texts(a: SocketAddr, b: SocketAddr) {
-            let plain = |address: &SocketAddr| match address {
-                // An endpoint has neither scope id nor flow label.
-                SocketAddr::V6(v6) => SocketAddr::new((*v6.ip()).into(), v6.port()),
-                SocketAddr::V4(_) => *address,
-            };
-            let (a, b) = (plain(&a), plain(&b));
-            let order = TextOrder::of(&a).cmp(&TextOrder::of(&b));
-            if a.is_ipv4() == b.is_ipv4() {
-                prop_assert_eq!(order, a.to_string().cmp(&b.to_string()));
-            }
+        fn the_order_is_that_of_the_texts(addresses: Vec<(IpAddr, u16)>, first_alone: bool) {
+            let mut all: Vec<_> = addresses
+                .into_iter()
+                .map(|(ip, port)| SocketAddr::new(ip, port))
+                .filter(|address| address.is_ipv4() || !first_alone)
+                .map(endpoint)
+                .collect();
+            sort_by_text(&mut all);
+            prop_assert!(all.is_sorted_by_key(|endpoint| endpoint.address.to_string()));
         }
+    }
+
+    fn endpoint(address: SocketAddr) -> Endpoint {
+        Endpoint { address, is_local: false, ready: true, serving: true, terminating: false, hints: None }
     }
 }
