@@ -26,7 +26,7 @@ struct Kernel {
 impl Kernel {
     fn of(content: &Content) -> Self {
         let mut kernel = Self::default();
-        content.elements(|Element { container, key, value, .. }| {
+        content.elements(&mut |Element { container, key, value, .. }: Element| {
             assert_eq!(kernel.elements.insert((container, key), value), None, "{container:?} {key:?} twice");
         });
         kernel.chains.extend(content.chains().map(|(id, plan)| (id, plan.cloned())));
@@ -230,14 +230,14 @@ fn run(layout: Layout, events: Vec<Event>) {
             Event::Sync => {
                 let mut delta = Delta::default();
                 for name in cluster.take_changes().names() {
-                    content.set(name, plans(&cluster, name, layout), Some(&mut delta));
+                    content.set(name, plans(&cluster, name, layout).into_iter(), Some(&mut delta));
                 }
                 delta.settle();
                 kernel.apply(delta);
                 kernel.check(&content);
                 let mut fresh = Content::default();
                 for name in cluster.service_names() {
-                    fresh.set(name, plans(&cluster, name, layout), None);
+                    fresh.set(name, plans(&cluster, name, layout).into_iter(), None);
                 }
                 assert_eq!(Kernel::of(&fresh), kernel, "a fresh plan");
                 assert_eq!(Kernel::of(&content), kernel, "what the content says");

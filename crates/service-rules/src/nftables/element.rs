@@ -20,11 +20,20 @@ pub(super) struct Frontend {
 }
 
 impl Frontend {
+    /// Returns a frontend that sorts among others as its address does.
+    pub(super) fn of_ip(ip: IpAddr) -> Self {
+        Self { address: Some(ip), protocol: Protocol::Tcp, port: 0 }
+    }
+
     /// Returns a number that sorts as the frontend does. Numbers are compared in one step, where enums take one
     /// for each of their parts.
-    pub(super) fn order(&self) -> (u8, u128, u32) {
-        let (family, address) = self.address.as_ref().map_or((0, 0), order);
-        (family, address, u32::from(self.protocol as u8) << 16 | u32::from(self.port))
+    pub(super) fn order(&self) -> Order {
+        let port = u32::from(self.protocol as u8) << 16 | u32::from(self.port);
+        match self.address {
+            None => Order::Short(port.into()),
+            Some(IpAddr::V4(ip)) => Order::Short(1 << 56 | u64::from(ip.to_bits()) << 24 | u64::from(port)),
+            Some(IpAddr::V6(ip)) => Order::Long(ip.to_bits(), port),
+        }
     }
 
     /// Returns whether the key of its elements has an address.
@@ -33,12 +42,13 @@ impl Frontend {
     }
 }
 
-/// Returns a number that sorts as the address does: 4 or 6, and its bits.
-pub(super) fn order(address: &IpAddr) -> (u8, u128) {
-    match address {
-        IpAddr::V4(address) => (4, address.to_bits().into()),
-        IpAddr::V6(address) => (6, address.to_bits()),
-    }
+/// A number that sorts as a frontend does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Order {
+    /// Of a port of the node, or of an IPv4 address with protocol and port.
+    Short(u64),
+    /// An IPv6 address, and its protocol and port.
+    Long(u128, u32),
 }
 
 /// The endpoint that connections are sent to.
@@ -411,6 +421,11 @@ impl Balance {
         }
     }
 
+    /// Returns the map that leads from the code to the chain.
+    pub(super) const fn container(&self) -> Container {
+        Container::Balancers(self.scope, self.path)
+    }
+
     /// Returns the maps that its rules use: of endpoints, and of ids under session affinity. The map that its
     /// rules fill is not among them.
     pub(super) fn uses(&self) -> impl Iterator<Item = Container> + use<> {
@@ -460,6 +475,30 @@ pub(super) struct Element {
     pub(super) value: ElementValue,
     /// The service port that its comment names, if it has one. It is not compared with the kernel.
     pub(super) comment: Option<Box<PortName>>,
+}
+
+/// Takes the elements of a plan.
+pub(super) trait Sink {
+    /// Takes an element.
+    fn element(&mut self, element: Element);
+
+    /// Takes an element without a comment.
+    fn plain(&mut self, container: Container, key: ElementKey, value: ElementValue) {
+        self.element(Element { container, key, value, comment: None });
+    }
+
+    /// Takes the numbered endpoints of a frontend, most elements of a large cluster.
+    fn endpoints(&mut self, container: Container, frontend: Frontend, backends: &[Backend]) {
+        for (index, backend) in (0..).zip(backends) {
+            self.plain(container, ElementKey::Indexed(frontend, index), ElementValue::Backend(*backend));
+        }
+    }
+}
+
+impl<F: FnMut(Element)> Sink for F {
+    fn element(&mut self, element: Element) {
+        self(element);
+    }
 }
 
 #[cfg(test)]

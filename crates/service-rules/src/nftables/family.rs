@@ -1,6 +1,7 @@
 //! The table of one family: transactions that create it and that change it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
@@ -12,7 +13,7 @@ use sluicegate_services::{Family, ServiceName};
 use super::base::{self, BaseContent};
 use super::chain::{self, Names};
 use super::element::{
-    ChainId, Container, Element, ElementKey, ElementValue, Frontend, Path, PortChain, Target,
+    Backend, ChainId, Container, Element, ElementKey, ElementValue, Frontend, Path, PortChain, Sink, Target,
 };
 use super::owner::Owners;
 use super::planner::node_port_ips;
@@ -65,7 +66,12 @@ impl FamilyPlan {
 
     /// Sets the plans of a service. They are recorded as a change, unless everything is going to be created
     /// again.
-    pub(super) fn set_service(&mut self, name: &ServiceName, plans: Vec<PortPlan>, incremental: bool) {
+    pub(super) fn set_service(
+        &mut self,
+        name: &ServiceName,
+        plans: impl ExactSizeIterator<Item = PortPlan>,
+        incremental: bool,
+    ) {
         self.content.set(name, plans, incremental.then_some(&mut self.delta));
     }
 
@@ -148,12 +154,11 @@ impl FamilyPlan {
         for base in &hooks {
             transaction.add(base.chain.clone());
         }
-        let mut lists = Container::ALL.map(|container| Vec::with_capacity(self.content.count(container)));
-        let (schema, names) = (&self.schema, &mut self.names);
-        self.content.elements(|element| {
-            let made = to_nft(&element, names, true);
-            lists[element.container.index()].push(made);
-        });
+        let lists = Container::ALL.map(|container| Vec::with_capacity(self.content.count(container)));
+        let schema = &self.schema;
+        let mut lists = Lists { lists, names: &mut self.names };
+        self.content.elements(&mut lists);
+        let mut lists = lists.lists;
         if let Some(ips) = node_port_ips(&schema.settings.node_ports) {
             lists[Container::NodeportIps.index()].extend(ips.map(nft::Element::new));
         }
@@ -420,6 +425,42 @@ impl FamilyPlan {
             }
         }
     }
+}
+
+/// The elements of each set and map, as those of the nftables crate.
+struct Lists<'n> {
+    lists: [Vec<nft::Element>; Container::ALL.len()],
+    names: &'n mut Names,
+}
+
+impl Sink for Lists<'_> {
+    fn element(&mut self, element: Element) {
+        self.lists[element.container.index()].push(to_nft(&element, self.names, true));
+    }
+
+    fn endpoints(&mut self, container: Container, frontend: Frontend, backends: &[Backend]) {
+        let made = |(number, backend): (u32, &Backend)| {
+            let key = nft::Element::new(frontend.numbered(number));
+            key.value(Key::from((backend.ip, nft::Port(backend.port))))
+        };
+        let list = &mut self.lists[container.index()];
+        let Some(first) = backends.first().map(|first| made((0, first))) else { return };
+        let key = <[u8; 12]>::try_from(frontend.numbered(0).bytes()).ok();
+        list.extend((0..).zip(backends).map(|(number, backend)| {
+            let alike = key.zip(v4_value(backend)).and_then(|(mut key, value)| {
+                key[8..].copy_from_slice(&u32::to_ne_bytes(number));
+                first.with_bytes(key, value)
+            });
+            alike.unwrap_or_else(|| made((number, backend)))
+        }));
+    }
+}
+
+/// Returns the value of an IPv4 endpoint, as the kernel stores it.
+fn v4_value(backend: &Backend) -> Option<[u8; 8]> {
+    let IpAddr::V4(ip) = backend.ip else { return None };
+    let ([a, b, c, d], [high, low]) = (ip.octets(), backend.port.to_be_bytes());
+    Some([a, b, c, d, high, low, 0, 0])
 }
 
 /// Chains to flush, chains to create, and the rules to add to them.

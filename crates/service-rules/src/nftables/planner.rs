@@ -214,7 +214,7 @@ impl Planner {
             let ports = ports(family);
             let plan_port =
                 |port| PortPlan::new(self.layout, port, &categorize(port, &self.topology), node_ip);
-            plan.set_service(name, ports.iter().map(plan_port).collect(), incremental);
+            plan.set_service(name, ports.iter().map(plan_port), incremental);
         }
     }
 

@@ -12,7 +12,7 @@ use sluicegate_services::{Categorized, Endpoint, PortName, ServicePort};
 use super::Layout;
 use super::element::{
     Backend, Balance, ChainId, Container, Element, ElementKey, ElementValue, Frontend, MAX_SECONDS,
-    MAX_STICKY, Path, PortChain, Target,
+    MAX_STICKY, Path, PortChain, Sink, Target,
 };
 use super::schema::OWN_PRIORITY_BIT;
 
@@ -298,26 +298,21 @@ fn merge(plans: &mut Vec<FrontendPlan>, plan: FrontendPlan) {
 
 impl FrontendPlan {
     /// Passes all elements of the frontend to `sink`; `owner` is its service port.
-    pub(super) fn elements(&self, owner: &PortName, mut sink: impl FnMut(Element)) {
+    pub(super) fn elements(&self, owner: &PortName, sink: &mut impl Sink) {
         let (frontend, scope) = (self.frontend, self.frontend.scope());
         let key = ElementKey::Frontend(frontend);
-        let mut plain = |container, key, value| sink(Element { container, key, value, comment: None });
         for (path, route) in self.routes() {
             match route {
                 Route::Balance(backends, None) => {
-                    let endpoints = Container::Endpoints(scope, path, frontend.protocol);
-                    for (index, backend) in (0..).zip(backends.iter()) {
-                        let value = ElementValue::Backend(*backend);
-                        plain(endpoints, ElementKey::Indexed(frontend, index), value);
-                    }
+                    sink.endpoints(Container::Endpoints(scope, path, frontend.protocol), frontend, backends);
                 }
                 Route::Balance(backends, Some(_)) => {
                     let numbers = Container::StickyIds(scope, path, frontend.protocol);
                     let endpoints = Container::StickyEndpoints(scope, path, frontend.protocol);
                     for ((index, backend), id) in (0..).zip(backends.iter()).zip(endpoint_ids(backends)) {
-                        plain(numbers, ElementKey::Indexed(frontend, index), ElementValue::Id(id));
+                        sink.plain(numbers, ElementKey::Indexed(frontend, index), ElementValue::Id(id));
                         let value = ElementValue::Backend(*backend);
-                        plain(endpoints, ElementKey::Identified(frontend, id), value);
+                        sink.plain(endpoints, ElementKey::Identified(frontend, id), value);
                     }
                 }
                 Route::Chain(_) => {}
@@ -330,30 +325,30 @@ impl FrontendPlan {
                     ElementValue::Verdict(Target::Goto(ChainId::Port(owner.clone(), *chain).into()))
                 }
             };
-            plain(Container::Dispatch(scope, path), key, value);
+            sink.plain(Container::Dispatch(scope, path), key, value);
         }
         match self.masquerade {
             Masquerade::No => {}
-            Masquerade::Local => plain(Container::MasqueradeLocal(scope), key, ElementValue::None),
-            Masquerade::All => plain(Container::Masquerade(scope), key, ElementValue::None),
+            Masquerade::Local => sink.plain(Container::MasqueradeLocal(scope), key, ElementValue::None),
+            Masquerade::All => sink.plain(Container::Masquerade(scope), key, ElementValue::None),
         }
         match &self.firewall {
             None => {}
             Some(Firewall::Chain) => {
                 let target = Target::Goto(ChainId::Port(owner.clone(), PortChain::Firewall).into());
-                plain(Container::Firewall, key, ElementValue::Verdict(target));
+                sink.plain(Container::Firewall, key, ElementValue::Verdict(target));
             }
             Some(Firewall::Sources(sources)) => {
-                plain(Container::Restricted, key, ElementValue::None);
+                sink.plain(Container::Restricted, key, ElementValue::None);
                 for net in outermost(sources) {
-                    plain(Container::Allowed, ElementKey::Source(frontend, net), ElementValue::None);
+                    sink.plain(Container::Allowed, ElementKey::Source(frontend, net), ElementValue::None);
                 }
             }
         }
         if let Some(refusal) = self.refusal {
             let target = if refusal == Refusal::Drop { Target::Drop } else { Target::Reject };
             let (container, value) = (Container::NoEndpoint(scope), ElementValue::Verdict(target));
-            sink(Element { container, key, value, comment: Some(owner.clone().into()) });
+            sink.element(Element { container, key, value, comment: Some(owner.clone().into()) });
         }
     }
 
