@@ -9,6 +9,7 @@ mod layout;
 mod list;
 mod lock;
 mod ruleset;
+mod scan;
 mod sets;
 mod socket;
 
@@ -16,7 +17,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::{fs, io};
 
-use sluicegate_iptables_save::{Action, Changes, Counters, Entry, Family, Rule, Save, Table};
+use sluicegate_iptables_save::{Action, Changes, Entry, Family, Rule, Save, Table};
 use sluicegate_netlink::Errno;
 
 use crate::Error;
@@ -27,7 +28,7 @@ use crate::rule::Kernel;
 use change::Change;
 use layout::{COUNTERS_INFO, ENTRIES_AT, Info, REPLACE, TABLE_NAME, table_request};
 pub use lock::Lock;
-use ruleset::{Carry, Ruleset, Written};
+use ruleset::Ruleset;
 pub(crate) use sets::KernelSets;
 use socket::{Get, RawCounters, Socket};
 
@@ -340,21 +341,17 @@ impl Client {
     }
 
     fn replace_once(&self, ruleset: &Ruleset) -> Result<(), Error> {
-        let Written { mut request, carried } = ruleset.write()?;
+        let mut written = ruleset.write()?;
         let mut old = vec![RawCounters::default(); ruleset.old_entries() as usize];
         self.socket
-            .replace(&mut request, &mut old)
+            .replace(&mut written.request, &mut old)
             .map_err(|errno| self.refused("replacing", &ruleset.table, errno))?;
-        let counters = carried.iter().map(|carry| carried_over(*carry, &old));
-        let counters: Vec<_> = counters.collect();
-        if counters.iter().all(|counters| *counters == Counters::default()) {
-            return Ok(());
-        }
+        let Some(counters) = written.counters(&old) else { return Ok(()) };
         let mut out = Writer::default();
         out.bytes(&table_request(&ruleset.table, TABLE_NAME).unwrap_or_default());
         out.u32(u32::try_from(counters.len()).unwrap_or(u32::MAX));
         out.align(COUNTERS_INFO);
-        for Counters { packets, bytes } in counters {
+        for RawCounters { packets, bytes } in counters {
             out.u64(packets);
             out.u64(bytes);
         }
@@ -418,26 +415,6 @@ impl Kernel for Client {
 
     fn sets(&self) -> &dyn Sets {
         &self.sets
-    }
-}
-
-/// Returns what an entry of the new table starts from.
-fn carried_over(carry: Option<Carry>, old: &[RawCounters]) -> Counters {
-    let of = |number: usize| {
-        let raw = old.get(number).copied().unwrap_or_default();
-        Counters { packets: raw.packets, bytes: raw.bytes }
-    };
-    match carry {
-        None => Counters::default(),
-        Some(Carry::Set(counters)) => counters,
-        Some(Carry::Old(number)) => of(number),
-        Some(Carry::Since(number, seen)) => {
-            let now = of(number);
-            Counters {
-                packets: now.packets.saturating_sub(seen.packets),
-                bytes: now.bytes.saturating_sub(seen.bytes),
-            }
-        }
     }
 }
 

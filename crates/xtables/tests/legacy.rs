@@ -295,6 +295,89 @@ fn random_histories_leave_what_the_tool_leaves() {
     }
 }
 
+/// Most chains are not touched then, and are copied as they are but for their jumps.
+#[test]
+fn a_few_lines_among_many_chains_leave_what_the_tool_leaves() {
+    for tool in TOOLS.into_iter().filter(|tool| tool.here()) {
+        let (Some(theirs), Some(ours)) = (Netns::new(), Netns::new()) else { return };
+        let dice = &mut Dice(11);
+        let (mut chains, mut rules) = (String::new(), String::new());
+        for chain in 0..300 {
+            chains.push_str(&format!(":C{chain:03} - [0:0]\n"));
+            for rule in 0..dice.below(5) {
+                // Forwards only: a loop would be refused.
+                let to = chain + 1 + dice.below(20);
+                let target = match dice.below(4) {
+                    0 => String::new(),
+                    1 => " -j ACCEPT".to_owned(),
+                    _ if to >= 300 => " -j RETURN".to_owned(),
+                    _ => format!(" -j C{to:03}"),
+                };
+                rules.push_str(&format!(
+                    "[{rule}:{chain}] -A C{chain:03} -p tcp --dport {}{target}\n",
+                    rule + 1
+                ));
+            }
+        }
+        let all = format!("*filter\n:INPUT DROP [7:8]\n{chains}{rules}[1:2] -A FORWARD -j C000\nCOMMIT\n");
+        let state = || {
+            let entries = tool.without_counters(tool.open().raw("filter").unwrap().entries);
+            (without_policy_counters(&tool.save("-c -t filter")), entries)
+        };
+        let arguments = ["--noflush", "--counters"];
+        theirs.run(|| tool.restore(&all, &arguments));
+        ours.run(|| {
+            tool.open().restore(&Save::parse(&all).unwrap(), Restore::default().counters()).unwrap();
+        });
+        let (mut taken, mut refused) = (0, 0);
+        for step in 0..60 {
+            let lines: String = (0..=dice.below(4))
+                .map(|_| {
+                    let (a, b) = (dice.below(300), dice.below(300));
+                    match dice.below(12) {
+                        0 => format!(":C{a:03} - [0:0]\n"),
+                        1 => format!("-F C{a:03}\n-X C{a:03}\n"),
+                        2 => format!("-E C{a:03} C{a:03}x\n"),
+                        3 => format!("-N C{a:03}y\n-A C{a:03} -j C{a:03}y\n"),
+                        4 => format!("[3:4] -A C{a:03}y -p udp\n"),
+                        5 => format!("-D C{a:03} 1\n"),
+                        6 => format!("-P OUTPUT {}\n", dice.pick(&["ACCEPT", "DROP"])),
+                        7 => format!("-Z C{a:03}\n"),
+                        8 => format!("-R C{a:03} 1 -p tcp\n"),
+                        _ => {
+                            format!("[5:6] -I C{:03} 1 -s 10.0.0.0/8 -j C{:03}\n", a.min(b), a.max(b).max(1))
+                                .replace(
+                                    "-s 10.0.0.0/8 ",
+                                    if tool.family == Family::Ipv4 { "-s 10.0.0.0/8 " } else { "" },
+                                )
+                        }
+                    }
+                })
+                .collect();
+            let input = format!("*filter\n{lines}COMMIT\n");
+            if lines.lines().any(|line| {
+                line.starts_with("[5:6]") && line.split(' ').nth(2) == line.split(' ').next_back()
+            }) {
+                continue;
+            }
+            let (accepted, (saved, entries)) = theirs.run(|| {
+                let name = tool.name("-restore");
+                let output = feed(&[&[name.as_str(), "--wait=20"][..], &arguments].concat(), &input);
+                (output.status.success(), state())
+            });
+            ours.run(|| {
+                let done = tool.open().restore(&Save::parse(&input).unwrap(), Restore::default().counters());
+                assert_eq!(done.is_ok(), accepted, "step {step}: {done:?}\n{input}");
+                let (our_save, our_entries) = state();
+                assert_same(&our_save, &saved, &format!("step {step}:\n{input}"));
+                assert!(our_entries == entries, "step {step}: {input}");
+            });
+            *(if accepted { &mut taken } else { &mut refused }) += 1;
+        }
+        assert!(taken > 15 && refused > 3, "{taken} {refused}");
+    }
+}
+
 #[test]
 fn a_difference_is_applied_as_exactly_that() {
     for tool in TOOLS.into_iter().filter(|tool| tool.here()) {

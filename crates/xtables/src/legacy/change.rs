@@ -1,11 +1,9 @@
 //! Lines of restore input, carried out on a table in memory as iptables-restore carries them out.
 
-use std::collections::HashSet;
-
 use sluicegate_iptables_save::{Action as Line, Chain, Command, Counters, Entry, Place, Rule, Table, Verb};
 
 use super::Restore;
-use super::ruleset::{self, Carry, ChainId, HOOKS, Jump, Ruleset, encode_rule, is_same};
+use super::ruleset::{self, Carry, ChainId, HOOKS, Jump, Ruleset, Used, encode_rule, is_same};
 use crate::Error;
 use crate::rule::{self, Action, CompileError, Kernel, VERDICTS};
 
@@ -18,13 +16,16 @@ pub(super) struct Change<'a> {
     pub(super) new_rules: &'a mut Vec<usize>,
     /// The chains that rules jump to, if no line was carried out since they were looked for but deletions of
     /// chains, which are empty: there may be thousands in a row.
-    pub(super) used: Option<HashSet<ChainId>>,
+    pub(super) used: Option<Used>,
 }
 
 impl Change<'_> {
     pub(super) fn table(&mut self, table: &Table<'_>) -> Result<(), Error> {
         if self.how.flush {
             self.flush_all();
+        }
+        if table.entries.len() > MANY_LINES {
+            self.ruleset.index();
         }
         table.entries.iter().try_for_each(|entry| {
             if !matches!(entry, Entry::Command(command) if matches!(command.verb(), Verb::DeleteChain(_))) {
@@ -43,10 +44,8 @@ impl Change<'_> {
     fn flush_all(&mut self) {
         for id in self.ruleset.chain_ids() {
             match self.ruleset.chain(id) {
-                Some(chain) if chain.hook.is_some() && chain.rules.is_empty() => (),
-                Some(chain) if chain.hook.is_some() => {
-                    self.ruleset.chain_mut(id).into_iter().for_each(|chain| chain.rules.clear());
-                }
+                Some(chain) if chain.hook.is_some() && self.ruleset.count(id) == 0 => (),
+                Some(chain) if chain.hook.is_some() => self.ruleset.clear(id),
                 _ => self.ruleset.remove(id),
             }
         }
@@ -69,6 +68,11 @@ impl Change<'_> {
         self.ruleset.chain_mut(id).ok_or(missing)
     }
 
+    fn rules(&mut self, id: ChainId, line: usize) -> Result<&mut Vec<ruleset::Rule>, Error> {
+        let missing = self.missing(line, "there is no such chain");
+        self.ruleset.rules_mut(id).ok_or(missing)
+    }
+
     /// A chain line empties a user-defined chain, which is an error where all chains were removed before, and
     /// sets the policy of a built-in one.
     fn declare(&mut self, line: &Chain<'_>) -> Result<(), Error> {
@@ -79,7 +83,7 @@ impl Change<'_> {
             Some(_) if self.how.flush => {
                 return Err(self.error(line.line(), format!("the chain {} exists already", line.name())));
             }
-            Some(id) => self.chain(id, line.line())?.rules.clear(),
+            Some(id) => self.ruleset.clear(id),
             None => {
                 self.create(line.name(), line.line())?;
             }
@@ -131,12 +135,12 @@ impl Change<'_> {
         match line.action() {
             Line::Append => {
                 let rules = self.compile(line, counters)?;
-                self.chain(id, number)?.rules.extend(rules);
+                self.rules(id, number)?.extend(rules);
             }
             Line::Insert(at) => {
                 let rules = self.compile(line, counters)?;
                 let at = self.place(id, at.unwrap_or(1), true, number)?;
-                self.chain(id, number)?.rules.splice(at..at, rules);
+                self.rules(id, number)?.splice(at..at, rules);
             }
             Line::Replace(at) => {
                 let rules = self.compile(line, counters)?;
@@ -146,16 +150,16 @@ impl Change<'_> {
                         self.error(number, "a rule is replaced by a single one, not by one for each address")
                     );
                 }
-                self.chain(id, number)?.rules.splice(at..=at, rules);
+                self.rules(id, number)?.splice(at..=at, rules);
             }
             Line::DeleteNumber(at) => {
                 let at = self.place(id, at, false, number)?;
-                self.chain(id, number)?.rules.remove(at);
+                self.rules(id, number)?.remove(at);
             }
             Line::Delete => {
                 for rule in self.compile(line, counters)? {
                     let at = self.same(id, &rule).ok_or_else(|| self.no_rule(line))?;
-                    self.chain(id, number)?.rules.remove(at);
+                    self.rules(id, number)?.remove(at);
                 }
                 self.new_rules.pop();
             }
@@ -176,17 +180,18 @@ impl Change<'_> {
 
     /// Returns the index of a rule that is given by its number from 1.
     fn place(&self, id: ChainId, number: u32, behind: bool, line: usize) -> Result<usize, Error> {
-        let chain = self.ruleset.chain(id);
-        let count = chain.map_or(0, |chain| chain.rules.len()) + usize::from(behind);
+        let count = self.ruleset.count(id) + usize::from(behind);
         let at =
             usize::try_from(number).ok().and_then(|number| number.checked_sub(1)).filter(|at| *at < count);
-        let name = chain.map_or("", |chain| chain.name.as_str());
-        at.ok_or_else(|| self.missing(line, format!("chain {name} has no rule number {number}")))
+        at.ok_or_else(|| {
+            let name = self.ruleset.chain(id).map(|chain| self.ruleset.name(chain)).unwrap_or_default();
+            self.missing(line, format!("chain {name} has no rule number {number}"))
+        })
     }
 
     fn same(&self, id: ChainId, wanted: &ruleset::Rule) -> Option<usize> {
         let bytes = self.ruleset.bytes(wanted);
-        self.ruleset.chain(id)?.rules.iter().position(|rule| {
+        self.ruleset.rules(id).iter().position(|rule| {
             is_same(self.ruleset.bytes(rule), bytes, [rule.jump, wanted.jump], self.ruleset.family)
         })
     }
@@ -240,7 +245,7 @@ impl Change<'_> {
             }
             Verb::Flush(name) => {
                 for id in self.named_or_all(name.as_deref(), line)? {
-                    self.chain(id, line)?.rules.clear();
+                    self.ruleset.clear(id);
                 }
                 Ok(())
             }
@@ -282,14 +287,14 @@ impl Change<'_> {
 
     fn delete_chain(&mut self, id: ChainId, line: usize) -> Result<(), Error> {
         let Some(chain) = self.ruleset.chain(id) else { return Ok(()) };
-        let name = &chain.name;
+        let name = self.ruleset.name(chain);
         if chain.hook.is_some() {
             return Err(self.error(line, format!("{name} is a built-in chain, which cannot be deleted")));
         }
-        if !chain.rules.is_empty() {
+        if self.ruleset.count(id) > 0 {
             return Err(self.error(line, format!("the chain {name} is not empty")));
         }
-        if self.used.get_or_insert_with(|| self.ruleset.used()).contains(&id) {
+        if self.ruleset.is_used(self.used.get_or_insert_with(|| self.ruleset.used()), id) {
             return Err(self.error(line, format!("a rule jumps to the chain {name}")));
         }
         self.ruleset.remove(id);
@@ -304,18 +309,23 @@ impl Change<'_> {
             // As the tool does: what the same input sets, stays.
             Carry::Since(..) | Carry::Set(_) => carry,
         };
-        let rules = chain.rules.iter().enumerate().filter(|(at, _)| only.is_none_or(|only| only == *at));
+        let policy = zeroed(chain.policy_counters, chain.counters());
+        let rules = self.ruleset.rules(id);
+        let rules = rules.iter().enumerate().filter(|(at, _)| only.is_none_or(|only| only == *at));
         let rules: Vec<_> =
             rules.map(|(at, rule)| (at, zeroed(rule.counters, self.ruleset.counters(rule)))).collect();
-        let policy = zeroed(chain.policy_counters, chain.counters());
-        let Some(chain) = self.ruleset.chain_mut(id) else { return };
         for (at, carry) in rules {
-            if let Some(rule) = chain.rules.get_mut(at) {
+            if let Some(rule) = self.ruleset.rules_mut(id).and_then(|rules| rules.get_mut(at)) {
                 rule.counters = carry;
             }
         }
-        if only.is_none() && chain.hook.is_some() {
+        if let Some(chain) = self.ruleset.chain_mut(id).filter(|chain| only.is_none() && chain.hook.is_some())
+        {
             chain.policy_counters = policy;
         }
     }
 }
+
+/// From how many lines on names of chains are indexed: to index thousands of them takes as long as to look for
+/// hundreds.
+const MANY_LINES: usize = 500;

@@ -19,7 +19,7 @@ pub(super) const fn counters_at(family: Family) -> usize {
 }
 
 /// The offset of `target_offset` and `next_offset` in an entry.
-const fn offsets_at(family: Family) -> usize {
+pub(super) const fn offsets_at(family: Family) -> usize {
     head_size(family) + 4
 }
 
@@ -81,12 +81,6 @@ impl<'a> Entry<'a> {
     pub(super) fn verdict(self) -> Option<i32> {
         let target = self.target_extension().filter(|target| target.name.is_empty())?;
         Some(Reader::new(target.data).u32()?.cast_signed())
-    }
-
-    /// Returns the name of a chain, or `ERROR` at the end of a table.
-    pub(super) fn error_name(self) -> Option<String> {
-        let target = self.target_extension().filter(|target| target.name == b"ERROR")?;
-        Reader::new(target.data).text(30)
     }
 
     pub(super) fn counters(self) -> Counters {

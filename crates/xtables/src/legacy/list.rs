@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use sluicegate_iptables_save::{Action as Line, Chain, Entry, Rule, Table};
 
-use super::ruleset::{self, Jump, Ruleset};
+use super::ruleset::{self, ChainId, Jump, Ruleset};
 use crate::Error;
 use crate::extension::{Binary, Sets};
 use crate::rule::{self, Action, verdict_name};
@@ -14,15 +14,16 @@ pub(super) fn table(ruleset: &Ruleset, counters: bool, sets: &dyn Sets) -> Resul
     let text = |source| Error::Text { table: ruleset.table.clone(), source };
     let mut table = Table::new(ruleset.table.clone()).map_err(text)?;
     let chains = ruleset.in_order();
-    for (_, chain) in &chains {
+    let named = |id: &ChainId| Some((*id, ruleset.chain(*id)?, ruleset.name(ruleset.chain(*id)?)));
+    for (_, chain, name) in chains.iter().filter_map(named) {
         let policy = chain.hook.map(|_| Cow::Owned(verdict_name(chain.policy)));
-        let line = Chain::new(chain.name.clone(), policy, Some(chain.counters())).map_err(text)?;
+        let line = Chain::new(name.into_owned(), policy, Some(chain.counters())).map_err(text)?;
         table.entries.push(Entry::Chain(line));
     }
-    for (_, chain) in &chains {
-        for entry in &chain.rules {
+    for (id, _, name) in chains.iter().filter_map(named) {
+        for entry in &*ruleset.rules(id) {
             let words = decode(ruleset, entry).words(ruleset.family, sets).map_err(text)?;
-            let mut line = Rule::new(Line::Append, chain.name.clone(), words).map_err(text)?;
+            let mut line = Rule::new(Line::Append, name.clone().into_owned(), words).map_err(text)?;
             line.set_counters(counters.then(|| ruleset.counters(entry)));
             table.entries.push(Entry::Rule(line));
         }
@@ -44,7 +45,7 @@ pub(super) fn decode(ruleset: &Ruleset, entry: &ruleset::Rule) -> rule::Rule {
     };
     let action = match (entry.jump, parts.target_extension()) {
         (Jump::Chain(id), _) => {
-            Action::Chain(ruleset.chain(id).map(|chain| chain.name.clone()).unwrap_or_default())
+            Action::Chain(ruleset.chain(id).map(|chain| ruleset.name(chain).into_owned()).unwrap_or_default())
         }
         (Jump::Next, _) | (Jump::None, None) => Action::Continue,
         (Jump::None, Some(target)) => match parts.verdict() {
