@@ -33,10 +33,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use sluicegate_iptables_save::{Action, Changes, Entry as LineOf, Family, Rule, Save, Table as Lines};
-use sluicegate_netlink::Errno;
+use sluicegate_netlink::{Errno, Socket};
 use sluicegate_nftables::expr::Expr;
 use sluicegate_nftables::lang::Statement;
-use sluicegate_nftables::{ApplyOptions, Error as NftError, Object, Operation, read};
+use sluicegate_nftables::{ApplyOptions, Error as NftError, Object, Operation, TableId, read};
 
 use crate::Error;
 use crate::extension::Kind;
@@ -128,7 +128,7 @@ impl Client {
                 let socket = &mut *self.kernel.socket.borrow_mut();
                 if read::table(socket, &id)?.is_some() {
                     raw.chains = read::chains(socket, &id)?;
-                    raw.rules = read::rules(socket, &id)?;
+                    raw.rules = read_rules(socket, &id, &raw.chains)?;
                 }
             }
             if self.kernel.generation()? == before {
@@ -303,6 +303,27 @@ impl Client {
     }
 }
 
+/// Reads the rules of a table that has these chains.
+///
+/// A dump of the whole table costs the square of its size: for each message, which is 32 KiB at most, the kernel
+/// walks past all rules that it has sent before (`__nf_tables_dump_rules`, Linux 6.18). A chain that the request
+/// names is found by its hash. So many rules are read chain by chain. Whoever changes them in between changes the
+/// generation, too.
+fn read_rules(socket: &mut Socket, id: &TableId, chains: &[read::Chain]) -> Result<Vec<read::Rule>, Error> {
+    // The kernel counts rules and jumps to the chain together: without either there are no rules.
+    let filled = chains.iter().filter(|chain| chain.uses > 0);
+    let (count, most) =
+        filled.clone().fold((0, 0), |(count, most), chain| (count + 1, most + u64::from(chain.uses)));
+    if most.saturating_mul(most) < DUMP_OF_A_CHAIN * count {
+        return Ok(read::rules(socket, id)?);
+    }
+    let mut rules = Vec::new();
+    for chain in filled {
+        rules.append(&mut read::chain_rules(socket, &id.chain(chain.name.clone()))?);
+    }
+    Ok(rules)
+}
+
 /// Returns the names of the extensions in the rule of an operation.
 fn modules(operation: &Operation) -> Vec<String> {
     let (Operation::Add(Object::Rule(rule)) | Operation::Insert(rule) | Operation::Replace(rule)) = operation
@@ -401,6 +422,8 @@ fn meaning_of(errno: Errno) -> &'static str {
     }
 }
 
+/// How many pairs of rules the kernel passes in a dump of all in about the time that a dump of one chain takes.
+const DUMP_OF_A_CHAIN: u64 = 50_000;
 /// How often a change is made again after another program changed the ruleset in between.
 const ATTEMPTS: usize = 10;
 /// Up to how many new rules their handles are asked for.

@@ -110,6 +110,28 @@ fn what_is_written_here_has_the_bytecode_and_the_save_of_the_tool() {
     }
 }
 
+/// So many rules in a chain are read chain by chain.
+#[test]
+fn many_rules_of_few_chains_are_listed_as_the_tool_saves_them() {
+    let tool = TOOLS[0];
+    if !tool.here() {
+        return;
+    }
+    netns(|| {
+        let (mut chains, mut rules) = (String::new(), String::new());
+        for chain in 0..60 {
+            chains.push_str(&format!(":C{chain} - [0:0]\n"));
+            rules.extend(
+                (0..40).map(|rule| format!("-A C{chain} -s 10.{chain}.{rule}.0/24 -p tcp -j EMPTY\n")),
+            );
+        }
+        tool.restore(&format!("*filter\n{chains}:EMPTY - [0:0]\n{rules}-A INPUT -j C0\nCOMMIT\n"), &[]);
+        let client = tool.open();
+        assert_eq!(client.raw("filter").unwrap().rules.len(), 60 * 40 + 1);
+        assert_same(&client.list("filter", true).unwrap().to_string(), &tool.save("-c -t filter"), "-c");
+    });
+}
+
 #[test]
 fn each_finds_the_rules_of_the_other_by_their_words() {
     for tool in TOOLS.into_iter().filter(|tool| tool.here()) {
