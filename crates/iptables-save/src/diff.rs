@@ -129,8 +129,9 @@ impl TableChange<'_, '_> {
         }
         // Of all rules at once: thousands of chains may go.
         let owned = |chain: &str, rule: &Rule<'_>| owns(chain) || owner.owns_rule(table, rule);
-        let stays = referrers(desired, owned)?;
-        let foreign = referrers(current, |chain, rule| !owned(chain, rule))?;
+        let names = Names::of(gone.iter().map(|(chain, _)| chain.as_str()));
+        let stays = referrers(desired, &names, owned)?;
+        let foreign = referrers(current, &names, |chain, rule| !owned(chain, rule))?;
         for (chain, have) in gone {
             if let Some(other) = stays.get(chain.as_str()) {
                 return Err(self.wrong(other, format!("jumps to {chain}, which is not there")));
@@ -422,17 +423,51 @@ fn target_of<'r>(rule: &'r Rule<'_>) -> Result<Option<Cow<'r, str>>, Error> {
 /// Returns the targets of some of the rules, each with the first chain that has a rule with it.
 fn referrers<'s>(
     chains: &'s BTreeMap<String, Contents<'_>>,
+    names: &Names<'_>,
     of: impl Fn(&str, &Rule<'_>) -> bool,
 ) -> Result<BTreeMap<Cow<'s, str>, &'s str>, Error> {
     let mut targets = BTreeMap::new();
     for (chain, contents) in chains {
-        for rule in contents.rules.iter().filter(|rule| of(chain, rule)) {
+        let rules = contents.rules.iter().filter(|rule| names.may_be_in(rule.text()));
+        for rule in rules.filter(|rule| of(chain, rule)) {
             if let Some(target) = target_of(rule)? {
                 targets.entry(target).or_insert(chain.as_str());
             }
         }
     }
     Ok(targets)
+}
+
+/// Names of chains that rules may jump to.
+struct Names<'n> {
+    names: HashSet<&'n str>,
+    /// A bit for each length that one of them has.
+    lengths: u64,
+}
+
+impl<'n> Names<'n> {
+    fn of(names: impl Iterator<Item = &'n str>) -> Self {
+        let names: HashSet<_> = names.collect();
+        let lengths = names.iter().fold(0, |lengths, name| lengths | Self::bit(name.len()));
+        Self { names, lengths }
+    }
+
+    fn bit(length: usize) -> u64 {
+        1 << length.min(63)
+    }
+
+    /// Returns whether words may have one of the names as their target. Reading a rule costs more than looking for
+    /// the names, and most rules have none of them.
+    fn may_be_in(&self, words: &str) -> bool {
+        let is_one = |word: &str| self.lengths & Self::bit(word.len()) != 0 && self.names.contains(word);
+        let mut parts = words.split([' ', '\t', '"', '\'', '=']);
+        // What is escaped is read in any case, and so is an option with its value in one word.
+        words.contains('\\')
+            || parts.any(|part| {
+                let value = part.strip_prefix("-j").or_else(|| part.strip_prefix("-g"));
+                is_one(part) || value.is_some_and(is_one)
+            })
+    }
 }
 
 /// A step from one list of rules to another; numbers count from 1 in the list as it is at that step.
@@ -559,6 +594,20 @@ mod tests {
             error.to_string(),
             "table filter, chain A: cannot be deleted: chain F, which is not owned, refers to it"
         );
+    }
+
+    #[test]
+    fn a_chain_that_goes_is_found_in_every_spelling_of_a_jump_to_it() {
+        for jump in ["-j OLD", "-jOLD", "--jump=OLD", "-g \"OLD\"", "-j 'OLD'", "-j O\\LD", "-p tcp -g\tOLD"]
+        {
+            let rule = Rule::new(Action::Append, "FORWARD", jump).unwrap();
+            let names = Names::of(["OTHER", "OLD"].into_iter());
+            let is_target = matches!(target_of(&rule), Ok(Some(target)) if target == "OLD");
+            assert!(!is_target || names.may_be_in(jump), "{jump}");
+        }
+        let names = Names::of(["OLD"].into_iter());
+        assert!(names.may_be_in("-j OLD") && names.may_be_in("-g \"OLD\""));
+        assert!(!names.may_be_in("-m comment --comment OLDER -j NEW"));
     }
 
     #[test]
