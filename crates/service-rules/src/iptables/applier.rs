@@ -242,10 +242,11 @@ impl Side {
         synced: &mut FamilySynced,
     ) -> Result<(), Error> {
         let started = Instant::now();
+        let current = self.tables.list().map_err(iptables("listing what there is"))?;
         // What was missing may have been loaded since; what was there is asked for again after a failure.
         let support = match self.support.take().filter(|support| support.missing().len() == 0) {
             Some(support) => support,
-            None => probe::by_trial(&mut *self.tables)?,
+            None => probe::by_trial(&mut *self.tables, &current)?,
         };
         let is_told = |feature: &Feature| *feature != Feature::RandomFully && feature.unguarded().is_none();
         for feature in support.missing().filter(is_told) {
@@ -259,7 +260,6 @@ impl Side {
             cluster,
             Some(addresses::of_interfaces()?),
         )?;
-        let current = self.tables.list().map_err(iptables("listing what there is"))?;
         synced.kernel = started.elapsed();
         let has_canary = current.table("mangle").and_then(|table| table.chain(CANARY)).is_some();
         let input = compare(current, &planner)?;

@@ -208,7 +208,7 @@ pub fn is_ours(table: &str, chain: &str) -> bool {
         "filter" => {
             [SERVICES, EXTERNAL_SERVICES, FORWARD, NODE_PORTS, PROXY_FIREWALL, CANARY, PROBE].contains(&chain)
         }
-        "mangle" => chain == CANARY,
+        "mangle" => [CANARY, PROBE].contains(&chain),
         _ => false,
     }
 }
