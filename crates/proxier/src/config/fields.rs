@@ -12,7 +12,7 @@ use super::{Config, Note, Rules, is_feature_gate, no_effect, parse_duration};
 use crate::yaml::{Node, Value};
 
 /// Reads the fields of a document.
-pub(super) fn read(root: &Node) -> Result<Config, Vec<Note>> {
+pub(super) fn read(root: &Node<'_>) -> Result<Config, Vec<Note>> {
     let mut reader = Reader { config: Config::default(), problems: Vec::new(), kind: None, version: None };
     match &root.value {
         Value::Mapping(entries) => reader.mapping("", entries),
@@ -30,13 +30,13 @@ struct Reader {
 }
 
 impl Reader {
-    fn mapping(&mut self, path: &str, entries: &[(Node, Node)]) {
+    fn mapping(&mut self, path: &str, entries: &[(Node<'_>, Node<'_>)]) {
         for (key, value) in entries {
             let Value::String(name) = &key.value else {
                 self.problem(key, path, "expected keys that are strings".to_owned());
                 continue;
             };
-            let field = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+            let field = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
             if SECTIONS.contains(&field.as_str()) {
                 match &value.value {
                     Value::Mapping(entries) => self.mapping(&field, entries),
@@ -59,7 +59,7 @@ impl Reader {
         }
     }
 
-    fn field(&mut self, field: &str, value: &Node) -> Result<(), Problem> {
+    fn field(&mut self, field: &str, value: &Node<'_>) -> Result<(), Problem> {
         if let Some((section, name)) = field.split_once('.')
             && let Some(rules) = self.rules(section)
         {
@@ -117,7 +117,7 @@ impl Reader {
     }
 
     /// Checks the names of feature gates, and that each is on or off.
-    fn gates(&mut self, gates: &Node) {
+    fn gates(&mut self, gates: &Node<'_>) {
         let Value::Mapping(entries) = &gates.value else { return };
         for (key, value) in entries.iter() {
             match (&key.value, &value.value) {
@@ -149,7 +149,7 @@ impl Reader {
         }
     }
 
-    fn problem(&mut self, node: &Node, field: &str, text: String) {
+    fn problem(&mut self, node: &Node<'_>, field: &str, text: String) {
         self.problems.push(note(node, field, text));
     }
 }
@@ -164,30 +164,30 @@ fn set<T>(place: &mut Option<T>, value: Result<Option<T>, String>) -> Result<(),
     Ok(())
 }
 
-fn note(node: &Node, field: &str, text: String) -> Note {
+fn note(node: &Node<'_>, field: &str, text: String) -> Note {
     Note { line: node.line, column: Some(node.column), field: field.to_owned(), text }
 }
 
 /// Returns false for the values that kube-proxy writes for a missing field.
-fn has_value(node: &Node) -> bool {
+fn has_value(node: &Node<'_>) -> bool {
     match &node.value {
         Value::Null | Value::Bool(false) | Value::Integer(0) => false,
-        Value::String(text) => !matches!(text.as_str(), "" | "0s"),
+        Value::String(text) => !matches!(&**text, "" | "0s"),
         Value::Sequence(items) => !items.is_empty(),
         Value::Mapping(entries) => entries.iter().any(|(_, value)| has_value(value)),
         _ => true,
     }
 }
 
-fn text(node: &Node) -> Result<Option<String>, String> {
+fn text(node: &Node<'_>) -> Result<Option<String>, String> {
     match &node.value {
         Value::Null => Ok(None),
-        Value::String(text) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
+        Value::String(text) => Ok(Some(text.clone().into_owned()).filter(|text| !text.is_empty())),
         _ => Err("expected a string".to_owned()),
     }
 }
 
-fn boolean(node: &Node) -> Result<Option<bool>, String> {
+fn boolean(node: &Node<'_>) -> Result<Option<bool>, String> {
     match node.value {
         Value::Null => Ok(None),
         Value::Bool(value) => Ok(Some(value)),
@@ -195,7 +195,7 @@ fn boolean(node: &Node) -> Result<Option<bool>, String> {
     }
 }
 
-fn integer(node: &Node, most: u8) -> Result<Option<u8>, String> {
+fn integer(node: &Node<'_>, most: u8) -> Result<Option<u8>, String> {
     match node.value {
         Value::Null => Ok(None),
         Value::Integer(number) => match u8::try_from(number) {
@@ -206,7 +206,7 @@ fn integer(node: &Node, most: u8) -> Result<Option<u8>, String> {
     }
 }
 
-fn number<T: TryFrom<i64>>(node: &Node, least: i32, most: i32) -> Result<Option<T>, String> {
+fn number<T: TryFrom<i64>>(node: &Node<'_>, least: i32, most: i32) -> Result<Option<T>, String> {
     let wrong = |found: &str| format!("expected a number from {least} to {most}{found}");
     match node.value {
         Value::Null => Ok(None),
@@ -218,31 +218,31 @@ fn number<T: TryFrom<i64>>(node: &Node, least: i32, most: i32) -> Result<Option<
     }
 }
 
-fn parsed<T: FromStr<Err: Display>>(node: &Node) -> Result<Option<T>, String> {
+fn parsed<T: FromStr<Err: Display>>(node: &Node<'_>) -> Result<Option<T>, String> {
     text(node)?.map(|text| text.parse().map_err(|error: T::Err| format!("{text:?}: {error}"))).transpose()
 }
 
-fn any_duration(node: &Node) -> Result<Option<Duration>, String> {
+fn any_duration(node: &Node<'_>) -> Result<Option<Duration>, String> {
     text(node)?.map(|text| parse_duration(&text)).transpose()
 }
 
-fn duration(node: &Node) -> Result<Option<Duration>, String> {
+fn duration(node: &Node<'_>) -> Result<Option<Duration>, String> {
     Ok(any_duration(node)?.filter(|duration| !duration.is_zero()))
 }
 
-fn address(node: &Node) -> Result<Option<IpAddr>, String> {
+fn address(node: &Node<'_>) -> Result<Option<IpAddr>, String> {
     let read =
         |text: String| parse_ip(&text).ok_or_else(|| format!("expected an IP address, found {text:?}"));
     text(node)?.map(read).transpose()
 }
 
 /// Reads a value whose error names what was found.
-fn word<T: FromStr<Err = String>>(node: &Node) -> Result<Option<T>, String> {
+fn word<T: FromStr<Err = String>>(node: &Node<'_>) -> Result<Option<T>, String> {
     text(node)?.map(|text| text.parse()).transpose()
 }
 
 /// Reads CIDRs separated by commas.
-fn cidrs(node: &Node) -> Result<Option<Vec<IpNet>>, String> {
+fn cidrs(node: &Node<'_>) -> Result<Option<Vec<IpNet>>, String> {
     text(node)?.map(|text| text.split(',').map(|part| cidr(part.trim())).collect()).transpose()
 }
 
@@ -250,7 +250,7 @@ fn cidr(text: &str) -> Result<IpNet, String> {
     parse_cidr(text).ok_or_else(|| format!("expected a CIDR (10.244.0.0/16), found {text:?}"))
 }
 
-fn list(node: &Node) -> Result<Option<Vec<String>>, String> {
+fn list(node: &Node<'_>) -> Result<Option<Vec<String>>, String> {
     match &node.value {
         Value::Null => Ok(None),
         Value::Sequence(items) => {
@@ -262,11 +262,11 @@ fn list(node: &Node) -> Result<Option<Vec<String>>, String> {
     }
 }
 
-fn cidr_list(node: &Node) -> Result<Option<Vec<IpNet>>, String> {
+fn cidr_list(node: &Node<'_>) -> Result<Option<Vec<IpNet>>, String> {
     list(node)?.map(|items| items.iter().map(|item| cidr(item)).collect()).transpose()
 }
 
-fn node_ports(node: &Node) -> Result<Option<NodePortAddresses>, String> {
+fn node_ports(node: &Node<'_>) -> Result<Option<NodePortAddresses>, String> {
     list(node)?
         .map(|items| items.join(",").parse())
         .transpose()

@@ -97,7 +97,7 @@ pub(super) trait Value: Sized {
     fn typed<T: DeserializeOwned>(&self, path: &str) -> Result<T, Fault>;
 }
 
-impl Value for yaml::Node {
+impl Value for yaml::Node<'_> {
     fn line(&self) -> usize {
         self.line
     }
@@ -129,10 +129,10 @@ impl Value for yaml::Node {
     }
 }
 
-fn string(node: &yaml::Node, key: &str) -> Result<Option<String>, Fault> {
+fn string(node: &yaml::Node<'_>, key: &str) -> Result<Option<String>, Fault> {
     match node.get(key).map(|node| (&node.value, node)) {
         None | Some((yaml::Value::Null, _)) => Ok(None),
-        Some((yaml::Value::String(text), _)) => Ok(Some(text.clone())),
+        Some((yaml::Value::String(text), _)) => Ok(Some(text.clone().into_owned())),
         Some((_, node)) => Err(node.fault(format!("{key}: expected a string"))),
     }
 }
@@ -273,16 +273,15 @@ fn yaml_parts(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 /// Returns the text before the next marker, its number of lines, and what follows the marker.
 fn until_marker(text: &str) -> Option<(&str, usize, &str)> {
-    let mut offset = 0;
-    for (index, line) in text.split_inclusive('\n').enumerate() {
-        if let Some(rest) = line.strip_prefix("---")
-            && (rest.is_empty() || rest.starts_with(char::is_whitespace))
-        {
-            return Some((text.get(..offset)?, index, text.get(offset + "---".len()..)?));
-        }
-        offset += line.len();
-    }
-    None
+    let at_start = text.starts_with("---").then_some(0);
+    let later = text.match_indices("\n---").map(|(newline, _)| newline + 1);
+    let mut markers = at_start.into_iter().chain(later).filter_map(|offset| {
+        let (part, rest) = text.split_at_checked(offset)?;
+        Some((part, rest.get("---".len()..)?))
+    });
+    let (part, after) =
+        markers.find(|(_, after)| after.is_empty() || after.starts_with(char::is_whitespace))?;
+    Some((part, part.bytes().filter(|byte| *byte == b'\n').count(), after))
 }
 
 /// Returns true for text before the first marker that is not a document: blank, comments, or `%YAML`

@@ -9,7 +9,7 @@ use serde::forward_to_deserialize_any;
 use super::{Fault, Node, Value, key_text};
 
 /// Deserializes a node. `path` is the path to the node, for messages.
-pub(crate) fn typed<T: DeserializeOwned>(node: &Node, path: &str) -> Result<T, Fault> {
+pub(crate) fn typed<T: DeserializeOwned>(node: &Node<'_>, path: &str) -> Result<T, Fault> {
     T::deserialize(node).map_err(|error| {
         let (line, column) = error.place.unwrap_or((node.line, node.column));
         let path =
@@ -28,7 +28,7 @@ pub(crate) struct Error {
 }
 
 impl Error {
-    fn at(mut self, node: &Node) -> Self {
+    fn at(mut self, node: &Node<'_>) -> Self {
         self.place.get_or_insert((node.line, node.column));
         self
     }
@@ -54,7 +54,7 @@ impl de::Error for Error {
     }
 }
 
-impl<'de> de::Deserializer<'de> for &'de Node {
+impl<'de, 'a: 'de> de::Deserializer<'de> for &'de Node<'a> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -86,14 +86,18 @@ impl<'de> de::Deserializer<'de> for &'de Node {
         visitor.visit_newtype_struct(self).map_err(|error: Error| error.at(self))
     }
 
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_unit()
+    }
+
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
-        tuple_struct map struct enum identifier ignored_any
+        tuple_struct map struct enum identifier
     }
 }
 
 struct Items<'de> {
-    items: std::slice::Iter<'de, Node>,
+    items: std::slice::Iter<'de, Node<'de>>,
     index: usize,
 }
 
@@ -102,15 +106,15 @@ impl<'de> de::SeqAccess<'de> for Items<'de> {
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Error> {
         let Some(item) = self.items.next() else { return Ok(None) };
-        let step = format!("[{}]", self.index);
+        let index = self.index;
         self.index += 1;
-        seed.deserialize(item).map(Some).map_err(|error| error.under(&step))
+        seed.deserialize(item).map(Some).map_err(|error| error.under(&format!("[{index}]")))
     }
 }
 
 struct Entries<'de> {
-    entries: std::slice::Iter<'de, (Node, Node)>,
-    value: Option<(&'de Node, &'de Node)>,
+    entries: std::slice::Iter<'de, (Node<'de>, Node<'de>)>,
+    value: Option<(&'de Node<'de>, &'de Node<'de>)>,
 }
 
 impl<'de> de::MapAccess<'de> for Entries<'de> {

@@ -4,44 +4,56 @@ use std::ops::ControlFlow;
 
 use saphyr_parser::Event;
 
-use super::{Builder, Fault, Keys, Node, Value, key_text};
+use super::{Builder, Fault, Keys, Node, Value, at, document, fault, key_text};
 
 /// Returns the root of a document with nothing in it but the scalars that it has itself: a mapping with those
 /// of its entries, an empty sequence, or a scalar. The whole text is checked for its syntax.
 ///
 /// Returns `None` for an empty document, and where an alias or a merge key decides what the root has.
-pub(crate) fn outline(text: &str, first_line: usize) -> Result<Option<Node>, Fault> {
-    let root = Builder::new(text, first_line).document(|builder, event, span| match event {
+pub(crate) fn outline(text: &str, first_line: usize) -> Result<Option<Node<'_>>, Fault> {
+    let root = document(text, first_line, |builder, event, place| match event {
         Event::MappingStart(..) => {
             let entries = builder.scalars()?;
-            Ok(entries.map(|entries| builder.at(span, Value::Mapping(entries.into()))))
+            Ok(entries.map(|entries| at(place, Value::Mapping(entries.into()))))
         }
         Event::SequenceStart(..) => {
             builder.skip()?;
-            Ok(Some(builder.at(span, Value::Sequence([].into()))))
+            Ok(Some(at(place, Value::Sequence([].into()))))
         }
-        event => builder.node(event, span, 0).map(Some),
+        event => builder.node(event, place, 0).map(Some),
     });
     root.map(Option::flatten)
 }
 
 /// Passes the elements of a document to `sink`, one at a time, until it breaks: those of a sequence, or those
 /// of the entry `items` of a mapping, which may be null.
-pub(crate) fn elements(
-    text: &str,
+pub(crate) fn elements<'a>(
+    text: &'a str,
     first_line: usize,
-    sink: &mut dyn FnMut(Node) -> ControlFlow<()>,
+    sink: &mut dyn FnMut(Node<'a>) -> ControlFlow<()>,
 ) -> Result<ControlFlow<()>, Fault> {
-    let mut builder = Builder::new(text, first_line);
     let mut flow = ControlFlow::Continue(());
-    let walked = builder.document(|builder, event, span| {
+    // The full parser, if the text turns out to need it, passes over what the other passed on.
+    let mut passed_on = 0;
+    let walked = document(text, first_line, |builder, event, place| {
+        let mut to_skip = std::mem::take(&mut passed_on);
+        let mut sink = |element| {
+            passed_on += 1;
+            match to_skip {
+                0 => sink(element),
+                _ => {
+                    to_skip -= 1;
+                    ControlFlow::Continue(())
+                }
+            }
+        };
         flow = match event {
-            Event::MappingStart(..) => builder.items(sink)?,
-            Event::SequenceStart(..) => builder.each(1, sink)?,
-            event => return builder.node(event, span, 0).map(drop),
+            Event::MappingStart(..) => builder.items(&mut sink)?,
+            Event::SequenceStart(..) => builder.each(1, &mut sink)?,
+            event => return builder.node(event, place, 0).map(drop),
         };
         // The rest is not read: there is no other way out than an error.
-        if flow.is_break() { Err(builder.fault(span, "stopped")) } else { Ok(()) }
+        if flow.is_break() { Err(fault(place, "stopped")) } else { Ok(()) }
     });
     match walked {
         Err(fault) if flow.is_continue() => Err(fault),
@@ -49,24 +61,24 @@ pub(crate) fn elements(
     }
 }
 
-impl Builder<'_> {
+impl<'a> Builder<'a> {
     /// Returns the entries of a mapping whose values are scalars, or `None` where they cannot be told without
     /// the rest.
-    fn scalars(&mut self) -> Result<Option<Vec<(Node, Node)>>, Fault> {
+    fn scalars(&mut self) -> Result<Option<Vec<(Node<'a>, Node<'a>)>>, Fault> {
         let (mut entries, mut is_plain) = (Vec::new(), true);
         loop {
-            let (event, span) = self.next()?;
+            let (event, place) = self.next()?;
             if event == Event::MappingEnd {
                 return Ok(is_plain.then_some(entries));
             }
             is_plain &= matches!(event, Event::Scalar(..));
-            let key = self.node(event, span, 1)?;
+            let key = self.node(event, place, 1)?;
             is_plain &= key_text(&key) != "<<";
             match self.next()? {
                 (Event::MappingStart(..) | Event::SequenceStart(..), _) => self.skip()?,
-                (event @ Event::Scalar(..), span) => entries.push((key, self.node(event, span, 1)?)),
+                (event @ Event::Scalar(..), place) => entries.push((key, self.node(event, place, 1)?)),
                 (Event::Alias(_), _) => is_plain = false,
-                (_, span) => return Err(self.fault(span, "expected a value")),
+                (_, place) => return Err(fault(place, "expected a value")),
             }
         }
     }
@@ -78,7 +90,7 @@ impl Builder<'_> {
             match self.next()? {
                 (Event::MappingStart(..) | Event::SequenceStart(..), _) => depth += 1,
                 (Event::MappingEnd | Event::SequenceEnd, _) => depth -= 1,
-                (Event::StreamEnd, span) => return Err(self.fault(span, "expected a value")),
+                (Event::StreamEnd, place) => return Err(fault(place, "expected a value")),
                 _ => {}
             }
         }
@@ -86,20 +98,20 @@ impl Builder<'_> {
     }
 
     /// Passes on the elements of the entry `items` of a mapping.
-    fn items(&mut self, sink: &mut dyn FnMut(Node) -> ControlFlow<()>) -> Result<ControlFlow<()>, Fault> {
+    fn items(&mut self, sink: &mut dyn FnMut(Node<'a>) -> ControlFlow<()>) -> Result<ControlFlow<()>, Fault> {
         let mut keys = Keys::default();
-        let mut entries: Vec<(Node, Node)> = Vec::new();
+        let mut entries: Vec<(Node<'a>, Node<'a>)> = Vec::new();
         loop {
-            let (event, span) = self.next()?;
+            let (event, place) = self.next()?;
             if event == Event::MappingEnd {
                 return Ok(ControlFlow::Continue(()));
             }
-            let key = self.node(event, span, 1)?;
+            let key = self.node(event, place, 1)?;
             if !keys.add(&entries, &key) {
                 return Err(key.fault(format!("the key {} comes twice", key_text(&key))));
             }
             let is_items = key_text(&key) == "items";
-            let nothing = self.at(span, Value::Null);
+            let nothing = at(place, Value::Null);
             entries.push((key, nothing));
             match self.next()? {
                 (Event::SequenceStart(..), _) if is_items => {
@@ -107,8 +119,8 @@ impl Builder<'_> {
                         return Ok(ControlFlow::Break(()));
                     }
                 }
-                (event, span) => {
-                    let value = self.node(event, span, 1)?;
+                (event, place) => {
+                    let value = self.node(event, place, 1)?;
                     if is_items && !matches!(value.value, Value::Null) {
                         return Err(value.fault("items: expected a list".to_owned()));
                     }
@@ -121,14 +133,14 @@ impl Builder<'_> {
     fn each(
         &mut self,
         depth: usize,
-        sink: &mut dyn FnMut(Node) -> ControlFlow<()>,
+        sink: &mut dyn FnMut(Node<'a>) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, Fault> {
         loop {
-            let (event, span) = self.next()?;
+            let (event, place) = self.next()?;
             if event == Event::SequenceEnd {
                 return Ok(ControlFlow::Continue(()));
             }
-            let element = self.node(event, span, depth)?;
+            let element = self.node(event, place, depth)?;
             if sink(element).is_break() {
                 return Ok(ControlFlow::Break(()));
             }

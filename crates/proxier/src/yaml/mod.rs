@@ -4,6 +4,9 @@
 //! booleans, `010` is octal. A duplicate key is an error. Aliases and merge keys work, up to a limit on the
 //! size they expand to.
 //!
+//! What Kubernetes' tools print is read by [`plain`], in a tenth of the time that the full parser takes; all
+//! else, and every error, is the full parser's. Both give the same events.
+//!
 //! Time and memory are linear in the text. Anchors share their value with the tree instead of copying it;
 //! what aliases expand to is bounded by the length of the text, with at least [`MIN_BUDGET`] nodes. Reading
 //! takes up to 200 bytes of memory for each byte of the text: a list of one-letter strings takes 90, one
@@ -12,12 +15,13 @@
 
 mod deserialize;
 mod long;
+mod plain;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, StrInput, Tag};
 
 pub(crate) use deserialize::typed;
 pub(crate) use long::{elements, outline};
@@ -47,32 +51,54 @@ pub(crate) fn decode(bytes: Vec<u8>) -> Result<String, Fault> {
 
 /// Parses one document that begins on line `first_line` of its file. Returns `None` when the document is
 /// empty.
-pub(crate) fn parse(text: &str, first_line: usize) -> Result<Option<Node>, Fault> {
-    Builder::new(text, first_line).document(|builder, event, span| builder.node(event, span, 0))
+pub(crate) fn parse(text: &str, first_line: usize) -> Result<Option<Node<'_>>, Fault> {
+    document(text, first_line, |builder, event, place| builder.node(event, place, 0))
+}
+
+/// Returns what `root` makes of a document, from its first event; `None` for an empty one. `root` may be called
+/// a second time, for the full parser.
+fn document<'a, T>(
+    text: &'a str,
+    first_line: usize,
+    mut root: impl FnMut(&mut Builder<'a>, Event<'a>, Place) -> Result<T, Fault>,
+) -> Result<Option<T>, Fault> {
+    let mut builder = Builder::new(text, Events::Plain(plain::Reader::new(text, first_line)));
+    let found = builder.document(&mut root);
+    if !builder.is_foreign {
+        return found;
+    }
+    Builder::new(text, Events::full(text, first_line)).document(&mut root)
 }
 
 /// A value and the place where it begins.
-#[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) value: Value,
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Node<'a> {
+    pub(crate) value: Value<'a>,
     pub(crate) line: usize,
     pub(crate) column: usize,
 }
 
-#[derive(Clone, Debug)]
-pub(crate) enum Value {
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value<'a> {
     Null,
     Bool(bool),
     Integer(i64),
     Float(f64),
-    String(String),
-    Sequence(Rc<[Node]>),
-    Mapping(Rc<[(Node, Node)]>),
+    String(Cow<'a, str>),
+    Sequence(Rc<[Node<'a>]>),
+    Mapping(Rc<[(Node<'a>, Node<'a>)]>),
 }
 
-impl Node {
+/// A place in the file: a line and a column, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    line: usize,
+    column: usize,
+}
+
+impl<'a> Node<'a> {
     /// Returns the value of a key of a mapping.
-    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+    pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         let Value::Mapping(entries) = &self.value else { return None };
         entries
             .iter()
@@ -85,166 +111,194 @@ impl Node {
     }
 }
 
+/// Where the events of a document come from.
+enum Events<'a> {
+    Plain(plain::Reader<'a>),
+    Full { parser: Box<Parser<'a, StrInput<'a>>>, line_offset: usize },
+}
+
+impl<'a> Events<'a> {
+    fn full(text: &'a str, first_line: usize) -> Self {
+        Self::Full { parser: Box::new(Parser::new_from_str(text)), line_offset: first_line - 1 }
+    }
+}
+
 struct Builder<'a> {
-    parser: Parser<'a, StrInput<'a>>,
-    line_offset: usize,
+    events: Events<'a>,
+    /// Whether the document has to be read by the full parser.
+    is_foreign: bool,
     /// The value of each anchor, and its size with what its own aliases expand to, in nodes.
-    anchors: HashMap<usize, (Node, usize)>,
+    anchors: HashMap<usize, (Node<'a>, usize)>,
     /// The size of everything so far, in nodes; a long string counts as several.
     weight: usize,
     /// How much aliases may still add, in nodes.
     budget: usize,
+    /// The items and the entries of the collections that are not at their end, the innermost last: so each of
+    /// them is allocated once, when its length is known.
+    items: Vec<Node<'a>>,
+    entries: Vec<(Node<'a>, Node<'a>)>,
 }
 
 impl<'a> Builder<'a> {
-    fn new(text: &'a str, first_line: usize) -> Self {
+    fn new(text: &'a str, events: Events<'a>) -> Self {
         Self {
-            parser: Parser::new_from_str(text),
-            line_offset: first_line - 1,
+            events,
+            is_foreign: false,
             anchors: HashMap::new(),
             weight: 0,
             budget: (text.len() / NODE_BYTES).max(MIN_BUDGET),
+            items: Vec::new(),
+            entries: Vec::new(),
         }
     }
 
     /// Returns what `root` makes of the document, from its first event; `None` for an empty one.
     fn document<T>(
         &mut self,
-        mut root: impl FnMut(&mut Self, Event<'a>, Span) -> Result<T, Fault>,
+        mut root: impl FnMut(&mut Self, Event<'a>, Place) -> Result<T, Fault>,
     ) -> Result<Option<T>, Fault> {
         let mut found = None;
         loop {
-            let (event, span) = self.next()?;
+            let (event, place) = self.next()?;
             match event {
                 Event::StreamEnd => return Ok(found),
                 Event::StreamStart | Event::DocumentStart(_) | Event::DocumentEnd | Event::Nothing => {}
                 _ if found.is_some() => {
-                    return Err(self.fault(span, "a second document begins without a line `---`"));
+                    return Err(fault(place, "a second document begins without a line `---`"));
                 }
-                event => found = Some(root(self, event, span)?),
+                event => found = Some(root(self, event, place)?),
             }
         }
     }
 
-    fn next(&mut self) -> Result<(Event<'a>, Span), Fault> {
-        match self.parser.next_event() {
-            Some(Ok(next)) => Ok(next),
-            Some(Err(error)) => Err(self.scan_fault(&error)),
-            None => Ok((Event::StreamEnd, Span::default())),
+    fn next(&mut self) -> Result<(Event<'a>, Place), Fault> {
+        match &mut self.events {
+            Events::Plain(reader) => reader.next().map_err(|plain::Foreign| {
+                self.is_foreign = true;
+                fault(Place { line: 1, column: 1 }, "left to the full parser")
+            }),
+            Events::Full { parser, line_offset } => match parser.next_event() {
+                Some(Ok((event, span))) => {
+                    let line = *line_offset + span.start.line().max(1);
+                    Ok((event, Place { line, column: span.start.col() + 1 }))
+                }
+                Some(Err(error)) => Err(scan_fault(&error, *line_offset)),
+                None => Ok((Event::StreamEnd, Place { line: *line_offset + 1, column: 1 })),
+            },
         }
     }
 
-    fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, Fault> {
+    fn node(&mut self, event: Event<'a>, place: Place, depth: usize) -> Result<Node<'a>, Fault> {
         if depth > MAX_DEPTH {
-            return Err(self.fault(span, "nested deeper than 100 levels"));
+            return Err(fault(place, "nested deeper than 100 levels"));
         }
         let before = self.weight;
         self.weight += 1;
         let (value, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 self.weight += text.len() / NODE_BYTES;
-                (self.scalar(text, style, tag.as_deref(), span)?, anchor)
+                (scalar(text, style, tag.as_deref(), place)?, anchor)
             }
             Event::SequenceStart(anchor, _) => (self.sequence(depth)?, anchor),
             Event::MappingStart(anchor, _) => (self.mapping(depth)?, anchor),
-            Event::Alias(anchor) => return self.alias(anchor, span),
-            _ => return Err(self.fault(span, "expected a value")),
+            Event::Alias(anchor) => return self.alias(anchor, place),
+            _ => return Err(fault(place, "expected a value")),
         };
-        let node = self.at(span, value);
+        let node = at(place, value);
         if anchor != 0 {
             self.anchors.insert(anchor, (node.clone(), self.weight - before));
         }
         Ok(node)
     }
 
-    fn at(&self, span: Span, value: Value) -> Node {
-        Node { value, line: self.line_offset + span.start.line(), column: span.start.col() + 1 }
-    }
-
-    fn alias(&mut self, anchor: usize, span: Span) -> Result<Node, Fault> {
+    fn alias(&mut self, anchor: usize, place: Place) -> Result<Node<'a>, Fault> {
         let Some((node, size)) = self.anchors.get(&anchor).cloned() else {
-            return Err(self.fault(span, "an alias inside the value that it names"));
+            return Err(fault(place, "an alias inside the value that it names"));
         };
         match self.budget.checked_sub(size) {
             Some(left) => self.budget = left,
-            None => return Err(self.fault(span, "aliases expand to more than this file can mean")),
+            None => return Err(fault(place, "aliases expand to more than this file can mean")),
         }
         self.weight += size;
         Ok(node)
     }
 
-    fn sequence(&mut self, depth: usize) -> Result<Value, Fault> {
-        let mut items = Vec::new();
+    fn sequence(&mut self, depth: usize) -> Result<Value<'a>, Fault> {
+        let base = self.items.len();
         loop {
             match self.next()? {
-                (Event::SequenceEnd, _) => return Ok(Value::Sequence(items.into())),
-                (event, span) => items.push(self.node(event, span, depth + 1)?),
+                (Event::SequenceEnd, _) => return Ok(Value::Sequence(self.items.drain(base..).collect())),
+                (event, place) => {
+                    let item = self.node(event, place, depth + 1)?;
+                    self.items.push(item);
+                }
             }
         }
     }
 
-    fn mapping(&mut self, depth: usize) -> Result<Value, Fault> {
-        let mut entries: Vec<(Node, Node)> = Vec::new();
+    fn mapping(&mut self, depth: usize) -> Result<Value<'a>, Fault> {
+        let base = self.entries.len();
         let mut keys = Keys::default();
         let mut merged = Vec::new();
         loop {
-            let (event, span) = self.next()?;
+            let (event, place) = self.next()?;
             if event == Event::MappingEnd {
                 break;
             }
             let is_merge = matches!(&event, Event::Scalar(text, ScalarStyle::Plain, _, None) if text == "<<");
-            let key = self.node(event, span, depth + 1)?;
+            let key = self.node(event, place, depth + 1)?;
             if matches!(key.value, Value::Sequence(_) | Value::Mapping(_)) {
                 return Err(key.fault("expected a scalar as key".to_owned()));
             }
-            let (event, span) = self.next()?;
-            let value = self.node(event, span, depth + 1)?;
+            let (event, place) = self.next()?;
+            let value = self.node(event, place, depth + 1)?;
             if is_merge {
                 merged.push(value);
-            } else if !keys.add(&entries, &key) {
+            } else if !keys.add(self.entries.get(base..).unwrap_or_default(), &key) {
                 return Err(key.fault(format!("the key {} comes twice", key_text(&key))));
             } else {
-                entries.push((key, value));
+                self.entries.push((key, value));
             }
         }
+        if merged.is_empty() {
+            return Ok(Value::Mapping(self.entries.drain(base..).collect()));
+        }
+        let mut entries: Vec<_> = self.entries.drain(base..).collect();
         merged.iter().try_for_each(|node| merge(&mut entries, &mut keys, node))?;
         Ok(Value::Mapping(entries.into()))
     }
+}
 
-    fn scalar(
-        &self,
-        text: Cow<'a, str>,
-        style: ScalarStyle,
-        tag: Option<&Tag>,
-        span: Span,
-    ) -> Result<Value, Fault> {
-        match tag {
-            Some(tag) if tag.is_yaml_core_schema() && tag.suffix == "str" => {
-                Ok(Value::String(text.into_owned()))
-            }
-            Some(tag) if !tag.is_yaml_core_schema() && tag.suffix != "!" && !tag.suffix.is_empty() => {
-                Err(self.fault(span, &format!("the tag {tag} has no meaning here")))
-            }
-            Some(_) => Ok(resolve(text)),
-            None if style == ScalarStyle::Plain => Ok(resolve(text)),
-            None => Ok(Value::String(text.into_owned())),
+const fn at(place: Place, value: Value<'_>) -> Node<'_> {
+    Node { value, line: place.line, column: place.column }
+}
+
+fn scalar<'a>(
+    text: Cow<'a, str>,
+    style: ScalarStyle,
+    tag: Option<&Tag>,
+    place: Place,
+) -> Result<Value<'a>, Fault> {
+    match tag {
+        Some(tag) if tag.is_yaml_core_schema() && tag.suffix == "str" => Ok(Value::String(text)),
+        Some(tag) if !tag.is_yaml_core_schema() && tag.suffix != "!" && !tag.suffix.is_empty() => {
+            Err(fault(place, &format!("the tag {tag} has no meaning here")))
         }
+        Some(_) => Ok(resolve(text)),
+        None if style == ScalarStyle::Plain => Ok(resolve(text)),
+        None => Ok(Value::String(text)),
     }
+}
 
-    fn fault(&self, span: Span, reason: &str) -> Fault {
-        Fault {
-            line: self.line_offset + span.start.line().max(1),
-            column: Some(span.start.col() + 1),
-            reason: reason.to_owned(),
-        }
-    }
+fn fault(place: Place, reason: &str) -> Fault {
+    Fault { line: place.line.max(1), column: Some(place.column), reason: reason.to_owned() }
+}
 
-    fn scan_fault(&self, error: &ScanError) -> Fault {
-        Fault {
-            line: self.line_offset + error.marker().line().max(1),
-            column: Some(error.marker().col() + 1),
-            reason: format!("not YAML: {}", error.info()),
-        }
+fn scan_fault(error: &ScanError, line_offset: usize) -> Fault {
+    Fault {
+        line: line_offset + error.marker().line().max(1),
+        column: Some(error.marker().col() + 1),
+        reason: format!("not YAML: {}", error.info()),
     }
 }
 
@@ -254,7 +308,7 @@ struct Keys(HashSet<String>);
 
 impl Keys {
     /// Returns false if `key` is among `entries`, to which every key that was added here has to be added.
-    fn add(&mut self, entries: &[(Node, Node)], key: &Node) -> bool {
+    fn add(&mut self, entries: &[(Node<'_>, Node<'_>)], key: &Node<'_>) -> bool {
         if entries.len() < FEW_KEYS {
             return !entries.iter().any(|(other, _)| is_same_key(other, key));
         }
@@ -266,7 +320,7 @@ impl Keys {
 }
 
 /// Adds the entries of a mapping, or of each in a list, that are not there yet: the meaning of `<<`.
-fn merge(entries: &mut Vec<(Node, Node)>, keys: &mut Keys, node: &Node) -> Result<(), Fault> {
+fn merge<'a>(entries: &mut Vec<(Node<'a>, Node<'a>)>, keys: &mut Keys, node: &Node<'a>) -> Result<(), Fault> {
     match &node.value {
         Value::Mapping(more) => {
             for (key, value) in more.iter() {
@@ -282,16 +336,16 @@ fn merge(entries: &mut Vec<(Node, Node)>, keys: &mut Keys, node: &Node) -> Resul
 }
 
 /// Keys are the same if they have the same text: in an object of the API every key is a string.
-fn is_same_key(a: &Node, b: &Node) -> bool {
+fn is_same_key(a: &Node<'_>, b: &Node<'_>) -> bool {
     match (&a.value, &b.value) {
         (Value::String(a), Value::String(b)) => a == b,
         _ => key_text(a) == key_text(b),
     }
 }
 
-fn key_text(key: &Node) -> Cow<'_, str> {
+fn key_text<'a>(key: &'a Node<'_>) -> Cow<'a, str> {
     match &key.value {
-        Value::String(text) => text.into(),
+        Value::String(text) => Cow::Borrowed(&**text),
         Value::Integer(n) => n.to_string().into(),
         Value::Bool(b) => b.to_string().into(),
         Value::Float(x) => x.to_string().into(),
@@ -302,7 +356,7 @@ fn key_text(key: &Node) -> Cow<'_, str> {
 }
 
 /// The value of a plain scalar.
-fn resolve(text: Cow<'_, str>) -> Value {
+fn resolve(text: Cow<'_, str>) -> Value<'_> {
     match &*text {
         "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
         "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => return Value::Bool(true),
@@ -321,7 +375,7 @@ fn resolve(text: Cow<'_, str>) -> Value {
     {
         return Value::Float(number);
     }
-    Value::String(text.into_owned())
+    Value::String(text)
 }
 
 fn integer(text: &str) -> Option<i64> {
