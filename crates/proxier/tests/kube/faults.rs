@@ -164,6 +164,23 @@ fn a_watch_that_is_refused_is_begun_again() {
 }
 
 #[test]
+fn a_page_for_people_is_not_taken_for_an_answer() {
+    watch_fails(&Fault::Page, 2);
+    list_fails(&Fault::Page, Verb::List);
+    testns::netns(|| {
+        let server = ApiServer::started();
+        fill(&server);
+        (0..2).for_each(|_| server.fail("services", Verb::List, Fault::Page));
+        let mut watching = Watching::with(source(pace()));
+        watching.settle(&server);
+        let warning = watching.warnings.iter().find(|warning| warning.contains("text/html"));
+        let warning = warning.unwrap_or_else(|| panic!("{:?}", watching.warnings));
+        let end = "expected JSON, found text/html; charset=utf-8: is this the address of an API server?";
+        assert!(warning.starts_with("Services from the API server ") && warning.ends_with(end), "{warning}");
+    });
+}
+
+#[test]
 fn a_list_is_told_whole_or_not_at_all() {
     for verb in [Verb::List, Verb::Continue] {
         list_fails(&Fault::Cut, verb);

@@ -40,6 +40,8 @@ pub(crate) enum Fault {
     Hang,
     /// Begins a watch, and never says a word in it or ends it.
     Deaf,
+    /// Answers with a page for people, as something in front of the server does.
+    Page,
     /// Answers with this status and a body without end.
     Endless(u16),
 }
@@ -351,6 +353,7 @@ impl Connection<'_> {
                 self.wait_for_the_end();
                 Err(io::ErrorKind::ConnectionAborted.into())
             }
+            (Some(Fault::Page), _) => self.page(),
             (Some(Fault::Endless(code)), _) => self.endless(code),
             (fault, Verb::Watch) => self.watch(resource, &query, fault),
             (fault, _) => self.list(resource, &query, matches!(fault, Some(Fault::Cut))),
@@ -369,6 +372,12 @@ impl Connection<'_> {
             "HTTP/1.1 {code} Told\r\n{retry_after}Content-Length: {}\r\n\r\n{body}",
             body.len()
         )
+    }
+
+    fn page(&mut self) -> io::Result<()> {
+        let (head, body) =
+            ("HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8", "<html>Log in</html>");
+        write!(self.stream, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len())
     }
 
     /// Ends when the client closes the connection.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::BodyExt as _;
-use hyper::header::RETRY_AFTER;
+use hyper::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use hyper::{Response, StatusCode, Version};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use kube::client::Body;
@@ -217,6 +217,8 @@ impl Api {
         let began = Instant::now();
         let answer = match timeout(self.pace.answer, client.send(request.map(Body::from))).await {
             Err(_) => Err(failed(format!("no answer within {:?}", self.pace.answer))),
+            // What `kube` says of itself, that this is an error of a service, helps nobody.
+            Ok(Err(kube::Error::Service(error))) => Err(failed(explain(&*error))),
             Ok(Err(error)) => Err(failed(explain(&error))),
             Ok(Ok(response)) => Ok(response),
         };
@@ -225,10 +227,16 @@ impl Api {
         let response = answer?;
         self.has_pings = response.version() == Version::HTTP_2;
         self.outage.answered();
-        if response.status().is_success() {
-            Ok(response.into_body())
-        } else {
-            Err(self.refusal(response).await)
+        if !response.status().is_success() {
+            return Err(self.refusal(response).await);
+        }
+        match foreign_type(&response) {
+            None => Ok(response.into_body()),
+            // A page of something in front of the server, or of another server.
+            Some(found) => Err(Refusal::new(
+                Cause::Malformed,
+                format!("expected JSON, found {found}: is this the address of an API server?"),
+            )),
         }
     }
 
@@ -236,10 +244,12 @@ impl Api {
         let status = response.status();
         let header = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let retry_after = header.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
+        let elsewhere = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+        let elsewhere = elsewhere.map(str::to_owned);
         let said = self.whole(response.into_body(), LONGEST_ERROR).await.unwrap_or_default();
         let message = match serde_json::from_slice::<Status>(&said) {
             Ok(Status { message: Some(message), .. }) => format!(": {}", clip(&message)),
-            _ => String::new(),
+            _ => elsewhere.map(|place| format!(" to {}", clip(&place))).unwrap_or_default(),
         };
         let cause = match status {
             StatusCode::UNAUTHORIZED => Cause::Credentials,
@@ -282,6 +292,12 @@ impl Stream {
             self.lines.push(&piece).map_err(|e| Refusal::new(Cause::Malformed, e.to_string()))?;
         }
     }
+}
+
+/// Returns the media type of a response, if it has one and that is not JSON's.
+fn foreign_type(response: &Response<Body>) -> Option<String> {
+    let found = String::from_utf8_lossy(response.headers().get(CONTENT_TYPE)?.as_bytes()).into_owned();
+    (!found.starts_with("application/json")).then(|| clip(&found).to_owned())
 }
 
 /// Returns the next bytes of a body, empty for a frame without data. `None` at the end.
