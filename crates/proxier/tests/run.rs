@@ -178,7 +178,7 @@ fn it_follows_its_manifests_stops_with_all_rules_in_place_and_changes_nothing_wh
         let directory = Directory::new();
         directory.write("web.yaml", &service("web", "172.30.0.1", &["10.0.0.1", "10.0.0.2"]));
         let mut daemon = Daemon::start(&directory, FAST);
-        daemon.says("1 services, 1 changed: ", 1);
+        daemon.says("1 service, 1 changed: ", 1);
         converges(&directory, &daemon);
         assert!(table().contains("172.30.0.1 . tcp . 80 : 0:2"), "{}", table());
 
@@ -199,7 +199,7 @@ fn it_follows_its_manifests_stops_with_all_rules_in_place_and_changes_nothing_wh
         assert_eq!(table(), before);
 
         let mut again = Daemon::start(&directory, FAST);
-        again.says("1 services, 1 changed: nothing to change", 1);
+        again.says("1 service, 1 changed: nothing to change", 1);
         assert_eq!(table(), before);
         again.signal("INT");
         assert!(again.ends().success());
@@ -211,7 +211,7 @@ fn what_others_break_is_mended_at_once_and_what_they_do_elsewhere_costs_nothing(
     namespace(|| {
         let directory = Directory::with_web();
         let daemon = Daemon::start(&directory, &[FAST, &["-v", "2"]].concat());
-        daemon.says("1 services, 1 changed", 1);
+        daemon.says("1 service, 1 changed", 1);
         daemon.listens();
         let before = table();
         for damage in [
@@ -242,11 +242,11 @@ fn hangup_compares_everything_and_a_file_that_does_not_parse_keeps_what_it_held(
     namespace(|| {
         let directory = Directory::with_web();
         let daemon = Daemon::start(&directory, FAST);
-        daemon.says("1 services, 1 changed", 1);
+        daemon.says("1 service, 1 changed", 1);
         let before = table();
         daemon.signal("HUP");
         daemon.says("comparing everything with the kernel, as requested", 1);
-        daemon.says("1 services, 0 changed: nothing to change", 1);
+        daemon.says("1 service, 0 changed: nothing to change", 1);
 
         directory.write("web.yaml", "kind: Service\napiVersion: v1\nspec: {ports: [}\n");
         daemon.says("web.yaml, document 1, line 3, column ", 1);
@@ -272,7 +272,7 @@ fn a_second_one_is_refused_with_a_clear_message() {
     namespace(|| {
         let directory = Directory::with_web();
         let first = Daemon::start(&directory, FAST);
-        first.says("1 services", 1);
+        first.says("1 service", 1);
         let mut second = Daemon::start(&directory, FAST);
         assert!(!second.ends().success());
         let expected = format!(
@@ -296,7 +296,7 @@ fn net_admin_is_the_only_capability_it_needs() {
         let mut command = Command::new("setpriv");
         command.args(["--bounding-set", "-all,+net_admin", "--inh-caps", "-all,+net_admin", "--", BINARY]);
         let daemon = Daemon::start_by(command, &directory, FAST);
-        daemon.says("1 services, 1 changed", 1);
+        daemon.says("1 service, 1 changed", 1);
         let status = fs::read_to_string(format!("/proc/{}/status", daemon.child.id())).expect("a process");
         assert!(status.contains("CapEff:\t0000000000001000"), "{status}");
         let _ = testns::sh("nft flush ruleset");
@@ -332,7 +332,7 @@ fn a_configuration_file_is_taken_below_the_flags_and_a_wrong_field_is_named() {
         let path = config.to_str().expect("text").to_owned();
         write("mode: nftables\nclusterCIDR: 10.9.0.0/16\nnftables: {masqueradeBit: 3}\nportRange: 1-2\n");
         let daemon = Daemon::start(&directory, &["--config", &path, "--cluster-cidr", "10.8.0.0/16"]);
-        daemon.says("1 services", 1);
+        daemon.says("1 service", 1);
         let table = table();
         assert!(table.contains("ip saddr != 10.8.0.0/16") && !table.contains("10.9.0.0"), "{table}");
         assert!(table.contains("0x00000008"), "{table}");
@@ -367,7 +367,7 @@ fn the_iptables_mode_runs_as_well_and_mends_a_flush_when_it_looks() {
             "300ms",
         ];
         let daemon = Daemon::start(&directory, &flags);
-        daemon.says("1 services, 1 changed", 1);
+        daemon.says("1 service, 1 changed", 1);
         let rules = || testns::sh("iptables-nft-save -t nat");
         assert!(rules().contains("demo/web:p -> 10.0.0.1:8080"), "{}", rules());
         directory.write("web.yaml", &service("web", "172.30.0.1", &["10.0.0.2"]));
@@ -383,7 +383,7 @@ fn events_that_were_lost_lead_to_a_comparison() {
     namespace(|| {
         let directory = Directory::with_web();
         let daemon = Daemon::start(&directory, FAST);
-        daemon.says("1 services, 1 changed", 1);
+        daemon.says("1 service, 1 changed", 1);
         daemon.listens();
         let before = table();
         // It sleeps while others do more than its socket can hold, and something to us among it.
@@ -421,7 +421,7 @@ fn a_udp_flow_to_an_endpoint_that_is_gone_is_removed() {
         };
         directory.write("dns.yaml", &dns("10.0.0.1"));
         let daemon = Daemon::start(&directory, FAST);
-        daemon.says("1 services, 1 changed", 1);
+        daemon.says("1 service, 1 changed", 1);
         let client = UdpSocket::bind("10.0.0.1:0").expect("a socket");
         client.send_to(b"?", "172.30.0.1:80").expect("it is sent");
         let flows = || testns::sh("conntrack -L -p udp 2>/dev/null");

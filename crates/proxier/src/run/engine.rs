@@ -11,6 +11,7 @@ use tokio::sync::mpsc::Receiver;
 use super::Error;
 use super::commits::{Commits, Foreign};
 use super::observer::{Observer, SyncReport};
+use super::repeats::Repeats;
 use super::schedule::{Intervals, Job, Outcome, Schedule};
 use super::world::World;
 use crate::source::update::Update;
@@ -56,6 +57,10 @@ pub struct Loop {
     failing: Option<Failing>,
     /// Since when the first sync waits for something that is missing.
     missing_since: Option<Instant>,
+    /// Changes that other programs made to our tables, and events that were lost.
+    interference: Repeats,
+    /// Whether the next sync repairs what is only counted, so that it is not told either.
+    is_counted: bool,
 }
 
 /// Failures of consecutive syncs.
@@ -109,6 +114,8 @@ impl Loop {
             faults: Vec::new(),
             failing: None,
             missing_since: None,
+            interference: Repeats::default(),
+            is_counted: false,
         })
     }
 
@@ -177,6 +184,7 @@ impl Loop {
                     tracing::warn!("{warning}");
                     self.observer.warning(warning);
                 }
+                Update::Unusable(files) => self.observer.unusable(files),
                 Update::Hopeless(reason) if !self.was_programmed => {
                     return Err(Error::Hopeless(reason.clone()));
                 }
@@ -223,19 +231,43 @@ impl Loop {
             match foreign {
                 Foreign::OtherTables(generation) => self.backend.ignore_commit(generation),
                 Foreign::OurTables { by } => {
-                    tracing::warn!("{by} changed our tables; repairing them");
-                    self.backend.invalidate();
-                    self.schedule.request_full(now());
+                    self.disturbed(&format!("{by} changed our tables; repairing them"));
                 }
                 Foreign::Lost(why) => {
-                    tracing::warn!(
+                    self.disturbed(&format!(
                         "commits of other programs may have been missed ({why}); comparing everything"
-                    );
-                    self.backend.invalidate();
-                    self.schedule.request_full(now());
+                    ));
                 }
             }
         }
+    }
+
+    /// Compares everything because of other programs. One that does it in a loop would fill the log.
+    fn disturbed(&mut self, how: &str) {
+        let now = now();
+        self.observer.disturbed();
+        self.is_counted = !self.interference.count(now);
+        if self.is_counted {
+            tracing::debug!("{how}");
+        } else {
+            tracing::warn!("{how}");
+            self.observer.warning(how);
+        }
+        self.backend.invalidate();
+        self.schedule.request_full(now);
+    }
+
+    /// Tells how often other programs disturbed, where that was only counted.
+    fn tell_interference(&mut self, now: Instant) {
+        let Some((times, lasted)) = self.interference.summary(now) else { return };
+        let again = format!(
+            "other programs changed our tables {times} more times in {} s, and each time they were repaired: two \
+             programs that undo each other's work never end; stop the other, or keep it from the tables \
+             `kube-proxy`",
+            lasted.as_secs()
+        );
+        tracing::warn!("{again}");
+        self.observer.warning(&again);
     }
 
     fn sync(&mut self) -> Result<(), Error> {
@@ -245,6 +277,7 @@ impl Loop {
         }
         let began = now();
         let Some(job) = self.schedule.begin(began) else { return Ok(()) };
+        self.tell_interference(began);
         if job.is_full {
             self.backend.invalidate();
         }
@@ -415,7 +448,8 @@ impl Loop {
             }
         }
         let is_idle = !job.is_full && job.queued.is_none() && report.sent.is_unchanged;
-        if is_idle {
+        let is_counted = std::mem::take(&mut self.is_counted) && job.queued.is_none();
+        if is_idle || is_counted {
             tracing::debug!("{report}");
         } else {
             tracing::info!("{report}");

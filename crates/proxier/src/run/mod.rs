@@ -17,6 +17,7 @@ mod engine;
 mod error;
 mod lock;
 mod observer;
+mod repeats;
 mod schedule;
 mod world;
 

@@ -51,6 +51,14 @@ pub trait Observer: Send + Sync {
         let _ = kind;
     }
 
+    /// Called when another program changed our tables, or may have, so that everything is compared.
+    fn disturbed(&self) {}
+
+    /// Called when other files than before cannot be used, with all that cannot be, and the reasons.
+    fn unusable(&self, files: &[String]) {
+        let _ = files;
+    }
+
     /// Called when a source has a problem. The source keeps retrying.
     fn warning(&self, warning: &str) {
         let _ = warning;
@@ -90,6 +98,14 @@ impl Observer for Vec<Arc<dyn Observer>> {
         self.iter().for_each(|observer| observer.listed(kind));
     }
 
+    fn disturbed(&self) {
+        self.iter().for_each(|observer| observer.disturbed());
+    }
+
+    fn unusable(&self, files: &[String]) {
+        self.iter().for_each(|observer| observer.unusable(files));
+    }
+
     fn warning(&self, warning: &str) {
         self.iter().for_each(|observer| observer.warning(warning));
     }
@@ -124,7 +140,8 @@ pub struct SyncReport {
 
 impl fmt::Display for SyncReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} services, {} changed: {}", self.services, self.changed, self.sent)?;
+        let plural = if self.services == 1 { "" } else { "s" };
+        write!(f, "{} service{plural}, {} changed: {}", self.services, self.changed, self.sent)?;
         if !self.refused.is_empty() {
             write!(f, "; {} refused by the kernel", self.refused.len())?;
         }

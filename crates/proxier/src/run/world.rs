@@ -133,7 +133,8 @@ impl World {
         self.cluster.take_changes()
     }
 
-    /// Applies an update. [`Update::Warning`] and [`Update::Hopeless`] change nothing.
+    /// Applies an update. [`Update::Warning`], [`Update::Unusable`] and [`Update::Hopeless`]
+    /// change nothing.
     pub fn apply(&mut self, update: Update) -> Effect {
         let mut effect = Effect::default();
         let (node, cidrs) = (self.cluster.node().clone(), self.cidrs.clone());
@@ -143,7 +144,7 @@ impl World {
             Update::Replace(kind, objects) => self.replace(kind, objects, &mut effect),
             Update::Listing(kind) => self.begin_list(kind),
             Update::Listed(kind) => self.end_list(kind),
-            Update::Warning(_) | Update::Hopeless(_) => {}
+            Update::Warning(_) | Update::Unusable(_) | Update::Hopeless(_) => {}
         }
         effect.is_node = node != *self.cluster.node();
         effect.is_change = self.cluster.has_changes() || effect.is_node || cidrs != self.cidrs;

@@ -81,6 +81,7 @@ pub struct Metrics {
     faults: Gauge,
     health_ports: Gauge,
     warnings: Counter,
+    disturbances: Counter,
     requests: Labelled<ByRequest, Counter>,
     request_duration: Labelled<ByHost, Histogram, fn() -> Histogram>,
     build: Labelled<BuildInfo, Gauge>,
@@ -136,6 +137,7 @@ impl Metrics {
             faults: Gauge::default(),
             health_ports: Gauge::default(),
             warnings: Counter::default(),
+            disturbances: Counter::default(),
             requests: Labelled::default(),
             request_duration: Labelled::new_with_constructor(request_histogram),
             build: Labelled::default(),
@@ -248,6 +250,11 @@ impl Metrics {
     /// Sets the number of open sockets of health-check node ports.
     pub fn health_ports(&self, open: usize) {
         self.health_ports.set(count(open));
+    }
+
+    /// Counts a change of another program to our tables.
+    pub fn disturbed(&self) {
+        self.disturbances.inc();
     }
 
     /// Counts a problem of a source or a server.

@@ -247,6 +247,14 @@ impl Observer for Serving {
         self.follow_ports(cluster, &services);
     }
 
+    fn disturbed(&self) {
+        self.shared.metrics.disturbed();
+    }
+
+    fn unusable(&self, files: &[String]) {
+        lock(self.shared.metrics.sources()).unusable(files, Instant::now());
+    }
+
     fn warning(&self, trouble: &str) {
         self.shared.metrics.warning();
         lock(&self.shared.history).warned(trouble, SystemTime::now());

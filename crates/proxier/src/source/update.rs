@@ -26,6 +26,9 @@ pub enum Update {
     /// A problem that the source keeps retrying (an API server that does not answer, a file that does not
     /// parse), for logs and metrics. The known objects stay.
     Warning(String),
+    /// The files and directories that cannot be used at present, each with the reason; none when all can be
+    /// again. What is new among them comes as a [`Update::Warning`] as well.
+    Unusable(Vec<String>),
     /// The source has no right to what it needs, and has been refused for so long that waiting does not help.
     Hopeless(String),
 }

@@ -134,6 +134,7 @@ impl Watching {
             }
             Update::Replace(kind, _) => panic!("the list of {kind} is sent piece by piece"),
             Update::Warning(warning) => self.warnings.push(warning),
+            Update::Unusable(files) => panic!("{files:?}"),
             Update::Hopeless(reason) => self.hopeless.push(reason),
         }
     }

@@ -124,6 +124,8 @@ impl Metrics {
         add(ours, "faults", help, &self.faults);
         add(ours, "health_check_sockets", "Open sockets of health-check node ports", &self.health_ports);
         add(ours, "warnings", "Problems of sources and servers", &self.warnings);
+        let help = "Changes of other programs to the tables of the proxy, each of which is repaired";
+        add(ours, "foreign_changes", help, &self.disturbances);
         ours.register_collector(Box::new(SourceMetrics(Arc::clone(&self.sources))));
 
         let help = "Number of HTTP requests, partitioned by status code, method, and host";

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,6 +24,10 @@ pub(super) struct Manifests {
     faulty: BTreeMap<PathBuf, Stamp>,
     /// The warnings that were sent, by path, so that each is sent once.
     reported: BTreeMap<PathBuf, String>,
+    /// The files and directories that cannot be read or do not parse.
+    failing: BTreeSet<PathBuf>,
+    /// Those of them that were told last, with the reasons.
+    unusable: BTreeMap<PathBuf, String>,
     pub(super) is_complete: bool,
     pub(super) doubted: Option<Doubted>,
     /// What tells known documents.
@@ -126,6 +131,8 @@ impl Manifests {
             owners: HashMap::new(),
             faulty: BTreeMap::new(),
             reported: BTreeMap::new(),
+            failing: BTreeSet::new(),
+            unusable: BTreeMap::new(),
             is_complete: false,
             doubted: None,
             known: Known::default(),
@@ -206,7 +213,9 @@ impl Manifests {
         let vanished: Vec<PathBuf> =
             self.files.keys().filter(|path| !listed.contains(*path)).cloned().collect();
         for path in vanished {
-            if !self.is_kept(&path, &warnings) {
+            if path.is_dir() {
+                self.fail(&path, None, &became_directory(&path), &mut warnings);
+            } else if !self.is_kept(&path, &warnings) {
                 self.abandon(&path);
                 lost.extend(self.files.remove(&path).iter().flat_map(|file| self.disown(&path, file)));
             }
@@ -227,6 +236,7 @@ impl Manifests {
             }
         }
         self.warnings(warnings).into_iter().for_each(&mut *send);
+        self.tell_unusable(send);
         let awaited = self.awaited();
         let deleted = lost.iter().filter(|name| !self.owners.contains_key(*name) && !awaited.contains(name));
         let deleted: BTreeSet<ObjectName> = deleted.map(|name| (**name).clone()).collect();
@@ -282,14 +292,23 @@ impl Manifests {
     }
 
     /// Lists the files, in the order of precedence.
-    fn list(&self, warnings: &mut BTreeMap<PathBuf, String>) -> Vec<PathBuf> {
+    fn list(&mut self, warnings: &mut BTreeMap<PathBuf, String>) -> Vec<PathBuf> {
         let mut listed = Vec::new();
         for path in &self.paths {
             match expand(std::slice::from_ref(path)) {
-                Ok(files) => listed.extend(files),
+                Ok(files) => {
+                    if files != [path.clone()] {
+                        self.failing.remove(path);
+                    }
+                    listed.extend(files);
+                }
                 Err(error) => {
-                    let stays = if self.is_complete { "; its last objects stay in use" } else { "" };
+                    let stays = match self.is_complete {
+                        true => "; its last objects stay in use",
+                        false => "; nothing is programmed before it can be read",
+                    };
                     warnings.insert(path.clone(), format!("{error}{stays}"));
+                    self.failing.insert(path.clone());
                 }
             }
         }
@@ -384,9 +403,11 @@ impl Manifests {
     ) {
         let warning = match self.files.get(path) {
             Some(_) => format!("{error}; the last objects of {} stay in use", path.display()),
+            None if !self.is_complete => format!("{error}; nothing is programmed before it can be read"),
             None => error.to_string(),
         };
         warnings.insert(path.to_owned(), warning);
+        self.failing.insert(path.to_owned());
         // What does not parse stays so; what cannot be read may be readable the next time.
         if let (Error::Manifests(_), Some(stamp)) = (error, stamp) {
             self.faulty.insert(path.to_owned(), stamp);
@@ -465,10 +486,13 @@ impl Manifests {
             }
             None => {
                 warnings.remove(&*path);
-                self.reported.remove(&*path);
+                if self.reported.remove(&*path).is_some() {
+                    tracing::info!("{}: read without a problem now", path.display());
+                }
             }
         }
         self.faulty.remove(&*path);
+        self.failing.remove(&*path);
         self.files.insert(path.to_path_buf(), File { stamp, documents, others });
     }
 
@@ -513,13 +537,34 @@ impl Manifests {
         paths.filter_map(|path| self.files.get(path)).flat_map(File::names).collect()
     }
 
+    /// Sends what cannot be used, if that is not what it was before. A file of which an object is a duplicate
+    /// has a warning, and is used.
+    fn tell_unusable(&mut self, send: &mut dyn FnMut(Update)) {
+        self.failing.retain(|path| self.reported.contains_key(path));
+        let now = self.reported.iter().filter(|(path, _)| self.failing.contains(*path));
+        let now: BTreeMap<PathBuf, String> = now.map(|(path, why)| (path.clone(), why.clone())).collect();
+        if now != self.unusable {
+            send(Update::Unusable(now.values().cloned().collect()));
+            self.unusable = now;
+        }
+    }
+
     /// Returns the warnings that are new or changed.
     fn warnings(&mut self, now: BTreeMap<PathBuf, String>) -> Vec<Update> {
         let is_new = |(path, warning): &(&PathBuf, &String)| self.reported.get(*path) != Some(*warning);
         let new = now.iter().filter(is_new).map(|(_, warning)| Update::Warning(warning.clone())).collect();
+        for path in self.reported.keys().filter(|path| !now.contains_key(*path)) {
+            tracing::info!("{}: the problem is gone", path.display());
+        }
         self.reported = now;
         new
     }
+}
+
+/// A directory in place of a file is a mistake, unlike a file that is gone.
+fn became_directory(path: &Path) -> Error {
+    let source = io::Error::other("expected a regular file, found a directory");
+    Error::Read { path: path.to_owned(), source }
 }
 
 fn tell(path: &Path, ignored: &Ignored) {

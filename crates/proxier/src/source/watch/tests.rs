@@ -57,12 +57,30 @@ impl Seen {
     fn update(&mut self) -> Update {
         let end = Instant::now() + Duration::from_secs(20);
         while Instant::now() < end {
-            if let Ok(update) = self.0.try_recv() {
+            if let Some(update) = self.try_update() {
                 return update;
             }
             thread::sleep(Duration::from_millis(5));
         }
         panic!("nothing is seen");
+    }
+
+    /// Returns the next update that is there, but for [`Update::Unusable`], which only follows warnings.
+    fn try_update(&mut self) -> Option<Update> {
+        std::iter::from_fn(|| self.0.try_recv().ok()).find(|update| !matches!(update, Update::Unusable(_)))
+    }
+
+    /// Returns what cannot be used when that has changed.
+    fn unusable(&mut self) -> Vec<String> {
+        let end = Instant::now() + Duration::from_secs(20);
+        while Instant::now() < end {
+            match self.0.try_recv() {
+                Ok(Update::Unusable(files)) => return files,
+                Ok(_) => {}
+                Err(_) => thread::sleep(Duration::from_millis(5)),
+            }
+        }
+        panic!("it has not changed");
     }
 
     /// The first lists: what was sent until all kinds were listed.
@@ -95,7 +113,7 @@ impl Seen {
 
     fn is_silent_for(&mut self, ms: u64) {
         thread::sleep(Duration::from_millis(ms));
-        if let Ok(update) = self.0.try_recv() {
+        if let Some(update) = self.try_update() {
             panic!("{}", describe(&update));
         }
     }
@@ -117,6 +135,7 @@ fn describe(update: &Update) -> String {
         Update::Delete(name) => format!("delete {name}"),
         Update::Replace(kind, _) | Update::Listing(kind) | Update::Listed(kind) => format!("all of {kind}"),
         Update::Warning(warning) => format!("warning: {warning}"),
+        Update::Unusable(files) => format!("unusable: {files:?}"),
         Update::Hopeless(reason) => format!("hopeless: {reason}"),
     }
 }
@@ -192,6 +211,33 @@ fn a_file_that_does_not_parse_keeps_what_it_held_and_says_where_it_is_wrong() {
     seen.is_silent_for(1500);
     directory.write("a.yaml", &service("a", 2));
     assert_eq!(seen.next(), "apply Service default/a port 2");
+}
+
+#[test]
+fn what_cannot_be_used_is_told_while_it_cannot_be() {
+    let directory = Directory::new("unusable");
+    directory.write("a.yaml", "kind: [");
+    let mut seen = Seen::of(&[directory.0.clone(), directory.file("later")]);
+    let ends = |files: &[String], ends: &[&str]| {
+        assert_eq!(files.len(), ends.len(), "{files:?}");
+        assert!(files.iter().zip(ends).all(|(file, end)| file.contains(end)), "{files:?}");
+    };
+    ends(&seen.unusable(), &["a.yaml, document 1, line", "later: No such file"]);
+    directory.write("a.yaml", &service("a", 1));
+    ends(&seen.unusable(), &["later: No such file"]);
+    fs::create_dir(directory.file("later")).unwrap();
+    ends(&seen.unusable(), &[]);
+    // What has the name of a manifest and is none keeps what it was.
+    fs::remove_file(directory.file("a.yaml")).unwrap();
+    fs::create_dir(directory.file("a.yaml")).unwrap();
+    ends(&seen.unusable(), &["a.yaml: expected a regular file, found a directory; the last objects of"]);
+    fs::remove_dir(directory.file("a.yaml")).unwrap();
+    ends(&seen.unusable(), &[]);
+    // A duplicate has a warning, and its file is used.
+    directory.write("b.yaml", &service("b", 1));
+    directory.write("c.yaml", &service("b", 2));
+    directory.write("d.yaml", "kind: [");
+    ends(&seen.unusable(), &["d.yaml, document 1"]);
 }
 
 #[test]
@@ -281,7 +327,10 @@ fn nothing_is_listed_before_everything_could_be_read() {
     assert_eq!(seen.next(), "apply Service default/a port 1");
     let warnings = [seen.next(), seen.next()];
     assert!(warnings[0].contains("b.yaml, document 1, line "), "{warnings:?}");
-    assert!(warnings[1].ends_with("later: No such file or directory (os error 2)"), "{warnings:?}");
+    assert!(
+        warnings[1].contains("later: No such file or directory (os error 2); nothing is programmed before"),
+        "{warnings:?}"
+    );
     seen.is_silent_for(300);
     directory.write("b.yaml", &service("b", 1));
     assert_eq!(seen.next(), "apply Service default/b port 1");
@@ -348,7 +397,11 @@ fn many(count: usize) -> String {
 
 fn scan(manifests: &mut Manifests) -> Vec<Update> {
     let mut updates = Vec::new();
-    manifests.scan(&mut |update| updates.push(update));
+    manifests.scan(&mut |update| match update {
+        // It only follows warnings.
+        Update::Unusable(_) => {}
+        update => updates.push(update),
+    });
     updates
 }
 
@@ -363,9 +416,7 @@ fn most_of_all_services_are_deleted_only_after_a_second_look() {
     directory.write("more.yaml", &service("more", 81));
     let mut manifests = Manifests::new(vec![directory.0.clone()]);
     assert_eq!(scan(&mut manifests).len(), 31 + Kind::ALL.len());
-    // The file becomes a directory.
     fs::remove_file(directory.file("all.yaml")).unwrap();
-    fs::create_dir(directory.file("all.yaml")).unwrap();
     let warning = "warning: 30 of 31 Services are gone from the manifests at once; looking again in 5s before \
                    they are deleted";
     assert_eq!(described(&scan(&mut manifests)), [warning]);
@@ -374,7 +425,6 @@ fn most_of_all_services_are_deleted_only_after_a_second_look() {
     directory.write("more.yaml", &service("more", 82));
     assert_eq!(described(&scan(&mut manifests)), ["apply Service default/more port 82"]);
     // It comes back, without one.
-    fs::remove_dir(directory.file("all.yaml")).unwrap();
     directory.write("all.yaml", &many(29));
     assert_eq!(scan(&mut manifests).len(), 29);
     manifests.doubted.as_mut().unwrap().since -= SECOND_LOOK;
