@@ -139,7 +139,7 @@ fn the_node_is_known_from_its_manifest() {
 #[test]
 fn bad_flags_are_named() {
     let cases: &[(&[&str], &[&str])] = &[
-        (&["--cluster-cidr", "10.244.0.0"], &["--cluster-cidr", "not a CIDR"]),
+        (&["--cluster-cidr", "10.244.0.0"], &["--cluster-cidr", "expected a CIDR"]),
         (&["--iptables-masquerade-bit", "32"], &["--iptables-masquerade-bit", "32"]),
         (&["--nodeport-addresses", "primary,10.0.0.0/8"], &["--nodeport-addresses", "`primary` alone"]),
         (&["--detect-local-mode", "Bridge"], &["--detect-local-mode", "BridgeInterface"]),
@@ -153,8 +153,8 @@ fn bad_flags_are_named() {
         ),
         (&["--layout", "flat"], &["--layout", "maps or chains"]),
         (&["--proxy-mode", "userspace"], &["--proxy-mode", "nftables"]),
-        (&["--hostname-override", " "], &["--hostname-override", "is empty"]),
-        (&["--bind-address", "nowhere"], &["--bind-address", "not an IP address"]),
+        (&["--hostname-override", " "], &["--hostname-override", "expected the name of a node"]),
+        (&["--bind-address", "nowhere"], &["--bind-address", "expected an IP address"]),
     ];
     for (flags, expected) in cases {
         let message = refused(&[&["render", "--manifests", EXAMPLE], *flags].concat());

@@ -71,7 +71,7 @@ impl NodeArgs {
             None => host_name()?,
         };
         if name.is_empty() {
-            return Err(Error::flag("--hostname-override", "is empty"));
+            return Err(Error::flag("--hostname-override", "expected the name of a node, found none"));
         }
         let mut node = nodes.iter().find(|node| node.name == name).cloned().unwrap_or_default();
         node.name = name;
@@ -266,11 +266,11 @@ fn host_name() -> Result<String, Error> {
 }
 
 fn ip(text: &str) -> Result<IpAddr, String> {
-    parse_ip(text.trim()).ok_or_else(|| "not an IP address".to_owned())
+    parse_ip(text.trim()).ok_or_else(|| "expected an IP address, as 10.0.0.1 or fd00::1".to_owned())
 }
 
 fn cidr(text: &str) -> Result<IpNet, String> {
-    parse_cidr(text.trim()).ok_or_else(|| "not a CIDR (10.244.0.0/16)".to_owned())
+    parse_cidr(text.trim()).ok_or_else(|| "expected a CIDR, as 10.244.0.0/16".to_owned())
 }
 
 /// The most that is read from standard input, in bytes: as of a file.

@@ -150,7 +150,7 @@ impl Explain {
 }
 
 fn ip(text: &str) -> Result<IpAddr, String> {
-    parse_ip(text.trim()).ok_or_else(|| "not an IP address".to_owned())
+    parse_ip(text.trim()).ok_or_else(|| "expected an IP address, as 10.0.0.1 or fd00::1".to_owned())
 }
 
 fn interface(text: &str) -> Result<InterfaceName, String> {

@@ -132,7 +132,7 @@ fn scheduler(text: &str) -> Result<Scheduler, String> {
 }
 
 fn cidr(text: &str) -> Result<IpNet, String> {
-    parse_cidr(text.trim()).ok_or_else(|| "not a CIDR (10.244.0.0/16)".to_owned())
+    parse_cidr(text.trim()).ok_or_else(|| "expected a CIDR, as 10.244.0.0/16".to_owned())
 }
 
 /// Rounds down to seconds. The settings refuse values that are too large for the kernel.

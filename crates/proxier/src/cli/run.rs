@@ -161,6 +161,7 @@ impl Run {
         let looks = serving.looks();
         let observer: Arc<dyn Observer> = Arc::clone(&serving) as _;
         let looping = Loop::new(world, backend, intervals, observer)?;
+        tracing::info!("{}", self.start_line(&this.name));
         let runtime = runtime()?;
         let has_cidrs = self.proxy.proxy_mode == Mode::Nftables;
         let updates = self.source.start(&runtime, &this.name, has_cidrs, serving)?;
@@ -171,6 +172,20 @@ impl Run {
         runtime.block_on(looping.run(updates, signals))?;
         runtime.shutdown_background();
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Says what runs, for whom, and where it answers.
+    fn start_line(&self, node: &str) -> String {
+        let [healthz, metrics] = self.serve.places();
+        let served = [("/healthz", healthz), ("/metrics", metrics)].map(|(page, address)| match &*address {
+            "" => format!("no {page}"),
+            address => format!("{page} on {address}"),
+        });
+        let (mode, source) = (self.proxy.proxy_mode, self.source.describe());
+        format!(
+            "sluicegate-proxier {VERSION} on node {node}: {mode} mode, objects from {source}, {}",
+            served.join(", ")
+        )
     }
 
     /// Sets the flags that were not given from the configuration file.

@@ -28,16 +28,35 @@ pub(crate) struct SourceArgs {
 /// Which API server the objects come from, where there are no manifests.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ServerArgs {
-    /// A kubeconfig file; without it and without --manifests, the environment of a pod is used (needs the
-    /// cargo feature `kube`).
+    /// A kubeconfig file; without it and without --manifests, the environment of a pod is used.
+    #[cfg_attr(
+        not(feature = "kube"),
+        doc = "Not in this program, which was built without the cargo feature `kube`."
+    )]
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
-    /// The URL of the API server, instead of the one in the kubeconfig (needs the cargo feature `kube`).
+    /// The URL of the API server, instead of the one in the kubeconfig.
+    #[cfg_attr(
+        not(feature = "kube"),
+        doc = "Not in this program, which was built without the cargo feature `kube`."
+    )]
     #[arg(long, value_name = "URL")]
     pub(crate) master: Option<String>,
 }
 
 impl SourceArgs {
+    /// Says where the objects come from.
+    pub(crate) fn describe(&self) -> String {
+        let ServerArgs { kubeconfig, master } = &self.server;
+        let paths: Vec<_> = self.manifests.iter().map(|path| path.display().to_string()).collect();
+        match (kubeconfig, master) {
+            _ if !paths.is_empty() => paths.join(", "),
+            (_, Some(master)) => format!("the API server {master}"),
+            (Some(path), None) => format!("the API server of {}", path.display()),
+            (None, None) => "the API server of this pod's cluster".to_owned(),
+        }
+    }
+
     /// Starts the source. `node` is the name of the node to watch. `service_cidrs` says whether to watch
     /// ServiceCIDRs. `contact` is told of requests to an API server.
     pub(crate) fn start(
@@ -96,7 +115,7 @@ impl SourceArgs {
             (None, Some(_)) => ("--master", WITHOUT_KUBE.to_owned()),
             (None, None) => (
                 "--manifests",
-                format!("is missing: expected files with Services and EndpointSlices; {WITHOUT_KUBE}"),
+                format!("expected files with Services and EndpointSlices, found none; {WITHOUT_KUBE}"),
             ),
         };
         Err(Error::flag(flag, reason))

@@ -15,7 +15,7 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use sluicegate_conntrack::{self as conntrack, Client, Filter, Layer4};
-use sluicegate_proxier::config::parse_duration;
+use sluicegate_proxier::config::{format_duration, parse_duration};
 use sluicegate_proxier::serve::{BindAddress, METRICS_PORT};
 use tokio::net::TcpStream;
 
@@ -35,7 +35,7 @@ pub(crate) struct Status {
     #[arg(long)]
     watch: bool,
     /// With --watch, the time between two looks.
-    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = interval)]
     interval: Duration,
     #[command(flatten)]
     output: OutputArgs,
@@ -132,8 +132,12 @@ impl Status {
             list(&status[field]).for_each(|line| text += &format!("trouble: {}\n", word(line)));
         }
         for warning in list(&status["warnings"]) {
-            let [time, what, count] = ["time", "text", "count"].map(|field| word(&warning[field]));
-            let _ = writeln!(text, "warning {time}: {what} ({count} times)");
+            let [time, what] = ["time", "text"].map(|field| word(&warning[field]));
+            let again = match warning["count"].as_u64() {
+                None | Some(..=1) => String::new(),
+                Some(count) => format!(" ({count} times)"),
+            };
+            let _ = writeln!(text, "warning {time}: {what}{again}");
         }
         if let Some(reason) = status["flowsUnknown"].as_str() {
             let _ = writeln!(text, "flows are not known: {reason}");
@@ -177,9 +181,23 @@ impl Status {
     }
 }
 
+/// Reads an interval of looks: each costs the daemon what a page with all endpoints costs.
+fn interval(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        interval if interval >= SHORTEST => Ok(interval),
+        _ => Err(format!("expected at least {}, found {text}", format_duration(SHORTEST))),
+    }
+}
+
 /// Requests the status page.
 async fn ask(address: SocketAddr) -> Result<String, String> {
-    let stream = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
+    let stream = TcpStream::connect(address).await.map_err(|error| match error.kind() {
+        io::ErrorKind::ConnectionRefused => format!(
+            "{error}; expected `sluicegate-proxier run` in this network namespace, with this \
+             --metrics-bind-address"
+        ),
+        _ => error.to_string(),
+    })?;
     let said = |error: hyper::Error| error.to_string();
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake::<_, Empty<Bytes>>(TokioIo::new(stream)).await.map_err(said)?;
@@ -231,5 +249,7 @@ fn state(endpoint: &Value) -> &'static str {
 const CLEAR: &str = "\u{1b}[H\u{1b}[J";
 /// The longest time to wait for a daemon, which answers between two syncs.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The shortest interval of looks.
+const SHORTEST: Duration = Duration::from_millis(100);
 /// The most bytes of a status: some 100,000 endpoints.
 const MOST: usize = 64 << 20;

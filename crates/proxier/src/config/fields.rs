@@ -41,7 +41,7 @@ impl Reader {
                 match &value.value {
                     Value::Mapping(entries) => self.mapping(&field, entries),
                     Value::Null => {}
-                    _ => self.problem(value, &field, "expected an object".to_owned()),
+                    _ => self.problem(value, &field, format!("expected an object, found {}", found(value))),
                 }
             } else if let Some(why) = no_effect::of_field(&field) {
                 if field == "featureGates" {
@@ -183,7 +183,7 @@ fn text(node: &Node<'_>) -> Result<Option<String>, String> {
     match &node.value {
         Value::Null => Ok(None),
         Value::String(text) => Ok(Some(text.clone().into_owned()).filter(|text| !text.is_empty())),
-        _ => Err("expected a string".to_owned()),
+        _ => Err(format!("expected a string, found {}", found(node))),
     }
 }
 
@@ -191,7 +191,7 @@ fn boolean(node: &Node<'_>) -> Result<Option<bool>, String> {
     match node.value {
         Value::Null => Ok(None),
         Value::Bool(value) => Ok(Some(value)),
-        _ => Err("expected true or false".to_owned()),
+        _ => Err(format!("expected true or false, found {}", found(node))),
     }
 }
 
@@ -202,19 +202,18 @@ fn integer(node: &Node<'_>, most: u8) -> Result<Option<u8>, String> {
             Ok(number) if number <= most => Ok(Some(number)),
             _ => Err(format!("expected a number from 0 to {most}, found {number}")),
         },
-        _ => Err(format!("expected a number from 0 to {most}")),
+        _ => Err(format!("expected a number from 0 to {most}, found {}", found(node))),
     }
 }
 
 fn number<T: TryFrom<i64>>(node: &Node<'_>, least: i32, most: i32) -> Result<Option<T>, String> {
-    let wrong = |found: &str| format!("expected a number from {least} to {most}{found}");
+    let wrong = || format!("expected a number from {least} to {most}, found {}", found(node));
     match node.value {
         Value::Null => Ok(None),
         Value::Integer(number) if (least.into()..=most.into()).contains(&number) => {
-            T::try_from(number).map(Some).map_err(|_| wrong(""))
+            T::try_from(number).map(Some).map_err(|_| wrong())
         }
-        Value::Integer(number) => Err(wrong(&format!(", found {number}"))),
-        _ => Err(wrong("")),
+        _ => Err(wrong()),
     }
 }
 
@@ -223,7 +222,12 @@ fn parsed<T: FromStr<Err: Display>>(node: &Node<'_>) -> Result<Option<T>, String
 }
 
 fn any_duration(node: &Node<'_>) -> Result<Option<Duration>, String> {
-    text(node)?.map(|text| parse_duration(&text)).transpose()
+    match node.value {
+        Value::Integer(_) | Value::Float(_) => {
+            Err(format!("expected a duration with its unit (30s, 1m30s, 100ms), found {}", found(node)))
+        }
+        _ => text(node)?.map(|text| parse_duration(&text)).transpose(),
+    }
 }
 
 fn duration(node: &Node<'_>) -> Result<Option<Duration>, String> {
@@ -258,7 +262,7 @@ fn list(node: &Node<'_>) -> Result<Option<Vec<String>>, String> {
             let items: Vec<String> = items.collect::<Result<_, String>>()?;
             Ok(Some(items).filter(|items| !items.is_empty()))
         }
-        _ => Err("expected a list of strings".to_owned()),
+        _ => Err(format!("expected a list of strings, found {}", found(node))),
     }
 }
 
@@ -271,6 +275,19 @@ fn node_ports(node: &Node<'_>) -> Result<Option<NodePortAddresses>, String> {
         .map(|items| items.join(",").parse())
         .transpose()
         .map_err(|e: sluicegate_services::Error| e.to_string())
+}
+
+/// Says what a value is, for messages.
+fn found(node: &Node<'_>) -> String {
+    match &node.value {
+        Value::Null => "nothing".to_owned(),
+        Value::Bool(value) => value.to_string(),
+        Value::Integer(number) => number.to_string(),
+        Value::Float(number) => number.to_string(),
+        Value::String(text) => format!("{text:?}"),
+        Value::Sequence(_) => "a list".to_owned(),
+        Value::Mapping(_) => "an object".to_owned(),
+    }
 }
 
 const API_VERSION: &str = "kubeproxy.config.k8s.io/v1alpha1";

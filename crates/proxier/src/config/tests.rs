@@ -123,7 +123,7 @@ fn all_problems_are_reported_at_once_with_their_lines() {
 c.yaml: line 5, column 18: iptables.masqueradeBit: expected a number from 0 to 31, found 32
 c.yaml: line 6, column 3: iptables.masqueradeBits: kube-proxy has no such field
 c.yaml: line 7, column 14: clusterCIDR: expected a CIDR (10.244.0.0/16), found \"10.0.0.0\"
-c.yaml: line 8, column 20: nodePortAddresses: expected a list of strings"
+c.yaml: line 8, column 20: nodePortAddresses: expected a list of strings, found \"x\""
     );
 }
 
