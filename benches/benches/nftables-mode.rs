@@ -5,9 +5,15 @@
 //! same batch, which is sent by itself in a second namespace; or that of a sync after a restart with that of
 //! a loop that only receives the same dump. Medians of several rounds.
 //!
+//! A line `parts` has the steps of a first sync before the kernel: the plan, the elements of the script, and
+//! their encoding, beside writing as many bytes to new memory, which no encoder can undercut. A line `growth`
+//! has the exponents by which the first sync, the kernel's share, ours and the bare dump grow from the size
+//! before: 1.00 is linear.
+//!
 //! It runs in network namespaces of its own, and is left out with a word where none can be made.
 //! `SLUICEGATE_BENCH_ALL` adds 100,000 services.
 
+use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use benches::kernel::{send, socket};
@@ -15,7 +21,7 @@ use benches::timing::{cpu_time, is_measuring};
 use sluicegate_lab::{change_one, uniform_cluster};
 use sluicegate_netlink::message::{Flags, Messages, NLMSG_DONE};
 use sluicegate_netlink::{Batch, Socket, Transport, Wait};
-use sluicegate_nftables::{ApplyOptions, Name, TableId, Transaction, read};
+use sluicegate_nftables::{ApplyOptions, Name, Object, Operation, TableId, Transaction, read};
 use sluicegate_service_rules::nftables::{Applier, Planner, Settings};
 use sluicegate_services::{Cluster, Family, ServiceName, SliceName};
 
@@ -30,18 +36,24 @@ fn main() {
     };
     let mut bare = other.run(socket);
     namespace.run(|| {
+        let mut before = None;
         for size in sizes {
-            measure(*size, &mut bare);
+            let now = measure(*size, &mut bare);
+            if let Some((smaller, times)) = before.replace((*size, now)) {
+                println!("{size} services: growth from {smaller}: {}", growth(smaller, times, *size, now));
+            }
         }
     });
 }
 
-/// Prints the times for this number of services. The socket `bare` belongs to the other namespace.
-fn measure(size: u32, bare: &mut Socket) {
+/// Prints the times for this number of services, and returns those of the first sync, of the kernel's share,
+/// of ours, and of a bare dump. The socket `bare` belongs to the other namespace.
+fn measure(size: u32, bare: &mut Socket) -> [Duration; 4] {
     let rounds = if is_measuring() { 3 + 2000 / size.max(300) } else { 1 };
     let mut plain = uniform_cluster(size, ENDPOINTS);
     let first = Times::median((0..rounds).map(|_| first_sync(&mut plain, bare)));
     println!("{size} services: first sync: {first}");
+    println!("{size} services: parts: {}", parts(&plain, rounds));
     let mut sticky = uniform_cluster(size, ENDPOINTS);
     bind_clients(&mut sticky, size);
     open().cleanup().expect("it is deleted");
@@ -97,6 +109,37 @@ fn measure(size: u32, bare: &mut Socket) {
     println!("{size} services: an endpoint of each of {} changes: {many}", size.min(100));
     let one = Times::median((0..rounds * 10).map(|round| change(round, 1)));
     println!("{size} services: one endpoint changes: {one}");
+    [first.total(), first.kernel, first.own, dump]
+}
+
+/// Returns the exponents of growth between two sizes, as text.
+fn growth(smaller: u32, before: [Duration; 4], size: u32, now: [Duration; 4]) -> String {
+    let by = (f64::from(size) / f64::from(smaller)).ln();
+    let exponent = |(now, before): (Duration, Duration)| (now.as_secs_f64() / before.as_secs_f64()).ln() / by;
+    let named = ["first sync", "kernel", "own", "bare dump"].into_iter().zip(now.into_iter().zip(before));
+    named.map(|(name, times)| format!("{name} {:.2}", exponent(times))).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the processor times of planning, of the script and of encoding it, as text.
+fn parts(cluster: &Cluster, rounds: u32) -> String {
+    let plan = median((0..rounds).map(|_| cpu_time(|| planner(cluster))));
+    let mut planner = planner(cluster);
+    let script = median((0..rounds).map(|_| cpu_time(|| planner.script())));
+    let transaction = planner.script();
+    let encoding = median((0..rounds).map(|_| cpu_time(|| encode(&transaction))));
+    let lists = transaction.operations().iter().filter_map(|operation| match operation {
+        Operation::Add(Object::Elements(elements)) => u32::try_from(elements.list.len()).ok(),
+        _ => None,
+    });
+    let elements = lists.sum::<u32>().max(1);
+    let bytes = encode(&transaction).len();
+    let written = median((0..rounds).map(|_| cpu_time(|| black_box(vec![1_u8; bytes]))));
+    format!(
+        "plan {plan:.1?}, script {script:.1?}, encoding {encoding:.1?} of {elements} elements, {:.1?} each; writing \
+         {bytes} bytes {written:.1?}, {:.1?} each",
+        encoding / elements,
+        written / elements
+    )
 }
 
 fn settings() -> Settings {
