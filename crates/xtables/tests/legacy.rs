@@ -563,6 +563,33 @@ fn a_revision_that_is_not_known_here_stays_byte_for_byte() {
     });
 }
 
+/// The tool reads options that it then does not use: what it wrote is shown as it shows it.
+#[test]
+fn masks_and_shifts_that_a_connmark_does_not_use_are_passed_over() {
+    let tool = TOOLS[0];
+    if !tool.here() {
+        return;
+    }
+    netns(|| {
+        let client = tool.open();
+        for words in
+            ["--set-xmark 0x7/0x0 --nfmask 6", "--set-mark 7 --left-shift-mark 3 --nfmask 6 --ctmask 5"]
+        {
+            tool.restore(&format!("*mangle\n:X - [0:0]\n-A X -j CONNMARK {words}\nCOMMIT\n"), &[]);
+            let listed = client.list("mangle", false).unwrap().to_string();
+            assert_same(&listed, &tool.save("-t mangle"), words);
+        }
+        for words in ["--left-shift-mark 3 --right-shift-mark 5", "--right-shift-mark 5 --left-shift-mark 3"]
+        {
+            let input = format!("*mangle\n:X - [0:0]\n-A X -j CONNMARK --save-mark {words}\nCOMMIT\n");
+            tool.restore(&input, &[]);
+            let theirs = client.raw("mangle").unwrap();
+            client.restore(&Save::parse(&input).unwrap(), Restore::default().flush()).unwrap();
+            assert_eq!(client.raw("mangle").unwrap().entries, theirs.entries, "{words}");
+        }
+    });
+}
+
 /// The tool prints the comparison of these twice, rounds the rate, or leaves out what no packet is compared
 /// with: it cannot restore what it saves. What is printed here can be, with the same bytes.
 #[test]

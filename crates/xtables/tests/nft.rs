@@ -132,6 +132,30 @@ fn many_rules_of_few_chains_are_listed_as_the_tool_saves_them() {
     });
 }
 
+/// The structure of the extension has room for 63 bytes of it.
+#[test]
+fn a_long_prefix_of_nflog_is_written_whole() {
+    for tool in TOOLS.into_iter().filter(|tool| tool.here()) {
+        for length in [62, 63, 64, 127, 130] {
+            let rule = format!("-j NFLOG --nflog-prefix {} --nflog-group 3", "x".repeat(length));
+            let input = format!("*filter\n:X - [0:0]\n-A X {rule}\nCOMMIT\n");
+            let state = || (tool.save("-t filter"), tool.expressions());
+            let (Some(theirs), Some(ours)) = (Netns::new(), Netns::new()) else { return };
+            let theirs = theirs.run(|| {
+                tool.restore(&input, &[]);
+                state()
+            });
+            ours.run(|| {
+                let client = tool.open();
+                client.restore(&Save::parse(&input).unwrap(), Restore::default().flush()).unwrap();
+                assert_eq!(state(), theirs, "{length}");
+                assert!(client.check("filter", "X", &rule).unwrap(), "{length}");
+                tool.restore(&format!("*filter\n-D X {rule}\nCOMMIT\n"), &["--noflush"]);
+            });
+        }
+    }
+}
+
 #[test]
 fn each_finds_the_rules_of_the_other_by_their_words() {
     for tool in TOOLS.into_iter().filter(|tool| tool.here()) {

@@ -51,6 +51,13 @@ pub(super) fn one_at_least(whole: &Whole<'_>) -> Checked {
     whole.needs_one_of(&whole.extension.options.iter().map(|row| row.name).collect::<Vec<_>>())
 }
 
+pub(super) fn log_prefix(whole: &Whole<'_>) -> Checked {
+    match ["log-prefix", "nflog-prefix"].into_iter().find(|name| whole.module.value(name) == Some("")) {
+        Some(name) => Err(format!("--{name} needs at least one character")),
+        None => Ok(()),
+    }
+}
+
 pub(super) fn addrtype(whole: &Whole<'_>) -> Checked {
     whole.needs_one_of(&["src-type", "dst-type"])?;
     if whole.family == Family::Ipv6 {

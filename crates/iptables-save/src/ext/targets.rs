@@ -156,7 +156,8 @@ pub(super) static TARGETS: &[Extension] = &[
             flag("log-uid"),
             flag("log-macdecode"),
         ],
-    ),
+    )
+    .whole(rules::log_prefix),
     ext(
         "MARK",
         &[
@@ -186,7 +187,8 @@ pub(super) static TARGETS: &[Extension] = &[
             opt("nflog-size", &[V::U32]).group(1),
             opt("nflog-threshold", &[V::U16]),
         ],
-    ),
+    )
+    .whole(rules::log_prefix),
     ext(
         "NFQUEUE",
         &[

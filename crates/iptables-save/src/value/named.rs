@@ -166,8 +166,8 @@ pub(super) fn reject(word: &str, family: Family) -> Read {
 pub(super) fn packet_type(word: &str) -> Read {
     match word.to_ascii_lowercase().as_str() {
         "unicast" | "host" => Ok("unicast".to_owned()),
-        "broadcast" => Ok("broadcast".to_owned()),
-        "multicast" => Ok("multicast".to_owned()),
+        "broadcast" | "bcast" => Ok("broadcast".to_owned()),
+        "multicast" | "mcast" => Ok("multicast".to_owned()),
         "otherhost" => Ok("otherhost".to_owned()),
         _ => Err("expected one of unicast, broadcast, multicast, otherhost".into()),
     }

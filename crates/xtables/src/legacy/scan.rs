@@ -220,7 +220,8 @@ impl Offsets {
 
     pub(super) fn contains(&self, offset: usize) -> bool {
         let bit = offset / ALIGNMENT;
-        offset.is_multiple_of(ALIGNMENT) && self.0.get(bit / 64).is_some_and(|word| word & 1 << (bit % 64) != 0)
+        offset.is_multiple_of(ALIGNMENT)
+            && self.0.get(bit / 64).is_some_and(|word| word & 1 << (bit % 64) != 0)
     }
 }
 

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use sluicegate_iptables_save::{
-    Action as Line, Chain as ChainLine, Command, Counters, Entry as LineOf, Place, Rule, Table as Lines, Verb,
+    Action as Line, Chain as ChainLine, Command, Counters, Entry as LineOf, Place, Rule, Table as Lines,
+    Verb, check,
 };
 use sluicegate_nftables::expr::Expr;
 use sluicegate_nftables::{Comment, Policy, read};
@@ -298,7 +299,8 @@ impl Change<'_> {
                 }
             }
             let value = |reason| wrong(CompileError::Value(reason));
-            let exprs = expressions(rule, counters, family).map_err(value)?;
+            let mut exprs = expressions(rule, counters, family).map_err(value)?;
+            whole_prefix(&mut exprs, line.text(), place).map_err(wrong)?;
             compiled.push(NewRule { exprs, comment: None, jump, line: line.line() });
         }
         Ok(compiled)
@@ -495,6 +497,23 @@ impl Change<'_> {
     }
 }
 
+/// Completes a prefix of `NFLOG` that fills the structure of the extension, and may be longer: the expression has
+/// room for all of it.
+fn whole_prefix(exprs: &mut [Expr], words: &str, place: Place<'_>) -> Result<(), CompileError> {
+    let fills = |prefix: &String| prefix.len() == NFLOG_PREFIX;
+    for expr in exprs {
+        let Expr::Log(log) = expr else { continue };
+        if !log.prefix.as_ref().is_some_and(fills) {
+            continue;
+        }
+        let specs = check(words, place)?.normal(place.family)?;
+        let module = specs.first().and_then(|spec| spec.target.as_ref()).map(|target| &target.module);
+        let prefix = module.and_then(|module| module.option("nflog-prefix")?.value());
+        log.prefix = prefix.map(str::to_owned).or(log.prefix.take());
+    }
+    Ok(())
+}
+
 /// Sets the counters among expressions to zero, and returns whether they were not.
 fn zero_counters(exprs: &mut [Expr]) -> bool {
     let mut changed = false;
@@ -516,6 +535,8 @@ fn named_chains(lines: &Lines<'_>) -> usize {
     lines.entries.iter().filter(|entry| !matches!(entry, LineOf::Text(_))).count()
 }
 
+/// The bytes of a prefix for which `struct xt_nflog_info` has room.
+const NFLOG_PREFIX: usize = 63;
 /// From how many lines on all chains are read at once, not one by one: a request for one takes about as long
 /// as some forty chains of a dump.
 const MANY_CHAINS: usize = 500;

@@ -41,7 +41,9 @@ fn connmark(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
         )
     };
     [mark, ctmask, nfmask].into_iter().for_each(|word| out.u32(word));
-    let right = given.written.option("right-shift-mark").is_some();
+    // Of both the last one counts.
+    let mut shifts = given.written.options.iter().filter(|option| option.name.ends_with("-shift-mark"));
+    let right = shifts.next_back().is_some_and(|option| option.name == "right-shift-mark");
     out.u8(right.into());
     out.u8(given.number(if right { "right-shift-mark" } else { "left-shift-mark" })?);
     out.u8(if given.has("save-mark") {
@@ -57,6 +59,10 @@ fn connmark(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
 
 fn read_connmark(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
     let [mark, ctmask, nfmask] = [data.u32()?, data.u32()?, data.u32()?];
+    if data.clone().take(3).and_then(<[u8]>::last) == Some(&0) {
+        // The kernel looks at the mask of the packet only where it takes or gives a mark.
+        data.ignore(4);
+    }
     let [right, shift]: [u8; 2] = data.array()?;
     if shift == 0 {
         data.ignore(2);
