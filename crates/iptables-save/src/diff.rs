@@ -223,8 +223,8 @@ impl TableChange<'_, '_> {
         Ok(())
     }
 
-    /// Returns whether the old rules are the new ones as iptables-save prints them. This costs least, and is so of
-    /// most chains of rules that were written by an earlier run.
+    /// Returns whether the old rules are the new ones as iptables-save prints them. This costs least, and is
+    /// so of most chains of rules that were written by an earlier run.
     fn is_listing(&self, old: &[Rule<'_>], new: &[Rule<'_>]) -> Result<bool, Error> {
         if old.len() != new.len() {
             return Ok(false);
@@ -347,8 +347,8 @@ impl TableChange<'_, '_> {
         Ok(())
     }
 
-    /// Empties a chain, so that it refers to nothing, and deletes it at the end. `foreign` is a chain with a rule
-    /// that is not owned and refers to it.
+    /// Empties a chain, so that it refers to nothing, and deletes it at the end. `foreign` is a chain with a
+    /// rule that is not owned and refers to it.
     fn delete(&mut self, chain: &str, foreign: Option<&str>) -> Result<(), Error> {
         if let Some(other) = foreign {
             let reason = format!("cannot be deleted: chain {other}, which is not owned, refers to it");
@@ -456,8 +456,8 @@ impl<'n> Names<'n> {
         1 << length.min(63)
     }
 
-    /// Returns whether words may have one of the names as their target. Reading a rule costs more than looking for
-    /// the names, and most rules have none of them.
+    /// Returns whether words may have one of the names as their target. Reading a rule costs more than
+    /// looking for the names, and most rules have none of them.
     fn may_be_in(&self, words: &str) -> bool {
         let is_one = |word: &str| self.lengths & Self::bit(word.len()) != 0 && self.names.contains(word);
         let mut parts = words.split([' ', '\t', '"', '\'', '=']);

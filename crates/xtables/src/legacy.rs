@@ -3,6 +3,12 @@
 //! A change reads the table, changes it in memory and replaces it, as `iptables-legacy-restore` does, while
 //! the lock of iptables is held. The counters of rules that stay are carried over: the kernel hands them back
 //! with the old table, and they are added to those of the new one.
+//!
+//! The table is read anew for each change, although that takes the kernel about as long as to replace it.
+//! What was written last cannot stand in for it: the kernel has no number that changes with a table.
+//! `IPT_SO_GET_INFO` tells sizes and the number of entries, and both are the same after another program has
+//! replaced a rule by one as long, as `-R` does with another port. To write the table on top of that would
+//! undo it.
 
 mod change;
 mod layout;

@@ -305,10 +305,10 @@ impl Client {
 
 /// Reads the rules of a table that has these chains.
 ///
-/// A dump of the whole table costs the square of its size: for each message, which is 32 KiB at most, the kernel
-/// walks past all rules that it has sent before (`__nf_tables_dump_rules`, Linux 6.18). A chain that the request
-/// names is found by its hash. So many rules are read chain by chain. Whoever changes them in between changes the
-/// generation, too.
+/// A dump of the whole table costs the square of its size: for each message, which is 32 KiB at most, the
+/// kernel walks past all rules that it has sent before (`__nf_tables_dump_rules`, Linux 6.18). A chain that
+/// the request names is found by its hash. So many rules are read chain by chain. Whoever changes them in
+/// between changes the generation, too.
 fn read_rules(socket: &mut Socket, id: &TableId, chains: &[read::Chain]) -> Result<Vec<read::Rule>, Error> {
     // The kernel counts rules and jumps to the chain together: without either there are no rules.
     let filled = chains.iter().filter(|chain| chain.uses > 0);
@@ -422,7 +422,8 @@ fn meaning_of(errno: Errno) -> &'static str {
     }
 }
 
-/// How many pairs of rules the kernel passes in a dump of all in about the time that a dump of one chain takes.
+/// How many pairs of rules the kernel passes in a dump of all in about the time that a dump of one chain
+/// takes.
 const DUMP_OF_A_CHAIN: u64 = 50_000;
 /// How often a change is made again after another program changed the ruleset in between.
 const ATTEMPTS: usize = 10;

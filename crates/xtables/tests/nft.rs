@@ -220,8 +220,8 @@ fn random_line(dice: &mut Dice) -> String {
     }
 }
 
-/// ip6tables-nft 1.8.9 reads the counters of a rule that it restores, and then sets them to zero. Here they are
-/// set, as those of IPv4 are.
+/// ip6tables-nft 1.8.9 reads the counters of a rule that it restores, and then sets them to zero. Here they
+/// are set, as those of IPv4 are.
 fn without_rule_counters(save: &str) -> String {
     let line = |line: &str| match line.split_once("] ") {
         Some((_, rule)) if line.starts_with('[') => format!("{rule}\n"),
@@ -288,8 +288,9 @@ fn random_histories_leave_what_the_tool_leaves() {
                     let output = feed(&[&[name.as_str()][..], &arguments].concat(), &input);
                     (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned(), state())
                 });
-                // The tool cannot replace or delete what the same input adds, and fails without a word. To set
-                // counters to zero it replaces rules without saying their protocol, which some matches need.
+                // The tool cannot replace or delete what the same input adds, and fails without a word. To
+                // set counters to zero it replaces rules without saying their protocol, which some matches
+                // need.
                 let protocol =
                     input.contains("-Z") && error.contains("RULE_REPLACE failed (Invalid argument)");
                 if !accepted && (error.trim().is_empty() || protocol) {

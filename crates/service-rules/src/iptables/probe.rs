@@ -1,11 +1,12 @@
 //! Probes for the matches and targets that the kernel has.
 //!
 //! That the kernel has a revision of an extension does not tell whether it takes it in a rule. So rules with
-//! each of them are added to a scratch chain that no packet reaches, and removed with it. What a rule that is there
-//! already has needs no trial.
+//! each of them are added to a scratch chain that no packet reaches, and removed with it. What a rule that is
+//! there already has needs no trial.
 //!
-//! In a table with thousands of services each trial costs as much as a change of a service, or two: the kernel
-//! validates all of it, or replaces it. So what works in any table is tried in table mangle, which is small.
+//! In a table with thousands of services each trial costs as much as a change of a service, or two: the
+//! kernel validates all of it, or replaces it. So what works in any table is tried in table mangle, which is
+//! small.
 //!
 //! A feature is missing where the kernel has no such match, target or protocol. Whatever else goes wrong (no
 //! memory, no rights, another program's change) says nothing about features and fails the probe.
@@ -102,7 +103,8 @@ fn by_table<'a>(features: &[Feature], any: &'a str) -> BTreeMap<&'a str, Vec<Fea
     tables
 }
 
-/// Returns the features that our rules in the kernel have. One whose counters may be missing is not among them.
+/// Returns the features that our rules in the kernel have. One whose counters may be missing is not among
+/// them.
 fn in_use(current: &Save<'_>) -> BTreeSet<Feature> {
     let mut missing: Vec<_> =
         Feature::ALL.into_iter().filter(|feature| *feature != Feature::Nfacct).collect();

@@ -326,6 +326,6 @@ impl Change<'_> {
     }
 }
 
-/// From how many lines on names of chains are indexed: to index thousands of them takes as long as to look for
-/// hundreds.
+/// From how many lines on names of chains are indexed: to index thousands of them takes as long as to look
+/// for hundreds.
 const MANY_LINES: usize = 500;

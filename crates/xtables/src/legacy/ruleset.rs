@@ -1,9 +1,9 @@
 //! A table in memory: read from the kernel's entries, changed, and written as entries again.
 //!
 //! A change touches a few chains of thousands. So reading looks for no more than where chains begin and which
-//! entries jump; the rules of a chain are read one by one when a line needs them. Chains that nobody touches stay
-//! the bytes that the kernel gave, and runs of them are copied as a whole. Of those bytes only the jumps change,
-//! since the kernel's offsets change with every rule before them.
+//! entries jump; the rules of a chain are read one by one when a line needs them. Chains that nobody touches
+//! stay the bytes that the kernel gave, and runs of them are copied as a whole. Of those bytes only the jumps
+//! change, since the kernel's offsets change with every rule before them.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -748,7 +748,8 @@ mod tests {
         standard_entry(FAMILY, i32::try_from(to).unwrap())
     }
 
-    /// Returns a table with the hook of FORWARD, which jumps to the first of two chains, and that to the other.
+    /// Returns a table with the hook of FORWARD, which jumps to the first of two chains, and that to the
+    /// other.
     fn table(names: [&str; 2]) -> (Vec<u8>, Info, [usize; 2]) {
         let (head, size) = (ErrorEntry::new(FAMILY), standard_size(FAMILY));
         let first = 2 * size + error_size(FAMILY);

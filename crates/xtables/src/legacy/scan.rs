@@ -1,5 +1,5 @@
-//! The first look at the kernel's entries: where chains are, and which entries jump. Of each entry no more is read
-//! than its offsets and the name of its target.
+//! The first look at the kernel's entries: where chains are, and which entries jump. Of each entry no more is
+//! read than its offsets and the name of its target.
 
 use std::ops::Range;
 

@@ -22,8 +22,8 @@ pub(super) struct Change<'a> {
     pub(super) table: &'a mut Table,
     pub(super) how: Restore,
     pub(super) kernel: &'a Asked,
-    /// The jumps that come and go, if no line was carried out since they were counted but deletions of chains,
-    /// which are empty: there may be thousands in a row.
+    /// The jumps that come and go, if no line was carried out since they were counted but deletions of
+    /// chains, which are empty: there may be thousands in a row.
     pub(super) jumps: Option<Jumps>,
 }
 
@@ -497,8 +497,8 @@ impl Change<'_> {
     }
 }
 
-/// Completes a prefix of `NFLOG` that fills the structure of the extension, and may be longer: the expression has
-/// room for all of it.
+/// Completes a prefix of `NFLOG` that fills the structure of the extension, and may be longer: the expression
+/// has room for all of it.
 fn whole_prefix(exprs: &mut [Expr], words: &str, place: Place<'_>) -> Result<(), CompileError> {
     let fills = |prefix: &String| prefix.len() == NFLOG_PREFIX;
     for expr in exprs {
