@@ -39,6 +39,35 @@ table inet t {
 	chain r {
 		meter mm { ip saddr limit rate 5/second }
 	}
+	set bits { type ct_state . tcp_flag; elements = { new . syn | ack }; }
+	set masks { type tcp_flag; elements = { syn | ack, 0x40 }; }
+	chain named {
+		ct state established,related accept
+		ct state != established,related
+		ct state & (established | related) == established
+		ct status & snat == snat
+		ct event set new,destroy
+		tcp flags syn,ack / syn,ack,fin
+		tcp flags & (syn | ack) > 0
+		tcp flags { syn, fin | ack } tcp flags vmap { syn : accept }
+		tcp flags set syn
+		meta mark set ct state map { new : 1, established | related : 2 }
+		fib saddr . iif oif exists
+		tcp option sack-perm missing
+		meta time > \"2024-01-01 00:00:00\" meta hour \"22:00\"-\"05:00\"
+		meta day \"Monday\" meta hour { \"10:00\"-\"12:00\" } ct expiration 1h
+		icmp type echo-request ip dscp ef
+		reject with icmp type host-unreachable
+	}
+	chain proxied {
+		tcp dport 80 tproxy ip to 127.0.0.1:50080 accept
+	}
+	chain rejects {
+		reject with icmpv6 type no-route
+	}
+	chain admin {
+		reject with icmpx type admin-prohibited
+	}
 }
 table ip x {
 	chain y {
@@ -113,6 +142,10 @@ const LINES: &[&str] = &[
     "-a list sets",
     "-a list counters",
     "-n list table inet t",
+    "-n list ruleset",
+    "-nn list ruleset",
+    "-T list ruleset",
+    "-nt list ruleset",
     "-nn list chain inet t in",
     "-y list chains",
     "-p list set inet t p",
@@ -122,6 +155,7 @@ const LINES: &[&str] = &[
     "-u list chain inet t in",
     "-N list set inet t loopback",
     "-N list table ip z",
+    "-N list chain inet t proxied",
     "--reversedns --guid list ruleset",
     "-j list ruleset",
     "-j list tables",
@@ -141,6 +175,9 @@ const LINES: &[&str] = &[
     "-j list flowtables",
     "-j -t list sets",
     "-j -n list set inet t p",
+    "-j -n list chain inet t named",
+    "-j -n list set inet t bits",
+    "-j -T list chain inet t named",
     "-j get element inet t s { 1.2.3.4 }",
     "--json --stateless list ruleset",
     "--handle list ruleset",

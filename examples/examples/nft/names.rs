@@ -25,7 +25,7 @@ pub(crate) fn list_options(arguments: &Arguments) -> Result<ListOptions, String>
     options.numeric_protocol = arguments.numeric_protocol;
     options.numeric_time = arguments.numeric_time;
     options.numeric_symbols = arguments.numeric_symbols;
-    options.time_zone = if arguments.numeric_time { None } else { Some(zone::local()) };
+    options.time_zone = Some(zone::local());
     if arguments.users {
         for (file, of) in USERS {
             options
@@ -124,6 +124,11 @@ pub(crate) fn with_hosts(text: String, arguments: &Arguments) -> String {
         for words in part.split_inclusive(|c: char| !is_address(c)) {
             let end = words.find(|c: char| !is_address(c)).unwrap_or(words.len());
             let (word, behind) = words.split_at(end);
+            // A port may follow an address of IPv4.
+            let (word, port) = match word.split_once(':') {
+                Some((address, _)) if address.contains('.') => word.split_at(address.len()),
+                _ => (word, ""),
+            };
             match word.parse::<IpAddr>() {
                 Ok(address) => {
                     let name = || dns_lookup::lookup_addr(&address).unwrap_or_else(|_| address.to_string());
@@ -131,6 +136,7 @@ pub(crate) fn with_hosts(text: String, arguments: &Arguments) -> String {
                 }
                 Err(_) => out.push_str(word),
             }
+            out.push_str(port);
             out.push_str(behind);
         }
     }

@@ -46,7 +46,7 @@ pub struct ListOptions {
     pub numeric_priority: bool,
     /// Prints transport protocols as numbers, as `nft -p` does.
     pub numeric_protocol: bool,
-    /// Prints times in seconds, as `nft -T` does.
+    /// Prints lengths of time in seconds, as `nft -T` does. Dates and times of the day are printed all the same.
     pub numeric_time: bool,
     /// Prints all other values as numbers as well, as `nft -n` does.
     pub numeric_symbols: bool,

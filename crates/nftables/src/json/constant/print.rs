@@ -122,11 +122,11 @@ fn number_of(part: Part, number: u64, context: Context<'_>) -> Value {
     if context.numeric {
         return signed(number);
     }
-    if !with.names(of) && (of.is_bitmask() || !of.symbols().is_empty()) {
-        return signed(number);
-    }
     if of.is_bitmask() {
         return mask(of, number, context);
+    }
+    if !with.names(of) && !of.symbols().is_empty() && of != DataType::BOOLEAN {
+        return signed(number);
     }
     let text = |number| Value::from(NumberText(of, number, with).to_string().trim_matches('"'));
     match of {
@@ -139,7 +139,7 @@ fn number_of(part: Part, number: u64, context: Context<'_>) -> Value {
             text(number)
         }
         DataType::CGROUPSV2 => text(number),
-        _ => match with.options.symbols.get(&(of, number)) {
+        _ => match with.options.symbols.get(&(of, number)).filter(|_| with.names(of)) {
             Some(name) => name.as_str().into(),
             None => match of.symbol_of(number) {
                 Some(symbol) => symbol.into(),
@@ -168,7 +168,8 @@ fn mask(of: DataType, number: u64, context: Context<'_>) -> Value {
     let mut rest = number;
     while rest != 0 {
         let bit = rest & rest.wrapping_neg();
-        bits.push(of.symbol_of(bit).map_or_else(|| Value::from(bit), Value::from));
+        let symbol = of.symbol_of(bit).filter(|_| context.with.names(of));
+        bits.push(symbol.map_or_else(|| Value::from(bit), Value::from));
         rest &= !bit;
     }
     match bits.len() {

@@ -39,10 +39,10 @@ fn member(of: &Element, key_only: bool, with: Style<'_>) -> Value {
         return key;
     }
     let timeout = of.get_timeout().filter(|timeout| with.is_script() || !timeout.is_zero());
-    let expires = of.get_expires().filter(|_| with.shows_state(true));
     let details = [
         timeout.map(|timeout| time(timeout, with)),
-        expires.map(|expires| time(expires, with)),
+        // nft prints it in JSON with `-s` as well.
+        of.get_expires().map(|expires| time(expires, with)),
         of.get_comment().map(|comment| comment.as_str().into()),
     ];
     let key = element(key, details, of.statements(), with);

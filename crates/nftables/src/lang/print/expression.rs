@@ -252,7 +252,9 @@ fn write_value(f: &mut Formatter<'_>, value: &Value, kind: Option<Kind>, with: W
         (Value::Number(number), Some(part)) => {
             let of = part.data_type();
             match kind.map(|kind| kind.bits) {
-                Some(Bits::Or) if of.is_bitmask() && with.is_named() => write_bits(f, of, *number, " | "),
+                Some(Bits::Or) if of.is_bitmask() && with.is_named() => {
+                    write_bits(f, of, *number, " | ", with)
+                }
                 Some(Bits::Number) if of.is_bitmask() && number.count_ones() > 1 => {
                     write_number(f, of, *number, with.bare())
                 }

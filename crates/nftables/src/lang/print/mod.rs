@@ -49,7 +49,7 @@ as_script! {
     crate::lang::Expression crate::lang::Jhash crate::lang::Statement crate::lang::Match crate::lang::Tproxy
         crate::lang::Dup
     crate::lang::Fwd crate::lang::Queue crate::lang::SetUpdate crate::lang::ObjectReference
-    crate::lang::Counter crate::lang::Last crate::lang::Quota
+    crate::lang::Counter crate::lang::Last crate::lang::Quota crate::lang::Reject
 }
 
 /// Returns a time in milliseconds as it is sent and printed. A positive time is at least one millisecond,

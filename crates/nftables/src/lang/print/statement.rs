@@ -33,7 +33,7 @@ impl Words for Statement {
             Self::Limit(limit) => write!(f, "limit {limit}"),
             Self::Last(last) => last.write(f, with),
             Self::Log(log) => log.fmt(f),
-            Self::Reject(reject) => reject.fmt(f),
+            Self::Reject(reject) => reject.write(f, with),
             Self::Dnat(nat) => write_nat(f, "dnat", nat, with),
             Self::Snat(nat) => write_nat(f, "snat", nat, with),
             Self::Masquerade(nat) => write_port_nat(f, "masquerade", nat, with),
@@ -320,17 +320,17 @@ impl Display for Log {
     }
 }
 
-impl Display for Reject {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let (with, of, code) = match self {
+impl Words for Reject {
+    fn write(&self, f: &mut Formatter<'_>, with: Wording<'_>) -> fmt::Result {
+        let (by, of, code) = match self {
             Self::Default => return f.write_str("reject"),
             Self::TcpReset => return f.write_str("reject with tcp reset"),
             Self::Icmp(code) => ("icmp", DataType::ICMP_CODE, code),
             Self::Icmpv6(code) => ("icmpv6", DataType::ICMPV6_CODE, code),
             Self::Icmpx(code) => ("icmpx", DataType::ICMPX_CODE, code),
         };
-        write!(f, "reject with {with} ")?;
-        write_number(f, of, u64::from(*code), Wording::SCRIPT)
+        write!(f, "reject with {by} ")?;
+        write_number(f, of, u64::from(*code), with)
     }
 }
 

@@ -179,7 +179,7 @@ pub(crate) fn write_part(
             )
         }
         DataType::CT_LABEL => write_labels(f, value, " | "),
-        of if of.is_bitmask() && with.is_named() => write_bits(f, of, number, " | "),
+        of if of.is_bitmask() && with.is_named() => write_bits(f, of, number, " | ", with),
         _ if value.len() > 8 && with.numbers == Numbers::Hexadecimal => {
             let zeros = value.iter().take_while(|byte| **byte == 0).count();
             match value.get(zeros..).and_then(<[u8]>::split_first) {
@@ -212,7 +212,7 @@ pub(crate) fn write_number(
     }
     if of.is_bitmask() {
         return match with.numbers {
-            Numbers::Named if with.names(of) => write_bits(f, of, number, ","),
+            Numbers::Named => write_bits(f, of, number, ",", with),
             _ => write!(f, "{number:#x}"),
         };
     }
@@ -253,12 +253,13 @@ pub(crate) fn write_number(
     }
 }
 
-/// Writes the bits of a mask, the lowest first.
+/// Writes the bits of a mask, the lowest first. Without names nft lists each bit as a number of its own.
 pub(super) fn write_bits(
     f: &mut fmt::Formatter<'_>,
     of: DataType,
     number: u64,
     between: &str,
+    with: Wording<'_>,
 ) -> fmt::Result {
     if number == 0 {
         return f.write_str("0x0");
@@ -266,7 +267,7 @@ pub(super) fn write_bits(
     let mut rest = number;
     while rest != 0 {
         let bit = rest & rest.wrapping_neg();
-        match of.symbol_of(bit) {
+        match of.symbol_of(bit).filter(|_| with.names(of)) {
             Some(symbol) => f.write_str(symbol)?,
             None => write!(f, "{bit:#x}")?,
         }
