@@ -255,9 +255,21 @@ pub(crate) fn constant(of: &Expression) -> BoxedStrategy<Value> {
         _ if bits > 64 => wide(part, bits),
         _ => {
             let largest = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
+            let largest = largest_result(of).map_or(largest, |result| result.min(largest));
             (0..=largest).prop_map(Value::Number).boxed()
         }
     }
+}
+
+/// The largest number that an expression gives which is calculated modulo another.
+fn largest_result(of: &Expression) -> Option<u64> {
+    let (modulus, offset) = match of {
+        Expression::Numgen(of) => (of.modulus, of.offset),
+        Expression::Jhash(of) => (of.modulus, of.offset),
+        Expression::Symhash(of) => (of.modulus, of.offset),
+        _ => return None,
+    };
+    Some(u64::from(modulus).saturating_sub(1) + u64::from(offset))
 }
 
 fn interface(text: &str) -> InterfaceName {

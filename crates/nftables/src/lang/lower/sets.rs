@@ -168,7 +168,7 @@ impl Place {
 }
 
 /// Returns whether a member of a set is a prefix, a range or a wildcard.
-pub(super) fn is_interval(member: &Expression) -> bool {
+pub(crate) fn is_interval(member: &Expression) -> bool {
     match member.member() {
         Expression::Prefix(_) | Expression::Range(_) => true,
         Expression::Value(Value::Interface(name) | Value::Text(name)) => name.prefix().is_some(),

@@ -3,7 +3,7 @@
 
 use crate::lang::parse::error::Problem;
 use crate::lang::parse::lexer::{Kind, Span};
-use crate::lang::parse::parser::{Parsed, Parser};
+use crate::lang::parse::parser::{Parsed, Parser, is_keyword, keyword};
 use crate::lang::parse::phrase::may_be_value;
 use crate::lang::parse::suggest::nearest;
 use crate::lang::parse::variable::Value;
@@ -126,6 +126,9 @@ impl<'t, 'o> Parser<'t, 'o> {
 
     fn name_of_variable(&mut self) -> Parsed<Span> {
         match self.token.kind {
+            Kind::Word if is_keyword(self.text()) => {
+                Err(keyword(self.token.span, "the name of a variable", self.text()))
+            }
             Kind::Word => Ok(self.next().span),
             _ => Err(self.expected("the name of a variable")),
         }
@@ -152,6 +155,13 @@ impl<'t, 'o> Parser<'t, 'o> {
                 Kind::Newline | Kind::Semicolon | Kind::End if is_outside || self.is(Kind::End) => break,
                 Kind::CloseBrace if is_outside => break,
                 Kind::Junk | Kind::Assign => return Err(self.expected("a value")),
+                Kind::Word
+                    if is_outside
+                        && !wants
+                        && matches!(self.word(), "and" | "or" | "xor" | "lshift" | "rshift") =>
+                {
+                    wants = true;
+                }
                 Kind::Word
                 | Kind::Star
                 | Kind::Quoted
@@ -220,7 +230,7 @@ mod tests {
         let script = "define ports = { 22, 80-90 }
 define web = 443
 define net = 10.0.0.0/8
-define all = { $ports, $web }
+define each = { $ports, $web }
 define states = established,related
 define target = c2
 define prio = \"filter + 5\"
@@ -231,7 +241,7 @@ table ip t {
     set s { type inet_service; flags interval; elements = $ports; }
     chain c2 { type filter hook input priority $prio; policy $what; }
     chain c {
-        tcp dport $all ip saddr $net ct state $states jump $target
+        tcp dport $each ip saddr $net ct state $states jump $target
         meta mark set $inner iifname $dev ip saddr . tcp dport { $net . $web }
     }
 }";

@@ -238,7 +238,7 @@ impl Parser<'_, '_> {
                     }
                     priority = Some(parser.priority(Family::NETDEV, hook)?);
                 }
-                "device" | "devices" => devices = parser.devices()?,
+                "devices" => devices = parser.devices()?,
                 "counter" => {
                     parser.next();
                     flags |= FlowtableFlags::COUNTER;

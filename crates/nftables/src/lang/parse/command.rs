@@ -182,7 +182,7 @@ impl Parser<'_, '_> {
             _ => {
                 if let Some(kind) = self.object_kind() {
                     let table = self.table_id()?;
-                    let name = self.name("the name of an object")?;
+                    let name = self.object_name(kind)?;
                     let object = self.object(table.object(kind, name))?;
                     out.push(verb.of(object).into());
                     return Ok(());
@@ -363,7 +363,7 @@ impl Parser<'_, '_> {
                 if self.is_word("handle") {
                     return Ok(HandleId::Stateful(table, kind, self.handle()?).into());
                 }
-                Ok(table.object(kind, self.name("the name of an object")?).into())
+                Ok(table.object(kind, self.object_name(kind)?).into())
             }
         }
     }

@@ -22,6 +22,8 @@ pub(crate) struct Typed {
     pub(crate) bits: Option<u16>,
     /// Whether the numbers are the subtypes of MPTCP, which have names in later versions of nft.
     pub(crate) is_mptcp_subtype: bool,
+    /// The largest result of what is calculated modulo a number.
+    pub(crate) limit: Option<u32>,
 }
 
 /// A constant that is not of its type.
@@ -39,7 +41,7 @@ impl From<Part> for Typed {
             Part::Type(of) if !of.bits().is_multiple_of(8) => Some(of.bits()),
             _ => None,
         };
-        Self { part, bits, is_mptcp_subtype: false }
+        Self { part, bits, is_mptcp_subtype: false, limit: None }
     }
 }
 
@@ -60,6 +62,9 @@ impl Typed {
             Expression::Payload(_) | Expression::Inner(Inner { .. }) | Expression::RawPayload(_) => {
                 Self { bits: expression.bits().filter(|bits| !bits.is_multiple_of(8)), ..typed }
             }
+            Expression::Numgen(of) => Self { limit: largest_of(of.modulus, of.offset), ..typed },
+            Expression::Jhash(of) => Self { limit: largest_of(of.modulus, of.offset), ..typed },
+            Expression::Symhash(of) => Self { limit: largest_of(of.modulus, of.offset), ..typed },
             Expression::Exthdr(field) => Self {
                 bits: Some(field.bits()).filter(|bits| !bits.is_multiple_of(8) && !field.is_presence()),
                 is_mptcp_subtype: field.to_string() == "tcp option mptcp subtype",
@@ -67,6 +72,11 @@ impl Typed {
             },
             _ => typed,
         })
+    }
+
+    /// The same where nft does not compare with the results that there may be: in concatenations and maps.
+    pub(crate) fn without_limit(self) -> Self {
+        Self { limit: None, ..self }
     }
 
     pub(crate) fn data_type(self) -> DataType {
@@ -79,6 +89,9 @@ impl Typed {
     }
 
     fn largest(self) -> u64 {
+        if let Some(limit) = self.limit {
+            return limit.into();
+        }
         match u32::try_from(self.width()) {
             Ok(bits @ 0..64) => (1 << bits) - 1,
             _ => u64::MAX,
@@ -117,6 +130,10 @@ impl Typed {
             of => format!("a value of type {of}"),
         }
     }
+}
+
+fn largest_of(modulus: u32, offset: u32) -> Option<u32> {
+    modulus.checked_sub(1)?.checked_add(offset)
 }
 
 /// The value of a word, quoted or not, as a constant of a type.

@@ -18,20 +18,24 @@ pub(crate) struct Context {
     transport: Option<Transport>,
     /// Whether the `EtherType` of the frame is that of a network protocol.
     is_untagged: bool,
+    /// Whether the frame has a VLAN tag.
+    is_tagged: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Transport {
     One(u8),
-    /// One of several.
-    Some,
+    /// One of several, which nft does not tell apart: it refuses the fields of any.
+    Several(u8, u8),
+    /// Another protocol than those whose fields the language has.
+    Unknown,
 }
 
 impl Context {
     /// That of a rule at its start.
     pub(crate) fn of(family: Family) -> Self {
         let network = matches!(family, Family::IP | Family::IP6 | Family::ARP).then_some(family);
-        Self { is_rule: true, network, transport: None, is_untagged: false }
+        Self { is_rule: true, network, transport: None, is_untagged: false, is_tagged: false }
     }
 
     /// Refuses ports where no transport protocol is known.
@@ -79,19 +83,25 @@ impl Parser<'_, '_> {
                 return Err(Problem::new(span, "a table of family inet has no ARP packets"));
             }
         }
+        self.context.is_tagged |= protocol == "vlan";
         let Some(number) = field.transport() else { return Ok(()) };
         if self.context.network == Some(Family::ARP) {
             return Err(conflict("arp", protocol, span));
         }
+        let name = |number| Payload::protocol_of(number).unwrap_or("another protocol");
         match self.context.transport {
-            Some(Transport::One(other)) if other != number => {
-                let other = Payload::protocol_of(other).unwrap_or("another protocol");
-                return Err(conflict(other, protocol, span));
+            Some(Transport::One(other)) if other != number => Err(conflict(name(other), protocol, span)),
+            Some(Transport::Several(one, other)) => {
+                let other = if one == number { other } else { one };
+                Err(conflict(name(other), protocol, span)
+                    .help("match the fields of one protocol in each rule"))
             }
-            Some(Transport::Some) => {}
-            _ => self.context.transport = Some(Transport::One(number)),
+            Some(Transport::Unknown) => Err(conflict("another protocol", protocol, span)),
+            _ => {
+                self.context.transport = Some(Transport::One(number));
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     /// Notes an extension header or an option, which implies the protocol that has it.
@@ -118,9 +128,17 @@ impl Parser<'_, '_> {
             Some(other) if other != wanted => Err(conflict(&other.to_string(), &wanted.to_string(), span)),
             _ => {
                 self.context.network = Some(wanted);
+                self.note_network_of_frame();
                 Ok(())
             }
         }
+    }
+
+    /// Notes that the frame has no VLAN tag, unless one was matched before: nft takes the network protocol for
+    /// what is behind the Ethernet header then.
+    fn note_network_of_frame(&mut self) {
+        let is_frame = matches!(self.family(), Family::BRIDGE | Family::NETDEV);
+        self.context.is_untagged |= is_frame && !self.context.is_tagged;
     }
 
     /// Refuses to ask for the family where the table has only one.
@@ -146,41 +164,57 @@ impl Parser<'_, '_> {
                 .collect(),
             _ => return,
         };
+        // Of several, nft keeps the last one where the network protocol is meant.
+        let last = numbers.last().copied();
         match left {
-            Expression::Meta(MetaKey::L4PROTO)
-            | Expression::Payload(Payload::IP_PROTOCOL | Payload::IP6_NEXTHDR) => {
-                let known =
-                    |number: &u64| u8::try_from(*number).ok().filter(|n| Payload::protocol_of(*n).is_some());
-                let mut known = numbers.iter().filter_map(known);
-                match (known.next(), known.next()) {
-                    (Some(only), None) => self.context.transport = Some(Transport::One(only)),
-                    (Some(_), Some(_)) => self.context.transport = Some(Transport::Some),
-                    _ => {}
-                }
+            Expression::Meta(MetaKey::L4PROTO) => self.note_transport(&numbers, Some(Transport::Unknown)),
+            Expression::Payload(Payload::IP_PROTOCOL | Payload::IP6_NEXTHDR) => {
+                self.note_transport(&numbers, None);
             }
             Expression::Meta(MetaKey::NFPROTO)
             | Expression::Ct(Ct { key: crate::expr::CtKey::L3PROTO, .. }) => {
-                if let [number] = numbers.as_slice()
-                    && let Some(family) = u8::try_from(*number).ok().map(Family)
+                if let Some(family) = last.and_then(|number| u8::try_from(number).ok()).map(Family)
                     && matches!(family, Family::IP | Family::IP6)
                 {
                     self.context.network = Some(family);
                 }
             }
-            Expression::Payload(Payload::ETHER_TYPE | Payload::VLAN_TYPE) => {
-                if let [number] = numbers.as_slice() {
-                    self.context.network = match number {
-                        0x0800 => Some(Family::IP),
-                        0x86dd => Some(Family::IP6),
-                        0x0806 => Some(Family::ARP),
-                        _ => self.context.network,
-                    };
-                    let is_frame = *left == Expression::Payload(Payload::ETHER_TYPE);
-                    self.context.is_untagged |= is_frame && matches!(number, 0x0800 | 0x86dd | 0x0806);
+            Expression::Meta(MetaKey::PROTOCOL) => {
+                self.note_network_of_frame();
+                if matches!(self.family(), Family::BRIDGE | Family::NETDEV) {
+                    self.context.network = last.and_then(network_of).or(self.context.network);
                 }
+            }
+            Expression::Payload(Payload::ETHER_TYPE | Payload::VLAN_TYPE) => {
+                let network = last.and_then(network_of);
+                self.context.network = network.or(self.context.network);
+                let is_frame = *left == Expression::Payload(Payload::ETHER_TYPE);
+                self.context.is_untagged |= is_frame && network.is_some();
+                self.context.is_tagged |= is_frame && matches!(last, Some(0x8100 | 0x88a8 | 0x9100));
             }
             _ => {}
         }
+    }
+
+    /// Notes the transport protocols that a rule has been narrowed to; those without fields are `other`.
+    fn note_transport(&mut self, numbers: &[u64], other: Option<Transport>) {
+        let known = |number: &u64| u8::try_from(*number).ok().filter(|n| Payload::protocol_of(*n).is_some());
+        let mut all = numbers.iter().filter_map(known);
+        let has_other = other.is_some() && numbers.iter().any(|number| known(number).is_none());
+        let noted = match (all.next(), all.find(|of| Some(*of) != numbers.iter().find_map(known))) {
+            (Some(_), _) if has_other => other,
+            (Some(one), Some(other)) => Some(Transport::Several(one, other)),
+            (Some(one), None) => Some(Transport::One(one)),
+            (None, _) => other.filter(|_| !numbers.is_empty()),
+        };
+        // Of those that were matched before nft forgets none.
+        self.context.transport = match (self.context.transport, noted) {
+            (Some(Transport::One(before)), Some(Transport::One(now))) if before != now => {
+                Some(Transport::Several(before, now))
+            }
+            (Some(before @ (Transport::Several(..) | Transport::Unknown)), _) => Some(before),
+            (before, noted) => noted.or(before),
+        };
     }
 
     /// Checks `reject` against the protocols that the rule has matched so far, and completes the default.
@@ -204,6 +238,9 @@ impl Parser<'_, '_> {
                         let name = Payload::protocol_of(number).unwrap_or("this protocol");
                         Err(Problem::new(span, format!("`tcp reset` is not for packets of {name}")))
                     }
+                    Some(Transport::Several(..) | Transport::Unknown) => {
+                        Err(Problem::new(span, "`tcp reset` is only for packets of tcp"))
+                    }
                     _ => Ok(reject),
                 };
             }
@@ -219,6 +256,16 @@ impl Parser<'_, '_> {
             Some(other) if other != wanted => Err(conflict(&other.to_string(), &wanted.to_string(), span)),
             _ => Ok(reject),
         }
+    }
+}
+
+/// The network protocol of an `EtherType`.
+fn network_of(ether_type: u64) -> Option<Family> {
+    match ether_type {
+        0x0800 => Some(Family::IP),
+        0x0806 => Some(Family::ARP),
+        0x86dd => Some(Family::IP6),
+        _ => None,
     }
 }
 

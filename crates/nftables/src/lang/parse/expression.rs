@@ -1,18 +1,25 @@
 //! Expressions: packet fields, operators, maps and concatenations.
 
-use crate::datatype::Order;
+use crate::datatype::{DataType, Order};
+use crate::expr::FibResult;
+use crate::key::Part;
+use crate::lang::constant::Place;
+use crate::lang::lower::sets::{is_interval, key_bounds};
 use crate::lang::parse::constant::{Typed, Wrong, constant, number, untyped};
 use crate::lang::parse::error::Problem;
-use crate::lang::parse::lexer::{Kind, Token};
-use crate::lang::parse::parser::{Parsed, Parser, unquoted};
+use crate::lang::parse::lexer::{Kind, Span, Token};
+use crate::lang::parse::parser::{Parsed, Parser, is_keyword, keyword, unquoted};
 use crate::lang::parse::phrase::Behind;
+use crate::lang::parse::primary::is_header;
 use crate::lang::parse::statement::starts_statement;
 use crate::lang::{BinaryOp, Expression, Map, Mapping, Prefix, Value};
+use crate::object::element::compare;
 use crate::object::{SetData, SetType};
 
 impl Parser<'_, '_> {
     /// `ip saddr . tcp dport`. Constants in it are of these types, one for each part.
     pub(crate) fn concat(&mut self, types: &[Typed]) -> Parsed<Expression> {
+        let start = self.token.span;
         let first = self.basic(types)?;
         if !self.is(Kind::Dot) {
             return Ok(first);
@@ -22,13 +29,34 @@ impl Parser<'_, '_> {
             Expression::Concat(list) => parts.extend(list),
             single => parts.push(single),
         };
+        let mut span = self.since(start);
+        self.check_part(&first, span)?;
         add(first);
         let mut at = 1;
         while self.eat(Kind::Dot) {
-            add(self.basic(types.get(at..).unwrap_or_default())?);
+            let start = self.token.span;
+            let part = self.basic(types.get(at..).unwrap_or_default())?;
+            span = self.since(start);
+            self.check_part(&part, span)?;
+            add(part);
             at += 1;
         }
         Ok(Expression::Concat(parts))
+    }
+
+    /// Refuses text of no fixed length as a part of a concatenation: the parts behind it would have no place.
+    fn check_part(&self, part: &Expression, span: Span) -> Parsed<()> {
+        let is_text = match part {
+            Expression::Fib(fib) => fib.result == FibResult::OIFNAME,
+            part => !part.is_constant() && part.part().map(Part::data_type) == Some(DataType::STRING),
+        };
+        match is_text {
+            true => Err(Problem::new(
+                span,
+                format!("expected a part of fixed length in a concatenation, found `{part}`, which is text"),
+            )),
+            false => Ok(()),
+        }
     }
 
     /// One part of a concatenation: `meta mark & 0xff`.
@@ -49,7 +77,7 @@ impl Parser<'_, '_> {
                     format!("more than {MAX_OPERATORS} operations in a row"),
                 ));
             }
-            let integer = [Typed::from(crate::DataType::INTEGER)];
+            let integer = [Typed::from(DataType::INTEGER)];
             let own = Typed::of(&left).map(|typed| [typed]);
             let types = match op {
                 BinaryOp::ShiftLeft | BinaryOp::ShiftRight => &integer[..],
@@ -99,6 +127,11 @@ impl Parser<'_, '_> {
             Kind::Dollar => self.variable(|parser| parser.right(types)),
             _ => match self.packet_expression()? {
                 Some(expression) => Ok(expression),
+                // Where an expression may stand, that is not a constant to nft. It lists `ip protocol set tcp`,
+                // though, so that protocols are read.
+                None if self.is(Kind::Word) && needs_field(self.text()) && !is_protocol(types) => {
+                    Err(self.wrong_field(self.text()))
+                }
                 None => self.constant(types.first().copied()),
             },
         }
@@ -126,8 +159,16 @@ impl Parser<'_, '_> {
             Kind::At => return self.raw_payload(),
             _ => return Err(self.expected("an expression")),
         };
-        if crate::lang::parse::primary::is_header(text) && token.kind == Kind::Word && typed.is_none() {
+        if is_header(text) && token.kind == Kind::Word && typed.is_none() {
             return Err(self.wrong_field(text));
+        }
+        if token.kind == Kind::Word
+            && let Some(typed) = typed
+            && is_text(typed)
+            && is_keyword(text)
+            && !TEXT_KEYWORDS.contains(&text)
+        {
+            return Err(keyword(token.span, &typed.wanted(), text).help("put it in quotes"));
         }
         self.next();
         match typed {
@@ -151,7 +192,7 @@ impl Parser<'_, '_> {
             Kind::Equal | Kind::NotEqual | Kind::Less | Kind::LessEqual | Kind::Greater => true,
             Kind::GreaterEqual | Kind::CloseParen | Kind::OpenBrace => true,
             Kind::Number(_) => true,
-            Kind::Colon => typed.data_type() == crate::DataType::ETHER_ADDR,
+            Kind::Colon => typed.data_type() == DataType::ETHER_ADDR,
             Kind::Word => {
                 self.braces > 0 && self.text().contains(':')
                     || matches!(self.text(), "eq" | "ne" | "lt" | "gt" | "le" | "ge" | "map")
@@ -236,7 +277,7 @@ impl Parser<'_, '_> {
     }
 
     /// A map, named or given in place, whose values are read so.
-    pub(crate) fn mapping<V>(
+    pub(crate) fn mapping<V: PartialEq>(
         &mut self,
         keys: &[Typed],
         value: &mut dyn FnMut(&mut Self) -> Parsed<V>,
@@ -245,9 +286,13 @@ impl Parser<'_, '_> {
             (Kind::At, _) => self.set_reference().map(Mapping::Named),
             (_, Some(Kind::At)) => self.variable(Self::set_reference).map(Mapping::Named),
             _ => {
-                let mut pairs = Vec::new();
+                // nft does not compare what is looked up in a map with the results that there may be.
+                let keys: Vec<_> = keys.iter().copied().map(Typed::without_limit).collect();
+                let (mut pairs, mut spans) = (Vec::new(), Vec::new());
                 self.set_of(&mut |parser| {
-                    let key = parser.member(keys)?;
+                    let start = parser.token.span;
+                    let key = parser.member(&keys)?;
+                    spans.push(parser.since(start));
                     if !parser.eat(Kind::Colon) {
                         let problem = parser.expected("`:` and a value for this key of a map");
                         return Err(problem.help("say `KEY : VALUE`"));
@@ -256,6 +301,9 @@ impl Parser<'_, '_> {
                     pairs.push((key, value));
                     Ok(())
                 })?;
+                if let [typed] = keys.as_slice() {
+                    check_intervals(*typed, &pairs, &spans)?;
+                }
                 Ok(Mapping::Anonymous(pairs))
             }
         }
@@ -278,7 +326,10 @@ impl Parser<'_, '_> {
             Expression::Concat(parts) => {
                 let types: Vec<_> = parts.iter().map(|part| self.types_of(part)).collect();
                 // A part of which the type is not known leaves all others without their place.
-                if types.iter().any(Vec::is_empty) { Vec::new() } else { types.concat() }
+                match types.iter().any(Vec::is_empty) {
+                    true => Vec::new(),
+                    false => types.concat().into_iter().map(Typed::without_limit).collect(),
+                }
             }
             Expression::Map(map) => match &map.map {
                 Mapping::Named(name) => {
@@ -297,6 +348,47 @@ impl Parser<'_, '_> {
             other => Typed::of(other).into_iter().collect(),
         }
     }
+}
+
+/// Refuses keys of a map that overlap, which the kernel does not notice in an anonymous map.
+fn check_intervals<V: PartialEq>(typed: Typed, pairs: &[(Expression, V)], spans: &[Span]) -> Parsed<()> {
+    // Hours go past midnight.
+    if typed.data_type() == DataType::HOUR || !pairs.iter().any(|(key, _)| is_interval(key)) {
+        return Ok(());
+    }
+    let place = [Place::of(typed.part)];
+    let bounds = pairs.iter().zip(spans).filter_map(|((key, value), span)| {
+        let (low, high) = key_bounds(&place, key.member()).ok()?;
+        Some((low, high.unwrap_or(low), value, *span))
+    });
+    let mut bounds: Vec<_> = bounds.collect();
+    // Of two that start alike nft underlines the one that was written first.
+    bounds.reverse();
+    bounds.sort_by(|(low, ..), (other, ..)| compare(low, other));
+    let overlap = bounds.windows(2).find_map(|pair| match pair {
+        [(low, high, value, _), (other_low, other_high, other, span)] if compare(other_low, high).is_le() => {
+            (low != other_low || high != other_high || value != other).then_some(*span)
+        }
+        _ => None,
+    });
+    match overlap {
+        None => Ok(()),
+        Some(span) => Err(Problem::new(span, "conflicting intervals: this key overlaps another one")
+            .help("give each key to one value only")),
+    }
+}
+
+/// Whether a word is nothing without the field of a header behind it.
+pub(crate) fn needs_field(word: &str) -> bool {
+    is_header(word) && !TEXT_KEYWORDS.contains(&word)
+}
+
+fn is_protocol(types: &[Typed]) -> bool {
+    types.first().is_some_and(|typed| typed.data_type() == DataType::INET_PROTO)
+}
+
+fn is_text(typed: Typed) -> bool {
+    matches!(typed.data_type(), DataType::IFNAME | DataType::STRING)
 }
 
 /// Whether a header value is converted to a number in host byte order.
@@ -335,9 +427,8 @@ pub(crate) fn prefix_of(value: Value, length: u64, typed: Option<Typed>) -> Resu
         (_, None) => 64,
     };
     let name = typed.map(Typed::data_type);
-    if matches!(value, Value::Interface(_) | Value::Text(_)) || name.is_some_and(crate::DataType::is_bitmask)
-    {
-        return Err(format!("a {} has no prefix", name.map_or("name", crate::DataType::name)));
+    if matches!(value, Value::Interface(_) | Value::Text(_)) || name.is_some_and(DataType::is_bitmask) {
+        return Err(format!("a {} has no prefix", name.map_or("name", DataType::name)));
     }
     match u8::try_from(length).ok().filter(|length| usize::from(*length) <= width) {
         Some(length) => Ok(Prefix { value, length }),
@@ -347,5 +438,7 @@ pub(crate) fn prefix_of(value: Value, length: u64, typed: Option<Typed>) -> Resu
 
 /// Operations that may follow each other without parentheses.
 const MAX_OPERATORS: usize = 64;
+/// Keywords that are text without quotes as well: `keyword_expr` in nft's grammar.
+const TEXT_KEYWORDS: [&str; 9] = ["arp", "dnat", "ecn", "ether", "ip", "ip6", "reset", "snat", "vlan"];
 /// Tokens of a statement that are looked through for the name of a set.
 const MAX_AHEAD: usize = 200;

@@ -76,6 +76,11 @@ impl Parser<'_, '_> {
         Ok(StatefulObject { id, config, comment })
     }
 
+    /// The protocol of a helper.
+    fn transport_of_helper(&mut self) -> Parsed<Protocol> {
+        self.one_of(&[("tcp", Protocol::TCP), ("udp", Protocol::UDP)])
+    }
+
     fn object_property(&mut self, kind: ObjectKind, draft: &mut Draft) -> Parsed<()> {
         match kind {
             ObjectKind::COUNTER => {
@@ -151,7 +156,7 @@ impl Parser<'_, '_> {
                 self.next();
                 draft.helper = Some(name);
                 self.want_word("protocol")?;
-                draft.protocol = Some(self.transport()?);
+                draft.protocol = Some(self.transport_of_helper()?);
             }
             ("protocol", ObjectKind::CT_TIMEOUT | ObjectKind::CT_EXPECT) => {
                 self.next();
@@ -173,7 +178,7 @@ impl Parser<'_, '_> {
                 self.set_of(&mut |parser| {
                     let state = parser.want(Kind::Word, "the name of a state")?.span;
                     parser.want(Kind::Colon, "`:` and a time")?;
-                    let time = parser.time("a time")?;
+                    let time = parser.time_or_seconds("a time")?;
                     let state = parser.lexer.text_of(state).to_owned();
                     draft.policy.push((state, time));
                     Ok(())

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
+use crate::expr::ObjectKind;
 use crate::family::Family;
 use crate::lang::Statement;
 use crate::lang::parse::context::Context;
@@ -13,7 +14,7 @@ use crate::lang::parse::places::Places;
 use crate::lang::parse::source::{Includes, Source};
 use crate::lang::parse::suggest::nearest;
 use crate::lang::parse::variable::{Moment, Variables};
-use crate::name::{Comment, Name, NameError};
+use crate::name::{Comment, Name, NameError, NameProblem};
 use crate::object::{Set, SetId, TableId};
 
 /// The result of a parsing step.
@@ -322,9 +323,28 @@ impl<'t, 'o> Parser<'t, 'o> {
                 self.recent[0] = Some(name.clone());
                 Ok(name)
             }
-            // These became words of the language later than nft 1.0.6.
-            Err(_) if matches!(text, "last" | "destroy" | "tunnel") => Ok(Name::from_kernel(text)),
+            Err(_) if LATER_KEYWORDS.contains(&text) => Ok(Name::from_kernel(text)),
             Err(error) => Err(wrong_name(token.span, what, &error)),
+        }
+    }
+
+    /// The name of a stateful object. Behind the word for its kind, nft takes the words of its parameters for
+    /// keywords, whatever they are elsewhere.
+    pub(crate) fn object_name(&mut self, kind: ObjectKind) -> Parsed<Name> {
+        const COUNTER: &[&str] = &["bytes", "name", "packets"];
+        const LIMIT: &[&str] =
+            &["burst", "bytes", "minute", "name", "over", "packets", "rate", "second", "week"];
+        const QUOTA: &[&str] = &["bytes", "name", "over", "until", "used"];
+        let what = "the name of an object";
+        let keywords = match kind {
+            ObjectKind::COUNTER => COUNTER,
+            ObjectKind::LIMIT => LIMIT,
+            ObjectKind::QUOTA => QUOTA,
+            _ => &[],
+        };
+        match self.is(Kind::Word) && keywords.contains(&self.text()) {
+            true => Err(keyword(self.token.span, what, self.text())),
+            false => self.name(what),
         }
     }
 
@@ -338,7 +358,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         let text = unquoted(self.lexer.text_of(token.span));
         match Name::new(text) {
             Ok(name) => Ok(name),
-            Err(NameError { reason: crate::NameProblem::Keyword, .. }) => Ok(Name::from_kernel(text)),
+            Err(NameError { reason: NameProblem::Keyword, .. }) => Ok(Name::from_kernel(text)),
             Err(error) => Err(wrong_name(token.span, what, &error)),
         }
     }
@@ -354,16 +374,18 @@ impl<'t, 'o> Parser<'t, 'o> {
         }
     }
 
+    /// A word, or text in quotes, where keywords have to be in quotes.
+    pub(crate) fn quotable(&mut self, what: &str) -> Parsed<&'t str> {
+        match self.is(Kind::Word) && is_keyword(self.text()) {
+            true => Err(keyword(self.token.span, what, self.text()).help("put it in quotes")),
+            false => self.string(what),
+        }
+    }
+
     /// `comment "x"`, behind the word.
     pub(crate) fn comment(&mut self) -> Parsed<Comment> {
-        let token = self.token;
-        let span = token.span;
-        let text = self.string("a comment")?;
-        if token.kind == Kind::Word
-            && let Err(error @ NameError { reason: crate::NameProblem::Keyword, .. }) = Name::new(text)
-        {
-            return Err(wrong_name(span, "a comment", &error).help("put it in quotes"));
-        }
+        let span = self.token.span;
+        let text = self.quotable("a comment")?;
         Comment::new(text).map_err(|error| wrong_name(span, "a comment", &error))
     }
 
@@ -539,6 +561,17 @@ pub(crate) fn wrong_name(span: Span, what: &str, error: &NameError) -> Box<Probl
     Problem::new(span, format!("expected {what}, but {error}"))
 }
 
+/// The mistake for a keyword where a name or text is expected.
+pub(crate) fn keyword(span: Span, what: &str, word: &str) -> Box<Problem> {
+    Problem::new(span, format!("expected {what}, but \"{word}\" is a keyword of nft's language"))
+}
+
+/// Whether a word is a keyword of nft 1.0.6 wherever it stands.
+pub(crate) fn is_keyword(word: &str) -> bool {
+    matches!(Name::new(word), Err(NameError { reason: NameProblem::Keyword, .. }))
+        && !LATER_KEYWORDS.contains(&word)
+}
+
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(40) {
         Some((at, _)) => format!("{}...", text.get(..at).unwrap_or_default()),
@@ -546,6 +579,8 @@ fn shortened(text: &str) -> String {
     }
 }
 
+/// Words that became keywords in versions after nft 1.0.6.
+const LATER_KEYWORDS: [&str; 3] = ["destroy", "last", "tunnel"];
 /// Names that are kept to be used again.
 const RECENT: usize = 4;
 /// From so many entries on, it matters how much longer than them a list is.

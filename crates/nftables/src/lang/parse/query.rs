@@ -7,6 +7,7 @@ use crate::lang::Value;
 use crate::lang::parse::error::Problem;
 use crate::lang::parse::lexer::Kind;
 use crate::lang::parse::parser::{Parsed, Parser};
+use crate::lang::parse::primary::is_header;
 use crate::name::Name;
 use crate::object::RuleId;
 use crate::transaction::{Command, Description, MonitorEvent, MonitorFilter, MonitorObject, Subject, Within};
@@ -142,7 +143,7 @@ impl Parser<'_, '_> {
                     return Ok(Subject::Objects(kind, self.within()?));
                 }
                 let table = self.table_id()?;
-                Subject::Object(table.object(kind, self.name("the name of an object")?))
+                Subject::Object(table.object(kind, self.object_name(kind)?))
             }
         })
     }
@@ -201,6 +202,7 @@ impl Parser<'_, '_> {
 
     fn description(&mut self) -> Parsed<Description> {
         let start = self.token.span;
+        let before = self.checkpoint();
         if let Some(expression) = self.packet_expression()? {
             return Ok(Description::Expression(expression));
         }
@@ -224,6 +226,10 @@ impl Parser<'_, '_> {
                     Ok(Description::Expression(number.into()))
                 }
                 Ok(expression) => Ok(Description::Expression(expression)),
+                Err(_) if is_header(word) => {
+                    self.restore(before);
+                    Err(self.wrong_field(word))
+                }
                 Err(_) => {
                     Err(Problem::new(start, format!("expected an expression or a data type, found `{word}`")))
                 }

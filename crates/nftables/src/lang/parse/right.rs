@@ -93,6 +93,11 @@ impl Parser<'_, '_> {
                 self.next();
                 return Ok(());
             }
+            // As nft, which takes commas without a member between them.
+            self.newlines();
+            while self.eat(Kind::Comma) {
+                self.newlines();
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use crate::datatype::DataType;
 use crate::expr::LogFlags;
 use crate::lang::parse::error::Problem;
 use crate::lang::parse::lexer::{Kind, Token};
-use crate::lang::parse::parser::{Parsed, Parser, unquoted, wrong_name};
+use crate::lang::parse::parser::{Parsed, Parser, keyword, unquoted, wrong_name};
 use crate::lang::parse::time;
 use crate::lang::{Connlimit, Counter, Last, Limit, Log, Quota, Reject, Synproxy, TimeUnit, Value};
 use crate::name::Comment;
@@ -149,8 +149,27 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// A time: `1h30m`.
+    /// A time with its units: `1h30m`. A bare number is not a time to nft.
     pub(crate) fn time(&mut self, what: &str) -> Parsed<Duration> {
+        let token = self.token;
+        let behind = token.span.end;
+        match token.kind {
+            Kind::Number(_) if !self.second_is_unit(behind) => {
+                let number = self.lexer.text_of(token.span);
+                Err(self.expected(&format!("{what} with its unit")).help(format!("say `{number}s`")))
+            }
+            _ => self.time_or_seconds(what),
+        }
+    }
+
+    /// Whether letters follow a number without a blank.
+    fn second_is_unit(&self, behind: usize) -> bool {
+        let second = self.second();
+        second.kind == Kind::Word && second.span.start == behind
+    }
+
+    /// A time, or a number of seconds.
+    pub(crate) fn time_or_seconds(&mut self, what: &str) -> Parsed<Duration> {
         let token = self.token;
         match token.kind {
             Kind::Word | Kind::Quoted | Kind::Number(_) => {
@@ -263,7 +282,11 @@ impl Parser<'_, '_> {
     /// The text before a line of the log, in which variables are replaced by their values.
     fn log_prefix(&mut self) -> Parsed<Comment> {
         let span = self.token.span;
-        let text = self.string("a prefix")?;
+        // Behind `log` these are keywords to nft.
+        if matches!(self.word(), "group" | "level" | "prefix" | "queue-threshold" | "snaplen") {
+            return Err(keyword(span, "a prefix", self.word()).help("put it in quotes"));
+        }
+        let text = self.quotable("a prefix")?;
         let mut prefix = String::new();
         let mut rest = text;
         while let Some((before, behind)) = rest.split_once('$') {

@@ -6,9 +6,11 @@ use crate::lang::lower::{Intervals, KnownSets, LowerError, lower};
 use crate::lang::parse::constant::Typed;
 use crate::lang::parse::context::Context;
 use crate::lang::parse::error::Problem;
+use crate::lang::parse::expression::needs_field;
 use crate::lang::parse::lexer::{Kind, Span};
 use crate::lang::parse::parser::{Parsed, Parser};
 use crate::lang::parse::phrase::Behind;
+use crate::lang::parse::primary::is_header;
 use crate::lang::parse::suggest::nearest;
 use crate::lang::{
     Binary, BinaryOp, BoundChain, BoundRule, Ct, Expression, Fib, Mangle, Mapping, Match, MatchOp,
@@ -236,6 +238,8 @@ impl Parser<'_, '_> {
             (Kind::Dollar, _) => {
                 ObjectName::Named(self.variable(|parser| parser.any_name("the name of an object"))?)
             }
+            // To nft that is the start of an expression, wherever it ends.
+            (Kind::Word, false) if needs_field(self.word()) => return Err(self.wrong_field(self.word())),
             (Kind::Word | Kind::Quoted, false) => ObjectName::Named(self.any_name("the name of an object")?),
             _ => {
                 let key = self.concat(&[])?;
@@ -270,7 +274,7 @@ impl Parser<'_, '_> {
             "meta" | "ct" | "fib" | "socket" | "osf" | "numgen" | "jhash" | "symhash" | "rt" | "exthdr" => {
                 true
             }
-            _ if crate::lang::parse::primary::is_header(word) => {
+            _ if is_header(word) => {
                 crate::lang::parse::primary::find_field(word, second).is_some()
                     || matches!(second, "option" | "chunk")
             }
@@ -369,8 +373,26 @@ impl Parser<'_, '_> {
         self.found_instead("an expression", token).meant(nearest(text, KEYWORDS.iter().copied()))
     }
 
+    /// Refuses to compare several parts with single values, as nft does: they are looked up in a set.
+    fn check_concatenation(&self, left: &Expression, right: &Expression, whole: Span) -> Parsed<()> {
+        match (left, right) {
+            (Expression::Concat(_), Expression::Set(_) | Expression::Named(_)) => Ok(()),
+            // The brace that closes nothing is the first mistake to nft.
+            (Expression::Concat(_), _) if self.is(Kind::CloseBrace) && self.braces == 0 => {
+                Err(self.expected("the end of the rule"))
+            }
+            (Expression::Concat(_), _) => Err(Problem::new(
+                whole,
+                format!("expected a set to look `{left}` up in, found a single value"),
+            )
+            .help(format!("say `{{ {right} }}`"))),
+            _ => Ok(()),
+        }
+    }
+
     /// The rest of a comparison.
     fn matching(&mut self, mut left: Expression, whole: Span) -> Parsed<Match> {
+        let compared = self.since(whole);
         let op = self.comparison();
         let types = self.types_of(&left);
         if self.at_end() {
@@ -393,6 +415,7 @@ impl Parser<'_, '_> {
             return Err(Problem::new(start, format!("the type of `{left}` is not known")));
         }
         let mut right = self.right(&types)?;
+        self.check_concatenation(&left, &right, compared)?;
         let ordered = matches!(op, Some(MatchOp::Lt | MatchOp::Gt | MatchOp::Lte | MatchOp::Gte));
         if let Expression::Set(members) = &mut right
             && ordered

@@ -181,7 +181,7 @@ impl<'t> Parser<'t, '_> {
                     };
                     return Err(problem);
                 };
-                let name = self.name("the name of an object")?;
+                let name = self.object_name(kind)?;
                 content.places.objects.push(self.since(start));
                 if !self.is(Kind::OpenBrace) {
                     return Err(self.expected("`{`"));
