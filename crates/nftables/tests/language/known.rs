@@ -103,6 +103,9 @@ pub(crate) const RULES: &[Known] = &[
     },
 ];
 
+/// Random rules that are sent, listed, printed or refused otherwise.
+pub(crate) const RANDOM: &[Known] = &[];
+
 /// Scripts that make something else.
 pub(crate) const SCRIPTS: &[Known] = &[Known {
     reason: "nft 1.0.6 forgets the index of a rule where the same input replaces one.",

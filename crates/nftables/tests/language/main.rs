@@ -19,6 +19,7 @@ mod kernel;
 mod known;
 mod listings;
 mod mutations;
+mod random;
 mod rules;
 mod scripts;
 mod size;

@@ -54,7 +54,7 @@ pub(crate) fn each_file<'a>(
 }
 
 /// Loads all rules of a file in two namespaces.
-fn compare<'a>(contexts: &'a [Context<'static>]) -> Vec<Other<'a>> {
+pub(crate) fn compare<'a>(contexts: &'a [Context<'static>]) -> Vec<Other<'a>> {
     let (Some(by_nft), Some(by_us)) = (namespace(), namespace()) else { return Vec::new() };
     let mut others = Vec::new();
     let machine = by_us.run(kernel::machine);
