@@ -238,6 +238,23 @@ fn what_others_break_is_mended_at_once_and_what_they_do_elsewhere_costs_nothing(
 }
 
 #[test]
+fn a_program_that_fights_for_the_tables_is_told_a_few_times_and_then_counted() {
+    namespace(|| {
+        let directory = Directory::with_web();
+        let daemon = Daemon::start(&directory, FAST);
+        daemon.says("1 service, 1 changed", 1);
+        let before = table();
+        for _ in 0..9 {
+            daemon.listens();
+            let _ = testns::sh("nft flush ruleset");
+            eventually(|| table() == before, || format!("{}\n{}", table(), daemon.log()));
+        }
+        let log = daemon.log();
+        assert_eq!(log.matches("changed our tables; repairing them").count(), 5, "{log}");
+    });
+}
+
+#[test]
 fn hangup_compares_everything_and_a_file_that_does_not_parse_keeps_what_it_held() {
     namespace(|| {
         let directory = Directory::with_web();
