@@ -322,6 +322,21 @@ pub(super) const AREAS: &[Area] = &[
         picture: None,
     },
     Area {
+        title: "Reading manifests",
+        bench: "manifests",
+        arguments: &[],
+        text: "The processor time a service, with its five endpoints, from YAML as kubectl prints it to the objects of \
+               the API. *full parser* is the same text with an anchor in each document, which is left to a parser \
+               of all of YAML; serde_yaml gives no places for errors.",
+        counted: "services",
+        table: Table::Beside {
+            area: "manifests",
+            of: &["read"],
+            by: &["ours, documents", "ours, a list", "full parser", "serde_yaml"],
+        },
+        picture: None,
+    },
+    Area {
         title: "Data path",
         bench: "data-path",
         arguments: &[],
