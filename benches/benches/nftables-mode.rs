@@ -6,7 +6,7 @@
 //! a loop that only receives the same dump. Medians of several rounds.
 //!
 //! A line `parts` has the steps of a first sync before the kernel: the plan, the elements of the script, and
-//! their encoding, beside writing as many bytes to new memory, which no encoder can undercut. A line `growth`
+//! their encoding, beside writing as many bytes of one value, which no encoder can undercut. A line `growth`
 //! has the exponents by which the first sync, the kernel's share, ours and the bare dump grow from the size
 //! before: 1.00 is linear.
 //!
@@ -133,12 +133,13 @@ fn parts(cluster: &Cluster, rounds: u32) -> String {
     });
     let elements = lists.sum::<u32>().max(1);
     let bytes = encode(&transaction).len();
+    let each = |time: Duration| time.as_secs_f64() * 1e9 / f64::from(elements);
     let written = median((0..rounds).map(|_| cpu_time(|| black_box(vec![1_u8; bytes]))));
     format!(
-        "plan {plan:.1?}, script {script:.1?}, encoding {encoding:.1?} of {elements} elements, {:.1?} each; writing \
-         {bytes} bytes {written:.1?}, {:.1?} each",
-        encoding / elements,
-        written / elements
+        "plan {plan:.1?}, script {script:.1?}, encoding {encoding:.1?} of {elements} elements, {:.1} ns each; \
+         writing {bytes} bytes {written:.1?}, {:.1} ns each",
+        each(encoding),
+        each(written)
     )
 }
 
