@@ -325,6 +325,7 @@ pub(super) const AREAS: &[Area] = &[
         title: "Reading manifests",
         bench: "manifests",
         arguments: &[],
+        in_guest: false,
         text: "The processor time a service, with its five endpoints, from YAML as kubectl prints it to the objects of \
                the API. *full parser* is the same text with an anchor in each document, which is left to a parser \
                of all of YAML; serde_yaml gives no places for errors.",
