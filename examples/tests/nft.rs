@@ -349,6 +349,41 @@ delete table ip nope
     assert!(words.stderr.contains(&"^".repeat("add rule inet t c accept".len())), "{}", words.stderr);
 }
 
+/// Of a rule, the statement that the kernel refuses is underlined, where nft underlines it or a part of it.
+#[test]
+fn the_statement_that_the_kernel_refuses_is_underlined() {
+    if !testns::have(&["nft"]) {
+        return;
+    }
+    for (before, refused) in [
+        ("", "meta ibrname \"br0\""),
+        ("tcp dport 22 ", "numgen random mod 2 offset 4294967295 5"),
+        ("tcp dport { 22, 23 } counter ", "symhash mod 0 0"),
+        ("ip saddr 10.0.0.1 ", "limit rate 99999999999 mbytes/second"),
+        ("counter ", "jump nowhere"),
+    ] {
+        let Some(namespace) = Netns::new() else { return };
+        let text = format!("table ip t {{ chain c {{ }}\n}}\nadd rule ip t c {before}{refused}\n");
+        let done = [real(), example("nft")].map(|tool| namespace.run(|| run(&tool, "-f -", &text)));
+        let [nft, ours] = done.map(|done| {
+            let marks = done.stderr.lines().rfind(|line| line.contains('^')).map(str::to_owned);
+            marks.unwrap_or_else(|| panic!("{refused}: {}", done.stderr))
+        });
+        // Our lines begin with their number.
+        let ours = ours.trim_start_matches(' ').trim_start_matches("| ");
+        let start = "add rule ip t c ".len() + before.len();
+        let place = |marks: &str| marks.find('^').zip(marks.rfind('^'));
+        let wide = Some((start, start + refused.len() - 1));
+        let is_inside =
+            place(&nft).zip(wide).is_some_and(|((from, to), (first, last))| first <= from && to <= last);
+        assert!(is_inside, "{refused}: {nft}");
+        assert!(
+            place(ours).is_some_and(|(from, to)| start <= from && to < start + refused.len()),
+            "{refused}: {ours}"
+        );
+    }
+}
+
 /// Of a list of elements, those that the kernel refuses are underlined, at the columns of nft.
 #[test]
 fn an_element_that_the_kernel_refuses_is_told_with_its_place() {

@@ -8,7 +8,7 @@ use sluicegate_nftables::json::Value;
 use sluicegate_nftables::lang::parse::{Included, Mistake, ParseOptions, Script};
 use sluicegate_nftables::monitor::{Follower, GROUP, Monitor};
 use sluicegate_nftables::netlink::{NetlinkFamily, Socket};
-use sluicegate_nftables::{ApplyOptions, Command, Error, Family, Set, SetId, Transaction, read};
+use sluicegate_nftables::{ApplyOptions, Command, Error, Failure, Family, Set, SetId, Transaction, read};
 
 use crate::arguments::{Action, Arguments, BUILD, HELP, VERSION};
 use crate::names::{add_names, list_options, open, with_hosts};
@@ -86,13 +86,13 @@ fn name_source(mistake: &mut Mistake, name: Option<&str>) {
     }
 }
 
-/// The error, with the lines of the commands or elements that were refused, if it is about any.
+/// The error, with the lines of the commands, elements or statements that were refused, if it is about any.
 fn located(error: &Error, text: &str, name: Option<&str>, arguments: &Arguments) -> String {
     /// More of them than one reads.
     const MOST: usize = 20;
-    let refused: Vec<(usize, Option<usize>, String)> = match error {
+    let refused: Vec<(usize, Option<&Failure>, String)> = match error {
         Error::Rejected { failures, .. } => {
-            let each = failures.iter().filter_map(|of| Some((of.operation?, of.element, of.to_string())));
+            let each = failures.iter().filter_map(|of| Some((of.operation?, Some(of), of.to_string())));
             each.take(MOST).collect()
         }
         Error::Statement { operation, .. }
@@ -105,12 +105,15 @@ fn located(error: &Error, text: &str, name: Option<&str>, arguments: &Arguments)
         return plain;
     }
     let lines = with_options(arguments, |options| {
-        let line = |(operation, element, message): &(usize, Option<usize>, String)| {
+        let line = |(operation, failure, message): &(usize, Option<&Failure>, String)| {
             let number = format!("operation {}: ", operation + 1);
             let message = message.strip_prefix(&number).unwrap_or(message);
-            let mut mistake = match element {
-                Some(element) => Script::locate_element(text, options, *operation, *element, message)?,
-                None => Script::locate(text, options, *operation, message)?,
+            let element = failure.and_then(|of| of.element);
+            let expression = failure.and_then(|of| of.attribute.as_ref()?.expression());
+            let mut mistake = match (element, expression) {
+                (Some(element), _) => Script::locate_element(text, options, *operation, element, message)?,
+                (None, Some((at, _))) => Script::locate_expression(text, options, *operation, at, message)?,
+                (None, None) => Script::locate(text, options, *operation, message)?,
             };
             name_source(&mut mistake, name);
             Some(mistake.to_string())

@@ -212,13 +212,8 @@ impl Transaction {
 
     /// Returns the sets that the first `index` operations create; the last definition counts.
     fn sets_before(&self, index: usize) -> HashMap<&SetId, &Set> {
-        let mut sets = HashMap::new();
-        for operation in self.operations.iter().take(index) {
-            if let Operation::Add(Object::Set(set)) | Operation::Create(Object::Set(set)) = operation {
-                sets.insert(&set.id, &**set);
-            }
-        }
-        sets
+        let sets = self.operations.iter().take(index).filter_map(Operation::set);
+        sets.map(|set| (&set.id, set)).collect()
     }
 
     /// Returns the rules that are placed by index.

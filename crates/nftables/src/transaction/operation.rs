@@ -188,6 +188,25 @@ impl Operation {
         }
     }
 
+    /// Returns the rule that the operation adds, inserts or puts in place of another.
+    pub(crate) fn rule(&self) -> Option<&Rule> {
+        match self {
+            Self::Add(Object::Rule(rule))
+            | Self::Create(Object::Rule(rule))
+            | Self::Insert(rule)
+            | Self::Replace(rule) => Some(rule),
+            _ => None,
+        }
+    }
+
+    /// Returns the set or map that the operation creates.
+    pub(crate) fn set(&self) -> Option<&Set> {
+        match self {
+            Self::Add(Object::Set(set)) | Self::Create(Object::Set(set)) => Some(set),
+            _ => None,
+        }
+    }
+
     /// Returns the table of the operation's object, or the object if it is a table; `None` if there are
     /// several tables, or if the table is given by its handle.
     pub(crate) fn in_table(&self) -> Option<&TableId> {

@@ -126,6 +126,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         if let Some(places) = &mut self.places {
             places.commands.resize(commands, span);
             places.keys_of(span);
+            places.statements_of(span);
         }
     }
 

@@ -1,5 +1,5 @@
-//! Where the commands of a script and their elements are: recorded only when a refusal of the kernel is
-//! led back to the text.
+//! Where the commands of a script are, with the statements of rules and the elements of sets: recorded only
+//! when a refusal of the kernel is led back to the text.
 
 use std::collections::HashMap;
 
@@ -16,6 +16,10 @@ pub(crate) struct Places {
     keys: Vec<Span>,
     /// The keys of the elements of each command, by where the command starts.
     elements: HashMap<usize, Vec<Span>>,
+    /// The statements of the rule that has been read last.
+    statements: Vec<Span>,
+    /// The statements of each rule, by where its command starts.
+    rules: HashMap<usize, Vec<Span>>,
 }
 
 impl Places {
@@ -32,6 +36,19 @@ impl Places {
         }
     }
 
+    /// Notes where the statements of the rule are that has just been read.
+    pub(crate) fn statements(&mut self, spans: Vec<Span>) {
+        self.statements = spans;
+    }
+
+    /// Notes that the statements noted last are of the rule that starts here.
+    pub(crate) fn statements_of(&mut self, rule: Span) {
+        let statements = std::mem::take(&mut self.statements);
+        if !statements.is_empty() {
+            self.rules.insert(rule.start, statements);
+        }
+    }
+
     /// Keeps the keys beside their elements when these are merged: the key of a merged element is the first
     /// of its parts.
     pub(crate) fn merge(&mut self, before: &[Element], after: &[Element]) {
@@ -45,5 +62,10 @@ impl Places {
     /// Returns where an element of a command is.
     pub(crate) fn element(&self, command: Span, index: usize) -> Option<Span> {
         self.elements.get(&command.start)?.get(index).copied()
+    }
+
+    /// Returns where a statement of a rule is.
+    pub(crate) fn statement(&self, rule: Span, index: usize) -> Option<Span> {
+        self.rules.get(&rule.start)?.get(index).copied()
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crate::lang::lower::{Intervals, KnownSets, lower};
 use crate::lang::parse::error::{Mistake, ParseError, Problem};
 use crate::lang::parse::lexer::{Kind, Span};
 use crate::lang::parse::options::ParseOptions;
@@ -61,7 +62,7 @@ impl Script {
         operation: usize,
         message: impl Into<String>,
     ) -> Option<Mistake> {
-        locate(text, options, operation, None, message.into())
+        locate(text, options, operation, Part::Whole, message.into())
     }
 
     /// Returns where an element of an operation is, as [`locate`](Self::locate) does for the operation: the
@@ -88,7 +89,34 @@ impl Script {
         element: usize,
         message: impl Into<String>,
     ) -> Option<Mistake> {
-        locate(text, options, operation, Some(element), message.into())
+        locate(text, options, operation, Part::Element(element), message.into())
+    }
+
+    /// Returns where the statement of a rule is that became an expression of the kernel, as
+    /// [`locate`](Self::locate) does for the rule: the kernel's errors name an expression by its index
+    /// ([`AttributePath::expression`](crate::AttributePath::expression)). Where no statement is found, the rule
+    /// is marked.
+    ///
+    /// ```
+    /// use sluicegate_nftables::lang::parse::{ParseOptions, Script};
+    ///
+    /// let script = "add table ip t
+    /// add chain ip t c
+    /// add rule ip t c tcp dport 22 limit rate 5/second counter";
+    /// let options = ParseOptions::default();
+    /// // The match is four expressions: protocol and port are loaded and compared.
+    /// let mistake = Script::locate_expression(script, &options, 2, 4, "not supported").unwrap();
+    /// assert_eq!((mistake.line, mistake.column, mistake.width), (3, 30, 19));
+    /// ```
+    #[must_use]
+    pub fn locate_expression(
+        text: &str,
+        options: &ParseOptions<'_>,
+        operation: usize,
+        expression: usize,
+        message: impl Into<String>,
+    ) -> Option<Mistake> {
+        locate(text, options, operation, Part::Expression(expression), message.into())
     }
 
     /// Splits the script into its operations, as one transaction, and its queries. The transaction knows the
@@ -172,27 +200,57 @@ impl std::str::FromStr for Transaction {
     }
 }
 
-/// Parses once more, and finds an operation or one of its elements.
+/// The part of an operation that is to be found.
+#[derive(Clone, Copy)]
+enum Part {
+    Whole,
+    /// An element, by its index.
+    Element(usize),
+    /// The statement of a rule, by the index of one of its expressions.
+    Expression(usize),
+}
+
+/// Parses once more, and finds an operation or a part of it.
 fn locate(
     text: &str,
     options: &ParseOptions<'_>,
     operation: usize,
-    element: Option<usize>,
+    part: Part,
     message: String,
 ) -> Option<Mistake> {
     let mut found = None;
     let find = |parser: &Parser<'_, '_>, commands: &[Command]| {
         let places = parser.places.as_ref()?;
-        let mut operations = commands
-            .iter()
-            .zip(&places.commands)
-            .filter(|(command, _)| matches!(command, Command::Operation(_)));
-        let (_, command) = operations.nth(operation)?;
-        let key = element.and_then(|index| places.element(*command, index));
-        Some(Problem::new(key.unwrap_or(*command), message).mistake(parser.sources))
+        let operations = commands.iter().zip(&places.commands).filter_map(|(command, place)| match command {
+            Command::Operation(operation) => Some((operation, *place)),
+            _ => None,
+        });
+        let (operation, place) = operations.clone().nth(operation)?;
+        let of_part = match part {
+            Part::Whole => None,
+            Part::Element(index) => places.element(place, index),
+            Part::Expression(index) => {
+                let sets = operations.filter_map(|(operation, _)| operation.set());
+                let statement = statement_of(operation, index, &sets.map(|set| (&set.id, set)).collect());
+                statement.and_then(|index| places.statement(place, index))
+            }
+        };
+        Some(Problem::new(of_part.unwrap_or(place), message).mistake(parser.sources))
     };
     read_with(text, options, false, true, |parser, commands| found = find(parser, commands)).ok()?;
     found
+}
+
+/// Returns the index of the statement that an expression of a rule belongs to: the first whose expressions
+/// reach that far, with those of the statements before it.
+fn statement_of(operation: &Operation, expression: usize, sets: &KnownSets<'_>) -> Option<usize> {
+    let rule = operation.rule()?;
+    let statements = rule.statements.read();
+    (0..statements.len()).find(|&last| {
+        let until = statements.get(..=last).unwrap_or_default();
+        lower(&rule.chain.table, until, sets, &Intervals::new(), &mut 0)
+            .is_ok_and(|lowered| lowered.exprs.len() > expression)
+    })
 }
 
 fn read(text: &str, options: &ParseOptions<'_>, operations_only: bool) -> Result<Script, ParseError> {
@@ -379,6 +437,44 @@ delete table ip t
         ];
         assert_eq!(places, expected.map(|(line, text)| (line, text.to_owned())));
         assert_eq!(places.len(), transaction.operations().len());
+    }
+
+    #[test]
+    fn statements_are_located_by_their_expressions() {
+        let text = "table inet t {
+  map m { type inet_service : mark; }
+  chain c {
+    ip saddr { 10.0.0.1, 10.0.0.2 } jump { tcp dport 1 accept; counter; } # of its own
+    tcp dport 22 log prefix \"x\" accept
+  }
+}
+add rule inet t c ct mark set tcp dport map @m counter comment \"last\"
+";
+        let options = ParseOptions::default();
+        let place = |operation, expression| {
+            let mistake =
+                Script::locate_expression(text, &options, operation, expression, "refused").unwrap();
+            mistake.text.chars().skip(mistake.column - 1).take(mistake.width).collect::<String>()
+        };
+        let operations = [
+            (3, "ip saddr { 10.0.0.1, 10.0.0.2 }"),
+            (4, "tcp dport 22"),
+            (5, "ct mark set tcp dport map @m"),
+        ];
+        for (operation, first) in operations {
+            assert_eq!(place(operation, 0), first);
+        }
+        assert_eq!(
+            [0, 3, 4, 5].map(|at| place(4, at)),
+            ["tcp dport 22", "tcp dport 22", "log prefix \"x\"", "accept"]
+        );
+        assert_eq!(place(3, 4), "jump { tcp dport 1 accept; counter; }");
+        assert_eq!(
+            place(4, 99),
+            "tcp dport 22 log prefix \"x\" accept",
+            "an expression that the rule does not have"
+        );
+        assert_eq!(place(0, 0), "table inet t", "an operation without expressions");
     }
 
     #[test]

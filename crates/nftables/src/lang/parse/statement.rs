@@ -42,6 +42,20 @@ impl Parser<'_, '_> {
     }
 
     fn statements_to_end(&mut self, statements: &mut Vec<Statement>) -> Parsed<Option<Comment>> {
+        // Not noted one by one: a statement may have a chain of its own, with rules.
+        let mut spans = Vec::new();
+        let comment = self.statements_and_comment(statements, &mut spans);
+        if let Some(places) = &mut self.places {
+            places.statements(spans);
+        }
+        comment
+    }
+
+    fn statements_and_comment(
+        &mut self,
+        statements: &mut Vec<Statement>,
+        spans: &mut Vec<Span>,
+    ) -> Parsed<Option<Comment>> {
         while !self.at_end() {
             if self.is_word("comment") {
                 if statements.is_empty() {
@@ -67,6 +81,9 @@ impl Parser<'_, '_> {
             self.check_types(&statement, start)?;
             self.note_statement(&statement);
             statements.push(statement);
+            if self.places.is_some() {
+                spans.push(self.since(start));
+            }
         }
         Ok(None)
     }

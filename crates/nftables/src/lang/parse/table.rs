@@ -206,8 +206,10 @@ impl<'t> Parser<'t, '_> {
             let (at, start) = (parser.checkpoint(), parser.token.span);
             parser.missing = Some(0);
             let body = parser.rule_body();
-            if parser.places.is_some() {
-                places.rules.push(parser.since(start));
+            let span = parser.since(start);
+            if let Some(all) = &mut parser.places {
+                all.statements_of(span);
+                places.rules.push(span);
             }
             let mut rule = Rule::new(id.clone());
             if parser.missing.is_some_and(|missing| missing > 0) {
