@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     busiest.sort_unstable_by_key(|&(_, flows)| std::cmp::Reverse(flows));
 
     let mut out = io::stdout().lock();
-    writeln!(out, "{} destinations", busiest.len())?;
+    writeln!(out, "destinations: {}", busiest.len())?;
     for ((protocol, address, port), flows) in busiest.iter().take(10) {
         let port = port.map_or_else(String::new, |port| format!(" port {port}"));
         writeln!(out, "{flows:>8} {protocol} {address}{port}")?;

@@ -12,6 +12,6 @@ fn flows_are_counted_by_destination() {
         let flows = [4000, 4001].map(|port| NewFlow::new(tuple(port), 60));
         Client::open().expect("a socket").create(&flows).expect("flows");
         let printed = testns::run_example("busiest-destinations", &[]);
-        assert_eq!(printed, "1 destinations\n       2 udp 10.96.0.10 port 53\n");
+        assert_eq!(printed, "destinations: 1\n       2 udp 10.96.0.10 port 53\n");
     });
 }

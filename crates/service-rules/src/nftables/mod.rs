@@ -43,7 +43,6 @@ mod chain;
 mod content_tests;
 mod element;
 mod family;
-mod hash;
 mod journey;
 mod owner;
 mod planner;
