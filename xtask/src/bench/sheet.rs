@@ -326,14 +326,13 @@ pub(super) const AREAS: &[Area] = &[
         bench: "manifests",
         arguments: &[],
         in_guest: false,
-        text: "The processor time a service, with its five endpoints, from YAML as kubectl prints it to the objects of \
-               the API. *full parser* is the same text with an anchor in each document, which is left to a parser \
-               of all of YAML; serde_yaml gives no places for errors.",
+        text: "The processor time a service, with its five endpoints, from text as kubectl prints it to the objects of \
+               the API. serde_yaml gives no places for errors.",
         counted: "services",
         table: Table::Beside {
             area: "manifests",
             of: &["read"],
-            by: &["ours, documents", "ours, a list", "full parser", "serde_yaml"],
+            by: &["ours, documents", "ours, a list", "ours, JSON", "serde_yaml"],
         },
         picture: None,
     },

@@ -4,14 +4,14 @@ use std::ops::ControlFlow;
 
 use saphyr_parser::Event;
 
-use super::{Builder, Fault, Keys, Node, Value, at, document, fault, key_text};
+use super::{Builder, Fault, Keys, Node, Value, at, fault, key_text};
 
 /// Returns the root of a document with nothing in it but the scalars that it has itself: a mapping with those
 /// of its entries, an empty sequence, or a scalar. The whole text is checked for its syntax.
 ///
 /// Returns `None` for an empty document, and where an alias or a merge key decides what the root has.
 pub(crate) fn outline(text: &str, first_line: usize) -> Result<Option<Node<'_>>, Fault> {
-    let root = document(text, first_line, |builder, event, place| match event {
+    let root = Builder::new(text, first_line).document(|builder, event, place| match event {
         Event::MappingStart(..) => {
             let entries = builder.scalars()?;
             Ok(entries.map(|entries| at(place, Value::Mapping(entries.into()))))
@@ -33,23 +33,10 @@ pub(crate) fn elements<'a>(
     sink: &mut dyn FnMut(Node<'a>) -> ControlFlow<()>,
 ) -> Result<ControlFlow<()>, Fault> {
     let mut flow = ControlFlow::Continue(());
-    // The full parser, if the text turns out to need it, passes over what the other passed on.
-    let mut passed_on = 0;
-    let walked = document(text, first_line, |builder, event, place| {
-        let mut to_skip = std::mem::take(&mut passed_on);
-        let mut sink = |element| {
-            passed_on += 1;
-            match to_skip {
-                0 => sink(element),
-                _ => {
-                    to_skip -= 1;
-                    ControlFlow::Continue(())
-                }
-            }
-        };
+    let walked = Builder::new(text, first_line).document(|builder, event, place| {
         flow = match event {
-            Event::MappingStart(..) => builder.items(&mut sink)?,
-            Event::SequenceStart(..) => builder.each(1, &mut sink)?,
+            Event::MappingStart(..) => builder.items(sink)?,
+            Event::SequenceStart(..) => builder.each(1, sink)?,
             event => return builder.node(event, place, 0).map(drop),
         };
         // The rest is not read: there is no other way out than an error.

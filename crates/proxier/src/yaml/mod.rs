@@ -4,9 +4,6 @@
 //! booleans, `010` is octal. A duplicate key is an error. Aliases and merge keys work, up to a limit on the
 //! size they expand to.
 //!
-//! What Kubernetes' tools print is read by [`plain`], in a tenth of the time that the full parser takes; all
-//! else, and every error, is the full parser's. Both give the same events.
-//!
 //! Time and memory are linear in the text. Anchors share their value with the tree instead of copying it;
 //! what aliases expand to is bounded by the length of the text, with at least [`MIN_BUDGET`] nodes. Reading
 //! takes up to 200 bytes of memory for each byte of the text: a list of one-letter strings takes 90, one
@@ -15,7 +12,6 @@
 
 mod deserialize;
 mod long;
-mod plain;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -52,22 +48,7 @@ pub(crate) fn decode(bytes: Vec<u8>) -> Result<String, Fault> {
 /// Parses one document that begins on line `first_line` of its file. Returns `None` when the document is
 /// empty.
 pub(crate) fn parse(text: &str, first_line: usize) -> Result<Option<Node<'_>>, Fault> {
-    document(text, first_line, |builder, event, place| builder.node(event, place, 0))
-}
-
-/// Returns what `root` makes of a document, from its first event; `None` for an empty one. `root` may be called
-/// a second time, for the full parser.
-fn document<'a, T>(
-    text: &'a str,
-    first_line: usize,
-    mut root: impl FnMut(&mut Builder<'a>, Event<'a>, Place) -> Result<T, Fault>,
-) -> Result<Option<T>, Fault> {
-    let mut builder = Builder::new(text, Events::Plain(plain::Reader::new(text, first_line)));
-    let found = builder.document(&mut root);
-    if !builder.is_foreign {
-        return found;
-    }
-    Builder::new(text, Events::full(text, first_line)).document(&mut root)
+    Builder::new(text, first_line).document(|builder, event, place| builder.node(event, place, 0))
 }
 
 /// A value and the place where it begins.
@@ -111,22 +92,9 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Where the events of a document come from.
-enum Events<'a> {
-    Plain(plain::Reader<'a>),
-    Full { parser: Box<Parser<'a, StrInput<'a>>>, line_offset: usize },
-}
-
-impl<'a> Events<'a> {
-    fn full(text: &'a str, first_line: usize) -> Self {
-        Self::Full { parser: Box::new(Parser::new_from_str(text)), line_offset: first_line - 1 }
-    }
-}
-
 struct Builder<'a> {
-    events: Events<'a>,
-    /// Whether the document has to be read by the full parser.
-    is_foreign: bool,
+    parser: Parser<'a, StrInput<'a>>,
+    line_offset: usize,
     /// The value of each anchor, and its size with what its own aliases expand to, in nodes.
     anchors: HashMap<usize, (Node<'a>, usize)>,
     /// The size of everything so far, in nodes; a long string counts as several.
@@ -140,10 +108,10 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(text: &'a str, events: Events<'a>) -> Self {
+    fn new(text: &'a str, first_line: usize) -> Self {
         Self {
-            events,
-            is_foreign: false,
+            parser: Parser::new_from_str(text),
+            line_offset: first_line - 1,
             anchors: HashMap::new(),
             weight: 0,
             budget: (text.len() / NODE_BYTES).max(MIN_BUDGET),
@@ -172,19 +140,13 @@ impl<'a> Builder<'a> {
     }
 
     fn next(&mut self) -> Result<(Event<'a>, Place), Fault> {
-        match &mut self.events {
-            Events::Plain(reader) => reader.next().map_err(|plain::Foreign| {
-                self.is_foreign = true;
-                fault(Place { line: 1, column: 1 }, "left to the full parser")
-            }),
-            Events::Full { parser, line_offset } => match parser.next_event() {
-                Some(Ok((event, span))) => {
-                    let line = *line_offset + span.start.line().max(1);
-                    Ok((event, Place { line, column: span.start.col() + 1 }))
-                }
-                Some(Err(error)) => Err(scan_fault(&error, *line_offset)),
-                None => Ok((Event::StreamEnd, Place { line: *line_offset + 1, column: 1 })),
-            },
+        match self.parser.next_event() {
+            Some(Ok((event, span))) => {
+                let line = self.line_offset + span.start.line().max(1);
+                Ok((event, Place { line, column: span.start.col() + 1 }))
+            }
+            Some(Err(error)) => Err(scan_fault(&error, self.line_offset)),
+            None => Ok((Event::StreamEnd, Place { line: self.line_offset + 1, column: 1 })),
         }
     }
 
