@@ -167,7 +167,7 @@ fn a_running_daemon_tells_its_services_flows_syncs_and_troubles() {
 /// `--watch` prints again and again, also when the daemon is gone, and ends when nobody reads.
 fn watch(node: &Namespace, daemon: Running) {
     let mut watching = node.run(|| {
-        let mut command = command(&["status", "--watch", "--interval", "50ms", "-o", "json"]);
+        let mut command = command(&["status", "--watch", "--interval", "100ms", "-o", "json"]);
         Running(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the command starts"))
     });
     let mut lines = BufReader::new(watching.0.stdout.take().expect("a pipe")).lines();
