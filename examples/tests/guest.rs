@@ -5,10 +5,9 @@
 //! Messages on standard error are our own.
 #![forbid(unsafe_code)]
 
-use std::path::PathBuf;
 use std::process::Output;
 
-use testns::Netns;
+use testns::{Netns, example};
 
 /// Everything in an order that makes sense; `%` lines go to the standard input of the command above.
 const SESSION: &str = "\

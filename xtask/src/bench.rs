@@ -13,6 +13,7 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
+use crate::checks::EVERYTHING;
 use crate::report::Outcome;
 use crate::session::{Session, on_path};
 use crate::test_run;
@@ -80,7 +81,10 @@ pub(crate) fn smoke(session: &Session) -> Result<Outcome, String> {
     let directory = session.scratch.join(DIRECTORY);
     empty(&directory)?;
     let mut cargo = session.cargo_test();
-    cargo.args(["--package", "benches", "--benches"]).env("SLUICEGATE_BENCH_RECORDS", &directory);
+    cargo.args(EVERYTHING).env("SLUICEGATE_BENCH_RECORDS", &directory);
+    for name in names(session) {
+        cargo.arg("--bench").arg(name);
+    }
     let outcome = test_run::run(&mut cargo)?;
     let records = Records::read(&directory)?;
     // Criterion records nothing of a run that only checks; the others do, where namespaces can be made.
@@ -89,6 +93,13 @@ pub(crate) fn smoke(session: &Session) -> Result<Outcome, String> {
     }
     write(&directory, &records, &facts::gather(session, &directory)?)?;
     Ok(outcome)
+}
+
+/// Returns the names of all benchmarks.
+fn names(session: &Session) -> Vec<String> {
+    let targets = session.members().flat_map(|package| package["targets"].as_array().into_iter().flatten());
+    let benches = targets.filter(|target| target["kind"][0] == "bench");
+    benches.filter_map(|target| target["name"].as_str().map(str::to_owned)).collect()
 }
 
 fn write(root: &Path, records: &Records, facts: &str) -> Result<(), String> {

@@ -118,9 +118,7 @@ fn clippy(session: &Session) -> Result<Outcome, String> {
 /// Returns the `cargo doc` command of the check.
 pub(crate) fn doc_command(session: &Session) -> Command {
     let mut cargo = session.cargo();
-    cargo
-        .args(["doc", "--workspace", "--all-features", "--no-deps", "--keep-going"])
-        .env("RUSTDOCFLAGS", "-D warnings");
+    cargo.arg("doc").args(EVERYTHING).args(["--no-deps", "--keep-going"]).env("RUSTDOCFLAGS", "-D warnings");
     cargo
 }
 
@@ -133,9 +131,9 @@ fn test(session: &Session) -> Result<Outcome, String> {
     // Tests append to it from their processes. It need not exist.
     let _ = fs::remove_file(&session.skipped);
     // Tests call the examples as programs, while `cargo test --examples` builds them as tests of their own.
-    session.run(session.cargo().args(["build", "--workspace", "--all-features", "--examples"]))?;
+    session.run(session.cargo().arg("build").args(EVERYTHING).arg("--examples"))?;
     let mut cargo = session.cargo_test();
-    cargo.args(["--workspace", "--all-features", "--lib", "--bins", "--tests", "--examples"]);
+    cargo.args(EVERYTHING).args(["--lib", "--bins", "--tests", "--examples"]);
     let mut outcome = test_run::run(&mut cargo)?;
     let logged = fs::read_to_string(&session.skipped).unwrap_or_default();
     test_run::take_skips(&mut outcome, &logged);
@@ -169,13 +167,16 @@ fn conformance(session: &Session) -> Result<Outcome, String> {
 /// The package that needs libnftnl.
 pub(crate) const CONFORMANCE: &str = "sluicegate-conformance";
 
+/// The packages and features that most checks build: the same, so that each is compiled once.
+pub(crate) const EVERYTHING: [&str; 4] = ["--workspace", "--exclude", CONFORMANCE, "--all-features"];
+
 fn doctest(session: &Session) -> Result<Outcome, String> {
     // With a runner, rustdoc runs all examples of a crate in one process. Root does not need ours.
     let mut cargo = if geteuid().is_root() { session.cargo() } else { session.cargo_test() };
     if geteuid().is_root() {
         cargo.args(["test", "--no-fail-fast"]);
     }
-    test_run::run(cargo.args(["--workspace", "--all-features", "--doc"]))
+    test_run::run(cargo.args(EVERYTHING).arg("--doc"))
 }
 
 /// The command in the README.

@@ -29,6 +29,7 @@ use std::thread;
 
 use serde_json::Value;
 
+use crate::checks::EVERYTHING;
 use crate::report::Outcome;
 use crate::session::{Session, on_path, shown};
 use crate::test_run;
@@ -142,24 +143,11 @@ struct Built {
 
 /// Builds the test programs, and the examples that they start.
 fn build(session: &Session, packages: &[&Value]) -> Result<Vec<Built>, String> {
-    let examples: Vec<_> = packages.iter().filter(|package| has_examples(package)).collect();
-    if !examples.is_empty() {
-        let mut cargo = session.cargo();
-        cargo.args(["build", "--all-features", "--examples"]);
-        for package in examples {
-            cargo.arg("--package").arg(package["name"].as_str().unwrap_or_default());
-        }
-        println!("$ {}", shown(&cargo));
-        let status = cargo.status().map_err(|e| format!("{}: {e}", shown(&cargo)))?;
-        if !status.success() {
-            return Err(format!("`{}`: {status}", shown(&cargo)));
-        }
+    if packages.iter().any(|package| has_examples(package)) {
+        session.run(session.cargo().arg("build").args(EVERYTHING).arg("--examples"))?;
     }
     let mut cargo = session.cargo();
-    cargo.args(["test", "--no-run", "--all-features", "--message-format=json-render-diagnostics"]);
-    for package in packages {
-        cargo.arg("--package").arg(package["name"].as_str().unwrap_or_default());
-    }
+    cargo.args(["test", "--no-run", "--message-format=json-render-diagnostics"]).args(EVERYTHING);
     for test in packages.iter().flat_map(|package| tests(package)).collect::<BTreeSet<_>>() {
         cargo.arg("--test").arg(test);
     }
