@@ -255,8 +255,8 @@ pub(super) const AREAS: &[Area] = &[
         bench: "ipvs-mode",
         arguments: &["ipvs-mode/kernel", "--noplot"],
         in_guest: true,
-        text: "From the model of a cluster, five endpoints a service, to virtual servers, sets, addresses and rules, in \
-               user-mode Linux 6.1. The peer carries out the same plan by starting `ipset`, `ipvsadm` and `ip` for \
+        text: "From the model of a cluster, five endpoints a service, to virtual servers, sets, addresses and \
+               rules, in user-mode Linux 6.1. The peer carries out the same plan by starting `ipset`, `ipvsadm` and `ip` for \
                each object, and `iptables-restore` once.",
         counted: "services",
         table: Table::Peers(&[

@@ -92,7 +92,7 @@ impl Script {
         locate(text, options, operation, Part::Element(element), message.into())
     }
 
-    /// Returns where the statement of a rule is that became an expression of the kernel, as
+    /// Returns the place of the statement that an expression of a rule was made from, as
     /// [`locate`](Self::locate) does for the rule: the kernel's errors name an expression by its index
     /// ([`AttributePath::expression`](crate::AttributePath::expression)). Where no statement is found, the rule
     /// is marked.
