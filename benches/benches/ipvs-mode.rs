@@ -1,7 +1,9 @@
 //! IPVS mode with n services of 5 endpoints each: planning, on any kernel; and in a guest kernel with IPVS,
 //! the first sync and the change of one endpoint, each compared with programs that are started for every
 //! object: `ipset create` and `ipset add`, `ipvsadm -A` and `-a`, `ip address add`, and `iptables-restore`
-//! once. Both carry out the same plan, and the benchmark first checks that they have the same result.
+//! once. Both carry out the same plan, and the benchmark first checks that they have the same result. The
+//! kernel's share of a first sync is to send the same netlink messages again in another namespace, without the
+//! rules of iptables, which hardly depend on the services.
 //!
 //! ```text
 //! cargo bench -p benches --bench ipvs-mode
@@ -16,13 +18,14 @@
 
 use std::hint::black_box;
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, SamplingMode, criterion_group, criterion_main};
 use sluicegate_lab::{change_one, uniform_cluster};
-use sluicegate_service_rules::iptables::BackEnd;
-use sluicegate_service_rules::ipvs::Applier;
-use sluicegate_service_rules::ipvs::{Change, DEVICE, Planner, Settings};
+use sluicegate_netlink::{Error, NetlinkFamily, Options, Socket, Transport, Wait};
+use sluicegate_service_rules::iptables::{self, BackEnd};
+use sluicegate_service_rules::ipvs::{Applier, Change, DEVICE, Planner, Settings, Transports};
 use sluicegate_services::{Cluster, Family};
 use testns::Netns;
 
@@ -78,6 +81,10 @@ fn kernel(c: &mut Criterion) {
         let mut cluster = cluster(size);
         group.bench_function(BenchmarkId::new("first sync", size), |b| {
             b.iter_custom(|rounds| (0..rounds).map(|_| first_sync(back_end, &mut cluster)).sum());
+        });
+        let steps = record(back_end, &mut cluster);
+        group.bench_function(BenchmarkId::new("first sync, the kernel alone", size), |b| {
+            b.iter_custom(|rounds| (0..rounds).map(|_| in_new_namespace(|| replay(&steps))).sum());
         });
         if size <= 10 {
             group.bench_function(BenchmarkId::new("first sync, a program for each object", size), |b| {
@@ -143,6 +150,96 @@ fn sync_all(back_end: BackEnd, cluster: &mut Cluster) -> Duration {
     let services = cluster.service_names().count();
     assert_eq!(synced.families[0].commands, services * (1 + ENDPOINTS as usize), "{synced}");
     took
+}
+
+/// What is done with a socket.
+#[derive(Clone)]
+enum Step {
+    Send(Vec<u8>),
+    Receive(Wait),
+    Limit(usize),
+}
+
+/// A socket of which is noted, in the order of all sockets, what is done with it.
+struct Recorder {
+    socket: Socket,
+    /// The index of the socket, and the step.
+    steps: Arc<Mutex<Vec<(usize, Step)>>>,
+    index: usize,
+}
+
+/// The sockets of an applier: ipset, IPVS, addresses.
+const SOCKETS: [NetlinkFamily; 3] =
+    [NetlinkFamily::NETFILTER, NetlinkFamily::GENERIC, NetlinkFamily::ROUTE];
+
+impl Recorder {
+    fn note(&self, step: Step) {
+        self.steps.lock().expect("no panic").push((self.index, step));
+    }
+}
+
+impl Transport for Recorder {
+    fn send(&mut self, datagram: &[u8]) -> Result<(), Error> {
+        self.note(Step::Send(datagram.to_vec()));
+        self.socket.send(datagram)
+    }
+
+    fn receive(&mut self, buffer: &mut Vec<u8>, wait: Wait) -> Result<bool, Error> {
+        self.note(Step::Receive(wait));
+        self.socket.receive(buffer, wait)
+    }
+
+    fn send_limit(&mut self, size: usize) -> usize {
+        self.note(Step::Limit(size));
+        self.socket.send_limit(size)
+    }
+
+    fn port(&self) -> Option<u32> {
+        self.socket.port()
+    }
+}
+
+fn socket(index: usize) -> Socket {
+    Socket::open(SOCKETS[index], &Options::default()).expect("a netlink socket can be opened")
+}
+
+/// Returns what a first sync does with its sockets.
+fn record(back_end: BackEnd, cluster: &mut Cluster) -> Vec<(usize, Step)> {
+    let steps = Arc::new(Mutex::new(Vec::new()));
+    let namespace = Netns::new().expect("the guest's root may");
+    namespace.run(|| {
+        let recorder = |index| Recorder { socket: socket(index), steps: Arc::clone(&steps), index };
+        let transports =
+            Transports { sets: recorder(0), servers: recorder(1), links: recorder(2), events: None };
+        let tables = iptables::open(Some(back_end), &[Family::Ipv4]).expect("a guest with iptables");
+        let mut applier =
+            Applier::with_transports(tables, Settings::default(), transports).expect("a guest with IPVS");
+        applier.sync(cluster, Instant::now()).expect("a guest with IPVS");
+        let before = left_behind();
+        let steps = steps.lock().expect("no panic").clone();
+        in_new_namespace(|| {
+            replay(&steps);
+            assert_eq!(left_behind(), before, "the messages do the same again");
+        });
+    });
+    end(namespace);
+    Arc::into_inner(steps).and_then(|steps| steps.into_inner().ok()).expect("the applier is gone")
+}
+
+/// Does the same with other sockets.
+fn replay(steps: &[(usize, Step)]) -> Duration {
+    let mut buffer = Vec::new();
+    let start = Instant::now();
+    let mut sockets = [0, 1, 2].map(socket);
+    for (index, step) in steps {
+        let socket = &mut sockets[*index];
+        match step {
+            Step::Send(datagram) => socket.send(datagram).expect("it was sent before"),
+            Step::Receive(wait) => drop(socket.receive(&mut buffer, *wait).expect("it came before")),
+            Step::Limit(size) => drop(socket.send_limit(*size)),
+        }
+    }
+    start.elapsed()
 }
 
 fn first_by_programs(back_end: BackEnd, cluster: &Cluster) -> Duration {

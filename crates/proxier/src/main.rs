@@ -9,7 +9,7 @@ fn main() -> ExitCode {
     match cli::run(std::env::args_os()) {
         Ok(code) => code,
         Err(error) => {
-            cli::tell(format_args!("sluicegate-proxier: {error}"));
+            cli::output::tell(format_args!("sluicegate-proxier: {error}"));
             ExitCode::FAILURE
         }
     }

@@ -18,8 +18,8 @@ pub struct Categorized<'a> {
     pub cluster: Vec<&'a Endpoint>,
     /// For traffic with policy Local.
     pub local: Vec<&'a Endpoint>,
-    /// Every endpoint that some traffic may reach from here.
-    pub all_reachable: Vec<&'a Endpoint>,
+    /// Those of either list, where the second one is used.
+    either: Option<Vec<&'a Endpoint>>,
     /// Whether there is an endpoint on any node. Traffic that no endpoint is left for is rejected if there is
     /// none at all, and dropped if there are some elsewhere.
     pub has_any: bool,
@@ -42,16 +42,24 @@ pub fn categorize<'a>(port: &'a ServicePort<'_>, topology: &Topology) -> Categor
     let cluster = pick(endpoints, in_cluster);
     if !uses_local {
         let has_any = !cluster.is_empty();
-        return Categorized { all_reachable: cluster.clone(), cluster, local: Vec::new(), has_any };
+        return Categorized { cluster, local: Vec::new(), either: None, has_any };
     }
     let local_falls_back = !endpoints.iter().any(|e| e.is_local && e.ready);
     let in_local =
         |e: &Endpoint| e.is_local && if local_falls_back { e.serves_terminating() } else { e.ready };
     let local = pick(endpoints, in_local);
     // Where no hint narrows them, this is `cluster` with what `local` fell back to.
-    let all_reachable = pick(endpoints, |e| in_cluster(e) || in_local(e));
+    let either = Some(pick(endpoints, |e| in_cluster(e) || in_local(e)));
     let has_any = endpoints.iter().any(|e| e.ready || e.serves_terminating());
-    Categorized { cluster, local, all_reachable, has_any }
+    Categorized { cluster, local, either, has_any }
+}
+
+impl<'a> Categorized<'a> {
+    /// Returns every endpoint that some traffic may reach from here.
+    #[must_use]
+    pub fn all_reachable(&self) -> &[&'a Endpoint] {
+        self.either.as_deref().unwrap_or(&self.cluster)
+    }
 }
 
 /// The level of topology hints that applies.

@@ -129,12 +129,10 @@ fn endpoints<'a>(
     let of_family = slices.filter(|slice| slice.family == family);
     let capacity = of_family.clone().map(|slice| slice.endpoints.len()).sum();
     let mut found: Vec<Endpoint> = Vec::with_capacity(capacity);
-    let mut contributions = 0;
     for slice in of_family {
         let ports =
             slice.ports.iter().filter(|port| port.name == name.port && port.protocol == name.protocol);
         for port in ports {
-            contributions += 1;
             found.extend(slice.endpoints.iter().map(|endpoint| Endpoint {
                 address: SocketAddr::new(endpoint.ip, port.port.get()),
                 is_local: !node.is_empty() && endpoint.node.as_deref() == Some(node),
@@ -145,48 +143,48 @@ fn endpoints<'a>(
             }));
         }
     }
+    // Most slices are written in an order of their own, often this one.
+    if found.is_sorted_by(|a, b| compare_v4(a, b) == Some(Ordering::Less)) {
+        return found;
+    }
     // The sort must be stable: equal endpoints stay in the order of their slices, which decides the one kept.
     sort_by_text(&mut found);
-    if contributions > 0 {
-        found.dedup_by(|later, kept| {
-            let same = later.address == kept.address;
-            if same && !later.terminating {
-                std::mem::swap(later, kept);
-            }
-            same
-        });
-    }
+    found.dedup_by(|later, kept| {
+        let same = later.address == kept.address;
+        if same && !later.terminating {
+            std::mem::swap(later, kept);
+        }
+        same
+    });
     found
 }
 
 /// Sorts by the plain byte order of the texts `ip:port` and `[ip]:port`. Arrivals that are equal keep their
 /// order.
 fn sort_by_text(endpoints: &mut [Endpoint]) {
-    let is_v4 = endpoints.iter().all(|endpoint| endpoint.address.is_ipv4());
-    if !is_v4 {
+    if endpoints.iter().all(|endpoint| endpoint.address.is_ipv4()) {
+        endpoints.sort_by(|a, b| compare_v4(a, b).unwrap_or(Ordering::Equal));
+    } else {
         // The keys of IPv6 are texts, which are not made twice.
         endpoints.sort_by_cached_key(|endpoint| endpoint.address.to_string());
-    } else if !endpoints.is_sorted_by(|a, b| compare_v4(a, b).is_le()) {
-        // Most slices are written in an order of their own, often this one.
-        endpoints.sort_by(compare_v4);
     }
 }
 
 /// Compares the texts of two IPv4 endpoints by the first number in which they differ: as each number is
-/// followed by what is no digit, the others decide nothing.
-fn compare_v4(a: &Endpoint, b: &Endpoint) -> Ordering {
-    let (SocketAddr::V4(a), SocketAddr::V4(b)) = (a.address, b.address) else { return Ordering::Equal };
+/// followed by what is no digit, the others decide nothing. Returns `None` if one of them is IPv6.
+fn compare_v4(a: &Endpoint, b: &Endpoint) -> Option<Ordering> {
+    let (SocketAddr::V4(a), SocketAddr::V4(b)) = (a.address, b.address) else { return None };
     let (octets, others) = (a.ip().octets(), b.ip().octets());
     for (place, (octet, other)) in octets.into_iter().zip(others).enumerate() {
         if octet != other {
             let next = if place == 3 { b':' } else { b'.' };
-            return digits(octet, next).cmp(&digits(other, next));
+            return Some(digits(octet, next).cmp(&digits(other, next)));
         }
     }
-    match a.port() == b.port() {
+    Some(match a.port() == b.port() {
         true => Ordering::Equal,
         false => port_digits(a.port()).cmp(&port_digits(b.port())),
-    }
+    })
 }
 
 /// Returns the digits of an octet and a further byte, from the highest byte of the result on.
@@ -220,7 +218,7 @@ mod tests {
         fn numbers_of_few_digits_sort_as_text(a: [bool; 4], b: [bool; 4], ports: (u16, u16)) {
             let address = |bits: [bool; 4], port| SocketAddr::new(bits.map(|bit| if bit { 10 } else { 1 }).into(), port % 120);
             let (a, b) = (address(a, ports.0), address(b, ports.1));
-            prop_assert_eq!(compare_v4(&endpoint(a), &endpoint(b)), a.to_string().cmp(&b.to_string()));
+            prop_assert_eq!(compare_v4(&endpoint(a), &endpoint(b)), Some(a.to_string().cmp(&b.to_string())));
         }
 
         #[test]

@@ -257,13 +257,14 @@ pub(super) const AREAS: &[Area] = &[
         in_guest: true,
         text: "From the model of a cluster, five endpoints a service, to virtual servers, sets, addresses and \
                rules, in user-mode Linux 6.1. The peer carries out the same plan by starting `ipset`, `ipvsadm` and `ip` for \
-               each object, and `iptables-restore` once.",
+               each object, and `iptables-restore` once. The kernel's share is to send the netlink messages of the \
+               same sync again, without the rules.",
         counted: "services",
         table: Table::Peers(&[
             Work {
                 what: "first sync",
                 ours: "ipvs-mode/kernel/first sync",
-                kernel: None,
+                kernel: Some("ipvs-mode/kernel/first sync, the kernel alone"),
                 peer: Some((
                     "a program for each object",
                     "ipvs-mode/kernel/first sync, a program for each object",

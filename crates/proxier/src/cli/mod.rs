@@ -15,7 +15,7 @@ mod iptables;
 mod ipvs;
 mod log;
 mod objects;
-mod output;
+pub(crate) mod output;
 mod pages;
 mod progress;
 mod render;
@@ -35,7 +35,6 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub(crate) use error::Error;
-pub(crate) use output::tell;
 
 /// Programs Kubernetes Services into the packet filter of the kernel.
 #[derive(Parser)]

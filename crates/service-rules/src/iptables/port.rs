@@ -82,7 +82,7 @@ impl<'a> Context<'a> {
             port,
             endpoints,
             chains: owner.iptables(),
-            targets: endpoints.all_reachable.iter().map(|endpoint| Target::new(&owner, endpoint)).collect(),
+            targets: endpoints.all_reachable().iter().map(|endpoint| Target::new(&owner, endpoint)).collect(),
             name: port.name.to_string(),
             protocol: format!("-m {protocol} -p {protocol}"),
             ranges: service.source_ranges(port.family).map(Iterator::collect),

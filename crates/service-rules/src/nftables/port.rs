@@ -101,7 +101,7 @@ impl PortPlan {
     ) -> Self {
         let context = Context::new(layout, port, endpoints, node_ip);
         let hairpins =
-            endpoints.all_reachable.iter().filter(|e| e.is_local).map(|e| Backend::from(*e)).collect();
+            endpoints.all_reachable().iter().filter(|e| e.is_local).map(|e| Backend::from(*e)).collect();
         Self {
             name: port.name.clone(),
             cluster_ip: port.cluster_ip,
@@ -234,7 +234,7 @@ impl<'a> Context<'a> {
         let mut chains = Vec::new();
         let affinity = self.port.service.affinity_seconds;
         if let Some(seconds) = affinity {
-            let reachable = self.endpoints.all_reachable.iter();
+            let reachable = self.endpoints.all_reachable().iter();
             chains.extend(
                 reachable.map(|e| (PortChain::Endpoint(Backend::from(*e)), ChainPlan::Endpoint { seconds })),
             );

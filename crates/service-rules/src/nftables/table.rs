@@ -7,7 +7,9 @@
 //! both. Cluster IPs, hairpin elements and balancing chains are shared and counted: they exist as long as a
 //! service port uses them. Other chains belong to a single service port.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 use std::hash::Hash;
 use std::net::IpAddr;
 
@@ -26,16 +28,25 @@ use super::port::{ChainPlan, FrontendPlan, PortPlan};
 #[derive(Debug)]
 pub(super) struct Content {
     services: HashMap<ServiceName, Box<[PortRecord]>>,
-    claims: HashMap<Frontend, Vec<Claim>>,
+    claims: HashMap<Frontend, Claim>,
+    /// The plans of other service ports for frontends that have a claim.
+    rivals: BTreeMap<Frontend, BTreeMap<PortName, FrontendPlan>>,
     cluster_ips: HashMap<IpAddr, usize>,
     hairpins: HashMap<(Backend, Protocol), usize>,
-    balancers: HashMap<Balance, usize>,
     /// The number of chains that belong to a service port: none in layout `maps`.
     port_chains: usize,
-    counts: [usize; Container::ALL.len()],
+    totals: Totals,
 }
 
-/// The part of a plan that is stored for a service port; the plans of its frontends are in the claims.
+/// The numbers of elements, and the balancing chains that these lead to.
+#[derive(Debug)]
+struct Totals {
+    elements: [usize; Container::ALL.len()],
+    balancers: HashMap<Balance, usize>,
+}
+
+/// The part of a plan that is stored for a service port; the plans of its frontends are in the claims, or
+/// among their rivals.
 #[derive(Debug)]
 struct PortRecord {
     name: PortName,
@@ -45,6 +56,7 @@ struct PortRecord {
     frontends: Box<[Frontend]>,
 }
 
+/// The plan of a frontend.
 #[derive(Debug)]
 struct Claim {
     owner: PortName,
@@ -70,11 +82,11 @@ impl Default for Content {
         Self {
             services: HashMap::default(),
             claims: HashMap::default(),
+            rivals: BTreeMap::new(),
             cluster_ips: HashMap::default(),
             hairpins: HashMap::default(),
-            balancers: HashMap::default(),
             port_chains: 0,
-            counts: [0; Container::ALL.len()],
+            totals: Totals { elements: [0; Container::ALL.len()], balancers: HashMap::default() },
         }
     }
 }
@@ -87,14 +99,15 @@ impl Content {
         self.cluster_ips.reserve(services);
     }
 
-    /// Sets the plans of a service; none for a deleted one. The difference is recorded in `delta`, if given.
+    /// Sets the plans of a service; none for a deleted one. The difference is recorded in `delta`. Without it,
+    /// the service must be new.
     pub(super) fn set(
         &mut self,
         name: &ServiceName,
         plans: impl ExactSizeIterator<Item = PortPlan>,
         mut delta: Option<&mut Delta>,
     ) {
-        let known = self.services.get_mut(name).map(std::mem::take);
+        let known = delta.as_ref().and_then(|_| self.services.get_mut(name)).map(std::mem::take);
         let is_known = known.is_some();
         let before = known.unwrap_or_default();
         let mut records = Vec::with_capacity(plans.len());
@@ -116,7 +129,7 @@ impl Content {
 
     /// Returns the number of elements of a set or map.
     pub(super) fn count(&self, container: Container) -> usize {
-        self.counts[container.index()]
+        self.totals.elements[container.index()]
     }
 
     /// Passes all elements to `sink`, in the order of their keys: what is printed is to be the same each
@@ -126,8 +139,8 @@ impl Content {
         by_frontend(cluster_ips, |ip| sink.element(cluster_ip(ip)));
         in_order(self.hairpins.keys().copied())
             .for_each(|(backend, protocol)| sink.element(hairpin(backend, protocol)));
-        in_order(self.balancers.keys().copied()).for_each(|balance| sink.element(balancer(balance)));
-        let claims = self.claims.iter().filter_map(|(frontend, claims)| Some((*frontend, claims.first()?)));
+        in_order(self.totals.balancers.keys().copied()).for_each(|balance| sink.element(balancer(balance)));
+        let claims = self.claims.iter().map(|(frontend, claim)| (*frontend, claim));
         by_frontend(claims, |claim| claim.plan.elements(&claim.owner, sink));
     }
 
@@ -142,7 +155,7 @@ impl Content {
 
     /// Passes each element with its services to `sink`; a frontend with the one that it belongs to.
     pub(super) fn owned_elements(&self, mut sink: impl FnMut(Element, &ServiceName)) {
-        for claim in self.claims.values().filter_map(|claims| claims.first()) {
+        for claim in self.claims.values() {
             claim.plan.elements(&claim.owner, &mut |element: Element| sink(element, &claim.owner.service));
         }
         for record in self.services.values().flat_map(|records| records.iter()) {
@@ -154,7 +167,7 @@ impl Content {
 
     /// Returns all chains, with the content of those that belong to a service port.
     pub(super) fn chains(&self) -> impl Iterator<Item = (ChainId, Option<&ChainPlan>)> {
-        let shared = self.balancers.keys().map(|balance| (ChainId::Balance(*balance), None));
+        let shared = self.totals.balancers.keys().map(|balance| (ChainId::Balance(*balance), None));
         // Without any, the services are not read for them.
         let services = (self.port_chains > 0).then(|| self.services.values());
         let records = services.into_iter().flatten().flat_map(|records| records.iter());
@@ -218,87 +231,83 @@ impl Content {
 
     fn claim(&mut self, owner: &PortName, plan: FrontendPlan, delta: Option<&mut Delta>) {
         let frontend = plan.frontend;
-        let claims = self.claims.entry(frontend).or_default();
         let claim = Claim { owner: owner.clone(), plan };
-        match claims.binary_search_by(|other| other.owner.cmp(owner)) {
-            Ok(0) => {
-                let Some(previous) = claims.first_mut().map(|first| std::mem::replace(first, claim)) else {
-                    return;
-                };
-                self.exchange(frontend, Some(&previous), delta);
-            }
-            Ok(place) => {
-                if let Some(other) = claims.get_mut(place) {
-                    *other = claim;
+        match self.claims.entry(frontend) {
+            Entry::Vacant(free) => self.totals.exchange(None, Some(free.insert(claim)), delta),
+            // The first by name has it.
+            Entry::Occupied(mut taken) => match claim.owner.cmp(&taken.get().owner) {
+                Ordering::Greater => {
+                    self.rivals.entry(frontend).or_default().insert(claim.owner, claim.plan);
                 }
-            }
-            Err(0) if claims.is_empty() => {
-                // Nearly every frontend has one claim. `push` alone would make room for four.
-                claims.reserve_exact(1);
-                claims.push(claim);
-                self.exchange(frontend, None, delta);
-            }
-            Err(0) => {
-                // The previous owner remains behind the new one, and its elements are removed.
-                claims.insert(0, claim);
-                let previous =
-                    claims.get(1).map(|other| Claim { owner: other.owner.clone(), plan: other.plan.clone() });
-                self.exchange(frontend, previous.as_ref(), delta);
-            }
-            Err(place) => claims.insert(place, claim),
+                order => {
+                    let previous = taken.insert(claim);
+                    self.totals.exchange(Some(&previous), Some(taken.get()), delta);
+                    if order == Ordering::Less {
+                        self.rivals.entry(frontend).or_default().insert(previous.owner, previous.plan);
+                    }
+                }
+            },
         }
     }
 
     fn disclaim(&mut self, owner: &PortName, frontend: Frontend, delta: Option<&mut Delta>) {
-        let Some(claims) = self.claims.get_mut(&frontend) else { return };
-        let Ok(place) = claims.binary_search_by(|other| other.owner.cmp(owner)) else { return };
-        let removed = claims.remove(place);
-        if claims.is_empty() {
-            self.claims.remove(&frontend);
-        }
-        if place == 0 {
-            self.exchange(frontend, Some(&removed), delta);
-        }
-    }
-
-    /// Records that the frontend no longer belongs to the plan `previous`.
-    fn exchange(&mut self, frontend: Frontend, previous: Option<&Claim>, mut delta: Option<&mut Delta>) {
-        let current = self.claims.get(&frontend).and_then(|claims| claims.first());
-        if let (Some(before), Some(now)) = (previous, current)
-            && (&before.owner, &before.plan) == (&now.owner, &now.plan)
-        {
-            return;
-        }
-        if let Some(claim) = current {
-            claim.plan.count(|container, count| self.counts[container.index()] += count);
-            for balance in claim.plan.balancers().filter(|balance| acquire(&mut self.balancers, *balance)) {
-                self.counts[balance.container().index()] += 1;
-                delta.as_deref_mut().into_iter().for_each(|delta| delta.balancer(balance, true));
+        let rivals = self.rivals.get_mut(&frontend);
+        match self.claims.entry(frontend) {
+            Entry::Occupied(mut claim) if claim.get().owner == *owner => {
+                match rivals.and_then(BTreeMap::pop_first) {
+                    Some((owner, plan)) => {
+                        let removed = claim.insert(Claim { owner, plan });
+                        self.totals.exchange(Some(&removed), Some(claim.get()), delta);
+                    }
+                    None => self.totals.exchange(Some(&claim.remove()), None, delta),
+                }
             }
+            _ => drop(rivals.and_then(|rivals| rivals.remove(owner))),
         }
-        if let Some(claim) = previous {
-            claim.plan.count(|container, count| self.counts[container.index()] -= count);
-            for balance in claim.plan.balancers().filter(|balance| release(&mut self.balancers, balance)) {
-                self.counts[balance.container().index()] -= 1;
-                delta.as_deref_mut().into_iter().for_each(|delta| delta.balancer(balance, false));
-            }
-        }
-        if let Some(delta) = delta {
-            delta.exchange(elements(previous), elements(current));
+        if self.rivals.get(&frontend).is_some_and(BTreeMap::is_empty) {
+            self.rivals.remove(&frontend);
         }
     }
 
     fn enter(&mut self, element: Element, delta: Option<&mut Delta>) {
-        self.counts[element.container.index()] += 1;
+        self.totals.elements[element.container.index()] += 1;
         if let Some(delta) = delta {
             delta.exchange(Vec::new(), vec![element]);
         }
     }
 
     fn leave(&mut self, element: Element, delta: Option<&mut Delta>) {
-        self.counts[element.container.index()] -= 1;
+        self.totals.elements[element.container.index()] -= 1;
         if let Some(delta) = delta {
             delta.exchange(vec![element], Vec::new());
+        }
+    }
+}
+
+impl Totals {
+    /// Counts the elements of the claim of a frontend in place of those of its previous claim.
+    fn exchange(&mut self, previous: Option<&Claim>, current: Option<&Claim>, mut delta: Option<&mut Delta>) {
+        if let (Some(before), Some(now)) = (previous, current)
+            && (&before.owner, &before.plan) == (&now.owner, &now.plan)
+        {
+            return;
+        }
+        if let Some(claim) = current {
+            claim.plan.count(|container, count| self.elements[container.index()] += count);
+            for balance in claim.plan.balancers().filter(|balance| acquire(&mut self.balancers, *balance)) {
+                self.elements[balance.container().index()] += 1;
+                delta.as_deref_mut().into_iter().for_each(|delta| delta.balancer(balance, true));
+            }
+        }
+        if let Some(claim) = previous {
+            claim.plan.count(|container, count| self.elements[container.index()] -= count);
+            for balance in claim.plan.balancers().filter(|balance| release(&mut self.balancers, balance)) {
+                self.elements[balance.container().index()] -= 1;
+                delta.as_deref_mut().into_iter().for_each(|delta| delta.balancer(balance, false));
+            }
+        }
+        if let Some(delta) = delta {
+            delta.exchange(elements(previous), elements(current));
         }
     }
 }

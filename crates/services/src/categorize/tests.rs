@@ -79,7 +79,7 @@ fn outcome(policies: &str, endpoints: &str, zone: Option<&str>) -> (String, Stri
     (
         indices(&categorized.cluster),
         indices(&categorized.local),
-        indices(&categorized.all_reachable),
+        indices(categorized.all_reachable()),
         categorized.has_any,
     )
 }
