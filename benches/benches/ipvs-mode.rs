@@ -169,8 +169,7 @@ struct Recorder {
 }
 
 /// The sockets of an applier: ipset, IPVS, addresses.
-const SOCKETS: [NetlinkFamily; 3] =
-    [NetlinkFamily::NETFILTER, NetlinkFamily::GENERIC, NetlinkFamily::ROUTE];
+const SOCKETS: [NetlinkFamily; 3] = [NetlinkFamily::NETFILTER, NetlinkFamily::GENERIC, NetlinkFamily::ROUTE];
 
 impl Recorder {
     fn note(&self, step: Step) {

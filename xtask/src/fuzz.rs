@@ -22,7 +22,7 @@ pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
     if let Some(missing) = missing() {
         return Ok(Outcome::skipped(missing));
     }
-    build(session)?;
+    build(session, CHECKED)?;
     let mut outcome = Outcome::default();
     for target in targets(session)? {
         let found = session.scratch.join("fuzz").join(&target);
@@ -30,7 +30,7 @@ pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
         let _ = fs::remove_dir_all(&found);
         let arguments =
             [format!("-runs={RUNS}"), format!("-max_total_time={MOST_SECONDS}"), "-seed=1".into()];
-        match fuzz(session, &target, &found, &arguments) {
+        match fuzz(session, &target, &found, &arguments, CHECKED) {
             Ok(_) => outcome.passed += 1,
             Err(why) => outcome.failures.push(format!("{target}: {why}")),
         }
@@ -48,12 +48,12 @@ pub(crate) fn campaign(session: &Session, names: &[String], seconds: u64, keep: 
     if let Some(unknown) = names.iter().find(|name| !all.contains(name)) {
         return Err(format!("no target is called {unknown}; there are {}", all.join(", ")));
     }
-    build(session)?;
+    build(session, SEARCHING)?;
     let path = session.root.join("fuzz/RESULTS.md");
     let mut failed = Vec::new();
     for target in all.iter().filter(|target| names.is_empty() || names.contains(target)) {
         let found = session.target().join("fuzz-found").join(target);
-        let result = fuzz(session, target, &found, &[format!("-max_total_time={seconds}")]);
+        let result = fuzz(session, target, &found, &[format!("-max_total_time={seconds}")], SEARCHING);
         let log = match &result {
             Ok(log) => log,
             Err(why) => {
@@ -76,7 +76,7 @@ pub(crate) fn campaign(session: &Session, names: &[String], seconds: u64, keep: 
 
 /// Adds to the corpus the inputs that reach what it does not.
 fn merge(session: &Session, target: &str, found: &Path) -> Result<(), String> {
-    let mut cargo = cargo_fuzz(session, "run");
+    let mut cargo = cargo_fuzz(session, "run", SEARCHING);
     let corpus = session.root.join("fuzz/corpus").join(target);
     cargo.args(["--sanitizer", "none", target]).arg(corpus).arg(found).args(["--", "-merge=1"]);
     quietly(&mut cargo).map(drop)
@@ -93,16 +93,22 @@ fn missing() -> Option<String> {
     (!is_there).then(|| "cargo-fuzz is not installed (cargo install --locked cargo-fuzz)".to_owned())
 }
 
-fn build(session: &Session) -> Result<(), String> {
+fn build(session: &Session, optimised: &str) -> Result<(), String> {
     // The code under test has no `unsafe`: a sanitizer would find nothing, and takes another build and half
     // of the speed.
-    session.run(cargo_fuzz(session, "build").args(["--sanitizer", "none"]))
+    session.run(cargo_fuzz(session, "build", optimised).args(["--sanitizer", "none"]))
 }
 
 /// Fuzzes a target, and returns libFuzzer's output. What it finds goes to a directory.
-fn fuzz(session: &Session, target: &str, found: &Path, arguments: &[String]) -> Result<String, String> {
+fn fuzz(
+    session: &Session,
+    target: &str,
+    found: &Path,
+    arguments: &[String],
+    optimised: &str,
+) -> Result<String, String> {
     fs::create_dir_all(found).map_err(|e| format!("{}: {e}", found.display()))?;
-    let mut cargo = cargo_fuzz(session, "run");
+    let mut cargo = cargo_fuzz(session, "run", optimised);
     // libFuzzer writes into the first directory.
     cargo.args(["--sanitizer", "none", target]).arg(found).args(seeds(session, target));
     cargo.args(["--", "-timeout=10"]).args(arguments);
@@ -130,9 +136,9 @@ fn quietly(command: &mut Command) -> Result<String, String> {
     if status.success() { Ok(log) } else { Err(format!("`{}`: {status}", shown(command))) }
 }
 
-fn cargo_fuzz(session: &Session, command: &str) -> Command {
+fn cargo_fuzz(session: &Session, command: &str, optimised: &str) -> Command {
     let mut cargo = session.nightly();
-    cargo.args(["fuzz", command]);
+    cargo.args(["fuzz", command]).env("CARGO_PROFILE_RELEASE_OPT_LEVEL", optimised);
     cargo
 }
 
@@ -147,6 +153,10 @@ fn targets(session: &Session) -> Result<Vec<String>, String> {
     Ok(targets)
 }
 
+/// The level of optimisation of the check, most of whose time is that of the compiler.
+const CHECKED: &str = "1";
+/// That of a campaign.
+const SEARCHING: &str = "3";
 /// The runs of the check for each target: the slowest takes about five seconds.
 const RUNS: u32 = 15_000;
 /// The most that they may take, on a machine that is very slow.

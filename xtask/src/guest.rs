@@ -13,6 +13,7 @@
 //! kernels = ["uml", "qemu", "qemu:linux-image-6.12-cloud-amd64"]      # ["uml"] if there is no such table
 //! arguments = ["-m", "2G"]                                            # further arguments of umlrun and qemurun
 //! tests = ["kernel"]                                                  # instead of `guest`
+//! without = ["json::"]                                                # what is the same on every kernel
 //! ```
 //!
 //! `uml` is user-mode Linux (`xtask/guest/uml/umlrun`), `qemu` Debian's current cloud kernel in an emulated
@@ -89,6 +90,8 @@ fn run(session: &Session, package: &Value, kernel: &str, program: &Path) -> Resu
     command.args(["-t", "900"]).args(words(package, "arguments").unwrap_or_default()).arg("--");
     // Not every guest can write to our files: the log of skips is written inside and printed at the end.
     command.args(["/bin/sh", "-c", SCRIPT]).arg(program).env("SLUICEGATE_SKIPPED", "/tmp/sluicegate-skipped");
+    let without = words(package, "without").unwrap_or_default();
+    command.args(without.iter().flat_map(|name| ["--skip", name]));
     // The directory in which `cargo test` would run it.
     command.current_dir(
         Path::new(package["manifest_path"].as_str().unwrap_or_default()).parent().unwrap_or(&session.root),
@@ -99,8 +102,7 @@ fn run(session: &Session, package: &Value, kernel: &str, program: &Path) -> Resu
 
 /// The script that runs the test program, prints the log of skipped tests, and exits with the status of the
 /// program. user-mode Linux has the machine's files, so a log may exist already.
-const SCRIPT: &str =
-    r#": >"$SLUICEGATE_SKIPPED"; "$0" --test-threads=1; status=$?; cat "$SLUICEGATE_SKIPPED"; exit $status"#;
+const SCRIPT: &str = r#": >"$SLUICEGATE_SKIPPED"; "$0" --test-threads=1 "$@"; status=$?; cat "$SLUICEGATE_SKIPPED"; exit $status"#;
 
 /// Returns the requirements of a kind of guest that this machine does not meet.
 fn missing(kind: &str) -> Result<Option<String>, String> {
