@@ -38,9 +38,10 @@ fn bench(session: &Session, file: &str, in_guest: bool, records: &Path) -> Comma
     cargo.arg("bench");
     if in_guest {
         let program = session.root.join("xtask/guest/uml/umlrun");
-        let words = [program.as_os_str(), "-m".as_ref(), "1500M".as_ref(), "-t".as_ref(), "1800".as_ref()];
-        let words = words.into_iter().chain(["-w".as_ref(), records.as_os_str(), "--".as_ref()]);
-        let words: Vec<_> = words.map(std::ffi::OsStr::to_string_lossy).collect();
+        // Tables of iptables are looked for before anything would load their modules.
+        let options = ["-m", "1500M", "-t", "1800", "-M", "ip_tables,ip6_tables", "-w"];
+        let [program, records] = [program.as_path(), records].map(Path::to_string_lossy);
+        let words = [&[&*program], &options[..], &[&*records, "--"]].concat();
         cargo.arg("--config").arg(format!("target.'cfg(all())'.runner={}", serde_json::json!(words)));
     }
     cargo.args(["--package", "benches", "--bench", file, "--"]);

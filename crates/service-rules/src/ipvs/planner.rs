@@ -104,8 +104,10 @@ impl Planner {
             rules: Rules::new(&style, &|_| true, std::iter::empty()),
             style,
         };
-        let names: Vec<_> = cluster.service_names().cloned().collect();
-        planner.replan(cluster, &names);
+        for name in cluster.service_names() {
+            let plans = planner.plan(cluster, name);
+            planner.set(name, plans, None);
+        }
         planner.rules = planner.plan_rules();
         Ok(planner)
     }
@@ -231,21 +233,27 @@ impl Planner {
     /// Plans these services again. Returns the objects that this touched.
     fn replan(&mut self, cluster: &Cluster, names: &[ServiceName]) -> Touched {
         let mut touched = Touched::default();
-        let (mut old, mut new) = (Vec::new(), Vec::with_capacity(names.len()));
-        for name in names {
-            let ports = cluster.ports(name, self.family());
-            let plan = |port| PortPlan::new(&self.context, port, &categorize(port, &self.topology));
-            new.push((name, ports.iter().map(plan).collect::<Vec<_>>()));
-            old.extend(self.services.remove(name).into_iter().flatten());
-        }
+        let plans: Vec<_> = names.iter().map(|name| self.plan(cluster, name)).collect();
+        let old: Vec<_> = names.iter().filter_map(|name| self.services.remove(name)).flatten().collect();
         old.iter().for_each(|plan| self.wanted.remove(plan, &mut touched));
-        for (name, plans) in new {
-            plans.iter().for_each(|plan| self.wanted.add(plan, &mut touched));
-            if !plans.is_empty() {
-                self.services.insert(name.clone(), plans);
-            }
+        for (name, plans) in names.iter().zip(plans) {
+            self.set(name, plans, Some(&mut touched));
         }
         touched
+    }
+
+    fn plan(&self, cluster: &Cluster, name: &ServiceName) -> Vec<PortPlan> {
+        let ports = cluster.ports(name, self.family());
+        let plan = |port| PortPlan::new(&self.context, port, &categorize(port, &self.topology));
+        ports.iter().map(plan).collect()
+    }
+
+    /// Sets the plans of a service that has none.
+    fn set(&mut self, name: &ServiceName, plans: Vec<PortPlan>, mut touched: Option<&mut Touched>) {
+        plans.iter().for_each(|plan| self.wanted.add(plan, touched.as_deref_mut()));
+        if !plans.is_empty() {
+            self.services.insert(name.clone(), plans);
+        }
     }
 
     fn change(&self, touched: Touched) -> Change {

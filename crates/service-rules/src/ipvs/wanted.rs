@@ -34,17 +34,22 @@ pub(super) struct Touched {
 }
 
 impl Wanted {
-    pub(super) fn add(&mut self, plan: &PortPlan, touched: &mut Touched) {
+    /// Adds the objects of a service port. A first plan has no use for what that touches.
+    pub(super) fn add(&mut self, plan: &PortPlan, mut touched: Option<&mut Touched>) {
         for key in &plan.entries {
             let count = self.entries.entry(*key).or_default();
-            touched.entries.entry(*key).or_insert(*count > 0);
+            if let Some(touched) = touched.as_deref_mut() {
+                touched.entries.entry(*key).or_insert(*count > 0);
+            }
             if *count == 0 {
                 self.sizes[key.0 as usize] += 1;
             }
             *count += 1;
         }
         for (id, server) in &plan.servers {
-            touched.servers.entry(*id).or_insert_with(|| self.server(id).cloned());
+            if let Some(touched) = touched.as_deref_mut() {
+                touched.servers.entry(*id).or_insert_with(|| self.server(id).cloned());
+            }
             self.servers
                 .entry(*id)
                 .or_default()
