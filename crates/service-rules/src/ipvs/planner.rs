@@ -106,7 +106,7 @@ impl Planner {
         };
         for name in cluster.service_names() {
             let plans = planner.plan(cluster, name);
-            planner.set(name, plans, None);
+            planner.set(name, plans);
         }
         planner.rules = planner.plan_rules();
         Ok(planner)
@@ -235,10 +235,9 @@ impl Planner {
         let mut touched = Touched::default();
         let plans: Vec<_> = names.iter().map(|name| self.plan(cluster, name)).collect();
         let old: Vec<_> = names.iter().filter_map(|name| self.services.remove(name)).flatten().collect();
-        old.iter().for_each(|plan| self.wanted.remove(plan, &mut touched));
-        for (name, plans) in names.iter().zip(plans) {
-            self.set(name, plans, Some(&mut touched));
-        }
+        old.iter().chain(plans.iter().flatten()).for_each(|plan| self.wanted.touch(plan, &mut touched));
+        old.iter().for_each(|plan| self.wanted.remove(plan));
+        names.iter().zip(plans).for_each(|(name, plans)| self.set(name, plans));
         touched
     }
 
@@ -249,8 +248,8 @@ impl Planner {
     }
 
     /// Sets the plans of a service that has none.
-    fn set(&mut self, name: &ServiceName, plans: Vec<PortPlan>, mut touched: Option<&mut Touched>) {
-        plans.iter().for_each(|plan| self.wanted.add(plan, touched.as_deref_mut()));
+    fn set(&mut self, name: &ServiceName, plans: Vec<PortPlan>) {
+        plans.iter().for_each(|plan| self.wanted.add(plan));
         if !plans.is_empty() {
             self.services.insert(name.clone(), plans);
         }

@@ -34,22 +34,25 @@ pub(super) struct Touched {
 }
 
 impl Wanted {
-    /// Adds the objects of a service port. A first plan has no use for what that touches.
-    pub(super) fn add(&mut self, plan: &PortPlan, mut touched: Option<&mut Touched>) {
+    /// Notes the present state of the objects of a service port, which is about to be added or removed.
+    pub(super) fn touch(&self, plan: &PortPlan, touched: &mut Touched) {
+        for key in &plan.entries {
+            touched.entries.entry(*key).or_insert_with(|| self.has(key));
+        }
+        for (id, _) in &plan.servers {
+            touched.servers.entry(*id).or_insert_with(|| self.server(id).cloned());
+        }
+    }
+
+    pub(super) fn add(&mut self, plan: &PortPlan) {
         for key in &plan.entries {
             let count = self.entries.entry(*key).or_default();
-            if let Some(touched) = touched.as_deref_mut() {
-                touched.entries.entry(*key).or_insert(*count > 0);
-            }
             if *count == 0 {
                 self.sizes[key.0 as usize] += 1;
             }
             *count += 1;
         }
         for (id, server) in &plan.servers {
-            if let Some(touched) = touched.as_deref_mut() {
-                touched.servers.entry(*id).or_insert_with(|| self.server(id).cloned());
-            }
             self.servers
                 .entry(*id)
                 .or_default()
@@ -60,15 +63,13 @@ impl Wanted {
         }
     }
 
-    pub(super) fn remove(&mut self, plan: &PortPlan, touched: &mut Touched) {
+    pub(super) fn remove(&mut self, plan: &PortPlan) {
         for key in &plan.entries {
-            touched.entries.entry(*key).or_insert(true);
             if drop_one(&mut self.entries, key) {
                 self.sizes[key.0 as usize] -= 1;
             }
         }
         for (id, server) in &plan.servers {
-            touched.servers.entry(*id).or_insert_with(|| self.server(id).cloned());
             if let Some(claims) = self.servers.get_mut(id) {
                 claims.remove(&(server.is_node_port, plan.name.clone()));
                 if claims.is_empty() {
