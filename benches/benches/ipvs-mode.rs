@@ -152,18 +152,17 @@ fn sync_all(back_end: BackEnd, cluster: &mut Cluster) -> Duration {
     took
 }
 
-/// What is done with a socket.
-#[derive(Clone)]
+/// A call of a [`Transport`].
 enum Step {
     Send(Vec<u8>),
     Receive(Wait),
     Limit(usize),
 }
 
-/// A socket of which is noted, in the order of all sockets, what is done with it.
+/// A socket that records its calls in a list that it shares with others.
 struct Recorder {
     socket: Socket,
-    /// The index of the socket, and the step.
+    /// The calls, each with the index of its socket.
     steps: Arc<Mutex<Vec<(usize, Step)>>>,
     index: usize,
 }
@@ -202,11 +201,10 @@ fn socket(index: usize) -> Socket {
     Socket::open(SOCKETS[index], &Options::default()).expect("a netlink socket can be opened")
 }
 
-/// Returns what a first sync does with its sockets.
+/// Returns the calls of a first sync, which leave the same behind when they are made again.
 fn record(back_end: BackEnd, cluster: &mut Cluster) -> Vec<(usize, Step)> {
     let steps = Arc::new(Mutex::new(Vec::new()));
-    let namespace = Netns::new().expect("the guest's root may");
-    namespace.run(|| {
+    let before = in_new_namespace(|| {
         let recorder = |index| Recorder { socket: socket(index), steps: Arc::clone(&steps), index };
         let transports =
             Transports { sets: recorder(0), servers: recorder(1), links: recorder(2), events: None };
@@ -214,18 +212,17 @@ fn record(back_end: BackEnd, cluster: &mut Cluster) -> Vec<(usize, Step)> {
         let mut applier =
             Applier::with_transports(tables, Settings::default(), transports).expect("a guest with IPVS");
         applier.sync(cluster, Instant::now()).expect("a guest with IPVS");
-        let before = left_behind();
-        let steps = steps.lock().expect("no panic").clone();
-        in_new_namespace(|| {
-            replay(&steps);
-            assert_eq!(left_behind(), before, "the messages do the same again");
-        });
+        left_behind()
     });
-    end(namespace);
-    Arc::into_inner(steps).and_then(|steps| steps.into_inner().ok()).expect("the applier is gone")
+    let steps = Arc::into_inner(steps).and_then(|steps| steps.into_inner().ok()).expect("no applier is left");
+    in_new_namespace(|| {
+        replay(&steps);
+        assert_eq!(left_behind(), before);
+    });
+    steps
 }
 
-/// Does the same with other sockets.
+/// Makes the calls again, with new sockets, and returns how long that took.
 fn replay(steps: &[(usize, Step)]) -> Duration {
     let mut buffer = Vec::new();
     let start = Instant::now();
