@@ -3,6 +3,7 @@
 mod side_by_side;
 
 use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::{Command, Stdio};
 
@@ -13,9 +14,8 @@ fn no_example_panics_at_an_argument_that_is_not_utf8() {
     let Some(namespace) = Netns::new() else { return };
     namespace.run(|| {
         // All that stand in `examples/`, so that one that is moved or renamed is neither missed nor missing.
-        for entry in
-            std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/examples")).expect("it is listed")
-        {
+        let examples = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/examples"));
+        for entry in examples.expect("it is listed") {
             let path = entry.expect("it is listed").path();
             let name = path.file_stem().and_then(OsStr::to_str).expect("examples have names of letters");
             for arguments in [&[&b"\xff"[..]][..], &[b"list", b"\xe9"], &[b"--diff", b"/\xff"]] {

@@ -13,7 +13,7 @@
 //! kernels = ["uml", "qemu", "qemu:linux-image-6.12-cloud-amd64"]      # ["uml"] if there is no such table
 //! arguments = ["-m", "2G"]                                            # further arguments of umlrun and qemurun
 //! tests = ["kernel"]                                                  # instead of `guest`
-//! without = ["json::"]                                                # what is the same on every kernel
+//! without = ["json::"]                                                # tests that no kernel changes, by parts of their names
 //! ```
 //!
 //! `uml` is user-mode Linux (`xtask/guest/uml/umlrun`), `qemu` Debian's current cloud kernel in an emulated
@@ -102,7 +102,10 @@ fn run(session: &Session, package: &Value, kernel: &str, program: &Path) -> Resu
 
 /// The script that runs the test program, prints the log of skipped tests, and exits with the status of the
 /// program. user-mode Linux has the machine's files, so a log may exist already.
-const SCRIPT: &str = r#": >"$SLUICEGATE_SKIPPED"; "$0" --test-threads=1 "$@"; status=$?; cat "$SLUICEGATE_SKIPPED"; exit $status"#;
+const SCRIPT: &str = concat!(
+    r#": >"$SLUICEGATE_SKIPPED"; "$0" --test-threads=1 "$@"; status=$?; "#,
+    r#"cat "$SLUICEGATE_SKIPPED"; exit $status"#
+);
 
 /// Returns the requirements of a kind of guest that this machine does not meet.
 fn missing(kind: &str) -> Result<Option<String>, String> {

@@ -18,7 +18,7 @@ pub struct Categorized<'a> {
     pub cluster: Vec<&'a Endpoint>,
     /// For traffic with policy Local.
     pub local: Vec<&'a Endpoint>,
-    /// Those of either list, where the second one is used.
+    /// The endpoints of both lists, each once; `None` where `local` is not used.
     either: Option<Vec<&'a Endpoint>>,
     /// Whether there is an endpoint on any node. Traffic that no endpoint is left for is rejected if there is
     /// none at all, and dropped if there are some elsewhere.

@@ -143,7 +143,7 @@ fn endpoints<'a>(
             }));
         }
     }
-    // Most slices are written in an order of their own, often this one.
+    // Most slices are written in an order of their own, often this one; strictly in order, it has no doubles.
     if found.is_sorted_by(|a, b| compare_v4(a, b) == Some(Ordering::Less)) {
         return found;
     }
