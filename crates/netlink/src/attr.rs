@@ -208,6 +208,34 @@ impl<'b> Writer<'b> {
         self.pad();
     }
 
+    /// Appends the same attribute a number of times and returns all of them, for their values to be put in
+    /// place: a list of thousands of attributes that are alike. `attribute` is padded to four.
+    ///
+    /// ```
+    /// use sluicegate_netlink::attr;
+    ///
+    /// let one = attr::encode(|writer| writer.put_u32(1, 0)).unwrap();
+    /// let three = attr::encode(|writer| {
+    ///     for (attribute, number) in writer.repeat(&one, 3).chunks_exact_mut(one.len()).zip(7_u32..) {
+    ///         attribute[4..].copy_from_slice(&number.to_ne_bytes());
+    ///     }
+    /// });
+    /// assert_eq!(three, attr::encode(|writer| (7..10).for_each(|number| writer.put_u32(1, number))));
+    /// ```
+    pub fn repeat(&mut self, attribute: &[u8], count: usize) -> &mut [u8] {
+        debug_assert_eq!(attribute.len() % 4, 0, "attributes are padded to four");
+        let (start, length) = (self.bytes.len(), attribute.len() * count);
+        self.bytes.reserve(length);
+        let mut written = attribute.len().min(length);
+        self.bytes.extend_from_slice(attribute.get(..written).unwrap_or_default());
+        while written < length {
+            let more = written.min(length - written);
+            self.bytes.extend_from_within(start..start + more);
+            written += more;
+        }
+        self.bytes.get_mut(start..).unwrap_or_default()
+    }
+
     /// Returns the number of bytes of the message so far, including its headers.
     #[must_use]
     #[inline]

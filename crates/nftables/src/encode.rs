@@ -72,16 +72,18 @@ impl<'t> Encoder<'t> {
     /// Writes the operation with this index.
     pub(crate) fn operation(&mut self, index: usize) -> Result<(), Error> {
         let Some(operation) = self.transaction.operations().get(index) else { return Ok(()) };
+        // Looked for once: that reads all elements.
+        let examined = operation.elements().map_or(&[][..], |elements| representatives(&elements.list));
         if let Some(elements) = operation.elements()
-            && let Some(cause) = element::backwards_range(representatives(&elements.list))
+            && let Some(cause) = element::backwards_range(examined)
         {
             return Err(of_elements(index, elements, cause));
         }
         let tag = tag(index, 0);
         let create = Flags::CREATE;
         match operation {
-            Operation::Add(object) => self.object(index, object, create)?,
-            Operation::Create(object) => self.object(index, object, create | Flags::EXCL)?,
+            Operation::Add(object) => self.object(index, object, examined, create)?,
+            Operation::Create(object) => self.object(index, object, examined, create | Flags::EXCL)?,
             Operation::Insert(rule) => self.rule(index, rule, create)?,
             Operation::Replace(rule) => self.rule(index, rule, Flags::REPLACE)?,
             Operation::Rename(rename) => self.rename(index, rename)?,
@@ -91,14 +93,21 @@ impl<'t> Encoder<'t> {
             Operation::Destroy(Target::Elements(elements)) if self.is_merged(index) => {
                 self.merged(index, &elements.set);
             }
-            Operation::Delete(target) => self.target(tag, target, false),
-            Operation::Destroy(target) => self.target(tag, target, true),
+            Operation::Delete(target) => self.target(tag, target, examined, false),
+            Operation::Destroy(target) => self.target(tag, target, examined, true),
             Operation::Flush(target) => self.flush(tag, target),
         }
         Ok(())
     }
 
-    fn object(&mut self, index: usize, object: &Object, flags: Flags) -> Result<(), Error> {
+    /// Encodes what adds an object; of elements, those `examined` stand for all.
+    fn object(
+        &mut self,
+        index: usize,
+        object: &Object,
+        examined: &[Element],
+        flags: Flags,
+    ) -> Result<(), Error> {
         let tag = tag(index, 0);
         match object {
             Object::Table(table) => {
@@ -127,7 +136,6 @@ impl<'t> Encoder<'t> {
                 self.rule(index, rule, Flags::CREATE | Flags::APPEND)?;
             }
             Object::Elements(elements) => {
-                let examined = representatives(&elements.list);
                 self.fits(index, elements, examined)?;
                 for element in examined {
                     check_element_statements(element.statements())
@@ -135,7 +143,10 @@ impl<'t> Encoder<'t> {
                 }
                 match self.is_merged(index) {
                     true => self.merged(index, &elements.set),
-                    false => self.elements(index, elements, NFT_MSG_NEWSETELEM, flags, false),
+                    false => {
+                        let form = self.form(elements, examined);
+                        self.elements(index, elements, form, NFT_MSG_NEWSETELEM, flags, false);
+                    }
                 }
             }
         }
@@ -232,8 +243,15 @@ impl<'t> Encoder<'t> {
         self.list(index, &mut destination, &added.list, NFT_MSG_NEWSETELEM, Flags::CREATE, false);
     }
 
-    fn elements(&mut self, index: usize, elements: &Elements, command: u8, flags: Flags, key_only: bool) {
-        let form = self.form(elements);
+    fn elements(
+        &mut self,
+        index: usize,
+        elements: &Elements,
+        form: Form,
+        command: u8,
+        flags: Flags,
+        key_only: bool,
+    ) {
         let mut destination =
             Destination { id: &elements.set, number: None, form, start: None, origins: None, template: None };
         self.list(index, &mut destination, &elements.list, command, flags, key_only);
@@ -241,8 +259,7 @@ impl<'t> Encoder<'t> {
 
     /// Returns how the elements are encoded, with intervals or without: as the transaction defines the set,
     /// else as the kernel's set is defined, else as the elements suggest.
-    fn form(&mut self, elements: &Elements) -> Form {
-        let examined = representatives(&elements.list);
+    fn form(&mut self, elements: &Elements, examined: &[Element]) -> Form {
         match known(&self.sets, &elements.set).map(Form::of) {
             // A range in a set without `flags interval` is encoded as a range so that the kernel refuses it.
             // Its lower bound alone would be stored as a single key, which the caller did not ask for.
@@ -308,7 +325,7 @@ impl<'t> Encoder<'t> {
         if let (Some(first), 0) = (destination.start, position) {
             encode_start(&first.key(), &mut list);
         }
-        if let Some((mut template, elements)) = alike {
+        if let Some((template, elements)) = alike {
             list.tag_each(tag_of(position), u32::try_from(template.len()).unwrap_or_default());
             template.encode(elements, &mut list);
             destination.template = Some(template);
@@ -343,7 +360,7 @@ impl<'t> Encoder<'t> {
             }
             Some(change) => (Destination::merging(&elements.set, &change.added), &change.added.list),
             None => {
-                let form = self.form(elements);
+                let form = self.form(elements, representatives(&elements.list));
                 let id = &elements.set;
                 (
                     Destination { id, number: None, form, start: None, origins: None, template: None },
@@ -372,7 +389,7 @@ impl<'t> Encoder<'t> {
         Ok(())
     }
 
-    fn target(&mut self, tag: u64, target: &Target, destroy: bool) {
+    fn target(&mut self, tag: u64, target: &Target, examined: &[Element], destroy: bool) {
         let command = |delete: u8, gone: u8| if destroy { gone } else { delete };
         match target {
             Target::Table(table) => {
@@ -425,7 +442,8 @@ impl<'t> Encoder<'t> {
             Target::Elements(elements) => {
                 let command = command(NFT_MSG_DELSETELEM, NFT_MSG_DESTROYSETELEM);
                 let index = untag(tag).map_or(0, |(operation, _)| operation);
-                self.elements(index, elements, command, Flags::empty(), true);
+                let form = self.form(elements, examined);
+                self.elements(index, elements, form, command, Flags::empty(), true);
             }
         }
     }

@@ -69,7 +69,7 @@ impl FamilyPlan {
     pub(super) fn set_service(
         &mut self,
         name: &ServiceName,
-        plans: impl ExactSizeIterator<Item = PortPlan>,
+        plans: impl Iterator<Item = PortPlan>,
         incremental: bool,
     ) {
         self.content.set(name, plans, incremental.then_some(&mut self.delta));

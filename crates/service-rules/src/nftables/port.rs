@@ -110,6 +110,16 @@ impl PortPlan {
             frontends: context.frontends(),
         }
     }
+
+    /// Returns the plan of one of its frontends.
+    pub(super) fn frontend(&self, frontend: Frontend) -> Option<&FrontendPlan> {
+        self.frontends.iter().find(|plan| plan.frontend == frontend)
+    }
+
+    /// Returns the content of one of its chains.
+    pub(super) fn chain(&self, kind: PortChain) -> Option<&ChainPlan> {
+        self.chains.iter().find(|(other, _)| *other == kind).map(|(_, plan)| plan)
+    }
 }
 
 /// The decisions that several frontends and chains of a service port share.

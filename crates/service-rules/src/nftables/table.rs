@@ -1,15 +1,12 @@
 //! The wanted content of one family's table, stored so that the cost of a change depends on the changed
 //! service only.
 //!
-//! The objects of a service port's plan are of three classes. Of several services that claim a frontend, the
-//! model gives it to one ([`Cluster::conflicts`](sluicegate_services::Cluster::conflicts)); but while
-//! services are replanned one by one, a frontend that passes from one to another is for a moment planned by
-//! both. Cluster IPs, hairpin elements and balancing chains are shared and counted: they exist as long as a
-//! service port uses them. Other chains belong to a single service port.
+//! The objects of a service port's plan are of two classes. Cluster IPs, hairpin elements and balancing chains
+//! are shared and counted: they exist as long as a service port uses them. All others belong to a single
+//! service port. That holds for frontends, too: of several services that claim one, the model gives it to one
+//! ([`Cluster::conflicts`](sluicegate_services::Cluster::conflicts)).
 
-use std::cmp::Ordering;
-use std::collections::BTreeMap;
-use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;
 use std::net::IpAddr;
 
@@ -27,43 +24,21 @@ use super::port::{ChainPlan, FrontendPlan, PortPlan};
 /// The content of the table that the services require.
 #[derive(Debug)]
 pub(super) struct Content {
-    services: HashMap<ServiceName, Box<[PortRecord]>>,
-    claims: HashMap<Frontend, Claim>,
-    /// The plans of other service ports for frontends that have a claim.
-    rivals: BTreeMap<Frontend, BTreeMap<PortName, FrontendPlan>>,
+    services: HashMap<ServiceName, Box<[PortPlan]>>,
+    /// The shared objects, with the number of service ports that use each.
     cluster_ips: HashMap<IpAddr, usize>,
     hairpins: HashMap<(Backend, Protocol), usize>,
+    balancers: HashMap<Balance, usize>,
     /// The number of chains that belong to a service port: none in layout `maps`.
     port_chains: usize,
-    totals: Totals,
-}
-
-/// The numbers of elements, and the balancing chains that these lead to.
-#[derive(Debug)]
-struct Totals {
+    /// The number of elements of each container.
     elements: [usize; Container::ALL.len()],
-    balancers: HashMap<Balance, usize>,
-}
-
-/// The part of a plan that is stored for a service port; the plans of its frontends are in the claims, or
-/// among their rivals.
-#[derive(Debug)]
-struct PortRecord {
-    name: PortName,
-    cluster_ip: Option<IpAddr>,
-    hairpins: Box<[Backend]>,
-    chains: Box<[(PortChain, ChainPlan)]>,
-    frontends: Box<[Frontend]>,
-}
-
-/// The plan of a frontend.
-#[derive(Debug)]
-struct Claim {
-    owner: PortName,
-    plan: FrontendPlan,
 }
 
 /// The changes to the table: elements and chains by key, each with its state before and after.
+///
+/// What is noted of an object may come in any order, as a frontend may pass from one service to another: the
+/// state before comes from the previous plan that has it, the state after from the new one.
 #[derive(Debug, Default)]
 pub(super) struct Delta {
     pub(super) elements: BTreeMap<(Container, ElementKey), Edit<Element>>,
@@ -77,16 +52,21 @@ pub(super) struct Edit<T> {
     pub(super) after: Option<T>,
 }
 
+impl<T> Default for Edit<T> {
+    fn default() -> Self {
+        Self { before: None, after: None }
+    }
+}
+
 impl Default for Content {
     fn default() -> Self {
         Self {
             services: HashMap::default(),
-            claims: HashMap::default(),
-            rivals: BTreeMap::new(),
             cluster_ips: HashMap::default(),
             hairpins: HashMap::default(),
+            balancers: HashMap::default(),
             port_chains: 0,
-            totals: Totals { elements: [0; Container::ALL.len()], balancers: HashMap::default() },
+            elements: [0; Container::ALL.len()],
         }
     }
 }
@@ -95,41 +75,42 @@ impl Content {
     /// Reserves memory for this number of services.
     pub(super) fn reserve(&mut self, services: usize) {
         self.services.reserve(services);
-        self.claims.reserve(services);
         self.cluster_ips.reserve(services);
     }
 
-    /// Sets the plans of a service; none for a deleted one. The difference is recorded in `delta`. Without it,
-    /// the service must be new.
+    /// Sets the plans of a service; none for a deleted one. The difference is noted in `delta`, once for each
+    /// service. Without it, the service must be new.
     pub(super) fn set(
         &mut self,
         name: &ServiceName,
-        plans: impl ExactSizeIterator<Item = PortPlan>,
+        plans: impl Iterator<Item = PortPlan>,
         mut delta: Option<&mut Delta>,
     ) {
         let known = delta.as_ref().and_then(|_| self.services.get_mut(name)).map(std::mem::take);
         let is_known = known.is_some();
         let before = known.unwrap_or_default();
-        let mut records = Vec::with_capacity(plans.len());
-        // Add before removing, so that shared objects that remain are never removed.
-        for plan in plans {
-            let previous = before.iter().find(|record| record.name == plan.name);
-            records.push(self.want(plan, previous, delta.as_deref_mut()));
+        let mut plans: Box<[PortPlan]> = plans.collect();
+        leave_to_the_first(&mut plans);
+        // Added before the others are removed, so that shared objects that remain are never removed.
+        for plan in &plans {
+            self.acquire(plan, delta.as_deref_mut());
         }
-        for record in &before {
-            let current = records.iter().find(|other| other.name == record.name);
-            self.release(record, current, delta.as_deref_mut());
+        for plan in &before {
+            self.release(plan, delta.as_deref_mut());
         }
-        match (is_known, records.is_empty()) {
+        if let Some(delta) = delta {
+            delta.replan(&before, &plans);
+        }
+        match (is_known, plans.is_empty()) {
             (true, true) => drop(self.services.remove(name)),
             (false, true) => {}
-            (_, false) => drop(self.services.insert(name.clone(), records.into())),
+            (_, false) => drop(self.services.insert(name.clone(), plans)),
         }
     }
 
     /// Returns the number of elements of a set or map.
     pub(super) fn count(&self, container: Container) -> usize {
-        self.totals.elements[container.index()]
+        self.elements[container.index()]
     }
 
     /// Passes all elements to `sink`, in the order of their keys: what is printed is to be the same each
@@ -139,9 +120,11 @@ impl Content {
         by_frontend(cluster_ips, |ip| sink.element(cluster_ip(ip)));
         in_order(self.hairpins.keys().copied())
             .for_each(|(backend, protocol)| sink.element(hairpin(backend, protocol)));
-        in_order(self.totals.balancers.keys().copied()).for_each(|balance| sink.element(balancer(balance)));
-        let claims = self.claims.iter().map(|(frontend, claim)| (*frontend, claim));
-        by_frontend(claims, |claim| claim.plan.elements(&claim.owner, sink));
+        in_order(self.balancers.keys().copied()).for_each(|balance| sink.element(balancer(balance)));
+        let frontends = self.plans().flat_map(|plan| plan.frontends.iter().map(|each| (&plan.name, each)));
+        by_frontend(frontends.map(|(name, each)| (each.frontend, (name, each))), |(name, each)| {
+            each.elements(name, sink);
+        });
     }
 
     /// Passes the elements of one set or map to `sink`, in the order of their keys.
@@ -153,168 +136,93 @@ impl Content {
         });
     }
 
-    /// Passes each element with its services to `sink`; a frontend with the one that it belongs to.
+    /// Passes each element to `sink`, once for each service that uses it.
     pub(super) fn owned_elements(&self, mut sink: impl FnMut(Element, &ServiceName)) {
-        for claim in self.claims.values() {
-            claim.plan.elements(&claim.owner, &mut |element: Element| sink(element, &claim.owner.service));
-        }
-        for record in self.services.values().flat_map(|records| records.iter()) {
-            let PortName { service, protocol, .. } = &record.name;
-            record.cluster_ip.into_iter().for_each(|ip| sink(cluster_ip(ip), service));
-            record.hairpins.iter().for_each(|backend| sink(hairpin(*backend, *protocol), service));
+        for plan in self.plans() {
+            let PortName { service, protocol, .. } = &plan.name;
+            for frontend in &plan.frontends {
+                frontend.elements(&plan.name, &mut |element: Element| sink(element, service));
+            }
+            plan.cluster_ip.into_iter().for_each(|ip| sink(cluster_ip(ip), service));
+            plan.hairpins.iter().for_each(|backend| sink(hairpin(*backend, *protocol), service));
         }
     }
 
     /// Returns all chains, with the content of those that belong to a service port.
     pub(super) fn chains(&self) -> impl Iterator<Item = (ChainId, Option<&ChainPlan>)> {
-        let shared = self.totals.balancers.keys().map(|balance| (ChainId::Balance(*balance), None));
+        let shared = self.balancers.keys().map(|balance| (ChainId::Balance(*balance), None));
         // Without any, the services are not read for them.
-        let services = (self.port_chains > 0).then(|| self.services.values());
-        let records = services.into_iter().flatten().flat_map(|records| records.iter());
-        let own = records.flat_map(|record| {
-            record.chains.iter().map(|(kind, plan)| (ChainId::Port(record.name.clone(), *kind), Some(plan)))
+        let plans = (self.port_chains > 0).then(|| self.plans()).into_iter().flatten();
+        let own = plans.flat_map(|plan| {
+            plan.chains.iter().map(|(kind, chain)| (ChainId::Port(plan.name.clone(), *kind), Some(chain)))
         });
         shared.chain(own)
     }
 
-    fn want(
-        &mut self,
-        plan: PortPlan,
-        previous: Option<&PortRecord>,
-        mut delta: Option<&mut Delta>,
-    ) -> PortRecord {
-        let PortPlan { name, cluster_ip: ip, hairpins, chains, frontends } = plan;
-        if let Some(ip) = ip.filter(|ip| acquire(&mut self.cluster_ips, *ip)) {
+    fn plans(&self) -> impl Iterator<Item = &PortPlan> {
+        self.services.values().flat_map(|plans| plans.iter())
+    }
+
+    /// Counts what a service port has, and notes the shared objects that did not exist.
+    fn acquire(&mut self, plan: &PortPlan, mut delta: Option<&mut Delta>) {
+        if let Some(ip) = plan.cluster_ip.filter(|ip| acquire(&mut self.cluster_ips, *ip)) {
             self.enter(cluster_ip(ip), delta.as_deref_mut());
         }
-        for backend in &hairpins {
-            if acquire(&mut self.hairpins, (*backend, name.protocol)) {
-                self.enter(hairpin(*backend, name.protocol), delta.as_deref_mut());
+        for backend in &plan.hairpins {
+            if acquire(&mut self.hairpins, (*backend, plan.name.protocol)) {
+                self.enter(hairpin(*backend, plan.name.protocol), delta.as_deref_mut());
             }
         }
-        if let Some(delta) = delta.as_deref_mut() {
-            for (kind, plan) in &chains {
-                let before = previous.and_then(|record| record.chain(*kind));
-                delta.chain(ChainId::Port(name.clone(), *kind), before, Some(plan));
-            }
-        }
-        self.port_chains += chains.len();
-        let keys = frontends.iter().map(|plan| plan.frontend).collect();
-        for plan in frontends {
-            self.claim(&name, plan, delta.as_deref_mut());
-        }
-        PortRecord { name, cluster_ip: ip, hairpins, chains, frontends: keys }
-    }
-
-    fn release(&mut self, record: &PortRecord, current: Option<&PortRecord>, mut delta: Option<&mut Delta>) {
-        for frontend in &record.frontends {
-            if !current.is_some_and(|current| current.frontends.contains(frontend)) {
-                self.disclaim(&record.name, *frontend, delta.as_deref_mut());
-            }
-        }
-        if let Some(delta) = delta.as_deref_mut() {
-            let gone = |kind| current.and_then(|current| current.chain(kind)).is_none();
-            for (kind, plan) in record.chains.iter().filter(|(kind, _)| gone(*kind)) {
-                delta.chain(ChainId::Port(record.name.clone(), *kind), Some(plan), None);
-            }
-        }
-        self.port_chains -= record.chains.len();
-        for backend in &record.hairpins {
-            if release(&mut self.hairpins, &(*backend, record.name.protocol)) {
-                self.leave(hairpin(*backend, record.name.protocol), delta.as_deref_mut());
-            }
-        }
-        if let Some(ip) = record.cluster_ip.filter(|ip| release(&mut self.cluster_ips, ip)) {
-            self.leave(cluster_ip(ip), delta);
-        }
-    }
-
-    fn claim(&mut self, owner: &PortName, plan: FrontendPlan, delta: Option<&mut Delta>) {
-        let frontend = plan.frontend;
-        let claim = Claim { owner: owner.clone(), plan };
-        match self.claims.entry(frontend) {
-            Entry::Vacant(free) => self.totals.exchange(None, Some(free.insert(claim)), delta),
-            // The first by name has it.
-            Entry::Occupied(mut taken) => match claim.owner.cmp(&taken.get().owner) {
-                Ordering::Greater => {
-                    self.rivals.entry(frontend).or_default().insert(claim.owner, claim.plan);
-                }
-                order => {
-                    let previous = taken.insert(claim);
-                    self.totals.exchange(Some(&previous), Some(taken.get()), delta);
-                    if order == Ordering::Less {
-                        self.rivals.entry(frontend).or_default().insert(previous.owner, previous.plan);
+        for frontend in &plan.frontends {
+            frontend.count(|container, count| self.elements[container.index()] += count);
+            for balance in frontend.balancers() {
+                if acquire(&mut self.balancers, balance) {
+                    self.enter(balancer(balance), delta.as_deref_mut());
+                    if let Some(delta) = delta.as_deref_mut() {
+                        delta.chains.entry(ChainId::Balance(balance)).or_default().after = Some(None);
                     }
                 }
-            },
+            }
         }
+        self.port_chains += plan.chains.len();
     }
 
-    fn disclaim(&mut self, owner: &PortName, frontend: Frontend, delta: Option<&mut Delta>) {
-        let rivals = self.rivals.get_mut(&frontend);
-        match self.claims.entry(frontend) {
-            Entry::Occupied(mut claim) if claim.get().owner == *owner => {
-                match rivals.and_then(BTreeMap::pop_first) {
-                    Some((owner, plan)) => {
-                        let removed = claim.insert(Claim { owner, plan });
-                        self.totals.exchange(Some(&removed), Some(claim.get()), delta);
+    /// Subtracts what a service port had, and notes the shared objects that no port uses any more.
+    fn release(&mut self, plan: &PortPlan, mut delta: Option<&mut Delta>) {
+        if let Some(ip) = plan.cluster_ip.filter(|ip| release(&mut self.cluster_ips, ip)) {
+            self.leave(cluster_ip(ip), delta.as_deref_mut());
+        }
+        for backend in &plan.hairpins {
+            if release(&mut self.hairpins, &(*backend, plan.name.protocol)) {
+                self.leave(hairpin(*backend, plan.name.protocol), delta.as_deref_mut());
+            }
+        }
+        for frontend in &plan.frontends {
+            frontend.count(|container, count| self.elements[container.index()] -= count);
+            for balance in frontend.balancers() {
+                if release(&mut self.balancers, &balance) {
+                    self.leave(balancer(balance), delta.as_deref_mut());
+                    if let Some(delta) = delta.as_deref_mut() {
+                        delta.chains.entry(ChainId::Balance(balance)).or_default().before = Some(None);
                     }
-                    None => self.totals.exchange(Some(&claim.remove()), None, delta),
                 }
             }
-            _ => drop(rivals.and_then(|rivals| rivals.remove(owner))),
         }
-        if self.rivals.get(&frontend).is_some_and(BTreeMap::is_empty) {
-            self.rivals.remove(&frontend);
-        }
+        self.port_chains -= plan.chains.len();
     }
 
     fn enter(&mut self, element: Element, delta: Option<&mut Delta>) {
-        self.totals.elements[element.container.index()] += 1;
+        self.elements[element.container.index()] += 1;
         if let Some(delta) = delta {
             delta.exchange(Vec::new(), vec![element]);
         }
     }
 
     fn leave(&mut self, element: Element, delta: Option<&mut Delta>) {
-        self.totals.elements[element.container.index()] -= 1;
+        self.elements[element.container.index()] -= 1;
         if let Some(delta) = delta {
             delta.exchange(vec![element], Vec::new());
         }
-    }
-}
-
-impl Totals {
-    /// Counts the elements of the claim of a frontend in place of those of its previous claim.
-    fn exchange(&mut self, previous: Option<&Claim>, current: Option<&Claim>, mut delta: Option<&mut Delta>) {
-        if let (Some(before), Some(now)) = (previous, current)
-            && (&before.owner, &before.plan) == (&now.owner, &now.plan)
-        {
-            return;
-        }
-        if let Some(claim) = current {
-            claim.plan.count(|container, count| self.elements[container.index()] += count);
-            for balance in claim.plan.balancers().filter(|balance| acquire(&mut self.balancers, *balance)) {
-                self.elements[balance.container().index()] += 1;
-                delta.as_deref_mut().into_iter().for_each(|delta| delta.balancer(balance, true));
-            }
-        }
-        if let Some(claim) = previous {
-            claim.plan.count(|container, count| self.elements[container.index()] -= count);
-            for balance in claim.plan.balancers().filter(|balance| release(&mut self.balancers, balance)) {
-                self.elements[balance.container().index()] -= 1;
-                delta.as_deref_mut().into_iter().for_each(|delta| delta.balancer(balance, false));
-            }
-        }
-        if let Some(delta) = delta {
-            delta.exchange(elements(previous), elements(current));
-        }
-    }
-}
-
-impl PortRecord {
-    fn chain(&self, kind: PortChain) -> Option<&ChainPlan> {
-        self.chains.iter().find(|(other, _)| *other == kind).map(|(_, plan)| plan)
     }
 }
 
@@ -331,6 +239,35 @@ impl Delta {
         self.chains.retain(|_, edit| edit.before != edit.after);
     }
 
+    /// Notes what differs between two plans of a service, but for the objects that others may use, too.
+    fn replan(&mut self, before: &[PortPlan], after: &[PortPlan]) {
+        for new in after {
+            let old = same_port(before, new);
+            for frontend in &new.frontends {
+                let previous = old.and_then(|old| old.frontend(frontend.frontend));
+                if previous != Some(frontend) {
+                    self.exchange(elements(&new.name, previous), elements(&new.name, Some(frontend)));
+                }
+            }
+            for (kind, chain) in &new.chains {
+                self.chain(&new.name, *kind, old.and_then(|old| old.chain(*kind)), Some(chain));
+            }
+        }
+        for old in before {
+            let new = same_port(after, old);
+            let is_gone =
+                |frontend: &&FrontendPlan| new.is_none_or(|new| new.frontend(frontend.frontend).is_none());
+            for frontend in old.frontends.iter().filter(is_gone) {
+                self.exchange(elements(&old.name, Some(frontend)), Vec::new());
+            }
+            for (kind, chain) in &old.chains {
+                if new.is_none_or(|new| new.chain(*kind).is_none()) {
+                    self.chain(&old.name, *kind, Some(chain), None);
+                }
+            }
+        }
+    }
+
     /// Notes that `new` elements take the place of `old` ones.
     fn exchange(&mut self, mut old: Vec<Element>, mut new: Vec<Element>) {
         // Most elements of a frontend stay when it is planned again, so only those between the first and the
@@ -341,40 +278,45 @@ impl Delta {
         old.truncate(old.len() - end);
         new.truncate(new.len() - end);
         for element in old.into_iter().skip(start) {
-            let edit = self.elements.entry((element.container, element.key));
-            edit.or_insert_with(|| Edit { before: Some(element), after: None }).after = None;
+            let edit = self.elements.entry((element.container, element.key)).or_default();
+            edit.before = Some(element);
         }
         for element in new.into_iter().skip(start) {
-            let edit = self.elements.entry((element.container, element.key));
-            edit.or_insert(Edit { before: None, after: None }).after = Some(element);
+            let edit = self.elements.entry((element.container, element.key)).or_default();
+            edit.after = Some(element);
         }
     }
 
-    fn chain(&mut self, id: ChainId, before: Option<&ChainPlan>, after: Option<&ChainPlan>) {
-        if before != after {
-            let plan = |plan: Option<&ChainPlan>| plan.map(|plan| Some(plan.clone()));
-            let edit = self.chains.entry(id).or_insert_with(|| Edit { before: plan(before), after: None });
-            edit.after = plan(after);
+    fn chain(&mut self, port: &PortName, kind: PortChain, old: Option<&ChainPlan>, new: Option<&ChainPlan>) {
+        if old != new {
+            let state = |plan: Option<&ChainPlan>| plan.map(|plan| Some(plan.clone()));
+            let edit = Edit { before: state(old), after: state(new) };
+            self.chains.insert(ChainId::Port(port.clone(), kind), edit);
         }
     }
+}
 
-    /// Notes that a balancing chain is wanted or no longer wanted, with the element that leads to it.
-    fn balancer(&mut self, balance: Balance, wanted: bool) {
-        let element = vec![balancer(balance)];
-        match wanted {
-            true => self.exchange(Vec::new(), element),
-            false => self.exchange(element, Vec::new()),
+/// Leaves a frontend that several ports of a service have to the first of these by name. No API server admits
+/// such a service.
+fn leave_to_the_first(plans: &mut [PortPlan]) {
+    if plans.len() > 1 {
+        let mut by_name: Vec<&mut PortPlan> = plans.iter_mut().collect();
+        by_name.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        let mut taken = HashSet::new();
+        for plan in by_name {
+            plan.frontends.retain(|each| taken.insert(each.frontend));
         }
-        let before = if wanted { None } else { Some(None) };
-        let edit = self.chains.entry(ChainId::Balance(balance)).or_insert(Edit { before, after: None });
-        edit.after = wanted.then_some(None);
     }
+}
+
+fn same_port<'p>(plans: &'p [PortPlan], port: &PortPlan) -> Option<&'p PortPlan> {
+    plans.iter().find(|plan| plan.name == port.name)
 }
 
 /// Passes values to `sink` in the order of their frontends.
 fn by_frontend<T>(all: impl Iterator<Item = (Frontend, T)>, sink: impl FnMut(T)) {
     // Most have a number of 64 bits, and sorting by these takes a third of the time.
-    let (mut short, mut long) = (Vec::with_capacity(all.size_hint().1.unwrap_or(0)), Vec::new());
+    let (mut short, mut long) = (Vec::new(), Vec::new());
     for (frontend, value) in all {
         match frontend.order() {
             Order::Short(number) => short.push((number, value)),
@@ -392,13 +334,13 @@ fn in_order<K: Ord>(keys: impl Iterator<Item = K>) -> impl Iterator<Item = K> {
     keys.into_iter()
 }
 
-fn elements(claim: Option<&Claim>) -> Vec<Element> {
+fn elements(owner: &PortName, plan: Option<&FrontendPlan>) -> Vec<Element> {
     let mut elements = Vec::new();
-    if let Some(claim) = claim {
+    if let Some(plan) = plan {
         let mut count = 0;
-        claim.plan.count(|_, more| count += more);
+        plan.count(|_, more| count += more);
         elements.reserve_exact(count);
-        claim.plan.elements(&claim.owner, &mut |element: Element| elements.push(element));
+        plan.elements(owner, &mut |element: Element| elements.push(element));
     }
     elements
 }

@@ -205,15 +205,15 @@ impl Template {
     }
 
     /// Appends elements that [fit](Self::fits).
-    pub(crate) fn encode(&mut self, elements: &[Element], list: &mut Writer<'_>) {
-        for element in elements {
+    pub(crate) fn encode(&self, elements: &[Element], list: &mut Writer<'_>) {
+        let entries = list.repeat(&self.bytes, elements.len()).chunks_exact_mut(self.bytes.len());
+        for (entry, element) in entries.zip(elements) {
             let view = element.0.view();
             for (from, to) in std::iter::once(&self.key).chain(&self.value) {
-                if let Some(to) = self.bytes.get_mut(to.clone()) {
+                if let Some(to) = entry.get_mut(to.clone()) {
                     copy(to, view.at(from));
                 }
             }
-            list.raw(&self.bytes);
         }
     }
 }
