@@ -48,12 +48,13 @@ impl Change {
             && self.delete.is_empty()
     }
 
-    /// Splits the commands of IPVS into those that add and those that remove.
-    pub(crate) fn set_commands(&mut self, commands: Vec<Command>) {
-        let removes = |command: &Command| {
-            matches!(command, Command::DeleteService { .. } | Command::DeleteDestination { .. })
+    /// Splits the commands of a difference into those that add and those that remove, which come last.
+    pub(crate) fn set_commands(&mut self, mut commands: Vec<Command>) {
+        let adds = |command: &Command| {
+            !matches!(command, Command::DeleteService { .. } | Command::DeleteDestination { .. })
         };
-        (self.retire, self.serve) = commands.into_iter().partition(removes);
+        self.retire = commands.split_off(commands.partition_point(adds));
+        self.serve = commands;
     }
 
     /// Returns the change as scripts, each after a heading that names its tool.

@@ -1,5 +1,6 @@
 //! Compares and changes the sets, virtual servers and addresses of this mode in the kernel.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Instant;
@@ -10,6 +11,7 @@ use sluicegate_netlink::{Errno, Transport};
 use sluicegate_services::Family;
 
 use super::links::Links;
+use super::wanted::DESTINATION;
 use super::{Change, Planner, Set, Settings};
 use crate::Error;
 
@@ -40,8 +42,7 @@ impl<T: Transport> Kernel<T> {
         let family = planner.family();
         let listed = self.servers.list(|id| is_of(id, family) && (settings.is_ours(id) || planner.wants(id)));
         let listed = listed.map_err(|error| Error::ipvs("listing virtual servers", error))?;
-        let commands = ipvs::diff(&planner.table(), &listed.iter().cloned().collect());
-        change.set_commands(commands);
+        change.set_commands(planner.commands(&listed.into_iter().collect()));
         let bound = self.links.ours(family);
         change.bind = planner.addresses().filter(|ip| !bound.contains(ip)).collect();
         change.unbind = bound.into_iter().filter(|ip| !planner.wants_address(*ip)).collect();
@@ -53,11 +54,8 @@ impl<T: Transport> Kernel<T> {
     pub(super) fn is_as_planned(&mut self, planner: &Planner) -> Result<bool, Error> {
         let servers =
             self.servers.services().map_err(|error| Error::ipvs("listing virtual servers", error))?;
-        let wanted = planner.table();
-        let there = servers
-            .iter()
-            .filter(|service| wanted.get(&service.id).is_some_and(|wanted| wanted.config == service.config));
-        if there.count() != wanted.len() {
+        let there = servers.iter().filter(|service| planner.server(&service.id) == Some(&service.config));
+        if there.count() != planner.server_count() {
             return Ok(false);
         }
         let mut sizes = BTreeMap::new();
@@ -150,12 +148,15 @@ impl<T: Transport> Kernel<T> {
     /// Carries out commands, including those after a refused one, and returns the refusals.
     pub(super) fn run_commands(&mut self, commands: &[Command]) -> Result<Refused, Error> {
         let mut refused = Refused::default();
-        let mut sound = Vec::with_capacity(commands.len());
-        for command in commands {
-            match command.check() {
-                Ok(()) => sound.push(*command),
-                Err(error) => refused.add_invalid(command, error),
-            }
+        let mut sound = Cow::Borrowed(commands);
+        if commands.iter().any(|command| command.check().is_err()) {
+            let is_sound = |command: &Command| {
+                let error = command.check().err();
+                let is_sound = error.is_none();
+                error.into_iter().for_each(|error| refused.add_invalid(command, error));
+                is_sound
+            };
+            sound.to_mut().retain(is_sound);
         }
         if sound.is_empty() {
             return Ok(refused);
@@ -331,7 +332,7 @@ pub(super) fn set_weights_to_zero(change: &mut Change, drain: &mut Drain) -> Vec
     for command in std::mem::take(&mut change.retire) {
         match command {
             Command::DeleteDestination { service, id } if has_end(&service) => {
-                let config = OURS.weight(0);
+                let config = DESTINATION.weight(0);
                 change.serve.push(Command::EditDestination { service, id, config });
                 quiet.push((service, id));
             }
@@ -347,14 +348,10 @@ pub(super) fn set_weights_to_zero(change: &mut Change, drain: &mut Drain) -> Vec
 
 /// Stops draining destinations that are part of the plan, regardless of their state in the kernel.
 pub(super) fn keep_wanted(drain: &mut Drain, planner: &Planner) {
-    let table = planner.table();
-    let wanted = |service: &ServiceId, id: &Endpoint| {
-        table.get(service).is_some_and(|entry| entry.destinations.contains_key(id))
-    };
-    let kept: Vec<_> =
-        drain.iter().filter(|(service, id)| wanted(service, id)).map(|(s, id)| (*s, *id)).collect();
+    let wanted = |(service, id): &(&ServiceId, &Endpoint)| planner.wants_destination(service, id);
+    let kept: Vec<_> = drain.iter().filter(wanted).map(|(service, id)| (*service, *id)).collect();
     for (service, id) in kept {
-        let _ = drain.cancel(service, id, OURS);
+        let _ = drain.cancel(service, id, DESTINATION);
     }
 }
 
@@ -362,12 +359,9 @@ pub(super) fn keep_wanted(drain: &mut Drain, planner: &Planner) {
 fn forget(drain: &mut Drain, service: &ServiceId) {
     let gone: Vec<_> = drain.iter().filter(|(of, _)| *of == service).map(|(_, id)| *id).collect();
     for id in gone {
-        let _ = drain.cancel(*service, id, OURS);
+        let _ = drain.cancel(*service, id, DESTINATION);
     }
 }
-
-/// The configuration of all our destinations, except for the weight.
-const OURS: ipvs::DestinationConfig = ipvs::DestinationConfig::new(ipvs::Forward::Masquerade);
 
 #[cfg(test)]
 mod tests {
@@ -408,7 +402,7 @@ spec: {clusterIP: 172.30.10.2, ports: [{port: 80}]}
         let destination = |ip, to: [u8; 4]| Command::AddDestination {
             service: server(ip),
             id: Endpoint::new(to, 8080),
-            config: OURS,
+            config: DESTINATION,
         };
         let mut refused = Refused::default();
         refused.add(refusal(destination([172, 30, 10, 2], [10, 0, 0, 255]), Errno::EINVAL));
@@ -428,7 +422,7 @@ spec: {clusterIP: 172.30.10.2, ports: [{port: 80}]}
         let mut refused = Refused::default();
         let service = ServiceId::tcp(Endpoint::new([172, 30, 10, 1], 80));
         let command =
-            Command::AddDestination { service, id: Endpoint::new([224, 0, 0, 1], 80), config: OURS };
+            Command::AddDestination { service, id: Endpoint::new([224, 0, 0, 1], 80), config: DESTINATION };
         refused.add_invalid(&command, command.check().unwrap_err());
         let blamed = blamed(refused);
         assert!(blamed[0].starts_with("demo/web: ") && blamed[0].contains("unicast"), "{blamed:?}");

@@ -25,13 +25,15 @@
 //! this node, or, if there are none, all endpoints, which serves pods of this node; packets from outside then
 //! get no answer ([`Planner::without_local_endpoints`] counts such services).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
 use sluicegate_ipset::{Element, Entry};
 use sluicegate_iptables_save::{Item, Save, State, diff};
-use sluicegate_ipvs::{self as ipvs, ServiceId, Table};
-use sluicegate_services::{Changes, Cluster, Family, NodePorts, ServiceName, Topology, categorize};
+use sluicegate_ipvs::{self as ipvs, Command, Endpoint, ServiceConfig, ServiceId, Table};
+use sluicegate_services::{
+    Changes, Cluster, Family, NodePorts, ServiceName, ServicePort, Topology, categorize,
+};
 
 use super::port::{Context, PortPlan};
 use super::rules::{Rules, Style};
@@ -67,7 +69,7 @@ pub struct Planner {
     context: Context,
     topology: Topology,
     local_addresses: Option<Vec<IpAddr>>,
-    services: BTreeMap<ServiceName, Vec<PortPlan>>,
+    services: HashMap<ServiceName, Vec<PortPlan>>,
     wanted: Wanted,
     rules: Rules,
 }
@@ -99,14 +101,14 @@ impl Planner {
             context: context(settings, family, cluster, local_addresses.as_deref()),
             topology: cluster.topology(),
             local_addresses,
-            services: BTreeMap::new(),
+            services: HashMap::with_capacity(cluster.service_count()),
             wanted: Wanted::default(),
             rules: Rules::new(&style, &|_| true, std::iter::empty()),
             style,
         };
-        for name in cluster.service_names() {
-            let plans = planner.plan(cluster, name);
-            planner.set(name, plans);
+        for service in cluster.services() {
+            let plans = planner.plan(&service.ports(family));
+            planner.set(service.name, plans);
         }
         planner.rules = planner.plan_rules();
         Ok(planner)
@@ -129,7 +131,7 @@ impl Planner {
         };
         let entries = Set::ALL.map(|set| (set, self.entries(set)));
         change.add = entries.into_iter().filter(|(_, entries)| !entries.is_empty()).collect();
-        change.set_commands(ipvs::diff(&self.table(), &Table::new()));
+        change.set_commands(self.commands(&Table::new()));
         change
     }
 
@@ -151,10 +153,30 @@ impl Planner {
         self.wanted.table()
     }
 
+    /// Returns the commands that lead from the listed virtual servers to those that IPVS should have.
+    pub(super) fn commands(&self, listed: &Table) -> Vec<Command> {
+        self.wanted.commands(listed)
+    }
+
     /// Returns whether IPVS should have this virtual server.
     #[must_use]
     pub fn wants(&self, id: &ServiceId) -> bool {
         self.wanted.server(id).is_some()
+    }
+
+    /// Returns the configuration that a virtual server should have, if IPVS should have it.
+    pub(super) fn server(&self, id: &ServiceId) -> Option<&ServiceConfig> {
+        self.wanted.server(id).map(|server| &server.config)
+    }
+
+    /// Returns the number of virtual servers that IPVS should have.
+    pub(super) fn server_count(&self) -> usize {
+        self.wanted.server_count()
+    }
+
+    /// Returns whether a virtual server should have this destination.
+    pub(super) fn wants_destination(&self, id: &ServiceId, destination: &Endpoint) -> bool {
+        self.wanted.server(id).is_some_and(|server| server.endpoints.contains(destination))
     }
 
     /// Returns the service that a virtual server belongs to; of several that claim it, the one that
@@ -233,7 +255,8 @@ impl Planner {
     /// Plans these services again. Returns the objects that this touched.
     fn replan(&mut self, cluster: &Cluster, names: &[ServiceName]) -> Touched {
         let mut touched = Touched::default();
-        let plans: Vec<_> = names.iter().map(|name| self.plan(cluster, name)).collect();
+        let plan = |name| self.plan(&cluster.ports(name, self.family()));
+        let plans: Vec<_> = names.iter().map(plan).collect();
         let old: Vec<_> = names.iter().filter_map(|name| self.services.remove(name)).flatten().collect();
         old.iter().chain(plans.iter().flatten()).for_each(|plan| self.wanted.touch(plan, &mut touched));
         old.iter().for_each(|plan| self.wanted.remove(plan));
@@ -241,8 +264,7 @@ impl Planner {
         touched
     }
 
-    fn plan(&self, cluster: &Cluster, name: &ServiceName) -> Vec<PortPlan> {
-        let ports = cluster.ports(name, self.family());
+    fn plan(&self, ports: &[ServicePort<'_>]) -> Vec<PortPlan> {
         let plan = |port| PortPlan::new(&self.context, port, &categorize(port, &self.topology));
         ports.iter().map(plan).collect()
     }

@@ -75,8 +75,9 @@ impl PortPlan {
             [lacks(service.internal_local), lacks(service.external_local && port.externally_accessible())];
         let plan = Self {
             name: port.name.clone(),
-            entries: Vec::new(),
-            servers: Vec::new(),
+            // Most have nothing but a cluster IP.
+            entries: Vec::with_capacity(2),
+            servers: Vec::with_capacity(1),
             refused: Vec::new(),
             no_local,
         };
@@ -104,7 +105,9 @@ impl PortPlan {
 /// node get answers then, and other clients do not.
 fn targets(endpoints: &Categorized<'_>, local: bool) -> Arc<[Endpoint]> {
     let chosen = if local && !endpoints.local.is_empty() { &endpoints.local } else { &endpoints.cluster };
-    chosen.iter().map(|endpoint| Endpoint::from(endpoint.address)).collect()
+    let mut sorted: Vec<_> = chosen.iter().map(|endpoint| Endpoint::from(endpoint.address)).collect();
+    sorted.sort_unstable();
+    sorted.into()
 }
 
 /// Adds to the plan of a service port.

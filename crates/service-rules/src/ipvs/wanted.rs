@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use sluicegate_ipset::Element;
-use sluicegate_ipvs::{DestinationConfig, Forward, ServiceId, Table};
+use sluicegate_ipvs::{Command, DestinationConfig, Forward, ServiceId, Table, diff};
 use sluicegate_services::{PortName, ServiceName};
 
 use super::port::{PortPlan, Server, Vip};
@@ -18,12 +18,25 @@ use super::set::Set;
 /// The wanted objects of the kernel, except for iptables rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Wanted {
-    entries: BTreeMap<(Set, Element), usize>,
-    /// The number of distinct entries of each set.
-    sizes: [usize; Set::ALL.len()],
-    /// The claims to each virtual server; the first one has it.
-    servers: BTreeMap<ServiceId, BTreeMap<(bool, PortName), Server>>,
+    /// The entries of each set, with the number of service ports that want them.
+    entries: [BTreeMap<Element, usize>; Set::ALL.len()],
+    /// The claims to each virtual server, in their order; the first one has it. Most have one, for which a
+    /// tree would allocate a node of eleven.
+    servers: BTreeMap<ServiceId, Vec<Claim>>,
     refused: BTreeMap<Vip, usize>,
+}
+
+/// A service port's claim to a virtual server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Claim {
+    port: PortName,
+    server: Server,
+}
+
+impl Claim {
+    fn order(&self) -> (bool, &PortName) {
+        (self.server.is_node_port, &self.port)
+    }
 }
 
 /// The objects that were touched, with their previous state.
@@ -45,18 +58,16 @@ impl Wanted {
     }
 
     pub(super) fn add(&mut self, plan: &PortPlan) {
-        for key in &plan.entries {
-            let count = self.entries.entry(*key).or_default();
-            if *count == 0 {
-                self.sizes[key.0 as usize] += 1;
-            }
-            *count += 1;
+        for (set, element) in &plan.entries {
+            *self.entries[*set as usize].entry(*element).or_default() += 1;
         }
         for (id, server) in &plan.servers {
-            self.servers
-                .entry(*id)
-                .or_default()
-                .insert((server.is_node_port, plan.name.clone()), server.clone());
+            let claim = Claim { port: plan.name.clone(), server: server.clone() };
+            let claims = self.servers.entry(*id).or_insert_with(|| Vec::with_capacity(1));
+            match claims.binary_search_by(|other| other.order().cmp(&claim.order())) {
+                Ok(place) => claims[place] = claim,
+                Err(place) => claims.insert(place, claim),
+            }
         }
         for vip in &plan.refused {
             *self.refused.entry(*vip).or_default() += 1;
@@ -64,14 +75,12 @@ impl Wanted {
     }
 
     pub(super) fn remove(&mut self, plan: &PortPlan) {
-        for key in &plan.entries {
-            if drop_one(&mut self.entries, key) {
-                self.sizes[key.0 as usize] -= 1;
-            }
+        for (set, element) in &plan.entries {
+            drop_one(&mut self.entries[*set as usize], element);
         }
         for (id, server) in &plan.servers {
             if let Some(claims) = self.servers.get_mut(id) {
-                claims.remove(&(server.is_node_port, plan.name.clone()));
+                claims.retain(|claim| claim.order() != (server.is_node_port, &plan.name));
                 if claims.is_empty() {
                     self.servers.remove(id);
                 }
@@ -82,26 +91,29 @@ impl Wanted {
         }
     }
 
-    pub(super) fn has(&self, key: &(Set, Element)) -> bool {
-        self.entries.contains_key(key)
+    pub(super) fn has(&self, (set, element): &(Set, Element)) -> bool {
+        self.entries[*set as usize].contains_key(element)
     }
 
     pub(super) fn server(&self, id: &ServiceId) -> Option<&Server> {
-        self.servers.get(id)?.values().next()
+        self.servers.get(id)?.first().map(|claim| &claim.server)
+    }
+
+    /// Returns the number of virtual servers.
+    pub(super) fn server_count(&self) -> usize {
+        self.servers.len()
     }
 
     pub(super) fn owner(&self, id: &ServiceId) -> Option<&ServiceName> {
-        let (_, port) = self.servers.get(id)?.keys().next()?;
-        Some(&port.service)
+        self.servers.get(id)?.first().map(|claim| &claim.port.service)
     }
 
-    pub(super) fn elements(&self, set: Set) -> impl Iterator<Item = &Element> {
-        let of_set = self.entries.keys().filter(move |(of, _)| *of == set);
-        of_set.map(|(_, element)| element)
+    pub(super) fn elements(&self, set: Set) -> impl ExactSizeIterator<Item = &Element> {
+        self.entries[set as usize].keys()
     }
 
     pub(super) fn size(&self, set: Set) -> usize {
-        self.sizes[set as usize]
+        self.entries[set as usize].len()
     }
 
     pub(super) fn refused(&self) -> impl Iterator<Item = &Vip> {
@@ -111,30 +123,52 @@ impl Wanted {
     /// Returns all virtual servers.
     pub(super) fn table(&self) -> Table {
         let mut table = Table::new();
-        for (id, claims) in &self.servers {
-            if let Some(server) = claims.values().next() {
-                put(&mut table, *id, server);
-            }
-        }
+        self.servers().for_each(|(id, server)| put(&mut table, *id, server));
         table
     }
+
+    /// Returns the commands that lead from the listed virtual servers to the wanted ones.
+    pub(super) fn commands(&self, listed: &Table) -> Vec<Command> {
+        let (mut commands, mut known) = (Vec::new(), Table::new());
+        for (id, server) in self.servers() {
+            if listed.get(id).is_some() {
+                put(&mut known, *id, server);
+                continue;
+            }
+            // A first sync has nothing else, and a table of all these would be made to be read once.
+            commands.push(Command::AddService { id: *id, config: server.config });
+            commands.extend(server.endpoints.iter().map(|endpoint| Command::AddDestination {
+                service: *id,
+                id: *endpoint,
+                config: DESTINATION,
+            }));
+        }
+        commands.append(&mut diff(&known, listed));
+        commands
+    }
+
+    fn servers(&self) -> impl Iterator<Item = (&ServiceId, &Server)> {
+        self.servers.iter().filter_map(|(id, claims)| Some((id, &claims.first()?.server)))
+    }
 }
+
+/// The configuration of all our destinations, except for the weight.
+pub(super) const DESTINATION: DestinationConfig = DestinationConfig::new(Forward::Masquerade);
 
 /// Adds a virtual server to a table.
 pub(super) fn put(table: &mut Table, id: ServiceId, server: &Server) {
     let entry = table.service(id, server.config);
     for endpoint in server.endpoints.iter() {
-        entry.destination(*endpoint, DestinationConfig::new(Forward::Masquerade));
+        entry.destination(*endpoint, DESTINATION);
     }
 }
 
-/// Decrements a count. Returns true if that was the last.
-fn drop_one<K: Ord>(counts: &mut BTreeMap<K, usize>, key: &K) -> bool {
-    let Some(count) = counts.get_mut(key) else { return false };
-    *count -= 1;
-    let last = *count == 0;
-    if last {
-        counts.remove(key);
+/// Decrements a count.
+fn drop_one<K: Ord>(counts: &mut BTreeMap<K, usize>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
+        }
     }
-    last
 }
