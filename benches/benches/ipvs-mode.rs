@@ -101,18 +101,18 @@ fn kernel(c: &mut Criterion) {
             );
         }
         let namespace = Netns::new().expect("the guest's root may");
-        let mut applier = namespace.run(|| open(back_end));
-        namespace.run(|| applier.sync(&mut cluster, Instant::now()).expect("a guest with IPVS"));
+        let mut applier = namespace.run_here(|| open(back_end));
+        namespace.run_here(|| applier.sync(&mut cluster, Instant::now()).expect("a guest with IPVS"));
         group.bench_function(BenchmarkId::new("one endpoint's change", size), |b| {
             b.iter_custom(|rounds| {
-                namespace.run(|| (0..rounds).map(|_| one_change(&mut applier, &mut cluster)).sum())
+                namespace.run_here(|| (0..rounds).map(|_| one_change(&mut applier, &mut cluster)).sum())
             });
         });
         let mut plan = planner(&cluster);
         let name = "one endpoint's change, a program for each object";
         group.bench_function(BenchmarkId::new(name, size), |b| {
             b.iter_custom(|rounds| {
-                namespace.run(|| (0..rounds).map(|_| one_by_programs(&mut plan, &mut cluster)).sum())
+                namespace.run_here(|| (0..rounds).map(|_| one_by_programs(&mut plan, &mut cluster)).sum())
             });
         });
         end(namespace);
@@ -132,7 +132,7 @@ fn end(namespace: Netns) {
 
 fn in_new_namespace<T: Send>(f: impl FnOnce() -> T + Send) -> T {
     let namespace = Netns::new().expect("the guest's root may");
-    let result = namespace.run(f);
+    let result = namespace.run_here(f);
     end(namespace);
     result
 }

@@ -34,8 +34,8 @@ fn main() {
         (true, None) => &[100, 1_000, 10_000],
         (true, Some(_)) => &[100, 1_000, 10_000, 50_000, 100_000],
     };
-    let mut bare = other.run(socket);
-    namespace.run(|| {
+    let mut bare = other.run_here(socket);
+    namespace.run_here(|| {
         let mut before = None;
         for size in sizes {
             let now = measure(*size, &mut bare);

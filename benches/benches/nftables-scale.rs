@@ -308,7 +308,7 @@ fn follow(c: &mut Criterion) {
 
 fn in_a_namespace(_: &mut Criterion) {
     let Some(namespace) = testns::Netns::new() else { return };
-    namespace.run(|| {
+    namespace.run_here(|| {
         // Criterion cannot be moved to the thread in the namespace.
         let mut c = Criterion::default().configure_from_args();
         add_elements(&mut c);

@@ -115,7 +115,7 @@ fn timed(rounds: u64, mut load: impl FnMut(&mut Socket)) -> Duration {
 
 fn kernel(_: &mut Criterion) {
     let Some(namespace) = testns::Netns::new() else { return };
-    namespace.run(|| {
+    namespace.run_here(|| {
         // Criterion cannot be moved to the thread in the namespace.
         let mut c = Criterion::default().configure_from_args();
         let mut group = c.benchmark_group("nftables kernel");

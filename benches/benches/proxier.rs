@@ -123,7 +123,7 @@ fn change(services: u32, changed: u32, times: u64) -> Duration {
 }
 
 fn in_namespace<T: Send>(f: impl FnOnce() -> T + Send) -> T {
-    Netns::new().expect("a network namespace: run as root").run(f)
+    Netns::new().expect("a network namespace: run as root").run_here(f)
 }
 
 criterion_group!(benches, first_sync, changes);

@@ -93,11 +93,11 @@ fn measure(size: u32, backend: Backend) {
     cluster.take_changes();
     let mut plan = planner(&cluster);
     let all = plan.input().to_string();
-    let mut client = ours.run(|| backend.open());
+    let mut client = ours.run_here(|| backend.open());
     let name = |what: &str| format!("{}: {what}", if backend == Backend::Nft { "nft" } else { "legacy" });
-    let tool = |input: &str| theirs.run(|| tool(backend, input));
+    let tool = |input: &str| theirs.run_here(|| tool(backend, input));
     // Restored again, the same input empties every chain first.
-    compare(size, &name("everything"), || ours.run(|| library(&mut client, &all)), || tool(&all));
+    compare(size, &name("everything"), || ours.run_here(|| library(&mut client, &all)), || tool(&all));
     let mut changes = std::iter::from_fn(|| {
         change_one(&mut cluster, size / 2, ENDPOINTS);
         let changed = cluster.take_changes();
@@ -108,7 +108,7 @@ fn measure(size: u32, backend: Backend) {
     compare(
         size,
         &name("one endpoint"),
-        || ours.run(|| library(&mut client, first.next().expect("a cycle"))),
+        || ours.run_here(|| library(&mut client, first.next().expect("a cycle"))),
         || tool(second.next().expect("a cycle")),
     );
     if backend == Backend::Nft {
@@ -116,7 +116,7 @@ fn measure(size: u32, backend: Backend) {
             size,
             &name("one endpoint, after another's"),
             || {
-                ours.run(|| {
+                ours.run_here(|| {
                     let _ =
                         testns::sh("iptables-nft -t security -Z; iptables-nft -t security -P INPUT ACCEPT");
                     library(&mut client, first.next().expect("a cycle"))
@@ -130,7 +130,7 @@ fn measure(size: u32, backend: Backend) {
     let save = Save::parse(&both[0]).expect("the planner's text");
     floor(size, &ours, &mut client, &save);
     let empty: String = save.tables().map(empty).collect();
-    compare(size, &name("no line"), || ours.run(|| library(&mut client, &empty)), || tool(&empty));
+    compare(size, &name("no line"), || ours.run_here(|| library(&mut client, &empty)), || tool(&empty));
 }
 
 /// Prints what the kernel takes for one rule more, with a verdict and without.
@@ -139,7 +139,7 @@ fn validation(size: u32, namespace: &Netns) -> Vec<Duration> {
     let name = |name: &str| Name::new(name).expect("a name");
     let chain = TableId::new(NftFamily::IP, name("nat")).chain(name("FLOOR"));
     let rules = |rule: fn(&ChainId) -> Transaction| {
-        let times = namespace.run(|| {
+        let times = namespace.run_here(|| {
             let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket");
             let mut made = Transaction::new();
             made.add(Chain::new(chain.clone()));
@@ -183,7 +183,7 @@ fn floor(size: u32, namespace: &Netns, client: &mut Client, input: &Save<'_>) {
     for _ in 0..rounds() {
         let mut sum = [Duration::ZERO; 2];
         for table in input.tables().filter(|table| !table.entries.is_empty()) {
-            let [read, replaced] = namespace.run(|| read_and_replace(client, table.name()));
+            let [read, replaced] = namespace.run_here(|| read_and_replace(client, table.name()));
             sum = [sum[0] + read, sum[1] + replaced];
         }
         took.iter_mut().zip(sum).for_each(|(took, sum)| took.push(sum));
@@ -220,7 +220,7 @@ fn proxier(size: u32, backend: Backend) {
         change_one(&mut cluster, size / 2, ENDPOINTS);
         took
     };
-    let [first, changes, again] = namespace.run(|| {
+    let [first, changes, again] = namespace.run_here(|| {
         let open =
             || Applier::open(Some(back_end), &[Family::Ipv4], settings()).expect("the kernel's tables");
         let mut applier = open();
