@@ -5,6 +5,11 @@
 //! kernel's share of a first sync is to send the same netlink messages again in another namespace, without the
 //! rules of iptables, which hardly depend on the services.
 //!
+//! In user-mode Linux a page of memory that is touched for the first time costs about 150 us, and a first sync
+//! of 1,000 services touches some 500 where the same messages sent again touch few: what is ours appears to
+//! be several times what it is elsewhere. qemu emulates the tables of pages, so its ratio is closer:
+//! `xtask/guest/qemu/qemurun -m 1500M -- BENCHMARK --bench kernel`.
+//!
 //! ```text
 //! cargo bench -p benches --bench ipvs-mode
 //! cargo xtask bench ipvs-mode --guest -- kernel      # needs a kernel of its own

@@ -172,7 +172,7 @@ proptest! {
             prop_assert_eq!(elements.len(), 1);
             prop_assert_eq!(&elements[0].key, &[80, 0]);
             prop_assert!(elements[0].data.is_some());
-            prop_assert_eq!(&elements[0].rest, rest);
+            prop_assert_eq!(&elements[0].details().rest, rest);
         }
     }
 }
@@ -282,6 +282,6 @@ fn a_rule_keeps_its_expressions_where_a_member_of_its_set_carries_one_without_wo
     assert!(!is_raw(&held));
     let newer = attr::encode(|w| w.nest(1).put_str(1, "newer")).unwrap();
     let newer = Expr::decode(&Attributes::new(&newer).next().unwrap().unwrap()).unwrap();
-    held.sets[0].1[0].expressions.push(newer);
+    held.sets[0].1[0].details_mut().expressions.push(newer);
     assert!(is_raw(&held));
 }

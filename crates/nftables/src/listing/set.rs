@@ -270,10 +270,12 @@ fn element_of(set: &Set, parts: &[Part], from_kernel: &read::Element) -> Option<
     } else {
         Element::new(key_of(&from_kernel.key)?)
     };
-    if let Some(end) = from_kernel.key_end.as_deref().and_then(key_of).filter(|end| *end != element.key()) {
+    if let Some(end) =
+        from_kernel.details().key_end.as_deref().and_then(key_of).filter(|end| *end != element.key())
+    {
         element = element.to(end);
     }
-    element = match (&from_kernel.data, &from_kernel.object, &set.data) {
+    element = match (&from_kernel.data, &from_kernel.details().object, &set.data) {
         (Some(Data::Verdict(verdict)), _, _) => element.verdict(verdict.clone()),
         (Some(Data::Value(bytes)), _, Some(SetData::Value(of) | SetData::Interval(of))) => {
             data_of(element, &of.parts(), bytes)?
@@ -282,17 +284,17 @@ fn element_of(set: &Set, parts: &[Part], from_kernel: &read::Element) -> Option<
         _ => element,
     };
     if let Some(timeout) =
-        from_kernel.timeout.filter(|timeout| set.timeout != Some(Duration::from_millis(*timeout)))
+        from_kernel.details().timeout.filter(|timeout| set.timeout != Some(Duration::from_millis(*timeout)))
     {
         element = element.timeout(Duration::from_millis(timeout));
     }
-    if let Some(expiration) = from_kernel.expiration {
+    if let Some(expiration) = from_kernel.details().expiration {
         element = element.expires(Duration::from_millis(expiration));
     }
     if let Some(comment) = comment(from_kernel.comment()) {
         element = element.comment(comment);
     }
-    for statement in from_kernel.expressions.iter().filter_map(state_of) {
+    for statement in from_kernel.details().expressions.iter().filter_map(state_of) {
         element = element.statement(statement);
     }
     Some((element, from_kernel.flags.contains(read::ElementFlags::INTERVAL_END)))
@@ -301,7 +303,7 @@ fn element_of(set: &Set, parts: &[Part], from_kernel: &read::Element) -> Option<
 /// Returns whether the language can express everything that the elements of an anonymous set carry. If not,
 /// the rule is listed as raw expressions.
 pub(crate) fn are_expressible(from_kernel: &[read::Element]) -> bool {
-    from_kernel.iter().flat_map(|element| &element.expressions).all(|expr| state(expr).is_some())
+    from_kernel.iter().flat_map(|element| &element.details().expressions).all(|expr| state(expr).is_some())
 }
 
 /// Returns the statement of a stateful expression of a set or an element. Unknown attributes are ignored; the

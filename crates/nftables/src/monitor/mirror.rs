@@ -483,7 +483,7 @@ impl Elements {
 
 impl ElementId {
     fn of(element: &read::Element) -> Self {
-        Self(element.key.clone(), element.key_end.clone(), element.flags)
+        Self(element.key.clone(), element.details().key_end.clone(), element.flags)
     }
 }
 

@@ -8,7 +8,7 @@ use super::{one, split};
 use crate::SetId;
 use crate::expr::wire::NFTA_LIST_ELEM;
 use crate::message::{NFT_MSG_GETSETELEM, NFT_MSG_GETSETELEM_RESET, SUBSYSTEM};
-pub use crate::object::element::decode::{Element, ElementFlags};
+pub use crate::object::element::decode::{Element, ElementDetails, ElementFlags};
 use crate::object::element::wire::*;
 
 /// Reads all elements of one set.

@@ -110,11 +110,7 @@ fn interval<T: Transport + ?Sized>(
             // At the start, another interval may end. After the start, this interval may end and another
             // begin: then that start is the end of this one.
             (Some(_), Some(behind)) => match ask(transport, ElementQuery::Key(&behind), false)? {
-                Some(next) if *next.key == *behind => Some(FromKernel {
-                    key: next.key,
-                    flags: ElementFlags::INTERVAL_END,
-                    ..FromKernel::default()
-                }),
+                Some(next) if *next.key == *behind => Some(FromKernel::end_of_interval(next.key)),
                 _ => ask(transport, ElementQuery::End(&behind), false)?,
             },
             (Some(_), None) => None,

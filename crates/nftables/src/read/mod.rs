@@ -54,7 +54,9 @@ use sluicegate_netlink::{
 
 pub use crate::object::userdata::UserData;
 pub use chain::{Chain, ChainFlags, Hook, chain, chains};
-pub use element::{Element, ElementFlags, ElementQuery, element, elements, reset_element, reset_elements};
+pub use element::{
+    Element, ElementDetails, ElementFlags, ElementQuery, element, elements, reset_element, reset_elements,
+};
 pub use find::{find, find_and_reset};
 pub use flowtable::{Flowtable, flowtable, flowtables};
 pub use generation::{Generation, generation};

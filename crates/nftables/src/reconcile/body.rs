@@ -209,13 +209,17 @@ impl Bodies<'_> {
         for Found { range, element, .. } in from_kernel(form, elements) {
             let mut one = Vec::new();
             write_range(&range.start, range.end.as_deref(), &mut one);
-            match (&element.data, &element.object) {
+            match (&element.data, &element.details().object) {
                 (Some(data), _) => one.extend(attr::encode(|w| data.encode(w, 1))?),
                 (None, Some(object)) => one.extend_from_slice(object.as_bytes()),
                 (None, None) => {}
             }
             write_comment(element.comment().map(Comment::lossy).as_ref(), &mut one);
-            element.expressions.iter().try_for_each(|e| write_expr(e.clone(), self.family, &mut one))?;
+            element
+                .details()
+                .expressions
+                .iter()
+                .try_for_each(|e| write_expr(e.clone(), self.family, &mut one))?;
             all.push(one);
         }
         write_sorted(all, out);

@@ -77,7 +77,7 @@ pub(super) fn from_kernel(form: Form, elements: &[read::Element]) -> impl Iterat
     // An element without an end in a set of concatenations has a single key.
     let has_end = move |element: &read::Element| form == Form::Concat && !element.key.is_empty();
     let plain = elements.iter().map(move |element| {
-        let end = has_end(element).then(|| element.key_end.as_deref().unwrap_or(&element.key));
+        let end = has_end(element).then(|| element.details().key_end.as_deref().unwrap_or(&element.key));
         found(element, end, false)
     });
     plain.chain(intervals)
@@ -187,7 +187,7 @@ impl<'k> Context<'_, 'k> {
     }
 
     fn is_same(&self, wanted: &Element, kernel: &read::Element) -> bool {
-        wanted.maps_to(kernel.data.as_ref(), kernel.object.as_ref())
+        wanted.maps_to(kernel.data.as_ref(), kernel.details().object.as_ref())
             && self.is_same_comment(wanted, kernel)
             && self.is_same_timeout(wanted, kernel)
             && self.carries_same(wanted, kernel)
@@ -204,7 +204,7 @@ impl<'k> Context<'_, 'k> {
     /// Compares timeouts. An element that never expires has no remaining lifetime, and before Linux 6.12 no
     /// timeout.
     fn is_same_timeout(&self, wanted: &Element, kernel: &read::Element) -> bool {
-        let of_kernel = match (kernel.timeout, kernel.expiration) {
+        let of_kernel = match (kernel.details().timeout, kernel.details().expiration) {
             (Some(own), _) => own,
             (None, Some(_)) => self.kernel.timeout.unwrap_or(0),
             (None, None) => 0,
@@ -214,12 +214,16 @@ impl<'k> Context<'_, 'k> {
 
     fn carries_same(&self, wanted: &Element, kernel: &read::Element) -> bool {
         let statements = statements_of(wanted, &self.wanted.statements);
-        if statements.is_empty() || kernel.expressions.is_empty() {
-            return statements.is_empty() && kernel.expressions.is_empty();
+        if statements.is_empty() || kernel.details().expressions.is_empty() {
+            return statements.is_empty() && kernel.details().expressions.is_empty();
         }
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         let wrote = write_statements(statements, self.family, &mut ours).and_then(|()| {
-            kernel.expressions.iter().try_for_each(|e| write_expr(e.clone(), self.family, &mut theirs))
+            kernel
+                .details()
+                .expressions
+                .iter()
+                .try_for_each(|e| write_expr(e.clone(), self.family, &mut theirs))
         });
         wrote.is_ok() && ours == theirs
     }

@@ -203,7 +203,7 @@ pub(super) fn refs_of_element<'e>(
     element: &'e read::Element,
     found: &mut dyn FnMut(Ref<'e>),
 ) {
-    match (&element.data, &element.object, set.object_kind) {
+    match (&element.data, &element.details().object, set.object_kind) {
         (Some(Data::Verdict(verdict)), ..) => refs_of_verdict(verdict, found),
         (_, Some(name), Some(kind)) => found(Ref::Object(kind, name)),
         _ => {}

@@ -194,7 +194,7 @@ fn same_set(set: &mut read::Set) {
 }
 
 fn same_elements(elements: &mut [read::Element]) {
-    for element in elements.iter_mut().filter(|element| element.expiration.is_some()) {
-        element.expiration = Some(0);
+    for element in elements.iter_mut().filter(|element| element.details().expiration.is_some()) {
+        element.details_mut().expiration = Some(0);
     }
 }

@@ -186,7 +186,7 @@ fn sets_and_elements(k: &mut Tried) {
         };
         k.apply(|tx| tx.add(Table::new(table())).create(counting(&id, data)).add(counting(&id, data)));
         k.apply(|tx| tx.add_element(&id, element(1)).create(Elements::new(&id, [element(2), element(3)])));
-        let packets = |element: &read::Element| match element.expressions.as_slice() {
+        let packets = |element: &read::Element| match element.details().expressions.as_slice() {
             [expr::Expr::Counter(counter)] => counter.packets,
             other => panic!("{other:?}"),
         };

@@ -93,8 +93,8 @@ fn elements_are_reset() {
     in_a_kernel(|socket| {
         let result = read::reset_elements(socket, &TableId::new(Family::IP, name("t")).set(name("s")));
         let Some(before) = reset(socket, Feature::ElementReset, result) else { return };
-        assert_eq!(packets(&before[0].expressions), [7]);
+        assert_eq!(packets(&before[0].details().expressions), [7]);
         let after = read::elements(socket, &TableId::new(Family::IP, name("t")).set(name("s"))).unwrap();
-        assert_eq!(packets(&after[0].expressions), [0]);
+        assert_eq!(packets(&after[0].details().expressions), [0]);
     });
 }

@@ -109,8 +109,13 @@ pub(crate) fn bytecode(all: &Ruleset) -> HashMap<(Family, String, String), Vec<S
             .iter()
             .map(|element| {
                 let data = without_numbers(&format!("{:?}", element.data));
-                let notes = &element.user_data;
-                format!("{:?}-{:?}:{data}{:?}{notes:?}", element.key, element.key_end, element.flags)
+                let notes = &element.details().user_data;
+                format!(
+                    "{:?}-{:?}:{data}{:?}{notes:?}",
+                    element.key,
+                    element.details().key_end,
+                    element.flags
+                )
             })
             .collect();
         elements.sort_unstable();

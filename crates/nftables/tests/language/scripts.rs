@@ -101,9 +101,16 @@ pub(crate) fn code(all: &Ruleset) -> String {
     // What nft notes beside the elements of sets: comments, and intervals without an end.
     let sets = all.sets.iter().filter(|(set, _)| !set.name.as_str().starts_with("__"));
     chains.extend(sets.flat_map(|(set, elements)| {
-        let notes = elements.iter().filter(|element| !element.user_data.is_empty());
+        let notes = elements.iter().filter(|element| !element.details().user_data.is_empty());
         notes.map(|element| {
-            format!("{} {} {}: {:?} {:?}", set.family, set.table, set.name, element.key, element.user_data)
+            format!(
+                "{} {} {}: {:?} {:?}",
+                set.family,
+                set.table,
+                set.name,
+                element.key,
+                element.details().user_data
+            )
         })
     }));
     chains.sort_unstable();

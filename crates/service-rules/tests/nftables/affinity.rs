@@ -125,7 +125,7 @@ fn lifetimes() -> Vec<u64> {
     let table = TableId::new(sluicegate_nftables::Family::IP, Name::new("kube-proxy").expect("a name"));
     let set = table.map(Name::new("affinity-udp").expect("a name"));
     let elements = read::elements(&mut socket, &set).expect("the map exists");
-    elements.iter().map(|element| element.expiration.expect("it expires")).collect()
+    elements.iter().map(|element| element.details().expiration.expect("it expires")).collect()
 }
 
 #[test]

@@ -10,22 +10,29 @@ use crate::object::element::wire::*;
 use crate::object::userdata::UserData;
 use crate::read::{expressions, name};
 
-/// An element as the kernel lists it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// An element as the kernel lists it: 72 bytes, and [details](ElementDetails) that few elements have.
+#[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Element {
     /// The bytes of its key, for a range those of the lower bound; empty for the catch-all element.
     pub key: Bytes,
+    /// The value or verdict, in a map.
+    pub data: Option<Data>,
+    /// Its flags.
+    pub flags: ElementFlags,
+    details: Option<Box<ElementDetails>>,
+}
+
+/// What an element may have beside a key and a value.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ElementDetails {
     /// The upper bound of a range (included), in a set of concatenations. In other sets a range is two
     /// elements; the second one has [`ElementFlags::INTERVAL_END`], and its key is the first one after the
     /// range.
     pub key_end: Option<Bytes>,
-    /// The value or verdict, in a map.
-    pub data: Option<Data>,
     /// The name of the stateful object, in a map of objects.
     pub object: Option<Name>,
-    /// Its flags.
-    pub flags: ElementFlags,
     /// The timeout in milliseconds.
     pub timeout: Option<u64>,
     /// The remaining lifetime in milliseconds.
@@ -34,10 +41,31 @@ pub struct Element {
     pub expressions: Vec<Expr>,
     /// User data: bytes that the kernel stores without interpreting them.
     pub user_data: Vec<u8>,
-    /// Unknown attributes, and known ones with content that the fields above cannot represent, as they were
-    /// received. There are none so far.
+    /// Unknown attributes, and known ones with content that the fields above and those of the element cannot
+    /// represent, as they were received. There are none so far.
     pub rest: Vec<u8>,
 }
+
+/// Details that were set and are empty are the same as none.
+impl PartialEq for Element {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.key, &self.data, self.flags, self.details())
+            == (&other.key, &other.data, other.flags, other.details())
+    }
+}
+
+impl Eq for Element {}
+
+/// The details of an element that has none.
+static NO_DETAILS: ElementDetails = ElementDetails {
+    key_end: None,
+    object: None,
+    timeout: None,
+    expiration: None,
+    expressions: Vec::new(),
+    user_data: Vec::new(),
+    rest: Vec::new(),
+};
 
 bitflags::bitflags! {
     /// `enum nft_set_elem_flags`.
@@ -52,10 +80,27 @@ bitflags::bitflags! {
 }
 
 impl Element {
+    /// Returns the element that ends an interval before this key.
+    pub(crate) fn end_of_interval(key: Bytes) -> Self {
+        Self { key, flags: ElementFlags::INTERVAL_END, ..Self::default() }
+    }
+
+    /// Returns what it has beside a key and a value; most elements have nothing.
+    #[inline]
+    #[must_use]
+    pub fn details(&self) -> &ElementDetails {
+        self.details.as_deref().unwrap_or(&NO_DETAILS)
+    }
+
+    /// Returns the details to be changed.
+    pub fn details_mut(&mut self) -> &mut ElementDetails {
+        self.details.get_or_insert_default()
+    }
+
     /// Returns the comment in the user data, if there is one.
     #[must_use]
     pub fn comment(&self) -> Option<&str> {
-        UserData::new(&self.user_data).comment()
+        UserData::new(&self.details().user_data).comment()
     }
 
     /// Decodes the elements in the attributes of a message about elements
@@ -83,40 +128,43 @@ impl Element {
     }
 
     #[inline(always)]
-    fn decode(element: &Attribute<'_>) -> Result<Self, DecodeError> {
-        let (mut key, mut key_end, mut data, mut object) = (None, None, None, None);
-        let (mut flags, mut timeout, mut expiration) = (ElementFlags::empty(), None, None);
-        let (mut exprs, mut user_data, mut rest) = (Vec::new(), Vec::new(), Vec::new());
-        for attribute in element.attributes() {
+    fn decode(entry: &Attribute<'_>) -> Result<Self, DecodeError> {
+        let (mut element, mut rest) = (Self::default(), Vec::new());
+        for attribute in entry.attributes() {
             let attribute = attribute?;
             match attribute.kind {
-                NFTA_SET_ELEM_KEY => key = Some(value(element, &attribute, &mut rest)?),
-                NFTA_SET_ELEM_DATA => data = Some(data_of(element, &attribute, &mut rest)?),
-                NFTA_SET_ELEM_FLAGS => flags = ElementFlags::from_bits_retain(attribute.be32()?),
-                NFTA_SET_ELEM_TIMEOUT => timeout = Some(attribute.be64()?),
-                NFTA_SET_ELEM_EXPIRATION => expiration = Some(attribute.be64()?),
-                NFTA_SET_ELEM_USERDATA => user_data = attribute.payload.to_vec(),
-                NFTA_SET_ELEM_EXPR => Expr::decode_onto(&attribute, &mut exprs)?,
-                NFTA_SET_ELEM_OBJREF => object = Some(name(&attribute)?),
-                NFTA_SET_ELEM_KEY_END => key_end = Some(value(element, &attribute, &mut rest)?),
-                NFTA_SET_ELEM_EXPRESSIONS => exprs = expressions(&attribute)?,
+                NFTA_SET_ELEM_KEY => element.key = value(entry, &attribute, &mut rest)?,
+                NFTA_SET_ELEM_DATA => element.data = Some(data_of(entry, &attribute, &mut rest)?),
+                NFTA_SET_ELEM_FLAGS => element.flags = ElementFlags::from_bits_retain(attribute.be32()?),
                 NFTA_SET_ELEM_PAD => {}
-                _ => keep(&mut rest, element, &attribute),
+                _ => element.details_mut().decode(entry, &attribute, &mut rest)?,
             }
         }
-        let key = key.unwrap_or_default();
-        Ok(Self {
-            key,
-            key_end,
-            data,
-            object,
-            flags,
-            timeout,
-            expiration,
-            expressions: exprs,
-            user_data,
-            rest,
-        })
+        if !rest.is_empty() {
+            element.details_mut().rest = rest;
+        }
+        Ok(element)
+    }
+}
+
+impl ElementDetails {
+    fn decode(
+        &mut self,
+        entry: &Attribute<'_>,
+        attribute: &Attribute<'_>,
+        rest: &mut Vec<u8>,
+    ) -> Result<(), DecodeError> {
+        match attribute.kind {
+            NFTA_SET_ELEM_TIMEOUT => self.timeout = Some(attribute.be64()?),
+            NFTA_SET_ELEM_EXPIRATION => self.expiration = Some(attribute.be64()?),
+            NFTA_SET_ELEM_USERDATA => self.user_data = attribute.payload.to_vec(),
+            NFTA_SET_ELEM_EXPR => Expr::decode_onto(attribute, &mut self.expressions)?,
+            NFTA_SET_ELEM_OBJREF => self.object = Some(name(attribute)?),
+            NFTA_SET_ELEM_KEY_END => self.key_end = Some(value(entry, attribute, rest)?),
+            NFTA_SET_ELEM_EXPRESSIONS => self.expressions = expressions(attribute)?,
+            _ => keep(rest, entry, attribute),
+        }
+        Ok(())
     }
 }
 
@@ -149,5 +197,20 @@ fn value(
         Data::Verdict(_) | Data::ChainId(..) | Data::Code(_) => {
             Err(DecodeError::Missing { what: "the value of a key" })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_element_as_listed_takes_72_bytes_and_empty_details_are_none() {
+        assert_eq!(size_of::<Element>(), 72);
+        let (plain, mut touched) = (Element::default(), Element::default());
+        assert_eq!(touched.details_mut(), plain.details());
+        assert_eq!(touched, plain);
+        touched.details_mut().timeout = Some(1);
+        assert_ne!(touched, plain);
     }
 }

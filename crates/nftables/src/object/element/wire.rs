@@ -475,7 +475,7 @@ mod tests {
         #[test]
         fn a_template_writes_what_attributes_do(make in 0..ALIKE.len(), n: Vec<u32>, key_only: bool) {
             let elements: Vec<_> = [7].into_iter().chain(n).map(ALIKE[make]).collect();
-            let mut template = Template::of(&elements[0], key_only).unwrap();
+            let template = Template::of(&elements[0], key_only).unwrap();
             prop_assert!(elements.iter().all(|element| template.fits(element)));
             let whole = attr::encode(|w| template.encode(&elements, w)).unwrap();
             let singly = attr::encode(|w| {
