@@ -5,9 +5,9 @@
 //! kernel's share of a first sync is to send the same netlink messages again in another namespace, without the
 //! rules of iptables, which hardly depend on the services.
 //!
-//! In user-mode Linux a page of memory that is touched for the first time costs about 150 us, and a first sync
-//! of 1,000 services touches some 500 where the same messages sent again touch few: what is ours appears to
-//! be several times what it is elsewhere. qemu emulates the tables of pages, so its ratio is closer:
+//! In user-mode Linux a page fault takes about 150 us. A first sync of 1,000 services has some 500, and sending
+//! its messages again has few, so what is ours appears to be several times what it is elsewhere. qemu emulates
+//! page tables, so its ratio is closer to a machine's:
 //! `xtask/guest/qemu/qemurun -m 1500M -- BENCHMARK --bench kernel`.
 //!
 //! ```text
@@ -135,7 +135,7 @@ fn end(namespace: Netns) {
     std::thread::sleep(Duration::from_secs(1));
 }
 
-fn in_new_namespace<T: Send>(f: impl FnOnce() -> T + Send) -> T {
+fn in_new_namespace<T>(f: impl FnOnce() -> T) -> T {
     let namespace = Netns::new().expect("the guest's root may");
     let result = namespace.run_here(f);
     end(namespace);

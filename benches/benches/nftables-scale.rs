@@ -306,14 +306,12 @@ fn follow(c: &mut Criterion) {
     group.finish();
 }
 
-fn in_a_namespace(_: &mut Criterion) {
+fn in_a_namespace(c: &mut Criterion) {
     let Some(namespace) = testns::Netns::new() else { return };
     namespace.run_here(|| {
-        // Criterion cannot be moved to the thread in the namespace.
-        let mut c = Criterion::default().configure_from_args();
-        add_elements(&mut c);
-        list_rules(&mut c);
-        follow(&mut c);
+        add_elements(c);
+        list_rules(c);
+        follow(c);
     });
 }
 

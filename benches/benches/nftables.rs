@@ -113,11 +113,9 @@ fn timed(rounds: u64, mut load: impl FnMut(&mut Socket)) -> Duration {
         .sum()
 }
 
-fn kernel(_: &mut Criterion) {
+fn kernel(c: &mut Criterion) {
     let Some(namespace) = testns::Netns::new() else { return };
     namespace.run_here(|| {
-        // Criterion cannot be moved to the thread in the namespace.
-        let mut c = Criterion::default().configure_from_args();
         let mut group = c.benchmark_group("nftables kernel");
         group.sample_size(10);
         let nft = testns::have(&["nft"]);

@@ -122,7 +122,7 @@ fn change(services: u32, changed: u32, times: u64) -> Duration {
     })
 }
 
-fn in_namespace<T: Send>(f: impl FnOnce() -> T + Send) -> T {
+fn in_namespace<T>(f: impl FnOnce() -> T) -> T {
     Netns::new().expect("a network namespace: run as root").run_here(f)
 }
 

@@ -13,7 +13,7 @@
 //! kernels = ["uml", "qemu", "qemu:linux-image-6.12-cloud-amd64"]      # ["uml"] if there is no such table
 //! arguments = ["-m", "2G"]                                            # further arguments of umlrun and qemurun
 //! tests = ["kernel"]                                                  # instead of `guest`
-//! without = ["json::"]                                                # tests that no kernel changes, by parts of their names
+//! without = ["json::"]                                                # parts of names of tests to leave out
 //! ```
 //!
 //! `uml` is user-mode Linux (`xtask/guest/uml/umlrun`), `qemu` Debian's current cloud kernel in an emulated

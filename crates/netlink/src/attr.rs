@@ -208,8 +208,8 @@ impl<'b> Writer<'b> {
         self.pad();
     }
 
-    /// Appends the same attribute a number of times and returns all of them, for their values to be put in
-    /// place: a list of thousands of attributes that are alike. `attribute` is padded to four.
+    /// Appends `count` copies of an encoded attribute, padded to four bytes, and returns their bytes, so that
+    /// the caller can overwrite the value in each: for lists of thousands of attributes that differ only there.
     ///
     /// ```
     /// use sluicegate_netlink::attr;

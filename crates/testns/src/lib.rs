@@ -118,11 +118,9 @@ impl Netns {
                 setns(self.0.as_fd(), CloneFlags::CLONE_NEWNET).expect("a thread may go back");
             }
         }
-        let back = Back(File::open("/proc/thread-self/ns/net").expect("/proc is mounted"));
+        let _back = Back(File::open("/proc/thread-self/ns/net").expect("/proc is mounted"));
         self.enter();
-        let result = f();
-        drop(back);
-        result
+        f()
     }
 
     /// Starts a thread inside the namespace, for servers and clients that run beside the test.

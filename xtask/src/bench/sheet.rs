@@ -256,10 +256,10 @@ pub(super) const AREAS: &[Area] = &[
         arguments: &["ipvs-mode/kernel", "--noplot"],
         in_guest: true,
         text: "From the model of a cluster, five endpoints a service, to virtual servers, sets, addresses and \
-               rules, in user-mode Linux 6.1. The peer carries out the same plan by starting `ipset`, `ipvsadm` \
-               and `ip` for each object, and `iptables-restore` once. The kernel's share is to send the netlink \
-               messages of the same sync again, without the rules. Memory that is touched for the first time \
-               costs far more there than on a machine, which appears as ours.",
+               rules, in user-mode Linux 6.1. The peer carries out the same plan by starting `ipset`, \
+               `ipvsadm` and `ip` for each object, and `iptables-restore` once. The kernel's share is to send \
+               the netlink messages of the same sync again, without the rules. Page faults take far longer \
+               there than on a machine, which appears as ours.",
         counted: "services",
         table: Table::Peers(&[
             Work {

@@ -147,16 +147,14 @@ impl<T: Transport> Kernel<T> {
 
     /// Carries out commands, including those after a refused one, and returns the refusals.
     pub(super) fn run_commands(&mut self, commands: &[Command]) -> Result<Refused, Error> {
-        let mut refused = Refused::default();
-        let mut sound = Cow::Borrowed(commands);
-        if commands.iter().any(|command| command.check().is_err()) {
-            let is_sound = |command: &Command| {
-                let error = command.check().err();
-                let is_sound = error.is_none();
-                error.into_iter().for_each(|error| refused.add_invalid(command, error));
-                is_sound
-            };
-            sound.to_mut().retain(is_sound);
+        let (mut refused, mut sound) = (Refused::default(), Cow::Borrowed(commands));
+        let invalid = |command| Some((command, Command::check(command).err()?));
+        let invalid: Vec<_> = commands.iter().filter_map(invalid).collect();
+        if !invalid.is_empty() {
+            sound.to_mut().retain(|command| command.check().is_ok());
+        }
+        for (command, error) in invalid {
+            refused.add_invalid(command, error);
         }
         if sound.is_empty() {
             return Ok(refused);

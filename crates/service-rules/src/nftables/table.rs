@@ -1,10 +1,10 @@
 //! The wanted content of one family's table, stored so that the cost of a change depends on the changed
 //! service only.
 //!
-//! The objects of a service port's plan are of two classes. Cluster IPs, hairpin elements and balancing chains
-//! are shared and counted: they exist as long as a service port uses them. All others belong to a single
-//! service port. That holds for frontends, too: of several services that claim one, the model gives it to one
-//! ([`Cluster::conflicts`](sluicegate_services::Cluster::conflicts)).
+//! The objects of a service port's plan are of two classes. Cluster IPs, hairpin elements and balancing
+//! chains are shared and counted: they exist as long as a service port uses them. All others belong to a
+//! single service port. That holds for frontends, too: of several services that claim one, the model gives
+//! it to one ([`Cluster::conflicts`](sluicegate_services::Cluster::conflicts)).
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;
@@ -214,14 +214,16 @@ impl Content {
     fn enter(&mut self, element: Element, delta: Option<&mut Delta>) {
         self.elements[element.container.index()] += 1;
         if let Some(delta) = delta {
-            delta.exchange(Vec::new(), vec![element]);
+            let edit = delta.edit(&element);
+            edit.after = Some(element);
         }
     }
 
     fn leave(&mut self, element: Element, delta: Option<&mut Delta>) {
         self.elements[element.container.index()] -= 1;
         if let Some(delta) = delta {
-            delta.exchange(vec![element], Vec::new());
+            let edit = delta.edit(&element);
+            edit.before = Some(element);
         }
     }
 }
@@ -278,13 +280,17 @@ impl Delta {
         old.truncate(old.len() - end);
         new.truncate(new.len() - end);
         for element in old.into_iter().skip(start) {
-            let edit = self.elements.entry((element.container, element.key)).or_default();
+            let edit = self.edit(&element);
             edit.before = Some(element);
         }
         for element in new.into_iter().skip(start) {
-            let edit = self.elements.entry((element.container, element.key)).or_default();
+            let edit = self.edit(&element);
             edit.after = Some(element);
         }
+    }
+
+    fn edit(&mut self, element: &Element) -> &mut Edit<Element> {
+        self.elements.entry((element.container, element.key)).or_default()
     }
 
     fn chain(&mut self, port: &PortName, kind: PortChain, old: Option<&ChainPlan>, new: Option<&ChainPlan>) {
