@@ -54,11 +54,9 @@
 #![forbid(unsafe_code)]
 
 mod apply;
-mod attributes;
-mod auto_merge;
+mod check;
+mod compile;
 mod datatype;
-mod echo;
-mod encode;
 mod error;
 pub mod expr;
 pub mod fake;
@@ -69,20 +67,20 @@ pub mod json;
 mod key;
 pub mod lang;
 mod listing;
-mod message;
 pub mod monitor;
 mod name;
 mod object;
 pub mod probe;
 pub mod read;
 pub mod reconcile;
-mod resolve;
+mod text;
 mod time_zone;
 mod transaction;
+mod tree;
+mod wire;
 
-pub use apply::ApplyOptions;
+pub use apply::{Applied, ApplyOptions};
 pub use datatype::{DataType, Order};
-pub use echo::Applied;
 pub use error::{AttributePath, ContentProblem, Error, Failure};
 pub use family::{Family, UnknownFamily};
 pub use key::{EtherAddr, Key, KeyPart, Mark, Number, Part, Port, QueueNumber};

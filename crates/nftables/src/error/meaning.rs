@@ -10,11 +10,11 @@ use super::path::AttributePath;
 use super::*;
 use crate::expr::{Data, Expr};
 use crate::family::Family;
-use crate::lang::{Statement, Verdict};
 use crate::object::element::wire::NFTA_SET_ELEM_DATA;
 use crate::object::rule::wire::NFTA_RULE_EXPRESSIONS;
 use crate::object::{Element, ElementData, Rule};
 use crate::transaction::Flush;
+use crate::tree::{Statement, Verdict};
 
 /// The part of a message that the kernel's error refers to.
 pub(super) struct Blame<'a> {

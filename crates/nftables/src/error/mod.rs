@@ -8,13 +8,13 @@ use std::fmt;
 
 use sluicegate_netlink::{Batch, Errno, KernelError};
 
-use crate::encode::untag;
+use crate::compile::LowerError;
 use crate::family::UnknownFamily;
-use crate::lang::LowerError;
-use crate::lang::parse::ParseError;
 use crate::monitor::Lost;
 use crate::name::{Name, NameError, NameProblem};
 use crate::object::{ChainId, ObjectConfig, Policy};
+use crate::text::parse::ParseError;
+use crate::transaction::encode::untag;
 use crate::transaction::{Object, Operation, Target, Transaction};
 use meaning::{Blame, meaning};
 pub use path::AttributePath;

@@ -5,10 +5,10 @@ use std::fmt;
 use sluicegate_netlink::attr::Attributes;
 use sluicegate_netlink::message::{Header, Message};
 
-use crate::attributes::Enumeration;
 use crate::expr::wire::NFTA_EXPR_NAME;
-use crate::message::attributes_of;
 use crate::name::Name;
+use crate::wire::attributes::Enumeration;
+use crate::wire::message::attributes_of;
 
 /// The place of an attribute in a message: the attribute, and the nested attributes that contain it.
 ///

@@ -3,11 +3,11 @@
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attribute, Writer};
 
-use crate::attributes::attributes;
 use crate::expr::wire::{Fault, Value};
 use crate::expr::{Bytes, VerdictCode};
-use crate::lang::Verdict;
 use crate::name::Name;
+use crate::tree::Verdict;
+use crate::wire::attributes::attributes;
 
 /// A value or a verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use sluicegate_netlink::attr::{self, Attributes};
 
 use crate::expr::*;
-use crate::lang::Verdict;
 use crate::name::Name;
+use crate::tree::Verdict;
 
 /// A source of numbers, chosen by proptest.
 pub(crate) struct Source {

@@ -149,7 +149,7 @@ proptest! {
     fn what_a_newer_kernel_says_of_an_element_is_kept(kind in 12_u16..0x3fff,
         payload in prop::collection::vec(any::<u8>(), 0..20), verdict in any::<bool>()) {
         let data = match verdict {
-            true => Data::Verdict(crate::lang::Verdict::Drop),
+            true => Data::Verdict(crate::tree::Verdict::Drop),
             false => Data::Value([10, 0, 0, 1].into()),
         };
         let extra = attr::encode(|w| w.put(kind, &payload)).unwrap();
@@ -258,14 +258,14 @@ fn a_state_of_a_newer_kernel_is_listed_as_far_as_it_is_known() {
         ..read::Ruleset::default()
     };
     let (set, _) = &ruleset.content()[0].sets[0];
-    assert_eq!(set.statements, [crate::lang::Counter { packets: 5, bytes: 7 }.into()]);
+    assert_eq!(set.statements, [crate::tree::Counter { packets: 5, bytes: 7 }.into()]);
     let kept = attr::encode(|w| ruleset.sets[0].0.expressions[0].encode(w, 1)).unwrap();
     assert_eq!(kept, exprs);
 }
 
 #[test]
 fn a_rule_keeps_its_expressions_where_a_member_of_its_set_carries_one_without_words() {
-    use crate::lang::{Expression, Match, Payload, Statement};
+    use crate::tree::{Expression, Match, Payload, Statement};
     use crate::{Chain, Port, Table, TableId, Transaction, fake::Fake};
 
     let chain = TableId::new(Family::IP, Name::from_kernel("t")).chain(Name::from_kernel("c"));

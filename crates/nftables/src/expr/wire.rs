@@ -4,9 +4,9 @@
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attribute, Writer};
 
-use crate::attributes::{AttributeType, Enumeration, attributes};
 use crate::expr::{Expr, Register};
 use crate::name::Name;
+use crate::wire::attributes::{AttributeType, Enumeration, attributes};
 
 /// The reason why a value cannot be decoded.
 #[derive(Debug)]

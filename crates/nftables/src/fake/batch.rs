@@ -14,7 +14,7 @@ use crate::fake::message::{Attrs, Done, Refusal, Request, refusal, refuse};
 use crate::fake::pending::{Checks, Deferred, Pending, Step};
 use crate::fake::state::{Chain, State, Table};
 use crate::fake::{chain, checks, element, event, flowtable, object, rule, set, table};
-use crate::message::*;
+use crate::wire::message::*;
 
 /// A transaction in progress.
 pub(super) struct Work {

@@ -12,9 +12,9 @@ use crate::fake::message::{Attrs, Done, Refusal, Request, refusal, refuse};
 use crate::fake::pending::Deferred;
 use crate::fake::rule;
 use crate::fake::state::{Base, Chain, Table};
-use crate::message::*;
 use crate::name::Name;
 use crate::object::chain::wire::*;
+use crate::wire::message::*;
 
 /// Handles `NFT_MSG_NEWCHAIN`.
 pub(super) fn add(work: &mut Work, request: &Request<'_>) -> Done {

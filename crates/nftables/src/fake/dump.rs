@@ -14,7 +14,6 @@ use crate::fake::reset::{self, Counted};
 use crate::fake::set::Set;
 use crate::fake::state::{Chain, State, Table};
 use crate::fake::store::Element;
-use crate::message::*;
 use crate::name::Name;
 use crate::object::chain::wire::*;
 use crate::object::element::wire::*;
@@ -23,6 +22,7 @@ use crate::object::rule::wire::*;
 use crate::object::set::wire::*;
 use crate::object::stateful::wire::*;
 use crate::object::table::wire::*;
+use crate::wire::message::*;
 
 /// Returns the messages that answer a request, without the acknowledgement or the end of a dump.
 pub(super) fn answer(state: &mut Arc<State>, message: &Message<'_>) -> Result<Vec<Vec<u8>>, Refusal> {

@@ -14,9 +14,9 @@ use crate::fake::pending::{Checks, Deferred};
 use crate::fake::set::Set;
 use crate::fake::state::{Reference, Table};
 use crate::fake::store::{CATCHALL, Clash, Element, ElementData};
-use crate::message::*;
 use crate::object::SetFlags;
 use crate::object::element::wire::*;
+use crate::wire::message::*;
 
 /// Handles `NFT_MSG_NEWSETELEM`.
 pub(super) fn add(work: &mut Work, request: &Request<'_>) -> Done {

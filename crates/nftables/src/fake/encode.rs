@@ -12,7 +12,6 @@ use crate::fake::object::write_data;
 use crate::fake::set::Set;
 use crate::fake::state::{Chain, Flowtable, Object, Reference, Rule, Table};
 use crate::fake::store::{Element, ElementData};
-use crate::lang::Verdict;
 use crate::object::SetFlags;
 use crate::object::chain::wire::*;
 use crate::object::element::wire::*;
@@ -22,6 +21,7 @@ use crate::object::rule::wire::*;
 use crate::object::set::wire::*;
 use crate::object::stateful::wire::*;
 use crate::object::table::wire::*;
+use crate::tree::Verdict;
 
 pub(super) fn write_table(table: &Table, w: &mut Writer<'_>) {
     w.put_str(NFTA_TABLE_NAME, &table.name);

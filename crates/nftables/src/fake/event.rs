@@ -16,12 +16,12 @@ use crate::fake::encode::*;
 use crate::fake::set::Set;
 use crate::fake::state::{Chain, Flowtable, Object, Table};
 use crate::fake::store::Element;
-use crate::message::*;
 use crate::object::chain::wire::*;
 use crate::object::element::wire::*;
 use crate::object::flowtable::wire::*;
 use crate::object::set::wire::*;
 use crate::object::stateful::wire::*;
+use crate::wire::message::*;
 
 /// An event of a commit.
 #[derive(Debug, Clone)]

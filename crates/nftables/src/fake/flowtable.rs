@@ -10,8 +10,8 @@ use crate::fake::event::{Change, Subject};
 use crate::fake::message::{Attrs, Done, Refusal, Request, refusal, refuse};
 use crate::fake::state::{Flowtable, Table};
 use crate::family::Family;
-use crate::message::*;
 use crate::object::flowtable::wire::*;
+use crate::wire::message::*;
 
 /// Handles `NFT_MSG_NEWFLOWTABLE`.
 pub(super) fn add(work: &mut Work, request: &Request<'_>) -> Done {

@@ -4,13 +4,13 @@ use sluicegate_netlink::Errno;
 use sluicegate_netlink::attr::{Attribute, Attributes};
 use sluicegate_netlink::message::Flags;
 
-use crate::message::*;
 use crate::name::Name;
 use crate::object::chain::wire::*;
 use crate::object::rule::wire::*;
 use crate::object::set::wire::*;
 use crate::object::stateful::wire::*;
 use crate::object::table::wire::*;
+use crate::wire::message::*;
 
 /// A message of a batch, or a request for a dump or an object.
 pub(super) struct Request<'a> {

@@ -15,10 +15,10 @@ use crate::fake::pending::Deferred;
 use crate::fake::state::Object;
 use crate::fake::validate;
 use crate::family::Family;
-use crate::message::*;
 use crate::object::stateful::tunnel::*;
 use crate::object::stateful::wire::*;
 use crate::object::{Tunnel, TunnelOptions};
+use crate::wire::message::*;
 
 /// Handles `NFT_MSG_NEWOBJ`.
 pub(super) fn add(work: &mut Work, request: &Request<'_>) -> Done {

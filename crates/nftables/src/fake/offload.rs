@@ -10,7 +10,7 @@ use crate::expr::{
 };
 use crate::fake::message::{Done, refuse};
 use crate::fake::state::StoredExpr;
-use crate::lang::Verdict;
+use crate::tree::Verdict;
 
 /// Checks a rule of an offloaded chain: it has to match something that a device can match, and then act on
 /// the packet.

@@ -15,8 +15,8 @@ use crate::fake::offload;
 use crate::fake::pending::Checks;
 use crate::fake::state::{Reference, Rule, StoredExpr, Table};
 use crate::fake::validate;
-use crate::message::*;
 use crate::object::rule::wire::*;
+use crate::wire::message::*;
 
 /// Handles `NFT_MSG_NEWRULE`.
 pub(super) fn add(work: &mut Work, request: &Request<'_>) -> Done {

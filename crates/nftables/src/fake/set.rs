@@ -15,10 +15,10 @@ use crate::fake::pending::Deferred;
 use crate::fake::shape::{self, Shape};
 use crate::fake::state::Table;
 use crate::fake::store::{Backend, Store};
-use crate::message::*;
 use crate::name::Name;
 use crate::object::SetFlags;
 use crate::object::set::wire::*;
+use crate::wire::message::*;
 
 /// A set or map.
 #[derive(Debug, Clone)]

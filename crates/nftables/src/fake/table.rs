@@ -9,8 +9,8 @@ use crate::fake::event::{Change, Subject};
 use crate::fake::message::{Done, Refusal, Request, refusal, refuse};
 use crate::fake::set::Set;
 use crate::fake::state::{Reference, Table};
-use crate::message::*;
 use crate::object::table::wire::*;
+use crate::wire::message::*;
 use crate::{Family, TableFlags};
 
 /// Handles `NFT_MSG_NEWTABLE`.

@@ -6,10 +6,10 @@ use crate::json::object::{chain, flowtable, rule, stateful, table};
 use crate::json::set::set;
 use crate::json::style::Style;
 use crate::json::{Value, object, single};
-use crate::lang::Wording;
 use crate::listing::ListOptions;
 use crate::monitor::{Commit, Reported};
 use crate::object::{Elements, Rule, TableId};
+use crate::text::print::Wording;
 use crate::transaction::{Object, Operation, Rename, Target};
 
 impl Commit {

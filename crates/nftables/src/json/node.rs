@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::json::error::{JsonError, JsonMistake};
-use crate::lang::parse::suggest::nearest;
+use crate::text::parse::suggest::nearest;
 
 pub(super) type Parsed<T> = Result<T, JsonError>;
 

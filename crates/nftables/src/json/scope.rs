@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 use crate::family::Family;
-use crate::lang::parse::ParseOptions;
 use crate::name::Name;
 use crate::object::{Set, SetId, TableId};
+use crate::text::parse::ParseOptions;
 
 /// What the whole document refers to.
 pub(super) struct Scope<'a> {

@@ -5,7 +5,7 @@ mod values;
 
 use std::fmt;
 
-use crate::lang::{Wording, Words, write_part};
+use crate::text::print::{Wording, Words, write_part};
 use part::Kind;
 pub use part::Part;
 pub(crate) use part::{integer, integer_bytes, width};

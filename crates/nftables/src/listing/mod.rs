@@ -16,13 +16,13 @@ mod text;
 
 use std::collections::HashMap;
 
+use crate::compile::raise::{Sets, raise};
 use crate::expr::ObjectKind;
 use crate::family::Family;
-use crate::lang::raise::{Sets, raise};
-use crate::lang::{BoundChain, BoundRule, Statement, Verdict};
 use crate::name::{Comment, InterfaceName, Name};
 use crate::object::*;
 use crate::read;
+use crate::tree::{BoundChain, BoundRule, Statement, Verdict};
 pub(crate) use object::object_of;
 pub use options::ListOptions;
 pub(crate) use script::{Script, is_constant, target, without_position};

@@ -1,9 +1,9 @@
 //! Builds the content of a table, and converts it to the transaction that creates it.
 
-use crate::lang::Verdict;
 use crate::listing::{Handles, TableContent};
 use crate::object::*;
 use crate::transaction::{Object, Operation, Transaction};
+use crate::tree::Verdict;
 
 impl TableContent {
     /// Returns the elements of a named set or map; none if the table has no such set.

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
+use crate::compile::raise::state;
 use crate::datatype::{DataType, Order};
 use crate::expr::data::NFT_DATA_VERDICT;
 use crate::expr::{Data, Expr};
 use crate::key::{Key, Part, width};
-use crate::lang::Statement;
-use crate::lang::raise::state;
 use crate::listing::comment;
 use crate::object::element::{sortable, successor, unswap_key};
 use crate::object::set::length as bytes_of;
 use crate::object::userdata::{DATA_TYPEOF, KEY_TYPEOF, MERGE_ELEMENTS};
 use crate::object::*;
 use crate::read;
+use crate::tree::Statement;
 
 pub(crate) fn set_of(table: &TableId, from_kernel: &read::Set) -> Set {
     let map = from_kernel.flags.intersects(SetFlags::MAP | SetFlags::OBJECT);

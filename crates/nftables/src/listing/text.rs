@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::datatype::DataType;
-use crate::lang::{Statement, TypedUpdate, Wording, Words};
 use crate::listing::{ListOptions, TableContent};
 use crate::name::Name;
 use crate::object::set::TypeLine;
 use crate::object::*;
+use crate::text::print::{TypedUpdate, Wording, Words};
+use crate::tree::Statement;
 
 impl TableContent {
     /// Prints the table as `nft list ruleset` does, with these options and names.
@@ -178,7 +179,7 @@ mod tests {
     use crate::Transaction;
     use crate::fake::Fake;
     use crate::family::Family;
-    use crate::lang::{Counter, Last, Quota};
+    use crate::tree::{Counter, Last, Quota};
 
     /// The text is that of nft 1.1.6 (`obj_print_data` of its `rule.c`).
     #[test]

@@ -4,10 +4,9 @@ use std::collections::HashMap;
 
 use sluicegate_netlink::Transport;
 
+use crate::compile::raise::Sets;
 use crate::expr::Expr;
 use crate::family::Family;
-use crate::lang::Statement;
-use crate::lang::raise::Sets;
 use crate::listing;
 use crate::monitor::mirror::{Mirror, Table, is_whole, missing_predecessor};
 use crate::monitor::{Change, Event, RuleChange, RulePosition, SetName};
@@ -15,6 +14,7 @@ use crate::name::Name;
 use crate::object::{ChainId, Element, Elements, Rule, RuleId, Set, SetFlags, SetId, TableId};
 use crate::read::{self, ChainFlags, Generation, Ruleset};
 use crate::transaction::{Object, Operation, Rename, Target, Transaction, Within};
+use crate::tree::Statement;
 
 /// A copy of the ruleset that follows the kernel's, commit by commit, at the cost of what changes.
 ///

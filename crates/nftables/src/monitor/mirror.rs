@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::expr::{Bytes, Data, Expr};
 use crate::family::Family;
-use crate::lang::Verdict;
 use crate::monitor::{Change, Event, Lost, RuleChange, RulePosition, SetName};
 use crate::name::Name;
 use crate::read::{self, ChainFlags, ElementFlags};
+use crate::tree::Verdict;
 
 /// Objects by handle, which is the order in which the kernel lists them: a handle is never reused.
 #[derive(Debug, Clone, Default)]

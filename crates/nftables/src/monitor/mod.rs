@@ -67,10 +67,10 @@ use sluicegate_netlink::message::{Flags, Message, Messages};
 use sluicegate_netlink::{DecodeError, Error, NetlinkFamily, Options, Socket, Transport, Wait};
 
 use crate::family::Family;
-use crate::message::*;
 use crate::name::Name;
 use crate::object::element::wire::{NFTA_SET_ELEM_LIST_SET, NFTA_SET_ELEM_LIST_TABLE};
 use crate::read;
+use crate::wire::message::*;
 #[cfg(feature = "json")]
 pub(crate) use follower::Reported;
 pub use follower::{Commit, Follower, Lost};

@@ -1,11 +1,11 @@
 //! Commits as `nft monitor` prints them.
 
-use crate::lang::{Wording, Words};
 use crate::listing::ListOptions;
 use crate::monitor::Commit;
 use crate::monitor::follower::Reported;
 use crate::object::set::TypeLine;
 use crate::object::{BaseChain, Chain, ObjectConfig, Rule, Set, SetFlags, StatefulObject, Table};
+use crate::text::print::{Wording, Words};
 use crate::transaction::{Flush, HandleId, Object, Operation, Target};
 
 impl Commit {

@@ -5,12 +5,12 @@ use std::fmt;
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::Attributes;
 
-use crate::attributes::attributes;
 use crate::expr::{Data, VerdictCode, decode_verdict};
 use crate::family::Family;
 use crate::name::Name;
 use crate::object::Policy;
 use crate::read::{name, need};
+use crate::wire::attributes::attributes;
 
 /// A step of a traced packet: a rule that it matches, the end of a chain's rules, or the policy of a base
 /// chain.

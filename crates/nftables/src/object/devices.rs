@@ -5,12 +5,12 @@ use std::fmt;
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attribute, Writer};
 
-use crate::attributes::attributes;
-use crate::lang::Wording;
 use crate::name::{InterfaceName, is_escaped};
 use crate::object::chain::wire::*;
 use crate::object::flowtable::wire::*;
 use crate::object::{ChainId, FlowtableId};
+use crate::text::print::Wording;
+use crate::wire::attributes::attributes;
 
 /// Devices to delete from a base chain or a flowtable, which itself stays. Devices are added by adding the
 /// chain or flowtable again with them.

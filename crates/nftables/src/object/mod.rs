@@ -1,7 +1,7 @@
 //! The objects of `nf_tables`, each in its own folder: its id, its configuration, its text, and its
 //! attributes.
 //!
-//! `wire.rs` of each folder declares the attributes once ([`attributes!`](crate::attributes::attributes)),
+//! `wire.rs` of each folder declares the attributes once (`wire/attributes.rs`),
 //! encodes the configured value, and decodes what the kernel lists ([`read`](mod@crate::read) re-exports that
 //! type).
 //!
@@ -12,7 +12,7 @@
 //! | `expr/kinds/numbers.rs` | its number in `ObjectKind` |
 //! | `object/stateful/mod.rs` | a variant of `ObjectConfig`, its kind and its properties as text |
 //! | `object/stateful/wire.rs` | its attributes; a case in `encode` and in `decode` |
-//! | `lang/parse/`, `json/object/` | its text and its JSON |
+//! | `text/parse/`, `json/object/` | its text and its JSON |
 //! | `fake/object.rs` | what the kernel checks and lists |
 //! | `probe/feature.rs` | a feature, if not every supported kernel has it |
 //! | `tests/kernel/objects.rs` | cases, compared with nft |

@@ -6,8 +6,6 @@ use super::question::{InvalidValue, Question, Scene};
 use crate::datatype::DataType;
 use crate::expr::{self, Expr, ObjectKind, Register};
 use crate::family::Family;
-use crate::lang::{Counter, Last, Payload};
-use crate::message::*;
 use crate::name::{InterfaceName, Name};
 use crate::object::chain::wire::{NFTA_CHAIN_ID, NFTA_CHAIN_TABLE, NFTA_CHAIN_USERDATA};
 use crate::object::rule::wire::NFTA_RULE_USERDATA;
@@ -15,6 +13,8 @@ use crate::object::set::wire::NFTA_SET_USERDATA;
 use crate::object::stateful::wire::NFTA_OBJ_USERDATA;
 use crate::object::table::wire::NFTA_TABLE_USERDATA;
 use crate::object::*;
+use crate::tree::{Counter, Last, Payload};
+use crate::wire::message::*;
 
 macro_rules! features {
     ($($(#[$doc:meta])* $name:ident => $question:expr,)*) => {

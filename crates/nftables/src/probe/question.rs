@@ -7,8 +7,6 @@ use crate::apply::ApplyOptions;
 use crate::error::Error;
 use crate::expr::{Expr, ObjectKind, Unknown};
 use crate::family::Family;
-use crate::lang::Statement;
-use crate::message::{NFT_MSG_GETGEN, NFT_MSG_GETRULE_RESET, NFT_MSG_NEWOBJ, SUBSYSTEM};
 use crate::name::Name;
 use crate::object::element::wire::{NFTA_SET_ELEM_LIST_SET, NFTA_SET_ELEM_LIST_TABLE};
 use crate::object::rule::wire::{NFTA_RULE_CHAIN, NFTA_RULE_TABLE};
@@ -16,6 +14,8 @@ use crate::object::stateful::wire::NFTA_OBJ_DATA;
 use crate::object::{Chain, ChainId, ObjectId, SetId, Table, TableId};
 use crate::read::supports_hooks;
 use crate::transaction::Transaction;
+use crate::tree::Statement;
+use crate::wire::message::{NFT_MSG_GETGEN, NFT_MSG_GETRULE_RESET, NFT_MSG_NEWOBJ, SUBSYSTEM};
 
 /// A question to the kernel.
 pub(super) enum Question<'a> {

@@ -3,9 +3,9 @@
 use sluicegate_netlink::{Error, MessageWriter, Transport};
 
 use super::{list, one};
-use crate::message::NFT_MSG_GETCHAIN;
 pub use crate::object::chain::wire::{Chain, ChainFlags, Hook};
 use crate::object::chain::wire::{NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE};
+use crate::wire::message::NFT_MSG_GETCHAIN;
 use crate::{ChainId, Within};
 
 /// Reads the chains of a family, or those of one table.

@@ -7,9 +7,9 @@ use sluicegate_netlink::{Batch, Error, MessageWriter, Transport, dump_into, dump
 use super::{one, split};
 use crate::SetId;
 use crate::expr::wire::NFTA_LIST_ELEM;
-use crate::message::{NFT_MSG_GETSETELEM, NFT_MSG_GETSETELEM_RESET, SUBSYSTEM};
 pub use crate::object::element::decode::{Element, ElementDetails, ElementFlags};
 use crate::object::element::wire::*;
+use crate::wire::message::{NFT_MSG_GETSETELEM, NFT_MSG_GETSETELEM_RESET, SUBSYSTEM};
 
 /// Reads all elements of one set.
 ///

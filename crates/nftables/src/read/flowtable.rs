@@ -3,9 +3,9 @@
 use sluicegate_netlink::{Error, MessageWriter, Transport};
 
 use super::{list, one};
-use crate::message::NFT_MSG_GETFLOWTABLE;
 pub use crate::object::flowtable::wire::Flowtable;
 use crate::object::flowtable::wire::{NFTA_FLOWTABLE_NAME, NFTA_FLOWTABLE_TABLE};
+use crate::wire::message::NFT_MSG_GETFLOWTABLE;
 use crate::{FlowtableId, Within};
 
 /// Reads the flowtables of a family, or those of one table.

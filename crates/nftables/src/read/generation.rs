@@ -4,8 +4,8 @@ use sluicegate_netlink::message::Flags;
 use sluicegate_netlink::{Batch, Error, Transport, exchange};
 
 use super::{need, split};
-use crate::message::{NFT_MSG_GETGEN, SUBSYSTEM};
 pub use crate::object::generation::Generation;
+use crate::wire::message::{NFT_MSG_GETGEN, SUBSYSTEM};
 
 /// Reads the current generation of the ruleset.
 ///

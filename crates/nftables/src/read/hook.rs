@@ -8,7 +8,7 @@ use sluicegate_netlink::message::Flags;
 use sluicegate_netlink::{Batch, DecodeError, Errno, Error, Transport, Wait, dump_into};
 
 use super::{name, need, split};
-use crate::attributes::attributes;
+use crate::wire::attributes::attributes;
 use crate::{ChainId, Family, FlowtableId, Hook, Name, TableId};
 
 /// A function that the kernel calls for packets at a hook. It belongs to a chain or a flowtable, to

@@ -68,7 +68,7 @@ pub use rule::{Rule, chain_rules, reset_chain_rules, reset_rule, reset_rules, ru
 pub use set::{Set, set, sets};
 pub use table::{Table, table, tables};
 
-use crate::message::{NFT_MSG_GETOBJ_RESET, NFT_MSG_GETRULE_RESET, SUBSYSTEM};
+use crate::wire::message::{NFT_MSG_GETOBJ_RESET, NFT_MSG_GETRULE_RESET, SUBSYSTEM};
 use crate::{Family, TableId, Within};
 
 /// The ruleset of one table, one family or the whole kernel.

@@ -3,9 +3,9 @@
 use sluicegate_netlink::{Error, MessageWriter, Transport};
 
 use super::{list, one};
-use crate::message::{NFT_MSG_GETOBJ, NFT_MSG_GETOBJ_RESET};
 pub use crate::object::stateful::wire::Object;
 use crate::object::stateful::wire::{NFTA_OBJ_NAME, NFTA_OBJ_TABLE, NFTA_OBJ_TYPE};
+use crate::wire::message::{NFT_MSG_GETOBJ, NFT_MSG_GETOBJ_RESET};
 use crate::{ObjectId, Within};
 
 /// Reads the stateful objects of a family, or those of one table.

@@ -3,9 +3,9 @@
 use sluicegate_netlink::{Error, MessageWriter, Transport};
 
 use super::{list, one};
-use crate::message::{NFT_MSG_GETRULE, NFT_MSG_GETRULE_RESET};
 pub use crate::object::rule::wire::Rule;
 use crate::object::rule::wire::{NFTA_RULE_CHAIN, NFTA_RULE_HANDLE, NFTA_RULE_TABLE};
+use crate::wire::message::{NFT_MSG_GETRULE, NFT_MSG_GETRULE_RESET};
 use crate::{ChainId, Name, Within};
 
 /// Reads the rules of a family, or those of one table, in the order of each chain.

@@ -3,9 +3,9 @@
 use sluicegate_netlink::{Error, MessageWriter, Transport};
 
 use super::{list, one};
-use crate::message::NFT_MSG_GETSET;
 pub use crate::object::set::wire::Set;
 use crate::object::set::wire::{NFTA_SET_NAME, NFTA_SET_TABLE};
+use crate::wire::message::NFT_MSG_GETSET;
 use crate::{Family, SetId, Within};
 
 /// Reads the sets and maps of a family, or those of one table, including anonymous ones.

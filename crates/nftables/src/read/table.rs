@@ -3,9 +3,9 @@
 use sluicegate_netlink::{Error, MessageWriter, Transport};
 
 use super::{list, one};
-use crate::message::NFT_MSG_GETTABLE;
 use crate::object::table::wire::NFTA_TABLE_NAME;
 pub use crate::object::table::wire::Table;
+use crate::wire::message::NFT_MSG_GETTABLE;
 use crate::{Family, TableId};
 
 /// Reads the tables of a family, or of all with [`Family::UNSPEC`].

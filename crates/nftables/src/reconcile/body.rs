@@ -7,19 +7,20 @@ use std::collections::HashMap;
 use sluicegate_netlink::TooLong;
 use sluicegate_netlink::attr::{self, Attributes};
 
+use crate::compile::lower::stateful;
+use crate::compile::lower::{AnonymousSet, Before, Lowered};
 use crate::expr::complete::complete;
 use crate::expr::data::NFT_DATA_VERDICT;
 use crate::expr::wire::NFTA_LIST_ELEM;
 use crate::expr::{Data, DynsetFlags, Expr, Immediate, Invert, Last, LookupFlags, VerdictCode};
 use crate::family::Family;
-use crate::lang::lower::{AnonymousSet, Before, Lowered};
-use crate::lang::{Statement, Verdict, stateful};
 use crate::name::{Comment, Name};
 use crate::object::element::Form;
 use crate::object::{Element, ElementData, SetFlags};
 use crate::read;
 use crate::reconcile::elements::{Found, from_kernel, from_wanted};
 use crate::reconcile::kernel::Kernel;
+use crate::tree::{Statement, Verdict};
 
 /// Encodes the bodies of rules of one table.
 pub(super) struct Bodies<'a> {

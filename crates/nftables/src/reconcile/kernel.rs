@@ -5,11 +5,11 @@ use std::collections::HashMap;
 
 use crate::expr::{Data, Expr, ObjectKind};
 use crate::family::Family;
-use crate::lang::Verdict;
 use crate::listing::{TableContent, target};
 use crate::name::Name;
 use crate::object::{Element, Rule, SetFlags};
 use crate::read::{self, ChainFlags, Ruleset};
+use crate::tree::Verdict;
 
 /// A table in the kernel.
 pub(super) struct Kernel<'k> {

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use crate::error::Error;
-use crate::lang::millis;
 use crate::listing::is_constant;
 use crate::name::Name;
 use crate::object::element::Form;
@@ -17,6 +16,7 @@ use crate::reconcile::rules::{Item, KernelRule, added, align, append_only, delet
 use crate::reconcile::set::too_long;
 use crate::reconcile::wanted::{refs_of_lowered, refs_of_wanted_element};
 use crate::reconcile::{Foreign, Options, Reason, set};
+use crate::text::print::millis;
 use crate::transaction::Operation;
 
 impl<'a, 'k> Plan<'a, 'k> {

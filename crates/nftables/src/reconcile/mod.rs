@@ -72,7 +72,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use crate::auto_merge::{joined, merges};
+use crate::apply::auto_merge::{joined, merges};
 use crate::error::{ContentProblem, Error};
 use crate::listing::TableContent;
 use crate::object::TableId;

@@ -2,12 +2,12 @@
 
 use crate::expr::LimitType;
 use crate::family::Family;
-use crate::lang::{Limit, Quota};
 use crate::listing::object_of;
 use crate::object::stateful::default_timeouts;
 use crate::object::{ObjectConfig, StatefulObject, timeout_states};
 use crate::read;
 use crate::reconcile::Reason;
+use crate::tree::{Limit, Quota};
 use sluicegate_netlink::Protocol;
 
 /// The action for a wanted object that exists already.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sluicegate_netlink::Transport;
 
 use crate::apply::ApplyOptions;
-use crate::echo::Applied;
+use crate::apply::echo::Applied;
 use crate::error::Error;
 use crate::listing::TableContent;
 use crate::object::TableId;

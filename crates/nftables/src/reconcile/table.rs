@@ -1,7 +1,7 @@
 //! Compares one table: it is created, changed in place, or replaced as a whole.
 
+use crate::compile::lower::Intervals;
 use crate::error::Error;
-use crate::lang::lower::Intervals;
 use crate::listing::TableContent;
 use crate::name::{Comment, Name};
 use crate::object::{Table, TableFlags};

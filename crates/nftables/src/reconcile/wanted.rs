@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::hash::Hash;
 
+use crate::compile::lower::{Before, Intervals, KnownSets, Lowered, lower};
 use crate::error::{ContentProblem, Error};
 use crate::expr::ObjectKind;
-use crate::lang::lower::{Before, Intervals, KnownSets, Lowered, lower};
 use crate::listing::TableContent;
 use crate::name::Name;
 use crate::object::{

@@ -5,10 +5,10 @@ use std::fmt;
 use crate::datatype::DataType;
 use crate::expr::ObjectKind;
 use crate::family::Family;
-use crate::lang::Expression;
 use crate::name::{InterfaceName, Name};
 use crate::object::{ChainId, Elements, FlowtableId, ObjectId, RuleId, SetId, TableId};
 use crate::transaction::Operation;
+use crate::tree::Expression;
 
 /// A command of a script: an operation or a query.
 ///

@@ -22,6 +22,7 @@
 
 mod command;
 mod content;
+pub(crate) mod encode;
 mod operation;
 
 use std::collections::HashMap;

@@ -119,9 +119,9 @@ fn low_level_expressions_are_not_read() {
 /// Every variant of the language is generated: a new one has to get a strategy, or a reason here.
 #[test]
 fn every_variant_is_generated() {
-    const STATEMENT: &str = include_str!("../../src/lang/statement.rs");
-    const EXPRESSION: &str = include_str!("../../src/lang/expression.rs");
-    const VALUE: &str = include_str!("../../src/lang/value.rs");
+    const STATEMENT: &str = include_str!("../../src/tree/statement.rs");
+    const EXPRESSION: &str = include_str!("../../src/tree/expression.rs");
+    const VALUE: &str = include_str!("../../src/tree/value.rs");
     const OPERATION: &str = include_str!("../../src/transaction/operation.rs");
     const COMMAND: &str = include_str!("../../src/transaction/command.rs");
     const SET: &str = include_str!("../../src/object/set/mod.rs");

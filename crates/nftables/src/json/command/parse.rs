@@ -12,13 +12,13 @@ use crate::json::node::{Node, Parsed, all};
 use crate::json::object::*;
 use crate::json::scope::{Scope, Within};
 use crate::json::set;
-use crate::lang::Statement;
-use crate::lang::parse::script::make_dynamic;
-use crate::lang::parse::{ParseOptions, Script};
 use crate::object::*;
+use crate::text::parse::script::make_dynamic;
+use crate::text::parse::{ParseOptions, Script};
 use crate::transaction::{
     Command, Flush, HandleId, Object, Operation, Rename, Subject, Target, Transaction, Within as Where,
 };
+use crate::tree::Statement;
 
 impl Transaction {
     /// Reads commands, or a ruleset as `nft -j list ruleset` prints it, whose objects are then added.

@@ -6,14 +6,14 @@ use crate::datatype::DataType;
 use crate::json::node::{Node, Parsed};
 use crate::json::scope::Within;
 use crate::key::Part;
-use crate::lang;
-use crate::lang::parse::constant::{Typed, Wrong, constant, number, untyped};
+use crate::text::parse::constant::{Typed, Wrong, constant, number, untyped};
+use crate::tree;
 
 /// A constant of a type, or, where the type is unknown, of the type that its form suggests.
-pub(in crate::json) fn parse(node: &Node<'_>, of: Option<Typed>, within: Within<'_>) -> Parsed<lang::Value> {
+pub(in crate::json) fn parse(node: &Node<'_>, of: Option<Typed>, within: Within<'_>) -> Parsed<tree::Value> {
     match (node.value, of) {
         (Value::Bool(is), Some(of)) if !is_text(of) => resolved(node, number((*is).into(), of)),
-        (Value::Bool(is), None) => Ok(lang::Value::Number((*is).into())),
+        (Value::Bool(is), None) => Ok(tree::Value::Number((*is).into())),
         (Value::Number(_), of) => from_number(node, of),
         (Value::String(text), Some(of)) => resolved(node, constant(text, of, within.options())),
         (Value::String(text), None) => untyped(text).ok_or_else(|| node.wrong("an address or a number")),
@@ -22,13 +22,13 @@ pub(in crate::json) fn parse(node: &Node<'_>, of: Option<Typed>, within: Within<
     }
 }
 
-fn from_number(node: &Node<'_>, of: Option<Typed>) -> Parsed<lang::Value> {
+fn from_number(node: &Node<'_>, of: Option<Typed>) -> Parsed<tree::Value> {
     let value = node.value;
     let Some(of) = of else {
         return value
             .as_u64()
             .or_else(|| value.as_i64().map(i64::cast_unsigned))
-            .map(lang::Value::Number)
+            .map(tree::Value::Number)
             .ok_or_else(|| node.wrong("a whole number"));
     };
     if let (DataType::TIME, Some(seconds)) = (of.data_type(), value.as_f64())
@@ -36,7 +36,7 @@ fn from_number(node: &Node<'_>, of: Option<Typed>) -> Parsed<lang::Value> {
         && (0.0..1e9).contains(&seconds)
     {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is in range")]
-        return Ok(lang::Value::Number((seconds * 1000.0).round() as u64));
+        return Ok(tree::Value::Number((seconds * 1000.0).round() as u64));
     }
     let whole = match (value.as_u64(), value.as_i64()) {
         (Some(whole), _) => Some(whole),
@@ -50,7 +50,7 @@ fn from_number(node: &Node<'_>, of: Option<Typed>) -> Parsed<lang::Value> {
     }
 }
 
-fn resolved(node: &Node<'_>, value: Result<lang::Value, Wrong>) -> Parsed<lang::Value> {
+fn resolved(node: &Node<'_>, value: Result<tree::Value, Wrong>) -> Parsed<tree::Value> {
     value.map_err(|wrong| node.wrong(&wrong.expected).meant(wrong.meant.as_deref()))
 }
 

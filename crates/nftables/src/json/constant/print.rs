@@ -9,9 +9,9 @@ use crate::json::Value;
 use crate::json::single;
 use crate::json::style::Style;
 use crate::key::{EtherAddr, Part, integer, integer_bytes};
-use crate::lang;
-use crate::lang::write_number;
 use crate::name::InterfaceName;
+use crate::text::print::{Inet6, write_number};
+use crate::tree;
 
 /// The context of a constant.
 #[derive(Debug, Clone, Copy)]
@@ -55,31 +55,31 @@ impl<'a> Context<'a> {
 }
 
 /// A constant of the language.
-pub(in crate::json) fn value(value: &lang::Value, context: Context<'_>) -> Value {
+pub(in crate::json) fn value(value: &tree::Value, context: Context<'_>) -> Value {
     let part = context.parts.first().copied();
     match (value, part) {
-        (lang::Value::Number(number), Some(part)) if part.data_type() == DataType::CT_LABEL => {
+        (tree::Value::Number(number), Some(part)) if part.data_type() == DataType::CT_LABEL => {
             bytes_of(part, &integer_bytes(part.order(), part.bytes(), *number), context)
         }
-        (lang::Value::Number(number), Some(part)) => number_of(part, *number, context),
-        (lang::Value::Number(number), None) => signed(*number),
-        (lang::Value::Address(IpAddr::V4(address)), Some(part)) if is_integer(part, 4) => {
+        (tree::Value::Number(number), Some(part)) => number_of(part, *number, context),
+        (tree::Value::Number(number), None) => signed(*number),
+        (tree::Value::Address(IpAddr::V4(address)), Some(part)) if is_integer(part, 4) => {
             bytes_of(part, &address.octets(), context)
         }
-        (lang::Value::Address(IpAddr::V6(address)), Some(part)) if is_integer(part, 16) => {
+        (tree::Value::Address(IpAddr::V6(address)), Some(part)) if is_integer(part, 16) => {
             bytes_of(part, &address.octets(), context)
         }
-        (lang::Value::Ether(address), Some(part)) if is_integer(part, 6) => {
+        (tree::Value::Ether(address), Some(part)) if is_integer(part, 6) => {
             bytes_of(part, &address.0, context)
         }
-        (lang::Value::Address(IpAddr::V4(address)), _) => address.to_string().into(),
-        (lang::Value::Address(IpAddr::V6(address)), _) => lang::Inet6(*address).to_string().into(),
-        (lang::Value::Ether(address), _) => address.to_string().into(),
-        (lang::Value::Interface(name) | lang::Value::Text(name), _) => name.as_str().into(),
-        (lang::Value::Bytes(bytes), Some(part)) if part.bytes() == bytes.len() => {
+        (tree::Value::Address(IpAddr::V4(address)), _) => address.to_string().into(),
+        (tree::Value::Address(IpAddr::V6(address)), _) => Inet6(*address).to_string().into(),
+        (tree::Value::Ether(address), _) => address.to_string().into(),
+        (tree::Value::Interface(name) | tree::Value::Text(name), _) => name.as_str().into(),
+        (tree::Value::Bytes(bytes), Some(part)) if part.bytes() == bytes.len() => {
             bytes_of(part, bytes, context)
         }
-        (lang::Value::Bytes(bytes), _) => hexadecimal(bytes),
+        (tree::Value::Bytes(bytes), _) => hexadecimal(bytes),
     }
 }
 
@@ -95,7 +95,7 @@ fn bytes_of(part: Part, bytes: &[u8], context: Context<'_>) -> Value {
             Err(_) => hexadecimal(bytes),
         },
         DataType::IPV6_ADDR => match <[u8; 16]>::try_from(bytes) {
-            Ok(octets) => lang::Inet6(Ipv6Addr::from(octets)).to_string().into(),
+            Ok(octets) => Inet6(Ipv6Addr::from(octets)).to_string().into(),
             Err(_) => hexadecimal(bytes),
         },
         DataType::ETHER_ADDR | DataType::LL_ADDR => match <[u8; 6]>::try_from(bytes) {

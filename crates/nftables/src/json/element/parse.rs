@@ -2,14 +2,15 @@
 
 use std::mem::discriminant;
 
+use crate::compile::lower::set_element;
 use crate::json::expression::{self, verdict};
 use crate::json::node::{Node, Parsed, all};
 use crate::json::object::{comment, name, seconds};
 use crate::json::scope::Within;
 use crate::json::statement::{carried, types_in};
-use crate::lang::parse::constant::Typed;
-use crate::lang::{Expression, set_element};
 use crate::object::*;
+use crate::text::parse::constant::Typed;
+use crate::tree::Expression;
 
 /// Elements of a set: a list of them, or one.
 pub(in crate::json) fn elements(node: &Node<'_>, set: &Set, within: Within<'_>) -> Parsed<Vec<Element>> {

@@ -12,10 +12,10 @@ use crate::json::node::{Node, Parsed, all};
 use crate::json::object::{checked_name, comment, name};
 use crate::json::scope::Within;
 use crate::json::statement;
-use crate::lang::exthdr::Exthdr;
-use crate::lang::parse::constant::Typed;
-use crate::lang::*;
 use crate::name::Name;
+use crate::text::parse::constant::Typed;
+use crate::tree::exthdr::Exthdr;
+use crate::tree::*;
 
 /// An expression; constants in it are of these types, one for each part, where they are known.
 pub(in crate::json) fn parse(node: &Node<'_>, types: &[Typed], within: Within<'_>) -> Parsed<Expression> {

@@ -7,9 +7,9 @@ use crate::json::statement::statement;
 use crate::json::style::Style;
 use crate::json::{object, single};
 use crate::key::Part;
-use crate::lang::exthdr::Exthdr;
-use crate::lang::*;
 use crate::name::Name;
+use crate::tree::exthdr::Exthdr;
+use crate::tree::*;
 
 /// An expression that determines its own types.
 pub(in crate::json) fn expression(of: &Expression, with: Style<'_>) -> Value {

@@ -8,9 +8,9 @@ use crate::family::Family;
 use crate::json::node::{Node, Parsed};
 use crate::json::scope::{Scope, Within};
 use crate::json::statement::{self, parse_limit};
-use crate::lang::{Connlimit, Counter, Quota, Synproxy};
 use crate::name::{Comment, InterfaceName, Name, SecurityContext};
 use crate::object::*;
+use crate::tree::{Connlimit, Counter, Quota, Synproxy};
 
 const FAMILIES: [(&str, Family); 6] = [
     ("ip", Family::IP),

@@ -8,10 +8,11 @@ use crate::json::statement::{self, ObjectMembers, limit};
 use crate::json::style::Style;
 use crate::json::{flags, object, single};
 use crate::key::Part;
-use crate::lang::{SetUpdate, Statement, Wording, millis};
 use crate::listing::{ListOptions, TableContent};
 use crate::name::{InterfaceName, Name};
 use crate::object::*;
+use crate::text::print::{Wording, millis};
+use crate::tree::{SetUpdate, Statement};
 
 /// Everything as `nft -j list ruleset` prints it: an object with the list `nftables`, whose first member says
 /// that its words are those of nft 1.0.6.

@@ -8,8 +8,8 @@ use crate::json::object::{KINDS, comment, flags, own_name, seconds, table_id};
 use crate::json::scope::{Scope, Within};
 use crate::json::statement::of_set;
 use crate::key::Part;
-use crate::lang::Expression;
 use crate::object::*;
+use crate::tree::Expression;
 
 /// A set or a map, and the elements that it is to start with.
 pub(in crate::json) fn parse(of: &Node<'_>, is_map: bool, scope: &Scope<'_>) -> Parsed<(Set, Vec<Element>)> {

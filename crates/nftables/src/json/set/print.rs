@@ -10,8 +10,8 @@ use crate::json::statement::stateful_list;
 use crate::json::style::Style;
 use crate::json::{object, single};
 use crate::key::Part;
-use crate::lang::{Expression, Fib};
 use crate::object::*;
+use crate::tree::{Expression, Fib};
 
 /// A set or a map, with its elements where they are to be said.
 pub(in crate::json) fn set(

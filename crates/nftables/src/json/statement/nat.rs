@@ -7,9 +7,9 @@ use crate::json::expression::{self, of_packet, parse_mapping};
 use crate::json::node::{Node, Parsed};
 use crate::json::object::flags;
 use crate::json::scope::Within;
-use crate::lang::parse::constant::Typed;
-use crate::lang::*;
 use crate::object::SetData;
+use crate::text::parse::constant::Typed;
+use crate::tree::*;
 
 const FLAGS: [(&str, NatFlags); 4] = [
     ("random", NatFlags::RANDOM),

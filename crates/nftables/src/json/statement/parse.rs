@@ -12,9 +12,9 @@ use crate::json::scope::Within;
 use crate::json::statement::nat;
 use crate::json::statement::{BYTES, LEVELS};
 use crate::key::Part;
-use crate::lang::parse::constant::Typed;
-use crate::lang::*;
 use crate::object::{Rule, Set, SetData, SetId, SetType};
+use crate::text::parse::constant::Typed;
+use crate::tree::*;
 
 /// The statements of a rule.
 pub(in crate::json) fn list(node: &Node<'_>, within: Within<'_>) -> Parsed<Vec<Statement>> {

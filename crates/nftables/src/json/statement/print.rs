@@ -10,7 +10,8 @@ use crate::json::statement::LEVELS;
 use crate::json::style::Style;
 use crate::json::{flags, object, single};
 use crate::key::Part;
-use crate::lang::*;
+use crate::text::print::{TypedUpdate, Words, millis, prefix_of};
+use crate::tree::*;
 
 /// A statement.
 pub(in crate::json) fn statement(of: &Statement, with: Style<'_>) -> Value {

@@ -5,10 +5,11 @@ pub(crate) mod wire;
 use std::fmt;
 
 use crate::family::Family;
-use crate::lang::{Counter, Wording};
 use crate::name::{Comment, InterfaceName, Name};
 use crate::object::devices::device_list;
 use crate::object::{Rule, TableId};
+use crate::text::print::Wording;
+use crate::tree::Counter;
 
 /// The id of a chain: its table and its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,16 +3,16 @@
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attribute, Attributes, Writer};
 
-use crate::attributes::attributes;
 use crate::expr::wire::{COUNTER, NFTA_COUNTER_BYTES, NFTA_COUNTER_PACKETS};
 use crate::family::Family;
-use crate::lang::Counter;
 use crate::name::Name;
 use crate::object::TableId;
 use crate::object::chain::Policy;
 use crate::object::devices::{DEVICES, decode_device, encode_device};
 use crate::object::userdata::{self, UserData};
 use crate::read::{name, need};
+use crate::tree::Counter;
+use crate::wire::attributes::attributes;
 
 impl super::Chain {
     pub(crate) fn encode(&self, w: &mut Writer<'_>) {

@@ -1,8 +1,8 @@
 //! Finds elements that the kernel would misinterpret: keys whose parts have other lengths than those of the
 //! set, although the total is the same, and ranges that end before they start.
 
+use crate::compile::LowerError;
 use crate::key::{Key, Part, types_of};
-use crate::lang::LowerError;
 use crate::object::element::is_byte_swapped;
 use crate::object::{Element, ElementData, Set, SetData};
 

@@ -14,9 +14,10 @@ use std::time::Duration;
 
 use crate::expr;
 use crate::key::Key;
-use crate::lang::{Statement, Verdict, millis};
 use crate::name::{Comment, Name};
 use crate::object::SetId;
+use crate::text::print::millis;
+use crate::tree::{Statement, Verdict};
 pub(crate) use mismatch::{backwards_range, type_mismatch};
 pub(crate) use packed::Packed;
 use packed::{Data, Sections, Store};
@@ -509,7 +510,7 @@ mod tests {
 
     use super::*;
     use crate::key::{Number, Port};
-    use crate::lang::Counter;
+    use crate::tree::Counter;
 
     const IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
     const SECOND: Duration = Duration::from_secs(1);

@@ -7,8 +7,8 @@
 use std::ops::Range;
 
 use crate::key::Key;
-use crate::lang::Statement;
 use crate::name::{Comment, Name};
+use crate::tree::Statement;
 
 /// The content of an element, in the smallest variant that it fits.
 #[derive(Clone)]

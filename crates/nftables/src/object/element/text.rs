@@ -4,9 +4,9 @@ use std::fmt::{self, Display};
 
 use crate::datatype::DataType;
 use crate::key::{Key, Part};
-use crate::lang::{Wording, Words, write_part};
 use crate::object::element::wire::in_network_order;
 use crate::object::{Element, ElementData, Elements};
+use crate::text::print::{Wording, Words, write_part};
 
 /// Formats the value in nft's syntax: `1.2.3.4 . tcp . 80 comment "x" : goto c`.
 impl Display for Element {
@@ -174,8 +174,8 @@ mod tests {
     use super::*;
     use crate::Protocol;
     use crate::key::Port;
-    use crate::lang::Verdict;
     use crate::name::{Comment, Name};
+    use crate::tree::Verdict;
     use std::net::Ipv4Addr;
     use std::time::Duration;
 

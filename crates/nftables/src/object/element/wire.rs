@@ -5,18 +5,19 @@ use std::ops::Range;
 
 use sluicegate_netlink::attr::{self, Writer};
 
-use crate::attributes::{Enumeration, attributes};
+use crate::compile::lower::stateful;
 use crate::datatype::{DataType, Order};
 use crate::expr::data::{NFTA_DATA_VALUE, encode_code};
 use crate::expr::wire::{EXPRESSION, EXPRESSIONS, NFTA_LIST_ELEM, list_of};
 use crate::expr::{self, VerdictCode};
 use crate::key::{Key, MAX_BYTES, Part, types_of};
-use crate::lang::{Statement, stateful};
 use crate::name::Name;
 use crate::object::element::decode::ElementFlags;
 use crate::object::element::packed::{Data, Packed, Shape, View};
 use crate::object::{Element, Set, SetFlags, userdata};
 use crate::read::ElementQuery;
+use crate::tree::Statement;
+use crate::wire::attributes::{Enumeration, attributes};
 
 /// The encoding of elements that a set needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -446,7 +447,7 @@ mod tests {
 
     use super::*;
     use crate::key::{Mark, Number, Port};
-    use crate::{EtherAddr, Protocol, lang};
+    use crate::{EtherAddr, Protocol, tree};
 
     /// Makes elements of one kind from numbers.
     type Make = fn(u32) -> Element;
@@ -465,9 +466,9 @@ mod tests {
     const OTHERS: [Make; 6] = [
         |_| Element::catch_all(),
         |n| Element::range(Port(1), Port(u16::try_from(n >> 16).unwrap())),
-        |n| Element::new(Number(n)).verdict(lang::Verdict::Drop),
+        |n| Element::new(Number(n)).verdict(tree::Verdict::Drop),
         |n| Element::new(Number(n)).timeout(std::time::Duration::from_secs(1)),
-        |n| Element::new(Number(n)).statement(lang::Counter::default()),
+        |n| Element::new(Number(n)).statement(tree::Counter::default()),
         |n| Element::new(Number(n)).comment(crate::Comment::new("x").unwrap()),
     ];
 

@@ -6,10 +6,10 @@ use std::fmt;
 
 use bitflags::bitflags;
 
-use crate::lang::Wording;
 use crate::name::{InterfaceName, Name};
 use crate::object::devices::device_list;
 use crate::object::{Priority, TableId};
+use crate::text::print::Wording;
 
 /// The id of a flowtable: its table and its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,12 +3,12 @@
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attribute, Attributes, Writer};
 
-use crate::attributes::attributes;
 use crate::family::Family;
 use crate::name::Name;
 use crate::object::devices::{DEVICES, decode_device, encode_device};
 use crate::object::{FlowtableFlags, FlowtableId};
 use crate::read::{name, need};
+use crate::wire::attributes::attributes;
 
 impl super::Flowtable {
     pub(crate) fn encode(&self, w: &mut Writer<'_>) {

@@ -9,10 +9,10 @@ use std::collections::HashSet;
 
 use sluicegate_netlink::attr::Writer;
 
-use crate::attributes::attributes;
 use crate::expr::{Cmp, CmpOp, Data, Expr, Meta, MetaKey, Payload, PayloadBase, Register};
 use crate::family::Family;
 use crate::object::rule::wire::NFTA_RULE_COMPAT;
+use crate::wire::attributes::attributes;
 
 /// Appends the protocol, if a rule has modules and matches a protocol before the first of them.
 pub(crate) fn encode(family: Family, exprs: &[Expr], w: &mut Writer<'_>) {
@@ -83,10 +83,10 @@ attributes! {
 mod tests {
     use super::*;
     use crate::expr::XtMatch;
-    use crate::lang::{Match, Payload as Field, Statement};
     use crate::name::Name;
     use crate::object::TableId;
     use crate::transaction::Transaction;
+    use crate::tree::{Match, Payload as Field, Statement};
     use crate::{ApplyOptions, Chain, Table};
     use sluicegate_netlink::Protocol;
     use sluicegate_netlink::message::Messages;

@@ -5,10 +5,11 @@ pub(crate) mod wire;
 
 use std::fmt;
 
-use crate::lang::{Statement, Statements, Wording, write_rule};
 use crate::listing::ListOptions;
 use crate::name::Comment;
 use crate::object::ChainId;
+use crate::text::print::Wording;
+use crate::tree::{Statement, Statements, write_rule};
 
 /// A rule: statements that are evaluated in order.
 #[derive(Debug, Clone, PartialEq, Eq)]

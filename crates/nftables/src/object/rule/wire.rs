@@ -3,7 +3,6 @@
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attribute, Attributes, Writer};
 
-use crate::attributes::attributes;
 use crate::expr::Expr;
 use crate::expr::wire::{EXPRESSIONS, NFTA_LIST_ELEM};
 use crate::family::Family;
@@ -11,6 +10,7 @@ use crate::name::{Comment, Name};
 use crate::object::rule::compat::{self, COMPAT};
 use crate::object::userdata::{self, UserData};
 use crate::read::need;
+use crate::wire::attributes::attributes;
 
 impl super::Rule {
     /// Appends the attributes of the rule. `exprs` are its lowered statements, `replaced` is the handle of

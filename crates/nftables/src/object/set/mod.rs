@@ -11,9 +11,9 @@ use bitflags::bitflags;
 use crate::datatype::{DataType, Order};
 use crate::expr::ObjectKind;
 use crate::key::Part;
-use crate::lang::{Expression, Statement};
 use crate::name::{Comment, Name};
 use crate::object::TableId;
+use crate::tree::{Expression, Statement};
 pub(crate) use text::TypeLine;
 pub(crate) use wire::length;
 

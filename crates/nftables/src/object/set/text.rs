@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::datatype::DataType;
-use crate::lang::{Wording, Words};
 use crate::object::{Set, SetData, SetPolicy, SetType};
+use crate::text::print::{Wording, Words};
 
 impl fmt::Display for SetType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,11 +8,13 @@ pub(crate) mod wire;
 use std::fmt;
 use std::time::Duration;
 
+use crate::compile::LowerError;
 use crate::expr::ObjectKind;
 use crate::family::Family;
-use crate::lang::{Connlimit, Counter, Limit, LowerError, Quota, Synproxy, Wording, Words};
 use crate::name::{Comment, Name, SecurityContext};
 use crate::object::{TableId, Tunnel};
+use crate::text::print::{Wording, Words};
+use crate::tree::{Connlimit, Counter, Limit, Quota, Synproxy};
 use sluicegate_netlink::Protocol;
 pub(crate) use timeouts::default_timeouts;
 pub use timeouts::timeout_states;

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use bitflags::bitflags;
 use sluicegate_netlink::attr::{Attribute, Attributes, Writer};
 
-use crate::attributes::attributes;
+use crate::wire::attributes::attributes;
 
 /// A `tunnel` object, in a table of family netdev. A rule that refers to it (`tunnel name "x"`) assigns these
 /// outer headers to the packet, and a tunnel device in external mode sends it with them.

@@ -5,16 +5,18 @@ use std::time::Duration;
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attributes, Writer};
 
-use crate::attributes::attributes;
+use crate::compile::lower::{stateful, synproxy_expr};
+use crate::compile::raise::{state, synproxy};
 use crate::expr::{Expr, ObjectKind};
 use crate::family::Family;
-use crate::lang::raise::{state, synproxy};
-use crate::lang::{Statement, millis, stateful, synproxy_expr};
 use crate::name::{Name, SecurityContext};
 use crate::object::stateful::timeouts::{default_timeouts, timeout_states};
 use crate::object::userdata::{self, UserData};
 use crate::object::{ObjectConfig, ObjectId, StatefulObject, Tunnel};
 use crate::read::{name, need};
+use crate::text::print::millis;
+use crate::tree::Statement;
+use crate::wire::attributes::attributes;
 use sluicegate_netlink::Protocol;
 
 impl StatefulObject {

@@ -3,12 +3,12 @@
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attributes, Writer};
 
-use crate::attributes::attributes;
 use crate::family::Family;
 use crate::name::Name;
 use crate::object::TableFlags;
 use crate::object::userdata::{self, UserData};
 use crate::read::{name, need};
+use crate::wire::attributes::attributes;
 
 impl super::Table {
     pub(crate) fn encode(&self, w: &mut Writer<'_>) {

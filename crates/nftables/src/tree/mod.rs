@@ -1,0 +1,79 @@
+//! The rule language as values: expressions, statements, constants. It judges and converts nothing: `check`
+//! judges a tree for its place, `compile` converts it to the kernel's expressions and back, `text` and `json`
+//! print and read it. Callers see it as [`lang`](crate::lang).
+//!
+//! # To add an expression
+//!
+//! For an expression of the kernel that the language is to support, such as `numgen`:
+//!
+//! | file | what to add |
+//! |---|---|
+//! | `expr/table.rs` | a row with its fields and attributes: type, encoder and decoder come from it |
+//! | `expr/kinds/numbers.rs`, `flags.rs` | its keys, modes or flags, if it has any |
+//! | `expr/mod.rs` | the re-export of these, and a line in the table of the documentation |
+//! | `tree/expression.rs` | a variant of [`Expression`], its fields, its type in `part()` |
+//! | `tree/mod.rs` | the re-export |
+//! | `text/print/expression.rs` | its text |
+//! | `text/parse/primary.rs` | the text back |
+//! | `json/expression/` | its JSON |
+//! | `compile/lower/load.rs` | how it is loaded into a register |
+//! | `check/type_check.rs` | whether every version of nft gives it a type |
+//! | `compile/lower/imply.rs` | the matches that it implies, if any |
+//! | `compile/raise/mod.rs` | the register's content back into the variant |
+//! | `object/typeof_data.rs` | how nft stores it in the user data of a `typeof` set |
+//! | `fake/validate/` | what the kernel checks when a rule uses it |
+//! | `fake/complete.rs` | the attributes that the kernel adds, if any |
+//! | `probe/feature.rs` | a feature, if not every supported kernel has it |
+//! | `tests/kernel/cases/expressions.rs` | rules with it, compared with nft |
+//!
+//! # To add a statement
+//!
+//! As above, with a variant of [`Statement`] in `tree/statement.rs` instead; `compile/lower/statement.rs`,
+//! `compile/raise/statement.rs`, `text/print/statement.rs`, `text/parse/statement.rs` and `json/statement/`
+//! handle it. A statement that keeps state (as `counter`) is also lowered by `stateful` in
+//! `compile/lower/statement.rs`.
+//!
+//! # To add a data type
+//!
+//! | file | what to add |
+//! |---|---|
+//! | `datatype/mod.rs` | a row: number, name, bits, byte order |
+//! | `datatype/symbols.rs` | its named values |
+//! | `key/values.rs` | a Rust type for its values, if none fits |
+//! | `text/print/value.rs`, `text/parse/constant.rs`, `json/constant/` | the text of its values |
+//! | `tests/describe.rs` | nothing: it compares every type with `nft describe` |
+//!
+//! `object/mod.rs` lists the places to change for a new kind of object.
+
+mod bound;
+pub(crate) mod constant;
+pub(crate) mod expression;
+pub mod exthdr;
+mod header;
+pub(crate) mod statement;
+pub(crate) mod statements;
+pub(crate) mod value;
+
+pub(crate) use bound::write_rule;
+pub use bound::{BoundChain, BoundRule};
+pub use expression::{
+    Binary, BinaryOp, Ct, Elem, Expression, Fib, Inner, Ipsec, Jhash, Map, Mapping, Numgen, Osf, Prefix,
+    RawPayload, Rt, Socket, Symhash,
+};
+pub use header::Payload;
+pub use statement::{
+    Connlimit, Counter, Dup, Fwd, Last, Limit, Log, Mangle, Match, MatchOp, Meter, Nat, NatTarget,
+    ObjectName, ObjectReference, PortNat, Queue, Quota, Reject, SetOp, SetUpdate, Statement, Synproxy,
+    TimeUnit, Tproxy, Verdict, Vmap,
+};
+pub use statements::Statements;
+pub use value::{
+    AddressType, ArpOperation, CtState, CtStatus, IcmpCode, IcmpType, Icmpv6Code, Icmpv6Type, IcmpxCode,
+    MptcpSubtype, PacketType, TcpFlags, Value,
+};
+
+// The numbers and flags of the kernel that rules name: they are defined with its expressions.
+pub use crate::expr::{
+    CtKey, Direction, ExthdrOp, FibFlags, FibResult, InnerType, LogFlags, MetaKey, NatFlags, NumgenMode,
+    ObjectKind, PayloadBase, RtKey, SocketKey, TunnelKey, XfrmKey,
+};

@@ -1,0 +1,4 @@
+//! What all messages of `nf_tables` have in common: their numbers, and how attributes are declared.
+
+pub(crate) mod attributes;
+pub(crate) mod message;
