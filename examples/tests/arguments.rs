@@ -1,7 +1,5 @@
 //! Arguments that are not UTF-8 are taken or refused with a message; no example panics.
 
-mod side_by_side;
-
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;

@@ -1,9 +1,6 @@
 //! The `cni-portmap` example: what a container runtime sends it, what it leaves in the kernel, and where
 //! packets then go, between namespaces for a host, a pod and a client beyond the host.
 
-#[allow(dead_code, reason = "other tests compare with the real tools")]
-mod side_by_side;
-
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};

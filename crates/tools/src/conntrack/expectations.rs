@@ -6,8 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use sluicegate_conntrack::netlink::text::encode;
 use sluicegate_conntrack::{Error, Expectation, Format, Layout};
 
-use crate::arguments::{Arguments, Failure};
-use crate::operation;
+use super::arguments::{Arguments, Failure};
+use super::operation;
 
 pub(crate) fn show(arguments: &Arguments, found: &[Expectation]) -> io::Result<()> {
     let mut text = String::new();
@@ -18,7 +18,7 @@ pub(crate) fn show(arguments: &Arguments, found: &[Expectation]) -> io::Result<(
     if arguments.format.layout == Layout::Xml && !found.is_empty() {
         text = format!("{HEADER}{text}{FOOTER}");
     }
-    examples::print(encode(&text))
+    crate::output::print(encode(&text))
 }
 
 /// The text of an expectation, with the time where it is asked for.

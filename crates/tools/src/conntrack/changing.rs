@@ -8,7 +8,7 @@ use sluicegate_conntrack::{
     Client, Error, Flow, FlowChange, Layer4, NewFlow, Protocol, ProtocolInfo, Status, StatusMatch, Tuple,
 };
 
-use crate::arguments::{Arguments, Failure, usage};
+use super::arguments::{Arguments, Failure, usage};
 
 /// The flow to create. Properties that are given for one direction only apply to the other in reverse.
 pub(crate) fn new_flow(arguments: &Arguments) -> Result<NewFlow, Failure> {

@@ -1,12 +1,5 @@
 //! `nft`, without libnftables: takes its command line, prints what it prints.
 //!
-//! ```text
-//! sudo target/debug/examples/nft list ruleset
-//! sudo target/debug/examples/nft -f /etc/nftables.conf
-//! sudo target/debug/examples/nft -j -e add rule inet filter input tcp dport 22 accept
-//! sudo target/debug/examples/nft monitor
-//! ```
-//!
 //! Interactive mode (`-i`), the optimizer (`-o`) and debug output (`-d`) are not there: it says so.
 
 mod arguments;
@@ -23,9 +16,9 @@ mod zone;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-fn main() -> ExitCode {
+pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
     // A reader of the output that goes away ends this as it ends others.
-    let words: Result<Vec<_>, _> = std::env::args_os().skip(1).map(OsString::into_string).collect();
+    let words: Result<Vec<_>, _> = arguments.into_iter().map(OsString::into_string).collect();
     let words = words.map_err(|word| format!("expected an argument in UTF-8, found {}", word.display()));
     match words
         .and_then(|words| arguments::parse(words.into_iter()))
@@ -33,7 +26,7 @@ fn main() -> ExitCode {
     {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            examples::tell(message);
+            crate::output::tell(message);
             ExitCode::FAILURE
         }
     }

@@ -1,12 +1,12 @@
-//! The `iptables` example against the real ones of both back ends: the same command lines to both, each in a
+//! The tool `iptables` against the real ones of both back ends: the same command lines to both, each in a
 //! namespace of its own, with the same status and the same rules afterwards.
-
-mod side_by_side;
 
 use std::path::{Path, PathBuf};
 
-use side_by_side::{Done, run_with};
-use testns::{Netns, example, have};
+use crate::side_by_side::{Done, run_with};
+use testns::{Netns, have};
+
+use crate::tool;
 
 /// Command lines; those of save and restore are of the example alone, the real tools have other names.
 const LINES: [&str; 43] = [
@@ -65,12 +65,12 @@ fn run(tool: &Path, backend: &[&str], line: &str) -> Done {
 #[test]
 fn command_lines_do_what_they_do_with_the_tool() {
     for backend in ["nft", "legacy"] {
-        let tool = format!("iptables-{backend}");
-        if !have(&[&tool]) {
+        let name = format!("iptables-{backend}");
+        if !have(&[&name]) {
             continue;
         }
         let (Some(ours), Some(theirs)) = (Netns::new(), Netns::new()) else { return };
-        let (example, real) = (example("iptables"), PathBuf::from(tool));
+        let (example, real) = (tool("iptables"), PathBuf::from(name));
         for line in LINES {
             let done = ours.run(|| run(&example, &["--backend", backend], line));
             let wanted = theirs.run(|| run(&real, &[], line));
@@ -89,7 +89,7 @@ fn command_lines_do_what_they_do_with_the_tool() {
 #[test]
 fn what_it_saves_it_restores() {
     let Some(namespace) = Netns::new() else { return };
-    let example = example("iptables");
+    let example = tool("iptables");
     let rules = "*nat\n:PREROUTING ACCEPT [0:0]\n:INPUT ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n\
                  [3:4] -A POSTROUTING -j MASQUERADE\nCOMMIT\n";
     namespace.run(|| {
@@ -110,19 +110,11 @@ fn what_it_saves_it_restores() {
 #[test]
 fn under_the_name_of_a_tool_it_is_that_tool() {
     let Some(namespace) = Netns::new() else { return };
-    let folder = std::env::temp_dir().join(format!("iptables-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let named = |name: &str| {
-        let path = folder.join(name);
-        std::os::unix::fs::symlink(example("iptables"), &path).expect("a link");
-        path
-    };
     let rules =
         "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:X - [0:0]\nCOMMIT\n";
-    let (restore, save) = (named("ip6tables-legacy-restore"), named("ip6tables-legacy-save"));
+    let (restore, save) = (tool("ip6tables-legacy-restore"), tool("ip6tables-legacy-save"));
     namespace.run(|| {
         assert_eq!(run_with(&restore, ["-w", "20"], rules).status, Some(0));
         assert_eq!(run_with(&save, ["-t", "filter"], "").stdout, rules);
     });
-    std::fs::remove_dir_all(&folder).expect("the folder is ours");
 }

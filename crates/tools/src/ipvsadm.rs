@@ -1,21 +1,15 @@
 //! ipvsadm's own words, answered by sluicegate-ipvs: no ipvsadm is started and nothing is resolved by name.
 //!
-//! ```text
-//! cargo run -q -p examples --example ipvs -- -A -t 10.0.0.1:80 -s rr
-//! cargo run -q -p examples --example ipvs -- -a -t 10.0.0.1:80 -r 192.168.0.1:8080 -m
-//! cargo run -q -p examples --example ipvs -- -L -n --stats
-//! cargo run -q -p examples --example ipvs -- -S -n | ... | cargo run -q -p examples --example ipvs -- -R
-//! ```
-//!
 //! Output and exit status are those of ipvsadm 1.31; messages on standard error are our own. One difference:
 //! `-R` reads all of its input before it does anything, so that a mistake in line 7 does not leave lines 1 to
 //! 6 behind.
 
+use std::ffi::OsString;
 use std::fmt::{self, Write as _};
 use std::io::{self, Read as _};
 use std::process::ExitCode;
 
-use examples::tell;
+use crate::output::tell;
 use sluicegate_ipvs::text::{self, Invocation, ListOptions};
 use sluicegate_ipvs::{
     Client, Command, Daemon, Destination, Error, Family, Forward, Granularity, Listing, Operation, Service,
@@ -27,17 +21,24 @@ const LIST_FAILED: u8 = 1;
 const MISTAKE: u8 = 2;
 const REFUSED: u8 = 255;
 
-fn main() -> ExitCode {
-    let args: Vec<_> = std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
+/// Runs the tool of this name: `ipvsadm`, or `ipvsadm-save` and `ipvsadm-restore`, which the tool has as scripts.
+pub(crate) fn main(name: &str, arguments: &[OsString]) -> ExitCode {
+    let own = match name {
+        "ipvsadm-save" => Some("-S"),
+        "ipvsadm-restore" => Some("-R"),
+        _ => None,
+    };
+    let given = arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
+    let args: Vec<_> = own.map(str::to_owned).into_iter().chain(given).collect();
     let failure = match run(&args) {
-        Ok(output) => match examples::print(output) {
+        Ok(output) => match crate::output::print(output) {
             Ok(()) => return ExitCode::SUCCESS,
             Err(error) => Failure { message: error.to_string(), status: LIST_FAILED },
         },
         Err(failure) => failure,
     };
     if !failure.message.is_empty() {
-        tell(format_args!("ipvs: {}", failure.message));
+        tell(format_args!("ipvsadm: {}", failure.message));
     }
     ExitCode::from(failure.status)
 }
@@ -50,7 +51,7 @@ struct Failure {
 /// Errors have the same status whatever is done, but for what the kernel refuses.
 fn failure(error: &Error, refused: u8) -> Failure {
     let (status, hint) = match error {
-        Error::Parse(error) if error.reason.is_usage() => (REFUSED, "; try `ipvs -h`"),
+        Error::Parse(error) if error.reason.is_usage() => (REFUSED, "; try `ipvsadm -h`"),
         _ if error.is_invalid() || error.is_absent() => (MISTAKE, ""),
         _ => (refused, ""),
     };
@@ -65,7 +66,7 @@ fn run(args: &[String]) -> Result<String, Failure> {
         Invocation::Save { .. } => save().map_err(|error| failure(&error, LIST_FAILED)),
         Invocation::Restore => restore(),
         Invocation::Help => Ok(HELP.to_owned()),
-        Invocation::Version => Ok(format!("ipvs of sluicegate v{}\n", env!("CARGO_PKG_VERSION"))),
+        Invocation::Version => Ok(format!("ipvsadm of sluicegate v{}\n", env!("CARGO_PKG_VERSION"))),
         _ => Err(Failure { message: "this program does not know the command".to_owned(), status: MISTAKE }),
     }
 }
@@ -103,7 +104,7 @@ fn restore() -> Result<String, Failure> {
     };
     let Error::SomeRefused { failed, more } = &error else { return Err(failure(&error, REFUSED)) };
     for refusal in failed {
-        tell(format_args!("ipvs: {refusal}"));
+        tell(format_args!("ipvsadm: {refusal}"));
     }
     let last = commands.len().saturating_sub(1);
     let is_last =
@@ -321,7 +322,7 @@ fn large_number(number: u64, exact: bool) -> String {
 }
 
 const HELP: &str = "\
-ipvs: what ipvsadm does, by the library sluicegate-ipvs
+ipvsadm: services of IPVS, by the library sluicegate-ipvs
 
   -A|-E SERVICE [-s SCHEDULER] [-b FLAGS] [-p [SECONDS]] [-M NETMASK] [--pe ENGINE] [-o]   add, edit a service
   -D SERVICE                                    delete a service

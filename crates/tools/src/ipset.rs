@@ -1,31 +1,28 @@
 //! A stand-in for the `ipset` command that needs neither it nor libipset.
 //!
-//!     cargo run -q -p examples --example ipset -- create allowed hash:ip timeout 60
-//!     cargo run -q -p examples --example ipset -- save > sets
-//!     cargo run -q -p examples --example ipset -- restore -exist < sets
-//!
 //! Same words, same listings, same exit status: 0, 1 for what failed, 2 for what is no command. Without
 //! arguments it reads one command line from standard input; `-` reads them until `quit`. Messages go to
 //! standard error.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, BufRead, Write as _};
 use std::net::{IpAddr, ToSocketAddrs as _};
 use std::process::ExitCode;
 
-use examples::print;
+use crate::output::print;
 use sluicegate_ipset::netlink::text::{decode, encode};
 use sluicegate_ipset::text::{Command, EntryWords, Options, Output, ParseError, Statement, Verb, Word};
 use sluicegate_ipset::{
     Client, Entry, Error, Exist, Family, Names, Reason, SetName, SetType, Style, VERSION,
 };
 
-fn main() -> ExitCode {
-    let arguments = std::env::args_os().skip(1);
-    let mut words =
-        Word::from_arguments(arguments.map(|argument| decode(argument.as_encoded_bytes()).into_owned()));
+pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
+    let mut words = Word::from_arguments(
+        arguments.iter().map(|argument| decode(argument.as_encoded_bytes()).into_owned()),
+    );
     let mut program = Program::default();
     let (mut bytes, line);
     if words.is_empty() {

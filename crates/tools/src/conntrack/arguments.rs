@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use examples::tell;
+use crate::output::tell;
 use ipnet::IpNet;
 use sluicegate_conntrack::protocol::Name;
 use sluicegate_conntrack::{

@@ -5,9 +5,9 @@ use sluicegate_nftables::json::{Value, ruleset};
 use sluicegate_nftables::netlink::NetlinkFamily;
 use sluicegate_nftables::{Family, ListOptions, Name, SetFlags, Subject, TableContent, Within, read};
 
-use crate::arguments::Arguments;
-use crate::names::{list_options, open, with_hosts};
-use crate::run::print;
+use super::arguments::Arguments;
+use super::names::{list_options, open, with_hosts};
+use super::run::print;
 
 pub(crate) fn list(subject: &Subject, arguments: &Arguments) -> Result<(), String> {
     let options = list_options(arguments)?;

@@ -1,15 +1,15 @@
-//! The `ipset` example against the real ipset: the same command lines to both, each in a namespace of its
+//! The tool `ipset` against the real ipset: the same command lines to both, each in a namespace of its
 //! own, and the same listings of the same sets.
-
-mod side_by_side;
 
 use std::path::{Path, PathBuf};
 
-use side_by_side::{Done, run_with};
-use testns::{Netns, example};
+use crate::side_by_side::{Done, run_with};
+use testns::Netns;
+
+use crate::tool;
 
 fn ours() -> PathBuf {
-    example("ipset")
+    tool("ipset")
 }
 
 fn real() -> PathBuf {

@@ -8,8 +8,8 @@ use sluicegate_nftables::lang::parse::ParseOptions;
 use sluicegate_nftables::netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::{DataType, ListOptions, Name, read};
 
-use crate::arguments::Arguments;
-use crate::zone;
+use super::arguments::Arguments;
+use super::zone;
 
 pub(crate) fn open(family: NetlinkFamily) -> Result<Socket, String> {
     Socket::open(family, &Options::default()).map_err(|error| format!("Error: {error}"))

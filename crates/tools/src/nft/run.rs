@@ -10,9 +10,9 @@ use sluicegate_nftables::monitor::{Follower, GROUP, Monitor};
 use sluicegate_nftables::netlink::{NetlinkFamily, Socket};
 use sluicegate_nftables::{ApplyOptions, Command, Error, Failure, Family, Set, SetId, Transaction, read};
 
-use crate::arguments::{Action, Arguments, BUILD, HELP, VERSION};
-use crate::names::{add_names, list_options, open, with_hosts};
-use crate::{describe, glob, list, monitor, query};
+use super::arguments::{Action, Arguments, BUILD, HELP, VERSION};
+use super::names::{add_names, list_options, open, with_hosts};
+use super::{describe, glob, list, monitor, query};
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     let (text, name) = match &arguments.action {
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
 
 /// Writes to standard output. Whoever reads it may have gone.
 pub(crate) fn print(text: &str) -> Result<(), String> {
-    examples::print(text).map_err(|error| format!("Error: {error}"))
+    crate::output::print(text).map_err(|error| format!("Error: {error}"))
 }
 
 fn contents(file: &str) -> Result<String, String> {

@@ -4,10 +4,10 @@ use sluicegate_nftables::monitor::{Event, Follower, GROUP, Monitor, TRACE_GROUP,
 use sluicegate_nftables::netlink::NetlinkFamily;
 use sluicegate_nftables::{Family, ListOptions, MonitorEvent, MonitorFilter, MonitorObject};
 
-use crate::arguments::Arguments;
-use crate::names::{list_options, open, with_hosts};
-use crate::packet::packet;
-use crate::run::print;
+use super::arguments::Arguments;
+use super::names::{list_options, open, with_hosts};
+use super::packet::packet;
+use super::run::print;
 
 pub(crate) fn monitor(filter: MonitorFilter, arguments: &Arguments) -> Result<(), String> {
     let options = list_options(arguments)?;
@@ -41,7 +41,7 @@ pub(crate) fn monitor(filter: MonitorFilter, arguments: &Arguments) -> Result<()
                 Ok(Some(commit)) => commit,
                 Ok(None) => continue,
                 Err(lost) => {
-                    examples::tell(format_args!("# ERROR: {lost}"));
+                    crate::output::tell(format_args!("# ERROR: {lost}"));
                     follower = read()?;
                     continue;
                 }

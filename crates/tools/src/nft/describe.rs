@@ -5,7 +5,7 @@ use sluicegate_nftables::Description;
 use sluicegate_nftables::lang::Expression;
 use sluicegate_nftables::lang::exthdr::Exthdr;
 
-use crate::names::protocols;
+use super::names::protocols;
 
 /// What nft says of an expression or a data type.
 pub(crate) fn describe(of: &Description) -> String {

@@ -1,15 +1,15 @@
-//! The `conntrack` example against the real conntrack: the same command lines to both over the same flows, in
+//! The tool `conntrack` against the real conntrack: the same command lines to both over the same flows, in
 //! one namespace, and the same output, messages and exit status, byte for byte.
-
-mod side_by_side;
 
 use std::path::{Path, PathBuf};
 
-use side_by_side::{Done, run_and_tell, run_with};
-use testns::{Netns, example};
+use crate::side_by_side::{Done, run_and_tell, run_with};
+use testns::Netns;
+
+use crate::tool;
 
 fn ours() -> PathBuf {
-    example("conntrack")
+    tool("conntrack")
 }
 
 fn real() -> PathBuf {

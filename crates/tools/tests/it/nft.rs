@@ -1,15 +1,15 @@
-//! The `nft` example against the real nft 1.0.6: the same command lines to both, each in a namespace of its
+//! The tool `nft` against the real nft 1.0.6: the same command lines to both, each in a namespace of its
 //! own, and the same output and exit status. Messages have words of their own, but are there exactly where
 //! nft has one.
-
-mod side_by_side;
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use side_by_side::{Done, run_and_tell, run_with};
-use testns::{Netns, example};
+use crate::side_by_side::{Done, run_and_tell, run_with};
+use testns::Netns;
+
+use crate::tool;
 
 const RULESET: &str = "
 table inet t {
@@ -290,7 +290,7 @@ fn command_lines_do_and_print_what_those_of_nft_do() {
         return;
     }
     let (Some(first), Some(second)) = (Netns::new(), Netns::new()) else { return };
-    let ours = example("nft");
+    let ours = tool("nft");
     for (namespace, tool) in [(&first, &real()), (&second, &ours)] {
         let loaded = namespace.run(|| run(tool, "-f -", RULESET));
         assert_eq!((loaded.status, loaded.stderr.as_str()), (Some(0), ""), "{}", tool.display());
@@ -322,7 +322,7 @@ fn a_script_lists_what_it_has_made() {
     ] {
         let (Some(first), Some(second)) = (Netns::new(), Netns::new()) else { return };
         let nft = first.run(|| run(&real(), "-f -", script));
-        let ours = second.run(|| run(&example("nft"), "-f -", script));
+        let ours = second.run(|| run(&tool("nft"), "-f -", script));
         assert_eq!((nft.status, nft.stdout), (ours.status, ours.stdout), "{script}{}", ours.stderr);
     }
 }
@@ -340,11 +340,11 @@ fn what_the_kernel_refuses_is_told_with_its_line() {
 add rule inet t c ip saddr 10.0.0.1 drop
 delete table ip nope
 ";
-    let first = namespace.run(|| run(&example("nft"), "-f -", text));
+    let first = namespace.run(|| run(&tool("nft"), "-f -", text));
     assert_eq!(first.status, Some(1));
     assert!(first.stderr.contains("--> -:4:3\n"), "{}", first.stderr);
     assert!(first.stderr.contains("4 | \t\tjump nowhere\n  | \t\t^^^^^^^^^^^^"), "{}", first.stderr);
-    let words = namespace.run(|| run(&example("nft"), "add rule inet t c accept", ""));
+    let words = namespace.run(|| run(&tool("nft"), "add rule inet t c accept", ""));
     assert!(words.stderr.contains("--> 1:1\n"), "{}", words.stderr);
     assert!(words.stderr.contains(&"^".repeat("add rule inet t c accept".len())), "{}", words.stderr);
 }
@@ -364,7 +364,7 @@ fn the_statement_that_the_kernel_refuses_is_underlined() {
     ] {
         let Some(namespace) = Netns::new() else { return };
         let text = format!("table ip t {{ chain c {{ }}\n}}\nadd rule ip t c {before}{refused}\n");
-        let done = [real(), example("nft")].map(|tool| namespace.run(|| run(&tool, "-f -", &text)));
+        let done = [real(), tool("nft")].map(|tool| namespace.run(|| run(&tool, "-f -", &text)));
         let [nft, ours] = done.map(|done| {
             let marks = done.stderr.lines().rfind(|line| line.contains('^')).map(str::to_owned);
             marks.unwrap_or_else(|| panic!("{refused}: {}", done.stderr))
@@ -393,7 +393,7 @@ fn an_element_that_the_kernel_refuses_is_told_with_its_place() {
 \tmap vm { type ipv4_addr : verdict; }
 }
 ";
-    assert_eq!(namespace.run(|| run(&example("nft"), "-f -", world)).status, Some(0));
+    assert_eq!(namespace.run(|| run(&tool("nft"), "-f -", world)).status, Some(0));
     let scripts = [
         ("add element ip t s { 1.1.1.1,\n\t1.1.1.3 comment \"x\" }\n", "2:2-8"),
         ("define more = { 1.1.1.1, 1.1.1.4 }\nadd element ip t s $more\n", "1:26-32"),
@@ -401,7 +401,7 @@ fn an_element_that_the_kernel_refuses_is_told_with_its_place() {
         ("delete element ip t s { 1.1.1.1, 9.9.9.9, 1.1.1.2 }\n", "1:34-40"),
     ];
     for (script, place) in scripts {
-        let done = namespace.run(|| run(&example("nft"), "-f -", script));
+        let done = namespace.run(|| run(&tool("nft"), "-f -", script));
         let (line, columns) = place.split_once(':').expect("a line and columns");
         let (first, last) = columns.split_once('-').expect("two columns");
         let [line, first, last] = [line, first, last].map(|n| n.parse::<usize>().expect("a number"));
@@ -432,7 +432,7 @@ fn the_files_that_come_with_nft_make_the_same_ruleset() {
     files.sort();
     for file in files.iter().filter(|file| file.exists()) {
         let path = file.display().to_string();
-        let done = [real(), example("nft")].map(|tool| {
+        let done = [real(), tool("nft")].map(|tool| {
             let namespace = Netns::new()?;
             Some(namespace.run(|| {
                 let _ = testns::sh("ip link add eth0 type veth peer name eth1");
@@ -455,7 +455,7 @@ fn options_that_are_not_there_are_refused_with_a_reason() {
         ("--optimize -c list tables", "there is no optimizer (-o) here"),
         ("-d netlink,mnl list tables", "there is no debug output (-d) here"),
     ] {
-        let done = namespace.run(|| run(&example("nft"), line, ""));
+        let done = namespace.run(|| run(&tool("nft"), line, ""));
         assert_eq!((done.status, done.stdout.as_str()), (Some(1), ""), "{line}");
         assert!(done.stderr.contains(reason), "{line}: {}", done.stderr);
     }
@@ -487,20 +487,20 @@ fn wrong_options_are_refused_as_nft_refuses_them() {
         "-c",
         "",
     ] {
-        let [nft, ours] = [real(), example("nft")].map(|tool| namespace.run(|| run(&tool, line, "")));
+        let [nft, ours] = [real(), tool("nft")].map(|tool| namespace.run(|| run(&tool, line, "")));
         // getopt(3) names the program by its path.
         let path = real().display().to_string();
         let words = |done: &Done| (done.stderr.replace(&path, "nft"), done.stdout.replace(&path, "nft"));
         assert_eq!((nft.status, words(&nft)), (ours.status, words(&ours)), "{line}");
     }
     for line in ["list tables -a", "add rule ip t c -n accept", "-s list ruleset --json"] {
-        let [nft, ours] = [real(), example("nft")].map(|tool| namespace.run(|| run(&tool, line, "")));
+        let [nft, ours] = [real(), tool("nft")].map(|tool| namespace.run(|| run(&tool, line, "")));
         for done in [nft, ours] {
             assert_eq!(done.status, Some(1), "{line}");
             assert!(done.stderr.contains("options must be specified before commands"), "{}", done.stderr);
         }
     }
-    let [nft, ours] = [real(), example("nft")].map(|tool| namespace.run(|| run(&tool, "-V -x", "")));
+    let [nft, ours] = [real(), tool("nft")].map(|tool| namespace.run(|| run(&tool, "-V -x", "")));
     assert_eq!((nft.status, nft.stdout.lines().next()), (ours.status, ours.stdout.lines().next()));
     let subjects = |done: &Done| -> Vec<String> {
         done.stdout.lines().skip(1).filter_map(|line| Some(line.split_once(':')?.0.to_owned())).collect()
@@ -534,7 +534,7 @@ fn times_are_those_of_the_time_zone() {
         ["Europe/Berlin", "America/New_York", "Asia/Kolkata", "UTC-2", "CET-1CEST,M3.5.0,M10.5.0/3", ""];
     for zone in zones {
         let zone = format!("TZ={zone}");
-        let made = [real(), example("nft")].map(|tool| {
+        let made = [real(), tool("nft")].map(|tool| {
             let tool = tool.display().to_string();
             let namespace = Netns::new()?;
             let run = |words: &[&str], input: &str| {
@@ -563,7 +563,7 @@ fn rules_and_elements_are_reset_in_one_step() {
 }
 ";
     let Some(namespace) = Netns::new() else { return };
-    let ours = example("nft");
+    let ours = tool("nft");
     for (line, shown, left) in [
         ("reset rules", &["packets 1 bytes 2", "packets 3 bytes 4"][..], "5 7"),
         ("reset rules table ip t", &["packets 1 bytes 2", "packets 3 bytes 4"], "5 7"),
@@ -612,17 +612,17 @@ fn a_script_may_include_files_and_use_definitions() {
     write("main.nft", script);
     let main = directory.join("main.nft").display().to_string();
     let includes = directory.display().to_string();
-    let done = namespace
-        .run(|| run_with(&example("nft"), ["-I", &includes, "-D", "host=10.0.0.1", "-f", &main], ""));
+    let done =
+        namespace.run(|| run_with(&tool("nft"), ["-I", &includes, "-D", "host=10.0.0.1", "-f", &main], ""));
     assert_eq!((done.status, done.stderr.as_str()), (Some(0), ""));
-    let listed = namespace.run(|| run(&example("nft"), "list ruleset", "")).stdout;
+    let listed = namespace.run(|| run(&tool("nft"), "list ruleset", "")).stdout;
     assert_eq!(
         listed,
         "table ip t {\n\tchain a {\n\t\tip saddr 10.0.0.1 drop\n\t}\n\n\tchain b {\n\t\ttcp dport { 22, 80 \
          } accept\n\t}\n}\n"
     );
     let wrong =
-        namespace.run(|| run_with(&example("nft"), ["-I", &includes, "-f", "-"], "include \"nope.nft\"\n"));
+        namespace.run(|| run_with(&tool("nft"), ["-I", &includes, "-f", "-"], "include \"nope.nft\"\n"));
     assert_eq!(wrong.status, Some(1));
     assert!(wrong.stderr.contains("cannot include \"nope.nft\": no such file"), "{}", wrong.stderr);
     let _ = std::fs::remove_dir_all(directory);
@@ -634,7 +634,7 @@ fn a_ruleset_in_json_is_read_back() {
         return;
     }
     let (Some(first), Some(second)) = (Netns::new(), Netns::new()) else { return };
-    let ours = example("nft");
+    let ours = tool("nft");
     let json = first.run(|| {
         let _ = run(&ours, "-f -", RULESET);
         run(&ours, "-j list ruleset", "").stdout
@@ -684,7 +684,7 @@ fn a_monitor_says_what_nft_monitor_says() {
         let Some(namespace) = Netns::new() else { return };
         let arguments: Vec<&str> = options.split_whitespace().chain(words.split_whitespace()).collect();
         let [nft, ours] = namespace.run(|| {
-            let tools = [real(), example("nft")];
+            let tools = [real(), tool("nft")];
             let watches = tools.map(|tool| {
                 let (sender, started) = channel();
                 let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
@@ -742,7 +742,7 @@ fn traced_packets_take_the_steps_that_nft_monitor_trace_says() {
         let _ = testns::sh("ip link set lo up");
         let loaded = run(&real(), "-f -", TRACED);
         assert_eq!((loaded.status, loaded.stderr.as_str()), (Some(0), ""));
-        let watches = [real(), example("nft")].map(|tool| {
+        let watches = [real(), tool("nft")].map(|tool| {
             let (sender, started) = channel();
             let watch = namespace_thread(move || run_and_tell(&tool, &["monitor", "trace"], sender));
             (watch, started.recv().expect("it starts"))

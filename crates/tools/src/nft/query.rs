@@ -4,10 +4,10 @@ use sluicegate_nftables::expr::ObjectKind;
 use sluicegate_nftables::netlink::{Error, NetlinkFamily, Socket};
 use sluicegate_nftables::{Element, Elements, Set, Subject, TableId, Within, read};
 
-use crate::arguments::Arguments;
-use crate::list::{Part, Shown};
-use crate::names::{list_options, open};
-use crate::run::set_in_kernel;
+use super::arguments::Arguments;
+use super::list::{Part, Shown};
+use super::names::{list_options, open};
+use super::run::set_in_kernel;
 
 /// Prints the elements that keys belong to, as text whatever was asked for: so does nft.
 pub(crate) fn get(elements: &Elements, arguments: &Arguments) -> Result<(), String> {

@@ -1,13 +1,5 @@
 //! A stand-in for the `conntrack` command that needs neither it nor `libnetfilter_conntrack`.
 //!
-//!     cargo run -q -p examples --example conntrack -- list -p udp --dport 53
-//!     cargo run -q -p examples --example conntrack -- -L -o extended,id
-//!     cargo run -q -p examples --example conntrack -- delete -p udp -d 10.96.0.10 --dport 53
-//!     cargo run -q -p examples --example conntrack -- create -p udp -s 10.0.0.1 -d 10.96.0.10 --sport 1000
-//!     --dport 53 -t 60
-//!     cargo run -q -p examples --example conntrack -- monitor -e NEW,DESTROY -o timestamp
-//!     cargo run -q -p examples --example conntrack -- flush
-//!
 //! Same words, same listings, same exit status as conntrack 1.4.7: 0, 1 for what failed or when nothing was
 //! deleted, 2 for what is no command. Where that tool guesses, this one refuses: a deletion without a
 //! criterion (`-F` empties the table), a number or address that is none, words that belong to no option. `-F
@@ -20,18 +12,18 @@ mod changing;
 mod events;
 mod expectations;
 
+use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::output::{print, tell};
 use arguments::{Arguments, Command, Failure, What};
-use examples::{print, tell};
 use sluicegate_conntrack::netlink::text::{decode, encode};
 use sluicegate_conntrack::{Client, Errno, Error, ExpectationKey, Flow, Format, Layout, Verb};
 
-fn main() -> ExitCode {
-    let arguments = std::env::args_os().skip(1);
-    let arguments = arguments.map(|argument| decode(argument.as_encoded_bytes()).into_owned());
+pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
+    let arguments = arguments.iter().map(|argument| decode(argument.as_encoded_bytes()).into_owned());
     let arguments = match Arguments::parse(arguments) {
         Ok(arguments) => arguments,
         Err(failure) => return failure.report(),

@@ -6,7 +6,7 @@ use std::process::{self, ExitCode};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use examples::tell;
+use crate::output::tell;
 use sluicegate_conntrack::netlink::Options;
 use sluicegate_conntrack::netlink::text::encode;
 use sluicegate_conntrack::{
@@ -15,8 +15,8 @@ use sluicegate_conntrack::{
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::arguments::{Arguments, Failure, What};
-use crate::{PROGRAM, expectations, operation};
+use super::arguments::{Arguments, Failure, What};
+use super::{PROGRAM, expectations, operation};
 
 /// The state of the output, locked while printing.
 #[derive(Default)]
@@ -146,7 +146,7 @@ fn end_on_signals(printed: Arc<Mutex<Printed>>, what: What) -> io::Result<()> {
         let printed = lock(&printed);
         if printed.is_framed {
             // A full disk, or a reader who is gone, is known from the events.
-            let _ = examples::print(match what {
+            let _ = crate::output::print(match what {
                 What::Flows => "</conntrack>\n",
                 What::Expectations => expectations::FOOTER,
             });

@@ -1,24 +1,16 @@
 //! Takes the command line of iptables and ip6tables, of iptables-save and of iptables-restore, without those
 //! tools.
 //!
-//! ```sh
-//! cargo run -q -p examples --example iptables -- -t nat -A PREROUTING -p tcp --dport 80 -j REDIRECT --to-ports 8080
-//! cargo run -q -p examples --example iptables -- -t nat -S
-//! cargo run -q -p examples --example iptables -- --backend legacy save -c > rules
-//! cargo run -q -p examples --example iptables -- restore --noflush < rules
-//! ```
-//!
 //! Commands are `-A -I -D -R -C -N -X -E -P -F -Z -S -L`; `-t TABLE`, `-w [SECONDS]`, `-4`, `-6`, `--backend nft`
 //! (the default) or `legacy`, and `-c PACKETS BYTES` are options of all. `-L` takes `-v`, `-x`, `--line-numbers`
 //! and `-n`, which is always meant: names of hosts and services are not looked up.
-//!
-//! Copied or linked to one of the tools' names, such as `ip6tables-legacy-save`, it is that tool.
 
+use std::ffi::OsString;
 use std::io::Read as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use examples::{print, tell};
+use crate::output::{print, tell};
 use sluicegate_iptables_save::{Changes, Family, Listing, Save, Table, decode, encode, quote_if_needed};
 use sluicegate_xtables::Error as TableError;
 use sluicegate_xtables::legacy::{self, Lock, Restore};
@@ -29,10 +21,10 @@ type Error = Box<dyn std::error::Error>;
 /// The tables in the order in which iptables-legacy-save prints them.
 const TABLES: [&str; 5] = ["mangle", "raw", "security", "nat", "filter"];
 
-fn main() -> ExitCode {
-    let mut arguments = std::env::args_os().map(|word| decode(word.as_encoded_bytes()).into_owned());
-    let name = arguments.next().unwrap_or_default();
-    let arguments = as_named(&name).into_iter().map(str::to_owned).chain(arguments).collect();
+/// Runs the tool of this name, such as `ip6tables-legacy-save`.
+pub(crate) fn main(name: &str, arguments: &[OsString]) -> ExitCode {
+    let arguments = arguments.iter().map(|word| decode(word.as_encoded_bytes()).into_owned());
+    let arguments = as_named(name).into_iter().map(str::to_owned).chain(arguments).collect();
     match run(arguments) {
         Ok(found) => ExitCode::from(u8::from(!found)),
         Err(error) => {
@@ -53,8 +45,7 @@ and --line-numbers.
 ";
 
 /// Returns the arguments that the name of a tool stands for.
-fn as_named(path: &str) -> Vec<&'static str> {
-    let name = path.rsplit('/').next().unwrap_or_default();
+fn as_named(name: &str) -> Vec<&'static str> {
     let Some(rest) = name.strip_prefix("ip6tables").or(name.strip_prefix("iptables")) else {
         return Vec::new();
     };

@@ -1,0 +1,21 @@
+//! Printing, so that neither a reader who goes away nor a full disk makes a tool panic.
+
+use std::fmt::Display;
+use std::io::{self, ErrorKind, Write as _};
+
+/// Prints to standard output, at once. A reader that has gone away, as in `| head`, is no error.
+///
+/// # Errors
+/// When it cannot be written otherwise: the disk is full.
+pub(crate) fn print(text: impl AsRef<[u8]>) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_ref()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(|error| io::Error::new(error.kind(), format!("standard output: {error}"))),
+    }
+}
+
+/// Prints a line to standard error. Where that is not possible, nothing can be reported.
+pub(crate) fn tell(line: impl Display) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
