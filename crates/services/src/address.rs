@@ -81,6 +81,38 @@ pub fn parse_cidr(text: &str) -> Option<IpNet> {
     IpNet::new(address, length).ok().map(|net| net.trunc())
 }
 
+/// Returns what is special about an address that no endpoint can have; `None` for the others.
+///
+/// A packet that is sent on to a loopback or link-local address reaches programs of this node, or of a
+/// neighbour, that trust in not being reachable (CVE-2021-25737); the API server refuses them as well.
+pub(crate) const fn special(ip: IpAddr) -> Option<&'static str> {
+    let is_broadcast = matches!(ip, IpAddr::V4(Ipv4Addr::BROADCAST));
+    let is_mapped = matches!(ip, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some());
+    if ip.is_unspecified() {
+        Some("unspecified")
+    } else if ip.is_loopback() {
+        Some("loopback")
+    } else if is_link_local(ip) {
+        Some("link-local")
+    } else if ip.is_multicast() {
+        Some("multicast")
+    } else if is_broadcast {
+        Some("broadcast")
+    } else if is_mapped {
+        Some("IPv4 mapped into IPv6")
+    } else {
+        None
+    }
+}
+
+/// Returns `true` for 169.254.0.0/16 and fe80::/10.
+pub(crate) const fn is_link_local(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    }
+}
+
 fn parse_v4(text: &str) -> Option<Ipv4Addr> {
     let mut octets = [0u8; 4];
     let mut parts = text.split('.');

@@ -15,6 +15,8 @@ pub struct Endpoint {
     pub address: SocketAddr,
     /// Whether it runs on this node.
     pub is_local: bool,
+    /// Whether it is known to run on another node. Where no object names its node, it may run on this one.
+    pub is_remote: bool,
     /// Whether it is ready.
     pub ready: bool,
     /// Whether it serves, be it ready or terminating.
@@ -118,8 +120,8 @@ impl<'a> ServicePort<'a> {
     }
 }
 
-/// Joins the slices. The same address and port seen twice counts once: the later wins, unless it is
-/// terminating.
+/// Joins the slices. The same address and port seen twice counts once, as the copy that is of most use: a
+/// slice that lags behind does not take an endpoint away, whatever the order of slices.
 fn endpoints<'a>(
     name: &PortName,
     slices: impl Iterator<Item = &'a Slice> + Clone,
@@ -136,6 +138,8 @@ fn endpoints<'a>(
             found.extend(slice.endpoints.iter().map(|endpoint| Endpoint {
                 address: SocketAddr::new(endpoint.ip, port.port.get()),
                 is_local: !node.is_empty() && endpoint.node.as_deref() == Some(node),
+                is_remote: !node.is_empty()
+                    && endpoint.node.as_deref().is_some_and(|other| !other.is_empty() && other != node),
                 ready: endpoint.ready,
                 serving: endpoint.serving,
                 terminating: endpoint.terminating,
@@ -151,12 +155,18 @@ fn endpoints<'a>(
     sort_by_text(&mut found);
     found.dedup_by(|later, kept| {
         let same = later.address == kept.address;
-        if same && !later.terminating {
+        if same && usefulness(later) >= usefulness(kept) {
             std::mem::swap(later, kept);
         }
         same
     });
     found
+}
+
+/// Orders the copies of an endpoint: a ready one comes before all others; then one that is not terminating,
+/// as addresses of pods that end are given to new ones; then one that serves; then one of this node.
+const fn usefulness(copy: &Endpoint) -> (bool, bool, bool, bool) {
+    (copy.ready, copy.ready || !copy.terminating, copy.ready || copy.serving, copy.is_local)
 }
 
 /// Sorts by the plain byte order of the texts `ip:port` and `[ip]:port`. Arrivals that are equal keep their
@@ -235,6 +245,7 @@ mod tests {
     }
 
     fn endpoint(address: SocketAddr) -> Endpoint {
-        Endpoint { address, is_local: false, ready: true, serving: true, terminating: false, hints: None }
+        let (is_local, is_remote) = (false, false);
+        Endpoint { address, is_local, is_remote, ready: true, serving: true, terminating: false, hints: None }
     }
 }

@@ -5,6 +5,7 @@ use std::num::NonZeroU16;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::address::special;
 use crate::{Error, Family, Invalid, Protocol, ServiceName};
 
 /// `namespace` and `name` of an EndpointSlice.
@@ -98,8 +99,8 @@ impl Slice {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Invalid`] when an address is not of `family`, or cannot be an endpoint's (`0.0.0.0`,
-    /// multicast).
+    /// [`Error::Invalid`] when an address is not of `family`, or cannot be an endpoint's (unspecified,
+    /// loopback, link-local, multicast, broadcast, IPv4 mapped into IPv6).
     pub fn new(
         service: ServiceName,
         family: Family,
@@ -164,10 +165,12 @@ pub(crate) fn check_address(ip: IpAddr, family: Family) -> Result<(), String> {
     if Family::of(ip) != family {
         return Err(format!("expected an {family} address, as the slice has, found {ip}"));
     }
-    if ip.is_unspecified() || ip.is_multicast() {
-        return Err(format!("expected a unicast address, found {ip}"));
+    match special(ip) {
+        Some(kind) => {
+            Err(format!("expected a unicast address that other machines can have, found {ip} ({kind})"))
+        }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -176,15 +179,32 @@ mod tests {
 
     #[test]
     fn addresses_of_another_kind_are_refused() {
+        let unicast = |address: &str, kind| {
+            format!("expected a unicast address that other machines can have, found {address} ({kind})")
+        };
+        let of_family =
+            |address, family| format!("expected an {family} address, as the slice has, found {address}");
         let cases = [
-            ("fd00::1", "expected an IPv4 address, as the slice has, found fd00::1"),
-            ("0.0.0.0", "expected a unicast address, found 0.0.0.0"),
-            ("224.0.0.1", "expected a unicast address, found 224.0.0.1"),
+            (Family::Ipv4, "fd00::1", of_family("fd00::1", "IPv4")),
+            (Family::Ipv6, "10.0.0.2", of_family("10.0.0.2", "IPv6")),
+            (Family::Ipv4, "0.0.0.0", unicast("0.0.0.0", "unspecified")),
+            (Family::Ipv4, "224.0.0.1", unicast("224.0.0.1", "multicast")),
+            (Family::Ipv4, "127.0.0.1", unicast("127.0.0.1", "loopback")),
+            (Family::Ipv4, "127.255.255.254", unicast("127.255.255.254", "loopback")),
+            (Family::Ipv4, "169.254.169.254", unicast("169.254.169.254", "link-local")),
+            (Family::Ipv4, "255.255.255.255", unicast("255.255.255.255", "broadcast")),
+            (Family::Ipv6, "::", unicast("::", "unspecified")),
+            (Family::Ipv6, "::1", unicast("::1", "loopback")),
+            (Family::Ipv6, "fe80::1", unicast("fe80::1", "link-local")),
+            (Family::Ipv6, "febf::1", unicast("febf::1", "link-local")),
+            (Family::Ipv6, "ff02::1", unicast("ff02::1", "multicast")),
+            (Family::Ipv6, "::ffff:127.0.0.1", unicast("::ffff:127.0.0.1", "IPv4 mapped into IPv6")),
         ];
-        for (address, reason) in cases {
+        for (family, address, reason) in cases {
             let web = ServiceName::new("demo", "web").unwrap();
-            let endpoints = ["10.0.0.1", address].map(|text| SliceEndpoint::new(text.parse().unwrap()));
-            let error = Slice::new(web, Family::Ipv4, [], endpoints).unwrap_err().to_string();
+            let good = if family == Family::Ipv4 { "10.0.0.1" } else { "fd00::2" };
+            let endpoints = [good, address].map(|text| SliceEndpoint::new(text.parse().unwrap()));
+            let error = Slice::new(web, family, [], endpoints).unwrap_err().to_string();
             assert_eq!(error, format!("EndpointSlice of Service demo/web: endpoints[1].ip: {reason}"));
         }
     }

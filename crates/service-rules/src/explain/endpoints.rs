@@ -134,5 +134,8 @@ fn places(cluster: &Cluster, port: &ServicePort<'_>, endpoint: &Endpoint) -> (Ve
             node = node.or_else(|| found.node.as_deref().map(str::to_owned));
         }
     }
+    if endpoint.is_local {
+        node = Some(cluster.node().name.clone());
+    }
     (slices, node)
 }

@@ -310,10 +310,10 @@ impl Traffic<'_> {
     fn source(&self, endpoint: &Considered, masquerades: bool) -> Source {
         let Context { settings, client, question, cluster, .. } = self.context;
         let is_itself = endpoint.address.ip() == question.from;
-        let is_here = endpoint.node.as_deref() == Some(cluster.node().name.as_str());
+        let is_remote = endpoint.node.as_deref().is_some_and(|node| node != cluster.node().name);
         // It would answer itself otherwise, past the node. kube-proxy's iptables rules do not look where the
         // endpoint runs.
-        let is_hairpin = is_itself && (is_here || settings.mode == Mode::Iptables);
+        let is_hairpin = is_itself && (!is_remote || settings.mode == Mode::Iptables);
         if masquerades || is_hairpin {
             Source::Node
         } else if settings.mode == Mode::Ipvs && client.is_node && !self.is_internal() {

@@ -121,10 +121,10 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Adds the endpoints of this node, in any state, since existing connections may go from one to itself.
+    /// Adds the endpoints that may be of this node, in any state, since existing connections may go from one to itself.
     fn loop_back(&mut self) {
         let protocol = self.port.name.protocol;
-        for endpoint in self.port.endpoints.iter().filter(|endpoint| endpoint.is_local) {
+        for endpoint in self.port.endpoints.iter().filter(|endpoint| !endpoint.is_remote) {
             let Some(port) = NonZeroU16::new(endpoint.address.port()) else { continue };
             let ip = endpoint.address.ip();
             self.add(Set::LoopBack, set::ip_port_ip(ip, protocol, port, ip));

@@ -92,7 +92,7 @@ pub(super) enum Container {
     ClusterIps,
     /// `nodeport-ips`: the addresses that answer node ports, unless all do.
     NodeportIps,
-    /// `hairpin-connections`: a local endpoint that reaches itself through its service.
+    /// `hairpin-connections`: an endpoint that may be of this node, and reaches itself through its service.
     Hairpin,
     /// `endpoints-tcp` and similar: (frontend, number) to endpoint. Layout `maps`.
     ///

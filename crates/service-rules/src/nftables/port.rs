@@ -100,8 +100,8 @@ impl PortPlan {
         node_ip: Option<IpAddr>,
     ) -> Self {
         let context = Context::new(layout, port, endpoints, node_ip);
-        let hairpins =
-            endpoints.all_reachable().iter().filter(|e| e.is_local).map(|e| Backend::from(*e)).collect();
+        let may_be_here = endpoints.all_reachable().iter().filter(|endpoint| !endpoint.is_remote);
+        let hairpins = may_be_here.map(|endpoint| Backend::from(*endpoint)).collect();
         Self {
             name: port.name.clone(),
             cluster_ip: port.cluster_ip,

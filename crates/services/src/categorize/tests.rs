@@ -27,6 +27,7 @@ fn endpoint(index: usize, text: &str) -> Endpoint {
     Endpoint {
         address: format!("10.0.0.{}:80", index + 1).parse().unwrap(),
         is_local: state.starts_with('l'),
+        is_remote: !state.starts_with('l'),
         ready,
         serving,
         terminating,

@@ -129,12 +129,52 @@ fn endpoints_are_joined_sorted_and_counted_once() {
     assert_eq!(
         read,
         [
-            ("10.244.0.10:8080".to_owned(), false, true, false), // the later slice wins
+            ("10.244.0.10:8080".to_owned(), false, true, false), // the ready copy wins
             ("10.244.0.11:8080".to_owned(), false, true, false),
-            ("10.244.0.9:8080".to_owned(), true, true, false), // a terminating one does not
+            ("10.244.0.9:8080".to_owned(), true, true, false), // so does the one of this node
         ]
     );
     assert!(cluster.ports(&name("a"), Family::Ipv6).is_empty());
+}
+
+#[test]
+fn the_copy_of_an_endpoint_that_counts_does_not_depend_on_the_order_of_slices() {
+    // What an endpoint is, as (ready, serving, terminating), and its node.
+    let copy = |(ready, serving, terminating): (bool, bool, bool), node: Option<&str>| {
+        let copy = SliceEndpoint { ready, serving, terminating, ..endpoint("10.244.0.9") };
+        SliceEndpoint { node: node.map(Into::into), ..copy }
+    };
+    let (ready, starting) = ((true, true, false), (false, false, false));
+    let (draining, ended) = ((false, true, true), (false, false, true));
+    // The first of a row counts.
+    let cases = [
+        [(ready, None), (starting, None)],
+        [(ready, None), (draining, Some("here"))],
+        [(ready, None), (ended, None)],
+        [(ready, Some("here")), (ready, Some("there"))],
+        [(ready, Some("here")), (ready, None)],
+        [((true, true, true), Some("here")), (ready, Some("there"))],
+        [(starting, None), (draining, Some("here"))], // the address of a pod that ends has a new one
+        [(draining, None), (ended, Some("here"))],
+    ];
+    for [best, other] in cases {
+        for same_slice in [true, false] {
+            for order in [[best, other], [other, best]] {
+                let mut cluster = cluster(&[("a", service("10.0.0.1", Port::tcp("", 80)))]);
+                let copies = order.map(|(conditions, node)| copy(conditions, node));
+                let slices =
+                    if same_slice { vec![copies.to_vec()] } else { copies.map(|c| vec![c]).to_vec() };
+                for (index, endpoints) in slices.into_iter().enumerate() {
+                    cluster.set_slice(&SliceName::new("demo", &format!("s{index}")), slice("a", endpoints));
+                }
+                let ports = cluster.ports(&name("a"), Family::Ipv4);
+                let [found] = &ports[0].endpoints[..] else { panic!("{ports:?}") };
+                let (conditions, node) = best;
+                assert_eq!((found.ready, found.serving, found.terminating), conditions, "{order:?}");
+                assert_eq!(found.is_local, node == Some("here"), "{order:?}");
+            }
+        }
+    }
 }
 
 #[test]

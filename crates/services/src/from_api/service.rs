@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1 as api;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::{Admission, Converted};
+use crate::address::is_link_local;
 use crate::name::is_label;
 use crate::service::Taken;
 use crate::{Family, Invalid, Port, Protocol, Service, ServiceName, parse_cidr, parse_ip};
@@ -279,7 +280,10 @@ impl Fields<'_> {
     fn external_ips(&mut self, texts: &[String]) -> Box<[IpAddr]> {
         let mut ips = Vec::new();
         for (index, text) in texts.iter().enumerate() {
-            match self.ip(&format!("spec.externalIPs[{index}]"), text) {
+            let field = format!("spec.externalIPs[{index}]");
+            match self.ip(&field, text) {
+                // Who may write Services would take what pods ask of the node, as of 169.254.169.254.
+                Ok(ip) if is_link_local(ip) => self.leave_out(&field, format!("{text:?} is link-local")),
                 Ok(ip) => push_new(&mut ips, ip),
                 Err(invalid) => self.left_out.push(invalid),
             }

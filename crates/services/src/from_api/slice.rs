@@ -86,12 +86,13 @@ impl Fields<'_> {
             let reason = format!("{text:?} is not one of TCP, UDP, SCTP");
             self.invalid(&format!("ports[{index}].protocol"), reason)
         })?;
-        let number = port.port.unwrap_or(0);
-        let number = u16::try_from(number).map_err(|_| {
+        // All ports, by the API; like kube-proxy we serve none of them.
+        let Some(number) = port.port else { return Ok(None) };
+        let port_number = u16::try_from(number).ok().and_then(NonZeroU16::new).ok_or_else(|| {
             self.invalid(&format!("ports[{index}].port"), format!("{number} is not a port (1 to 65535)"))
         })?;
-        let name = || port.name.as_deref().unwrap_or("").into();
-        Ok(NonZeroU16::new(number).map(|port| SlicePort { name: name(), protocol, port }))
+        let name = port.name.as_deref().unwrap_or("").into();
+        Ok(Some(SlicePort { name, protocol, port: port_number }))
     }
 
     fn endpoints(&mut self, endpoints: &[api::Endpoint], family: Family) -> Box<[SliceEndpoint]> {
@@ -191,20 +192,24 @@ mod tests {
     fn an_invalid_endpoint_or_port_is_left_out_alone() {
         let text = "metadata: {namespace: demo, name: web-1, labels: {kubernetes.io/service-name: web}}\n\
             addressType: IPv4\n\
-                    ports: [{name: a, port: 80}, {name: b, port: 70000}, {name: c, port: 82, protocol: \
+                    ports: [{name: a, port: 80}, {name: b, port: 70000}, {name: z, port: 0}, {name: c, port: 82, protocol: \
                     QUIC}]\n\
                     endpoints: [{addresses: [10.0.0.999]}, {addresses: [10.0.0.1]}, {addresses: \
-                    ['fd00::1']}, {addresses: [224.0.0.1]}]\n";
+                    ['fd00::1']}, {addresses: [224.0.0.1]}, {addresses: ['::ffff:127.0.0.1']}]\n";
         let converted = Slice::from_api(&serde_yaml::from_str(text).unwrap()).unwrap();
         let left_out: Vec<_> = converted.left_out.iter().map(ToString::to_string).collect();
         assert_eq!(
             left_out,
             [
                 "ports[1].port: 70000 is not a port (1 to 65535)",
-                "ports[2].protocol: \"QUIC\" is not one of TCP, UDP, SCTP",
+                "ports[2].port: 0 is not a port (1 to 65535)",
+                "ports[3].protocol: \"QUIC\" is not one of TCP, UDP, SCTP",
                 "endpoints[0].addresses[0]: \"10.0.0.999\" is not an IP address",
                 "endpoints[2].addresses[0]: expected an IPv4 address, as the slice has, found fd00::1",
-                "endpoints[3].addresses[0]: expected a unicast address, found 224.0.0.1",
+                "endpoints[3].addresses[0]: expected a unicast address that other machines can have, found \
+                 224.0.0.1 (multicast)",
+                "endpoints[4].addresses[0]: expected a unicast address that other machines can have, found \
+                 127.0.0.1 (loopback)",
             ]
             .map(|text| format!("EndpointSlice demo/web-1 of Service demo/web: {text}"))
         );
