@@ -46,7 +46,7 @@ pub mod nftables;
 mod summary;
 
 #[cfg(test)]
-#[path = "../tests/manifests/mod.rs"]
+#[path = "../tests/it/manifests/mod.rs"]
 mod manifests;
 
 pub use addresses::of_interfaces;

@@ -1,0 +1,8 @@
+//! The tests of the crate from outside: one program, a module for each subject.
+
+mod captured;
+mod examples;
+mod kernel;
+mod properties;
+mod rights;
+mod scripted;

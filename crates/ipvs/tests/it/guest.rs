@@ -1,0 +1,21 @@
+//! Tests with a real kernel and the real ipvsadm, in a guest: every command, parity in both directions, the
+//! data path.
+//!
+//! Run by `cargo xtask test`, or by hand with `umlrun` or `qemurun` as the runner (see CONTRIBUTING.md).
+//! Every test creates its own network namespaces, each of which has an IPVS of its own.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+mod commands;
+mod data_path;
+mod lab;
+mod parity;
+mod termination;
+
+/// Runs a test in a new network namespace of the guest; skips it outside of guests.
+fn in_guest(test: impl FnOnce() + Send) {
+    if testns::guest().is_none() {
+        return testns::skip("runs in a guest kernel only (umlrun, qemurun)");
+    }
+    testns::netns(test);
+}

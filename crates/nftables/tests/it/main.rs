@@ -1,0 +1,18 @@
+//! The tests of the crate from outside: one program, a module for each subject.
+
+mod allocations;
+mod captured;
+mod describe;
+mod examples;
+mod fake;
+mod fake_alone;
+mod first_rules;
+mod following;
+#[cfg(feature = "json")]
+mod json;
+mod kernel;
+mod language;
+mod parse_cases;
+mod round_trip;
+mod tokio;
+mod trees;

@@ -1,0 +1,305 @@
+//! What holds for every command: no panic where nobody reads or the disk is full, one form of JSON each, help
+//! that fits the terminal, and statuses that say what happened.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+const EXAMPLE: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../service-rules/testdata/kube-proxy/services.yaml");
+
+/// One command line for each subcommand that prints something and ends by itself.
+const COMMANDS: [&[&str]; 11] = [
+    &["render", "--manifests", EXAMPLE],
+    &["sync", "--hostname-override", "node", "--manifests", EXAMPLE],
+    &["run", "--version=true"],
+    &["diff", "--hostname-override", "node", "--manifests", EXAMPLE],
+    &["cleanup", "--proxy-mode", "nftables"],
+    &["doctor"],
+    &["check", "--manifests", EXAMPLE],
+    &["explain", "--from", "10.0.0.1", "--to", "172.30.10.1:80/tcp", "--manifests", EXAMPLE],
+    &["status", "--metrics-bind-address", "127.0.0.1:1"],
+    &["completions", "bash"],
+    &["man"],
+];
+
+fn command(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sluicegate-proxier"));
+    command.args(words).stdin(Stdio::null());
+    command
+}
+
+fn run(words: &[&str]) -> Output {
+    command(words).output().expect("the binary can be started")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn full() -> File {
+    OpenOptions::new().write(true).open("/dev/full").expect("a device that is full")
+}
+
+/// The subcommands that the help names.
+fn subcommands() -> Vec<String> {
+    let help = text(&run(&["--help"]).stdout);
+    let commands = help.split_once("Commands:\n").expect("a list of commands").1;
+    let commands = commands.split("\n\n").next().unwrap_or_default();
+    let name = |line: &str| {
+        line.strip_prefix("  ").filter(|line| !line.starts_with(' '))?.split(' ').next().map(str::to_owned)
+    };
+    commands.lines().filter_map(name).filter(|name| name != "help").collect()
+}
+
+#[test]
+fn the_table_has_every_command() {
+    let named = subcommands();
+    for name in &named {
+        assert!(COMMANDS.iter().any(|words| words[0] == name), "{name} is not among them");
+    }
+    let hidden = COMMANDS.iter().filter(|words| !named.iter().any(|name| name == words[0]));
+    assert_eq!(hidden.map(|words| words[0]).collect::<Vec<_>>(), ["completions", "man"]);
+}
+
+#[test]
+fn no_command_panics_where_nobody_reads_or_nothing_can_be_written() {
+    testns::netns(|| {
+        let helps = COMMANDS.iter().map(|words| vec![words[0], "--help"]);
+        let all = COMMANDS.iter().map(|words| words.to_vec()).chain(helps).chain([
+            vec!["--help"],
+            vec!["--version"],
+            vec!["render", "--proxy-mode", "iptables", "--manifests", EXAMPLE],
+            vec!["render", "--proxy-mode", "ipvs", "--manifests", EXAMPLE],
+            vec!["check", "--output", "json", "--manifests", EXAMPLE],
+            vec!["doctor", "--output", "json", "--manifests", EXAMPLE],
+            vec!["sync", "--output", "json", "--hostname-override", "node", "--manifests", EXAMPLE],
+        ]);
+        for words in all {
+            let is_usage = words.contains(&"--help") || words.contains(&"--version");
+            let usual = run(&words).status.code();
+            // Before a change: the second sync would have nothing to say.
+            let full_disk = command(&words).stdout(full()).output().expect("it starts");
+            let said = text(&full_disk.stderr);
+            assert!(!said.contains("panicked"), "{words:?}: {said}");
+            // There is no difference, and no daemon to ask.
+            let nothing_said = ["diff", "status"].contains(&words[0]);
+            if !nothing_said {
+                assert_eq!(full_disk.status.code(), Some(1), "{words:?} on a full disk: {said}");
+                assert!(said.contains("standard output: "), "{words:?}: {said}");
+            }
+            let (reader, writer) = std::io::pipe().expect("a pipe");
+            drop(reader);
+            let closed = command(&words).stdout(writer).output().expect("it starts");
+            let said = text(&closed.stderr);
+            assert!(!said.contains("panicked") && !said.contains("standard output"), "{words:?}: {said}");
+            if is_usage || words[0] != "doctor" {
+                assert_eq!(closed.status.code(), usual, "{words:?} without a reader: {said}");
+            }
+            let silent = command(&words).stderr(full()).stdout(Stdio::null()).status().expect("it starts");
+            assert_eq!(silent.code(), usual, "{words:?} with standard error on a full disk");
+        }
+        // What goes wrong is told on standard error, or nowhere.
+        for words in [&["render"][..], &["nosuch"], &["check", "--manifests", "/nowhere"], &["man", "nosuch"]]
+        {
+            let failed = command(words).stderr(full()).stdout(full()).status().expect("it starts").code();
+            assert!(matches!(failed, Some(1 | 2)), "{words:?}: {failed:?}");
+        }
+    });
+}
+
+#[test]
+fn help_fits_the_terminal() {
+    for words in COMMANDS.iter().map(|words| vec![words[0], "--help"]).chain([vec!["--help"]]) {
+        for columns in [60_usize, 80, 132] {
+            let output = command(&words)
+                .env("COLUMNS", columns.to_string())
+                .output()
+                .expect("the binary can be started");
+            assert!(output.status.success());
+            for line in text(&output.stdout).lines() {
+                // The names of flags and of their values are never broken.
+                let is_name = line.trim_start().starts_with("-") || line.starts_with("Usage: ");
+                assert!(line.chars().count() <= columns || is_name, "{words:?} at {columns}: {line}");
+            }
+        }
+    }
+}
+
+/// The fields of each object are those that the README describes.
+#[test]
+fn json_has_the_fields_that_the_readme_names() {
+    let readme = include_str!("../../README.md");
+    let node = ["--hostname-override", "node", "--manifests", EXAMPLE, "-o", "json"];
+    testns::netns(|| {
+        for name in ["check", "sync", "diff", "doctor", "explain", "cleanup"] {
+            let words = match name {
+                "cleanup" => vec![name, "--proxy-mode", "nftables", "-o", "json"],
+                "explain" => {
+                    [&[name, "--from", "10.0.0.1", "--to", "172.30.10.1:80/tcp"], &node[..]].concat()
+                }
+                _ => [&[name][..], &node].concat(),
+            };
+            let output = run(&words);
+            let value: Value = serde_json::from_slice(&output.stdout)
+                .unwrap_or_else(|error| panic!("{words:?}: {error}: {}", text(&output.stderr)));
+            let described = readme.split_once(&format!("| `{name}` | ")).expect("a row for the command").1;
+            let described = described.lines().next().unwrap_or_default();
+            for field in value.as_object().expect("an object").keys() {
+                assert!(
+                    described.contains(&format!("`{field}`")),
+                    "{field} of {name} is not in: {described}"
+                );
+            }
+            match name {
+                "check" => {
+                    let ports = value["ports"].as_array().expect("a list");
+                    let web = ports.iter().find(|port| port["name"] == "demo/web:http").expect("a port");
+                    assert_eq!((&web["port"], &web["endpoints"]), (&80.into(), &2.into()));
+                    assert_eq!((&web["protocol"], &web["clusterIP"]), (&"tcp".into(), &"172.30.10.1".into()));
+                }
+                "sync" => assert_eq!((&value["changed"], &value["mode"]), (&true.into(), &"nftables".into())),
+                "diff" => assert_eq!((&value["changed"], &value["script"]), (&false.into(), &"".into())),
+                "explain" => {
+                    let frontend = &value["frontend"];
+                    let named = (&frontend["service"], &frontend["port"], &frontend["kinds"][0]);
+                    assert_eq!(named, (&"demo/web".into(), &"http".into(), &"cluster IP".into()));
+                    assert_eq!(value["verdict"]["choices"][0]["probability"], 0.5);
+                }
+                "doctor" => assert_eq!(value["modes"].as_array().map(Vec::len), Some(3)),
+                _ => assert_eq!(value["removed"].as_array().map(Vec::len), Some(2), "{value}"),
+            }
+        }
+    });
+}
+
+#[test]
+fn the_status_of_diff_says_whether_there_is_a_difference() {
+    testns::netns(|| {
+        for mode in ["nftables", "iptables"] {
+            if mode == "iptables" && !testns::have(&["iptables-nft-restore"]) {
+                continue;
+            }
+            let words = |first: &'static str, more: &[&'static str]| -> Vec<&'static str> {
+                let mode = ["--proxy-mode", mode, "--hostname-override", "node", "--manifests", EXAMPLE];
+                let nft = ["--iptables-backend", "nft"];
+                [&[first][..], &mode, if mode[1] == "iptables" { &nft[..] } else { &[] }, more].concat()
+            };
+            let status = |words: &[&str]| run(words).status.code();
+            assert_eq!(status(&words("diff", &["--exit-code"])), Some(1), "{mode}");
+            assert_eq!(status(&words("diff", &[])), Some(0), "{mode}");
+            assert_eq!(status(&words("sync", &[])), Some(0), "{mode}");
+            assert_eq!(status(&words("diff", &["--exit-code"])), Some(0), "{mode}");
+            assert_eq!(status(&["diff", "--exit-code", "--manifests", "/nowhere"]), Some(2));
+            assert_eq!(status(&["diff", "--manifests", "/nowhere"]), Some(1));
+        }
+    });
+}
+
+#[test]
+fn manifests_are_read_from_standard_input() {
+    let manifests = std::fs::read(EXAMPLE).expect("the example");
+    let feed = |words: &[&str], input: &[u8]| {
+        let mut child = command(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary can be started");
+        child.stdin.take().expect("a pipe").write_all(input).expect("it is read");
+        child.wait_with_output().expect("it ends")
+    };
+    for name in ["render", "check"] {
+        let from_file = run(&[name, "--manifests", EXAMPLE]);
+        let from_input = feed(&[name, "--manifests", "-"], &manifests);
+        assert_eq!(text(&from_input.stdout), text(&from_file.stdout), "{name}");
+        assert_eq!(from_input.status.code(), from_file.status.code(), "{name}");
+    }
+    let json = br#"{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {"clusterIP": "10.0.0.1", "ports": [{"port": 80}]}}"#;
+    assert!(
+        text(&feed(&["check", "--manifests", "-", EXAMPLE], json).stdout)
+            .contains("default/a 10.0.0.1:80/tcp: 0 endpoints")
+    );
+    let wrong = feed(&["render", "--manifests", "-"], b"apiVersion: v1\nkind: Service\nspec: {ports: 80}\n");
+    assert!(text(&wrong.stderr).contains("standard input, document 1, line 3"), "{}", text(&wrong.stderr));
+    testns::netns(|| {
+        let followed = run(&[
+            "run",
+            "--hostname-override",
+            "node",
+            "--healthz-bind-address",
+            "",
+            "--metrics-bind-address",
+            "",
+            "--manifests",
+            "-",
+        ]);
+        assert_eq!(followed.status.code(), Some(1));
+        assert!(text(&followed.stderr).contains("--manifests -: "), "{}", text(&followed.stderr));
+    });
+}
+
+#[test]
+fn shells_and_man_are_given_their_pages() {
+    for (shell, part) in [
+        ("bash", "complete -F"),
+        ("zsh", "#compdef sluicegate-proxier"),
+        ("fish", "complete -c sluicegate-proxier"),
+    ] {
+        let script = text(&run(&["completions", shell]).stdout);
+        assert!(script.contains(part) && script.contains("nodeport-addresses"), "{shell}: {script:.200}");
+    }
+    let page = text(&run(&["man"]).stdout);
+    assert!(page.contains(".TH sluicegate-proxier 1") && page.contains(".SH NAME"), "{page:.400}");
+    for name in subcommands() {
+        let page = text(&run(&["man", &name]).stdout);
+        assert!(page.contains(&format!(".TH sluicegate-proxier-{name} 1")), "{name}: {page:.400}");
+    }
+}
+
+#[test]
+fn doctor_ends_with_what_it_found_and_exits_so() {
+    testns::netns(|| {
+        let doctor = |forward: &str, words: &[&str]| {
+            std::fs::write("/proc/sys/net/ipv4/ip_forward", forward).expect("a sysctl");
+            std::fs::write("/proc/sys/net/ipv6/conf/all/forwarding", forward).expect("a sysctl");
+            let output = run(&[&["doctor"], words].concat());
+            let last: Vec<_> = text(&output.stdout).lines().rev().take(3).map(str::to_owned).collect();
+            (output.status.code(), last)
+        };
+        let (status, last) = doctor("0", &[]);
+        assert_eq!(status, Some(1), "{last:?}");
+        assert!(last.iter().all(|line| line.contains("net.ipv4.ip_forward")), "{last:?}");
+        let (status, last) = doctor("1", &["--proxy-mode", "nftables"]);
+        assert!(!last[0].contains("ip_forward"), "{last:?}");
+        let is_well = !last[0].contains("fault") && !last[0].contains("missing");
+        assert_eq!(status, Some(i32::from(!is_well)), "{last:?}");
+        assert!(last[0].starts_with("nftables mode: works"), "{last:?}");
+    });
+}
+
+#[test]
+fn one_is_not_many() {
+    let one = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {clusterIP: 10.0.0.1, ports: [{port: 80}]}\n---\n\
+        apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: a, labels: {kubernetes.io/service-name: a}}\n\
+        addressType: IPv4\nports: [{port: 8080}]\nendpoints: [{addresses: [10.244.0.1]}]\n";
+    let path = std::env::temp_dir().join(format!("sluicegate-one-{}.yaml", std::process::id()));
+    std::fs::write(&path, one).expect("a temporary file");
+    let path = path.to_str().expect("text");
+    let checked = text(&run(&["check", "--manifests", path]).stdout);
+    assert!(checked.contains(": 1 endpoint, 0 of them here"), "{checked}");
+    testns::netns(|| {
+        let synced = text(&run(&["sync", "--hostname-override", "node", "--manifests", path]).stdout);
+        assert!(synced.starts_with("1 service: "), "{synced}");
+        let words: Vec<_> = synced.split([' ', ',', ';', '\n']).collect();
+        for pair in words.windows(2).filter(|pair| pair[0] == "1") {
+            assert!(!pair[1].ends_with('s'), "{synced}");
+        }
+        let synced = text(&run(&["sync", "--hostname-override", "node", "--manifests", EXAMPLE]).stdout);
+        assert!(synced.contains(" services: "), "{synced}");
+    });
+    // A file that is left behind harms nobody.
+    let _ = std::fs::remove_file(path);
+}

@@ -1,9 +1,0 @@
-//! The IPVS plan: parity with kube-proxy, the objects of each kind of service, and every change compared with
-//! a fresh plan.
-
-#[path = "../manifests/mod.rs"]
-mod manifests;
-
-mod changes;
-mod example;
-mod services;

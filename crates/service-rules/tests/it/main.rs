@@ -1,0 +1,23 @@
+//! The tests of the crate from outside: one program, a module for each subject.
+
+#[cfg(feature = "nftables")]
+mod examples;
+#[cfg(any(feature = "nftables", feature = "ipvs"))]
+mod faulty;
+mod fourth_mode;
+#[cfg(feature = "ipvs")]
+mod guest;
+#[cfg(feature = "iptables")]
+mod iptables;
+#[cfg(feature = "ipvs")]
+mod ipvs;
+#[cfg(any(feature = "nftables", feature = "iptables"))]
+mod manifests;
+#[cfg(feature = "nftables")]
+mod nftables;
+#[cfg(all(feature = "nftables", feature = "iptables", feature = "ipvs"))]
+mod ordered;
+#[cfg(feature = "nftables")]
+mod refused;
+#[cfg(any(feature = "nftables", feature = "iptables"))]
+mod toggles;

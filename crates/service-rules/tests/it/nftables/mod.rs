@@ -1,0 +1,12 @@
+//! The nftables plan, loaded by nft in a network namespace: parity with kube-proxy, and every change compared
+//! with a fresh load.
+//!
+//! `nft` reads the printed plan, so that these tests do not depend on our own encoder.
+
+mod affinity;
+mod changes;
+mod example;
+mod injected;
+mod layouts;
+mod owner;
+mod world;
