@@ -1,26 +1,21 @@
 //! Tests in guest kernels: for features that the machine's kernel lacks (IPVS, some set types), and for older
 //! kernels.
 //!
-//! These are the integration tests called `guest` (`tests/guest.rs`). The manifest of the package names the
-//! kernels:
+//! These are the tests in the module `guest` of a package's test program (`tests/it/guest.rs`), ignored
+//! elsewhere with a reason that names this check. The manifest of the package names the kernels:
 //!
 //! ```toml
-//! [[test]]
-//! name = "guest"
-//! test = false            # left out of a plain `cargo test`
-//!
 //! [package.metadata.guest]
-//! kernels = ["uml", "qemu", "qemu:linux-image-6.12-cloud-amd64"]      # ["uml"] if there is no such table
+//! kernels = ["uml", "qemu", "qemu:linux-image-6.12-cloud-amd64"]
 //! arguments = ["-m", "2G"]                                            # further arguments of umlrun and qemurun
-//! tests = ["kernel"]                                                  # instead of `guest`
-//! without = ["json::"]                                                # parts of names of tests to leave out
+//! tests = ["kernel::"]                                                # instead of `guest::`: begins of names
+//! without = ["kernel::json::"]                                        # parts of names of tests to leave out
 //! ```
 //!
 //! `uml` is user-mode Linux (`xtask/guest/uml/umlrun`), `qemu` Debian's current cloud kernel in an emulated
 //! machine (`xtask/guest/qemu/qemurun`), and a package of Debian may follow. The tests run one after the
 //! other, as root of the guest; there are as many guests at a time as processors.
 
-use std::collections::BTreeSet;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -36,30 +31,27 @@ use crate::session::{Session, on_path, shown};
 use crate::test_run;
 
 pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
-    let packages: Vec<_> = session.members().filter(|package| !tests(package).is_empty()).collect();
-    if packages.is_empty() {
-        return Ok(Outcome::default());
-    }
-    let programs = build(session, &packages)?;
+    let packages: Vec<_> = session.members().filter(|package| words(package, "kernels").is_some()).collect();
+    let built = build(session)?;
     let mut runs = Vec::new();
     for package in packages {
         let name = package["name"].as_str().unwrap_or_default();
-        for test in tests(package) {
-            let program = programs
-                .iter()
-                .find(|built| built.package == package["id"] && built.test == test)
-                .ok_or_else(|| format!("cargo built no test program `{test}` for {name}"))?;
-            for kernel in words(package, "kernels").unwrap_or_else(|| vec!["uml".to_owned()]) {
-                runs.push((package, kernel, &program.path));
-            }
+        let of_package = || built.iter().filter(|built| built.package == package["id"]);
+        let test = of_package()
+            .find(|built| built.kind == "test" && built.name == PROGRAM)
+            .ok_or_else(|| format!("cargo built no test program `{PROGRAM}` for {name}"))?;
+        let started: Vec<_> =
+            of_package().filter(|built| built.kind == "bin").map(|built| built.path.as_path()).collect();
+        for kernel in words(package, "kernels").unwrap_or_default() {
+            runs.push(Run { package, kernel, test: &test.path, started: started.clone() });
         }
     }
     let (next, outcome) = (AtomicUsize::new(0), Mutex::new(Outcome::default()));
     let work = || {
-        while let Some((package, kernel, program)) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let name = package["name"].as_str().unwrap_or_default();
-            let came = run(session, package, kernel, program).unwrap_or_else(Outcome::failed);
-            outcome.lock().unwrap_or_else(PoisonError::into_inner).add(came.of(name, kernel));
+        while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let name = run.package["name"].as_str().unwrap_or_default();
+            let came = run.make(session).unwrap_or_else(Outcome::failed);
+            outcome.lock().unwrap_or_else(PoisonError::into_inner).add(came.of(name, &run.kernel));
         }
     };
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
@@ -77,33 +69,57 @@ impl Outcome {
     }
 }
 
-fn run(session: &Session, package: &Value, kernel: &str, program: &Path) -> Result<Outcome, String> {
-    let (kind, image) = kernel.split_once(':').map_or((kernel, None), |(kind, image)| (kind, Some(image)));
-    if let Some(missing) = missing(kind)? {
-        return Ok(Outcome::skipped(format!("not installed: {missing}")));
+/// The tests of a package in a kernel.
+struct Run<'a> {
+    package: &'a Value,
+    kernel: String,
+    test: &'a Path,
+    /// The programs of the package, which tests start.
+    started: Vec<&'a Path>,
+}
+
+impl Run<'_> {
+    fn make(&self, session: &Session) -> Result<Outcome, String> {
+        let Self { package, kernel, test, .. } = self;
+        let (kind, image) =
+            kernel.split_once(':').map_or((&**kernel, None), |(kind, image)| (kind, Some(image)));
+        if let Some(missing) = missing(kind)? {
+            return Ok(Outcome::skipped(format!("not installed: {missing}")));
+        }
+        let scripts = session.root.join("xtask/guest").join(kind);
+        let mut command = Command::new(scripts.join(format!("{kind}run")));
+        if let Some(image) = image {
+            command.arg("-k").arg(kernel_directory(&scripts, image)?);
+        }
+        command.args(["-t", "900"]).args(words(package, "arguments").unwrap_or_default());
+        // user-mode Linux has the machine's files.
+        if kind == "qemu" {
+            command.args(self.started.iter().flat_map(|program| [Path::new("-f"), program]));
+        }
+        // Not every guest can write to our files: the log of skips is written inside and printed at the end.
+        command.args(["--", "/bin/sh", "-c", SCRIPT]).arg(test);
+        command.env("SLUICEGATE_SKIPPED", "/tmp/sluicegate-skipped");
+        command.args(words(package, "tests").unwrap_or_else(|| vec!["guest::".to_owned()]));
+        let without = words(package, "without").unwrap_or_default();
+        command.args(without.iter().flat_map(|name| ["--skip", name]));
+        // The directory in which `cargo test` would run it.
+        command.current_dir(
+            Path::new(package["manifest_path"].as_str().unwrap_or_default())
+                .parent()
+                .unwrap_or(&session.root),
+        );
+        let name = package["name"].as_str().unwrap_or_default();
+        let outcome = test_run::run_labelled(&mut command, &format!("{name} in {kernel}| "))?;
+        // A name that no test has any more would pass.
+        let is_empty = outcome == Outcome::default();
+        Ok(if is_empty { Outcome::failed("no test ran") } else { outcome })
     }
-    let scripts = session.root.join("xtask/guest").join(kind);
-    let mut command = Command::new(scripts.join(format!("{kind}run")));
-    if let Some(image) = image {
-        command.arg("-k").arg(kernel_directory(&scripts, image)?);
-    }
-    command.args(["-t", "900"]).args(words(package, "arguments").unwrap_or_default()).arg("--");
-    // Not every guest can write to our files: the log of skips is written inside and printed at the end.
-    command.args(["/bin/sh", "-c", SCRIPT]).arg(program).env("SLUICEGATE_SKIPPED", "/tmp/sluicegate-skipped");
-    let without = words(package, "without").unwrap_or_default();
-    command.args(without.iter().flat_map(|name| ["--skip", name]));
-    // The directory in which `cargo test` would run it.
-    command.current_dir(
-        Path::new(package["manifest_path"].as_str().unwrap_or_default()).parent().unwrap_or(&session.root),
-    );
-    let name = package["name"].as_str().unwrap_or_default();
-    test_run::run_labelled(&mut command, &format!("{name} in {kernel}| "))
 }
 
 /// The script that runs the test program, prints the log of skipped tests, and exits with the status of the
 /// program. user-mode Linux has the machine's files, so a log may exist already.
 const SCRIPT: &str = concat!(
-    r#": >"$SLUICEGATE_SKIPPED"; "$0" --test-threads=1 "$@"; status=$?; "#,
+    r#": >"$SLUICEGATE_SKIPPED"; "$0" --test-threads=1 --include-ignored "$@"; status=$?; "#,
     r#"cat "$SLUICEGATE_SKIPPED"; exit $status"#
 );
 
@@ -136,26 +152,23 @@ fn kernel_directory(scripts: &Path, image: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// A test program that cargo built.
+/// A program that cargo built.
 #[derive(Debug, PartialEq)]
 struct Built {
     /// The package ID.
     package: String,
+    /// `test` or `bin`.
+    kind: String,
     /// The name in the manifest.
-    test: String,
+    name: String,
     path: PathBuf,
 }
 
-/// Builds the test programs, and the examples that they start.
-fn build(session: &Session, packages: &[&Value]) -> Result<Vec<Built>, String> {
-    if packages.iter().any(|package| has_examples(package)) {
-        session.run(session.cargo().arg("build").args(EVERYTHING).arg("--examples"))?;
-    }
+/// Builds the test programs, and what they start.
+fn build(session: &Session) -> Result<Vec<Built>, String> {
     let mut cargo = session.cargo();
     cargo.args(["test", "--no-run", "--message-format=json-render-diagnostics"]).args(EVERYTHING);
-    for test in packages.iter().flat_map(|package| tests(package)).collect::<BTreeSet<_>>() {
-        cargo.arg("--test").arg(test);
-    }
+    cargo.args(["--test", PROGRAM]);
     println!("$ {}", shown(&cargo));
     let output = cargo.stderr(Stdio::inherit()).output().map_err(|e| format!("{}: {e}", shown(&cargo)))?;
     if !output.status.success() {
@@ -164,33 +177,22 @@ fn build(session: &Session, packages: &[&Value]) -> Result<Vec<Built>, String> {
     Ok(programs(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// Returns the test programs in cargo's messages.
+/// Returns the programs in cargo's messages: of a package's own program, that which is no test of itself.
 fn programs(messages: &str) -> Vec<Built> {
     messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
         .filter(|message| message["reason"] == "compiler-artifact")
+        .filter(|message| message["target"]["kind"][0] == "test" || message["profile"]["test"] == false)
         .filter_map(|message| {
             Some(Built {
                 package: message["package_id"].as_str()?.to_owned(),
-                test: message["target"]["name"].as_str()?.to_owned(),
+                kind: message["target"]["kind"][0].as_str()?.to_owned(),
+                name: message["target"]["name"].as_str()?.to_owned(),
                 path: message["executable"].as_str()?.into(),
             })
         })
         .collect()
-}
-
-fn has_examples(package: &Value) -> bool {
-    package["targets"].as_array().into_iter().flatten().any(|target| target["kind"][0] == "example")
-}
-
-/// Returns the tests of a package that run in guests.
-fn tests(package: &Value) -> Vec<String> {
-    let is_there = |test: &String| {
-        let mut targets = package["targets"].as_array().into_iter().flatten();
-        targets.any(|target| target["name"] == **test && target["kind"][0] == "test")
-    };
-    words(package, "tests").unwrap_or_else(|| vec!["guest".to_owned()]).into_iter().filter(is_there).collect()
 }
 
 /// Returns a list of words in the package's `[package.metadata.guest]`.
@@ -199,6 +201,9 @@ fn words(package: &Value, key: &str) -> Option<Vec<String>> {
     Some(words.iter().filter_map(|word| word.as_str().map(str::to_owned)).collect())
 }
 
+/// The name of the test program of every package.
+const PROGRAM: &str = "it";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,13 +211,14 @@ mod tests {
     // cargo 1.95, shortened.
     #[test]
     fn test_programs_are_found_among_cargos_messages() {
-        let messages = r#"{"reason":"compiler-artifact","package_id":"path+file:///w/crates/ipvs#sluicegate-ipvs@0.1.0","target":{"kind":["lib"],"name":"sluicegate_ipvs"},"executable":null}
-{"reason":"compiler-artifact","package_id":"path+file:///w/crates/ipvs#sluicegate-ipvs@0.1.0","target":{"kind":["test"],"name":"guest"},"executable":"/w/target/debug/deps/guest-0123456789abcdef"}
+        let messages = r#"{"reason":"compiler-artifact","package_id":"path+file:///w/crates/ipvs#sluicegate-ipvs@0.1.0","target":{"kind":["lib"],"name":"sluicegate_ipvs"},"profile":{"test":false},"executable":null}
+{"reason":"compiler-artifact","package_id":"path+file:///w/crates/ipvs#sluicegate-ipvs@0.1.0","target":{"kind":["test"],"name":"it"},"profile":{"test":true},"executable":"/w/target/debug/deps/it-0123456789abcdef"}
 {"reason":"build-finished","success":true}"#;
         let built = Built {
             package: "path+file:///w/crates/ipvs#sluicegate-ipvs@0.1.0".to_owned(),
-            test: "guest".to_owned(),
-            path: PathBuf::from("/w/target/debug/deps/guest-0123456789abcdef"),
+            kind: "test".to_owned(),
+            name: "it".to_owned(),
+            path: PathBuf::from("/w/target/debug/deps/it-0123456789abcdef"),
         };
         assert_eq!(programs(messages), [built]);
     }
@@ -220,21 +226,11 @@ mod tests {
     #[test]
     fn a_package_says_which_kernels_it_wants() {
         let package = serde_json::json!({
-            "targets": [{ "name": "x", "kind": ["lib"] }, { "name": "guest", "kind": ["test"] }],
             "metadata": { "guest": { "kernels": ["uml", "qemu:linux-image-6.12-cloud-amd64"] } },
         });
-        assert_eq!(tests(&package), ["guest"]);
         assert_eq!(words(&package, "kernels").unwrap(), ["uml", "qemu:linux-image-6.12-cloud-amd64"]);
         assert_eq!(words(&package, "arguments"), None);
-        let named = serde_json::json!({
-            "targets": [{ "name": "guest", "kind": ["test"] }, { "name": "kernel", "kind": ["test"] }],
-            "metadata": { "guest": { "tests": ["kernel"] } },
-        });
-        assert_eq!(tests(&named), ["kernel"]);
-        let other =
-            serde_json::json!({ "targets": [{ "name": "guest", "kind": ["bin"] }], "metadata": null });
-        assert!(tests(&other).is_empty());
-        assert_eq!(words(&other, "kernels"), None);
+        assert_eq!(words(&serde_json::json!({ "metadata": null }), "kernels"), None);
     }
 
     #[test]

@@ -5,7 +5,6 @@
 //! `testns`). The machine is not changed.
 
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
 use std::process::Command;
 use std::{env, fs, process};
 
@@ -15,10 +14,6 @@ use nix::unistd::{getegid, geteuid};
 /// Executes `program` in place of this process. Returns only if that fails, with the reason.
 pub(crate) fn run(program: &[String]) -> String {
     let Some((path, arguments)) = program.split_first() else { return "no program".to_owned() };
-    if is_guest_test(path) {
-        println!("{path} runs in a kernel of its own: `cargo xtask test guest`");
-        process::exit(0);
-    }
     let mut command = Command::new(path);
     command.args(arguments);
     if !geteuid().is_root() {
@@ -34,12 +29,6 @@ pub(crate) fn run(program: &[String]) -> String {
     format!("{path}: {}", command.exec())
 }
 
-/// Returns whether the program is an integration test called `guest`, which runs in guests only.
-fn is_guest_test(path: &str) -> bool {
-    let name = Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name.rsplit_once('-').is_some_and(|(name, hash)| name == "guest" && hash.len() == 16)
-}
-
 fn become_root_of_a_namespace() -> Result<(), String> {
     let (user, group) = (geteuid(), getegid());
     unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET).map_err(|e| e.to_string())?;
@@ -52,17 +41,4 @@ fn become_root_of_a_namespace() -> Result<(), String> {
         fs::write(file, content).map_err(|e| format!("{file}: {e}"))?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn guest_tests_are_known_by_their_name() {
-        assert!(is_guest_test("/target/debug/deps/guest-0123456789abcdef"));
-        assert!(!is_guest_test("/target/debug/deps/guesthouse-0123456789abcdef"));
-        assert!(!is_guest_test("/target/debug/deps/sluicegate_ipvs-0123456789abcdef"));
-        assert!(!is_guest_test("/target/debug/guest"));
-    }
 }

@@ -7,7 +7,7 @@
 //!   of it, and `reference::rule_of` lets it build one from such: so that no two attributes can be taken for
 //!   each other in both directions.
 //! * `tree` compares messages by what they say: attributes of one level may come in any order.
-//! * `tests/expressions.rs` does so with every expression. `tests/libnftnl.rs` makes the other comparisons,
+//! * `tests/it/expressions.rs` does so with every expression. `tests/it/libnftnl.rs` makes the other comparisons,
 //!   writes the same rules with libnftnl's own interface, and lets us read what libnftnl puts into a kernel.
 //!
 //! libnftnl and libmnl are needed to build this with the feature `libnftnl`, and for nothing else in the

@@ -61,7 +61,7 @@
 //! * `Spec::read` takes whatever has the form of options, `check` only what can be a rule. Both are one
 //!   reader (`read.rs`).
 //! * The normal form is what iptables 1.8.9 prints: two lines have equal normal forms exactly when their
-//!   saves are equal, which `tests/parity.rs` compares. Two exceptions, where the back ends save different
+//!   saves are equal, which `tests/it/parity.rs` compares. Two exceptions, where the back ends save different
 //!   things: `NFLOG --nflog-range`, which the nft back end forgets, and `NFLOG --nflog-prefix` of more than
 //!   63 bytes, which the legacy back end cuts.
 //! * `diff/sequence.rs` decides which rules of a chain are kept: the most, and of those the longest.

@@ -22,9 +22,9 @@
 //! | `raise` | the kernel's expressions | tree as nft lists it, or [`Statement::Raw`] |
 //!
 //! `lower` and `raise` process a rule from left to right, keeping track of the headers that are known to be
-//! present, the matches that they imply, and the content of each register. `tests/kernel/field_pairs.rs`
+//! present, the matches that they imply, and the content of each register. `tests/it/kernel/field_pairs.rs`
 //! compares the bytecode and the listing of every pair of header fields in six families with nft's;
-//! `tests/kernel/cases/` compares the rest.
+//! `tests/it/kernel/cases/` compares the rest.
 //!
 //! # Differences from nft 1.0.6
 //!
@@ -32,11 +32,11 @@
 //!   rule: across a counter, for `!=`, and for a match of any of several bits. Later versions fixed the first
 //!   two. This crate does not merge in these cases (`compile/lower/merge.rs`), and a test ensures it.
 //! * Where the bytecode of nft 1.0.6 does not do what the rule says, `lower` generates bytecode that does:
-//!   that of the version with the fix, if there is one. `tests/kernel/traffic/order.rs` proves it with
-//!   packets, and `MENDED` in `tests/kernel/corpus.rs` lists every affected rule of the corpus.
+//!   that of the version with the fix, if there is one. `tests/it/kernel/traffic/order.rs` proves it with
+//!   packets, and `MENDED` in `tests/it/kernel/corpus.rs` lists every affected rule of the corpus.
 //! * A lookup in a named set or map must be of the set's type, and a map's data of the type where it is used
 //!   (`check/type_check.rs`), as far as the transaction itself defines the set: the kernel does not store
-//!   types. `tests/kernel/set_types.rs` asks nft 1.0.6 for every kind of key and every type; what it or a
+//!   types. `tests/it/kernel/set_types.rs` asks nft 1.0.6 for every kind of key and every type; what it or a
 //!   later version accepts is never refused. Raw bytes by offset, and sets of integers without an expression,
 //!   agree with every type. Of elements only the widths of their parts are compared
 //!   (`object/element/mismatch.rs`), because not every type of nft has a Rust type of its own.

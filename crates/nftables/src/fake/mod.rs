@@ -139,7 +139,7 @@
 //! of each expression on its attributes, the family and the hook, uninitialized registers, the lifetime of
 //! anonymous sets, generations, owners, events.
 //!
-//! It is compared with the kernel (`tests/fake`): both get random transactions of two programs, and the
+//! It is compared with the kernel (`tests/it/fake`): both get random transactions of two programs, and the
 //! result of each, the ruleset after it and every event have to be equal. Every kind of expression, valid and
 //! invalid, is compared at every hook and in every type of chain. Flowtables are compared by individual test
 //! cases.

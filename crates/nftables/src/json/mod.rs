@@ -36,7 +36,7 @@
 //! # Where `nft -j` 1.0.6 prints something else
 //!
 //! For about one rule in a hundred of the corpus, nft 1.0.6 prints something that the rule does not say.
-//! These rules are printed as they are; `tests/language/json/known.rs` lists every one of them:
+//! These rules are printed as they are; `tests/it/language/json/known.rs` lists every one of them:
 //!
 //! | rule | what nft 1.0.6 prints |
 //! |---|---|

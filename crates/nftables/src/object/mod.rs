@@ -15,7 +15,7 @@
 //! | `text/parse/`, `json/object/` | its text and its JSON |
 //! | `fake/object.rs` | what the kernel checks and lists |
 //! | `probe/feature.rs` | a feature, if not every supported kernel has it |
-//! | `tests/kernel/objects.rs` | cases, compared with nft |
+//! | `tests/it/kernel/objects.rs` | cases, compared with nft |
 //!
 //! # To add an object with messages of its own
 //!

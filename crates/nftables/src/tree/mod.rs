@@ -24,7 +24,7 @@
 //! | `fake/validate/` | what the kernel checks when a rule uses it |
 //! | `fake/complete.rs` | the attributes that the kernel adds, if any |
 //! | `probe/feature.rs` | a feature, if not every supported kernel has it |
-//! | `tests/kernel/cases/expressions.rs` | rules with it, compared with nft |
+//! | `tests/it/kernel/cases/expressions.rs` | rules with it, compared with nft |
 //!
 //! # To add a statement
 //!
@@ -41,7 +41,7 @@
 //! | `datatype/symbols.rs` | its named values |
 //! | `key/values.rs` | a Rust type for its values, if none fits |
 //! | `text/print/value.rs`, `text/parse/constant.rs`, `json/constant/` | the text of its values |
-//! | `tests/describe.rs` | nothing: it compares every type with `nft describe` |
+//! | `tests/it/describe.rs` | nothing: it compares every type with `nft describe` |
 //!
 //! `object/mod.rs` lists the places to change for a new kind of object.
 

@@ -3,6 +3,7 @@
 
 mod conntrack;
 mod every_tool;
+mod guest;
 mod ipset;
 mod iptables;
 mod nft;

@@ -1,0 +1,5 @@
+//! The example programs from outside: one program, a module for each subject.
+
+mod arguments;
+mod cni_portmap;
+mod commands;
