@@ -40,6 +40,7 @@ fn service(index: u32) -> Service {
         cluster_ips: [Some(Ipv4Addr::new(172, 30 + a, b, c).into()), None],
         ports: Box::new([Port { name: "http".into(), protocol: Protocol::Tcp, port: HTTP, node_port: None }]),
         external_ips: Box::default(),
+        forbidden_external_ips: Box::default(),
         load_balancer_ips: Box::default(),
         source_ranges: Box::default(),
         external_local: false,

@@ -29,6 +29,7 @@
 //! doctor   -> sysctl, service-rules, Mode
 //! sysctl   -> Mode
 //! yaml     -> nothing
+//! spelling -> nothing
 //! ```
 //!
 //! # Features
@@ -49,6 +50,7 @@ pub mod run;
 #[cfg(feature = "daemon")]
 pub mod serve;
 pub mod source;
+mod spelling;
 pub mod sysctl;
 mod yaml;
 

@@ -1,6 +1,7 @@
 //! The state of the cluster as this node sees it, and what changed since it was last asked.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -28,6 +29,7 @@ pub struct Cluster {
     /// The services that have a traffic policy Local.
     local: BTreeSet<ServiceName>,
     claims: Claims,
+    forbids_external_ips: bool,
 }
 
 /// One service: its configuration, and its slices by name. Cloning it copies references only.
@@ -139,6 +141,43 @@ impl Cluster {
     #[must_use]
     pub fn new(node: Node) -> Self {
         Self { node, ..Self::default() }
+    }
+
+    /// Leaves `spec.externalIPs` of every service out, as kube-proxy does where the feature gate
+    /// `AllowServiceExternalIPs` is off (KEP-5707): whoever may write a Service could otherwise take the traffic to any
+    /// address (CVE-2020-8554). [`Service::forbidden_external_ips`] says which were left out.
+    ///
+    /// ```
+    /// use sluicegate_services::{Cluster, Family, Port, Service, ServiceName};
+    ///
+    /// let mut cluster = Cluster::default();
+    /// cluster.forbid_external_ips();
+    /// let (name, address) = (ServiceName::new("demo", "web")?, "192.0.2.1".parse()?);
+    /// let service = Service::new(["172.30.0.1".parse()?], [Port::tcp("http", 80)?])?;
+    /// cluster.set_service(&name, service.with_external_ips([address]));
+    /// assert!(cluster.ports(&name, Family::Ipv4)[0].external_ips.is_empty());
+    /// assert_eq!(*cluster.service(&name).unwrap().forbidden_external_ips, [address]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn forbid_external_ips(&mut self) {
+        self.forbids_external_ips = true;
+        let with = |(name, entry): (&ServiceName, &Entry)| Some((name.clone(), entry.service.clone()?));
+        let known: Vec<_> = self.services.iter().filter_map(with).collect();
+        for (name, service) in known {
+            self.set_service(&name, Service::clone(&service));
+        }
+    }
+
+    /// Returns the services of which external IPs are left out, in the order of names.
+    pub fn forbidden_external_ips(&self) -> impl Iterator<Item = (&ServiceName, &[IpAddr])> {
+        let mut found: Vec<_> = self
+            .services
+            .iter()
+            .filter_map(|(name, entry)| Some((name, &*entry.service.as_ref()?.forbidden_external_ips)))
+            .filter(|(_, left_out)| !left_out.is_empty())
+            .collect();
+        found.sort_unstable_by_key(|(name, _)| *name);
+        found.into_iter()
     }
 
     /// Returns this node.
@@ -256,7 +295,10 @@ impl Cluster {
     /// Sets a service, or removes it with `None`. Where it claims a frontend that another service claims, or
     /// releases one, that service may change with it.
     pub fn set_service(&mut self, name: &ServiceName, service: impl Into<Option<Service>>) {
-        let service = service.into();
+        let mut service = service.into();
+        if self.forbids_external_ips {
+            service.iter_mut().for_each(Service::forbid_external_ips);
+        }
         if self.service(name) == service.as_ref() {
             return;
         }

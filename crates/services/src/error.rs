@@ -44,8 +44,8 @@ pub enum Error {
         /// The most bytes it may have.
         limit: usize,
     },
-    /// The addresses of node ports are neither `primary` nor CIDRs.
-    #[error("expected CIDRs separated by commas, or `primary` alone, found {text:?}")]
+    /// The addresses of node ports are neither words nor CIDRs.
+    #[error("expected CIDRs and the words primary, localhost and all, separated by commas, found {text:?}")]
     NodePortAddresses {
         /// The text that was found.
         text: String,

@@ -57,6 +57,6 @@ pub use from_api::{Admission, Converted};
 pub use local::{DetectLocal, InterfaceName, InterfacePrefix, LocalDetector};
 pub use name::{PortName, Protocol, ServiceName};
 pub use node::Node;
-pub use node_ports::{NodePortAddresses, NodePorts};
+pub use node_ports::{NodePortAddress, NodePortAddresses, NodePorts};
 pub use service::{Port, Service};
 pub use slice::{Hints, Slice, SliceEndpoint, SliceName, SlicePort};

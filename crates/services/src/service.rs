@@ -20,6 +20,9 @@ pub struct Service {
     pub ports: Box<[Port]>,
     /// `spec.externalIPs`, both families.
     pub external_ips: Box<[IpAddr]>,
+    /// Those of `spec.externalIPs` that are left out, because the operator forbids them
+    /// ([`Cluster::forbid_external_ips`](crate::Cluster::forbid_external_ips)).
+    pub forbidden_external_ips: Box<[IpAddr]>,
     /// The load balancer's addresses that are to be handled here (`ipMode` VIP or absent), both families.
     pub load_balancer_ips: Box<[IpAddr]>,
     /// `spec.loadBalancerSourceRanges`, both families. [`Service::source_ranges`] knows what a /0 among them
@@ -85,6 +88,7 @@ impl Service {
             cluster_ips: by_family,
             ports,
             external_ips: Box::default(),
+            forbidden_external_ips: Box::default(),
             load_balancer_ips: Box::default(),
             source_ranges: Box::default(),
             source_ranges_incomplete: false,
@@ -158,6 +162,13 @@ impl Service {
     /// Returns the external IPs of one family.
     pub fn external_ips(&self, family: Family) -> impl Iterator<Item = IpAddr> + Clone {
         self.external_ips.iter().copied().filter(move |ip| Family::of(*ip) == family)
+    }
+
+    /// Leaves out the external IPs.
+    pub(crate) fn forbid_external_ips(&mut self) {
+        if !self.external_ips.is_empty() {
+            self.forbidden_external_ips = std::mem::take(&mut self.external_ips);
+        }
     }
 
     /// Returns the load balancer's addresses of one family.

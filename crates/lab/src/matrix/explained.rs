@@ -67,8 +67,8 @@ impl Case<'_> {
 
 fn settings(mode: Mode) -> Settings {
     let node_port_addresses = match mode {
-        Mode::Nftables => NodePortAddresses::Primary,
-        Mode::Iptables | Mode::Ipvs => NodePortAddresses::Within(Vec::new()),
+        Mode::Nftables => NodePortAddresses::default(),
+        Mode::Iptables | Mode::Ipvs => NodePortAddresses::every(),
     };
     let detect_local = DetectLocal::ClusterCidrs(services::cluster_cidrs());
     Settings { mode, detect_local, node_port_addresses, ..Settings::default() }

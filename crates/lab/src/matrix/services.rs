@@ -158,6 +158,7 @@ fn service(variation: &Variation, index: usize) -> Service {
         cluster_ips: both(Front::ClusterIp).map(Some),
         ports: Box::new(ports),
         external_ips: Box::new(both(Front::ExternalIp)),
+        forbidden_external_ips: Box::default(),
         load_balancer_ips: Box::new(both(Front::LoadBalancerIp)),
         source_ranges: ranges.iter().map(|net| net.parse().expect("a network of this file")).collect(),
         external_local: variation.external == Policy::Local,

@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args};
 use ipnet::IpNet;
-use sluicegate_proxier::config::DetectLocalMode;
+use sluicegate_proxier::config::{DetectLocalMode, FeatureGates, Gate};
 use sluicegate_proxier::source::{Manifests, Problem};
 use sluicegate_proxier::{Mode, source};
 use sluicegate_service_rules::iptables::BackEnd;
 use sluicegate_service_rules::nftables::{Layout, Settings};
 use sluicegate_service_rules::{MasqueradeBit, iptables, ipvs};
-use sluicegate_services::{Cluster, DetectLocal, Family, Node, NodePortAddresses, parse_cidr, parse_ip};
+use sluicegate_services::{
+    Cluster, DetectLocal, Family, Node, NodePortAddresses, ServiceName, parse_cidr, parse_ip,
+};
 
 use super::Error;
 use super::detect_local::DetectLocalFlags;
@@ -124,9 +126,11 @@ pub(crate) struct ProxyArgs {
     /// The bit of the packet mark that requests masquerading, 0 to 31.
     #[arg(long, value_name = "BIT", default_value_t = 14)]
     pub(crate) iptables_masquerade_bit: u8,
-    /// The addresses that serve node ports: `primary` (the default), or CIDRs separated by commas. In
-    /// iptables and ipvs mode the default is every local address.
-    #[arg(long, value_name = "primary|CIDR,...")]
+    /// The addresses that serve node ports: CIDRs and the words `primary` (the default: the addresses of the Node
+    /// object), `localhost` and `all`, separated by commas. In iptables and ipvs mode the default is every local
+    /// address. `localhost` takes the feature gate `KubeProxyNFTablesLocalhostNodePorts` in nftables mode, and
+    /// --iptables-localhost-nodeports in iptables mode.
+    #[arg(long, value_name = "primary|localhost|all|CIDR,...")]
     pub(crate) nodeport_addresses: Option<NodePortAddresses>,
     /// In iptables mode, serve node ports on 127.0.0.1 as well; this sets the sysctl
     /// `net.ipv4.conf.all.route_localnet`.
@@ -148,15 +152,66 @@ pub(crate) struct ProxyArgs {
     /// in them is dropped.
     #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = cidr)]
     pub(crate) service_cluster_ip_range: Vec<IpNet>,
+    /// Leave `spec.externalIPs` of every Service out: whoever may write a Service could otherwise take the traffic to
+    /// any address. So does `--feature-gates AllowServiceExternalIPs=false`.
+    #[arg(
+        long,
+        value_name = "true|false",
+        default_value_t = false,
+        num_args = 0..=1,
+        default_missing_value = "true",
+        action = ArgAction::Set,
+        value_parser = boolean
+    )]
+    pub(crate) ignore_external_ips: bool,
+    /// Feature gates of Kubernetes, which override those of the configuration file. Those that change what a node
+    /// does: `AllowServiceExternalIPs`, `ComponentFlagz`, `ComponentStatusz`, `KubeProxyIPVS` and
+    /// `KubeProxyNFTablesLocalhostNodePorts`. Others are named at the start, and a name that Kubernetes does not have
+    /// is an error.
+    #[arg(long, value_name = "NAME=BOOL,...")]
+    feature_gates: Vec<FeatureGates>,
+    /// Those of the configuration file.
+    #[arg(skip)]
+    pub(crate) gates_of_file: FeatureGates,
     #[command(flatten)]
     pub(crate) ipvs: IpvsArgs,
 }
 
 impl ProxyArgs {
+    /// Returns the feature gates of the flags and of the configuration file.
+    pub(crate) fn gates(&self) -> FeatureGates {
+        let mut gates = self.gates_of_file.clone();
+        self.feature_gates.iter().for_each(|more| gates.override_with(more));
+        gates
+    }
+
+    /// Returns true if external IPs are to be left out.
+    pub(crate) fn forbids_external_ips(&self) -> bool {
+        self.ignore_external_ips || !self.gates().is_on(Gate::AllowServiceExternalIps)
+    }
+
+    /// Refuses a mode that a feature gate turns off.
+    ///
+    /// Every command that plans or programs calls it.
+    pub(crate) fn check_gates(&self) -> Result<(), Error> {
+        if self.proxy_mode == Mode::Ipvs && !self.gates().is_on(Gate::KubeProxyIpvs) {
+            let reason = "the feature gate KubeProxyIPVS is false, which turns ipvs mode off: expected --proxy-mode \
+                          nftables, or KubeProxyIPVS=true as long as Kubernetes has it";
+            return Err(Error::flag("--proxy-mode ipvs", reason));
+        }
+        Ok(())
+    }
+
     /// Returns the cluster that the manifests describe, seen from `node`. Prints what is left out to standard
     /// error.
     pub(crate) fn cluster(&self, found: Manifests, node: Node) -> (Cluster, Vec<Problem>) {
         let (mut cluster, problems) = found.into_cluster(node);
+        if self.forbids_external_ips() {
+            cluster.forbid_external_ips();
+        }
+        for (name, left_out) in cluster.forbidden_external_ips() {
+            tell(forbidden(name, left_out));
+        }
         for problem in &problems {
             tell(problem);
         }
@@ -205,8 +260,8 @@ impl ProxyArgs {
     /// Returns the addresses that serve node ports: those of the flag, or the default of the mode.
     pub(crate) fn node_port_addresses(&self) -> NodePortAddresses {
         self.nodeport_addresses.clone().unwrap_or_else(|| match self.proxy_mode {
-            Mode::Nftables => NodePortAddresses::Primary,
-            Mode::Iptables | Mode::Ipvs => NodePortAddresses::Within(Vec::new()),
+            Mode::Nftables => NodePortAddresses::default(),
+            Mode::Iptables | Mode::Ipvs => NodePortAddresses::every(),
         })
     }
 
@@ -220,6 +275,16 @@ impl ProxyArgs {
         }
         .resolve()
     }
+}
+
+/// Says that external IPs of a service are left out.
+pub(crate) fn forbidden(name: &ServiceName, left_out: &[IpAddr]) -> String {
+    let left_out: Vec<_> = left_out.iter().map(ToString::to_string).collect();
+    format!(
+        "Service {name}: spec.externalIPs: {} left out: the configuration forbids external IPs \
+         (AllowServiceExternalIPs=false or --ignore-external-ips)",
+        left_out.join(", ")
+    )
 }
 
 /// Formats a node with its primary addresses.

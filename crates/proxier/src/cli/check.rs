@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sluicegate_services::{Family, LocalDetector, ServicePort};
 
 use super::Error;
-use super::args::{ManifestArgs, NodeArgs, ProxyArgs, describe};
+use super::args::{ManifestArgs, NodeArgs, ProxyArgs, describe, forbidden};
 use super::output::{OutputArgs, counted};
 
 #[derive(Args)]
@@ -27,6 +27,7 @@ impl Check {
     /// Prints this node and every service port with its endpoints. Fails when something was left out, an
     /// object, an item of one or a frontend that another service has.
     pub(crate) fn run(self) -> Result<ExitCode, Error> {
+        self.proxy.check_gates()?;
         let mut found = self.manifests.read()?;
         let node = self.node.node(&found.nodes)?;
         let mut text = format!("{}\n", describe(&node));
@@ -44,6 +45,8 @@ impl Check {
         let addresses: Vec<_> = Family::BOTH.iter().filter_map(|family| node.primary(*family)).collect();
         let this = json!({ "name": node.name, "addresses": addresses });
         let (cluster, problems) = self.proxy.cluster(found, node);
+        let forbidden: Vec<_> =
+            cluster.forbidden_external_ips().map(|(name, left_out)| forbidden(name, left_out)).collect();
         let mut names: Vec<_> = cluster.service_names().collect();
         names.sort();
         let mut ports = Vec::new();
@@ -60,6 +63,7 @@ impl Check {
                 "node": this,
                 "families": families,
                 "notProxied": not_proxied,
+                "forbiddenExternalIPs": forbidden,
                 "ports": ports,
                 "invalid": strings(&problems),
                 "conflicts": strings(cluster.conflicts()),

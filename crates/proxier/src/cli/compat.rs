@@ -3,18 +3,13 @@
 use std::collections::HashSet;
 
 use clap::Args;
-use sluicegate_proxier::config::{is_feature_gate, why_no_effect};
+use sluicegate_proxier::config::why_no_effect;
 
-use super::Error;
-
-/// The flags; their values are not looked at, but for names of feature gates.
+/// The flags; their values are not looked at.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Flags of kube-proxy without effect")]
 #[allow(dead_code, reason = "what is given counts, not its value")]
 pub(crate) struct CompatArgs {
-    /// Accepted: the features of this proxier have no gates. An unknown gate is an error.
-    #[arg(long, value_name = "NAME=BOOL,...", value_delimiter = ',')]
-    feature_gates: Vec<String>,
     #[arg(long, hide = true)]
     kube_api_content_type: Option<String>,
     #[arg(long, hide = true)]
@@ -69,21 +64,10 @@ pub(crate) struct CompatArgs {
 
 impl CompatArgs {
     /// Returns one warning for each of these flags that was given.
-    ///
-    /// # Errors
-    /// When a feature gate is not one of Kubernetes.
-    pub(crate) fn warnings(&self, given: &HashSet<String>) -> Result<Vec<String>, Error> {
-        for gate in &self.feature_gates {
-            let (name, value) = gate.split_once('=').unwrap_or((gate, ""));
-            if !is_feature_gate(name.trim()) {
-                return Err(Error::flag("--feature-gates", format!("Kubernetes 1.36 has no gate {name:?}")));
-            }
-            super::args::boolean(value.trim())
-                .map_err(|reason| Error::flag(format!("--feature-gates: {name}"), reason))?;
-        }
+    pub(crate) fn warnings(given: &HashSet<String>) -> Vec<String> {
         let mut flags: Vec<_> = given.iter().map(|name| name.replace('_', "-")).collect();
         flags.sort();
         let warning = |flag: &String| Some(format!("--{flag} has no effect here: {}", why_no_effect(flag)?));
-        Ok(flags.iter().filter_map(warning).collect())
+        flags.iter().filter_map(warning).collect()
     }
 }

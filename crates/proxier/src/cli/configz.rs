@@ -6,7 +6,6 @@ use std::net::IpAddr;
 
 use sluicegate_proxier::config::format_duration;
 use sluicegate_proxier::run::Intervals;
-use sluicegate_services::NodePortAddresses;
 
 use super::args::{NodeArgs, ProxyArgs};
 use super::serve::ServeArgs;
@@ -53,10 +52,7 @@ pub(super) fn configz(
             "ClusterCIDRs": strings(&mut proxy.cluster_cidr.iter().map(ToString::to_string)),
             "InterfaceNamePrefix": proxy.pod_interface_name_prefix.as_deref().unwrap_or_default(),
         },
-        "NodePortAddresses": match proxy.node_port_addresses() {
-            NodePortAddresses::Primary => vec!["primary".to_owned()],
-            NodePortAddresses::Within(nets) => strings(&mut nets.iter().map(ToString::to_string)),
-        },
+        "NodePortAddresses": strings(&mut proxy.node_port_addresses().entries().map(|entry| entry.to_string())),
         "SyncPeriod": format_duration(intervals.sync),
         "MinSyncPeriod": format_duration(intervals.min),
     } })

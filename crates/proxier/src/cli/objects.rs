@@ -29,6 +29,7 @@ pub(crate) struct ObjectArgs {
 impl ObjectArgs {
     /// Returns the cluster as the node sees it. Prints what is left out to standard error.
     pub(crate) fn cluster(&self, node: &NodeArgs, proxy: &ProxyArgs) -> Result<Cluster, Error> {
+        proxy.check_gates()?;
         if self.manifests.is_empty() {
             return self.ask(node, proxy);
         }
@@ -48,6 +49,9 @@ impl ObjectArgs {
         let runtime = runtime()?;
         let mut updates = source.start(&runtime, &this.name, true, Arc::new(()))?;
         let mut world = World::new(this);
+        if proxy.forbids_external_ips() {
+            world.forbid_external_ips();
+        }
         world.set_service_cidr("--service-cluster-ip-range", &proxy.service_cluster_ip_range);
         let mut missing = vec![Kind::Service, Kind::EndpointSlice, Kind::Node, Kind::ServiceCidr];
         let mut last = "it did not answer".to_owned();

@@ -122,19 +122,23 @@ impl Run {
         if self.cleanup {
             return Cleanup::every_mode().run();
         }
-        let warnings = self.compat.warnings(&given.names)?;
+        let warnings = CompatArgs::warnings(&given.names);
         let config = match &self.config {
             Some(path) => Config::read(path)?,
             None => Config::default(),
         };
         self.fill(&config, &given.names)?;
+        self.proxy.check_gates()?;
         log::start(self.verbosity, self.logging_format);
         for flag in ["healthz", "metrics"].iter().filter(|flag| given.names.contains(&format!("{flag}_port")))
         {
             tracing::warn!("--{flag}-port is deprecated; --{flag}-bind-address has the address and the port");
         }
         warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-        for unused in &config.unused {
+        for (gate, why) in self.proxy.gates().without_effect() {
+            tracing::warn!("--feature-gates: {gate} has no effect here: {why}");
+        }
+        for unused in config.doubtful.iter().chain(&config.unused) {
             tracing::warn!("{}: {unused}", self.config.as_deref().unwrap_or("".as_ref()).display());
         }
         self.conntrack.set(config.conntrack, self.serve.set_sysctls || self.init_only);
@@ -150,6 +154,9 @@ impl Run {
         let _lock = Lock::take()?;
         let this = self.this_node()?;
         let mut world = World::new(this.clone());
+        if self.proxy.forbids_external_ips() {
+            world.forbid_external_ips();
+        }
         world.set_service_cidr("--service-cluster-ip-range", &self.proxy.service_cluster_ip_range);
         let intervals = self.intervals(&config);
         let backend = self.backend()?;
@@ -191,6 +198,7 @@ impl Run {
     /// Sets the flags that were not given from the configuration file.
     fn fill(&mut self, config: &Config, given: &HashSet<String>) -> Result<(), Error> {
         let proxy = &mut self.proxy;
+        proxy.gates_of_file.clone_from(&config.feature_gates);
         fill(given, "proxy_mode", &mut proxy.proxy_mode, config.mode);
         let rules = rules(config, proxy.proxy_mode);
         fill(given, "masquerade_all", &mut proxy.masquerade_all, rules.masquerade_all);

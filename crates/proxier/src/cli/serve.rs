@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 use sluicegate_proxier::Mode;
-use sluicegate_proxier::config::Config;
+use sluicegate_proxier::config::{Config, Gate};
 use sluicegate_proxier::serve::{BindAddress, HEALTHZ_PORT, METRICS_PORT, Serving, ServingSettings};
 use sluicegate_proxier::sysctl::{self, Needs, Sysctls};
 use sluicegate_services::{Cluster, Family};
@@ -105,7 +105,9 @@ impl ServeArgs {
         settings.node_port_addresses = proxy.node_port_addresses();
         settings.bind_hard_fail = self.bind_address_hard_fail;
         settings.configz = Some(configz);
-        settings.flags = flags;
+        let gates = proxy.gates();
+        settings.flags = Some(flags).filter(|_| gates.is_on(Gate::ComponentFlagz));
+        settings.statusz = gates.is_on(Gate::ComponentStatusz);
         Ok(Serving::start(settings, |warning| tracing::warn!("{warning}"))?)
     }
 

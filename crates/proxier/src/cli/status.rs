@@ -131,6 +131,10 @@ impl Status {
         for field in ["refused", "conflicts"] {
             list(&status[field]).for_each(|line| text += &format!("trouble: {}\n", word(line)));
         }
+        for line in list(&status["forbiddenExternalIPs"]) {
+            let _ =
+                writeln!(text, "external IPs left out, as the configuration forbids them: {}", word(line));
+        }
         for warning in list(&status["warnings"]) {
             let [time, what] = ["time", "text"].map(|field| word(&warning[field]));
             let again = match warning["count"].as_u64() {

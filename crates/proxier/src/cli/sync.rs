@@ -45,6 +45,7 @@ struct PlanArgs {
 
 impl PlanArgs {
     fn cluster(&self) -> Result<Cluster, Error> {
+        self.proxy.check_gates()?;
         let found = self.manifests.read()?;
         let node = self.node.node(&found.nodes)?;
         Ok(self.proxy.cluster(found, node).0)

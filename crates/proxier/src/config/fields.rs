@@ -8,7 +8,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use sluicegate_services::{NodePortAddresses, parse_cidr, parse_ip};
 
-use super::{Config, Note, Rules, is_feature_gate, no_effect, parse_duration};
+use super::{Config, Note, Rules, no_effect, parse_duration};
 use crate::yaml::{Node, Value};
 
 /// Reads the fields of a document.
@@ -43,16 +43,18 @@ impl Reader {
                     Value::Null => {}
                     _ => self.problem(value, &field, format!("expected an object, found {}", found(value))),
                 }
+            } else if field == "featureGates" {
+                self.gates(value);
             } else if let Some(why) = no_effect::of_field(&field) {
-                if field == "featureGates" {
-                    self.gates(value);
-                }
                 if has_value(value) {
                     self.config.unused.push(note(key, &field, format!("has no effect here: {why}")));
                 }
             } else if let Err(problem) = self.field(&field, value) {
                 match problem {
-                    Problem::Unknown => self.problem(key, &field, "kube-proxy has no such field".to_owned()),
+                    Problem::Unknown => {
+                        let text = "kube-proxy has no such field; it is ignored".to_owned();
+                        self.config.doubtful.push(note(key, &field, text));
+                    }
                     Problem::Wrong(text) => self.problem(value, &field, text),
                 }
             }
@@ -116,14 +118,23 @@ impl Reader {
         }
     }
 
-    /// Checks the names of feature gates, and that each is on or off.
+    /// Reads the feature gates.
     fn gates(&mut self, gates: &Node<'_>) {
-        let Value::Mapping(entries) = &gates.value else { return };
+        let entries = match &gates.value {
+            Value::Mapping(entries) => entries,
+            Value::Null => return,
+            _ => {
+                let text = format!("expected names with true or false, found {}", found(gates));
+                return self.problem(gates, "featureGates", text);
+            }
+        };
         for (key, value) in entries.iter() {
             match (&key.value, &value.value) {
-                (Value::String(name), Value::Bool(_)) if is_feature_gate(name) => {}
-                (Value::String(name), Value::Bool(_)) => {
-                    self.problem(key, "featureGates", format!("Kubernetes 1.36 has no gate {name:?}"));
+                (Value::String(name), Value::Bool(is_on)) => {
+                    match self.config.feature_gates.set(name, *is_on) {
+                        Ok(()) => {}
+                        Err(error) => self.problem(key, "featureGates", error.to_string()),
+                    }
                 }
                 _ => self.problem(value, "featureGates", "expected names with true or false".to_owned()),
             }

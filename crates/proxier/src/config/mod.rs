@@ -1,10 +1,11 @@
 //! The configuration file: kube-proxy's `KubeProxyConfiguration` (`kubeproxy.config.k8s.io/v1alpha1`), YAML
 //! or JSON.
 //!
-//! A field that kube-proxy does not have is an error with its line. A field that kube-proxy has and this
-//! proxier ignores is in [`Config::unused`] when it has a value, with the reason, so that nobody relies on it
-//! in vain. Flags
-//! override the file: that is done by the command line.
+//! A field that kube-proxy does not have, as a newer version may, and one that comes twice do not keep a node from its
+//! rules, as in kube-proxy, which reads leniently where reading strictly fails: they are in [`Config::doubtful`] with
+//! their lines. A value that a field cannot have is an error. A field that kube-proxy has and this proxier ignores is
+//! in [`Config::unused`] when it has a value, with the reason, so that nobody relies on it in vain. Flags override the
+//! file: that is done by the command line.
 
 mod detect_local;
 mod duration;
@@ -29,7 +30,7 @@ use crate::yaml::{self, Fault};
 pub use detect_local::DetectLocalMode;
 pub use duration::{format_duration, parse_duration};
 pub use error::Error;
-pub use gates::is_feature_gate;
+pub use gates::{FeatureGates, Gate, GateError};
 pub use no_effect::why_no_effect;
 
 /// The values of a configuration file. A field that is missing, or has the value that kube-proxy writes for a
@@ -89,8 +90,12 @@ pub struct Config {
     pub oom_score_adj: Option<i32>,
     /// `conntrack`. Zero leaves a sysctl as it is.
     pub conntrack: Conntrack,
+    /// `featureGates`.
+    pub feature_gates: FeatureGates,
     /// The fields that have a value and are ignored.
     pub unused: Vec<Note>,
+    /// The fields that kube-proxy does not have, and those that come twice, of which the last one counts.
+    pub doubtful: Vec<Note>,
 }
 
 /// The fields that the sections of all modes have.
@@ -152,8 +157,12 @@ impl Config {
     /// use sluicegate_proxier::config::Config;
     ///
     /// let text = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: nftables\nclustrCIDR: 10.0.0.0/8\n";
-    /// let error = Config::parse(Path::new("config.conf"), text).unwrap_err();
-    /// assert_eq!(error.to_string(), "config.conf: line 4, column 1: clustrCIDR: kube-proxy has no such field");
+    /// let config = Config::parse(Path::new("config.conf"), text)?;
+    /// assert_eq!(
+    ///     config.doubtful[0].to_string(),
+    ///     "line 4, column 1: clustrCIDR: kube-proxy has no such field; it is ignored"
+    /// );
+    /// # Ok::<(), sluicegate_proxier::config::Error>(())
     /// ```
     ///
     /// # Errors
@@ -165,9 +174,17 @@ impl Config {
             Some(rest) => (2, rest),
             None => (1, text),
         };
-        match yaml::parse(text, line) {
-            Ok(Some(root)) => fields::read(&root).map_err(invalid),
-            Ok(None) => Err(invalid(vec![Note::of_file("the file is empty")])),
+        match yaml::parse_leniently(text, line) {
+            Ok((Some(root), doubled)) => {
+                let mut config = fields::read(&root).map_err(invalid)?;
+                config.doubtful.extend(doubled.into_iter().map(|fault| {
+                    let mut note = Note::from(fault);
+                    note.text += "; the last one counts";
+                    note
+                }));
+                Ok(config)
+            }
+            Ok((None, _)) => Err(invalid(vec![Note::of_file("the file is empty")])),
             Err(fault) => Err(invalid(vec![fault.into()])),
         }
     }

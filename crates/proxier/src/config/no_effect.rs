@@ -23,14 +23,13 @@ pub fn why_no_effect(flag: &str) -> Option<&'static str> {
 
 const JSON: &str = "the API server is asked for JSON";
 const FEW: &str = "there are four watches at most, and no bursts of requests to limit";
-const GATES: &str = "the features of this proxier have no gates";
 const UNUSED: &str = "kube-proxy does not use it any more";
 const STDERR: &str = "the log goes to standard error, and kube-proxy has no such flag since 1.26";
 const STREAM: &str = "every line is written to standard error at once";
 const WINDOWS: &str = "it is for Windows";
 
 /// Flag, field and reason; empty where there is no such flag or field.
-const TABLE: [(&str, &str, &str); 37] = [
+const TABLE: [(&str, &str, &str); 36] = [
     ("kube-api-content-type", "clientConnection.contentType", JSON),
     ("", "clientConnection.acceptContentTypes", JSON),
     ("kube-api-qps", "clientConnection.qps", FEW),
@@ -40,7 +39,6 @@ const TABLE: [(&str, &str, &str); 37] = [
         "configSyncPeriod",
         "a watch misses nothing, so nothing is listed again in intervals",
     ),
-    ("feature-gates", "featureGates", GATES),
     ("profiling", "enableProfiling", "there are no profiles to serve"),
     ("show-hidden-metrics-for-version", "showHiddenMetricsForVersion", "no metric is hidden"),
     ("vmodule", "logging.vmodule", "the verbosity is one for all modules"),

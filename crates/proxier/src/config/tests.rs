@@ -32,7 +32,7 @@ logging: {verbosity: 4}
     assert_eq!(config.hostname_override.as_deref(), Some("Node-1"));
     assert_eq!(config.detect_local_mode, Some(DetectLocalMode::InterfaceNamePrefix));
     assert_eq!((config.bridge_interface, config.interface_name_prefix.as_deref()), (None, Some("veth")));
-    assert!(matches!(config.node_port_addresses, Some(NodePortAddresses::Within(nets)) if nets.len() == 2));
+    assert_eq!(config.node_port_addresses.unwrap().to_string(), "192.168.0.0/16,fd00::/8");
     let seconds = |seconds| Some(Duration::from_secs(seconds));
     assert_eq!(config.iptables.masquerade_bit, Some(15));
     assert_eq!((config.iptables.sync_period, config.iptables.min_sync_period), (seconds(60), None));
@@ -86,7 +86,6 @@ featureGates: {ContextualLogging: true}
         [
             "line 16, column 30: logging.options: has no effect here: every line is written to standard error at \
              once",
-            "line 25, column 1: featureGates: has no effect here: the features of this proxier have no gates",
         ]
     );
 }
@@ -106,7 +105,8 @@ fn what_applies_to_the_process_and_to_connection_tracking_is_read() {
     assert_eq!(
         error,
         "c.yaml: line 3, column 14: oomScoreAdj: expected a number from -1000 to 1000, found 2000
-c.yaml: line 4, column 16: featureGates: Kubernetes 1.36 has no gate \"KubeProxyIPVs\""
+c.yaml: line 4, column 16: featureGates: Kubernetes 1.37 has no gate \"KubeProxyIPVs\"; did you mean \
+         KubeProxyIPVS?"
     );
 }
 
@@ -121,9 +121,30 @@ fn all_problems_are_reported_at_once_with_their_lines() {
         error,
         "c.yaml: line 3, column 7: mode: expected nftables, iptables or ipvs, found \"userspace\"
 c.yaml: line 5, column 18: iptables.masqueradeBit: expected a number from 0 to 31, found 32
-c.yaml: line 6, column 3: iptables.masqueradeBits: kube-proxy has no such field
 c.yaml: line 7, column 14: clusterCIDR: expected a CIDR (10.244.0.0/16), found \"10.0.0.0\"
 c.yaml: line 8, column 20: nodePortAddresses: expected a list of strings, found \"x\""
+    );
+}
+
+#[test]
+fn a_field_of_a_newer_version_and_one_that_comes_twice_are_told_and_the_rest_is_taken() {
+    let config = parse(
+        "mode: iptables\nfieldOfTomorrow: {a: 1}\nnftables:\n  alsoOfTomorrow: 3\n  masqueradeBit: 3\n\
+         mode: nftables\nnodePortAddresses: [primary, localhost]\n\
+         featureGates: {KubeProxyNFTablesLocalhostNodePorts: true, NFTablesNetlink: true}\n",
+    )
+    .unwrap();
+    assert_eq!((config.mode, config.nftables.masquerade_bit), (Some(Mode::Nftables), Some(3)));
+    assert_eq!(config.node_port_addresses.unwrap().to_string(), "primary,localhost");
+    assert!(config.feature_gates.is_on(Gate::KubeProxyNftablesLocalhostNodePorts));
+    let doubtful: Vec<_> = config.doubtful.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        doubtful,
+        [
+            "line 4, column 1: fieldOfTomorrow: kube-proxy has no such field; it is ignored",
+            "line 6, column 3: nftables.alsoOfTomorrow: kube-proxy has no such field; it is ignored",
+            "line 8, column 1: the key mode comes twice; the last one counts",
+        ]
     );
 }
 

@@ -69,6 +69,7 @@ pub struct World {
     unlisted: BTreeMap<Kind, BTreeSet<ObjectName>>,
     cidrs: BTreeMap<String, Vec<IpNet>>,
     left_out: BTreeMap<ServiceName, LeftOut>,
+    forbids_external_ips: bool,
 }
 
 /// A service that the kernel refuses.
@@ -101,6 +102,7 @@ impl World {
             unlisted: BTreeMap::new(),
             cidrs: BTreeMap::new(),
             left_out: BTreeMap::new(),
+            forbids_external_ips: false,
         }
     }
 
@@ -114,6 +116,12 @@ impl World {
     #[must_use]
     pub fn into_cluster(self) -> Cluster {
         self.cluster
+    }
+
+    /// Leaves the external IPs of every service out, and reports each ([`Cluster::forbid_external_ips`]).
+    pub fn forbid_external_ips(&mut self) {
+        self.cluster.forbid_external_ips();
+        self.forbids_external_ips = true;
     }
 
     /// Adds networks of cluster IPs to those of objects, under a name that no object may have.
@@ -223,7 +231,16 @@ impl World {
     fn set_service(&mut self, object: &core::Service, effect: &mut Effect) {
         match Service::from_api(object) {
             Ok(Converted { name, admission, left_out }) => {
-                self.put(&name, admission.accepted());
+                let service = admission.accepted();
+                let external = service.as_ref().map(|service| &*service.external_ips).unwrap_or_default();
+                if self.forbids_external_ips && !external.is_empty() {
+                    let list: Vec<_> = external.iter().map(ToString::to_string).collect();
+                    effect.problems.push(format!(
+                        "Service {name}: spec.externalIPs: {} left out: the configuration forbids external IPs",
+                        list.join(", ")
+                    ));
+                }
+                self.put(&name, service);
                 effect.problems.extend(left_out.iter().map(item_text));
             }
             Err(invalid) => {

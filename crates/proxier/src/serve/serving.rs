@@ -47,8 +47,10 @@ pub struct ServingSettings {
     /// Whether a server that cannot listen at the start is an error (`--bind-address-hard-fail`). Otherwise
     /// it is retried.
     pub bind_hard_fail: bool,
-    /// The flags with their values, for `/flagz`.
-    pub flags: BTreeMap<String, String>,
+    /// The flags with their values, for `/flagz`. `None` for no such path (`ComponentFlagz`).
+    pub flags: Option<BTreeMap<String, String>>,
+    /// Whether there is `/statusz` (`ComponentStatusz`).
+    pub statusz: bool,
     /// The body of `/configz`: the configuration in use, as JSON. `None` for no such path.
     pub configz: Option<String>,
 }
@@ -64,9 +66,10 @@ impl ServingSettings {
             healthz: BindAddress::new([0, 0, 0, 0].into(), HEALTHZ_PORT),
             metrics: BindAddress::new([127, 0, 0, 1].into(), METRICS_PORT),
             timeout: Duration::from_secs(60),
-            node_port_addresses: NodePortAddresses::Within(Vec::new()),
+            node_port_addresses: NodePortAddresses::every(),
             bind_hard_fail: false,
-            flags: BTreeMap::new(),
+            flags: Some(BTreeMap::new()),
+            statusz: true,
             configz: None,
         }
     }
@@ -129,6 +132,7 @@ impl Serving {
             asking,
             configz: settings.configz.clone(),
             flags: settings.flags.clone(),
+            statusz: settings.statusz,
             started: started().unwrap_or_else(SystemTime::now),
         };
         let places = [
@@ -170,12 +174,9 @@ impl Serving {
     }
 
     fn follow_ports(&self, cluster: &Cluster, services: &ServiceHealth) {
-        let local = match &self.settings.node_port_addresses {
-            NodePortAddresses::Within(nets) if !nets.is_empty() && services.iter().next().is_some() => {
-                of_interfaces().ok()
-            }
-            _ => None,
-        };
+        let depends = self.settings.node_port_addresses.depend_on_interfaces();
+        let has_ports = services.iter().next().is_some();
+        let local = (depends && has_ports).then(of_interfaces).and_then(Result::ok);
         let on = |family| -> NodePorts {
             self.settings.node_port_addresses.resolve(family, cluster.node(), local.as_deref())
         };
@@ -323,7 +324,8 @@ fn conditions(shared: &Shared, now: Instant) -> Vec<Condition> {
 /// What the pages of the server of metrics show that does not change.
 struct Pages {
     configz: Option<String>,
-    flags: BTreeMap<String, String>,
+    flags: Option<BTreeMap<String, String>>,
+    statusz: bool,
     started: SystemTime,
     families: Vec<Family>,
     /// To the loop.
@@ -363,8 +365,13 @@ fn status(shared: &Shared, pages: &Pages) -> Reply {
 fn page(shared: &Shared, pages: &Pages, request: &Request<()>) -> Answer {
     match (request.uri().path(), &pages.configz) {
         ("/metrics", _) => metrics(&shared.metrics, request),
-        ("/statusz", _) => zpages::statusz(accept(request), pages.started, SystemTime::now()),
-        ("/flagz", _) => zpages::flagz(accept(request), &pages.flags),
+        ("/statusz", _) if pages.statusz => {
+            zpages::statusz(accept(request), pages.started, SystemTime::now())
+        }
+        ("/flagz", _) => match &pages.flags {
+            Some(flags) => zpages::flagz(accept(request), flags),
+            None => not_found(),
+        },
         ("/proxyMode", _) => answer(200, PLAIN, shared.metrics.mode().to_string()),
         ("/configz", Some(configz)) => answer(200, JSON, configz.clone()),
         ("/healthz" | "/healthz/ping", _) => answer(200, PLAIN, "ok".to_owned()),

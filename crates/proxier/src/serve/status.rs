@@ -117,6 +117,13 @@ pub(super) fn page(facts: &Facts, world: &World, now: SystemTime) -> String {
         warnings: &facts.history.warnings,
         refused: world.refused().map(|(name, why)| format!("Service {name}: {why}")).collect(),
         conflicts: cluster.conflicts().map(|conflict| conflict.to_string()).collect(),
+        forbidden_external_ips: cluster
+            .forbidden_external_ips()
+            .map(|(name, left_out)| {
+                let left_out: Vec<_> = left_out.iter().map(ToString::to_string).collect();
+                format!("Service {name}: {}", left_out.join(", "))
+            })
+            .collect(),
         services: cluster.service_count(),
         ports: Ports(std::cell::RefCell::new(Box::new(ports))),
     };
@@ -139,6 +146,9 @@ struct Page<'a> {
     warnings: &'a VecDeque<Warning>,
     refused: Vec<String>,
     conflicts: Vec<String>,
+    /// The external IPs that are left out, because the configuration forbids them.
+    #[serde(rename = "forbiddenExternalIPs")]
+    forbidden_external_ips: Vec<String>,
     services: usize,
     ports: Ports<'a>,
 }

@@ -51,6 +51,18 @@ pub(crate) fn parse(text: &str, first_line: usize) -> Result<Option<Node<'_>>, F
     Builder::new(text, first_line).document(|builder, event, place| builder.node(event, place, 0))
 }
 
+/// Parses one document as [`parse`] does, but for a key that comes twice: the last one counts, and each is returned
+/// as a fault.
+pub(crate) fn parse_leniently(
+    text: &str,
+    first_line: usize,
+) -> Result<(Option<Node<'_>>, Vec<Fault>), Fault> {
+    let mut builder = Builder::new(text, first_line);
+    builder.doubled = Some(Vec::new());
+    let node = builder.document(|builder, event, place| builder.node(event, place, 0))?;
+    Ok((node, builder.doubled.unwrap_or_default()))
+}
+
 /// A value and the place where it begins.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node<'a> {
@@ -105,6 +117,8 @@ struct Builder<'a> {
     /// them is allocated once, when its length is known.
     items: Vec<Node<'a>>,
     entries: Vec<(Node<'a>, Node<'a>)>,
+    /// The keys that came twice; `None` where that is an error.
+    doubled: Option<Vec<Fault>>,
 }
 
 impl<'a> Builder<'a> {
@@ -117,6 +131,7 @@ impl<'a> Builder<'a> {
             budget: (text.len() / NODE_BYTES).max(MIN_BUDGET),
             items: Vec::new(),
             entries: Vec::new(),
+            doubled: None,
         }
     }
 
@@ -217,7 +232,13 @@ impl<'a> Builder<'a> {
             if is_merge {
                 merged.push(value);
             } else if !keys.add(self.entries.get(base..).unwrap_or_default(), &key) {
-                return Err(key.fault(format!("the key {} comes twice", key_text(&key))));
+                let twice = key.fault(format!("the key {} comes twice", key_text(&key)));
+                let Some(doubled) = &mut self.doubled else { return Err(twice) };
+                doubled.push(twice);
+                let before = self.entries.iter_mut().skip(base).find(|(other, _)| is_same_key(other, &key));
+                if let Some(before) = before {
+                    *before = (key, value);
+                }
             } else {
                 self.entries.push((key, value));
             }

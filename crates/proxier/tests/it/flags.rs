@@ -53,7 +53,7 @@ const WITHOUT_EFFECT: [&str; 24] = [
     "--alsologtostderr",
     "--boot-id-file=/x",
     "--config-sync-period=15m",
-    "--feature-gates=ContextualLogging=true,KubeProxyIPVS=false",
+    "--feature-gates=ContextualLogging=true",
     "--kube-api-burst=10",
     "--kube-api-content-type=application/vnd.kubernetes.protobuf",
     "--kube-api-qps=5",
@@ -111,7 +111,12 @@ fn a_misspelt_flag_and_an_unknown_gate_are_refused() {
     let said = error(&run(&["--proxi-mode=nftables"]));
     assert!(said.contains("--proxi-mode") && said.contains("--proxy-mode"), "{said}");
     let said = error(&run(&["--feature-gates=KubeProxyIPVs=true"]));
-    assert!(said.contains("--feature-gates: Kubernetes 1.36 has no gate \"KubeProxyIPVs\""), "{said}");
+    assert!(
+        said.contains("Kubernetes 1.37 has no gate \"KubeProxyIPVs\"; did you mean KubeProxyIPVS?"),
+        "{said}"
+    );
+    let said = error(&run(&["--feature-gates=KubeProxyIPVS=false", "--proxy-mode=ipvs"]));
+    assert!(said.contains("KubeProxyIPVS is false") && said.contains("nftables"), "{said}");
     let said = error(&run(&["--feature-gates=AllAlpha=maybe"]));
     assert!(said.contains("expected true or false, found \"maybe\""), "{said}");
     let said = error(&run(&["--masquerade-all=perhaps"]));

@@ -355,13 +355,13 @@ fn a_configuration_file_is_taken_below_the_flags_and_a_wrong_field_is_named() {
         assert!(table.contains("0x00000008"), "{table}");
         assert!(daemon.log().contains("config.conf: line 6, column 1: portRange: has no effect here"));
         drop(daemon);
-        write("mode: nftables\nmasqueradeBit: 3\n");
+        write("mode: nftables\noomScoreAdj: 3000\n");
         let mut wrong = Daemon::start(&directory, &["--config", &path]);
         assert!(!wrong.ends().success());
         assert!(
-            wrong
-                .log()
-                .contains("config.conf: line 4, column 1: masqueradeBit: kube-proxy has no such field")
+            wrong.log().contains(
+                "config.conf: line 4, column 14: oomScoreAdj: expected a number from -1000 to 1000"
+            )
         );
     });
 }

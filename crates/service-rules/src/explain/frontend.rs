@@ -105,6 +105,11 @@ impl<'a> Context<'a> {
         if let Some(name) = self.owner_of_cluster_ip(ip) {
             return self.wrong_port(name, "spec.clusterIPs");
         }
+        if let Some(name) = self.owner_of_forbidden(ip) {
+            return Verdict::Untouched(format!(
+                "{ip} is in spec.externalIPs of Service {name}, which are left out: the configuration forbids them"
+            ));
+        }
         if let Some((name, field)) = self.owner_of_external(ip) {
             return match self.settings.mode {
                 Mode::Ipvs => self.wrong_port(name, field),
@@ -174,6 +179,11 @@ impl<'a> Context<'a> {
         cluster.service_names().filter_map(field).min()
     }
 
+    fn owner_of_forbidden(&self, ip: IpAddr) -> Option<&'a ServiceName> {
+        let mut services = self.cluster.forbidden_external_ips();
+        services.find(|(_, left_out)| left_out.contains(&ip)).map(|(name, _)| name)
+    }
+
     /// Returns which endpoint the destination is, if it is one.
     fn endpoint(&self) -> Option<String> {
         let (to, protocol) = (self.question.to, self.question.protocol);
@@ -206,10 +216,7 @@ impl<'a> Context<'a> {
 
 /// Returns the value of `nodePortAddresses` as it is configured.
 pub(super) fn configured(addresses: &NodePortAddresses) -> String {
-    match addresses {
-        NodePortAddresses::Primary => "primary".to_owned(),
-        NodePortAddresses::Within(nets) => super::list(nets),
-    }
+    addresses.entries().map(|entry| entry.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the field by which a service has a frontend.

@@ -1,8 +1,6 @@
 //! The settings of iptables mode.
 
-use std::net::IpAddr;
-
-use sluicegate_services::{Cluster, DetectLocal, Family, NodePortAddresses, NodePorts};
+use sluicegate_services::{Cluster, DetectLocal, Family, NodePortAddresses};
 
 use crate::MasqueradeBit;
 
@@ -31,7 +29,7 @@ impl Default for Settings {
             masquerade_all: false,
             masquerade_bit: MasqueradeBit::default(),
             detect_local: DetectLocal::default(),
-            node_port_addresses: NodePortAddresses::Within(Vec::new()),
+            node_port_addresses: NodePortAddresses::every(),
             localhost_node_ports: true,
             tcp_be_liberal: false,
         }
@@ -43,16 +41,7 @@ impl Settings {
     /// in the family, and one of the configured addresses.
     #[must_use]
     pub fn answers_localhost(&self, family: Family, cluster: &Cluster) -> bool {
-        let named = match &self.node_port_addresses {
-            NodePortAddresses::Primary => {
-                self.node_port_addresses.resolve(family, cluster.node(), None) == NodePorts::All
-            }
-            NodePortAddresses::Within(nets) => {
-                let mut nets = nets.iter().filter(|net| Family::of_net(net) == family).peekable();
-                let loopback = IpAddr::from([127, 0, 0, 0]);
-                nets.peek().is_none() || nets.any(|net| net.addr().is_loopback() || net.contains(&loopback))
-            }
-        };
-        family == Family::Ipv4 && self.localhost_node_ports && named
+        let is_named = self.node_port_addresses.contain_loopback(family, cluster.node());
+        family == Family::Ipv4 && self.localhost_node_ports && is_named
     }
 }

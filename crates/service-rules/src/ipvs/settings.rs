@@ -35,7 +35,7 @@ impl Default for Settings {
             masquerade_all: false,
             masquerade_bit: MasqueradeBit::default(),
             detect_local: DetectLocal::default(),
-            node_port_addresses: NodePortAddresses::Within(Vec::new()),
+            node_port_addresses: NodePortAddresses::every(),
             scheduler: Scheduler::RR,
             exclude_cidrs: Vec::new(),
             strict_arp: false,

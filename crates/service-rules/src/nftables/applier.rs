@@ -13,7 +13,7 @@ use sluicegate_netlink::{Errno, NetlinkFamily, Options, Socket, Transport};
 use sluicegate_nftables::read::{self, Ruleset};
 use sluicegate_nftables::{self as nft, ApplyOptions, Target, Transaction, reconcile};
 
-use sluicegate_services::{Cluster, Family, NodePortAddresses, ServiceName};
+use sluicegate_services::{Cluster, Family, ServiceName};
 
 use super::schema::fixed_name;
 use super::timed::Timed;
@@ -256,8 +256,10 @@ impl<T: Transport> Applier<T> {
 
     /// Returns the addresses of this node's interfaces, if only some of them answer node ports.
     fn local_addresses(&self) -> Result<Option<Vec<IpAddr>>, Error> {
-        match (&self.settings.node_port_addresses, self.interfaces) {
-            (NodePortAddresses::Within(_), Some(interfaces)) => interfaces().map(Some),
+        match self.interfaces {
+            Some(interfaces) if self.settings.node_port_addresses.depend_on_interfaces() => {
+                interfaces().map(Some)
+            }
             _ => Ok(None),
         }
     }

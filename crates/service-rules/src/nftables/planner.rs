@@ -228,7 +228,7 @@ impl Planner {
             masquerade_all: self.masquerade_all,
             mark: self.mark,
             detector: if family == Family::Ipv4 { v4.clone() } else { v6.clone() },
-            node_ports: self.node_port_addresses.resolve(family, cluster.node(), local),
+            node_ports: self.node_port_addresses.resolve(family, cluster.node(), local).without_loopback(),
             service_cidrs,
         }
     }

@@ -41,6 +41,7 @@ fn service(policies: &str) -> Service {
         cluster_ips: [Some("172.30.0.1".parse().unwrap()), None],
         ports: Box::default(),
         external_ips: policies.contains('x').then(|| "1.2.3.4".parse().unwrap()).into_iter().collect(),
+        forbidden_external_ips: Box::default(),
         load_balancer_ips: Box::default(),
         source_ranges: Box::default(),
         external_local: policies.contains('e'),

@@ -86,6 +86,7 @@ impl Fields<'_> {
             cluster_ips: self.cluster_ips(spec)?,
             ports: self.ports(spec.ports.as_deref().unwrap_or_default()),
             external_ips,
+            forbidden_external_ips: Box::default(),
             load_balancer_ips: self.load_balancer_ips(object.status.as_ref()),
             source_ranges,
             source_ranges_incomplete,

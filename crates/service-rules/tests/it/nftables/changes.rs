@@ -262,7 +262,7 @@ fn the_nodes_addresses_and_the_service_networks_may_change() {
         return;
     }
     for layout in [Layout::Maps, Layout::Chains] {
-        let settings = Settings { node_port_addresses: NodePortAddresses::Primary, ..settings(layout) };
+        let settings = Settings { node_port_addresses: NodePortAddresses::default(), ..settings(layout) };
         let manifests = service(0, "nb", &[(1, "lr")]) + &service(1, "n6", &[(1, "lr")]);
         testns::netns(|| {
             let mut world = World::new(&settings, &manifests);

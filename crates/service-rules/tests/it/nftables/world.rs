@@ -86,7 +86,7 @@ pub(crate) fn settings(layout: Layout) -> Settings {
         layout,
         families: Family::BOTH.into(),
         detect_local: DetectLocal::ClusterCidrs(vec![cidr("10.244.0.0/16"), cidr("fd00:10:244::/56")]),
-        node_port_addresses: NodePortAddresses::Within(Vec::new()),
+        node_port_addresses: NodePortAddresses::every(),
         ..Settings::default()
     }
 }
