@@ -35,7 +35,7 @@ mod tests {
             ("Service", "Sevrice", 1),
             ("Service", "service", 1),
             ("Service", "Services", 1),
-            ("Service", "Secret", 4),
+            ("Service", "Secret", 5),
             ("", "Node", 4),
         ] {
             assert_eq!((distance(a, b), distance(b, a)), (expected, expected), "{a} {b}");

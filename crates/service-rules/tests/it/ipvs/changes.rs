@@ -143,6 +143,7 @@ fn service(name: u8, spec: &Spec) -> Service {
         ports: (0..spec.ports).map(port).collect(),
         external_ips: both(2, &spec.external),
         // Some of them are external IPs or cluster IPs of other services.
+        forbidden_external_ips: Box::default(),
         load_balancer_ips: both(if spec.sticky { 2 } else { 3 }, &spec.balancer),
         source_ranges: ranges.collect(),
         external_local: spec.local.0,
