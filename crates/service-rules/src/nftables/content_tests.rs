@@ -119,6 +119,7 @@ fn service() -> impl Strategy<Value = Option<Service>> {
             cluster_ips: [Some(ip(ip_of(external, balancer))), None],
             ports: ports.into(),
             external_ips: (external > 0).then(|| ip(100 + external)).into_iter().collect(),
+            forbidden_external_ips: Box::default(),
             load_balancer_ips: (0..balancer).map(|n| ip(101 + n)).collect(),
             source_ranges: match other {
                 0 => ["10.0.0.0/8", "10.1.0.0/16", "192.168.0.0/24"].map(|net| net.parse().unwrap()).into(),
