@@ -88,6 +88,7 @@ fn service(cluster: &mut Cluster, number: u8, there: bool) {
         } else {
             Box::default()
         },
+        forbidden_external_ips: Box::default(),
         load_balancer_ips: if number.is_multiple_of(3) {
             [IpAddr::from([172, 30, 2, number])].into()
         } else {

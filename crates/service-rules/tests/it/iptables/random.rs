@@ -60,6 +60,7 @@ impl Wanted {
             cluster_ips: [Some(IpAddr::from([172, 30, 0, last])), None],
             ports: ports.into_iter().take(1 + usize::from(two_ports)).collect(),
             external_ips: ip([198, 51, 100], external),
+            forbidden_external_ips: Box::default(),
             load_balancer_ips: ip([203, 0, 113], balanced),
             source_ranges: ranges
                 .then(|| "192.168.0.0/24".parse().expect("a value that is valid here"))
