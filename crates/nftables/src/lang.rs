@@ -39,9 +39,9 @@
 //!   types. `tests/it/kernel/set_types.rs` asks nft 1.0.6 for every kind of key and every type; what it or a
 //!   later version accepts is never refused. Raw bytes by offset, and sets of integers without an expression,
 //!   agree with every type. Of elements only the widths of their parts are compared
-//!   (`object/element/mismatch.rs`), because not every type of nft has a Rust type of its own.
+//!   (`check/elements.rs`), because not every type of nft has a Rust type of its own.
 
-pub use crate::compile::LowerError;
+pub use crate::check::LowerError;
 pub use crate::text::parse;
 pub use crate::tree::{
     AddressType, ArpOperation, Binary, BinaryOp, BoundChain, BoundRule, Connlimit, Counter, Ct, CtKey,

@@ -78,13 +78,14 @@ mod time_zone;
 mod transaction;
 mod tree;
 mod wire;
+mod wording;
 
 pub use apply::{Applied, ApplyOptions};
 pub use datatype::{DataType, Order};
 pub use error::{AttributePath, ContentProblem, Error, Failure};
 pub use family::{Family, UnknownFamily};
 pub use key::{EtherAddr, Key, KeyPart, Mark, Number, Part, Port, QueueNumber};
-pub use listing::{Handles, ListOptions, TableContent};
+pub use listing::{Handles, TableContent};
 pub use name::{Comment, InterfaceName, Name, NameError, NameProblem, SecurityContext};
 pub use object::*;
 pub use sluicegate_netlink::{self as netlink, Errno, Protocol};
@@ -93,3 +94,4 @@ pub use transaction::{
     Command, Description, Flush, HandleId, MonitorEvent, MonitorFilter, MonitorObject, Object, Operation,
     Rename, Subject, Target, Transaction, Within,
 };
+pub use wording::ListOptions;

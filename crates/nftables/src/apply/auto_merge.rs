@@ -22,11 +22,12 @@ use sluicegate_netlink::Transport;
 use crate::error::Error;
 use crate::family::Family;
 use crate::key::Key;
-use crate::listing;
 use crate::object::element::{Form, compare, order, sortable, successor};
+use crate::object::set::known;
 use crate::object::{Element, Elements, Set, SetFlags, SetId, TableId};
 use crate::read;
-use crate::transaction::{Flush, HandleId, Object, Operation, Target, Transaction, known};
+use crate::read::typed_set;
+use crate::transaction::{Flush, HandleId, Object, Operation, Target, Transaction};
 
 /// What is sent instead of an operation: elements to delete, then elements to add.
 #[derive(Debug, Default)]
@@ -83,7 +84,7 @@ pub(crate) fn merges(set: &Set) -> bool {
 
 /// Returns whether elements of a set are merged, by its definition in the transaction, else in the kernel.
 pub(crate) fn merges_as(defined: Option<&Set>, existing: Option<&read::Set>) -> bool {
-    let typed = |set: &read::Set| listing::set_of(&TableId::new(set.family, set.table.clone()), set);
+    let typed = |set: &read::Set| typed_set::set_of(&TableId::new(set.family, set.table.clone()), set);
     defined.map_or_else(|| existing.is_some_and(|existing| merges(&typed(existing))), merges)
 }
 
@@ -124,11 +125,11 @@ impl Merging {
         for id in sets {
             let mut content = Content::default();
             if let Some(from_kernel) = existing.get(*id).and_then(Option::as_ref) {
-                let typed = listing::set_of(&id.table, from_kernel);
+                let typed = typed_set::set_of(&id.table, from_kernel);
                 content.handle = Some(from_kernel.handle);
                 if Form::of(&typed) == Form::Interval {
                     let elements = read::elements(transport, id)?;
-                    content.intervals = Intervals::of(&listing::elements_of(&typed, &elements));
+                    content.intervals = Intervals::of(&typed_set::elements_of(&typed, &elements));
                 }
             }
             merging.sets.insert((*id).clone(), content);

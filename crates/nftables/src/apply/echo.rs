@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use sluicegate_netlink::{Batch, Errno, KernelError};
 
-use crate::monitor::{Change, Event, RuleChange};
-use crate::transaction::encode::untag;
+use crate::read::event::{Change, Event, RuleChange};
+use crate::wire::tag::untag;
 
 /// The result of a transaction that was applied.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

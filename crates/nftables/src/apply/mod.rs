@@ -3,6 +3,7 @@
 
 pub(crate) mod auto_merge;
 pub(crate) mod echo;
+pub(crate) mod encode;
 pub(crate) mod resolve;
 
 use std::collections::{BTreeSet, HashSet};
@@ -11,12 +12,12 @@ use sluicegate_netlink::message::Flags;
 use sluicegate_netlink::{Batch, Errno, KernelError, Transport, exchange};
 
 pub use crate::apply::echo::Applied;
+use crate::apply::encode::Encoder;
 use crate::apply::resolve::Resolved;
 use crate::error::{Error, Failure};
-use crate::monitor::Event;
 use crate::object::{ElementData, HookOwner, SetId};
+use crate::read::event::Event;
 use crate::read::{self, Generation};
-use crate::transaction::encode::Encoder;
 use crate::transaction::{Flush, HandleId, Object, Operation, Target, Transaction};
 use crate::wire::message::{NFT_MSG_GETGEN, SUBSYSTEM};
 

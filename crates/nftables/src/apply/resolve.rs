@@ -15,9 +15,10 @@ use crate::apply::auto_merge::{self, Change, Changes, Existing, Merging};
 use crate::compile::lower::Intervals;
 use crate::error::Error;
 use crate::object::rule::wire::{NFTA_RULE_ID, NFTA_RULE_POSITION, NFTA_RULE_POSITION_ID};
+use crate::object::set::known;
 use crate::object::{ChainId, Rule, SetId, TableId};
 use crate::read;
-use crate::transaction::{Flush, Object, Operation, Target, Transaction, known};
+use crate::transaction::{Flush, Object, Operation, Target, Transaction};
 
 /// The rule before or after which another one goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

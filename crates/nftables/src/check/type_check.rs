@@ -5,7 +5,7 @@
 //! The types are those that nft 1.0.6 compares. Whatever a later version accepts is accepted too, and so is
 //! everything whose type is known only to the program that wrote it.
 
-use crate::compile::lower::{Lower, LowerError};
+use crate::check::{Definitions, LowerError};
 use crate::datatype::DataType;
 use crate::expr::{CtKey, ExthdrOp, FibResult};
 use crate::key::Part;
@@ -32,11 +32,11 @@ pub(crate) enum KeyUse {
     Statement,
 }
 
-impl Lower<'_> {
+impl Definitions<'_> {
     /// Checks the type of a key that is looked up in a set or map, or added to it, if its definition is
     /// known.
     pub(crate) fn check_key(
-        &self,
+        self,
         key: &Expression,
         set: Option<&Set>,
         key_use: KeyUse,
@@ -55,7 +55,7 @@ impl Lower<'_> {
     }
 
     /// Checks the type of a value that is added to a map, if its definition is known.
-    pub(crate) fn check_value(&self, value: &Expression, map: Option<&Set>) -> Result<(), LowerError> {
+    pub(crate) fn check_value(self, value: &Expression, map: Option<&Set>) -> Result<(), LowerError> {
         let Some(map) = map else { return Ok(()) };
         let Some(of_map) = self.types_of_values(map) else { return Ok(()) };
         let Some(of_value) = self.types_of(value) else { return Ok(()) };
@@ -68,7 +68,7 @@ impl Lower<'_> {
 
     /// Checks that a value has a type that a statement can assign. A constant takes the type that is wanted.
     pub(crate) fn check_assigned_value(
-        &self,
+        self,
         value: &Expression,
         wanted: Option<DataType>,
     ) -> Result<(), LowerError> {
@@ -86,7 +86,7 @@ impl Lower<'_> {
     /// Checks that a statement can use the values of a named map. In nft the type of the values determines
     /// whether NAT has a port; here the kind of the target does.
     pub(crate) fn check_map_values(
-        &self,
+        self,
         value: &Expression,
         wanted: &[Option<DataType>],
     ) -> Result<(), LowerError> {
@@ -103,7 +103,7 @@ impl Lower<'_> {
     }
 
     /// Checks that a map contains verdicts, if its definition is known.
-    pub(crate) fn check_verdicts(&self, map: Option<&Set>) -> Result<(), LowerError> {
+    pub(crate) fn check_verdicts(self, map: Option<&Set>) -> Result<(), LowerError> {
         let verdict = [Some(DataType::VERDICT)];
         let Some(map) = map else { return Ok(()) };
         match self.types_of_values(map) {
@@ -114,7 +114,7 @@ impl Lower<'_> {
         }
     }
 
-    fn types_of_values(&self, map: &Set) -> Option<Types> {
+    fn types_of_values(self, map: &Set) -> Option<Types> {
         match map.data.as_ref()? {
             SetData::Value(of) | SetData::Interval(of) => self.types_of_set(of),
             SetData::Verdict => Types::of([Some(DataType::VERDICT)]),
@@ -123,7 +123,7 @@ impl Lower<'_> {
         }
     }
 
-    fn types_of_set(&self, of: &SetType) -> Option<Types> {
+    fn types_of_set(self, of: &SetType) -> Option<Types> {
         let named = |of: DataType| has_name(of).then_some(of);
         match of {
             SetType::Types(types) => Types::of(types.iter().map(|of| named(*of))),
@@ -137,13 +137,13 @@ impl Lower<'_> {
     }
 
     /// Returns the types of an expression's parts; `None` if not even their number is known.
-    fn types_of(&self, expression: &Expression) -> Option<Types> {
+    fn types_of(self, expression: &Expression) -> Option<Types> {
         let mut types = Types::default();
         self.append_types(expression, &mut types)?;
         Some(types)
     }
 
-    fn append_types(&self, expression: &Expression, types: &mut Types) -> Option<()> {
+    fn append_types(self, expression: &Expression, types: &mut Types) -> Option<()> {
         match expression {
             Expression::Concat(list) => list.iter().try_for_each(|item| self.append_types(item, types)),
             Expression::Map(map) => match &map.map {

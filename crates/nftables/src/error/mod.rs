@@ -8,14 +8,13 @@ use std::fmt;
 
 use sluicegate_netlink::{Batch, Errno, KernelError};
 
-use crate::compile::LowerError;
+use crate::check::LowerError;
 use crate::family::UnknownFamily;
-use crate::monitor::Lost;
 use crate::name::{Name, NameError, NameProblem};
 use crate::object::{ChainId, ObjectConfig, Policy};
 use crate::text::parse::ParseError;
-use crate::transaction::encode::untag;
 use crate::transaction::{Object, Operation, Target, Transaction};
+use crate::wire::tag::untag;
 use meaning::{Blame, meaning};
 pub use path::AttributePath;
 
@@ -277,20 +276,20 @@ fn is_of_devices(transaction: &Transaction, error: &KernelError) -> bool {
         && !operations.first().is_some_and(is_chains)
 }
 
+/// Implements `Debug` as what the error displays, with its causes: `main` and `unwrap` print that.
 macro_rules! readable {
     ($($error:ty)*) => {$(
-        impl fmt::Debug for $error {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                sluicegate_netlink::write_error(self, f)
+        impl std::fmt::Debug for $error {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                ::sluicegate_netlink::write_error(self, f)
             }
         }
     )*};
 }
 
-readable! { Error ContentProblem LowerError NameError NameProblem UnknownFamily Lost ParseError }
+readable! { Error ContentProblem LowerError NameError NameProblem UnknownFamily ParseError }
 
-#[cfg(feature = "json")]
-readable! { crate::json::JsonError }
+pub(crate) use readable;
 
 fn missing_handle(asked: bool) -> &'static str {
     if asked {

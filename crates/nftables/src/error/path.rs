@@ -7,8 +7,16 @@ use sluicegate_netlink::message::{Header, Message};
 
 use crate::expr::wire::NFTA_EXPR_NAME;
 use crate::name::Name;
+use crate::object::chain::wire::CHAIN;
+use crate::object::element::wire::ELEMENT_LIST;
+use crate::object::flowtable::wire::FLOWTABLE;
+use crate::object::generation::GENERATION;
+use crate::object::rule::wire::RULE;
+use crate::object::set::wire::SET;
+use crate::object::stateful::wire::OBJECT;
+use crate::object::table::wire::TABLE;
 use crate::wire::attributes::Enumeration;
-use crate::wire::message::attributes_of;
+use crate::wire::message::*;
 
 /// The place of an attribute in a message: the attribute, and the nested attributes that contain it.
 ///
@@ -111,6 +119,31 @@ impl fmt::Display for AttributePath {
 const LISTED: &[&str] = &["NFTA_LIST_ELEM", "NFTA_DEVICE_NAME"];
 /// The size of an attribute's header, its length and type. Attributes are aligned to multiples of this size.
 const HEADER: usize = 4;
+
+/// Returns the attributes of a message of this type. Traces have none here: no request is one.
+fn attributes_of(command: u8) -> Enumeration {
+    match command {
+        NFT_MSG_NEWTABLE | NFT_MSG_GETTABLE | NFT_MSG_DELTABLE | NFT_MSG_DESTROYTABLE => TABLE,
+        NFT_MSG_NEWCHAIN | NFT_MSG_GETCHAIN | NFT_MSG_DELCHAIN | NFT_MSG_DESTROYCHAIN => CHAIN,
+        NFT_MSG_NEWRULE | NFT_MSG_GETRULE | NFT_MSG_DELRULE | NFT_MSG_GETRULE_RESET | NFT_MSG_DESTROYRULE => {
+            RULE
+        }
+        NFT_MSG_NEWSET | NFT_MSG_GETSET | NFT_MSG_DELSET | NFT_MSG_DESTROYSET => SET,
+        NFT_MSG_NEWSETELEM
+        | NFT_MSG_GETSETELEM
+        | NFT_MSG_DELSETELEM
+        | NFT_MSG_DESTROYSETELEM
+        | NFT_MSG_GETSETELEM_RESET => ELEMENT_LIST,
+        NFT_MSG_NEWGEN | NFT_MSG_GETGEN => GENERATION,
+        NFT_MSG_NEWOBJ | NFT_MSG_GETOBJ | NFT_MSG_DELOBJ | NFT_MSG_GETOBJ_RESET | NFT_MSG_DESTROYOBJ => {
+            OBJECT
+        }
+        NFT_MSG_NEWFLOWTABLE | NFT_MSG_GETFLOWTABLE | NFT_MSG_DELFLOWTABLE | NFT_MSG_DESTROYFLOWTABLE => {
+            FLOWTABLE
+        }
+        _ => &[],
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -4,9 +4,8 @@ use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attribute, Writer};
 
 use crate::expr::wire::{Fault, Value};
-use crate::expr::{Bytes, VerdictCode};
+use crate::expr::{Bytes, Verdict, VerdictCode};
 use crate::name::Name;
-use crate::tree::Verdict;
 use crate::wire::attributes::attributes;
 
 /// A value or a verdict.

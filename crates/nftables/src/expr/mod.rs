@@ -62,6 +62,7 @@ pub(crate) mod sample;
 mod table;
 #[cfg(test)]
 mod unknown_tests;
+mod verdict;
 pub(crate) mod wire;
 
 pub use bytes::Bytes;
@@ -75,6 +76,7 @@ pub use kinds::{
     RangeOp, Register, RejectType, RtKey, SocketKey, SynproxyFlags, TunnelKey, VerdictCode, XfrmKey,
 };
 pub use table::Expr;
+pub use verdict::Verdict;
 // Inside of the crate the structs are told apart from the nodes of `lang` by `expr::`.
 pub(crate) use kind::*;
 

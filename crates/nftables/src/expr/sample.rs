@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use sluicegate_netlink::attr::{self, Attributes};
 
+use crate::expr::Verdict;
 use crate::expr::*;
 use crate::name::Name;
-use crate::tree::Verdict;
 
 /// A source of numbers, chosen by proptest.
 pub(crate) struct Source {

@@ -149,7 +149,7 @@ proptest! {
     fn what_a_newer_kernel_says_of_an_element_is_kept(kind in 12_u16..0x3fff,
         payload in prop::collection::vec(any::<u8>(), 0..20), verdict in any::<bool>()) {
         let data = match verdict {
-            true => Data::Verdict(crate::tree::Verdict::Drop),
+            true => Data::Verdict(Verdict::Drop),
             false => Data::Value([10, 0, 0, 1].into()),
         };
         let extra = attr::encode(|w| w.put(kind, &payload)).unwrap();

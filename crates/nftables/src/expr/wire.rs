@@ -223,3 +223,13 @@ attributes! {
         NFTA_IMMEDIATE_DATA = 2,
     }
 }
+
+/// Decodes a list of expressions.
+pub(crate) fn expressions(list: &Attribute<'_>) -> Result<Vec<Expr>, DecodeError> {
+    // Counting the attributes first is cheaper than moving decoded expressions when the list grows.
+    let mut expressions = Vec::with_capacity(list.attributes().count());
+    for element in list.attributes() {
+        Expr::decode_onto(&element?, &mut expressions)?;
+    }
+    Ok(expressions)
+}

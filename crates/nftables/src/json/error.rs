@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use crate::error::readable;
+
 /// The error for a document that is not JSON, or that nft would refuse: lists every mistake found.
 ///
 /// ```
@@ -91,6 +93,8 @@ impl JsonError {
 }
 
 impl std::error::Error for JsonError {}
+
+readable! { JsonError }
 
 impl Display for JsonError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

@@ -6,11 +6,10 @@ use crate::json::object::{chain, flowtable, rule, stateful, table};
 use crate::json::set::set;
 use crate::json::style::Style;
 use crate::json::{Value, object, single};
-use crate::listing::ListOptions;
 use crate::monitor::{Commit, Reported};
 use crate::object::{Elements, Rule, TableId};
-use crate::text::print::Wording;
 use crate::transaction::{Object, Operation, Rename, Target};
+use crate::wording::{ListOptions, Wording};
 
 impl Commit {
     /// Returns what `nft -j monitor` prints of it: one value for each change, each element by itself.

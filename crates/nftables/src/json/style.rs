@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use crate::family::Family;
-use crate::text::print::Wording;
+use crate::wording::Wording;
 
 /// The words, and the family of the table that they are in.
 #[derive(Debug, Clone, Copy)]

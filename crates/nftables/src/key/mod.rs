@@ -1,14 +1,16 @@
 //! Keys and values of set elements, packed as the kernel stores them, without allocations.
 
 mod part;
+pub(crate) mod text;
 mod values;
 
 use std::fmt;
 
-use crate::text::print::{Wording, Words, write_part};
+use crate::key::text::write_part;
+use crate::wording::{Wording, Words};
 use part::Kind;
 pub use part::Part;
-pub(crate) use part::{integer, integer_bytes, width};
+pub(crate) use part::{integer, integer_bytes, is_byte_swapped, width};
 pub use values::{EtherAddr, KeyPart, Mark, Number, Port, QueueNumber};
 
 /// The key of an element, or its value in a data map: one typed part, or a concatenation of up to eight.
@@ -140,7 +142,7 @@ impl Key {
     /// Increments the value of its only part; returns `false`, with all bits zero, after the last value.
     pub(crate) fn increment(&mut self) -> bool {
         let length = self.bytes().len();
-        let host = self.types().next().is_some_and(crate::object::element::is_byte_swapped);
+        let host = self.types().next().is_some_and(is_byte_swapped);
         let bytes = self.bytes.get_mut(..length).unwrap_or_default();
         let add = |byte: &mut u8| {
             *byte = byte.wrapping_add(1);
@@ -152,7 +154,7 @@ impl Key {
     /// Decrements the value of its only part; before the first value it becomes all ones.
     pub(crate) fn decrement(&mut self) {
         let length = self.bytes().len();
-        let host = self.types().next().is_some_and(crate::object::element::is_byte_swapped);
+        let host = self.types().next().is_some_and(is_byte_swapped);
         let bytes = self.bytes.get_mut(..length).unwrap_or_default();
         let subtract = |byte: &mut u8| {
             *byte = byte.wrapping_sub(1);

@@ -130,3 +130,10 @@ pub(crate) fn integer_bytes(order: Order, length: usize, number: u64) -> Vec<u8>
     }
     bytes
 }
+
+/// Returns whether an interval set stores values of this type byte-swapped: numbers in host byte order, on
+/// little-endian machines.
+pub(crate) fn is_byte_swapped(part: Part) -> bool {
+    let text = matches!(part.data_type(), DataType::IFNAME | DataType::STRING);
+    part.order() == Order::Host && !text && cfg!(target_endian = "little")
+}

@@ -1,17 +1,16 @@
 //! Converts the kernel's ruleset to the typed language, and prints it as `nft -s list ruleset` does.
 //!
 //! What nft looks up on the machine to print a listing (interface names, `/etc/iproute2`, the time zone) is a
-//! value here, [`ListOptions`], which is passed to whatever prints (`lang::print::Wording`). Printing does no
+//! value here, [`ListOptions`], which is passed to whatever prints (`wording::Wording`). Printing does no
 //! input or output; only `read/list_options.rs` looks names up. Without such options the output is a script,
 //! which has no time zone: hours and dates are numbers, which nft reads in the same way everywhere.
 //!
 //! The time zone is a single offset. nft uses the offset at each date, and for hours the current one; that
 //! needs a time-zone database, which this crate does not have.
 
+mod content;
 mod object;
-mod options;
 mod script;
-mod set;
 mod text;
 
 use std::collections::HashMap;
@@ -22,11 +21,10 @@ use crate::family::Family;
 use crate::name::{Comment, InterfaceName, Name};
 use crate::object::*;
 use crate::read;
+use crate::read::typed_set::{are_expressible, elements_of, set_of};
 use crate::tree::{BoundChain, BoundRule, Statement, Verdict};
 pub(crate) use object::object_of;
-pub use options::ListOptions;
 pub(crate) use script::{Script, is_constant, target, without_position};
-pub(crate) use set::{are_expressible, elements_of, set_of};
 
 /// A table with its whole content, in the typed language.
 ///

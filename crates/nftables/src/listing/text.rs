@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::datatype::DataType;
-use crate::listing::{ListOptions, TableContent};
+use crate::listing::TableContent;
 use crate::name::Name;
 use crate::object::set::TypeLine;
 use crate::object::*;
-use crate::text::print::{TypedUpdate, Wording, Words};
+use crate::text::print::TypedUpdate;
 use crate::tree::Statement;
+use crate::wording::{ListOptions, Wording, Words};
 
 impl TableContent {
     /// Prints the table as `nft list ruleset` does, with these options and names.
@@ -99,7 +100,7 @@ impl Listing<'_> {
                 [part] => per_line(part.data_type()),
                 _ => 1,
             };
-            let with = self.with.elements_of(set);
+            let with = set.worded_elements(self.with);
             let texts: Vec<_> = elements.iter().map(|element| element.worded(with).to_string()).collect();
             let rows: Vec<_> = texts.chunks(per_line).map(|row| row.join(", ")).collect();
             lines.push(format!("elements = {{ {} }}", rows.join(",\n\t\t\t     ")));

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use sluicegate_netlink::Transport;
 
 use crate::compile::raise::Sets;
+use crate::error::readable;
 use crate::expr::Expr;
 use crate::family::Family;
 use crate::listing;
@@ -12,7 +13,7 @@ use crate::monitor::mirror::{Mirror, Table, is_whole, missing_predecessor};
 use crate::monitor::{Change, Event, RuleChange, RulePosition, SetName};
 use crate::name::Name;
 use crate::object::{ChainId, Element, Elements, Rule, RuleId, Set, SetFlags, SetId, TableId};
-use crate::read::{self, ChainFlags, Generation, Ruleset};
+use crate::read::{self, ChainFlags, Generation, Ruleset, typed_set};
 use crate::transaction::{Object, Operation, Rename, Target, Transaction, Within};
 use crate::tree::Statement;
 
@@ -113,6 +114,8 @@ pub enum Lost {
     #[error("events were lost: an event names a {0} that the copy does not have")]
     Unknown(String),
 }
+
+readable! { Lost }
 
 impl Lost {
     pub(super) fn unknown<const N: usize>(what: &str, family: Family, names: [&Name; N]) -> Self {
@@ -333,15 +336,15 @@ impl Follower {
             Event::Chain(change, reported) => of_chain(&id, table, *change, reported),
             Event::Rule(change, reported) => of_rule(&id, table?, *change, reported, last, came),
             Event::Set(Change::New, reported) => {
-                add(listing::set_of(&id, Some(reported).filter(|set| is_named(set))?))
+                add(typed_set::set_of(&id, Some(reported).filter(|set| is_named(set))?))
             }
             Event::Set(Change::Deleted, reported) => {
-                delete(listing::set_of(&id, named_set(&reported.name)?).id)
+                delete(typed_set::set_of(&id, named_set(&reported.name)?).id)
             }
             Event::Elements(change, of, _) => {
                 let reported: Vec<read::Element> = run.iter().flat_map(Event::elements).cloned().collect();
-                let set = listing::set_of(&id, named_set(&of.set)?);
-                let elements = Elements { list: listing::elements_of(&set, &reported), set: set.id };
+                let set = typed_set::set_of(&id, named_set(&of.set)?);
+                let elements = Elements { list: typed_set::elements_of(&set, &reported), set: set.id };
                 if *change == Change::New { add(elements) } else { delete(elements) }
             }
             Event::Object(Change::New, reported) => add(listing::object_of(&id, reported)?),
@@ -429,7 +432,7 @@ fn deleted_object(event: &Event) -> Option<Object> {
             Some(listing::chain_of(&id(event.table()?), chain).into())
         }
         Event::Set(Change::Deleted, set) if set.key_len != 0 => {
-            Some(listing::set_of(&id(event.table()?), set).into())
+            Some(typed_set::set_of(&id(event.table()?), set).into())
         }
         Event::Object(Change::Deleted, object) if !object.data.is_empty() => {
             Some(listing::object_of(&id(event.table()?), object)?.into())
@@ -527,14 +530,14 @@ fn sets_of(id: &TableId, table: &Table, expressions: &[Expr], came: Option<&Came
     });
     let typed = used.filter_map(|name| {
         let set = table.set(name)?;
-        let typed = listing::set_of(id, &set.from_kernel);
+        let typed = typed_set::set_of(id, &set.from_kernel);
         let own: Vec<read::Element> =
             if is_named(&set.from_kernel) { Vec::new() } else { set.elements().cloned().collect() };
-        let mut elements = listing::elements_of(&typed, &own);
+        let mut elements = typed_set::elements_of(&typed, &own);
         if let Some(came) = came {
             came.sort(&typed, &mut elements);
         }
-        listing::are_expressible(&own).then(|| (name.clone(), (typed, elements)))
+        typed_set::are_expressible(&own).then(|| (name.clone(), (typed, elements)))
     });
     typed.collect()
 }

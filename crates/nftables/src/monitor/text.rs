@@ -1,12 +1,11 @@
 //! Commits as `nft monitor` prints them.
 
-use crate::listing::ListOptions;
 use crate::monitor::Commit;
 use crate::monitor::follower::Reported;
 use crate::object::set::TypeLine;
 use crate::object::{BaseChain, Chain, ObjectConfig, Rule, Set, SetFlags, StatefulObject, Table};
-use crate::text::print::{Wording, Words};
 use crate::transaction::{Flush, HandleId, Object, Operation, Target};
+use crate::wording::{ListOptions, Wording, Words};
 
 impl Commit {
     /// Returns the lines that `nft monitor` prints for the commit, with names from `options`; the last line

@@ -9,8 +9,8 @@ use crate::name::{InterfaceName, is_escaped};
 use crate::object::chain::wire::*;
 use crate::object::flowtable::wire::*;
 use crate::object::{ChainId, FlowtableId};
-use crate::text::print::Wording;
 use crate::wire::attributes::attributes;
+use crate::wording::Wording;
 
 /// Devices to delete from a base chain or a flowtable, which itself stays. Devices are added by adding the
 /// chain or flowtable again with them.

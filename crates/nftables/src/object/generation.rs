@@ -4,8 +4,8 @@
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::Attributes;
 
-use crate::read::need;
 use crate::wire::attributes::attributes;
+use crate::wire::decode::need;
 
 /// The generation of the ruleset; in events also the process that created it.
 #[derive(Debug, Clone, PartialEq, Eq)]

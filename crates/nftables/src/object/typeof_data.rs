@@ -2,16 +2,16 @@
 //! captured from nft 1.0.6 for each expression; that for fields inside tunnels is from the source code of nft
 //! 1.1.
 
-use crate::compile::lower::tunnel_of;
 use crate::expr::{
     CtKey, Direction, ExthdrOp, FibFlags, FibResult, InnerType, MetaKey, NumgenMode, PayloadBase, RtKey,
     SocketKey, XfrmKey,
 };
 use crate::object::SetType;
-use crate::object::userdata::{push, push_u32};
-use crate::read::UserData;
+use crate::object::userdata::{UserData, push, push_u32};
 use crate::tree::exthdr::Exthdr;
-use crate::tree::{Ct, Expression, Fib, Inner, Ipsec, Numgen, Osf, Payload, RawPayload, Rt, Socket, Symhash};
+use crate::tree::{
+    Ct, Expression, Fib, Inner, Ipsec, Numgen, Osf, Payload, RawPayload, Rt, Socket, Symhash, tunnel_of,
+};
 
 /// Encodes a type as user data; `None` if nft stores none, or if it is longer than 255 bytes. For a `type`
 /// with several parts the data only tell that it is a concatenation.

@@ -8,6 +8,7 @@ use super::{one, split};
 use crate::SetId;
 use crate::expr::wire::NFTA_LIST_ELEM;
 pub use crate::object::element::decode::{Element, ElementDetails, ElementFlags};
+use crate::object::element::query::ElementQuery;
 use crate::object::element::wire::*;
 use crate::wire::message::{NFT_MSG_GETSETELEM, NFT_MSG_GETSETELEM_RESET, SUBSYSTEM};
 
@@ -41,29 +42,6 @@ fn elements_by(
     match command {
         NFT_MSG_GETSETELEM => dump_into(transport, &request, decode),
         _ => dump_once(transport, &request, decode),
-    }
-}
-
-/// Selects an element by the bytes of its key as the kernel stores them. [`find`](super::find) looks up by
-/// value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ElementQuery<'a> {
-    /// The element with this key. In an interval set, the start of the interval that contains the key.
-    Key(&'a [u8]),
-    /// In an interval set, the first end of an interval at this key or after it. If two intervals meet at the
-    /// key, it may be the end of either.
-    End(&'a [u8]),
-    /// In a set of concatenations with intervals, the element that contains this key and this end. The kernel
-    /// only looks up the first.
-    Range(&'a [u8], &'a [u8]),
-    /// The catch-all element.
-    CatchAll,
-}
-
-impl<'a, K: AsRef<[u8]> + ?Sized> From<&'a K> for ElementQuery<'a> {
-    fn from(key: &'a K) -> Self {
-        Self::Key(key.as_ref())
     }
 }
 

@@ -2,12 +2,13 @@
 
 use sluicegate_netlink::{Error, Transport};
 
-use super::element::{Element as FromKernel, ElementFlags, ElementQuery, element, reset_element};
+use super::element::{Element as FromKernel, ElementFlags, element, reset_element};
 use super::{TRIES, generation};
 use crate::key::Key;
-use crate::listing::elements_of;
+use crate::object::element::query::ElementQuery;
 use crate::object::element::{Form, sortable, successor, wire_key};
 use crate::object::{Element, Set};
+use crate::read::typed_set::elements_of;
 
 /// Looks up the element of a set that contains a key, or all keys of a range, or is the catch-all element;
 /// `None` if the set has none. Other properties of the wanted element are ignored.

@@ -3,8 +3,9 @@
 use sluicegate_netlink::message::Flags;
 use sluicegate_netlink::{Batch, Error, Transport, exchange};
 
-use super::{need, split};
+use super::split;
 pub use crate::object::generation::Generation;
+use crate::wire::decode::need;
 use crate::wire::message::{NFT_MSG_GETGEN, SUBSYSTEM};
 
 /// Reads the current generation of the ruleset.

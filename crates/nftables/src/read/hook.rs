@@ -7,8 +7,9 @@ use sluicegate_netlink::attr::{Attribute, Attributes};
 use sluicegate_netlink::message::Flags;
 use sluicegate_netlink::{Batch, DecodeError, Errno, Error, Transport, Wait, dump_into};
 
-use super::{name, need, split};
+use super::split;
 use crate::wire::attributes::attributes;
+use crate::wire::decode::{name, need};
 use crate::{ChainId, Family, FlowtableId, Hook, Name, TableId};
 
 /// A function that the kernel calls for packets at a hook. It belongs to a chain or a flowtable, to

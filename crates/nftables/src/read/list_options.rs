@@ -7,10 +7,10 @@ use sluicegate_netlink::attr::Attributes;
 use sluicegate_netlink::message::{Flags, Message};
 use sluicegate_netlink::{Batch, DecodeError, Error, Transport, dump};
 
-use super::need;
 use crate::datatype::DataType;
-use crate::listing::ListOptions;
 use crate::name::{InterfaceName, Name, NameProblem};
+use crate::wire::decode::need;
+use crate::wording::ListOptions;
 
 /// Reads the names for listings on this machine: those of the links in the network namespace of the socket,
 /// and those of numbers in the files `group`, `rt_marks` and `rt_realms` of `/etc/iproute2`. As in nft, a

@@ -36,6 +36,7 @@
 
 mod chain;
 mod element;
+pub(crate) mod event;
 mod find;
 mod flowtable;
 mod generation;
@@ -45,18 +46,19 @@ mod object;
 mod rule;
 mod set;
 mod table;
+pub(crate) mod trace;
+pub(crate) mod typed_set;
 
-use sluicegate_netlink::attr::{Attribute, Attributes};
+use sluicegate_netlink::attr::Attributes;
 use sluicegate_netlink::message::{Flags, Message};
 use sluicegate_netlink::{
     Batch, DecodeError, Error, MessageWriter, Transport, dump_into, dump_once, exchange,
 };
 
+pub use crate::object::element::query::ElementQuery;
 pub use crate::object::userdata::UserData;
 pub use chain::{Chain, ChainFlags, Hook, chain, chains};
-pub use element::{
-    Element, ElementDetails, ElementFlags, ElementQuery, element, elements, reset_element, reset_elements,
-};
+pub use element::{Element, ElementDetails, ElementFlags, element, elements, reset_element, reset_elements};
 pub use find::{find, find_and_reset};
 pub use flowtable::{Flowtable, flowtable, flowtables};
 pub use generation::{Generation, generation};
@@ -209,24 +211,6 @@ fn list<T>(
 fn split(message: Message<'_>) -> Result<(Family, Attributes<'_>), DecodeError> {
     let (header, attributes) = message.netfilter()?;
     Ok((Family(header.family), attributes))
-}
-
-/// Returns an attribute that every object of its kind has.
-pub(crate) fn need<T>(value: Option<T>, what: &'static str) -> Result<T, DecodeError> {
-    value.ok_or(DecodeError::Missing { what })
-}
-
-pub(crate) fn name(attribute: &Attribute<'_>) -> Result<crate::Name, DecodeError> {
-    attribute.str().map(crate::Name::from_kernel)
-}
-
-pub(crate) fn expressions(list: &Attribute<'_>) -> Result<Vec<crate::expr::Expr>, DecodeError> {
-    // Counting the attributes first is cheaper than moving decoded expressions when the list grows.
-    let mut expressions = Vec::with_capacity(list.attributes().count());
-    for element in list.attributes() {
-        crate::expr::Expr::decode_onto(&element?, &mut expressions)?;
-    }
-    Ok(expressions)
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use sluicegate_netlink::TooLong;
 use sluicegate_netlink::attr::{self, Attributes};
 
-use crate::compile::lower::stateful;
 use crate::compile::lower::{AnonymousSet, Before, Lowered};
 use crate::expr::complete::complete;
 use crate::expr::data::NFT_DATA_VERDICT;
@@ -20,6 +19,7 @@ use crate::object::{Element, ElementData, SetFlags};
 use crate::read;
 use crate::reconcile::elements::{Found, from_kernel, from_wanted};
 use crate::reconcile::kernel::Kernel;
+use crate::tree::stateful::stateful;
 use crate::tree::{Statement, Verdict};
 
 /// Encodes the bodies of rules of one table.

@@ -5,15 +5,15 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use crate::error::{ContentProblem, Error};
 use crate::family::Family;
-use crate::key::{Key, Part, types_of};
+use crate::key::{Key, Part, is_byte_swapped, types_of};
 use crate::name::Comment;
-use crate::object::element::{Form, Packed, is_byte_swapped, successor, unswap_key, wire_key};
+use crate::object::element::{Form, Packed, successor, unswap_key, wire_key};
 use crate::object::{Element, Set, SetFlags};
 use crate::read::{self, ElementFlags};
 use crate::reconcile::body::{statements_of, write_expr, write_statements};
 use crate::reconcile::kernel::{Ref, refs_of_element};
 use crate::reconcile::{Foreign, Options};
-use crate::text::print::millis;
+use crate::wording::millis;
 
 /// The range of keys of an element, as the kernel stores them.
 ///

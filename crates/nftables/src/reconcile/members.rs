@@ -16,8 +16,8 @@ use crate::reconcile::rules::{Item, KernelRule, added, align, append_only, delet
 use crate::reconcile::set::too_long;
 use crate::reconcile::wanted::{refs_of_lowered, refs_of_wanted_element};
 use crate::reconcile::{Foreign, Options, Reason, set};
-use crate::text::print::millis;
 use crate::transaction::Operation;
+use crate::wording::millis;
 
 impl<'a, 'k> Plan<'a, 'k> {
     pub(super) fn sets(&mut self) -> Result<(), Error> {

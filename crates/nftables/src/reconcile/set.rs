@@ -6,9 +6,9 @@ use crate::error::Error;
 use crate::expr::Expr;
 use crate::expr::data::NFT_DATA_VERDICT;
 use crate::family::Family;
-use crate::listing::set_of;
 use crate::object::{Set, TableId};
 use crate::read;
+use crate::read::typed_set::set_of;
 use crate::reconcile::body::write_expr;
 use crate::reconcile::{Options, Reason};
 

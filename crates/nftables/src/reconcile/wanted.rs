@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::hash::Hash;
 
-use crate::compile::lower::{Before, Intervals, KnownSets, Lowered, lower};
+use crate::check::KnownSets;
+use crate::compile::lower::{Before, Intervals, Lowered, lower};
 use crate::error::{ContentProblem, Error};
 use crate::expr::ObjectKind;
 use crate::listing::TableContent;

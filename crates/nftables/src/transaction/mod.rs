@@ -1,6 +1,6 @@
 //! Transactions: operations in order, printed as nft text and applied as a whole.
 //!
-//! Facts about the kernel that `apply` and `encode` rely on:
+//! Facts about the kernel that `apply` relies on:
 //!
 //! * With `NLM_F_ECHO` the kernel sends an event for each change before it acknowledges anything. It has the
 //!   sequence number of the operation's message; for elements the number is 0. Therefore
@@ -10,19 +10,17 @@
 //! * In an interval set a single key without its end stands for all keys up to the next one, and numbers in
 //!   host byte order are stored and looked up byte-swapped. The kernel accepts elements and lookups that are
 //!   encoded for another kind of set. So the encoder collects the existing sets for which that makes a
-//!   difference (`sets_to_query`), `apply` asks the kernel for their flags (`resolve.rs`), with one request
+//!   difference (`sets_to_query`), `apply` asks the kernel for their flags (`apply/resolve.rs`), with one request
 //!   for each set, and encodes again if one of them has intervals.
 //! * Of a set with `auto-merge` the kernel stores the flag only. `apply` asks for every set that it does not
 //!   know and whose elements it may have to merge, with one request, and reads the elements of those that
-//!   merge (`auto_merge.rs`).
+//!   merge (`apply/auto_merge.rs`).
 //! * On a socket that also receives events of other programs' commits, only messages to the socket's own port
 //!   are answers.
 //! * The kernel's answer to an operation is an errno, and sometimes an attribute. `error/meaning.rs` decodes
 //!   the refused message to explain the error.
 
 mod command;
-mod content;
-pub(crate) mod encode;
 mod operation;
 
 use std::collections::HashMap;
@@ -194,6 +192,10 @@ impl Transaction {
         &self.operations
     }
 
+    pub(crate) fn into_operations(self) -> Vec<Operation> {
+        self.operations
+    }
+
     /// Returns the sets that the transaction creates.
     pub(crate) fn sets(&self) -> HashMap<&SetId, &Set> {
         self.sets_before(self.operations.len())
@@ -240,13 +242,6 @@ impl Transaction {
     pub fn is_empty(&self) -> bool {
         self.operations.is_empty()
     }
-}
-
-/// Returns the known definition of a set or map. The kernel and nft's text do not distinguish the two in
-/// references.
-pub(crate) fn known<'s>(sets: &HashMap<&SetId, &'s Set>, id: &SetId) -> Option<&'s Set> {
-    let other = || SetId { map: !id.map, ..id.clone() };
-    sets.get(id).or_else(|| sets.get(&other())).copied()
 }
 
 /// Formats the transaction as a script, one operation per line. An operation with an empty list of elements

@@ -3,8 +3,8 @@
 use std::fmt::{self, Display, Formatter};
 
 use crate::name::Comment;
-use crate::text::print::{Wording, Words};
 use crate::tree::Statement;
+use crate::wording::{Wording, Words};
 
 /// `jump { RULE; ... }` or `goto { RULE; ... }`: an anonymous chain that belongs to the rule and is deleted
 /// with it.

@@ -13,7 +13,6 @@ use crate::expr::{
 use crate::family::Family;
 use crate::key::{EtherAddr, Mark, Part, Port};
 use crate::name::{Comment, InterfaceName, Name};
-use crate::object::SetId;
 use crate::tree::exthdr::Exthdr;
 use crate::tree::{
     AddressType, ArpOperation, CtState, CtStatus, IcmpCode, IcmpType, Icmpv6Code, Icmpv6Type, MptcpSubtype,
@@ -566,7 +565,6 @@ into_expression! {
     ArpOperation, v => Value::from(v).into();
     &Name, v => Self::named(v);
     Name, v => Self::Named(v);
-    &SetId, v => Self::named(&v.name);
     u16, v => Value::from(v).into();
     u32, v => Value::from(v).into();
     u64, v => Value::from(v).into();
@@ -658,12 +656,6 @@ impl From<ipnet::Ipv6Net> for Expression {
 impl<K: Into<Expression>, const N: usize> From<[(K, Verdict); N]> for Mapping<Verdict> {
     fn from(pairs: [(K, Verdict); N]) -> Self {
         Self::Anonymous(pairs.into_iter().map(|(key, verdict)| (key.into(), verdict)).collect())
-    }
-}
-
-impl<V> From<&SetId> for Mapping<V> {
-    fn from(map: &SetId) -> Self {
-        Self::Named(map.name.clone())
     }
 }
 

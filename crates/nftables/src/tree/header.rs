@@ -6,7 +6,7 @@
 use std::fmt;
 
 use crate::datatype::{DataType, Order};
-use crate::expr::PayloadBase;
+use crate::expr::{InnerType, PayloadBase};
 use crate::key::Part;
 
 /// A named field of a packet header: `ip daddr`, `tcp flags`, `th dport`.
@@ -346,6 +346,15 @@ const TRANSPORTS: &[(&str, u8)] = &[
     ("sctp", 132),
     ("udplite", 136),
 ];
+
+/// Returns the tunnel to whose own header a field belongs.
+pub(crate) fn tunnel_of(field: Payload) -> Option<InnerType> {
+    match field.protocol() {
+        "vxlan" => Some(InnerType::VXLAN),
+        "geneve" => Some(InnerType::GENEVE),
+        _ => None,
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -46,14 +46,15 @@
 //! `object/mod.rs` lists the places to change for a new kind of object.
 
 mod bound;
-pub(crate) mod constant;
 pub(crate) mod expression;
 pub mod exthdr;
 mod header;
+pub(crate) mod stateful;
 pub(crate) mod statement;
 pub(crate) mod statements;
 pub(crate) mod value;
 
+pub use crate::expr::Verdict;
 pub(crate) use bound::write_rule;
 pub use bound::{BoundChain, BoundRule};
 pub use expression::{
@@ -61,10 +62,11 @@ pub use expression::{
     RawPayload, Rt, Socket, Symhash,
 };
 pub use header::Payload;
+pub(crate) use header::tunnel_of;
 pub use statement::{
     Connlimit, Counter, Dup, Fwd, Last, Limit, Log, Mangle, Match, MatchOp, Meter, Nat, NatTarget,
     ObjectName, ObjectReference, PortNat, Queue, Quota, Reject, SetOp, SetUpdate, Statement, Synproxy,
-    TimeUnit, Tproxy, Verdict, Vmap,
+    TimeUnit, Tproxy, Vmap,
 };
 pub use statements::Statements;
 pub use value::{

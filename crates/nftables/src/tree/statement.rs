@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::expr::{self, LogFlags, NatFlags, ObjectKind};
+use crate::expr::{self, LogFlags, NatFlags, ObjectKind, Verdict};
 use crate::family::Family;
 use crate::name::{Comment, Name};
 use crate::tree::exthdr::Exthdr;
@@ -104,23 +104,6 @@ pub enum MatchOp {
     Gte,
     /// `! BITS`: none of the bits is set.
     None,
-}
-
-/// A verdict: how evaluation of the packet continues.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Verdict {
-    /// `accept`: ends the evaluation of this base chain; later base chains still see the packet.
-    Accept,
-    /// `drop`
-    Drop,
-    /// `continue`: continues with the next rule.
-    Continue,
-    /// `return`: continues with the rule after the jump.
-    Return,
-    /// `jump CHAIN`: continues with the chain, and returns to the next rule at its end.
-    Jump(Name),
-    /// `goto CHAIN`: continues with the chain, and does not return to this one.
-    Goto(Name),
 }
 
 /// Takes the verdict that a map has for a key: `KEY vmap @MAP` or `KEY vmap { key : verdict, ... }`

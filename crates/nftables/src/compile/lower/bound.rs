@@ -1,6 +1,7 @@
 //! Lowers anonymous chains of rules: they are created, filled, and then jumped to, in the same batch.
 
-use crate::compile::lower::{Before, Lower, LowerError};
+use crate::check::LowerError;
+use crate::compile::lower::{Before, Lower};
 use crate::expr::{self, Data, Register, VerdictCode};
 use crate::tree::{BoundChain, Statement};
 

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use crate::compile::lower::{Lower, LowerError};
+use crate::check::LowerError;
+use crate::compile::constant::Place;
+use crate::compile::lower::Lower;
 use crate::expr::{self, CmpOp, ExthdrOp, MetaKey, Register};
 use crate::family::Family;
-use crate::tree::constant::Place;
 use crate::tree::{Expression, MatchOp, Payload, Statement, Value};
 
 /// The link-layer headers that earlier matches have determined.

@@ -1,9 +1,10 @@
 //! Lowers header fields of an encapsulated packet, and the matches that they imply outside and inside of the
 //! tunnel. The bytecode is that of nft 1.1 for the same text.
 
+use crate::check::LowerError;
+use crate::compile::lower::Lower;
 use crate::compile::lower::imply::{IcmpTypes, icmp_type_of};
 use crate::compile::lower::load::Field;
-use crate::compile::lower::{Lower, LowerError};
 use crate::expr::{self, CmpOp, Expr, InnerFlags, InnerType, MetaKey, PayloadBase, Register};
 use crate::tree::{Expression, Inner, Payload};
 
@@ -27,15 +28,6 @@ pub(crate) fn shape(tunnel: InnerType) -> Option<(u32, InnerFlags)> {
         InnerType::GRETAP => (4, InnerFlags::LL | layers),
         _ => return None,
     })
-}
-
-/// Returns the tunnel to whose own header a field belongs.
-pub(crate) fn tunnel_of(field: Payload) -> Option<InnerType> {
-    match field.protocol() {
-        "vxlan" => Some(InnerType::VXLAN),
-        "geneve" => Some(InnerType::GENEVE),
-        _ => None,
-    }
 }
 
 impl Lower<'_> {

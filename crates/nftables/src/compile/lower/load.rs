@@ -2,17 +2,16 @@
 
 use std::net::IpAddr;
 
-use crate::compile::lower::inner::tunnel_of;
-use crate::compile::lower::{Lower, LowerError};
+use crate::check::LowerError;
+use crate::compile::constant::{Bounds, Place};
+use crate::compile::lower::Lower;
 use crate::datatype::{DataType, Order};
 use crate::expr::{
     self, BitwiseOp, ByteorderOp, CtKey, ExthdrFlags, FibFlags, HashType, NumgenMode, PayloadBase, Register,
 };
 use crate::family::Family;
-use crate::key::Part;
-use crate::object::element::is_byte_swapped;
-use crate::tree::constant::{Bounds, Place};
-use crate::tree::{Binary, BinaryOp, Expression, Payload, Value};
+use crate::key::{Part, is_byte_swapped};
+use crate::tree::{Binary, BinaryOp, Expression, Payload, Value, tunnel_of};
 
 impl Lower<'_> {
     /// Adds the matches that an expression implies, and loads it into registers from `word` on. Returns its

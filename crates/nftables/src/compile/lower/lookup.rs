@@ -1,15 +1,15 @@
 //! Lowers lookups in sets and maps, named or anonymous.
 
+use crate::check::LowerError;
 use crate::check::type_check::KeyUse;
+use crate::compile::constant::Place;
+use crate::compile::lower::Lower;
 use crate::compile::lower::load::{WORDS, is_expressible};
 use crate::compile::lower::sets::is_interval;
-use crate::compile::lower::{Lower, LowerError};
 use crate::expr::{self, ByteorderOp, LookupFlags, Register};
-use crate::key::{Part, width};
+use crate::key::{Part, is_byte_swapped, width};
 use crate::name::Name;
-use crate::object::element::is_byte_swapped;
 use crate::object::{Set, SetFlags};
-use crate::tree::constant::Place;
 use crate::tree::{Expression, Mapping, MatchOp, Value, Vmap};
 
 impl Lower<'_> {
@@ -25,7 +25,7 @@ impl Lower<'_> {
             Mapping::Named(name) => {
                 let known = self.set(name);
                 // The kernel compares only lengths, so a key of another type would never match.
-                self.check_key(&map.key, known, KeyUse::Map)?;
+                self.definitions().check_key(&map.key, known, KeyUse::Map)?;
                 (KeyForm::named(self.holds_intervals(name, known, &map.key)), key_types(known))
             }
             Mapping::Anonymous(pairs) => (KeyForm::of(pairs.iter().map(|(key, _)| key)), Vec::new()),
@@ -56,7 +56,7 @@ impl Lower<'_> {
             Mapping::Named(name) => {
                 let known = self.set(name);
                 // For a map with other values the kernel would only report EINVAL.
-                self.check_verdicts(known)?;
+                self.definitions().check_verdicts(known)?;
                 self.load_named(&vmap.key, name, KeyUse::Map)?;
                 (name.clone(), None)
             }
@@ -98,7 +98,7 @@ impl Lower<'_> {
         key_use: KeyUse,
     ) -> Result<(), LowerError> {
         let set = self.set(name);
-        self.check_key(key, set, key_use)?;
+        self.definitions().check_key(key, set, key_use)?;
         let types = key_types(set);
         // Without intervals the key is loaded like any value; constants in it take the types of the set.
         if !self.holds_intervals(name, set, key) {
@@ -283,7 +283,8 @@ impl KeyForm {
 
 #[cfg(test)]
 mod tests {
-    use crate::compile::lower::{Intervals, KnownSets, lower};
+    use crate::check::KnownSets;
+    use crate::compile::lower::{Intervals, lower};
     use crate::tree::{Expression, Payload, SetUpdate};
     use crate::{DataType, Family, Set, TableId};
 

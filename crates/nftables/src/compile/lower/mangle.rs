@@ -1,19 +1,20 @@
 //! Lowers statements that change the packet or its metadata: `KEY set VALUE`, `reset`.
 
+use crate::check::LowerError;
 use crate::check::type_check::type_of;
+use crate::compile::constant::{Bounds, Place};
+use crate::compile::lower::Lower;
 use crate::compile::lower::load::{combine, flatten};
-use crate::compile::lower::{Lower, LowerError};
 use crate::datatype::Order;
 use crate::expr::{self, ChecksumFlags, ChecksumType, ExthdrOp, PayloadBase, Register};
 use crate::key::Part;
-use crate::tree::constant::{Bounds, Place};
 use crate::tree::exthdr::Exthdr;
 use crate::tree::{Expression, Mangle, Payload, RawPayload};
 
 impl Lower<'_> {
     pub(super) fn mangle(&mut self, mangle: &Mangle) -> Result<(), LowerError> {
         let sreg = Some(Register::word(0));
-        self.check_assigned_value(&mangle.value, type_of(&mangle.key))?;
+        self.definitions().check_assigned_value(&mangle.value, type_of(&mangle.key))?;
         match &mangle.key {
             // The value is converted to the byte order of the key.
             Expression::Meta(key) => {

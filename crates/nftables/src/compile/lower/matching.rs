@@ -1,12 +1,12 @@
 //! Lowers matches: with a value, a prefix, a range, or a set.
 
+use crate::check::LowerError;
+use crate::compile::constant::{Bounds, Place};
+use crate::compile::lower::Lower;
 use crate::compile::lower::lookup::KeyForm;
-use crate::compile::lower::{Lower, LowerError};
 use crate::datatype::{DataType, Order};
 use crate::expr::{self, CmpOp, Data, RangeOp, Register};
-use crate::key::Part;
-use crate::object::element::is_byte_swapped;
-use crate::tree::constant::{Bounds, Place};
+use crate::key::{Part, is_byte_swapped};
 use crate::tree::{BinaryOp, Expression, Inner, Match, MatchOp, Payload, Prefix, Value};
 
 impl Lower<'_> {

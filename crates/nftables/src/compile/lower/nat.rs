@@ -1,11 +1,12 @@
 //! Lowers translations of addresses and ports: `dnat`, `snat`, `masquerade`, `redirect`.
 
-use crate::compile::lower::{Lower, LowerError};
+use crate::check::LowerError;
+use crate::compile::constant::{Bounds, Place};
+use crate::compile::lower::Lower;
 use crate::datatype::DataType;
 use crate::expr::{self, NatFlags, NatType, Register};
 use crate::family::Family;
 use crate::key::Part;
-use crate::tree::constant::{Bounds, Place};
 use crate::tree::{Expression, Nat, NatTarget, PortNat};
 
 impl Lower<'_> {
@@ -34,7 +35,7 @@ impl Lower<'_> {
         let address_port = [Some(address.data_type()), Some(DataType::INET_SERVICE)];
         match &nat.to {
             NatTarget::Address(to) => {
-                self.check_map_values(to, &address_port[..1])?;
+                self.definitions().check_map_values(to, &address_port[..1])?;
                 (out.addr_min, out.addr_max) = self.bounds(to, address, 0)?;
             }
             NatTarget::Port(port) => {
@@ -47,7 +48,7 @@ impl Lower<'_> {
                 // overwrite the register of the address.
                 self.imply(to)?;
                 self.imply(port)?;
-                self.check_map_values(to, &address_port[..1])?;
+                self.definitions().check_map_values(to, &address_port[..1])?;
                 (out.addr_min, out.addr_max) = self.bounds(to, address, 0)?;
                 // An address takes a 16-byte register in either family, so the port goes to the next one.
                 let word = out.addr_max.or(out.addr_min).and_then(Register::first_word).map_or(0, |w| w + 4);
@@ -55,7 +56,7 @@ impl Lower<'_> {
                 flags |= NatFlags::PROTO_SPECIFIED;
             }
             NatTarget::Concat(to) | NatTarget::ConcatInterval(to) => {
-                self.check_map_values(to, &address_port)?;
+                self.definitions().check_map_values(to, &address_port)?;
                 self.load_as(to, &[address, DataType::INET_SERVICE.into()], 0)?;
                 // The values of a concatenated map are in consecutive 32-bit registers: address, then port.
                 let words = u32::try_from(address.bytes() / 4).unwrap_or(0);
@@ -68,7 +69,7 @@ impl Lower<'_> {
                 }
             }
             NatTarget::Interval(to) => {
-                self.check_map_values(to, &address_port[..1])?;
+                self.definitions().check_map_values(to, &address_port[..1])?;
                 self.load_as(to, &[address], 0)?;
                 let words = u32::try_from(address.bytes() / 4).unwrap_or(0);
                 out.addr_min = Some(Register::word(0));
@@ -87,7 +88,7 @@ impl Lower<'_> {
         word: u32,
     ) -> Result<(Option<Register>, Option<Register>), LowerError> {
         let Some(port) = port else { return Ok((None, None)) };
-        self.check_map_values(port, &[Some(DataType::INET_SERVICE)])?;
+        self.definitions().check_map_values(port, &[Some(DataType::INET_SERVICE)])?;
         self.bounds(port, DataType::INET_SERVICE.into(), word)
     }
 

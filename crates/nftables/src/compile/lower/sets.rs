@@ -1,13 +1,14 @@
 //! Creates anonymous sets and maps, each for one rule.
 
+use crate::check::LowerError;
+use crate::compile::constant::{Bounds, Place};
 use crate::compile::lower::statement::element_expr;
-use crate::compile::lower::{AnonymousSet, Before, Lower, LowerError};
+use crate::compile::lower::{AnonymousSet, Before, Lower};
 use crate::expr::ObjectKind;
 use crate::key::{Key, Part};
 use crate::name::Name;
 use crate::object::element::{compare, order, successor, wire_count};
 use crate::object::{Element, Set, SetData, SetFlags, SetId, SetType};
-use crate::tree::constant::{Bounds, Place};
 use crate::tree::{Expression, Meter, Value, Verdict};
 
 impl Lower<'_> {

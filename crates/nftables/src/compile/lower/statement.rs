@@ -2,24 +2,23 @@
 
 use std::time::Duration;
 
+use crate::check::LowerError;
 use crate::check::type_check::KeyUse;
+use crate::compile::constant::{Bounds, Place};
+use crate::compile::lower::Lower;
 use crate::compile::lower::lookup::{KeyForm, key_types};
 use crate::compile::lower::mangle::exthdr;
 use crate::compile::lower::nat::{address_part, port_flags};
-use crate::compile::lower::{Lower, LowerError};
 use crate::datatype::{DataType, Order};
-use crate::expr::{
-    self, Data, DynsetFlags, DynsetOp, Expr, Invert, LimitType, NatType, QueueFlags, Register, RejectType,
-    SynproxyFlags,
-};
+use crate::expr::{self, Data, DynsetFlags, DynsetOp, Expr, NatType, QueueFlags, Register, RejectType};
 use crate::family::Family;
 use crate::key::Part;
 use crate::name::Name;
 use crate::object::{Set, SetData};
-use crate::text::print::millis;
 use crate::tree::Expression;
-use crate::tree::constant::{Bounds, Place};
+use crate::tree::stateful::{stateful, synproxy_expr};
 use crate::tree::statement::*;
+use crate::wording::millis;
 
 impl Lower<'_> {
     pub(crate) fn statement(&mut self, statement: &Statement) -> Result<(), LowerError> {
@@ -138,7 +137,7 @@ impl Lower<'_> {
         let mut register =
             |lower: &mut Self, value: &Option<Expression>, part: Part| -> Result<_, LowerError> {
                 let Some(value) = value else { return Ok(None) };
-                lower.check_map_values(value, &[Some(part.data_type())])?;
+                lower.definitions().check_map_values(value, &[Some(part.data_type())])?;
                 lower.load_for(value, part, word)?;
                 let register = Register::word(word);
                 // An address fills a 16-byte register.
@@ -160,14 +159,14 @@ impl Lower<'_> {
         }
         if let Some(address) = &dup.address {
             let part = address_part(self.family());
-            self.check_map_values(address, &[Some(part.data_type())])?;
+            self.definitions().check_map_values(address, &[Some(part.data_type())])?;
             self.load_for(address, part, 0)?;
             addr = Some(Register::word(0));
         }
         if let Some(to) = &dup.device {
             // The device goes after the address, which may fill a 16-byte register.
             let word = if addr.is_some() { 4 } else { 0 };
-            self.check_map_values(to, &[Some(DataType::IFACE_INDEX)])?;
+            self.definitions().check_map_values(to, &[Some(DataType::IFACE_INDEX)])?;
             self.load_as(to, &[DataType::IFACE_INDEX.into()], word)?;
             device = Some(Register::word(word));
         }
@@ -176,7 +175,7 @@ impl Lower<'_> {
     }
 
     fn forward(&mut self, forward: &Fwd) -> Result<(), LowerError> {
-        self.check_map_values(&forward.device, &[Some(DataType::IFACE_INDEX)])?;
+        self.definitions().check_map_values(&forward.device, &[Some(DataType::IFACE_INDEX)])?;
         // nft matches what either operand implies before it loads the first.
         self.imply(&forward.device)?;
         if let Some((_, address)) = &forward.address {
@@ -186,7 +185,7 @@ impl Lower<'_> {
         let (mut addr, mut family) = (None, None);
         if let Some((of, address)) = &forward.address {
             let part = address_part(*of);
-            self.check_map_values(address, &[Some(part.data_type())])?;
+            self.definitions().check_map_values(address, &[Some(part.data_type())])?;
             self.load_for(address, part, 4)?;
             (addr, family) = (Some(Register::word(4)), Some(u32::from(of.0)));
         }
@@ -210,7 +209,7 @@ impl Lower<'_> {
             let total = high.checked_sub(low).and_then(|more| more.checked_add(1));
             self.push(expr::Queue { number: Some(low), total: total.or(Some(1)), flags, sreg: None });
         } else {
-            self.check_map_values(&queue.to, &[Some(DataType::INTEGER)])?;
+            self.definitions().check_map_values(&queue.to, &[Some(DataType::INTEGER)])?;
             self.load_for(&queue.to, Part::Integer { bytes: 2, order: Order::Host }, 0)?;
             self.push(expr::Queue { number: None, total: None, flags, sreg: Some(Register::word(0)) });
         }
@@ -222,13 +221,13 @@ impl Lower<'_> {
         self.imply(&update.key)?;
         update.value.iter().try_for_each(|value| self.imply(value))?;
         let known = self.set(&update.set);
-        self.check_key(&update.key, known, KeyUse::Statement)?;
+        self.definitions().check_key(&update.key, known, KeyUse::Statement)?;
         let bytes = self.load_typed(&update.key, &key_types(known))?;
         let mut data = None;
         if let Some(value) = &update.value {
             // The value goes after the key, to the next 16-byte register.
             let word = bytes.div_ceil(4).next_multiple_of(4);
-            self.check_value(value, known)?;
+            self.definitions().check_value(value, known)?;
             self.load_as(value, &data_types(known), word)?;
             data = Some(Register::word(word));
         }
@@ -317,45 +316,6 @@ pub(crate) fn element_expr(statement: &Statement) -> Result<Expr, LowerError> {
     stateful(statement).ok_or_else(|| unsupported("an element cannot carry this statement", statement))
 }
 
-/// Lowers a stateful statement of a rule or an element; `None` for other statements.
-pub(crate) fn stateful(statement: &Statement) -> Option<Expr> {
-    // The kernel lists flags even if they are empty, so nft always sends them.
-    let over = |over| Some(if over { Invert::OVER } else { Invert::empty() });
-    Some(match statement {
-        Statement::Counter(c) => expr::Counter { bytes: Some(c.bytes), packets: Some(c.packets) }.into(),
-        Statement::Quota(q) => {
-            expr::Quota { bytes: q.bytes, flags: over(q.over), consumed: Some(q.used) }.into()
-        }
-        Statement::Limit(l) => expr::Limit {
-            rate: l.rate,
-            unit: l.per.seconds(),
-            // nft sends its default burst explicitly.
-            burst: Some(l.burst.unwrap_or(if l.bytes { 0 } else { DEFAULT_BURST })),
-            of: Some(if l.bytes { LimitType::BYTES } else { LimitType::PACKETS }),
-            flags: over(l.over),
-        }
-        .into(),
-        Statement::Last(last) => {
-            let msecs = last.used.map(|used| u64::try_from(used.as_millis()).unwrap_or(u64::MAX));
-            expr::Last { set: msecs.map(|_| 1), msecs }.into()
-        }
-        Statement::Connlimit(c) => expr::Connlimit { count: c.count, flags: over(c.over) }.into(),
-        _ => return None,
-    })
-}
-
-pub(crate) fn synproxy_expr(synproxy: Synproxy) -> expr::Synproxy {
-    let mut flags = SynproxyFlags::empty();
-    flags.set(SynproxyFlags::MSS, synproxy.mss.is_some());
-    flags.set(SynproxyFlags::WSCALE, synproxy.wscale.is_some());
-    flags.set(SynproxyFlags::TIMESTAMP, synproxy.timestamp);
-    flags.set(SynproxyFlags::SACK_PERM, synproxy.sack_perm);
-    expr::Synproxy { mss: synproxy.mss, wscale: synproxy.wscale, flags: Some(flags) }
-}
-
 fn unsupported(what: &'static str, statement: &Statement) -> LowerError {
     LowerError::Unsupported { what, expression: statement.to_string() }
 }
-
-/// The burst of packets that nft uses if a limit has none.
-const DEFAULT_BURST: u32 = 5;

@@ -56,7 +56,7 @@ pub(super) fn range_of_one(value: Value) -> Expression {
 /// Converts a value that the kernel compares in network byte order back to the byte order of its type.
 pub(super) fn swap_bytes(part: Part, bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
-    if crate::object::element::is_byte_swapped(part) {
+    if crate::key::is_byte_swapped(part) {
         bytes.reverse();
     }
     bytes

@@ -1,12 +1,12 @@
 //! Raises header fields of an encapsulated packet, and drops the matches that they imply.
 
-use crate::compile::lower::{shape, tunnel_of};
+use crate::compile::lower::shape;
 use crate::compile::raise::constant::{constant, in_bits};
 use crate::compile::raise::matching::prefix_of;
 use crate::compile::raise::{Content, Raise};
 use crate::expr::{self, CmpOp, Expr, InnerFlags, InnerType, MetaKey, PayloadBase};
 use crate::tree::expression::*;
-use crate::tree::{Match, MatchOp, Payload};
+use crate::tree::{Match, MatchOp, Payload, tunnel_of};
 
 /// The protocols of the encapsulated packet that earlier expressions have determined.
 #[derive(Debug, Default)]

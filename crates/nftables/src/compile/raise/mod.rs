@@ -15,13 +15,11 @@ use crate::compile::lower::imply::Link;
 use crate::compile::raise::constant::constant;
 use crate::expr::{self, CtKey, Data, Expr, FibFlags, HashType, MetaKey, PayloadBase, Register};
 use crate::family::Family;
-use crate::key::Part;
+use crate::key::{Part, is_byte_swapped};
 use crate::name::Name;
-use crate::object::element::is_byte_swapped;
 use crate::object::{Element, Set, SetFlags};
 use crate::tree::expression::*;
 use crate::tree::{Payload, Statement};
-pub(crate) use statement::{state, synproxy};
 
 /// Returns the statements that these expressions implement.
 pub(crate) fn raise(family: Family, sets: &Sets, exprs: &[Expr]) -> Vec<Statement> {

@@ -7,15 +7,14 @@ use crate::compile::raise::constant::{in_bits, range_of_one};
 use crate::compile::raise::{Content, Raise, port_of};
 use crate::datatype::{DataType, Order};
 use crate::expr::{
-    self, ChecksumType, DynsetOp, Expr, Invert, LimitType, NatFlags, NatType, RejectType, SynproxyFlags,
+    self, ChecksumType, DynsetOp, Expr, ExthdrOp, NatFlags, NatType, QueueFlags, Register, RejectType,
 };
-use crate::expr::{ExthdrOp, QueueFlags, Register};
 use crate::family::Family;
-use crate::key::Part;
-use crate::key::integer;
+use crate::key::{Part, integer};
 use crate::name::Comment;
 use crate::object::{Element, SetData};
 use crate::tree::exthdr::Exthdr;
+use crate::tree::stateful::{state, synproxy};
 use crate::tree::statement::*;
 use crate::tree::{Ct, Expression, Payload, RawPayload, Value};
 
@@ -396,42 +395,6 @@ fn changed_by(x: Expression, mask: u64, xor: u64, ones: u64) -> Expression {
         (false, false) if mask & xor == 0 && mask | xor == ones => x.or(xor),
         (false, false) if mask & xor == 0 => x.and(mask | xor).or(xor),
         (false, false) => x.and(mask).xor(xor),
-    }
-}
-
-/// Raises the state of a rule or an element.
-pub(crate) fn state(expr: &Expr) -> Option<Statement> {
-    let over = |flags: Option<Invert>| flags.is_some_and(|flags| flags.contains(Invert::OVER));
-    Some(match expr {
-        Expr::Counter(c) => Counter { packets: c.packets.unwrap_or(0), bytes: c.bytes.unwrap_or(0) }.into(),
-        Expr::Quota(q) => Quota { bytes: q.bytes, used: q.consumed.unwrap_or(0), over: over(q.flags) }.into(),
-        Expr::Limit(l) => {
-            let units = [TimeUnit::Second, TimeUnit::Minute, TimeUnit::Hour, TimeUnit::Day, TimeUnit::Week];
-            let per = units.into_iter().find(|unit| unit.seconds() == l.unit)?;
-            let bytes = l.of == Some(LimitType::BYTES);
-            // nft lists a burst only if it differs from its default.
-            let default = if bytes { 0 } else { 5 };
-            let burst = l.burst.filter(|burst| *burst != default);
-            Limit { rate: l.rate, per, burst, bytes, over: over(l.flags) }.into()
-        }
-        Expr::Last(l) => {
-            // `NFTA_LAST_SET` tells whether there has been a match; without one the time has no meaning.
-            let msecs = l.msecs.filter(|_| l.set.is_some_and(|set| set != 0));
-            Last { used: msecs.map(Duration::from_millis) }.into()
-        }
-        Expr::Connlimit(c) => Connlimit { count: c.count, over: over(c.flags) }.into(),
-        _ => return None,
-    })
-}
-
-pub(crate) fn synproxy(s: &expr::Synproxy) -> Synproxy {
-    let flags = s.flags.unwrap_or_default();
-    Synproxy {
-        // The kernel lists the numbers even if their options are not set.
-        mss: s.mss.filter(|_| flags.contains(SynproxyFlags::MSS)),
-        wscale: s.wscale.filter(|_| flags.contains(SynproxyFlags::WSCALE)),
-        timestamp: flags.contains(SynproxyFlags::TIMESTAMP),
-        sack_perm: flags.contains(SynproxyFlags::SACK_PERM),
     }
 }
 

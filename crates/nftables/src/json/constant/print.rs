@@ -5,12 +5,11 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::datatype::{DataType, Order};
-use crate::json::Value;
-use crate::json::single;
 use crate::json::style::Style;
+use crate::json::{Value, single};
+use crate::key::text::{Inet6, write_number};
 use crate::key::{EtherAddr, Part, integer, integer_bytes};
 use crate::name::InterfaceName;
-use crate::text::print::{Inet6, write_number};
 use crate::tree;
 
 /// The context of a constant.

@@ -2,17 +2,16 @@
 
 use std::collections::HashMap;
 
-use crate::json::Value;
 use crate::json::constant::{seconds, signed};
 use crate::json::statement::{self, ObjectMembers, limit};
 use crate::json::style::Style;
-use crate::json::{flags, object, single};
+use crate::json::{Value, flags, object, single};
 use crate::key::Part;
-use crate::listing::{ListOptions, TableContent};
+use crate::listing::TableContent;
 use crate::name::{InterfaceName, Name};
 use crate::object::*;
-use crate::text::print::{Wording, millis};
 use crate::tree::{SetUpdate, Statement};
+use crate::wording::{ListOptions, Wording, millis};
 
 /// Everything as `nft -j list ruleset` prints it: an object with the list `nftables`, whose first member says
 /// that its words are those of nft 1.0.6.

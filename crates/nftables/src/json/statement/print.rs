@@ -3,15 +3,15 @@
 use crate::datatype::DataType;
 use crate::expr::{CtKey, Expr, LogFlags, NatFlags, ObjectKind};
 use crate::family::Family;
-use crate::json::Value;
 use crate::json::constant::{Bits, Context, seconds, signed};
 use crate::json::expression::{self, any_of, element, expression, mapping, nft_key, set_name};
 use crate::json::statement::LEVELS;
 use crate::json::style::Style;
-use crate::json::{flags, object, single};
+use crate::json::{Value, flags, object, single};
 use crate::key::Part;
-use crate::text::print::{TypedUpdate, Words, millis, prefix_of};
+use crate::text::print::{TypedUpdate, prefix_of};
 use crate::tree::*;
+use crate::wording::{Words, millis};
 
 /// A statement.
 pub(in crate::json) fn statement(of: &Statement, with: Style<'_>) -> Value {

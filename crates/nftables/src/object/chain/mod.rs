@@ -8,8 +8,8 @@ use crate::family::Family;
 use crate::name::{Comment, InterfaceName, Name};
 use crate::object::devices::device_list;
 use crate::object::{Rule, TableId};
-use crate::text::print::Wording;
 use crate::tree::Counter;
+use crate::wording::Wording;
 
 /// The id of a chain: its table and its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

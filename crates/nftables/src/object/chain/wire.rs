@@ -10,9 +10,9 @@ use crate::object::TableId;
 use crate::object::chain::Policy;
 use crate::object::devices::{DEVICES, decode_device, encode_device};
 use crate::object::userdata::{self, UserData};
-use crate::read::{name, need};
 use crate::tree::Counter;
 use crate::wire::attributes::attributes;
+use crate::wire::decode::{name, need};
 
 impl super::Chain {
     pub(crate) fn encode(&self, w: &mut Writer<'_>) {

@@ -4,11 +4,12 @@ use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attribute, Attributes};
 
 use crate::expr::define::keep;
+use crate::expr::wire::expressions;
 use crate::expr::{Bytes, Data, Expr};
 use crate::name::Name;
 use crate::object::element::wire::*;
 use crate::object::userdata::UserData;
-use crate::read::{expressions, name};
+use crate::wire::decode::name;
 
 /// An element as the kernel lists it: 72 bytes, and [details](ElementDetails) that few elements have.
 #[derive(Debug, Clone, Default)]

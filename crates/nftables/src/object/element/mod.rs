@@ -2,8 +2,8 @@
 //! allocation.
 
 pub(crate) mod decode;
-mod mismatch;
 mod packed;
+pub(crate) mod query;
 mod text;
 pub(crate) mod wire;
 
@@ -16,15 +16,12 @@ use crate::expr;
 use crate::key::Key;
 use crate::name::{Comment, Name};
 use crate::object::SetId;
-use crate::text::print::millis;
 use crate::tree::{Statement, Verdict};
-pub(crate) use mismatch::{backwards_range, type_mismatch};
+use crate::wording::millis;
 pub(crate) use packed::Packed;
 use packed::{Data, Sections, Store};
 pub(crate) use text::{prefix_length, wildcard};
-pub(crate) use wire::{
-    Form, compare, is_byte_swapped, order, sortable, successor, unswap_key, wire_count, wire_key,
-};
+pub(crate) use wire::{Form, compare, order, sortable, successor, unswap_key, wire_count, wire_key};
 
 /// An element of a set or a map.
 #[derive(Clone)]

@@ -3,10 +3,11 @@
 use std::fmt::{self, Display};
 
 use crate::datatype::DataType;
+use crate::key::text::write_part;
 use crate::key::{Key, Part};
 use crate::object::element::wire::in_network_order;
 use crate::object::{Element, ElementData, Elements};
-use crate::text::print::{Wording, Words, write_part};
+use crate::wording::{Wording, Words};
 
 /// Formats the value in nft's syntax: `1.2.3.4 . tcp . 80 comment "x" : goto c`.
 impl Display for Element {

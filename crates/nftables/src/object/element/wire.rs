@@ -5,18 +5,16 @@ use std::ops::Range;
 
 use sluicegate_netlink::attr::{self, Writer};
 
-use crate::compile::lower::stateful;
-use crate::datatype::{DataType, Order};
+use crate::expr::VerdictCode;
 use crate::expr::data::{NFTA_DATA_VALUE, encode_code};
 use crate::expr::wire::{EXPRESSION, EXPRESSIONS, NFTA_LIST_ELEM, list_of};
-use crate::expr::{self, VerdictCode};
-use crate::key::{Key, MAX_BYTES, Part, types_of};
+use crate::key::{Key, MAX_BYTES, Part, is_byte_swapped, types_of};
 use crate::name::Name;
 use crate::object::element::decode::ElementFlags;
 use crate::object::element::packed::{Data, Packed, Shape, View};
 use crate::object::{Element, Set, SetFlags, userdata};
-use crate::read::ElementQuery;
 use crate::tree::Statement;
+use crate::tree::stateful::stateful;
 use crate::wire::attributes::{Enumeration, attributes};
 
 /// The encoding of elements that a set needs.
@@ -122,13 +120,6 @@ pub(crate) fn in_network_order(part: Part, value: &[u8]) -> Vec<u8> {
         bytes.reverse();
     }
     bytes
-}
-
-/// Returns whether an interval set stores values of this type byte-swapped: numbers in host byte order, on
-/// little-endian machines.
-pub(crate) fn is_byte_swapped(part: Part) -> bool {
-    let text = matches!(part.data_type(), DataType::IFNAME | DataType::STRING);
-    part.order() == Order::Host && !text && cfg!(target_endian = "little")
 }
 
 impl Element {
@@ -384,24 +375,6 @@ fn encode_statements(statements: &[Statement], element: &mut Writer<'_>) {
                 let mut list = element.nest(NFTA_SET_ELEM_EXPRESSIONS);
                 several.for_each(|expr| expr.encode(&mut list, NFTA_LIST_ELEM));
             }
-        }
-    }
-}
-
-impl ElementQuery<'_> {
-    pub(crate) fn encode(self, element: &mut Writer<'_>) {
-        let mut put = |kind, key: &[u8]| expr::Data::Value(key.into()).encode(element, kind);
-        match self {
-            Self::Key(key) => put(NFTA_SET_ELEM_KEY, key),
-            Self::Range(key, end) => {
-                put(NFTA_SET_ELEM_KEY, key);
-                put(NFTA_SET_ELEM_KEY_END, end);
-            }
-            Self::End(key) => {
-                put(NFTA_SET_ELEM_KEY, key);
-                element.put_be32(NFTA_SET_ELEM_FLAGS, ElementFlags::INTERVAL_END.bits());
-            }
-            Self::CatchAll => element.put_be32(NFTA_SET_ELEM_FLAGS, ElementFlags::CATCHALL.bits()),
         }
     }
 }

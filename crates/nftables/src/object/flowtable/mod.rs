@@ -9,7 +9,7 @@ use bitflags::bitflags;
 use crate::name::{InterfaceName, Name};
 use crate::object::devices::device_list;
 use crate::object::{Priority, TableId};
-use crate::text::print::Wording;
+use crate::wording::Wording;
 
 /// The id of a flowtable: its table and its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -7,8 +7,8 @@ use crate::family::Family;
 use crate::name::Name;
 use crate::object::devices::{DEVICES, decode_device, encode_device};
 use crate::object::{FlowtableFlags, FlowtableId};
-use crate::read::{name, need};
 use crate::wire::attributes::attributes;
+use crate::wire::decode::{name, need};
 
 impl super::Flowtable {
     pub(crate) fn encode(&self, w: &mut Writer<'_>) {

@@ -5,11 +5,10 @@ pub(crate) mod wire;
 
 use std::fmt;
 
-use crate::listing::ListOptions;
 use crate::name::Comment;
 use crate::object::ChainId;
-use crate::text::print::Wording;
 use crate::tree::{Statement, Statements, write_rule};
+use crate::wording::{ListOptions, Wording};
 
 /// A rule: statements that are evaluated in order.
 #[derive(Debug, Clone, PartialEq, Eq)]

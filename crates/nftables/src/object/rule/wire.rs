@@ -9,8 +9,8 @@ use crate::family::Family;
 use crate::name::{Comment, Name};
 use crate::object::rule::compat::{self, COMPAT};
 use crate::object::userdata::{self, UserData};
-use crate::read::need;
 use crate::wire::attributes::attributes;
+use crate::wire::decode::need;
 
 impl super::Rule {
     /// Appends the attributes of the rule. `exprs` are its lowered statements, `replaced` is the handle of
@@ -94,7 +94,7 @@ impl Rule {
                     chain = Some(name_like(&attribute, before.as_ref().map(|(_, chain)| chain))?);
                 }
                 NFTA_RULE_HANDLE => handle = attribute.be64()?,
-                NFTA_RULE_EXPRESSIONS => expressions = crate::read::expressions(&attribute)?,
+                NFTA_RULE_EXPRESSIONS => expressions = crate::expr::wire::expressions(&attribute)?,
                 NFTA_RULE_POSITION => position = Some(attribute.be64()?),
                 NFTA_RULE_USERDATA => user_data = attribute.payload.to_vec(),
                 _ => {}
@@ -114,7 +114,7 @@ fn name_like(attribute: &Attribute<'_>, other: Option<&Name>) -> Result<Name, De
     let bytes = attribute.payload.strip_suffix(&[0]).unwrap_or(attribute.payload);
     match other {
         Some(other) if other.as_bytes() == bytes => Ok(other.clone()),
-        _ => crate::read::name(attribute),
+        _ => crate::wire::decode::name(attribute),
     }
 }
 

@@ -3,6 +3,7 @@
 mod text;
 pub(crate) mod wire;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::expr::ObjectKind;
 use crate::key::Part;
 use crate::name::{Comment, Name};
 use crate::object::TableId;
-use crate::tree::{Expression, Statement};
+use crate::tree::{Expression, Mapping, Statement};
 pub(crate) use text::TypeLine;
 pub(crate) use wire::length;
 
@@ -329,4 +330,23 @@ impl From<Expression> for SetType {
     fn from(of: Expression) -> Self {
         Self::Typeof(of)
     }
+}
+
+impl<V> From<&SetId> for Mapping<V> {
+    fn from(map: &SetId) -> Self {
+        Self::Named(map.name.clone())
+    }
+}
+
+impl From<&SetId> for Expression {
+    fn from(set: &SetId) -> Self {
+        Self::named(&set.name)
+    }
+}
+
+/// Returns the known definition of a set or map. The kernel and nft's text do not distinguish the two in
+/// references.
+pub(crate) fn known<'s>(sets: &HashMap<&SetId, &'s Set>, id: &SetId) -> Option<&'s Set> {
+    let other = || SetId { map: !id.map, ..id.clone() };
+    sets.get(id).or_else(|| sets.get(&other())).copied()
 }

@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::datatype::DataType;
 use crate::object::{Set, SetData, SetPolicy, SetType};
-use crate::text::print::{Wording, Words};
+use crate::tree::Expression;
+use crate::wording::{Wording, Words};
 
 impl fmt::Display for SetType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -78,5 +79,32 @@ impl Set {
         .collect();
         lines.extend(self.comment.as_ref().map(|comment| format!("comment {comment}")));
         lines
+    }
+}
+
+impl Set {
+    /// Returns how its elements are worded: what is raw payload, in hexadecimal.
+    pub(crate) fn worded_elements<'w>(&self, with: Wording<'w>) -> Wording<'w> {
+        let raw = |of: &SetType| match of {
+            SetType::Typeof(of) => raw_parts(of),
+            _ => 0,
+        };
+        let data = match &self.data {
+            Some(SetData::Value(of)) => raw(of),
+            _ => 0,
+        };
+        with.with_raw_parts([raw(&self.key), data])
+    }
+}
+
+/// Returns the parts of an expression that are raw payload, one bit each.
+fn raw_parts(of: &Expression) -> u8 {
+    match of {
+        Expression::Concat(list) => {
+            list.iter().take(8).enumerate().fold(0, |bits, (i, part)| bits | raw_parts(part) << i)
+        }
+        Expression::Binary(binary) => raw_parts(&binary.left),
+        Expression::RawPayload(_) => 1,
+        _ => 0,
     }
 }

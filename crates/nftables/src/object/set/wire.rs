@@ -3,20 +3,20 @@
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attribute, Attributes, Writer};
 
-use crate::compile::lower::stateful;
 use crate::datatype::{DataType, Order};
 use crate::expr::data::NFT_DATA_VERDICT;
 use crate::expr::define::keep_alone;
-use crate::expr::wire::{EXPRESSION, EXPRESSIONS, NFTA_LIST_ELEM, list_of};
+use crate::expr::wire::{EXPRESSION, EXPRESSIONS, NFTA_LIST_ELEM, expressions, list_of};
 use crate::expr::{Expr, ObjectKind};
 use crate::family::Family;
 use crate::key::{Part, width};
 use crate::name::Name;
 use crate::object::userdata::{self, UserData};
 use crate::object::{SetData, SetFlags, SetPolicy, SetType, typeof_data};
-use crate::read::{expressions, name, need};
-use crate::text::print::millis;
+use crate::tree::stateful::stateful;
 use crate::wire::attributes::{Enumeration, attributes};
+use crate::wire::decode::{name, need};
+use crate::wording::millis;
 
 impl super::Set {
     /// Appends the attributes of the set. `number` is its number in the batch.

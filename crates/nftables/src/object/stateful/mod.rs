@@ -8,14 +8,14 @@ pub(crate) mod wire;
 use std::fmt;
 use std::time::Duration;
 
-use crate::compile::LowerError;
+use sluicegate_netlink::Protocol;
+
 use crate::expr::ObjectKind;
 use crate::family::Family;
 use crate::name::{Comment, Name, SecurityContext};
 use crate::object::{TableId, Tunnel};
-use crate::text::print::{Wording, Words};
 use crate::tree::{Connlimit, Counter, Limit, Quota, Synproxy};
-use sluicegate_netlink::Protocol;
+use crate::wording::{Wording, Words};
 pub(crate) use timeouts::default_timeouts;
 pub use timeouts::timeout_states;
 
@@ -134,18 +134,6 @@ impl ObjectConfig {
             Self::Secmark(_) => ObjectKind::SECMARK,
             Self::Connlimit(_) => ObjectKind::CONNLIMIT,
             Self::Tunnel(_) => ObjectKind::TUNNEL,
-        }
-    }
-
-    /// Refuses states that connections of the protocol do not have.
-    pub(crate) fn check(&self) -> Result<(), LowerError> {
-        let Self::CtTimeout { protocol, policy, .. } = self else { return Ok(()) };
-        match policy.iter().find(|(state, _)| !timeout_states(*protocol).contains(state)) {
-            Some((state, _)) => Err(LowerError::Constant {
-                value: (*state).to_owned(),
-                wanted: format!("state of {protocol}"),
-            }),
-            None => Ok(()),
         }
     }
 

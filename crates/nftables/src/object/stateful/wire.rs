@@ -5,19 +5,19 @@ use std::time::Duration;
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attributes, Writer};
 
-use crate::compile::lower::{stateful, synproxy_expr};
-use crate::compile::raise::{state, synproxy};
+use sluicegate_netlink::Protocol;
+
 use crate::expr::{Expr, ObjectKind};
 use crate::family::Family;
 use crate::name::{Name, SecurityContext};
 use crate::object::stateful::timeouts::{default_timeouts, timeout_states};
 use crate::object::userdata::{self, UserData};
 use crate::object::{ObjectConfig, ObjectId, StatefulObject, Tunnel};
-use crate::read::{name, need};
-use crate::text::print::millis;
 use crate::tree::Statement;
+use crate::tree::stateful::{state, stateful, synproxy, synproxy_expr};
 use crate::wire::attributes::attributes;
-use sluicegate_netlink::Protocol;
+use crate::wire::decode::{name, need};
+use crate::wording::millis;
 
 impl StatefulObject {
     pub(crate) fn encode(&self, w: &mut Writer<'_>) {

@@ -7,8 +7,8 @@ use crate::family::Family;
 use crate::name::Name;
 use crate::object::TableFlags;
 use crate::object::userdata::{self, UserData};
-use crate::read::{name, need};
 use crate::wire::attributes::attributes;
+use crate::wire::decode::{name, need};
 
 impl super::Table {
     pub(crate) fn encode(&self, w: &mut Writer<'_>) {

@@ -1,5 +1,8 @@
 //! Elements of named sets and maps, packed as they are parsed.
 
+use std::time::Duration;
+
+use crate::compile::constant::Place;
 use crate::compile::lower::sets::{key_bounds, merged};
 use crate::key::Key;
 use crate::name::{Comment, Name};
@@ -10,10 +13,7 @@ use crate::text::parse::expression::typed_parts;
 use crate::text::parse::lexer::{Kind, Span};
 use crate::text::parse::parser::{Parsed, Parser};
 use crate::text::parse::plain::Plain;
-use crate::tree::Expression;
-use crate::tree::constant::Place;
-use crate::tree::{Statement, Verdict};
-use std::time::Duration;
+use crate::tree::{Expression, Statement, Verdict};
 
 /// The properties of an element other than its key.
 #[derive(Debug, Default)]

@@ -1,5 +1,6 @@
 //! Expressions: packet fields, operators, maps and concatenations.
 
+use crate::compile::constant::Place;
 use crate::compile::lower::sets::{is_interval, key_bounds};
 use crate::datatype::{DataType, Order};
 use crate::expr::FibResult;
@@ -13,7 +14,6 @@ use crate::text::parse::parser::{Parsed, Parser, is_keyword, keyword, unquoted};
 use crate::text::parse::phrase::Behind;
 use crate::text::parse::primary::is_header;
 use crate::text::parse::statement::starts_statement;
-use crate::tree::constant::Place;
 use crate::tree::{BinaryOp, Expression, Map, Mapping, Prefix, Value};
 
 impl Parser<'_, '_> {

@@ -5,11 +5,11 @@ use std::fmt;
 use std::net::IpAddr;
 
 use crate::datatype::DataType;
-use crate::listing::ListOptions;
 use crate::name::InterfaceName;
 use crate::object::{Set, SetId};
 use crate::text::parse::source::Included;
 use crate::time_zone::TimeZone;
+use crate::wording::ListOptions;
 
 /// Everything that a text may refer to without containing it: names that nft reads from the machine, files,
 /// and sets that exist in the kernel.

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use crate::compile::lower::{Intervals, KnownSets, lower};
+use crate::check::KnownSets;
+use crate::compile::lower::{Intervals, lower};
 use crate::object::{Set, SetFlags, SetId};
 use crate::text::parse::error::{Mistake, ParseError, Problem};
 use crate::text::parse::lexer::{Kind, Span};

@@ -1,6 +1,7 @@
 //! Statements of a rule, and rules.
 
-use crate::compile::lower::{Intervals, KnownSets, LowerError, lower};
+use crate::check::{KnownSets, LowerError};
+use crate::compile::lower::{Intervals, lower};
 use crate::datatype::DataType;
 use crate::expr::{CtKey, ExthdrOp, MetaKey, ObjectKind};
 use crate::name::Comment;

@@ -5,12 +5,12 @@ use std::net::IpAddr;
 
 use crate::datatype::DataType;
 use crate::expr::{CtKey, FibFlags, FibResult, MetaKey, SocketKey};
+use crate::key::text::{Inet6, write_bits, write_labels, write_number, write_part};
 use crate::key::{Part, integer_bytes};
-use crate::text::print::value::{Inet6, write_bits, write_labels};
-use crate::text::print::{Wording, Words, write_number, write_part};
 use crate::tree::Payload;
 use crate::tree::expression::*;
 use crate::tree::value::*;
+use crate::wording::{Wording, Words};
 
 impl Words for Expression {
     fn write(&self, f: &mut Formatter<'_>, with: Wording<'_>) -> fmt::Result {

@@ -5,13 +5,13 @@ use std::net::IpAddr;
 
 use crate::datatype::DataType;
 use crate::expr::NatFlags;
+use crate::key::text::Inet6;
 use crate::object::element::prefix_length;
 use crate::text::print::expression::Typed;
-use crate::text::print::value::Inet6;
-use crate::text::print::{Wording, Words};
 use crate::tree::expression::*;
 use crate::tree::statement::*;
 use crate::tree::value::*;
+use crate::wording::{Wording, Words};
 
 pub(super) fn write_nat(f: &mut Formatter<'_>, word: &str, nat: &Nat, with: Wording<'_>) -> fmt::Result {
     f.write_str(word)?;

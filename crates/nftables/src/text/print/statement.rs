@@ -4,19 +4,19 @@ use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 use crate::datatype::DataType;
-use crate::expr::{CtKey, LogFlags, ObjectKind};
-use crate::key::Part;
+use crate::expr::{CtKey, LogFlags, ObjectKind, Verdict};
+use crate::key::text::write_number;
+use crate::key::{Part, is_byte_swapped};
 use crate::name::Name;
-use crate::object::element::is_byte_swapped;
 use crate::text::print::expression::{
     Bits, Kind, Typed, key_kinds, kinds, with_bits, without_raw, write_mapping,
 };
 use crate::text::print::nat::{write_nat, write_port_nat};
-use crate::text::print::{Wording, Words, write_number};
 use crate::tree::Payload;
 use crate::tree::expression::*;
 use crate::tree::statement::*;
 use crate::tree::value::*;
+use crate::wording::{Wording, Words};
 
 impl Words for Statement {
     fn write(&self, f: &mut Formatter<'_>, with: Wording<'_>) -> fmt::Result {

@@ -8,25 +8,28 @@ use sluicegate_netlink::{Batch, MessageWriter};
 use crate::apply::ApplyOptions;
 use crate::apply::auto_merge::{Origin, Sent};
 use crate::apply::resolve::Resolved;
-use crate::compile::LowerError;
+use crate::check::LowerError;
+use crate::check::elements::{backwards_range, type_mismatch};
 use crate::compile::lower::{self, AnonymousSet, Before, Lowered, lower};
 use crate::error::Error;
 use crate::family::Family;
 use crate::object::chain::wire::{NFTA_CHAIN_HANDLE, NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE, encode_bound};
 use crate::object::devices::encode_existing;
 use crate::object::element::wire::*;
-use crate::object::element::{self, Form, representatives};
+use crate::object::element::{Form, representatives};
 use crate::object::flowtable::wire::{NFTA_FLOWTABLE_HANDLE, NFTA_FLOWTABLE_TABLE};
 use crate::object::rule::wire::{
     self as rule, NFTA_RULE_CHAIN, NFTA_RULE_CHAIN_ID, NFTA_RULE_HANDLE, NFTA_RULE_TABLE,
 };
+use crate::object::set::known;
 use crate::object::set::wire::{NFTA_SET_HANDLE, NFTA_SET_NAME, NFTA_SET_TABLE};
 use crate::object::stateful::wire::{NFTA_OBJ_HANDLE, NFTA_OBJ_TABLE, NFTA_OBJ_TYPE};
 use crate::object::table::wire::{NFTA_TABLE_HANDLE, NFTA_TABLE_NAME};
 use crate::object::{Element, Elements, HookOwner, Rule, Set, SetId};
-use crate::transaction::{Flush, HandleId, Object, Operation, Rename, Target, Transaction, known};
+use crate::transaction::{Flush, HandleId, Object, Operation, Rename, Target, Transaction};
 use crate::tree::Statement;
 use crate::wire::message::*;
+use crate::wire::tag::{NO_OPERATION, tag, untag};
 
 /// Writes operations into a batch.
 pub(crate) struct Encoder<'t> {
@@ -76,7 +79,7 @@ impl<'t> Encoder<'t> {
         // Looked for once: that reads all elements.
         let examined = operation.elements().map_or(&[][..], |elements| representatives(&elements.list));
         if let Some(elements) = operation.elements()
-            && let Some(cause) = element::backwards_range(examined)
+            && let Some(cause) = backwards_range(examined)
         {
             return Err(of_elements(index, elements, cause));
         }
@@ -157,7 +160,7 @@ impl<'t> Encoder<'t> {
     /// Checks that the elements have the types of their set, if the transaction creates it. The kernel only
     /// compares lengths, and `80 . 10.0.0.1` is as long as `10.0.0.1 . 80`.
     fn fits(&self, index: usize, elements: &Elements, examined: &[Element]) -> Result<(), Error> {
-        let mismatch = |set: &Set| element::type_mismatch(set, examined);
+        let mismatch = |set: &Set| type_mismatch(set, examined);
         let Some(cause) = known(&self.sets, &elements.set).and_then(mismatch) else { return Ok(()) };
         // The elements may be meant for an older set of the same name, which a later operation deletes.
         let before = self.transaction.known_before(index);
@@ -578,21 +581,6 @@ impl<'a> Destination<'a> {
     }
 }
 
-/// Returns the tag that maps an error of the kernel to an operation, and to one of its elements.
-fn tag(operation: usize, element: usize) -> u64 {
-    (operation as u64) << 32 | (element as u64 & 0xffff_ffff)
-}
-
-/// Returns the operation and the element of a tag; `None` for the messages that begin and end the batch.
-pub(crate) fn untag(tag: u64) -> Option<(usize, usize)> {
-    if tag == NO_OPERATION {
-        return None;
-    }
-    Some((usize::try_from(tag >> 32).ok()?, usize::try_from(tag & 0xffff_ffff).ok()?))
-}
-
-/// The tag of the messages that begin and end the batch.
-const NO_OPERATION: u64 = u64::MAX;
 /// The maximum size of a list of elements in bytes: the length of an attribute is a `u16`.
 const MAX_LIST: usize = 65_532;
 /// The size of the header of a list of elements.

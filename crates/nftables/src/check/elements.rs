@@ -1,9 +1,8 @@
 //! Finds elements that the kernel would misinterpret: keys whose parts have other lengths than those of the
 //! set, although the total is the same, and ranges that end before they start.
 
-use crate::compile::LowerError;
-use crate::key::{Key, Part, types_of};
-use crate::object::element::is_byte_swapped;
+use crate::check::LowerError;
+use crate::key::{Key, Part, is_byte_swapped, types_of};
 use crate::object::{Element, ElementData, Set, SetData};
 
 /// Returns the error for the first element whose key or value has parts of other lengths than those of the

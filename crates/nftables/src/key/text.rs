@@ -5,149 +5,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use crate::datatype::{DataType, Order};
-use crate::key::{EtherAddr, Part, integer};
-use crate::listing::ListOptions;
+use crate::key::{EtherAddr, Part, integer, is_byte_swapped};
 use crate::name::InterfaceName;
-use crate::object::element::is_byte_swapped;
-use crate::object::{Set, SetData, SetType};
-use crate::text::print::Time;
 use crate::time_zone::TimeZone;
-use crate::tree::Expression;
-
-/// Options for printing constants.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Wording<'a> {
-    pub(crate) options: &'a ListOptions,
-    numbers: Numbers,
-    /// Whether the text is a script for nft to read, not a listing.
-    script: bool,
-    state: State,
-    /// The parts of a set's keys and values that are raw payload, one bit each.
-    raw: [u8; 2],
-}
-
-/// Whether to print state: counters, remaining times and the like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Never,
-    /// State other than zero, as in a script.
-    NonZero,
-    Always,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Numbers {
-    /// As a symbolic constant, if the type has one.
-    Named,
-    /// As a number: the bounds of ranges.
-    Bare,
-    /// In hexadecimal: compared with raw payload.
-    Hexadecimal,
-}
-
-impl<'a> Wording<'a> {
-    pub(crate) const fn new(options: &'a ListOptions) -> Self {
-        let state = if options.state { State::Always } else { State::Never };
-        Self { options, numbers: Numbers::Named, script: false, state, raw: [0; 2] }
-    }
-
-    /// Returns the same for the bounds of a range.
-    pub(crate) fn bare(self) -> Self {
-        match self.numbers {
-            Numbers::Named => Self { numbers: Numbers::Bare, ..self },
-            _ => self,
-        }
-    }
-
-    /// Returns whether a prefix in such a part of a concatenation has to be printed as a range: for numbers
-    /// in host byte order nft lists a prefix, but does not read it as one.
-    pub(crate) fn avoids_prefix(self, part: Part) -> bool {
-        self.script && is_byte_swapped(part)
-    }
-
-    /// Returns whether the text is a script.
-    pub(crate) fn is_script(self) -> bool {
-        self.script
-    }
-
-    /// Returns the same for the statements of new elements: nft prints no state for them.
-    pub(crate) fn for_new_elements(self) -> Self {
-        if self.script { self } else { Self { state: State::Never, ..self } }
-    }
-
-    /// Returns whether to print the state of an object; `reached` tells whether it is not zero.
-    pub(crate) fn shows_state(self, reached: bool) -> bool {
-        match self.state {
-            State::Never => false,
-            State::NonZero => reached,
-            State::Always => true,
-        }
-    }
-
-    /// Returns whether values are printed as symbolic constants.
-    pub(crate) fn is_named(self) -> bool {
-        self.numbers == Numbers::Named
-    }
-
-    /// Returns whether values of this type are printed as symbolic constants.
-    pub(crate) fn names(self, of: DataType) -> bool {
-        match of {
-            DataType::INET_PROTO => !self.options.numeric_protocol,
-            // nft has other options for the names of these (`-S`, `-u`).
-            DataType::INET_SERVICE | DataType::UID | DataType::GID => true,
-            _ => !self.options.numeric_symbols,
-        }
-    }
-
-    /// Returns a time that prints in the largest units, or in seconds.
-    pub(crate) fn time(self, time: Duration) -> impl fmt::Display {
-        ListedTime { time, in_seconds: self.options.numeric_time }
-    }
-
-    /// Returns the same for the elements of a set.
-    pub(crate) fn elements_of(self, set: &Set) -> Self {
-        let raw = |of: &SetType| match of {
-            SetType::Typeof(of) => raw_parts(of),
-            _ => 0,
-        };
-        let data = match &set.data {
-            Some(SetData::Value(of)) => raw(of),
-            _ => 0,
-        };
-        Self { raw: [raw(&set.key), data], ..self }
-    }
-
-    /// Returns the same for the value of an element.
-    pub(crate) fn data(self) -> Self {
-        Self { raw: [self.raw[1], 0], ..self }
-    }
-
-    /// Returns the same for a part of a key.
-    pub(crate) fn part(self, index: usize) -> Self {
-        if index < 8 && self.raw[0] >> index & 1 == 1 { self.hexadecimal() } else { self }
-    }
-
-    pub(crate) fn hexadecimal(self) -> Self {
-        Self { numbers: Numbers::Hexadecimal, ..self }
-    }
-}
-
-impl Wording<'static> {
-    /// The options for scripts.
-    pub(crate) const SCRIPT: Self = Self { script: true, state: State::NonZero, ..Self::new(&SCRIPT) };
-}
-
-/// Returns the parts of an expression that are raw payload, one bit each.
-fn raw_parts(of: &Expression) -> u8 {
-    match of {
-        Expression::Concat(list) => {
-            list.iter().take(8).enumerate().fold(0, |bits, (i, part)| bits | raw_parts(part) << i)
-        }
-        Expression::Binary(binary) => raw_parts(&binary.left),
-        Expression::RawPayload(_) => 1,
-        _ => 0,
-    }
-}
+use crate::wording::{ListOptions, Wording};
 
 /// Writes one part of a key or value by its type.
 pub(crate) fn write_part(
@@ -180,7 +41,7 @@ pub(crate) fn write_part(
         }
         DataType::CT_LABEL => write_labels(f, value, " | "),
         of if of.is_bitmask() && with.is_named() => write_bits(f, of, number, " | ", with),
-        _ if value.len() > 8 && with.numbers == Numbers::Hexadecimal => {
+        _ if value.len() > 8 && with.is_hexadecimal() => {
             let zeros = value.iter().take_while(|byte| **byte == 0).count();
             match value.get(zeros..).and_then(<[u8]>::split_first) {
                 None => f.write_str("0x0"),
@@ -207,13 +68,13 @@ pub(crate) fn write_number(
     number: u64,
     with: Wording<'_>,
 ) -> fmt::Result {
-    if with.numbers == Numbers::Hexadecimal {
+    if with.is_hexadecimal() {
         return write!(f, "{number:#x}");
     }
     if of.is_bitmask() {
-        return match with.numbers {
-            Numbers::Named => write_bits(f, of, number, ",", with),
-            _ => write!(f, "{number:#x}"),
+        return match with.is_named() {
+            true => write_bits(f, of, number, ",", with),
+            false => write!(f, "{number:#x}"),
         };
     }
     match of {
@@ -254,7 +115,7 @@ pub(crate) fn write_number(
 }
 
 /// Writes the bits of a mask, the lowest first. Without names nft lists each bit as a number of its own.
-pub(super) fn write_bits(
+pub(crate) fn write_bits(
     f: &mut fmt::Formatter<'_>,
     of: DataType,
     number: u64,
@@ -280,7 +141,7 @@ pub(super) fn write_bits(
 }
 
 /// Writes the numbers of the bits that are set: nft prints connection labels in this form.
-pub(super) fn write_labels(f: &mut fmt::Formatter<'_>, value: &[u8], between: &str) -> fmt::Result {
+pub(crate) fn write_labels(f: &mut fmt::Formatter<'_>, value: &[u8], between: &str) -> fmt::Result {
     let mut bytes = value.to_vec();
     if cfg!(target_endian = "big") {
         bytes.reverse();
@@ -365,23 +226,15 @@ fn write_hex(f: &mut fmt::Formatter<'_>, value: &[u8]) -> fmt::Result {
     value.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
 }
 
-/// A time as it prints in a listing.
-struct ListedTime {
-    time: Duration,
-    in_seconds: bool,
-}
+const SECONDS_PER_DAY: i64 = 24 * 60 * 60;
 
-impl fmt::Display for ListedTime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.in_seconds {
-            true => write!(f, "{}s", self.time.as_secs()),
-            false => Time(self.time).fmt(f),
-        }
+impl Wording<'_> {
+    /// Returns whether a prefix in such a part of a concatenation has to be printed as a range: for numbers
+    /// in host byte order nft lists a prefix, but does not read it as one.
+    pub(crate) fn avoids_prefix(self, part: Part) -> bool {
+        self.is_script() && is_byte_swapped(part)
     }
 }
-
-static SCRIPT: ListOptions = ListOptions::SCRIPT;
-const SECONDS_PER_DAY: i64 = 24 * 60 * 60;
 
 #[cfg(test)]
 mod tests {

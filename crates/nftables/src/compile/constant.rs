@@ -1,6 +1,6 @@
 //! Encodes constants as bytes: a value, a prefix, a range or a concatenation of them, for a given type.
 
-use crate::compile::lower::LowerError;
+use crate::check::LowerError;
 use crate::datatype::{DataType, Order};
 use crate::key::{Part, integer_bytes};
 use crate::name::InterfaceName;
@@ -61,7 +61,7 @@ impl Bounds {
 
     fn of_prefix(prefix: &Prefix, place: Place) -> Result<Self, LowerError> {
         // A prefix starts at the most significant byte: numbers in host byte order are reversed for the mask.
-        let host = crate::object::element::is_byte_swapped(place.part);
+        let host = crate::key::is_byte_swapped(place.part);
         let mut low = place.bytes(&prefix.value)?;
         if host {
             low.reverse();

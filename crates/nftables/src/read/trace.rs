@@ -9,8 +9,8 @@ use crate::expr::{Data, VerdictCode, decode_verdict};
 use crate::family::Family;
 use crate::name::Name;
 use crate::object::Policy;
-use crate::read::{name, need};
 use crate::wire::attributes::attributes;
+use crate::wire::decode::{name, need};
 
 /// A step of a traced packet: a rule that it matches, the end of a chain's rules, or the policy of a base
 /// chain.

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use crate::compile::raise::state;
 use crate::datatype::{DataType, Order};
 use crate::expr::data::NFT_DATA_VERDICT;
 use crate::expr::{Data, Expr};
 use crate::key::{Key, Part, width};
-use crate::listing::comment;
+use crate::name::Comment;
 use crate::object::element::{sortable, successor, unswap_key};
 use crate::object::set::length as bytes_of;
 use crate::object::userdata::{DATA_TYPEOF, KEY_TYPEOF, MERGE_ELEMENTS};
 use crate::object::*;
 use crate::read;
 use crate::tree::Statement;
+use crate::tree::stateful::state;
 
 pub(crate) fn set_of(table: &TableId, from_kernel: &read::Set) -> Set {
     let map = from_kernel.flags.intersects(SetFlags::MAP | SetFlags::OBJECT);
@@ -45,7 +45,7 @@ pub(crate) fn set_of(table: &TableId, from_kernel: &read::Set) -> Set {
     let merge = read::UserData::new(&from_kernel.user_data).find(MERGE_ELEMENTS);
     set.auto_merge = merge.is_some_and(|value| value.iter().any(|byte| *byte != 0));
     set.statements = from_kernel.expressions.iter().filter_map(state_of).collect();
-    set.comment = comment(from_kernel.comment());
+    set.comment = from_kernel.comment().map(Comment::lossy);
     set
 }
 
@@ -291,7 +291,7 @@ fn element_of(set: &Set, parts: &[Part], from_kernel: &read::Element) -> Option<
     if let Some(expiration) = from_kernel.details().expiration {
         element = element.expires(Duration::from_millis(expiration));
     }
-    if let Some(comment) = comment(from_kernel.comment()) {
+    if let Some(comment) = from_kernel.comment().map(Comment::lossy) {
         element = element.comment(comment);
     }
     for statement in from_kernel.details().expressions.iter().filter_map(state_of) {

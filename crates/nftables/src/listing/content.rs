@@ -35,7 +35,7 @@ impl Transaction {
     /// to a handle.
     pub fn into_content(self) -> Result<Vec<TableContent>, Error> {
         let mut tables = Tables::default();
-        for operation in self.operations {
+        for operation in self.into_operations() {
             tables.play(operation)?;
         }
         Ok(tables
