@@ -20,7 +20,7 @@
 //! # To add an object with messages of its own
 //!
 //! Places to change: `message.rs` (message types), a folder here, `read/` (the requests),
-//! `transaction/operation.rs` and `apply/encode.rs` (the operations), `error/meaning.rs` (its errors), `listing/`
+//! `transaction/operation.rs`, `apply/encode.rs` (the operations), `error/meaning.rs` (its errors), `listing/`
 //! (the listing), `monitor/` (its events, and the copy that follows them) and `fake/`.
 
 pub(crate) mod chain;

@@ -11,8 +11,9 @@ use crate::read::trace::Trace;
 use crate::wire::decode::{name, need};
 use crate::wire::message::*;
 
-/// A change of the ruleset, as the kernel sends it: [`Follower::apply`](crate::monitor::Follower::apply) turns it into the typed language. The
-/// events of one commit arrive together, and [`Event::Generation`] ends them.
+/// A change of the ruleset, as the kernel sends it:
+/// [`Follower::apply`](crate::monitor::Follower::apply) turns it into the typed language. The events of one
+/// commit arrive together, and [`Event::Generation`] ends them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -34,7 +35,8 @@ pub enum Event {
     Generation(read::Generation),
     /// Events were lost (`ENOBUFS`): the ruleset has to be read again.
     Overrun,
-    /// A step of a traced packet; sent to sockets that have joined [`TRACE_GROUP`](crate::monitor::TRACE_GROUP).
+    /// A step of a traced packet; sent to sockets that have joined
+    /// [`TRACE_GROUP`](crate::monitor::TRACE_GROUP).
     Trace(Box<Trace>),
     /// A message that this crate does not know: its command (`nfnl_msg_type`).
     Unknown(u8),
