@@ -128,7 +128,7 @@ impl TableChange<'_, '_> {
             return Ok(());
         }
         // Of all rules at once: thousands of chains may go.
-        let owned = |chain: &str, rule: &Rule<'_>| owns(chain) || owner.owns_rule(table, rule);
+        let owned = |chain: &str, rule: &Rule<'_>| owns(chain) || owns_rule(owner, table, rule);
         let names = Names::of(gone.iter().map(|(chain, _)| chain.as_str()));
         let stays = referrers(desired, &names, owned)?;
         let foreign = referrers(current, &names, |chain, rule| !owned(chain, rule))?;
@@ -378,12 +378,17 @@ impl TableChange<'_, '_> {
     }
 
     fn owns_rule(&self, rule: &Rule<'_>) -> bool {
-        self.owner.owns_rule(self.table, rule)
+        owns_rule(self.owner, self.table, rule)
     }
 
     fn wrong(&self, chain: &str, reason: impl Into<String>) -> Error {
         Error::Diff { table: self.table.to_owned(), chain: chain.to_owned(), reason: reason.into() }
     }
+}
+
+/// Returns whether a rule is the owner's; one without words is nobody's.
+fn owns_rule(owner: &dyn Owner, table: &str, rule: &Rule<'_>) -> bool {
+    !rule.is_foreign() && owner.owns_rule(table, rule)
 }
 
 /// Returns how many rules at the beginning and at the end of two lists have the same words, and so need no
@@ -428,7 +433,7 @@ fn referrers<'s>(
 ) -> Result<BTreeMap<Cow<'s, str>, &'s str>, Error> {
     let mut targets = BTreeMap::new();
     for (chain, contents) in chains {
-        let rules = contents.rules.iter().filter(|rule| names.may_be_in(rule.text()));
+        let rules = contents.rules.iter().filter(|rule| !rule.is_foreign() && names.may_be_in(rule.text()));
         for rule in rules.filter(|rule| of(chain, rule)) {
             if let Some(target) = target_of(rule)? {
                 targets.entry(target).or_insert(chain.as_str());

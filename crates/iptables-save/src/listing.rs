@@ -117,11 +117,14 @@ impl Listing {
     }
 
     fn of_rule(&self, rule: &Rule<'_>, number: usize) -> Result<String, Error> {
-        let spec = rule.spec()?;
         let mut line = String::new();
         if self.line_numbers {
             let _ = write!(line, "{number:<4} ");
         }
+        if rule.is_foreign() {
+            return Ok(format!("{line}{}\n", rule.text()));
+        }
+        let spec = rule.spec()?;
         if self.verbose {
             let Counters { packets, bytes } = rule.counters().unwrap_or_default();
             line.extend([self.count(packets), self.count(bytes)]);
@@ -198,7 +201,7 @@ fn value(option: Option<&OptionUse<'_>>, default: &str, shown: impl Fn(&str) -> 
 /// Returns how many rules of the table lead to each target.
 fn references(table: &Table<'_>) -> Result<HashMap<String, usize>, Error> {
     let mut count = HashMap::new();
-    for rule in table.rules() {
+    for rule in table.rules().filter(|rule| !rule.is_foreign()) {
         if let Some(target) = rule.spec()?.target {
             *count.entry(target.module.name.into_owned()).or_default() += 1;
         }

@@ -125,8 +125,11 @@ fn family_of(save: &Save<'_>) -> Family {
     if rules.any(is_v6) { Family::Ipv6 } else { Family::Ipv4 }
 }
 
-/// Returns the words of a rule in their normal form.
+/// Returns the words of a rule in their normal form; of one that has no words, its text, which no words are.
 pub(crate) fn normal_words(rule: &Rule<'_>, family: Family) -> Result<Vec<String>, Error> {
+    if rule.is_foreign() {
+        return Ok(vec![rule.text().to_owned()]);
+    }
     normalise(rule.text(), family).map_err(|error| error.on_line(rule.line().max(1)))
 }
 

@@ -368,6 +368,33 @@ impl<'a> Rule<'a> {
         Ok(Self { source, counters: None, action, chain, words, line: 0 })
     }
 
+    /// Returns a rule that a chain has and iptables has no words for, in its place among the others. `text`
+    /// says what it is, in the language of nft for instance.
+    ///
+    /// Its words begin with a `#`, which no words of a rule do, so that neither iptables-restore nor anything
+    /// here takes them for a rule; what is printed with it cannot be loaded without it.
+    ///
+    /// ```
+    /// use sluicegate_iptables_save::{Family, Place, Rule, check};
+    /// let rule = Rule::foreign("INPUT", "meta skuid 3000 accept").unwrap();
+    /// assert!(rule.is_foreign());
+    /// assert_eq!(rule.to_string(), "-A INPUT # meta skuid 3000 accept\n");
+    /// let place = Place { table: "filter", chain: "INPUT", family: Family::Ipv4 };
+    /// assert!(check(rule.text(), place).is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Rule::new`].
+    pub fn foreign(chain: impl Into<Cow<'a, str>>, text: &str) -> Result<Self, Error> {
+        Self::new(Action::Append, chain, format!("# {text}"))
+    }
+
+    /// Returns whether it is a rule that iptables has no words for, as [`Rule::foreign`] makes it.
+    #[must_use]
+    pub fn is_foreign(&self) -> bool {
+        self.words.starts_with('#')
+    }
+
     /// Returns the chain that the rule is in.
     #[must_use]
     pub fn chain(&self) -> &str {

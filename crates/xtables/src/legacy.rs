@@ -30,6 +30,7 @@ use crate::Error;
 use crate::error::ENOPROTOOPT;
 use crate::extension::wire::Writer;
 use crate::extension::{Kind, Sets};
+use crate::foreign::View;
 use crate::rule::Kernel;
 use change::Change;
 use layout::{COUNTERS_INFO, ENTRIES_AT, Info, REPLACE, TABLE_NAME, table_request};
@@ -159,9 +160,33 @@ impl Client {
     /// A match or target that has no binary form here is shown by its name and `[unsupported revision]`.
     ///
     /// # Errors
-    /// [`Error::Kernel`] if there is no such table.
+    /// [`Error::Kernel`] if there is no such table, [`Error::Incompatible`] if it has what no line can have.
     pub fn list(&self, table: &str, counters: bool) -> Result<Table<'static>, Error> {
-        list::table(&self.read(table)?, counters, &self.sets)
+        self.view(table, counters)?.all_in_words()
+    }
+
+    /// Returns a table with what others wrote into it: chains and rules as [`Client::list`] returns them, and
+    /// what no line of iptables can have (a chain whose name has a blank, a comment with a line end), in its
+    /// place. Such a rule stays as it is, whatever is changed beside it, and counts where rules have numbers.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if there is no such table.
+    pub fn view(&self, table: &str, counters: bool) -> Result<View, Error> {
+        self.sets.forget();
+        list::view(&self.read(table)?, None, counters, &self.sets)
+    }
+
+    /// Returns the same with the rules of one chain only; `None` if there is no such chain.
+    ///
+    /// # Errors
+    /// As [`Client::view`].
+    pub fn view_chain(&self, table: &str, chain: &str, counters: bool) -> Result<Option<View>, Error> {
+        self.sets.forget();
+        let ruleset = self.read(table)?;
+        if ruleset.find(chain).is_none() {
+            return Ok(None);
+        }
+        list::view(&ruleset, Some(chain), counters, &self.sets).map(Some)
     }
 
     /// Returns a table as the kernel has it, to be compared or kept.
@@ -184,6 +209,13 @@ impl Client {
         let malformed = |reason| Error::Malformed { table: table.name.clone(), offset: 0, reason };
         let refused = |errno| self.refused("replacing", &table.name, errno);
         let info = Info::read(&table.info).ok_or_else(|| malformed("expected a struct ipt_getinfo"))?;
+        if usize::try_from(info.size) != Ok(table.entries.len()) {
+            return Err(malformed("expected as many bytes of entries as its struct ipt_getinfo says"));
+        }
+        Ruleset::read(table.family, &table.name, &info, table.entries.clone(), 0)?;
+        if table.family != self.family {
+            return Err(malformed("expected a table of the family of the client"));
+        }
         let too_long = |_| malformed("expected a shorter name of a table");
         let mut request = table_request(&table.name, REPLACE).map_err(too_long)?;
         info.write_replace(&mut request);
@@ -400,7 +432,7 @@ impl RawTable {
     /// # Errors
     /// [`Error::Malformed`] for bytes that are not a table, [`Error::Text`] for a chain without a name.
     pub fn list(self, counters: bool, sets: &dyn Sets) -> Result<Table<'static>, Error> {
-        list::table(&self.ruleset()?, counters, sets)
+        list::view(&self.ruleset()?, None, counters, sets)?.all_in_words()
     }
 
     fn ruleset(self) -> Result<Ruleset, Error> {

@@ -36,16 +36,20 @@ use sluicegate_iptables_save::{Action, Changes, Entry as LineOf, Family, Rule, S
 use sluicegate_netlink::{Errno, Socket};
 use sluicegate_nftables::expr::Expr;
 use sluicegate_nftables::lang::Statement;
-use sluicegate_nftables::{ApplyOptions, Error as NftError, Object, Operation, TableId, read};
+use sluicegate_nftables::{
+    ApplyOptions, Error as NftError, Name, Object, Operation, SetFlags, TableId, read,
+};
 
 use crate::Error;
 use crate::extension::Kind;
+use crate::foreign::View;
 pub use crate::legacy::Restore;
 use crate::rule::Kernel as _;
 use builtin::{TABLES, base_chains, table_id};
 use change::Change;
 use kernel::Asked;
 pub use list::RawTable;
+use list::{has_lookups, have_links};
 use plan::Plan;
 use state::{Chain, Entry, KnownChain, KnownTable, OldRule, Rules, Table};
 
@@ -109,27 +113,68 @@ impl Client {
         self.raw(table)?.list(counters, self.kernel.sets())
     }
 
+    /// Returns a table with what others wrote into it: chains and rules as [`Client::list`] returns them, and
+    /// what iptables has no words for, in its place. Such a rule stays as it is, whatever is changed beside
+    /// it, and counts where rules have numbers.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] for a name that is not that of one of iptables' tables.
+    pub fn view(&self, table: &str, counters: bool) -> Result<View, Error> {
+        self.raw(table)?.view(counters, self.kernel.sets())
+    }
+
+    /// Returns the same with the rules of one chain only, which are read alone; `None` if there is no such
+    /// chain.
+    ///
+    /// # Errors
+    /// As [`Client::view`].
+    pub fn view_chain(&self, table: &str, chain: &str, counters: bool) -> Result<Option<View>, Error> {
+        let raw = self.read(table, Some(chain))?;
+        let exists = raw.chains.iter().any(|found| found.name.as_str() == chain);
+        if !exists && builtin::base_chain(table, chain).is_none() {
+            return Ok(None);
+        }
+        raw.view(counters, self.kernel.sets()).map(Some)
+    }
+
     /// Returns a table as the kernel has it, in one generation, to be compared or kept.
     ///
     /// # Errors
     /// [`Error::Kernel`] for a name that is not that of one of iptables' tables.
     pub fn raw(&self, table: &str) -> Result<RawTable, Error> {
+        self.read(table, None)
+    }
+
+    /// Reads a table with the rules of all chains, or of a single one.
+    fn read(&self, table: &str, chain: Option<&str>) -> Result<RawTable, Error> {
         base_chains(table).ok_or_else(|| self.no_table(table))?;
+        self.kernel.forget_sets();
         let id = table_id(self.family(), table);
         for _ in 0..ATTEMPTS {
             let before = self.kernel.generation()?;
-            let mut raw = RawTable {
-                family: self.family(),
-                name: table.to_owned(),
-                chains: Vec::new(),
-                rules: Vec::new(),
-            };
+            let mut raw = RawTable::new(self.family(), table.to_owned(), Vec::new(), Vec::new());
             {
                 let socket = &mut *self.kernel.socket.borrow_mut();
-                if read::table(socket, &id)?.is_some() {
+                if let Some(found) = read::table(socket, &id)? {
                     raw.chains = read::chains(socket, &id)?;
-                    raw.rules = read_rules(socket, &id, &raw.chains)?;
+                    raw.rules = match chain {
+                        Some(chain) => read::chain_rules(socket, &id.chain(Name::from_kernel(chain)))?,
+                        None => read_rules(socket, &id, &raw.chains)?,
+                    };
+                    if has_lookups(&raw.rules) {
+                        for set in read::sets(socket, &id)? {
+                            let elements = match set.flags.contains(SetFlags::ANONYMOUS) {
+                                true => read::elements(socket, &id.set(set.name.clone()))?,
+                                false => Vec::new(),
+                            };
+                            raw.sets.push((set, elements));
+                        }
+                    }
+                    raw.table = Some(found);
                 }
+            }
+            if have_links(&raw.rules) {
+                raw.links = self.kernel.links()?;
             }
             if self.kernel.generation()? == before {
                 return Ok(raw);

@@ -1,6 +1,6 @@
 //! Rules between words and bytes, whatever back end they are for.
 
-use sluicegate_iptables_save::{Family, Module, Place, Spec, Target, check, find_target};
+use sluicegate_iptables_save::{Chain, Family, Module, Place, Spec, Target, check, find_target};
 
 use crate::entry::{read_head, write_head};
 use crate::extension::{Binary, Codec, Kind, Sets, codecs_of, decode_extension};
@@ -49,7 +49,7 @@ impl Rule {
     /// cannot hold.
     ///
     /// ```
-    /// use sluicegate_iptables_save::{Family, Place};
+    /// use sluicegate_iptables_save::{Chain, Family, Place};
     /// use sluicegate_xtables::{Action, Kernel, Kind, NoSets, Rule, Sets};
     ///
     /// struct Everything;
@@ -109,6 +109,19 @@ impl Rule {
     /// [`sluicegate_iptables_save::Error::Unquotable`] for text that no quoting can carry.
     pub fn words(&self, family: Family, sets: &dyn Sets) -> Result<String, sluicegate_iptables_save::Error> {
         crate::print::words(&self.spec(family, sets))
+    }
+
+    /// Returns the words of the rule, unless they would be those of another one: a jump to a chain whose name
+    /// is that of a target, or none.
+    pub(crate) fn written(&self, family: Family, sets: &dyn Sets) -> Result<String, String> {
+        let spec = self.spec(family, sets);
+        if let Action::Chain(name) = &self.action {
+            let goto = spec.target.as_ref().is_some_and(|target| target.goto);
+            if !is_chain(name, (!goto).then_some(family)) {
+                return Err(format!("-j cannot name the chain {}", name.escape_debug()));
+            }
+        }
+        crate::print::words(&spec).map_err(|error| error.to_string())
     }
 
     /// Returns the options of the rule, in the spelling and order of iptables-save.
@@ -209,6 +222,13 @@ fn verdict(target: &Target<'_>) -> Option<i32> {
 pub(crate) fn verdict_name(verdict: i32) -> String {
     let known = VERDICTS.iter().find(|(_, known)| *known == verdict);
     known.map_or_else(|| verdict.to_string(), |(name, _)| (*name).to_owned())
+}
+
+/// Returns whether `-j` with this name is a jump, which it is not for the name of a target; `-g` always is.
+pub(crate) fn is_chain(name: &str, jumps: Option<Family>) -> bool {
+    let is_target =
+        |family| VERDICTS.iter().any(|(verdict, _)| *verdict == name) || find_target(name, family).is_some();
+    Chain::new(name, None, None).is_ok() && !jumps.is_some_and(is_target)
 }
 
 /// Verdicts of the standard target: `-NF_* - 1`, and `XT_RETURN`.

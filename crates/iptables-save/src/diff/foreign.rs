@@ -22,7 +22,7 @@ impl TableChange<'_, '_> {
     /// Deletes and inserts the owned rules of a chain that is not owned.
     pub(super) fn change_foreign(&mut self, chain: &str) -> Result<(), Error> {
         let (have, wanted) = (self.current.get(chain), self.desired.get(chain));
-        let is_owned = |rule: &&Rule<'_>| self.owner.owns_rule(self.table, rule);
+        let is_owned = |rule: &&Rule<'_>| self.owns_rule(rule);
         let desired: Vec<_> = wanted.iter().flat_map(|wanted| &wanted.rules).filter(is_owned).collect();
         let all = have.map_or(&[][..], |have| &have.rules);
         if desired.is_empty() && !all.iter().any(|rule| is_owned(&rule)) {

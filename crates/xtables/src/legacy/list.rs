@@ -7,28 +7,55 @@ use sluicegate_iptables_save::{Action as Line, Chain, Entry, Rule, Table};
 use super::ruleset::{self, ChainId, Jump, Ruleset};
 use crate::Error;
 use crate::extension::{Binary, Sets};
+use crate::foreign::{Foreign, ForeignReason, View, one_line};
 use crate::rule::{self, Action, verdict_name};
 
-/// Returns the lines of a table: chains, then rules, with the counters of the rules if these are wanted.
-pub(super) fn table(ruleset: &Ruleset, counters: bool, sets: &dyn Sets) -> Result<Table<'static>, Error> {
+/// Returns the lines of a table: chains, then rules, with the counters of the rules if these are wanted; and
+/// what cannot be written so. With `only`, the rules of one chain.
+pub(super) fn view(
+    ruleset: &Ruleset,
+    only: Option<&str>,
+    counters: bool,
+    sets: &dyn Sets,
+) -> Result<View, Error> {
     let text = |source| Error::Text { table: ruleset.table.clone(), source };
-    let mut table = Table::new(ruleset.table.clone()).map_err(text)?;
+    let mut view = View { table: Table::new(ruleset.table.clone()).map_err(text)?, foreign: Vec::new() };
     let chains = ruleset.in_order();
     let named = |id: &ChainId| Some((*id, ruleset.chain(*id)?, ruleset.name(ruleset.chain(*id)?)));
     for (_, chain, name) in chains.iter().filter_map(named) {
         let policy = chain.hook.map(|_| Cow::Owned(verdict_name(chain.policy)));
-        let line = Chain::new(name.into_owned(), policy, Some(chain.counters())).map_err(text)?;
-        table.entries.push(Entry::Chain(line));
-    }
-    for (id, _, name) in chains.iter().filter_map(named) {
-        for entry in &*ruleset.rules(id) {
-            let words = decode(ruleset, entry).words(ruleset.family, sets).map_err(text)?;
-            let mut line = Rule::new(Line::Append, name.clone().into_owned(), words).map_err(text)?;
-            line.set_counters(counters.then(|| ruleset.counters(entry)));
-            table.entries.push(Entry::Rule(line));
+        match Chain::new(name.clone().into_owned(), policy, Some(chain.counters())) {
+            Ok(line) => view.table.entries.push(Entry::Chain(line)),
+            Err(error) => {
+                let (chain, reason) = (name.into_owned(), ForeignReason::Text(error.to_string()));
+                view.foreign.push(Foreign { chain, number: None, text: String::new(), reason });
+            }
         }
     }
-    Ok(table)
+    let wanted = |name: &str| only.is_none_or(|only| only == name) && Chain::new(name, None, None).is_ok();
+    for (id, _, name) in chains.iter().filter_map(named).filter(|(_, _, name)| wanted(name)) {
+        for (at, entry) in ruleset.rules(id).iter().enumerate() {
+            let rule = decode(ruleset, entry);
+            let line = rule.written(ruleset.family, sets);
+            let line = line.and_then(|words| {
+                Rule::new(Line::Append, name.clone().into_owned(), words).map_err(|error| error.to_string())
+            });
+            let mut line = match line {
+                Ok(line) => line,
+                Err(reason) => {
+                    let text = one_line(&rule.spec(ruleset.family, sets).to_string());
+                    let line = Rule::foreign(name.clone().into_owned(), &text);
+                    let (chain, number) = (name.clone().into_owned(), Some(at + 1));
+                    let reason = ForeignReason::Text(reason);
+                    view.foreign.push(Foreign { chain, number, text, reason });
+                    line.map_err(|source| Error::Text { table: ruleset.table.clone(), source })?
+                }
+            };
+            line.set_counters(counters.then(|| ruleset.counters(entry)));
+            view.table.entries.push(Entry::Rule(line));
+        }
+    }
+    Ok(view)
 }
 
 /// Returns a rule without the layout of a table.

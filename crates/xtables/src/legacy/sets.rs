@@ -15,7 +15,8 @@ use crate::extension::wire::{Reader, Writer};
 pub(crate) struct KernelSets {
     socket: Socket,
     version: Cell<Option<u32>>,
-    /// Names of numbers that were asked for: a set that a rule uses keeps its number.
+    /// Names of numbers that were asked for since the last [`forget`](Self::forget): a set keeps its number
+    /// only for as long as a rule uses it.
     names: RefCell<HashMap<u16, String>>,
 }
 
@@ -23,6 +24,11 @@ impl KernelSets {
     pub(crate) fn open() -> Result<Self, Errno> {
         let socket = Socket::open(Family::Ipv4)?;
         Ok(Self { socket, version: Cell::new(None), names: RefCell::default() })
+    }
+
+    /// Forgets the names, before rules are read that may have other sets of the same numbers.
+    pub(crate) fn forget(&self) {
+        self.names.borrow_mut().clear();
     }
 
     /// Returns the version of the protocol, which every request has to have.

@@ -82,11 +82,17 @@ impl Socket {
     /// these, the number of counters and the pointer to them, are filled in here. The counters of the old
     /// entries are returned through it.
     pub(super) fn replace(&self, request: &mut [u8], counters: &mut [RawCounters]) -> Result<(), Errno> {
+        // Kernels before 6.9 copy as many bytes of entries as this field says, however long the request is.
+        let size = request.get(REPLACE_SIZE).and_then(|size| size.try_into().map(u32::from_ne_bytes).ok());
+        let entries = request.len().checked_sub(REPLACE).and_then(|size| u32::try_from(size).ok());
+        if size.is_none() || size != entries {
+            return Err(Errno::EINVAL);
+        }
         let count = u32::try_from(counters.len()).map_err(|_| Errno::E2BIG)?;
         let pointer = counters.as_mut_ptr().expose_provenance();
         let fields = [&count.to_ne_bytes()[..], &pointer.to_ne_bytes()].concat();
         request.get_mut(REPLACE_COUNTERS).ok_or(Errno::EINVAL)?.copy_from_slice(&fields);
-        // SAFETY: as in `set`; the kernel writes `count` counters to `pointer`, and `counters` has so many
+        // SAFETY: as in `set`, with as many bytes behind the structure as it says; the kernel writes `count` counters to `pointer`, and `counters` has so many
         // and is borrowed mutably for the call.
         unsafe { self.set(64, request) }
     }
@@ -113,5 +119,9 @@ fn last_error() -> Errno {
     Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or_default())
 }
 
+/// `sizeof(struct ipt_replace)`, without its entries.
+const REPLACE: usize = 96;
+/// `size` of `struct ipt_replace`.
+const REPLACE_SIZE: std::ops::Range<usize> = 40..44;
 /// `num_counters` and `counters` of `struct ipt_replace`.
 const REPLACE_COUNTERS: std::ops::Range<usize> = 84..96;

@@ -5,12 +5,13 @@
 //! extension. The tool loads everything into the first register.
 
 use sluicegate_iptables_save::{Counters, Family};
+use sluicegate_netlink::attr;
 use sluicegate_nftables::Name;
 use sluicegate_nftables::expr::kind::{
     Bitwise, Cmp, Counter, Immediate, Limit, Log, Meta, Payload, Range, XtMatch, XtTarget,
 };
 use sluicegate_nftables::expr::{
-    Bytes, CmpOp, Data, Expr, Invert, LimitType, MetaKey, PayloadBase, RangeOp, Register,
+    Bytes, CmpOp, Data, Expr, Invert, LimitType, MetaKey, PayloadBase, RangeOp, Register, Unknown,
 };
 use sluicegate_nftables::lang::Verdict;
 
@@ -65,7 +66,7 @@ impl Exprs {
         match (last, prefix, interface.not) {
             (b'+', [], false) => (),
             // No interface at all.
-            (b'+', [], true) => self.compare(CmpOp::EQ, &b"INVAL/D\0"[..]),
+            (b'+', [], true) => self.compare(CmpOp::EQ, NO_INTERFACE),
             (b'+', prefix, not) => self.compare(equal_unless(not), prefix),
             (_, _, not) => self.compare(equal_unless(not), [name, &[0]].concat()),
         }
@@ -176,25 +177,10 @@ impl Exprs {
         Some(())
     }
 
-    /// `struct xt_rateinfo`: the time for one packet, in the longest unit that divides by it well.
+    /// `struct xt_rateinfo`
     fn limit(&mut self, data: &[u8]) -> Option<()> {
         let data = &mut Reader::new(data);
-        let (cost, burst) = (u64::from(data.u32()?), data.u32()?);
-        let mut best = LIMIT_UNITS.first()?;
-        for seconds in LIMIT_UNITS.iter().skip(1) {
-            let time = LIMIT_SCALE * seconds;
-            if cost > time || time.checked_div(cost)? < time.checked_rem(cost)? {
-                break;
-            }
-            best = seconds;
-        }
-        self.push(Limit {
-            rate: (LIMIT_SCALE * best).checked_div(cost)?,
-            unit: *best,
-            burst: Some(burst),
-            of: Some(LimitType::PACKETS),
-            flags: Some(Invert::empty()),
-        });
+        self.push(limit_of(data.u32()?, data.u32()?)?);
         Some(())
     }
 
@@ -214,8 +200,7 @@ impl Exprs {
             Action::Chain(chain) if goto => Verdict::Goto(Name::from_kernel(chain)),
             Action::Chain(chain) => Verdict::Jump(Name::from_kernel(chain)),
             Action::Target(binary) if binary.name == "NFLOG" => {
-                let log = nflog(&binary.data).ok_or("expected an --nflog-prefix that is text")?;
-                self.push(log);
+                self.0.push(nflog(&binary.data).ok_or("expected a struct xt_nflog_info")?);
                 return Ok(());
             }
             Action::Target(binary) if binary.name == "TRACE" => {
@@ -268,23 +253,56 @@ impl Exprs {
     }
 }
 
-/// `struct xt_nflog_info`; `None` if it is too short or its prefix is not UTF-8.
-fn nflog(data: &[u8]) -> Option<Log> {
+/// Returns the rate for a time that one packet takes, in the longest unit that divides by it well.
+pub(super) fn limit_of(cost: u32, burst: u32) -> Option<Limit> {
+    let cost = u64::from(cost);
+    let mut best = LIMIT_UNITS.first()?;
+    for seconds in LIMIT_UNITS.iter().skip(1) {
+        let time = LIMIT_SCALE * seconds;
+        if cost > time || time.checked_div(cost)? < time.checked_rem(cost)? {
+            break;
+        }
+        best = seconds;
+    }
+    Some(Limit {
+        rate: (LIMIT_SCALE * best).checked_div(cost)?,
+        unit: *best,
+        burst: Some(burst),
+        of: Some(LimitType::PACKETS),
+        flags: Some(Invert::empty()),
+    })
+}
+
+/// `struct xt_nflog_info`; `None` if it is too short. A prefix that is not UTF-8 is written as the bytes that
+/// it is, which the expression has no form for.
+fn nflog(data: &[u8]) -> Option<Expr> {
     let data = &mut Reader::new(data);
     let length = data.u32()?;
     let [group, threshold, flags] = [data.u16()?, data.u16()?, data.u16()?];
     data.skip(2)?;
     let prefix = data.take(64)?;
     let end = prefix.iter().position(|byte| *byte == 0).unwrap_or(prefix.len());
-    let prefix = std::str::from_utf8(prefix.get(..end)?).ok()?;
-    Some(Log {
+    let prefix = prefix.get(..end)?;
+    let log = Log {
         group: Some(group),
-        prefix: (!prefix.is_empty()).then(|| prefix.to_owned()),
+        prefix: None,
         snaplen: (flags & NFLOG_COPY_LENGTH != 0).then_some(length),
         queue_threshold: (threshold != 0).then_some(threshold),
         level: None,
         flags: None,
-    })
+    };
+    match std::str::from_utf8(prefix) {
+        Ok(text) => Some(Log { prefix: (!text.is_empty()).then(|| text.to_owned()), ..log }.into()),
+        Err(_) => {
+            let attributes = attr::encode(|out| {
+                out.put_be16(NFTA_LOG_GROUP, group);
+                out.put(NFTA_LOG_PREFIX, &[prefix, &[0]].concat());
+                log.snaplen.iter().for_each(|length| out.put_be32(NFTA_LOG_SNAPLEN, *length));
+                log.queue_threshold.iter().for_each(|count| out.put_be16(NFTA_LOG_QTHRESHOLD, *count));
+            });
+            Some(Unknown::new(Name::from_kernel("log"), attributes.ok()?).into())
+        }
+    }
 }
 
 fn equal_unless(not: bool) -> CmpOp {
@@ -320,8 +338,10 @@ const REGISTER: Register = Register(1);
 const TRACE_REGISTER: Register = Register(9);
 /// Where an IPv4 header has flags and offset of a fragment.
 pub(super) const FRAGMENT_OFFSET: u32 = 6;
+/// What the tool compares the name of an interface with that cannot be: one has no slash.
+pub(super) const NO_INTERFACE: &[u8] = b"INVAL/D\0";
 /// `IP_OFFMASK` (`netinet/ip.h`)
-const FRAGMENT_MASK: [u8; 2] = [0x1f, 0xff];
+pub(super) const FRAGMENT_MASK: [u8; 2] = [0x1f, 0xff];
 /// Where a TCP header has its flags.
 pub(super) const TCP_FLAGS_OFFSET: u32 = 13;
 /// `XT_TCP_INV_SRCPT`, `XT_UDP_INV_SRCPT`
@@ -336,3 +356,11 @@ pub(super) const LIMIT_SCALE: u64 = 10_000;
 const LIMIT_UNITS: [u64; 4] = [86_400, 3600, 60, 1];
 /// `XT_NFLOG_F_COPY_LEN`
 pub(super) const NFLOG_COPY_LENGTH: u16 = 1;
+/// `NFTA_LOG_GROUP`
+pub(super) const NFTA_LOG_GROUP: u16 = 1;
+/// `NFTA_LOG_PREFIX`
+pub(super) const NFTA_LOG_PREFIX: u16 = 2;
+/// `NFTA_LOG_SNAPLEN`
+pub(super) const NFTA_LOG_SNAPLEN: u16 = 3;
+/// `NFTA_LOG_QTHRESHOLD`
+pub(super) const NFTA_LOG_QTHRESHOLD: u16 = 4;

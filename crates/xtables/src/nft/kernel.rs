@@ -1,7 +1,7 @@
 //! Questions to the kernel: revisions of extensions, and the parts of tables that a change names.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use sluicegate_iptables_save::Family;
@@ -10,6 +10,7 @@ use sluicegate_netlink::{Batch, Errno, NetlinkFamily, Options, Socket, exchange}
 use sluicegate_nftables::{ChainId, Name, read};
 
 use super::builtin::table_id;
+use super::list::have_links;
 use super::state::{Known, KnownChain, KnownTable, OldRule, old_rule};
 use crate::Error;
 use crate::extension::{Kind, Sets};
@@ -62,6 +63,11 @@ impl Asked {
         Ok(found)
     }
 
+    /// Forgets the names of sets, which a long-lived client would print for others of their numbers.
+    pub(super) fn forget_sets(&self) {
+        self.sets.forget();
+    }
+
     pub(super) fn generation(&self) -> Result<u32, Error> {
         Ok(read::generation(&mut *self.socket.borrow_mut())?.id)
     }
@@ -71,12 +77,14 @@ impl Asked {
         let generation = self.generation()?;
         let mut known = self.known.borrow_mut();
         if known.generation != Some(generation) {
+            self.sets.forget();
             *known = Known { generation: Some(generation), ..Known::default() };
         }
         Ok(generation)
     }
 
     pub(super) fn forget(&self) {
+        self.sets.forget();
         *self.known.borrow_mut() = Known::default();
     }
 
@@ -152,7 +160,9 @@ impl Asked {
             return Ok(rules);
         }
         let rules = self.raw_rules(table, chain)?;
-        let rules = rules.iter().map(|rule| Arc::new(old_rule(rule, self.family))).collect();
+        let links = if have_links(&rules) { self.links()? } else { BTreeMap::new() };
+        let name = |index| links.get(&index).cloned();
+        let rules = rules.iter().map(|rule| Arc::new(old_rule(rule, self.family, &name))).collect();
         let rules = Arc::new(rules);
         let mut known = self.known.borrow_mut();
         let place = known.tables.get_mut(table).and_then(|known| known.chains.get_mut(chain)?.as_mut());
@@ -165,6 +175,13 @@ impl Asked {
     /// Returns the rules of a chain with their expressions and counters.
     pub(super) fn raw_rules(&self, table: &str, chain: &str) -> Result<Vec<read::Rule>, Error> {
         Ok(read::chain_rules(&mut *self.socket.borrow_mut(), &self.chain_id(table, chain))?)
+    }
+
+    /// Returns the names of the interfaces by their numbers.
+    pub(super) fn links(&self) -> Result<BTreeMap<u32, String>, Error> {
+        let mut socket = Socket::open(NetlinkFamily::ROUTE, &Options::default())?;
+        let links = read::interfaces(&mut socket)?;
+        Ok(links.into_iter().map(|(index, name)| (index, name.as_str().to_owned())).collect())
     }
 
     /// Returns the handle of a chain, and the number of its rules and of the jumps to it.

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use sluicegate_iptables_save::{Counters, Family};
-use sluicegate_nftables::expr::Expr;
+use sluicegate_nftables::expr::kind::Immediate;
+use sluicegate_nftables::expr::{Data, Expr};
+use sluicegate_nftables::lang::Verdict;
 use sluicegate_nftables::{Comment, Policy, read};
 
 use super::builtin::BaseChain;
@@ -159,17 +161,23 @@ impl Chain {
 }
 
 /// Reads a rule of the kernel.
-pub(super) fn old_rule(rule: &read::Rule, family: Family) -> OldRule {
-    let decoded = decode(&rule.expressions, rule.comment(), family).ok();
-    let jump = decoded.as_ref().and_then(|decoded| jump_of(&decoded.rule.action));
-    OldRule { handle: rule.handle, key: decoded.and_then(|decoded| key_of(&decoded, family)), jump }
+pub(super) fn old_rule(rule: &read::Rule, family: Family, links: &dyn Fn(u32) -> Option<String>) -> OldRule {
+    let decoded = decode(&rule.expressions, rule.comment(), family, links).ok();
+    let jumps = rule.expressions.iter().find_map(|expr| match expr {
+        Expr::Immediate(Immediate { data: Data::Verdict(Verdict::Jump(to) | Verdict::Goto(to)), .. }) => {
+            Some(to.as_str().to_owned())
+        }
+        _ => None,
+    });
+    OldRule { handle: rule.handle, key: decoded.map(|decoded| key_of(&decoded, family)), jump: jumps }
 }
 
 impl NewRule {
     /// Returns what it has in common with the rules that are the same, as the kernel will give it back.
     pub(super) fn key(&self, family: Family) -> Key {
         let comment = self.comment.as_ref().map(Comment::as_str);
-        key_of(&decode(&self.exprs, comment, family).ok()?, family)
+        let decoded = decode(&self.exprs, comment, family, &|_| None).ok()?;
+        Some(key_of(&decoded, family))
     }
 }
 
@@ -183,10 +191,7 @@ pub(super) fn jump_of(action: &Action) -> Option<String> {
 
 /// Returns what decides whether a rule is the same as another: all but counters and what the kernel keeps in
 /// the structures for itself.
-fn key_of(decoded: &Decoded, family: Family) -> Key {
-    if decoded.passed_over {
-        return None;
-    }
+fn key_of(decoded: &Decoded, family: Family) -> Box<[u8]> {
     let rule = &decoded.rule;
     let mut key = rule.head.clone();
     let mut add = |kind, binary: &Binary| {
@@ -214,5 +219,5 @@ fn key_of(decoded: &Decoded, family: Family) -> Key {
         }
         Action::Target(_) => key.push(3),
     }
-    Some(key.into())
+    key.into()
 }
