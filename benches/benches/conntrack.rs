@@ -130,9 +130,9 @@ fn of_service() -> Filter {
 /// Returns this number of services: the first has another server now, and the others have the previous one.
 fn wanted(count: u32) -> Services {
     let mut services = Services::new();
-    services.frontend(service(0), ["10.244.0.6:53".parse().expect("an address")]);
+    services.frontend(Protocol::UDP, service(0), ["10.244.0.6:53".parse().expect("an address")]);
     for n in 1..count {
-        services.frontend(service(n), [server()]);
+        services.frontend(Protocol::UDP, service(n), [server()]);
     }
     services
 }

@@ -29,7 +29,7 @@ fuzz_target!(|data: &[u8]| {
     assert!(flows.iter().flatten().all(|flow| filter.matches(flow)));
     let _ = Client::with_transport(answer.clone()).count();
     let mut services = Services::new();
-    services.frontend("10.96.0.10:53".parse().expect("an address"), []);
+    services.frontend(Protocol::UDP, "10.96.0.10:53".parse().expect("an address"), []);
     let mut client = Client::with_transport(answer);
     let _ = stale::sync(&mut client, &services);
     // Whatever the kernel says, nothing is sent that would empty the table.

@@ -16,10 +16,13 @@ use crate::Error;
 /// # Errors
 /// [`Error::Netlink`] when they cannot be listed.
 pub fn of_interfaces() -> Result<Vec<IpAddr>, Error> {
-    let listed =
-        Socket::open(NetlinkFamily::ROUTE, &Options::default()).and_then(|mut socket| list(&mut socket));
-    let listed =
-        listed.map_err(|error| Error::netlink("listing the addresses of this node's interfaces", error))?;
+    listed().map_err(|error| Error::netlink("listing the addresses of this node's interfaces", error))
+}
+
+/// Lists them as [`of_interfaces`] does, with the error of netlink.
+pub(crate) fn listed() -> Result<Vec<IpAddr>, sluicegate_netlink::Error> {
+    let mut socket = Socket::open(NetlinkFamily::ROUTE, &Options::default())?;
+    let listed = list(&mut socket)?;
     Ok(listed.into_iter().map(|(_, ip)| ip).collect::<BTreeSet<_>>().into_iter().collect())
 }
 

@@ -1,12 +1,13 @@
 //! The interface between a run loop and a mode.
 
+use std::net::IpAddr;
 use std::time::Instant;
 
 use sluicegate_conntrack::Error as FlowError;
 use sluicegate_conntrack::stale::Report;
-use sluicegate_services::{Changes, Cluster, Family};
+use sluicegate_services::{Changes, Cluster, Family, NodePorts};
 
-use crate::flows::{self, Scope};
+use crate::flows::{self, Former, Programmed};
 use crate::{Error, Summary};
 
 /// A mode of programming services into the kernel: one of this crate's, or another implementation.
@@ -78,7 +79,19 @@ pub trait Backend {
         Ok(true)
     }
 
-    /// Deletes the UDP flows of one family that a change of services made stale from the kernel's connection
+    /// Takes the frontends that comparisons found in the kernel since the last call, before syncs changed
+    /// them. What is none of them any more has flows that may be stale.
+    fn take_found(&mut self) -> Programmed {
+        Programmed::default()
+    }
+
+    /// Returns the addresses that answer node ports in a family; `local` are all addresses of the node.
+    fn node_ports(&self, cluster: &Cluster, family: Family, local: &[IpAddr]) -> NodePorts {
+        let _ = (cluster, family, local);
+        NodePorts::All
+    }
+
+    /// Deletes the flows of one family that a change of services made stale from the kernel's connection
     /// tracking, in the network namespace of the calling thread. Returns `None` for a back end whose
     /// connections are not tracked there.
     ///
@@ -87,10 +100,10 @@ pub trait Backend {
     fn clean_flows(
         &mut self,
         cluster: &Cluster,
-        scope: Scope<'_>,
+        former: &Former,
         family: Family,
     ) -> Result<Option<Report>, FlowError> {
-        flows::clean_up(cluster, scope, &[family]).map(Some)
+        flows::clean_up(cluster, former, family, |local| self.node_ports(cluster, family, local)).map(Some)
     }
 }
 
@@ -98,6 +111,14 @@ pub trait Backend {
 impl<T: sluicegate_netlink::Transport> Backend for crate::nftables::Applier<T> {
     fn sync(&mut self, cluster: &Cluster, changes: &Changes, now: Instant) -> Result<Summary, Error> {
         self.sync_changes(cluster, changes, now).map(Summary::from)
+    }
+
+    fn take_found(&mut self) -> Programmed {
+        Self::take_found(self)
+    }
+
+    fn node_ports(&self, cluster: &Cluster, family: Family, local: &[IpAddr]) -> NodePorts {
+        Self::node_ports(self, cluster, family, local)
     }
 
     fn invalidate(&mut self) {
@@ -127,6 +148,14 @@ impl Backend for crate::iptables::Applier {
         self.sync_changes(cluster, changes, now).map(Summary::from)
     }
 
+    fn take_found(&mut self) -> Programmed {
+        Self::take_found(self)
+    }
+
+    fn node_ports(&self, cluster: &Cluster, family: Family, local: &[IpAddr]) -> NodePorts {
+        Self::node_ports(self, cluster, family, local)
+    }
+
     fn invalidate(&mut self) {
         Self::invalidate(self);
     }
@@ -136,6 +165,14 @@ impl Backend for crate::iptables::Applier {
 impl<T: sluicegate_netlink::Transport> Backend for crate::ipvs::Applier<T> {
     fn sync(&mut self, cluster: &Cluster, changes: &Changes, now: Instant) -> Result<Summary, Error> {
         self.sync_changes(cluster, changes, now).map(Summary::from)
+    }
+
+    fn take_found(&mut self) -> Programmed {
+        Self::take_found(self)
+    }
+
+    fn node_ports(&self, cluster: &Cluster, family: Family, local: &[IpAddr]) -> NodePorts {
+        Self::node_ports(self, cluster, family, local)
     }
 
     fn invalidate(&mut self) {

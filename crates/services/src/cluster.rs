@@ -129,10 +129,10 @@ impl Entry {
         ServicePort::all(name, service, &self.lost, &slices, family, node)
     }
 
-    fn has_udp(&self) -> bool {
+    fn has(&self, is_wanted: impl Fn(Protocol) -> bool) -> bool {
         let service = self.service.iter().flat_map(|service| service.ports.iter().map(|port| port.protocol));
         let slices = self.slices.iter().flat_map(|(_, slice)| slice.ports.iter().map(|port| port.protocol));
-        service.chain(slices).any(|protocol| protocol == Protocol::Udp)
+        service.chain(slices).any(is_wanted)
     }
 }
 
@@ -504,12 +504,21 @@ impl Changes {
         self.0.is_empty()
     }
 
+    /// Returns the changes of services that have, or had, a port or an endpoint of a protocol that is wanted.
+    pub fn concerning<'a>(
+        &'a self,
+        now: &'a Cluster,
+        is_wanted: impl Fn(Protocol) -> bool + Copy + 'a,
+    ) -> impl Iterator<Item = &'a Change> {
+        let after = move |name| now.services.get(name).is_some_and(|entry| entry.has(is_wanted));
+        self.0.iter().filter(move |change| change.before.has(is_wanted) || after(&change.name))
+    }
+
     /// Returns `true` if a service with a UDP port changed, so that connection tracking may have flows to
     /// endpoints that are gone.
     #[must_use]
     pub fn concerns_udp(&self, now: &Cluster) -> bool {
-        let after = |name| now.services.get(name).is_some_and(Entry::has_udp);
-        self.0.iter().any(|change| change.before.has_udp() || after(&change.name))
+        self.concerning(now, |protocol| protocol == Protocol::Udp).next().is_some()
     }
 }
 

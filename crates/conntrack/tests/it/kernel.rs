@@ -105,9 +105,10 @@ fn a_filter_with_an_ipv6_address_selects_its_flows() {
         assert_eq!(client.count().unwrap(), 7);
 
         let mut services = Services::new();
-        services.frontend("[fd00::b]:53".parse().unwrap(), ["[fd00::99]:53".parse().unwrap()]);
-        services.frontend("[fd00::a]:53".parse().unwrap(), []);
-        client.create(&[flow(1, "fd00::a"), flow(1, "fd00::c")]).unwrap();
+        services.frontend(Protocol::UDP, "[fd00::b]:53".parse().unwrap(), ["[fd00::99]:53".parse().unwrap()]);
+        services.frontend(Protocol::UDP, "[fd00::a]:53".parse().unwrap(), []);
+        let translated = served("[fd00::1]:1001", "[fd00::a]:53", "[fd00::99]:54");
+        client.create(&[translated, flow(1, "fd00::c")]).unwrap();
         let report = sync(&mut client, &services).unwrap();
         assert_eq!((report.lists, report.deleted), (1, 8));
         assert_eq!(listed(&mut client, &Filter::default()), ["src=fd00::1 dst=fd00::c sport=1001 dport=53"]);
@@ -284,12 +285,12 @@ fn stale_flows_of_a_few_and_of_many_frontends_are_deleted() {
             for n in 0..count {
                 let service = format!("10.96.0.{n}:53");
                 let server: SocketAddr = format!("10.244.0.{n}:53").parse().unwrap();
-                services.frontend(service.parse().unwrap(), [server]);
+                services.frontend(Protocol::UDP, service.parse().unwrap(), [server]);
                 flows.push(served(&format!("10.0.0.1:{}", 1000 + n), &service, &server.to_string()));
                 flows.push(served(&format!("10.0.0.2:{}", 1000 + n), &service, "10.244.9.9:53"));
                 flows.push(served(&format!("10.0.0.3:{}", 1000 + n), "10.99.0.1:53", "10.244.9.9:54"));
             }
-            services.node_port(Family::Ipv4, 30053, ["10.244.0.1:53".parse().unwrap()]);
+            services.node_port(Protocol::UDP, Family::Ipv4, 30053, ["10.244.0.1:53".parse().unwrap()]);
             flows.push(served("10.0.0.4:1", "192.168.0.2:30053", "10.244.0.1:53"));
             flows.push(served("10.0.0.4:2", "192.168.0.2:30053", "10.244.0.2:53"));
             client.create(&flows).unwrap();

@@ -163,7 +163,7 @@ proptest! {
         let server = |n: u8| SocketAddr::new(IpAddr::from([10, 244, 0, n]), 53);
         let mut services = Services::new();
         for (address, port, servers) in &frontends {
-            services.frontend(front(*address, *port), servers.iter().map(|n| server(*n)));
+            services.frontend(Protocol::UDP, front(*address, *port), servers.iter().map(|n| server(*n)));
         }
         let client: SocketAddr = "10.0.0.1:1000".parse().unwrap();
         let original = Tuple::with_ports(Protocol::UDP, client, front(to, port)).unwrap();

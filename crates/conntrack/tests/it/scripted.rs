@@ -144,7 +144,7 @@ fn a_list_that_lost_messages_is_not_taken_as_the_whole() {
     let mut kernel = Script::new();
     kernel.expect_any().reply(told(1, "10.96.0.10:53", 7)).overrun().reply(scripted::done(1));
     let mut services = Services::new();
-    services.frontend("10.96.0.10:53".parse().unwrap(), []);
+    services.frontend(Protocol::UDP, "10.96.0.10:53".parse().unwrap(), []);
     let mut client = Client::with_transport(kernel);
     let error = sync(&mut client, &services).unwrap_err();
     assert!(

@@ -27,6 +27,8 @@ pub(crate) enum Error {
     Config(#[from] config::Error),
     #[error(transparent)]
     Run(#[from] run::Error),
+    #[error("the services are programmed, but deleting flows that are stale by now failed: {0}")]
+    Flows(sluicegate_conntrack::Error),
     #[error(transparent)]
     Rules(RulesError),
     #[error(transparent)]

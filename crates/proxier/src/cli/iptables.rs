@@ -69,9 +69,10 @@ impl RenderArgs {
 
 /// Programs the current network namespace.
 pub(crate) fn sync(proxy: &ProxyArgs, cluster: &mut Cluster) -> Result<Outcome, Error> {
-    let synced = applier(proxy)?.sync(cluster, Instant::now())?;
+    let mut applier = applier(proxy)?;
+    let synced = applier.sync(cluster, Instant::now())?;
     let (notices, faults) = (strings(synced.notices()), strings(synced.faults()));
-    Ok(Outcome { notices, faults, ..Outcome::of(synced) })
+    Outcome { notices, faults, ..Outcome::of(synced) }.clean_flows(&mut applier, cluster)
 }
 
 /// Returns what `sync` would send.

@@ -102,10 +102,11 @@ pub(crate) fn render(settings: &Settings, families: &[Family], cluster: &Cluster
 
 /// Programs the current network namespace.
 pub(crate) fn sync(proxy: &ProxyArgs, cluster: &mut Cluster) -> Result<Outcome, Error> {
-    let synced = applier(proxy)?.sync(cluster, Instant::now())?;
+    let mut applier = applier(proxy)?;
+    let synced = applier.sync(cluster, Instant::now())?;
     let findings = Sysctls::default().check(&needs(proxy, cluster)?);
     let notices = strings(findings.iter().filter(|finding| finding.is_problem()));
-    Ok(Outcome { notices, ..Outcome::of(synced) })
+    Outcome { notices, ..Outcome::of(synced) }.clean_flows(&mut applier, cluster)
 }
 
 /// Returns what `sync` would do, as scripts.

@@ -7,9 +7,10 @@ use std::time::Instant;
 use clap::Args;
 use serde_json::json;
 use sluicegate_proxier::Mode;
-use sluicegate_service_rules::Summary;
+use sluicegate_service_rules::flows::Former;
 use sluicegate_service_rules::nftables::Applier;
-use sluicegate_services::Cluster;
+use sluicegate_service_rules::{Backend, Summary};
+use sluicegate_services::{Cluster, Family};
 
 use super::Error;
 use super::args::{ManifestArgs, NodeArgs, ProxyArgs};
@@ -62,12 +63,29 @@ pub(super) struct Outcome {
     pub(super) notices: Vec<String>,
     /// What guards traffic and is missing.
     pub(super) faults: Vec<String>,
+    /// The flows that were deleted, because they went on to endpoints or by frontends that are gone.
+    pub(super) flows: usize,
 }
 
 impl Outcome {
     pub(super) fn of(synced: impl Display + Into<Summary>) -> Self {
         let summary = synced.to_string();
         Self { summary, is_unchanged: synced.into().is_unchanged, ..Self::default() }
+    }
+
+    /// Deletes the stale flows, after a sync by this back end.
+    pub(super) fn clean_flows(mut self, backend: &mut dyn Backend, cluster: &Cluster) -> Result<Self, Error> {
+        let mut former = Former::everything();
+        former.add_programmed(backend.take_found());
+        for family in Family::BOTH {
+            match backend.clean_flows(cluster, &former, family) {
+                Ok(report) => self.flows += report.map_or(0, |report| report.deleted),
+                // Without connection tracking there are no stale flows.
+                Err(error) if error.is_unsupported() => {}
+                Err(error) => return Err(Error::Flows(error)),
+            }
+        }
+        Ok(self)
     }
 }
 
@@ -77,7 +95,9 @@ impl Sync {
         let proxy = &self.plan.proxy;
         let outcome = match proxy.proxy_mode {
             Mode::Nftables => {
-                Outcome::of(Applier::open(proxy.settings()?)?.sync(&mut cluster, Instant::now())?)
+                let mut applier = Applier::open(proxy.settings()?)?;
+                let synced = applier.sync(&mut cluster, Instant::now())?;
+                Outcome::of(synced).clean_flows(&mut applier, &cluster)?
             }
             Mode::Iptables => iptables::sync(proxy, &mut cluster)?,
             Mode::Ipvs => ipvs::sync(proxy, &mut cluster)?,
@@ -85,7 +105,11 @@ impl Sync {
         outcome.notices.iter().for_each(tell);
         outcome.faults.iter().for_each(|fault| tell(format_args!("sluicegate-proxier: {fault}")));
         let services = cluster.service_count();
-        let text = format!("{}: {}\n", counted(services, "service"), outcome.summary);
+        let flows = match outcome.flows {
+            0 => String::new(),
+            flows => format!("; {} deleted", counted(flows, "stale flow")),
+        };
+        let text = format!("{}: {}{flows}\n", counted(services, "service"), outcome.summary);
         self.plan.output.print(&text, || {
             json!({
                 "mode": proxy.proxy_mode.as_str(),
@@ -94,6 +118,7 @@ impl Sync {
                 "summary": outcome.summary,
                 "notices": outcome.notices,
                 "faults": outcome.faults,
+                "staleFlowsDeleted": outcome.flows,
             })
         })?;
         Ok(if outcome.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -15,7 +15,7 @@ use super::repeats::Repeats;
 use super::schedule::{Intervals, Job, Outcome, Schedule};
 use super::world::World;
 use crate::source::update::Update;
-use sluicegate_service_rules::flows::Scope;
+use sluicegate_service_rules::flows::Former;
 use sluicegate_service_rules::{Backend, Error as RulesError, Summary};
 use sluicegate_services::{Changes, Cluster, Conflict, Error as ServicesError, Family, ServiceName};
 
@@ -43,9 +43,11 @@ pub struct Loop {
     commits: Option<Commits>,
     /// What changed since the last sync that succeeded.
     unprogrammed: Unprogrammed,
-    /// Whether the next clean-up of flows has to cover all services: an earlier one failed, or there was none
-    /// yet.
-    all_flows: bool,
+    /// What was programmed, as far as flows of it may be left.
+    former: Former,
+    /// The same of before the last clean-up, for a second look at the next sync: a packet that was on its way
+    /// through the old rules may have made a flow after the clean-up had listed them.
+    cleaned: Former,
     /// Whether a sync has succeeded, so that the rules in the kernel are known to work.
     was_programmed: bool,
     is_ready: bool,
@@ -107,7 +109,8 @@ impl Loop {
             looks: None,
             commits: None,
             unprogrammed: Unprogrammed::default(),
-            all_flows: true,
+            former: Former::everything(),
+            cleaned: Former::default(),
             was_programmed: false,
             is_ready: false,
             conflicts: BTreeSet::new(),
@@ -359,15 +362,14 @@ impl Loop {
         loop {
             let changes = self.world.take_changes();
             self.unprogrammed.add(&changes, self.world.cluster());
+            self.former.add(&changes, self.world.cluster());
             let error = match self.backend.sync(self.world.cluster(), &changes, now) {
                 Ok(sent) => {
-                    self.clean_flows(&changes);
+                    self.clean_flows();
                     return Ok(sent);
                 }
                 Err(error) => error,
             };
-            // Flows that these changes made stale are removed after the next sync that succeeds.
-            self.all_flows |= self.unprogrammed.concerns_udp;
             let mut is_news = false;
             for (name, why) in error.refused() {
                 // A service that is not in the cluster cannot be left out.
@@ -382,35 +384,41 @@ impl Loop {
                     return Err(error);
                 }
                 let sent = self.isolate(error, now)?;
-                self.clean_flows(&Changes::default());
+                self.clean_flows();
                 return Ok(sent);
             }
         }
     }
 
-    /// Removes flows to UDP endpoints that no longer exist. A failure is retried after the next sync with a
-    /// change.
-    fn clean_flows(&mut self, changes: &Changes) {
-        if !self.unprogrammed.concerns_udp {
+    /// Removes flows that the changes since the last time made stale. A failure is retried after the next
+    /// sync.
+    fn clean_flows(&mut self) {
+        self.former.add_programmed(self.backend.take_found());
+        let fresh = self.former.clone();
+        self.former.append(std::mem::take(&mut self.cleaned));
+        if self.former.is_empty() {
             return;
         }
-        let scope = if self.all_flows { Scope::All } else { Scope::Changed(changes) };
-        self.all_flows = false;
+        let mut is_clean = true;
         for family in Family::BOTH {
             let began = now();
-            match self.backend.clean_flows(self.world.cluster(), scope, family) {
+            match self.backend.clean_flows(self.world.cluster(), &self.former, family) {
                 Ok(None) => {}
                 Ok(Some(report)) => {
-                    tracing::debug!("stale UDP flows, {family}: {report:?}, took {:.1?}", began.elapsed());
+                    tracing::debug!("stale flows, {family}: {report:?}, took {:.1?}", began.elapsed());
                     self.observer.flows(family, &report, began.elapsed());
                 }
                 // Without connection tracking there are no stale flows.
-                Err(error) if error.is_unsupported() => tracing::debug!("stale UDP flows, {family}: {error}"),
+                Err(error) if error.is_unsupported() => tracing::debug!("stale flows, {family}: {error}"),
                 Err(error) => {
-                    self.all_flows = true;
-                    tracing::warn!("removing stale UDP flows, {family}: {error}");
+                    is_clean = false;
+                    tracing::warn!("removing stale flows, {family}: {error}");
                 }
             }
+        }
+        if is_clean {
+            self.former = Former::default();
+            self.cleaned = fresh.without_everything();
         }
     }
 

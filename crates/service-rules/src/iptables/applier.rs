@@ -9,18 +9,21 @@
 //! is synced separately.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use sluicegate_iptables_save::{self as save, Action, Entry, Save, State, Table, diff};
-use sluicegate_services::{Changes, Cluster, Family, ServiceName};
+use sluicegate_services::{Changes, Cluster, Family, NodePorts, ServiceName};
 use sluicegate_xtables::{self as xtables, BackEnd};
 
 use super::jumps::{change_jumps, ensure_guard, removal, take_jumps};
 use super::planner::tool_family;
+use super::programmed::programmed;
 use super::{
     CANARY, CANARY_TABLES, FamilySynced, Feature, Planner, RuleCounts, Settings, Support, Synced, Tables,
     host, is_ours, jumps, probe, tables,
 };
+use crate::flows::Programmed;
 use crate::summary::counted;
 use crate::{Cleaned, Error, Found, addresses};
 
@@ -40,6 +43,8 @@ struct Side {
     support: Option<Support>,
     planner: Option<Planner>,
     compared: Option<Instant>,
+    /// What comparisons found before a sync changed it.
+    found: Programmed,
 }
 
 impl Applier {
@@ -108,6 +113,20 @@ impl Applier {
         self.sides.iter_mut().for_each(|side| side.planner = None);
     }
 
+    /// Takes the frontends that comparisons found in the kernel since the last call, before syncs changed
+    /// them.
+    pub fn take_found(&mut self) -> Programmed {
+        let mut found = Programmed::default();
+        self.sides.iter_mut().for_each(|side| found.append(std::mem::take(&mut side.found)));
+        found
+    }
+
+    /// Returns the addresses that answer node ports in a family.
+    #[must_use]
+    pub fn node_ports(&self, cluster: &Cluster, family: Family, local: &[IpAddr]) -> NodePorts {
+        self.settings.node_port_addresses.resolve(family, cluster.node(), Some(local))
+    }
+
     /// Returns the settings for changes; the next sync compares everything.
     pub fn settings_mut(&mut self) -> &mut Settings {
         self.invalidate();
@@ -156,7 +175,14 @@ pub fn cleanup() -> Cleaned {
 
 impl Side {
     fn new(tables: Box<dyn Tables>) -> Self {
-        Self { tables, other: None, support: None, planner: None, compared: None }
+        Self {
+            tables,
+            other: None,
+            support: None,
+            planner: None,
+            compared: None,
+            found: Programmed::default(),
+        }
     }
 
     fn family(&self) -> Family {
@@ -261,6 +287,7 @@ impl Side {
             Some(addresses::of_interfaces()?),
         )?;
         synced.kernel = started.elapsed();
+        self.found.append(programmed(&current, self.family()));
         let has_canary = current.table("mangle").and_then(|table| table.chain(CANARY)).is_some();
         let input = compare(current, &planner)?;
         match self.apply(&input, synced) {

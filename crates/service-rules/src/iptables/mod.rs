@@ -43,6 +43,7 @@ mod jumps;
 mod planner;
 mod port;
 mod probe;
+mod programmed;
 mod settings;
 mod support;
 mod synced;

@@ -13,17 +13,19 @@
 //!
 //! Sockets belong to the network namespace of the thread that opens them: use an applier in one thread.
 
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use sluicegate_ipset as ipset;
 use sluicegate_ipvs::{self as ipvs, Command, Drain, DrainTiming, Timeouts};
 use sluicegate_netlink::{NetlinkFamily, Options, Socket, Transport};
-use sluicegate_services::{Changes, Cluster, Family};
+use sluicegate_services::{Changes, Cluster, Family, NodePorts};
 use sluicegate_xtables::BackEnd;
 
 use super::kernel::{Kernel, keep_wanted, set_weights_to_zero};
 use super::links::{GROUPS, Links};
 use super::{Change, FamilySynced, Planner, Settings, Synced, restore as rules};
+use crate::flows::Programmed;
 use crate::iptables::{self, TRUSTED, Tables};
 use crate::{Error, Found};
 
@@ -115,6 +117,7 @@ impl<T: Transport> Applier<T> {
             sets: ipset::Client::with_transport(transports.sets),
             servers: servers.map_err(|error| Error::ipvs("looking for IPVS", error))?,
             links: Links::new(transports.links, transports.events),
+            found: Programmed::default(),
         };
         Ok(Self { settings, kernel, sides: tables.into_iter().map(Side::new).collect() })
     }
@@ -162,6 +165,18 @@ impl<T: Transport> Applier<T> {
     /// Discards the applied state: the next sync compares everything with the kernel.
     pub fn invalidate(&mut self) {
         self.sides.iter_mut().for_each(|side| side.planner = None);
+    }
+
+    /// Takes the frontends that comparisons found in the kernel since the last call, before syncs changed
+    /// them.
+    pub fn take_found(&mut self) -> Programmed {
+        std::mem::take(&mut self.kernel.found)
+    }
+
+    /// Returns the addresses that answer node ports in a family.
+    #[must_use]
+    pub fn node_ports(&self, cluster: &Cluster, family: Family, local: &[IpAddr]) -> NodePorts {
+        self.settings.node_port_addresses.resolve(family, cluster.node(), Some(local))
     }
 
     /// Returns the settings for changes; the next sync compares everything.

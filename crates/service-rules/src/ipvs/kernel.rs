@@ -2,18 +2,20 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU16;
 use std::time::Instant;
 
 use sluicegate_ipset::{self as ipset, Difference, Exist};
 use sluicegate_ipvs::{self as ipvs, Command, Connections, Drain, Endpoint, Protocol, ServiceId};
 use sluicegate_netlink::{Errno, Transport};
-use sluicegate_services::Family;
+use sluicegate_services::{Family, Frontend};
 
 use super::links::Links;
 use super::wanted::DESTINATION;
 use super::{Change, Planner, Set, Settings};
 use crate::Error;
+use crate::flows::Programmed;
 
 /// Clients of the three netlink interfaces that this mode uses.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub(super) struct Kernel<T> {
     pub(super) sets: ipset::Client<T>,
     pub(super) servers: ipvs::Client<T>,
     pub(super) links: Links<T>,
+    /// What comparisons found before a sync changed it.
+    pub(super) found: Programmed,
 }
 
 /// The difference between the plan and the kernel.
@@ -42,6 +46,7 @@ impl<T: Transport> Kernel<T> {
         let family = planner.family();
         let listed = self.servers.list(|id| is_of(id, family) && (settings.is_ours(id) || planner.wants(id)));
         let listed = listed.map_err(|error| Error::ipvs("listing virtual servers", error))?;
+        self.found.append(programmed(&listed));
         change.set_commands(planner.commands(&listed.into_iter().collect()));
         let bound = self.links.ours(family);
         change.bind = planner.addresses().filter(|ip| !bound.contains(ip)).collect();
@@ -300,6 +305,24 @@ fn is_own_fault(refusal: &ipvs::Refusal) -> bool {
 }
 
 /// Returns whether a virtual server has an address of this family.
+/// Returns the frontends whose flows may become stale, and their endpoints.
+fn programmed(listed: &[ipvs::Listing]) -> Programmed {
+    let mut programmed = Programmed::default();
+    for ipvs::Listing { service, destinations, .. } in listed {
+        let ServiceId::Virtual { protocol, endpoint } = service.id else { continue };
+        let protocol = match protocol {
+            Protocol::UDP => sluicegate_services::Protocol::Udp,
+            Protocol::SCTP => sluicegate_services::Protocol::Sctp,
+            _ => continue,
+        };
+        let Some(port) = NonZeroU16::new(endpoint.port) else { continue };
+        programmed.frontends.insert(Frontend::Address(endpoint.address, protocol, port));
+        let endpoints = destinations.iter().map(|to| SocketAddr::new(to.id.address, to.id.port));
+        programmed.endpoints.extend(endpoints);
+    }
+    programmed
+}
+
 pub(super) fn is_of(id: &ServiceId, family: Family) -> bool {
     matches!(id, ServiceId::Virtual { endpoint, .. } if Family::of(endpoint.address) == family)
 }

@@ -13,11 +13,13 @@ use sluicegate_netlink::{Errno, NetlinkFamily, Options, Socket, Transport};
 use sluicegate_nftables::read::{self, Ruleset};
 use sluicegate_nftables::{self as nft, ApplyOptions, Target, Transaction, reconcile};
 
-use sluicegate_services::{Cluster, Family, ServiceName};
+use sluicegate_services::{Cluster, Family, NodePorts, ServiceName};
 
+use super::programmed::programmed;
 use super::schema::fixed_name;
 use super::timed::Timed;
 use super::{Changes, Planner, Settings, Synced, TABLE};
+use crate::flows::Programmed;
 use crate::{Error, Found, addresses};
 
 /// Applies plans over a transport, which belongs to one network namespace.
@@ -27,6 +29,8 @@ pub struct Applier<T = Socket> {
     settings: Settings,
     /// Lists the addresses of this node's interfaces; `None` if the rules are not for a real node.
     interfaces: Option<ListAddresses>,
+    /// What comparisons found before a sync changed it.
+    found: Programmed,
     applied: Option<Applied>,
 }
 
@@ -55,7 +59,13 @@ impl<T: Transport> Applier<T> {
     /// Creates an applier with this transport. Node ports are answered on the addresses of the Node object,
     /// as those of the interfaces are unknown.
     pub fn with_transport(transport: T, settings: Settings) -> Self {
-        Self { transport: Timed::new(transport), settings, interfaces: None, applied: None }
+        Self {
+            transport: Timed::new(transport),
+            settings,
+            interfaces: None,
+            found: Programmed::default(),
+            applied: None,
+        }
     }
 
     /// Programs the services of `cluster`.
@@ -141,6 +151,18 @@ impl<T: Transport> Applier<T> {
         now.map(|now| now.id == expected).map_err(|error| Error::netlink("asking for the generation", error))
     }
 
+    /// Takes the frontends that comparisons found in the kernel since the last call, before syncs changed
+    /// them.
+    pub fn take_found(&mut self) -> Programmed {
+        std::mem::take(&mut self.found)
+    }
+
+    /// Returns the addresses that answer node ports in a family.
+    #[must_use]
+    pub fn node_ports(&self, cluster: &Cluster, family: Family, local: &[IpAddr]) -> NodePorts {
+        self.settings.node_port_addresses.resolve(family, cluster.node(), Some(local))
+    }
+
     /// Returns `true` if there are flushed chains, which a sync more than a second later deletes.
     #[must_use]
     pub fn has_leftovers(&self) -> bool {
@@ -210,6 +232,7 @@ impl<T: Transport> Applier<T> {
     fn compare(&mut self, cluster: &Cluster) -> Result<(Found, Transaction, Applied), Error> {
         let mut planner = Planner::new(&self.settings, cluster, self.local_addresses()?)?;
         let kernel = self.ruleset()?;
+        self.found.append(programmed(&kernel));
         let script = planner.script();
         if kernel.tables.is_empty() {
             let generation = kernel.generation;

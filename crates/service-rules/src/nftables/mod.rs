@@ -47,6 +47,7 @@ mod journey;
 mod owner;
 mod planner;
 mod port;
+mod programmed;
 mod schema;
 mod settings;
 mod synced;

@@ -4,6 +4,8 @@
 mod examples;
 #[cfg(any(feature = "nftables", feature = "ipvs"))]
 mod faulty;
+#[cfg(all(feature = "nftables", feature = "iptables"))]
+mod flows;
 mod fourth_mode;
 #[cfg(feature = "ipvs")]
 mod guest;
