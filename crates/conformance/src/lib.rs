@@ -10,13 +10,12 @@
 //! * `tests/it/expressions.rs` does so with every expression. `tests/it/libnftnl.rs` makes the other comparisons,
 //!   writes the same rules with libnftnl's own interface, and lets us read what libnftnl puts into a kernel.
 //!
-//! libnftnl and libmnl are needed to build this with the feature `libnftnl`, and for nothing else in the
-//! workspace: without the feature this crate is empty. `cargo xtask test conformance` builds and runs it
-//! where they are installed.
+//! libnftnl and libmnl are needed for this, and for nothing else in the workspace: where `build.rs` does not
+//! find them this crate is empty, and what is left of its tests is the comparison with neli.
 //!
 //! This crate alone calls C, and so alone has `unsafe` code, all of it in `reference`.
 
-#[cfg(feature = "libnftnl")]
+#[cfg(libnftnl)]
 pub mod reference;
-#[cfg(feature = "libnftnl")]
+#[cfg(libnftnl)]
 pub mod tree;

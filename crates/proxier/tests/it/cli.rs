@@ -279,7 +279,7 @@ fn without_the_feature_the_flags_of_the_api_say_what_is_missing() {
         for (flags, flag) in [
             (&["--kubeconfig", "/nowhere"][..], "--kubeconfig: "),
             (&["--master", "https://127.0.0.1"], "--master: "),
-            (&[], "--manifests: is missing"),
+            (&[], "--manifests: expected files"),
         ] {
             let message = refused(&[&["run"], flags].concat());
             assert!(message.contains(flag) && message.contains("cargo feature `kube`"), "{message}");
