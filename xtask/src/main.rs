@@ -18,6 +18,8 @@ mod api;
 mod bench;
 mod checks;
 mod dependents;
+#[cfg(test)]
+mod documents;
 mod fuzz;
 mod guest;
 mod image;

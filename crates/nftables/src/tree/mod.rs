@@ -22,7 +22,7 @@
 //! | `compile/raise/mod.rs` | the register's content back into the variant |
 //! | `object/typeof_data.rs` | how nft stores it in the user data of a `typeof` set |
 //! | `fake/validate/` | what the kernel checks when a rule uses it |
-//! | `fake/complete.rs` | the attributes that the kernel adds, if any |
+//! | `expr/complete.rs` | the attributes that the kernel adds, if any |
 //! | `probe/feature.rs` | a feature, if not every supported kernel has it |
 //! | `tests/it/kernel/cases/expressions.rs` | rules with it, compared with nft |
 //!
@@ -30,8 +30,8 @@
 //!
 //! As above, with a variant of [`Statement`] in `tree/statement.rs` instead; `compile/lower/statement.rs`,
 //! `compile/raise/statement.rs`, `text/print/statement.rs`, `text/parse/statement.rs` and `json/statement/`
-//! handle it. A statement that keeps state (as `counter`) is also lowered by `stateful` in
-//! `compile/lower/statement.rs`.
+//! handle it. A statement that keeps state (as `counter`) is converted by `tree/stateful.rs`, both ways, since
+//! elements and sets have it too.
 //!
 //! # To add a data type
 //!
@@ -40,7 +40,7 @@
 //! | `datatype/mod.rs` | a row: number, name, bits, byte order |
 //! | `datatype/symbols.rs` | its named values |
 //! | `key/values.rs` | a Rust type for its values, if none fits |
-//! | `text/print/value.rs`, `text/parse/constant.rs`, `json/constant/` | the text of its values |
+//! | `key/text.rs`, `text/parse/constant.rs`, `json/constant/` | the text of its values |
 //! | `tests/it/describe.rs` | nothing: it compares every type with `nft describe` |
 //!
 //! `object/mod.rs` lists the places to change for a new kind of object.

@@ -13,6 +13,7 @@ mod json;
 mod kernel;
 mod language;
 mod parse_cases;
+mod rooms;
 mod round_trip;
 mod tokio;
 mod trees;
