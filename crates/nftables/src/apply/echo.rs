@@ -80,12 +80,12 @@ impl Event {
     /// Returns the handle of the object that the event adds.
     fn new_handle(&self) -> Option<u64> {
         match self {
-            Self::Table(Change::New, table) => Some(table.handle),
-            Self::Chain(Change::New, chain) => Some(chain.handle),
-            Self::Rule(RuleChange::New(_), rule) => Some(rule.handle),
-            Self::Set(Change::New, set) => Some(set.handle),
-            Self::Object(Change::New, object) => Some(object.handle),
-            Self::Flowtable(Change::New, flowtable) => Some(flowtable.handle),
+            Self::Table(Change::New | Change::Created, table) => Some(table.handle),
+            Self::Chain(Change::New | Change::Created, chain) => Some(chain.handle),
+            Self::Rule(RuleChange::New(_) | RuleChange::Inserted(_), rule) => Some(rule.handle),
+            Self::Set(Change::New | Change::Created, set) => Some(set.handle),
+            Self::Object(Change::New | Change::Created, object) => Some(object.handle),
+            Self::Flowtable(Change::New | Change::Created, flowtable) => Some(flowtable.handle),
             _ => None,
         }
     }

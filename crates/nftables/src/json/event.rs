@@ -8,7 +8,7 @@ use crate::json::style::Style;
 use crate::json::{Value, object, single};
 use crate::monitor::{Commit, Reported};
 use crate::object::{Elements, Rule, TableId};
-use crate::transaction::{Object, Operation, Rename, Target};
+use crate::transaction::{Object, Operation, Rename, Target, Transaction};
 use crate::wording::{ListOptions, Wording};
 
 impl Commit {
@@ -25,6 +25,13 @@ impl Commit {
     pub fn to_json(&self, options: &ListOptions) -> Vec<Value> {
         self.reported.iter().map(|reported| reported.to_json(options)).collect()
     }
+
+    /// Returns what `nft -j --echo` prints where this transaction made the commit, and was given as text: as
+    /// [`echo_lines`](Self::echo_lines).
+    #[must_use]
+    pub fn echo_json(&self, sent: &Transaction, options: &ListOptions) -> Vec<Value> {
+        self.echoed(sent).map(|reported| reported.to_json(options)).collect()
+    }
 }
 
 impl Reported {
@@ -38,7 +45,7 @@ impl Reported {
         };
         let with = Style::listed(Wording::new(options), family);
         match &self.operation {
-            Operation::Add(object) | Operation::Create(object) => single("add", self.added(object, with)),
+            Operation::Add(object) | Operation::Create(object) => single(self.verb, self.added(object, with)),
             Operation::Insert(of) => {
                 single("insert", single("rule", self.rule(self.rule.as_ref().unwrap_or(of), with)))
             }

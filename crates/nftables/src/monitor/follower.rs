@@ -1,6 +1,6 @@
 //! Following the kernel's ruleset: a copy that commits keep up to date.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use sluicegate_netlink::Transport;
 
@@ -80,6 +80,25 @@ pub struct Commit {
     pub(crate) reported: Vec<Reported>,
 }
 
+impl Commit {
+    /// Returns what `nft --echo` reports where this transaction made the commit: what it adds, and the rules that
+    /// it replaces.
+    pub(crate) fn echoed<'a>(&'a self, sent: &'a Transaction) -> impl Iterator<Item = &'a Reported> {
+        let replaced = |operation: &'a Operation| match operation {
+            Operation::Replace(rule) => Some((&rule.chain, rule.handle?)),
+            _ => None,
+        };
+        let replaced: HashSet<_> = sent.operations().iter().filter_map(replaced).collect();
+        self.reported.iter().filter(move |reported| match &reported.operation {
+            Operation::Delete(Target::Rule(rule)) => replaced.contains(&(&rule.chain, rule.handle)),
+            Operation::Delete(_) | Operation::Destroy(_) | Operation::Flush(_) | Operation::Rename(_) => {
+                false
+            }
+            _ => true,
+        })
+    }
+}
+
 /// A change as `nft monitor` reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reported {
@@ -93,6 +112,8 @@ pub(crate) struct Reported {
     pub(crate) deleted: Option<Object>,
     /// Whether it is part of a rule: a set or a chain of the rule's own. Only `nft -j monitor` prints those.
     pub(crate) is_internal: bool,
+    /// The word for an addition: `add`, `create` or `insert`.
+    pub(crate) verb: &'static str,
 }
 
 /// The copy can no longer follow the kernel: the ruleset has to be read again.
@@ -237,7 +258,9 @@ impl Follower {
         let Some(event) = run.first() else { return };
         // nft prints the members of a set without a name in the order in which they came.
         let as_they_came = match event {
-            Event::Rule(RuleChange::New(_), _) if !came.0.is_empty() => self.operation(run, last, Some(came)),
+            Event::Rule(RuleChange::New(_) | RuleChange::Inserted(_), _) if !came.0.is_empty() => {
+                self.operation(run, last, Some(came))
+            }
             _ => None,
         };
         let operation = as_they_came.as_ref().unwrap_or(operation);
@@ -282,11 +305,14 @@ impl Follower {
         }
         let rule = match event {
             Event::Rule(RuleChange::Deleted, rule) => self.whole_rule(rule),
-            Event::Rule(RuleChange::New(_), rule) if has_own_chain(&operation) => self.whole_rule(rule),
+            Event::Rule(RuleChange::New(_) | RuleChange::Inserted(_), rule) if has_own_chain(&operation) => {
+                self.whole_rule(rule)
+            }
             _ => None,
         };
         let deleted = deleted_object(event);
-        Reported { operation, handle: event.handle(), rule, deleted, is_internal: false }
+        let verb = verb(event);
+        Reported { operation, handle: event.handle(), rule, deleted, is_internal: false, verb }
     }
 
     /// Converts an event about what belongs to a rule.
@@ -294,8 +320,10 @@ impl Follower {
         let (family, name) = event.table()?;
         let id = TableId::new(family, name.clone());
         let operation = match event {
-            Event::Chain(Change::New, chain) if is_bound(chain) => add(listing::chain_of(&id, chain)),
-            Event::Rule(RuleChange::New(_), rule) => {
+            Event::Chain(Change::New | Change::Created, chain) if is_bound(chain) => {
+                add(listing::chain_of(&id, chain))
+            }
+            Event::Rule(RuleChange::New(_) | RuleChange::Inserted(_), rule) => {
                 let chain = self.copy.table(family, name)?.chain(&rule.chain)?;
                 if is_bound(&chain.from_kernel) { add(self.whole_rule(rule)?) } else { None }
             }
@@ -309,6 +337,7 @@ impl Follower {
             rule: None,
             deleted: deleted_object(event),
             is_internal: true,
+            verb: verb(event),
         })
     }
 
@@ -331,11 +360,11 @@ impl Follower {
         let named_set =
             |name: &Name| table?.set(name).map(|set| &set.from_kernel).filter(|set| is_named(set));
         match event {
-            Event::Table(Change::New, reported) => add(listing::table_of(reported)),
+            Event::Table(Change::New | Change::Created, reported) => add(listing::table_of(reported)),
             Event::Table(Change::Deleted, _) => delete(id),
             Event::Chain(change, reported) => of_chain(&id, table, *change, reported),
             Event::Rule(change, reported) => of_rule(&id, table?, *change, reported, last, came),
-            Event::Set(Change::New, reported) => {
+            Event::Set(Change::New | Change::Created, reported) => {
                 add(typed_set::set_of(&id, Some(reported).filter(|set| is_named(set))?))
             }
             Event::Set(Change::Deleted, reported) => {
@@ -345,13 +374,15 @@ impl Follower {
                 let reported: Vec<read::Element> = run.iter().flat_map(Event::elements).cloned().collect();
                 let set = typed_set::set_of(&id, named_set(&of.set)?);
                 let elements = Elements { list: typed_set::elements_of(&set, &reported), set: set.id };
-                if *change == Change::New { add(elements) } else { delete(elements) }
+                if *change != Change::Deleted { add(elements) } else { delete(elements) }
             }
-            Event::Object(Change::New, reported) => add(listing::object_of(&id, reported)?),
+            Event::Object(Change::New | Change::Created, reported) => add(listing::object_of(&id, reported)?),
             Event::Object(Change::Deleted, reported) => {
                 delete(id.object(reported.object_kind, reported.name.clone()))
             }
-            Event::Flowtable(Change::New, reported) => add(listing::flowtable_of(&id, reported)),
+            Event::Flowtable(Change::New | Change::Created, reported) => {
+                add(listing::flowtable_of(&id, reported))
+            }
             Event::Flowtable(Change::Deleted, reported) => {
                 let flowtable = id.flowtable(reported.name.clone());
                 match is_whole(&table?.flowtable(reported.handle)?.devices, &reported.devices, reported.uses)
@@ -365,6 +396,24 @@ impl Follower {
     }
 }
 
+/// Returns nft's word for an event that adds something.
+fn verb(event: &Event) -> &'static str {
+    match event {
+        Event::Table(change, _)
+        | Event::Chain(change, _)
+        | Event::Set(change, _)
+        | Event::Elements(change, ..)
+        | Event::Object(change, _)
+        | Event::Flowtable(change, _)
+            if *change == Change::Created =>
+        {
+            "create"
+        }
+        Event::Rule(RuleChange::Inserted(_) | RuleChange::New(RulePosition::First), _) => "insert",
+        _ => "add",
+    }
+}
+
 /// The keys of the elements that a commit adds, in the order of their events.
 struct Came(HashMap<SetName, HashMap<Vec<u8>, usize>>);
 
@@ -372,7 +421,7 @@ impl Came {
     fn of(events: &[Event]) -> Self {
         let mut all: HashMap<SetName, HashMap<Vec<u8>, usize>> = HashMap::new();
         for event in events {
-            if let Event::Elements(Change::New, set, elements) = event
+            if let Event::Elements(Change::New | Change::Created, set, elements) = event
                 && set.set.starts_with("__")
             {
                 let keys = all.entry(set.clone()).or_default();
@@ -472,11 +521,11 @@ fn of_chain(
     }
     let chain = id.chain(reported.name.clone());
     match (change, from_kernel) {
-        (Change::New, Some(from_kernel)) if from_kernel.name != reported.name => {
+        (Change::New | Change::Created, Some(from_kernel)) if from_kernel.name != reported.name => {
             let (chain, name) = (id.chain(from_kernel.name.clone()), reported.name.clone());
             Some(Operation::Rename(Rename { chain, handle: Some(reported.handle), name }))
         }
-        (Change::New, _) => add(listing::chain_of(id, reported)),
+        (Change::New | Change::Created, _) => add(listing::chain_of(id, reported)),
         (Change::Deleted, Some(from_kernel))
             if !is_whole(from_kernel.devices(), reported.devices(), reported.uses) =>
         {
@@ -496,7 +545,7 @@ fn of_rule(
 ) -> Option<Operation> {
     let chain = table.chain(&reported.chain).filter(|chain| !is_bound(&chain.from_kernel))?;
     let chain = id.chain(chain.from_kernel.name.clone());
-    let RuleChange::New(place) = change else {
+    let (RuleChange::New(place) | RuleChange::Inserted(place)) = change else {
         return delete(RuleId { chain, handle: reported.handle });
     };
     let typed = |chain: &ChainId, rule: &read::Rule| Rule {

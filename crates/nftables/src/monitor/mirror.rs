@@ -154,7 +154,7 @@ impl Mirror {
             Event::Chain(change, reported) => {
                 self.table_mut(reported.family, &reported.table)?.apply_chain(*change, reported)
             }
-            Event::Rule(RuleChange::New(place), reported) => {
+            Event::Rule(RuleChange::New(place) | RuleChange::Inserted(place), reported) => {
                 self.table_mut(reported.family, &reported.table)?.limit_sets(&reported.expressions);
                 self.chain_mut(reported)?.put_rule(*place, reported.clone())
             }
@@ -170,7 +170,9 @@ impl Mirror {
             Event::Object(change, reported) => {
                 let table = self.table_mut(reported.family, &reported.table)?;
                 match change {
-                    Change::New => drop(table.objects.insert(reported.handle, reported.clone())),
+                    Change::New | Change::Created => {
+                        drop(table.objects.insert(reported.handle, reported.clone()))
+                    }
                     Change::Deleted if table.objects.remove(&reported.handle).is_some() => {}
                     Change::Deleted => {
                         return Err(Lost::unknown(
@@ -192,7 +194,7 @@ impl Mirror {
     fn apply_table(&mut self, change: Change, reported: &read::Table) -> Done {
         let known = self.names.get(&(reported.family, reported.name.clone())).copied();
         match change {
-            Change::New => match self.tables.get_mut(&reported.handle) {
+            Change::New | Change::Created => match self.tables.get_mut(&reported.handle) {
                 Some(table) => table.from_kernel = reported.clone(),
                 None => {
                     // A table of this name may have been deleted without an event, together with its owner.
@@ -217,7 +219,7 @@ impl Mirror {
         let set = set.ok_or_else(|| Lost::unknown("set", name.family, [&name.table, &name.set]))?;
         for element in elements {
             match change {
-                Change::New => set.put(element.clone()),
+                Change::New | Change::Created => set.put(element.clone()),
                 // Elements that packets have added are not reported.
                 Change::Deleted => set.elements.remove(element),
             }
@@ -227,7 +229,7 @@ impl Mirror {
 
     /// Returns whether every rule has found its position, as at the end of a commit.
     pub(super) fn is_complete(&self, event: &Event) -> bool {
-        let Event::Rule(RuleChange::New(_), rule) = event else { return true };
+        let Event::Rule(RuleChange::New(_) | RuleChange::Inserted(_), rule) = event else { return true };
         let chain = self.table(rule.family, &rule.table).and_then(|table| table.chain(&rule.chain));
         chain.is_none_or(|chain| chain.waiting.is_empty())
     }
@@ -262,7 +264,7 @@ impl Table {
         let unknown = || Lost::unknown("chain", reported.family, [&reported.table, &reported.name]);
         let Some(chain) = self.chains.get_mut(&reported.handle) else {
             return match change {
-                Change::New => {
+                Change::New | Change::Created => {
                     self.put_chain(reported.clone());
                     Ok(())
                 }
@@ -270,7 +272,7 @@ impl Table {
             };
         };
         match (change, &mut chain.from_kernel.hook) {
-            (Change::New, _) => {
+            (Change::New | Change::Created, _) => {
                 let devices = with(chain.from_kernel.devices(), reported.devices());
                 let before = std::mem::replace(&mut chain.from_kernel, reported.clone());
                 if let Some(hook) = &mut chain.from_kernel.hook {
@@ -334,8 +336,8 @@ impl Table {
 
     fn apply_set(&mut self, change: Change, reported: &read::Set) -> Done {
         match (change, self.sets.get_mut(&reported.handle)) {
-            (Change::New, Some(set)) => set.from_kernel = reported.clone(),
-            (Change::New, None) => drop(self.put_set(reported.clone())),
+            (Change::New | Change::Created, Some(set)) => set.from_kernel = reported.clone(),
+            (Change::New | Change::Created, None) => drop(self.put_set(reported.clone())),
             (Change::Deleted, Some(_)) => {
                 self.sets.remove(&reported.handle);
                 self.set_names.remove(&reported.name);
@@ -363,11 +365,13 @@ impl Table {
 
     fn apply_flowtable(&mut self, change: Change, reported: &read::Flowtable) -> Done {
         match (change, self.flowtables.get_mut(&reported.handle)) {
-            (Change::New, Some(from_kernel)) => {
+            (Change::New | Change::Created, Some(from_kernel)) => {
                 let devices = with(&from_kernel.devices, &reported.devices);
                 *from_kernel = read::Flowtable { devices, ..reported.clone() };
             }
-            (Change::New, None) => drop(self.flowtables.insert(reported.handle, reported.clone())),
+            (Change::New | Change::Created, None) => {
+                drop(self.flowtables.insert(reported.handle, reported.clone()))
+            }
             (Change::Deleted, Some(from_kernel))
                 if !is_whole(&from_kernel.devices, &reported.devices, reported.uses) =>
             {

@@ -4,7 +4,7 @@ use crate::monitor::Commit;
 use crate::monitor::follower::Reported;
 use crate::object::set::TypeLine;
 use crate::object::{BaseChain, Chain, ObjectConfig, Rule, Set, SetFlags, StatefulObject, Table};
-use crate::transaction::{Flush, HandleId, Object, Operation, Target};
+use crate::transaction::{Flush, HandleId, Object, Operation, Target, Transaction};
 use crate::wording::{ListOptions, Wording, Words};
 
 impl Commit {
@@ -18,13 +18,33 @@ impl Commit {
         let with = Wording::new(options);
         let reported = self.reported.iter().filter(|reported| reported.has_line());
         let mut lines: Vec<String> = reported.map(|reported| reported.line(with)).collect();
+        lines.push(self.generation_line());
+        lines
+    }
+
+    /// Returns the lines that `nft --echo` prints where this transaction made the commit: those about what it
+    /// adds and replaces, and not those about what it deletes, flushes or renames. The last one is that of the
+    /// generation, which the kernel reports where the transaction starts with an addition.
+    #[must_use]
+    pub fn echo_lines(&self, sent: &Transaction, options: &ListOptions) -> Vec<String> {
+        let with = Wording::new(options);
+        let reported = self.echoed(sent).filter(|reported| reported.has_line());
+        let mut lines: Vec<String> = reported.map(|reported| reported.line(with)).collect();
+        let asks = |operation: &Operation| {
+            use Operation::{Add, Create, Insert, Replace};
+            matches!(operation, Add(_) | Create(_) | Insert(_) | Replace(_))
+        };
+        lines.extend(sent.operations().first().filter(|first| asks(first)).map(|_| self.generation_line()));
+        lines
+    }
+
+    fn generation_line(&self) -> String {
         let generation = &self.generation;
         let by = match (generation.process, &generation.process_name) {
             (Some(process), Some(name)) => format!(" by process {process} ({name})"),
             _ => String::new(),
         };
-        lines.push(format!("# new generation {}{by}", generation.id));
-        lines
+        format!("# new generation {}{by}", generation.id)
     }
 }
 
@@ -43,19 +63,22 @@ impl Reported {
             Some(handle) => format!("{text} {handle}"),
             None => text,
         };
+        let verb = self.verb;
         let inside = handle.as_ref().map(|handle| format!(" {handle}")).unwrap_or_default();
         match &self.operation {
-            Operation::Add(Object::Table(table)) => behind(format!("add {}", of_table(table))),
-            Operation::Add(Object::Chain(chain)) => behind(format!("add {}", of_chain(chain, with))),
+            Operation::Add(Object::Table(table)) => behind(format!("{verb} {}", of_table(table))),
+            Operation::Add(Object::Chain(chain)) => behind(format!("{verb} {}", of_chain(chain, with))),
             Operation::Rename(rename) => behind(format!("add chain {} {}", rename.chain.table, rename.name)),
-            Operation::Add(Object::Rule(rule)) => behind(format!("add {}", of_rule(rule, with))),
+            Operation::Add(Object::Rule(rule)) => behind(format!("{verb} {}", of_rule(rule, with))),
             Operation::Insert(rule) => behind(format!("insert {}", of_rule(rule, with))),
-            Operation::Add(Object::Set(set)) => format!("add {}", of_set(set, &inside, with)),
-            Operation::Add(Object::Stateful(object)) => format!("add {}", of_object(object, &inside, with)),
+            Operation::Add(Object::Set(set)) => format!("{verb} {}", of_set(set, &inside, with)),
+            Operation::Add(Object::Stateful(object)) => {
+                format!("{verb} {}", of_object(object, &inside, with))
+            }
             Operation::Add(Object::Elements(elements)) => {
                 let list: Vec<_> =
                     elements.list.iter().map(|element| element.worded(with).to_string()).collect();
-                format!("add element {} {{ {} }}", elements.set, list.join(", "))
+                format!("{verb} element {} {{ {} }}", elements.set, list.join(", "))
             }
             Operation::Delete(Target::Elements(elements)) => {
                 let list: Vec<_> =
@@ -64,7 +87,7 @@ impl Reported {
             }
             Operation::Add(Object::Flowtable(flowtable)) => {
                 format!(
-                    "add flowtable {} {{{inside} {}; }}",
+                    "{verb} flowtable {} {{{inside} {}; }}",
                     flowtable.id,
                     flowtable.properties(with).join("; ")
                 )
@@ -116,7 +139,22 @@ fn of_set(of: &Set, handle: &str, with: Wording<'_>) -> String {
 fn of_object(of: &StatefulObject, handle: &str, with: Wording<'_>) -> String {
     let mut lines: Vec<_> = of.comment.iter().map(|comment| format!("comment {comment}")).collect();
     lines.extend(of.config.properties(false, with));
-    let text = lines.join(" ");
-    let end = if matches!(of.config, ObjectConfig::Synproxy(_)) { ";" } else { "" };
+    // nft 1.0.6 separates the parts of some kinds.
+    let text = match of.config {
+        ObjectConfig::CtHelper { .. }
+        | ObjectConfig::CtTimeout { .. }
+        | ObjectConfig::CtExpectation { .. } => {
+            let comment = of.comment.iter().map(|comment| format!("comment {comment} "));
+            comment.chain([of.config.properties(false, with).join("; ")]).collect()
+        }
+        _ => lines.join(" "),
+    };
+    let end = match of.config {
+        ObjectConfig::Counter(_)
+        | ObjectConfig::Quota(_)
+        | ObjectConfig::Limit(_)
+        | ObjectConfig::Secmark(_) => "",
+        _ => ";",
+    };
     format!("{} {{{handle} {text}{end} }} ", of.id)
 }

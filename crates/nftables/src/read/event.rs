@@ -47,6 +47,9 @@ pub enum Event {
 pub enum Change {
     /// Added or changed.
     New,
+    /// Created, by an operation that fails if the object exists (`NLM_F_EXCL`). Kernels before 5.13 report
+    /// [`New`](Self::New).
+    Created,
     /// Deleted.
     Deleted,
 }
@@ -56,6 +59,9 @@ pub enum Change {
 pub enum RuleChange {
     /// Added.
     New(RulePosition),
+    /// Inserted (without `NLM_F_APPEND`) after another rule: before the one that followed it. A rule that is
+    /// inserted before all others is [`New`](Self::New).
+    Inserted(RulePosition),
     /// Deleted.
     Deleted,
 }
@@ -97,7 +103,12 @@ impl Event {
         }
         let (header, attributes) = message.netfilter()?;
         let family = Family(header.family);
-        let change = |new: u8| if command == new { Change::New } else { Change::Deleted };
+        let flags = message.header.flags;
+        let change = |new: u8| match command == new {
+            true if flags.contains(Flags::EXCL) => Change::Created,
+            true => Change::New,
+            false => Change::Deleted,
+        };
         Ok(Some(match command {
             NFT_MSG_NEWTABLE | NFT_MSG_DELTABLE => {
                 Self::Table(change(NFT_MSG_NEWTABLE), read::Table::decode(family, attributes)?)
@@ -107,7 +118,13 @@ impl Event {
             }
             NFT_MSG_NEWRULE => {
                 let rule = read::Rule::decode(family, attributes)?;
-                Self::Rule(RuleChange::New(RulePosition::of(&rule, message.header.flags)), rule)
+                let position = RulePosition::of(&rule, flags);
+                let is_inserted = flags.contains(Flags::CREATE) && !flags.contains(Flags::APPEND);
+                let change = match position {
+                    RulePosition::After(_) if is_inserted => RuleChange::Inserted(position),
+                    _ => RuleChange::New(position),
+                };
+                Self::Rule(change, rule)
             }
             NFT_MSG_DELRULE => Self::Rule(RuleChange::Deleted, read::Rule::decode(family, attributes)?),
             NFT_MSG_NEWSET | NFT_MSG_DELSET => {

@@ -2,6 +2,7 @@
 
 use sluicegate_nftables::DataType;
 use sluicegate_nftables::Description;
+use sluicegate_nftables::expr::{CtKey, FibResult, MetaKey};
 use sluicegate_nftables::lang::Expression;
 use sluicegate_nftables::lang::exthdr::Exthdr;
 
@@ -10,6 +11,8 @@ use super::names::protocols;
 /// What nft says of an expression or a data type.
 pub(crate) fn describe(of: &Description) -> String {
     match of {
+        // Types of expressions that nft knows by no name.
+        Description::Type(DataType::CT_EVENT | DataType::CT_LABEL) => invalid("symbol"),
         Description::Type(of) => about(&format!("datatype {}", of.name()), *of, None),
         Description::Expression(of) => {
             // The presence of a header is described as its first field.
@@ -20,19 +23,53 @@ pub(crate) fn describe(of: &Description) -> String {
                 _ => None,
             };
             let of = first.as_ref().unwrap_or(of);
-            let Some(part) = of.part() else {
-                return "symbol expression, datatype invalid (invalid)".to_owned();
+            let Some(part) = of.part().filter(|_| !is_untyped(of)) else {
+                return invalid(kind(of));
             };
             let of_type = part.data_type();
             let bits = match of {
                 Expression::Payload(field) => field.bits(),
                 Expression::Exthdr(field) => field.bits(),
                 Expression::RawPayload(raw) => raw.bits,
+                Expression::Meta(MetaKey::NFTRACE) => 1,
                 _ => u16::try_from(part.bytes() * 8).unwrap_or(u16::MAX),
             };
-            about(&format!("{} expression, datatype {}", kind(of), of_type.name()), of_type, Some(bits))
+            let name = match of {
+                Expression::Fib(fib) if fib.result == FibResult::OIFNAME => "string",
+                _ => of_type.name(),
+            };
+            let mut text = about(&format!("{} expression, datatype {name}", kind(of)), of_type, Some(bits));
+            match of {
+                Expression::RawPayload(_) => {
+                    text = text.replacen("(integer), ", "(integer) (basetype integer), ", 1)
+                }
+                Expression::Ct(_) => {
+                    text = text.replacen("(Relative time of packet reception)", "(relative time)", 1)
+                }
+                Expression::Fib(_) if name == "string" => {
+                    text = text.replacen("(network interface name) (basetype string)", "(string)", 1);
+                }
+                _ => {}
+            }
+            text
         }
     }
+}
+
+/// What nft 1.0.6 has no type for: constants, and addresses whose family is not said.
+fn is_untyped(of: &Expression) -> bool {
+    match of {
+        Expression::Value(_) => true,
+        Expression::Ct(ct) if ct.family.is_none() => {
+            [CtKey::SADDR, CtKey::DADDR, CtKey::PROTO_SRC, CtKey::PROTO_DST].contains(&ct.key)
+        }
+        _ => false,
+    }
+}
+
+/// Without an end of the line, as nft.
+fn invalid(kind: &str) -> String {
+    format!("{kind} expression, datatype invalid (invalid)")
 }
 
 fn kind(of: &Expression) -> &'static str {
@@ -61,7 +98,11 @@ fn about(start: &str, of: DataType, bits: Option<u16>) -> String {
         .find(|(name, _, _)| *name == of.name())
         .map_or(("", ""), |(_, title, base)| (title, base));
     let base = if base.is_empty() { String::new() } else { format!(" (basetype {base})") };
-    let bits = bits.unwrap_or_else(|| if UNSIZED.contains(&of.name()) { 0 } else { of.bits() });
+    let bits = bits.unwrap_or_else(|| match of {
+        _ if UNSIZED.contains(&of.name()) => 0,
+        DataType::BOOLEAN => 1,
+        of => of.bits(),
+    });
     let width = match of {
         DataType::STRING | DataType::IFNAME if start.contains("expression") => {
             format!("{} characters", bits / 8)
@@ -89,6 +130,13 @@ fn about(start: &str, of: DataType, bits: Option<u16>) -> String {
     for (name, value) in of.symbols() {
         text.push_str(&match decimal {
             true => format!("\t{name:<30}\t{value:>20}\n"),
+            // Of a type, nft 1.0.6 prints the bytes of these as a number of the machine.
+            false
+                if start.starts_with("datatype")
+                    && [DataType::ETHER_TYPE, DataType::ARP_OP].contains(&of) =>
+            {
+                format!("\t{name:<30}\t0x{:0digits$x}\n", u16::try_from(*value).unwrap_or_default().to_be())
+            }
             false => format!("\t{name:<30}\t0x{value:0digits$x}\n"),
         });
     }

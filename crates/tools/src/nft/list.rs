@@ -3,23 +3,24 @@
 use sluicegate_nftables::expr::ObjectKind;
 use sluicegate_nftables::json::{Value, ruleset};
 use sluicegate_nftables::netlink::NetlinkFamily;
-use sluicegate_nftables::{Family, ListOptions, Name, SetFlags, Subject, TableContent, Within, read};
+use sluicegate_nftables::{Family, ListOptions, Name, SetFlags, SetId, Subject, TableContent, Within, read};
 
 use super::arguments::Arguments;
 use super::names::{list_options, open, with_hosts};
+use super::report::Fault;
 use super::run::print;
 
-pub(crate) fn list(subject: &Subject, arguments: &Arguments) -> Result<(), String> {
+pub(crate) fn list(subject: &Subject, arguments: &Arguments) -> Result<(), Fault> {
     let options = list_options(arguments)?;
     if let Subject::Hooks { family, device } = subject {
         let device = device.as_ref().map(sluicegate_nftables::InterfaceName::as_str);
-        let hooks = read::hooks(&mut open(NetlinkFamily::NETFILTER)?, *family, device).map_err(failed)?;
+        let hooks = read::hooks(&mut open(NetlinkFamily::NETFILTER)?, *family, device)?;
         // A kernel that cannot tell: nft says nothing.
-        return print(&hooks.map(|hooks| read::HookListing(&hooks).to_string()).unwrap_or_default());
+        return Ok(print(&hooks.map(|hooks| read::HookListing(&hooks).to_string()).unwrap_or_default())?);
     }
     let within = scope(subject);
     let mut socket = open(NetlinkFamily::NETFILTER)?;
-    let mut ruleset = read::ruleset(&mut socket, &within).map_err(failed)?;
+    let mut ruleset = read::ruleset(&mut socket, &within)?;
     if matches!(subject, Subject::Meters(_) | Subject::Meter(_)) {
         only_meters(&mut ruleset);
     }
@@ -27,18 +28,14 @@ pub(crate) fn list(subject: &Subject, arguments: &Arguments) -> Result<(), Strin
     if let Within::Table(table) = &within {
         content.retain(|content| content.table.id == *table);
         if content.is_empty() {
-            return Err(format!("Error: No such file or directory: there is no table {table}"));
+            return Err(Fault::Missing(table.name.to_string()));
         }
     }
     if arguments.terse {
         content.iter_mut().flat_map(|table| &mut table.sets).for_each(|(_, elements)| elements.clear());
     }
     let shown = Part::of(subject).select(content)?;
-    shown.print(&options, arguments)
-}
-
-fn failed(error: impl std::fmt::Display) -> String {
-    format!("Error: {error}")
+    Ok(shown.print(&options, arguments)?)
 }
 
 /// The family, or the table, that something is listed of.
@@ -76,7 +73,7 @@ pub(crate) enum Part<'a> {
     Names,
     Chains { only: Option<&'a Name>, rules: bool },
     Sets { maps: bool },
-    Set(&'a Name),
+    Set(&'a SetId),
     Meters(Option<&'a Name>),
     Flowtables(Option<&'a Name>),
     Objects(ObjectKind, Option<&'a Name>),
@@ -94,8 +91,8 @@ impl<'a> Part<'a> {
             Subject::Rules(_) => Self::Chains { only: None, rules: true },
             Subject::Sets(_) => Self::Sets { maps: false },
             Subject::Maps(_) => Self::Sets { maps: true },
-            Subject::Set(set) => Self::Set(&set.name),
-            Subject::Elements(elements) => Self::Set(&elements.set.name),
+            Subject::Set(set) => Self::Set(set),
+            Subject::Elements(elements) => Self::Set(&elements.set),
             Subject::Meters(_) => Self::Meters(None),
             Subject::Meter(meter) => Self::Meters(Some(&meter.name)),
             Subject::Flowtables(_) => Self::Flowtables(None),
@@ -107,7 +104,7 @@ impl<'a> Part<'a> {
     }
 
     /// Leaves that part.
-    pub(crate) fn select(self, mut content: Vec<TableContent>) -> Result<Shown, String> {
+    pub(crate) fn select(self, mut content: Vec<TableContent>) -> Result<Shown, Fault> {
         if matches!(self, Self::Objects(..)) {
             // nft does not name tables that have no object at all.
             content.retain(|table| !table.objects.is_empty());
@@ -126,9 +123,7 @@ impl<'a> Part<'a> {
                     if !rules {
                         chains.iter_mut().for_each(|(_, rules)| rules.clear());
                     }
-                    missing = only
-                        .filter(|_| chains.is_empty())
-                        .map(|name| format!("chain {} {name}", table.table.id));
+                    missing = only.filter(|_| chains.is_empty()).map(Name::to_string);
                 }
                 Self::Sets { maps } => {
                     sets = std::mem::take(&mut table.sets);
@@ -136,31 +131,28 @@ impl<'a> Part<'a> {
                 }
                 Self::Set(only) => {
                     sets = std::mem::take(&mut table.sets);
-                    sets.retain(|(set, _)| set.id.name == **only);
-                    missing = sets.is_empty().then(|| format!("set {} {only}", table.table.id));
+                    sets.retain(|(set, _)| set.id.name == only.name && set.data.is_some() == only.map);
+                    missing = sets.is_empty().then(|| only.name.to_string());
                 }
                 Self::Meters(only) => {
                     sets = std::mem::take(&mut table.sets);
                     sets.retain(|(set, _)| keep(*only, &set.id.name));
+                    missing = only.filter(|_| sets.is_empty()).map(Name::to_string);
                 }
                 Self::Flowtables(only) => {
                     flowtables = std::mem::take(&mut table.flowtables);
                     flowtables.retain(|of| keep(*only, &of.id.name));
-                    missing = only
-                        .filter(|_| flowtables.is_empty())
-                        .map(|name| format!("flowtable {} {name}", table.table.id));
+                    missing = only.filter(|_| flowtables.is_empty()).map(Name::to_string);
                 }
                 Self::Objects(kind, only) => {
                     objects = std::mem::take(&mut table.objects);
                     objects.retain(|of| of.id.kind == *kind && keep(*only, &of.id.name));
-                    missing = only
-                        .filter(|_| objects.is_empty())
-                        .map(|name| format!("{kind} {} {name}", table.table.id));
+                    missing = only.filter(|_| objects.is_empty()).map(Name::to_string);
                 }
             }
             (table.chains, table.sets, table.flowtables, table.objects) = (chains, sets, flowtables, objects);
             if let Some(missing) = &missing {
-                return Err(format!("Error: No such file or directory: there is no {missing}"));
+                return Err(Fault::Missing(missing.clone()));
             }
         }
         let kind = match self {

@@ -4,12 +4,14 @@
 
 mod arguments;
 mod describe;
+mod echo;
 mod glob;
 mod list;
 mod monitor;
 mod names;
 mod packet;
 mod query;
+mod report;
 mod run;
 mod zone;
 

@@ -1,39 +1,35 @@
 //! `get element` and `reset`.
 
 use sluicegate_nftables::expr::ObjectKind;
-use sluicegate_nftables::netlink::{Error, NetlinkFamily, Socket};
+use sluicegate_nftables::netlink::{Errno, Error, NetlinkFamily, Socket};
 use sluicegate_nftables::{Element, Elements, Set, Subject, TableId, Within, read};
 
 use super::arguments::Arguments;
 use super::list::{Part, Shown};
 use super::names::{list_options, open};
+use super::report::Fault;
 use super::run::set_in_kernel;
 
 /// Prints the elements that keys belong to, as text whatever was asked for: so does nft.
-pub(crate) fn get(elements: &Elements, arguments: &Arguments) -> Result<(), String> {
+pub(crate) fn get(elements: &Elements, arguments: &Arguments) -> Result<(), Fault> {
     let found = found(elements, read::find)?;
-    found.print(&list_options(arguments)?, &Arguments { json: false, ..arguments.clone() })
+    Ok(found.print(&list_options(arguments)?, &Arguments { json: false, ..arguments.clone() })?)
 }
 
 /// Looks elements up by a function that may reset them.
 fn found(
     elements: &Elements,
     find: impl Fn(&mut Socket, &Set, &Element) -> Result<Option<Element>, Error>,
-) -> Result<Shown, String> {
+) -> Result<Shown, Fault> {
     let mut socket = open(NetlinkFamily::NETFILTER)?;
     let id = &elements.set;
-    let missing = || format!("Error: No such file or directory: there is no set {id}");
-    let table = read::table(&mut socket, &id.table).map_err(failed)?.ok_or_else(missing)?;
-    let set = set_in_kernel(&mut socket, id).ok_or_else(missing)?;
+    let no_table = || Fault::Missing(id.table.name.to_string());
+    let table = read::table(&mut socket, &id.table)?.ok_or_else(no_table)?;
+    let set = set_in_kernel(&mut socket, id).ok_or_else(|| Fault::Missing(id.name.to_string()))?;
     let mut found = Vec::new();
     for element in &elements.list {
-        let one = find(&mut socket, &set, element).map_err(failed)?;
-        found.push(one.ok_or_else(|| {
-            format!(
-                "Error: Could not process rule: No such file or directory: there is no element \
-                     {element} in set {id}"
-            )
-        })?);
+        let one = find(&mut socket, &set, element)?;
+        found.push(one.ok_or(Fault::Refused(Errno::ENOENT))?);
     }
     let mut content = read::Ruleset::new(vec![table]).content();
     content.iter_mut().for_each(|table| table.sets = vec![(set.clone(), found.clone())]);
@@ -42,22 +38,23 @@ fn found(
 
 /// Prints what there is, and sets it back in the same step. nft 1.0.6 resets counters and quotas; rules, sets
 /// and elements are from later versions.
-pub(crate) fn reset(subject: &Subject, arguments: &Arguments) -> Result<(), String> {
+pub(crate) fn reset(subject: &Subject, arguments: &Arguments) -> Result<(), Fault> {
     let mut socket = open(NetlinkFamily::NETFILTER)?;
     let shown = match subject {
         Subject::Objects(kind @ (ObjectKind::COUNTER | ObjectKind::QUOTA), within) => {
             let tables = match within {
-                Within::Family(family) => read::tables(&mut socket, *family).map_err(failed)?,
+                Within::Family(family) => read::tables(&mut socket, *family)?,
                 Within::Table(table) => {
-                    read::table(&mut socket, table).map_err(failed)?.into_iter().collect()
+                    let missing = || Fault::Missing(table.name.to_string());
+                    vec![read::table(&mut socket, table)?.ok_or_else(missing)?]
                 }
             };
             let mut ruleset = read::Ruleset::new(tables);
-            let objects = read::objects(&mut socket, within).map_err(failed)?;
+            let objects = read::objects(&mut socket, within)?;
             for of in objects.into_iter().filter(|of| of.object_kind == *kind) {
                 let id = TableId::new(of.family, of.table).object(*kind, of.name);
                 let reset = read::reset_object(&mut socket, &id);
-                ruleset.objects.extend(reset.map_err(failed)?);
+                ruleset.objects.extend(reset?);
             }
             let mut content = ruleset.content();
             content.retain(|table| !table.objects.is_empty());
@@ -65,10 +62,10 @@ pub(crate) fn reset(subject: &Subject, arguments: &Arguments) -> Result<(), Stri
         }
         Subject::Object(of) => {
             let id = &of.table;
-            let missing = || format!("Error: No such file or directory: there is no {of}");
-            let table = read::table(&mut socket, id).map_err(failed)?.ok_or_else(missing)?;
+            let missing = || Fault::Refused(Errno::ENOENT);
+            let table = read::table(&mut socket, id)?.ok_or_else(missing)?;
             let reset = read::reset_object(&mut socket, of);
-            let reset = reset.map_err(failed)?.ok_or_else(missing)?;
+            let reset = reset?.ok_or_else(missing)?;
             let mut ruleset = read::Ruleset::new(vec![table]);
             ruleset.objects.push(reset);
             Shown::part(ruleset.content())
@@ -83,18 +80,18 @@ pub(crate) fn reset(subject: &Subject, arguments: &Arguments) -> Result<(), Stri
             Ok(read::reset_rule(socket, &rule.chain, rule.handle)?.into_iter().collect())
         })?,
         Subject::Set(id) => {
-            let missing = || format!("Error: No such file or directory: there is no set {id}");
-            let table = read::table(&mut socket, &id.table).map_err(failed)?.ok_or_else(missing)?;
-            let set = read::set(&mut socket, id).map_err(failed)?.ok_or_else(missing)?;
-            let elements = read::reset_elements(&mut socket, id).map_err(failed)?;
+            let missing = || Fault::Missing(id.name.to_string());
+            let table = read::table(&mut socket, &id.table)?.ok_or_else(missing)?;
+            let set = read::set(&mut socket, id)?.ok_or_else(missing)?;
+            let elements = read::reset_elements(&mut socket, id)?;
             let mut ruleset = read::Ruleset::new(vec![table]);
             ruleset.sets.push((set, elements));
             Shown::part(ruleset.content())
         }
         Subject::Elements(elements) => found(elements, read::find_and_reset)?,
-        other => return Err(format!("Error: `reset {other}` is not supported here")),
+        other => return Err(format!("Error: `reset {other}` is not supported here").into()),
     };
-    shown.print(&list_options(arguments)?, arguments)
+    Ok(shown.print(&list_options(arguments)?, arguments)?)
 }
 
 /// The chains of rules that are reset, with the counts that they had: those that the kernel answers with, so
@@ -104,12 +101,8 @@ fn reset_rules(
     subject: &Subject,
     within: &Within,
     reset: impl FnOnce(&mut Socket) -> Result<Vec<read::Rule>, Error>,
-) -> Result<Shown, String> {
-    let mut ruleset = read::ruleset(socket, within).map_err(failed)?;
-    ruleset.rules = reset(socket).map_err(failed)?;
+) -> Result<Shown, Fault> {
+    let mut ruleset = read::ruleset(socket, within)?;
+    ruleset.rules = reset(socket)?;
     Part::of(subject).select(ruleset.content())
-}
-
-fn failed(error: impl std::fmt::Display) -> String {
-    format!("Error: {error}")
 }

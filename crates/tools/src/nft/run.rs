@@ -5,36 +5,62 @@ use std::io::Read as _;
 use std::path::Path;
 
 use sluicegate_nftables::json::Value;
-use sluicegate_nftables::lang::parse::{Included, Mistake, ParseOptions, Script};
-use sluicegate_nftables::monitor::{Follower, GROUP, Monitor};
-use sluicegate_nftables::netlink::{NetlinkFamily, Socket};
-use sluicegate_nftables::{ApplyOptions, Command, Error, Failure, Family, Set, SetId, Transaction, read};
+use sluicegate_nftables::lang::parse::{Included, ParseOptions, Script};
+use sluicegate_nftables::monitor::{Event, Follower, GROUP, Monitor};
+use sluicegate_nftables::netlink::{Errno, NetlinkFamily, Socket};
+use sluicegate_nftables::{
+    ApplyOptions, Command, Error, Family, Object, Operation, Set, SetFlags, SetId, Transaction, read,
+};
 
 use super::arguments::{Action, Arguments, BUILD, HELP, VERSION};
 use super::names::{add_names, list_options, open, with_hosts};
-use super::{describe, glob, list, monitor, query};
+use super::report::{self, Fault, Part, Refusal};
+use super::{describe, echo, glob, list, monitor, query};
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
-    let (text, name) = match &arguments.action {
-        Action::Help => return print(HELP),
-        Action::Version => return print(&format!("{VERSION}\n")),
-        Action::ExtendedVersion => {
-            return print(&format!("{VERSION}\n{BUILD}"));
+    match &arguments.action {
+        Action::Help => print(HELP),
+        Action::Version => print(&format!("{VERSION}\n")),
+        Action::ExtendedVersion => print(&format!("{VERSION}\n{BUILD}")),
+        Action::Words(text) => execute(text, None, arguments),
+        Action::File(file) => {
+            let name = if file == "-" { "/dev/stdin" } else { file };
+            execute(&contents(file)?, Some(name), arguments)
         }
-        Action::Words(text) => (text.clone(), None),
-        Action::File(file) => (contents(file)?, Some(file.clone())),
-    };
-    let script = script(&text, name.as_deref(), arguments)?;
+    }
+}
+
+/// Does what a text says, which has a name where it is a file.
+pub(crate) fn execute(text: &str, name: Option<&str>, arguments: &Arguments) -> Result<(), String> {
+    let script = script(text, name, arguments)?;
     let is_query = |command: &&Command| !matches!(command, Command::Operation(_));
+    let mut queries: Vec<_> = script
+        .commands
+        .iter()
+        .enumerate()
+        .filter(|(_, command)| is_query(command))
+        .map(|(at, _)| at)
+        .collect();
     let before = script.commands.iter().take_while(is_query).count();
-    let (transaction, queries) = script.split();
-    let (before, after) = queries.split_at(before);
-    before.iter().try_for_each(|command| answer(command, arguments))?;
+    let (transaction, commands) = script.split();
+    let after = queries.split_off(before);
+    let (first, rest) = commands.split_at(before);
+    let place = |at: usize, fault| located_query(fault, at, text, name, arguments);
+    let ask = |at: &[usize], commands: &[Command]| {
+        at.iter()
+            .zip(commands)
+            .try_for_each(|(at, command)| answer(command, arguments).map_err(|fault| place(*at, fault)))
+    };
+    ask(&queries, first)?;
+    let echoes_document = arguments.echo && is_json(text, arguments);
     if !transaction.is_empty() {
-        apply(&transaction, arguments, |error| located(error, &text, name.as_deref(), arguments))?;
+        let tell = |error: &Error| located(error, &transaction, text, name, arguments);
+        apply(&transaction, arguments, echoes_document.then_some(text), tell)?;
+    } else if echoes_document {
+        print_document(text, &[])?;
     }
     // nft 1.0.6 lists tables, chains and sets that the same script made, but not its rules.
-    after.iter().try_for_each(|command| answer(command, arguments))
+    ask(&after, rest)
 }
 
 /// Writes to standard output. Whoever reads it may have gone.
@@ -46,7 +72,7 @@ fn contents(file: &str) -> Result<String, String> {
     let failed = |error: std::io::Error| {
         let reason = error.to_string();
         let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
-        format!("Error: Could not open file \"{file}\": {reason}")
+        report::internal(&format!("Could not open file \"{file}\": {reason}\n\n"))
     };
     let bytes = if matches!(file, "-" | "/dev/stdin") {
         let mut bytes = Vec::new();
@@ -59,19 +85,39 @@ fn contents(file: &str) -> Result<String, String> {
 }
 
 fn script(text: &str, name: Option<&str>, arguments: &Arguments) -> Result<Script, String> {
-    with_options(arguments, |options| {
+    let missing = RefCell::new(Vec::new());
+    let parsed = with_options(arguments, Some(&missing), |options| {
         if is_json(text, arguments) {
-            return Script::from_json(text, options).map_err(|error| {
+            return Ok(Script::from_json(text, options).map_err(|error| {
                 let mistakes: Vec<_> =
-                    error.mistakes.iter().map(|mistake| format!("Error: {mistake}")).collect();
+                    error.mistakes.iter().map(|mistake| report::internal(&mistake.to_string())).collect();
                 mistakes.join("\n")
-            });
+            }));
         }
-        Script::parse(text, options).map_err(|mut error| {
-            error.mistakes.iter_mut().for_each(|mistake| name_source(mistake, name));
-            error.to_string()
-        })
-    })
+        Ok(Script::parse(text, options).map_err(|mut error| {
+            let missing = missing.borrow();
+            for mistake in &mut error.mistakes {
+                // A set whose type is not known is one that does not exist.
+                let of_set = missing.iter().find(|id: &&SetId| {
+                    let mut narrowed = mistake.clone();
+                    report::narrow(&mut narrowed, &Part::Name(id.name.to_string()));
+                    mistake.is_unknown_set && narrowed.width == id.name.to_string().chars().count()
+                });
+                if let Some(id) = of_set {
+                    mistake.message = Errno::ENOENT.description();
+                    mistake.help = None;
+                    let table = id.table.name.to_string();
+                    let part = match missing_table(id, arguments) {
+                        true => Part::Table(table),
+                        false => Part::Name(id.name.to_string()),
+                    };
+                    report::narrow(mistake, &part);
+                }
+            }
+            report::mistakes(&error, name)
+        }))
+    })?;
+    parsed
 }
 
 /// As nft, which reads text where it is no JSON.
@@ -79,53 +125,98 @@ fn is_json(text: &str, arguments: &Arguments) -> bool {
     arguments.json && text.trim_start().starts_with('{')
 }
 
-/// Names the file that a mistake is in, unless that is an included one.
-fn name_source(mistake: &mut Mistake, name: Option<&str>) {
-    if mistake.source.is_none() {
-        mistake.source = name.map(str::to_owned);
+/// The error, with the lines of the commands, elements or statements that were refused, if it is about any.
+fn located(
+    error: &Error,
+    transaction: &Transaction,
+    text: &str,
+    name: Option<&str>,
+    arguments: &Arguments,
+) -> String {
+    /// More of them than one reads.
+    const MOST: usize = 20;
+    let has_intervals = |operation: &Operation| match operation {
+        Operation::Add(Object::Elements(elements)) => {
+            let added = transaction.operations().iter().find_map(|operation| match operation {
+                Operation::Add(Object::Set(set)) | Operation::Create(Object::Set(set)) => {
+                    Some(set).filter(|set| set.id == elements.set)
+                }
+                _ => None,
+            });
+            let set = added.cloned().or_else(|| {
+                Some(Box::new(set_in_kernel(&mut open(NetlinkFamily::NETFILTER).ok()?, &elements.set)?))
+            });
+            set.is_some_and(|set| set.flags.contains(SetFlags::INTERVAL))
+        }
+        _ => false,
+    };
+    let refusals = Refusal::all(error, transaction, &has_intervals);
+    if refusals.is_empty() {
+        return format!("Error: {error}");
+    }
+    let meaning = |refusal: &Refusal| refusal.meaning.as_ref().map(|meaning| format!("\n({meaning})"));
+    let plain = |refusal: &Refusal| {
+        let error = report::internal(&refusal.message);
+        error + &meaning(refusal).unwrap_or_default()
+    };
+    if is_json(text, arguments) {
+        return refusals.iter().take(MOST).map(plain).collect::<Vec<_>>().join("\n");
+    }
+    let lines = with_options(arguments, None, |options| {
+        let line = |refusal: &Refusal| {
+            let (operation, message) = (refusal.operation, &refusal.message);
+            let found = match refusal.part {
+                Part::Element(at) => Script::locate_element(text, options, operation, at, message),
+                Part::Expression(at, _) => Script::locate_expression(text, options, operation, at, message),
+                _ => Script::locate(text, options, operation, message),
+            };
+            let Some(mut found) = found else { return plain(refusal) };
+            report::narrow(&mut found, &refusal.part);
+            report::mistake(&found, name) + &meaning(refusal).unwrap_or_default()
+        };
+        Ok(refusals.iter().take(MOST).map(line).collect::<Vec<_>>())
+    });
+    lines.map_or_else(|error| error, |lines| lines.join("\n"))
+}
+
+/// The error of a query, with its place.
+fn located_query(
+    fault: Fault,
+    command: usize,
+    text: &str,
+    name: Option<&str>,
+    arguments: &Arguments,
+) -> String {
+    let (message, part) = match fault {
+        Fault::Said(message) => return message,
+        Fault::Missing(name) => (Errno::ENOENT.description(), Part::Name(name)),
+        Fault::Refused(errno) => (format!("Could not process rule: {}", errno.description()), Part::Whole),
+    };
+    if is_json(text, arguments) {
+        return report::internal(&message);
+    }
+    let found =
+        with_options(arguments, None, |options| Ok(Script::locate_command(text, options, command, &message)));
+    match found {
+        Ok(Some(mut found)) => {
+            report::narrow(&mut found, &part);
+            report::mistake(&found, name)
+        }
+        _ => report::internal(&message),
     }
 }
 
-/// The error, with the lines of the commands, elements or statements that were refused, if it is about any.
-fn located(error: &Error, text: &str, name: Option<&str>, arguments: &Arguments) -> String {
-    /// More of them than one reads.
-    const MOST: usize = 20;
-    let refused: Vec<(usize, Option<&Failure>, String)> = match error {
-        Error::Rejected { failures, .. } => {
-            let each = failures.iter().filter_map(|of| Some((of.operation?, Some(of), of.to_string())));
-            each.take(MOST).collect()
-        }
-        Error::Statement { operation, .. }
-        | Error::Index { operation, .. }
-        | Error::Rename { operation, .. } => vec![(*operation, None, error.to_string())],
-        _ => Vec::new(),
-    };
-    let plain = format!("Error: {error}");
-    if refused.is_empty() || is_json(text, arguments) {
-        return plain;
-    }
-    let lines = with_options(arguments, |options| {
-        let line = |(operation, failure, message): &(usize, Option<&Failure>, String)| {
-            let number = format!("operation {}: ", operation + 1);
-            let message = message.strip_prefix(&number).unwrap_or(message);
-            let element = failure.and_then(|of| of.element);
-            let expression = failure.and_then(|of| of.attribute.as_ref()?.expression());
-            let mut mistake = match (element, expression) {
-                (Some(element), _) => Script::locate_element(text, options, *operation, element, message)?,
-                (None, Some((at, _))) => Script::locate_expression(text, options, *operation, at, message)?,
-                (None, None) => Script::locate(text, options, *operation, message)?,
-            };
-            name_source(&mut mistake, name);
-            Some(mistake.to_string())
-        };
-        refused.iter().map(line).collect::<Option<Vec<_>>>().ok_or(plain.clone())
-    });
-    lines.map_or(plain, |lines| lines.join("\n"))
+fn missing_table(id: &SetId, arguments: &Arguments) -> bool {
+    let _ = arguments;
+    open(NetlinkFamily::NETFILTER)
+        .is_ok_and(|mut socket| matches!(read::table(&mut socket, &id.table), Ok(None)))
 }
 
 /// Calls a function with what texts may refer to: names of this machine, sets of the kernel, files.
+/// Sets that the kernel does not have are noted.
 fn with_options<T>(
     arguments: &Arguments,
+    missing: Option<&RefCell<Vec<SetId>>>,
     call: impl FnOnce(&ParseOptions<'_>) -> Result<T, String>,
 ) -> Result<T, String> {
     let known = list_options(&Arguments::default())?;
@@ -133,7 +224,13 @@ fn with_options<T>(
     add_names(&mut options);
     options.defines.clone_from(&arguments.defines);
     let socket = RefCell::new(open(NetlinkFamily::NETFILTER)?);
-    let sets = |id: &SetId| set_in_kernel(&mut socket.borrow_mut(), id);
+    let sets = |id: &SetId| {
+        let found = set_in_kernel(&mut socket.borrow_mut(), id);
+        if let (None, Some(missing)) = (&found, missing) {
+            missing.borrow_mut().push(id.clone());
+        }
+        found
+    };
     options.sets = Some(&sets);
     let include = |path: &str| included(path, arguments);
     options.include = Some(&include);
@@ -177,23 +274,32 @@ fn included(path: &str, arguments: &Arguments) -> Result<Vec<Included>, String> 
     if glob::is_pattern(path) { Ok(Vec::new()) } else { Err("no such file".to_owned()) }
 }
 
-fn answer(command: &Command, arguments: &Arguments) -> Result<(), String> {
+fn answer(command: &Command, arguments: &Arguments) -> Result<(), Fault> {
     match command {
         Command::List(subject) => list::list(subject, arguments),
         Command::Reset(subject) => query::reset(subject, arguments),
         Command::Get(elements) => query::get(elements, arguments),
-        Command::Monitor(filter) => monitor::monitor(*filter, arguments),
-        Command::Describe(description) => print(&describe::describe(description)),
-        other => Err(format!("Error: `{other}` is not supported here")),
+        Command::Monitor(filter) => Ok(monitor::monitor(*filter, arguments)?),
+        Command::Describe(description) => Ok(print(&describe::describe(description))?),
+        other => Err(format!("Error: `{other}` is not supported here").into()),
     }
 }
 
+/// Applies a transaction; echoes what it adds, or the document that it was written as.
 fn apply(
     transaction: &Transaction,
     arguments: &Arguments,
+    document: Option<&str>,
     tell: impl FnOnce(&Error) -> String,
 ) -> Result<(), String> {
     let mut socket = open(NetlinkFamily::NETFILTER)?;
+    let mut options = ApplyOptions::default();
+    options.check = arguments.check;
+    if let Some(document) = document {
+        options.echo = !arguments.check;
+        let applied = transaction.apply_with(&mut socket, options).map_err(|error| tell(&error))?;
+        return print_document(document, &applied.events);
+    }
     let mut echo = None;
     if arguments.echo && !arguments.check {
         let mut listener = open(NetlinkFamily::NETFILTER)?;
@@ -202,8 +308,6 @@ fn apply(
             Follower::read(&mut socket, Family::UNSPEC).map_err(|error| format!("Error: {error}"))?;
         echo = Some((Monitor::with_transport(listener), follower));
     }
-    let mut options = ApplyOptions::default();
-    options.check = arguments.check;
     let applied = transaction.apply_with(&mut socket, options).map_err(|error| tell(&error))?;
     let Some((mut monitor, mut follower)) = echo else { return Ok(()) };
     let options = list_options(arguments)?;
@@ -217,17 +321,23 @@ fn apply(
             let Some(commit) = commit.filter(|commit| commit.generation.id == applied.generation) else {
                 continue;
             };
-            match arguments.json {
-                true => {
-                    let list = Value::Object(vec![("nftables".into(), commit.to_json(&options).into())]);
-                    print(&format!("{}\n", list))?;
+            if arguments.json {
+                let list = commit.echo_json(transaction, &options);
+                if !list.is_empty() {
+                    let list = Value::Object(vec![("nftables".into(), list.into())]);
+                    print(&format!("{list}\n"))?;
                 }
-                false => {
-                    let text = format!("{}\n", commit.lines(&options).join("\n"));
-                    print(&with_hosts(text, arguments))?;
-                }
+                continue;
+            }
+            for line in commit.echo_lines(transaction, &options) {
+                print(&with_hosts(format!("{line}\n"), arguments))?;
             }
         }
     }
     Ok(())
+}
+
+fn print_document(document: &str, events: &[Event]) -> Result<(), String> {
+    let document = echo::filled_in(document, events).map_err(|error| format!("Error: {error}"))?;
+    print(&document.to_string())
 }

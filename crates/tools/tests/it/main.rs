@@ -7,6 +7,7 @@ mod guest;
 mod ipset;
 mod iptables;
 mod nft;
+mod nft_command_line;
 mod side_by_side;
 
 use std::path::{Path, PathBuf};

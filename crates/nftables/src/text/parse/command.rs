@@ -286,6 +286,7 @@ impl Parser<'_, '_> {
         self.table = Some(id.table.clone());
         let Some(set) = self.set(&id.name) else {
             return Err(Problem::new(span, format!("the type of the set `{}` is not known", id.name))
+                .unknown_set()
                 .help("the text does not add it, and `ParseOptions::sets` does not give it"));
         };
         let mut list = Vec::new();

@@ -55,6 +55,9 @@ pub struct Mistake {
     pub text: String,
     /// How many characters of the line are left out before [`text`](Self::text).
     pub cut: usize,
+    /// Whether it is that a set is not known whose type is needed: neither the text adds it, nor does
+    /// [`ParseOptions::sets`](super::ParseOptions::sets) return it.
+    pub is_unknown_set: bool,
 }
 
 impl std::error::Error for ParseError {}
@@ -108,16 +111,24 @@ pub(crate) struct Problem {
     pub(crate) help: Option<String>,
     /// Whether it is only a consequence of mistakes that have been reported.
     pub(crate) follows: bool,
+    /// Whether it is about a set that is not known.
+    pub(crate) is_unknown_set: bool,
 }
 
 impl Problem {
     pub(crate) fn new(span: Span, message: impl Into<String>) -> Box<Self> {
-        Box::new(Self { span, message: message.into(), help: None, follows: false })
+        Box::new(Self { span, message: message.into(), help: None, follows: false, is_unknown_set: false })
     }
 
     /// Marks it as a consequence of mistakes that have been reported.
     pub(crate) fn follows(mut self: Box<Self>, follows: bool) -> Box<Self> {
         self.follows = follows;
+        self
+    }
+
+    /// Marks it as about a set that is not known.
+    pub(crate) fn unknown_set(mut self: Box<Self>) -> Box<Self> {
+        self.is_unknown_set = true;
         self
     }
 
@@ -151,6 +162,7 @@ impl Problem {
             offset: self.span.start - base.min(self.span.start),
             text: place.text.chars().skip(cut).take(MAX_SHOWN).collect(),
             cut,
+            is_unknown_set: self.is_unknown_set,
         }
     }
 }

@@ -66,6 +66,32 @@ impl Script {
         locate(text, options, operation, Part::Whole, message.into())
     }
 
+    /// Returns where a command of a script is, by its index in [`commands`](Self::commands), as
+    /// [`locate`](Self::locate) does for an operation.
+    ///
+    /// ```
+    /// use sluicegate_nftables::lang::parse::{ParseOptions, Script};
+    ///
+    /// let script = "add table ip t; list table ip nope";
+    /// let mistake = Script::locate_command(script, &ParseOptions::default(), 1, "there is no such table").unwrap();
+    /// assert_eq!((mistake.line, mistake.column, mistake.width), (1, 17, 18));
+    /// ```
+    #[must_use]
+    pub fn locate_command(
+        text: &str,
+        options: &ParseOptions<'_>,
+        command: usize,
+        message: impl Into<String>,
+    ) -> Option<Mistake> {
+        let mut found = None;
+        let find = |parser: &Parser<'_, '_>| {
+            let place = parser.places.as_ref()?.commands.get(command).copied()?;
+            Some(Problem::new(place, message).mistake(parser.sources))
+        };
+        read_with(text, options, false, true, |parser, _| found = find(parser)).ok()?;
+        found
+    }
+
     /// Returns where an element of an operation is, as [`locate`](Self::locate) does for the operation: the
     /// kernel's errors name an element by its index ([`Failure::element`](crate::Failure::element)). The key
     /// is marked, as nft does; of elements that `auto-merge` has made one, the first. Where the text does not

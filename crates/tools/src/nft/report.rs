@@ -1,0 +1,258 @@
+//! Errors as nft reports them: the message, the line, and marks below what it is about.
+//!
+//! Programs look for the system's text of an error in them (`No such file or directory`), and for the place at
+//! the start of the line where a file is read. The kernel's error stands in these words, and below it what it
+//! means for the command, which nft does not say.
+
+use std::fmt::Write as _;
+
+use sluicegate_nftables::lang::parse::{Mistake, ParseError};
+use sluicegate_nftables::netlink::Errno;
+use sluicegate_nftables::{Error, Failure, Operation, Transaction};
+
+/// Why a command is not done.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// A whole message.
+    Said(String),
+    /// Nothing has this name.
+    Missing(String),
+    /// The kernel refuses the command.
+    Refused(Errno),
+}
+
+impl From<String> for Fault {
+    fn from(message: String) -> Self {
+        Self::Said(message)
+    }
+}
+
+impl From<sluicegate_nftables::netlink::Error> for Fault {
+    fn from(error: sluicegate_nftables::netlink::Error) -> Self {
+        match error.errno() {
+            Some(errno) => Self::Refused(errno),
+            None => Self::Said(format!("Error: {error}")),
+        }
+    }
+}
+
+/// The part of a command that an error is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Part {
+    Whole,
+    /// The name of the table.
+    Table(String),
+    /// The name of what is in the table.
+    Name(String),
+    /// What stands behind one of these words, or with that word itself.
+    Behind(&'static [&'static str]),
+    /// An element, by its index.
+    Element(usize),
+    /// The statement of an expression, by its index; of it the last word, or the name of a set.
+    Expression(usize, Of),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Of {
+    Statement,
+    LastWord,
+    Set,
+}
+
+/// An error of an operation: nft's words, what it means, and the part that it is about.
+pub(crate) struct Refusal {
+    pub(crate) operation: usize,
+    pub(crate) message: String,
+    pub(crate) meaning: Option<String>,
+    pub(crate) part: Part,
+}
+
+impl Refusal {
+    /// The errors of a transaction that are about an operation.
+    pub(crate) fn all(
+        error: &Error,
+        transaction: &Transaction,
+        has_intervals: &dyn Fn(&Operation) -> bool,
+    ) -> Vec<Self> {
+        match error {
+            Error::Rejected { failures, .. } => {
+                failures.iter().filter_map(|failure| Self::of(failure, transaction, has_intervals)).collect()
+            }
+            Error::Index { operation, .. } => vec![Self {
+                operation: *operation,
+                message: no_such(Errno::ENOENT),
+                meaning: Some(error.to_string()),
+                part: Part::Behind(&["index"]),
+            }],
+            Error::Rename { operation, chain, .. } => vec![Self {
+                operation: *operation,
+                message: no_such(Errno::ENOENT),
+                meaning: Some(error.to_string()),
+                part: Part::Name(chain.name.to_string()),
+            }],
+            Error::Statement { operation, cause, .. } => vec![Self {
+                operation: *operation,
+                message: cause.to_string(),
+                meaning: None,
+                part: Part::Whole,
+            }],
+            _ => Vec::new(),
+        }
+    }
+
+    fn of(
+        failure: &Failure,
+        transaction: &Transaction,
+        has_intervals: &dyn Fn(&Operation) -> bool,
+    ) -> Option<Self> {
+        let index = failure.operation?;
+        let operation = transaction.operations().get(index)?;
+        let errno = failure.error.errno;
+        let is_overlap = errno == Errno::EEXIST
+            && failure.element.is_some()
+            && matches!(operation, Operation::Add(_))
+            && has_intervals(operation);
+        let message = match is_overlap {
+            true => "interval overlaps with an existing one".to_owned(),
+            false => no_such(errno),
+        };
+        let mut meaning = failure.meaning.as_ref().map(ToString::to_string);
+        if let Some(said) = &failure.error.message {
+            meaning = Some(meaning.map_or(said.clone(), |meaning| format!("{meaning}: {said}")));
+        }
+        Some(Self { operation: index, message, meaning, part: part(failure) })
+    }
+}
+
+fn no_such(errno: Errno) -> String {
+    format!("Could not process rule: {}", errno.description())
+}
+
+/// The part of a command that the attribute stands for that the kernel complains of.
+fn part(failure: &Failure) -> Part {
+    if let Some(element) = failure.element {
+        return Part::Element(element);
+    }
+    let Some(attribute) = &failure.attribute else { return Part::Whole };
+    if let Some((index, name)) = attribute.expression() {
+        let is_missing = failure.error.errno == Errno::ENOENT;
+        let of = match name {
+            "lookup" | "dynset" => Of::Set,
+            "immediate" => Of::LastWord,
+            "objref" if is_missing => Of::LastWord,
+            _ => Of::Statement,
+        };
+        return Part::Expression(index, of);
+    }
+    // `NFTA_TABLE_NAME`, `NFTA_CHAIN_TABLE` and so on are all 1; what names the object itself differs.
+    let words: Vec<_> = failure.object.split(' ').collect();
+    let [kind, .., last] = words.as_slice() else { return Part::Whole };
+    let of_table = words.iter().position(|word| FAMILIES.contains(word)).and_then(|at| words.get(at + 1));
+    match (*kind, attribute.kinds().first()) {
+        ("table", Some(1)) => Part::Table((*last).to_owned()),
+        (_, Some(1)) => of_table.map_or(Part::Whole, |table| Part::Table((*table).to_owned())),
+        ("chain", Some(3)) | ("rule", Some(2)) => name_of(&words),
+        ("chain", Some(2)) if failure.verb == "flush" => name_of(&words),
+        ("chain", Some(2)) | ("rule", Some(3)) | ("set" | "map", Some(16)) | ("table", Some(4)) => {
+            Part::Behind(&["handle"])
+        }
+        ("rule", Some(6)) => Part::Behind(&["position", "handle"]),
+        (_, Some(2)) => name_of(&words),
+        _ => Part::Whole,
+    }
+}
+
+/// The name behind family and table.
+fn name_of(words: &[&str]) -> Part {
+    let family = words.iter().position(|word| FAMILIES.contains(word));
+    family.and_then(|at| words.get(at + 2)).map_or(Part::Whole, |name| Part::Name((*name).to_owned()))
+}
+
+const FAMILIES: [&str; 6] = ["ip", "ip6", "inet", "arp", "bridge", "netdev"];
+
+/// Marks only a part of what a mistake has marked.
+pub(crate) fn narrow(mistake: &mut Mistake, part: &Part) {
+    let from = mistake.column.saturating_sub(1).saturating_sub(mistake.cut);
+    let words = words(&mistake.text, from, mistake.width);
+    let found = match part {
+        Part::Whole | Part::Element(_) | Part::Expression(_, Of::Statement) => None,
+        Part::Table(name) => words.iter().skip(1).find(|(word, ..)| word == name).copied(),
+        // A table and its chain may have the same name.
+        Part::Name(name) => {
+            let mut named = words.iter().skip(1).filter(|(word, ..)| word == name);
+            let first = named.next().copied();
+            let head = words.iter().take_while(|(word, ..)| !word.starts_with('{')).count();
+            named
+                .next()
+                .filter(|of| words.iter().take(head.min(6)).any(|word| word == *of))
+                .copied()
+                .or(first)
+        }
+        Part::Behind(keywords) => words.windows(2).rev().find_map(|pair| match pair {
+            [(keyword, start, _), (_, value, width)] if keywords.contains(keyword) => Some(match *keyword {
+                // As nft: with its word, unless that is `handle`.
+                "handle" => ("", *value, *width),
+                _ => ("", *start, value + width - start),
+            }),
+            _ => None,
+        }),
+        Part::Expression(_, Of::LastWord) => words.last().copied(),
+        Part::Expression(_, Of::Set) => words.iter().rev().find(|(word, ..)| word.starts_with('@')).copied(),
+    };
+    if let Some((_, at, width)) = found {
+        (mistake.column, mistake.width) = (at + mistake.cut + 1, width);
+    }
+}
+
+/// The words of so many characters of a line, with where they start and how many characters they have.
+fn words(line: &str, from: usize, width: usize) -> Vec<(&str, usize, usize)> {
+    let is_end = |c: char| c.is_whitespace() || matches!(c, ';' | ',' | '{' | '}');
+    let mut words = Vec::new();
+    let mut start: Option<(usize, usize)> = None;
+    let characters = line.char_indices().chain([(line.len(), ' ')]).enumerate().skip(from);
+    for (number, (at, character)) in characters.take(width + 1) {
+        let ends = is_end(character) || number == from + width;
+        match start {
+            Some((first, begin)) if ends => {
+                words.push((line.get(begin..at).unwrap_or_default(), first, number - first));
+                start = None;
+            }
+            None if !ends => start = Some((number, at)),
+            _ => {}
+        }
+    }
+    words
+}
+
+/// A mistake as nft prints it. The text that it is in has a name where it is a file.
+pub(crate) fn mistake(of: &Mistake, name: Option<&str>) -> String {
+    let mut text = String::new();
+    if let Some(source) = of.source.as_deref().or(name) {
+        let last = of.column + of.width.max(1) - 1;
+        let _ = write!(text, "{source}:{}:{}-{last}: ", of.line, of.column);
+    }
+    // A tab is one mark wide.
+    let line = of.text.replace('\t', " ");
+    let before = of.column.saturating_sub(1).saturating_sub(of.cut);
+    let shown = of.text.chars().count().saturating_sub(before).max(1);
+    let marks = "^".repeat(of.width.clamp(1, shown));
+    let _ = write!(text, "Error: {}\n{line}\n{}{marks}", of.message, " ".repeat(before));
+    if let Some(help) = &of.help {
+        let _ = write!(text, " {help}");
+    }
+    text
+}
+
+/// The mistakes of a text.
+pub(crate) fn mistakes(of: &ParseError, name: Option<&str>) -> String {
+    let mut lines: Vec<_> = of.mistakes.iter().map(|one| mistake(one, name)).collect();
+    if of.is_cut {
+        lines.push("Error: too many mistakes; the rest of the text was not read".to_owned());
+    }
+    lines.join("\n")
+}
+
+/// An error about a document, which has no lines.
+pub(crate) fn internal(message: &str) -> String {
+    format!("internal:0:0-0: Error: {message}")
+}
