@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use sluicegate_netlink::attr::Attributes;
 use sluicegate_netlink::message::{Flags, Message};
 use sluicegate_netlink::{Batch, DecodeError, NetlinkFamily, Options, Socket, Transport, dump};
@@ -26,11 +27,31 @@ pub(crate) fn listed() -> Result<Vec<IpAddr>, sluicegate_netlink::Error> {
     Ok(listed.into_iter().map(|(_, ip)| ip).collect::<BTreeSet<_>>().into_iter().collect())
 }
 
+/// Lists the addresses of all interfaces, each with the length of its network's prefix: what the node takes for
+/// a neighbour on a link.
+///
+/// # Errors
+/// As [`of_interfaces`].
+pub fn connected_networks() -> Result<Vec<IpNet>, Error> {
+    let read = |message: Message<'_>| {
+        // `ifa_prefixlen` is the second byte of `struct ifaddrmsg`.
+        let length = message.payload.get(1).copied().unwrap_or_default();
+        Ok(decode(message)?.and_then(|(_, ip)| IpNet::new(ip, length).ok()))
+    };
+    let listed = Socket::open(NetlinkFamily::ROUTE, &Options::default())
+        .and_then(|mut socket| dump(&mut socket, &request(), read));
+    listed.map_err(|error| Error::netlink("listing the networks of this node's interfaces", error))
+}
+
 /// Lists the addresses of all interfaces, each with the number of its interface.
 pub(crate) fn list<T: Transport>(transport: &mut T) -> Result<Vec<(u32, IpAddr)>, sluicegate_netlink::Error> {
+    dump(transport, &request(), |message| Ok(decode(message)?))
+}
+
+fn request() -> Batch {
     let mut batch = Batch::new();
     batch.message(GET_ADDRESS, Flags::REQUEST | Flags::DUMP, 0).raw(&[0; 8]);
-    dump(transport, &batch, |message| Ok(decode(message)?))
+    batch
 }
 
 /// Returns the interface and the address of a message about an address; `None` for other messages.
@@ -79,6 +100,11 @@ mod tests {
             let expected = ["10.0.0.1", "10.0.0.2", "127.0.0.1", "::1", "fd00::1"];
             let listed: Vec<_> = of_interfaces().unwrap().iter().map(ToString::to_string).collect();
             assert_eq!(listed, expected);
+            let networks: BTreeSet<_> =
+                connected_networks().unwrap().iter().map(ToString::to_string).collect();
+            for network in ["10.0.0.1/32", "10.0.0.1/24", "10.0.0.2/32", "fd00::1/128"] {
+                assert!(networks.contains(network), "{network}: {networks:?}");
+            }
         });
     }
 }

@@ -49,7 +49,7 @@ mod summary;
 #[path = "../tests/it/manifests/mod.rs"]
 mod manifests;
 
-pub use addresses::of_interfaces;
+pub use addresses::{connected_networks, of_interfaces};
 pub use backend::Backend;
 pub use cleaned::Cleaned;
 pub use error::Error;

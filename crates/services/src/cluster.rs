@@ -9,8 +9,8 @@ use ipnet::IpNet;
 
 use crate::conflict::{Claims, Wishes};
 use crate::{
-    ClaimKind, Conflict, Family, Frontend, Node, Protocol, Service, ServiceName, ServicePort, Slice,
-    SliceName, Topology,
+    ClaimKind, Conflict, Family, Frontend, Node, NotServed, Protocol, Service, ServiceName, ServicePort,
+    Slice, SliceName, Topology,
 };
 
 /// Services and their endpoints, this node, and the networks of cluster IPs.
@@ -30,6 +30,8 @@ pub struct Cluster {
     local: BTreeSet<ServiceName>,
     claims: Claims,
     forbids_external_ips: bool,
+    /// The addresses of objects that are not served.
+    not_served: BTreeMap<ServiceName, Box<[NotServed]>>,
 }
 
 /// One service: its configuration, and its slices by name. Cloning it copies references only.
@@ -320,6 +322,20 @@ impl Cluster {
         }
         self.touch(name, |entry| entry.service = service.map(Arc::new));
         self.claim(name, after);
+    }
+
+    /// Sets the addresses that the object of this name lists and that are not served, to tell those who ask.
+    pub fn set_not_served(&mut self, name: &ServiceName, addresses: Vec<NotServed>) {
+        if addresses.is_empty() {
+            self.not_served.remove(name);
+        } else {
+            self.not_served.insert(name.clone(), addresses.into());
+        }
+    }
+
+    /// Returns the addresses that objects list and that are not served, by name.
+    pub fn not_served(&self) -> impl Iterator<Item = (&ServiceName, &[NotServed])> {
+        self.not_served.iter().map(|(name, addresses)| (name, &**addresses))
     }
 
     /// Sets a slice, or removes it with `None`. One that now belongs to another service leaves the first.

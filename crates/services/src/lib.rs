@@ -45,6 +45,7 @@ mod node;
 mod node_ports;
 mod service;
 mod slice;
+mod warning;
 
 pub use address::{Family, parse_cidr, parse_ip};
 pub use categorize::{Categorized, Topology, categorize};
@@ -58,5 +59,6 @@ pub use local::{DetectLocal, InterfaceName, InterfacePrefix, LocalDetector};
 pub use name::{PortName, Protocol, ServiceName};
 pub use node::Node;
 pub use node_ports::{NodePortAddress, NodePortAddresses, NodePorts};
-pub use service::{Port, Service};
+pub use service::{NotServed, Port, Service};
 pub use slice::{Hints, Slice, SliceEndpoint, SliceName, SlicePort};
+pub use warning::{Unserved, Warning};

@@ -183,6 +183,17 @@ impl Service {
     }
 }
 
+/// An address that a Service lists and that is not served here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotServed {
+    /// The address.
+    pub ip: IpAddr,
+    /// The field that has it.
+    pub field: &'static str,
+    /// The reason.
+    pub why: &'static str,
+}
+
 /// One port of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {

@@ -1,11 +1,14 @@
 //! `check`: prints the services of the manifests and every problem, without a plan.
 
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::{Value, json};
-use sluicegate_services::{Family, LocalDetector, ServicePort};
+use sluicegate_proxier::Mode;
+use sluicegate_proxier::doctor::of_other_nodes;
+use sluicegate_services::{Endpoint, Family, LocalDetector, ServicePort};
 
 use super::Error;
 use super::args::{ManifestArgs, NodeArgs, ProxyArgs, describe, forbidden};
@@ -44,6 +47,7 @@ impl Check {
         not_proxied.iter().for_each(|line| text += &format!("not proxied: {line}\n"));
         let addresses: Vec<_> = Family::BOTH.iter().filter_map(|family| node.primary(*family)).collect();
         let this = json!({ "name": node.name, "addresses": addresses });
+        let nodes = std::mem::take(&mut found.nodes);
         let (cluster, problems) = self.proxy.cluster(found, node);
         let forbidden: Vec<_> =
             cluster.forbidden_external_ips().map(|(name, left_out)| forbidden(name, left_out)).collect();
@@ -58,6 +62,11 @@ impl Check {
                 }
             }
         }
+        let mut warnings = strings(cluster.warnings());
+        if self.proxy.proxy_mode == Mode::Ipvs {
+            warnings.extend(of_other_nodes(&cluster, &nodes));
+        }
+        warnings.iter().for_each(|warning| text += &format!("warning: {warning}\n"));
         self.output.print(&text, || {
             json!({
                 "node": this,
@@ -65,6 +74,7 @@ impl Check {
                 "notProxied": not_proxied,
                 "forbiddenExternalIPs": forbidden,
                 "ports": ports,
+                "warnings": warnings,
                 "invalid": strings(&problems),
                 "conflicts": strings(cluster.conflicts()),
             })
@@ -83,20 +93,26 @@ pub(super) fn strings(items: impl IntoIterator<Item = impl ToString>) -> Vec<Str
 }
 
 fn line(text: &mut String, port: &ServicePort<'_>) {
-    let cluster_ip = port.cluster_ip.map_or_else(|| "no cluster IP".to_owned(), |ip| ip.to_string());
-    let (endpoints, local) = endpoints(port);
+    let address = match port.cluster_ip {
+        Some(ip) => SocketAddr::new(ip, port.port.get()).to_string(),
+        None => format!("no cluster IP:{}", port.port),
+    };
+    let Counts { endpoints, ready, terminating, local } = Counts::of(port);
+    let serving = match (ready, terminating) {
+        (0, 1..) => format!(", {terminating} serve while terminating"),
+        _ => String::new(),
+    };
     let _ = writeln!(
         text,
-        "{} {cluster_ip}:{}/{}: {}, {local} of them here",
+        "{} {address}/{}: {}, {ready} of them ready{serving}, {local} of them here",
         port.name,
-        port.port,
         port.name.protocol,
         counted(endpoints, "endpoint")
     );
 }
 
 fn object(family: Family, port: &ServicePort<'_>) -> Value {
-    let (endpoints, local) = endpoints(port);
+    let Counts { endpoints, ready, terminating, local } = Counts::of(port);
     json!({
         "name": port.name.to_string(),
         "family": family.to_string(),
@@ -104,13 +120,31 @@ fn object(family: Family, port: &ServicePort<'_>) -> Value {
         "port": port.port,
         "protocol": port.name.protocol.to_string(),
         "endpoints": endpoints,
+        "readyEndpoints": ready,
+        "servingTerminatingEndpoints": terminating,
         "localEndpoints": local,
     })
 }
 
-/// Returns the numbers of endpoints, and of those on this node.
-fn endpoints(port: &ServicePort<'_>) -> (usize, usize) {
-    (port.endpoints.len(), port.endpoints.iter().filter(|endpoint| endpoint.is_local).count())
+/// Numbers of endpoints of a service port.
+struct Counts {
+    endpoints: usize,
+    ready: usize,
+    /// Those that serve while they terminate, which get traffic where none is ready.
+    terminating: usize,
+    local: usize,
+}
+
+impl Counts {
+    fn of(port: &ServicePort<'_>) -> Self {
+        let count = |is_it: fn(&Endpoint) -> bool| port.endpoints.iter().filter(|e| is_it(e)).count();
+        Self {
+            endpoints: port.endpoints.len(),
+            ready: count(|endpoint| endpoint.ready),
+            terminating: count(|endpoint| !endpoint.ready && endpoint.serves_terminating()),
+            local: count(|endpoint| endpoint.is_local),
+        }
+    }
 }
 
 fn pods(detector: &LocalDetector) -> String {

@@ -9,11 +9,15 @@ use clap::Args;
 use comfy_table::{ContentArrangement, Table};
 use serde_json::{Value, json};
 use sluicegate_proxier::Mode;
-use sluicegate_proxier::doctor::{Check, Diagnosis, Verdict};
+use sluicegate_proxier::config::DetectLocalMode;
+use sluicegate_proxier::doctor::{Check, Diagnosis, Verdict, missing_device, of_objects, of_other_nodes};
+use sluicegate_service_rules::connected_networks;
+use sluicegate_services::DetectLocal;
 
 use super::Error;
 use super::args::{ManifestArgs, NodeArgs};
 use super::check::strings;
+use super::detect_local::DetectLocalFlags;
 use super::output::{OutputArgs, counted};
 
 // It exits with status 0 if a mode works without a fault (that of --proxy-mode, if it is given) and nothing
@@ -27,6 +31,15 @@ pub(crate) struct Doctor {
     /// The mode that has to work; by default any.
     #[arg(long, value_name = "nftables|iptables|ipvs")]
     proxy_mode: Option<Mode>,
+    /// How traffic of local pods is detected, to see whether there is an interface of theirs.
+    #[arg(long, value_name = "MODE")]
+    detect_local_mode: Option<DetectLocalMode>,
+    /// The bridge of the pods of this node, for `BridgeInterface`.
+    #[arg(long, value_name = "NAME")]
+    pod_bridge_interface: Option<String>,
+    /// The prefix of the names of pod interfaces on this node, for `InterfaceNamePrefix`.
+    #[arg(long, value_name = "PREFIX")]
+    pod_interface_name_prefix: Option<String>,
     #[command(flatten)]
     node: NodeArgs,
     #[command(flatten)]
@@ -40,6 +53,8 @@ struct Found<'a> {
     missing: Vec<&'a str>,
     /// What is not as it should be.
     degraded: Vec<&'a str>,
+    /// What may be meant, and may be why traffic is lost.
+    notices: usize,
     /// Whether something cannot be known without a change.
     is_unknown: bool,
 }
@@ -49,11 +64,17 @@ struct Found<'a> {
 struct Faults {
     invalid: Vec<String>,
     conflicts: Vec<String>,
+    /// What is valid and probably not meant.
+    warnings: Vec<String>,
 }
 
 impl Doctor {
     pub(crate) fn run(&self) -> Result<ExitCode, Error> {
-        let diagnosis = Diagnosis::run();
+        let mut diagnosis = Diagnosis::run();
+        if let Some(why) = missing_device(&self.detect_local()?) {
+            let what = "interface of pods".to_owned();
+            diagnosis.checks.push(Check { mode: None, what, verdict: Verdict::Degraded, detail: why });
+        }
         let wanted = |mode: &Mode| self.proxy_mode.is_none_or(|only| only == *mode);
         let found: Vec<_> =
             Mode::ALL.into_iter().filter(wanted).map(|mode| Found::of(mode, &diagnosis)).collect();
@@ -70,8 +91,31 @@ impl Doctor {
         }
         let found = ManifestArgs { manifests: self.manifests.clone() }.read()?;
         let node = self.node.node(&found.nodes)?;
+        let nodes = found.nodes.clone();
         let (cluster, problems) = found.into_cluster(node);
-        Ok(Faults { invalid: strings(&problems), conflicts: strings(cluster.conflicts()) })
+        let mut warnings = strings(cluster.warnings());
+        match connected_networks() {
+            Ok(networks) => warnings.extend(of_objects(&cluster, &networks)),
+            Err(error) => warnings.push(format!("addresses cannot be compared with this node's: {error}")),
+        }
+        if self.proxy_mode == Some(Mode::Ipvs) {
+            warnings.extend(of_other_nodes(&cluster, &nodes));
+        }
+        Ok(Faults { invalid: strings(&problems), conflicts: strings(cluster.conflicts()), warnings })
+    }
+
+    /// Returns how local traffic is detected, where flags say it by interfaces.
+    fn detect_local(&self) -> Result<DetectLocal, Error> {
+        let flags = DetectLocalFlags {
+            mode: self.detect_local_mode,
+            cluster_cidrs: Vec::new(),
+            bridge: self.pod_bridge_interface.clone(),
+            prefix: self.pod_interface_name_prefix.clone(),
+        };
+        match self.detect_local_mode {
+            Some(DetectLocalMode::BridgeInterface | DetectLocalMode::InterfaceNamePrefix) => flags.resolve(),
+            _ => Ok(DetectLocal::None),
+        }
     }
 
     fn text(&self, diagnosis: &Diagnosis, found: &[Found<'_>], faults: &Faults) -> String {
@@ -83,11 +127,17 @@ impl Doctor {
         let mut text = format!("{checks}\n");
         faults.invalid.iter().for_each(|invalid| text += &format!("invalid: {invalid}\n"));
         faults.conflicts.iter().for_each(|conflict| text += &format!("conflict: {conflict}\n"));
+        faults.warnings.iter().for_each(|warning| text += &format!("warning: {warning}\n"));
         if !self.manifests.is_empty() && faults.conflicts.is_empty() {
             text.push_str("no services claim the same frontend\n");
         }
+        if diagnosis.others_are_incomplete {
+            text.push_str("rules of other programs may be missing below: some could not be listed\n");
+        }
         if diagnosis.others.is_empty() {
-            text.push_str("no rules of other programs\n");
+            if !diagnosis.others_are_incomplete {
+                text.push_str("no rules of other programs\n");
+            }
         } else {
             let mut others = table(["found", "owner", "chains"]);
             for other in &diagnosis.others {
@@ -102,6 +152,9 @@ impl Doctor {
         }
         if faults.count() > 0 {
             let _ = writeln!(text, "manifests: {}", counted(faults.count(), "problem"));
+        }
+        if !faults.warnings.is_empty() {
+            let _ = writeln!(text, "manifests: {}", counted(faults.warnings.len(), "warning"));
         }
         text
     }
@@ -119,6 +172,7 @@ impl<'a> Found<'a> {
             mode,
             missing: names(Verdict::Missing),
             degraded: names(Verdict::Degraded),
+            notices: with(Verdict::Notice).count(),
             is_unknown: with(Verdict::Unknown).any(|check| check.mode.is_some()),
         }
     }
@@ -129,6 +183,11 @@ impl<'a> Found<'a> {
 
     /// Returns what the table says of it, in few words.
     fn verdict(&self) -> String {
+        let verdict = self.verdict_of_needs();
+        if self.notices == 0 { verdict } else { format!("{verdict}; {}", counted(self.notices, "notice")) }
+    }
+
+    fn verdict_of_needs(&self) -> String {
         let modules = "works if the kernel can load the missing modules";
         match (self.missing.as_slice(), self.degraded.as_slice()) {
             ([], []) if self.is_unknown => modules.to_owned(),
@@ -155,6 +214,7 @@ fn object(diagnosis: &Diagnosis, found: &[Found<'_>], faults: &Faults) -> Value 
             "works": found.missing.is_empty(),
             "missing": found.missing,
             "degraded": found.degraded,
+            "notices": found.notices,
             "unknown": found.is_unknown,
         })
     });
@@ -173,8 +233,10 @@ fn object(diagnosis: &Diagnosis, found: &[Found<'_>], faults: &Faults) -> Value 
         "modes": modes.collect::<Vec<_>>(),
         "checks": checks.collect::<Vec<_>>(),
         "others": others.collect::<Vec<_>>(),
+        "othersAreIncomplete": diagnosis.others_are_incomplete,
         "invalid": faults.invalid,
         "conflicts": faults.conflicts,
+        "warnings": faults.warnings,
     })
 }
 

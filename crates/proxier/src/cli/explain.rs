@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
+use sluicegate_conntrack::{self as conntrack, Filter};
 use sluicegate_proxier::Mode;
 use sluicegate_proxier::config::{format_duration, parse_duration};
+use sluicegate_proxier::doctor::why_lost;
 use sluicegate_service_rules::explain::{Choice, Explanation, Question, Settings, Verdict, explain};
-use sluicegate_service_rules::nftables::{End, Hop, Journey, Tracer};
+use sluicegate_service_rules::nftables::{End, Hop, Journey, Place, Tracer};
 use sluicegate_service_rules::of_interfaces;
 use sluicegate_services::{Cluster, Family, InterfaceName, Protocol, parse_ip};
 
@@ -75,7 +77,7 @@ impl FromStr for Destination {
         let (ip, port) = address.rsplit_once(':').ok_or_else(|| wrong("the port is missing"))?;
         let ip = match ip.strip_prefix('[') {
             Some(ip) => ip.strip_suffix(']').ok_or_else(|| wrong("`]` is missing"))?,
-            None if ip.contains(':') => return Err(wrong("an IPv6 address stands in brackets")),
+            // Without brackets what follows the last colon is the port, as it must be there.
             None => ip,
         };
         let ip = parse_ip(ip).ok_or_else(|| wrong(&format!("{ip:?} is not an IP address")))?;
@@ -114,18 +116,41 @@ impl Explain {
             return Err(Error::flag("--live", reason));
         };
         drop(tracer);
+        let (reasons, flows) = (why_lost(&journey), self.flows()?);
         let disagreement = journey.disagreement(&explanation);
         let compared = match &disagreement {
             None => "the packet and the explanation agree\n".to_owned(),
             Some(how) => format!("the packet and the explanation DISAGREE: {how}\n"),
         };
-        self.output.print(&format!("{explanation}{journey}{compared}"), || {
+        let mut text = format!("{explanation}{journey}");
+        reasons.iter().for_each(|reason| text += &format!("  it may be: {reason}\n"));
+        flows.iter().for_each(|flow| text += &format!("flow: {flow}\n"));
+        self.output.print(&format!("{text}{compared}"), || {
             let mut object = object(&explanation);
             object["live"] = live(&journey);
+            object["live"]["reasons"] = json!(reasons);
+            object["flows"] = json!(flows);
             object["disagreement"] = json!(disagreement);
             object
         })?;
         Ok(if disagreement.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    /// Returns the flows that connection tracking has from the source to the destination, each as a line: what
+    /// belongs to one is translated as its first packet was, whatever the rules are now.
+    fn flows(&self) -> Result<Vec<String>, Error> {
+        let failed = |error: conntrack::Error| Error::flag("--live", error.to_string());
+        let Destination { address, protocol } = self.to;
+        let mut filter = Filter::default();
+        filter.original.source = Some(self.from.into());
+        filter.original.destination = Some(address.ip().into());
+        filter.original.destination_port = Some(address.port());
+        let is_it =
+            |flow: &conntrack::Flow| flow.original.protocol.to_string() == protocol.as_str().to_lowercase();
+        let mut flows =
+            conntrack::Client::open().and_then(|mut client| client.list(&filter)).map_err(failed)?;
+        flows.retain(is_it);
+        Ok(flows.iter().map(line_of_flow).collect())
     }
 
     fn explanation(&self, cluster: &Cluster) -> Result<Explanation, Error> {
@@ -147,6 +172,16 @@ impl Explain {
             local_addresses: self.live.then(of_interfaces).transpose()?,
         })
     }
+}
+
+fn line_of_flow(flow: &conntrack::Flow) -> String {
+    let port = |port: Option<u16>| port.unwrap_or_default();
+    let from = SocketAddr::new(flow.original.source(), port(flow.original.source_port()));
+    let to = SocketAddr::new(flow.original.destination(), port(flow.original.destination_port()));
+    let endpoint = SocketAddr::new(flow.reply.source(), port(flow.reply.source_port()));
+    let is_answered = flow.status.is_some_and(|status| status.contains(conntrack::Status::SEEN_REPLY));
+    let answered = if is_answered { "answered" } else { "not answered" };
+    format!("{from} -> {to} is sent to {endpoint}, {answered}")
 }
 
 fn ip(text: &str) -> Result<IpAddr, String> {
@@ -200,6 +235,16 @@ fn live(journey: &Journey) -> Value {
         End::Refused(table) => ("refused", None, Some(table)),
         End::Dropped(table) => ("dropped", None, Some(table)),
         End::Untouched => ("untouched", None, None),
+        End::Unanswered { to, masqueraded, .. } => ("unanswered", Some(to), masqueraded.as_ref()),
+        End::Lost { to, .. } => ("lost", Some(to), None),
+    };
+    let place = match &journey.end {
+        End::Lost { place, .. } => Some(match place {
+            Place::BeforeConntrack => "before connection tracking".to_owned(),
+            Place::Hook(hook) => hook.to_string(),
+            Place::Routing => "routing".to_owned(),
+        }),
+        _ => None,
     };
     json!({
         "from": journey.from,
@@ -208,6 +253,7 @@ fn live(journey: &Journey) -> Value {
         "what": what,
         "endpoint": to,
         "byTable": table,
+        "place": place,
     })
 }
 
@@ -246,6 +292,7 @@ mod tests {
         assert_eq!(read("10.96.0.10:53/udp"), Ok(("10.96.0.10:53".to_owned(), Protocol::Udp)));
         assert_eq!(read("010.96.0.10:53/UDP"), Ok(("10.96.0.10:53".to_owned(), Protocol::Udp)));
         assert_eq!(read("[fd00::a]:80/tcp"), Ok(("[fd00::a]:80".to_owned(), Protocol::Tcp)));
+        assert_eq!(read("fd00::a:80/tcp"), Ok(("[fd00::a]:80".to_owned(), Protocol::Tcp)));
         for (text, why) in [
             ("10.96.0.10:53", "the protocol is missing"),
             ("10.96.0.10:53/icmp", "expected the protocol tcp, udp or sctp, found \"icmp\""),
@@ -253,7 +300,7 @@ mod tests {
             ("10.96.0.256:53/udp", "\"10.96.0.256\" is not an IP address"),
             ("10.96.0.10:0/udp", "the port is not a number from 1 to 65535"),
             ("10.96.0.10:65536/udp", "the port is not a number from 1 to 65535"),
-            ("fd00::a:53/udp", "an IPv6 address stands in brackets"),
+            ("fd00::53/udp", "\"fd00:\" is not an IP address"),
             ("[fd00::a:53/udp", "`]` is missing"),
         ] {
             let error = read(text).unwrap_err();

@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args, ValueEnum};
 use sluicegate_proxier::Mode;
 use sluicegate_proxier::config::{Config, Rules, parse_duration};
+use sluicegate_proxier::doctor::missing_device;
 use sluicegate_proxier::run::{Intervals, Lock, Loop, Observer, Signal, ThisNode, World};
 use sluicegate_service_rules::Backend;
 use sluicegate_service_rules::nftables::Applier;
@@ -129,6 +130,10 @@ impl Run {
         };
         self.fill(&config, &given.names)?;
         self.proxy.check_gates()?;
+        if !self.init_only {
+            // Before anything is changed or warned of.
+            self.source.check()?;
+        }
         log::start(self.verbosity, self.logging_format);
         for flag in ["healthz", "metrics"].iter().filter(|flag| given.names.contains(&format!("{flag}_port")))
         {
@@ -165,6 +170,10 @@ impl Run {
         let configz = self.configz(&intervals);
         let serving =
             Arc::new(self.serve.start(&self.proxy, intervals.sync, configz, given.values.clone())?);
+        if let Some(why) = missing_device(&self.proxy.detect_local()?) {
+            tracing::warn!("{why}");
+            serving.warning(&why);
+        }
         let looks = serving.looks();
         let observer: Arc<dyn Observer> = Arc::clone(&serving) as _;
         let looping = Loop::new(world, backend, intervals, observer)?;

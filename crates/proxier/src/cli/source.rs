@@ -57,6 +57,31 @@ impl SourceArgs {
         }
     }
 
+    /// Returns why the source cannot be followed, as far as that is known without it.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.manifests.iter().any(|path| is_standard_input(path)) {
+            return Err(Error::flag("--manifests -", "standard input cannot be followed: expected files"));
+        }
+        #[cfg(not(feature = "kube"))]
+        if self.manifests.is_empty() {
+            return Err(self.without_kube());
+        }
+        Ok(())
+    }
+
+    #[cfg(not(feature = "kube"))]
+    fn without_kube(&self) -> Error {
+        let (flag, reason) = match (&self.server.kubeconfig, &self.server.master) {
+            (Some(_), _) => ("--kubeconfig", WITHOUT_KUBE.to_owned()),
+            (None, Some(_)) => ("--master", WITHOUT_KUBE.to_owned()),
+            (None, None) => (
+                "--manifests",
+                format!("expected files with Services and EndpointSlices, found none; {WITHOUT_KUBE}"),
+            ),
+        };
+        Error::flag(flag, reason)
+    }
+
     /// Starts the source. `node` is the name of the node to watch. `service_cidrs` says whether to watch
     /// ServiceCIDRs. `contact` is told of requests to an API server.
     pub(crate) fn start(
@@ -66,9 +91,7 @@ impl SourceArgs {
         service_cidrs: bool,
         contact: Arc<dyn Contact>,
     ) -> Result<Receiver<Update>, Error> {
-        if self.manifests.iter().any(|path| is_standard_input(path)) {
-            return Err(Error::flag("--manifests -", "standard input cannot be followed: expected files"));
-        }
+        self.check()?;
         let (sender, updates) = mpsc::channel(UPDATES);
         if self.manifests.is_empty() {
             self.ask(runtime, node, service_cidrs, sender, contact)?;
@@ -110,15 +133,7 @@ impl SourceArgs {
         _: Sender<Update>,
         _: Arc<dyn Contact>,
     ) -> Result<(), Error> {
-        let (flag, reason) = match (&self.server.kubeconfig, &self.server.master) {
-            (Some(_), _) => ("--kubeconfig", WITHOUT_KUBE.to_owned()),
-            (None, Some(_)) => ("--master", WITHOUT_KUBE.to_owned()),
-            (None, None) => (
-                "--manifests",
-                format!("expected files with Services and EndpointSlices, found none; {WITHOUT_KUBE}"),
-            ),
-        };
-        Err(Error::flag(flag, reason))
+        Err(self.without_kube())
     }
 }
 

@@ -4,6 +4,9 @@
 //! What cannot be checked without a change is reported as unknown: whether a module that is not loaded can be
 //! loaded, or which matches of iptables the kernel has (a sync tries them in a scratch chain).
 
+mod foreign;
+mod lost;
+mod network;
 mod others;
 
 use std::fmt;
@@ -18,6 +21,8 @@ use crate::Mode;
 use crate::sysctl::{self, Needs, ROUTE_LOCALNET_LEFT, State, Sysctls};
 use sluicegate_service_rules::iptables::{self, BackEnd};
 
+pub use lost::why_lost;
+pub use network::{missing_device, of_objects, of_other_nodes};
 pub use others::{Other, chain_owner, table_owner};
 use sluicegate_services::Family;
 
@@ -29,6 +34,8 @@ pub struct Diagnosis {
     pub checks: Vec<Check>,
     /// The tables and chains that exist.
     pub others: Vec<Other>,
+    /// Whether [`others`](Self::others) lacks something, because it could not be listed.
+    pub others_are_incomplete: bool,
 }
 
 /// A requirement of a mode.
@@ -49,6 +56,8 @@ pub struct Check {
 pub enum Verdict {
     /// The requirement is met.
     Good,
+    /// It may be as it is meant, or be why traffic is lost: somebody who knows has to look.
+    Notice,
     /// The mode works, but not completely or not well.
     Degraded,
     /// The mode does not work.
@@ -61,6 +70,7 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Good => "ok",
+            Self::Notice => "notice",
             Self::Degraded => "degraded",
             Self::Missing => "missing",
             Self::Unknown => "unknown",
@@ -78,6 +88,7 @@ impl Diagnosis {
         diagnosis.iptables();
         diagnosis.ipvs();
         diagnosis.sysctls();
+        diagnosis.modes();
         diagnosis
     }
 
@@ -132,6 +143,10 @@ impl Diagnosis {
             Some(false) => {
                 let detail = "off: iptables mode drops packets that look invalid";
                 self.add(Some(Mode::Iptables), "nf_conntrack_tcp_be_liberal", Verdict::Good, detail);
+                // As kube-proxy's nftables mode, ours has no rule against such packets.
+                let detail = "off: a segment that comes late, and so out of its window, is not translated back, \
+                     and resets its connection; 1 prevents it";
+                self.add(Some(Mode::Nftables), "nf_conntrack_tcp_be_liberal", Verdict::Notice, detail);
             }
             None => {}
         }
@@ -163,38 +178,116 @@ impl Diagnosis {
                 Err(error) => self.add(mode, what, Verdict::Unknown, error.to_string()),
             }
         }
-        match read::tables(&mut socket, sluicegate_nftables::Family::UNSPEC) {
-            Ok(tables) => self.others.extend(tables.iter().map(|table| Other {
-                place: format!("nftables table {} {}", table.family, table.name),
-                owner: table_owner(table.family, table.name.as_ref()),
-                count: 1,
-            })),
-            Err(error) => self.add(mode, "list of tables", Verdict::Unknown, error.to_string()),
+        match foreign::tables(&mut socket) {
+            Ok(tables) => {
+                self.others.extend(tables.iter().map(|table| {
+                    Other {
+                        place: format!("nftables table {} {}", table.family, foreign::shown(&table.name)),
+                        owner: std::str::from_utf8(&table.name)
+                            .map_or("unknown", |name| table_owner(table.family, name)),
+                        count: 1,
+                    }
+                }))
+            }
+            Err(error) => {
+                self.others_are_incomplete = true;
+                self.add(mode, "list of tables", Verdict::Unknown, error.to_string());
+            }
         }
+    }
+
+    /// Notes the chains of nftables, those of iptables' nft back end among them.
+    fn chains(&mut self, chains: &[foreign::Chain]) {
+        for chain in chains {
+            let Some(base) = chain.base.filter(|base| base.drops) else { continue };
+            let (table, name) = (foreign::shown(&chain.table), foreign::shown(&chain.name));
+            self.drops(
+                format!("nftables table {} {table}, chain {name}", chain.family),
+                &base.hook_name(chain.family),
+            );
+        }
+        for family in Family::BOTH {
+            self.others.extend(others::of_nft(chains, family));
+        }
+    }
+
+    /// Notes a chain that drops what no rule of it lets through.
+    fn drops(&mut self, what: String, hook: &str) {
+        let detail = format!(
+            "policy drop in the hook {hook}: traffic of services is lost there, unless a rule of it lets it through"
+        );
+        self.add(None, what, Verdict::Notice, detail);
     }
 
     fn iptables(&mut self) {
         let mode = Some(Mode::Iptables);
         let chosen = iptables::choose().ok();
+        let chains = Socket::open(NetlinkFamily::NETFILTER, &Options::default())
+            .and_then(|mut socket| foreign::chains(&mut socket));
         for (family, back_end) in
             Family::BOTH.into_iter().flat_map(|family| BackEnd::BOTH.map(|back_end| (family, back_end)))
         {
             let what = format!("iptables for {family}, {back_end}");
+            let detail = if chosen == Some(back_end) { "the default here" } else { "" };
+            // Its rules are not read: those of others may have what no word of iptables says.
+            if back_end == BackEnd::Nft {
+                match &chains {
+                    Ok(_) => self.add(mode, what, Verdict::Good, detail),
+                    Err(error) => self.add(mode, what, Verdict::Degraded, error.to_string()),
+                }
+                continue;
+            }
             // Looking at it would make the kernel create its tables.
-            if back_end == BackEnd::Legacy && !legacy_is_there(family) {
+            if !legacy_is_there(family) {
                 self.add(mode, what, Verdict::Unknown, "ip_tables is not loaded, so it has no rules");
                 continue;
             }
             let opened = iptables::open(Some(back_end), &[family]).map(|opened| opened.into_iter().next());
             match opened.and_then(|tables| tables.map(|mut tables| tables.list()).transpose()) {
                 Ok(save) => {
-                    let detail = if chosen == Some(back_end) { "the default here" } else { "" };
                     self.add(mode, what, Verdict::Good, detail);
                     let save = save.unwrap_or_default();
+                    for (table, chain) in others::dropping(&save) {
+                        let what = format!("iptables {family} {back_end}, table {table}, chain {chain}");
+                        self.drops(what, &chain.to_lowercase());
+                    }
                     self.others.extend(others::of_save(&save, &format!("{family} {back_end}")));
                 }
-                Err(error) => self.add(mode, what, Verdict::Degraded, error.to_string()),
+                Err(error) => {
+                    self.others_are_incomplete = true;
+                    self.add(mode, what, Verdict::Degraded, error.to_string());
+                }
             }
+        }
+        match chains {
+            Ok(chains) => self.chains(&chains),
+            Err(error) => {
+                self.others_are_incomplete = true;
+                self.add(Some(Mode::Nftables), "list of chains", Verdict::Unknown, error.to_string());
+            }
+        }
+    }
+
+    /// Notes the rules of more than one mode.
+    fn modes(&mut self) {
+        let is_proxy = |other: &&Other| other.owner == others::PROXY;
+        let of = |prefix: &str| self.others.iter().filter(is_proxy).any(|o| o.place.starts_with(prefix));
+        let found =
+            [("nftables", "nftables table"), ("iptables", "iptables "), ("ipvs", "device kube-ipvs0")]
+                .map(|(mode, prefix)| (mode, of(prefix) || (mode == "ipvs" && of_ipvs(&self.others))));
+        // ipvs mode has rules of iptables too.
+        let modes: Vec<_> = found
+            .iter()
+            .filter(|(mode, is_found)| *is_found && !(*mode == "iptables" && found[2].1))
+            .map(|(mode, _)| *mode)
+            .collect();
+        if modes.len() > 1 {
+            let detail = format!(
+                "rules of {} mode are there at once: which of them a packet meets first translates it; stop the \
+                 proxy that should not run, and remove what it left with `cleanup`",
+                modes.join(" and ")
+            );
+            self.add(None, "one mode at a time", Verdict::Notice, detail);
         }
     }
 
@@ -215,7 +308,7 @@ impl Diagnosis {
         if fs::read_to_string("/proc/net/dev").is_ok_and(|devices| devices.contains("kube-ipvs0:")) {
             self.others.push(Other {
                 place: "device kube-ipvs0".to_owned(),
-                owner: "a service proxy in ipvs mode; `cleanup` removes it",
+                owner: others::IPVS_PROXY,
                 count: 1,
             });
         }
@@ -256,13 +349,20 @@ fn has_net_admin(status: &str) -> Option<bool> {
     Some(set & (1 << CAP_NET_ADMIN) != 0)
 }
 
+fn of_ipvs(others: &[Other]) -> bool {
+    others.iter().any(|other| other.owner == others::IPVS_PROXY)
+}
+
 fn legacy_is_there(family: Family) -> bool {
-    let file = if family == Family::Ipv4 {
-        "/proc/thread-self/net/ip_tables_names"
-    } else {
-        "/proc/thread-self/net/ip6_tables_names"
-    };
-    Path::new(file).exists()
+    Path::new(legacy_tables(family)).exists()
+}
+
+/// Returns the file with the names of iptables-legacy's tables.
+const fn legacy_tables(family: Family) -> &'static str {
+    match family {
+        Family::Ipv4 => "/proc/thread-self/net/ip_tables_names",
+        Family::Ipv6 => "/proc/thread-self/net/ip6_tables_names",
+    }
 }
 
 /// `CAP_NET_ADMIN` (`linux/capability.h`).

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use sluicegate_iptables_save::Save;
+use sluicegate_iptables_save::{Save, Table};
 use sluicegate_nftables::Family;
+use sluicegate_services::Family as IpFamily;
+
+use super::foreign::Chain;
 
 /// A table or a group of chains that exists, and its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,8 +32,8 @@ pub struct Other {
 pub fn table_owner(family: Family, name: &str) -> &'static str {
     let iptables = [Family::IP, Family::IP6].contains(&family);
     match name {
-        "kube-proxy" => "a service proxy (this one or kube-proxy)",
-        "filter" | "nat" | "mangle" | "raw" | "security" if iptables => "iptables (nft back end)",
+        "kube-proxy" => PROXY,
+        "filter" | "nat" | "mangle" | "raw" | "security" if iptables => IPTABLES_NFT,
         "firewalld" => "firewalld",
         "docker-bridges" => "Docker",
         "kube-router" => "kube-router",
@@ -52,24 +55,72 @@ pub fn chain_owner(name: &str) -> Option<&'static str> {
 
 /// Counts the chains of iptables by table and owner.
 pub(super) fn of_save(save: &Save<'_>, place: &str) -> Vec<Other> {
-    let mut counts: BTreeMap<(String, &'static str), usize> = BTreeMap::new();
-    for table in save.tables() {
-        for chain in table.chains().filter(|chain| chain.policy().is_none()) {
-            let owner = chain_owner(chain.name()).unwrap_or("unknown");
-            *counts.entry((table.name().to_owned(), owner)).or_default() += 1;
+    let chains = save.tables().flat_map(|table| {
+        let own = table.chains().filter(|chain| chain.policy().is_none());
+        own.map(|chain| (table.name().to_owned(), chain_owner(chain.name()))).collect::<Vec<_>>()
+    });
+    counted(chains, place)
+}
+
+/// Counts the chains of iptables' nft back end in the same way.
+pub(super) fn of_nft(chains: &[Chain], family: IpFamily) -> Vec<Other> {
+    let tables = if family == IpFamily::Ipv4 { Family::IP } else { Family::IP6 };
+    let own = chains.iter().filter(|chain| chain.family == tables && chain.base.is_none());
+    let own = own.filter_map(|chain| {
+        let table = std::str::from_utf8(&chain.table).ok()?;
+        let is_iptables = table_owner(tables, table) == IPTABLES_NFT;
+        is_iptables.then(|| (table.to_owned(), std::str::from_utf8(&chain.name).ok().and_then(chain_owner)))
+    });
+    counted(own, &format!("{family} nft"))
+}
+
+/// Returns the built-in chains, each with its table, whose policy is to drop.
+pub(super) fn dropping<'a>(save: &'a Save<'_>) -> Vec<(&'a str, &'a str)> {
+    let drops = |table: &'a Table<'_>| {
+        let chains = table.chains().filter(|chain| chain.policy().is_some_and(|policy| policy == "DROP"));
+        chains.map(|chain| (table.name(), chain.name())).collect::<Vec<_>>()
+    };
+    save.tables().flat_map(drops).collect()
+}
+
+/// Returns the rules that drop or refuse, each with its table: those of the built-in chain `hook` and of the
+/// chains that others made, one of which it may lead to.
+pub(super) fn refusing(save: &Save<'_>, hook: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for table in save.tables().filter(|table| table.chain(hook).is_some()) {
+        let is_own = |name: &str| table.chain(name).is_some_and(|chain| chain.policy().is_none());
+        for rule in table.rules().filter(|rule| rule.chain() == hook || is_own(rule.chain())) {
+            let target = rule.spec().ok().and_then(|spec| spec.target_name().map(str::to_owned));
+            if matches!(target.as_deref(), Some("DROP" | "REJECT")) {
+                found.push((table.name().to_owned(), format!("-A {} {}", rule.chain(), rule.text())));
+            }
         }
+    }
+    found
+}
+
+fn counted(chains: impl Iterator<Item = (String, Option<&'static str>)>, place: &str) -> Vec<Other> {
+    let mut counts: BTreeMap<(String, &'static str), usize> = BTreeMap::new();
+    for (table, owner) in chains {
+        *counts.entry((table, owner.unwrap_or("unknown"))).or_default() += 1;
     }
     let other =
         |((table, owner), count)| Other { place: format!("iptables {place}, table {table}"), owner, count };
     counts.into_iter().map(other).collect()
 }
 
+/// The owner of rules of a proxy.
+pub(super) const PROXY: &str = "a service proxy (this one or kube-proxy)";
+/// The owner of what ipvs mode makes beside rules.
+pub(super) const IPVS_PROXY: &str = "a service proxy in ipvs mode; `cleanup` removes it";
+const IPTABLES_NFT: &str = "iptables (nft back end)";
+
 /// Prefixes of chain names, a longer one before a shorter one that it begins with.
 const PREFIXES: &[(&str, &str)] = &[
     ("KUBE-ROUTER-", "kube-router"),
     ("KUBE-KUBELET-", "the kubelet"),
     ("KUBE-FIREWALL", "the kubelet and kube-proxy"),
-    ("KUBE-", "a service proxy (this one or kube-proxy)"),
+    ("KUBE-", PROXY),
     ("DOCKER", "Docker"),
     ("cali-", "Calico"),
     ("CILIUM_", "Cilium"),

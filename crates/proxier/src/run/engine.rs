@@ -197,6 +197,7 @@ impl Loop {
             let effect = self.world.apply(update);
             for problem in effect.problems {
                 tracing::warn!("{problem}");
+                self.observer.warning(&problem);
             }
             is_change |= effect.is_change;
             is_node |= effect.is_node;

@@ -230,8 +230,11 @@ impl World {
 
     fn set_service(&mut self, object: &core::Service, effect: &mut Effect) {
         match Service::from_api(object) {
-            Ok(Converted { name, admission, left_out }) => {
+            Ok(Converted { name, admission, left_out, not_served }) => {
+                self.cluster.set_not_served(&name, not_served);
                 let service = admission.accepted();
+                let warnings = service.iter().flat_map(|service| service.open_to_all(&name));
+                effect.problems.extend(warnings.map(|warning| warning.to_string()));
                 let external = service.as_ref().map(|service| &*service.external_ips).unwrap_or_default();
                 if self.forbids_external_ips && !external.is_empty() {
                     let list: Vec<_> = external.iter().map(ToString::to_string).collect();
@@ -259,7 +262,7 @@ impl World {
 
     fn set_slice(&mut self, object: &EndpointSlice, effect: &mut Effect) {
         match Slice::from_api(object) {
-            Ok(Converted { name, admission, left_out }) => {
+            Ok(Converted { name, admission, left_out, .. }) => {
                 self.put_slice(&name, admission.accepted());
                 effect.problems.extend(left_out.iter().map(item_text));
             }
@@ -295,6 +298,7 @@ impl World {
             ObjectName::Service { namespace, name } => {
                 // A service with an invalid name was never added.
                 if let Ok(name) = ServiceName::new(namespace, name) {
+                    self.cluster.set_not_served(&name, Vec::new());
                     self.put(&name, None);
                 }
             }
@@ -350,6 +354,7 @@ impl World {
         match kind {
             Kind::Service => {
                 let names = self.cluster.service_names().chain(self.left_out.keys());
+                let names = names.chain(self.cluster.not_served().map(|(name, _)| name));
                 let name = |name: &ServiceName| ObjectName::Service {
                     namespace: name.namespace().to_owned(),
                     name: name.name().to_owned(),

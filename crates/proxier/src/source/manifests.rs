@@ -6,7 +6,8 @@ use std::collections::HashSet;
 use ipnet::IpNet;
 
 use sluicegate_services::{
-    Admission, Cluster, Converted, Invalid, Node, Service, ServiceName, Slice, SliceName, parse_cidr,
+    Admission, Cluster, Converted, Invalid, Node, NotServed, Service, ServiceName, Slice, SliceName,
+    parse_cidr,
 };
 
 use super::{Manifest, Object, Origin};
@@ -24,6 +25,8 @@ pub struct Manifests {
     pub service_cidrs: Vec<(String, Vec<IpNet>)>,
     /// The objects that are valid but not proxied, each with the reason: `Service demo/db: headless`.
     pub passed_over: Vec<String>,
+    /// The addresses of valid Services that are not served.
+    pub not_served: Vec<(ServiceName, Vec<NotServed>)>,
     /// The objects and items of objects that are invalid, and left out.
     pub problems: Vec<Problem>,
     names: HashSet<String>,
@@ -89,6 +92,9 @@ impl Manifests {
         for (name, service) in self.services {
             cluster.set_service(&name, Some(service));
         }
+        for (name, addresses) in self.not_served {
+            cluster.set_not_served(&name, addresses);
+        }
         for (name, slice) in self.slices {
             cluster.set_slice(&name, Some(slice));
         }
@@ -99,11 +105,14 @@ impl Manifests {
     }
 
     fn add_service(&mut self, converted: Converted<ServiceName, Service>, origin: &Origin) {
-        let Converted { name, admission, left_out } = converted;
+        let Converted { name, admission, left_out, not_served } = converted;
         if !self.names.insert(format!("Service {name}")) {
             return self.leave_out(origin, [duplicate(format!("Service {name}"))]);
         }
         self.leave_out(origin, left_out);
+        if !not_served.is_empty() {
+            self.not_served.push((name.clone(), not_served));
+        }
         match admission {
             Admission::Accepted(service) => self.services.push((name, service)),
             Admission::Ignored(why) => self.passed_over.push(format!("Service {name}: {why}")),
@@ -111,7 +120,7 @@ impl Manifests {
     }
 
     fn add_slice(&mut self, converted: Converted<SliceName, Slice>, origin: &Origin) {
-        let Converted { name, admission, left_out } = converted;
+        let Converted { name, admission, left_out, .. } = converted;
         let slice = match admission {
             Admission::Accepted(slice) => slice,
             Admission::Ignored(why) => {

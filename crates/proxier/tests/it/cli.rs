@@ -219,8 +219,8 @@ fn check_says_what_the_manifests_hold() {
     for expected in [
         "node test-node (no address known)",
         "IPv4: pods have addresses in 10.244.0.0/16; node ports on all addresses",
-        "demo/web:http 172.30.10.1:80/tcp: 2 endpoints, 1 of them here",
-        "demo/empty 172.30.10.4:8080/tcp: 0 endpoints, 0 of them here",
+        "demo/web:http 172.30.10.1:80/tcp: 2 endpoints, 2 of them ready, 1 of them here",
+        "demo/empty 172.30.10.4:8080/tcp: 0 endpoints, 0 of them ready, 0 of them here",
     ] {
         assert!(text.contains(expected), "no {expected:?} in\n{text}");
     }
@@ -283,6 +283,7 @@ fn without_the_feature_the_flags_of_the_api_say_what_is_missing() {
         ] {
             let message = refused(&[&["run"], flags].concat());
             assert!(message.contains(flag) && message.contains("cargo feature `kube`"), "{message}");
+            assert!(message.starts_with("sluicegate-proxier: --"), "nothing comes before it: {message}");
         }
     });
 }

@@ -289,7 +289,7 @@ fn one_is_not_many() {
     std::fs::write(&path, one).expect("a temporary file");
     let path = path.to_str().expect("text");
     let checked = text(&run(&["check", "--manifests", path]).stdout);
-    assert!(checked.contains(": 1 endpoint, 0 of them here"), "{checked}");
+    assert!(checked.contains(": 1 endpoint, 1 of them ready, 0 of them here"), "{checked}");
     testns::netns(|| {
         let synced = text(&run(&["sync", "--hostname-override", "node", "--manifests", path]).stdout);
         assert!(synced.starts_with("1 service: "), "{synced}");

@@ -78,6 +78,15 @@ fn network() -> Network {
             pod("pod", 5, 5, &[]),
             pod("web-here", 10, 0x10, &[8080]),
             pod("mirror", 20, 0x20, &[8080]),
+            // The endpoint of another node, which is only as far away.
+            PodSpec {
+                name: "web-there",
+                address: (
+                    Ipv4Addr::new(10, 244, 1, 10),
+                    Ipv6Addr::new(0xfd00, 0x10, 0x244, 1, 0, 0, 0, 0x10),
+                ),
+                ports: vec![8080],
+            },
         ],
         routed: ["172.30.0.0/16", "fd00:172:30::/112"].map(|net| net.parse().expect("a network")).into(),
     })
@@ -185,6 +194,75 @@ fn packets_go_where_the_explanation_says_in_both_layouts() {
         assert_eq!((silent.0, silent.1.as_str()), (Some(2), ""), "{}", silent.2);
         assert!(silent.2.contains("no such packet came within 100ms"), "{}", silent.2);
     }
+}
+
+/// What may lose a packet behind our own rules, where it is lost, and what is told of the reason.
+const LOSSES: &[(&str, &str, &str, &str, &str)] = &[
+    (
+        "iptables-legacy -P FORWARD DROP",
+        "iptables-legacy -P FORWARD ACCEPT",
+        "lost",
+        "forward",
+        "the policy of FORWARD is DROP",
+    ),
+    (
+        "iptables-legacy -t mangle -A POSTROUTING -p tcp -j DROP",
+        "iptables-legacy -t mangle -F",
+        "lost",
+        "postrouting",
+        "table mangle: -A POSTROUTING -p tcp -j DROP",
+    ),
+    (
+        "iptables-legacy -t raw -A PREROUTING -p tcp -j DROP",
+        "iptables-legacy -t raw -F",
+        "lost",
+        "before connection tracking",
+        "has a table raw",
+    ),
+    (
+        "echo 0 >/proc/sys/net/ipv4/ip_forward",
+        "echo 1 >/proc/sys/net/ipv4/ip_forward",
+        "lost",
+        "routing",
+        "net.ipv4.ip_forward is 0",
+    ),
+    (
+        "nft 'add table ip raw1; add chain ip raw1 c { type filter hook prerouting priority -300; policy drop; }'",
+        "nft delete table ip raw1",
+        "dropped",
+        "",
+        "",
+    ),
+];
+
+#[test]
+fn a_packet_that_is_lost_behind_our_rules_is_not_taken_for_one_that_arrived() {
+    if testns::Netns::new().is_none() || !testns::have(&["nft", "iptables-legacy"]) {
+        return;
+    }
+    let network = network();
+    let synced = network.node.namespace.run(|| run(&["sync"]));
+    assert_eq!(synced.0, Some(0), "{}", synced.2);
+    for (begin, end, what, place, reason) in LOSSES {
+        let _ = network.node.namespace.run(|| testns::sh(begin));
+        let (status, found) = follow(&network, "client", WEB, Transport::Tcp, &[]);
+        let _ = network.node.namespace.run(|| testns::sh(end));
+        assert_eq!((status, &found["live"]["what"]), (Some(1), &(*what).into()), "{begin}: {found:#}");
+        assert_eq!(found["live"]["place"].as_str().unwrap_or_default(), *place, "{begin}: {found:#}");
+        assert!(found["live"]["reasons"].to_string().contains(reason), "{begin}: {found:#}");
+        assert!(found["disagreement"].as_str().is_some_and(|how| how.contains(what)), "{begin}: {found:#}");
+    }
+    // In the pod: nobody answers.
+    for pod in ["web-here", "web-there"] {
+        let _ = network.host(pod).expect("a pod").namespace.run(|| {
+            testns::sh(
+                "nft 'add table ip t; add chain ip t c { type filter hook input priority 0; policy drop; }'",
+            )
+        });
+    }
+    let (status, found) = follow(&network, "client", WEB, Transport::Tcp, &[]);
+    assert_eq!((status, &found["live"]["what"]), (Some(1), &"unanswered".into()), "{found:#}");
+    assert!(found["flows"].to_string().contains("not answered"), "{found:#}");
 }
 
 /// A cluster IP of the manifests.

@@ -120,21 +120,25 @@ impl<'a> Context<'a> {
                 )),
             };
         }
+        let not_served = self.not_served(ip);
         let unallocated = || self.cluster.service_cidrs(self.family).find(|net| net.contains(&ip));
         if self.settings.mode == Mode::Nftables
             && let Some(net) = unallocated()
         {
+            let why = not_served.map(|why| format!(" ({why})")).unwrap_or_default();
             return Verdict::Dropped(format!(
-                "no Service has the cluster IP {ip}; it is in ServiceCIDR {net}"
+                "no Service has the cluster IP {ip}{why}; it is in ServiceCIDR {net}"
             ));
         }
-        Verdict::Untouched(self.endpoint().unwrap_or_else(|| match self.is_local(ip) {
-            true => format!(
-                "{ip} is an address of this node, and no Service has node port {}/{protocol}",
-                to.port()
-            ),
-            false => format!("no Service, endpoint or node port has the address {to}/{protocol}"),
-        }))
+        Verdict::Untouched(not_served.or_else(|| self.endpoint()).unwrap_or_else(
+            || match self.is_local(ip) {
+                true => format!(
+                    "{ip} is an address of this node, and no Service has node port {}/{protocol}",
+                    to.port()
+                ),
+                false => format!("no Service, endpoint or node port has the address {to}/{protocol}"),
+            },
+        ))
     }
 
     /// Returns what becomes of packets to a cluster IP at a port that its service does not have.
@@ -182,6 +186,33 @@ impl<'a> Context<'a> {
     fn owner_of_forbidden(&self, ip: IpAddr) -> Option<&'a ServiceName> {
         let mut services = self.cluster.forbidden_external_ips();
         services.find(|(_, left_out)| left_out.contains(&ip)).map(|(name, _)| name)
+    }
+
+    /// Returns why services that list an address do not serve it, if some do.
+    fn not_served(&self, ip: IpAddr) -> Option<String> {
+        let cluster = self.cluster;
+        let listed = cluster.not_served().flat_map(|(name, all)| all.iter().map(move |one| (name, one)));
+        let mut found: Vec<_> = listed
+            .filter(|(_, one)| one.ip == ip)
+            .map(|(name, one)| {
+                format!("{ip} is in {} of Service {name}, which is not served there: {}", one.field, one.why)
+            })
+            .collect();
+        let lacks_family = |name: &&ServiceName| {
+            cluster.service(name).is_some_and(|service| {
+                let listed = service.external_ips.iter().chain(&service.load_balancer_ips);
+                service.cluster_ip(self.family).is_none() && listed.clone().any(|other| *other == ip)
+            })
+        };
+        let mut names: Vec<_> = cluster.service_names().filter(lacks_family).collect();
+        names.sort();
+        found.extend(names.iter().map(|name| {
+            format!(
+                "{ip} is an address of Service {name}, which is not served there: it has no {} cluster IP",
+                self.family
+            )
+        }));
+        (!found.is_empty()).then(|| found.join("; "))
     }
 
     /// Returns which endpoint the destination is, if it is one.

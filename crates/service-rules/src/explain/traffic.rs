@@ -1,7 +1,7 @@
 //! The order of decisions about a packet: the frontend, the source ranges, the traffic policy, the endpoints,
 //! session affinity, masquerading.
 
-use sluicegate_services::{ClaimKind, LocalDetector, ServicePort};
+use sluicegate_services::{ClaimKind, LocalDetector, ServicePort, Unserved};
 
 use super::endpoints::{self, Scope};
 use super::frontend::{self, Destination};
@@ -218,8 +218,19 @@ impl Traffic<'_> {
 
     fn without_endpoints(&self, has_any: bool) -> Verdict {
         let service = &self.port.name.service;
-        let refusal =
+        let mut refusal =
             format!("Service {service} has no endpoint that is ready, or that serves while terminating");
+        match self.context.cluster.unserved(self.port) {
+            // The endpoints are listed, each with its conditions.
+            None | Some(Unserved::NoneUsable { .. }) => {}
+            Some(why @ Unserved::NoPort { .. }) => {
+                let name = &self.port.name;
+                let port = if name.port.is_empty() { "without a name" } else { &*name.port };
+                refusal +=
+                    &format!(": expected a port {port}/{} in its EndpointSlices, {why}", name.protocol);
+            }
+            Some(why) => refusal += &format!(": {why}"),
+        }
         let policy = if self.is_internal() { "internalTrafficPolicy" } else { "externalTrafficPolicy" };
         let local = format!(
             "{policy} of Service {service} is Local, and none of its endpoints on this node can be used"

@@ -2,8 +2,13 @@
 //! [`explain`](crate::explain::explain) says must happen.
 //!
 //! A [`Tracer`] adds a table of its own, whose rules mark the packets. The table belongs to its socket, so
-//! that the kernel deletes it with the program, however that ends. Packets are marked after connection
-//! tracking has seen them, as only those that open a connection are looked up in the rules of services.
+//! that the kernel deletes it with the program, however that ends. Packets are marked before all else, and
+//! those of known connections are left alone again once connection tracking has seen them, as only packets
+//! that open a connection are looked up in the rules of services.
+//!
+//! A trace has the steps of nftables alone. So that a packet which routing, rp_filter or a rule of
+//! iptables-legacy drops is not taken for one that arrived, the table has a chain at the beginning and at the
+//! end of each hook as well: a packet has left, or arrived, where the last of them has seen it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,14 +17,14 @@ use std::time::{Duration, Instant};
 
 use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables as nft;
-use sluicegate_nftables::expr::{Data, MetaKey};
-use sluicegate_nftables::lang::{Expression, Mangle, Match, Payload, Statement, Verdict};
+use sluicegate_nftables::expr::{CtKey, Data, MetaKey};
+use sluicegate_nftables::lang::{CtState, Expression, Mangle, Match, Payload, Statement, Verdict};
 use sluicegate_nftables::monitor::{Event, Monitor, TRACE_GROUP, Trace, TraceStep};
 use sluicegate_nftables::{
     Chain, ChainType, Hook, Policy, Priority, Table, TableFlags, TableId, Transaction, read,
 };
 
-use super::schema::{fixed_name, is_new, nft_protocol};
+use super::schema::{fixed_name, nft_protocol};
 use crate::Error;
 use crate::explain::{Explanation, Question, Source};
 
@@ -68,6 +73,35 @@ pub enum End {
     Dropped(String),
     /// It left for the address that it was sent to.
     Untouched,
+    /// It left for this address, and connection tracking has seen no answer.
+    Unanswered {
+        /// The address.
+        to: SocketAddr,
+        /// The table whose rule changed its source, if one did.
+        masqueraded: Option<String>,
+        /// How long an answer was waited for.
+        waited: Duration,
+    },
+    /// It came no further, and no rule of nftables says so.
+    Lost {
+        /// The address that it was to go to.
+        to: SocketAddr,
+        /// Where it was last seen.
+        place: Place,
+        /// The number of the interface that it came in through; `None` for a packet of the node.
+        interface: Option<u32>,
+    },
+}
+
+/// Where in the kernel a packet was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Before connection tracking had taken it up.
+    BeforeConntrack,
+    /// In this hook.
+    Hook(Hook),
+    /// Between two hooks, where the kernel looks for a route.
+    Routing,
 }
 
 impl Journey {
@@ -75,7 +109,7 @@ impl Journey {
     #[must_use]
     pub const fn destination(&self) -> SocketAddr {
         match &self.end {
-            End::Forwarded { to, .. } => *to,
+            End::Forwarded { to, .. } | End::Unanswered { to, .. } | End::Lost { to, .. } => *to,
             _ => self.to,
         }
     }
@@ -107,6 +141,47 @@ impl Journey {
     }
 }
 
+impl Journey {
+    /// Looks for a while whether the endpoint of a packet that was forwarded answers.
+    ///
+    /// The flow of an endpoint that refuses is gone at once, so that a flow which is not there tells nothing.
+    fn wait_for_answer(&mut self) -> Result<(), Error> {
+        use sluicegate_conntrack::{Client, Error as Conntrack, Protocol, Status, Tuple};
+
+        // Nobody needs to answer a datagram.
+        if self.protocol == UDP {
+            return Ok(());
+        }
+        let End::Forwarded { to, masqueraded } = self.end.clone() else { return Ok(()) };
+        let Some(tuple) = Tuple::with_ports(Protocol(self.protocol), self.from, self.to) else {
+            return Ok(());
+        };
+        let failed = |source: Conntrack| Error::Backend {
+            doing: "looking for the packet's flow",
+            source: Box::new(source),
+        };
+        let mut client = Client::open().map_err(failed)?;
+        let began = Instant::now();
+        loop {
+            let flow = match client.get(&tuple, None) {
+                Ok(flow) => flow,
+                Err(error) if error.is_not_found() => return Ok(()),
+                Err(error) => return Err(failed(error)),
+            };
+            if flow.status.is_none_or(|status| status.contains(Status::SEEN_REPLY)) {
+                return Ok(());
+            }
+            // The packet has been waited for already, until no more was told of it.
+            let waited = STEP + began.elapsed();
+            if waited >= ANSWER {
+                self.end = End::Unanswered { to, masqueraded, waited };
+                return Ok(());
+            }
+            std::thread::sleep(STEP / 10);
+        }
+    }
+}
+
 impl fmt::Display for Journey {
     /// Prints every step on a line, and the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -131,6 +206,27 @@ impl fmt::Display for End {
             Self::Refused(table) => write!(f, "refused by table {table}"),
             Self::Dropped(table) => write!(f, "dropped by table {table}"),
             Self::Untouched => f.write_str("let through to the address that it was sent to"),
+            Self::Unanswered { to, masqueraded, waited } => {
+                write!(f, "sent on to {to}")?;
+                if let Some(table) = masqueraded {
+                    write!(f, ", masqueraded by table {table}")?;
+                }
+                let millis = waited.as_millis();
+                write!(f, ", and lost there or on the way: no answer has come within {millis} ms")
+            }
+            Self::Lost { to, place, .. } => write!(f, "lost {place}, and did not get to {to}"),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BeforeConntrack => {
+                f.write_str("before connection tracking took it up, by no rule of nftables")
+            }
+            Self::Hook(hook) => write!(f, "in the hook {hook}, by no rule of nftables"),
+            Self::Routing => f.write_str("where the kernel looks for a route"),
         }
     }
 }
@@ -140,13 +236,14 @@ impl fmt::Display for End {
 pub struct Tracer {
     /// The owner of the table.
     owner: Socket,
+    table: nft::Name,
     monitor: Monitor,
     /// The only packet of interest: what others mark is heard as well.
     question: Option<Question>,
 }
 
 impl Tracer {
-    /// Marks every packet, in the network namespace of the calling thread, that opens a connection from the
+    /// Follows every packet, in the network namespace of the calling thread, that opens a connection from the
     /// source to the destination of `question`.
     ///
     /// # Errors
@@ -166,7 +263,7 @@ impl Tracer {
         Ok(Self { question: Some(question.clone()), ..tracer })
     }
 
-    /// Marks every packet of both families that opens a connection.
+    /// Follows every packet of both families that opens a connection.
     ///
     /// # Errors
     /// As [`Tracer::of`].
@@ -185,18 +282,39 @@ impl Tracer {
         listener.join(TRACE_GROUP).map_err(failed)?;
         // Of every program its own.
         let table = TableId::new(family, fixed_name(&format!("{MARKING}{}", std::process::id())));
-        let mark: Statement = Mangle::new(MetaKey::NFTRACE, 1_u32).into();
-        let rule: Vec<_> = [is_new()].into_iter().chain(matches).chain([mark]).collect();
+        let marked = |mark: u32| Statement::from(Mangle::new(MetaKey::NFTRACE, mark));
+        let mark: Vec<_> = matches.into_iter().chain([marked(1)]).collect();
+        let known = Match::new(CtKey::STATE, CtState::ESTABLISHED | CtState::RELATED);
         let mut transaction = Transaction::new();
         transaction.add(Table::new(table.clone()).flags(TableFlags::OWNER));
-        for (name, hook) in [("prerouting", Hook::Prerouting), ("output", Hook::Output)] {
+        let mut add = |name: &str, hook, priority, statements: Vec<Statement>| {
             let id = table.chain(fixed_name(name));
-            transaction.add(Chain::base(id.clone(), ChainType::Filter, hook, AFTER_CONNTRACK));
-            transaction.add(rule.iter().cloned().fold(id.rule(), nft::Rule::then));
+            transaction.add(Chain::base(id.clone(), ChainType::Filter, hook, priority));
+            if !statements.is_empty() {
+                transaction.add(statements.into_iter().fold(id.rule(), nft::Rule::then));
+            }
+        };
+        for (start, tracked, old, end, hook) in [
+            ("prerouting-start", "prerouting-tracked", "prerouting-old", "prerouting-end", Hook::Prerouting),
+            ("output-start", "output-tracked", "output-old", "output-end", Hook::Output),
+        ] {
+            add(start, hook, FIRST, mark.clone());
+            add(tracked, hook, AFTER_CONNTRACK, Vec::new());
+            add(old, hook, AFTER_TRACKED, vec![known.clone().into(), marked(0)]);
+            add(end, hook, LAST, Vec::new());
+        }
+        for (start, end, hook) in [
+            ("input-start", "input-end", Hook::Input),
+            ("forward-start", "forward-end", Hook::Forward),
+            ("postrouting-start", "postrouting-end", Hook::Postrouting),
+        ] {
+            add(start, hook, FIRST, Vec::new());
+            add(end, hook, LAST, Vec::new());
         }
         let applied = transaction.apply(&mut owner);
         applied.map_err(|source| Error::nftables("adding the table that marks packets", source))?;
-        Ok(Self { owner, monitor: Monitor::with_transport(listener), question: None })
+        let monitor = Monitor::with_transport(listener);
+        Ok(Self { owner, table: table.name, monitor, question: None })
     }
 
     /// Waits at most `patience` for a packet, and returns its way; `None` if none came. Of several packets,
@@ -209,8 +327,12 @@ impl Tracer {
         loop {
             // The last step of a packet is not marked as such: it is where no more comes.
             let found = self.drain()?.into_iter().find(|journey| self.is_of_interest(journey));
-            if found.is_some() || Instant::now() >= until {
-                return Ok(found);
+            if let Some(mut journey) = found {
+                journey.wait_for_answer()?;
+                return Ok(Some(journey));
+            }
+            if Instant::now() >= until {
+                return Ok(None);
             }
         }
     }
@@ -261,10 +383,12 @@ impl Tracer {
         }
         let mut rules = Rules::default();
         for table in &tables {
-            let ruleset = read::ruleset(&mut self.owner, table);
-            rules.add(&ruleset.map_err(|source| Error::netlink("reading the rules of a trace", source))?);
+            // Rules of others that cannot be read have their handles left.
+            if let Ok(ruleset) = read::ruleset(&mut self.owner, table) {
+                rules.add(&ruleset);
+            }
         }
-        Ok(Journeys::of(traces, &rules))
+        Ok(Journeys::of(traces, &rules, &self.table))
     }
 }
 
@@ -304,42 +428,156 @@ impl Rules {
 
 /// Puts the steps of several packets together.
 struct Journeys {
-    list: Vec<Journey>,
+    list: Vec<Underway>,
     by_source: HashMap<(SocketAddr, u8), usize>,
     /// The kernel computes the id from where the packet is in memory and the interface that it came in
     /// through: a packet of this node to itself has two.
     by_id: HashMap<u32, usize>,
 }
 
-impl Journeys {
-    fn of(traces: &[Trace], rules: &Rules) -> Vec<Journey> {
-        let mut all = Self { list: Vec::new(), by_source: HashMap::new(), by_id: HashMap::new() };
-        for trace in traces {
-            all.add(trace, (!is_marking(&trace.table)).then_some(rules));
+/// A packet whose way is not known to the end.
+struct Underway {
+    journey: Journey,
+    /// Our own chain that saw it last.
+    seen: Watch,
+    interface: Option<u32>,
+    /// Whether it goes out through the loopback interface, and so comes in again.
+    comes_back: bool,
+}
+
+/// A chain of a [`Tracer`], by what it tells of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Watch {
+    /// Before all else, in the first hook.
+    Start,
+    /// Connection tracking has taken it up.
+    Tracked,
+    /// It opens a connection: the trace of others ends here.
+    New(Hook),
+    Into(Hook),
+    OutOf(Hook),
+}
+
+impl Watch {
+    /// Returns what one of our chains tells; `None` for chains of another version of this program.
+    fn of(chain: &str) -> Option<Self> {
+        let (hook, part) = chain.rsplit_once('-')?;
+        let hook = match hook {
+            "prerouting" => Hook::Prerouting,
+            "input" => Hook::Input,
+            "forward" => Hook::Forward,
+            "output" => Hook::Output,
+            "postrouting" => Hook::Postrouting,
+            _ => return None,
+        };
+        match part {
+            "start" if matches!(hook, Hook::Prerouting | Hook::Output) => Some(Self::Start),
+            "start" => Some(Self::Into(hook)),
+            "tracked" => Some(Self::Tracked),
+            "old" => Some(Self::New(hook)),
+            "end" => Some(Self::OutOf(hook)),
+            _ => None,
         }
-        all.list
+    }
+}
+
+impl Journeys {
+    /// `own` is the table of the tracer: what those of others see tells nothing of the order of steps.
+    fn of(traces: &[Trace], rules: &Rules, own: &nft::Name) -> Vec<Journey> {
+        let mut all = Self { list: Vec::new(), by_source: HashMap::new(), by_id: HashMap::new() };
+        for trace in traces.iter().filter(|trace| trace.table == *own || !is_marking(&trace.table)) {
+            all.add(trace, rules);
+        }
+        all.list.into_iter().filter_map(Underway::end).collect()
     }
 
-    /// Adds a step; one of the table that marks packets tells no more than their addresses.
-    fn add(&mut self, trace: &Trace, rules: Option<&Rules>) {
+    /// Adds a step.
+    fn add(&mut self, trace: &Trace, rules: &Rules) {
         let header = Header::of(trace);
+        let watch = is_marking(&trace.table).then(|| Watch::of(trace.chain.as_str()));
         if let Some(header) = header {
-            let index = self.index(header, rules.is_none());
+            let index = self.index(header, trace.id, watch == Some(Some(Watch::Start)));
             self.by_id.insert(trace.id, index);
+            self.by_source.entry((header.from, header.protocol)).or_insert(index);
         }
-        let journey = self.by_id.get(&trace.id).and_then(|index| self.list.get_mut(*index));
-        let (Some(journey), Some(rules)) = (journey, rules) else { return };
+        let Some(underway) = self.by_id.get(&trace.id).and_then(|index| self.list.get_mut(*index)) else {
+            return;
+        };
         // A repetition of a packet that did not get through.
-        if matches!(journey.end, End::Refused(_) | End::Dropped(_)) {
+        if matches!(underway.journey.end, End::Refused(_) | End::Dropped(_)) {
             return;
         }
-        if let Some(header) = header.filter(|header| header.to != journey.to) {
+        if let Some(header) = header {
+            underway.meet(header);
+        }
+        match watch {
+            Some(Some(watch)) => underway.watch(watch, trace),
+            Some(None) => {}
+            None => underway.step(trace, rules),
+        }
+    }
+
+    /// Returns the place of a packet, by its source, or, where that was changed, by its id. Where a trace
+    /// starts begins another one, unless it has just gone out to this node itself.
+    fn index(&mut self, header: Header, id: u32, is_start: bool) -> usize {
+        let Header { from, to, protocol } = header;
+        let known = self.by_source.get(&(from, protocol)).copied();
+        let is_same = |index: &usize| {
+            !is_start || self.list.get(*index).is_some_and(|underway| underway.comes_in_again(to))
+        };
+        if let Some(index) = known.filter(is_same) {
+            return index;
+        }
+        if let Some(index) = self.by_id.get(&id).filter(|_| !is_start) {
+            return *index;
+        }
+        let journey = Journey { from, to, protocol, hops: Vec::new(), end: End::Untouched };
+        self.list.push(Underway { journey, seen: Watch::Start, interface: None, comes_back: false });
+        let index = self.list.len() - 1;
+        self.by_source.insert((from, protocol), index);
+        index
+    }
+}
+
+impl Underway {
+    fn comes_in_again(&self, to: SocketAddr) -> bool {
+        let has_left = self.comes_back && self.seen == Watch::OutOf(Hook::Postrouting);
+        has_left && (to == self.journey.to || to == self.journey.destination())
+    }
+
+    /// Notes the addresses that the packet has at a step.
+    fn meet(&mut self, header: Header) {
+        let journey = &mut self.journey;
+        if header.to != journey.to {
             let masqueraded = match &journey.end {
                 End::Forwarded { masqueraded, .. } => masqueraded.clone(),
                 _ => None,
             };
             journey.end = End::Forwarded { to: header.to, masqueraded };
         }
+        if let End::Forwarded { masqueraded, .. } = &mut journey.end
+            && header.from != journey.from
+        {
+            masqueraded.get_or_insert_with(|| "of iptables-legacy".to_owned());
+        }
+    }
+
+    fn watch(&mut self, watch: Watch, trace: &Trace) {
+        match watch {
+            // Told by the first step in a chain alone.
+            Watch::Start if !self.comes_back => {
+                self.interface = self.interface.or(trace.iif.map(|device| device.index));
+            }
+            Watch::OutOf(Hook::Postrouting) => {
+                self.comes_back = trace.oif.is_some_and(|device| device.kind == LOOPBACK);
+            }
+            _ => {}
+        }
+        self.seen = watch;
+    }
+
+    fn step(&mut self, trace: &Trace, rules: &Rules) {
+        let journey = &mut self.journey;
         let rule = rules.of(trace);
         let table = format!("{} {}", trace.family, trace.table);
         let deed = rule.map(|(_, deed)| *deed).unwrap_or_default();
@@ -347,7 +585,7 @@ impl Journeys {
             let by = table.clone();
             journey.end = if deed == Deed::Refuses { End::Refused(by) } else { End::Dropped(by) };
         } else if let (Deed::ChangesSource, End::Forwarded { masqueraded, .. }) = (deed, &mut journey.end) {
-            masqueraded.get_or_insert_with(|| table.clone());
+            *masqueraded = Some(table.clone());
         }
         if let Some(verdict) = verdict(trace) {
             // A rule that was deleted meanwhile has its handle left.
@@ -356,25 +594,24 @@ impl Journeys {
             journey.hops.push(Hop { table, chain: trace.chain.to_string(), rule, verdict });
         }
     }
-}
 
-impl Journeys {
-    /// Returns the place of a packet, by its source. Where packets are marked begins another one, if it goes
-    /// elsewhere than the last one of the same source.
-    fn index(&mut self, header: Header, is_marked: bool) -> usize {
-        let Header { from, to, protocol } = header;
-        let known = self.by_source.get(&(from, protocol)).copied();
-        let is_same = |index: &usize| {
-            let journey = self.list.get(*index);
-            !is_marked || journey.is_some_and(|journey| to == journey.to || to == journey.destination())
-        };
-        if let Some(index) = known.filter(is_same) {
-            return index;
+    /// Returns the whole way; `None` for a packet of a known connection, of which no more is told.
+    fn end(self) -> Option<Journey> {
+        let Self { mut journey, seen, interface, comes_back } = self;
+        if matches!(journey.end, End::Refused(_) | End::Dropped(_)) {
+            return Some(journey);
         }
-        self.list.push(Journey { from, to, protocol, hops: Vec::new(), end: End::Untouched });
-        let index = self.list.len() - 1;
-        self.by_source.insert((from, protocol), index);
-        index
+        let place = match seen {
+            Watch::Start => Place::BeforeConntrack,
+            Watch::Tracked if comes_back => return Some(journey),
+            Watch::Tracked => return None,
+            Watch::New(hook) | Watch::Into(hook) => Place::Hook(hook),
+            Watch::OutOf(Hook::Postrouting) if !comes_back => return Some(journey),
+            Watch::OutOf(Hook::Input) => return Some(journey),
+            Watch::OutOf(_) => Place::Routing,
+        };
+        journey.end = End::Lost { to: journey.destination(), place, interface };
+        Some(journey)
     }
 }
 
@@ -433,8 +670,19 @@ impl Header {
 
 /// The beginning of the name of every table that marks packets.
 const MARKING: &str = "sluicegate-trace-";
+/// Before all others of a hook.
+const FIRST: Priority = Priority(i32::MIN);
+/// After all others of a hook but what confirms a flow, the last one.
+const LAST: Priority = Priority(i32::MAX - 1);
 /// Right after connection tracking, which has priority -200.
 const AFTER_CONNTRACK: Priority = Priority(-199);
+const AFTER_TRACKED: Priority = Priority(-198);
 /// The longest time between two steps of a packet.
 const STEP: Duration = Duration::from_millis(500);
+/// How long an answer is waited for; what opens a connection is repeated after a second.
+const ANSWER: Duration = Duration::from_millis(1500);
 const BUFFER: usize = 64 << 20;
+/// `IPPROTO_UDP`
+const UDP: u8 = 17;
+/// `ARPHRD_LOOPBACK` (linux/if_arp.h)
+const LOOPBACK: u16 = 772;

@@ -55,7 +55,7 @@ mod table;
 mod timed;
 
 pub use applier::Applier;
-pub use journey::{End, Hop, Journey, Tracer};
+pub use journey::{End, Hop, Journey, Place, Tracer};
 pub use owner::Owners;
 pub use planner::Planner;
 pub use schema::TABLE;

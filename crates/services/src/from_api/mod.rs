@@ -7,7 +7,7 @@ mod node;
 mod service;
 mod slice;
 
-use crate::Invalid;
+use crate::{Invalid, NotServed};
 
 /// An object of the API that was reduced to what a proxy needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Converted<N, T> {
     pub admission: Admission<T>,
     /// The items of the object that are invalid, and left out of the value.
     pub left_out: Vec<Invalid>,
+    /// The valid addresses of the object that are not served here.
+    pub not_served: Vec<NotServed>,
 }
 
 /// Whether a valid object is for this proxy.
@@ -31,7 +33,7 @@ pub enum Admission<T> {
 
 impl<N, T> Converted<N, T> {
     const fn ignored(name: N, why: &'static str) -> Self {
-        Self { name, admission: Admission::Ignored(why), left_out: Vec::new() }
+        Self { name, admission: Admission::Ignored(why), left_out: Vec::new(), not_served: Vec::new() }
     }
 }
 

@@ -12,7 +12,7 @@ use super::{Admission, Converted};
 use crate::address::is_link_local;
 use crate::name::is_label;
 use crate::service::Taken;
-use crate::{Family, Invalid, Port, Protocol, Service, ServiceName, parse_cidr, parse_ip};
+use crate::{Family, Invalid, NotServed, Port, Protocol, Service, ServiceName, parse_cidr, parse_ip};
 
 impl Service {
     /// Checks and reduces a Service of the API.
@@ -32,23 +32,60 @@ impl Service {
         let mut fields = Fields { name: &name, left_out: Vec::new() };
         let labels = object.metadata.labels.as_ref();
         let Some(spec) = &object.spec else { return Err(fields.invalid("spec", "is missing")) };
+        let ignored = |name, why| {
+            let not_served = listed(spec, object.status.as_ref(), why);
+            Ok(Converted { not_served, ..Converted::ignored(name, why) })
+        };
         if labels.is_some_and(|l| l.contains_key(PROXY_NAME_LABEL)) {
-            return Ok(Converted::ignored(name, "another service proxy is named by its label"));
+            return ignored(name, "another service proxy is named by its label");
         }
         let kind = spec.type_.as_deref().unwrap_or("ClusterIP");
         let cluster_ip =
             spec.cluster_ip.as_deref().or_else(|| spec.cluster_ips.as_ref()?.first().map(String::as_str));
         match (kind, cluster_ip) {
-            ("ExternalName", _) => return Ok(Converted::ignored(name, "ExternalName")),
-            (_, Some("None")) => return Ok(Converted::ignored(name, "headless")),
-            (_, None | Some("")) => return Ok(Converted::ignored(name, "no cluster IP")),
+            ("ExternalName", _) => return ignored(name, "ExternalName"),
+            (_, Some("None")) => return ignored(name, "headless"),
+            (_, None | Some("")) => return ignored(name, "no cluster IP"),
             ("ClusterIP" | "NodePort" | "LoadBalancer", _) => {}
             (other, _) => fields.leave_out("spec.type", format!("{other:?} is not a type of service")),
         }
         let service = fields.service(object, spec, kind)?;
-        let left_out = fields.left_out;
-        Ok(Converted { name, admission: Admission::Accepted(service), left_out })
+        let (left_out, not_served) = (fields.left_out, behind_proxies(object.status.as_ref()));
+        Ok(Converted { name, admission: Admission::Accepted(service), left_out, not_served })
     }
+}
+
+/// Returns the addresses of a service that is not for this proxy.
+fn listed(spec: &api::ServiceSpec, status: Option<&api::ServiceStatus>, why: &'static str) -> Vec<NotServed> {
+    let cluster_ips = spec.cluster_ips.iter().flatten().chain(&spec.cluster_ip);
+    let external = spec.external_ips.iter().flatten();
+    let balanced = ingress(status).iter().filter_map(|ingress| ingress.ip.as_ref());
+    let texts = cluster_ips
+        .map(|text| (text, "spec.clusterIPs"))
+        .chain(external.map(|text| (text, "spec.externalIPs")))
+        .chain(balanced.map(|text| (text, "status.loadBalancer.ingress")));
+    let mut found: Vec<NotServed> = Vec::new();
+    for (text, field) in texts {
+        if let Some(ip) = parse_ip(text).filter(|ip| !found.iter().any(|other| other.ip == *ip)) {
+            found.push(NotServed { ip, field, why });
+        }
+    }
+    found
+}
+
+/// Returns the addresses of load balancers that take the traffic themselves, wherever it comes from.
+fn behind_proxies(status: Option<&api::ServiceStatus>) -> Vec<NotServed> {
+    let of_proxy = |ingress: &api::LoadBalancerIngress| {
+        let ip = parse_ip(ingress.ip.as_deref()?)?;
+        let is_proxy = ingress.ip_mode.as_deref() == Some("Proxy");
+        let why = "its ipMode is Proxy: packets go to the load balancer itself, whose address it is";
+        is_proxy.then_some(NotServed { ip, field: "status.loadBalancer.ingress", why })
+    };
+    ingress(status).iter().filter_map(of_proxy).collect()
+}
+
+fn ingress(status: Option<&api::ServiceStatus>) -> &[api::LoadBalancerIngress] {
+    status.and_then(|s| s.load_balancer.as_ref()?.ingress.as_deref()).unwrap_or_default()
 }
 
 fn service_name(object: &api::Service) -> Result<ServiceName, Invalid> {
@@ -208,9 +245,8 @@ impl Fields<'_> {
     }
 
     fn load_balancer_ips(&mut self, status: Option<&api::ServiceStatus>) -> Box<[IpAddr]> {
-        let ingress = status.and_then(|s| s.load_balancer.as_ref()?.ingress.as_deref()).unwrap_or_default();
         let mut ips = Vec::new();
-        for (index, ingress) in ingress.iter().enumerate() {
+        for (index, ingress) in ingress(status).iter().enumerate() {
             let field = format!("status.loadBalancer.ingress[{index}]");
             let Some(text) = ingress.ip.as_deref().filter(|ip| !ip.is_empty()) else { continue };
             match (self.ip(&format!("{field}.ip"), text), ingress.ip_mode.as_deref()) {

@@ -56,7 +56,7 @@ impl Slice {
         let endpoints = fields.endpoints(&object.endpoints, family);
         let (last_change, left_out) = (last_change(object), fields.left_out);
         let admission = Admission::Accepted(Self { service: owner, family, ports, endpoints, last_change });
-        Ok(Converted { name: slice_name, admission, left_out })
+        Ok(Converted { name: slice_name, admission, left_out, not_served: Vec::new() })
     }
 }
 

@@ -1,0 +1,148 @@
+//! Compares the objects and the settings with this node's interfaces and addresses.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use sluicegate_services::{Cluster, DetectLocal, Node};
+
+/// Returns why no traffic is recognised as that of pods, where it is recognised by an interface and there is
+/// none of that name; `None` where there is one, or pods are recognised by their addresses.
+///
+/// The interfaces are those of the calling thread's network namespace.
+#[must_use]
+pub fn missing_device(detect_local: &DetectLocal) -> Option<String> {
+    let devices = fs::read_to_string("/proc/thread-self/net/dev").ok()?;
+    missing_among(detect_local, &devices)
+}
+
+fn missing_among(detect_local: &DetectLocal, devices: &str) -> Option<String> {
+    let mut names = devices.lines().skip(2).filter_map(|line| Some(line.split_once(':')?.0.trim()));
+    let (what, flag) = match detect_local {
+        DetectLocal::Interface(name) if !names.any(|device| device == name.as_str()) => {
+            (format!("is called {name}"), "--pod-bridge-interface")
+        }
+        DetectLocal::InterfacePrefix(prefix) if !names.any(|device| device.starts_with(prefix.as_str())) => {
+            (format!("has a name that begins with {prefix}"), "--pod-interface-name-prefix")
+        }
+        _ => return None,
+    };
+    Some(format!(
+        "no interface of this node {what} ({flag}): as long as there is none, pods are taken for clients from outside"
+    ))
+}
+
+/// Returns what is wrong with addresses of the node and of services, each fault in a sentence: an address of
+/// the node that none of its interfaces has, and an external IP that belongs to a neighbour on a link.
+///
+/// `networks` are the addresses of this node's interfaces with the prefixes of their networks.
+#[must_use]
+pub fn of_objects(cluster: &Cluster, networks: &[IpNet]) -> Vec<String> {
+    let is_ours = |ip: IpAddr| networks.iter().any(|net| net.addr() == ip);
+    let node = cluster.node();
+    let strange = node.addresses.iter().filter(|ip| !is_ours(**ip));
+    let mut faults: Vec<_> = strange
+        .map(|ip| {
+            format!(
+                "node {}: no interface of this node has its address {ip}: node ports are not answered there",
+                node.name
+            )
+        })
+        .collect();
+    let mut names: Vec<_> = cluster.service_names().collect();
+    names.sort();
+    for name in names {
+        let ips = cluster.service(name).into_iter().flat_map(|service| &service.external_ips);
+        for ip in ips.filter(|ip| !is_ours(**ip)) {
+            // A network of one address has no neighbours.
+            let net = networks.iter().find(|net| net.prefix_len() < net.max_prefix_len() && net.contains(ip));
+            if let Some(net) = net {
+                faults.push(format!(
+                    "Service {name}: the external IP {ip} is in the network {} of this node, where it may be \
+                     the address of a neighbour: this node takes what is sent there",
+                    net.trunc()
+                ));
+            }
+        }
+    }
+    faults
+}
+
+/// Returns, for ipvs mode, the addresses of services that are addresses of other nodes: this node takes such
+/// an address for its own, and no longer reaches that node.
+#[must_use]
+pub fn of_other_nodes(cluster: &Cluster, nodes: &[Node]) -> Vec<String> {
+    let this = cluster.node();
+    let others = nodes.iter().filter(|node| node.name != this.name);
+    let owners: BTreeMap<IpAddr, &str> = others
+        .flat_map(|node| node.addresses.iter().map(|ip| (*ip, node.name.as_str())))
+        .filter(|(ip, _)| !this.addresses.contains(ip))
+        .collect();
+    let mut names: Vec<_> = cluster.service_names().collect();
+    names.sort();
+    let mut faults = Vec::new();
+    for name in names {
+        let Some(service) = cluster.service(name) else { continue };
+        let external = service.external_ips.iter().map(|ip| (*ip, "external IP"));
+        let balanced = service.load_balancer_ips.iter().map(|ip| (*ip, "load-balancer IP"));
+        for (ip, what) in external.chain(balanced) {
+            if let Some(node) = owners.get(&ip) {
+                faults.push(format!(
+                    "Service {name}: the {what} {ip} is an address of node {node}: ipvs mode binds it to \
+                     kube-ipvs0, so that this node reaches nothing else of that one there"
+                ));
+            }
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use sluicegate_services::{InterfaceName, InterfacePrefix, Port, Service, ServiceName};
+
+    use super::*;
+
+    const DEVICES: &str = "Inter-|   Receive\n face |bytes\n    lo:   0 0\n  eth0: 1 2\nveth-a: 3 4\n";
+
+    #[test]
+    fn a_device_that_pods_are_recognised_by_must_be_there() {
+        let prefix = |text| DetectLocal::InterfacePrefix(InterfacePrefix::new(text).unwrap());
+        let bridge = |text| DetectLocal::Interface(InterfaceName::new(text).unwrap());
+        assert_eq!(missing_among(&prefix("veth"), DEVICES), None);
+        assert_eq!(missing_among(&bridge("eth0"), DEVICES), None);
+        assert_eq!(missing_among(&DetectLocal::NodeCidrs, DEVICES), None);
+        assert!(missing_among(&prefix("azv"), DEVICES).is_some_and(|why| why.contains("begins with azv")));
+        assert!(missing_among(&bridge("eth"), DEVICES).is_some_and(|why| why.contains("is called eth ")));
+    }
+
+    #[test]
+    fn addresses_of_nobody_and_of_neighbours_are_named() {
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        let mut cluster = Cluster::new(Node::new("here", [ip("192.168.0.2"), ip("192.168.0.77")]));
+        let service = Service::new([ip("172.30.0.1")], [Port::tcp("http", 80).unwrap()]).unwrap();
+        let external = ["192.168.0.2", "192.168.0.9", "203.0.113.7", "10.0.0.6", "fd00::9"].map(ip);
+        let name = ServiceName::new("demo", "web").unwrap();
+        cluster.set_service(&name, service.with_external_ips(external));
+        let networks = ["192.168.0.2/24", "10.0.0.5/32", "fd00::2/64"].map(|net| net.parse().unwrap());
+        let found = of_objects(&cluster, &networks);
+        assert_eq!(found.len(), 3, "{found:?}");
+        for (fault, words) in found.iter().zip([
+            ["node here", "192.168.0.77"],
+            ["demo/web", "192.168.0.9 is in the network 192.168.0.0/24"],
+            ["demo/web", "fd00::9 is in the network fd00::/64"],
+        ]) {
+            assert!(words.iter().all(|word| fault.contains(word)), "{fault}");
+        }
+        let nodes = [
+            Node::new("here", [ip("192.168.0.2")]),
+            Node::new("there", [ip("192.168.0.9"), ip("192.168.0.2")]),
+        ];
+        let found = of_other_nodes(&cluster, &nodes);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].starts_with("Service demo/web: the external IP 192.168.0.9 is an address of node there")
+        );
+    }
+}
