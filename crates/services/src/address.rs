@@ -105,7 +105,7 @@ pub(crate) const fn special(ip: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// Returns `true` for 169.254.0.0/16 and fe80::/10.
+/// Returns `true` for 169.254.0.0/16 and `fe80::/10`.
 pub(crate) const fn is_link_local(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => ip.is_link_local(),

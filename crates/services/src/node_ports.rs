@@ -32,9 +32,9 @@ pub struct NodePortAddresses(Vec<NodePortAddress>);
 pub enum NodePortAddress {
     /// `primary`: the primary address of each family, as the Node object has it.
     Primary,
-    /// `localhost`: 127.0.0.0/8 and ::1/128.
+    /// `localhost`: 127.0.0.0/8 and `::1/128`.
     Localhost,
-    /// `all`: 0.0.0.0/0 and ::/0.
+    /// `all`: 0.0.0.0/0 and `::/0`.
     All,
     /// Every local address inside of a network.
     Within(IpNet),
@@ -181,7 +181,7 @@ impl NodePortAddresses {
         nets.is_empty() || nets.iter().any(|net| net.addr().is_loopback() || net.contains(&first))
     }
 
-    /// Returns true if an entry names the loopback address of a family (127.0.0.1, ::1): `localhost`, or a
+    /// Returns true if an entry names the loopback address of a family (127.0.0.1, `::1`): `localhost`, or a
     /// network of loopback addresses. `all` does not.
     #[must_use]
     pub fn name_localhost(&self, family: Family) -> bool {

@@ -1,7 +1,6 @@
 //! Replays captured conversations between conntrack 1.4.7 and the kernel (testdata/): the kernel's messages
 //! print as the tool printed them, byte for byte, and our requests equal those of the tool.
 #![cfg(target_endian = "little")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeMap;
 

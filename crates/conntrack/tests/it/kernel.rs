@@ -1,5 +1,4 @@
 //! The client, the monitor and the reconciler against a real kernel, each test in a namespace of its own.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::net::{SocketAddr, UdpSocket};
 

@@ -1,5 +1,4 @@
 //! Properties of all flows, filters and bytes.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -1,5 +1,4 @@
 //! The errors that a process without capabilities gets.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::process::Command;
 

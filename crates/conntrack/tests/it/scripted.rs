@@ -1,5 +1,4 @@
 //! Conversations with a scripted kernel: what is asked again, what is never sent, what an error says.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use sluicegate_conntrack::stale::{Services, sync};
 use sluicegate_conntrack::{

@@ -5,7 +5,6 @@
 //! TYPE), so that an answer always ends. We do not query the type of a set that the caller knows. Our line
 //! number at command level, which the kernel only overwrites, is 0. And ipset queries a type before it reads
 //! the family, so always that of IPv4.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::{BTreeSet, VecDeque};
 

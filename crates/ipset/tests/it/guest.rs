@@ -1,5 +1,4 @@
 //! Every type against the real ipset, in a kernel that has them all (user-mode Linux 6.1).
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use sluicegate_ipset::{Client, SetType};
 use testns::Netns;

@@ -1,5 +1,4 @@
 //! Tests against the running kernel, in namespaces: the types that it has, large sets, and errors.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::net::Ipv4Addr;
 

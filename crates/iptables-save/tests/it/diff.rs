@@ -1,5 +1,4 @@
 //! `diff` against both back ends of the real tool: from a random state to another, in namespaces.
-#![allow(clippy::unwrap_used, reason = "a test file: what cannot be is a failure")]
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};

@@ -2,7 +2,6 @@
 //!
 //! The two differ only in the padding for alignment, which depends on the architecture.
 #![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use sluicegate_ipvs::netlink::scripted::{self, Script};
 use sluicegate_ipvs::*;

@@ -1,6 +1,5 @@
 //! Properties: text and bytes are read back as they were written, and no input makes a panic.
 #![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

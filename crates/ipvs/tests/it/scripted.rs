@@ -1,6 +1,5 @@
 //! The client against a scripted kernel: errors, and the order of requests.
 #![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use sluicegate_ipvs::netlink::message::{Flags, Header, Messages, NLMSG_DONE, encode};
 use sluicegate_ipvs::netlink::scripted::{self, Script};

@@ -3,7 +3,6 @@
 //!
 //! Run by `cargo xtask test`, or by hand with `umlrun` or `qemurun` as the runner (see CONTRIBUTING.md).
 #![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::process::ExitCode;
 

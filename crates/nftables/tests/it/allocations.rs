@@ -1,7 +1,5 @@
 //! What encoding costs in memory: nothing for an element, whatever it has.
 
-#![allow(clippy::unwrap_used, reason = "constants of the tests")]
-
 use std::net::Ipv4Addr;
 use std::time::Duration;
 

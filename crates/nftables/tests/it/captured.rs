@@ -5,7 +5,6 @@
 //! Linux 6.18, x86-64. Messages are compared by their attributes; sequence numbers are each program's own
 //! affair.
 #![cfg(target_endian = "little")]
-#![allow(clippy::unwrap_used, reason = "constants of the test")]
 
 use std::net::Ipv4Addr;
 use std::time::Duration;

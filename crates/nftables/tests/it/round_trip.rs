@@ -1,8 +1,6 @@
 //! There and back without a kernel: what is encoded, read by the decoders of dumps, and raised to the typed
 //! language again.
 
-#![allow(clippy::unwrap_used, reason = "constants of the tests")]
-
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;

@@ -4,7 +4,6 @@
 //! Run by `cargo xtask test`, or by hand with `umlrun` or `qemurun` as the runner (see CONTRIBUTING.md).
 //! Every test makes its own network namespaces, each of which has an IPVS of its own.
 #![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod counting;
 mod daemon;

@@ -1,4 +1,5 @@
 //! Each tool beside the one whose place it takes: the same command lines to both, in namespaces of their own.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![forbid(unsafe_code)]
 
 mod conntrack;

@@ -1,8 +1,6 @@
 //! Every pair of header fields in one rule: what nft implies before them, joins, and takes apart again, and
 //! what we do.
 
-#![allow(clippy::unwrap_used, reason = "constants of the tests")]
-
 use sluicegate_nftables::lang::{Expression, Match, MatchOp, Payload, Value};
 use sluicegate_nftables::*;
 

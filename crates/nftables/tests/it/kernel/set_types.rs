@@ -1,8 +1,6 @@
 //! What is looked up in sets and maps of every type: nft refuses a key, or a value, of another type, and so
 //! do we, where the transaction adds the set. What nft takes we take.
 
-#![allow(clippy::unwrap_used, reason = "constants of the tests")]
-
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 

@@ -3,8 +3,6 @@
 //!
 //! `SLUICEGATE_RECONCILE_CASES` asks for more random pairs than the few of a usual run.
 
-#![allow(clippy::unwrap_used, reason = "constants of the tests")]
-
 mod objects;
 mod pairs;
 mod syncing;

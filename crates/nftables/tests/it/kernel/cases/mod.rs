@@ -1,7 +1,5 @@
 //! Transactions that between them use every construct, for the tests that compare ways of loading them.
 
-#![allow(clippy::unwrap_used, reason = "constants of the tests")]
-
 mod bits;
 mod expressions;
 pub(crate) mod fields;
