@@ -33,6 +33,12 @@ pub(crate) enum Error {
     Rules(RulesError),
     #[error(transparent)]
     Explain(explain::Error),
+    /// A sync would remove most of what there is.
+    #[error(
+        "{gone} of the {all} cluster IPs that the kernel serves are not among the manifests: nothing is changed; look \
+         at --manifests, or say --allow-empty to remove them"
+    )]
+    MostWouldGo { gone: usize, all: usize },
 }
 
 impl Error {

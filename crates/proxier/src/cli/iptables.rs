@@ -12,7 +12,7 @@ use sluicegate_services::{Cluster, Family};
 use super::Error;
 use super::args::ProxyArgs;
 use super::check::strings;
-use super::sync::Outcome;
+use super::sync::{Guard, Outcome};
 
 /// The flags of `render` in iptables mode.
 #[derive(Args, Clone, Debug)]
@@ -68,8 +68,9 @@ impl RenderArgs {
 }
 
 /// Programs the current network namespace.
-pub(crate) fn sync(proxy: &ProxyArgs, cluster: &mut Cluster) -> Result<Outcome, Error> {
+pub(crate) fn sync(proxy: &ProxyArgs, guard: &Guard, cluster: &mut Cluster) -> Result<Outcome, Error> {
     let mut applier = applier(proxy)?;
+    guard.check(&applier.cluster_ips()?)?;
     let synced = applier.sync(cluster, Instant::now())?;
     let (notices, faults) = (strings(synced.notices()), strings(synced.faults()));
     Outcome { notices, faults, ..Outcome::of(synced) }.clean_flows(&mut applier, cluster)

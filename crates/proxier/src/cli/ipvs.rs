@@ -16,7 +16,7 @@ use super::Error;
 use super::args::{ProxyArgs, boolean};
 use super::check::strings;
 use super::serve::needs;
-use super::sync::Outcome;
+use super::sync::{Guard, Outcome};
 
 /// The flags of ipvs mode, with kube-proxy's names.
 #[derive(Args, Clone, Debug)]
@@ -101,8 +101,9 @@ pub(crate) fn render(settings: &Settings, families: &[Family], cluster: &Cluster
 }
 
 /// Programs the current network namespace.
-pub(crate) fn sync(proxy: &ProxyArgs, cluster: &mut Cluster) -> Result<Outcome, Error> {
+pub(crate) fn sync(proxy: &ProxyArgs, guard: &Guard, cluster: &mut Cluster) -> Result<Outcome, Error> {
     let mut applier = applier(proxy)?;
+    guard.check(&applier.cluster_ips()?)?;
     let synced = applier.sync(cluster, Instant::now())?;
     let findings = Sysctls::default().check(&needs(proxy, cluster)?);
     let notices = strings(findings.iter().filter(|finding| finding.is_problem()));

@@ -10,6 +10,7 @@ use k8s_openapi::api::networking::v1::ServiceCIDR;
 use serde::de::DeserializeOwned;
 
 use super::{Object, json};
+use crate::spelling::distance;
 use crate::yaml::{self, Fault};
 
 /// Splits a file into documents, which are parsed on demand. Empty documents (blank, or only comments) count,
@@ -244,10 +245,82 @@ fn object<V: Value>(value: &V, head: &Head, path: &str) -> Item {
     } else if is::<ServiceCIDR>(version, kind) {
         value.typed(path).map(|object| Content::Object(Object::ServiceCidr(object)))
     } else {
-        Ok(Content::Other(format!("{version} {kind}").trim_start().to_owned()))
+        match mistake(version, kind) {
+            None => Ok(Content::Other(format!("{version} {kind}"))),
+            Some(reason) => {
+                let place = if path.is_empty() { String::new() } else { format!("{path}: ") };
+                Err(Fault { line: value.line(), column: None, reason: place + &reason })
+            }
+        }
     };
     Item { line: value.line(), content }
 }
+
+/// Says what is wrong with API version and kind of an object that is not read, if that can hardly be an object of
+/// another kind. Passing one over would delete what it describes.
+fn mistake(version: &str, kind: &str) -> Option<String> {
+    let read = [
+        (Service::API_VERSION, Service::KIND),
+        (EndpointSlice::API_VERSION, EndpointSlice::KIND),
+        (Node::API_VERSION, Node::KIND),
+        (ServiceCIDR::API_VERSION, ServiceCIDR::KIND),
+    ];
+    if version.is_empty() {
+        let meant = read.iter().find(|(_, known)| *known == kind);
+        let meant = meant.map(|(version, _)| format!(" {version}")).unwrap_or_default();
+        return Some(format!("expected apiVersion{meant} of kind {kind}, found none"));
+    }
+    let group = |version: &str| version.split_once('/').map_or("", |(group, _)| group).to_lowercase();
+    let is_near = |a: &str, b: &str| distance(a, b) <= 2;
+    let is_closed = CLOSED.contains(&version);
+    if let Some((right, _)) = read.iter().find(|(_, known)| *known == kind) {
+        // The same kind of another group, as a Service of Knative, is another kind.
+        let is_meant = is_closed || is_near(&group(right), &group(version));
+        return is_meant.then(|| format!("expected apiVersion {right} of kind {kind}, found {version}"));
+    }
+    if KINDS.iter().any(|(of, kinds)| *of == version && kinds.contains(&kind)) {
+        return None;
+    }
+    let is_meant = |(right, known): &&(&str, &str)| {
+        is_near(&known.to_lowercase(), &kind.to_lowercase()) && is_near(&group(right), &group(version))
+    };
+    match read.iter().find(is_meant) {
+        Some((_, known)) => Some(format!("{version} has no kind {kind}: did you mean {known}?")),
+        None => is_closed.then(|| format!("{version} has no kind {kind}")),
+    }
+}
+
+/// The versions whose kinds are all in [`KINDS`], and to which Kubernetes adds none.
+const CLOSED: [&str; 2] = [Service::API_VERSION, EndpointSlice::API_VERSION];
+
+/// The kinds of the API versions of those that are read, as of Kubernetes 1.36, without lists.
+const KINDS: [(&str, &[&str]); 3] = [
+    (
+        Service::API_VERSION,
+        &[
+            "Binding",
+            "ComponentStatus",
+            "ConfigMap",
+            "Endpoints",
+            "Event",
+            "LimitRange",
+            "Namespace",
+            "Node",
+            "PersistentVolume",
+            "PersistentVolumeClaim",
+            "Pod",
+            "PodTemplate",
+            "ReplicationController",
+            "ResourceQuota",
+            "Secret",
+            "Service",
+            "ServiceAccount",
+            "Status",
+        ],
+    ),
+    (EndpointSlice::API_VERSION, &["EndpointSlice"]),
+    (ServiceCIDR::API_VERSION, &["Ingress", "IngressClass", "IPAddress", "NetworkPolicy", "ServiceCIDR"]),
+];
 
 fn is<R: Resource>(api_version: &str, kind: &str) -> bool {
     R::API_VERSION == api_version && R::KIND == kind

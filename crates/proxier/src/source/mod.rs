@@ -257,8 +257,11 @@ fn expand<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<PathBuf>, Error> {
         }
         let mut found = Vec::new();
         for entry in fs::read_dir(path).map_err(unreadable)? {
-            let file = entry.map_err(unreadable)?.path();
-            if is_manifest(&file) && !file.is_dir() {
+            let entry = entry.map_err(unreadable)?;
+            let file = entry.path();
+            let kind = entry.file_type().map_err(unreadable)?;
+            let is_directory = kind.is_dir() || kind.is_symlink() && file.is_dir();
+            if is_manifest(&file) && !is_directory {
                 found.push(file);
             }
         }

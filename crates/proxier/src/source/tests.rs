@@ -82,12 +82,71 @@ fn json_documents_may_follow_one_another() {
 #[test]
 fn other_kinds_are_counted_by_name() {
     let text = "apiVersion: apps/v1\nkind: Deployment\n---\napiVersion: v1\nkind: Secret\n---\n\
-        apiVersion: v1\nkind: Secret\n---\napiVersion: discovery.k8s.io/v1beta1\nkind: EndpointSlice\n";
+        apiVersion: v1\nkind: Secret\n---\napiVersion: serving.knative.dev/v1\nkind: Service\n---\napiVersion: \
+        v1\nkind: Pod\n---\napiVersion: networking.k8s.io/v1\nkind: Ingress\n";
     let (found, ignored) = read_all("f.yaml", text).unwrap();
     assert!(found.is_empty());
     assert_eq!(
         ignored.to_string(),
-        "1 apps/v1 Deployment, 1 discovery.k8s.io/v1beta1 EndpointSlice, 2 v1 Secret"
+        "1 apps/v1 Deployment, 1 networking.k8s.io/v1 Ingress, 1 serving.knative.dev/v1 Service, 1 v1 Pod, 2 v1 \
+         Secret"
+    );
+}
+
+#[test]
+fn what_can_hardly_be_an_object_of_another_kind_is_a_fault() {
+    let fault = |version: &str, kind: &str| {
+        let yaml = format!("{{apiVersion: {version}, kind: {kind}, metadata: {{name: a}}}}");
+        let json = format!("{{\"apiVersion\": \"{version}\", \"kind\": \"{kind}\", \"metadata\": {{}}}}");
+        let list = format!("apiVersion: v1\nkind: List\nitems:\n- {yaml}\n");
+        let said = |name, text: &str| read_all(name, text).err();
+        let json = said("f.json", &json);
+        assert_eq!(said("f.yaml", &list).is_some(), json.is_some(), "{version} {kind}");
+        assert_eq!(said("f.yaml", &yaml).map(|text| text.replace(".yaml", ".json")), json);
+        json.map(|text| text.replace("f.json, document 1, line 1: ", "")).unwrap_or_default()
+    };
+    for (version, kind, said) in [
+        ("''", "Service", "expected apiVersion v1 of kind Service, found none"),
+        ("V1", "Service", "expected apiVersion v1 of kind Service, found V1"),
+        ("v2", "ServiceList", "expected apiVersion v1 of kind Service, found v2"),
+        ("v1", "Servce", "v1 has no kind Servce: did you mean Service?"),
+        ("v1", "service", "v1 has no kind service: did you mean Service?"),
+        ("v1", "Services", "v1 has no kind Services: did you mean Service?"),
+        ("v1", "Svc", "v1 has no kind Svc"),
+        ("v1", "Nod", "v1 has no kind Nod: did you mean Node?"),
+        ("v1", "EndpointSlice", "expected apiVersion discovery.k8s.io/v1 of kind EndpointSlice, found v1"),
+        (
+            "discovery.k8s.io/v1beta1",
+            "EndpointSlice",
+            "expected apiVersion discovery.k8s.io/v1 of kind EndpointSlice, found discovery.k8s.io/v1beta1",
+        ),
+        (
+            "discovery.k8s.io/v1",
+            "EndpointSlce",
+            "discovery.k8s.io/v1 has no kind EndpointSlce: did you mean EndpointSlice?",
+        ),
+        (
+            "networking.k8s.io/v1",
+            "ServiceCidr",
+            "networking.k8s.io/v1 has no kind ServiceCidr: did you mean ServiceCIDR?",
+        ),
+    ] {
+        if version == "''" || kind.ends_with("List") {
+            let text = format!("{{apiVersion: {version}, kind: {kind}, items: [{{metadata: {{name: a}}}}]}}");
+            assert!(read_all("f.yaml", &text).unwrap_err().contains(said), "{version} {kind}");
+            continue;
+        }
+        assert_eq!(fault(version, kind), said);
+    }
+    for (version, kind) in
+        [("v1", "Pod"), ("v1", "Secret"), ("apps/v1", "Deployment"), ("networking.k8s.io/v1", "Gateway")]
+    {
+        assert_eq!(fault(version, kind), "");
+    }
+    let item = "apiVersion: v1\nkind: List\nitems:\n- kind: Service\n  metadata: {name: a}\n";
+    assert_eq!(
+        read_all("f.yaml", item).unwrap_err(),
+        "f.yaml, document 1, line 4: items[0]: expected apiVersion v1 of kind Service, found none"
     );
 }
 

@@ -1,6 +1,7 @@
 //! Watches manifest files, and sends updates when they change.
 //!
-//! inotify only triggers a scan. A scan compares device, inode, size and times of each file, and reads a file
+//! The events of inotify say at which files to look; where they are about anything else than files in the directories
+//! of manifests, all are scanned. A scan compares device, inode, size and times of each file, and reads a file
 //! again when one of these differs. So every way to replace a file works: written in place, renamed over, or
 //! swapped with its whole directory, as `..data` of a ConfigMap is. A scan every few seconds finds changes
 //! without events (network file systems, targets of links elsewhere).
@@ -12,7 +13,9 @@
 //! other files are served.
 //!
 //! A file is not read while it is being written: neither before 10 ms without events, nor while a writer has
-//! it open. What was deleted or renamed away has 50 ms to come back, as some editors write. A file that does
+//! it open. After three seconds what is in it is used, but nothing that may still come is deleted before it is closed.
+//! A file that had objects and is empty says nothing of them: they stay in use until the file is removed, or says
+//! something else. What was deleted or renamed away has 50 ms to come back, as some editors write. A file that does
 //! not parse, or whose directory is gone, keeps its last objects and leads to an [`Update::Warning`]. Only a
 //! file that was deleted from an existing directory deletes its objects. Where more than half of all
 //! services, or of all slices, would be deleted at once, that is reported and waits for a second look: a
@@ -47,10 +50,12 @@ pub fn watch(paths: &[PathBuf], updates: &Sender<Update>) {
 fn follow(paths: &[PathBuf], updates: &Sender<Update>, open: impl Fn() -> Result<Inotify, Errno>) {
     let mut watches = Watches::new(paths);
     let mut manifests = Manifests::new(paths.to_vec());
+    let mut next_scan = Instant::now();
     loop {
         // Watches are set before the scan, so that no change in between is missed.
         let failure = watches.renew(paths, &open);
-        manifests.forget(&std::mem::take(&mut watches.touched));
+        let touched = std::mem::take(&mut watches.touched);
+        manifests.hold(watches.held());
         let failure = failure.map(|errno| {
             let errno = io::Error::from(errno);
             Update::Warning(format!("watching files with inotify: {errno}; looking at them every second"))
@@ -58,9 +63,19 @@ fn follow(paths: &[PathBuf], updates: &Sender<Update>, open: impl Fn() -> Result
         // It fails when the receiver is gone.
         let mut send = |update| drop(updates.blocking_send(update));
         failure.into_iter().for_each(&mut send);
-        manifests.scan(&mut send);
+        if touched.others || touched.files.is_empty() || Instant::now() >= next_scan {
+            manifests.forget(&touched.names);
+            manifests.scan(&mut send);
+            next_scan = Instant::now() + LOOK_EVERY;
+        } else {
+            manifests.look_at(&touched.files, &mut send);
+        }
         let is_well = manifests.is_well() && watches.inotify.is_some();
-        let until = Instant::now() + if is_well { LOOK_EVERY } else { LOOK_EVERY_WITH_WARNINGS };
+        let until = match is_well {
+            true => next_scan,
+            false => Instant::now() + LOOK_EVERY_WITH_WARNINGS,
+        };
+        let until = watches.next_hold().map_or(until, |end| until.min(end));
         let mut slice = Duration::ZERO;
         loop {
             if updates.is_closed() {

@@ -108,6 +108,11 @@ impl Applier {
         failed.map_or(Ok(synced), Err)
     }
 
+    /// Returns the tables of each family.
+    pub(super) fn tables_mut(&mut self) -> impl Iterator<Item = &mut Box<dyn Tables>> {
+        self.sides.iter_mut().map(|side| &mut side.tables)
+    }
+
     /// Discards the applied state: the next sync compares everything with the kernel.
     pub fn invalidate(&mut self) {
         self.sides.iter_mut().for_each(|side| side.planner = None);

@@ -42,6 +42,7 @@ mod host;
 mod jumps;
 mod planner;
 mod port;
+mod present;
 mod probe;
 mod programmed;
 mod settings;

@@ -162,6 +162,11 @@ impl<T: Transport> Applier<T> {
         failed.map_or(Ok(synced), Err)
     }
 
+    /// Returns the client of the sets.
+    pub(super) const fn sets(&mut self) -> &mut ipset::Client<T> {
+        &mut self.kernel.sets
+    }
+
     /// Discards the applied state: the next sync compares everything with the kernel.
     pub fn invalidate(&mut self) {
         self.sides.iter_mut().for_each(|side| side.planner = None);

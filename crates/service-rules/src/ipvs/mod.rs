@@ -23,6 +23,7 @@ mod kernel;
 mod links;
 mod planner;
 mod port;
+mod present;
 mod restore;
 mod rules;
 mod set;

@@ -257,7 +257,7 @@ impl<T: Transport> Applier<T> {
     }
 
     /// Reads our tables of one generation.
-    fn ruleset(&mut self) -> Result<Ruleset, Error> {
+    pub(super) fn ruleset(&mut self) -> Result<Ruleset, Error> {
         let listing = |error| Error::netlink("listing what the kernel has", error);
         for _ in 0..TRIES {
             let generation = read::generation(&mut self.transport).map_err(listing)?.id;

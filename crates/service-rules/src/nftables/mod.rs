@@ -47,6 +47,7 @@ mod journey;
 mod owner;
 mod planner;
 mod port;
+mod present;
 mod programmed;
 mod schema;
 mod settings;

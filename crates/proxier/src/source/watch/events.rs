@@ -1,6 +1,6 @@
 //! The events of inotify, and when they are over.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
@@ -20,14 +20,36 @@ pub(super) struct Watches {
     /// The failure that was reported last.
     reported: Option<Errno>,
     of: HashMap<PathBuf, WatchDescriptor>,
-    /// Files that were written to and not closed yet.
-    writing: HashSet<(WatchDescriptor, OsString)>,
+    /// Files that were written to and not closed yet, each with the time of the first event.
+    writing: HashMap<(WatchDescriptor, OsString), Instant>,
+    /// The directories whose files are manifests; `None` for one that is listed by two paths.
+    listed: HashMap<WatchDescriptor, Option<PathBuf>>,
     /// Names that were deleted or renamed away since the last scan, and not written or renamed to since.
     gone: HashSet<OsString>,
-    /// The names of files that were written, linked or renamed since the last scan.
-    pub(super) touched: HashSet<OsString>,
+    /// What was written, linked or renamed since the last scan.
+    pub(super) touched: Touched,
     /// The last parts of the paths to watch.
     names: HashSet<OsString>,
+}
+
+/// What the events since the last scan are about.
+#[derive(Debug, Default)]
+pub(super) struct Touched {
+    /// The names of files.
+    pub(super) names: HashSet<OsString>,
+    /// The paths of the files, as they are listed.
+    pub(super) files: BTreeSet<PathBuf>,
+    /// Whether there was anything else than files in the directories of manifests.
+    pub(super) others: bool,
+}
+
+/// What to do with a file that a writer has open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hold {
+    /// Wait until it is closed.
+    Unread,
+    /// It has been open for long: use what is there, and delete nothing that may still come.
+    Undeleted,
 }
 
 impl Watches {
@@ -37,9 +59,10 @@ impl Watches {
             inotify: None,
             reported: None,
             of: HashMap::new(),
-            writing: HashSet::new(),
+            writing: HashMap::new(),
+            listed: HashMap::new(),
             gone: HashSet::new(),
-            touched: HashSet::new(),
+            touched: Touched::default(),
             names,
         }
     }
@@ -67,12 +90,19 @@ impl Watches {
         for directory in directories(paths) {
             // A directory that cannot be watched is scanned periodically all the same.
             let Ok(new) = inotify.add_watch(&directory, flags) else { continue };
+            if paths.contains(&directory) {
+                let known = self.listed.entry(new).or_insert_with(|| Some(directory.clone()));
+                if known.as_ref() != Some(&directory) {
+                    *known = None;
+                }
+            }
             if let Some(old) = self.of.insert(directory, new).filter(|old| *old != new)
                 && !self.of.values().any(|other| *other == old)
             {
                 // The watch is gone already if the directory is.
                 let _ = inotify.rm_watch(old);
-                self.writing.retain(|(of, _)| *of != old);
+                self.writing.retain(|(of, _), _| *of != old);
+                self.listed.remove(&old);
             }
         }
         None
@@ -86,18 +116,26 @@ impl Watches {
         }
         let began = Instant::now();
         loop {
-            let is_writing = !self.writing.is_empty();
-            let limit = if is_writing { LONGEST_WRITE } else { LONGEST_UNREST };
             let quiet = Instant::now() + if self.gone.is_empty() { QUIET } else { COMES_BACK };
-            if quiet > began + limit {
-                // A writer may keep the file open forever: read what is there.
-                self.writing.clear();
-                return true;
-            }
-            if !self.read(quiet) && self.writing.is_empty() {
+            if quiet > began + LONGEST_UNREST || !self.read(quiet) {
                 return true;
             }
         }
+    }
+
+    /// Returns the names of the files that a writer has open, and what to do with them.
+    pub(super) fn held(&self) -> HashMap<OsString, Hold> {
+        let hold = |since: &Instant| match since.elapsed() < LONGEST_WRITE {
+            true => Hold::Unread,
+            false => Hold::Undeleted,
+        };
+        self.writing.iter().map(|((_, name), since)| (name.clone(), hold(since))).collect()
+    }
+
+    /// Returns the next time at which a file that is still open is to be read all the same.
+    pub(super) fn next_hold(&self) -> Option<Instant> {
+        let now = Instant::now();
+        self.writing.values().map(|since| *since + LONGEST_WRITE).filter(|end| *end > now).min()
     }
 
     /// Reads events until a time. Returns true after the first one. Where that fails, there are no more
@@ -109,7 +147,9 @@ impl Watches {
                 self.inotify = None;
                 // The watches of the old instance, and what it said of writers.
                 self.of.clear();
+                self.listed.clear();
                 self.writing.clear();
+                self.touched.others = true;
                 false
             }
         }
@@ -147,9 +187,14 @@ impl Watches {
 
     /// Records an event. Returns false for a file that is not a manifest.
     fn note(&mut self, event: &InotifyEvent) -> bool {
+        if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
+            // What closed a file may be among the events that were lost.
+            self.writing.clear();
+        }
         // An event of the directory itself has no name.
         let Some(name) = event.name.clone() else {
             self.gone.insert(OsString::new());
+            self.touched.others = true;
             return true;
         };
         if !self.names.contains(&name)
@@ -160,7 +205,7 @@ impl Watches {
         }
         let key = (event.wd, name.clone());
         if event.mask.contains(AddWatchFlags::IN_MODIFY) {
-            self.writing.insert(key);
+            self.writing.entry(key).or_insert_with(Instant::now);
         } else {
             // The file was closed, deleted or renamed.
             self.writing.remove(&key);
@@ -171,7 +216,16 @@ impl Watches {
             // A file that is created again is there when it is closed.
             self.gone.remove(&name);
         }
-        self.touched.insert(name);
+        match self.listed.get(&event.wd) {
+            Some(Some(directory))
+                if !self.names.contains(&name) && !event.mask.contains(AddWatchFlags::IN_ISDIR) =>
+            {
+                self.touched.files.insert(directory.join(&name));
+                self.touched.others |= !is_manifest(Path::new(&name));
+            }
+            _ => self.touched.others = true,
+        }
+        self.touched.names.insert(name);
         true
     }
 }
@@ -198,5 +252,5 @@ pub(super) const QUIET: Duration = Duration::from_millis(10);
 const COMES_BACK: Duration = Duration::from_millis(50);
 /// The longest wait for a time without events.
 const LONGEST_UNREST: Duration = Duration::from_millis(500);
-/// The longest wait for a writer to close a file.
-const LONGEST_WRITE: Duration = Duration::from_secs(3);
+/// The longest wait for a writer to close a file, before what is in it is used.
+pub(super) const LONGEST_WRITE: Duration = Duration::from_secs(3);

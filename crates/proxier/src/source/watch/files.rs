@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::events::Hold;
 use super::reading::{self, Known, Progress, Reading, Stamp, Step};
 use crate::source::document::Flow;
 use crate::source::update::{Kind, ObjectName, Update};
@@ -38,6 +39,8 @@ pub(super) struct Manifests {
     read: Option<(Taking, Result<Ignored, Error>)>,
     /// Large files that wait until that is done.
     queued: BTreeSet<PathBuf>,
+    /// The names of the files that a writer has open.
+    held: HashMap<OsString, Hold>,
 }
 
 type Name = Rc<ObjectName>;
@@ -139,6 +142,7 @@ impl Manifests {
             reading: None,
             read: None,
             queued: BTreeSet::new(),
+            held: HashMap::new(),
         }
     }
 
@@ -147,9 +151,24 @@ impl Manifests {
         let is_named = |path: &Path| path.file_name().is_some_and(|name| names.contains(name));
         self.files.iter_mut().filter(|(path, _)| is_named(path)).for_each(|(_, file)| file.stamp = None);
         self.faulty.retain(|path, _| !is_named(path));
+        self.stop_trusting(is_named);
+    }
+
+    /// Makes what is taken of large files be read again, if they are among these.
+    fn stop_trusting(&mut self, is_one: impl Fn(&Path) -> bool) {
         let reading = self.reading.iter_mut().map(|(_, taking)| taking);
         let taken = reading.chain(self.read.iter_mut().map(|(taking, _)| taking));
-        taken.filter(|taking| is_named(&taking.path)).for_each(|taking| taking.stamp = None);
+        taken.filter(|taking| is_one(&taking.path)).for_each(|taking| taking.stamp = None);
+    }
+
+    /// Sets which files a writer has open. Those that are no longer open are read again, even if their metadata is
+    /// unchanged.
+    pub(super) fn hold(&mut self, held: HashMap<OsString, Hold>) {
+        let before = std::mem::replace(&mut self.held, held);
+        let closed: HashSet<_> = before.into_keys().filter(|name| !self.held.contains_key(name)).collect();
+        if !closed.is_empty() {
+            self.forget(&closed);
+        }
     }
 
     /// Returns true when every file was read without a warning.
@@ -194,9 +213,48 @@ impl Manifests {
     pub(super) fn scan(&mut self, send: &mut dyn FnMut(Update)) {
         let mut warnings = BTreeMap::new();
         let listed = self.list(&mut warnings);
+        self.queued.clear();
+        let there: HashSet<&PathBuf> = listed.iter().collect();
+        let vanished: Vec<PathBuf> =
+            self.files.keys().filter(|path| !there.contains(path)).cloned().collect();
+        self.take_over(&listed, vanished, warnings, send);
+    }
+
+    /// Looks at these files alone, which are in the directories of manifests, and sends the updates. Until everything
+    /// was read once, scans all.
+    pub(super) fn look_at(&mut self, paths: &BTreeSet<PathBuf>, send: &mut dyn FnMut(Update)) {
+        if !self.is_complete {
+            return self.scan(send);
+        }
+        let (mut there, mut vanished) = (Vec::new(), Vec::new());
+        for path in paths {
+            if let Some(file) = self.files.get_mut(path) {
+                file.stamp = None;
+            }
+            self.faulty.remove(path);
+            self.stop_trusting(|of| of == path);
+            match fs::metadata(path) {
+                Ok(metadata) if !metadata.is_dir() => there.push(path.clone()),
+                _ if self.files.contains_key(path) => vanished.push(path.clone()),
+                _ => {}
+            }
+        }
+        // What the others have stays as it is.
+        let mut warnings = self.reported.clone();
+        warnings.retain(|path, _| !paths.contains(path));
+        self.take_over(&there, vanished, warnings, send);
+    }
+
+    /// Takes over what these files have, and that others have gone.
+    fn take_over(
+        &mut self,
+        listed: &[PathBuf],
+        vanished: Vec<PathBuf>,
+        mut warnings: BTreeMap<PathBuf, String>,
+        send: &mut dyn FnMut(Update),
+    ) {
         let mut found = Vec::new();
         let mut lost: HashSet<Name> = HashSet::new();
-        self.queued.clear();
         if let Some((taking, outcome)) = self.read.take() {
             match outcome {
                 Ok(ignored) => {
@@ -210,8 +268,6 @@ impl Manifests {
                 }
             }
         }
-        let vanished: Vec<PathBuf> =
-            self.files.keys().filter(|path| !listed.contains(*path)).cloned().collect();
         for path in vanished {
             if path.is_dir() {
                 self.fail(&path, None, &became_directory(&path), &mut warnings);
@@ -220,20 +276,18 @@ impl Manifests {
                 lost.extend(self.files.remove(&path).iter().flat_map(|file| self.disown(&path, file)));
             }
         }
-        // The second round reads files that have objects which another file no longer has.
-        for round in 0..2 {
-            for path in &listed {
-                // What comes in place of others is sent after these are deleted.
-                let is_complete = self.is_complete;
-                let mut sink = |object| match is_complete {
-                    true => found.push(object),
-                    false => send(Update::Apply(object)),
-                };
-                self.reread(path, &mut lost, &mut warnings, &mut sink);
-            }
-            if round == 0 {
-                self.pass_on(&lost);
-            }
+        // What comes in place of others is sent after these are deleted.
+        let is_complete = self.is_complete;
+        let mut sink = |object| match is_complete {
+            true => found.push(object),
+            false => send(Update::Apply(object)),
+        };
+        for path in listed {
+            self.reread(path, &mut lost, &mut warnings, &mut sink);
+        }
+        // Then the files that have objects which another file no longer has.
+        for path in self.pass_on(&lost) {
+            self.reread(&path, &mut lost, &mut warnings, &mut sink);
         }
         self.warnings(warnings).into_iter().for_each(&mut *send);
         self.tell_unusable(send);
@@ -253,13 +307,19 @@ impl Manifests {
     /// Returns what is to be deleted now: not what was found to be gone just now, where that is most of what
     /// there is, but what is still gone at the second look.
     fn doubt(&mut self, deleted: BTreeSet<ObjectName>, send: &mut dyn FnMut(Update)) -> BTreeSet<ObjectName> {
+        if deleted.is_empty() && self.doubted.is_none() {
+            return deleted;
+        }
         let count = |names: &mut dyn Iterator<Item = &ObjectName>, kind| {
             names.filter(|name| name.kind() == kind).count()
         };
         let most = [Kind::Service, Kind::EndpointSlice].into_iter().find_map(|kind| {
             let gone = count(&mut deleted.iter(), kind);
+            if gone < MANY {
+                return None;
+            }
             let all = gone + count(&mut self.owners.keys().map(|name| &**name), kind);
-            (gone >= MANY && 2 * gone > all).then(|| format!("{gone} of {all} {kind}s"))
+            (2 * gone > all).then(|| format!("{gone} of {all} {kind}s"))
         });
         let mut now = BTreeSet::new();
         if let Some(doubted) = &mut self.doubted {
@@ -331,6 +391,10 @@ impl Manifests {
         warnings: &mut BTreeMap<PathBuf, String>,
         sink: &mut dyn FnMut(Object),
     ) {
+        let held = path.file_name().and_then(|name| self.held.get(name)).copied();
+        if held == Some(Hold::Unread) && self.is_complete {
+            return self.repeat(path, warnings);
+        }
         let stamp = fs::metadata(path).ok().as_ref().map(Stamp::from);
         let is_same = |known: Option<&Stamp>| known.is_some() && known == stamp.as_ref();
         if let Some((_, taking)) = self.reading.as_ref().filter(|(_, taking)| *taking.path == *path) {
@@ -345,7 +409,8 @@ impl Manifests {
         }
         let file = self.files.get(path);
         let hashes = file.map(|file| file.documents.keys().copied().collect()).unwrap_or_default();
-        let known = Known { key: self.known.key.clone(), hashes };
+        let has_objects = file.is_some_and(|file| file.names().next().is_some());
+        let known = Known { has_objects, key: self.known.key.clone(), hashes };
         let is_large = stamp.is_some_and(|stamp| stamp.size > LARGE);
         let mut taking = Taking::new(path, stamp);
         let outcome = if !is_large {
@@ -468,9 +533,12 @@ impl Manifests {
         taking.close();
         let Taking { path, stamp, mut documents, mut others, names, warning, .. } = taking;
         let before = self.files.remove(&*path).unwrap_or_default();
+        let is_open = path.file_name().is_some_and(|name| self.held.contains_key(name));
         for name in before.names().filter(|name| !names.contains(*name)) {
             match self.owners.get(name) {
                 Some(owner) if *owner != path => {}
+                // It may still come.
+                Some(_) if is_open => others.push(Rc::clone(name)),
                 // Also one that another file has lost while this one was read.
                 _ => {
                     self.owners.remove(name);
@@ -522,12 +590,23 @@ impl Manifests {
         own
     }
 
-    /// Makes the next round read files that have one of these objects too.
-    fn pass_on(&mut self, lost: &HashSet<Name>) {
-        let orphan = |name: &Name| lost.contains(name) && !self.owners.contains_key(name);
-        for file in self.files.values_mut().filter(|file| file.names().any(orphan)) {
-            file.stamp = None;
+    /// Returns the files that have one of these objects too, to be read again.
+    fn pass_on(&mut self, lost: &HashSet<Name>) -> Vec<PathBuf> {
+        if lost.is_empty() {
+            return Vec::new();
         }
+        let orphan = |name: &Name| lost.contains(name) && !self.owners.contains_key(name);
+        // Where all objects of a document are in use, none of them is another file's.
+        let has_orphan = |(path, file): (&PathBuf, &mut File)| {
+            file.others.iter().any(orphan).then(|| {
+                file.stamp = None;
+                path.clone()
+            })
+        };
+        let mut found: Vec<PathBuf> = self.files.iter_mut().filter_map(has_orphan).collect();
+        let is_of = |path: &Path, of: &PathBuf| path == of || path.parent() == Some(of);
+        found.sort_by_cached_key(|path| self.paths.iter().position(|of| is_of(path, of)));
+        found
     }
 
     /// Returns the objects of large files that are still to be read.

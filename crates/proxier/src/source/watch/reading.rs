@@ -15,7 +15,8 @@ use std::sync::{Arc, Weak};
 use std::thread;
 
 use crate::source::document::Flow;
-use crate::source::{Error, Ignored, Manifest, Origin, Sink, parse, read_text};
+use crate::source::{Error, Ignored, Manifest, ManifestError, Origin, Sink, parse, read_text};
+use crate::yaml::Fault;
 
 /// What a file has, in order.
 #[derive(Debug)]
@@ -32,11 +33,25 @@ pub(super) enum Step {
 /// bits: that a changed document has that of a known one is less likely than an error of the memory.
 #[derive(Clone, Default)]
 pub(super) struct Known {
+    /// Whether the file has had objects, so that an empty text is a fault.
+    pub(super) has_objects: bool,
     pub(super) key: RandomState,
     pub(super) hashes: HashSet<u64>,
 }
 
 impl Known {
+    /// Reads the text of a file. One that is empty where there were objects is a writer's fault, a full disk's or an
+    /// editor's more often than a wish to have none of them.
+    fn text(&self, path: &Path) -> Result<String, Error> {
+        let text = read_text(path)?;
+        if self.has_objects && text.trim().is_empty() {
+            let reason = "the file is empty: expected its objects, or no file".to_owned();
+            let fault = Fault { line: 1, column: None, reason };
+            return Err(Error::Manifests(vec![ManifestError::new(Arc::from(path), 1, fault)]));
+        }
+        Ok(text)
+    }
+
     /// Returns the hash of a document, and whether it is known.
     fn has(&self, text: &str) -> (u64, bool) {
         // What follows a marker `---` begins with the end of its line, which means nothing.
@@ -52,7 +67,7 @@ pub(super) fn read(path: &Path, known: &Known) -> Result<(Vec<Step>, Ignored), E
         steps.push(step);
         Flow::Continue(())
     };
-    let ignored = parse(path, &read_text(path)?, &mut Pass { known, sink: &mut keep })?;
+    let ignored = parse(path, &known.text(path)?, &mut Pass { known, sink: &mut keep })?;
     Ok((steps, ignored))
 }
 
@@ -63,7 +78,7 @@ pub(super) fn stream(
     mut goes_on: impl FnMut() -> Flow,
     mut sink: impl FnMut(Step) -> Flow,
 ) -> Result<Ignored, Error> {
-    let text = read_text(path)?;
+    let text = known.text(path)?;
     let ignored = parse(path, &text, &mut Check { known, goes_on: &mut goes_on })?;
     parse(path, &text, &mut Pass { known, sink: &mut sink })?;
     Ok(ignored)

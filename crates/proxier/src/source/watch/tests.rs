@@ -7,7 +7,7 @@ use std::thread;
 
 use tokio::sync::mpsc::{self, Receiver};
 
-use super::events::QUIET;
+use super::events::{LONGEST_WRITE, QUIET};
 use super::files::{LARGE, SECOND_LOOK, STEPS};
 use super::*;
 use crate::source::Object;
@@ -258,6 +258,96 @@ fn nothing_is_read_while_a_writer_has_not_closed_the_file() {
 }
 
 #[test]
+fn what_a_file_had_stays_while_a_writer_keeps_it_open_and_others_are_followed_meanwhile() {
+    use std::io::Write as _;
+    let directory = Directory::new("stalled");
+    directory.write("a.yaml", &format!("{}---\n{}", service("a", 1), service("b", 1)));
+    directory.write("c.yaml", &service("c", 1));
+    let mut seen = Seen::of(std::slice::from_ref(&directory.0));
+    seen.first();
+    let mut file = fs::File::create(directory.file("a.yaml")).unwrap();
+    file.write_all(service("a", 2).as_bytes()).unwrap();
+    thread::sleep(Duration::from_millis(100));
+    directory.write("c.yaml", &service("c", 2));
+    let written = Instant::now();
+    assert_eq!(seen.next(), "apply Service default/c port 2");
+    assert!(written.elapsed() < LONGEST_WRITE, "{:?}", written.elapsed());
+    // After three seconds the first half is used; the second may still come.
+    assert_eq!(seen.next(), "apply Service default/a port 2");
+    seen.is_silent_for(300);
+    file.write_all(format!("---\n{}", service("b", 2)).as_bytes()).unwrap();
+    assert_eq!(seen.next(), "apply Service default/b port 2");
+    // An empty one says nothing, open or closed. One that is closed with less has lost the rest.
+    file.set_len(0).unwrap();
+    let warning = seen.next();
+    assert!(warning.contains("a.yaml, document 1, line 1: the file is empty"), "{warning}");
+    drop(file);
+    seen.is_silent_for(300);
+    directory.write("a.yaml", &service("b", 2));
+    assert_eq!(seen.next(), "delete Service default/a");
+}
+
+#[test]
+fn an_emptied_file_keeps_its_objects_and_a_removed_one_does_not() {
+    let directory = Directory::new("emptied");
+    directory.write("a.yaml", &service("a", 1));
+    directory.write("b.json", "");
+    let mut manifests = Manifests::new(vec![directory.0.clone()]);
+    assert_eq!(scan(&mut manifests).len(), 1 + Kind::ALL.len());
+    for text in ["", "\n \n"] {
+        directory.write("a.yaml", text);
+        let updates = described(&scan(&mut manifests));
+        assert!(updates.len() <= 1 && updates.iter().all(|update| update.contains("a.yaml")), "{updates:?}");
+    }
+    // What a file says is taken over.
+    directory.write("a.yaml", "apiVersion: v1\nkind: List\nitems: []\n");
+    assert_eq!(described(&scan(&mut manifests)), ["delete Service default/a"]);
+    directory.write("a.yaml", &service("a", 1));
+    assert_eq!(scan(&mut manifests).len(), 1);
+    fs::remove_file(directory.file("a.yaml")).unwrap();
+    assert_eq!(described(&scan(&mut manifests)), ["delete Service default/a"]);
+}
+
+#[test]
+fn looking_at_one_file_does_what_a_scan_does() {
+    let directory = Directory::new("one-of-many");
+    for number in 0..20 {
+        directory.write(&format!("{number}.yaml"), &service(&format!("s{number}"), 1));
+    }
+    directory.write("twice.yaml", &service("s3", 9));
+    let mut manifests = Manifests::new(vec![directory.0.clone()]);
+    scan(&mut manifests);
+    let look = |manifests: &mut Manifests, names: &[&str]| {
+        let mut updates = Vec::new();
+        manifests.look_at(
+            &names.iter().map(|name| directory.file(name)).collect(),
+            &mut |update| match update {
+                Update::Unusable(_) => {}
+                update => updates.push(describe(&update)),
+            },
+        );
+        updates
+    };
+    directory.write("5.yaml", &service("s5", 2));
+    directory.write("6.yaml", &service("s6", 2));
+    assert_eq!(look(&mut manifests, &["5.yaml"]), ["apply Service default/s5 port 2"]);
+    assert_eq!(look(&mut manifests, &["6.yaml", "new.yaml"]), ["apply Service default/s6 port 2"]);
+    // Another file has it too.
+    fs::remove_file(directory.file("3.yaml")).unwrap();
+    assert_eq!(look(&mut manifests, &["3.yaml"]), ["apply Service default/s3 port 9"]);
+    assert!(manifests.is_well());
+    directory.write("7.yaml", "kind: [");
+    let warning = look(&mut manifests, &["7.yaml"]);
+    assert!(warning.len() == 1 && warning[0].contains("7.yaml"), "{warning:?}");
+    assert_eq!(look(&mut manifests, &["5.yaml"]), [""; 0]);
+    assert!(!manifests.is_well());
+    fs::remove_file(directory.file("7.yaml")).unwrap();
+    assert_eq!(look(&mut manifests, &["7.yaml"]), ["delete Service default/s7"]);
+    assert_eq!(scan(&mut manifests), []);
+    assert!(manifests.is_well());
+}
+
+#[test]
 fn a_change_is_read_soon_after_the_file_is_closed_and_what_went_has_a_moment_to_come_back() {
     let directory = Directory::new("soon");
     directory.write("a.yaml", &service("a", 0));
@@ -435,7 +525,7 @@ fn most_of_all_services_are_deleted_only_after_a_second_look() {
     assert_eq!(described(&scan(&mut manifests)), deleted);
     assert!(manifests.is_well());
     // It stays away.
-    directory.write("all.yaml", "");
+    fs::remove_file(directory.file("all.yaml")).unwrap();
     assert_eq!(scan(&mut manifests).len(), 1);
     manifests.doubted.as_mut().unwrap().since -= SECOND_LOOK;
     assert_eq!(scan(&mut manifests).len(), 1 + 29);

@@ -1,0 +1,57 @@
+//! What the kernel's rules serve at present, before they are compared.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use sluicegate_iptables_save::Save;
+
+use super::applier::{Applier, iptables};
+use crate::Error;
+
+impl Applier {
+    /// Returns the cluster IPs that the rules in the kernel serve, as the last program that wrote them left them: this
+    /// one or kube-proxy.
+    ///
+    /// # Errors
+    /// [`Error::Iptables`] when the tables cannot be listed.
+    pub fn cluster_ips(&mut self) -> Result<BTreeSet<IpAddr>, Error> {
+        let mut found = BTreeSet::new();
+        for tables in self.tables_mut() {
+            found.extend(of_save(&tables.list().map_err(iptables("listing what there is"))?));
+        }
+        Ok(found)
+    }
+}
+
+/// Returns the addresses to which chain KUBE-SERVICES sends cluster IPs, and those that have no endpoints.
+fn of_save(save: &Save<'_>) -> BTreeSet<IpAddr> {
+    let rules = save.tables().flat_map(|table| table.rules());
+    let services = rules.filter(|rule| rule.chain() == "KUBE-SERVICES").map(|rule| rule.text());
+    // The comments are kube-proxy's, and part of what other programs read. Others of the chain are external addresses.
+    let is_cluster_ip = |text: &&str| text.contains(" cluster IP\"") || text.contains(" has no endpoints\"");
+    services.filter(is_cluster_ip).filter_map(destination).collect()
+}
+
+/// Returns the one address that a rule has as its destination.
+fn destination(rule: &str) -> Option<IpAddr> {
+    let mut words = rule.split_ascii_whitespace();
+    words.find(|word| *word == "-d")?;
+    words.next()?.split('/').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cluster_ips_are_found_among_the_rules() {
+        let text = "*filter\n:KUBE-SERVICES - [0:0]\n-A KUBE-SERVICES -d 172.30.0.2/32 -p tcp -m comment --comment \
+                    \"a/b:c has no endpoints\" -m tcp --dport 80 -j REJECT\nCOMMIT\n*nat\n:KUBE-SERVICES - \
+                    [0:0]\n:KUBE-SVC-X - [0:0]\n-A KUBE-SERVICES -d 172.30.0.1/32 -p tcp -m comment --comment \
+                    \"a/a:c cluster IP\" -m tcp --dport 80 -j KUBE-SVC-X\n-A KUBE-SERVICES -d 198.51.100.1/32 -p tcp \
+                    -m comment --comment \"a/a:c external IP\" -m tcp --dport 80 -j KUBE-SVC-X\n-A KUBE-SVC-X ! -s \
+                    10.0.0.0/8 -d 172.30.0.9/32 -p tcp -m comment --comment \"a/a:c cluster IP\" -j RETURN\nCOMMIT\n";
+        let found: Vec<_> = of_save(&Save::parse(text).unwrap()).iter().map(ToString::to_string).collect();
+        assert_eq!(found, ["172.30.0.1", "172.30.0.2"]);
+    }
+}
