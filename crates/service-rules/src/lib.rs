@@ -39,6 +39,8 @@ pub mod flows;
 pub mod iptables;
 #[cfg(feature = "ipvs")]
 pub mod ipvs;
+#[cfg(all(feature = "nftables", feature = "ipvs"))]
+mod leftovers;
 mod masquerade;
 mod mode;
 #[cfg(feature = "nftables")]
@@ -53,6 +55,8 @@ pub use addresses::{connected_networks, of_interfaces};
 pub use backend::Backend;
 pub use cleaned::Cleaned;
 pub use error::Error;
+#[cfg(all(feature = "nftables", feature = "ipvs"))]
+pub use leftovers::remove_other_modes;
 pub use masquerade::MasqueradeBit;
 pub use mode::Mode;
 pub use summary::{Change, Found, Measure, Summary, Verb};

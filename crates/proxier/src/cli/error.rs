@@ -33,6 +33,9 @@ pub(crate) enum Error {
     Rules(RulesError),
     #[error(transparent)]
     Explain(explain::Error),
+    /// The file of --config has changed, so that the daemon has to be started anew.
+    #[error("{}: the configuration has changed", .0.display())]
+    ConfigChanged(PathBuf),
     /// A sync would remove most of what there is.
     #[error(
         "{gone} of the {all} cluster IPs that the kernel serves are not among the manifests: nothing is changed; look \

@@ -4,19 +4,21 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
 use sluicegate_proxier::Mode;
-use sluicegate_proxier::config::{Config, Rules, parse_duration};
+use sluicegate_proxier::config::{Config, Gate, Rules, parse_duration};
 use sluicegate_proxier::doctor::missing_device;
 use sluicegate_proxier::run::{Intervals, Lock, Loop, Observer, Signal, ThisNode, World};
+use sluicegate_proxier::serve::LocalhostNodePorts;
 use sluicegate_service_rules::Backend;
 use sluicegate_service_rules::nftables::Applier;
-use sluicegate_services::Node;
+use sluicegate_services::{Family, Node};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc::{self, Receiver};
+use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use super::args::{NodeArgs, ProxyArgs, boolean};
 use super::cleanup::Cleanup;
@@ -24,10 +26,11 @@ use super::compat::CompatArgs;
 use super::configz::configz;
 use super::conntrack::ConntrackArgs;
 use super::defaults::{self, OOM_SCORE};
+use super::leftovers::Leftovers;
 use super::log::{self, LogFormat};
 use super::serve::ServeArgs;
 use super::source::SourceArgs;
-use super::{Error, Given, iptables, ipvs, output, progress};
+use super::{Error, Given, config_file, iptables, ipvs, output, progress};
 
 #[derive(Args)]
 pub(crate) struct Run {
@@ -181,13 +184,60 @@ impl Run {
         let runtime = runtime()?;
         let has_cidrs = self.proxy.proxy_mode == Mode::Nftables;
         let updates = self.source.start(&runtime, &this.name, has_cidrs, serving)?;
-        let signals = runtime.block_on(async { signals() })?;
+        let (signals, stop) = runtime.block_on(async { signals() })?;
+        let config_changed = Arc::new(AtomicBool::new(false));
+        if let Some(path) = self.config.clone() {
+            runtime.spawn(config_file::follow(path, config, stop, Arc::clone(&config_changed)));
+        }
+        let leftovers: Arc<dyn Observer> = Arc::new(Leftovers::new(self.proxy.proxy_mode));
+        let localhost = self.localhost_node_ports(&runtime).map(|ports| ports as Arc<dyn Observer>);
         // The loop stays on this thread, which its syncs block; everything else runs on the threads of the
         // runtime.
-        let looping = looping.observed_by(progress::on_terminal()).looked_at_by(looks);
+        let looping = looping
+            .observed_by(progress::on_terminal())
+            .observed_by(Some(leftovers))
+            .observed_by(localhost)
+            .looked_at_by(looks);
         runtime.block_on(looping.run(updates, signals))?;
         runtime.shutdown_background();
-        Ok(ExitCode::SUCCESS)
+        match self.config {
+            Some(path) if config_changed.load(Ordering::Relaxed) => Err(Error::ConfigChanged(path)),
+            _ => Ok(ExitCode::SUCCESS),
+        }
+    }
+
+    /// Returns what answers node ports on loopback in nftables mode, where the feature gate and the addresses of node
+    /// ports ask for it. A gate without the address, and the address without the gate, are told.
+    fn localhost_node_ports(&self, runtime: &Runtime) -> Option<Arc<LocalhostNodePorts>> {
+        if self.proxy.proxy_mode != Mode::Nftables {
+            return None;
+        }
+        let gate = Gate::KubeProxyNftablesLocalhostNodePorts;
+        let addresses = self.proxy.node_port_addresses();
+        let families: Vec<_> =
+            Family::BOTH.into_iter().filter(|family| addresses.name_localhost(*family)).collect();
+        match (families.is_empty(), self.proxy.gates().is_on(gate)) {
+            (false, true) => {
+                let report = |warning: &str| tracing::warn!("{warning}");
+                Some(Arc::new(LocalhostNodePorts::new(runtime.handle().clone(), families, report)))
+            }
+            (false, false) => {
+                tracing::warn!(
+                    "--nodeport-addresses {addresses}: in nftables mode loopback addresses answer no node port without \
+                     --feature-gates {}=true",
+                    gate.as_str()
+                );
+                None
+            }
+            (true, true) => {
+                tracing::warn!(
+                    "the feature gate {} does nothing with --nodeport-addresses {addresses}: expected localhost among them",
+                    gate.as_str()
+                );
+                None
+            }
+            (true, false) => None,
+        }
     }
 
     /// Says what runs, for whom, and where it answers.
@@ -319,7 +369,9 @@ pub(super) fn runtime() -> Result<Runtime, Error> {
 }
 
 /// Receives signals: SIGTERM and SIGINT stop, SIGHUP compares everything.
-fn signals() -> Result<Receiver<Signal>, Error> {
+///
+/// Returns a sender of others as well.
+fn signals() -> Result<(Receiver<Signal>, Sender<Signal>), Error> {
     let (sender, receiver) = mpsc::channel(1);
     let meanings = [
         (SignalKind::terminate(), Signal::Stop),
@@ -337,7 +389,7 @@ fn signals() -> Result<Receiver<Signal>, Error> {
             }
         });
     }
-    Ok(receiver)
+    Ok((receiver, sender))
 }
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -10,13 +10,16 @@
 //!
 //! Beside metrics `/status` has what the command `status` shows: syncs, troubles, services with endpoints.
 //!
-//! These three are values without a clock or a socket: callers pass in the time. [`Serving`] runs servers for
+//! [`LocalhostNodePorts`] answers node ports on 127.0.0.1 and ::1, from where nftables mode cannot translate.
+//!
+//! The first three are values without a clock or a socket: callers pass in the time. [`Serving`] runs servers for
 //! them, and observes a run loop. Its servers have a thread of their own, so that they answer while a sync
 //! blocks.
 
 mod connections;
 mod health;
 mod http;
+mod localhost;
 mod metrics;
 mod ports;
 mod readyz;
@@ -29,6 +32,7 @@ mod zpages;
 
 pub use health::{FamilyHealth, Health, ProxyHealth};
 pub use http::{BindAddress, Error};
+pub use localhost::LocalhostNodePorts;
 pub use metrics::Metrics;
 pub use service_health::{Check, ServiceHealth};
 pub use serving::{HEALTHZ_PORT, METRICS_PORT, Serving, ServingSettings};

@@ -155,7 +155,7 @@ impl Applier {
         let mut cleaned = Cleaned::default();
         for side in &mut self.sides {
             side.planner = None;
-            cleaned.add(side.cleanup());
+            cleaned.add(side.cleanup(is_ours));
         }
         cleaned
     }
@@ -170,10 +170,16 @@ impl Applier {
 /// Removes the chains and jumps of this mode from the current network namespace, in both families and
 /// whichever back ends are in use, as [`Applier::cleanup`] does.
 pub fn cleanup() -> Cleaned {
+    cleanup_except(|_, _| false)
+}
+
+/// Removes them as [`cleanup`] does, but for the chains of a table that another mode uses.
+pub fn cleanup_except(is_used: impl Fn(&str, &str) -> bool) -> Cleaned {
+    let goes = |table: &str, chain: &str| is_ours(table, chain) && !is_used(table, chain);
     let mut cleaned = Cleaned::default();
     for tables in tables::open_used() {
         let opened = tables.map_err(iptables("opening the tables of iptables"));
-        cleaned.add(opened.and_then(|tables| Side::new(tables).cleanup()));
+        cleaned.add(opened.and_then(|tables| Side::new(tables).cleanup(goes)));
     }
     cleaned
 }
@@ -397,9 +403,9 @@ impl Side {
         }
     }
 
-    fn cleanup(&mut self) -> Result<Option<String>, Error> {
+    fn cleanup(&mut self, goes: impl Fn(&str, &str) -> bool) -> Result<Option<String>, Error> {
         let mut current = self.tables.list().map_err(iptables("listing what there is"))?;
-        let input = removal(&mut current, is_ours).map_err(rules("finding what is ours"))?;
+        let input = removal(&mut current, goes).map_err(rules("finding what is ours"))?;
         if input.items.is_empty() {
             return Ok(None);
         }

@@ -51,7 +51,7 @@ mod synced;
 mod tables;
 mod words;
 
-pub use applier::{Applier, cleanup};
+pub use applier::{Applier, cleanup, cleanup_except};
 pub use fixed::{CANARY, CANARY_TABLES, FIREWALL, INVALID_COUNTER, Jump, LOCALHOST_COUNTER, is_ours, jumps};
 pub use planner::{Planner, RuleCounts, tool_family};
 pub use settings::Settings;

@@ -9,7 +9,7 @@ use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_services::Family;
 
 use super::links::Links;
-use super::{DEVICE, Set, restore as rules};
+use super::{DEVICE, Set, is_ours, is_ours_alone, restore as rules};
 use crate::iptables::{Tables, iptables, open_used};
 use crate::summary::counted;
 use crate::{Cleaned, Error};
@@ -21,10 +21,19 @@ use crate::{Cleaned, Error};
 /// without IPVS or ipset there are none. The failures in the result are [`Error::Iptables`],
 /// [`Error::Rules`], [`Error::Ipvs`], [`Error::Ipset`] and [`Error::Netlink`].
 pub fn cleanup() -> Cleaned {
+    remove_all(is_ours)
+}
+
+/// Removes them as [`cleanup`] does, but for the chains that iptables mode has too, and is running with.
+pub fn cleanup_beside_iptables() -> Cleaned {
+    remove_all(is_ours_alone)
+}
+
+fn remove_all(goes: fn(&str, &str) -> bool) -> Cleaned {
     let mut cleaned = Cleaned::default();
     for tables in open_used() {
         let opened = tables.map_err(iptables("opening the tables of iptables"));
-        cleaned.add(opened.and_then(remove_rules));
+        cleaned.add(opened.and_then(|tables| remove_rules(tables, goes)));
     }
     if let Err(error) = remove_rest(&mut cleaned) {
         cleaned.failed.push(error);
@@ -32,9 +41,9 @@ pub fn cleanup() -> Cleaned {
     cleaned
 }
 
-fn remove_rules(mut tables: Box<dyn Tables>) -> Result<Option<String>, Error> {
+fn remove_rules(mut tables: Box<dyn Tables>, goes: fn(&str, &str) -> bool) -> Result<Option<String>, Error> {
     let (family, back_end) = (tables.family(), tables.back_end());
-    let chains = rules::remove(&mut *tables)?;
+    let chains = rules::remove(&mut *tables, goes)?;
     let said =
         || format!("{} of ipvs mode and the jumps to them ({family}, {back_end})", counted(chains, "chain"));
     Ok((chains > 0).then(said))

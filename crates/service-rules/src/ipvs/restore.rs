@@ -57,16 +57,16 @@ pub(super) fn difference(tables: &mut dyn Tables, planner: &Planner) -> Result<S
     Ok(input)
 }
 
-/// Removes our chains and the jumps to them, and returns the number of chains. Removes nothing if there is no
+/// Removes those of our chains that `goes` selects and the jumps to them, and returns the number of chains. Removes nothing if there is no
 /// chain that only this mode has: the others may belong to iptables mode.
-pub(super) fn remove(tables: &mut dyn Tables) -> Result<usize, Error> {
+pub(super) fn remove(tables: &mut dyn Tables, goes: impl Fn(&str, &str) -> bool) -> Result<usize, Error> {
     let mut current = tables.list().map_err(iptables("listing what there is"))?;
     let marked =
         current.tables().any(|table| table.chains().any(|chain| is_ours_alone(table.name(), chain.name())));
     if !marked {
         return Ok(0);
     }
-    let input = removal(&mut current, is_ours).map_err(rules("finding what is ours"))?;
+    let input = removal(&mut current, goes).map_err(rules("finding what is ours"))?;
     tables.apply(&input).map_err(iptables("removing what is ours"))?;
     let chains = input.tables().flat_map(|table| &table.entries);
     Ok(chains.filter(|entry| matches!(entry, Entry::Command(_))).count())

@@ -1,0 +1,311 @@
+//! Node ports on 127.0.0.1 and ::1 in nftables mode, by a forwarder in user space, as kube-proxy 1.37 has it (KEP-6032).
+//!
+//! The kernel drops a packet that leaves the node with a loopback address as its source, unless `route_localnet` lets
+//! everybody on the link reach what listens on loopback alone, and IPv6 has no such sysctl. So connections are
+//! accepted here, and made anew to an endpoint. As in kube-proxy that is TCP alone; a port without endpoints does not
+//! listen, so that connections to it are refused; and with session affinity all clients, which all are this node, stay
+//! with one endpoint until none has connected for the time of the affinity.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::num::NonZeroU16;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use sluicegate_services::{Cluster, Family, PortName, Protocol, ServicePort, Topology, categorize};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use crate::run::Observer;
+
+/// Listens at the TCP node ports of all services, as an [`Observer`] of a run loop, and forwards connections.
+///
+/// A port that another program has is reported once, left to it, and tried again with each change.
+pub struct LocalhostNodePorts {
+    runtime: Handle,
+    families: Vec<Family>,
+    state: Mutex<State>,
+    report: Report,
+}
+
+type Report = Box<dyn Fn(&str) + Send + Sync>;
+
+#[derive(Default)]
+struct State {
+    open: BTreeMap<SocketAddr, Open>,
+    reported: Vec<String>,
+}
+
+/// A port that listens. Its connections end with it.
+struct Open {
+    owner: PortName,
+    endpoints: Arc<Mutex<Endpoints>>,
+    _stop: watch::Sender<()>,
+}
+
+/// The endpoints of a port, and the one that clients stay with.
+#[derive(Debug, Default)]
+struct Endpoints {
+    all: Vec<SocketAddr>,
+    affinity: Option<Duration>,
+    /// The endpoint of the last connection, and its time, with affinity.
+    sticky: Option<(SocketAddr, Instant)>,
+    next: usize,
+}
+
+impl Endpoints {
+    fn set(&mut self, all: Vec<SocketAddr>, affinity: Option<Duration>) {
+        self.sticky = self.sticky.filter(|(endpoint, _)| affinity.is_some() && all.contains(endpoint));
+        (self.all, self.affinity) = (all, affinity);
+    }
+
+    /// Chooses the endpoints of a connection, in the order in which they are to be tried.
+    fn choose(&mut self, now: Instant) -> Vec<SocketAddr> {
+        let mut order = self.all.clone();
+        if order.is_empty() {
+            return order;
+        }
+        let is_fresh = |(_, since): &(SocketAddr, Instant)| {
+            self.affinity.is_some_and(|most| now.saturating_duration_since(*since) < most)
+        };
+        match self.sticky.filter(is_fresh) {
+            Some((endpoint, _)) => {
+                order.retain(|other| *other != endpoint);
+                order.insert(0, endpoint);
+            }
+            None => {
+                order.rotate_left(self.next % self.all.len());
+                self.next = self.next.wrapping_add(1);
+            }
+        }
+        order
+    }
+
+    /// Notes which endpoint has taken a connection.
+    fn connected(&mut self, endpoint: SocketAddr, now: Instant) {
+        if self.affinity.is_some() && self.all.contains(&endpoint) {
+            self.sticky = Some((endpoint, now));
+        }
+    }
+}
+
+impl LocalhostNodePorts {
+    /// Creates a forwarder that runs on this runtime, for these families, and listens at nothing yet. `report` gets
+    /// each problem once.
+    #[must_use]
+    pub fn new(
+        runtime: Handle,
+        families: impl IntoIterator<Item = Family>,
+        report: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            runtime,
+            families: families.into_iter().collect(),
+            state: Mutex::default(),
+            report: Box::new(report),
+        }
+    }
+
+    /// Returns the addresses that listen, in order.
+    #[must_use]
+    pub fn listening(&self) -> Vec<SocketAddr> {
+        lock(&self.state).open.keys().copied().collect()
+    }
+
+    fn follow(&self, cluster: &Cluster) {
+        let wanted = self.wanted(cluster);
+        let state = &mut *lock(&self.state);
+        // What another service has now is closed before that listens.
+        state
+            .open
+            .retain(|address, open| wanted.get(address).is_some_and(|(owner, ..)| *owner == open.owner));
+        let mut warnings = Vec::new();
+        for (address, (owner, endpoints, affinity)) in wanted {
+            if let Some(open) = state.open.get(&address) {
+                lock(&open.endpoints).set(endpoints, affinity);
+                continue;
+            }
+            let listened = listen(&self.runtime, address);
+            match listened {
+                Ok(listener) => {
+                    let shared = Arc::new(Mutex::new(Endpoints::default()));
+                    lock(&shared).set(endpoints, affinity);
+                    let (stop, stopped) = watch::channel(());
+                    self.runtime.spawn(accept(listener, Arc::clone(&shared), stopped));
+                    state.open.insert(address, Open { owner, endpoints: shared, _stop: stop });
+                }
+                Err(error) => warnings.push(format!(
+                    "node port {} of service {owner} is not answered on {}: {error}",
+                    address.port(),
+                    address.ip()
+                )),
+            }
+        }
+        for warning in warnings.iter().filter(|warning| !state.reported.contains(warning)) {
+            (self.report)(warning);
+        }
+        state.reported = warnings;
+    }
+
+    fn wanted(
+        &self,
+        cluster: &Cluster,
+    ) -> BTreeMap<SocketAddr, (PortName, Vec<SocketAddr>, Option<Duration>)> {
+        let topology = cluster.topology();
+        let mut wanted = BTreeMap::new();
+        for name in cluster.service_names() {
+            let is_node_port =
+                |port: &sluicegate_services::Port| port.node_port.is_some() && port.protocol == Protocol::Tcp;
+            if !cluster.service(name).is_some_and(|service| service.ports.iter().any(is_node_port)) {
+                continue;
+            }
+            for family in &self.families {
+                for port in cluster.ports(name, *family) {
+                    let Some(number) = port.node_port.filter(|_| port.name.protocol == Protocol::Tcp) else {
+                        continue;
+                    };
+                    let endpoints = endpoints(&port, &topology);
+                    if !endpoints.is_empty() {
+                        let affinity = port.service.affinity_seconds;
+                        let affinity = affinity.map(|seconds| Duration::from_secs(seconds.into()));
+                        wanted.insert(localhost(*family, number), (port.name.clone(), endpoints, affinity));
+                    }
+                }
+            }
+        }
+        wanted
+    }
+}
+
+impl Observer for LocalhostNodePorts {
+    fn services(&self, cluster: &Cluster) {
+        self.follow(cluster);
+    }
+}
+
+impl fmt::Debug for LocalhostNodePorts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalhostNodePorts")
+            .field("families", &self.families)
+            .field("listening", &self.listening())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns the endpoints of connections to a node port.
+fn endpoints(port: &ServicePort<'_>, topology: &Topology) -> Vec<SocketAddr> {
+    let chosen = categorize(port, topology);
+    let chosen = if port.service.external_local { &chosen.local } else { &chosen.cluster };
+    chosen.iter().map(|endpoint| endpoint.address).collect()
+}
+
+const fn localhost(family: Family, port: NonZeroU16) -> SocketAddr {
+    let ip = match family {
+        Family::Ipv4 => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        Family::Ipv6 => IpAddr::V6(Ipv6Addr::LOCALHOST),
+    };
+    SocketAddr::new(ip, port.get())
+}
+
+fn listen(runtime: &Handle, address: SocketAddr) -> io::Result<TcpListener> {
+    // Sockets are registered with the runtime that they are made in.
+    let _inside = runtime.enter();
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // Connections of a former listener that are still in TIME_WAIT do not keep the port.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Accepts connections until the port is closed.
+async fn accept(listener: TcpListener, endpoints: Arc<Mutex<Endpoints>>, mut stopped: watch::Receiver<()>) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stopped.changed() => return,
+        };
+        match accepted {
+            Ok((client, _)) => {
+                tokio::spawn(forward(client, Arc::clone(&endpoints), stopped.clone()));
+            }
+            Err(error) => {
+                tracing::warn!("accepting connections to a node port on loopback: {error}");
+                // Without a free descriptor the next one fails as well.
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Connects to an endpoint, and copies both ways until both have ended, or the port is closed.
+async fn forward(mut client: TcpStream, endpoints: Arc<Mutex<Endpoints>>, mut stopped: watch::Receiver<()>) {
+    let order = lock(&endpoints).choose(Instant::now());
+    let copying = async {
+        let Some(mut server) = connect(&order, &endpoints).await else { return };
+        // Small writes go on as they came.
+        let _ = client.set_nodelay(true).and_then(|()| server.set_nodelay(true));
+        // Either side may reset the connection.
+        let _ = copy_bidirectional(&mut client, &mut server).await;
+    };
+    tokio::select! {
+        () = copying => {}
+        _ = stopped.changed() => {}
+    }
+}
+
+async fn connect(order: &[SocketAddr], endpoints: &Mutex<Endpoints>) -> Option<TcpStream> {
+    for endpoint in order.iter().take(TRIES) {
+        if let Ok(Ok(stream)) = tokio::time::timeout(CONNECT, TcpStream::connect(endpoint)).await {
+            lock(endpoints).connected(*endpoint, Instant::now());
+            return Some(stream);
+        }
+    }
+    None
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The longest time until an endpoint accepts a connection.
+const CONNECT: Duration = Duration::from_secs(5);
+/// The number of endpoints that are tried for a connection.
+const TRIES: usize = 3;
+/// The time until the next try after a connection could not be accepted.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The number of connections that wait to be accepted.
+const BACKLOG: u32 = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(last: u8) -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, last], 80))
+    }
+
+    #[test]
+    fn connections_take_turns_and_with_affinity_they_stay() {
+        let mut endpoints = Endpoints::default();
+        let now = Instant::now();
+        assert!(endpoints.choose(now).is_empty());
+        endpoints.set(vec![address(1), address(2)], None);
+        let firsts: Vec<_> = (0..4).map(|_| endpoints.choose(now)[0]).collect();
+        assert_eq!(firsts, [address(1), address(2), address(1), address(2)]);
+        let hour = Duration::from_secs(3600);
+        endpoints.set(vec![address(1), address(2), address(3)], Some(hour));
+        let first = endpoints.choose(now)[0];
+        endpoints.connected(first, now);
+        for minutes in 0..10 {
+            assert_eq!(endpoints.choose(now + Duration::from_secs(60 * minutes))[0], first);
+        }
+        assert_eq!(endpoints.choose(now)[1..].len(), 2, "the others are tried when it does not answer");
+        let others: Vec<_> = [1, 2, 3].map(address).into_iter().filter(|other| *other != first).collect();
+        endpoints.set(others.clone(), Some(hour));
+        assert!(others.contains(&endpoints.choose(now)[0]));
+    }
+}
