@@ -82,6 +82,10 @@ pub fn check<'a>(words: &'a str, place: Place<'_>) -> Result<Spec<'a>, Error> {
     checker.place()?;
     checker.sizes()?;
     let spec = Spec::read_strictly(words, place.family)?;
+    if let Some(only) = spec.family.filter(|only| *only != place.family) {
+        let (word, tool) = if only == Family::Ipv4 { ("-4", "iptables") } else { ("-6", "ip6tables") };
+        return Err(checker.wrong_rule(word, format!("the rule is for {tool} alone")));
+    }
     checker.generic(&spec)?;
     for module in &spec.matches {
         if let Some(extension) = find_match(&module.name, place.family) {

@@ -196,6 +196,12 @@ impl OptionRow {
         self.values.len()
     }
 
+    /// Returns whether the last of these words may be left out.
+    #[must_use]
+    pub fn is_optional(&self) -> bool {
+        self.optional
+    }
+
     /// Returns whether `!` may stand before it.
     #[must_use]
     pub fn negatable(&self) -> bool {

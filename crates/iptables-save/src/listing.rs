@@ -87,6 +87,44 @@ impl Listing {
         rule.map_or_else(|| Ok(String::new()), |rule| self.of_rule(rule, number))
     }
 
+    /// Returns a rule as `-A -v` prints it, in a line of its own without columns.
+    ///
+    /// # Errors
+    /// As [`Listing::table`].
+    pub fn single(&self, rule: &Rule<'_>) -> Result<String, Error> {
+        let spec = rule.spec()?;
+        let target = match spec.target_name() {
+            Some("NOTRACK") => "CT",
+            name => name.unwrap_or_default(),
+        };
+        let shown = |name: &str, any: &str| {
+            let (not, value) = value(spec.generic(name), any, str::to_owned);
+            format!("{not}{value}")
+        };
+        let fragment = match spec.generic("fragment") {
+            None => "--",
+            Some(option) if option.negated => "!f",
+            Some(_) => "-f",
+        };
+        let (everywhere, host) = match self.family {
+            Family::Ipv4 => ("0.0.0.0/0", "/32"),
+            Family::Ipv6 => ("::/0", "/128"),
+        };
+        let address = |name| {
+            let shown = shown(name, everywhere);
+            shown.strip_suffix(host).map_or(shown.clone(), str::to_owned)
+        };
+        Ok(format!(
+            "{target} {} opt {fragment} in{} out{} {}  ->{}  {}\n",
+            shown("protocol", "all"),
+            shown("in-interface", "*"),
+            shown("out-interface", "*"),
+            address("source"),
+            address("destination"),
+            self.extensions(&spec)
+        ))
+    }
+
     fn of_chain(&self, chain: &Chain<'_>, references: usize, rules: &[&Rule<'_>]) -> Result<String, Error> {
         let mut text = self.head(chain, references);
         for (rule, number) in rules.iter().zip(1..) {

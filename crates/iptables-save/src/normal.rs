@@ -61,6 +61,7 @@ impl Spec<'_> {
                     GENERIC.iter().skip(2).filter_map(|(name, _)| plain_generic(self.generic(name)?)),
                 );
                 specs.push(Spec {
+                    family: None,
                     generic,
                     matches: matches.clone(),
                     target: target.clone(),

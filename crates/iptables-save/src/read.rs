@@ -42,6 +42,15 @@ impl<'a> Spec<'a> {
 }
 
 impl<'a> Rule<'a> {
+    /// Returns whether the line is for tables of this family: one with `-4` or `-6` is for one alone, and
+    /// iptables-restore leaves it out of the other.
+    #[must_use]
+    pub fn is_for(&self, family: Family) -> bool {
+        let text = self.text();
+        let may_say = text.contains("-4") || text.contains("-6") || text.contains("--ip");
+        !may_say || self.spec().ok().and_then(|spec| spec.family).is_none_or(|only| only == family)
+    }
+
     /// Returns the typed view of the rule; see [`Spec::read`].
     ///
     /// # Errors
@@ -414,6 +423,16 @@ impl<'a> Reader<'a> {
         format!("an option of {belongs}, which does not stand before it")
     }
 
+    /// `-4` or `-6`.
+    fn only(&mut self, family: Family) -> Result<(), Error> {
+        match self.spec.family.replace(family) {
+            Some(before) if before != family => {
+                Err(self.wrong_at(0, "", "both -4 and -6: it is for no family"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn generic(
         &mut self,
         name: &'static str,
@@ -452,7 +471,9 @@ impl<'a> Reader<'a> {
                 self.not_negated(negated, name)?;
                 self.counters(&value.unwrap_or_default(), word)
             }
-            "ipv4" | "ipv6" | "verbose" => Ok(()),
+            "ipv4" => self.only(Family::Ipv4),
+            "ipv6" => self.only(Family::Ipv6),
+            "verbose" => Ok(()),
             "protocol" | "source" | "src" | "destination" | "dst" | "in-interface" | "out-interface"
             | "fragments" => self.push_generic(name, negated.is_some(), value, word),
             _ => Err(self.wrong(word, "not an option of a rule")),

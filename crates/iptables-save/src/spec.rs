@@ -23,6 +23,8 @@ pub struct Spec<'a> {
     pub target: Option<Target<'a>>,
     /// `-c packets bytes` among the words.
     pub counters: Option<Counters>,
+    /// The family that `-4` or `-6` says, for which alone the rule is.
+    pub family: Option<Family>,
 }
 
 /// A match extension of a rule, or the target, with its options.
@@ -216,6 +218,11 @@ impl OptionUse<'_> {
 impl fmt::Display for Spec<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = Separated { f, first: true };
+        match self.family {
+            Some(Family::Ipv4) => out.word("-4")?,
+            Some(Family::Ipv6) => out.word("-6")?,
+            None => (),
+        }
         if let Some(Counters { packets, bytes }) = self.counters {
             out.word(&format!("-c {packets} {bytes}"))?;
         }

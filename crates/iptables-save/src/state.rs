@@ -39,7 +39,7 @@ impl<'a> State<'a> {
         Self::of_family(save, family_of(save))
     }
 
-    /// Returns the same, for iptables or for ip6tables.
+    /// Returns the same, for iptables or for ip6tables; lines with `-4` or `-6` are left out of the other.
     ///
     /// # Errors
     /// As [`State::of`].
@@ -48,7 +48,8 @@ impl<'a> State<'a> {
         for table in save.tables() {
             let chains =
                 state.tables.entry(table.name().to_owned()).or_insert_with(|| built_in(table.name()));
-            table.entries.iter().try_for_each(|entry| apply(chains, entry))?;
+            let others = |entry: &&Entry<'_>| !matches!(entry, Entry::Rule(rule) if !rule.is_for(family));
+            table.entries.iter().filter(others).try_for_each(|entry| apply(chains, entry))?;
         }
         Ok(state)
     }

@@ -35,8 +35,8 @@ pub enum Error {
         line: usize,
         /// The reason.
         reason: String,
-        /// Whether what the line names does not exist.
-        missing: bool,
+        /// What is wrong with it.
+        fault: Fault,
     },
     /// The kernel refused a request.
     #[error("{operation} of table {table} ({family:?}): {errno}: {reason}")]
@@ -125,6 +125,46 @@ pub enum Error {
     },
 }
 
+/// Why a line cannot be carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Fault {
+    /// There is no chain of that name.
+    NoChain,
+    /// There is neither a chain nor a target of the name that a rule jumps to.
+    NoTarget,
+    /// The chain has no such rule.
+    NoRule,
+    /// The chain has no rule of that number.
+    NoNumber,
+    /// A chain of that name exists already.
+    Exists,
+    /// A chain cannot have that name.
+    Name,
+    /// A built-in chain, which is neither deleted nor renamed.
+    BuiltIn,
+    /// A policy for a chain that is not a built-in one.
+    NotBuiltIn,
+    /// A policy that there is none of.
+    Policy,
+    /// A chain that has rules is not deleted.
+    NotEmpty,
+    /// A chain that a rule jumps to is not deleted.
+    InUse,
+    /// A rule that is replaced by several.
+    Several,
+    /// Something else.
+    Other,
+}
+
+impl Fault {
+    /// Returns whether what the line names does not exist.
+    #[must_use]
+    pub fn is_not_found(self) -> bool {
+        matches!(self, Self::NoChain | Self::NoTarget | Self::NoRule | Self::NoNumber)
+    }
+}
+
 fn line_text(line: usize) -> String {
     if line == 0 { String::new() } else { format!(", line {line}") }
 }
@@ -138,7 +178,7 @@ impl Error {
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         match self {
-            Self::Line { missing, .. } => *missing,
+            Self::Line { fault, .. } => fault.is_not_found(),
             Self::Kernel { errno, .. } | Self::Refused { errno, .. } => *errno == Errno::ENOENT,
             _ => false,
         }

@@ -27,7 +27,7 @@ use sluicegate_iptables_save::{Action, Changes, Entry, Family, Rule, Save, Table
 use sluicegate_netlink::Errno;
 
 use crate::Error;
-use crate::error::ENOPROTOOPT;
+use crate::error::{ENOPROTOOPT, Fault};
 use crate::extension::wire::Writer;
 use crate::extension::{Kind, Sets};
 use crate::foreign::View;
@@ -292,7 +292,7 @@ impl Client {
         let mut ruleset = self.read(table)?;
         if ruleset.find(chain).is_none() {
             let reason = format!("there is no chain {chain}");
-            return Err(Error::Line { table: table.to_owned(), line: 0, reason, missing: true });
+            return Err(Error::Line { table: table.to_owned(), line: 0, reason, fault: Fault::NoChain });
         }
         let mut lines = Table::new(table.to_owned()).map_err(text)?;
         lines.entries.push(Entry::Rule(Rule::new(Action::Check, chain, words).map_err(text)?));
@@ -341,6 +341,14 @@ impl Client {
             }
         }
         Ok(())
+    }
+
+    /// Reads, checks and encodes input as [`Client::restore`] does, and replaces no table: `--test`.
+    ///
+    /// # Errors
+    /// As [`Client::restore`], but for what only the kernel refuses.
+    pub fn test(&self, input: &Save<'_>, how: Restore) -> Result<(), Error> {
+        input.tables().try_for_each(|table| self.prepare(input, table.name(), how).map(drop))
     }
 
     /// Reads a table and carries out the lines of the input for it. Returns it with the lines of new rules.

@@ -57,7 +57,7 @@ mod print;
 mod rule;
 
 pub use back_end::BackEnd;
-pub use error::Error;
+pub use error::{Error, Fault};
 pub use extension::{Binary, Codec, Kind, NoSets, Sets, codec_for, codecs, codecs_of, decode_extension};
 pub use foreign::{Foreign, ForeignReason, View};
 pub use rule::{Action, CompileError, Kernel, Rule, Unsupported};

@@ -41,6 +41,7 @@ use sluicegate_nftables::{
 };
 
 use crate::Error;
+use crate::error::Fault;
 use crate::extension::Kind;
 use crate::foreign::View;
 pub use crate::legacy::Restore;
@@ -203,7 +204,7 @@ impl Client {
             let generation = self.kernel.refresh()?;
             let missing = || {
                 let reason = format!("there is no chain {chain}");
-                Error::Line { table: table.to_owned(), line: 0, reason, missing: true }
+                Error::Line { table: table.to_owned(), line: 0, reason, fault: Fault::NoChain }
             };
             if builtin::base_chain(table, chain).is_none() && self.kernel.chain(table, chain)?.is_none() {
                 return Err(missing());
@@ -246,6 +247,16 @@ impl Client {
             }
         }
         Err(self.changing("changing", input.tables().next().map_or("", Lines::name)))
+    }
+
+    /// Reads, checks and encodes input as [`Client::restore`] does, and sends none of it: `--test`.
+    ///
+    /// # Errors
+    /// As [`Client::restore`], but for what only the kernel refuses.
+    pub fn test(&self, input: &Save<'_>, how: Restore) -> Result<(), Error> {
+        self.kernel.refresh()?;
+        let mut tables = Vec::new();
+        input.tables().try_for_each(|lines| self.prepare_table(&mut tables, lines, how))
     }
 
     /// Carries out the lines for a table in memory.

@@ -23,10 +23,14 @@ impl Network {
     pub(crate) fn read(word: &str, family: Family) -> Result<Self, std::borrow::Cow<'static, str>> {
         let (address, mask) =
             word.split_once('/').map_or((word, None), |(address, mask)| (address, Some(mask)));
-        let address = network_bits(address, family).ok_or_else(|| expected(family))?;
         let mask = match mask {
             None => full(family),
             Some(mask) => mask_bits(mask, family).ok_or_else(|| expected_mask(family))?,
+        };
+        // The tool does not look at the address of such a network: `0/0` is any address of IPv6, too.
+        let address = match mask {
+            0 => 0,
+            _ => network_bits(address, family).ok_or_else(|| expected(family))?,
         };
         Ok(Self { family, address: address & mask, mask })
     }

@@ -5,6 +5,7 @@ use sluicegate_iptables_save::{Action as Line, Chain, Command, Counters, Entry, 
 use super::Restore;
 use super::ruleset::{self, Carry, ChainId, HOOKS, Jump, Ruleset, Used, encode_rule, is_same};
 use crate::Error;
+use crate::error::Fault;
 use crate::rule::{self, Action, CompileError, Kernel, VERDICTS};
 
 /// A table that lines are carried out on.
@@ -33,6 +34,7 @@ impl Change<'_> {
             }
             match entry {
                 Entry::Chain(chain) => self.declare(chain),
+                Entry::Rule(rule) if !rule.is_for(self.ruleset.family) => Ok(()),
                 Entry::Rule(rule) => self.rule(rule),
                 Entry::Command(command) => self.command(command),
                 _ => Ok(()),
@@ -51,25 +53,23 @@ impl Change<'_> {
         }
     }
 
-    fn error(&self, line: usize, reason: impl Into<String>) -> Error {
-        Error::Line { table: self.ruleset.table.clone(), line, reason: reason.into(), missing: false }
-    }
-
-    fn missing(&self, line: usize, reason: impl Into<String>) -> Error {
-        Error::Line { table: self.ruleset.table.clone(), line, reason: reason.into(), missing: true }
+    fn error(&self, fault: Fault, line: usize, reason: impl Into<String>) -> Error {
+        Error::Line { table: self.ruleset.table.clone(), line, reason: reason.into(), fault }
     }
 
     fn find(&self, name: &str, line: usize) -> Result<ChainId, Error> {
-        self.ruleset.find(name).ok_or_else(|| self.missing(line, format!("there is no chain {name}")))
+        self.ruleset
+            .find(name)
+            .ok_or_else(|| self.error(Fault::NoChain, line, format!("there is no chain {name}")))
     }
 
     fn chain(&mut self, id: ChainId, line: usize) -> Result<&mut ruleset::Chain, Error> {
-        let missing = self.missing(line, "there is no such chain");
+        let missing = self.error(Fault::NoChain, line, "there is no such chain");
         self.ruleset.chain_mut(id).ok_or(missing)
     }
 
     fn rules(&mut self, id: ChainId, line: usize) -> Result<&mut Vec<ruleset::Rule>, Error> {
-        let missing = self.missing(line, "there is no such chain");
+        let missing = self.error(Fault::NoChain, line, "there is no such chain");
         self.ruleset.rules_mut(id).ok_or(missing)
     }
 
@@ -81,7 +81,11 @@ impl Change<'_> {
         match found {
             Some(_) if built_in => (),
             Some(_) if self.how.flush => {
-                return Err(self.error(line.line(), format!("the chain {} exists already", line.name())));
+                return Err(self.error(
+                    Fault::Exists,
+                    line.line(),
+                    format!("the chain {} exists already", line.name()),
+                ));
             }
             Some(id) => self.ruleset.clear(id),
             None => {
@@ -99,15 +103,15 @@ impl Change<'_> {
 
     fn create(&mut self, name: &str, line: usize) -> Result<ChainId, Error> {
         if self.ruleset.find(name).is_some() {
-            return Err(self.error(line, format!("the chain {name} exists already")));
+            return Err(self.error(Fault::Exists, line, format!("the chain {name} exists already")));
         }
         // In a table without this hook, too, the name is taken.
         if HOOKS.contains(&name) {
             let table = &self.ruleset.table;
-            return Err(self.error(line, format!("table {table} has no built-in chain {name}")));
+            return Err(self.error(Fault::Name, line, format!("table {table} has no built-in chain {name}")));
         }
         if VERDICTS.iter().any(|(verdict, _)| *verdict == name) || name == "ERROR" {
-            return Err(self.error(line, format!("a chain cannot have the name {name}")));
+            return Err(self.error(Fault::Name, line, format!("a chain cannot have the name {name}")));
         }
         Ok(self.ruleset.create(name))
     }
@@ -115,9 +119,13 @@ impl Change<'_> {
     fn policy(&mut self, name: &str, policy: &str, counters: Counters, line: usize) -> Result<(), Error> {
         let id = self.find(name, line)?;
         let verdict = VERDICTS.iter().take(2).find(|(verdict, _)| *verdict == policy);
-        let wrong =
-            self.error(line, format!("expected ACCEPT or DROP for the policy of {name}, found {policy}"));
-        let no_policy = self.error(line, format!("{name} is not a built-in chain and has no policy"));
+        let wrong = self.error(
+            Fault::Policy,
+            line,
+            format!("expected ACCEPT or DROP for the policy of {name}, found {policy}"),
+        );
+        let no_policy =
+            self.error(Fault::NotBuiltIn, line, format!("{name} is not a built-in chain and has no policy"));
         let (_, verdict) = *verdict.ok_or(wrong)?;
         let chain = self.chain(id, line)?;
         if chain.hook.is_none() {
@@ -146,9 +154,11 @@ impl Change<'_> {
                 let rules = self.compile(line, counters)?;
                 let at = self.place(id, at, false, number)?;
                 if rules.len() > 1 {
-                    return Err(
-                        self.error(number, "a rule is replaced by a single one, not by one for each address")
-                    );
+                    return Err(self.error(
+                        Fault::Several,
+                        number,
+                        "a rule is replaced by a single one, not by one for each address",
+                    ));
                 }
                 self.rules(id, number)?.splice(at..=at, rules);
             }
@@ -169,13 +179,17 @@ impl Change<'_> {
                 }
                 self.new_rules.pop();
             }
-            other => return Err(self.error(number, format!("cannot carry out {other:?}"))),
+            other => return Err(self.error(Fault::Other, number, format!("cannot carry out {other:?}"))),
         }
         Ok(())
     }
 
     fn no_rule(&self, line: &Rule<'_>) -> Error {
-        self.missing(line.line(), format!("chain {} has no rule `{}`", line.chain(), line.text().trim()))
+        self.error(
+            Fault::NoRule,
+            line.line(),
+            format!("chain {} has no rule `{}`", line.chain(), line.text().trim()),
+        )
     }
 
     /// Returns the index of a rule that is given by its number from 1.
@@ -185,7 +199,7 @@ impl Change<'_> {
             usize::try_from(number).ok().and_then(|number| number.checked_sub(1)).filter(|at| *at < count);
         at.ok_or_else(|| {
             let name = self.ruleset.chain(id).map(|chain| self.ruleset.name(chain)).unwrap_or_default();
-            self.missing(line, format!("chain {name} has no rule number {number}"))
+            self.error(Fault::NoNumber, line, format!("chain {name} has no rule number {number}"))
         })
     }
 
@@ -216,7 +230,7 @@ impl Change<'_> {
                     }
                     _ => {
                         let reason = format!("there is no chain or target {name}");
-                        return Err(self.missing(line.line(), reason));
+                        return Err(self.error(Fault::NoTarget, line.line(), reason));
                     }
                 },
                 Action::Verdict(_) | Action::Target(_) => Jump::None,
@@ -267,14 +281,18 @@ impl Change<'_> {
             Verb::Rename(old, new) => {
                 let id = self.find(old, line)?;
                 if self.ruleset.chain(id).is_some_and(|chain| chain.hook.is_some()) {
-                    return Err(self.error(line, format!("{old} is a built-in chain, which keeps its name")));
+                    return Err(self.error(
+                        Fault::BuiltIn,
+                        line,
+                        format!("{old} is a built-in chain, which keeps its name"),
+                    ));
                 }
                 let fresh = self.create(new, line)?;
                 self.ruleset.remove(fresh);
                 self.ruleset.rename(id, new);
                 Ok(())
             }
-            other => Err(self.error(line, format!("cannot carry out {other:?}"))),
+            other => Err(self.error(Fault::Other, line, format!("cannot carry out {other:?}"))),
         }
     }
 
@@ -289,13 +307,17 @@ impl Change<'_> {
         let Some(chain) = self.ruleset.chain(id) else { return Ok(()) };
         let name = self.ruleset.name(chain);
         if chain.hook.is_some() {
-            return Err(self.error(line, format!("{name} is a built-in chain, which cannot be deleted")));
+            return Err(self.error(
+                Fault::BuiltIn,
+                line,
+                format!("{name} is a built-in chain, which cannot be deleted"),
+            ));
         }
         if self.ruleset.count(id) > 0 {
-            return Err(self.error(line, format!("the chain {name} is not empty")));
+            return Err(self.error(Fault::NotEmpty, line, format!("the chain {name} is not empty")));
         }
         if self.ruleset.is_used(self.used.get_or_insert_with(|| self.ruleset.used()), id) {
-            return Err(self.error(line, format!("a rule jumps to the chain {name}")));
+            return Err(self.error(Fault::InUse, line, format!("a rule jumps to the chain {name}")));
         }
         self.ruleset.remove(id);
         Ok(())

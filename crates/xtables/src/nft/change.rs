@@ -15,6 +15,7 @@ use super::encode::expressions;
 use super::kernel::Asked;
 use super::state::{Chain, Entry, KnownChain, NewRule, Rules, Table, jump_of};
 use crate::Error;
+use crate::error::Fault;
 use crate::rule::{self, CompileError, VERDICTS};
 
 /// A table that lines are carried out on.
@@ -59,6 +60,7 @@ impl Change<'_> {
             }
             match entry {
                 LineOf::Chain(chain) => self.declare(chain),
+                LineOf::Rule(rule) if !rule.is_for(self.kernel.family) => Ok(()),
                 LineOf::Rule(rule) => self.rule(rule),
                 LineOf::Command(command) => self.command(command),
                 _ => Ok(()),
@@ -66,12 +68,8 @@ impl Change<'_> {
         })
     }
 
-    fn error(&self, line: usize, reason: impl Into<String>) -> Error {
-        Error::Line { table: self.table.name.clone(), line, reason: reason.into(), missing: false }
-    }
-
-    fn missing(&self, line: usize, reason: impl Into<String>) -> Error {
-        Error::Line { table: self.table.name.clone(), line, reason: reason.into(), missing: true }
+    fn error(&self, fault: Fault, line: usize, reason: impl Into<String>) -> Error {
+        Error::Line { table: self.table.name.clone(), line, reason: reason.into(), fault }
     }
 
     /// Returns a chain, whether it exists or not.
@@ -89,13 +87,13 @@ impl Change<'_> {
             table: self.table.name.clone(),
             line: 0,
             reason: format!("there is no chain {name}"),
-            missing: true,
+            fault: Fault::NoChain,
         })
     }
 
     /// Returns a chain that exists, or a base chain, which the tool takes for existing.
     fn find(&mut self, name: &str, line: usize) -> Result<&mut Chain, Error> {
-        let missing = self.missing(line, format!("there is no chain {name}"));
+        let missing = self.error(Fault::NoChain, line, format!("there is no chain {name}"));
         let chain = self.any_chain(name)?;
         if chain.exists || chain.base.is_some() { Ok(chain) } else { Err(missing) }
     }
@@ -129,13 +127,13 @@ impl Change<'_> {
 
     fn create(&mut self, name: &str, line: usize) -> Result<(), Error> {
         if VERDICTS.iter().any(|(verdict, _)| *verdict == name) {
-            return Err(self.error(line, format!("a chain cannot have the name {name}")));
+            return Err(self.error(Fault::Name, line, format!("a chain cannot have the name {name}")));
         }
         if self.table.renamed.contains(name) {
             let reason = format!("{name} is renamed by the same input, which cannot create it again");
-            return Err(self.error(line, reason));
+            return Err(self.error(Fault::Other, line, reason));
         }
-        let exists = self.error(line, format!("the chain {name} exists already"));
+        let exists = self.error(Fault::Exists, line, format!("the chain {name} exists already"));
         let chain = self.any_chain(name)?;
         if chain.exists || chain.base.is_some() {
             return Err(exists);
@@ -161,10 +159,11 @@ impl Change<'_> {
             Some("DROP") => Some(Policy::Drop),
             Some(other) => {
                 let reason = format!("expected ACCEPT or DROP for the policy of {name}, found {other}");
-                return Err(self.error(line, reason));
+                return Err(self.error(Fault::Policy, line, reason));
             }
         };
-        let no_policy = self.error(line, format!("{name} is not a built-in chain and has no policy"));
+        let no_policy =
+            self.error(Fault::NotBuiltIn, line, format!("{name} is not a built-in chain and has no policy"));
         if self.find(name, line)?.base.is_none() {
             return Err(no_policy);
         }
@@ -197,7 +196,7 @@ impl Change<'_> {
                 let at = self.place(name, at, false, number)?;
                 if rules.len() > 1 {
                     let reason = "a rule is replaced by a single one, not by one for each address";
-                    return Err(self.error(number, reason));
+                    return Err(self.error(Fault::Several, number, reason));
                 }
                 self.entries(name, number)?.splice(at..=at, rules.into_iter().map(Entry::from));
             }
@@ -216,7 +215,7 @@ impl Change<'_> {
                     self.same(line, &rule)?;
                 }
             }
-            other => return Err(self.error(number, format!("cannot carry out {other:?}"))),
+            other => return Err(self.error(Fault::Other, number, format!("cannot carry out {other:?}"))),
         }
         Ok(())
     }
@@ -225,7 +224,7 @@ impl Change<'_> {
     fn entries(&mut self, name: &str, line: usize) -> Result<&mut Vec<Entry>, Error> {
         self.find(name, line)?;
         self.read_old(name)?;
-        let unread = self.error(line, format!("the rules of the chain {name} were not read"));
+        let unread = self.error(Fault::Other, line, format!("the rules of the chain {name} were not read"));
         let chain = self.find(name, line)?;
         if let Rules::Kernel { then } = &mut chain.rules {
             let old = match &chain.was {
@@ -261,7 +260,9 @@ impl Change<'_> {
         let count = self.entries(name, line)?.len() + usize::from(behind);
         let at =
             usize::try_from(number).ok().and_then(|number| number.checked_sub(1)).filter(|at| *at < count);
-        at.ok_or_else(|| self.missing(line, format!("chain {name} has no rule number {number}")))
+        at.ok_or_else(|| {
+            self.error(Fault::NoNumber, line, format!("chain {name} has no rule number {number}"))
+        })
     }
 
     fn same(&mut self, line: &Rule<'_>, wanted: &NewRule) -> Result<usize, Error> {
@@ -271,7 +272,7 @@ impl Change<'_> {
         let found = key.and_then(|key| entries.iter().position(|entry| entry.is(&key, family)));
         found.ok_or_else(|| {
             let reason = format!("chain {} has no rule `{}`", line.chain(), line.text().trim());
-            self.missing(line.line(), reason)
+            self.error(Fault::NoRule, line.line(), reason)
         })
     }
 
@@ -295,7 +296,7 @@ impl Change<'_> {
                 let chain = self.any_chain(name)?;
                 if !chain.exists || chain.is_base() {
                     let reason = format!("there is no chain or target {name}");
-                    return Err(self.missing(line.line(), reason));
+                    return Err(self.error(Fault::NoTarget, line.line(), reason));
                 }
             }
             let value = |reason| wrong(CompileError::Value(reason));
@@ -341,7 +342,7 @@ impl Change<'_> {
                 .iter()
                 .try_for_each(|name| self.zero(name, None, line)),
             Verb::Rename(old, new) => self.rename(old, new, line),
-            other => Err(self.error(line, format!("cannot carry out {other:?}"))),
+            other => Err(self.error(Fault::Other, line, format!("cannot carry out {other:?}"))),
         }
     }
 
@@ -369,13 +370,17 @@ impl Change<'_> {
 
     fn delete_chain(&mut self, name: &str, line: usize) -> Result<(), Error> {
         if self.find(name, line)?.is_base() {
-            return Err(self.error(line, format!("{name} is a built-in chain, which cannot be deleted")));
+            return Err(self.error(
+                Fault::BuiltIn,
+                line,
+                format!("{name} is a built-in chain, which cannot be deleted"),
+            ));
         }
         if !self.entries(name, line)?.is_empty() {
-            return Err(self.error(line, format!("the chain {name} is not empty")));
+            return Err(self.error(Fault::NotEmpty, line, format!("the chain {name} is not empty")));
         }
         if self.is_used(name)? {
-            return Err(self.error(line, format!("a rule jumps to the chain {name}")));
+            return Err(self.error(Fault::InUse, line, format!("a rule jumps to the chain {name}")));
         }
         let chain = self.find(name, line)?;
         chain.exists = false;
@@ -430,14 +435,18 @@ impl Change<'_> {
 
     fn rename(&mut self, old: &str, new: &str, line: usize) -> Result<(), Error> {
         if self.find(old, line)?.is_base() {
-            return Err(self.error(line, format!("{old} is a built-in chain, which keeps its name")));
+            return Err(self.error(
+                Fault::BuiltIn,
+                line,
+                format!("{old} is a built-in chain, which keeps its name"),
+            ));
         }
         self.create(new, line)?;
         let replaced = self.table.chains.remove(new);
         let mut chain = self.table.chains.remove(old).unwrap_or_else(|| Chain::new(None, None));
         if replaced.is_some_and(|chain| chain.was.is_some()) {
             let reason = format!("{new} is deleted by the same input, which cannot rename to it as well");
-            return Err(self.error(line, reason));
+            return Err(self.error(Fault::Other, line, reason));
         }
         if chain.was.is_some() {
             let in_kernel = chain.renamed.take().map_or_else(|| old.to_owned(), |(name, _)| name);
@@ -458,7 +467,7 @@ impl Change<'_> {
     /// Sets counters to zero: of one rule, or of all and the policy. A counter is part of its rule, which is
     /// replaced.
     fn zero(&mut self, name: &str, only: Option<usize>, line: usize) -> Result<(), Error> {
-        let missing = self.missing(line, format!("there is no chain {name}"));
+        let missing = self.error(Fault::NoChain, line, format!("there is no chain {name}"));
         let chain = self.find(name, line)?;
         // The tool makes a built-in chain for other commands, but not for this one.
         if !chain.exists {

@@ -1,0 +1,512 @@
+//! The command line of iptables, read as getopt_long(3) and iptables 1.8.9 read it.
+//!
+//! An option of an extension belongs to a match or target that was named before it, and takes its words
+//! whatever they look like: `--comment -D` is no command. Long names may be cut where that is unambiguous.
+//! `-s`, `-d`, `-p` and `-j` take the word behind them alone, as 1.8.9 does: `-p=tcp` and `-ptcp` are refused.
+
+use sluicegate_iptables_save::{Counters, Extension, Family, OptionRow, find_match, find_target};
+
+use super::failure::{Failure, parameter};
+use super::hosts;
+
+/// A command line.
+#[derive(Debug, Default)]
+pub(super) struct Arguments {
+    /// The letters of the command, and of `-Z` beside `-L` or `-S`.
+    pub(super) command: Option<char>,
+    pub(super) zero: bool,
+    pub(super) table: Option<String>,
+    pub(super) chain: Option<String>,
+    /// The new name of a chain, or a policy.
+    pub(super) argument: Option<String>,
+    pub(super) number: Option<u32>,
+    /// The options and values of the rule, one by one.
+    pub(super) words: Vec<String>,
+    pub(super) counters: Option<Counters>,
+    pub(super) verbose: bool,
+    pub(super) numeric: bool,
+    pub(super) exact: bool,
+    pub(super) line_numbers: bool,
+    /// How many seconds `-w` waits; `Some(None)` for as long as it takes.
+    pub(super) wait: Option<Option<u64>>,
+    /// `-h` or `-V`, which end everything where they stand.
+    pub(super) ends: Option<char>,
+    /// What is to be told on standard error.
+    pub(super) warnings: Vec<String>,
+}
+
+/// Reads the words behind the name of the tool.
+pub(super) fn read(words: &[String], family: Family) -> Result<Arguments, Failure> {
+    let mut reader = Reader {
+        words,
+        at: 0,
+        family,
+        found: Arguments::default(),
+        seen: Vec::new(),
+        loaded: Vec::new(),
+        protocol: None,
+        inverted: false,
+        reads_interval: false,
+    };
+    reader.all()?;
+    Ok(reader.found)
+}
+
+struct Reader<'a> {
+    words: &'a [String],
+    at: usize,
+    family: Family,
+    found: Arguments,
+    /// The options of which there may be one, by their letters.
+    seen: Vec<char>,
+    loaded: Vec<&'static Extension>,
+    /// The match that `-p` loads when an option of it comes.
+    protocol: Option<&'static Extension>,
+    /// Whether a `!` stands before this word.
+    inverted: bool,
+    reads_interval: bool,
+}
+
+/// An option of iptables itself.
+struct Option_ {
+    long: &'static str,
+    letter: char,
+    value: Takes,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    Nothing,
+    /// A value in the same word, if any.
+    Perhaps,
+    Value,
+}
+
+impl Reader<'_> {
+    fn all(&mut self) -> Result<(), Failure> {
+        while let Some(word) = self.words.get(self.at).filter(|_| self.found.ends.is_none()) {
+            self.at += 1;
+            if word == "--" {
+                if self.at < self.words.len() {
+                    return Err(parameter("unknown arguments found on commandline"));
+                }
+            } else if let Some(long) = word.strip_prefix("--") {
+                self.long(long, word)?;
+            } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+                self.letters(letters)?;
+            } else if word == "!" {
+                if self.inverted {
+                    return Err(parameter("multiple consecutive ! not allowed"));
+                }
+                self.inverted = true;
+            } else {
+                return Err(parameter(format!("Bad argument `{word}'")));
+            }
+        }
+        if self.found.ends.is_some() {
+            return Ok(());
+        }
+        if self.inverted {
+            return Err(parameter("nothing appropriate following !"));
+        }
+        let Some(command) = self.found.command else { return Err(parameter("no command specified")) };
+        self.check(command)
+    }
+
+    /// Letters of one word: an option without a value may be followed by others.
+    fn letters(&mut self, letters: &str) -> Result<(), Failure> {
+        let mut rest = letters.chars();
+        while let Some(letter) = rest.next() {
+            let option = OPTIONS.iter().find(|option| option.letter == letter && letter != '0');
+            let Some(option) = option else {
+                return Err(parameter(format!("unknown option \"-{letter}\"")));
+            };
+            let attached = Some(rest.as_str().to_owned()).filter(|value| !value.is_empty());
+            match option.value {
+                Takes::Nothing => self.option(letter, None)?,
+                Takes::Perhaps => return self.option(letter, attached),
+                Takes::Value => {
+                    let name = format!("-{letter}");
+                    let value = self.value(letter, attached, &name)?;
+                    return self.option(letter, Some(value));
+                }
+            }
+            if self.found.ends.is_some() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of an option. Of some the tool takes the last word that was read, not the value in it.
+    fn value(&mut self, letter: char, attached: Option<String>, name: &str) -> Result<String, Failure> {
+        let value = match attached {
+            Some(_) if "spdj".contains(letter) => self.words.get(self.at.saturating_sub(1)).cloned(),
+            Some(value) => Some(value),
+            None => {
+                self.at += 1;
+                self.words.get(self.at - 1).cloned()
+            }
+        };
+        value.ok_or_else(|| parameter(format!("option \"{name}\" requires an argument")))
+    }
+
+    fn long(&mut self, long: &str, word: &str) -> Result<(), Failure> {
+        let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+        let value = value.map(str::to_owned);
+        let unknown = || parameter(format!("unknown option \"{word}\""));
+        match self.find(name) {
+            None => Err(unknown()),
+            Some(Found::Own(option)) => match option.value {
+                Takes::Nothing if value.is_some() => Err(unknown()),
+                Takes::Nothing => self.option(option.letter, None),
+                Takes::Perhaps => self.option(option.letter, value),
+                Takes::Value => {
+                    let value = self.value(option.letter, value, &format!("--{}", option.long))?;
+                    self.option(option.letter, Some(value))
+                }
+            },
+            Some(Found::Extension(name, row)) => {
+                self.invert();
+                self.found.words.push(format!("--{name}"));
+                if row.arity() == 0 && value.is_some() {
+                    return Err(unknown());
+                }
+                let mut values = Vec::from_iter(value);
+                while values.len() < row.arity() {
+                    let is_last = values.len() + 1 == row.arity();
+                    let next = self.words.get(self.at);
+                    // A value that may be left out is none that begins as an option does.
+                    if row.is_optional() && is_last && next.is_none_or(|next| next.starts_with(['-', '!'])) {
+                        break;
+                    }
+                    let missing = || parameter(format!("option \"{word}\" requires an argument"));
+                    values.push(next.ok_or_else(missing)?.clone());
+                    self.at += 1;
+                }
+                self.found.words.extend(values);
+                Ok(())
+            }
+        }
+    }
+
+    /// Finds an option by its long name, or by the beginning of it if no other begins so.
+    fn find(&mut self, name: &str) -> Option<Found> {
+        let found = self.find_loaded(name);
+        if found.is_some() {
+            return found;
+        }
+        // The match of the protocol is loaded when an option is not known otherwise.
+        let protocol = self.protocol.take()?;
+        self.loaded.push(protocol);
+        self.find_loaded(name)
+    }
+
+    fn find_loaded(&self, name: &str) -> Option<Found> {
+        if let Some(option) = OPTIONS.iter().find(|option| option.long == name) {
+            return Some(Found::Own(option));
+        }
+        let rows = || self.loaded.iter().rev().flat_map(|extension| extension.options());
+        if let Some(row) = rows().find(|row| row.name() == name || row.aliases().contains(&name)) {
+            return Some(Found::Extension(name.to_owned(), row));
+        }
+        let begins = |long: &str| !name.is_empty() && long.starts_with(name);
+        let own: Vec<_> = OPTIONS.iter().filter(|option| begins(option.long)).collect();
+        let mut others: Vec<(&str, &'static OptionRow)> = rows()
+            .flat_map(|row| {
+                std::iter::once(row.name()).chain(row.aliases().iter().copied()).map(move |n| (n, row))
+            })
+            .filter(|(long, _)| begins(long))
+            .collect();
+        others.dedup_by_key(|(_, row)| row.name());
+        match (&own[..], &others[..]) {
+            ([option], []) => Some(Found::Own(option)),
+            // `--src` and `--source` are one option.
+            ([option, rest @ ..], []) if rest.iter().all(|other| other.letter == option.letter) => {
+                Some(Found::Own(option))
+            }
+            ([], [(long, row)]) => Some(Found::Extension((*long).to_owned(), row)),
+            _ => None,
+        }
+    }
+
+    /// Writes the `!` that stands before an option of the rule.
+    fn invert(&mut self) {
+        if std::mem::take(&mut self.inverted) {
+            self.found.words.push("!".to_owned());
+        }
+    }
+
+    /// Notes an option of which there may be one.
+    fn once(&mut self, letter: char) -> Result<(), Failure> {
+        if self.seen.contains(&letter) {
+            return Err(parameter(format!("multiple -{letter} flags not allowed")));
+        }
+        self.seen.push(letter);
+        Ok(())
+    }
+
+    /// Returns the next word unless it begins as an option does.
+    fn next_argument(&mut self) -> Option<String> {
+        let next = self.words.get(self.at).filter(|next| !next.starts_with(['-', '!']))?;
+        self.at += 1;
+        Some(next.clone())
+    }
+
+    fn option(&mut self, letter: char, value: Option<String>) -> Result<(), Failure> {
+        match letter {
+            'A' | 'C' | 'D' | 'I' | 'R' | 'N' | 'P' | 'E' | 'L' | 'S' | 'F' | 'X' | 'Z' => {
+                self.command(letter, value)
+            }
+            's' | 'd' | 'p' | 'i' | 'o' | 'j' | 'g' | 'm' | 'f' => self.of_rule(letter, value),
+            _ => self.of_run(letter, value),
+        }
+    }
+
+    fn command(&mut self, letter: char, value: Option<String>) -> Result<(), Failure> {
+        if std::mem::take(&mut self.inverted) {
+            return Err(parameter("unexpected '!' flag"));
+        }
+        match (self.found.command, letter) {
+            (None, _) => self.found.command = Some(letter),
+            (Some('L' | 'S'), 'Z') => self.found.zero = true,
+            (Some('Z'), 'L' | 'S') => {
+                (self.found.command, self.found.zero) = (Some(letter), true);
+            }
+            (Some(before), _) => return Err(parameter(format!("Cannot use -{letter} with -{before}"))),
+        }
+        if letter == 'N' {
+            new_name(value.as_deref().unwrap_or_default(), self.family)?;
+        }
+        let chain = match value {
+            None => self.next_argument(),
+            value => value,
+        };
+        if chain.is_some() || !self.found.zero {
+            self.found.chain = chain;
+        }
+        let needs = |what: &str| parameter(format!("-{letter} requires {what}"));
+        match letter {
+            'D' | 'I' | 'L' | 'S' | 'Z' if self.found.chain.is_some() => {
+                let word = self.next_argument();
+                self.found.number = word.as_deref().map(rule_number).transpose()?.or(self.found.number);
+            }
+            'R' => {
+                let word = self.next_argument().ok_or_else(|| needs("a rule number"))?;
+                self.found.number = Some(rule_number(&word)?);
+            }
+            'E' => {
+                let name = self.next_argument();
+                self.found.argument = Some(name.ok_or_else(|| needs("old-chain-name and new-chain-name"))?);
+            }
+            'P' => {
+                let policy = self.next_argument();
+                self.found.argument = Some(policy.ok_or_else(|| needs("a chain and a policy"))?);
+            }
+            _ => (),
+        }
+        Ok(())
+    }
+
+    fn of_rule(&mut self, letter: char, value: Option<String>) -> Result<(), Failure> {
+        if letter != 'm' {
+            self.once(letter)?;
+        }
+        if self.inverted && "jgm".contains(letter) {
+            return Err(match letter {
+                'm' => parameter("unexpected ! flag before --match"),
+                _ => parameter(format!("cannot have ! before -{letter}")),
+            });
+        }
+        let mut value = value.unwrap_or_default();
+        match letter {
+            'p' => {
+                value.make_ascii_lowercase();
+                self.protocol = find_match(&value, self.family);
+            }
+            's' | 'd' => value = hosts::resolved(&value, self.family)?,
+            'm' => {
+                let extension = find_match(&value, self.family);
+                let missing =
+                    || parameter(format!("Couldn't load match `{value}':No such file or directory"));
+                self.loaded.push(extension.ok_or_else(missing)?);
+            }
+            'j' => self.loaded.extend(find_target(&value, self.family)),
+            _ => (),
+        }
+        self.invert();
+        self.found.words.push(format!("-{letter}"));
+        if letter != 'f' {
+            self.found.words.push(value);
+        }
+        Ok(())
+    }
+
+    fn of_run(&mut self, letter: char, value: Option<String>) -> Result<(), Failure> {
+        let inverted = std::mem::take(&mut self.inverted);
+        match letter {
+            't' if inverted => return Err(parameter("unexpected ! flag before --table")),
+            't' => self.found.table = value,
+            'v' => self.found.verbose = true,
+            'n' => {
+                self.once(letter)?;
+                self.found.numeric = true;
+            }
+            'x' => {
+                self.once(letter)?;
+                self.found.exact = true;
+            }
+            '0' => {
+                self.once(letter)?;
+                self.found.line_numbers = true;
+            }
+            'h' | 'V' => self.found.ends = Some(letter),
+            'w' => {
+                let value = value.or_else(|| self.next_argument());
+                let wrong = || parameter("wait seconds not numeric");
+                let seconds = value.map(|word| word.parse().map_err(|_| wrong())).transpose()?;
+                self.found.wait = Some(seconds);
+            }
+            'W' => {
+                let _ = value.or_else(|| self.next_argument());
+                self.reads_interval = true;
+                self.found.warnings.push("Ignoring deprecated --wait-interval option.".to_owned());
+            }
+            'c' => {
+                self.once(letter)?;
+                let value = value.unwrap_or_default();
+                let (packets, bytes) = match value.split_once(',') {
+                    Some((packets, bytes)) => (packets.to_owned(), Some(bytes.to_owned())),
+                    None => (value.clone(), self.next_argument()),
+                };
+                let bytes = bytes.ok_or_else(|| parameter("-c requires packet and byte counter"))?;
+                let count = |text: &str, which: &str| {
+                    text.parse().map_err(|_| parameter(format!("-c {which} counter not numeric")))
+                };
+                let (packets, bytes) = (count(&packets, "packet")?, count(&bytes, "byte")?);
+                self.found.counters = Some(Counters { packets, bytes });
+            }
+            '4' if self.family == Family::Ipv6 => return Err(Failure::usage()),
+            '6' if self.family == Family::Ipv4 => return Err(Failure::usage()),
+            // A program that loads modules is never started here: the kernel loads them itself.
+            _ => (),
+        }
+        Ok(())
+    }
+
+    /// Checks what the command does not go with.
+    fn check(&self, command: char) -> Result<(), Failure> {
+        if self.reads_interval && self.found.wait.is_none() {
+            return Err(parameter("--wait-interval only makes sense with --wait"));
+        }
+        let has_rule =
+            matches!(command, 'A' | 'C' | 'I' | 'R') || (command == 'D' && self.found.number.is_none());
+        let allowed = |letter: char| match letter {
+            's' | 'd' | 'p' | 'i' | 'o' | 'j' | 'g' | 'f' => has_rule,
+            'n' | 'x' | '0' => command == 'L',
+            'c' => matches!(command, 'A' | 'I' | 'R' | 'P'),
+            _ => true,
+        };
+        if let Some(letter) = self.seen.iter().find(|letter| !allowed(**letter)) {
+            return Err(parameter(format!("Illegal option `-{letter}' with this command")));
+        }
+        if !has_rule && !self.found.words.is_empty() {
+            let word = self.found.words.iter().find(|word| *word != "!").cloned().unwrap_or_default();
+            return Err(parameter(format!("Illegal option `{word}' with this command")));
+        }
+        if let Some(chain) = &self.found.chain {
+            let length = sluicegate_iptables_save::encode(chain).len();
+            if length > LONGEST_CHAIN {
+                return Err(parameter(format!(
+                    "chain name `{chain}' too long (must be under {} chars)",
+                    LONGEST_CHAIN + 1
+                )));
+            }
+        }
+        let of_rule = |letter| self.seen.contains(&letter);
+        for (letter, chains) in [('o', &["PREROUTING", "INPUT"]), ('i', &["POSTROUTING", "OUTPUT"])] {
+            let chain = self.found.chain.as_deref().filter(|chain| has_rule && chains.contains(chain));
+            if let Some(chain) = chain.filter(|_| of_rule(letter)) {
+                return Err(parameter(format!("Can't use -{letter} with {chain}")));
+            }
+        }
+        let needs_chain = matches!(command, 'A' | 'C' | 'D' | 'I' | 'R' | 'N' | 'P' | 'E');
+        if needs_chain && self.found.chain.is_none() {
+            return Err(parameter(format!("option \"-{command}\" requires an argument")));
+        }
+        Ok(())
+    }
+}
+
+enum Found {
+    Own(&'static Option_),
+    Extension(String, &'static OptionRow),
+}
+
+/// Reads the number of a rule, from 1.
+fn rule_number(word: &str) -> Result<u32, Failure> {
+    let number = word.parse().ok().filter(|number| (1..=i32::MAX as u32).contains(number));
+    number.ok_or_else(|| parameter(format!("Invalid rule number `{word}'")))
+}
+
+/// Checks the name of a chain that is made.
+pub(super) fn new_name(name: &str, family: Family) -> Result<(), Failure> {
+    if let Some(first) = name.chars().next().filter(|first| ['-', '!'].contains(first)) {
+        return Err(parameter(format!("chain name not allowed to start with `{first}'")));
+    }
+    let verdicts = ["", "ACCEPT", "DROP", "QUEUE", "RETURN"];
+    if verdicts.contains(&name) || find_target(name, family).is_some() {
+        return Err(parameter("chain name may not clash with target name"));
+    }
+    if name.contains(|c: char| c.is_ascii_whitespace() || c.is_ascii_control()) {
+        return Err(parameter(format!("Invalid chain name `{name}'")));
+    }
+    Ok(())
+}
+
+const fn option(long: &'static str, letter: char, value: Takes) -> Option_ {
+    Option_ { long, letter, value }
+}
+
+/// The options of iptables(8).
+const OPTIONS: &[Option_] = &[
+    option("append", 'A', Takes::Value),
+    option("delete", 'D', Takes::Value),
+    option("check", 'C', Takes::Value),
+    option("insert", 'I', Takes::Value),
+    option("replace", 'R', Takes::Value),
+    option("list", 'L', Takes::Perhaps),
+    option("list-rules", 'S', Takes::Perhaps),
+    option("flush", 'F', Takes::Perhaps),
+    option("zero", 'Z', Takes::Perhaps),
+    option("new-chain", 'N', Takes::Value),
+    option("delete-chain", 'X', Takes::Perhaps),
+    option("rename-chain", 'E', Takes::Value),
+    option("policy", 'P', Takes::Value),
+    option("source", 's', Takes::Value),
+    option("destination", 'd', Takes::Value),
+    option("src", 's', Takes::Value),
+    option("dst", 'd', Takes::Value),
+    option("protocol", 'p', Takes::Value),
+    option("in-interface", 'i', Takes::Value),
+    option("jump", 'j', Takes::Value),
+    option("table", 't', Takes::Value),
+    option("match", 'm', Takes::Value),
+    option("numeric", 'n', Takes::Nothing),
+    option("out-interface", 'o', Takes::Value),
+    option("verbose", 'v', Takes::Nothing),
+    option("wait", 'w', Takes::Perhaps),
+    option("wait-interval", 'W', Takes::Perhaps),
+    option("exact", 'x', Takes::Nothing),
+    option("fragments", 'f', Takes::Nothing),
+    option("version", 'V', Takes::Nothing),
+    option("help", 'h', Takes::Perhaps),
+    option("line-numbers", '0', Takes::Nothing),
+    option("modprobe", 'M', Takes::Value),
+    option("set-counters", 'c', Takes::Value),
+    option("goto", 'g', Takes::Value),
+    option("ipv4", '4', Takes::Nothing),
+    option("ipv6", '6', Takes::Nothing),
+];
+/// `XT_EXTENSION_MAXNAMELEN`, less the zero at its end.
+const LONGEST_CHAIN: usize = 28;

@@ -1,0 +1,302 @@
+//! One command of iptables(8).
+
+use sluicegate_iptables_save::{
+    Action, Command, Counters, Entry, Item, Listing, Rule, Save, Table, Verb, encode, quote_if_needed, split,
+};
+use sluicegate_xtables::legacy::Restore;
+use sluicegate_xtables::{BackEnd, ForeignReason, View};
+
+use super::arguments::{self, Arguments};
+use super::client::Client;
+use super::failure::{self, Asked, Failure, parameter};
+use super::restore::tell_removed;
+use super::{Tool, incompatible};
+use crate::output::{print, tell};
+
+pub(super) fn run(tool: &Tool, words: &[String]) -> Result<(), Failure> {
+    let mut arguments = arguments::read(words, tool.family)?;
+    arguments.warnings.iter().for_each(tell);
+    match arguments.ends {
+        Some('V') => return Ok(print(format!("{} {}\n", tool.name, tool.version()))?),
+        Some(_) => return Ok(print(format!("{} {}\n\n{HELP}", tool.name, tool.version()))?),
+        None => (),
+    }
+    let table = arguments.table.take().unwrap_or_else(|| "filter".to_owned());
+    let command = arguments.command.unwrap_or_default();
+    let chain = arguments.chain.clone().unwrap_or_default();
+    // A rule that is deleted by its number is not looked for.
+    let numbered = command == 'D' && arguments.number.is_some();
+    let said = if numbered { '#' } else { command };
+    let asked = Asked { back_end: tool.back_end, family: tool.family, command: said, chain: &chain };
+    let told = |error| failure::of(&error, asked);
+    let wait = arguments.wait.flatten();
+    let client = Client::open(tool.back_end, tool.family, wait).map_err(told)?;
+    let run = Run { tool, client: &client, table: &table, arguments: &arguments, asked };
+    match command {
+        'L' => run.list()?,
+        'S' => run.rules()?,
+        'C' => return run.check(),
+        _ => return run.change(command),
+    }
+    if arguments.zero { run.change('Z') } else { Ok(()) }
+}
+
+struct Run<'a> {
+    tool: &'a Tool,
+    client: &'a Client,
+    table: &'a str,
+    arguments: &'a Arguments,
+    asked: Asked<'a>,
+}
+
+impl Run<'_> {
+    fn told(&self, error: &sluicegate_xtables::Error) -> Failure {
+        failure::of(error, self.asked)
+    }
+
+    fn words(&self) -> Result<String, Failure> {
+        let words =
+            self.arguments.words.iter().map(|word| quote_if_needed(word).map(std::borrow::Cow::into_owned));
+        let words = words.collect::<Result<Vec<_>, _>>().map_err(|error| parameter(error.to_string()))?;
+        Ok(words.join(" "))
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        let words = self.words()?;
+        let found = self.client.check(self.table, self.asked.chain, &words);
+        match found.map_err(|error| self.told(&error))? {
+            true => self.say_rule(&words),
+            false => Err(Failure::other("Bad rule (does a matching rule exist in that chain?).")),
+        }
+    }
+
+    /// Carries out one line, as part of an input of iptables-restore.
+    fn change(&self, command: char) -> Result<(), Failure> {
+        let Arguments { chain, argument, number, counters, .. } = self.arguments;
+        let name = || chain.clone().unwrap_or_default().into();
+        let optional = || chain.clone().map(Into::into);
+        let argument = argument.as_deref().unwrap_or_default();
+        let action = match command {
+            'A' => Some(Action::Append),
+            'I' => Some(Action::Insert(Some(number.unwrap_or(1)))),
+            'R' => Some(Action::Replace(number.unwrap_or(1))),
+            'D' => Some(number.map_or(Action::Delete, Action::DeleteNumber)),
+            _ => None,
+        };
+        let mut words = String::new();
+        let entry = if let Some(action) = action {
+            words = self.words()?;
+            // No chain of such a name can be made.
+            let missing = |_| match action {
+                Action::Delete => Failure::other("Bad rule (does a matching rule exist in that chain?)."),
+                _ => Failure::other("No chain/target/match by that name."),
+            };
+            let mut rule = Rule::new(action, self.asked.chain.to_owned(), words.clone()).map_err(missing)?;
+            rule.set_counters(*counters);
+            Entry::Rule(rule)
+        } else {
+            let verb = match command {
+                'N' => Verb::New(name()),
+                'X' => Verb::DeleteChain(optional()),
+                'F' => Verb::Flush(optional()),
+                'Z' => Verb::Zero(optional(), *number),
+                'E' => {
+                    arguments::new_name(argument, self.tool.family)?;
+                    Verb::Rename(name(), argument.to_owned().into())
+                }
+                _ => {
+                    if self.table == "nat" && argument == "DROP" {
+                        return Err(parameter(
+                            "\nThe \"nat\" table is not intended for filtering, the use of DROP is therefore \
+                             inhibited.\n\n",
+                        ));
+                    }
+                    Verb::Policy(name(), argument.to_owned().into(), *counters)
+                }
+            };
+            Entry::Command(Command::new(verb))
+        };
+        if command == 'F' {
+            tell_removed(self.client, self.tool, self.table, chain.as_deref());
+        }
+        let chains = if self.arguments.verbose { self.chains(command)? } else { Vec::new() };
+        let none = |error: sluicegate_iptables_save::Error| parameter(error.to_string());
+        let mut table = Table::new(self.table.to_owned()).map_err(none)?;
+        table.entries.push(entry);
+        let input = Save { items: vec![Item::Table(table)] };
+        let done = self.client.restore(&input, Restore::default().counters());
+        if let Err(error) = done {
+            // Of a rule that is not there the counters are zero: iptables-nft says nothing.
+            if command == 'Z' && number.is_some() && self.tool.back_end == BackEnd::Nft {
+                if let sluicegate_xtables::Error::Line {
+                    fault: sluicegate_xtables::Fault::NoNumber, ..
+                } = error
+                {
+                    return Ok(());
+                }
+            }
+            return Err(self.told(&error));
+        }
+        let verb = match command {
+            'F' => "Flushing",
+            'X' => "Deleting",
+            'Z' => "Zeroing",
+            'D' if number.is_some() => return Ok(()),
+            'A' | 'I' | 'R' | 'D' => return self.say_rule(&words),
+            _ => return Ok(()),
+        };
+        Ok(chains.iter().try_for_each(|chain| print(format!("{verb} chain `{chain}'\n")))?)
+    }
+
+    /// Returns the chains that a command is for, of all if it names none.
+    fn chains(&self, command: char) -> Result<Vec<String>, Failure> {
+        if let Some(chain) = &self.arguments.chain {
+            return Ok(if self.arguments.number.is_some() { Vec::new() } else { vec![chain.clone()] });
+        }
+        if !matches!(command, 'F' | 'X' | 'Z') {
+            return Ok(Vec::new());
+        }
+        let view = self.client.view(self.table).map_err(|error| self.told(&error))?;
+        let chains = view.table.chains().filter(|chain| command != 'X' || chain.policy().is_none());
+        Ok(chains.map(|chain| chain.name().to_owned()).collect())
+    }
+
+    /// Prints the rule that a verbose command was about.
+    fn say_rule(&self, words: &str) -> Result<(), Failure> {
+        if !self.arguments.verbose {
+            return Ok(());
+        }
+        let listing = Listing::new(self.tool.family);
+        let rules = sluicegate_iptables_save::normalise(words, self.tool.family);
+        for words in rules.map_err(|error| parameter(error.to_string()))? {
+            let rule = Rule::new(Action::Append, "X", words).map_err(|error| parameter(error.to_string()))?;
+            let line = listing.single(&rule).map_err(|error| parameter(error.to_string()))?;
+            print(encode(&line))?;
+        }
+        Ok(())
+    }
+
+    fn rules(&self) -> Result<(), Failure> {
+        let view = self.view(self.arguments.chain.is_some())?;
+        let Arguments { chain, number, verbose, .. } = self.arguments;
+        let wanted = |name: &str| chain.as_deref().is_none_or(|chain| chain == name);
+        let mut text = String::new();
+        if number.is_none() {
+            for chain in view.table.chains().filter(|chain| wanted(chain.name())) {
+                match chain.policy() {
+                    Some(policy) => {
+                        let Counters { packets, bytes } = chain.counters().unwrap_or_default();
+                        let counters =
+                            if *verbose { format!(" -c {packets} {bytes}") } else { String::new() };
+                        text.push_str(&format!("-P {} {policy}{counters}\n", chain.name()));
+                    }
+                    None => text.push_str(&format!("-N {}\n", chain.name())),
+                }
+            }
+        }
+        let rules = view.table.rules().filter(|rule| wanted(rule.chain()));
+        let at = |index: usize| number.is_none_or(|number| usize::try_from(number) == Ok(index));
+        for (_, rule) in (1..).zip(rules).filter(|(index, _)| at(*index)) {
+            if rule.is_foreign() {
+                text.push_str(&format!("# {}: {}\n", rule.chain(), rule.text().trim_start_matches("# ")));
+                continue;
+            }
+            let words = match rule.counters().filter(|_| *verbose) {
+                None => rule.text().to_owned(),
+                Some(counters) => with_counters(rule.text(), counters),
+            };
+            text.push_str(format!("-A {} {words}", rule.chain()).trim_end());
+            text.push('\n');
+        }
+        Ok(print(encode(&text))?)
+    }
+
+    fn list(&self) -> Result<(), Failure> {
+        let Arguments { chain, number, .. } = self.arguments;
+        // A chain that others jump to shows how many do, which all rules tell.
+        let alone = chain.as_deref().is_some_and(|chain| BUILT_IN.contains(&chain));
+        let view = self.view(alone)?;
+        let mut listing = Listing::new(self.tool.family);
+        listing.verbose = self.arguments.verbose;
+        listing.exact = self.arguments.exact;
+        listing.line_numbers = self.arguments.line_numbers;
+        let text = match (chain, number) {
+            (None, _) => listing.table(&view.table),
+            (Some(chain), None) => listing.chain(&view.table, chain).map(Option::unwrap_or_default),
+            (Some(chain), Some(number)) => {
+                let number = usize::try_from(*number).unwrap_or(usize::MAX);
+                listing.rule(&view.table, chain, number)
+            }
+        };
+        Ok(print(encode(&text.map_err(|error| Failure::other(error.to_string()))?))?)
+    }
+
+    /// Reads what is to be listed. A chain with something that has no words is not; of all chains, what has
+    /// none is told.
+    fn view(&self, alone: bool) -> Result<View, Failure> {
+        self.tool.warn_of_legacy();
+        let (table, chain) = (self.table, self.arguments.chain.as_deref());
+        let view = match chain.filter(|_| alone) {
+            Some(chain) => self.client.view_chain(table, chain).map_err(|error| self.told(&error))?,
+            None => Some(self.client.view(table).map_err(|error| self.told(&error))?),
+        };
+        let exists = |view: &View| chain.is_none_or(|chain| view.table.chain(chain).is_some());
+        let Some(view) = view.filter(exists) else {
+            return Err(Failure::other(match self.tool.back_end {
+                BackEnd::Nft => format!(
+                    "chain `{}' in table `{table}' is incompatible, use 'nft' tool.",
+                    chain.unwrap_or_default().escape_debug()
+                ),
+                BackEnd::Legacy => "No chain/target/match by that name.".to_owned(),
+            }));
+        };
+        if let Some(chain) = chain {
+            let in_it =
+                view.foreign.iter().find(|foreign| foreign.number.is_some() && foreign.chain == chain);
+            return match in_it {
+                Some(foreign) => Err(incompatible(table, foreign)),
+                None => Ok(view),
+            };
+        }
+        if view.foreign.iter().any(|foreign| foreign.reason == ForeignReason::BaseChain) {
+            print(format!(
+                "# Table `{table}' contains incompatible base-chains, use 'nft' tool to list them.\n"
+            ))?;
+        }
+        for foreign in view.foreign.iter().filter(|foreign| foreign.reason != ForeignReason::BaseChain) {
+            tell(format_args!("{}: Warning: no words for {foreign}", self.tool.name));
+        }
+        Ok(view)
+    }
+}
+
+/// Writes counters before the target, where `-S -v` has them.
+fn with_counters(words: &str, Counters { packets, bytes }: Counters) -> String {
+    let counters = format!("-c {packets} {bytes}");
+    let mut at = None;
+    for word in split(words).flatten().filter(|word| !word.quoted && matches!(&*word.text, "-j" | "-g")) {
+        at = at.or(Some(word.offset));
+    }
+    match at.and_then(|at| words.split_at_checked(at)) {
+        Some((before, target)) => format!("{before}{counters} {target}"),
+        None => format!("{words} {counters}").trim_start().to_owned(),
+    }
+}
+
+const BUILT_IN: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
+
+const HELP: &str = "\
+Usage: iptables -[ACD] chain rule-specification [options]
+       iptables -I chain [rulenum] rule-specification [options]
+       iptables -R chain rulenum rule-specification [options]
+       iptables -D chain rulenum [options]
+       iptables -[LS] [chain [rulenum]] [options]
+       iptables -[FZ] [chain] [options]
+       iptables -[NX] chain
+       iptables -E old-chain-name new-chain-name
+       iptables -P chain target [options]
+       iptables -h (print this help information)
+
+Options: -t TABLE, -4, -6, -p, -s, -d, -i, -o, -j, -g, -m, -f, -c PACKETS BYTES, -w [SECONDS],
+-v, -n, -x, --line-numbers, -M COMMAND, -V: see iptables(8).
+";

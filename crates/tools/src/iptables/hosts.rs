@@ -1,0 +1,41 @@
+//! Names of hosts as addresses of rules.
+
+use std::net::IpAddr;
+
+use sluicegate_iptables_save::Family;
+
+use super::failure::{Failure, parameter};
+
+/// Returns the value of `-s` or `-d` with the addresses of the names in it.
+pub(super) fn resolved(value: &str, family: Family) -> Result<String, Failure> {
+    let parts: Result<Vec<_>, _> = value.split(',').map(|part| network(part, family)).collect();
+    Ok(parts?.join(","))
+}
+
+fn network(part: &str, family: Family) -> Result<String, Failure> {
+    let (name, mask) = part.split_once('/').map_or((part, ""), |(name, _)| (name, &part[name.len()..]));
+    // Digits, dots and colons are an address, or are refused as one with the rule.
+    let is_number = name.contains(':') || name.starts_with(|c: char| c.is_ascii_digit());
+    if is_number && !name.contains(|c: char| c.is_ascii_alphabetic() && !c.is_ascii_hexdigit() && c != 'x') {
+        return Ok(part.to_owned());
+    }
+    if matches!(mask, "/0" | "/0.0.0.0" | "/::") {
+        return Ok(part.to_owned());
+    }
+    let wanted = |address: &IpAddr| address.is_ipv4() == (family == Family::Ipv4);
+    let mut found: Vec<IpAddr> = Vec::new();
+    let addresses = match name {
+        "" => Vec::new(),
+        name => dns_lookup::lookup_host(name).map(Vec::from_iter).unwrap_or_default(),
+    };
+    for address in addresses.into_iter().filter(wanted) {
+        if !found.contains(&address) {
+            found.push(address);
+        }
+    }
+    if found.is_empty() {
+        return Err(parameter(format!("host/network `{name}' not found")));
+    }
+    let networks: Vec<_> = found.iter().map(|address| format!("{address}{mask}")).collect();
+    Ok(networks.join(","))
+}
