@@ -17,7 +17,8 @@ use crate::{
 ///
 /// Changes are noted per service, with the state before the first of them: a service that is changed and
 /// changed back has not changed. Asking what changed costs what changed, whatever the size of the cluster.
-#[derive(Debug, Default)]
+/// Cloning it copies maps of references.
+#[derive(Clone, Debug, Default)]
 pub struct Cluster {
     node: Node,
     services: HashMap<ServiceName, Entry>,
@@ -89,7 +90,7 @@ impl Slices {
 }
 
 /// A service that was touched since the last [`Cluster::take_changes`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Pending {
     before: Entry,
     /// Whether it counts as changed even if its objects are as before, because the node has changed.

@@ -161,14 +161,14 @@ impl Wishes {
 }
 
 /// All claims of all services.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Claims {
     frontends: HashMap<Frontend, Claimants>,
     /// The frontends with more than one claim.
     contested: BTreeSet<Frontend>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Claimants {
     winner: Claim,
     losers: BTreeSet<Claim>,

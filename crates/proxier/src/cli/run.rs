@@ -11,7 +11,7 @@ use clap::{ArgAction, Args, ValueEnum};
 use sluicegate_proxier::Mode;
 use sluicegate_proxier::config::{Config, Gate, Rules, parse_duration};
 use sluicegate_proxier::doctor::missing_device;
-use sluicegate_proxier::run::{Intervals, Lock, Loop, Observer, Signal, ThisNode, World};
+use sluicegate_proxier::run::{Heartbeat, Intervals, Lock, Loop, Observer, Signal, ThisNode, World};
 use sluicegate_proxier::serve::LocalhostNodePorts;
 use sluicegate_service_rules::Backend;
 use sluicegate_service_rules::nftables::Applier;
@@ -158,6 +158,7 @@ impl Run {
             drop(backend);
             return print("initialised; --init-only ends here");
         }
+        exit_on_panic();
         self.set_oom_score(given.names.contains("oom_score_adj") || config.oom_score_adj.is_some());
         let _lock = Lock::take()?;
         let this = self.this_node()?;
@@ -167,12 +168,15 @@ impl Run {
         }
         world.set_service_cidr("--service-cluster-ip-range", &self.proxy.service_cluster_ip_range);
         let intervals = self.intervals(&config);
+        let heartbeat = Heartbeat::default();
+        heartbeat.watch((intervals.sync * 4).max(LONGEST_SILENCE)).map_err(Error::Runtime)?;
         let backend = self.backend()?;
         // Opening the back end loads IPVS, and with it its sysctls.
         self.serve.sysctls(&self.proxy, world.cluster())?;
         let configz = self.configz(&intervals);
-        let serving =
-            Arc::new(self.serve.start(&self.proxy, intervals.sync, configz, given.values.clone())?);
+        let flags = given.values.clone();
+        let serving = self.serve.start(&self.proxy, intervals.sync, configz, flags, &heartbeat)?;
+        let serving = Arc::new(serving);
         if let Some(why) = missing_device(&self.proxy.detect_local()?) {
             tracing::warn!("{why}");
             serving.warning(&why);
@@ -197,9 +201,11 @@ impl Run {
             .observed_by(progress::on_terminal())
             .observed_by(Some(leftovers))
             .observed_by(localhost)
-            .looked_at_by(looks);
-        runtime.block_on(looping.run(updates, signals))?;
+            .looked_at_by(looks)
+            .with_heartbeat(heartbeat);
+        let ended = runtime.block_on(looping.run(updates, signals));
         runtime.shutdown_background();
+        ended?;
         match self.config {
             Some(path) if config_changed.load(Ordering::Relaxed) => Err(Error::ConfigChanged(path)),
             _ => Ok(ExitCode::SUCCESS),
@@ -362,6 +368,18 @@ fn rules(config: &Config, mode: Mode) -> Rules {
     }
 }
 
+/// Ends the process where a thread panics, also for want of another thread, so that it is started anew: the
+/// others would wait for that one for ever. A panic on the thread of the HTTP servers ends one connection.
+fn exit_on_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        if std::thread::current().name() != Some("http") {
+            std::process::exit(PANICKED);
+        }
+    }));
+}
+
 /// Starts the threads of the source and of signals.
 pub(super) fn runtime() -> Result<Runtime, Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
@@ -392,4 +410,8 @@ fn signals() -> Result<(Receiver<Signal>, Sender<Signal>), Error> {
     Ok((receiver, sender))
 }
 
+/// The status of a program of Rust whose main thread panicked.
+const PANICKED: i32 = 101;
+/// The least time without a turn of the run loop after which the process ends.
+const LONGEST_SILENCE: Duration = Duration::from_secs(120);
 const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args};
 use sluicegate_proxier::Mode;
 use sluicegate_proxier::config::{Config, Gate};
+use sluicegate_proxier::run::Heartbeat;
 use sluicegate_proxier::serve::{BindAddress, HEALTHZ_PORT, METRICS_PORT, Serving, ServingSettings};
 use sluicegate_proxier::sysctl::{self, Needs, Sysctls};
 use sluicegate_services::{Cluster, Family};
@@ -97,11 +98,13 @@ impl ServeArgs {
         sync_period: Duration,
         configz: String,
         flags: BTreeMap<String, String>,
+        heartbeat: &Heartbeat,
     ) -> Result<Serving, Error> {
         let mut settings = ServingSettings::new(proxy.proxy_mode);
         settings.healthz = self.healthz_bind_address;
         settings.metrics = self.metrics_bind_address;
         settings.timeout = sync_period * 2;
+        settings.heartbeat = Some(heartbeat.clone());
         settings.node_port_addresses = proxy.node_port_addresses();
         settings.bind_hard_fail = self.bind_address_hard_fail;
         settings.configz = Some(configz);

@@ -10,6 +10,7 @@ use tokio::sync::mpsc::Receiver;
 
 use super::Error;
 use super::commits::{Commits, Foreign};
+use super::heartbeat::{BEAT, Heartbeat};
 use super::observer::{Observer, SyncReport};
 use super::repeats::Repeats;
 use super::schedule::{Intervals, Job, Outcome, Schedule};
@@ -28,8 +29,8 @@ pub enum Signal {
     Resync,
 }
 
-/// A function that reads the state of a running loop, which calls it between two steps on its own thread. It
-/// must return quickly.
+/// A function that takes what it needs of the state of a running loop, which calls it between two steps on its
+/// own thread, one a turn. It must return quickly: whoever reads for long takes a copy.
 pub type Look = Box<dyn FnOnce(&World) + Send>;
 
 /// Programs the updates of a source into the kernel.
@@ -40,6 +41,7 @@ pub struct Loop {
     schedule: Schedule,
     intervals: Intervals,
     looks: Option<Receiver<Look>>,
+    heartbeat: Heartbeat,
     commits: Option<Commits>,
     /// What changed since the last sync that succeeded.
     unprogrammed: Unprogrammed,
@@ -107,6 +109,7 @@ impl Loop {
             schedule: Schedule::new(intervals),
             intervals,
             looks: None,
+            heartbeat: Heartbeat::default(),
             commits: None,
             unprogrammed: Unprogrammed::default(),
             former: Former::everything(),
@@ -138,6 +141,13 @@ impl Loop {
         self
     }
 
+    /// Sets the heartbeat, which shows others that the loop moves.
+    #[must_use]
+    pub fn with_heartbeat(mut self, heartbeat: Heartbeat) -> Self {
+        self.heartbeat = heartbeat;
+        self
+    }
+
     /// Runs until a signal stops it. All rules stay in place, however it ends.
     ///
     /// A sync blocks the thread that polls this: use `block_on` of a runtime whose other tasks have threads
@@ -155,9 +165,16 @@ impl Loop {
     ) -> Result<(), Error> {
         let mut news = Vec::new();
         loop {
+            self.heartbeat.beat();
+            let due = self.schedule.due();
+            if due.is_some_and(|due| due <= now()) {
+                self.sync()?;
+            }
+            // Each turn takes a bounded number of one source, which is chosen at random among those that have
+            // something, and then the next sync may be due: nobody who always has something keeps the others
+            // from their turn.
             let due = self.schedule.due();
             tokio::select! {
-                biased;
                 signal = signals.recv() => match signal {
                     Some(Signal::Resync) => self.resync(),
                     Some(Signal::Stop) | None => break,
@@ -170,7 +187,8 @@ impl Loop {
                 }
                 seen = next(&mut self.commits) => self.foreign(seen),
                 look = next_look(&mut self.looks) => look(&self.world),
-                () = until(due) => self.sync()?,
+                () = until(due) => {}
+                () = tokio::time::sleep(BEAT) => {}
             }
         }
         tracing::info!("stopped; all rules stay in place");

@@ -15,6 +15,7 @@
 mod commits;
 mod engine;
 mod error;
+mod heartbeat;
 mod lock;
 mod observer;
 mod repeats;
@@ -24,10 +25,11 @@ mod world;
 pub use commits::{Commits, Foreign};
 pub use engine::{Look, Loop, Signal};
 pub use error::Error;
+pub use heartbeat::Heartbeat;
 pub use lock::Lock;
 pub use observer::{Observer, SyncReport};
 pub use schedule::{Intervals, Job, Outcome, Schedule};
-pub use world::{Effect, ThisNode, World};
+pub use world::{Effect, Snapshot, ThisNode, World};
 
 #[cfg(doc)]
 use crate::source::update::Update;

@@ -72,6 +72,15 @@ pub struct World {
     forbids_external_ips: bool,
 }
 
+/// The cluster at one moment, for readers.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The cluster, without the services that are left out.
+    pub cluster: Cluster,
+    /// The services that the kernel refuses, each with its reason.
+    pub refused: Vec<(ServiceName, String)>,
+}
+
 /// A service that the kernel refuses.
 #[derive(Debug, Default)]
 struct LeftOut {
@@ -110,6 +119,13 @@ impl World {
     #[must_use]
     pub const fn cluster(&self) -> &Cluster {
         &self.cluster
+    }
+
+    /// Returns a copy for readers, which costs as much as copying references to all objects.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let refused = self.refused().map(|(name, why)| (name.clone(), why.to_owned())).collect();
+        Snapshot { cluster: self.cluster.clone(), refused }
     }
 
     /// Returns the cluster, to keep it without what follows the source.

@@ -10,6 +10,7 @@ use sluicegate_services::Family;
 
 use super::readyz::Condition;
 use super::{Answer, JSON, answer};
+use crate::run::Heartbeat;
 
 /// The health of the proxy. Callers pass in the time.
 ///
@@ -40,6 +41,7 @@ pub struct ProxyHealth {
     faults: Vec<String>,
     /// Why the last sync failed.
     failure: Option<String>,
+    heartbeat: Option<Heartbeat>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,7 +84,15 @@ impl ProxyHealth {
             node_eligible: true,
             faults: Vec::new(),
             failure: None,
+            heartbeat: None,
         }
+    }
+
+    /// Has a run loop that does not move make the proxy unhealthy.
+    #[must_use]
+    pub fn with_heartbeat(mut self, heartbeat: Option<Heartbeat>) -> Self {
+        self.heartbeat = heartbeat;
+        self
     }
 
     /// Records that a change waits for the next sync of this family. Of several, the first one counts.
@@ -121,6 +131,11 @@ impl ProxyHealth {
             last_updated: None,
             families: BTreeMap::new(),
         };
+        let silent = self.heartbeat.as_ref().map(|heartbeat| heartbeat.age(now)).unwrap_or_default();
+        if silent >= self.timeout.max(LEAST_STALL) {
+            health.healthy = false;
+            health.faults.push(format!("the run loop has not moved for {} s", silent.as_secs()));
+        }
         for (family, state) in Family::BOTH.into_iter().zip(&self.families) {
             let Some(last_updated) = state.updated else { continue };
             let waited = state.oldest_queued.map(|queued| now.saturating_duration_since(queued));
@@ -223,6 +238,8 @@ fn rfc3339(time: Option<SystemTime>) -> String {
     time.map_or_else(|| NEVER.to_owned(), |time| time.to_rfc3339_opts(SecondsFormat::AutoSi, true))
 }
 
+/// A loop that moves beats every second. Even its longest sync on a busy machine is shorter than this.
+const LEAST_STALL: Duration = Duration::from_secs(30);
 const NEVER: &str = "0001-01-01T00:00:00Z";
 
 #[cfg(test)]
@@ -311,6 +328,20 @@ mod tests {
         assert_eq!(health.healthz(clock.at(5), Clock::wall(5)).status(), 503);
         health.set_faults(&[]);
         assert_eq!(health.healthz(clock.at(5), Clock::wall(5)).status(), 200);
+    }
+
+    #[test]
+    fn a_loop_that_does_not_move_makes_the_proxy_unhealthy_before_and_after_its_first_sync() {
+        let heartbeat = Heartbeat::default();
+        let clock = Clock(Instant::now());
+        let mut health = ProxyHealth::new(TIMEOUT).with_heartbeat(Some(heartbeat.clone()));
+        for _ in 0..2 {
+            assert_eq!(health.livez(clock.at(59), Clock::wall(59)).status(), 200);
+            let late = health.livez(clock.at(61), Clock::wall(61));
+            assert!(shown(&late).0 == 503 && shown(&late).1.contains("has not moved for 6"), "{late:?}");
+            assert_eq!(health.healthz(clock.at(61), Clock::wall(61)).status(), 503);
+            health.updated(Family::Ipv4, Clock::wall(1));
+        }
     }
 
     #[test]

@@ -11,22 +11,21 @@ use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use sluicegate_conntrack::stale;
 use sluicegate_services::{Cluster, Family, NodePortAddresses, NodePorts};
 
-use super::http::{Handler, Listening, Reply, Server};
+use super::http::{Handler, Listening, Server};
 use super::metrics::started;
 use super::ports::Ports;
 use super::readyz::{self, Condition};
-use super::status::{self, Facts, History};
+use super::status::{Facts, History, Writer};
 use super::zpages;
 use super::{
     Answer, BindAddress, Error, JSON, Metrics, PLAIN, ProxyHealth, ServiceHealth, answer, not_found,
 };
 use crate::Mode;
-use crate::run::{Look, Observer, SyncReport, World};
+use crate::run::{Heartbeat, Look, Observer, SyncReport};
 use crate::source::contact::{Contact, Verb};
 use crate::source::update::Kind;
 use sluicegate_service_rules::of_interfaces;
-use tokio::sync::mpsc::{self, Receiver, Sender};
-use tokio::sync::oneshot;
+use tokio::sync::mpsc::{self, Receiver};
 
 /// The settings of the servers.
 #[derive(Clone, Debug)]
@@ -42,6 +41,9 @@ pub struct ServingSettings {
     pub metrics: BindAddress,
     /// The time after which a waiting change makes the proxy unhealthy: twice the sync period.
     pub timeout: Duration,
+    /// The heartbeat of the run loop. One that is silent for the timeout, and at least half a minute, makes the
+    /// proxy unhealthy; `None` where there is no loop.
+    pub heartbeat: Option<Heartbeat>,
     /// The addresses of health-check node ports.
     pub node_port_addresses: NodePortAddresses,
     /// Whether a server that cannot listen at the start is an error (`--bind-address-hard-fail`). Otherwise
@@ -66,6 +68,7 @@ impl ServingSettings {
             healthz: BindAddress::new([0, 0, 0, 0].into(), HEALTHZ_PORT),
             metrics: BindAddress::new([127, 0, 0, 1].into(), METRICS_PORT),
             timeout: Duration::from_secs(60),
+            heartbeat: None,
             node_port_addresses: NodePortAddresses::every(),
             bind_hard_fail: false,
             flags: Some(BTreeMap::new()),
@@ -120,20 +123,22 @@ impl Serving {
     ) -> Result<Self, Error> {
         let metrics = Metrics::new(settings.mode, &settings.families, SystemTime::now());
         let shared = Arc::new(Shared {
-            health: Mutex::new(ProxyHealth::new(settings.timeout)),
+            health: Mutex::new(ProxyHealth::new(settings.timeout).with_heartbeat(settings.heartbeat.clone())),
             services: Mutex::default(),
             history: Mutex::default(),
             metrics,
         });
         let report: Report = Arc::new(report);
         let (asking, looks) = mpsc::channel(LOOKS);
+        let since = started().unwrap_or_else(SystemTime::now);
+        let (of_status, families) = (Arc::clone(&shared), settings.families.clone());
+        let status = Writer::start(move || facts(&of_status, since, &families), asking);
         let pages = Pages {
-            families: settings.families.clone(),
-            asking,
+            status: status.map_err(Error::Thread)?,
             configz: settings.configz.clone(),
             flags: settings.flags.clone(),
             statusz: settings.statusz,
-            started: started().unwrap_or_else(SystemTime::now),
+            started: since,
         };
         let places = [
             ("/healthz", settings.healthz.socket(HEALTHZ_PORT), health_handler(Arc::clone(&shared))),
@@ -327,38 +332,27 @@ struct Pages {
     flags: Option<BTreeMap<String, String>>,
     statusz: bool,
     started: SystemTime,
-    families: Vec<Family>,
-    /// To the loop.
-    asking: Sender<Look>,
+    status: Writer,
 }
 
 fn metrics_handler(shared: Arc<Shared>, pages: Pages) -> Handler {
     Arc::new(move |request| {
         if request.uri().path() == "/status" {
-            status(&shared, &pages)
+            pages.status.reply()
         } else {
             page(&shared, &pages, request).into()
         }
     })
 }
 
-/// Has the loop write its status, between two syncs.
-fn status(shared: &Shared, pages: &Pages) -> Reply {
-    let facts = Facts {
+/// Returns what the status page says beside the services.
+fn facts(shared: &Shared, started: SystemTime, families: &[Family]) -> Facts {
+    Facts {
         mode: shared.metrics.mode().as_str(),
-        started: pages.started,
+        started,
         history: lock(&shared.history).clone(),
         conditions: conditions(shared, Instant::now()),
-        families: pages.families.clone(),
-    };
-    let (sender, answered) = oneshot::channel();
-    let look = move |world: &World| {
-        // Whoever asked may be gone.
-        let _ = sender.send(answer(200, JSON, status::page(&facts, world, SystemTime::now())));
-    };
-    match pages.asking.try_send(Box::new(look)) {
-        Ok(()) => Reply::Later(answered),
-        Err(_) => answer(503, PLAIN, "too many ask already, or nothing is followed\n".to_owned()).into(),
+        families: families.to_vec(),
     }
 }
 
@@ -409,7 +403,7 @@ pub const HEALTHZ_PORT: u16 = 10256;
 /// kube-proxy's port for `/metrics`.
 pub const METRICS_PORT: u16 = 10249;
 
-/// The number of requests for `/status` that wait for the loop.
+/// The number of looks that wait for the loop: one for each time that it did not answer.
 const LOOKS: usize = 4;
 /// The interval of kube-proxy.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
@@ -420,6 +414,7 @@ mod tests {
     use sluicegate_service_rules::{Found, Summary};
     use sluicegate_services::ServiceName;
 
+    use super::super::http::Reply;
     use super::*;
 
     fn summary() -> Summary {

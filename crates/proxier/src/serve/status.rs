@@ -4,14 +4,18 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU16;
-use std::time::SystemTime;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::{Duration, Instant, SystemTime};
 
 use k8s_openapi::chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use sluicegate_services::{Family, ServicePort};
+use tokio::sync::{mpsc::Sender, oneshot};
 
+use super::http::Reply;
 use super::readyz::Condition;
-use crate::run::{SyncReport, World};
+use super::{Answer, JSON, PLAIN, answer};
+use crate::run::{Look, Snapshot, SyncReport};
 
 /// The last syncs and troubles. Callers pass in the time.
 #[derive(Clone, Debug, Default)]
@@ -97,8 +101,8 @@ pub(super) struct Facts {
 
 /// Returns the body of the page. It is written at once, without a tree of values in between: with many
 /// services that would take more memory than all else.
-pub(super) fn page(facts: &Facts, world: &World, now: SystemTime) -> String {
-    let cluster = world.cluster();
+pub(super) fn page(facts: &Facts, world: &Snapshot, now: SystemTime) -> String {
+    let cluster = &world.cluster;
     let mut names: Vec<_> = cluster.service_names().collect();
     names.sort();
     let ports = names
@@ -115,7 +119,7 @@ pub(super) fn page(facts: &Facts, world: &World, now: SystemTime) -> String {
         syncs: &facts.history.syncs,
         failure: facts.history.failure.as_ref(),
         warnings: &facts.history.warnings,
-        refused: world.refused().map(|(name, why)| format!("Service {name}: {why}")).collect(),
+        refused: world.refused.iter().map(|(name, why)| format!("Service {name}: {why}")).collect(),
         conflicts: cluster.conflicts().map(|conflict| conflict.to_string()).collect(),
         forbidden_external_ips: cluster
             .forbidden_external_ips()
@@ -129,6 +133,58 @@ pub(super) fn page(facts: &Facts, world: &World, now: SystemTime) -> String {
     };
     // Nothing in it can fail to be written.
     serde_json::to_string(&page).unwrap_or_default()
+}
+
+/// Writes the page for all who ask at the same time, on a thread of its own: neither the run loop nor the
+/// thread that answers health checks waits for it.
+#[derive(Debug)]
+pub(super) struct Writer(SyncSender<oneshot::Sender<Answer>>);
+
+impl Writer {
+    /// Starts the thread. `facts` has what is known without the loop, which `asking` leads to.
+    pub(super) fn start(
+        facts: impl Fn() -> Facts + Send + 'static,
+        asking: Sender<Look>,
+    ) -> std::io::Result<Self> {
+        let (sender, requests) = sync_channel::<oneshot::Sender<Answer>>(MOST_WAITING);
+        std::thread::Builder::new().name("status".to_owned()).spawn(move || {
+            let mut last = None;
+            while let Ok(first) = requests.recv() {
+                let began = Instant::now();
+                last = snapshot(&asking).or(last);
+                let answer = match &last {
+                    Some(world) => answer(200, JSON, page(&facts(), world, SystemTime::now())),
+                    None => answer(503, PLAIN, "nothing is followed yet\n".to_owned()),
+                };
+                for waiting in std::iter::once(first).chain(requests.try_iter()) {
+                    // Whoever asked may be gone.
+                    let _ = waiting.send(answer.clone());
+                }
+                // Not more than half of the time, however many ask.
+                std::thread::sleep(began.elapsed().min(LONGEST_PAUSE));
+            }
+        })?;
+        Ok(Self(sender))
+    }
+
+    /// Returns the page, or an answer that says that too many wait for it.
+    pub(super) fn reply(&self) -> Reply {
+        let (sender, answered) = oneshot::channel();
+        match self.0.try_send(sender) {
+            Ok(()) => Reply::Later(answered),
+            Err(_) => answer(503, PLAIN, "too many ask already\n".to_owned()).into(),
+        }
+    }
+}
+
+/// Asks the loop for a copy of its world; `None` when it does not answer.
+fn snapshot(asking: &Sender<Look>) -> Option<Snapshot> {
+    let (sender, answered) = sync_channel(1);
+    let look: Look = Box::new(move |world| {
+        let _ = sender.send(world.snapshot());
+    });
+    asking.try_send(look).ok()?;
+    answered.recv_timeout(LOOK).ok()
 }
 
 #[derive(Serialize)]
@@ -225,6 +281,11 @@ fn rfc3339(time: SystemTime) -> String {
     time.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
+/// The most requests that wait for one page.
+const MOST_WAITING: usize = 16;
+/// How long to wait for the loop, which may be in a sync, before the last copy of its world is shown.
+const LOOK: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// The number of syncs that are kept.
 const SYNCS: usize = 5;
 /// The number of warnings that are kept.
@@ -232,12 +293,10 @@ const WARNINGS: usize = 20;
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use serde_json::Value;
 
     use super::*;
-    use crate::run::ThisNode;
+    use crate::run::{ThisNode, World};
 
     #[test]
     fn troubles_are_counted_and_the_last_ones_kept() {
@@ -252,8 +311,8 @@ mod tests {
         let conditions = vec![Condition::new("rules", Some("no room".to_owned()))];
         let facts =
             Facts { mode: "nftables", started: start, history, conditions, families: Family::BOTH.into() };
-        let page =
-            page(&facts, &World::new(ThisNode { name: "here".to_owned(), ..ThisNode::default() }), start);
+        let this = ThisNode { name: "here".to_owned(), ..ThisNode::default() };
+        let page = page(&facts, &World::new(this).snapshot(), start);
         let page: Value = serde_json::from_str(&page).unwrap();
         assert_eq!((&page["ready"], &page["node"]), (&false.into(), &"here".into()));
         assert_eq!(page["conditions"][0], "[-]rules failed: no room");

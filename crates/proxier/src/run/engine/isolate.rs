@@ -62,6 +62,7 @@ impl Loop {
     fn trial(&mut self, now: Instant) -> Result<Summary, Error> {
         let changes = self.world.take_changes();
         self.unprogrammed.add(&changes, self.world.cluster());
+        self.former.add(&changes, self.world.cluster());
         self.backend.sync(self.world.cluster(), &changes, now)
     }
 }

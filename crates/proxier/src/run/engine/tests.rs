@@ -298,33 +298,39 @@ fn flow(front: &str, endpoint: &str) -> NewFlow {
 #[test]
 fn udp_flows_to_an_endpoint_that_is_gone_are_removed_after_a_sync() {
     testns::netns(|| {
+        let _ = testns::sh("ip link set lo up; ip addr add 192.168.0.3/32 dev lo");
         let mut tracker = Client::open().unwrap();
-        let fronts =
-            ["10.96.0.10:53", "192.0.2.7:53", "198.51.100.9:53", "203.0.113.1:30053", "10.99.0.2:53"];
+        // The last two are to the node port of another host, and to nobody's address.
+        let fronts = [
+            "10.96.0.10:53",
+            "192.0.2.7:53",
+            "198.51.100.9:53",
+            "192.168.0.3:30053",
+            "203.0.113.1:30053",
+            "10.99.0.2:53",
+        ];
         tracker.create(&fronts.map(|front| flow(front, "10.244.0.5:53"))).unwrap();
         let running = Running::new();
         let [service_of_dns, slice] = dns("10.244.0.5");
         running.tell(Update::Replace(Kind::EndpointSlice, vec![slice]));
         running.tell(Update::Replace(Kind::Service, vec![service_of_dns.clone()]));
         running.wait("a report", |kernel| kernel.reports.len() == 1);
-        assert_eq!(tracker.count().unwrap(), 5, "all of them are right so far");
+        assert_eq!(tracker.count().unwrap(), 6, "all of them are right so far");
 
         let [_, slice] = dns("10.244.0.6");
         running.tell(Update::Apply(slice));
         running.wait("a report", |kernel| kernel.reports.len() == 2);
         let left = tracker.list(&Filter::default()).unwrap();
-        let left: Vec<_> = left.iter().map(|flow| flow.original.destination().to_string()).collect();
-        assert_eq!(left, ["10.99.0.2"]);
+        let left: BTreeSet<_> = left.iter().map(|flow| flow.original.destination().to_string()).collect();
+        assert_eq!(left, ["10.99.0.2", "203.0.113.1"].map(str::to_owned).into());
 
         // Also where the culprit of a refusal had to be looked for first.
-        running.tell(Update::Delete(ObjectName::of(&service_of_dns)));
-        running.wait("a report", |kernel| kernel.reports.len() == 3);
-        tracker.create(&[flow("192.0.2.7:53", "10.244.0.5:53")]).unwrap();
+        tracker.create(&[flow("192.0.2.7:53", "10.244.0.6:53")]).unwrap();
         running.kernel(|kernel| kernel.refuses = vec![("demo/bad".to_owned(), false)]);
-        running.tell(Update::Replace(Kind::Service, vec![service_of_dns, service("bad")]));
-        running.wait("a report", |kernel| kernel.reports.len() == 4);
-        assert_eq!(running.kernel(|kernel| kernel.reports[3].refused.len()), 1);
-        assert_eq!(tracker.count().unwrap(), 1);
+        running.tell(Update::Replace(Kind::Service, vec![service("bad")]));
+        running.wait("a report", |kernel| kernel.reports.len() == 3);
+        assert_eq!(running.kernel(|kernel| kernel.reports[2].refused.len()), 1);
+        assert_eq!(tracker.count().unwrap(), 2);
         running.stop().unwrap();
     });
 }
@@ -391,4 +397,40 @@ fn what_waiting_does_not_mend_ends_the_loop_with_its_reason() {
     let hopeless = vec![Update::Hopeless("Services from the API server: 403".to_owned())];
     let (reason, _) = end(missing, hopeless);
     assert!(reason.starts_with("Services from the API server: 403: this was refused"), "{reason}");
+}
+
+/// Whoever always has something keeps nobody from a sync: here updates, and functions that look.
+#[test]
+fn a_sync_comes_in_time_whatever_else_never_ends() {
+    let kernel = Fake::default();
+    let (updates, news) = mpsc::channel(10_000);
+    let (signals, told) = mpsc::channel(1);
+    let (asking, looks) = mpsc::channel::<Look>(10_000);
+    let intervals = Intervals { min: Duration::from_millis(1), ..Intervals::default() };
+    let fake = kernel.clone();
+    let thread = std::thread::spawn(move || {
+        let world = World::new(ThisNode { name: "node".to_owned(), ..ThisNode::default() });
+        let looping = Loop::new(world, Box::new(fake.clone()), intervals, Arc::new(fake)).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(looping.looked_at_by(Some(looks)).run(news, told))
+    });
+    updates.blocking_send(Update::Replace(Kind::EndpointSlice, Vec::new())).unwrap();
+    updates.blocking_send(Update::Replace(Kind::Service, vec![service("web")])).unwrap();
+    let floods = std::thread::spawn(move || {
+        // Neither queue is ever empty until the receivers are gone.
+        for port in (1..60_000).cycle() {
+            let _ = asking.try_send(Box::new(|_| std::thread::sleep(Duration::from_micros(50))));
+            if updates.blocking_send(Update::Apply(service_with("flood", port))).is_err() {
+                return;
+            }
+        }
+    });
+    let running = Instant::now();
+    while kernel.0.lock().unwrap().syncs < 50 {
+        assert!(running.elapsed() < Duration::from_secs(20), "{} syncs", kernel.0.lock().unwrap().syncs);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    signals.blocking_send(Signal::Stop).unwrap();
+    thread.join().unwrap().unwrap();
+    floods.join().unwrap();
 }
