@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use clap::{Args, Command};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, Args, Command};
 use clap_complete::Shell;
 
 use super::Error;
@@ -16,13 +17,51 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    pub(crate) fn run(&self, mut program: Command) -> Result<ExitCode, Error> {
+    pub(crate) fn run(&self, program: Command) -> Result<ExitCode, Error> {
         let name = program.get_name().to_owned();
+        let mut program = offering_values(program);
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut program, name, &mut script);
-        print(&String::from_utf8_lossy(&script)).map(|()| ExitCode::SUCCESS)
+        clap_complete::generate(self.shell, &mut program, &name, &mut script);
+        let mut script = String::from_utf8_lossy(&script).into_owned();
+        if self.shell == Shell::Bash {
+            // clap_complete 4.6 takes a hyphen in the program's name for the border of a subcommand, where it
+            // offers the options of one, and for two underscores, where it finds out which one it is.
+            let [offered, found] = ["__subcmd__", "__"].map(|hyphen| name.replace('-', hyphen));
+            script = script.replace(&format!("{offered}__"), &format!("{found}__"));
+        }
+        print(&script).map(|()| ExitCode::SUCCESS)
     }
 }
+
+/// Lets the shell offer the values of flags that have few. Such flags check their values themselves, with errors
+/// of their own.
+fn offering_values(program: Command) -> Command {
+    let offering = |argument: Arg| {
+        let name = match argument.get_long() {
+            Some("detect-local-mode") => LOCAL_MODES.join("|"),
+            _ => {
+                argument.get_value_names().and_then(<[_]>::first).map(ToString::to_string).unwrap_or_default()
+            }
+        };
+        match VALUES.iter().find(|values| values.join("|") == name) {
+            Some(values) => argument.value_parser(PossibleValuesParser::new(*values)),
+            None => argument,
+        }
+    };
+    program.mut_subcommands(|subcommand| subcommand.mut_args(offering))
+}
+
+/// The values of flags whose help lists them: `maps|chains`.
+const VALUES: &[&[&str]] = &[
+    &["nftables", "iptables", "ipvs"],
+    &["maps", "chains"],
+    &["legacy", "nft"],
+    &["true", "false"],
+    &["true", "raw"],
+    LOCAL_MODES,
+];
+/// The values of `--detect-local-mode`.
+const LOCAL_MODES: &[&str] = &["ClusterCIDR", "NodeCIDR", "BridgeInterface", "InterfaceNamePrefix"];
 
 #[derive(Args)]
 pub(crate) struct Man {

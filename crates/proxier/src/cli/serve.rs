@@ -111,6 +111,7 @@ impl ServeArgs {
         let gates = proxy.gates();
         settings.flags = Some(flags).filter(|_| gates.is_on(Gate::ComponentFlagz));
         settings.statusz = gates.is_on(Gate::ComponentStatusz);
+        settings.gates = gates;
         Ok(Serving::start(settings, |warning| tracing::warn!("{warning}"))?)
     }
 

@@ -140,6 +140,21 @@ impl FeatureGates {
         names.filter(|name| !["AllAlpha", "AllBeta"].contains(name)).map(|name| (name, why_no_effect(name)))
     }
 
+    /// Returns the gates that change what a node does and those that were set, each with its stage as Kubernetes
+    /// writes it (empty where that is of no concern here) and whether it is on.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &'static str, bool)> {
+        let ours = Gate::ALL.into_iter().map(|gate| {
+            let stage = match gate.stage() {
+                Stage::Alpha => "ALPHA",
+                Stage::Beta => "BETA",
+                Stage::Other => "",
+            };
+            (gate.as_str(), stage, self.is_on(gate))
+        });
+        let others = self.iter().filter(|(name, _)| !Gate::ALL.iter().any(|gate| gate.as_str() == *name));
+        ours.chain(others.map(|(name, is_on)| (name, "", is_on)))
+    }
+
     /// Returns the gates that were set, in the order of names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, bool)> {
         self.0.iter().map(|(name, is_on)| (name.as_str(), *is_on))

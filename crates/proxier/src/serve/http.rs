@@ -1,28 +1,29 @@
 //! HTTP servers: their sockets, and the one thread that they run on.
 //!
 //! Anybody who reaches the node can open connections to the health server, so each of them is bounded in
-//! time: for the header of a request, and for the whole exchange. A connection has one request. Their number
-//! is bounded in [`Connections`].
+//! time: until the header of its first request, for each exchange, and until the next request, which load
+//! balancers send every few seconds. Their number is bounded in [`Connections`].
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
-use std::sync::{Arc, OnceLock, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::Request;
 use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use socket2::{Domain, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::timeout;
+use tokio::time::Instant;
 
 use super::Answer;
 use super::connections::Connections;
@@ -287,7 +288,7 @@ async fn accept(open: Open, places: Connections, handler: Handler) {
                     // Free again when the connection ends or is closed.
                     let _place = place;
                     // Errors of clients, and that they were too slow, are not reported.
-                    let _ = timeout(EXCHANGE, serve(stream, handler)).await;
+                    let _ = serve(stream, handler).await;
                 });
                 places.set_task(number, task);
                 // The connection's turn comes before that of the next, which may close it: if its request is
@@ -300,21 +301,61 @@ async fn accept(open: Open, places: Connections, handler: Handler) {
     }
 }
 
-/// Answers one request.
+/// Answers the requests of a connection, until it takes too long.
 async fn serve(stream: TcpStream, handler: Handler) -> hyper::Result<()> {
-    let service = service_fn(move |request: Request<Incoming>| {
+    let deadline = Deadline::new();
+    let service = service_fn(|request: Request<Incoming>| {
+        deadline.set(EXCHANGE);
         let reply = handler(&request.map(drop));
-        async {
-            let answer = match reply {
+        let deadline = &deadline;
+        async move {
+            let mut answer = match reply {
                 Reply::Now(answer) => answer,
                 Reply::Later(answer) => answer.await.unwrap_or_else(|_| unavailable()),
             };
+            if answer.body().len() <= SMALL {
+                deadline.set(IDLE);
+            } else {
+                // Whether the client reads it is seen at the end of the connection alone.
+                answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
             Ok::<_, std::convert::Infallible>(answer.map(|body| Full::new(Bytes::from(body))))
         }
     });
     let mut server = http1::Builder::new();
-    server.timer(TokioTimer::new()).header_read_timeout(HEADER).max_buf_size(BUFFER).keep_alive(false);
-    server.serve_connection(TokioIo::new(stream), service).await
+    // Its time for a header would count from the last answer on as well.
+    server.header_read_timeout(None).max_buf_size(BUFFER);
+    let mut connection = std::pin::pin!(server.serve_connection(TokioIo::new(stream), service));
+    loop {
+        let until = deadline.get();
+        tokio::select! {
+            ended = &mut connection => return ended,
+            () = tokio::time::sleep_until(until) => if deadline.get() <= until {
+                return Ok(());
+            },
+        }
+    }
+}
+
+/// When a connection is closed, unless something happens there before.
+struct Deadline(Mutex<Instant>);
+
+impl Deadline {
+    fn new() -> Self {
+        Self(Mutex::new(Instant::now() + HEADER))
+    }
+
+    fn set(&self, after: Duration) {
+        *self.lock() = Instant::now() + after;
+    }
+
+    fn get(&self) -> Instant {
+        *self.lock()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Instant> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Returns the response where the thread that should have one has ended.
@@ -326,11 +367,16 @@ fn unavailable() -> Answer {
 /// net.core.somaxconn: in a full one the kernel drops the first packet of a client, who tries again a second
 /// later.
 const BACKLOG: i32 = 4096;
-/// The longest time for the header of a request.
+/// The longest time until the header of the first request.
 const HEADER: Duration = Duration::from_secs(5);
 /// The longest time for a request and its response, so that a client that does not read cannot keep its
 /// place.
 const EXCHANGE: Duration = Duration::from_secs(10);
+/// The longest time from an answer to the whole header of the next request. Load balancers ask at least once a
+/// minute; Go's clients keep a connection for 90 s.
+const IDLE: Duration = Duration::from_secs(100);
+/// The most bytes of a body that is sent whether the client reads or not: they fit into the socket's buffer.
+const SMALL: usize = 4 << 10;
 /// The most bytes of a header.
 const BUFFER: usize = 16 << 10;
 

@@ -15,15 +15,17 @@ use sluicegate_service_rules::nftables::STALE_CHAINS_KEPT;
 use sluicegate_service_rules::{Error, Measure, Summary};
 use sluicegate_services::{ChangeCounts, Cluster, Family};
 
-use self::histogram::{programming_histogram, request_histogram, sync_histogram};
+use self::histogram::{programming_histogram, request_histogram, size_histogram, sync_histogram};
 use self::labels::{
-    BuildInfo, ByChange, ByCode, ByFamily, ByHost, ByObject, ByPolicy, ByRequest, ByTable, by,
+    BuildInfo, ByChange, ByCode, ByFamily, ByFeature, ByHost, ByObject, ByPolicy, ByRequest, ByResult,
+    ByTable, by,
 };
 use self::local_endpoints::without_local_endpoints;
 pub(super) use self::process::started;
 use super::sources::Sources;
 use super::text_format;
 use crate::Mode;
+use crate::config::FeatureGates;
 use crate::run::SyncReport;
 use crate::source::contact::Verb;
 
@@ -84,10 +86,18 @@ pub struct Metrics {
     disturbances: Counter,
     requests: Labelled<ByRequest, Counter>,
     request_duration: Labelled<ByHost, Histogram, fn() -> Histogram>,
+    request_size: Sizes,
+    response_size: Sizes,
+    rate_limiter: Labelled<ByHost, Histogram, fn() -> Histogram>,
+    transports: Gauge,
+    transport_calls: Labelled<ByResult, Counter>,
+    features: Labelled<ByFeature, Gauge>,
     build: Labelled<BuildInfo, Gauge>,
     sources: Arc<Mutex<Sources>>,
 }
 
+/// A histogram of bytes for each host.
+type Sizes = Labelled<ByHost, Histogram, fn() -> Histogram>;
 /// A histogram for each family.
 type Histograms = Labelled<ByFamily, Histogram, fn() -> Histogram>;
 
@@ -140,6 +150,12 @@ impl Metrics {
             disturbances: Counter::default(),
             requests: Labelled::default(),
             request_duration: Labelled::new_with_constructor(request_histogram),
+            request_size: Labelled::new_with_constructor(size_histogram),
+            response_size: Labelled::new_with_constructor(size_histogram),
+            rate_limiter: Labelled::new_with_constructor(request_histogram),
+            transports: Gauge::default(),
+            transport_calls: Labelled::default(),
+            features: Labelled::default(),
             build: Labelled::default(),
             sources: Arc::default(),
         };
@@ -272,6 +288,34 @@ impl Metrics {
         if verb == Verb::List {
             let labels = ByHost { host: host.to_owned(), verb: "GET" };
             self.request_duration.get_or_create(&labels).observe(took.as_secs_f64());
+        }
+        let labels = ByHost { host: host.to_owned(), verb: "GET" };
+        // No request waits for others here, and none of these has a body.
+        self.rate_limiter.get_or_create(&labels).observe(0.0);
+        self.request_size.get_or_create(&labels).observe(0.0);
+    }
+
+    /// Records the bytes of the body of an answer that was read whole.
+    pub fn received(&self, host: &str, bytes: usize) {
+        let labels = ByHost { host: host.to_owned(), verb: "GET" };
+        // No answer is as long as the mantissa can count.
+        #[allow(clippy::cast_precision_loss)]
+        self.response_size.get_or_create(&labels).observe(bytes as f64);
+    }
+
+    /// Records that requests are made by the client of this number, counted from the start. One is in use at
+    /// a time.
+    pub fn transport(&self, number: u64) {
+        self.transports.set(1);
+        let made = self.transport_calls.get_or_create(&ByResult { result: "miss" });
+        made.inc_by(number.saturating_sub(made.get()));
+    }
+
+    /// Sets whether each feature gate is on.
+    pub fn features(&self, gates: &FeatureGates) {
+        for (name, stage, is_on) in gates.all() {
+            let labels = ByFeature { name: name.to_owned(), stage };
+            self.features.get_or_create(&labels).set(i64::from(is_on));
         }
     }
 

@@ -21,6 +21,7 @@ use super::{
     Answer, BindAddress, Error, JSON, Metrics, PLAIN, ProxyHealth, ServiceHealth, answer, not_found,
 };
 use crate::Mode;
+use crate::config::FeatureGates;
 use crate::run::{Heartbeat, Look, Observer, SyncReport};
 use crate::source::contact::{Contact, Verb};
 use crate::source::update::Kind;
@@ -55,6 +56,8 @@ pub struct ServingSettings {
     pub statusz: bool,
     /// The body of `/configz`: the configuration in use, as JSON. `None` for no such path.
     pub configz: Option<String>,
+    /// The feature gates, for metrics.
+    pub gates: FeatureGates,
 }
 
 impl ServingSettings {
@@ -74,6 +77,7 @@ impl ServingSettings {
             flags: Some(BTreeMap::new()),
             statusz: true,
             configz: None,
+            gates: FeatureGates::default(),
         }
     }
 }
@@ -122,6 +126,7 @@ impl Serving {
         report: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         let metrics = Metrics::new(settings.mode, &settings.families, SystemTime::now());
+        metrics.features(&settings.gates);
         let shared = Arc::new(Shared {
             health: Mutex::new(ProxyHealth::new(settings.timeout).with_heartbeat(settings.heartbeat.clone())),
             services: Mutex::default(),
@@ -268,6 +273,14 @@ impl Observer for Serving {
 }
 
 impl Contact for Serving {
+    fn received(&self, host: &str, bytes: usize) {
+        self.shared.metrics.received(host, bytes);
+    }
+
+    fn transport(&self, number: u64) {
+        self.shared.metrics.transport(number);
+    }
+
     fn requested(&self, host: &str, verb: Verb, status: Option<u16>, took: Duration) {
         self.shared.metrics.requested(host, verb, status, took);
     }

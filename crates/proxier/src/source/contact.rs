@@ -14,6 +14,16 @@ pub trait Contact: Send + Sync {
         let _ = (host, verb, status, took);
     }
 
+    /// Called with the bytes of the body of an answer that was read whole.
+    fn received(&self, host: &str, bytes: usize) {
+        let _ = (host, bytes);
+    }
+
+    /// Called before a request, with the number of the client that makes it, counted from the start.
+    fn transport(&self, number: u64) {
+        let _ = number;
+    }
+
     /// Called when the server sent objects of a kind, an event, or a sign that there was none.
     fn heard(&self, kind: Kind) {
         let _ = kind;

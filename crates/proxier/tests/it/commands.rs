@@ -175,6 +175,45 @@ fn json_has_the_fields_that_the_readme_names() {
     });
 }
 
+/// Returns what bash offers for the last of these words.
+fn offered(script: &str, words: &[&str]) -> Vec<String> {
+    let drive = r#"
+        . "$1"; shift
+        COMP_WORDS=(sluicegate-proxier "$@"); COMP_CWORD=$#; COMP_LINE="${COMP_WORDS[*]}"; COMP_POINT=${#COMP_LINE}
+        function=$(complete -p sluicegate-proxier | sed -n 's/.*-F \([^ ]*\).*/\1/p')
+        "$function" sluicegate-proxier "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+        printf '%s\n' "${COMPREPLY[@]}""#;
+    let output = Command::new("bash")
+        .args(["--norc", "-c", drive, "-", script])
+        .args(words)
+        .output()
+        .expect("bash can be started");
+    assert!(output.stderr.is_empty(), "{words:?}: {}", text(&output.stderr));
+    text(&output.stdout).split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn bash_completes_subcommands_their_options_and_the_values_of_these() {
+    let script = std::env::temp_dir().join(format!("sluicegate-completion-{}", std::process::id()));
+    std::fs::write(&script, run(&["completions", "bash"]).stdout).expect("a temporary file");
+    let path = script.display().to_string();
+    for (words, expected) in [
+        (&["sta"][..], &["status"][..]),
+        (&["status", "--o"], &["--output"]),
+        (&["sync", "--proxy-m"], &["--proxy-mode"]),
+        (&["sync", "--proxy-mode", ""], &["nftables", "iptables", "ipvs"]),
+        (&["run", "--proxy-mode", "ip"], &["iptables", "ipvs"]),
+        (&["doctor", "--proxy-mode", "nft"], &["nftables"]),
+        (&["render", "--layout", ""], &["maps", "chains"]),
+        (&["diff", "--masquerade-all", ""], &["true", "false"]),
+        (&["run", "--detect-local-mode", "Node"], &["NodeCIDR"]),
+        (&["help", "expl"], &["explain"]),
+    ] {
+        assert_eq!(offered(&path, words), expected, "{words:?}");
+    }
+    let _ = std::fs::remove_file(script);
+}
+
 #[test]
 fn the_status_of_diff_says_whether_there_is_a_difference() {
     testns::netns(|| {

@@ -21,3 +21,9 @@ pub(super) fn programming_histogram() -> Histogram {
 pub(super) fn request_histogram() -> Histogram {
     Histogram::new([0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0])
 }
+
+/// Returns a histogram for the bytes of a request or an answer, with client-go's buckets.
+pub(super) fn size_histogram() -> Histogram {
+    let buckets = [64, 256, 512, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216_u32];
+    Histogram::new(buckets.map(f64::from))
+}

@@ -49,6 +49,18 @@ pub(super) struct ByHost {
     pub verb: &'static str,
 }
 
+/// The labels of `kubernetes_feature_enabled`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct ByFeature {
+    pub name: String,
+    pub stage: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct ByResult {
+    pub result: &'static str,
+}
+
 /// The labels of `kubernetes_build_info`. What only Go or Kubernetes has is empty.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct BuildInfo {

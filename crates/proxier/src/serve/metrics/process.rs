@@ -43,6 +43,13 @@ impl Collector for ProcessMetrics {
         let most = limit(&limits, "Max address space");
         let help = "Maximum amount of virtual memory available in bytes";
         encode("virtual_memory_max_bytes", help, most, false)?;
+        // As in Go's client library: of the network namespace, by IP.
+        let netstat = fs::read_to_string("/proc/self/net/netstat").unwrap_or_default();
+        let received = octets(&netstat, "InOctets");
+        let help = "Number of bytes received by the process over the network";
+        encode("network_receive_bytes", help, received, true)?;
+        let help = "Number of bytes sent by the process over the network";
+        encode("network_transmit_bytes", help, octets(&netstat, "OutOctets"), true)?;
         let start = start.map(|start| start.as_secs_f64());
         encode("start_time_seconds", "Start time of the process since unix epoch in seconds", start, false)
     }
@@ -84,6 +91,13 @@ fn kibibytes(status: &str, field: &str) -> Option<f64> {
     rest.trim().strip_suffix("kB")?.trim().parse::<f64>().ok().map(|kibibytes| kibibytes * 1024.0)
 }
 
+/// Reads a field of the pair of lines `IpExt:` of `/proc/self/net/netstat`: names, and their values.
+fn octets(netstat: &str, field: &str) -> Option<f64> {
+    let mut lines = netstat.lines().filter_map(|line| line.strip_prefix("IpExt:"));
+    let place = lines.next()?.split_whitespace().position(|name| name == field)?;
+    lines.next()?.split_whitespace().nth(place)?.parse().ok()
+}
+
 /// Reads the soft limit of a line of `/proc/self/limits`.
 fn limit(limits: &str, name: &str) -> Option<f64> {
     let rest = limits.lines().find_map(|line| line.strip_prefix(name))?;
@@ -109,6 +123,14 @@ mod tests {
         assert_eq!(stat.cpu, Duration::from_secs(3));
         assert_eq!(stat.started, SystemTime::UNIX_EPOCH + Duration::from_millis(12_340));
         assert!(Stat::parse("42 (cut", SystemTime::UNIX_EPOCH).is_none());
+    }
+
+    #[test]
+    fn octets_are_found_by_their_names() {
+        let text =
+            "TcpExt: InOctets A\nTcpExt: 9 8\nIpExt: InNoRoutes InOctets OutOctets\nIpExt: 0 1234 56\n";
+        assert_eq!((octets(text, "InOctets"), octets(text, "OutOctets")), (Some(1234.0), Some(56.0)));
+        assert_eq!((octets(text, "A"), octets("", "InOctets")), (None, None));
     }
 
     #[test]

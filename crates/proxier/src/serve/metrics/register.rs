@@ -132,6 +132,18 @@ impl Metrics {
         add(&mut registry, "rest_client_requests", help, &self.requests);
         let help = "Request latency in seconds, broken down by verb and host";
         add(&mut registry, "rest_client_request_duration_seconds", help, &self.request_duration);
+        let help = "Request size in bytes. Broken down by verb and host";
+        add(&mut registry, "rest_client_request_size_bytes", help, &self.request_size);
+        let help = "Response size in bytes. Broken down by verb and host";
+        add(&mut registry, "rest_client_response_size_bytes", help, &self.response_size);
+        let help = "Client side rate limiter latency in seconds. Broken down by verb, and host";
+        add(&mut registry, "rest_client_rate_limiter_duration_seconds", help, &self.rate_limiter);
+        let help = "Number of transport entries in the internal cache";
+        add(&mut registry, "rest_client_transport_cache_entries", help, &self.transports);
+        let help = "Number of calls to get a new transport, partitioned by the result of the operation";
+        add(&mut registry, "rest_client_transport_create_calls", help, &self.transport_calls);
+        let help = "Whether a feature gate of Kubernetes is on, by its name and stage";
+        add(&mut registry, "kubernetes_feature_enabled", help, &self.features);
         let help =
             "A metric with a constant 1 value, labelled by the version of this program and its platform";
         add(&mut registry, "kubernetes_build_info", help, &self.build);

@@ -214,6 +214,7 @@ impl Api {
         let failed = |reason: String| Refusal::new(Cause::Connection, reason);
         let (client, number) = self.connection.client().map_err(failed)?;
         self.used = number;
+        self.contact.transport(number);
         let began = Instant::now();
         let answer = match timeout(self.pace.answer, client.send(request.map(Body::from))).await {
             Err(_) => Err(failed(format!("no answer within {:?}", self.pace.answer))),
@@ -270,6 +271,7 @@ impl Api {
             }
             whole.extend_from_slice(&piece);
         }
+        self.contact.received(&self.connection.host(), whole.len());
         Ok(whole)
     }
 }
