@@ -42,6 +42,7 @@
 //!   (`check/elements.rs`), because not every type of nft has a Rust type of its own.
 
 pub use crate::check::LowerError;
+#[cfg(feature = "text")]
 pub use crate::text::parse;
 pub use crate::tree::{
     AddressType, ArpOperation, Binary, BinaryOp, BoundChain, BoundRule, Connlimit, Counter, Ct, CtKey,

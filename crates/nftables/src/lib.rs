@@ -43,6 +43,11 @@
 //!
 //! # Features
 //!
+//! By default `text` and `monitor`. Printing, listings, [`reconcile`] and [`probe`] are always there.
+//!
+//! * `text`: reads nft's text, [`Transaction::parse`] and [`lang::parse`].
+//! * `monitor`: the module [`monitor`]. The events themselves are in [`read`].
+//! * `fake`: the module [`fake`], for tests.
 //! * `tokio`: `Transaction::apply_async` and `Monitor::next`, which do not block a task. Without it no
 //!   runtime is needed.
 //! * `ipnet`: the networks of the crate `ipnet` (`IpNet`, `Ipv4Net`, `Ipv6Net`) convert to elements of sets.
@@ -59,6 +64,7 @@ mod compile;
 mod datatype;
 mod error;
 pub mod expr;
+#[cfg(feature = "fake")]
 pub mod fake;
 mod family;
 pub mod guide;
@@ -67,6 +73,7 @@ pub mod json;
 mod key;
 pub mod lang;
 mod listing;
+#[cfg(feature = "monitor")]
 pub mod monitor;
 mod name;
 mod object;

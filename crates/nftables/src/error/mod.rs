@@ -12,6 +12,7 @@ use crate::check::LowerError;
 use crate::family::UnknownFamily;
 use crate::name::{Name, NameError, NameProblem};
 use crate::object::{ChainId, ObjectConfig, Policy};
+#[cfg(feature = "text")]
 use crate::text::parse::ParseError;
 use crate::transaction::{Object, Operation, Target, Transaction};
 use crate::wire::tag::untag;
@@ -93,6 +94,7 @@ pub enum Error {
     Name(#[from] NameError),
     /// A text is not in nft's language; as [`Name`](Self::Name).
     #[error(transparent)]
+    #[cfg(feature = "text")]
     Parse(#[from] ParseError),
     /// Sending or receiving failed.
     #[error(transparent)]
@@ -287,8 +289,12 @@ macro_rules! readable {
     )*};
 }
 
-readable! { Error ContentProblem LowerError NameError NameProblem UnknownFamily ParseError }
+readable! { Error ContentProblem LowerError NameError NameProblem UnknownFamily }
 
+#[cfg(feature = "text")]
+readable! { ParseError }
+
+#[cfg(any(feature = "monitor", feature = "json"))]
 pub(crate) use readable;
 
 fn missing_handle(asked: bool) -> &'static str {

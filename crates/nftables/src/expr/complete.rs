@@ -1,5 +1,6 @@
 //! The attributes that the kernel adds to an expression: a listing has more than what was sent.
 
+#[cfg(feature = "fake")]
 use std::borrow::Cow;
 
 use crate::Family;
@@ -95,6 +96,7 @@ pub(crate) fn complete(expr: &mut Expr, family: Family) {
 
 /// Returns an expression as the kernel lists it: a depleted quota has a flag, and its counter stops at the
 /// limit.
+#[cfg(feature = "fake")]
 pub(crate) fn as_listed(expr: &Expr) -> Cow<'_, Expr> {
     let is_used_up = |expr: &Expr| {
         let Expr::Quota(e) = expr else { return false };
@@ -142,4 +144,5 @@ pub(crate) const PACKETS: u32 = 5;
 /// `NFT_LOGLEVEL_WARNING`
 const WARNING: u32 = 4;
 /// `NFT_QUOTA_F_DEPLETED`
+#[cfg(feature = "fake")]
 const DEPLETED: Invert = Invert::from_bits_retain(2);

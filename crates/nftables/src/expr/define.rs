@@ -71,6 +71,7 @@ impl Expr {
 
     /// Decodes an expression as [`decode`](Self::decode) does, but returns an error, as from the kernel,
     /// where an attribute that it knows has the wrong size or one that it needs is absent.
+    #[cfg(feature = "fake")]
     pub(crate) fn decode_strictly(attribute: &Attribute<'_>) -> Result<Self, DecodeError> {
         Self::strictly(Parts::read(attribute)?)
     }
@@ -85,7 +86,7 @@ impl Expr {
         one.pop().ok_or(DecodeError::Missing { what: "NFTA_EXPR_NAME" })
     }
 
-    /// Decodes an expression inside another one, as [`decode_strictly`](Self::decode_strictly) does.
+    /// Decodes an expression inside another one, strictly: a malformed attribute is an error.
     ///
     /// An expression that contains others is never inside another one in any kernel. Without this check,
     /// bytes that nest thousands of them would overflow the stack.

@@ -206,7 +206,6 @@ use std::time::Duration;
 use sluicegate_netlink::{Error, Transport, Wait};
 
 use crate::Family;
-use crate::monitor;
 use crate::read::{self, Ruleset};
 pub use socket::Fault;
 use socket::Kernel;
@@ -242,13 +241,13 @@ impl Fake {
     }
 
     /// Joins a multicast group, so that the socket receives the events of all later commits; the only group
-    /// is [`monitor::GROUP`]. Receiving never blocks: without events,
+    /// is [`read::GROUP`]. Receiving never blocks: without events,
     /// [`Monitor::events`](monitor::Monitor::events) is empty.
     ///
     /// # Errors
     /// If the group is another one.
     pub fn join(&mut self, group: u32) -> Result<(), Error> {
-        if group != monitor::GROUP {
+        if group != read::GROUP {
             let source = std::io::Error::from(sluicegate_netlink::Errno::EINVAL);
             return Err(Error::Io { operation: "NETLINK_ADD_MEMBERSHIP", source });
         }

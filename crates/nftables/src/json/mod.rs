@@ -55,6 +55,7 @@ mod command;
 mod constant;
 mod element;
 mod error;
+#[cfg(feature = "monitor")]
 mod event;
 mod expression;
 mod node;

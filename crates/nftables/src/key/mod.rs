@@ -270,6 +270,7 @@ pub(crate) fn types_of(kinds: &[u8]) -> impl ExactSizeIterator<Item = Part> + '_
 }
 
 /// Returns the byte of a type, as [`Key::kinds`] has it; `None` for a width that no key can have.
+#[cfg(feature = "text")]
 pub(crate) fn kind_of(part: Part) -> Option<u8> {
     Kind::of(part).map(Kind::byte)
 }

@@ -65,7 +65,7 @@ mod text;
 use sluicegate_netlink::message::Messages;
 use sluicegate_netlink::{DecodeError, Error, NetlinkFamily, Options, Socket, Transport, Wait};
 
-pub use crate::read::event::{Change, Event, RuleChange, RulePosition, SetName};
+pub use crate::read::event::{Change, Event, GROUP, RuleChange, RulePosition, SetName, TRACE_GROUP};
 pub use crate::read::trace::{Trace, TraceConntrack, TraceDevice, TraceStep};
 #[cfg(feature = "json")]
 pub(crate) use follower::Reported;
@@ -178,10 +178,3 @@ impl Monitor<sluicegate_netlink::tokio::AsyncSocket> {
         }
     }
 }
-
-/// `NFNLGRP_NFTRACE`: the multicast group of [`Event::Trace`], for packets on which a rule has set `meta
-/// nftrace`.
-pub const TRACE_GROUP: u32 = 9;
-
-/// `NFNLGRP_NFTABLES`: the multicast group of all other events.
-pub const GROUP: u32 = 7;

@@ -51,6 +51,7 @@ impl Comment {
     }
 
     /// Creates a comment from text that has been one.
+    #[cfg(feature = "text")]
     pub(crate) fn from_kernel(comment: &str) -> Self {
         Self(comment.into())
     }

@@ -184,3 +184,10 @@ impl RulePosition {
         }
     }
 }
+
+/// `NFNLGRP_NFTRACE`: the multicast group of [`Event::Trace`], for packets on which a rule has set `meta
+/// nftrace`.
+pub const TRACE_GROUP: u32 = 9;
+
+/// `NFNLGRP_NFTABLES`: the multicast group of all other events.
+pub const GROUP: u32 = 7;

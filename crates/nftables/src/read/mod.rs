@@ -59,6 +59,7 @@ pub use crate::object::element::query::ElementQuery;
 pub use crate::object::userdata::UserData;
 pub use chain::{Chain, ChainFlags, Hook, chain, chains};
 pub use element::{Element, ElementDetails, ElementFlags, element, elements, reset_element, reset_elements};
+pub use event::{Change, Event, GROUP, RuleChange, RulePosition, SetName, TRACE_GROUP};
 pub use find::{find, find_and_reset};
 pub use flowtable::{Flowtable, flowtable, flowtables};
 pub use generation::{Generation, generation};
@@ -69,6 +70,7 @@ pub use object::{Object, object, objects, reset_object, reset_objects};
 pub use rule::{Rule, chain_rules, reset_chain_rules, reset_rule, reset_rules, rule, rules};
 pub use set::{Set, set, sets};
 pub use table::{Table, table, tables};
+pub use trace::{Trace, TraceConntrack, TraceDevice, TraceStep};
 
 use crate::wire::message::{NFT_MSG_GETOBJ_RESET, NFT_MSG_GETRULE_RESET, SUBSYSTEM};
 use crate::{Family, TableId, Within};

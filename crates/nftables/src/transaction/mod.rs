@@ -54,6 +54,7 @@ impl Eq for Transaction {}
 
 impl Transaction {
     /// Creates a transaction of these operations.
+    #[cfg(feature = "text")]
     pub(crate) fn of(operations: Vec<Operation>) -> Self {
         Self { operations, ..Self::default() }
     }
@@ -160,6 +161,7 @@ impl Transaction {
     }
 
     /// Removes the last operation.
+    #[cfg(feature = "monitor")]
     pub(crate) fn pop(&mut self) {
         self.operations.pop();
     }

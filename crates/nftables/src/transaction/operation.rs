@@ -189,6 +189,7 @@ impl Operation {
     }
 
     /// Returns the rule that the operation adds, inserts or puts in place of another.
+    #[cfg(feature = "text")]
     pub(crate) fn rule(&self) -> Option<&Rule> {
         match self {
             Self::Add(Object::Rule(rule))

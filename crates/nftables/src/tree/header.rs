@@ -295,6 +295,7 @@ impl Payload {
     }
 
     /// Returns the field with nft's numbers of its header and of itself.
+    #[cfg(feature = "text")]
     pub(crate) fn from_numbers(header: u8, index: u8) -> Option<Self> {
         let field = Self { header, index };
         (field.row().id == field).then_some(field)

@@ -134,6 +134,7 @@ impl Chain {
     }
 
     /// Returns the devices of its hook.
+    #[cfg(feature = "monitor")]
     pub(crate) fn devices(&self) -> &[String] {
         self.hook.as_ref().map_or(&[], |hook| &hook.devices)
     }

@@ -112,6 +112,7 @@ impl Element {
     }
 
     /// Creates an element from the types and the bytes of its key.
+    #[cfg(feature = "text")]
     pub(crate) fn of_packed(key: Packed<'_>) -> Self {
         Self(Store::of_key(key))
     }

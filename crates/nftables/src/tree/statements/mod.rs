@@ -1,15 +1,19 @@
 //! The list of a rule's statements. A parsed rule stores them packed, because rulesets have many rules: as
 //! typed nodes they take eight times their text.
 
+#[cfg(feature = "text")]
 mod nodes;
+#[cfg(feature = "text")]
 mod pack;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
+#[cfg(feature = "text")]
 use std::sync::OnceLock;
 
 use crate::tree::Statement;
+#[cfg(feature = "text")]
 use pack::Pack;
 
 /// The statements of a rule: a list that is read like a slice.
@@ -33,12 +37,17 @@ pub struct Statements(Store);
 
 enum Store {
     List(Vec<Statement>),
-    Packed { bytes: Box<[u8]>, list: OnceLock<Box<[Statement]>> },
+    #[cfg(feature = "text")]
+    Packed {
+        bytes: Box<[u8]>,
+        list: OnceLock<Box<[Statement]>>,
+    },
 }
 
 impl Statements {
     /// Packs statements; if one of them cannot be packed, they are stored as they are. The buffer is used
     /// again for each rule.
+    #[cfg(feature = "text")]
     pub(crate) fn pack(statements: &mut Vec<Statement>, buffer: &mut Vec<u8>) -> Self {
         buffer.clear();
         let packed = statements.iter().try_for_each(|statement| statement.pack(buffer));
@@ -53,6 +62,7 @@ impl Statements {
     pub(crate) fn read(&self) -> Cow<'_, [Statement]> {
         match &self.0 {
             Store::List(list) => Cow::Borrowed(list),
+            #[cfg(feature = "text")]
             Store::Packed { bytes, list } => match list.get() {
                 Some(list) => Cow::Borrowed(list),
                 None => Cow::Owned(unpack(bytes)),
@@ -62,11 +72,13 @@ impl Statements {
 
     /// Returns the statements as a list that can be changed.
     pub fn to_mut(&mut self) -> &mut Vec<Statement> {
+        #[cfg(feature = "text")]
         if let Store::Packed { .. } = &self.0 {
             self.0 = Store::List(self.read().into_owned());
         }
         match &mut self.0 {
             Store::List(list) => list,
+            #[cfg(feature = "text")]
             Store::Packed { .. } => unreachable!("it has just been replaced by a list"),
         }
     }
@@ -78,6 +90,7 @@ impl Statements {
 }
 
 /// Unpacks what [`Statements::pack`] has packed.
+#[cfg(feature = "text")]
 fn unpack(mut bytes: &[u8]) -> Vec<Statement> {
     let mut list = Vec::new();
     while !bytes.is_empty() {
@@ -96,6 +109,7 @@ impl Deref for Statements {
     fn deref(&self) -> &[Statement] {
         match &self.0 {
             Store::List(list) => list,
+            #[cfg(feature = "text")]
             Store::Packed { bytes, list } => list.get_or_init(|| unpack(bytes).into()),
         }
     }
@@ -111,6 +125,7 @@ impl Clone for Statements {
     fn clone(&self) -> Self {
         Self(match &self.0 {
             Store::List(list) => Store::List(list.clone()),
+            #[cfg(feature = "text")]
             Store::Packed { bytes, .. } => Store::Packed { bytes: bytes.clone(), list: OnceLock::new() },
         })
     }
@@ -120,6 +135,7 @@ impl PartialEq for Statements {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             // A statement has only one packed form.
+            #[cfg(feature = "text")]
             (Store::Packed { bytes, .. }, Store::Packed { bytes: other, .. }) => bytes == other,
             _ => self.read() == other.read(),
         }
