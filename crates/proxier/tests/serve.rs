@@ -2,14 +2,18 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use sluicegate_proxier::Mode;
+use sluicegate_proxier::config::Config;
 use sluicegate_proxier::run::Observer as _;
-use sluicegate_proxier::serve::{BindAddress, Serving, ServingSettings};
+use sluicegate_proxier::serve::{BindAddress, LocalhostNodePorts, Serving, ServingSettings};
 use sluicegate_proxier::source::{self, Manifests};
-use sluicegate_services::{Cluster, Node};
+use sluicegate_services::{Cluster, Family, Node};
 
 /// Runs `f` in a namespace of its own, one test at a time: a program that another test starts (`ip`, the
 /// daemon) holds a copy of each descriptor of this process until it runs, and for that moment a port that was
@@ -410,28 +414,175 @@ fn otherwise_it_goes_on_and_listens_when_the_port_is_free() {
     });
 }
 
-/// Names and forms are those of kube-proxy's internal type, which it answers with.
+/// It is a configuration file, which means the same when it is read.
 #[test]
 fn the_configuration_in_force_is_told() {
     netns(|| {
-        let flags =
-            ["--cluster-cidr=10.244.0.0/16", "--nftables-min-sync-period=500ms", "--healthz-bind-address="];
+        let flags = [
+            "--cluster-cidr=10.244.0.0/16",
+            "--nftables-min-sync-period=500ms",
+            "--healthz-bind-address=",
+            "--feature-gates=ComponentStatusz=false",
+        ];
         let daemon = Daemon::start(&flags, MANIFESTS);
         daemon.eventually("no server", || TcpStream::connect((LOCALHOST, 10249)).is_ok());
         let answer = get((LOCALHOST, 10249), "/configz", "");
         assert_eq!((answer.status, answer.header("Content-Type")), (200, Some("application/json")));
         let all: serde_json::Value = serde_json::from_str(&answer.body).expect("JSON");
         let config = &all["kubeproxy.config.k8s.io"];
-        assert_eq!(config["Mode"], "nftables");
-        assert_eq!(config["HostnameOverride"], "here");
-        assert_eq!(config["DetectLocal"]["ClusterCIDRs"], serde_json::json!(["10.244.0.0/16"]));
-        assert_eq!(config["NodePortAddresses"], serde_json::json!(["primary"]));
-        assert_eq!(config["NFTables"]["MasqueradeBit"], 14);
-        assert_eq!((&config["SyncPeriod"], &config["MinSyncPeriod"]), (&"30s".into(), &"500ms".into()));
+        assert_eq!(config["hostnameOverride"], "here");
+        assert_eq!(config["featureGates"]["ComponentStatusz"], false);
+        assert_eq!(config["healthzBindAddress"], "");
+        let read = Config::parse(Path::new("configz"), &config.to_string()).expect("a configuration");
+        assert_eq!((&read.unused[..], &read.doubtful[..]), (&[][..], &[][..]));
+        assert_eq!(read.mode, Some(Mode::Nftables));
+        assert_eq!(read.cluster_cidrs, Some(vec!["10.244.0.0/16".parse().unwrap()]));
         assert_eq!(
-            (&config["HealthzBindAddress"], &config["MetricsBindAddress"]),
-            (&"".into(), &"127.0.0.1:10249".into())
+            read.node_port_addresses.map(|addresses| addresses.to_string()).as_deref(),
+            Some("primary")
         );
-        assert_eq!(config["IPVS"]["Scheduler"], "rr");
+        assert_eq!(read.nftables.masquerade_bit, Some(14));
+        assert_eq!(read.nftables.min_sync_period, Some(Duration::from_millis(500)));
+        assert_eq!(read.nftables.sync_period, Some(Duration::from_secs(30)));
+        assert_eq!(read.metrics_bind_address.as_deref(), Some("127.0.0.1:10249"));
+        assert_eq!(read.ipvs_scheduler.as_deref(), Some("rr"));
+        assert_eq!(get((LOCALHOST, 10249), "/statusz", "").status, 404);
+        assert_eq!(get((LOCALHOST, 10249), "/flagz", "").status, 200);
+    });
+}
+
+/// Services with node ports from 30080 on: one with two endpoints, one with affinity, one of IPv6, one of UDP, one with
+/// `externalTrafficPolicy: Local` and an endpoint here and elsewhere, and one without endpoints.
+const NODE_PORTS: &str = "
+{apiVersion: v1, kind: Service, metadata: {namespace: demo, name: two}, spec: {type: NodePort, clusterIP: 172.30.0.1, ports: [{port: 80, nodePort: 30080}]}}
+---
+{apiVersion: v1, kind: Service, metadata: {namespace: demo, name: sticky}, spec: {type: NodePort, clusterIP: 172.30.0.2, sessionAffinity: ClientIP, ports: [{port: 80, nodePort: 30081}]}}
+---
+{apiVersion: v1, kind: Service, metadata: {namespace: demo, name: six}, spec: {type: NodePort, clusterIP: 'fd00::3', ports: [{port: 80, nodePort: 30082}]}}
+---
+{apiVersion: v1, kind: Service, metadata: {namespace: demo, name: udp}, spec: {type: NodePort, clusterIP: 172.30.0.4, ports: [{port: 80, nodePort: 30083, protocol: UDP}]}}
+---
+{apiVersion: v1, kind: Service, metadata: {namespace: demo, name: local}, spec: {type: NodePort, clusterIP: 172.30.0.5, externalTrafficPolicy: Local, ports: [{port: 80, nodePort: 30084}]}}
+---
+{apiVersion: v1, kind: Service, metadata: {namespace: demo, name: none}, spec: {type: NodePort, clusterIP: 172.30.0.6, ports: [{port: 80, nodePort: 30085}]}}
+";
+
+/// Adds a slice for each service, with these endpoints and their nodes.
+fn with_endpoints(endpoints: &[(&str, &[(&str, &str)])]) -> Cluster {
+    let mut text = NODE_PORTS.to_owned();
+    for (service, endpoints) in endpoints {
+        let list: Vec<_> =
+            endpoints.iter().map(|(ip, node)| format!("{{addresses: ['{ip}'], nodeName: {node}}}")).collect();
+        let family = if endpoints.iter().any(|(ip, _)| ip.contains(':')) { "IPv6" } else { "IPv4" };
+        let protocol = if *service == "udp" { "UDP" } else { "TCP" };
+        text += &format!(
+            "---\n{{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {{namespace: demo, name: {service}, \
+             labels: {{kubernetes.io/service-name: {service}}}}}, addressType: {family}, ports: [{{name: '', port: 8080, \
+             protocol: {protocol}}}], endpoints: [{}]}}\n",
+            list.join(", ")
+        );
+    }
+    let mut found = Manifests::default();
+    source::read_str("f.yaml", &text, |manifest| found.add(manifest)).expect("manifests that parse");
+    let (cluster, problems) = found.into_cluster(Node { name: "here".to_owned(), ..Node::default() });
+    assert!(problems.is_empty(), "{problems:?}");
+    cluster
+}
+
+/// Answers each connection to an address at port 8080 with the address, and then what it reads.
+fn echo(ip: &str) {
+    let listener = TcpListener::bind((ip.parse::<IpAddr>().unwrap(), 8080)).expect("a free port");
+    let name = format!("{ip}\n");
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let name = name.clone();
+            thread::spawn(move || {
+                let _ = stream.write_all(name.as_bytes());
+                let mut reader = stream.try_clone().expect("a descriptor");
+                let _ = std::io::copy(&mut reader, &mut stream);
+            });
+        }
+    });
+}
+
+/// Returns who answers at a port of loopback; the reason if nobody does.
+fn answers(ip: &str, port: u16) -> String {
+    let connected = TcpStream::connect((ip.parse::<IpAddr>().unwrap(), port));
+    let mut stream = match connected {
+        Ok(stream) => stream,
+        Err(error) => return error.kind().to_string(),
+    };
+    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    stream.write_all(b"more").unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).map_or_else(|error| error.kind().to_string(), |_| text)
+}
+
+/// Waits until nobody listens: a listener is closed by its task.
+fn refuses(port: u16) {
+    let until = std::time::Instant::now() + Duration::from_secs(5);
+    while answers("127.0.0.1", port) != "connection refused" {
+        assert!(std::time::Instant::now() < until, "{port} still answers");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn node_ports_on_localhost_are_forwarded_to_endpoints() {
+    netns(|| {
+        let _ = testns::sh(
+            "ip link set lo up; for n in 1 2 3; do ip addr add 10.9.0.$n/32 dev lo; done; ip addr add fd00:9::1/128 dev lo",
+        );
+        ["10.9.0.1", "10.9.0.2", "10.9.0.3", "fd00:9::1"].iter().for_each(|ip| echo(ip));
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let warnings = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&warnings);
+        let report = move |warning: &str| seen.lock().unwrap().push(warning.to_owned());
+        let ports = LocalhostNodePorts::new(runtime.handle().clone(), Family::BOTH, report);
+        let taken = TcpListener::bind((LOCALHOST, 30081)).unwrap();
+        let all: &[(&str, &[_])] = &[
+            ("two", &[("10.9.0.1", "here"), ("10.9.0.2", "there")]),
+            ("sticky", &[("10.9.0.1", "here"), ("10.9.0.2", "there"), ("10.9.0.3", "there")]),
+            ("six", &[("fd00:9::1", "here")]),
+            ("udp", &[("10.9.0.1", "here")]),
+            ("local", &[("10.9.0.1", "there"), ("10.9.0.3", "here")]),
+        ];
+        ports.services(&with_endpoints(all));
+        let listening: Vec<_> = ports.listening().iter().map(ToString::to_string).collect();
+        assert_eq!(listening, ["127.0.0.1:30080", "127.0.0.1:30084", "[::1]:30082"]);
+        // A port that is taken is told once, and taken when it is free.
+        ports.services(&with_endpoints(all));
+        let told = warnings.lock().unwrap().clone();
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].starts_with("node port 30081 of service demo/sticky"), "{told:?}");
+        drop(taken);
+        ports.services(&with_endpoints(all));
+
+        let both: std::collections::BTreeSet<_> = (0..4).map(|_| answers("127.0.0.1", 30080)).collect();
+        assert_eq!(both.into_iter().collect::<Vec<_>>(), ["10.9.0.1\nmore", "10.9.0.2\nmore"]);
+        let sticky = answers("127.0.0.1", 30081);
+        assert!((0..9).all(|_| answers("127.0.0.1", 30081) == sticky), "{sticky}");
+        assert_eq!(answers("::1", 30082), "fd00:9::1\nmore");
+        for port in [30083, 30085] {
+            assert_eq!(answers("127.0.0.1", port), "connection refused", "{port}");
+        }
+        assert!((0..4).all(|_| answers("127.0.0.1", 30084) == "10.9.0.3\nmore"));
+        // One of the endpoints goes, then all, and with the last the connection that is open.
+        ports.services(&with_endpoints(&[("two", &[("10.9.0.2", "there")])]));
+        assert!((0..4).all(|_| answers("127.0.0.1", 30080) == "10.9.0.2\nmore"));
+        refuses(30081);
+        let mut open = TcpStream::connect((LOCALHOST, 30080)).unwrap();
+        open.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let mut first = [0; 9];
+        open.read_exact(&mut first).unwrap();
+        ports.services(&with_endpoints(&[]));
+        refuses(30080);
+        assert!(!matches!(open.read(&mut first), Ok(1..)), "it is closed");
+        assert!(ports.listening().is_empty());
+        // Those that do not answer are passed over.
+        ports.services(&with_endpoints(&[("two", &[("10.9.0.99", "there"), ("10.9.0.2", "there")])]));
+        assert!((0..3).all(|_| answers("127.0.0.1", 30080) == "10.9.0.2\nmore"));
     });
 }

@@ -1,60 +1,131 @@
-//! The body of `/configz`: the flags and the file together, in the form of kube-proxy's internal type.
+//! The body of `/configz`: the flags and the file together, as a KubeProxyConfiguration, which is what kube-proxy shows
+//! there and what tools read a node's configuration from.
 //!
-//! Only fields that have a meaning in this proxier are included.
+//! It has every field that has a meaning in this proxier, and no other.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
+use serde_json::{Map, Value, json};
+use sluicegate_proxier::Mode;
 use sluicegate_proxier::config::format_duration;
 use sluicegate_proxier::run::Intervals;
+use sluicegate_proxier::sysctl::Conntrack;
 
 use super::args::{NodeArgs, ProxyArgs};
 use super::serve::ServeArgs;
 
+/// What is in use.
+pub(super) struct InUse<'a> {
+    pub(super) node: &'a NodeArgs,
+    pub(super) proxy: &'a ProxyArgs,
+    pub(super) serve: &'a ServeArgs,
+    /// Those of the mode.
+    pub(super) intervals: &'a Intervals,
+    pub(super) kubeconfig: Option<&'a str>,
+    pub(super) conntrack: Conntrack,
+    pub(super) log_format: &'static str,
+    pub(super) verbosity: u8,
+    pub(super) oom_score_adj: i32,
+}
+
 /// Returns the configuration in use, as JSON.
-pub(super) fn configz(
-    node: &NodeArgs,
-    proxy: &ProxyArgs,
-    serve: &ServeArgs,
-    intervals: &Intervals,
-    kubeconfig: Option<&str>,
-    verbosity: u8,
-) -> String {
-    let bit = proxy.iptables_masquerade_bit;
-    let ipvs = &proxy.ipvs;
-    let timeouts = ipvs.timeouts();
-    let seconds = |seconds: u32| format_duration(std::time::Duration::from_secs(seconds.into()));
-    let strings = |list: &mut dyn Iterator<Item = String>| list.collect::<Vec<_>>();
-    let detect_local_mode = proxy.detect_local_mode.unwrap_or_default();
-    let [healthz, metrics] = serve.places();
-    serde_json::json!({ "kubeproxy.config.k8s.io": {
-        "Linux": { "MasqueradeAll": proxy.masquerade_all },
-        "ClientConnection": { "Kubeconfig": kubeconfig.unwrap_or_default() },
-        "Logging": { "verbosity": verbosity },
-        "HostnameOverride": node.hostname_override.as_deref().unwrap_or_default(),
-        "BindAddress": node.bind_address.first().map(IpAddr::to_string).unwrap_or_default(),
-        "HealthzBindAddress": healthz,
-        "MetricsBindAddress": metrics,
-        "BindAddressHardFail": serve.bind_address_hard_fail,
-        "Mode": proxy.proxy_mode.as_str(),
-        "IPTables": { "MasqueradeBit": bit, "LocalhostNodePorts": proxy.iptables_localhost_nodeports },
-        "IPVS": {
-            "Scheduler": ipvs.ipvs_scheduler.as_str(),
-            "ExcludeCIDRs": strings(&mut ipvs.ipvs_exclude_cidrs.iter().map(ToString::to_string)),
-            "StrictARP": ipvs.ipvs_strict_arp,
-            "TCPTimeout": seconds(timeouts.tcp),
-            "TCPFinTimeout": seconds(timeouts.tcp_fin),
-            "UDPTimeout": seconds(timeouts.udp),
-        },
-        "NFTables": { "MasqueradeBit": bit },
-        "DetectLocalMode": detect_local_mode.as_str(),
-        "DetectLocal": {
-            "BridgeInterface": proxy.pod_bridge_interface.as_deref().unwrap_or_default(),
-            "ClusterCIDRs": strings(&mut proxy.cluster_cidr.iter().map(ToString::to_string)),
-            "InterfaceNamePrefix": proxy.pod_interface_name_prefix.as_deref().unwrap_or_default(),
-        },
-        "NodePortAddresses": strings(&mut proxy.node_port_addresses().entries().map(|entry| entry.to_string())),
-        "SyncPeriod": format_duration(intervals.sync),
-        "MinSyncPeriod": format_duration(intervals.min),
-    } })
-    .to_string()
+pub(super) fn configz(in_use: &InUse<'_>) -> String {
+    json!({ "kubeproxy.config.k8s.io": in_use.configuration() }).to_string()
+}
+
+impl InUse<'_> {
+    /// Returns the KubeProxyConfiguration.
+    fn configuration(&self) -> Value {
+        let Self { proxy, serve, .. } = self;
+        let [healthz, metrics] = serve.places();
+        let gates: Map<_, _> =
+            proxy.gates().iter().map(|(name, is_on)| (name.to_owned(), is_on.into())).collect();
+        let clusters: Vec<_> = proxy.cluster_cidr.iter().map(ToString::to_string).collect();
+        json!({
+            "kind": "KubeProxyConfiguration",
+            "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+            "featureGates": gates,
+            "clientConnection": { "kubeconfig": self.kubeconfig.unwrap_or_default() },
+            "logging": { "format": self.log_format, "verbosity": self.verbosity },
+            "hostnameOverride": self.node.hostname_override.as_deref().unwrap_or_default(),
+            "bindAddress": self.node.bind_address.first().map(IpAddr::to_string).unwrap_or_default(),
+            "healthzBindAddress": healthz,
+            "metricsBindAddress": metrics,
+            "bindAddressHardFail": serve.bind_address_hard_fail,
+            "mode": proxy.proxy_mode.as_str(),
+            "iptables": self.section(Mode::Iptables),
+            "ipvs": self.section(Mode::Ipvs),
+            "nftables": self.section(Mode::Nftables),
+            "detectLocalMode": proxy.detect_local_mode.unwrap_or_default().as_str(),
+            "detectLocal": {
+                "bridgeInterface": proxy.pod_bridge_interface.as_deref().unwrap_or_default(),
+                "interfaceNamePrefix": proxy.pod_interface_name_prefix.as_deref().unwrap_or_default(),
+            },
+            "clusterCIDR": clusters.join(","),
+            "nodePortAddresses":
+                proxy.node_port_addresses().entries().map(|entry| entry.to_string()).collect::<Vec<_>>(),
+            "oomScoreAdj": self.oom_score_adj,
+            "conntrack": self.conntrack(),
+        })
+    }
+
+    /// Returns the section of a mode.
+    fn section(&self, mode: Mode) -> Value {
+        let Self { proxy, .. } = self;
+        let usual = Intervals::of(mode);
+        let Intervals { min, sync, .. } = if mode == proxy.proxy_mode { self.intervals } else { &usual };
+        let seconds = |seconds: u32| format_duration(Duration::from_secs(seconds.into()));
+        let mut section =
+            json!({ "syncPeriod": format_duration(*sync), "minSyncPeriod": format_duration(*min) });
+        let more = match mode {
+            Mode::Nftables => json!({
+                "masqueradeAll": proxy.masquerade_all,
+                "masqueradeBit": proxy.iptables_masquerade_bit,
+            }),
+            Mode::Iptables => json!({
+                "masqueradeAll": proxy.masquerade_all,
+                "masqueradeBit": proxy.iptables_masquerade_bit,
+                "localhostNodePorts": proxy.iptables_localhost_nodeports,
+            }),
+            Mode::Ipvs => {
+                let timeouts = proxy.ipvs.timeouts();
+                json!({
+                    "scheduler": proxy.ipvs.ipvs_scheduler.as_str(),
+                    "excludeCIDRs": proxy.ipvs.ipvs_exclude_cidrs.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                    "strictARP": proxy.ipvs.ipvs_strict_arp,
+                    "tcpTimeout": seconds(timeouts.tcp),
+                    "tcpFinTimeout": seconds(timeouts.tcp_fin),
+                    "udpTimeout": seconds(timeouts.udp),
+                })
+            }
+        };
+        if let (Value::Object(section), Value::Object(more)) = (&mut section, more) {
+            section.extend(more);
+        }
+        section
+    }
+
+    fn conntrack(&self) -> Value {
+        let Conntrack {
+            max_per_core,
+            min,
+            tcp_established,
+            tcp_close_wait,
+            tcp_be_liberal,
+            udp,
+            udp_stream,
+            ..
+        } = self.conntrack;
+        let time = |time: Option<Duration>| time.map(format_duration);
+        json!({
+            "maxPerCore": max_per_core,
+            "min": min,
+            "tcpEstablishedTimeout": time(tcp_established),
+            "tcpCloseWaitTimeout": time(tcp_close_wait),
+            "tcpBeLiberal": tcp_be_liberal.unwrap_or_default(),
+            "udpTimeout": time(udp.or(Some(Duration::ZERO))),
+            "udpStreamTimeout": time(udp_stream.or(Some(Duration::ZERO))),
+        })
+    }
 }

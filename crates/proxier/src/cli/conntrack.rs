@@ -35,8 +35,8 @@ pub(crate) struct ConntrackArgs {
 }
 
 impl ConntrackArgs {
-    /// Sets the sysctls of these flags, of the file, and the defaults if asked for. Logs what was done.
-    pub(crate) fn set(&self, file: Conntrack, with_defaults: bool) {
+    /// Returns the values of these flags, of the file, and the defaults if asked for.
+    pub(crate) fn all(&self, file: Conntrack, with_defaults: bool) -> Conntrack {
         let given = Conntrack {
             max_per_core: self.conntrack_max_per_core,
             min: self.conntrack_min,
@@ -46,13 +46,15 @@ impl ConntrackArgs {
             udp: self.conntrack_udp_timeout,
             udp_stream: self.conntrack_udp_timeout_stream,
         };
-        let mut all = given.or(file);
-        if with_defaults {
-            all = all.or(Conntrack::KUBE_PROXY);
-        }
+        let all = given.or(file);
+        if with_defaults { all.or(Conntrack::KUBE_PROXY) } else { all }
+    }
+
+    /// Sets the sysctls of [`Self::all`]. Logs what was done.
+    pub(crate) fn set(all: &Conntrack) {
         let cores = std::thread::available_parallelism()
             .map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX));
-        for line in Sysctls::default().set_conntrack(&all, cores) {
+        for line in Sysctls::default().set_conntrack(all, cores) {
             match line {
                 Ok(line) => tracing::info!("{line}"),
                 Err(line) => tracing::warn!("{line}"),

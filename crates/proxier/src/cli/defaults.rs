@@ -1,5 +1,7 @@
 //! `--write-config-to`: the defaults as a configuration file.
 
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use sluicegate_proxier::Mode;
@@ -9,10 +11,33 @@ use sluicegate_proxier::sysctl::Conntrack;
 
 use super::Error;
 
-/// Writes the configuration that applies without flags and without a file.
+/// Writes the configuration that applies without flags and without a file. What was there stays where that fails: half a
+/// file would be read as a configuration.
 pub(super) fn write(path: &Path) -> Result<(), Error> {
-    std::fs::write(path, text())
-        .map_err(|source| Error::flag(format!("--write-config-to {}", path.display()), source))
+    let failed = |source: io::Error| Error::flag(format!("--write-config-to {}", path.display()), source);
+    // What is not a file, as /dev/stdout, cannot be replaced.
+    if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        return std::fs::write(path, text()).map_err(failed);
+    }
+    // A link stays a link.
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let beside = path.with_file_name(name);
+    let mut file = File::create_new(&beside).map_err(failed)?;
+    let mut fill = || {
+        if let Ok(former) = path.metadata() {
+            file.set_permissions(former.permissions())?;
+        }
+        file.write_all(text().as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&beside, path)
+    };
+    fill().map_err(|error| {
+        // The disk that has no room for it is no better off with half of it.
+        let _ = std::fs::remove_file(&beside);
+        failed(error)
+    })
 }
 
 fn text() -> String {

@@ -23,6 +23,16 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+impl LogFormat {
+    /// Returns the name, as the flag takes it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+    }
+}
+
 /// Starts to log.
 pub(crate) fn start(verbosity: u8, format: LogFormat) {
     let level = match verbosity {

@@ -13,6 +13,7 @@ use sluicegate_proxier::config::{Config, Gate, Rules, parse_duration};
 use sluicegate_proxier::doctor::missing_device;
 use sluicegate_proxier::run::{Heartbeat, Intervals, Lock, Loop, Observer, Signal, ThisNode, World};
 use sluicegate_proxier::serve::LocalhostNodePorts;
+use sluicegate_proxier::sysctl::Conntrack;
 use sluicegate_service_rules::Backend;
 use sluicegate_service_rules::nftables::Applier;
 use sluicegate_services::{Family, Node};
@@ -23,7 +24,7 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use super::args::{NodeArgs, ProxyArgs, boolean};
 use super::cleanup::Cleanup;
 use super::compat::CompatArgs;
-use super::configz::configz;
+use super::configz::{InUse, configz};
 use super::conntrack::ConntrackArgs;
 use super::defaults::{self, OOM_SCORE};
 use super::leftovers::Leftovers;
@@ -149,7 +150,8 @@ impl Run {
         for unused in config.doubtful.iter().chain(&config.unused) {
             tracing::warn!("{}: {unused}", self.config.as_deref().unwrap_or("".as_ref()).display());
         }
-        self.conntrack.set(config.conntrack, self.serve.set_sysctls || self.init_only);
+        let conntrack = self.conntrack.all(config.conntrack, self.serve.set_sysctls || self.init_only);
+        ConntrackArgs::set(&conntrack);
         if self.init_only {
             let this = self.this_node()?;
             let backend = self.backend()?;
@@ -173,7 +175,7 @@ impl Run {
         let backend = self.backend()?;
         // Opening the back end loads IPVS, and with it its sysctls.
         self.serve.sysctls(&self.proxy, world.cluster())?;
-        let configz = self.configz(&intervals);
+        let configz = self.configz(&intervals, conntrack);
         let flags = given.values.clone();
         let serving = self.serve.start(&self.proxy, intervals.sync, configz, flags, &heartbeat)?;
         let serving = Arc::new(serving);
@@ -313,9 +315,19 @@ impl Run {
         }
     }
 
-    fn configz(&self, intervals: &Intervals) -> String {
+    fn configz(&self, intervals: &Intervals, conntrack: Conntrack) -> String {
         let kubeconfig = self.source.server.kubeconfig.as_ref().map(|path| path.display().to_string());
-        configz(&self.node, &self.proxy, &self.serve, intervals, kubeconfig.as_deref(), self.verbosity)
+        configz(&InUse {
+            node: &self.node,
+            proxy: &self.proxy,
+            serve: &self.serve,
+            intervals,
+            kubeconfig: kubeconfig.as_deref(),
+            conntrack,
+            log_format: self.logging_format.as_str(),
+            verbosity: self.verbosity,
+            oom_score_adj: self.oom_score_adj,
+        })
     }
 
     /// Sets the score by which the kernel chooses a process to kill. Without the right to lower it, that is a

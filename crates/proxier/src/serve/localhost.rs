@@ -47,6 +47,30 @@ struct Open {
     _stop: watch::Sender<()>,
 }
 
+impl Open {
+    /// Gives the port to a service. The connections of another one end.
+    fn set(&mut self, Wanted { owner, endpoints, affinity }: Wanted) {
+        if self.owner != owner {
+            lock(&self.endpoints).end();
+            self.owner = owner;
+        }
+        lock(&self.endpoints).set(endpoints, affinity);
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        lock(&self.endpoints).end();
+    }
+}
+
+/// The service of a port.
+struct Wanted {
+    owner: PortName,
+    endpoints: Vec<SocketAddr>,
+    affinity: Option<Duration>,
+}
+
 /// The endpoints of a port, and the one that clients stay with.
 #[derive(Debug, Default)]
 struct Endpoints {
@@ -55,9 +79,16 @@ struct Endpoints {
     /// The endpoint of the last connection, and its time, with affinity.
     sticky: Option<(SocketAddr, Instant)>,
     next: usize,
+    /// Its connections end when it is dropped.
+    connections: watch::Sender<()>,
 }
 
 impl Endpoints {
+    /// Ends all connections, and forgets the endpoints.
+    fn end(&mut self) {
+        *self = Self::default();
+    }
+
     fn set(&mut self, all: Vec<SocketAddr>, affinity: Option<Duration>) {
         self.sticky = self.sticky.filter(|(endpoint, _)| affinity.is_some() && all.contains(endpoint));
         (self.all, self.affinity) = (all, affinity);
@@ -119,28 +150,26 @@ impl LocalhostNodePorts {
     fn follow(&self, cluster: &Cluster) {
         let wanted = self.wanted(cluster);
         let state = &mut *lock(&self.state);
-        // What another service has now is closed before that listens.
-        state
-            .open
-            .retain(|address, open| wanted.get(address).is_some_and(|(owner, ..)| *owner == open.owner));
+        state.open.retain(|address, _| wanted.contains_key(address));
         let mut warnings = Vec::new();
-        for (address, (owner, endpoints, affinity)) in wanted {
-            if let Some(open) = state.open.get(&address) {
-                lock(&open.endpoints).set(endpoints, affinity);
+        for (address, wanted) in wanted {
+            if let Some(open) = state.open.get_mut(&address) {
+                open.set(wanted);
                 continue;
             }
-            let listened = listen(&self.runtime, address);
-            match listened {
+            match listen(&self.runtime, address) {
                 Ok(listener) => {
-                    let shared = Arc::new(Mutex::new(Endpoints::default()));
-                    lock(&shared).set(endpoints, affinity);
+                    let endpoints = Arc::default();
                     let (stop, stopped) = watch::channel(());
-                    self.runtime.spawn(accept(listener, Arc::clone(&shared), stopped));
-                    state.open.insert(address, Open { owner, endpoints: shared, _stop: stop });
+                    self.runtime.spawn(accept(listener, Arc::clone(&endpoints), stopped));
+                    let mut open = Open { owner: wanted.owner.clone(), endpoints, _stop: stop };
+                    open.set(wanted);
+                    state.open.insert(address, open);
                 }
                 Err(error) => warnings.push(format!(
-                    "node port {} of service {owner} is not answered on {}: {error}",
+                    "node port {} of service {} is not answered on {}: {error}",
                     address.port(),
+                    wanted.owner,
                     address.ip()
                 )),
             }
@@ -151,10 +180,7 @@ impl LocalhostNodePorts {
         state.reported = warnings;
     }
 
-    fn wanted(
-        &self,
-        cluster: &Cluster,
-    ) -> BTreeMap<SocketAddr, (PortName, Vec<SocketAddr>, Option<Duration>)> {
+    fn wanted(&self, cluster: &Cluster) -> BTreeMap<SocketAddr, Wanted> {
         let topology = cluster.topology();
         let mut wanted = BTreeMap::new();
         for name in cluster.service_names() {
@@ -172,7 +198,8 @@ impl LocalhostNodePorts {
                     if !endpoints.is_empty() {
                         let affinity = port.service.affinity_seconds;
                         let affinity = affinity.map(|seconds| Duration::from_secs(seconds.into()));
-                        wanted.insert(localhost(*family, number), (port.name.clone(), endpoints, affinity));
+                        let owner = port.name.clone();
+                        wanted.insert(localhost(*family, number), Wanted { owner, endpoints, affinity });
                     }
                 }
             }
@@ -230,7 +257,7 @@ async fn accept(listener: TcpListener, endpoints: Arc<Mutex<Endpoints>>, mut sto
         };
         match accepted {
             Ok((client, _)) => {
-                tokio::spawn(forward(client, Arc::clone(&endpoints), stopped.clone()));
+                tokio::spawn(forward(client, Arc::clone(&endpoints)));
             }
             Err(error) => {
                 tracing::warn!("accepting connections to a node port on loopback: {error}");
@@ -241,9 +268,12 @@ async fn accept(listener: TcpListener, endpoints: Arc<Mutex<Endpoints>>, mut sto
     }
 }
 
-/// Connects to an endpoint, and copies both ways until both have ended, or the port is closed.
-async fn forward(mut client: TcpStream, endpoints: Arc<Mutex<Endpoints>>, mut stopped: watch::Receiver<()>) {
-    let order = lock(&endpoints).choose(Instant::now());
+/// Connects to an endpoint, and copies both ways until both have ended, or the service has lost the port.
+async fn forward(mut client: TcpStream, endpoints: Arc<Mutex<Endpoints>>) {
+    let (order, mut stopped) = {
+        let mut endpoints = lock(&endpoints);
+        (endpoints.choose(Instant::now()), endpoints.connections.subscribe())
+    };
     let copying = async {
         let Some(mut server) = connect(&order, &endpoints).await else { return };
         // Small writes go on as they came.

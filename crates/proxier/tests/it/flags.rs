@@ -48,12 +48,11 @@ const DONE: [&str; 41] = [
     "--v=0",
     "--version=false",
 ];
-const WITHOUT_EFFECT: [&str; 24] = [
+const WITHOUT_EFFECT: [&str; 23] = [
     "--add-dir-header=true",
     "--alsologtostderr",
     "--boot-id-file=/x",
     "--config-sync-period=15m",
-    "--feature-gates=ContextualLogging=true",
     "--kube-api-burst=10",
     "--kube-api-content-type=application/vnd.kubernetes.protobuf",
     "--kube-api-qps=5",
@@ -95,8 +94,12 @@ fn every_flag_of_kube_proxy_is_taken() {
 #[test]
 fn what_has_no_effect_is_warned_of_once_with_the_reason() {
     testns::netns(|| {
-        // It ends for want of an API server's address.
-        let said = error(&run(&WITHOUT_EFFECT));
+        // It ends for want of the name of a bridge.
+        let end = ["--manifests=/nonexistent", "--detect-local-mode=BridgeInterface"];
+        let gate = "--feature-gates=ContextualLogging=true,ComponentFlagz=false";
+        let said = error(&run(&[&WITHOUT_EFFECT[..], &[gate], &end].concat()));
+        let gates: Vec<_> = said.lines().filter(|line| line.contains("--feature-gates: ")).collect();
+        assert!(gates.len() == 1 && gates[0].contains("ContextualLogging has no effect here: "), "{said}");
         for flag in WITHOUT_EFFECT {
             let name = flag.split('=').next().expect("a name");
             let warnings: Vec<_> =

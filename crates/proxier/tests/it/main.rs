@@ -9,6 +9,7 @@ mod doctor;
 mod explain;
 mod faults;
 mod flags;
+mod gates;
 #[cfg(feature = "cli")]
 mod guest;
 mod kernel;

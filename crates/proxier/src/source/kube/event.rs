@@ -85,10 +85,10 @@ impl Event {
         match &*line.r#type {
             "ADDED" | "MODIFIED" => changed::<K>(line.object),
             "DELETED" => {
-                let head = Head::read(line.object)?;
+                let head = Head::of::<K>(line.object)?;
                 Ok(Self::Delete(watched::name(K::KIND, head.namespace, head.name), head.resource_version))
             }
-            "BOOKMARK" => Ok(Self::Bookmark(Head::read(line.object)?.resource_version)),
+            "BOOKMARK" => Ok(Self::Bookmark(Head::of::<K>(line.object)?.resource_version)),
             "ERROR" => {
                 let status =
                     serde_json::from_str(line.object.get()).map_err(|e| format!("an ERROR event: {e}"))?;
@@ -102,7 +102,7 @@ impl Event {
 }
 
 fn changed<K: Watched>(raw: &RawValue) -> Result<Event, String> {
-    let head = Head::read(raw)?;
+    let head = Head::of::<K>(raw)?;
     match object::<K>(raw) {
         Ok(object) => Ok(Event::Apply(object, head.resource_version)),
         Err(reason) => Ok(Event::Unreadable(reason, head.resource_version)),
@@ -114,7 +114,7 @@ fn changed<K: Watched>(raw: &RawValue) -> Result<Event, String> {
 /// # Errors
 /// The name of the object, and why it cannot be decoded.
 pub(super) fn object<K: Watched>(raw: &RawValue) -> Result<Object, String> {
-    let head = Head::read(raw)?;
+    let head = Head::of::<K>(raw)?;
     let name = watched::name(K::KIND, head.namespace, head.name);
     let mut object: K = serde_json::from_str(raw.get()).map_err(|e| format!("{name} cannot be read: {e}"))?;
     // Managed fields are half of the memory of an object, and not used.
@@ -138,11 +138,18 @@ struct Head {
 }
 
 impl Head {
-    fn read(raw: &RawValue) -> Result<Self, String> {
+    /// Reads the head of an object of kind `K`. The items of lists have no kind of their own; an object of another one,
+    /// as something between here and the API server mixes things up, is an error: a Pod that is deleted is no Service.
+    fn of<K: Watched>(raw: &RawValue) -> Result<Self, String> {
         #[derive(Deserialize)]
-        struct Object {
+        #[serde(rename_all = "camelCase")]
+        struct Object<'a> {
             #[serde(default)]
             metadata: Metadata,
+            #[serde(borrow)]
+            kind: Option<Cow<'a, str>>,
+            #[serde(borrow)]
+            api_version: Option<Cow<'a, str>>,
         }
         #[derive(Default, Deserialize)]
         #[serde(default, rename_all = "camelCase")]
@@ -151,8 +158,18 @@ impl Head {
             name: String,
             resource_version: String,
         }
-        let object: Object =
+        let object: Object<'_> =
             serde_json::from_str(raw.get()).map_err(|e| format!("an object has no metadata: {e}"))?;
+        let (kind, version) = (K::kind(&()), K::api_version(&()));
+        let is_other =
+            |found: &Option<Cow<'_, str>>, wanted: &str| found.as_ref().is_some_and(|found| found != wanted);
+        if is_other(&object.kind, &kind) || is_other(&object.api_version, &version) {
+            let [found_version, found] =
+                [&object.api_version, &object.kind].map(|part| part.as_deref().unwrap_or(""));
+            return Err(format!(
+                "expected an object of kind {version} {kind}, found {found_version} {found}"
+            ));
+        }
         let Metadata { namespace, name, resource_version } = object.metadata;
         Ok(Self { namespace, name, resource_version })
     }
@@ -220,6 +237,21 @@ mod tests {
         let Ok(Event::Unreadable(reason, version)) = event else { panic!("{event:?}") };
         assert!(reason.starts_with("Service demo/odd cannot be read: invalid type"), "{reason}");
         assert_eq!(version, "9");
+    }
+
+    #[test]
+    fn an_object_of_another_kind_is_refused() {
+        let line = |r#type: &str, kind: &str, version: &str| {
+            format!(
+                r#"{{"type":"{type}","object":{{"kind":"{kind}","apiVersion":"{version}","metadata":{{"name":"web","resourceVersion":"7"}}}}}}"#
+            )
+        };
+        for r#type in ["ADDED", "MODIFIED", "DELETED", "BOOKMARK"] {
+            assert!(decode(&line(r#type, "Service", "v1")).is_ok(), "{type}");
+            let said = decode(&line(r#type, "Pod", "v1")).unwrap_err();
+            assert_eq!(said, "expected an object of kind v1 Service, found v1 Pod", "{type}");
+            assert!(decode(&line(r#type, "Service", "serving.knative.dev/v1")).is_err(), "{type}");
+        }
     }
 
     #[test]
