@@ -10,6 +10,31 @@ use sluicegate_services::{Changes, Cluster, Family, NodePorts};
 use crate::flows::{self, Former, Programmed};
 use crate::{Error, Summary};
 
+/// A change to a table of the family `ip` or `ip6` of `nf_tables`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touched<'a> {
+    /// The table.
+    pub table: &'a str,
+    /// What of it was changed.
+    pub what: Object<'a>,
+}
+
+/// An object in a table of `nf_tables`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Object<'a> {
+    /// The table itself.
+    Table,
+    /// A chain.
+    Chain(&'a str),
+    /// A rule of a chain, with the chain that it leads to.
+    Rule(&'a str, Option<&'a str>),
+    /// A set, elements, or another object.
+    Other,
+}
+
+/// Whether a change touches rules of ours.
+pub type IsOurs = fn(&Touched<'_>) -> bool;
+
 /// A mode of programming services into the kernel: one of this crate's, or another implementation.
 ///
 /// ```
@@ -57,13 +82,22 @@ pub trait Backend {
         false
     }
 
-    /// Returns the name of the `nf_tables` tables that have all rules of this back end, if there are such.
+    /// Returns what decides whether a change to `nf_tables` by another program touches rules of this back end,
+    /// if it has rules there.
     ///
     /// A run loop that receives the events of `nf_tables` calls [`invalidate`](Self::invalidate) for a commit
-    /// of another program that changed such a table, and [`ignore_commit`](Self::ignore_commit) for any
-    /// other.
-    fn watched_table(&self) -> Option<&str> {
+    /// of another program that touched them, and [`ignore_commit`](Self::ignore_commit) for any other.
+    fn watches(&self) -> Option<IsOurs> {
         None
+    }
+
+    /// Returns `true` if another program seems to have changed rules of this back end: a cheap look, for rules
+    /// of which there are no events. A run loop asks twice a second.
+    ///
+    /// # Errors
+    /// When the kernel cannot be asked.
+    fn is_disturbed(&mut self) -> Result<bool, Error> {
+        Ok(false)
     }
 
     /// Announces that the commit of another program led to this generation and changed none of our tables.
@@ -129,8 +163,8 @@ impl<T: sluicegate_netlink::Transport> Backend for crate::nftables::Applier<T> {
         Self::has_leftovers(self)
     }
 
-    fn watched_table(&self) -> Option<&str> {
-        Some(crate::nftables::TABLE)
+    fn watches(&self) -> Option<IsOurs> {
+        Some(|touched| touched.table == crate::nftables::TABLE)
     }
 
     fn ignore_commit(&mut self, generation: u32) {
@@ -146,6 +180,22 @@ impl<T: sluicegate_netlink::Transport> Backend for crate::nftables::Applier<T> {
 impl Backend for crate::iptables::Applier {
     fn sync(&mut self, cluster: &Cluster, changes: &Changes, now: Instant) -> Result<Summary, Error> {
         self.sync_changes(cluster, changes, now).map(Summary::from)
+    }
+
+    fn watches(&self) -> Option<IsOurs> {
+        self.has_events().then_some(crate::iptables::is_touched)
+    }
+
+    fn is_disturbed(&mut self) -> Result<bool, Error> {
+        Self::is_disturbed(self)
+    }
+
+    fn ignore_commit(&mut self, generation: u32) {
+        Self::ignore_commit(self, generation);
+    }
+
+    fn is_current(&mut self) -> Result<bool, Error> {
+        Self::is_current(self)
     }
 
     fn take_found(&mut self) -> Programmed {

@@ -47,6 +47,18 @@ pub enum Error {
         /// The underlying error.
         source: Box<sluicegate_nftables::Error>,
     },
+    /// A table of ours belongs to another process, and only that may change it.
+    #[cfg(feature = "nftables")]
+    #[error(
+        "table {table} belongs to another process, by its netlink socket {owner} (flag owner), and only that may \
+         change it: it can be programmed once that process has ended"
+    )]
+    Owned {
+        /// The table.
+        table: String,
+        /// The port of the socket that owns it; mostly the number of the process.
+        owner: u32,
+    },
     /// The rules of iptables could not be listed or changed.
     #[cfg(feature = "iptables")]
     #[error("{doing}: {source}{}", iptables_advice(source.is_permission_denied()))]

@@ -52,7 +52,7 @@ mod summary;
 mod manifests;
 
 pub use addresses::{connected_networks, of_interfaces};
-pub use backend::Backend;
+pub use backend::{Backend, IsOurs, Object, Touched};
 pub use cleaned::Cleaned;
 pub use error::Error;
 #[cfg(all(feature = "nftables", feature = "ipvs"))]

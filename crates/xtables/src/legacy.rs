@@ -154,6 +154,19 @@ impl Client {
         }
     }
 
+    /// Returns the number of entries of a table and their size in bytes, which are not read: a cheap look
+    /// whether somebody has changed it.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if there is no such table.
+    pub fn size(&self, table: &str) -> Result<(u32, u32), Error> {
+        let refused = |errno| self.refused("reading", table, errno);
+        let mut info = table_request(table, Info::SIZE).map_err(|_| refused(Errno::ENOENT))?;
+        self.socket.get(Get::Info, &mut info).map_err(refused)?;
+        let info = Info::read(&info).ok_or_else(|| refused(Errno::EINVAL))?;
+        Ok((info.entries, info.size))
+    }
+
     /// Returns the chains and rules of a table, as `iptables-legacy-save` prints them: with the counters of
     /// the rules if `counters` says so, as with `-c`.
     ///

@@ -29,6 +29,7 @@ mod list;
 mod plan;
 mod state;
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -71,6 +72,7 @@ use state::{Chain, Entry, KnownChain, KnownTable, OldRule, Rules, Table};
 #[derive(Debug)]
 pub struct Client {
     kernel: Asked,
+    commits: Cell<u32>,
 }
 
 impl Client {
@@ -80,7 +82,7 @@ impl Client {
     /// [`Error::Netlink`] if the kernel has no netfilter, [`Error::Socket`] without `CAP_NET_RAW`, which the
     /// names of sets are asked with.
     pub fn open(family: Family) -> Result<Self, Error> {
-        Ok(Self { kernel: Asked::open(family)? })
+        Ok(Self { kernel: Asked::open(family)?, commits: Cell::new(0) })
     }
 
     /// Returns the family of the tables.
@@ -99,6 +101,20 @@ impl Client {
         let found = read::tables(&mut *self.kernel.socket.borrow_mut(), family)?;
         let exists = |name: &&str| found.iter().any(|table| table.name.as_str() == *name);
         Ok(TABLES.into_iter().filter(exists).collect())
+    }
+
+    /// Returns the generation of the ruleset, which each commit of any program counts on.
+    ///
+    /// # Errors
+    /// [`Error::Netlink`] if the kernel does not answer.
+    pub fn generation(&self) -> Result<u32, Error> {
+        self.kernel.generation()
+    }
+
+    /// Returns the number of commits that this client has made.
+    #[must_use]
+    pub fn commits(&self) -> u32 {
+        self.commits.get()
     }
 
     /// Returns the chains and rules of a table, as `iptables-nft-save` prints them: with the counters of the
@@ -291,6 +307,7 @@ impl Client {
             Ok(applied) => {
                 // Without the events it is not known whether another program has committed since.
                 let batches = u32::try_from(applied.batches).unwrap_or(u32::MAX);
+                self.commits.set(self.commits.get().wrapping_add(batches));
                 if applied.generation != generation.wrapping_add(batches) {
                     self.kernel.forget();
                     return Ok(true);

@@ -10,8 +10,10 @@ use std::os::unix::net;
 
 use sluicegate_netlink::{NetlinkFamily, Options, Socket, Transport};
 use sluicegate_nftables::Family;
+use sluicegate_nftables::expr::{Data, Expr, Verdict};
 use sluicegate_nftables::monitor::{Event, GROUP, Monitor};
 use sluicegate_nftables::read::Generation;
+use sluicegate_service_rules::{IsOurs, Object, Touched};
 use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 
@@ -25,8 +27,7 @@ pub struct Commits {
     /// types of the standard library; nothing is read through this one, and epoll does not care about the
     /// type of a socket.
     ready: UnixDatagram,
-    /// The name of our tables, in both families.
-    table: String,
+    is_ours: IsOurs,
     /// Whether the events so far of the current commit touched our tables.
     touched: bool,
 }
@@ -46,14 +47,14 @@ pub enum Foreign {
 }
 
 impl Commits {
-    /// Starts to listen. A commit counts as ours when it touches a table of the name `table`. Must be called
-    /// inside a tokio runtime with I/O enabled.
+    /// Starts to listen. `is_ours` says which changes touch what is ours. Must be called inside a tokio
+    /// runtime with I/O enabled.
     ///
     /// # Errors
     /// [`Error::Events`] when the kernel gives no such socket, or does not let it join the group.
     /// [`Error::Wait`] when the runtime cannot wait for it.
-    pub fn listen(table: &str) -> Result<Self, Error> {
-        Self::with(table, &Options::default())
+    pub fn listen(is_ours: IsOurs) -> Result<Self, Error> {
+        Self::with(is_ours, &Options::default())
     }
 
     /// Starts to listen as [`listen`](Self::listen) does, with other socket options, such as a larger receive
@@ -61,14 +62,14 @@ impl Commits {
     ///
     /// # Errors
     /// As [`listen`](Self::listen).
-    pub fn with(table: &str, options: &Options) -> Result<Self, Error> {
+    pub fn with(is_ours: IsOurs, options: &Options) -> Result<Self, Error> {
         let mut socket = Socket::open(NetlinkFamily::NETFILTER, options).map_err(Error::Events)?;
         socket.join(GROUP).map_err(Error::Events)?;
         socket.set_non_blocking(true).map_err(Error::Events)?;
         let ready = socket.as_fd().try_clone_to_owned().map(net::UnixDatagram::from);
         let ready = ready.and_then(UnixDatagram::from_std);
         let ready = ready.map_err(Error::Wait)?;
-        Ok(Self { monitor: Monitor::with_transport(socket), ready, table: table.to_owned(), touched: false })
+        Ok(Self { monitor: Monitor::with_transport(socket), ready, is_ours, touched: false })
     }
 
     /// Waits for commits, and returns them in order; none where a large one is not complete yet.
@@ -77,11 +78,11 @@ impl Commits {
             if let Err(error) = self.ready.readable().await {
                 return vec![Foreign::Lost(error.to_string())];
             }
-            let Self { monitor, ready, table, touched } = self;
+            let Self { monitor, ready, is_ours, touched } = self;
             // Reading inside `try_io` lets the runtime clear the readiness of the socket when there is
             // nothing left.
             let read = ready.try_io(Interest::READABLE, || {
-                let (seen, is_all) = read(monitor, table, touched, MOST_AT_ONCE);
+                let (seen, is_all) = read(monitor, *is_ours, touched, MOST_AT_ONCE);
                 if seen.is_empty() && is_all { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(seen) }
             });
             if let Ok(seen) = read {
@@ -93,7 +94,7 @@ impl Commits {
     /// Returns the commits that were received already, without waiting; the last is [`Foreign::Lost`] where
     /// events are left after very many of them.
     pub fn drain(&mut self) -> Vec<Foreign> {
-        let (mut seen, is_all) = read(&mut self.monitor, &self.table, &mut self.touched, MOST_DATAGRAMS);
+        let (mut seen, is_all) = read(&mut self.monitor, self.is_ours, &mut self.touched, MOST_DATAGRAMS);
         if !is_all && !matches!(seen.last(), Some(Foreign::Lost(_))) {
             // Programs that commit faster than this reads must not keep the loop from its other work.
             seen.push(Foreign::Lost(format!("more than {MOST_DATAGRAMS} datagrams of events were queued")));
@@ -106,7 +107,7 @@ impl Commits {
 /// is left.
 fn read<T: Transport>(
     monitor: &mut Monitor<T>,
-    table: &str,
+    is_ours: IsOurs,
     touched: &mut bool,
     most: usize,
 ) -> (Vec<Foreign>, bool) {
@@ -114,7 +115,7 @@ fn read<T: Transport>(
     for _ in 0..most {
         match monitor.events() {
             Ok(events) if events.is_empty() => return (seen, true),
-            Ok(events) => seen.extend(events.into_iter().filter_map(|event| take(event, table, touched))),
+            Ok(events) => seen.extend(events.into_iter().filter_map(|event| take(event, is_ours, touched))),
             Err(error) => seen.push(Foreign::Lost(error.to_string())),
         }
         if matches!(seen.last(), Some(Foreign::Lost(_))) {
@@ -125,7 +126,7 @@ fn read<T: Transport>(
 }
 
 /// Returns the commit that an event ends, if it ends one. `touched` is kept between the events of one commit.
-fn take(event: Event, ours: &str, touched: &mut bool) -> Option<Foreign> {
+fn take(event: Event, is_ours: IsOurs, touched: &mut bool) -> Option<Foreign> {
     match event {
         Event::Generation(generation) => Some(if std::mem::take(touched) {
             Foreign::OurTables { by: describe(&generation) }
@@ -134,11 +135,32 @@ fn take(event: Event, ours: &str, touched: &mut bool) -> Option<Foreign> {
         }),
         Event::Overrun => Some(Foreign::Lost("the receive buffer overflowed".to_owned())),
         event => {
-            *touched |= event.table().is_none_or(|(family, table)| {
-                table.as_str() == ours && (family == Family::IP || family == Family::IP6)
-            });
+            *touched |= concerns(&event, is_ours);
             None
         }
+    }
+}
+
+/// Returns whether an event touches what is ours; one that is unknown may.
+fn concerns(event: &Event, is_ours: IsOurs) -> bool {
+    let Some((family, table)) = event.table() else { return true };
+    let what = match event {
+        Event::Table(..) => Object::Table,
+        Event::Chain(_, chain) => Object::Chain(chain.name.as_str()),
+        Event::Rule(_, rule) => Object::Rule(rule.chain.as_str(), rule.expressions.iter().find_map(target)),
+        _ => Object::Other,
+    };
+    (family == Family::IP || family == Family::IP6) && is_ours(&Touched { table: table.as_str(), what })
+}
+
+/// Returns the chain that an expression leads to.
+fn target(expression: &Expr) -> Option<&str> {
+    match expression {
+        Expr::Immediate(immediate) => match &immediate.data {
+            Data::Verdict(Verdict::Jump(chain) | Verdict::Goto(chain)) => Some(chain.as_str()),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -186,7 +208,7 @@ mod tests {
     #[test]
     fn a_receive_buffer_that_always_overflows_is_a_single_loss() {
         let mut monitor = Monitor::with_transport(Endless(Err(())));
-        let (seen, _) = read(&mut monitor, "t", &mut false, MOST_DATAGRAMS);
+        let (seen, _) = read(&mut monitor, |touched| touched.table == "t", &mut false, MOST_DATAGRAMS);
         assert!(matches!(&*seen, [Foreign::Lost(_)]));
     }
 
@@ -201,7 +223,7 @@ mod tests {
         let mut datagram = Vec::new();
         assert!(listener.receive(&mut datagram, Wait::No).unwrap());
         let mut monitor = Monitor::with_transport(Endless(Ok(datagram)));
-        let (seen, is_all) = read(&mut monitor, "ours", &mut false, 100);
+        let (seen, is_all) = read(&mut monitor, |touched| touched.table == "ours", &mut false, 100);
         assert!(!is_all);
         assert!(seen.iter().all(|seen| matches!(seen, Foreign::OtherTables(_))), "{seen:?}");
     }

@@ -42,6 +42,10 @@ pub struct Loop {
     intervals: Intervals,
     looks: Option<Receiver<Look>>,
     heartbeat: Heartbeat,
+    /// When to look next for changes of other programs of which there are no events.
+    next_look: Instant,
+    /// How long the last comparison of everything took.
+    took: Duration,
     commits: Option<Commits>,
     /// What changed since the last sync that succeeded.
     unprogrammed: Unprogrammed,
@@ -110,6 +114,8 @@ impl Loop {
             intervals,
             looks: None,
             heartbeat: Heartbeat::default(),
+            next_look: now(),
+            took: Duration::ZERO,
             commits: None,
             unprogrammed: Unprogrammed::default(),
             former: Former::everything(),
@@ -189,6 +195,7 @@ impl Loop {
                 look = next_look(&mut self.looks) => look(&self.world),
                 () = until(due) => {}
                 () = tokio::time::sleep(BEAT) => {}
+                () = tokio::time::sleep_until(self.next_look.into()) => self.look(),
             }
         }
         tracing::info!("stopped; all rules stay in place");
@@ -245,6 +252,24 @@ impl Loop {
             self.world.retry(now(), true);
             self.schedule.request_full(now());
         }
+    }
+
+    /// Looks whether another program changed rules of which there are no events.
+    fn look(&mut self) {
+        let began = now();
+        let mut is_disturbed = false;
+        if self.was_programmed && self.schedule.is_content() {
+            match self.backend.is_disturbed() {
+                Ok(found) => is_disturbed = found,
+                Err(error) => tracing::debug!("{error}"),
+            }
+        }
+        if is_disturbed {
+            self.disturbed("another program added or removed rules; comparing everything");
+        }
+        // A comparison reads all rules: not more than a tenth of the time goes into those that others cause.
+        let rest = if is_disturbed { self.took * 9 } else { Duration::ZERO };
+        self.next_look = began + rest.max(LOOK_EVERY);
     }
 
     /// Handles commits of other programs.
@@ -450,6 +475,9 @@ impl Loop {
                 (began - since).as_secs()
             );
         }
+        if sent.is_full() {
+            self.took = began.elapsed();
+        }
         let unprogrammed = std::mem::take(&mut self.unprogrammed);
         let cluster = self.world.cluster();
         let report = SyncReport {
@@ -487,7 +515,7 @@ impl Loop {
 
     /// Starts to listen for commits of other programs; one since the sync shows in the generation.
     fn listen(&mut self) {
-        let commits = match self.backend.watched_table().map(Commits::listen).transpose() {
+        let commits = match self.backend.watches().map(Commits::listen).transpose() {
             Ok(commits) => commits,
             Err(error) => {
                 tracing::warn!("{error}; checking every {:?} instead", self.intervals.sync);
@@ -548,6 +576,8 @@ const MOST_AT_ONCE: usize = 4096;
 const LEFTOVERS_AFTER: Duration = Duration::from_millis(1500);
 /// How long the first sync waits for the pod networks of this node, as in kube-proxy.
 const GIVE_UP: Duration = Duration::from_secs(300);
+/// The interval of looks for changes of which there are no events.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// The interval of logging a failure that lasts.
 const REMIND: Duration = Duration::from_secs(300);
 

@@ -8,6 +8,7 @@
 //! No program is started. Sockets belong to the network namespace of the thread that opens them. Each family
 //! is synced separately.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
@@ -20,8 +21,8 @@ use super::jumps::{change_jumps, ensure_guard, removal, take_jumps};
 use super::planner::tool_family;
 use super::programmed::programmed;
 use super::{
-    CANARY, CANARY_TABLES, FamilySynced, Feature, Planner, RuleCounts, Settings, Support, Synced, Tables,
-    host, is_ours, jumps, probe, tables,
+    CANARY, CANARY_TABLES, FamilySynced, Feature, Planner, RuleCounts, Settings, Stamp, Support, Synced,
+    Tables, host, is_ours, jumps, probe, tables,
 };
 use crate::flows::Programmed;
 use crate::summary::counted;
@@ -32,6 +33,9 @@ use crate::{Cleaned, Error, Found, addresses};
 pub struct Applier {
     settings: Settings,
     sides: Vec<Side>,
+    /// The generation of `nf_tables` that this and commits which were ignored led to; `None` in the legacy
+    /// back end.
+    generation: Option<u32>,
 }
 
 /// The state of one family.
@@ -45,6 +49,8 @@ struct Side {
     compared: Option<Instant>,
     /// What comparisons found before a sync changed it.
     found: Programmed,
+    /// How large the tables of the legacy back end were after the last sync.
+    sizes: Option<Stamp>,
 }
 
 impl Applier {
@@ -65,13 +71,13 @@ impl Applier {
             let other = tables::open(Some(other(&*tables)), &[tables.family()]).map_err(&opening)?;
             sides.push(Side { other: other.into_iter().next(), ..Side::new(tables) });
         }
-        Ok(Self { settings, sides })
+        Ok(Self { settings, sides, generation: None })
     }
 
     /// Creates an applier over these tables, each of another family.
     #[must_use]
     pub fn with_tables(tables: Vec<Box<dyn Tables>>, settings: Settings) -> Self {
-        Self { settings, sides: tables.into_iter().map(Side::new).collect() }
+        Self { settings, sides: tables.into_iter().map(Side::new).collect(), generation: None }
     }
 
     /// Programs the services of `cluster`. Everything is compared with the kernel after an hour, and in a
@@ -96,6 +102,10 @@ impl Applier {
         changes: &Changes,
         now: Instant,
     ) -> Result<Synced, Error> {
+        let before = self.generation_and_commits()?;
+        if before.is_some_and(|(now, _)| self.generation.is_some_and(|expected| expected != now)) {
+            self.invalidate();
+        }
         let mut synced = Synced::default();
         let mut failed = None;
         for side in &mut self.sides {
@@ -105,7 +115,66 @@ impl Applier {
                 Err(error) => failed = Some(Error::both(failed, error)),
             }
         }
+        // Computed, as the generation that is read now may be that of another program's commit already.
+        self.generation = match (before, self.generation_and_commits()?) {
+            (Some((id, before)), Some((_, after))) => Some(id.wrapping_add(after.wrapping_sub(before))),
+            _ => None,
+        };
+        for side in &mut self.sides {
+            side.sizes = side.sizes().map_err(iptables(LOOKING))?;
+        }
         failed.map_or(Ok(synced), Err)
+    }
+
+    /// Returns whether rules are in `nf_tables`, whose events tell of the changes of other programs.
+    #[must_use]
+    pub fn has_events(&self) -> bool {
+        self.sides.iter().any(|side| side.tables.back_end() == BackEnd::Nft)
+    }
+
+    /// Returns `true` if no other program has committed to `nf_tables` since the last sync, except for commits
+    /// that were [ignored](Self::ignore_commit); always in the legacy back end.
+    ///
+    /// # Errors
+    /// [`Error::Iptables`] when the kernel cannot be asked.
+    pub fn is_current(&mut self) -> Result<bool, Error> {
+        let now = self.generation_and_commits()?.map(|(id, _)| id);
+        Ok(now.is_none() || now == self.generation)
+    }
+
+    /// Records that the commit of another program led to this generation and changed no rule of ours.
+    pub fn ignore_commit(&mut self, generation: u32) {
+        if self.generation.is_some_and(|before| before.wrapping_add(1).max(1) == generation) {
+            self.generation = Some(generation);
+        }
+    }
+
+    /// Returns `true` if a table of the legacy back end has more or fewer rules than after the last sync.
+    /// There are no events of that, and this costs a few system calls.
+    ///
+    /// # Errors
+    /// [`Error::Iptables`] when the kernel cannot be asked.
+    pub fn is_disturbed(&mut self) -> Result<bool, Error> {
+        for side in &mut self.sides {
+            let sizes = side.sizes().map_err(iptables(LOOKING))?;
+            if side.planner.is_some() && sizes != side.sizes {
+                side.sizes = sizes;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns the generation of `nf_tables`, and the number of commits that this has made.
+    fn generation_and_commits(&mut self) -> Result<Option<(u32, u32)>, Error> {
+        let mut found: Option<(u32, u32)> = None;
+        for side in self.sides.iter_mut().filter(|side| side.tables.back_end() == BackEnd::Nft) {
+            if let Some(Stamp::Generation { id, commits }) = side.tables.stamp().map_err(iptables(LOOKING))? {
+                let before = found.map_or(0, |(_, before)| before);
+                found = Some((id, before.wrapping_add(commits)));
+            }
+        }
+        Ok(found)
     }
 
     /// Returns the tables of each family.
@@ -193,11 +262,20 @@ impl Side {
             planner: None,
             compared: None,
             found: Programmed::default(),
+            sizes: None,
         }
     }
 
     fn family(&self) -> Family {
         self.tables.family()
+    }
+
+    /// Returns how large the tables of the legacy back end are.
+    fn sizes(&mut self) -> Result<Option<Stamp>, xtables::Error> {
+        match self.tables.back_end() {
+            BackEnd::Legacy => self.tables.stamp(),
+            BackEnd::Nft => Ok(None),
+        }
     }
 
     fn sync(
@@ -256,8 +334,10 @@ impl Side {
         cluster: &Cluster,
         changes: &Changes,
     ) -> Result<Option<Save<'static>>, Error> {
-        if !self.tables.has_chain("mangle", CANARY).map_err(iptables("looking for the canary"))? {
-            return Ok(None);
+        for table in CANARY_TABLES {
+            if !self.tables.has_chain(table, CANARY).map_err(iptables("looking for the canary"))? {
+                return Ok(None);
+            }
         }
         planner.set_local_addresses(addresses::of_interfaces()?);
         let answered = planner.answers_localhost();
@@ -434,6 +514,7 @@ fn compare(mut current: Save<'_>, planner: &Planner) -> Result<Save<'static>, Er
     // The canary of mangle is created separately, as a kernel may lack that table.
     let owned = |table: &str, chain: &str| table != "mangle" && is_ours(table, chain);
     drop(take_jumps(&mut current, is_ours));
+    forget_foreign(&mut current);
     let current = State::of_family(&current, family).map_err(&comparing)?;
     let mut input = diff(&current, &desired, owned).map_err(&comparing)?.into_save();
     if let Some(words) = planner.guard() {
@@ -442,6 +523,23 @@ fn compare(mut current: Save<'_>, planner: &Planner) -> Result<Save<'static>, Er
     let jumps = jumps(planner.support(), planner.answers_localhost());
     change_jumps(&mut input, &shared, jumps, is_ours).map_err(&comparing)?;
     Ok(input)
+}
+
+/// Removes the chains of ours from a save that have rules for which there are no words: they are made anew.
+fn forget_foreign(save: &mut Save<'_>) {
+    for table in save.tables_mut() {
+        let name = table.name().to_owned();
+        let is_odd = |rule: &&save::Rule<'_>| rule.is_foreign() && is_ours(&name, rule.chain());
+        let odd: BTreeSet<String> =
+            table.rules().filter(is_odd).map(|rule| rule.chain().to_owned()).collect();
+        if !odd.is_empty() {
+            table.entries.retain(|entry| match entry {
+                Entry::Chain(chain) => !odd.contains(chain.name()),
+                Entry::Rule(rule) => !odd.contains(rule.chain()),
+                _ => true,
+            });
+        }
+    }
 }
 
 /// Returns the chains of others, in which single rules are ours: thousands of chains of ours are left out.
@@ -494,6 +592,7 @@ pub(crate) fn rules(doing: &'static str) -> impl Fn(save::Error) -> Error {
     move |source| Error::Rules { doing, source: Box::new(source) }
 }
 
+const LOOKING: &str = "looking whether other programs changed rules";
 const PROGRAMMING: &str = "programming the services";
 /// The time after which everything is compared again, as in kube-proxy.
 pub(crate) const TRUSTED: Duration = Duration::from_secs(3600);

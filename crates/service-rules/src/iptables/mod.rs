@@ -49,6 +49,7 @@ mod settings;
 mod support;
 mod synced;
 mod tables;
+mod touched;
 mod words;
 
 pub use applier::{Applier, cleanup, cleanup_except};
@@ -58,7 +59,8 @@ pub use settings::Settings;
 pub use sluicegate_xtables::BackEnd;
 pub use support::{Feature, Support};
 pub use synced::{CHANGES_REFUSED, FamilySynced, RULES, RULES_WRITTEN, Synced};
-pub use tables::{Tables, choose, open};
+pub use tables::{Stamp, Tables, choose, open};
+pub use touched::is_touched;
 
 #[cfg(feature = "ipvs")]
 pub(crate) use applier::{TRUSTED, iptables, rules, text_len};

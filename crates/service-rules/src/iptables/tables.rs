@@ -42,12 +42,36 @@ pub trait Tables: fmt::Debug + Send {
     /// If the kernel refuses it.
     fn has_chain(&mut self, table: &str, chain: &str) -> Result<bool, Error>;
 
+    /// Returns what shows whether rules were changed since: `None` where nothing does.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    fn stamp(&mut self) -> Result<Option<Stamp>, Error> {
+        Ok(None)
+    }
+
     /// Returns whether a rule of these words could be added to a table, as far as that can be told without
     /// adding it: the kernel has the matches and targets.
     ///
     /// # Errors
     /// If the words cannot be a rule, or the kernel cannot be asked.
     fn has_extensions(&mut self, table: &str, words: &str) -> Result<bool, Error>;
+}
+
+/// What shows whether rules were changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stamp {
+    /// In the nft back end: the generation of the ruleset, which all commits count on, and how many of these
+    /// were made by these tables.
+    Generation {
+        /// The generation.
+        id: u32,
+        /// The number of commits.
+        commits: u32,
+    },
+    /// In the legacy back end, which counts no changes: the number of entries of each table that is in use,
+    /// and their size.
+    Sizes(Vec<(&'static str, u32, u32)>),
 }
 
 /// Opens the rules of each family in the network namespace of the calling thread: in the back end that is
@@ -193,11 +217,11 @@ impl Tables for Client {
         let mut save = Save::default();
         for name in self.used()? {
             let listed = match &self.socket {
-                Socket::Legacy(client) => client.list(name, false),
-                Socket::Nft(client) => client.list(name, false),
+                Socket::Legacy(client) => client.view(name, false),
+                Socket::Nft(client) => client.view(name, false),
             };
             match listed {
-                Ok(table) => save.items.push(Item::Table(table)),
+                Ok(view) => save.items.push(Item::Table(view.table)),
                 // A kernel may lack the table.
                 Err(error) if error.is_not_found() => {}
                 Err(error) => return Err(error),
@@ -220,6 +244,24 @@ impl Tables for Client {
             Err(error) if error.is_not_found() => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    fn stamp(&mut self) -> Result<Option<Stamp>, Error> {
+        Ok(Some(match &self.socket {
+            Socket::Nft(client) => Stamp::Generation { id: client.generation()?, commits: client.commits() },
+            Socket::Legacy(client) => {
+                let mut sizes = Vec::new();
+                for name in self.used()? {
+                    match client.size(name) {
+                        Ok((entries, size)) => sizes.push((name, entries, size)),
+                        // A kernel may lack the table.
+                        Err(error) if error.is_not_found() => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                Stamp::Sizes(sizes)
+            }
+        }))
     }
 
     fn has_extensions(&mut self, table: &str, words: &str) -> Result<bool, Error> {

@@ -115,7 +115,13 @@ impl<T: Transport> Applier<T> {
                 synced.changes = Changes::of(&tried);
                 sent = self.send(&tried, applied.generation);
             }
-            let sent = sent.map_err(|error| refusal(error, &tried, &applied.planner))?;
+            let sent = match sent {
+                Err(error) if error.is_permission_denied() => {
+                    self.free_of_owners()?;
+                    return Err(refusal(error, &tried, &applied.planner));
+                }
+                sent => sent.map_err(|error| refusal(error, &tried, &applied.planner))?,
+            };
             applied.generation = generation_after(applied.generation, sent.batches);
             synced.batches = sent.batches;
         }
@@ -306,6 +312,20 @@ impl<T: Transport> Applier<T> {
             Err(error) => return Err(Error::nftables("removing unused chains", error)),
         }
         Ok(true)
+    }
+
+    /// Fails if one of our tables belongs to another process, which the kernel refuses with the same error as
+    /// a missing right.
+    fn free_of_owners(&mut self) -> Result<(), Error> {
+        for family in self.settings.families.iter().copied().map(nft_family) {
+            let id = nft::TableId::new(family, fixed_name(TABLE));
+            let table = read::table(&mut self.transport, &id);
+            let table = table.map_err(|error| Error::netlink("listing what the kernel has", error))?;
+            if let Some(owner) = table.and_then(|table| table.owner) {
+                return Err(Error::Owned { table: id.to_string(), owner });
+            }
+        }
+        Ok(())
     }
 
     fn send(&mut self, transaction: &Transaction, generation: u32) -> Result<nft::Applied, nft::Error> {

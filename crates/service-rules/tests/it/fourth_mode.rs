@@ -123,7 +123,7 @@ fn a_mode_from_outside_programs_and_reports_its_changes() {
 fn optional_methods_of_a_mode_from_outside_have_defaults() {
     let backend: &mut dyn Backend = &mut Routes::default();
     assert!(!backend.has_leftovers());
-    assert_eq!(backend.watched_table(), None);
+    assert!(backend.watches().is_none());
     assert!(backend.is_current().unwrap());
     let error = Error::backend("writing routes", std::io::Error::other("no such device"));
     assert_eq!(error.to_string(), "writing routes: no such device");
