@@ -78,7 +78,20 @@ fn asked_family(words: &str) -> Option<Family> {
 /// # Errors
 /// [`Error::Rule`] with the column in `words` and the reason.
 pub fn check<'a>(words: &'a str, place: Place<'_>) -> Result<Spec<'a>, Error> {
-    let checker = Checker { words, place };
+    check_with(Checker { words, place, leaves_to_kernel: false })
+}
+
+/// As [`check`], but leaves to the kernel what it refuses in this place ([`Error::Place`]): iptables-nft takes
+/// some of it that iptables-legacy refuses.
+///
+/// # Errors
+/// As [`check`], but for [`Error::Place`].
+pub fn check_words<'a>(words: &'a str, place: Place<'_>) -> Result<Spec<'a>, Error> {
+    check_with(Checker { words, place, leaves_to_kernel: true })
+}
+
+fn check_with<'a>(checker: Checker<'a, '_>) -> Result<Spec<'a>, Error> {
+    let Checker { words, place, .. } = checker;
     checker.place()?;
     checker.sizes()?;
     let spec = Spec::read_strictly(words, place.family)?;
@@ -133,7 +146,7 @@ fn take_table(line: &str) -> Result<(String, String), Error> {
 /// Returns the error of the words of a rule, with the column of the whole line. Table and chain stand before
 /// the words.
 fn moved(mut error: Error, shift: usize, line: &str) -> Error {
-    if let Error::Rule { column: at, word, .. } = &mut error {
+    if let Error::Rule { column: at, word, .. } | Error::Place { column: at, word, .. } = &mut error {
         let before = || {
             split(line).flatten().find(|found| found.text == *word).map(|found| column(line, found.offset))
         };
@@ -146,16 +159,26 @@ fn rule_error(line: &str, offset: usize, word: &str, reason: &str) -> Error {
     Error::Rule { line: 1, column: column(line, offset), word: word.to_owned(), reason: reason.to_owned() }
 }
 
-struct Checker<'a> {
-    words: &'a str,
-    place: Place<'a>,
+struct Checker<'w, 'p> {
+    words: &'w str,
+    place: Place<'p>,
+    leaves_to_kernel: bool,
 }
 
-impl Checker<'_> {
+impl Checker<'_, '_> {
     /// Returns an error at the word behind the option, or at the option itself.
     fn wrong(&self, option: &OptionUse<'_>, word: &str, reason: impl Into<String>) -> Error {
         let start = option.offset as usize;
         rule_error(self.words, self.find(word, start).unwrap_or(start), word, &reason.into())
+    }
+
+    /// Refuses what the kernel refuses, unless that is left to it.
+    fn refused(&self, error: Error) -> Result<(), Error> {
+        match error {
+            _ if self.leaves_to_kernel => Ok(()),
+            Error::Rule { line, column, word, reason } => Err(Error::Place { line, column, word, reason }),
+            error => Err(error),
+        }
     }
 
     fn wrong_rule(&self, word: &str, reason: impl Into<String>) -> Error {
@@ -272,16 +295,24 @@ impl Checker<'_> {
         }
         let Place { table, chain, family } = self.place;
         if !extension.tables.is_empty() && !extension.tables.contains(&table) {
-            return Err(wrong(format!(
-                "works in table {} alone, not in {table}",
-                extension.tables.join(" and ")
-            )));
+            let tables = extension.tables.join(" and ");
+            self.refused(wrong(format!("works in table {tables} alone, not in {table}")))?;
         }
         if !extension.chains.is_empty() && BUILT_IN.contains(&chain) && !extension.chains.contains(&chain) {
-            return Err(wrong(format!("works in {} alone, not in {chain}", extension.chains.join(", "))));
+            let chains = extension.chains.join(", ");
+            self.refused(wrong(format!("works in {chains} alone, not in {chain}")))?;
         }
-        self.demands_protocol(extension, spec).map_err(&wrong)?;
-        (extension.whole)(&Whole { extension, module, spec, family, table, chain }).map_err(wrong)
+        if let Err(reason) = self.demands_protocol(extension, spec) {
+            // Here the tool itself looks.
+            match extension.name {
+                "multiport" => return Err(wrong(reason)),
+                _ => self.refused(wrong(reason))?,
+            }
+        }
+        match (extension.whole)(&Whole { extension, module, spec, family, table, chain }) {
+            Err(reason) if matches!(extension.name, "TCPMSS" | "REJECT") => self.refused(wrong(reason)),
+            checked => checked.map_err(wrong),
+        }
     }
 
     fn option(&self, row: &OptionRow, option: &OptionUse<'_>) -> Result<(), Error> {
@@ -330,10 +361,10 @@ impl Checker<'_> {
         let name = &*target.module.name;
         target_name(name).map_err(|reason| self.wrong_rule(name, reason))?;
         if name == chain {
-            return Err(self.wrong_rule(name, "a chain that calls itself is a loop"));
+            self.refused(self.wrong_rule(name, "a chain that calls itself is a loop"))?;
         }
         if TABLES.iter().any(|(known, chains)| *known == table && chains.contains(&name)) {
-            return Err(self.wrong_rule(name, "a built-in chain cannot be a target"));
+            self.refused(self.wrong_rule(name, "a built-in chain cannot be a target"))?;
         }
         if table == "nat" && name == "DROP" {
             return Err(self.wrong_rule(name, "table nat is not for filtering and takes no DROP"));

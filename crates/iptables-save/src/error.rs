@@ -35,6 +35,18 @@ pub enum Error {
         /// The problem with it, or the input that was expected.
         reason: String,
     },
+    /// The words can be a rule, but the kernel refuses it in this place: another table, chain or protocol.
+    #[error("line {line}, column {column}: {}{reason}", Shown(.word))]
+    Place {
+        /// Line, from 1.
+        line: usize,
+        /// Column in characters, from 1.
+        column: usize,
+        /// The word at fault; empty when the fault is of the whole rule.
+        word: String,
+        /// What the kernel demands.
+        reason: String,
+    },
     /// A size that the caller's [`Limits`](crate::Limits) do not allow.
     #[error("line {line}: {what} is {found}, over the limit of {limit}")]
     Limit {
@@ -169,7 +181,8 @@ impl Error {
     /// Returns true when the text, or a word of a rule, is not right.
     #[must_use]
     pub fn is_syntax(&self) -> bool {
-        matches!(self, Self::Syntax { .. } | Self::Rule { .. }) || self.cause() == Some(Cause::Syntax)
+        matches!(self, Self::Syntax { .. } | Self::Rule { .. } | Self::Place { .. })
+            || self.cause() == Some(Cause::Syntax)
     }
 
     /// Returns true when a size limit of the caller was met.
@@ -209,7 +222,10 @@ impl Error {
     #[must_use]
     pub fn line(&self) -> Option<usize> {
         match self {
-            Self::Syntax { line, .. } | Self::Rule { line, .. } | Self::Limit { line, .. } => Some(*line),
+            Self::Syntax { line, .. }
+            | Self::Rule { line, .. }
+            | Self::Place { line, .. }
+            | Self::Limit { line, .. } => Some(*line),
             Self::Refused(refusal) => refusal.line,
             _ => None,
         }
@@ -219,7 +235,9 @@ impl Error {
     #[must_use]
     pub fn column(&self) -> Option<usize> {
         match self {
-            Self::Syntax { column, .. } | Self::Rule { column, .. } => Some(*column),
+            Self::Syntax { column, .. } | Self::Rule { column, .. } | Self::Place { column, .. } => {
+                Some(*column)
+            }
             _ => None,
         }
     }
@@ -227,7 +245,11 @@ impl Error {
     /// Returns the same error, found in line `line` of something larger.
     #[must_use]
     pub(crate) fn on_line(mut self, at: usize) -> Self {
-        if let Self::Syntax { line, .. } | Self::Rule { line, .. } | Self::Limit { line, .. } = &mut self {
+        if let Self::Syntax { line, .. }
+        | Self::Rule { line, .. }
+        | Self::Place { line, .. }
+        | Self::Limit { line, .. } = &mut self
+        {
             *line = at;
         }
         self

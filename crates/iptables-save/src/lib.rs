@@ -8,7 +8,7 @@
 //! | a tree | `to_string()` | the same text byte for byte, with the nodes that were changed written anew |
 //! | a [`Rule`] | [`Rule::spec`] | its [`Spec`]: generic options, matches and target with their options |
 //! | a [`Spec`] | [`Spec::to_words`], [`typed`] | the words of a rule; a structure for every match and target |
-//! | a line, perhaps a rule | [`check_line`], [`check`] | what is wrong with it, with the column, or nothing |
+//! | a line, perhaps a rule | [`check_line, check_words`], [`check`] | what is wrong with it, with the column, or nothing |
 //! | a [`Table`] | [`Listing`] | its chains and rules in columns, as `iptables -L -n` lists them |
 //! | two spellings of a rule | [`normalise`] | the spelling that they share if iptables saves them alike |
 //! | a tree with commands in it | [`State::of`] | which chains there are in the end, with which rules |
@@ -96,13 +96,13 @@ mod value;
 mod words;
 
 pub use changes::Changes;
-pub use check::{CheckedLine, Place, check, check_line};
+pub use check::{CheckedLine, Place, check, check_line, check_words};
 pub use diff::{diff, diff_owned};
 pub use encoding::{decode, encode};
 pub use error::{Cause, Error, Refusal};
 pub use ext::{Extension, Family, OptionRow, all_matches, all_targets, find_match, find_target};
 pub use limits::Limits;
-pub use listing::Listing;
+pub use listing::{Listing, Names};
 pub use names::protocol_name;
 pub use normal::normalise;
 pub use owner::{Owned, Owner, Position};

@@ -1,10 +1,12 @@
 //! A table as `iptables -L -n` lists it: a line for each rule, in columns, in words for people.
 
 mod forms;
+mod named;
 mod own;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::net::IpAddr;
 
 use crate::ext::Family;
 use crate::spec::{OptionUse, Spec};
@@ -12,9 +14,9 @@ use crate::tree::{Chain, Counters, Rule, Table};
 use crate::value::protocol_number;
 use crate::{Error, find_target};
 
-/// Lists tables as `iptables -L -n` does.
+/// Lists tables as `iptables -L -n` does, or as `iptables -L` with [`Names`].
 ///
-/// Addresses, ports and protocols are numbers always: nothing is looked up. The words are those of iptables
+/// Without these, addresses, ports and protocols are numbers: nothing is looked up. The words are those of iptables
 /// 1.8.9, which differ from those of iptables-save for nearly every extension. What a save does not have
 /// cannot be listed either: `-i +`, which the legacy tool shows, is no option of a rule that is saved.
 ///
@@ -32,7 +34,7 @@ use crate::{Error, find_target};
 /// assert_eq!(listing.table(save.table("filter").unwrap())?, expected);
 /// # Ok::<(), sluicegate_iptables_save::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Listing {
     /// The family of the tables.
@@ -43,13 +45,24 @@ pub struct Listing {
     pub exact: bool,
     /// Shows the number of each rule in its chain, as `--line-numbers` does.
     pub line_numbers: bool,
+    /// Shows names in the place of numbers, as the tool does without `-n`.
+    pub names: Option<Names>,
+}
+
+/// Where names of hosts and services are looked up.
+#[derive(Debug, Clone, Copy)]
+pub struct Names {
+    /// The name of an address.
+    pub host: fn(IpAddr) -> Option<String>,
+    /// The name of a port of a protocol, such as `tcp`.
+    pub service: fn(u16, &str) -> Option<String>,
 }
 
 impl Listing {
     /// Returns a listing without counters and numbers.
     #[must_use]
     pub fn new(family: Family) -> Self {
-        Self { family, verbose: false, exact: false, line_numbers: false }
+        Self { family, verbose: false, exact: false, line_numbers: false, names: None }
     }
 
     /// Returns all chains of a table with their rules, as `-L` lists them.
@@ -174,8 +187,12 @@ impl Listing {
         };
         let _ = write!(line, "{target:<9} ");
         let any = |name, any: &str| value(spec.generic(name), any, str::to_owned);
-        let number = |name: &str| protocol_number(name).map_or(name.to_owned(), |number| number.to_string());
-        let (not, protocol) = value(spec.generic("protocol"), "0", number);
+        let number = |name: &str| match protocol_number(name) {
+            Some(number) if self.names.is_none() => number.to_string(),
+            _ => name.to_owned(),
+        };
+        let no_protocol = if self.names.is_some() { "all" } else { "0" };
+        let (not, protocol) = value(spec.generic("protocol"), no_protocol, number);
         let fragment = match spec.generic("fragment") {
             None => "--",
             Some(option) if option.negated => "!f",
@@ -192,9 +209,15 @@ impl Listing {
         }
         let everywhere = if self.family == Family::Ipv4 { "0.0.0.0/0" } else { "::/0" };
         for name in ["source", "destination"] {
-            let (not, address) = any(name, everywhere);
+            let (not, network) = any(name, everywhere);
             let host = if self.family == Family::Ipv4 { "/32" } else { "/128" };
-            let _ = write!(line, "{not}{:<19} ", address.strip_suffix(host).unwrap_or(&address));
+            let address = network.strip_suffix(host);
+            let shown = match (self.names, address) {
+                (Some(_), None) if network == everywhere => Some("anywhere".to_owned()),
+                (Some(names), Some(address)) => address.parse().ok().and_then(names.host),
+                _ => None,
+            };
+            let _ = write!(line, "{not}{:<19} ", shown.as_deref().or(address).unwrap_or(&network));
         }
         line.push_str(&self.extensions(&spec));
         line.push('\n');
@@ -203,13 +226,19 @@ impl Listing {
 
     fn extensions(&self, spec: &Spec<'_>) -> String {
         let goto = spec.target.as_ref().filter(|target| target.goto).map(|_| "[goto] ".to_owned());
-        let matches = spec.matches.iter().map(|module| forms::of_match(module, self.family));
+        let matches = spec.matches.iter().map(|module| match self.names {
+            Some(names) => named::of_match(module, spec, self.family, names),
+            None => forms::of_match(module, self.family),
+        });
         // A verdict and a chain have a column, and nothing to say beside it.
         let target = spec.target.as_ref().map(|target| &target.module);
         let target = target.filter(|module| find_target(&module.name, self.family).is_some());
         goto.into_iter()
             .chain(matches)
-            .chain(target.map(|module| forms::of_target(module, self.family)))
+            .chain(target.map(|module| match self.names {
+                Some(_) => named::of_target(module, self.family),
+                None => forms::of_target(module, self.family),
+            }))
             .collect()
     }
 

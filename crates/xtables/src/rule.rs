@@ -1,6 +1,6 @@
 //! Rules between words and bytes, whatever back end they are for.
 
-use sluicegate_iptables_save::{Chain, Family, Module, Place, Spec, Target, check, find_target};
+use sluicegate_iptables_save::{Chain, Family, Module, Place, Spec, Target, check, check_words, find_target};
 
 use crate::entry::{read_head, write_head};
 use crate::extension::{Binary, Codec, Kind, Sets, codecs_of, decode_extension};
@@ -71,9 +71,31 @@ impl Rule {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn compile(words: &str, place: Place<'_>, kernel: &dyn Kernel) -> Result<Vec<Self>, CompileError> {
-        let written = check(words, place)?;
-        let family = place.family;
-        written.normal(family)?.iter().map(|spec| Self::encode(spec, &written, family, kernel)).collect()
+        Self::of(&check(words, place)?, place.family, kernel)
+    }
+
+    /// The same for the nft back end, whose kernel takes what the legacy one refuses: `TRACE` outside of the
+    /// table raw, `TCPMSS` without `--syn`.
+    pub(crate) fn compile_for_nft(
+        words: &str,
+        place: Place<'_>,
+        kernel: &dyn Kernel,
+    ) -> Result<Vec<Self>, CompileError> {
+        let written = match check(words, place) {
+            Err(error @ sluicegate_iptables_save::Error::Place { .. }) => {
+                let written = check_words(words, place)?;
+                match written.target_name() {
+                    Some("TRACE" | "TCPMSS") => written,
+                    _ => return Err(error.into()),
+                }
+            }
+            checked => checked?,
+        };
+        Self::of(&written, place.family, kernel)
+    }
+
+    fn of(written: &Spec<'_>, family: Family, kernel: &dyn Kernel) -> Result<Vec<Self>, CompileError> {
+        written.normal(family)?.iter().map(|spec| Self::encode(spec, written, family, kernel)).collect()
     }
 
     fn encode(

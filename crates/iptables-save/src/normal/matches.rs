@@ -8,7 +8,9 @@ use crate::value::{bit_rate_text, hash_rate, string_bytes};
 pub(super) fn fix(name: &str, options: &mut Options, family: Family) {
     match name {
         "tcp" => tcp(options),
-        "udp" | "dccp" | "sctp" => ports(options),
+        "udp" => ports(options, true),
+        // The tool notes that they are said, even where they say nothing.
+        "dccp" | "sctp" => ports(options, false),
         "ah" => drop_full(options, &["ahspi"]),
         "esp" => drop_full(options, &["espspi"]),
         "ipcomp" => {
@@ -45,13 +47,15 @@ pub(super) fn fix(name: &str, options: &mut Options, family: Family) {
 
 fn tcp(options: &mut Options) {
     options.replace("syn", "tcp-flags", ["FIN,SYN,RST,ACK".to_owned(), "SYN".to_owned()]);
-    ports(options);
+    ports(options, true);
 }
 
 /// A negated range that starts or ends with all ports is the rest of them; the nft back end saves it so.
-fn ports(options: &mut Options) {
+fn ports(options: &mut Options, drop_all: bool) {
     for name in ["source-port", "destination-port"] {
-        options.drop_default(name, "0:65535");
+        if drop_all {
+            options.drop_default(name, "0:65535");
+        }
         let range =
             options.value(name).filter(|_| options.is_negated(name)).and_then(|value| value.split_once(':'));
         let rest = match range.map(|(low, high)| (low.parse::<u16>(), high.parse::<u16>())) {

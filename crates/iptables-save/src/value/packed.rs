@@ -317,10 +317,14 @@ pub(super) fn zone(word: &str) -> Read {
 }
 
 pub(super) fn queues(word: &str) -> Read {
-    let part = |part: &str| integer(part).filter(|number| *number <= 65_534);
-    match word.split_once(':').and_then(|(low, high)| part(low).zip(part(high))) {
-        Some((low, high)) if low < high => Ok(format!("{low}:{high}")),
-        _ => Err("expected a range of queues (`a:b`) from 0 to 65534 that ends above its start".into()),
+    let part = |part: &str, open: u64| match part {
+        "" => Some(open),
+        part => integer(part).filter(|number| *number <= 65_535),
+    };
+    match word.split_once(':').and_then(|(low, high)| part(low, 0).zip(part(high, 65_535))) {
+        // The number of queues has 16 bits.
+        Some((low, high)) if low < high && (low, high) != (0, 65_535) => Ok(format!("{low}:{high}")),
+        _ => Err("expected a range of at most 65535 queues (`a:b`) that ends above its start".into()),
     }
 }
 

@@ -1,7 +1,8 @@
 //! One command of iptables(8).
 
 use sluicegate_iptables_save::{
-    Action, Command, Counters, Entry, Item, Listing, Rule, Save, Table, Verb, encode, quote_if_needed, split,
+    Action, Command, Counters, Entry, Item, Listing, Rule, Save, Table, Verb, encode, find_target,
+    quote_if_needed, split,
 };
 use sluicegate_xtables::legacy::Restore;
 use sluicegate_xtables::{BackEnd, ForeignReason, View};
@@ -10,7 +11,7 @@ use super::arguments::{self, Arguments};
 use super::client::Client;
 use super::failure::{self, Asked, Failure, parameter};
 use super::restore::tell_removed;
-use super::{Tool, incompatible};
+use super::{Tool, hosts, incompatible};
 use crate::output::{print, tell};
 
 pub(super) fn run(tool: &Tool, words: &[String]) -> Result<(), Failure> {
@@ -66,8 +67,28 @@ impl Run<'_> {
         let found = self.client.check(self.table, self.asked.chain, &words);
         match found.map_err(|error| self.told(&error))? {
             true => self.say_rule(&words),
+            false if !self.target_exists(&words) => Err(self.no_target(&words)),
             false => Err(Failure::other("Bad rule (does a matching rule exist in that chain?).")),
         }
+    }
+
+    /// Returns whether what a rule jumps to is a target or a chain.
+    fn target_exists(&self, words: &str) -> bool {
+        let Some(name) = target_of(words) else { return true };
+        let is_verdict = ["ACCEPT", "DROP", "QUEUE", "RETURN"].contains(&&*name);
+        is_verdict
+            || find_target(&name, self.tool.family).is_some()
+            || self.client.check(self.table, &name, "").is_ok()
+    }
+
+    fn no_target(&self, words: &str) -> Failure {
+        let fault = sluicegate_xtables::Error::Line {
+            table: self.table.to_owned(),
+            line: 0,
+            reason: target_of(words).unwrap_or_default(),
+            fault: sluicegate_xtables::Fault::NoTarget,
+        };
+        self.told(&fault)
     }
 
     /// Carries out one line, as part of an input of iptables-restore.
@@ -111,7 +132,9 @@ impl Run<'_> {
                              inhibited.\n\n",
                         ));
                     }
-                    Verb::Policy(name(), argument.to_owned().into(), *counters)
+                    // The nft back end of the tool takes counters here, and leaves them as they are.
+                    let counters = counters.filter(|_| self.tool.back_end == BackEnd::Legacy);
+                    Verb::Policy(name(), argument.to_owned().into(), counters)
                 }
             };
             Entry::Command(Command::new(verb))
@@ -220,6 +243,7 @@ impl Run<'_> {
         listing.verbose = self.arguments.verbose;
         listing.exact = self.arguments.exact;
         listing.line_numbers = self.arguments.line_numbers;
+        listing.names = (!self.arguments.numeric).then(hosts::names);
         let text = match (chain, number) {
             (None, _) => listing.table(&view.table),
             (Some(chain), None) => listing.chain(&view.table, chain).map(Option::unwrap_or_default),
@@ -268,6 +292,11 @@ impl Run<'_> {
         }
         Ok(view)
     }
+}
+
+fn target_of(words: &str) -> Option<String> {
+    let spec = sluicegate_iptables_save::Spec::read(words).ok()?;
+    spec.target.map(|target| target.module.name.into_owned())
 }
 
 /// Writes counters before the target, where `-S -v` has them.

@@ -2,7 +2,7 @@
 
 use sluicegate_iptables_save::{self as save, Family};
 use sluicegate_xtables::netlink::Errno;
-use sluicegate_xtables::{BackEnd, CompileError, Error, Fault, Kind};
+use sluicegate_xtables::{BackEnd, CompileError, Error, Fault};
 
 /// What ends a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub(super) fn of(error: &Error, asked: Asked<'_>) -> Failure {
     let tables = if asked.family == Family::Ipv4 { "iptables" } else { "ip6tables" };
     match error {
         Error::Line { fault, reason, .. } => line(*fault, reason, asked),
-        Error::Rule { source, .. } => rule(source),
+        Error::Rule { source, .. } => rule(source, asked),
         Error::Kernel { table, errno: Errno::ENOENT, operation: "reading", .. } => Failure {
             status: VERSION,
             message: match back_end {
@@ -102,18 +102,7 @@ pub(super) fn of(error: &Error, asked: Asked<'_>) -> Failure {
         },
         Error::Kernel { errno, .. } => Failure::other(kernel(*errno)),
         Error::Refused { errno, .. } => {
-            let (operation, object) = match command {
-                'A' => ("RULE_APPEND", "rule in chain"),
-                'I' => ("RULE_INSERT", "rule in chain"),
-                'R' => ("RULE_REPLACE", "rule in chain"),
-                'D' => ("RULE_DELETE", "rule in chain"),
-                'N' => ("CHAIN_ADD", "chain"),
-                'X' => ("CHAIN_DEL", "chain"),
-                'E' => ("CHAIN_RENAME", "chain"),
-                'P' => ("CHAIN_UPDATE", "chain"),
-                'F' => ("RULE_FLUSH", "rule in chain"),
-                _ => ("TRANSACTION", "chain"),
-            };
+            let (operation, object) = operation(command);
             let message = format!(" {operation} failed ({}): {object} {chain}", said(*errno));
             Failure { status: RESOURCE, message }
         }
@@ -124,6 +113,22 @@ pub(super) fn of(error: &Error, asked: Asked<'_>) -> Failure {
                     .to_owned(),
         },
         other => Failure::other(other.to_string()),
+    }
+}
+
+/// Returns what a command asks of the kernel, in the words of the tool.
+fn operation(command: char) -> (&'static str, &'static str) {
+    match command {
+        'A' => ("RULE_APPEND", "rule in chain"),
+        'I' => ("RULE_INSERT", "rule in chain"),
+        'R' => ("RULE_REPLACE", "rule in chain"),
+        'D' => ("RULE_DELETE", "rule in chain"),
+        'N' => ("CHAIN_ADD", "chain"),
+        'X' => ("CHAIN_DEL", "chain"),
+        'E' => ("CHAIN_RENAME", "chain"),
+        'P' => ("CHAIN_UPDATE", "chain"),
+        'F' => ("RULE_FLUSH", "rule in chain"),
+        _ => ("TRANSACTION", "chain"),
     }
 }
 
@@ -174,23 +179,50 @@ fn line(fault: Fault, reason: &str, asked: Asked<'_>) -> Failure {
 }
 
 /// Words that cannot be a rule. The sentences are our own: who reads them is a person.
-fn rule(error: &CompileError) -> Failure {
+fn rule(error: &CompileError, asked: Asked<'_>) -> Failure {
     match error {
+        CompileError::Words(save::Error::Place { word, reason, .. }) => {
+            let nft = asked.back_end == BackEnd::Nft;
+            // The tool itself looks at these two, with one back end.
+            let is_own = nft && (reason.starts_with("tcp needs") || reason.starts_with("udp needs"));
+            let errno = match (reason.contains("a loop"), word == asked.chain && !word.is_empty(), nft) {
+                (true, _, true) => EMLINK,
+                (true, _, false) => Errno::ELOOP,
+                _ if nft && reason.contains("built-in chain cannot") => Errno::EOPNOTSUPP,
+                _ => Errno::EINVAL,
+            };
+            match (is_own, nft) {
+                (true, _) => parameter(reason),
+                (_, true) => Failure {
+                    status: RESOURCE,
+                    message: format!(
+                        " {} failed ({}): rule in chain {}\n{reason}",
+                        operation(asked.command).0,
+                        said(errno),
+                        asked.chain
+                    ),
+                },
+                (_, false) => Failure::other(format!("{}\n{reason}", kernel(errno))),
+            }
+        }
         CompileError::Words(save::Error::Rule { word, reason, .. }) if word.is_empty() => parameter(reason),
         CompileError::Words(save::Error::Rule { word, reason, .. }) => {
             parameter(format!("`{word}': {reason}"))
         }
         CompileError::Unsupported(unsupported) => {
             let name = &unsupported.name;
-            match unsupported.kind {
-                Kind::Match => Failure {
-                    status: VERSION,
-                    message: format!("Couldn't load match `{name}': {}", unsupported.reason),
+            // The kernel lacks it, which the tool learns from its refusal.
+            let message = format!("{} {name}: {}", unsupported.kind, unsupported.reason);
+            match asked.back_end {
+                BackEnd::Nft => Failure {
+                    status: RESOURCE,
+                    message: format!(
+                        " {} failed (No such file or directory): rule in chain {}\n{message}",
+                        operation(asked.command).0,
+                        asked.chain
+                    ),
                 },
-                Kind::Target => Failure {
-                    status: VERSION,
-                    message: format!("Couldn't load target `{name}': {}", unsupported.reason),
-                },
+                BackEnd::Legacy => Failure::other(format!("No chain/target/match by that name.\n{message}")),
             }
         }
         other => parameter(other.to_string()),
@@ -210,3 +242,6 @@ fn said(errno: Errno) -> String {
     let text = std::io::Error::from_raw_os_error(errno.0).to_string();
     text.rsplit_once(" (os error").map_or(text.clone(), |(text, _)| text.to_owned())
 }
+
+/// `EMLINK` (`asm-generic/errno-base.h`)
+const EMLINK: Errno = Errno(31);

@@ -1,8 +1,9 @@
-//! Names of hosts as addresses of rules.
+//! Names of hosts as addresses of rules, and what `-L` shows by name.
 
 use std::net::IpAddr;
+use std::sync::OnceLock;
 
-use sluicegate_iptables_save::Family;
+use sluicegate_iptables_save::{Family, Names};
 
 use super::failure::{Failure, parameter};
 
@@ -38,4 +39,27 @@ fn network(part: &str, family: Family) -> Result<String, Failure> {
     }
     let networks: Vec<_> = found.iter().map(|address| format!("{address}{mask}")).collect();
     Ok(networks.join(","))
+}
+
+/// Returns the names that a list without `-n` shows.
+pub(super) fn names() -> Names {
+    Names {
+        host: |address| dns_lookup::lookup_addr(&address).ok().filter(|name| *name != address.to_string()),
+        service,
+    }
+}
+
+/// Returns the name of a port in `/etc/services`.
+fn service(port: u16, protocol: &str) -> Option<String> {
+    static FILE: OnceLock<String> = OnceLock::new();
+    let file = FILE.get_or_init(|| {
+        String::from_utf8_lossy(&std::fs::read("/etc/services").unwrap_or_default()).into_owned()
+    });
+    let place = format!("{port}/{protocol}");
+    let named = |line: &str| {
+        let mut words = line.split('#').next()?.split_whitespace();
+        let name = words.next()?;
+        (words.next()? == place).then(|| name.to_owned())
+    };
+    file.lines().find_map(named)
 }

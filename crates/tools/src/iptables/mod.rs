@@ -60,12 +60,15 @@ pub(crate) fn main(name: &str, arguments: &[OsString]) -> ExitCode {
     let mut tool = Tool { name: name.to_owned(), family, back_end: BackEnd::Nft };
     let ended = choose::back_end(name).and_then(|back_end| {
         tool.back_end = back_end;
+        if back_end == BackEnd::Legacy {
+            // The legacy tools have this name whatever they were called by.
+            tool.name = name.replace("-legacy", "");
+        }
         if name.ends_with("-save") {
             save::run(&tool, &arguments)
         } else if name.ends_with("-restore") {
             restore::run(&tool, &arguments)
         } else {
-            // The tool has this name whatever it was called by.
             tool.name = tool.tables().to_owned();
             command::run(&tool, &arguments)
         }

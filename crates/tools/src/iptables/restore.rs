@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::io::Read as _;
 
-use sluicegate_iptables_save::{Action, Error as TextError, Item, Rule, Save, quote_if_needed, split};
+use sluicegate_iptables_save::{
+    Action, Error as TextError, Item, Listing, Rule, Save, encode, normalise, quote_if_needed, split,
+};
 use sluicegate_xtables::legacy::Restore;
 use sluicegate_xtables::{BackEnd, ForeignReason};
 
@@ -25,10 +27,10 @@ pub(super) fn run(tool: &Tool, arguments: &[String]) -> Result<(), Failure> {
             'v' => verbose = true,
             'T' => only = value,
             'b' => tell("-b/--binary option is not implemented"),
-            'W' => {
-                tell("Ignoring deprecated --wait-interval option.");
+            'W' if tool.back_end == BackEnd::Nft => {
                 found.next_if(|(letter, value)| *letter == '\0' && is_number(value.as_deref()));
             }
+            'W' => tell("Ignoring deprecated --wait-interval option."),
             'w' => {
                 let attached = value.is_some();
                 let word = match value {
@@ -92,14 +94,29 @@ pub(super) fn run(tool: &Tool, arguments: &[String]) -> Result<(), Failure> {
     if test {
         return client.test(&input, how).map_err(told);
     }
+    let said = if verbose && how.flush { said(&client, &input, tool) } else { String::new() };
     client.restore(&input, how).map_err(told)?;
-    if verbose {
-        // What a person reads: the tables that were restored.
-        for table in input.tables() {
-            print(format!("# {} of table {}\n", table.rules().count(), table.name()))?;
+    Ok(print(encode(&said))?)
+}
+
+/// Returns what a restore does, as `-v` says it.
+fn said(client: &Client, input: &Save<'_>, tool: &Tool) -> String {
+    let mut said = String::new();
+    for table in input.tables() {
+        let view = client.view(table.name()).ok();
+        let chains = || view.iter().flat_map(|view| view.table.chains());
+        chains().for_each(|chain| said.push_str(&format!("Flushing chain `{}'\n", chain.name())));
+        let user = chains().filter(|chain| chain.policy().is_none());
+        user.for_each(|chain| said.push_str(&format!("Deleting chain `{}'\n", chain.name())));
+        for rule in table.rules().filter(|rule| rule.is_for(tool.family)) {
+            for words in normalise(rule.text(), tool.family).unwrap_or_default() {
+                let line = Rule::new(Action::Append, "X", words)
+                    .and_then(|rule| Listing::new(tool.family).single(&rule));
+                said.push_str(&line.unwrap_or_default());
+            }
         }
     }
-    Ok(())
+    said
 }
 
 /// Tells which rules without words go with a flush.

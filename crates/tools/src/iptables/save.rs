@@ -20,6 +20,7 @@ pub(super) fn run(tool: &Tool, arguments: &[String]) -> Result<(), Failure> {
             't' => table = value,
             'f' => file = value,
             'V' => return Ok(print(format!("{} {}\n", tool.name, tool.version()))?),
+            'b' => tell("-b/--binary option is not implemented"),
             '\0' => return Err(Failure::other("Unknown arguments found on commandline")),
             _ => (),
         }

@@ -313,11 +313,11 @@ impl Change<'_> {
                 format!("{name} is a built-in chain, which cannot be deleted"),
             ));
         }
-        if self.ruleset.count(id) > 0 {
-            return Err(self.error(Fault::NotEmpty, line, format!("the chain {name} is not empty")));
-        }
         if self.ruleset.is_used(self.used.get_or_insert_with(|| self.ruleset.used()), id) {
             return Err(self.error(Fault::InUse, line, format!("a rule jumps to the chain {name}")));
+        }
+        if self.ruleset.count(id) > 0 {
+            return Err(self.error(Fault::NotEmpty, line, format!("the chain {name} is not empty")));
         }
         self.ruleset.remove(id);
         Ok(())

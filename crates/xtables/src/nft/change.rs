@@ -288,7 +288,7 @@ impl Change<'_> {
         };
         let family = self.kernel.family;
         let place = Place { table: &table, chain: line.chain(), family };
-        let rules = rule::Rule::compile(line.text(), place, self.kernel).map_err(wrong)?;
+        let rules = rule::Rule::compile_for_nft(line.text(), place, self.kernel).map_err(wrong)?;
         let mut compiled = Vec::with_capacity(rules.len());
         for rule in &rules {
             let jump = jump_of(&rule.action);

@@ -25,7 +25,7 @@ fn frag(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
     out.u32(low);
     out.u32(high);
     out.u32(given.number("fraglen")?);
-    out.u8(given.flags(FRAG).try_into().unwrap_or_default());
+    out.u8(u8::from(is_written(given, "fragid")) | u8::try_from(given.flags(FRAG)).unwrap_or_default());
     out.u8(u8::from(not) | u8::try_from(given.nots(FRAG)).unwrap_or_default());
     out.align(4);
     Ok(())
@@ -33,8 +33,14 @@ fn frag(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
 
 fn read_frag(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
     let [low, high, length] = [data.u32()?, data.u32()?, data.u32()?];
-    let [flags, nots]: [u8; 2] = data.array()?;
-    if (low, high) != (0, u32::MAX) || nots & 1 != 0 {
+    let flags = data.u8()?;
+    // What is said of all numbers says nothing, and the tool does not print it.
+    let is_all = (low, high) == (0, u32::MAX) && flags == 1;
+    if is_all {
+        data.ignore(1);
+    }
+    let nots = data.u8()?;
+    if nots & 1 != 0 || (!is_all && flags & 1 != 0) {
         built.value_not("fragid", nots & 1 != 0, span_text(low, high, ':'));
     }
     if flags & 2 != 0 {
@@ -42,6 +48,11 @@ fn read_frag(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
     }
     FRAG.iter().skip(2).for_each(|(name, bit)| built.flag(name, u32::from(flags) & bit != 0));
     Some(())
+}
+
+/// Returns whether the rule has an option that its normal form may leave out.
+fn is_written(given: &Given<'_>, name: &str) -> bool {
+    given.written.option(name).is_some()
 }
 
 /// `struct ip6t_opts`, of hop-by-hop and of destination options.
@@ -108,7 +119,7 @@ fn rt(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
     out.u32(low);
     out.u32(high);
     out.u32(given.number("rt-len")?);
-    let mut flags = given.flags(RT);
+    let mut flags = given.flags(RT) | if is_written(given, "rt-segsleft") { 2 } else { 0 };
     flags |= if given.has("rt-0-not-strict") { 0x20 } else { 0 };
     out.u8(flags.try_into().unwrap_or_default());
     out.u8(if not { 2 } else { 0 } | u8::try_from(given.nots(RT)).unwrap_or_default());
@@ -131,14 +142,19 @@ fn rt(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
 
 fn read_rt(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
     let [kind, low, high, length] = [data.u32()?, data.u32()?, data.u32()?, data.u32()?];
-    let [flags, nots]: [u8; 2] = data.array()?;
+    let flags = data.u8()?;
+    let is_all = (low, high) == (0, u32::MAX) && flags == 2;
+    if is_all {
+        data.ignore(1);
+    }
+    let nots = data.u8()?;
     data.skip(2)?;
     let addresses = (0..MOST_OPTIONS).map(|_| data.inet(Family::Ipv6)).collect::<Option<Vec<_>>>()?;
     let count = data.u8()?;
     if flags & 1 != 0 {
         built.value_not("rt-type", nots & 1 != 0, kind);
     }
-    if (low, high) != (0, u32::MAX) || nots & 2 != 0 {
+    if nots & 2 != 0 || (!is_all && flags & 2 != 0) {
         built.value_not("rt-segsleft", nots & 2 != 0, span_text(low, high, ':'));
     }
     if flags & 4 != 0 {

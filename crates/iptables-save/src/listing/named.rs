@@ -1,0 +1,104 @@
+//! What `-L` writes otherwise without `-n`: names of services, of types of ICMP, of flags and of log levels.
+
+use std::borrow::Cow;
+
+use super::{Names, forms};
+use crate::ext::Family;
+use crate::names::{ICMP, ICMP6, LOG_LEVELS};
+use crate::spec::{Module, OptionUse, Spec};
+
+/// Returns what is listed for a match, with the blank before it.
+pub(super) fn of_match(module: &Module<'_>, spec: &Spec<'_>, family: Family, names: Names) -> String {
+    let named = match &*module.name {
+        "tcp" | "udp" | "multiport" => {
+            let protocol = spec.generic("protocol").and_then(OptionUse::value).unwrap_or_default();
+            let mut module = module.clone();
+            let flags = module.options.iter().position(|option| option.name == "tcp-flags");
+            let flags = flags.map(|at| module.options.remove(at));
+            for option in &mut module.options {
+                if is_of_ports(&option.name) {
+                    let value = option.value().unwrap_or_default();
+                    let named = services(value, protocol, names);
+                    *option =
+                        OptionUse::new(option.name.clone(), [Cow::Owned(named)]).negated(option.negated);
+                }
+            }
+            let flags = flags.map(|flags| tcp_flags(&flags)).unwrap_or_default();
+            Some(forms::of_match(&module, family) + &flags)
+        }
+        "icmp" => icmp(module, "icmp-type", "icmp", ICMP),
+        "icmp6" => icmp(module, "icmpv6-type", "ipv6-icmp", ICMP6),
+        _ => None,
+    };
+    named.unwrap_or_else(|| forms::of_match(module, family))
+}
+
+/// Returns what is listed for a target, with the blank before it.
+pub(super) fn of_target(module: &Module<'_>, family: Family) -> String {
+    if module.name != "LOG" {
+        return forms::of_target(module, family);
+    }
+    let number = module.value("log-level").and_then(|level| level.parse().ok()).unwrap_or(WARNING);
+    let level = LOG_LEVELS.iter().find(|(_, level)| *level == number).map_or("", |(name, _)| name);
+    let level = if number == WARNING { "warn" } else { level };
+    let mut text = format!(" LOG level {level}");
+    for (option, shown) in LOG_FLAGS {
+        if module.option(option).is_some() {
+            text.push_str(&format!(" {shown}"));
+        }
+    }
+    if let Some(prefix) = module.value("log-prefix") {
+        text.push_str(&format!(" prefix \"{prefix}\""));
+    }
+    text
+}
+
+fn is_of_ports(name: &str) -> bool {
+    matches!(
+        name,
+        "source-port"
+            | "destination-port"
+            | "ports"
+            | "sports"
+            | "dports"
+            | "source-ports"
+            | "destination-ports"
+    )
+}
+
+/// Returns ports, their ranges and lists, with the names of those that have one.
+fn services(value: &str, protocol: &str, names: Names) -> String {
+    let named = |port: &str| {
+        let number = port.parse().ok();
+        number.and_then(|number| (names.service)(number, protocol)).unwrap_or_else(|| port.to_owned())
+    };
+    let range = |range: &str| range.split(':').map(named).collect::<Vec<_>>().join(":");
+    value.split(',').map(range).collect::<Vec<_>>().join(",")
+}
+
+fn tcp_flags(option: &OptionUse<'_>) -> String {
+    let [mask, flags] = option.values.as_slice() else { return String::new() };
+    let not = if option.negated { "!" } else { "" };
+    format!(" flags:{not}{mask}/{flags}")
+}
+
+/// Returns the type by its name, if it has one.
+fn icmp(module: &Module<'_>, option: &str, head: &str, types: &[(&str, u8, Option<u8>)]) -> Option<String> {
+    let option = module.option(option)?;
+    let (kind, code) = option.value()?.split_once('/').map_or((option.value()?, None), |(k, c)| (k, Some(c)));
+    let kind: u8 = kind.parse().ok()?;
+    let code: Option<u8> = code.map(str::parse).transpose().ok()?;
+    let found = types.iter().find(|(_, of, its)| *of == kind && *its == code);
+    let not = if option.negated { "!" } else { "" };
+    found.map(|(name, ..)| format!(" {head} {not}{name}"))
+}
+
+/// What `LOG` writes at, if nothing else is said.
+const WARNING: u8 = 4;
+const LOG_FLAGS: [(&str, &str); 5] = [
+    ("log-tcp-sequence", "tcp-sequence"),
+    ("log-tcp-options", "tcp-options"),
+    ("log-ip-options", "ip-options"),
+    ("log-uid", "uid"),
+    ("log-macdecode", "macdecode"),
+];
