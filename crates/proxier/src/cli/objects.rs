@@ -47,7 +47,7 @@ impl ObjectArgs {
         };
         let source = SourceArgs { manifests: Vec::new(), server: self.server.clone() };
         let runtime = runtime()?;
-        let mut updates = source.start(&runtime, &this.name, true, Arc::new(()))?;
+        let (mut updates, _) = source.start(&runtime, &this.name, true, Arc::new(()), None)?;
         let mut world = World::new(this);
         if proxy.forbids_external_ips() {
             world.forbid_external_ips();

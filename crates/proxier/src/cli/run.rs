@@ -189,7 +189,8 @@ impl Run {
         tracing::info!("{}", self.start_line(&this.name));
         let runtime = runtime()?;
         let has_cidrs = self.proxy.proxy_mode == Mode::Nftables;
-        let updates = self.source.start(&runtime, &this.name, has_cidrs, serving)?;
+        let recording = Some(self.proxy.proxy_mode);
+        let (updates, recorder) = self.source.start(&runtime, &this.name, has_cidrs, serving, recording)?;
         let (signals, stop) = runtime.block_on(async { signals() })?;
         let config_changed = Arc::new(AtomicBool::new(false));
         if let Some(path) = self.config.clone() {
@@ -201,6 +202,7 @@ impl Run {
         // runtime.
         let looping = looping
             .observed_by(progress::on_terminal())
+            .observed_by(recorder)
             .observed_by(Some(leftovers))
             .observed_by(localhost)
             .looked_at_by(looks)

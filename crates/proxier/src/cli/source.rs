@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::thread;
 
 use clap::Args;
+use sluicegate_proxier::Mode;
+use sluicegate_proxier::run::Observer;
 use sluicegate_proxier::source;
 use sluicegate_proxier::source::contact::Contact;
 use sluicegate_proxier::source::update::Update;
@@ -83,18 +85,21 @@ impl SourceArgs {
     }
 
     /// Starts the source. `node` is the name of the node to watch. `service_cidrs` says whether to watch
-    /// ServiceCIDRs. `contact` is told of requests to an API server.
+    /// ServiceCIDRs. `contact` is told of requests to an API server. Where the objects come from one and a mode
+    /// is given, what happens is written there as Events; the second value makes them.
     pub(crate) fn start(
         &self,
         runtime: &Runtime,
         node: &str,
         service_cidrs: bool,
         contact: Arc<dyn Contact>,
-    ) -> Result<Receiver<Update>, Error> {
+        recording: Option<Mode>,
+    ) -> Result<(Receiver<Update>, Option<Arc<dyn Observer>>), Error> {
         self.check()?;
         let (sender, updates) = mpsc::channel(UPDATES);
+        let mut recorder = None;
         if self.manifests.is_empty() {
-            self.ask(runtime, node, service_cidrs, sender, contact)?;
+            recorder = self.ask(runtime, node, service_cidrs, sender, contact, recording)?;
         } else {
             let paths = self.manifests.clone();
             // The loop ends when the sender is dropped.
@@ -103,7 +108,7 @@ impl SourceArgs {
                 .spawn(move || source::watch(&paths, &sender))
                 .map_err(Error::Runtime)?;
         }
-        Ok(updates)
+        Ok((updates, recorder))
     }
 
     #[cfg(feature = "kube")]
@@ -114,14 +119,20 @@ impl SourceArgs {
         service_cidrs: bool,
         updates: Sender<Update>,
         contact: Arc<dyn Contact>,
-    ) -> Result<(), Error> {
-        use sluicegate_proxier::source::kube::{Pace, Server, Source};
+        recording: Option<Mode>,
+    ) -> Result<Option<Arc<dyn Observer>>, Error> {
+        use sluicegate_proxier::source::kube::{Pace, Recorder, Server, Source};
 
         let server =
             Server { kubeconfig: self.server.kubeconfig.clone(), master: self.server.master.clone() };
         let source = Source { server, node: node.to_owned(), service_cidrs, pace: Pace::default() };
-        runtime.spawn(source.start(updates, contact)?);
-        Ok(())
+        let Some(mode) = recording else {
+            runtime.spawn(source.start(updates, contact)?);
+            return Ok(None);
+        };
+        let (recorder, occurrences) = Recorder::new(mode);
+        runtime.spawn(source.start_recording(updates, contact, occurrences)?);
+        Ok(Some(Arc::new(recorder)))
     }
 
     #[cfg(not(feature = "kube"))]
@@ -132,7 +143,8 @@ impl SourceArgs {
         _: bool,
         _: Sender<Update>,
         _: Arc<dyn Contact>,
-    ) -> Result<(), Error> {
+        _: Option<Mode>,
+    ) -> Result<Option<Arc<dyn Observer>>, Error> {
         Err(self.without_kube())
     }
 }

@@ -220,6 +220,9 @@ impl Loop {
                 _ => {}
             }
             let effect = self.world.apply(update);
+            for (service, problem) in &effect.concerning {
+                self.observer.concerns(service, problem);
+            }
             for problem in effect.problems {
                 tracing::warn!("{problem}");
                 self.observer.warning(&problem);
@@ -394,7 +397,10 @@ impl Loop {
             return;
         }
         let conflicts: BTreeSet<Conflict> = self.world.cluster().conflicts().collect();
-        conflicts.difference(&self.conflicts).for_each(|conflict| tracing::warn!("{conflict}"));
+        for conflict in conflicts.difference(&self.conflicts) {
+            tracing::warn!("{conflict}");
+            self.observer.conflict(conflict);
+        }
         for Conflict { frontend, loser, loser_kind, .. } in self.conflicts.difference(&conflicts) {
             tracing::info!("Service {loser}: {loser_kind} {frontend}: this conflict is over");
         }

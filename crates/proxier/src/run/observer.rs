@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use sluicegate_conntrack::stale::Report;
 use sluicegate_service_rules::{Error, Summary};
-use sluicegate_services::{Cluster, Family, ServiceName};
+use sluicegate_services::{Cluster, Conflict, Family, ServiceName};
 
 use crate::source::update::Kind;
 
@@ -59,6 +59,17 @@ pub trait Observer: Send + Sync {
         let _ = files;
     }
 
+    /// Called for each frontend that a service claims in vain since the last sync.
+    fn conflict(&self, conflict: &Conflict) {
+        let _ = conflict;
+    }
+
+    /// Called when something is wrong with the objects of a service, or probably not meant. The same text is
+    /// given to [`warning`](Self::warning).
+    fn concerns(&self, service: &ServiceName, problem: &str) {
+        let _ = (service, problem);
+    }
+
     /// Called when a source has a problem. The source keeps retrying.
     fn warning(&self, warning: &str) {
         let _ = warning;
@@ -104,6 +115,14 @@ impl Observer for Vec<Arc<dyn Observer>> {
 
     fn unusable(&self, files: &[String]) {
         self.iter().for_each(|observer| observer.unusable(files));
+    }
+
+    fn conflict(&self, conflict: &Conflict) {
+        self.iter().for_each(|observer| observer.conflict(conflict));
+    }
+
+    fn concerns(&self, service: &ServiceName, problem: &str) {
+        self.iter().for_each(|observer| observer.concerns(service, problem));
     }
 
     fn warning(&self, warning: &str) {

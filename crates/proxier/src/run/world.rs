@@ -12,6 +12,7 @@ use ipnet::IpNet;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::ServiceCIDR;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use sluicegate_services::{
     Changes, Cluster, Converted, Invalid, Node, Service, ServiceName, Slice, SliceName,
 };
@@ -56,6 +57,22 @@ pub struct Effect {
     pub is_node: bool,
     /// The objects and items of objects that are invalid and left out, each with its reason.
     pub problems: Vec<String>,
+    /// Those of them that concern a service, by its own object or one of its slices.
+    pub concerning: Vec<(ServiceName, String)>,
+}
+
+impl Effect {
+    /// Notes that the problems from this place on concern the service of this name.
+    fn concern(&mut self, from: usize, metadata: &ObjectMeta, name: Option<&str>) {
+        let problems = self.problems.get(from..).unwrap_or_default();
+        let namespace = metadata.namespace.as_deref().unwrap_or("default");
+        if problems.is_empty() {
+            return;
+        }
+        if let Ok(name) = ServiceName::new(namespace, name.unwrap_or_default()) {
+            self.concerning.extend(problems.iter().map(|problem| (name.clone(), problem.clone())));
+        }
+    }
 }
 
 /// The cluster, and the services that are left out of it.
@@ -236,9 +253,18 @@ impl World {
     }
 
     fn set(&mut self, object: Object, effect: &mut Effect) {
+        let before = effect.problems.len();
         match object {
-            Object::Service(object) => self.set_service(&object, effect),
-            Object::EndpointSlice(object) => self.set_slice(&object, effect),
+            Object::Service(object) => {
+                self.set_service(&object, effect);
+                effect.concern(before, &object.metadata, object.metadata.name.as_deref());
+            }
+            Object::EndpointSlice(object) => {
+                self.set_slice(&object, effect);
+                let labels = object.metadata.labels.as_ref();
+                let owner = labels.and_then(|labels| labels.get("kubernetes.io/service-name"));
+                effect.concern(before, &object.metadata, owner.map(String::as_str));
+            }
             Object::Node(object) => self.set_node(&object, effect),
             Object::ServiceCidr(object) => self.set_cidr(&object, effect),
         }

@@ -295,6 +295,19 @@ impl Metrics {
         self.request_size.get_or_create(&labels).observe(0.0);
     }
 
+    /// Counts a request that writes an Event.
+    pub fn posted(&self, host: &str, status: Option<u16>, bytes: usize, took: Duration) {
+        let code = status.map_or_else(|| "<error>".to_owned(), |status| status.to_string());
+        let labels = ByRequest { code, host: host.to_owned(), method: "POST" };
+        self.requests.get_or_create(&labels).inc();
+        let labels = ByHost { host: host.to_owned(), verb: "POST" };
+        self.request_duration.get_or_create(&labels).observe(took.as_secs_f64());
+        self.rate_limiter.get_or_create(&labels).observe(0.0);
+        // An Event is short.
+        #[allow(clippy::cast_precision_loss)]
+        self.request_size.get_or_create(&labels).observe(bytes as f64);
+    }
+
     /// Records the bytes of the body of an answer that was read whole.
     pub fn received(&self, host: &str, bytes: usize) {
         let labels = ByHost { host: host.to_owned(), verb: "GET" };

@@ -277,6 +277,10 @@ impl Contact for Serving {
         self.shared.metrics.received(host, bytes);
     }
 
+    fn posted(&self, host: &str, status: Option<u16>, bytes: usize, took: Duration) {
+        self.shared.metrics.posted(host, status, bytes, took);
+    }
+
     fn transport(&self, number: u64) {
         self.shared.metrics.transport(number);
     }

@@ -19,6 +19,11 @@ pub trait Contact: Send + Sync {
         let _ = (host, bytes);
     }
 
+    /// Called after each request that writes an Event, with the bytes of its body.
+    fn posted(&self, host: &str, status: Option<u16>, bytes: usize, took: Duration) {
+        let _ = (host, status, bytes, took);
+    }
+
     /// Called before a request, with the number of the client that makes it, counted from the start.
     fn transport(&self, number: u64) {
         let _ = number;

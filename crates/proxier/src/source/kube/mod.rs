@@ -29,6 +29,7 @@
 mod connect;
 pub mod decode;
 mod event;
+mod events;
 mod follow;
 mod outage;
 mod request;
@@ -45,6 +46,7 @@ use k8s_openapi::api::networking::v1::ServiceCIDR;
 use tokio::sync::{mpsc, oneshot};
 
 pub use connect::Server;
+pub use events::{Occurrence, Recorder};
 
 use super::contact::Contact;
 use super::update::Update;
@@ -136,9 +138,33 @@ impl Source {
         updates: mpsc::Sender<Update>,
         contact: Arc<dyn Contact>,
     ) -> Result<impl Future<Output = ()> + Send, Error> {
+        // A closed queue: there are no Events to write.
+        self.start_recording(updates, contact, mpsc::channel(1).1)
+    }
+
+    /// As [`start`](Self::start), and writes Events of what comes from a [`Recorder`].
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_recording(
+        self,
+        updates: mpsc::Sender<Update>,
+        contact: Arc<dyn Contact>,
+        occurrences: mpsc::Receiver<Occurrence>,
+    ) -> Result<impl Future<Output = ()> + Send, Error> {
         let config = self.server.config()?;
         let alive = Alive { ping: self.pace.silence, answer: self.pace.ping_answer };
-        Ok(self.follow(Connection::new(config, alive), updates, contact))
+        let connection = Connection::new(config, alive);
+        let (node, patience) = (self.node.clone(), self.pace.answer);
+        let recording = events::write(node, connection.clone(), Arc::clone(&contact), patience, occurrences);
+        let following = self.follow(connection, updates, contact);
+        Ok(async move {
+            // What follows ends last: when nobody wants updates, nobody is left to tell either.
+            let mut following = Box::pin(following);
+            if let Either::Right(((), following)) = select(&mut following, Box::pin(recording)).await {
+                following.await;
+            }
+        })
     }
 
     async fn follow(self, connection: Connection, updates: mpsc::Sender<Update>, contact: Arc<dyn Contact>) {

@@ -35,7 +35,26 @@ fn the_daemon_runs_with_the_rights_of_node_proxier_and_asks_for_no_other() {
         server.put("services", service("db", "10.96.0.2"));
         server.put("endpointslices", slice("db", &["10.244.0.3"]));
         daemon.until("a new service", || table().contains("10.96.0.2 . tcp . 80 : 0:1"));
-        assert_decisions(&server, &["endpointslices", "nodes", "servicecidrs", "services"], &[]);
+        // Another service claims an address of the first.
+        let mut rival = service("rival", "10.96.0.3");
+        rival["spec"]["externalIPs"] = serde_json::json!(["10.96.0.1", "169.254.169.254"]);
+        server.put("services", rival);
+        let told = || server.events();
+        daemon.until("events", || told().len() >= 3);
+        let find = |reason: &str| {
+            let events = told();
+            let event = events.iter().find(|event| event["reason"] == reason).cloned();
+            event.unwrap_or_else(|| panic!("no {reason}: {events:#?}"))
+        };
+        let start = find("Starting");
+        assert_eq!((&start["regarding"]["kind"], &start["type"]), (&"Node".into(), &"Normal".into()));
+        assert_eq!(start["reportingController"], "kube-proxy");
+        for (reason, word) in [("FrontendConflict", "10.96.0.1:80"), ("ObjectProblem", "169.254.169.254")] {
+            let event = find(reason);
+            assert_eq!((&event["regarding"]["name"], &event["type"]), (&"rival".into(), &"Warning".into()));
+            assert!(event["note"].as_str().is_some_and(|note| note.contains(word)), "{event:#}");
+        }
+        assert_decisions(&server, &["endpointslices", "events", "nodes", "servicecidrs", "services"], &[]);
     });
 }
 
@@ -52,7 +71,8 @@ fn a_role_without_service_cidrs_delays_nothing_and_does_without_them() {
         assert!(began.elapsed() < Duration::from_secs(15), "{}", daemon.log());
         assert!(!table().contains("10.96.0.0/12"), "{}", table());
         daemon.says("ServiceCIDRs from the API server");
-        let (allowed, forbidden) = (["endpointslices", "nodes", "services"], ["servicecidrs"]);
+        let allowed = ["endpointslices", "events", "nodes", "services"];
+        let forbidden = ["servicecidrs"];
         assert_decisions(&server, &allowed, &forbidden);
     });
 }

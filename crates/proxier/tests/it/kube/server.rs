@@ -7,7 +7,7 @@
 //! ceases to match a selector is told as `DELETED`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
@@ -95,6 +95,8 @@ struct State {
     allowed: BTreeSet<(String, String, String)>,
     /// The same of each that was forbidden.
     forbidden: BTreeSet<(String, String, String)>,
+    /// The Events that were created.
+    events: Vec<Value>,
     connections: Vec<TcpStream>,
     /// Goes up with every start and stop: whatever belongs to an earlier one ends.
     life: usize,
@@ -262,6 +264,11 @@ impl ApiServer {
         all.map(|(_, object)| object).filter(|object| query.selects(object)).cloned().collect()
     }
 
+    /// Returns the Events that clients have created.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        self.lock().events.clone()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.shared)
     }
@@ -319,11 +326,37 @@ impl Connection<'_> {
     /// Answers one request after the other.
     fn serve(&mut self) -> io::Result<()> {
         let mut reader = BufReader::new(self.stream.try_clone()?);
-        while let Some((method, target, authorization)) = request(&mut reader)? {
+        while let Some(Asked { method, target, authorization, body }) = request(&mut reader)? {
             lock(self.shared).authorizations.extend(authorization);
-            self.answer(&method, &target)?;
+            if method == "POST" {
+                self.create(&target, &body)?;
+            } else {
+                self.answer(&method, &target)?;
+            }
         }
         Ok(())
+    }
+
+    /// Creates an Event, which is all that clients create here.
+    fn create(&mut self, target: &str, body: &[u8]) -> io::Result<()> {
+        let path = target.split('?').next().unwrap_or(target);
+        let mut state = lock(self.shared);
+        if !state.authorizes("POST", path, false) {
+            drop(state);
+            return self.status(403, None);
+        }
+        let place = path.strip_prefix("/apis/events.k8s.io/v1/namespaces/");
+        match (place.and_then(|place| place.strip_suffix("/events")), serde_json::from_slice::<Value>(body)) {
+            (Some(namespace), Ok(event)) if event["metadata"]["namespace"] == namespace => {
+                state.events.push(event);
+                drop(state);
+                self.status(201, None)
+            }
+            _ => {
+                drop(state);
+                self.status(400, None)
+            }
+        }
     }
 
     fn answer(&mut self, method: &str, target: &str) -> io::Result<()> {
@@ -541,28 +574,39 @@ impl State {
     }
 }
 
-/// Reads a request and returns its method, its target and its authorisation; none when the client is done.
-fn request(reader: &mut BufReader<TcpStream>) -> io::Result<Option<(String, String, Option<String>)>> {
+/// A request.
+struct Asked {
+    method: String,
+    target: String,
+    authorization: Option<String>,
+    body: Vec<u8>,
+}
+
+/// Reads a request; none when the client is done.
+fn request(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Asked>> {
     let mut first = String::new();
     if reader.read_line(&mut first)? == 0 {
         return Ok(None);
     }
-    let mut authorization = None;
+    let (mut authorization, mut length) = (None, 0);
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line)? <= 2 {
-            let mut words = first.split(' ').map(str::to_owned);
-            return Ok(words
-                .next()
-                .zip(words.next())
-                .map(|(method, target)| (method, target, authorization)));
+            break;
         }
-        if let Some((name, value)) = line.split_once(':')
-            && name.eq_ignore_ascii_case("authorization")
-        {
-            authorization = Some(value.trim().to_owned());
+        if let Some((name, value)) = line.split_once(':') {
+            match name.to_ascii_lowercase().as_str() {
+                "authorization" => authorization = Some(value.trim().to_owned()),
+                "content-length" => length = value.trim().parse().expect("a length"),
+                _ => {}
+            }
         }
     }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let mut words = first.split(' ').map(str::to_owned);
+    let asked = words.next().zip(words.next());
+    Ok(asked.map(|(method, target)| Asked { method, target, authorization, body }))
 }
 
 /// The parameters of a request.
