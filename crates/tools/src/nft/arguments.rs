@@ -7,6 +7,8 @@ use std::path::PathBuf;
 pub(crate) struct Arguments {
     pub(crate) action: Action,
     pub(crate) check: bool,
+    /// Prints what goes over netlink.
+    pub(crate) debug_netlink: bool,
     pub(crate) echo: bool,
     pub(crate) json: bool,
     pub(crate) handles: bool,
@@ -33,6 +35,8 @@ pub(crate) enum Action {
     File(String),
     /// Does what the words say.
     Words(String),
+    /// Reads commands from a terminal, or line by line.
+    Interactive,
 }
 
 const LONG: [(&str, char); 21] = [
@@ -63,7 +67,7 @@ const LONG: [(&str, char); 21] = [
 pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, String> {
     let mut arguments = Arguments::default();
     let mut words = words.peekable();
-    let mut file = None;
+    let (mut file, mut is_interactive) = (None, false);
     while let Some(word) = words.next_if(|word| word.starts_with('-') && word.len() > 1) {
         if word == "--" {
             break;
@@ -120,7 +124,7 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, St
                     arguments.defines.push((name.to_owned(), value.to_owned()));
                 }
                 'I' => arguments.include_paths.push(needed()?.into()),
-                'd' => return Err(no_debug(&needed()?)),
+                'd' => arguments.debug_netlink |= debug(&needed()?)?,
                 'c' => arguments.check = true,
                 'e' => arguments.echo = true,
                 'j' => arguments.json = true,
@@ -139,10 +143,7 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, St
                     arguments.numeric_time = true;
                     arguments.numeric_symbols = true;
                 }
-                'i' => {
-                    let instead = "give commands as arguments, or a file of them with `-f`";
-                    return Err(format!("Error: there is no interactive mode (-i) here: {instead}"));
-                }
+                'i' => is_interactive = true,
                 'o' => {
                     let instead = "rules are loaded as they are written, without this option";
                     return Err(format!("Error: there is no optimizer (-o) here: {instead}"));
@@ -162,21 +163,27 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, St
         None if !arguments.defines.is_empty() => {
             return Err("Error: -D/--define can only be used with -f/--filename".to_owned());
         }
+        None if rest.is_empty() && is_interactive => Action::Interactive,
         None if rest.is_empty() => return Err("nft: no command specified".to_owned()),
         None => Action::Words(rest.join(" ")),
     };
     Ok(arguments)
 }
 
-/// Why there is no debug output: what nft prints are the steps of its own library.
-fn no_debug(levels: &str) -> String {
+/// Whether the levels of debug output have the one that there is: the others show steps of libnftables, which
+/// have no counterpart here.
+fn debug(levels: &str) -> Result<bool, String> {
     const LEVELS: [&str; 8] = ["scanner", "parser", "eval", "netlink", "mnl", "proto-ctx", "segtree", "all"];
     match levels.split(',').find(|level| !LEVELS.contains(level)) {
-        Some(level) => format!("invalid debug parameter `{level}'"),
+        Some(level) => Err(format!("invalid debug parameter `{level}'")),
         None => {
-            "Error: there is no debug output (-d) here: it shows steps of libnftables, which is not used; \
-            `nft -a list ruleset` shows what the kernel has"
-                .to_owned()
+            let (netlink, others): (Vec<_>, Vec<_>) =
+                levels.split(',').partition(|level| *level == "netlink");
+            if !others.is_empty() {
+                let others = others.join(",");
+                crate::output::tell(format_args!("nft: --debug={others}: only `netlink` is shown here"));
+            }
+            Ok(!netlink.is_empty() || others.contains(&"all"))
         }
     }
 }
@@ -204,7 +211,7 @@ fn by_name(name: &str) -> Result<char, String> {
 /// The version of nft whose command line and language these are: programs decide by it what they may write.
 pub(crate) const VERSION: &str = "nftables v1.0.6 (Lester Gooch #5)";
 /// What `-V` says below the version: nft's lines, as they are true here, and one of our own.
-pub(crate) const BUILD: &str = "  cli:\t\tno
+pub(crate) const BUILD: &str = "  cli:\t\tyes
   json:\t\tyes
   minigmp:\tno
   libxtables:\tno

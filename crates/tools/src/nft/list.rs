@@ -6,6 +6,7 @@ use sluicegate_nftables::netlink::NetlinkFamily;
 use sluicegate_nftables::{Family, ListOptions, Name, SetFlags, SetId, Subject, TableContent, Within, read};
 
 use super::arguments::Arguments;
+use super::debug;
 use super::names::{list_options, open, with_hosts};
 use super::report::Fault;
 use super::run::print;
@@ -21,6 +22,9 @@ pub(crate) fn list(subject: &Subject, arguments: &Arguments) -> Result<(), Fault
     let within = scope(subject);
     let mut socket = open(NetlinkFamily::NETFILTER)?;
     let mut ruleset = read::ruleset(&mut socket, &within)?;
+    if arguments.debug_netlink {
+        print(&debug::listed(&ruleset, &within)?)?;
+    }
     if matches!(subject, Subject::Meters(_) | Subject::Meter(_)) {
         only_meters(&mut ruleset);
     }

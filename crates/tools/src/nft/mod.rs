@@ -1,11 +1,14 @@
 //! `nft`, without libnftables: takes its command line, prints what it prints.
 //!
-//! Interactive mode (`-i`), the optimizer (`-o`) and debug output (`-d`) are not there: it says so.
+//! Of the debug output (`-d`) there is what goes over netlink; the other levels are about steps of
+//! libnftables, which is not used.
 
 mod arguments;
+mod debug;
 mod describe;
 mod echo;
 mod glob;
+mod interactive;
 mod list;
 mod monitor;
 mod names;

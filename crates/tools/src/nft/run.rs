@@ -15,7 +15,7 @@ use sluicegate_nftables::{
 use super::arguments::{Action, Arguments, BUILD, HELP, VERSION};
 use super::names::{add_names, list_options, open, with_hosts};
 use super::report::{self, Fault, Part, Refusal};
-use super::{describe, echo, glob, list, monitor, query};
+use super::{debug, describe, echo, glob, interactive, list, monitor, query};
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     match &arguments.action {
@@ -23,6 +23,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
         Action::Version => print(&format!("{VERSION}\n")),
         Action::ExtendedVersion => print(&format!("{VERSION}\n{BUILD}")),
         Action::Words(text) => execute(text, None, arguments),
+        Action::Interactive => interactive::interactive(arguments),
         Action::File(file) => {
             let name = if file == "-" { "/dev/stdin" } else { file };
             execute(&contents(file)?, Some(name), arguments)
@@ -293,6 +294,9 @@ fn apply(
     tell: impl FnOnce(&Error) -> String,
 ) -> Result<(), String> {
     let mut socket = open(NetlinkFamily::NETFILTER)?;
+    if arguments.debug_netlink {
+        print(&debug::sent(transaction)?)?;
+    }
     let mut options = ApplyOptions::default();
     options.check = arguments.check;
     if let Some(document) = document {
