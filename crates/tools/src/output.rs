@@ -19,3 +19,8 @@ pub(crate) fn print(text: impl AsRef<[u8]>) -> io::Result<()> {
 pub(crate) fn tell(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }
+
+/// Prints a text to standard error as it is.
+pub(crate) fn tell_text(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}

@@ -10,6 +10,7 @@ pub(crate) struct Arguments {
     /// Prints what goes over netlink.
     pub(crate) debug_netlink: bool,
     pub(crate) echo: bool,
+    pub(crate) optimize: bool,
     pub(crate) json: bool,
     pub(crate) handles: bool,
     pub(crate) stateless: bool,
@@ -144,10 +145,7 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, St
                     arguments.numeric_symbols = true;
                 }
                 'i' => is_interactive = true,
-                'o' => {
-                    let instead = "rules are loaded as they are written, without this option";
-                    return Err(format!("Error: there is no optimizer (-o) here: {instead}"));
-                }
+                'o' => arguments.optimize = true,
                 other => return Err(format!("nft: invalid option -- '{other}'")),
             }
         }

@@ -12,6 +12,7 @@ mod interactive;
 mod list;
 mod monitor;
 mod names;
+mod optimize;
 mod packet;
 mod query;
 mod report;

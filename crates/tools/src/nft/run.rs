@@ -9,13 +9,14 @@ use sluicegate_nftables::lang::parse::{Included, ParseOptions, Script};
 use sluicegate_nftables::monitor::{Event, Follower, GROUP, Monitor};
 use sluicegate_nftables::netlink::{Errno, NetlinkFamily, Socket};
 use sluicegate_nftables::{
-    ApplyOptions, Command, Error, Family, Object, Operation, Set, SetFlags, SetId, Transaction, read,
+    ApplyOptions, Command, Error, Family, ListOptions, Object, Operation, Set, SetFlags, SetId, Transaction,
+    read,
 };
 
 use super::arguments::{Action, Arguments, BUILD, HELP, VERSION};
 use super::names::{add_names, list_options, open, with_hosts};
 use super::report::{self, Fault, Part, Refusal};
-use super::{debug, describe, echo, glob, interactive, list, monitor, query};
+use super::{debug, describe, echo, glob, interactive, list, monitor, optimize, query};
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     match &arguments.action {
@@ -33,15 +34,29 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
 
 /// Does what a text says, which has a name where it is a file.
 pub(crate) fn execute(text: &str, name: Option<&str>, arguments: &Arguments) -> Result<(), String> {
-    let script = script(text, name, arguments)?;
-    let is_query = |command: &&Command| !matches!(command, Command::Operation(_));
-    let mut queries: Vec<_> = script
+    let mut script = script(text, name, arguments)?;
+    // Which command of the text each one is.
+    let mut origins: Vec<usize> = (0..script.commands.len()).collect();
+    if arguments.optimize && !is_json(text, arguments) {
+        let places = with_options(arguments, None, |options| Ok(Script::places(text, options)))?;
+        let merged;
+        (merged, origins) = optimize::merge(&mut script.commands, &places);
+        let rules: Vec<_> =
+            merged.iter().map(|merged| merged.rule.body_with(&ListOptions::default()).to_string()).collect();
+        crate::output::tell_text(&optimize::report(&merged, &places, name));
+        print(&rules.concat())?;
+    }
+    let is_operation = |command: &Command| matches!(command, Command::Operation(_));
+    let operations: Vec<usize> = script
         .commands
         .iter()
-        .enumerate()
-        .filter(|(_, command)| is_query(command))
-        .map(|(at, _)| at)
+        .zip(&origins)
+        .filter(|(command, _)| is_operation(command))
+        .map(|(_, origin)| *origin)
         .collect();
+    let is_query = |command: &&Command| !is_operation(command);
+    let both = script.commands.iter().zip(&origins);
+    let mut queries: Vec<usize> = both.filter(|(command, _)| is_query(command)).map(|(_, at)| *at).collect();
     let before = script.commands.iter().take_while(is_query).count();
     let (transaction, commands) = script.split();
     let after = queries.split_off(before);
@@ -55,7 +70,7 @@ pub(crate) fn execute(text: &str, name: Option<&str>, arguments: &Arguments) -> 
     ask(&queries, first)?;
     let echoes_document = arguments.echo && is_json(text, arguments);
     if !transaction.is_empty() {
-        let tell = |error: &Error| located(error, &transaction, text, name, arguments);
+        let tell = |error: &Error| located(error, &transaction, &operations, text, name, arguments);
         apply(&transaction, arguments, echoes_document.then_some(text), tell)?;
     } else if echoes_document {
         print_document(text, &[])?;
@@ -130,6 +145,7 @@ fn is_json(text: &str, arguments: &Arguments) -> bool {
 fn located(
     error: &Error,
     transaction: &Transaction,
+    operations: &[usize],
     text: &str,
     name: Option<&str>,
     arguments: &Arguments,
@@ -167,6 +183,11 @@ fn located(
         let line = |refusal: &Refusal| {
             let (operation, message) = (refusal.operation, &refusal.message);
             let found = match refusal.part {
+                // A rule that was made of several: the first of them.
+                _ if arguments.optimize => {
+                    let command = operations.get(operation).copied().unwrap_or(operation);
+                    Script::locate_command(text, options, command, message)
+                }
                 Part::Element(at) => Script::locate_element(text, options, operation, at, message),
                 Part::Expression(at, _) => Script::locate_expression(text, options, operation, at, message),
                 _ => Script::locate(text, options, operation, message),

@@ -450,22 +450,6 @@ fn the_files_that_come_with_nft_make_the_same_ruleset() {
     }
 }
 
-/// Every option of nft(8) 1.0.6 is taken as nft takes it, or refused with a reason.
-#[test]
-fn options_that_are_not_there_are_refused_with_a_reason() {
-    let Some(namespace) = Netns::new() else { return };
-    for (line, reason) in [
-        ("-i", "there is no interactive mode (-i) here: give commands as arguments"),
-        ("-o list tables", "there is no optimizer (-o) here"),
-        ("--optimize -c list tables", "there is no optimizer (-o) here"),
-        ("-d netlink,mnl list tables", "there is no debug output (-d) here"),
-    ] {
-        let done = namespace.run(|| run(&tool("nft"), line, ""));
-        assert_eq!((done.status, done.stdout.as_str()), (Some(1), ""), "{line}");
-        assert!(done.stderr.contains(reason), "{line}: {}", done.stderr);
-    }
-}
-
 /// Wrong command lines are refused in the words of nft, and what stands behind `-h` or `-V` is not looked at.
 #[test]
 fn wrong_options_are_refused_as_nft_refuses_them() {

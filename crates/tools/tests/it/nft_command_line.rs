@@ -539,3 +539,308 @@ fn descriptions_are_those_of_nft() {
         assert!(different.is_empty(), "{}", different.join("\n"));
     });
 }
+
+/// Rules of a chain of family inet that `-o` merges as nft 1.0.6 does, or leaves alone as it does.
+const OPTIMIZED: &[&str] = &[
+    "ip saddr 10.0.0.0/8 accept\nip saddr 192.168.0.0/16 drop",
+    "tcp dport 22 accept\ntcp dport 80 accept",
+    "tcp dport 22 accept\ntcp dport 80 accept\nudp dport 53 accept\nip saddr 1.1.1.1 drop\nip saddr 1.1.1.2 accept",
+    "iifname \"eth0\" tcp dport 22 accept\niifname \"eth0\" tcp dport 80 accept",
+    "iifname \"a\" ip saddr 1.1.1.1 ip daddr 2.2.2.2 accept\niifname \"b\" ip saddr 1.1.1.2 ip daddr 2.2.2.3 accept\niifname \"b\" ip saddr 1.1.1.2 ip daddr 2.2.2.4 drop",
+    "tcp dport 22 counter accept\ntcp dport 80 counter accept",
+    "tcp dport 22 log prefix \"a\" accept\ntcp dport 80 log prefix \"a\" accept\ntcp dport 81 log prefix \"b\" accept",
+    "tcp dport 22 limit rate 5/second accept\ntcp dport 80 limit rate 5/second accept",
+    "tcp dport 22 accept comment \"a\"\ntcp dport 80 accept comment \"b\"",
+    "tcp dport 22 accept\ntcp dport 80 accept comment \"b\"",
+    "tcp dport 22-25 accept\ntcp dport 80 accept\ntcp dport 85-90 accept",
+    "ip saddr 10.0.0.0/8 accept\nip saddr 192.168.0.0/16 accept",
+    "tcp dport { 22, 23 } accept\ntcp dport 80 accept\ntcp dport { 81, 82 } accept",
+    "tcp dport { 22 } accept",
+    "tcp dport != 22 accept\ntcp dport != 80 accept",
+    "tcp dport < 22 accept\ntcp dport < 80 accept",
+    "tcp dport 22 reject\ntcp dport 80 reject",
+    "tcp dport 22 reject with tcp reset\ntcp dport 80 reject with tcp reset\ntcp dport 81 reject",
+    "ip saddr 1.1.1.1 jump a\nip saddr 1.1.1.2 jump b\nip saddr 1.1.1.3 goto a\nip saddr 1.1.1.4 return",
+    "tcp dport 22\ntcp dport 80",
+    "tcp dport vmap { 22 : jump a, 23 : jump b }\ntcp dport vmap { 80 : accept, 81 : drop }",
+    "ct state established accept\nct state related accept",
+    "ct state invalid drop\nct state established,related accept",
+    "meta mark 1 accept\nmeta mark 2 drop",
+    "tcp dport 22 meta mark set 1\ntcp dport 80 meta mark set 1",
+    "tcp dport 22 notrack\ntcp dport 80 notrack",
+    "ip saddr 1.1.1.1 tcp dport 22 accept\ntcp dport 80 ip saddr 1.1.1.2 accept",
+    "ip saddr 1.1.1.1 tcp dport 22 accept\nip saddr 1.1.1.2 accept\nip saddr 1.1.1.3 accept",
+    "ip saddr @s accept\nip saddr 1.1.1.2 accept",
+    "ip saddr @s accept\nip saddr @s drop",
+    "ip saddr . tcp dport { 1.1.1.1 . 22 } accept\nip saddr . tcp dport { 1.1.1.1 . 23 } accept",
+    "tcp dport 22 ip saddr { 1.1.1.1, 1.1.1.2 } accept\ntcp dport 80 ip saddr 1.1.1.3 accept",
+    "iif lo accept\niifname \"x\" accept\niifname \"y\" accept",
+    "iifname \"eth*\" accept\niifname \"x\" accept",
+    "icmp type echo-request accept\nicmp type echo-reply accept",
+    "meta l4proto tcp accept\nmeta l4proto udp accept",
+    "ip protocol tcp accept\nip protocol udp drop",
+    "meta mark and 0xff == 1 accept\nmeta mark and 0xff == 2 accept",
+    "tcp dport 22 log\ntcp dport 80 log",
+    "tcp dport 22 accept\ntcp dport 80 accept\ncounter\ntcp dport 81 drop\ntcp dport 82 drop",
+    "tcp dport 22 counter name k accept\ntcp dport 80 counter name k accept",
+    "tcp dport 22 accept",
+    "tcp dport == 22 accept\ntcp dport 80 accept",
+    "tcp dport == 22 accept\ntcp dport == 80 accept",
+    "tcp dport 22-25 accept\ntcp dport 23 accept",
+    "ip saddr 1.1.1.1 ip daddr 2.2.2.2 tcp dport 22 accept\nip saddr 1.1.1.2 ip daddr 2.2.2.3 tcp dport { 80, 81 } accept\nip saddr 1.1.1.4 ip daddr { 2.2.2.4, 2.2.2.5 } tcp dport 8 accept",
+    "tcp dport 22 ct state new accept\ntcp dport 80 ct state new accept",
+    "tcp dport 22 meta hour \"10:00\"-\"11:00\" accept\ntcp dport 80 meta hour \"12:00\"-\"13:00\" accept",
+    "tcp dport 22 accept # x\n# c\ntcp dport 80 accept",
+];
+
+/// The same in chains of nat of family ip, with their hook.
+const OPTIMIZED_NAT: &[(&str, &str)] = &[
+    (
+        "prerouting",
+        "ip daddr 1.1.1.1 tcp dport 80 dnat to 10.0.0.1:8080\nip daddr 1.1.1.1 tcp dport 81 dnat to 10.0.0.2:8081",
+    ),
+    ("prerouting", "tcp dport 80 dnat to 10.0.0.1\ntcp dport 81 dnat to 10.0.0.2"),
+    ("prerouting", "tcp dport 80 dnat to 10.0.0.1:80\ntcp dport 81 dnat to 10.0.0.2:90"),
+    ("prerouting", "tcp dport 80 dnat to 10.0.0.1\ntcp dport 81 dnat to 10.0.0.1"),
+    (
+        "postrouting",
+        "ip saddr 10.0.0.1 snat to 1.1.1.1\nip saddr 10.0.0.2 snat to 1.1.1.2\nip saddr 10.0.0.3 snat to 1.1.1.2 random",
+    ),
+    ("prerouting", "tcp dport { 80, 81 } dnat to 10.0.0.1\ntcp dport 82 dnat to 10.0.0.2"),
+];
+
+/// Rules that nft 1.0.6 makes something else of, or cannot load: they stay.
+const UNTOUCHED: &[&str] = &[
+    "ip saddr 1.1.1.1 counter accept\nip saddr 1.1.1.2 counter drop",
+    "tcp dport 22 accept\ntcp dport 22 drop",
+    "ip saddr 10.0.0.0/8 accept\nip saddr 10.1.0.0/16 drop",
+    "tcp flags syn accept\ntcp flags ack accept",
+    "tcp dport 22 counter packets 5 bytes 6 accept\ntcp dport 80 counter packets 0 bytes 0 accept",
+    "ip saddr @s accept\nip saddr 1.1.1.2 accept",
+    "tcp dport 22 limit rate 5/second accept\ntcp dport 80 limit rate 5/second accept",
+];
+
+fn inet(rules: &str) -> String {
+    format!(
+        "table inet t {{\n\tset s {{ type ipv4_addr; }}\n\tcounter k {{ }}\n\tchain a {{ }}\n\tchain b {{ }}\n\
+         \tchain c {{\n{rules}\n\t}}\n}}\n"
+    )
+}
+
+#[test]
+fn rules_are_merged_as_nft_merges_them() {
+    if !has_nft() {
+        return;
+    }
+    let [Some(first), Some(second)] = [Netns::new(), Netns::new()] else { return };
+    let nat = OPTIMIZED_NAT.iter().map(|(hook, rules)| {
+        format!("table ip t {{\n\tchain c {{\n\t\ttype nat hook {hook} priority 0;\n{rules}\n\t}}\n}}\n")
+    });
+    let mut different = Vec::new();
+    for text in OPTIMIZED.iter().map(|rules| inet(rules)).chain(nat) {
+        let [theirs, ours] = [(&first, real()), (&second, &*tool("nft"))].map(|(namespace, tool)| {
+            namespace.run(|| {
+                let loaded = run_with(tool, ["-o", "-f", "-"], &text);
+                let listed = run_with(real(), ["list", "ruleset"], "").stdout;
+                assert_eq!(run_with(real(), ["flush", "ruleset"], "").status, Some(0));
+                (loaded.status, listed)
+            })
+        });
+        if theirs != ours {
+            different.push(format!("{text}{theirs:?}\n{ours:?}"));
+        }
+    }
+    assert!(different.is_empty(), "{}", different.join("\n"));
+}
+
+#[test]
+fn rules_that_cannot_be_one_stay_as_they_are() {
+    if !has_nft() {
+        return;
+    }
+    let Some(namespace) = Netns::new() else { return };
+    namespace.run(|| {
+        for rules in UNTOUCHED {
+            let [plain, optimized] = [&["-f", "-"][..], &["-o", "-f", "-"]].map(|options| {
+                let loaded = run_with(&tool("nft"), options.iter().copied(), &inet(rules));
+                assert_eq!((loaded.status, loaded.stderr.as_str()), (Some(0), ""), "{rules}");
+                let listed = run_with(real(), ["list", "ruleset"], "").stdout;
+                assert_eq!(run_with(real(), ["flush", "ruleset"], "").status, Some(0));
+                listed
+            });
+            assert_eq!(plain, optimized, "{rules}");
+        }
+    });
+}
+
+/// Lines are read until `quit`; a mistake is told, a definition is kept, a block may have several lines.
+#[test]
+fn commands_are_read_line_by_line() {
+    let Some(namespace) = Netns::new() else { return };
+    namespace.run(|| {
+        let lines = "add table x\nlist tables\ndefine p = 22\nadd chain x c {\n type filter hook input priority 0;\n}\n\
+                     foo bar baz\nadd rule x c tcp dport $p accept\nlist chain x c\nquit\nadd table y\n";
+        let done = run_with(&tool("nft"), ["-i"], lines);
+        assert_eq!(done.status, Some(0));
+        assert_eq!(
+            done.stdout,
+            "table ip x\ntable ip x {\n\tchain c {\n\t\ttype filter hook input priority filter; policy accept;\n\
+             \t\ttcp dport 22 accept\n\t}\n}\n"
+        );
+        assert!(done.stderr.starts_with("Error: ") && done.stderr.contains("\nfoo bar baz\n"), "{}", done.stderr);
+        assert_eq!(run_with(&tool("nft"), ["list", "tables"], "").stdout, "table ip x\n");
+    });
+}
+
+/// Command lines whose debug output is compared.
+const DEBUGGED: &[&[&str]] = &[
+    &["--debug=netlink", "add", "rule", "inet", "f", "c", "tcp", "dport", "22", "accept"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "tcp", "dport", "{ 22, 80 }", "accept"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "ip", "saddr", "1.2.3.4", "counter", "jump", "g"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "ct", "state", "established,related", "accept"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "tcp", "dport", "vmap", "{ 22 : accept, 80 : drop }"],
+    &["-d", "netlink", "add", "table", "inet", "z"],
+    &["-d", "netlink", "list", "ruleset"],
+    &["-d", "netlink", "list", "tables"],
+    &["-d", "netlink", "delete", "rule", "inet", "f", "e", "handle", "12"],
+    &["-d", "netlink", "insert", "rule", "inet", "f", "e", "accept"],
+    &["-d", "netlink", "-c", "add", "rule", "inet", "f", "c", "accept"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "limit", "rate", "5/second", "accept"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "log", "prefix", "\"x\"", "level", "warn"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "meta", "mark", "set", "5"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "reject"],
+    &["-d", "netlink", "add", "rule", "ip", "n", "post", "masquerade"],
+    &["-d", "netlink", "add", "rule", "ip", "n", "post", "snat", "to", "1.2.3.4:80"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "ip6", "saddr", "2001:db8::/32", "drop"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "update", "@d", "{ ip saddr limit rate 1/second }"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "iifname", "\"eth*\"", "drop"],
+    &[
+        "-d", "netlink", "add", "rule", "inet", "f", "c", "udp", "dport", "!=", "53", "ct", "mark", "set",
+        "mark",
+    ],
+    &[
+        "-d", "netlink", "add", "rule", "inet", "f", "c", "ip", "daddr", "@s", "quota", "over", "10",
+        "mbytes", "drop",
+    ],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "fib", "saddr", "type", "local", "drop"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "ip", "dscp", "set", "cs1"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "tcp", "flags", "syn", "/", "syn,ack"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "counter", "name", "k"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "queue", "to", "5"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "numgen", "inc", "mod", "2", "0"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "jhash", "ip", "saddr", "mod", "2", "seed", "5", "0"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "ct", "helper", "set", "nosuch"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "dup", "to", "1.2.3.4"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "notrack"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "tcp", "option", "maxseg", "size", "set", "1400"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "rt", "classid", "5"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "meta", "l4proto", "tcp", "tproxy", "to", ":80"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "tcp", "dport", "1-100", "accept"],
+    &[
+        "-d",
+        "netlink",
+        "add",
+        "rule",
+        "inet",
+        "f",
+        "c",
+        "ip",
+        "saddr",
+        ".",
+        "tcp",
+        "dport",
+        "{ 1.2.3.4 . 80 }",
+        "accept",
+    ],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "ether", "saddr", "00:11:22:33:44:55", "accept"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "ip", "saddr", "1.2.3.4", "comment", "\"ab\""],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "ip", "saddr", "1.2.3.4", "log"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "log", "group", "2"],
+    &[
+        "-d",
+        "netlink",
+        "add",
+        "rule",
+        "inet",
+        "f",
+        "c",
+        "ct",
+        "direction",
+        "original",
+        "ct",
+        "original",
+        "packets",
+        ">",
+        "5",
+    ],
+    &["-d", "netlink", "add", "rule", "ip", "n", "post", "dnat", "to", "1.2.3.4"],
+    &["-d", "netlink", "add", "rule", "ip", "n", "post", "snat", "to", "1.2.3.4-1.2.3.6:80-90", "random"],
+    &["-d", "netlink", "add", "rule", "ip", "n", "post", "masquerade", "to", ":80-90", "random"],
+    &["-d", "netlink", "add", "rule", "ip", "n", "post", "redirect", "to", ":80"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "ct", "mark", "and", "0xff", "==", "3"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "meta", "mark", "set", "mark", "lshift", "2"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "socket", "mark", "5"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "exthdr", "frag", "exists"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "ip6", "nexthdr", "6"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "tcp", "dport", "!=", "1-100"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "meta", "hour", "\"10:00\"-\"11:00\""],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "ct", "count", "5"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "limit", "rate", "over", "5", "kbytes/second"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "queue", "num", "1-3", "bypass"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "symhash", "mod", "2", "0"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "numgen", "random", "mod", "2", "offset", "3", "4"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "osf", "name", "\"Linux\""],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "ipsec", "in", "reqid", "5"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "synproxy", "mss", "1460", "wscale", "7"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "ip", "daddr", "@s", "last"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "tcp", "dport", "@p"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "ip", "saddr", "!=", "@s"],
+    &[
+        "-d",
+        "netlink",
+        "add",
+        "rule",
+        "inet",
+        "f",
+        "c",
+        "meta",
+        "mark",
+        "set",
+        "ip",
+        "saddr",
+        "map",
+        "{ 1.2.3.4 : 5 }",
+    ],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "goto", "g"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "return"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "continue"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "ct", "zone", "set", "5"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "reject", "with", "tcp", "reset"],
+    &["-d", "netlink", "add", "rule", "inet", "f", "c", "add", "@d", "{ ip saddr timeout 5s }"],
+];
+
+#[test]
+fn what_goes_over_netlink_is_shown_as_nft_shows_it() {
+    if !has_nft() {
+        return;
+    }
+    let [Some(first), Some(second)] = [Netns::new(), Netns::new()] else { return };
+    let mut different = Vec::new();
+    for line in DEBUGGED {
+        let [theirs, ours] = [(&first, real()), (&second, &*tool("nft"))].map(|(namespace, tool)| {
+            namespace.run(|| {
+                assert_eq!(run_with(real(), ["flush", "ruleset"], "").status, Some(0));
+                assert_eq!(run_with(real(), ["-f", "-"], START).status, Some(0));
+                let done = run_with(tool, line.iter().copied(), "");
+                // Elements come in the order of their hashes, which differ.
+                let mut lines: Vec<_> = done.stdout.lines().map(str::to_owned).collect();
+                lines.sort();
+                (done.status, lines)
+            })
+        });
+        if theirs != ours {
+            different.push(format!("{line:?}\n{theirs:?}\n{ours:?}"));
+        }
+    }
+    assert!(different.is_empty(), "{}", different.join("\n"));
+}

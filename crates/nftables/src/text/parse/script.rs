@@ -92,6 +92,19 @@ impl Script {
         found
     }
 
+    /// Returns the place of each command of a script, as [`locate_command`](Self::locate_command) does for one.
+    /// Empty if the text is not a script.
+    #[must_use]
+    pub fn places(text: &str, options: &ParseOptions<'_>) -> Vec<Mistake> {
+        let mut found = Vec::new();
+        let find = |parser: &Parser<'_, '_>| {
+            let places = parser.places.iter().flat_map(|places| &places.commands);
+            places.map(|place| Problem::new(*place, "").mistake(parser.sources)).collect()
+        };
+        let read = read_with(text, options, false, true, |parser, _| found = find(parser));
+        if read.is_ok() { found } else { Vec::new() }
+    }
+
     /// Returns where an element of an operation is, as [`locate`](Self::locate) does for the operation: the
     /// kernel's errors name an element by its index ([`Failure::element`](crate::Failure::element)). The key
     /// is marked, as nft does; of elements that `auto-merge` has made one, the first. Where the text does not
