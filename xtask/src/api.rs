@@ -51,17 +51,16 @@ fn file(session: &Session, name: &str) -> PathBuf {
 
 /// Returns each published library with its API.
 fn all(session: &Session, toolchain: &Toolchain) -> Result<Vec<(String, String)>, String> {
-    let mut cargo = toolchain.cargo(session);
-    // The packages of the check `clippy`, for the features of dependencies to be the same.
-    cargo.args(["doc", "--quiet", "--workspace", "--exclude", crate::checks::CONFORMANCE]);
-    cargo.args(["--all-features", "--no-deps", "--lib"]);
-    cargo.env("RUSTDOCFLAGS", JSON.join(" ")).env("RUSTDOC", session.own_program()).env(AS_RUSTDOC, "1");
-    session.run(&mut cargo)?;
     let mut all = Vec::new();
-    for package in session.members().filter(|package| package["publish"].is_null()) {
+    for package in session.published() {
         let Some(library) = library(package) else { continue };
-        let json = session.target().join("doc").join(format!("{library}.json"));
         let name = package["name"].as_str().unwrap_or_default().to_owned();
+        // As the check `doc` does, so that its dependencies are compiled for both.
+        let mut cargo = toolchain.cargo(session);
+        cargo.args(["doc", "--quiet", "--no-deps", "--all-features", "--lib", "--package", &name]);
+        cargo.env("RUSTDOCFLAGS", JSON.join(" ")).env("RUSTDOC", session.own_program()).env(AS_RUSTDOC, "1");
+        session.run(&mut cargo)?;
+        let json = session.target().join("doc").join(format!("{library}.json"));
         all.push((name, text(&json)?));
     }
     Ok(all)

@@ -81,7 +81,7 @@ pub(crate) fn report(session: &Session) -> Result<(), String> {
 pub(crate) fn smoke(session: &Session) -> Result<Outcome, String> {
     let directory = session.scratch.join(DIRECTORY);
     empty(&directory)?;
-    let mut cargo = session.cargo_test();
+    let mut cargo = session.cargo_test(&session.as_root());
     cargo.args(EVERYTHING).env("SLUICEGATE_BENCH_RECORDS", &directory);
     for name in names(session) {
         cargo.arg("--bench").arg(name);

@@ -3,11 +3,10 @@
 use std::fs;
 use std::process::Command;
 
-use nix::unistd::geteuid;
-
+use crate::programs::How;
 use crate::report::Outcome;
 use crate::session::{Session, works};
-use crate::{api, bench, dependents, fuzz, guest, image, miri, msrv, package, test_run};
+use crate::{alone, api, bench, dependents, fuzz, guest, image, miri, msrv, package, programs, test_run};
 
 /// A check.
 pub(crate) struct Check {
@@ -15,49 +14,92 @@ pub(crate) struct Check {
     pub name: &'static str,
     /// A description of it.
     pub what: &'static str,
+    /// Whether it is made where nobody names it: it needs nothing but cargo.
+    pub is_quick: bool,
+    /// The minutes that it usually takes on two processors, in the order of `--all`, building included.
+    pub minutes: f64,
     /// Runs the check. An error is a failure.
     pub make: fn(&Session) -> Result<Outcome, String>,
 }
 
+impl Check {
+    const fn quick(
+        name: &'static str,
+        minutes: f64,
+        what: &'static str,
+        make: fn(&Session) -> Result<Outcome, String>,
+    ) -> Self {
+        Self { name, what, is_quick: true, minutes, make }
+    }
+
+    const fn of_all(
+        name: &'static str,
+        minutes: f64,
+        what: &'static str,
+        make: fn(&Session) -> Result<Outcome, String>,
+    ) -> Self {
+        Self { is_quick: false, ..Self::quick(name, minutes, what, make) }
+    }
+}
+
 /// All checks.
 pub(crate) const ALL: &[Check] = &[
-    Check { name: "fmt", what: "the code is formatted", make: fmt },
-    Check { name: "typos", what: "the words are spelt as in a dictionary (typos)", make: typos },
-    Check { name: "deny", what: "dependencies: bans, licences, sources (cargo-deny)", make: deny },
-    Check { name: "msrv", what: "the oldest Rust that we promise", make: msrv::check },
-    Check {
-        name: "clippy",
-        what: "lints, all targets, with all features and with the default ones, warnings denied",
-        make: clippy,
-    },
-    Check {
-        name: "dependents",
-        what: "programs with another version of the Kubernetes API build with our libraries",
-        make: dependents::check,
-    },
-    Check { name: "package", what: "packages are complete and compile alone", make: package::check },
-    Check { name: "api", what: "the public API of each library is that of api/", make: api::check },
-    Check { name: "doc", what: "documentation, warnings denied", make: doc },
-    Check { name: "test", what: "unit and integration tests", make: test },
-    Check { name: "conformance", what: "our bytes against those of libnftnl and neli", make: conformance },
-    Check { name: "doctest", what: "examples in the documentation", make: doctest },
-    Check { name: "miri", what: "wire code in Miri, where it is installed", make: miri::check },
-    Check { name: "bench", what: "every benchmark runs once, and a report is made", make: bench::smoke },
-    Check {
-        name: "guest",
-        what: "tests in kernels of their own, those of each package's manifest",
-        make: guest::check,
-    },
-    Check {
-        name: "image",
-        what: "the container image: static, small, reproducible, and it proxies without being root",
-        make: image::check::check,
-    },
-    Check { name: "demo", what: "the demo of the README", make: demo },
-    Check { name: "fuzz", what: "a fixed number of fuzzing runs for every target", make: fuzz::check },
+    Check::quick("fmt", 0.1, "the code is formatted", fmt),
+    Check::of_all("typos", 0.1, "the words are spelt as in a dictionary (typos)", typos),
+    Check::of_all("deny", 0.1, "dependencies: bans, licences, sources (cargo-deny)", deny),
+    Check::of_all("msrv", 0.1, "the oldest Rust that we promise, as far as it is installed", msrv::check),
+    Check::quick("test", 5.0, "unit and integration tests, as root of a namespace or of the machine", test),
+    Check::quick("doctest", 0.5, "examples in the documentation", doctest),
+    Check::quick("demo", 0.5, "the demo of the README", demo),
+    Check::of_all("user", 1.0, "the same tests as a user without rights: what they cannot do they say", user),
+    Check::of_all(
+        "features",
+        3.0,
+        "tests and documentation's examples with all features, where these differ",
+        features,
+    ),
+    Check::of_all("clippy", 3.0, "lints, all targets, with all features and with the default ones", clippy),
+    Check::of_all(
+        "alone",
+        3.0,
+        "each library compiles alone with each feature on and off, without warnings",
+        alone::check,
+    ),
+    Check::of_all(
+        "doc",
+        1.0,
+        "documentation of each library alone, as docs.rs makes it, and of the rest",
+        alone::doc,
+    ),
+    Check::of_all("api", 1.0, "the public API of each library is that of api/", api::check),
+    Check::of_all("package", 1.0, "packages are complete and compile alone", package::check),
+    Check::of_all(
+        "dependents",
+        0.5,
+        "programs with another version of the Kubernetes API build with our libraries",
+        dependents::check,
+    ),
+    Check::of_all("miri", 3.0, "wire code in Miri, where it is installed", miri::check),
+    Check::of_all("bench", 2.0, "every benchmark runs once, and a report is made", bench::smoke),
+    Check::of_all(
+        "guest",
+        5.0,
+        "tests in kernels of their own, those of each package's manifest",
+        guest::check,
+    ),
+    Check::of_all(
+        "image",
+        5.0,
+        "the container image: static, small, reproducible, and it proxies without being root",
+        image::check::check,
+    ),
+    Check::of_all("fuzz", 5.0, "a fixed number of fuzzing runs for every target", fuzz::check),
 ];
 
 fn fmt(session: &Session) -> Result<Outcome, String> {
+    if !works("cargo", &["fmt", "--version"]) {
+        return Ok(Outcome::skipped("rustfmt is not installed (rustup component add rustfmt)"));
+    }
     session.run(session.cargo().args(["fmt", "--all", "--check"]))?;
     let manifest = session.root.join("fuzz/Cargo.toml");
     if manifest.exists() {
@@ -96,94 +138,66 @@ fn deny(session: &Session) -> Result<Outcome, String> {
 
 fn clippy(session: &Session) -> Result<Outcome, String> {
     let mut cargo = session.cargo();
-    cargo.args([
-        "clippy",
-        "--workspace",
-        "--exclude",
-        CONFORMANCE,
-        "--all-targets",
-        "--all-features",
-        "--keep-going",
-        "--",
-    ]);
+    cargo.arg("clippy").args(EVERYTHING).args(["--all-targets", "--keep-going", "--"]);
     // The second lint finds items of the standard library that are newer than our MSRV.
     session.run(cargo.args(["-D", "warnings", "-D", "clippy::incompatible_msrv"]))?;
-    // All other checks enable all features, so that everything is compiled once. Most users enable few.
+    // Most users enable few features. What these do not change is not compiled again.
     let mut cargo = session.cargo();
     cargo.args(["clippy", "--workspace", "--exclude", "benches", "--all-targets", "--keep-going", "--"]);
-    session.run(cargo.args(["-D", "warnings"]))?;
-    // What an embedder takes who wants little. Above another package always asks for more.
-    for features in ["", "fake", "monitor", "text"] {
-        let mut cargo = session.cargo();
-        cargo.args(["clippy", "--package", "sluicegate-nftables", "--lib", "--no-default-features"]);
-        session.run(cargo.args(["--features", features, "--", "-D", "warnings"]))?;
-    }
-    Ok(Outcome::passed())
-}
-
-/// Returns the `cargo doc` command of the check.
-pub(crate) fn doc_command(session: &Session) -> Command {
-    let mut cargo = session.cargo();
-    cargo.arg("doc").args(EVERYTHING).args(["--no-deps", "--keep-going"]).env("RUSTDOCFLAGS", "-D warnings");
-    cargo
-}
-
-fn doc(session: &Session) -> Result<Outcome, String> {
-    session.run(&mut doc_command(session))?;
+    session.run(cargo.args(["-D", "warnings", "-D", "clippy::incompatible_msrv"]))?;
     Ok(Outcome::passed())
 }
 
 fn test(session: &Session) -> Result<Outcome, String> {
-    // Tests append to it from their processes. It need not exist.
-    let _ = fs::remove_file(&session.skipped);
-    // Tests call the examples as programs, while `cargo test --examples` builds them as tests of their own.
-    session.run(session.cargo().arg("build").args(EVERYTHING).arg("--examples"))?;
-    let mut cargo = session.cargo_test();
-    cargo.args(EVERYTHING).args(["--lib", "--bins", "--tests", "--examples"]);
-    let mut outcome = test_run::run(&mut cargo)?;
-    let logged = fs::read_to_string(&session.skipped).unwrap_or_default();
-    test_run::take_skips(&mut outcome, &logged);
+    let programs = programs::build(session, DEFAULT)?;
+    let how = How { check: "test", runner: session.as_root(), skips_count: true };
+    programs::run(session, &programs.iter().collect::<Vec<_>>(), &how)
+}
+
+/// What `cargo test --workspace` does for whoever is not root: the tests that cannot run there say so.
+fn user(session: &Session) -> Result<Outcome, String> {
+    let programs = programs::build(session, DEFAULT)?;
+    let how = How { check: "user", runner: session.as_user(), skips_count: false };
+    let mut outcome = programs::run(session, &programs.iter().collect::<Vec<_>>(), &how)?;
+    if session.only.is_none() {
+        let mut cargo = session.cargo_test(&session.as_user());
+        cargo.args(DEFAULT).arg("--doc").env_remove("SLUICEGATE_NO_SKIP");
+        outcome.add(test_run::run(&mut cargo)?);
+    }
+    let skips = std::mem::take(&mut outcome.skips).len();
+    Ok(outcome.note(format!("{skips} tests said that they need rights, and passed in the check `test`")))
+}
+
+/// What `cargo test --workspace --all-features` has beside the programs of `test`.
+fn features(session: &Session) -> Result<Outcome, String> {
+    let (default, all) = (programs::build(session, DEFAULT)?, programs::build(session, &EVERYTHING)?);
+    let how = How { check: "features", runner: session.as_root(), skips_count: true };
+    let mut outcome = programs::run(session, &programs::without(&all, &default), &how)?;
+    outcome.add(examples(session, "features", &EVERYTHING)?);
     Ok(outcome)
 }
 
-/// The feature of this package needs C libraries, so it is linted and tested separately.
-fn conformance(session: &Session) -> Result<Outcome, String> {
-    let missing: Vec<_> = ["libnftnl >= 1.2.4", "libmnl"]
-        .into_iter()
-        .filter(|library| !works("pkg-config", &["--exists", library]))
-        .collect();
-    if !missing.is_empty() {
-        let why =
-            format!("pkg-config does not find {} (Debian: libnftnl-dev libmnl-dev)", missing.join(" and "));
-        // The comparison with neli needs no C library.
-        let mut outcome = test_run::run(session.cargo_test().args(["--package", CONFORMANCE]))?;
-        outcome.add(Outcome::skipped(why));
-        return Ok(outcome);
-    }
-    let package = ["--package", CONFORMANCE, "--all-features"];
-    session.run(session.cargo().arg("clippy").args(package).args([
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ]))?;
-    test_run::run(session.cargo_test().args(package))
-}
-
-/// The package that needs libnftnl.
-pub(crate) const CONFORMANCE: &str = "sluicegate-conformance";
-
-/// The packages and features that most checks build: the same, so that each is compiled once.
-pub(crate) const EVERYTHING: [&str; 4] = ["--workspace", "--exclude", CONFORMANCE, "--all-features"];
-
 fn doctest(session: &Session) -> Result<Outcome, String> {
-    // With a runner, rustdoc runs all examples of a crate in one process. Root does not need ours.
-    let mut cargo = if geteuid().is_root() { session.cargo() } else { session.cargo_test() };
-    if geteuid().is_root() {
-        cargo.args(["test", "--no-fail-fast"]);
-    }
-    test_run::run(cargo.args(EVERYTHING).arg("--doc"))
+    examples(session, "doctest", DEFAULT)
 }
+
+/// Runs the examples in the documentation.
+fn examples(session: &Session, check: &str, arguments: &[&str]) -> Result<Outcome, String> {
+    // With a runner, rustdoc runs all examples of a crate in one process. Root does not need ours.
+    let mut cargo = session.cargo_test(&session.as_root());
+    cargo.args(arguments).arg("--doc").arg("--").args(session.only_tests());
+    let mut outcome = test_run::run(&mut cargo)?;
+    for failure in &mut outcome.failures {
+        *failure = format!("{failure}\n{}", programs::again(check, failure));
+    }
+    Ok(outcome)
+}
+
+/// The packages and features of a plain `cargo test`.
+const DEFAULT: &[&str] = &["--workspace"];
+
+/// The packages and features that many checks build: the same, so that each is compiled once.
+pub(crate) const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
 
 /// The command in the README.
 fn demo(session: &Session) -> Result<Outcome, String> {

@@ -22,6 +22,8 @@ pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
         let mut cargo = session.cargo();
         cargo.args(["check", "--manifest-path"]).arg(package.join("Cargo.toml"));
         cargo.arg("--target-dir").arg(session.target());
+        // The version that .cargo/config.toml sets is for where nobody chooses one.
+        cargo.env("K8S_OPENAPI_ENABLED_VERSION", "");
         match session.run(&mut cargo) {
             Ok(()) => outcome.passed += 1,
             Err(why) => outcome.failures.push(why),

@@ -16,6 +16,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::report::Outcome;
 use crate::session::{Session, shown, works};
+use crate::{children, progress};
 use results::{Campaign, Results};
 
 pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
@@ -62,7 +63,7 @@ pub(crate) fn campaign(session: &Session, names: &[String], seconds: u64, keep: 
             }
         };
         let done = Campaign::of_log(log).ok_or_else(|| format!("{target}: libFuzzer told no result"))?;
-        println!("{target}: {} runs, {} edges", done.runs, done.edges);
+        progress::say(format!("{target}: {} runs, {} edges", done.runs, done.edges));
         // Read again for each: a campaign is long, and another may have ended.
         let mut results = Results::read(&path)?;
         results.set(target, done);
@@ -124,14 +125,14 @@ fn seeds(session: &Session, target: &str) -> Vec<PathBuf> {
 /// Runs libFuzzer, and shows the last lines of its output, which have the number of runs or the failure: it
 /// prints a line for every input that it keeps. Returns all.
 fn quietly(command: &mut Command) -> Result<String, String> {
-    println!("$ {}", shown(command));
+    progress::say(format!("$ {}", shown(command)));
     let Output { status, stderr, .. } =
-        command.stdin(Stdio::null()).output().map_err(|e| format!("{}: {e}", shown(command)))?;
+        children::output(command.stderr(Stdio::piped())).map_err(|e| format!("{}: {e}", shown(command)))?;
     let log = String::from_utf8_lossy(&stderr).into_owned();
     let lines: Vec<_> = log.lines().collect();
     let last = if status.success() { 1 } else { LAST_LINES };
     for line in &lines[lines.len().saturating_sub(last)..] {
-        println!("{line}");
+        progress::say(line);
     }
     if status.success() { Ok(log) } else { Err(format!("`{}`: {status}", shown(command))) }
 }

@@ -28,20 +28,23 @@ use serde_json::Value;
 use crate::checks::EVERYTHING;
 use crate::report::Outcome;
 use crate::session::{Session, on_path, shown};
-use crate::test_run;
+use crate::{children, programs, test_run};
 
 pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
     let packages: Vec<_> = session.members().filter(|package| words(package, "kernels").is_some()).collect();
-    let built = build(session)?;
+    // The tests of these, and the programs that they start.
+    let built = programs::build(session, &[&EVERYTHING[..], &["--test", PROGRAM]].concat())?;
     let mut runs = Vec::new();
     for package in packages {
         let name = package["name"].as_str().unwrap_or_default();
         let of_package = || built.iter().filter(|built| built.package == package["id"]);
         let test = of_package()
-            .find(|built| built.kind == "test" && built.name == PROGRAM)
+            .find(|built| built.is_test && built.kind == "test" && built.name == PROGRAM)
             .ok_or_else(|| format!("cargo built no test program `{PROGRAM}` for {name}"))?;
-        let started: Vec<_> =
-            of_package().filter(|built| built.kind == "bin").map(|built| built.path.as_path()).collect();
+        let started: Vec<_> = of_package()
+            .filter(|built| built.kind == "bin" && !built.is_test)
+            .map(|built| built.path.as_path())
+            .collect();
         for kernel in words(package, "kernels").unwrap_or_default() {
             runs.push(Run { package, kernel, test: &test.path, started: started.clone() });
         }
@@ -62,6 +65,12 @@ pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
 impl Outcome {
     /// Adds the package and the kernel to every entry.
     fn of(mut self, package: &str, kernel: &str) -> Self {
+        for failure in &mut self.failures {
+            // A test, and not a command with its status.
+            if !failure.contains(' ') {
+                *failure = format!("{failure}\n{}", programs::again("guest", failure));
+            }
+        }
         for entry in self.failures.iter_mut().chain(&mut self.skips) {
             *entry = format!("{package} in {kernel}: {entry}");
         }
@@ -99,7 +108,10 @@ impl Run<'_> {
         // Not every guest can write to our files: the log of skips is written inside and printed at the end.
         command.args(["--", "/bin/sh", "-c", SCRIPT]).arg(test);
         command.env("SLUICEGATE_SKIPPED", "/tmp/sluicegate-skipped");
-        command.args(words(package, "tests").unwrap_or_else(|| vec!["guest::".to_owned()]));
+        match &session.only {
+            Some(_) => command.args(session.only_tests()),
+            None => command.args(words(package, "tests").unwrap_or_else(|| vec!["guest::".to_owned()])),
+        };
         let without = words(package, "without").unwrap_or_default();
         command.args(without.iter().flat_map(|name| ["--skip", name]));
         // The directory in which `cargo test` would run it.
@@ -111,7 +123,7 @@ impl Run<'_> {
         let name = package["name"].as_str().unwrap_or_default();
         let outcome = test_run::run_labelled(&mut command, &format!("{name} in {kernel}| "))?;
         // A name that no test has any more would pass.
-        let is_empty = outcome == Outcome::default();
+        let is_empty = outcome == Outcome::default() && session.only.is_none();
         Ok(if is_empty { Outcome::failed("no test ran") } else { outcome })
     }
 }
@@ -140,59 +152,13 @@ fn missing(kind: &str) -> Result<Option<String>, String> {
 /// Downloads and unpacks a Debian kernel, once.
 fn kernel_directory(scripts: &Path, image: &str) -> Result<PathBuf, String> {
     let mut command = Command::new(scripts.join("mkkernel"));
-    let output = command
-        .arg(image)
-        .stderr(Stdio::inherit())
-        .output()
+    let output = children::output(command.arg(image).stdout(Stdio::piped()))
         .map_err(|e| format!("{}: {e}", shown(&command)))?;
     let text = String::from_utf8_lossy(&output.stdout);
     match text.lines().last() {
         Some(directory) if output.status.success() => Ok(PathBuf::from(directory)),
         _ => Err(format!("`{}`: {}", shown(&command), output.status)),
     }
-}
-
-/// A program that cargo built.
-#[derive(Debug, PartialEq)]
-struct Built {
-    /// The package ID.
-    package: String,
-    /// `test` or `bin`.
-    kind: String,
-    /// The name in the manifest.
-    name: String,
-    path: PathBuf,
-}
-
-/// Builds the test programs, and what they start.
-fn build(session: &Session) -> Result<Vec<Built>, String> {
-    let mut cargo = session.cargo();
-    cargo.args(["test", "--no-run", "--message-format=json-render-diagnostics"]).args(EVERYTHING);
-    cargo.args(["--test", PROGRAM]);
-    println!("$ {}", shown(&cargo));
-    let output = cargo.stderr(Stdio::inherit()).output().map_err(|e| format!("{}: {e}", shown(&cargo)))?;
-    if !output.status.success() {
-        return Err(format!("`{}`: {}", shown(&cargo), output.status));
-    }
-    Ok(programs(&String::from_utf8_lossy(&output.stdout)))
-}
-
-/// Returns the programs in cargo's messages: of a package's own program, that which is no test of itself.
-fn programs(messages: &str) -> Vec<Built> {
-    messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|message| message["reason"] == "compiler-artifact")
-        .filter(|message| message["target"]["kind"][0] == "test" || message["profile"]["test"] == false)
-        .filter_map(|message| {
-            Some(Built {
-                package: message["package_id"].as_str()?.to_owned(),
-                kind: message["target"]["kind"][0].as_str()?.to_owned(),
-                name: message["target"]["name"].as_str()?.to_owned(),
-                path: message["executable"].as_str()?.into(),
-            })
-        })
-        .collect()
 }
 
 /// Returns a list of words in the package's `[package.metadata.guest]`.
@@ -207,21 +173,6 @@ const PROGRAM: &str = "it";
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    // cargo 1.95, shortened.
-    #[test]
-    fn test_programs_are_found_among_cargos_messages() {
-        let messages = r#"{"reason":"compiler-artifact","package_id":"path+file:///w/crates/ipvs#sluicegate-ipvs@0.1.0","target":{"kind":["lib"],"name":"sluicegate_ipvs"},"profile":{"test":false},"executable":null}
-{"reason":"compiler-artifact","package_id":"path+file:///w/crates/ipvs#sluicegate-ipvs@0.1.0","target":{"kind":["test"],"name":"it"},"profile":{"test":true},"executable":"/w/target/debug/deps/it-0123456789abcdef"}
-{"reason":"build-finished","success":true}"#;
-        let built = Built {
-            package: "path+file:///w/crates/ipvs#sluicegate-ipvs@0.1.0".to_owned(),
-            kind: "test".to_owned(),
-            name: "it".to_owned(),
-            path: PathBuf::from("/w/target/debug/deps/it-0123456789abcdef"),
-        };
-        assert_eq!(programs(messages), [built]);
-    }
 
     #[test]
     fn a_package_says_which_kernels_it_wants() {

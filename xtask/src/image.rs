@@ -11,6 +11,7 @@ use std::env::consts::ARCH;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::progress;
 use crate::session::Session;
 use layout::{File, Image};
 
@@ -30,7 +31,7 @@ pub(crate) fn build(session: &Session) -> Result<Built, String> {
     let image = image(session, &program)?;
     let directory = session.target().join("oci");
     let built = write(&image, &directory)?;
-    println!("{}: {:.1} MB", built.archive.display(), megabytes(built.size));
+    progress::say(format!("{}: {:.1} MB", built.archive.display(), megabytes(built.size)));
     Ok(built)
 }
 

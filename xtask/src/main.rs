@@ -1,7 +1,8 @@
 //! `cargo xtask test|bench|image|fuzz|api|doc`: the commands of continuous integration and of developers.
 //!
-//! - `test` runs all checks, continues after a failure, and ends with a summary and the line `N passed, N
-//!   failed, N skipped`. `test NAME...` runs some of them; `test --list` lists them.
+//! - `test` makes the checks that need nothing but cargo, `test --all` every one, `test NAME...` those. It
+//!   goes on after a failure, and ends with a summary and the line `N passed, N failed, N skipped`. `test
+//!   --list` tells what each is and takes.
 //! - `bench` runs the benchmarks of BENCHMARKS.md and writes it; `bench AREA [-- ARGS]` runs those of one file,
 //!   `bench --smoke` runs each once.
 //! - `image` builds the container image of the proxier, without a daemon.
@@ -14,9 +15,11 @@
 //! `SLUICEGATE_NO_SKIP` is set.
 #![forbid(unsafe_code)]
 
+mod alone;
 mod api;
 mod bench;
 mod checks;
+mod children;
 mod dependents;
 #[cfg(test)]
 mod documents;
@@ -27,16 +30,24 @@ mod miri;
 mod msrv;
 mod namespace;
 mod package;
+mod programs;
+mod progress;
 mod report;
 mod session;
 mod test_run;
+mod times;
 
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
+use std::thread;
 
 use clap::{Parser, Subcommand};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
+use crate::checks::Check;
 use crate::report::Report;
 use crate::session::Session;
+use crate::times::Times;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "The project's own commands")]
@@ -47,11 +58,17 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Everything that continuous integration checks
+    /// The tests and whatever else cargo alone can check, in some minutes
     Test {
         /// Only these checks, by name
         names: Vec<String>,
-        /// Name the checks and make none
+        /// Every check, as continuous integration makes them
+        #[arg(long, conflicts_with = "names")]
+        all: bool,
+        /// Of the named checks only the test, or the fuzz target, with this name
+        #[arg(long, value_name = "TEST", requires = "names")]
+        only: Option<String>,
+        /// Tell what each check is and how long it takes, and make none
         #[arg(long)]
         list: bool,
     },
@@ -90,7 +107,7 @@ enum Command {
     },
     /// Writes the public API of every published library to api/
     Api,
-    /// The documentation of our crates
+    /// The documentation of all our crates
     Doc {
         /// Show it in a browser
         #[arg(long)]
@@ -99,6 +116,9 @@ enum Command {
     /// Starts a test program; cargo calls this
     #[command(hide = true)]
     Runner {
+        /// As a user without rights, where we are root
+        #[arg(long)]
+        as_user: bool,
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
         program: Vec<String>,
     },
@@ -119,16 +139,14 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> Result<ExitCode, String> {
+    if !matches!(command, Command::Runner { .. } | Command::Test { .. }) {
+        on_interrupt(|| {})?;
+    }
     match command {
-        Command::Runner { program } => Err(namespace::run(&program)),
-        Command::Test { list: true, .. } => {
-            for check in checks::ALL {
-                println!("{:<10} {}", check.name, check.what);
-            }
-            Ok(ExitCode::SUCCESS)
-        }
-        Command::Test { names, list: false } => test(&names),
-        Command::Bench { smoke: true, .. } => test(&["bench".to_owned()]),
+        Command::Runner { as_user, program } => Err(namespace::run(&program, as_user)),
+        Command::Test { list: true, .. } => list().map(|()| ExitCode::SUCCESS),
+        Command::Test { names, all, only, list: false } => test(&names, all, only),
+        Command::Bench { smoke: true, .. } => test(&["bench".to_owned()], false, None),
         Command::Bench { area, report, guest, arguments, smoke: false } => {
             let session = Session::new()?;
             match area {
@@ -140,13 +158,14 @@ fn run(command: Command) -> Result<ExitCode, String> {
         }
         Command::Image => image::build(&Session::new()?).map(|_| ExitCode::SUCCESS),
         Command::Api => api::write(&Session::new()?).map(|()| ExitCode::SUCCESS),
-        Command::Fuzz { smoke: true, .. } => test(&["fuzz".to_owned()]),
+        Command::Fuzz { smoke: true, .. } => test(&["fuzz".to_owned()], false, None),
         Command::Fuzz { targets, seconds, keep, smoke: false } => {
             fuzz::campaign(&Session::new()?, &targets, seconds, keep).map(|()| ExitCode::SUCCESS)
         }
         Command::Doc { open } => {
             let session = Session::new()?;
-            let mut cargo = checks::doc_command(&session);
+            let mut cargo = session.cargo();
+            cargo.arg("doc").args(checks::EVERYTHING).arg("--no-deps");
             if open {
                 cargo.arg("--open");
             }
@@ -155,19 +174,50 @@ fn run(command: Command) -> Result<ExitCode, String> {
     }
 }
 
-/// Runs the checks called `names`, or all, in their order.
-fn test(names: &[String]) -> Result<ExitCode, String> {
+/// Makes the checks called `names`; without names the quick ones, or all.
+fn test(names: &[String], all: bool, only: Option<String>) -> Result<ExitCode, String> {
     if let Some(unknown) =
         names.iter().find(|name| checks::ALL.iter().all(|check| check.name != name.as_str()))
     {
         return Err(format!("no check is called {unknown}; `cargo xtask test --list` names them"));
     }
-    let session = Session::new()?;
-    let mut report = Report::default();
-    for check in checks::ALL {
-        if names.is_empty() || names.iter().any(|name| name == check.name) {
-            report.make(check, &session);
-        }
-    }
+    let is_named = |check: &Check| names.iter().any(|name| name == check.name);
+    let is_asked = |check: &&Check| is_named(check) || names.is_empty() && (all || check.is_quick);
+    let asked: Vec<_> = checks::ALL.iter().filter(is_asked).collect();
+    let mut session = Session::new()?;
+    session.only = only;
+    let report = Report::default();
+    let (interrupted, no_skip) = (report.clone(), session.no_skip);
+    on_interrupt(move || {
+        let place = progress::place();
+        progress::end();
+        progress::say(format!("\n=== interrupted in {}", place.as_deref().unwrap_or("no check")));
+        interrupted.finish(no_skip);
+    })?;
+    report.make(&asked, &session);
     Ok(report.finish(session.no_skip))
+}
+
+fn list() -> Result<(), String> {
+    let times = Times::read(&Session::new()?);
+    for check in checks::ALL {
+        let minutes = times.of(check).as_secs_f64() / 60.0;
+        let quick = if check.is_quick { '*' } else { ' ' };
+        println!("{quick} {:<10} {minutes:>5.1} min  {}", check.name, check.what);
+    }
+    println!("\n`cargo xtask test` makes those with a star, `--all` every one, `NAME...` those.");
+    Ok(())
+}
+
+/// With Ctrl-C, ends what runs, does `last`, and exits with the status that shells give to that.
+fn on_interrupt(last: impl Fn() + Send + 'static) -> Result<(), String> {
+    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(|error| format!("Ctrl-C: {error}"))?;
+    thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            children::interrupt();
+            last();
+            process::exit(128 + signal);
+        }
+    });
+    Ok(())
 }

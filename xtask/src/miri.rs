@@ -18,10 +18,8 @@ const TESTED: &[(&str, &[&str])] = &[
 
 pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
     if !works("rustup", &["run", "nightly", "cargo", "miri", "--version"]) {
-        return Ok(Outcome::default().note(
-            "not checked: wire code in Miri, which is not installed here (rustup component add --toolchain \
-             nightly miri)",
-        ));
+        let why = "wire code in Miri, which is not installed (rustup component add --toolchain nightly miri)";
+        return Ok(session.missing("miri", why));
     }
     let mut outcome = Outcome::default();
     for (package, names) in TESTED {

@@ -16,7 +16,7 @@ use crate::session::Session;
 const FILES: &[&str] = &["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
 pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
-    let packages: Vec<_> = session.members().filter(|package| package["publish"].is_null()).collect();
+    let packages: Vec<_> = session.published().collect();
     let mut outcome = Outcome::default();
     let mut cargo = session.cargo();
     // A change that is not committed is packaged too.

@@ -1,17 +1,21 @@
 //! The results of the checks, and the summary at the end.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::checks::Check;
+use crate::checks::{self, Check};
+use crate::progress::{self, about, say};
 use crate::session::Session;
+use crate::times::Times;
 
 /// The result of one check. A check that is not a run of tests counts as one.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// The number of tests, or checks, that passed.
     pub passed: usize,
-    /// The failures, one entry each.
+    /// The failures, one entry each; a last line `again: COMMAND` repeats it.
     pub failures: Vec<String>,
     /// The tests that could not run, one entry each, with the reason.
     pub skips: Vec<String>,
@@ -50,66 +54,118 @@ impl Outcome {
     }
 }
 
-/// The results of all checks, in order.
-#[derive(Default)]
-pub(crate) struct Report {
-    made: Vec<(&'static str, Duration, Outcome)>,
+/// The results of all checks, in order. Its copies are one, so that whoever interrupts gets them.
+#[derive(Clone, Default)]
+pub(crate) struct Report(Arc<Mutex<Vec<Made>>>);
+
+struct Made {
+    name: &'static str,
+    time: Duration,
+    outcome: Outcome,
 }
 
 impl Report {
-    /// Runs a check under a heading and stores its result.
-    pub(crate) fn make(&mut self, check: &Check, session: &Session) {
-        println!("\n=== {}: {}", check.name, check.what);
-        let start = Instant::now();
-        let outcome = (check.make)(session).unwrap_or_else(Outcome::failed);
-        let time = start.elapsed();
-        println!("=== {}: {} in {:.1} s", check.name, verdict(&outcome), time.as_secs_f64());
-        self.made.push((check.name, time, outcome));
+    /// Makes these checks, and stores their results.
+    pub(crate) fn make(&self, checks: &[&'static Check], session: &Session) {
+        let mut times = Times::read(session);
+        for (index, check) in checks.iter().enumerate() {
+            let (usual, rest) =
+                (times.of(check), checks[index + 1..].iter().map(|check| times.of(check)).sum());
+            let (number, of) = (index + 1, checks.len());
+            say(format!(
+                "\n=== check {number} of {of}: {}: {} ({}, {} left)",
+                check.name,
+                check.what,
+                about(usual),
+                about(usual + rest)
+            ));
+            progress::begin(progress::Check { name: check.name, number, of, usual, rest, tests: 0, done: 0 });
+            let start = Instant::now();
+            let mut outcome = (check.make)(session).unwrap_or_else(Outcome::failed);
+            let time = start.elapsed();
+            progress::end();
+            if !outcome.failures.is_empty() && !outcome.failures.iter().any(|entry| entry.contains("again: "))
+            {
+                outcome.failures.push(format!("again: cargo xtask test {}", check.name));
+            }
+            if outcome.failures.is_empty() && session.only.is_none() {
+                times.keep(check, time);
+            }
+            say(format!("=== {}: {} in {:.1} s", check.name, verdict(&outcome), time.as_secs_f64()));
+            self.made().push(Made { name: check.name, time, outcome });
+        }
     }
 
-    /// Prints the summary. Returns true if nothing failed; with `no_skip`, skipped tests count as failed.
-    pub(crate) fn finish(self, no_skip: bool) -> ExitCode {
-        println!("\n=== summary");
-        for (name, time, outcome) in &self.made {
-            println!("{name:<10} {:>7.1} s  {}", time.as_secs_f64(), verdict(outcome));
+    /// Prints the summary. Returns success if nothing failed; with `no_skip`, skipped tests count as failed.
+    pub(crate) fn finish(&self, no_skip: bool) -> ExitCode {
+        let made = self.made();
+        say("\n=== summary");
+        for Made { name, time, outcome } in made.iter() {
+            say(format!("{name:<12} {:>7.1} s  {}", time.as_secs_f64(), verdict(outcome)));
         }
-        let total: Duration = self.made.iter().map(|(_, time, _)| *time).sum();
-        println!("{:<10} {:>7.1} s", "in all", total.as_secs_f64());
-        self.list("failed", |outcome| &outcome.failures);
-        self.list("skipped", |outcome| &outcome.skips);
-        self.list("note", |outcome| &outcome.notes);
+        let total: Duration = made.iter().map(|made| made.time).sum();
+        say(format!("{:<12} {:>7.1} s", "in all", total.as_secs_f64()));
+        list("failed", &made, |outcome| outcome.failures.clone());
+        list("skipped", &made, |outcome| by_reason(&outcome.skips));
+        list("note", &made, |outcome| outcome.notes.clone());
+        let is_left_out = |check: &&Check| made.iter().all(|made| made.name != check.name);
+        let left_out: Vec<_> = checks::ALL.iter().filter(is_left_out).map(|check| check.name).collect();
+        if !left_out.is_empty() {
+            say(format!(
+                "\nleft out: {}\n`cargo xtask test --all` makes every check, `cargo xtask test NAME...` some, \
+                 and --list says what each is.",
+                left_out.join(", ")
+            ));
+        }
 
-        let passed: usize = self.made.iter().map(|(_, _, outcome)| outcome.passed).sum();
-        let mut failed: usize = self.made.iter().map(|(_, _, outcome)| outcome.failures.len()).sum();
-        let mut skipped: usize = self.made.iter().map(|(_, _, outcome)| outcome.skips.len()).sum();
+        let passed: usize = made.iter().map(|made| made.outcome.passed).sum();
+        let failures = made.iter().flat_map(|made| &made.outcome.failures);
+        let mut failed = failures.filter(|entry| !entry.starts_with("again: ")).count();
+        let mut skipped: usize = made.iter().map(|made| made.outcome.skips.len()).sum();
         if no_skip && skipped > 0 {
-            println!("\nSLUICEGATE_NO_SKIP is set: what was skipped counts as failed.");
+            say("\nSLUICEGATE_NO_SKIP is set: what was skipped counts as failed.");
             failed += std::mem::take(&mut skipped);
         }
-        println!("\n{passed} passed, {failed} failed, {skipped} skipped");
+        say(format!("\n{passed} passed, {failed} failed, {skipped} skipped"));
         if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 
-    fn list(&self, title: &str, entries: impl Fn(&Outcome) -> &[String]) {
-        let all: Vec<_> = self
-            .made
-            .iter()
-            .flat_map(|(name, _, outcome)| entries(outcome).iter().map(move |e| (name, e)))
-            .collect();
-        if !all.is_empty() {
-            println!("\n{title}:");
-            for (name, entry) in all {
-                println!("  {name}: {}", entry.replace('\n', "\n    "));
-            }
-        }
+    fn made(&self) -> MutexGuard<'_, Vec<Made>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+fn list(title: &str, made: &[Made], entries: impl Fn(&Outcome) -> Vec<String>) {
+    let all = made.iter().flat_map(|made| entries(&made.outcome).into_iter().map(|entry| (made.name, entry)));
+    let mut all = all.peekable();
+    if all.peek().is_some() {
+        say(format!("\n{title}:"));
+    }
+    for (name, entry) in all {
+        say(format!("  {name}: {}", entry.replace('\n', "\n    ")));
+    }
+}
+
+/// Returns skipped tests (`test: reason`), those with the same reason as one entry.
+fn by_reason(skips: &[String]) -> Vec<String> {
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for skip in skips {
+        let (test, reason) = skip.split_once(": ").unwrap_or(("", skip));
+        reasons.entry(reason).or_default().push(test);
+    }
+    let entries = reasons.into_iter().map(|(reason, tests)| match tests[..] {
+        [""] => reason.to_owned(),
+        [test] => format!("{test}: {reason}"),
+        [first, .., last] => format!("{reason}: {} tests, {first} to {last}", tests.len()),
+        [] => String::new(),
+    });
+    entries.collect()
+}
+
 fn verdict(outcome: &Outcome) -> String {
+    let failed = outcome.failures.iter().filter(|entry| !entry.starts_with("again: ")).count();
     let mut words = Vec::new();
-    for (count, word) in
-        [(outcome.passed, "passed"), (outcome.failures.len(), "FAILED"), (outcome.skips.len(), "skipped")]
-    {
+    for (count, word) in [(outcome.passed, "passed"), (failed, "FAILED"), (outcome.skips.len(), "skipped")] {
         if count > 0 {
             words.push(format!("{count} {word}"));
         }
@@ -126,14 +182,27 @@ mod tests {
         assert_eq!(verdict(&Outcome::passed()), "1 passed");
         let mut outcome = Outcome::passed();
         outcome.add(Outcome::failed("x"));
+        outcome.add(Outcome::failed("again: cargo xtask test x"));
         outcome.add(Outcome::skipped("y"));
         assert_eq!(verdict(&outcome), "1 passed, 1 FAILED, 1 skipped");
         assert_eq!(verdict(&Outcome::default()), "nothing to do");
     }
 
     #[test]
+    fn skips_with_one_reason_are_one_entry() {
+        let skips = ["a: not installed: nft", "b: no namespace", "c: not installed: nft"].map(str::to_owned);
+        assert_eq!(by_reason(&skips), ["b: no namespace", "not installed: nft: 2 tests, a to c"]);
+        assert_eq!(by_reason(&["no typos here".to_owned()]), ["no typos here"]);
+    }
+
+    #[test]
     fn a_skip_fails_only_where_none_may_be() {
-        let report = || Report { made: vec![("x", Duration::ZERO, Outcome::skipped("no such tool"))] };
+        let report = || {
+            let report = Report::default();
+            let outcome = Outcome::skipped("no such tool");
+            report.made().push(Made { name: "x", time: Duration::ZERO, outcome });
+            report
+        };
         assert_eq!(report().finish(false), ExitCode::SUCCESS);
         assert_eq!(report().finish(true), ExitCode::FAILURE);
     }

@@ -5,7 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
+use nix::unistd::geteuid;
 use serde_json::Value;
+
+use crate::report::Outcome;
+use crate::{children, progress};
 
 /// The context of one run of xtask: the tree, cargo, and the options from the environment.
 pub(crate) struct Session {
@@ -17,6 +21,8 @@ pub(crate) struct Session {
     pub skipped: PathBuf,
     /// Whether `SLUICEGATE_NO_SKIP` is set: skipped tests are failures.
     pub no_skip: bool,
+    /// The one test to run, or the one fuzz target: all others are left out.
+    pub only: Option<String>,
     /// The output of `cargo metadata` for the workspace and all its dependencies.
     pub metadata: Value,
     cargo: OsString,
@@ -42,7 +48,7 @@ impl Session {
         let _ = fs::remove_file(&runner);
         fs::copy(&own, &runner).map_err(|e| format!("{}: {e}", runner.display()))?;
         let no_skip = env::var_os("SLUICEGATE_NO_SKIP").is_some();
-        Ok(Self { root, scratch, skipped, no_skip, metadata, cargo, runner })
+        Ok(Self { root, scratch, skipped, no_skip, only: None, metadata, cargo, runner })
     }
 
     /// Returns cargo at the root of the tree, with colours if the terminal has them.
@@ -73,21 +79,65 @@ impl Session {
         cargo
     }
 
-    /// Returns `cargo test` with our runner for every test program (see [`namespace`](crate::namespace)),
-    /// which continues after a failure.
-    pub(crate) fn cargo_test(&self) -> Command {
-        let runner = serde_json::json!([self.runner, "runner"]);
+    /// Returns `cargo test` with a runner for every test program, which continues after a failure.
+    pub(crate) fn cargo_test(&self, runner: &[String]) -> Command {
         let mut cargo = self.cargo();
-        cargo.arg("test").arg("--config").arg(format!("target.'cfg(all())'.runner={runner}"));
+        cargo.arg("test");
+        if !runner.is_empty() {
+            let runner = serde_json::json!(runner);
+            cargo.arg("--config").arg(format!("target.'cfg(all())'.runner={runner}"));
+        }
         cargo.arg("--no-fail-fast").env("SLUICEGATE_SKIPPED", &self.skipped);
         cargo
     }
 
+    /// Returns what starts a program as root of some namespace (see [`namespace`](crate::namespace)), if that
+    /// takes anything.
+    pub(crate) fn as_root(&self) -> Vec<String> {
+        if geteuid().is_root() { Vec::new() } else { self.runner(&[]) }
+    }
+
+    /// Returns what starts a program as a user without rights, if that takes anything.
+    pub(crate) fn as_user(&self) -> Vec<String> {
+        if geteuid().is_root() { self.runner(&["--as-user"]) } else { Vec::new() }
+    }
+
+    fn runner(&self, flags: &[&str]) -> Vec<String> {
+        let program = self.runner.to_string_lossy().into_owned();
+        [program, "runner".to_owned()]
+            .into_iter()
+            .chain(flags.iter().map(|flag| (*flag).to_owned()))
+            .collect()
+    }
+
+    /// Returns the arguments of a test program that leave out all but the one test to run.
+    pub(crate) fn only_tests(&self) -> impl Iterator<Item = &str> {
+        self.only.as_deref().into_iter().flat_map(|test| ["--exact", test])
+    }
+
     /// Prints a command and runs it.
     pub(crate) fn run(&self, command: &mut Command) -> Result<(), String> {
-        println!("$ {}", shown(command));
-        let status = command.status().map_err(|e| format!("{}: {e}", shown(command)))?;
+        progress::say(format!("$ {}", shown(command)));
+        let status = children::status(command).map_err(|e| format!("{}: {e}", shown(command)))?;
         if status.success() { Ok(()) } else { Err(format!("`{}`: {status}", shown(command))) }
+    }
+
+    /// Returns the result of a check, or a part of one, that was not made because of a component of Rust that
+    /// is not installed: it was skipped. Where whoever calls us has tried to install it and could not
+    /// (`SLUICEGATE_CANNOT_HAVE`, names of checks), that is no failure, and told.
+    pub(crate) fn missing(&self, check: &str, what: &str) -> Outcome {
+        let cannot_have = env::var("SLUICEGATE_CANNOT_HAVE").unwrap_or_default();
+        if cannot_have.split_whitespace().any(|name| name == check) {
+            Outcome::default()
+                .note(format!("not checked: {what}; it cannot be had here (SLUICEGATE_CANNOT_HAVE)"))
+        } else {
+            Outcome::skipped(format!("not checked: {what}"))
+        }
+    }
+
+    /// Returns the packages of the workspace that are published. All are libraries.
+    pub(crate) fn published(&self) -> impl Iterator<Item = &Value> {
+        self.members().filter(|package| package["publish"].is_null())
     }
 
     /// Returns the packages of the workspace.

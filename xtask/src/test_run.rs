@@ -3,6 +3,8 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
+use crate::children::Running;
+use crate::progress;
 use crate::report::Outcome;
 use crate::session::shown;
 
@@ -11,17 +13,30 @@ pub(crate) fn run(command: &mut Command) -> Result<Outcome, String> {
     run_labelled(command, "")
 }
 
+/// Does not show the command.
+pub(crate) fn run_quietly(command: &mut Command) -> Result<Outcome, String> {
+    count(command, "")
+}
+
 /// Runs a command with a label before each line, for programs that run in parallel.
 pub(crate) fn run_labelled(command: &mut Command, label: &str) -> Result<Outcome, String> {
-    println!("{label}$ {}", shown(command));
-    let mut child = command.stdout(Stdio::piped()).spawn().map_err(|e| format!("{}: {e}", shown(command)))?;
-    let output = child.stdout.take().ok_or("no pipe")?;
+    progress::say(format!("{label}$ {}", shown(command)));
+    count(command, label)
+}
+
+fn count(command: &mut Command, label: &str) -> Result<Outcome, String> {
+    let mut child =
+        Running::start(command.stdout(Stdio::piped())).map_err(|e| format!("{}: {e}", shown(command)))?;
+    let output = child.0.stdout.take().ok_or("no pipe")?;
     let mut counter = Counter::default();
     for line in BufReader::new(output).split(b'\n') {
         let line = line.map_err(|e| format!("{}: {e}", shown(command)))?;
         let line = String::from_utf8_lossy(&line);
         let line = line.trim_end_matches('\r');
-        println!("{label}{line}");
+        progress::say(format!("{label}{line}"));
+        if line.starts_with("test ") && line.contains(" ... ") {
+            progress::count_test();
+        }
         counter.take(line);
     }
     let status = child.wait().map_err(|e| format!("{}: {e}", shown(command)))?;
