@@ -1,4 +1,5 @@
-//! Fuzzes the targets of `fuzz/`, each starting with its corpus and its regressions.
+//! Fuzzes the targets of `fuzz/`, each starting with its corpus and its regressions. They are one program, which
+//! is built as `cargo fuzz` would, without a sanitizer.
 //!
 //! The check makes a fixed number of runs with a fixed seed, so that a failure is due to the change that is
 //! checked, and not to a machine that gets further. A campaign (`cargo xtask fuzz`) searches for a time, with
@@ -10,33 +11,49 @@
 
 mod results;
 
+use std::env::consts::ARCH;
 use std::fs;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use crate::report::Outcome;
 use crate::session::{Session, shown, works};
-use crate::{children, progress};
+use crate::{children, programs, progress};
 use results::{Campaign, Results};
 
 pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
     if let Some(missing) = missing() {
         return Ok(Outcome::skipped(missing));
     }
-    build(session, CHECKED)?;
-    let mut outcome = Outcome::default();
-    for target in targets(session)? {
-        let found = session.scratch.join("fuzz").join(&target);
-        // What an earlier check found would make this one another.
-        let _ = fs::remove_dir_all(&found);
-        let arguments =
-            [format!("-runs={RUNS}"), format!("-max_total_time={MOST_SECONDS}"), "-seed=1".into()];
-        match fuzz(session, &target, &found, &arguments, CHECKED) {
-            Ok(_) => outcome.passed += 1,
-            Err(why) => outcome.failures.push(format!("{target}: {why}")),
+    let program = build(session, CHECKED)?;
+    let targets: Vec<_> = targets(session)?;
+    let is_asked = |target: &&String| session.only.as_ref().is_none_or(|only| only == *target);
+    let targets: Vec<_> = targets.iter().filter(is_asked).collect();
+    progress::expect_tests(targets.len());
+    let (next, outcome) = (AtomicUsize::new(0), Mutex::new(Outcome::default()));
+    let work = || {
+        while let Some(target) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let found = session.scratch.join("fuzz").join(target);
+            // What an earlier check found would make this one another.
+            let _ = fs::remove_dir_all(&found);
+            let arguments =
+                [format!("-runs={RUNS}"), format!("-max_total_time={MOST_SECONDS}"), "-seed=1".into()];
+            let came = match fuzz(session, &program, target, &found, &arguments) {
+                Ok(log) if Campaign::of_log(&log).is_some_and(|done| done.runs > 0) => Outcome::passed(),
+                Ok(_) => Outcome::failed(format!("{target}: libFuzzer told of no runs")),
+                Err(why) => Outcome::failed(format!("{target}: {why}\n{}", programs::again("fuzz", target))),
+            };
+            outcome.lock().unwrap_or_else(PoisonError::into_inner).add(came);
+            progress::count_test();
         }
-    }
-    Ok(outcome)
+    };
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| (0..processors).for_each(|_| drop(scope.spawn(work))));
+    Ok(outcome.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Fuzzes these targets, or all, so many seconds each, and writes the results. With `keep`, the inputs that
@@ -49,12 +66,12 @@ pub(crate) fn campaign(session: &Session, names: &[String], seconds: u64, keep: 
     if let Some(unknown) = names.iter().find(|name| !all.contains(name)) {
         return Err(format!("no target is called {unknown}; there are {}", all.join(", ")));
     }
-    build(session, SEARCHING)?;
+    let program = build(session, SEARCHING)?;
     let path = session.root.join("fuzz/RESULTS.md");
     let mut failed = Vec::new();
     for target in all.iter().filter(|target| names.is_empty() || names.contains(target)) {
         let found = session.target().join("fuzz-found").join(target);
-        let result = fuzz(session, target, &found, &[format!("-max_total_time={seconds}")], SEARCHING);
+        let result = fuzz(session, &program, target, &found, &[format!("-max_total_time={seconds}")]);
         let log = match &result {
             Ok(log) => log,
             Err(why) => {
@@ -69,18 +86,16 @@ pub(crate) fn campaign(session: &Session, names: &[String], seconds: u64, keep: 
         results.set(target, done);
         fs::write(&path, results.to_string()).map_err(|e| format!("{}: {e}", path.display()))?;
         if keep {
-            merge(session, target, &found)?;
+            merge(session, &program, target, &found)?;
         }
     }
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
 }
 
 /// Adds to the corpus the inputs that reach what it does not.
-fn merge(session: &Session, target: &str, found: &Path) -> Result<(), String> {
-    let mut cargo = cargo_fuzz(session, "run", SEARCHING);
+fn merge(session: &Session, program: &Path, target: &str, found: &Path) -> Result<(), String> {
     let corpus = session.root.join("fuzz/corpus").join(target);
-    cargo.args(["--sanitizer", "none", target]).arg(corpus).arg(found).args(["--", "-merge=1"]);
-    quietly(&mut cargo).map(drop)
+    quietly(libfuzzer(session, program, target).arg("-merge=1").arg(corpus).arg(found)).map(drop)
 }
 
 /// Returns what fuzzing lacks here.
@@ -90,30 +105,58 @@ fn missing() -> Option<String> {
             "no nightly toolchain, which fuzzing needs (rustup toolchain install nightly)".to_owned(),
         );
     }
-    let is_there = works("cargo-fuzz", &["--version"]);
-    (!is_there).then(|| "cargo-fuzz is not installed (cargo install --locked cargo-fuzz)".to_owned())
+    (!works("c++", &["--version"])).then(|| "no C++ compiler, which libFuzzer needs (Debian: g++)".to_owned())
 }
 
-fn build(session: &Session, optimised: &str) -> Result<(), String> {
-    // The code under test has no `unsafe`: a sanitizer would find nothing, and takes another build and half
-    // of the speed.
-    session.run(cargo_fuzz(session, "build", optimised).args(["--sanitizer", "none"]))
+/// Builds the program of all targets, and returns its path.
+fn build(session: &Session, optimised: &str) -> Result<PathBuf, String> {
+    let (target, directory) = (format!("{ARCH}-unknown-linux-gnu"), session.target().join("fuzz"));
+    let mut cargo = session.nightly();
+    // With the target named, the flags are not those of build scripts and procedural macros.
+    cargo.args(["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target", &target]);
+    cargo.arg("--target-dir").arg(&directory);
+    cargo
+        .env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\u{1f}"))
+        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", optimised);
+    session.run(&mut cargo)?;
+    Ok(directory.join(target).join("release/sluicegate-fuzz"))
 }
+
+/// What `cargo fuzz` compiles with. The code under test has no `unsafe`: a sanitizer would find nothing, and takes
+/// another build and half of the speed.
+const FLAGS: &[&str] = &[
+    "--cfg=fuzzing",
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "-Cllvm-args=-sanitizer-coverage-stack-depth",
+    "-Cdebug-assertions",
+];
 
 /// Fuzzes a target, and returns libFuzzer's output. What it finds goes to a directory.
 fn fuzz(
     session: &Session,
+    program: &Path,
     target: &str,
     found: &Path,
     arguments: &[String],
-    optimised: &str,
 ) -> Result<String, String> {
-    fs::create_dir_all(found).map_err(|e| format!("{}: {e}", found.display()))?;
-    let mut cargo = cargo_fuzz(session, "run", optimised);
+    let artifacts = session.root.join("fuzz/artifacts").join(target);
+    for directory in [found, &artifacts] {
+        fs::create_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+    }
+    let mut fuzzer = libfuzzer(session, program, target);
+    fuzzer.arg(format!("-artifact_prefix={}/", artifacts.display())).arg("-timeout=10").args(arguments);
     // libFuzzer writes into the first directory.
-    cargo.args(["--sanitizer", "none", target]).arg(found).args(seeds(session, target));
-    cargo.args(["--", "-timeout=10"]).args(arguments);
-    quietly(&mut cargo)
+    quietly(fuzzer.arg(found).args(seeds(session, target)))
+}
+
+fn libfuzzer(session: &Session, program: &Path, target: &str) -> Command {
+    let mut fuzzer = Command::new(program);
+    fuzzer.current_dir(session.root.join("fuzz")).env("SLUICEGATE_FUZZ_TARGET", target);
+    fuzzer
 }
 
 /// Returns the directories of inputs that a target begins with.
@@ -137,18 +180,15 @@ fn quietly(command: &mut Command) -> Result<String, String> {
     if status.success() { Ok(log) } else { Err(format!("`{}`: {status}", shown(command))) }
 }
 
-fn cargo_fuzz(session: &Session, command: &str, optimised: &str) -> Command {
-    let mut cargo = session.nightly();
-    cargo.args(["fuzz", command]).env("CARGO_PROFILE_RELEASE_OPT_LEVEL", optimised);
-    cargo
-}
-
-/// Returns the targets, one for each file. A file without its `[[bin]]` in `fuzz/Cargo.toml` fails.
+/// Returns the targets, one for each file. A file without its line in `TARGETS` of `fuzz/src/main.rs` fails.
 fn targets(session: &Session) -> Result<Vec<String>, String> {
-    let directory = session.root.join("fuzz/fuzz_targets");
+    let directory = session.root.join("fuzz/src");
     let entries = fs::read_dir(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
     let mut targets: Vec<_> = entries
-        .filter_map(|entry| Some(Path::new(&entry.ok()?.file_name()).file_stem()?.to_str()?.to_owned()))
+        .filter_map(|entry| {
+            Some(Path::new(&entry.ok()?.file_name()).file_stem()?.to_str()?.replace('_', "-"))
+        })
+        .filter(|name| name != "main")
         .collect();
     targets.sort();
     Ok(targets)

@@ -3,8 +3,10 @@
 //!
 //! - [`layout`] writes the image as the OCI image layout.
 //! - [`check`] is the check `image`: it unpacks the image with the tools that others use, and runs it.
+//! - [`elsewhere`] builds it again in another folder, for [`check`] to compare.
 
 pub(crate) mod check;
+mod elsewhere;
 mod layout;
 
 use std::env::consts::ARCH;
@@ -25,10 +27,34 @@ pub(crate) struct Built {
     pub size: u64,
 }
 
+/// Where the program is built.
+struct Place {
+    /// The root of the tree.
+    root: PathBuf,
+    /// Cargo's target directory.
+    target: PathBuf,
+}
+
+impl Place {
+    fn of(session: &Session) -> Self {
+        Self { root: session.root.clone(), target: session.target().to_owned() }
+    }
+
+    /// Returns the folders with the files of one program: below them is nothing of another.
+    fn outputs(&self) -> [PathBuf; 2] {
+        [self.target.join(PROFILE), self.target.join(target()).join(PROFILE)]
+    }
+}
+
 /// Builds the program and the image, in the directory `oci` of cargo's target directory.
 pub(crate) fn build(session: &Session) -> Result<Built, String> {
-    let program = program(session)?;
-    let image = image(session, &program)?;
+    let here = Place::of(session);
+    let program = program(session, &here, &folders(&[&here]))?;
+    package(session, &program)
+}
+
+fn package(session: &Session, program: &Path) -> Result<Built, String> {
+    let image = image(session, program)?;
     let directory = session.target().join("oci");
     let built = write(&image, &directory)?;
     progress::say(format!("{}: {:.1} MB", built.archive.display(), megabytes(built.size)));
@@ -40,20 +66,33 @@ pub(crate) fn build(session: &Session) -> Result<Built, String> {
 /// The target is named although it is this machine's: otherwise the flags would be those of build scripts
 /// and procedural macros as well, which cannot be static. It also keeps the files of a plain `cargo build`
 /// apart.
-fn program(session: &Session) -> Result<PathBuf, String> {
-    let target = format!("{ARCH}-unknown-linux-gnu");
-    // Paths of this machine are not to be in it, so that it is the same wherever it was built.
-    let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let cargo_home = cargo_home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
+fn program(session: &Session, place: &Place, folders: &[(PathBuf, &str)]) -> Result<PathBuf, String> {
     let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
-    flags.push(format!("--remap-path-prefix={}=.", session.root.display()));
-    flags.extend(cargo_home.map(|home| format!("--remap-path-prefix={}=cargo", home.display())));
+    let renamed = folders.iter();
+    flags.extend(renamed.map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display())));
     let mut cargo = session.cargo();
-    cargo.args(["build", "--locked", "--profile", PROFILE, "--target", &target]);
+    cargo.args(["build", "--locked", "--profile", PROFILE, "--target", &target()]);
     cargo.args(["--package", PACKAGE, "--features", "kube"]);
+    cargo.current_dir(&place.root).arg("--target-dir").arg(&place.target);
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     session.run(&mut cargo)?;
-    Ok(session.target().join(target).join(PROFILE).join(PACKAGE))
+    Ok(place.target.join(target()).join(PROFILE).join(PACKAGE))
+}
+
+/// Returns the folders of this machine that are not to be named in the program, so that it is the same wherever
+/// it was built, and what stands for each.
+fn folders(places: &[&Place]) -> Vec<(PathBuf, &'static str)> {
+    let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let cargo_home = cargo_home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
+    let mut folders: Vec<_> = places.iter().map(|place| (place.root.clone(), ".")).collect();
+    // Of two that match, rustc takes the last: a target directory is below the root, or anywhere.
+    folders.extend(places.iter().map(|place| (place.target.clone(), "target")));
+    folders.extend(cargo_home.map(|home| (home, "cargo")));
+    folders
+}
+
+fn target() -> String {
+    format!("{ARCH}-unknown-linux-gnu")
 }
 
 /// Returns the image with the program and our licences.

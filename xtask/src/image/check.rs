@@ -16,19 +16,22 @@ use nix::unistd::geteuid;
 use serde_json::{Value, json};
 use testns::Netns;
 
-use super::{Built, PACKAGE, build, megabytes};
+use super::elsewhere::{self, Twice};
+use super::{Built, PACKAGE, megabytes, package};
 use crate::report::Outcome;
 use crate::session::{Session, on_path};
 
 pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
-    let built = build(session)?;
-    let first = read(&built.archive)?;
-    let built_again = build(session)?;
+    let Twice { here, elsewhere, named } = elsewhere::build(session)?;
     let mut outcome = Outcome::passed();
+    let (first, second) = (package(session, &here)?, read(&elsewhere)?);
+    let (first, built) = (read(&first.archive)?, package(session, &elsewhere)?);
     let mut expect = |what: &str, is_so: bool| {
         if is_so { outcome.passed += 1 } else { outcome.failures.push(what.to_owned()) }
     };
-    expect("the image is the same when it is built again", read(&built_again.archive)? == first);
+    expect("the program is the same when it is built in a folder of another name", read(&here)? == second);
+    expect("the image of either program is the same", read(&built.archive)? == first);
+    expect(&format!("the program names no folder of this machine, found {named:?}"), named.is_empty());
     expect(
         &format!("the image is below {:.0} MB, found {:.1}", megabytes(LARGEST), megabytes(built.size)),
         built.size < LARGEST,

@@ -1,13 +1,10 @@
 //! Any text as a script and as a rule of nft's language: nothing panics, what can be read prints as a
 //! script that reads as the same transaction, and
 //! what is printed does not change any more.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use sluicegate_nftables::lang::parse::{Included, ParseOptions};
 use sluicegate_nftables::{ApplyOptions, Family, Rule, TableId, Transaction};
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     // What it includes is the text up to there, which includes nothing.
     let include = |path: &str| match path.strip_suffix(".nft") {
@@ -33,7 +30,7 @@ fuzz_target!(|data: &[u8]| {
             again(&transaction, &options);
         }
     }
-});
+}
 
 /// Prints, reads, and prints again.
 fn again(transaction: &Transaction, options: &ParseOptions<'_>) {

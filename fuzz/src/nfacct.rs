@@ -1,13 +1,10 @@
 //! Bytes of all kinds as the kernel's answer about a counter of nfacct: nothing panics, and what is taken for
 //! the number of packets stands in the answer.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use sluicegate_netlink::scripted::{self, Script};
 use sluicegate_service_rules::iptables::INVALID_COUNTER;
 use sluicegate_service_rules::iptables::counters::Counters;
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn run(data: &[u8]) {
     let mut kernel = Script::new();
     let mut answer = data.to_vec();
     // The kernel aligns its messages.
@@ -18,4 +15,4 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(Some(packets)) = Counters::with_transport(kernel).packets(INVALID_COUNTER) {
         assert!(told.windows(8).any(|window| window == packets.to_be_bytes()), "{packets}");
     }
-});
+}

@@ -1,13 +1,10 @@
 //! Any text as a manifest file: nothing panics, an error has a place inside the text, and what is planned for
 //! whatever it holds is a script of whole commands, whichever names stand in it.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use sluicegate_proxier::source::{self, Error, Manifests};
 use sluicegate_service_rules::nftables::{Layout, Planner, Settings};
 use sluicegate_services::Node;
 
-fuzz_target!(|text: &str| {
+pub(crate) fn run(text: &str) {
     for file in ["fuzz.yaml", "fuzz.json"] {
         let mut found = Manifests::default();
         match source::read_str(file, text, |manifest| found.add(manifest)) {
@@ -22,7 +19,7 @@ fuzz_target!(|text: &str| {
             Err(other) => panic!("{other}"),
         }
     }
-});
+}
 
 fn plan(mut found: Manifests) {
     let node = found.nodes.pop().unwrap_or_else(|| Node { name: "test-node".to_owned(), ..Node::default() });

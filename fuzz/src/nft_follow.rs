@@ -1,8 +1,5 @@
 //! Bytes of all kinds as the kernel's events, on a copy of a ruleset, and any script as what others commit:
 //! nothing panics, and a copy that lost nothing is the ruleset.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use sluicegate_netlink::message::Messages;
 use sluicegate_nftables::fake::Fake;
 use sluicegate_nftables::monitor::{self, Event, Follower, Monitor};
@@ -17,7 +14,7 @@ add rule ip t c ip saddr @s counter drop
 add rule ip t c tcp dport vmap @m
 ";
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn run(data: &[u8]) {
     let Some((&choice, rest)) = data.split_first() else { return };
     let mut kernel = Fake::new();
     Transaction::parse(RULESET).expect("a script").apply(&mut kernel).expect("applied");
@@ -26,7 +23,7 @@ fuzz_target!(|data: &[u8]| {
     } else if let Ok(text) = std::str::from_utf8(rest) {
         scripts(&kernel, text);
     }
-});
+}
 
 /// Events that no kernel sends.
 fn bytes(kernel: &mut Fake, data: &[u8]) {

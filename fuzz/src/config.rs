@@ -1,15 +1,12 @@
 //! Any text as a `KubeProxyConfiguration`: nothing panics, every problem and remark has a place in the text,
 //! and what is read once is read the same with a document marker before it.
-#![no_main]
-
 use std::path::Path;
 
-use libfuzzer_sys::fuzz_target;
 use sluicegate_proxier::config::{Config, Error, Note, format_duration, parse_duration};
 
 const HEAD: &str = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
 
-fuzz_target!(|body: &str| {
+pub(crate) fn run(body: &str) {
     // As it is, and with the head without which everything is refused.
     for text in [body.to_owned(), format!("{HEAD}{body}")] {
         // YAML ends a line at a carriage return of its own, too.
@@ -37,7 +34,7 @@ fuzz_target!(|body: &str| {
     if let Ok(duration) = parse_duration(body) {
         assert_eq!(parse_duration(&format_duration(duration)), Ok(duration));
     }
-});
+}
 
 fn placed(notes: &[Note], lines: usize) {
     for note in notes {

@@ -1,13 +1,10 @@
 //! Answers of the kernel and texts of ipvsadm: no bytes make a panic, and what is read prints as something
 //! that reads the same.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use sluicegate_ipvs::netlink::generic;
 use sluicegate_ipvs::netlink::scripted::{self, Script};
 use sluicegate_ipvs::{Client, Command, Endpoint, ServiceId, text};
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn run(data: &[u8]) {
     let Some((question, bytes)) = data.split_first() else { return };
     if let Ok(text) = std::str::from_utf8(bytes) {
         check_text(text);
@@ -33,7 +30,7 @@ fuzz_target!(|data: &[u8]| {
         4 => drop(client.info()),
         _ => drop(client.run_all(&[Command::DeleteService { id }, Command::Flush])),
     }
-});
+}
 
 fn check_text(text: &str) {
     let _ = text::parse_args(&text.split('\0').collect::<Vec<_>>());

@@ -1,12 +1,9 @@
 //! Any text as what `iptables-restore` says when it fails, and any input that it failed with, separated by a
 //! NUL: nothing panics, a line that is named is a line of the input, and a passing failure is not taken for
 //! an answer.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use sluicegate_iptables_save::{Cause, Refusal};
 
-fuzz_target!(|text: &str| {
+pub(crate) fn run(text: &str) {
     let (words, input) = text.split_once('\0').unwrap_or((text, "*filter\n-A INPUT -j NOWHERE\nCOMMIT\n"));
     for status in [None, Some(1), Some(2), Some(4)] {
         let refusal = Refusal::read("iptables-restore", status, words, input);
@@ -21,4 +18,4 @@ fuzz_target!(|text: &str| {
         assert!(!is_passing || refusal.cause != Cause::Unsupported, "{refusal:?}");
         assert!(!refusal.to_string().is_empty());
     }
-});
+}

@@ -1,14 +1,11 @@
 //! Any bytes as the kernel's answer to a request for a table: nothing panics, and what is listed can be read.
 //!
 //! The input is the first byte, which chooses the family, `struct ipt_getinfo` of 84 bytes, then the entries.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use sluicegate_iptables_save::{Family, Save};
 use sluicegate_xtables::legacy::RawTable;
 use sluicegate_xtables::{Kind, NoSets, codecs, decode_extension};
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn run(data: &[u8]) {
     let Some((choice, bytes)) = data.split_first() else { return };
     let family = if choice & 1 == 0 { Family::Ipv4 } else { Family::Ipv6 };
     for codec in codecs() {
@@ -25,4 +22,4 @@ fuzz_target!(|data: &[u8]| {
         let text = table.to_string();
         Save::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     }
-});
+}

@@ -1,13 +1,10 @@
 //! Any two scripts as what the kernel has and what is wanted, separated by a NUL: nothing panics, and what is
 //! wanted is there after one transaction, so that the next comparison finds nothing to do.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use sluicegate_nftables::fake::Fake;
 use sluicegate_nftables::reconcile::{Options, difference, sync};
 use sluicegate_nftables::{TableContent, Transaction};
 
-fuzz_target!(|text: &str| {
+pub(crate) fn run(text: &str) {
     let (have, want) = text.split_once('\0').unwrap_or((text, ""));
     let Some(wanted) = listing(want) else { return };
     let Some(mut kernel) = kernel(have) else { return };
@@ -21,7 +18,7 @@ fuzz_target!(|text: &str| {
     assert!(left.is_empty(), "{}", left.transaction);
     let again = sync(&mut other, &wanted, &Options::default()).expect("nothing to send");
     assert!(again.difference.is_empty());
-});
+}
 
 /// Applies a script to a kernel.
 fn kernel(script: &str) -> Option<Fake> {

@@ -1,12 +1,9 @@
 //! Any text as JSON for nft: nothing panics, what can be read is written as JSON and as a script that read
 //! as the same transaction.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use sluicegate_nftables::lang::parse::ParseOptions;
 use sluicegate_nftables::{ApplyOptions, Transaction};
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let mut options = ParseOptions::default();
     options.interfaces.insert("lo".to_owned(), 1);
@@ -26,4 +23,4 @@ fuzz_target!(|data: &[u8]| {
         "{json}\n{transaction:?}\n{read:?}"
     );
     assert_eq!(read.to_json().to_string(), json);
-});
+}

@@ -3,16 +3,13 @@
 //!
 //! The input is datagrams: a length of two bytes (little-endian), then as many bytes, again and again. The
 //! sequence number of each message is set to the one that is awaited, so that answers are looked into.
-#![no_main]
-
 use std::collections::VecDeque;
 
-use libfuzzer_sys::fuzz_target;
 use sluicegate_ipset::text::{self, Output};
 use sluicegate_ipset::{Client, Element, Entry, Exist, Family, Listing, Numeric, SetName, SetType, Style};
 use sluicegate_netlink::{Error, Transport, Wait, attr, message, scripted};
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn run(data: &[u8]) {
     let datagrams = split(data);
     let set = SetName::new("s").expect("a name");
     if let Ok(sets) = client(&datagrams).list(None) {
@@ -31,7 +28,7 @@ fuzz_target!(|data: &[u8]| {
         assert!(!error.to_string().is_empty());
     }
     let _ = client(&datagrams).test(set, &entry);
-});
+}
 
 /// Every line that is written is one line, and those of sets that could be wanted are read back as they are.
 fn rendered(sets: &[Listing]) {

@@ -1,13 +1,10 @@
 //! Responses of an API server, in pieces of any size: nothing panics, every object that is read goes into the
 //! model, and the lines do not depend on the pieces.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use sluicegate_proxier::run::{ThisNode, World};
 use sluicegate_proxier::source::kube::decode::{self, Event, Lines, List};
 use sluicegate_proxier::source::update::{Kind, Update};
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn run(data: &[u8]) {
     let Some((&choice, text)) = data.split_first() else { return };
     let kind = Kind::ALL[usize::from(choice) % Kind::ALL.len()];
     let mut world = World::new(ThisNode { name: "node".to_owned(), ..ThisNode::default() });
@@ -29,7 +26,7 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     let _ = world.take_changes();
-});
+}
 
 fn lines(text: &[u8], size: usize) -> Vec<Vec<u8>> {
     let (mut lines, mut found) = (Lines::default(), Vec::new());

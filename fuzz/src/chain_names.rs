@@ -1,12 +1,9 @@
 //! Arbitrary text as parts of a service port, as an endpoint, as a name, and as the input of every scheme:
 //! nothing panics, and every name that comes out is within its limit and is a name again.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use sluicegate_chain_names::schemes::{calico, cni, kube_proxy, kube_router};
 use sluicegate_chain_names::{Endpoint, IpsetName, Name, NftName, Protocol, Scheme, ServicePort, XtName};
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let columns: Vec<&str> = text.split('\t').collect();
 
@@ -36,7 +33,7 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(endpoint.canonical(), endpoint.canonical().as_str().parse().unwrap());
         }
     }
-});
+}
 
 fn check<N: Name>(scheme: Scheme<'_, N>, pieces: &[&str]) {
     if let Ok(name) = scheme.name(pieces) {

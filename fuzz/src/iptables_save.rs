@@ -1,15 +1,12 @@
 //! Any text as a save, as a rule and as a line to check: nothing panics, an untouched tree renders the input,
 //! the typed view written again reads as itself, a normal form is its own normal form, and a state does not
 //! differ from itself.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use sluicegate_iptables_save::{
     Family, Limits, Place, Save, Spec, State, check, check_line, decode, diff, encode, normalise, quote,
     split,
 };
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn run(data: &[u8]) {
     if let Ok(save) = Save::parse_bytes(data) {
         assert_eq!(save.to_bytes(), data);
     }
@@ -36,7 +33,7 @@ fuzz_target!(|data: &[u8]| {
         let again = State::of_family(&again, state.family()).expect("and done");
         assert_eq!(again.normal().expect("and normalised"), normal);
     }
-});
+}
 
 /// A line as the words of a rule.
 fn rule(line: &str) {

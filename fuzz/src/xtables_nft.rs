@@ -2,16 +2,13 @@
 //! read.
 //!
 //! The first byte chooses the family, the rest is the attributes of `NFT_MSG_NEWRULE`.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use sluicegate_iptables_save::{Family, Save};
 use sluicegate_nftables::netlink::attr::{self, Attributes};
 use sluicegate_nftables::read;
 use sluicegate_xtables::NoSets;
 use sluicegate_xtables::nft::RawTable;
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn run(data: &[u8]) {
     let Some((choice, bytes)) = data.split_first() else { return };
     let (family, of_rule) = match choice & 1 {
         0 => (Family::Ipv4, sluicegate_nftables::Family::IP),
@@ -31,4 +28,4 @@ fuzz_target!(|data: &[u8]| {
         let text = listed.to_string();
         Save::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     }
-});
+}

@@ -1,15 +1,12 @@
 //! Any header `Accept`, and any bind address: the text has the media type that goes with it, and an address
 //! prints as one that reads the same.
-#![no_main]
-
 use std::time::SystemTime;
 
-use libfuzzer_sys::fuzz_target;
 use sluicegate_proxier::Mode;
 use sluicegate_proxier::serve::{BindAddress, Metrics};
 use sluicegate_services::Family;
 
-fuzz_target!(|text: &str| {
+pub(crate) fn run(text: &str) {
     let metrics = Metrics::new(Mode::Nftables, &[Family::Ipv4], SystemTime::UNIX_EPOCH);
     let (media_type, body) = metrics.text(Some(text));
     let is_open = media_type.starts_with("application/openmetrics-text;");
@@ -20,4 +17,4 @@ fuzz_target!(|text: &str| {
         let again: BindAddress = socket.to_string().parse().expect("a socket address");
         assert_eq!(again.socket(2), Some(socket));
     }
-});
+}

@@ -3,15 +3,12 @@
 //! read.
 //!
 //! The input is a datagram. The sequence number of each message is set to the one that is awaited.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use sluicegate_conntrack::stale::{self, Services};
 use sluicegate_conntrack::{Client, Event, Filter, Flow, Format, Layout, NewFlow, Protocol, Verb};
 use sluicegate_netlink::message::{self, Messages};
 use sluicegate_netlink::{Error, Transport, Wait, scripted};
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn run(data: &[u8]) {
     for message in Messages::new(data).filter_map(Result::ok) {
         if let Ok(Some(event)) = Event::decode(message)
             && let Some(flow) = event.flow()
@@ -40,7 +37,7 @@ fuzz_target!(|data: &[u8]| {
             assert!(message.header.kind != 0x0102 || tuple.is_some());
         }
     }
-});
+}
 
 fn printed(flow: &Flow) {
     assert_eq!(flow.to_string().lines().count(), 1);

@@ -2,13 +2,10 @@
 //! which prints the same.
 //!
 //! The first byte chooses the family and the table, the rest is the words.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use sluicegate_iptables_save::{Family, Place};
 use sluicegate_xtables::{Kernel, Kind, Rule, Sets};
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn run(data: &[u8]) {
     let Some((choice, words)) = data.split_first() else { return };
     let Ok(words) = std::str::from_utf8(words) else { return };
     let family = if choice & 1 == 0 { Family::Ipv4 } else { Family::Ipv6 };
@@ -21,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
         let again = again.unwrap_or_else(|error| panic!("{words:?}: {printed:?}: {error}"));
         assert_eq!(again[0].words(family, &Everything).expect("as before"), printed, "{words:?}");
     }
-});
+}
 
 /// A kernel that has every revision, and sets `s0` to `s65534`.
 struct Everything;

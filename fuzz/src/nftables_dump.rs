@@ -1,8 +1,5 @@
 //! Bytes of all kinds as what the kernel says of its ruleset and of its hooks: nothing panics, every rule can
 //! be read back and printed, and an expression that decodes is the same after another round over the wire.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use sluicegate_netlink::attr::{self, Attributes};
 use sluicegate_netlink::message::Messages;
 use sluicegate_nftables::Family;
@@ -10,7 +7,7 @@ use sluicegate_nftables::expr::Expr;
 use sluicegate_nftables::monitor::Event;
 use sluicegate_nftables::read::{HookListing, RegisteredHook, Ruleset};
 
-fuzz_target!(|data: &[u8]| {
+pub(crate) fn run(data: &[u8]) {
     for attribute in Attributes::new(data).filter_map(Result::ok) {
         if let Ok(expr) = Expr::decode(&attribute)
             && let Ok(bytes) = attr::encode(|w| expr.encode(w, 1))
@@ -45,4 +42,4 @@ fuzz_target!(|data: &[u8]| {
         .filter_map(|(header, attributes)| RegisteredHook::decode(Family(header.family), attributes).ok())
         .collect();
     let _ = HookListing(&hooks).to_string();
-});
+}

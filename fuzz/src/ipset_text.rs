@@ -1,11 +1,8 @@
 //! Any text as a restore file: nothing panics, an error has a place inside the text, and what is read is
 //! written so that it is read again as the same.
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use sluicegate_ipset::{Numeric, SetType, text};
 
-fuzz_target!(|file: &str| {
+pub(crate) fn run(file: &str) {
     // The type of a set that the file does not create follows from its name, so that every type has its turn.
     let known = |set: &sluicegate_ipset::SetName| {
         let number = set.as_bytes().iter().map(|byte| usize::from(*byte)).sum::<usize>();
@@ -27,4 +24,4 @@ fuzz_target!(|file: &str| {
             assert_eq!(again, written);
         }
     }
-});
+}
