@@ -1,7 +1,7 @@
 //! Each published library by itself, as its users build it. In the workspace, where cargo unifies features,
 //! one package hides what another lacks.
 //!
-//! - [`check`] compiles it without features, with each, and with all but each; a warning fails.
+//! - [`check`] compiles and lints it without features, with each, and with all but each; a warning fails.
 //! - [`doc`] documents it with all features, as docs.rs does.
 
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
     for package in session.published() {
         for features in choices(package) {
             let mut cargo = session.cargo();
-            cargo.args(["check", "--quiet", "--no-default-features", "--package", name(package)]);
+            cargo.args(["clippy", "--quiet", "--no-default-features", "--package", name(package)]);
             if !features.is_empty() {
                 cargo.arg("--features").arg(features.into_iter().collect::<Vec<_>>().join(","));
             }
