@@ -80,6 +80,9 @@ impl Check {
     }
 
     fn text(&self, elapsed: Duration) -> String {
+        if elapsed > self.usual && self.rest.is_zero() {
+            return format!("{}, longer than usual", self.place());
+        }
         let left = self.usual.saturating_sub(elapsed) + self.rest;
         format!("{}, {} left", self.place(), about(left))
     }
@@ -185,6 +188,10 @@ mod tests {
             "check 4 of 9: test, 812 of 1,496, about 2 min left"
         );
         check.rest = Duration::ZERO;
+        assert_eq!(
+            check.text(Duration::from_secs(201)),
+            "check 4 of 9: test, 812 of 1,496, longer than usual"
+        );
         check.tests = 0;
         assert_eq!(check.text(Duration::from_secs(190)), "check 4 of 9: test, 812, less than a minute left");
         check.done = 0;
