@@ -339,6 +339,21 @@ pub(super) const AREAS: &[Area] = &[
         picture: None,
     },
     Area {
+        title: "A folder of manifests",
+        bench: "folder",
+        arguments: &[],
+        in_guest: false,
+        text: "One file a service, of which one changes: until its object is told to the run loop, of which 10 ms are the \
+               wait for a moment without events, and the processor time that it takes.",
+        counted: "files",
+        table: Table::Beside {
+            area: "folder",
+            of: &["change a file"],
+            by: &["until it is told", "processor time"],
+        },
+        picture: None,
+    },
+    Area {
         title: "Data path",
         bench: "data-path",
         arguments: &[],

@@ -71,3 +71,121 @@ impl CompatArgs {
         flags.iter().filter_map(warning).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+    use std::path::Path;
+
+    use clap::CommandFactory as _;
+    use sluicegate_proxier::config::{Config, FeatureGates, Gate};
+
+    use super::*;
+
+    /// The names in a file of data, without comments.
+    fn names(text: &'static str) -> impl Iterator<Item = &'static str> {
+        text.lines().filter(|line| !line.starts_with('#') && !line.is_empty())
+    }
+
+    const FLAGS: &str = include_str!("../../testdata/kube-proxy/flags.txt");
+    const FIELDS: &str = include_str!("../../testdata/kube-proxy/fields.txt");
+    const GATES: &str = include_str!("../../testdata/kube-proxy/gates.txt");
+
+    fn treatment(why: Option<&str>) -> String {
+        why.map_or("done".to_owned(), |why| format!("without effect: {why}"))
+    }
+
+    /// Says what a field does here; panics where it is not known.
+    fn field(path: &str) -> String {
+        let parse = |value: &str| {
+            let (before, after): (Vec<_>, Vec<_>) =
+                path.split('.').map(|part| (format!("{{{part}: "), "}")).unzip();
+            let body = format!("{}{value}{}", before.concat(), after.concat());
+            let head = "apiVersion: kubeproxy.config.k8s.io/v1alpha1, kind: KubeProxyConfiguration, ";
+            Config::parse(Path::new("c"), &format!("{{{head}{}", body.trim_start_matches('{')))
+        };
+        let unset = parse("null").expect("a field may be null");
+        assert!(
+            unset.doubtful.is_empty(),
+            "kube-proxy has {path}, and it is not known here: {:?}",
+            unset.doubtful
+        );
+        let unused =
+            parse("a value").ok().and_then(|config| config.unused.first().map(|note| note.text.clone()));
+        treatment(unused.as_deref().map(|text| text.trim_start_matches("has no effect here: ")))
+    }
+
+    fn page() -> String {
+        let mut page = "# What flags, fields and feature gates of kube-proxy do here\n\nMade from the code, for kube-proxy 1.36 \
+                        and 1.37 on Linux. *Done* is as kube-proxy does it; what is without effect is taken, and \
+                        `sluicegate-proxier run` names it at its start with the reason. Any other flag or gate is \
+                        refused, and any other field of the file is ignored with a warning, as by kube-proxy.\n"
+            .to_owned();
+        let program = crate::cli::Command::command();
+        let run = program.find_subcommand("run").expect("the command");
+        let is_taken = |name: &str| {
+            run.get_arguments().any(|argument| argument.get_long() == Some(name)) || name == "help"
+        };
+        page += "\n## Flags\n\n| flag | here |\n|---|---|\n";
+        for name in names(FLAGS) {
+            assert!(is_taken(name), "kube-proxy has --{name}, and `run` does not take it");
+            let _ = writeln!(page, "| `--{name}` | {} |", treatment(why_no_effect(name)));
+        }
+        page += "\n## Fields of the configuration file\n\n| field | here |\n|---|---|\n";
+        for path in names(FIELDS) {
+            let _ = writeln!(page, "| `{path}` | {} |", field(path));
+        }
+        page += "\n## Feature gates\n\n| gate | by default | here |\n|---|---|---|\n";
+        for gate in Gate::ALL {
+            let _ = writeln!(page, "| `{}` | {} | {} |", gate.as_str(), gate.default(), gate.effect());
+        }
+        page += "| `AllAlpha`, `AllBeta` | false | set those of their stage above that are not set |\n\
+                 | `NFTablesProxyMode` | true | false is refused, as by kube-proxy |\n";
+        let all: FeatureGates = names(GATES)
+            .map(|line| {
+                let (name, rest) = line.split_once(' ').expect("a name and a stage");
+                let (_, default) = rest.split_once(' ').expect("a stage and a default");
+                format!("{name}={default}")
+            })
+            .collect::<Vec<_>>()
+            .join(",")
+            .parse()
+            .expect("every gate of Kubernetes is known");
+        let mut by_reason = std::collections::BTreeMap::<_, Vec<_>>::new();
+        for (name, why) in all.without_effect().filter(|(name, _)| *name != "NFTablesProxyMode") {
+            by_reason.entry(why).or_default().push(format!("`{name}`"));
+        }
+        for (why, gates) in by_reason {
+            let _ = writeln!(page, "| {} | | without effect: {why} |", gates.join(", "));
+        }
+        page
+    }
+
+    #[test]
+    fn the_page_of_flags_fields_and_gates_says_what_the_code_does() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("COMPATIBILITY.md");
+        let page = page();
+        if std::env::var_os("SLUICEGATE_WRITE_PAGES").is_some() {
+            std::fs::write(&path, &page).expect("the page can be written");
+        }
+        let there = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            there == page,
+            "{} is out of date: run this test with SLUICEGATE_WRITE_PAGES=1",
+            path.display()
+        );
+    }
+
+    #[test]
+    fn gates_that_act_have_the_default_and_stage_of_kubernetes() {
+        for gate in Gate::ALL {
+            let line =
+                names(GATES).find(|line| line.split(' ').next() == Some(gate.as_str())).expect("a gate");
+            let words: Vec<_> = line.split(' ').collect();
+            assert_eq!(words[2], gate.default().to_string(), "{line}");
+            let group = |text: &str| text.parse::<FeatureGates>().expect("gates").is_on(gate);
+            assert_eq!(group("AllAlpha=true") != gate.default(), words[1] == "alpha", "{line}");
+            assert_eq!(group("AllBeta=false") != gate.default(), words[1] == "beta", "{line}");
+        }
+    }
+}
