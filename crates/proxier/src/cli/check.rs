@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 use sluicegate_proxier::Mode;
-use sluicegate_proxier::doctor::of_other_nodes;
+use sluicegate_proxier::doctor::{missing_device, of_other_nodes};
 use sluicegate_services::{Endpoint, Family, LocalDetector, ServicePort};
 
 use super::Error;
@@ -65,6 +65,10 @@ impl Check {
         let mut warnings = strings(cluster.warnings());
         if self.proxy.proxy_mode == Mode::Ipvs {
             warnings.extend(of_other_nodes(&cluster, &nodes));
+        }
+        // It may run elsewhere, on manifests alone.
+        if let Some(why) = missing_device(&self.proxy.detect_local()?) {
+            warnings.push(format!("on the machine of this check, {why}"));
         }
         warnings.iter().for_each(|warning| text += &format!("warning: {warning}\n"));
         self.output.print(&text, || {

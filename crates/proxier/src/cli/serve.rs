@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args};
 use sluicegate_proxier::Mode;
 use sluicegate_proxier::config::{Config, Gate};
+use sluicegate_proxier::doctor::localnet_is_guarded;
 use sluicegate_proxier::run::Heartbeat;
 use sluicegate_proxier::serve::{BindAddress, HEALTHZ_PORT, METRICS_PORT, Serving, ServingSettings};
 use sluicegate_proxier::sysctl::{self, Needs, Sysctls};
@@ -129,7 +130,7 @@ impl ServeArgs {
                 tracing::debug!("{finding}");
             }
         }
-        if proxy.proxy_mode != Mode::Iptables && sysctls.route_localnet() {
+        if proxy.proxy_mode != Mode::Iptables && sysctls.route_localnet() && !localnet_is_guarded() {
             tracing::warn!("net.ipv4.conf.all.route_localnet {}", sysctl::ROUTE_LOCALNET_LEFT);
         }
         if sysctls.tcp_be_liberal() == Some(true) && proxy.proxy_mode == Mode::Iptables {

@@ -9,10 +9,11 @@ use std::time::Instant;
 use clap::Args;
 use serde_json::json;
 use sluicegate_proxier::Mode;
+use sluicegate_proxier::doctor::{missing_device, of_other_nodes};
 use sluicegate_service_rules::flows::Former;
 use sluicegate_service_rules::nftables::Applier;
 use sluicegate_service_rules::{Backend, Summary};
-use sluicegate_services::{Cluster, Family};
+use sluicegate_services::{Cluster, Family, Warning};
 
 use super::Error;
 use super::args::{ManifestArgs, NodeArgs, ProxyArgs};
@@ -55,7 +56,21 @@ impl PlanArgs {
         self.proxy.check_gates()?;
         let found = self.manifests.read()?;
         let node = self.node.node(&found.nodes)?;
-        Ok(self.proxy.cluster(found, node).0)
+        let nodes = found.nodes.clone();
+        let cluster = self.proxy.cluster(found, node).0;
+        // That nobody serves a port is usual while pods start, and for `check`.
+        let told =
+            cluster.warnings().into_iter().filter(|warning| !matches!(warning, Warning::Unserved { .. }));
+        told.for_each(|warning| tell(format_args!("warning: {warning}")));
+        if self.proxy.proxy_mode == Mode::Ipvs {
+            of_other_nodes(&cluster, &nodes)
+                .iter()
+                .for_each(|warning| tell(format_args!("warning: {warning}")));
+        }
+        if let Some(why) = missing_device(&self.proxy.detect_local()?) {
+            tell(format_args!("warning: {why}"));
+        }
+        Ok(cluster)
     }
 }
 

@@ -22,7 +22,7 @@ use crate::sysctl::{self, Needs, ROUTE_LOCALNET_LEFT, State, Sysctls};
 use sluicegate_service_rules::iptables::{self, BackEnd};
 
 pub use lost::why_lost;
-pub use network::{missing_device, of_objects, of_other_nodes};
+pub use network::{localnet_is_guarded, missing_device, of_objects, of_other_nodes};
 pub use others::{Other, chain_owner, table_owner};
 use sluicegate_services::Family;
 
@@ -335,6 +335,11 @@ impl Diagnosis {
             }
             if mode != Mode::Iptables && Sysctls::default().route_localnet() {
                 let name = "net.ipv4.conf.all.route_localnet";
+                if localnet_is_guarded() {
+                    let detail = "1, and KUBE-FIREWALL keeps others on the link from 127.0.0.0/8";
+                    self.add(Some(mode), name, Verdict::Good, detail);
+                    continue;
+                }
                 self.add(Some(mode), name, Verdict::Degraded, format!("{name} {ROUTE_LOCALNET_LEFT}"));
             }
         }

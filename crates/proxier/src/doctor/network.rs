@@ -5,7 +5,9 @@ use std::fs;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use sluicegate_services::{Cluster, DetectLocal, Node};
+use sluicegate_iptables_save::Save;
+use sluicegate_service_rules::iptables::{self, BackEnd};
+use sluicegate_services::{Cluster, DetectLocal, Family, Node};
 
 /// Returns why no traffic is recognised as that of pods, where it is recognised by an interface and there is
 /// none of that name; `None` where there is one, or pods are recognised by their addresses.
@@ -69,6 +71,39 @@ pub fn of_objects(cluster: &Cluster, networks: &[IpNet]) -> Vec<String> {
     faults
 }
 
+/// Returns whether a rule of iptables keeps what comes in from a link away from 127.0.0.0/8, as the kubelet's chain
+/// `KUBE-FIREWALL` does and that of a proxy in iptables mode. What cannot be read is no guard.
+#[must_use]
+pub fn localnet_is_guarded() -> bool {
+    let guards = |back_end: BackEnd| {
+        if back_end == BackEnd::Legacy && !super::legacy_is_there(Family::Ipv4) {
+            return false;
+        }
+        let opened = iptables::open(Some(back_end), &[Family::Ipv4]).ok();
+        let saved = opened.into_iter().flatten().next().and_then(|mut tables| tables.list().ok());
+        saved.is_some_and(|save| is_guarded(&save))
+    };
+    BackEnd::BOTH.into_iter().any(guards)
+}
+
+fn is_guarded(save: &Save<'_>) -> bool {
+    save.tables().filter(|table| table.name() == "filter").any(|table| {
+        let words = |chain: &str| -> Vec<String> {
+            table
+                .rules()
+                .filter(|rule| rule.chain() == chain)
+                .map(|rule| format!(" {} ", rule.text()))
+                .collect()
+        };
+        // A jump that some packets do not take guards nobody from these.
+        let jumps = |rule: &String| rule.trim() == "-j KUBE-FIREWALL";
+        let drops = |rule: &String| {
+            ["! -s 127.0.0.0/8 ", " -d 127.0.0.0/8 ", " -j DROP "].iter().all(|words| rule.contains(words))
+        };
+        words("INPUT").iter().any(jumps) && words("KUBE-FIREWALL").iter().any(drops)
+    })
+}
+
 /// Returns, for ipvs mode, the addresses of services that are addresses of other nodes: this node takes such
 /// an address for its own, and no longer reaches that node.
 #[must_use]
@@ -115,6 +150,24 @@ mod tests {
         assert_eq!(missing_among(&DetectLocal::NodeCidrs, DEVICES), None);
         assert!(missing_among(&prefix("azv"), DEVICES).is_some_and(|why| why.contains("begins with azv")));
         assert!(missing_among(&bridge("eth"), DEVICES).is_some_and(|why| why.contains("is called eth ")));
+    }
+
+    #[test]
+    fn a_guard_of_localhost_is_one_that_every_packet_meets() {
+        let guarded = |input: &str, firewall: &str| {
+            let text = format!(
+                "*filter\n:INPUT ACCEPT [0:0]\n:KUBE-FIREWALL - [0:0]\n-A INPUT {input}\n-A KUBE-FIREWALL \
+                 {firewall}\nCOMMIT\n"
+            );
+            is_guarded(&Save::parse(&text).unwrap())
+        };
+        let rule = "! -s 127.0.0.0/8 -d 127.0.0.0/8 -m comment --comment \"block incoming localnet connections\" \
+                    -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP";
+        assert!(guarded("-j KUBE-FIREWALL", rule));
+        assert!(!guarded("-i eth1 -j KUBE-FIREWALL", rule));
+        assert!(!guarded("-j ACCEPT", rule));
+        assert!(!guarded("-j KUBE-FIREWALL", "-d 127.0.0.0/8 -j ACCEPT"));
+        assert!(!guarded("-j KUBE-FIREWALL", "! -s 127.0.0.0/8 -d 10.0.0.0/8 -j DROP"));
     }
 
     #[test]

@@ -50,7 +50,12 @@ impl Service {
             (other, _) => fields.leave_out("spec.type", format!("{other:?} is not a type of service")),
         }
         let service = fields.service(object, spec, kind)?;
-        let (left_out, not_served) = (fields.left_out, behind_proxies(object.status.as_ref()));
+        let left_out = fields.left_out;
+        let mut not_served = behind_proxies(object.status.as_ref());
+        let external = spec.external_ips.iter().flatten().filter_map(|text| parse_ip(text));
+        let refused = external.filter(|ip| !service.external_ips.contains(ip));
+        let why = "it is not an address that a service can have";
+        not_served.extend(refused.map(|ip| NotServed { ip, field: "spec.externalIPs", why }));
         Ok(Converted { name, admission: Admission::Accepted(service), left_out, not_served })
     }
 }

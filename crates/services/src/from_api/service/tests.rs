@@ -280,3 +280,24 @@ fn what_stays_of_ports_that_have_something_in_common() {
         ["a 80 Some(30000)", "b 81 None"]
     );
 }
+
+#[test]
+fn addresses_that_are_listed_and_not_served_are_told_with_the_reason() {
+    let told = |text: &str| -> Vec<String> {
+        let object =
+            serde_yaml::from_str(&format!("metadata: {{namespace: demo, name: web}}\n{text}")).unwrap();
+        let not_served = Service::from_api(&object).unwrap().not_served;
+        not_served.iter().map(|one| format!("{} {}: {}", one.ip, one.field, one.why)).collect()
+    };
+    let headless = "spec: {clusterIP: None, externalIPs: [198.51.100.8, nonsense], ports: [{port: 80}]}";
+    assert_eq!(told(headless), ["198.51.100.8 spec.externalIPs: headless"]);
+    let proxied = "spec: {clusterIP: 172.30.0.1, externalIPs: [198.51.100.8, 169.254.1.1], ports: [{port: 80}]}\n\
+                   status: {loadBalancer: {ingress: [{ip: 203.0.113.1}, {ip: 203.0.113.2, ipMode: Proxy}]}}";
+    let found = told(proxied);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(
+        found[0].starts_with("203.0.113.2 status.loadBalancer.ingress: its ipMode is Proxy"),
+        "{found:?}"
+    );
+    assert!(found[1].starts_with("169.254.1.1 spec.externalIPs: "), "{found:?}");
+}
