@@ -99,7 +99,7 @@ pub(crate) fn read_head(bytes: &[u8], family: Family) -> Option<(Vec<OptionUse<'
         }
     }
     for (at, name) in ["in-interface", "out-interface"].into_iter().enumerate() {
-        let shown = interface_text(names.get(at)?, masks.get(at)?);
+        let shown = interface_text(names.get(at)?, masks.get(at)?, not(name));
         options.extend(shown.map(|shown| option(name, shown)));
     }
     if protocol != 0 {
@@ -133,10 +133,11 @@ pub(crate) fn interface(word: &str) -> Result<([u8; 16], [u8; 16]), String> {
     Ok((name, mask))
 }
 
-fn interface_text(name: &[u8; 16], mask: &[u8; 16]) -> Option<String> {
+/// Returns the words for a name; of all interfaces only where it is negated, which no packet matches.
+fn interface_text(name: &[u8; 16], mask: &[u8; 16], not: bool) -> Option<String> {
     let counted = mask.iter().take_while(|byte| **byte != 0).count();
     if counted == 0 {
-        return None;
+        return not.then(|| "+".to_owned());
     }
     let name = name.get(..counted)?;
     match name.iter().position(|byte| *byte == 0) {
@@ -170,7 +171,7 @@ mod tests {
         assert!(interface("sixteen-bytes-xx").is_err());
         for word in ["eth0", "eth+", "fifteen-bytes-x"] {
             let (name, mask) = interface(word).unwrap();
-            assert_eq!(interface_text(&name, &mask).as_deref(), Some(word));
+            assert_eq!(interface_text(&name, &mask, false).as_deref(), Some(word));
         }
     }
 }

@@ -66,7 +66,11 @@ fn form(
     let (_, head, options) =
         forms.iter().find(|(name, ..)| *name == module.name).copied().unwrap_or_default();
     let mut words = vec![head.to_owned()];
-    for option in &module.options {
+    // All ports of dccp and sctp, which a save has, are not listed.
+    let is_all = |option: &OptionUse<'_>| {
+        option.name.ends_with("-port") && option.value() == Some("0:65535") && !option.negated
+    };
+    for option in module.options.iter().filter(|option| !is_all(option)) {
         let known = options.iter().find(|(name, ..)| *name == option.name);
         words.push(match (other(option), known) {
             (Some(text), _) => text,

@@ -228,6 +228,11 @@ impl Run<'_> {
                 None => rule.text().to_owned(),
                 Some(counters) => with_counters(rule.text(), counters),
             };
+            // What no packet matches, iptables-legacy 1.8.9 lists as all packets; the save has it whole.
+            let words = match self.tool.back_end {
+                BackEnd::Legacy => without_no_interface(rule, words),
+                BackEnd::Nft => words,
+            };
             text.push_str(format!("-A {} {words}", rule.chain()).trim_end());
             text.push('\n');
         }
@@ -266,13 +271,10 @@ impl Run<'_> {
         };
         let exists = |view: &View| chain.is_none_or(|chain| view.table.chain(chain).is_some());
         let Some(view) = view.filter(exists) else {
-            return Err(Failure::other(match self.tool.back_end {
-                BackEnd::Nft => format!(
-                    "chain `{}' in table `{table}' is incompatible, use 'nft' tool.",
-                    chain.unwrap_or_default().escape_debug()
-                ),
-                BackEnd::Legacy => "No chain/target/match by that name.".to_owned(),
-            }));
+            return Err(match self.tool.back_end {
+                BackEnd::Nft => Failure::incompatible(chain.unwrap_or_default(), table),
+                BackEnd::Legacy => Failure::other("No chain/target/match by that name."),
+            });
         };
         if let Some(chain) = chain {
             let in_it =
@@ -292,6 +294,18 @@ impl Run<'_> {
         }
         Ok(view)
     }
+}
+
+fn without_no_interface(rule: &Rule<'_>, mut words: String) -> String {
+    let options = [("in-interface", "! -i + "), ("out-interface", "! -o + ")];
+    for (name, text) in options.into_iter().filter(|(_, text)| rule.text().contains(text)) {
+        let spec = rule.spec().ok();
+        let option = spec.as_ref().and_then(|spec| spec.generic(name));
+        if option.is_some_and(|option| option.negated && option.value() == Some("+")) {
+            words = words.replacen(text, "", 1);
+        }
+    }
+    words
 }
 
 fn target_of(words: &str) -> Option<String> {

@@ -31,15 +31,24 @@ impl Failure {
         parameter("")
     }
 
+    /// Returns what the tool tells of what the kernel said, without its version.
     pub(super) fn other(message: impl Into<String>) -> Self {
         Self { status: OTHER, message: message.into() }
+    }
+
+    /// Returns the failure of a chain that iptables-nft does not take for its own, which it tells with its
+    /// version.
+    pub(super) fn incompatible(chain: &str, table: &str) -> Self {
+        let chain = chain.escape_debug();
+        Self::other(format!("chain `{chain}'{INCOMPATIBLE}`{table}' is incompatible, use 'nft' tool."))
     }
 
     /// Returns what is told on standard error. `name` is that of the tool, `version` behind it.
     pub(super) fn text(&self, name: &str, version: &str) -> String {
         let mut lines = Vec::new();
         if !self.message.is_empty() {
-            let version = if self.status == OTHER { String::new() } else { format!(" {version}") };
+            let without = self.status == OTHER && !self.message.contains(INCOMPATIBLE);
+            let version = if without { String::new() } else { format!(" {version}") };
             lines.push(format!("{name}{version}: {}", self.message));
         }
         match self.status {
@@ -243,5 +252,7 @@ fn said(errno: Errno) -> String {
     text.rsplit_once(" (os error").map_or(text.clone(), |(text, _)| text.to_owned())
 }
 
+/// What is between the names of a chain and of its table.
+const INCOMPATIBLE: &str = " in table ";
 /// `EMLINK` (`asm-generic/errno-base.h`)
 const EMLINK: Errno = Errno(31);

@@ -90,7 +90,7 @@ fn incompatible(table: &str, foreign: &Foreign) -> Failure {
     let chain = foreign.chain.escape_debug();
     match &foreign.reason {
         ForeignReason::Expression(_) | ForeignReason::BaseChain => {
-            Failure::other(format!("chain `{chain}' in table `{table}' is incompatible, use 'nft' tool."))
+            Failure::incompatible(&foreign.chain, table)
         }
         reason => Failure {
             status: failure::VERSION,

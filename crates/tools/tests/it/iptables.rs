@@ -1,120 +1,326 @@
-//! The tool `iptables` against the real ones of both back ends: the same command lines to both, each in a
-//! namespace of its own, with the same status and the same rules afterwards.
+//! iptables, iptables-save and iptables-restore beside the real ones of both back ends and families: the same
+//! command lines to both, each in a namespace of its own, with the same status, the same output, and the same
+//! rules afterwards.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use testns::{Netns, have, sh};
 
 use crate::side_by_side::{Done, run_with};
-use testns::{Netns, have};
-
 use crate::tool;
 
-/// Command lines; those of save and restore are of the example alone, the real tools have other names.
-const LINES: [&str; 43] = [
-    "-N WEB",
-    "-N WEB",
-    "-A WEB -p tcp --dport http -j ACCEPT",
-    "-A WEB -m comment --comment two_words -j RETURN",
-    "-I WEB -s 10.0.0.0/8,192.168.0.1 -j DROP",
-    "-I INPUT 1 -i eth+ -j WEB",
-    "-C WEB -p tcp --dport 80 -j ACCEPT",
-    "-C WEB -p tcp --dport 81 -j ACCEPT",
-    "-C NONE -j ACCEPT",
-    "-R WEB 2 -p udp -j NFLOG --nflog-group 3",
-    "-R WEB 9 -j DROP",
-    "-D WEB 1",
-    "-D WEB -m comment --comment two_words -j RETURN",
-    "-D WEB -m comment --comment two_words -j RETURN",
-    "-P FORWARD DROP",
-    "-P WEB DROP",
-    "-P INPUT RETURN",
-    "-X WEB",
-    "-E WEB SITE",
-    "-S SITE",
-    "-S NONE",
+/// The rules that each list of command lines begins with.
+const RULES: &str = "*filter\n:bar - [0:0]\n:foo - [0:0]\n[3:4] -A INPUT -s 192.0.2.1/32 -j ACCEPT\n\
+    [5:6] -A INPUT -p tcp -m tcp --dport 22 -j foo\n[7:8] -A foo -m comment --comment \"a b\" -j RETURN\n\
+    COMMIT\n*nat\n[0:0] -A PREROUTING -p tcp -m tcp --dport 1 -j ACCEPT\n[0:0] -A OUTPUT -s 192.0.2.2/32\n\
+    COMMIT\n";
+
+/// Command lines of iptables, one after the other on the same rules. Of those with `=` before them the
+/// first line of standard error is the same, too.
+const LINES: &[&str] = &[
+    "-V",
     "-S",
+    "-v -S",
+    "-S INPUT 1",
+    "-S INPUT 9",
+    "-SINPUT",
+    "--list-rules=INPUT",
+    "-L",
     "-L -n",
-    "-L SITE -n -v",
     "-nvL --line-numbers",
-    "-n -L SITE 1 -x -v",
-    "-L SITE 9 -n",
-    "-L SITE 0 -n",
-    "-L NONE -n",
-    "-Z SITE",
-    "-t nat -A POSTROUTING -o eth0 -j MASQUERADE --random-fully",
-    "-t nat -A PREROUTING -p tcp --dport 80 -j DNAT --to-destination 10.0.0.2:8080",
-    "-t nat -S",
-    "-t nat -nL",
-    "-t nat -L POSTROUTING -v -n",
-    "-t nat -F",
-    "-t nat -S PREROUTING",
-    "-t nonsense -S",
-    "-A INPUT -j NONE",
+    "-nxvL INPUT 1",
+    "-L foo -n",
+    "=-S NONE",
+    "=-L NONE -n",
+    "-tnat -S",
+    "--table=nat -S OUTPUT",
+    "--tab nat -S",
+    "-S -t nat",
+    "-w5 -S INPUT",
+    "--wait=5 -S INPUT",
+    "-w 5 -S INPUT",
+    "=-w x -S INPUT",
+    "-4 -S INPUT",
+    "=-6 -A INPUT -j DROP",
+    "=--ipv6 -A INPUT -j DROP",
+    "=",
+    "=-A",
+    "=-A INPUT --nonsense",
+    "=-A INPUT -k",
+    "=-A INPUT -j ACCEPT extra",
+    "=-A INPUT -m nosuch",
+    "=-A INPUT -A OUTPUT -j DROP",
+    "=-L -F",
+    "=-n -A INPUT -j DROP",
+    "=-S -n",
+    "=-L -j DROP",
+    "=-c 1 2 -F",
+    "=-A INPUT -c 7 -j DROP",
+    "=-A INPUT -c x y -j DROP",
+    "=-A INPUT -j DROP !",
+    "=-A INPUT ! -j DROP",
+    "=-A INPUT -s 1.1.1.1 -s 2.2.2.2",
+    "=-A INPUT -s nosuch.invalid",
+    "=-A INPUT -s1.1.1.1 -j DROP",
+    "=-A INPUT -o eth0",
+    "=-A INPUT -p tcp --dport",
+    "=-A INPUT --dport 22",
+    "=-A NONE -j ACCEPT",
+    "=-A INPUT -j NONE",
+    "=-C INPUT -j NONE",
+    "=-C INPUT -s 192.0.2.9 -j ACCEPT",
+    "=-C NONE -j ACCEPT",
+    "=-D INPUT -s 192.0.2.9 -j ACCEPT",
+    "=-D NONE -j ACCEPT",
+    "=-D NONE 1",
+    "=-D INPUT 9",
+    "=-D INPUT 0",
+    "=-D INPUT 1 -j ACCEPT",
+    "=-D INPUT 1 --garbage",
+    "=-I INPUT 9 -j DROP",
+    "=-I INPUT x -j DROP",
+    "=-R INPUT 9 -j DROP",
+    "=-R INPUT -j DROP",
+    "=-R INPUT 1 -s 1.1.1.1,2.2.2.2 -j DROP",
+    "=-N foo",
+    "=-N INPUT",
+    "=-N LOG",
+    "=-N abcdefghijklmnopqrstuvwxyzabc",
+    "=-X NONE",
+    "=-X foo",
+    "=-F NONE",
+    "=-Z NONE",
+    "=-P foo DROP",
+    "=-P NONE DROP",
+    "=-P INPUT REJECT",
+    "=-P INPUT",
+    "=-E foo bar",
+    "=-E NONE new",
+    "=-t nosuch -S",
+    "=-t nat -P OUTPUT DROP",
+    "-A INPUT -p tcp --dport 22,80 -j ACCEPT",
     "-A INPUT -p tcp --dport 70000",
-    "-F",
-    "-X",
+    "-A INPUT -j REJECT --reject-with tcp-reset",
+    "-A INPUT -j DNAT --to-destination 1.1.1.1",
+    "-A INPUT -m sctp --dport 5",
+    "-A INPUT -j TOS --set-tos 4",
+    "-A foo -j foo",
+    "-A foo -j INPUT",
+    "-A INPUT -j TRACE",
+    "-t mangle -A FORWARD -p tcp -j TCPMSS --set-mss 42",
+    "-A INPUT -j NFQUEUE --queue-balance :4",
+    "-A INPUT -p dccp --dport : -j DROP",
+    "-A INPUT -s localhost -j ACCEPT",
+    "-A INPUT -c 7 8 -j DROP",
+    "-v -A INPUT -p tcp --dport 22 -m comment --comment hi -j foo",
+    "-v -I INPUT 1 -f ! -s 1.1.1.1 -j LOG",
+    "-v -A FORWARD -s 1.1.1.1,2.2.2.2 -p tcp -i lo -j DROP",
+    "-v -D FORWARD -s 1.1.1.1 -p tcp -i lo -j DROP",
+    "-A INPUT -m comment --comment -D -j DROP",
+    "-A INPUT -m comment --comment=-t -j DROP",
+    "--app INPUT --jump DROP",
+    "-AFORWARD -j DROP",
+    "-DFORWARD 1",
+    "-D OUTPUT 1 -tnat",
+    "-A FORWARD ! -i + -j DROP",
+    "-nvL",
+    "-L INPUT",
+    "-L -Z -n",
+    "-Z -L -v -n",
+    "-v -Z",
+    "-v -N new",
+    "-v -X new",
+    "-v -P FORWARD DROP",
+    "-v -F INPUT",
+    "-v -F",
+    "-v -X",
     "-S",
+    "-t nat -S",
 ];
 
-/// Runs a command line, `backend` being the arguments that choose one.
-fn run(tool: &Path, backend: &[&str], line: &str) -> Done {
-    // All network namespaces share the lock.
-    let arguments = backend.iter().copied().chain(["-w", "20"]).chain(line.split_whitespace());
-    run_with(tool, arguments, "")
+/// Those of restore, each on the rules above, with the input below.
+const RESTORES: &[&str] = &[
+    "",
+    "-n",
+    "--noflush",
+    "--test",
+    "-t",
+    "-nv",
+    "-v",
+    "-T nat",
+    "-Tnat",
+    "--table=nat",
+    "-T nosuch",
+    "-c",
+    "--garbage",
+    "-k",
+    "-4",
+    "-n -k",
+    "-V",
+    "nosuchfile",
+    "-w 5",
+    "--wait=5",
+    "-M /bin/true",
+];
+
+const INPUT: &str = "*filter\n-4 -A INPUT -s 192.0.2.5 -j ACCEPT\n-6 -A INPUT -p tcp --dport 23 -j ACCEPT\n\
+    -A INPUT -j DROP\nCOMMIT\n*nat\n-A OUTPUT -j ACCEPT\nCOMMIT\n";
+
+const SAVES: &[&str] = &[
+    "",
+    "-c",
+    "--counters",
+    "-t nat",
+    "-tnat",
+    "--table=nat",
+    "-t nosuch",
+    "--garbage",
+    "extra",
+    "-V",
+    "-ct nat",
+    "-4",
+    "-M /bin/true",
+    "-d",
+];
+
+fn run(tool: &Path, line: &str, input: &str) -> Done {
+    run_with(tool, line.split_whitespace(), input)
+}
+
+/// Runs a command line with both, in their namespaces, and compares.
+fn compare(spaces: [&Netns; 2], name: &str, line: &str, input: &str) {
+    let (ours, theirs) = (tool(name), PathBuf::from(name));
+    let (same_error, line) = line.strip_prefix('=').map_or((false, line), |line| (true, line));
+    let done = spaces[0].run(|| run(&ours, line, input));
+    let wanted = spaces[1].run(|| run(&theirs, line, input));
+    let lines = |text: &str| -> String {
+        text.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect()
+    };
+    assert_eq!(done.status, wanted.status, "{name} {line}: {done:?}, the tool {wanted:?}");
+    assert_eq!(lines(&done.stdout), lines(&wanted.stdout), "{name} {line}");
+    if same_error {
+        // The tool does not say its name everywhere.
+        let first = |text: &str| {
+            let line = text.lines().next().unwrap_or_default();
+            let names_tool = line.starts_with("iptables");
+            line.split_once(": ").filter(|_| names_tool).map_or(line, |(_, rest)| rest).to_owned()
+        };
+        assert_eq!(first(&done.stderr), first(&wanted.stderr), "{name} {line}");
+    }
+}
+
+/// All rules as the real tool saves them.
+fn saved(name: &str) -> String {
+    sh(&format!("{name}-save -c | grep -v '^#' | sort"))
 }
 
 #[test]
 fn command_lines_do_what_they_do_with_the_tool() {
-    for backend in ["nft", "legacy"] {
-        let name = format!("iptables-{backend}");
-        if !have(&[&name]) {
-            continue;
-        }
+    for name in ["iptables-nft", "iptables-legacy"].into_iter().filter(|name| have(&[name])) {
         let (Some(ours), Some(theirs)) = (Netns::new(), Netns::new()) else { return };
-        let (example, real) = (tool("iptables"), PathBuf::from(name));
+        let spaces = [&ours, &theirs];
+        let restore = PathBuf::from(format!("{name}-restore"));
+        spaces.iter().for_each(|space| {
+            let _ = space.run(|| run(&restore, "-c -w 20", RULES));
+        });
         for line in LINES {
-            let done = ours.run(|| run(&example, &["--backend", backend], line));
-            let wanted = theirs.run(|| run(&real, &[], line));
-            let failed = |done: &Done| done.status != Some(0);
-            assert_eq!(failed(&done), failed(&wanted), "{backend} {line}: {done:?} {wanted:?}");
-            assert_eq!(done.stdout, wanted.stdout, "{backend} {line}");
-            assert_eq!(
-                done.stderr.is_empty(),
-                !failed(&done) || line.starts_with("-C WEB"),
-                "{line}: {done:?}"
-            );
+            compare(spaces, name, line, "");
+        }
+        assert_eq!(ours.run(|| saved(name)), theirs.run(|| saved(name)));
+    }
+}
+
+#[test]
+fn saves_and_restores_do_what_they_do_with_the_tool() {
+    let names = ["iptables-nft", "iptables-legacy", "ip6tables-nft"];
+    for name in names.into_iter().filter(|name| have(&[name])) {
+        let (Some(ours), Some(theirs)) = (Netns::new(), Netns::new()) else { return };
+        let spaces = [&ours, &theirs];
+        let restore = PathBuf::from(format!("{name}-restore"));
+        let v6 = |text: &str| match name.starts_with("ip6") {
+            true => text.replace("192.0.2.", "2001:db8::").replace("/32", "/128"),
+            false => text.to_owned(),
+        };
+        for line in RESTORES {
+            spaces.iter().for_each(|space| {
+                let _ = space.run(|| run(&restore, "-c", &v6(RULES)));
+            });
+            compare(spaces, &format!("{name}-restore"), line, &v6(INPUT));
+            assert_eq!(ours.run(|| saved(name)), theirs.run(|| saved(name)), "{name}-restore {line}");
+        }
+        for line in SAVES {
+            compare(spaces, &format!("{name}-save"), line, "");
         }
     }
 }
 
 #[test]
-fn what_it_saves_it_restores() {
-    let Some(namespace) = Netns::new() else { return };
-    let example = tool("iptables");
-    let rules = "*nat\n:PREROUTING ACCEPT [0:0]\n:INPUT ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n\
-                 [3:4] -A POSTROUTING -j MASQUERADE\nCOMMIT\n";
-    namespace.run(|| {
-        for backend in ["nft", "legacy"] {
-            let run = |line: &str, input: &str| {
-                let arguments = ["--backend", backend, "-w", "20"].into_iter().chain(line.split_whitespace());
-                run_with(&example, arguments, input)
-            };
-            let done = run("restore -c", rules);
-            assert_eq!((done.status, done.stderr.as_str()), (Some(0), ""));
-            assert_eq!(run("save -c -t nat", "").stdout, rules);
-            let done = run("restore", "*nat\n-A NONE -j ACCEPT\nCOMMIT\n");
-            assert_eq!(done.stderr, "iptables: table nat, line 2: there is no chain NONE\n");
-        }
+fn what_iptables_has_no_words_for_is_listed_by_no_words() {
+    let Some(space) = Netns::new() else { return };
+    if !have(&["nft"]) {
+        return;
+    }
+    let (command, save) = (tool("iptables-nft"), tool("iptables-nft-save"));
+    space.run(|| {
+        let _ = sh(
+            "nft 'add table ip filter; add chain ip filter INPUT { type filter hook input priority 0; }; \
+             add chain ip filter foo; add rule ip filter foo ip saddr 192.0.2.1 drop; \
+             add rule ip filter INPUT tcp dport { 22, 80 } accept'",
+        );
+        let all = run(&command, "-S", "");
+        assert_eq!(
+            (all.status, all.stdout.as_str()),
+            (
+                Some(0),
+                "-P INPUT ACCEPT\n-P FORWARD ACCEPT\n-P OUTPUT ACCEPT\n-N foo\n\
+                 # INPUT: tcp dport { 22, 80 } accept\n-A foo -s 192.0.2.1/32 -j DROP\n"
+            )
+        );
+        assert!(all.stderr.contains("no words for chain INPUT, rule 1: a set: tcp dport { 22, 80 } accept"));
+        assert_eq!(run(&command, "-S foo", "").stdout, "-N foo\n-A foo -s 192.0.2.1/32 -j DROP\n");
+        let one = run(&command, "-S INPUT", "");
+        assert_eq!((one.status, one.stdout.as_str()), (Some(3), ""));
+        let saved = run(&save, "", "");
+        assert_eq!(
+            (saved.status, saved.stdout.as_str()),
+            (Some(3), "# Table `filter' is incompatible, use 'nft' tool.\n")
+        );
+        // What is changed beside it leaves it as it is, and what removes it says so.
+        assert_eq!(run(&command, "-I INPUT 2 -j DROP", "").status, Some(0));
+        assert!(sh("nft list chain ip filter INPUT").contains("tcp dport { 22, 80 } accept"));
+        assert!(
+            run(&command, "-F INPUT", "").stderr.contains("removes from table `filter' what others wrote")
+        );
     });
 }
 
 #[test]
-fn under_the_name_of_a_tool_it_is_that_tool() {
-    let Some(namespace) = Netns::new() else { return };
-    let rules =
-        "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:X - [0:0]\nCOMMIT\n";
-    let (restore, save) = (tool("ip6tables-legacy-restore"), tool("ip6tables-legacy-save"));
-    namespace.run(|| {
-        assert_eq!(run_with(&restore, ["-w", "20"], rules).status, Some(0));
-        assert_eq!(run_with(&save, ["-t", "filter"], "").stdout, rules);
-    });
+fn a_name_without_a_back_end_is_that_of_the_one_in_use() {
+    if !have(&["iptables-nft", "iptables-legacy"]) {
+        return;
+    }
+    let version = |variable: &str| {
+        let mut command = Command::new(tool("iptables"));
+        let done = command.arg("-V").env("SLUICEGATE_IPTABLES", variable).output().unwrap();
+        let text = if done.status.success() { done.stdout } else { done.stderr };
+        String::from_utf8(text).unwrap()
+    };
+    for (before, wanted) in [
+        ("true", "nf_tables"),
+        ("iptables-legacy -A INPUT -j ACCEPT", "legacy"),
+        ("iptables-legacy -A INPUT -j ACCEPT; iptables-nft -A INPUT -j ACCEPT", "nf_tables"),
+        ("iptables-legacy -A INPUT; iptables-legacy -A INPUT; ip6tables-nft -A INPUT", "legacy"),
+        ("iptables-legacy -A INPUT; ip6tables-nft -t mangle -N KUBE-IPTABLES-HINT", "nf_tables"),
+        ("iptables-nft -A INPUT; ip6tables-legacy -t mangle -N KUBE-KUBELET-CANARY", "legacy"),
+    ] {
+        let Some(space) = Netns::new() else { return };
+        space.run(|| {
+            let _ = sh(before);
+            assert_eq!(version(""), format!("iptables v1.8.9 ({wanted})\n"), "{before}");
+            assert_eq!(version("legacy"), "iptables v1.8.9 (legacy)\n");
+            assert_eq!(version("nft"), "iptables v1.8.9 (nf_tables)\n");
+            assert!(version("both").contains("expected nft or legacy, found both"));
+        });
+    }
 }

@@ -712,9 +712,7 @@ impl Transport {
 fn interface(value: &[u8], not: bool) -> Option<Interface> {
     let mut interface = Interface { not, ..Interface::default() };
     if value == NO_INTERFACE && !not {
-        // As the name that it is not: the head of a legacy rule has no mask for it, and is read as nothing.
         interface.name.first_mut().into_iter().for_each(|byte| *byte = b'+');
-        interface.mask.iter_mut().take(2).for_each(|byte| *byte = u8::MAX);
         interface.not = true;
         return Some(interface);
     }
