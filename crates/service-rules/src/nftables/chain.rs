@@ -114,9 +114,10 @@ fn spread_statements(schema: &Schema, balance: &Balance) -> Vec<Statement> {
 
 /// Returns the rules that all frontends with session affinity, this number of endpoints and this timeout
 /// share. The first sends a known client to its endpoint, unless that no longer exists. Otherwise the client
-/// is forgotten, because `update` does not change the value of an element, and is bound to an endpoint that
-/// is drawn. If the map of clients is full, its rule ends, and the next one sends the connection all the
-/// same.
+/// is forgotten, because `update` does not change the value of an element, and is bound to the endpoint that a
+/// hash of its address chooses. If the map of clients is full, which the clients of one service can make it,
+/// its rule ends, and the next one sends the connection all the same: to where the hash sends that client as
+/// long as the service has the same endpoints.
 fn sticky_statements(schema: &Schema, balance: &Balance, seconds: u32) -> [Vec<Statement>; 5] {
     let Balance { scope, path, protocol, count, .. } = *balance;
     let clients = container_name(Container::Affinity(scope, protocol));
@@ -124,7 +125,7 @@ fn sticky_statements(schema: &Schema, balance: &Balance, seconds: u32) -> [Vec<S
     let id = || Expression::from(CARRIER);
     let known = Mangle::new(CARRIER, client().map(&clients));
     let drawn = schema
-        .endpoint_key(scope, protocol, count)
+        .start_key(scope, protocol, count)
         .map(&container_name(Container::StickyIds(scope, path, protocol)));
     let bind = || {
         let timeout = Some(Duration::from_secs(seconds.into()));

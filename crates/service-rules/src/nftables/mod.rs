@@ -24,8 +24,10 @@
 //!   element. Between two lookups the code, or the id, is in the packet's priority, because nft 1.0.6 cannot
 //!   list a lookup that uses the result of another. The first packet of a connection to a service so leaves
 //!   with priority 0, whatever `SO_PRIORITY` its socket had.
-//!   One map has the clients of all services of a protocol: at most
-//!   262144, before Linux 6.5 65535. Clients that find it full are balanced without affinity.
+//!   A client starts at the endpoint that a hash of its address chooses. One map has the clients of all
+//!   services of a protocol: at most 262144, before Linux 6.5 65535. Clients that find it full, whoever filled
+//!   it, still come to the endpoint of their hash, and leave it only when the endpoints of their service
+//!   change.
 //! * The elements of frontends come after those that they lead to, and the rules of base chains come last: a
 //!   transaction that has to be sent in several batches makes nothing reachable before it is complete.
 //! * Chains that are no longer used are flushed at once, and deleted in a separate transaction more than a

@@ -162,6 +162,22 @@ impl Schema {
         Expression::concat(address.into_iter().chain([dport(protocol), Expression::random(count)]))
     }
 
+    /// Returns `ip daddr . tcp dport . jhash ip saddr . ip daddr . tcp dport mod COUNT`, or the same without
+    /// the address for node ports and IPv6: the number of the endpoint that a client starts with.
+    ///
+    /// It depends on the client alone, so that one that is not remembered, because others have filled the map
+    /// of clients, comes to the same endpoint each time.
+    pub(super) fn start_key(&self, scope: Scope, protocol: Protocol, count: u32) -> Expression {
+        let address = (scope == Scope::Address).then(|| self.daddr());
+        let of = match self.settings.family {
+            Family::Ipv4 => self.client(scope, protocol),
+            // For both addresses twice there are not enough registers.
+            Family::Ipv6 => self.client(Scope::NodePort, protocol),
+        };
+        let start = Expression::Jhash(Box::new(Jhash { of, modulus: count, seed: Some(3), offset: 0 }));
+        Expression::concat(address.into_iter().chain([dport(protocol), start]))
+    }
+
     /// Returns `ip daddr . tcp dport . meta priority`, or the same without the address for node ports.
     pub(super) fn sticky_key(&self, scope: Scope, protocol: Protocol) -> Expression {
         let address = (scope == Scope::Address).then(|| self.daddr());
@@ -172,8 +188,7 @@ impl Schema {
     /// IPv6 it is two hashes of that, `jhash ... . jhash ...`: nft before 1.0.8 aborts when it loads a rule
     /// that updates a map with a key of more than 16 bytes.
     pub(super) fn client_key(&self, scope: Scope, protocol: Protocol) -> Expression {
-        let address = (scope == Scope::Address).then(|| self.daddr());
-        let client = Expression::concat([self.saddr()].into_iter().chain(address).chain([dport(protocol)]));
+        let client = self.client(scope, protocol);
         match self.settings.family {
             Family::Ipv4 => client,
             Family::Ipv6 => {
@@ -184,6 +199,12 @@ impl Schema {
                 Expression::concat([hash(1), hash(2)])
             }
         }
+    }
+
+    /// Returns `ip saddr . ip daddr . tcp dport`, or the same without the destination for node ports.
+    fn client(&self, scope: Scope, protocol: Protocol) -> Expression {
+        let address = (scope == Scope::Address).then(|| self.daddr());
+        Expression::concat([self.saddr()].into_iter().chain(address).chain([dport(protocol)]))
     }
 
     /// Returns an expression with the type of [`client_key`](Self::client_key). For the type of a hash nft

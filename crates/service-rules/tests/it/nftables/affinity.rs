@@ -163,6 +163,27 @@ fn stays(family: Family) {
     assert_eq!(network.ask_all(), without, "an endpoint that returns takes no clients from others");
 }
 
+/// The clients of one service can fill the map. Without an element a client is at its endpoint all the same.
+#[test]
+fn clients_that_are_not_remembered_stay_with_their_endpoint() {
+    if !testns::have(&["nft"]) {
+        return;
+    }
+    for family in Family::BOTH {
+        testns::netns(|| {
+            let all = [1, 2, 3, 4, 5];
+            let network = Network::new(family, &all);
+            Proxier::new().sync(&service(family, &all, 10800));
+            let first = network.ask_all();
+            let table = if family == Ipv4 { "ip" } else { "ip6" };
+            for _ in 0..3 {
+                assert_eq!(testns::sh(&format!("nft flush map {table} kube-proxy affinity-udp")), "");
+                assert_eq!(network.ask_all(), first);
+            }
+        });
+    }
+}
+
 #[test]
 fn the_limit_of_clients_is_raised_where_the_kernel_can() {
     testns::netns(|| {
