@@ -23,13 +23,17 @@ pub enum Error {
     /// The manifests lack a service or an address that a question is about.
     #[error("--manifests: {0}")]
     Missing(String),
-    /// The program was built without the matrix, and cargo cannot build it with.
-    #[cfg(not(feature = "matrix"))]
-    #[error("the matrix is built by `cargo run --package sluicegate-lab --features matrix -- matrix`{0}")]
-    WithoutMatrix(
+    /// The program was built without a subcommand, and cargo cannot build it with.
+    #[cfg(not(all(feature = "matrix", feature = "soak")))]
+    #[error(
+        "{subcommand} is built by `cargo run -p sluicegate-lab --features {subcommand} -- {subcommand}`{cause}"
+    )]
+    Rebuild {
+        /// The subcommand.
+        subcommand: &'static str,
         /// Why that was not done, after a colon.
-        String,
-    ),
+        cause: String,
+    },
     /// The report cannot be written.
     #[error("--report: {}: {source}", path.display())]
     Report {

@@ -10,8 +10,9 @@
 //! Nothing here touches the network namespace that the process was started in. Links, addresses and routes
 //! are created through rtnetlink, so that no tool has to be installed. The crate is not published.
 //!
-//! The matrix needs every mode of the proxier, and is the feature `matrix`: the demonstration is the first that
-//! most people build, and takes half of the time without.
+//! The matrix needs every mode of the proxier and is the feature `matrix`; the soak test (`cargo lab soak`) needs
+//! its daemon and is the feature `soak`: the demonstration is the first that most people build, and takes half
+//! of the time without.
 #![forbid(unsafe_code)]
 
 mod ask;
@@ -23,10 +24,12 @@ mod error;
 mod matrix;
 mod namespace;
 mod network;
+#[cfg(not(all(feature = "matrix", feature = "soak")))]
+mod rebuild;
 mod scale;
+#[cfg(feature = "soak")]
+mod soak;
 mod wire;
-#[cfg(not(feature = "matrix"))]
-mod without_matrix;
 
 pub use ask::{Answer, Transport, ask};
 pub use command::run;

@@ -1,0 +1,484 @@
+//! `soak`: the run loop of the daemon under siege, in a throw-away namespace.
+//!
+//! A source that changes services and endpoints at random, other programs that delete or overwrite the rules,
+//! and restarts, for as long as is asked for. Now and then all are quiet, and the kernel has to come to equal a
+//! fresh plan of the objects; memory, descriptors and threads must not grow. The seed repeats the changes, not
+//! the times at which they meet.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use sluicegate_proxier::Mode;
+use sluicegate_proxier::run::{Intervals, Loop, Observer, Signal, SyncReport, ThisNode, World};
+use sluicegate_proxier::source::update::{Kind, ObjectName, Update};
+use sluicegate_proxier::source::{self, Object};
+use sluicegate_service_rules::iptables::{self, BackEnd};
+use sluicegate_service_rules::nftables::{self, Layout};
+use sluicegate_service_rules::{Backend, Error as RulesError};
+use sluicegate_services::{Cluster, Family};
+use tokio::sync::mpsc::{self, Sender};
+
+use crate::{Error, Namespace};
+
+#[derive(Args)]
+pub(crate) struct Soak {
+    /// How long.
+    #[arg(long, value_name = "MINUTES", default_value_t = 2.0)]
+    minutes: f64,
+    /// What the changes are drawn from.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// The number of services that there may be at a time.
+    #[arg(long, value_name = "COUNT", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    services: u32,
+    /// What is programmed.
+    #[arg(long, value_enum, default_value = "maps")]
+    rules: Rules,
+}
+
+/// The rules that are programmed: a layout of nftables mode, or a back end of iptables mode.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Rules {
+    Maps,
+    Chains,
+    IptablesNft,
+    IptablesLegacy,
+}
+
+impl Soak {
+    pub(crate) fn run(&self) -> Result<ExitCode, Error> {
+        let node = Namespace::new("node")?;
+        for path in ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"] {
+            node.sysctl(path, "1")?;
+        }
+        node.run(|| Siege::new(self).and_then(Siege::run))
+    }
+}
+
+/// The programs of the namespace, and the objects that the kernel has to have in the end.
+struct Siege<'a> {
+    options: &'a Soak,
+    random: Random,
+    objects: BTreeMap<String, String>,
+    daemon: Daemon,
+    count: Count,
+    steps: BTreeMap<&'static str, usize>,
+}
+
+impl<'a> Siege<'a> {
+    fn new(options: &'a Soak) -> Result<Self, Error> {
+        let count = Count::default();
+        let daemon = Daemon::start(options.rules, &BTreeMap::new(), &count)?;
+        let random = Random(options.seed);
+        Ok(Self { options, random, objects: BTreeMap::new(), daemon, count, steps: BTreeMap::new() })
+    }
+
+    fn run(mut self) -> Result<ExitCode, Error> {
+        let start = Instant::now();
+        let end = start + Duration::from_secs_f64(self.options.minutes * 60.0);
+        let (mut quiet_points, mut longest) = (0, Duration::ZERO);
+        // What is allocated once is there after some rounds.
+        let mut first: Option<Usage> = None;
+        while Instant::now() < end {
+            for _ in 0..200 {
+                self.step()?;
+            }
+            let took = match self.become_quiet()? {
+                Ok(took) => took,
+                Err(difference) => {
+                    println!(
+                        "seed {}: after {:?} at quiet point {quiet_points} the kernel differs from a \
+                              fresh plan: {difference}",
+                        self.options.seed,
+                        start.elapsed()
+                    );
+                    return Ok(ExitCode::FAILURE);
+                }
+            };
+            longest = longest.max(took);
+            quiet_points += 1;
+            if quiet_points == WARM {
+                first = Some(Usage::now());
+            }
+        }
+        let (last, syncs) = (Usage::now(), self.count.0.load(Ordering::Relaxed));
+        self.daemon.stop();
+        println!(
+            "{:?}: {quiet_points} quiet points, each equal to a fresh plan, after {longest:?} \
+                  at most; {syncs} syncs",
+            self.options.rules
+        );
+        println!("steps: {:?}", self.steps);
+        let Some(first) = first else {
+            println!("too short to tell of growth: {last:?}");
+            return Ok(ExitCode::SUCCESS);
+        };
+        println!("{first:?} after {WARM} quiet points, {last:?} at the end");
+        // Sizes of allocators move by themselves; what leaks in each of thousands of steps is more.
+        let grows = last.kilobytes > first.kilobytes * 3 / 2 + 16_384
+            || last.descriptors > first.descriptors
+            || last.threads > first.threads;
+        if grows {
+            println!("memory, descriptors or threads grow");
+        }
+        Ok(if grows { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+
+    fn step(&mut self) -> Result<(), Error> {
+        let service = self.random.below(self.options.services);
+        let name = match self.random.below(200) {
+            0 => {
+                self.daemon.stop();
+                self.daemon = Daemon::start(self.options.rules, &self.objects, &self.count)?;
+                "restarts"
+            }
+            1 => {
+                // Another program with other services overwrites everything.
+                let mut other = World::new(this_node());
+                other.apply(Update::Replace(Kind::EndpointSlice, Vec::new()));
+                other.apply(Update::Replace(
+                    Kind::Service,
+                    objects(&service_text(&mut self.random, service))?,
+                ));
+                let mut cluster = other.into_cluster();
+                let changes = cluster.take_changes();
+                // It may lose the race against the daemon.
+                let _ = backend(self.options.rules)?.sync(&cluster, &changes, Instant::now());
+                "overwrites"
+            }
+            2 => {
+                remove(self.options.rules);
+                "deletions of all rules"
+            }
+            3 => {
+                for kind in [Kind::EndpointSlice, Kind::Service] {
+                    let update = Update::Replace(kind, of_kind(&self.objects, kind)?);
+                    self.daemon.tell(update);
+                }
+                "lists anew"
+            }
+            4 => {
+                self.daemon.signal(Signal::Resync);
+                "signals"
+            }
+            5..30 => {
+                self.delete(&format!("service-{service}"))?;
+                "services deleted"
+            }
+            30..45 => {
+                self.delete(&format!("slice-{service}"))?;
+                "slices deleted"
+            }
+            45..110 => {
+                let text = service_text(&mut self.random, service);
+                self.put(format!("service-{service}"), text)?;
+                "services set"
+            }
+            _ => {
+                let text = slice_text(&mut self.random, service);
+                self.put(format!("slice-{service}"), text)?;
+                "slices set"
+            }
+        };
+        *self.steps.entry(name).or_default() += 1;
+        if self.random.below(20) == 0 {
+            thread::sleep(Duration::from_millis(self.random.below(30).into()));
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, name: String, text: String) -> Result<(), Error> {
+        for object in objects(&text)? {
+            self.daemon.tell(Update::Apply(object));
+        }
+        self.objects.insert(name, text);
+        Ok(())
+    }
+
+    fn delete(&mut self, name: &str) -> Result<(), Error> {
+        let Some(text) = self.objects.remove(name) else { return Ok(()) };
+        for object in objects(&text)? {
+            self.daemon.tell(Update::Delete(ObjectName::of(&object)));
+        }
+        Ok(())
+    }
+
+    /// Waits until the kernel has what the objects say. Returns how long that took, or the difference that is
+    /// left.
+    fn become_quiet(&self) -> Result<Result<Duration, String>, Error> {
+        let start = Instant::now();
+        let mut world = World::new(this_node());
+        for kind in [Kind::EndpointSlice, Kind::Service] {
+            world.apply(Update::Replace(kind, of_kind(&self.objects, kind)?));
+        }
+        loop {
+            thread::sleep(Duration::from_millis(50));
+            let difference = match difference(self.options.rules, world.cluster()) {
+                Ok(difference) if difference.is_empty() => return Ok(Ok(start.elapsed())),
+                Ok(difference) => difference,
+                // The daemon commits while this lists.
+                Err(error) => error.to_string(),
+            };
+            if start.elapsed() > LONGEST_QUIET {
+                return Ok(Err(difference.chars().take(2000).collect()));
+            }
+        }
+    }
+}
+
+/// The run loop on a thread of its own.
+struct Daemon {
+    updates: Sender<Update>,
+    signals: Sender<Signal>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The number of syncs.
+#[derive(Clone, Default)]
+struct Count(Arc<AtomicUsize>);
+
+impl Observer for Count {
+    fn synced(&self, _: &SyncReport) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Daemon {
+    fn start(rules: Rules, known: &BTreeMap<String, String>, count: &Count) -> Result<Self, Error> {
+        let (updates, news) = mpsc::channel(256);
+        let (signals, told) = mpsc::channel(1);
+        let observer = Arc::new(count.clone());
+        // The thread is in the namespace of the one that starts it.
+        let thread = thread::spawn(move || {
+            let run = || -> Result<(), String> {
+                let backend = backend(rules).map_err(|error| error.to_string())?;
+                let intervals = Intervals { min: Duration::from_millis(50), ..Intervals::of(rules.mode()) };
+                let looping = Loop::new(World::new(this_node()), backend, intervals, observer);
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                let runtime = runtime.map_err(|error| error.to_string())?;
+                let ended = runtime.block_on(looping.map_err(|error| error.to_string())?.run(news, told));
+                ended.map_err(|error| error.to_string())
+            };
+            if let Err(error) = run() {
+                eprintln!("the run loop ended: {error}");
+                std::process::exit(1);
+            }
+        });
+        let daemon = Self { updates, signals, thread: Some(thread) };
+        for kind in [Kind::EndpointSlice, Kind::Service] {
+            daemon.tell(Update::Replace(kind, of_kind(known, kind)?));
+        }
+        Ok(daemon)
+    }
+
+    fn tell(&self, update: Update) {
+        // If the loop has ended, it has said so.
+        let _ = self.updates.blocking_send(update);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let _ = self.signals.blocking_send(signal);
+    }
+
+    fn stop(&mut self) {
+        self.signal(Signal::Stop);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Rules {
+    const fn mode(self) -> Mode {
+        match self {
+            Self::Maps | Self::Chains => Mode::Nftables,
+            Self::IptablesNft | Self::IptablesLegacy => Mode::Iptables,
+        }
+    }
+
+    const fn back_end(self) -> BackEnd {
+        match self {
+            Self::IptablesLegacy => BackEnd::Legacy,
+            _ => BackEnd::Nft,
+        }
+    }
+}
+
+fn nftables(rules: Rules) -> Result<nftables::Applier, RulesError> {
+    let layout = if matches!(rules, Rules::Chains) { Layout::Chains } else { Layout::Maps };
+    nftables::Applier::open(nftables::Settings { layout, ..nftables::Settings::default() })
+}
+
+fn iptables(rules: Rules) -> Result<iptables::Applier, RulesError> {
+    iptables::Applier::open(Some(rules.back_end()), &Family::BOTH, iptables::Settings::default())
+}
+
+fn backend(rules: Rules) -> Result<Box<dyn Backend>, RulesError> {
+    Ok(match rules.mode() {
+        Mode::Nftables => Box::new(nftables(rules)?),
+        _ => Box::new(iptables(rules)?),
+    })
+}
+
+/// Removes everything, as a program does that flushes what it does not know. It may lose a race.
+fn remove(rules: Rules) {
+    match rules.mode() {
+        Mode::Nftables => drop(nftables(rules).and_then(|mut applier| applier.cleanup())),
+        _ => drop(iptables(rules).map(|mut applier| applier.cleanup())),
+    }
+}
+
+/// Returns what would be changed for the kernel to have these services.
+fn difference(rules: Rules, cluster: &Cluster) -> Result<String, RulesError> {
+    Ok(match rules.mode() {
+        Mode::Nftables => nftables(rules)?.difference(cluster)?.to_string(),
+        _ => {
+            let inputs = iptables(rules)?.difference(cluster)?;
+            inputs.iter().map(|(_, input)| input.to_string()).collect()
+        }
+    })
+}
+
+fn this_node() -> ThisNode {
+    let addresses = ["192.168.0.2", "fd00:192:168::2"].map(|ip| ip.parse().expect("an address"));
+    ThisNode { name: "node".to_owned(), addresses: addresses.into(), ..ThisNode::default() }
+}
+
+fn objects(text: &str) -> Result<Vec<Object>, Error> {
+    let mut found = Vec::new();
+    source::read_str("soak.yaml", text, |manifest| found.push(manifest.object))?;
+    Ok(found)
+}
+
+fn of_kind(texts: &BTreeMap<String, String>, kind: Kind) -> Result<Vec<Object>, Error> {
+    let prefix = if kind == Kind::Service { "service-" } else { "slice-" };
+    let texts = texts.iter().filter(|(name, _)| name.starts_with(prefix));
+    let found: Result<Vec<_>, _> = texts.map(|(_, text)| objects(text)).collect();
+    Ok(found?.into_iter().flatten().collect())
+}
+
+/// Returns a Service of this number with properties that are drawn.
+fn service_text(random: &mut Random, number: u32) -> String {
+    let [_, _, high, low] = number.to_be_bytes();
+    let (v4, v6) = (format!("172.30.{high}.{low}"), format!("fd00:172:30::{number:x}"));
+    let ips = match random.below(4) {
+        0 => format!("clusterIP: '{v6}', clusterIPs: ['{v6}'], ipFamilies: [IPv6]"),
+        1 => format!("clusterIP: {v4}, clusterIPs: [{v4}, '{v6}'], ipFamilies: [IPv4, IPv6]"),
+        _ => format!("clusterIP: {v4}, clusterIPs: [{v4}], ipFamilies: [IPv4]"),
+    };
+    let protocol = random.of(&["TCP", "TCP", "UDP", "SCTP"]);
+    let node_port = 30_000 + number;
+    let (kind, port, status) = match random.below(3) {
+        0 => ("ClusterIP", String::new(), String::new()),
+        1 => ("NodePort", format!(", nodePort: {node_port}"), String::new()),
+        _ => (
+            "LoadBalancer",
+            format!(", nodePort: {node_port}"),
+            // Some services have the same address, of which one loses it.
+            format!(", status: {{loadBalancer: {{ingress: [{{ip: 203.0.113.{}}}]}}}}", random.below(40) + 1),
+        ),
+    };
+    let mut extra = String::new();
+    if random.below(4) == 0 {
+        extra.push_str(", sessionAffinity: ClientIP");
+    }
+    if kind != "ClusterIP" && random.below(3) == 0 {
+        extra.push_str(", externalTrafficPolicy: Local");
+    }
+    if random.below(4) == 0 {
+        extra.push_str(", internalTrafficPolicy: Local");
+    }
+    if kind == "LoadBalancer" && random.below(3) == 0 {
+        extra.push_str(", loadBalancerSourceRanges: [192.0.2.0/24]");
+    }
+    if random.below(5) == 0 {
+        extra.push_str(", externalIPs: [198.51.100.1]");
+    }
+    format!(
+        "{{apiVersion: v1, kind: Service, metadata: {{namespace: soak, name: s{number}}}, spec: {{type: {kind}, \
+         {ips}, ports: [{{name: p, port: {}, protocol: {protocol}{port}}}]{extra}}}{status}}}\n",
+        random.of(&["80", "80", "443"])
+    )
+}
+
+/// Returns an EndpointSlice of the service of this number with endpoints that are drawn.
+fn slice_text(random: &mut Random, number: u32) -> String {
+    let is_v6 = random.below(4) == 0;
+    let endpoints: Vec<String> = (0..random.below(6))
+        .map(|_| {
+            let host = random.below(200) + 2;
+            let ip = if is_v6 { format!("fd00:10:244::{host:x}") } else { format!("10.244.0.{host}") };
+            let conditions = random.of(&[
+                "ready: true",
+                "ready: true",
+                "ready: false",
+                "ready: false, serving: true, terminating: true",
+            ]);
+            format!(
+                "{{addresses: ['{ip}'], nodeName: {}, conditions: {{{conditions}}}}}",
+                random.of(&["node", "other"])
+            )
+        })
+        .collect();
+    let family = if is_v6 { "IPv6" } else { "IPv4" };
+    let ports: Vec<String> =
+        ["TCP", "UDP", "SCTP"].iter().map(|p| format!("{{name: p, port: 8080, protocol: {p}}}")).collect();
+    format!(
+        "{{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {{namespace: soak, name: s{number}-1, \
+         labels: {{kubernetes.io/service-name: s{number}}}}}, addressType: {family}, ports: [{}], endpoints: [{}]}}\n",
+        ports.join(", "),
+        endpoints.join(", ")
+    )
+}
+
+/// What the process uses.
+#[derive(Clone, Copy, Debug)]
+struct Usage {
+    kilobytes: u64,
+    descriptors: usize,
+    threads: usize,
+}
+
+impl Usage {
+    fn now() -> Self {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = resident.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+        let count = |path| fs::read_dir(path).map_or(0, Iterator::count);
+        Self {
+            kilobytes: kilobytes.unwrap_or_default(),
+            descriptors: count("/proc/self/fd"),
+            threads: count("/proc/self/task"),
+        }
+    }
+}
+
+/// Numbers that a seed repeats (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u32) -> u32 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        u32::try_from(mixed % u64::from(end)).unwrap_or_default()
+    }
+
+    fn of<'t>(&mut self, texts: &[&'t str]) -> &'t str {
+        let index = self.below(u32::try_from(texts.len()).unwrap_or(1));
+        texts.get(index as usize).copied().unwrap_or_default()
+    }
+}
+
+/// The quiet points before memory is measured.
+const WARM: usize = 5;
+/// The longest time until the kernel has what the objects say.
+const LONGEST_QUIET: Duration = Duration::from_secs(30);
