@@ -211,6 +211,31 @@ impl Error {
     }
 }
 
+/// The error for a name that is none of those known: of a mode, a layout, a feature.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected {}, found {found:?}", alternatives(expected))]
+#[non_exhaustive]
+pub struct UnknownName {
+    /// The names that are known.
+    pub expected: Vec<&'static str>,
+    /// The name that was given.
+    pub found: String,
+}
+
+impl UnknownName {
+    pub(crate) fn new(expected: impl IntoIterator<Item = &'static str>, found: &str) -> Self {
+        Self { expected: expected.into_iter().collect(), found: found.to_owned() }
+    }
+}
+
+fn alternatives(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [most @ .., last] => format!("{} or {last}", most.join(", ")),
+    }
+}
+
 /// Prints refused services, one on each line.
 fn refusals(services: &[(ServiceName, String)]) -> String {
     let lines: Vec<_> = services.iter().map(|(name, reason)| format!("service {name}: {reason}")).collect();

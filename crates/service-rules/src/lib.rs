@@ -54,7 +54,7 @@ mod manifests;
 pub use addresses::{connected_networks, of_interfaces};
 pub use backend::{Backend, IsOurs, Object, Touched};
 pub use cleaned::Cleaned;
-pub use error::Error;
+pub use error::{Error, UnknownName};
 #[cfg(all(feature = "nftables", feature = "ipvs"))]
 pub use leftovers::remove_other_modes;
 pub use masquerade::MasqueradeBit;

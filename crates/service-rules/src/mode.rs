@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::UnknownName;
+
 /// The part of the kernel that the proxier programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
@@ -37,10 +39,10 @@ impl fmt::Display for Mode {
 }
 
 impl FromStr for Mode {
-    type Err = String;
+    type Err = UnknownName;
 
-    fn from_str(name: &str) -> Result<Self, String> {
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
         let mode = Self::ALL.into_iter().find(|mode| mode.as_str() == name);
-        mode.ok_or_else(|| format!("expected nftables, iptables or ipvs, found {name:?}"))
+        mode.ok_or_else(|| UnknownName::new(Self::ALL.into_iter().map(Self::as_str), name))
     }
 }

@@ -112,7 +112,7 @@ impl Slice {
             check_address(endpoint.ip, family).map_err(|reason| Invalid {
                 object: format!("EndpointSlice of Service {service}"),
                 field: format!("endpoints[{index}].ip"),
-                reason,
+                reason: reason.to_string(),
             })?;
         }
         Ok(Self { service, family, ports: ports.into_iter().collect(), endpoints, last_change: None })
@@ -160,17 +160,21 @@ impl SliceEndpoint {
     }
 }
 
-/// Returns what is wrong with the address of an endpoint in a slice of `family`.
-pub(crate) fn check_address(ip: IpAddr, family: Family) -> Result<(), String> {
+/// What is wrong with the address of an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum WrongAddress {
+    #[error("expected an {family} address, as the slice has, found {ip}")]
+    Family { family: Family, ip: IpAddr },
+    #[error("expected a unicast address that other machines can have, found {ip} ({kind})")]
+    Special { ip: IpAddr, kind: &'static str },
+}
+
+/// Checks the address of an endpoint in a slice of `family`.
+pub(crate) fn check_address(ip: IpAddr, family: Family) -> Result<(), WrongAddress> {
     if Family::of(ip) != family {
-        return Err(format!("expected an {family} address, as the slice has, found {ip}"));
+        return Err(WrongAddress::Family { family, ip });
     }
-    match special(ip) {
-        Some(kind) => {
-            Err(format!("expected a unicast address that other machines can have, found {ip} ({kind})"))
-        }
-        None => Ok(()),
-    }
+    special(ip).map_or(Ok(()), |kind| Err(WrongAddress::Special { ip, kind }))
 }
 
 #[cfg(test)]

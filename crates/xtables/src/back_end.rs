@@ -33,13 +33,18 @@ impl fmt::Display for BackEnd {
 }
 
 impl FromStr for BackEnd {
-    type Err = String;
+    type Err = UnknownBackEnd;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, UnknownBackEnd> {
         let found = Self::BOTH.into_iter().find(|back_end| back_end.as_str() == text);
-        found.ok_or_else(|| format!("expected legacy or nft, found {text:?}"))
+        found.ok_or_else(|| UnknownBackEnd(text.to_owned()))
     }
 }
+
+/// The error for a name that is of neither back end; carries the name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected legacy or nft, found {0:?}")]
+pub struct UnknownBackEnd(pub String);
 
 #[cfg(test)]
 mod tests {
@@ -50,6 +55,6 @@ mod tests {
         for back_end in BackEnd::BOTH {
             assert_eq!(back_end.to_string().parse(), Ok(back_end));
         }
-        assert!("nftables".parse::<BackEnd>().unwrap_err().contains("legacy or nft"));
+        assert!("nftables".parse::<BackEnd>().unwrap_err().to_string().contains("legacy or nft"));
     }
 }

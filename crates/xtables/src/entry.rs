@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use sluicegate_iptables_save::{Family, OptionUse, Spec, decode, encode, protocol_name, protocol_number};
 
+use crate::extension::Mismatch;
 use crate::extension::options::{mask_text, masked};
 use crate::extension::wire::{Reader, Writer};
 
@@ -19,7 +20,7 @@ pub(crate) const fn head_size(family: Family) -> usize {
 
 /// Writes the head of a rule. `written` is the rule as it was given: of `-i +`, which matches every
 /// interface, the tool saves nothing but gives the kernel the name.
-pub(crate) fn write_head(spec: &Spec<'_>, written: &Spec<'_>, family: Family) -> Result<Vec<u8>, String> {
+pub(crate) fn write_head(spec: &Spec<'_>, written: &Spec<'_>, family: Family) -> Result<Vec<u8>, Mismatch> {
     let mut out = Writer::default();
     let none = match family {
         Family::Ipv4 => "0.0.0.0/0",
@@ -45,7 +46,7 @@ pub(crate) fn write_head(spec: &Spec<'_>, written: &Spec<'_>, family: Family) ->
     interfaces.iter().for_each(|(_, mask)| out.bytes(mask));
     let protocol = match spec.generic("protocol").and_then(OptionUse::value) {
         None => 0,
-        Some(word) => protocol_number(word).ok_or_else(|| format!("expected a protocol, found `{word}`"))?,
+        Some(word) => protocol_number(word).ok_or_else(|| Mismatch::expected("a protocol").found(word))?,
     };
     out.u16(protocol.into());
     let goto = spec.target.as_ref().is_some_and(|target| target.goto);
@@ -115,7 +116,7 @@ pub(crate) fn read_head(bytes: &[u8], family: Family) -> Option<(Vec<OptionUse<'
 
 /// Returns the name of an interface with its mask: the zero at the end of the name counts, but behind a `+`
 /// every name is right.
-pub(crate) fn interface(word: &str) -> Result<([u8; 16], [u8; 16]), String> {
+pub(crate) fn interface(word: &str) -> Result<([u8; 16], [u8; 16]), Mismatch> {
     let bytes = encode(word);
     let (mut name, mut mask) = ([0; 16], [0; 16]);
     let counted = match bytes.last() {
@@ -126,7 +127,7 @@ pub(crate) fn interface(word: &str) -> Result<([u8; 16], [u8; 16]), String> {
     match name.get_mut(..bytes.len()).filter(|_| bytes.len() < 16) {
         Some(place) => place.copy_from_slice(&bytes),
         None => {
-            return Err(format!("expected the name of an interface, of at most 15 bytes, found `{word}`"));
+            return Err(Mismatch::expected("the name of an interface, of at most 15 bytes").found(word));
         }
     }
     mask.iter_mut().take(counted).for_each(|byte| *byte = u8::MAX);

@@ -6,6 +6,7 @@
 //! and defaults are those that iptables 1.8.9 uses.
 
 mod matches;
+mod mismatch;
 pub(crate) mod options;
 mod targets;
 pub(crate) mod wire;
@@ -16,6 +17,7 @@ use std::ops::Range;
 
 use sluicegate_iptables_save::{Family, Module, OptionUse, find_match, find_target};
 
+pub use mismatch::{Mismatch, SetMismatch};
 use options::{Built, Given};
 use wire::{Reader, Writer, xt_align};
 
@@ -39,8 +41,8 @@ pub trait Sets {
     /// Returns the number of a set whose addresses are of the family, or of none.
     ///
     /// # Errors
-    /// The reason why there is none, as part of a sentence about the rule.
-    fn index(&self, name: &str, family: Family) -> Result<u16, String>;
+    /// The reason why there is none.
+    fn index(&self, name: &str, family: Family) -> Result<u16, SetMismatch>;
 
     /// Returns the name of a set, if there is one of that number.
     fn name(&self, index: u16) -> Option<String>;
@@ -51,8 +53,8 @@ pub trait Sets {
 pub struct NoSets;
 
 impl Sets for NoSets {
-    fn index(&self, name: &str, _: Family) -> Result<u16, String> {
-        Err(format!("the number of the set `{name}` is not known here"))
+    fn index(&self, name: &str, _: Family) -> Result<u16, SetMismatch> {
+        Err(SetMismatch::Unknown { name: name.to_owned() })
     }
 
     fn name(&self, _: u16) -> Option<String> {
@@ -75,7 +77,7 @@ pub struct Codec {
     decode: Decode,
 }
 
-type Encode = fn(&Given<'_>, &mut Writer) -> Result<(), String>;
+type Encode = fn(&Given<'_>, &mut Writer) -> Result<(), Mismatch>;
 type Decode = fn(&mut Reader<'_>, &mut Built<'_>) -> Option<()>;
 
 /// A match or target as the kernel has it.
@@ -191,20 +193,19 @@ impl Codec {
     /// ([`sluicegate_iptables_save::normalise`]), `written` the same as it stands in the rule.
     ///
     /// # Errors
-    /// What is wrong with the options, as part of a sentence.
+    /// What is wrong with the options.
     pub fn encode(
         &self,
         module: &Module<'_>,
         written: &Module<'_>,
         family: Family,
         sets: &dyn Sets,
-    ) -> Result<Binary, String> {
+    ) -> Result<Binary, Mismatch> {
         let mut writer = Writer::default();
         (self.encode)(&Given { module, written, family, sets }, &mut writer)?;
         let mut data = writer.finish();
         if data.len() != self.size {
-            let (name, length, size) = (self.name, data.len(), self.size);
-            return Err(format!("{name} takes {size} bytes, its encoder wrote {length}"));
+            return Err(Mismatch::Length { name: self.name, expected: self.size, found: data.len() });
         }
         data.resize(self.size(), 0);
         Ok(Binary { name: Cow::Borrowed(self.kernel_name), revision: self.revision, data })

@@ -56,9 +56,11 @@ pub mod nft;
 mod print;
 mod rule;
 
-pub use back_end::BackEnd;
+pub use back_end::{BackEnd, UnknownBackEnd};
 pub use error::{Error, Fault};
-pub use extension::{Binary, Codec, Kind, NoSets, Sets, codec_for, codecs, codecs_of, decode_extension};
+pub use extension::{
+    Binary, Codec, Kind, Mismatch, NoSets, SetMismatch, Sets, codec_for, codecs, codecs_of, decode_extension,
+};
 pub use foreign::{Foreign, ForeignReason, View};
 pub use rule::{Action, CompileError, Kernel, Rule, Unsupported};
 pub use sluicegate_iptables_save as iptables_save;

@@ -348,7 +348,7 @@ impl Client {
         let errno = failure.error.errno;
         let operation = failure.operation.and_then(|at| plan.transaction.operations().get(at));
         let modules = operation.map_or_else(Vec::new, modules);
-        let reason = match (errno, failure.meaning) {
+        let reason = match (errno, failure.meaning.clone()) {
             (Errno::EINVAL, _) if !modules.is_empty() => {
                 format!("{} is not for this table, chain or protocol, or not so", modules.join(", "))
             }
@@ -358,8 +358,10 @@ impl Client {
             (_, Some(meaning)) => meaning.into_owned(),
             (errno, None) => meaning_of(errno).to_owned(),
         };
-        let operation = operation
-            .map_or(failure.object, |operation| format!("{} {}", operation.verb(), operation.object()));
+        let operation = operation.map_or_else(
+            || failure.object(),
+            |operation| format!("{} {}", operation.verb(), operation.object()),
+        );
         Error::Refused { table, line, operation, rule: String::new(), errno, reason }
     }
 

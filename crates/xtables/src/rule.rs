@@ -3,7 +3,7 @@
 use sluicegate_iptables_save::{Chain, Family, Module, Place, Spec, Target, check, check_words, find_target};
 
 use crate::entry::{read_head, write_head};
-use crate::extension::{Binary, Codec, Kind, Sets, codecs_of, decode_extension};
+use crate::extension::{Binary, Codec, Kind, Mismatch, Sets, codecs_of, decode_extension};
 
 /// A rule as the kernel has it, but for offsets and counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,7 +104,7 @@ impl Rule {
         family: Family,
         kernel: &dyn Kernel,
     ) -> Result<Self, CompileError> {
-        let head = write_head(spec, written, family).map_err(CompileError::Value)?;
+        let head = write_head(spec, written, family)?;
         let mut matches = Vec::with_capacity(spec.matches.len());
         for (module, written) in spec.matches.iter().zip(&written.matches) {
             matches.push(encode_module(Kind::Match, module, written, family, kernel)?);
@@ -135,15 +135,15 @@ impl Rule {
 
     /// Returns the words of the rule, unless they would be those of another one: a jump to a chain whose name
     /// is that of a target, or none.
-    pub(crate) fn written(&self, family: Family, sets: &dyn Sets) -> Result<String, String> {
+    pub(crate) fn written(&self, family: Family, sets: &dyn Sets) -> Result<String, NoWords> {
         let spec = self.spec(family, sets);
         if let Action::Chain(name) = &self.action {
             let goto = spec.target.as_ref().is_some_and(|target| target.goto);
             if !is_chain(name, (!goto).then_some(family)) {
-                return Err(format!("-j cannot name the chain {}", name.escape_debug()));
+                return Err(NoWords::Chain(name.clone()));
             }
         }
-        crate::print::words(&spec).map_err(|error| error.to_string())
+        Ok(crate::print::words(&spec)?)
     }
 
     /// Returns the options of the rule, in the spelling and order of iptables-save.
@@ -175,11 +175,35 @@ pub enum CompileError {
     #[error(transparent)]
     Words(#[from] sluicegate_iptables_save::Error),
     /// A value that the structure of the kernel cannot hold, or a set that does not exist.
-    #[error("{0}")]
-    Value(String),
+    #[error("{}{cause}", of_module(.module))]
+    Value {
+        /// The match or target, by its name in the rule; `None` for what is in the head of every rule.
+        module: Option<(Kind, String)>,
+        /// The reason.
+        cause: Mismatch,
+    },
     /// An extension that this crate has no binary form of, or the kernel no module.
     #[error("{0}")]
     Unsupported(#[from] Unsupported),
+}
+
+impl From<Mismatch> for CompileError {
+    fn from(cause: Mismatch) -> Self {
+        Self::Value { module: None, cause }
+    }
+}
+
+fn of_module(module: &Option<(Kind, String)>) -> String {
+    module.as_ref().map_or_else(String::new, |(kind, name)| format!("{kind} {name}: "))
+}
+
+/// Why a rule has no words that would make the same rule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoWords {
+    #[error("-j cannot name the chain {}", .0.escape_debug())]
+    Chain(String),
+    #[error(transparent)]
+    Text(#[from] sluicegate_iptables_save::Error),
 }
 
 /// An extension that cannot be used.
@@ -211,9 +235,10 @@ fn encode_module(
     kernel: &dyn Kernel,
 ) -> Result<Binary, CompileError> {
     let codec = codec_of(kind, &module.name, family, kernel)?;
-    codec
-        .encode(module, written, family, kernel.sets())
-        .map_err(|reason| CompileError::Value(format!("{kind} {}: {reason}", module.name)))
+    codec.encode(module, written, family, kernel.sets()).map_err(|cause| CompileError::Value {
+        module: Some((kind, module.name.clone().into_owned())),
+        cause,
+    })
 }
 
 /// Returns the newest revision that both sides have.

@@ -133,8 +133,8 @@ pub struct Failure {
     pub element: Option<usize>,
     /// The verb of the operation: `add`, `delete` ...
     pub verb: &'static str,
-    /// The object of the operation: `set ip t s`, `element ip t s { 1.2.3.4 }`.
-    pub object: String,
+    /// The operation; of elements only the refused one. `None` for the batch as a whole.
+    pub refused: Option<Box<Operation>>,
     /// The attribute of the message that caused the error, if the kernel reports one.
     pub attribute: Option<AttributePath>,
     /// The error number that the kernel returned.
@@ -213,21 +213,30 @@ impl Failure {
                 operation: None,
                 element: None,
                 verb: "commit",
-                object: "the batch".to_owned(),
+                refused: None,
                 attribute,
                 error,
                 meaning,
             };
         };
         let element = operation.elements().and_then(|elements| elements.list.get(position));
-        let object = match element {
-            Some(element) => format!("{} {{ {element} }}", operation.object()),
-            None => operation.object(),
-        };
         let blame = message.and_then(|(header, payload)| Blame::of(header, payload, attribute.as_ref()));
         let meaning = meaning(Some(operation), element, blame.as_ref(), error.errno);
+        let refused = Some(Box::new(operation.with_element(element)));
         let element = element.map(|_| position);
-        Self { operation: Some(index), element, verb: operation.verb(), object, attribute, error, meaning }
+        Self { operation: Some(index), element, verb: operation.verb(), refused, attribute, error, meaning }
+    }
+
+    /// Returns the object of the operation in words: `set ip t s`, `element ip t s { 1.2.3.4 }`.
+    #[must_use]
+    pub fn object(&self) -> String {
+        let Some(operation) = self.refused.as_deref() else { return "the batch".to_owned() };
+        match operation.elements().map(|elements| elements.list.as_slice()) {
+            Some([element]) if self.element.is_some() => {
+                format!("{} {{ {element} }}", operation.object())
+            }
+            _ => operation.object(),
+        }
     }
 }
 
@@ -236,7 +245,7 @@ impl fmt::Display for Failure {
         if let Some(operation) = self.operation {
             write!(f, "operation {}: ", operation + 1)?;
         }
-        write!(f, "{} {}: ", self.verb, self.object)?;
+        write!(f, "{} {}: ", self.verb, self.object())?;
         match self.error.errno.name() {
             Some(name) => f.write_str(name)?,
             None => write!(f, "error {}", self.error.errno)?,

@@ -9,6 +9,7 @@
 //! needs a time-zone database, which this crate does not have.
 
 mod content;
+mod edit;
 mod object;
 mod script;
 mod text;

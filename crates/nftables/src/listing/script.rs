@@ -63,8 +63,8 @@ impl TableContent {
 
     /// Adds a set or map with its elements.
     #[must_use]
-    pub fn set<E: Into<Element>>(mut self, set: Set, elements: impl IntoIterator<Item = E>) -> Self {
-        self.sets.push((set, elements.into_iter().map(Into::into).collect()));
+    pub fn set(mut self, set: Set, elements: impl IntoIterator<Item = Element>) -> Self {
+        self.sets.push((set, elements.into_iter().collect()));
         self
     }
 

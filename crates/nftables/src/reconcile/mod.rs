@@ -80,7 +80,7 @@ use crate::read;
 use crate::transaction::{Operation, Target};
 use kernel::Kernel;
 pub use report::{Counts, Difference, Reason, Replaced};
-pub use sync::{Synced, sync};
+pub use sync::{Synced, sync, sync_with};
 
 /// How wanted tables are compared with the kernel's.
 #[derive(Clone, Copy)]

@@ -40,25 +40,103 @@ pub fn sync(
     wanted: &[TableContent],
     options: &Options<'_>,
 ) -> Result<Synced, Error> {
+    retried(|| {
+        let ruleset = read(transport, wanted.iter().map(|content| &content.table.id))?;
+        Ok(send(transport, wanted, &ruleset, options)?)
+    })
+    .map_err(|stop| match stop {
+        Stop::Edit(error) | Stop::Sync(error) => error,
+    })
+}
+
+/// Reads tables, lets `edit` change them, and makes the kernel's equal to the result, as [`sync`] does.
+///
+/// If another program commits in the meantime, the tables are read again and `edit` is called again, so that
+/// it always decides about what the kernel has. `edit` gets the tables that exist, and may add others. A table
+/// that it takes away is one that is not wanted, which [`Options::keep`] decides about.
+///
+/// ```
+/// # use sluicegate_nftables::fake::Fake;
+/// use sluicegate_nftables::lang::{Match, Payload, Verdict};
+/// use sluicegate_nftables::{Chain, Error, Family, Port, Table, TableContent, TableId, reconcile};
+///
+/// # let mut socket = Fake::new();
+/// let input = TableId::new(Family::INET, "guard".parse()?).chain("input".parse()?);
+/// let tables = [input.table.clone()];
+/// for port in [22, 443, 22] {
+///     let synced = reconcile::sync_with(&mut socket, &tables, &Default::default(), |tables| {
+///         if tables.is_empty() {
+///             tables.push(TableContent::new(Table::new(input.table.clone())));
+///         }
+///         tables[0].ensure_chain(Chain::new(input.clone()));
+///         let accept = input.rule().then(Match::new(Payload::TCP_DPORT, Port(port))).then(Verdict::Accept);
+///         tables[0].ensure_rule(accept)?;
+///         Ok::<_, Error>(())
+///     })?;
+///     println!("{} rules added", synced.difference.added.rules);
+/// }
+/// # let rules = sluicegate_nftables::read::rules(&mut socket, &tables[0])?;
+/// # assert_eq!(rules.len(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// As [`sync`], and what `edit` returns; then nothing is sent.
+pub fn sync_with<E: From<Error>>(
+    transport: &mut (impl Transport + ?Sized),
+    tables: &[TableId],
+    options: &Options<'_>,
+    mut edit: impl FnMut(&mut Vec<TableContent>) -> Result<(), E>,
+) -> Result<Synced, E> {
+    retried(|| {
+        let ruleset = read(transport, tables)?;
+        let is_read =
+            |table: &&read::Table| tables.iter().any(|id| id.family == table.family && id.name == table.name);
+        let mut wanted: Vec<_> =
+            ruleset.tables.iter().filter(is_read).map(|table| ruleset.content_of(table)).collect();
+        edit(&mut wanted).map_err(Stop::Edit)?;
+        Ok(send(transport, &wanted, &ruleset, options)?)
+    })
+    .map_err(|stop| match stop {
+        Stop::Edit(error) => error,
+        Stop::Sync(error) => error.into(),
+    })
+}
+
+/// Why a sync with changes of the caller stopped.
+enum Stop<E> {
+    Edit(E),
+    Sync(Error),
+}
+
+impl<E> From<Error> for Stop<E> {
+    fn from(error: Error) -> Self {
+        Self::Sync(error)
+    }
+}
+
+fn retried<E>(
+    mut once: impl FnMut() -> Result<(Difference, Option<Applied>), Stop<E>>,
+) -> Result<Synced, Stop<E>> {
     let mut reads = 0;
     loop {
         reads += 1;
-        let result = sync_once(transport, wanted, options);
-        match result {
-            Err(error) if error.is_generation_changed() && reads < TRIES => {}
-            Err(error) => return Err(error),
+        match once() {
+            Err(Stop::Sync(error)) if error.is_generation_changed() && reads < TRIES => {}
+            Err(stop) => return Err(stop),
             Ok((difference, applied)) => return Ok(Synced { difference, applied, reads }),
         }
     }
 }
 
-fn sync_once(
+/// Compares, and applies the difference to the generation that was read.
+fn send(
     transport: &mut (impl Transport + ?Sized),
     wanted: &[TableContent],
+    ruleset: &Ruleset,
     options: &Options<'_>,
 ) -> Result<(Difference, Option<Applied>), Error> {
-    let ruleset = read(transport, wanted)?;
-    let difference = compare(wanted, &ruleset, options, &HashMap::new())?;
+    let difference = compare(wanted, ruleset, options, &HashMap::new())?;
     if difference.is_empty() {
         return Ok((difference, None));
     }
@@ -66,11 +144,11 @@ fn sync_once(
         Err(error @ Error::Rejected { applied: 0, .. }) => error,
         result => return result.map(|applied| (difference, Some(applied))),
     };
-    let whole = refused(&error, &difference, wanted, &ruleset);
+    let whole = refused(&error, &difference, wanted, ruleset);
     if whole.is_empty() {
         return Err(error);
     }
-    let difference = compare(wanted, &ruleset, options, &whole)?;
+    let difference = compare(wanted, ruleset, options, &whole)?;
     let applied = apply(transport, &difference)?;
     Ok((difference, Some(applied)))
 }
@@ -98,14 +176,17 @@ fn refused(
     whole.map(|id| (id.clone(), Reason::refused(error))).collect()
 }
 
-/// Reads the wanted tables, and the names of all others, as of one generation.
-fn read(transport: &mut (impl Transport + ?Sized), wanted: &[TableContent]) -> Result<Ruleset, Error> {
+/// Reads these tables, and the names of all others, as of one generation.
+fn read<'a>(
+    transport: &mut (impl Transport + ?Sized),
+    tables: impl IntoIterator<Item = &'a TableId, IntoIter: Clone>,
+) -> Result<Ruleset, Error> {
+    let tables = tables.into_iter();
     for _ in 0..TRIES {
         let generation = read::generation(transport)?.id;
         let mut all = Ruleset { generation, ..Ruleset::default() };
         all.tables = read::tables(transport, crate::Family::UNSPEC)?;
-        for content in wanted {
-            let id = &content.table.id;
+        for id in tables.clone() {
             if !all.tables.iter().any(|table| table.family == id.family && table.name == id.name) {
                 continue;
             }

@@ -6,8 +6,8 @@ use crate::expr::ObjectKind;
 use crate::family::Family;
 use crate::name::Name;
 use crate::object::{
-    Chain, ChainId, Elements, Flowtable, FlowtableId, HookDevices, HookOwner, ObjectId, Rule, RuleId, Set,
-    SetId, StatefulObject, Table, TableId,
+    Chain, ChainId, Element, Elements, Flowtable, FlowtableId, HookDevices, HookOwner, ObjectId, Rule,
+    RuleId, Set, SetId, StatefulObject, Table, TableId,
 };
 
 /// One operation of a transaction.
@@ -185,6 +185,19 @@ impl Operation {
                 Target::Elements(elements) => Some(elements),
                 _ => None,
             },
+        }
+    }
+
+    /// Returns the operation on one of its elements alone; on none if there is none to tell. Operations on
+    /// other objects are as they are.
+    pub(crate) fn with_element(&self, element: Option<&Element>) -> Self {
+        let Some(elements) = self.elements() else { return self.clone() };
+        let one = Elements { set: elements.set.clone(), list: element.cloned().into_iter().collect() };
+        match self {
+            Self::Create(_) => Self::Create(one.into()),
+            Self::Add(_) => Self::Add(one.into()),
+            Self::Destroy(_) => Self::Destroy(Target::Elements(one)),
+            _ => Self::Delete(Target::Elements(one)),
         }
     }
 

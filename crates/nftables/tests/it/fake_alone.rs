@@ -174,9 +174,9 @@ fn a_renamed_chain_keeps_its_rules_and_what_jumps_to_it() {
         tx.rename_handle(b.clone(), handle, name("a")).rename_handle(b.clone(), 77, name("c"));
     })
     .unwrap_err();
-    let what: Vec<_> =
-        refused.failures().iter().map(|f| (f.verb, f.object.as_str(), f.error.errno)).collect();
-    assert_eq!(what, [("rename", "chain ip t b", Errno::EEXIST), ("rename", "chain ip t b", Errno::ENOENT)]);
+    let what: Vec<_> = refused.failures().iter().map(|f| (f.verb, f.object(), f.error.errno)).collect();
+    let chain = "chain ip t b".to_owned();
+    assert_eq!(what, [("rename", chain.clone(), Errno::EEXIST), ("rename", chain, Errno::ENOENT)]);
     applied(&mut fake, |tx| {
         tx.rename(b.clone(), name("c")).add(b.rule().then(Verdict::Accept));
     })

@@ -216,7 +216,7 @@ impl Metrics {
             _ => return,
         };
         for failure in failures {
-            self.kernel_errors.get_or_create(&ByObject { object: kind(&failure.object) }).inc();
+            self.kernel_errors.get_or_create(&ByObject { object: kind(&failure.object()) }).inc();
         }
         if failures.is_empty() {
             self.kernel_errors.get_or_create(&ByObject { object: "batch" }).inc();

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::UnknownName;
+
 /// A match, target or option that some kernels or tools lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -120,13 +122,11 @@ impl fmt::Display for Feature {
 }
 
 impl FromStr for Feature {
-    type Err = String;
+    type Err = UnknownName;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|feature| feature.as_str().eq_ignore_ascii_case(text)).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|feature| feature.as_str()).collect();
-            format!("expected one of {}", names.join(", "))
-        })
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        let feature = Self::ALL.into_iter().find(|feature| feature.as_str().eq_ignore_ascii_case(text));
+        feature.ok_or_else(|| UnknownName::new(Self::ALL.into_iter().map(Self::as_str), text))
     }
 }
 
@@ -164,6 +164,6 @@ mod tests {
         for feature in Feature::ALL {
             assert_eq!(feature.to_string().parse(), Ok(feature));
         }
-        assert!("nonsense".parse::<Feature>().unwrap_err().contains("nfacct, sctp"));
+        assert!("nonsense".parse::<Feature>().unwrap_err().to_string().contains("nfacct, sctp"));
     }
 }

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use sluicegate_services::{DetectLocal, Family, NodePortAddresses};
 
-use crate::MasqueradeBit;
+use crate::{MasqueradeBit, UnknownName};
 
 /// The operator's settings.
 #[derive(Clone, Debug)]
@@ -48,13 +48,13 @@ pub enum Layout {
 }
 
 impl FromStr for Layout {
-    type Err = String;
+    type Err = UnknownName;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
         match text {
             "maps" => Ok(Self::Maps),
             "chains" => Ok(Self::Chains),
-            _ => Err("expected maps or chains".to_owned()),
+            _ => Err(UnknownName::new(["maps", "chains"], text)),
         }
     }
 }

@@ -123,7 +123,7 @@ impl Fields<'_> {
         let field = format!("endpoints[{index}].addresses[0]");
         let ip =
             parse_ip(text).ok_or_else(|| self.invalid(&field, format!("{text:?} is not an IP address")))?;
-        check_address(ip, family).map_err(|reason| self.invalid(&field, reason))?;
+        check_address(ip, family).map_err(|wrong| self.invalid(&field, wrong.to_string()))?;
         Ok(ip)
     }
 

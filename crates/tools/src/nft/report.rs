@@ -145,7 +145,8 @@ fn part(failure: &Failure) -> Part {
         return Part::Expression(index, of);
     }
     // `NFTA_TABLE_NAME`, `NFTA_CHAIN_TABLE` and so on are all 1; what names the object itself differs.
-    let words: Vec<_> = failure.object.split(' ').collect();
+    let object = failure.object();
+    let words: Vec<_> = object.split(' ').collect();
     let [kind, .., last] = words.as_slice() else { return Part::Whole };
     let of_table = words.iter().position(|word| FAMILIES.contains(word)).and_then(|at| words.get(at + 1));
     match (*kind, attribute.kinds().first()) {

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::extension::Mismatch;
 use sluicegate_iptables_save::{Family, Module, OptionUse};
 
 use super::Sets;
@@ -44,17 +45,17 @@ impl Given<'_> {
         self.written_word(name).is_some_and(|word| word.contains('/'))
     }
 
-    pub(crate) fn need(&self, name: &str) -> Result<&str, String> {
-        self.word(name).ok_or_else(|| format!("expected --{name} with a value"))
+    pub(crate) fn need(&self, name: &str) -> Result<&str, Mismatch> {
+        self.word(name).ok_or_else(|| Mismatch::expected(format!("--{name} with a value")))
     }
 
     /// Returns a number, or 0 without the option.
-    pub(crate) fn number<T: TryFrom<u64> + Default>(&self, name: &str) -> Result<T, String> {
+    pub(crate) fn number<T: TryFrom<u64> + Default>(&self, name: &str) -> Result<T, Mismatch> {
         self.word(name).map_or(Ok(T::default()), |word| number(word, name))
     }
 
     /// Returns a number or a range `a:b`; `open` without the option.
-    pub(crate) fn span<T: TryFrom<u64> + Copy>(&self, name: &str, open: (T, T)) -> Result<(T, T), String> {
+    pub(crate) fn span<T: TryFrom<u64> + Copy>(&self, name: &str, open: (T, T)) -> Result<(T, T), Mismatch> {
         match self.word(name) {
             None => Ok(open),
             Some(word) => span(word, ':', name),
@@ -62,7 +63,7 @@ impl Given<'_> {
     }
 
     /// Returns `value[/mask]`, whose mask is full if it is not given.
-    pub(crate) fn mark(&self, name: &str) -> Result<Option<(u32, u32)>, String> {
+    pub(crate) fn mark(&self, name: &str) -> Result<Option<(u32, u32)>, Mismatch> {
         self.word(name)
             .map(|word| match word.split_once('/') {
                 None => Ok((number(word, name)?, u32::MAX)),
@@ -72,16 +73,16 @@ impl Given<'_> {
     }
 
     /// Returns the bits of a list of names.
-    pub(crate) fn bits(&self, name: &str, names: &[(&str, u32)]) -> Result<u32, String> {
+    pub(crate) fn bits(&self, name: &str, names: &[(&str, u32)]) -> Result<u32, Mismatch> {
         self.word(name).map_or(Ok(0), |word| bits(word, names, name))
     }
 
     /// Returns an address with its mask, which is full if it is not given.
-    pub(crate) fn masked(&self, name: &str) -> Result<Option<(IpAddr, IpAddr)>, String> {
+    pub(crate) fn masked(&self, name: &str) -> Result<Option<(IpAddr, IpAddr)>, Mismatch> {
         self.word(name).map(|word| masked(word, self.family, name)).transpose()
     }
 
-    pub(crate) fn address(&self, name: &str) -> Result<Option<IpAddr>, String> {
+    pub(crate) fn address(&self, name: &str) -> Result<Option<IpAddr>, Mismatch> {
         self.word(name).map(|word| address(word, self.family, name)).transpose()
     }
 
@@ -97,7 +98,7 @@ impl Given<'_> {
 }
 
 /// Reads a number: decimal, or hexadecimal with `0x`.
-pub(crate) fn number<T: TryFrom<u64>>(word: &str, name: &str) -> Result<T, String> {
+pub(crate) fn number<T: TryFrom<u64>>(word: &str, name: &str) -> Result<T, Mismatch> {
     let parsed = match word.strip_prefix("0x") {
         Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16).ok(),
         Some(_) => None,
@@ -106,7 +107,7 @@ pub(crate) fn number<T: TryFrom<u64>>(word: &str, name: &str) -> Result<T, Strin
     };
     parsed
         .and_then(|number| T::try_from(number).ok())
-        .ok_or_else(|| format!("expected a number that fits --{name}, found `{word}`"))
+        .ok_or_else(|| Mismatch::expected(format!("a number that fits --{name}")).found(word))
 }
 
 /// Reads `a` or `aSb`, S being the separator.
@@ -114,7 +115,7 @@ pub(crate) fn span<T: TryFrom<u64> + Copy>(
     word: &str,
     separator: char,
     name: &str,
-) -> Result<(T, T), String> {
+) -> Result<(T, T), Mismatch> {
     match word.split_once(separator) {
         Some((low, high)) => Ok((number(low, name)?, number(high, name)?)),
         None => number(word, name).map(|number| (number, number)),
@@ -122,18 +123,18 @@ pub(crate) fn span<T: TryFrom<u64> + Copy>(
 }
 
 /// Returns the bits of a list of names with commas between.
-pub(crate) fn bits(word: &str, names: &[(&str, u32)], option: &str) -> Result<u32, String> {
+pub(crate) fn bits(word: &str, names: &[(&str, u32)], option: &str) -> Result<u32, Mismatch> {
     word.split(',')
         .filter(|part| !part.is_empty())
         .try_fold(0, |bits, part| named(part, names, option).map(|bit| bits | bit))
 }
 
 /// Returns the number that belongs to a name.
-pub(crate) fn named(word: &str, names: &[(&str, u32)], option: &str) -> Result<u32, String> {
+pub(crate) fn named(word: &str, names: &[(&str, u32)], option: &str) -> Result<u32, Mismatch> {
     let found = names.iter().find(|(name, _)| *name == word);
     found.map(|(_, number)| *number).ok_or_else(|| {
         let names: Vec<_> = names.iter().map(|(name, _)| *name).collect();
-        format!("expected one of {} for --{option}, found `{word}`", names.join(", "))
+        Mismatch::expected(format!("one of {}", names.join(", "))).option(option).found(word)
     })
 }
 
@@ -151,19 +152,19 @@ pub(crate) fn names_of(bits: u32, names: &[(&'static str, u32)]) -> Option<Strin
 }
 
 /// Reads an address of the family.
-pub(crate) fn address(word: &str, family: Family, name: &str) -> Result<IpAddr, String> {
+pub(crate) fn address(word: &str, family: Family, name: &str) -> Result<IpAddr, Mismatch> {
     let parsed = match family {
         Family::Ipv4 => word.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
         Family::Ipv6 => word.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
     };
     parsed.ok_or_else(|| {
         let family = if family == Family::Ipv4 { "IPv4" } else { "IPv6" };
-        format!("expected an {family} address for --{name}, found `{word}`")
+        Mismatch::expected(format!("an {family} address")).option(name).found(word)
     })
 }
 
 /// Reads an address with a mask, in either notation.
-pub(crate) fn masked(word: &str, family: Family, name: &str) -> Result<(IpAddr, IpAddr), String> {
+pub(crate) fn masked(word: &str, family: Family, name: &str) -> Result<(IpAddr, IpAddr), Mismatch> {
     let (host, mask) = word.split_once('/').map_or((word, None), |(host, mask)| (host, Some(mask)));
     let full = prefix_mask(u8::MAX, family);
     let mask = match mask {

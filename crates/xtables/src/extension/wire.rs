@@ -7,6 +7,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
+use crate::extension::Mismatch;
 use sluicegate_iptables_save::{Family, decode, encode};
 
 /// Returns `size` rounded up to what every entry, match and target is aligned to (`XT_ALIGN`,
@@ -58,10 +59,11 @@ impl Writer {
     }
 
     /// Writes `char[size]`, whose last byte stays zero.
-    pub(crate) fn text(&mut self, text: &str, size: usize) -> Result<(), String> {
+    pub(crate) fn text(&mut self, text: &str, size: usize) -> Result<(), Mismatch> {
         let bytes = encode(text);
         if bytes.len() >= size {
-            return Err(format!("expected at most {} bytes, found {} in `{text}`", size - 1, bytes.len()));
+            let most = size - 1;
+            return Err(Mismatch::expected(format!("at most {most} bytes")).found(text));
         }
         self.bytes(&bytes);
         self.zeros(size - bytes.len());
@@ -196,7 +198,7 @@ mod tests {
         let mut writer = Writer::default();
         writer.text("abc", 4).unwrap();
         let error = writer.text("abcd", 4).unwrap_err();
-        assert_eq!(error, "expected at most 3 bytes, found 4 in `abcd`");
+        assert_eq!(error.to_string(), "expected at most 3 bytes, found `abcd`");
         let bytes = writer.finish();
         let mut reader = Reader::new(&bytes);
         assert_eq!(reader.text(4).as_deref(), Some("abc"));

@@ -6,7 +6,7 @@ use super::Restore;
 use super::ruleset::{self, Carry, ChainId, HOOKS, Jump, Ruleset, Used, encode_rule, is_same};
 use crate::Error;
 use crate::error::Fault;
-use crate::rule::{self, Action, CompileError, Kernel, VERDICTS};
+use crate::rule::{self, Action, Kernel, VERDICTS};
 
 /// A table that lines are carried out on.
 pub(super) struct Change<'a> {
@@ -235,8 +235,7 @@ impl Change<'_> {
                 },
                 Action::Verdict(_) | Action::Target(_) => Jump::None,
             };
-            let bytes = encode_rule(rule, self.ruleset.family)
-                .map_err(|reason| wrong(CompileError::Value(reason)))?;
+            let bytes = encode_rule(rule, self.ruleset.family).map_err(|cause| wrong(cause.into()))?;
             compiled.push(ruleset::Rule::new(bytes, jump, counters));
         }
         self.new_rules.push(line.line());

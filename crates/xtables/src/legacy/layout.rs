@@ -6,6 +6,7 @@ use std::ops::Range;
 use sluicegate_iptables_save::{Counters, Family, decode, encode};
 
 use crate::entry::head_size;
+use crate::extension::Mismatch;
 use crate::extension::wire::{Reader, Writer, xt_align};
 
 /// `sizeof(struct ipt_entry)`, `sizeof(struct ip6t_entry)`
@@ -112,14 +113,15 @@ pub(super) fn write_entry(
     head: &[u8],
     matches: &[(&str, u8, &[u8])],
     target: (&str, u8, &[u8]),
-) -> Result<Vec<u8>, String> {
+) -> Result<Vec<u8>, Mismatch> {
     let mut out = Writer::default();
     out.bytes(head);
     out.zeros(4);
     let size = |data: &[u8]| EXTENSION + xt_align(data.len());
     let target_at = entry_size(family) + matches.iter().map(|(_, _, data)| size(data)).sum::<usize>();
     let short = |length: usize| {
-        u16::try_from(length).map_err(|_| format!("the rule takes {length} bytes, the kernel allows 65535"))
+        let limit = || Mismatch::expected("a rule of at most 65535 bytes").found(length);
+        u16::try_from(length).map_err(|_| limit())
     };
     out.u16(short(target_at)?);
     out.u16(short(target_at + size(target.2))?);
@@ -210,7 +212,7 @@ impl Info {
 }
 
 /// Returns the start of a request about a table.
-pub(super) fn table_request(table: &str, size: usize) -> Result<Vec<u8>, String> {
+pub(super) fn table_request(table: &str, size: usize) -> Result<Vec<u8>, Mismatch> {
     let mut out = Writer::default();
     out.text(table, TABLE_NAME)?;
     out.zeros(size.saturating_sub(TABLE_NAME));

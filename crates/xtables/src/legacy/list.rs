@@ -36,7 +36,7 @@ pub(super) fn view(
     for (id, _, name) in chains.iter().filter_map(named).filter(|(_, _, name)| wanted(name)) {
         for (at, entry) in ruleset.rules(id).iter().enumerate() {
             let rule = decode(ruleset, entry);
-            let line = rule.written(ruleset.family, sets);
+            let line = rule.written(ruleset.family, sets).map_err(|error| error.to_string());
             let line = line.and_then(|words| {
                 Rule::new(Line::Append, name.clone().into_owned(), words).map_err(|error| error.to_string())
             });

@@ -18,6 +18,7 @@ use super::layout::{
 use super::scan::{Offsets, OldChain, OldJump, Scan};
 use super::socket::RawCounters;
 use crate::Error;
+use crate::extension::Mismatch;
 use crate::rule::Action;
 
 /// A table.
@@ -679,7 +680,7 @@ impl Rule {
 }
 
 /// Encodes a rule; the verdict of a jump is filled in when the table is written.
-pub(super) fn encode_rule(rule: &crate::rule::Rule, family: Family) -> Result<Vec<u8>, String> {
+pub(super) fn encode_rule(rule: &crate::rule::Rule, family: Family) -> Result<Vec<u8>, Mismatch> {
     let matches: Vec<_> =
         rule.matches.iter().map(|binary| (&*binary.name, binary.revision, &binary.data[..])).collect();
     let verdict = match &rule.action {

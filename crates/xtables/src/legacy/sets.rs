@@ -7,8 +7,8 @@ use sluicegate_iptables_save::Family;
 use sluicegate_netlink::Errno;
 
 use super::socket::{Get, Socket};
-use crate::extension::Sets;
 use crate::extension::wire::{Reader, Writer};
+use crate::extension::{SetMismatch, Sets};
 
 /// The sets of a network namespace.
 #[derive(Debug)]
@@ -61,18 +61,19 @@ impl KernelSets {
 }
 
 impl Sets for KernelSets {
-    fn index(&self, name: &str, family: Family) -> Result<u16, String> {
+    fn index(&self, name: &str, family: Family) -> Result<u16, SetMismatch> {
+        let name_of = || name.to_owned();
         let (index, set_family) = match self.ask(name) {
             Ok(answer) => answer,
-            Err(super::ENOPROTOOPT) => return Err("the kernel has no ipset".to_owned()),
-            Err(errno) => return Err(format!("asking for the set `{name}`: {errno}")),
+            Err(super::ENOPROTOOPT) => return Err(SetMismatch::NoIpset),
+            Err(errno) => return Err(SetMismatch::Refused { name: name_of(), errno }),
         };
         if index == u16::MAX {
-            return Err(format!("there is no set `{name}`"));
+            return Err(SetMismatch::Missing { name: name_of() });
         }
         let (wanted, text) = if family == Family::Ipv4 { (2, "IPv4") } else { (10, "IPv6") };
         if set_family != 0 && set_family != wanted {
-            return Err(format!("the set `{name}` does not have {text} addresses"));
+            return Err(SetMismatch::Family { name: name_of(), family: text });
         }
         Ok(index)
     }

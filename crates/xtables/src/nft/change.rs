@@ -16,6 +16,7 @@ use super::kernel::Asked;
 use super::state::{Chain, Entry, KnownChain, NewRule, Rules, Table, jump_of};
 use crate::Error;
 use crate::error::Fault;
+use crate::extension::Mismatch;
 use crate::rule::{self, CompileError, VERDICTS};
 
 /// A table that lines are carried out on.
@@ -299,7 +300,7 @@ impl Change<'_> {
                     return Err(self.error(Fault::NoTarget, line.line(), reason));
                 }
             }
-            let value = |reason| wrong(CompileError::Value(reason));
+            let value = |cause: Mismatch| wrong(cause.into());
             let mut exprs = expressions(rule, counters, family).map_err(value)?;
             whole_prefix(&mut exprs, line.text(), place).map_err(wrong)?;
             compiled.push(NewRule { exprs, comment: None, jump, line: line.line() });

@@ -16,13 +16,13 @@ use sluicegate_nftables::expr::{
 use sluicegate_nftables::lang::Verdict;
 
 use super::head::{Head, Interface, Network, address_size};
-use crate::extension::Binary;
 use crate::extension::wire::Reader;
+use crate::extension::{Binary, Mismatch};
 use crate::rule::{Action, Rule, verdict_name};
 
 /// Returns the expressions of a rule.
-pub(super) fn expressions(rule: &Rule, counters: Counters, family: Family) -> Result<Vec<Expr>, String> {
-    let head = Head::read(&rule.head, family).ok_or("expected the head of a rule")?;
+pub(super) fn expressions(rule: &Rule, counters: Counters, family: Family) -> Result<Vec<Expr>, Mismatch> {
+    let head = Head::read(&rule.head, family).ok_or_else(|| Mismatch::expected("the head of a rule"))?;
     let mut out = Exprs(Vec::with_capacity(8));
     out.head(&head, family);
     for binary in &rule.matches {
@@ -184,7 +184,7 @@ impl Exprs {
         Some(())
     }
 
-    fn action(&mut self, action: &Action, goto: bool) -> Result<(), String> {
+    fn action(&mut self, action: &Action, goto: bool) -> Result<(), Mismatch> {
         let verdict = match action {
             Action::Continue => return Ok(()),
             Action::Verdict(number) => match number {
@@ -193,14 +193,14 @@ impl Exprs {
                 -5 => Verdict::Return,
                 // The kernel's compatibility layer has no `QUEUE`, and the tool fails as well.
                 other => {
-                    let name = verdict_name(*other);
-                    return Err(format!("the nft back end has no target {name}: NFQUEUE does the same"));
+                    return Err(Mismatch::Verdict { name: verdict_name(*other) });
                 }
             },
             Action::Chain(chain) if goto => Verdict::Goto(Name::from_kernel(chain)),
             Action::Chain(chain) => Verdict::Jump(Name::from_kernel(chain)),
             Action::Target(binary) if binary.name == "NFLOG" => {
-                self.0.push(nflog(&binary.data).ok_or("expected a struct xt_nflog_info")?);
+                let log = nflog(&binary.data);
+                self.0.push(log.ok_or_else(|| Mismatch::expected("a struct xt_nflog_info"))?);
                 return Ok(());
             }
             Action::Target(binary) if binary.name == "TRACE" => {

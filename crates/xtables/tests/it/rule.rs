@@ -3,7 +3,9 @@
 
 use proptest::prelude::*;
 use sluicegate_iptables_save::{Family, Place};
-use sluicegate_xtables::{Action, Kernel, Kind, NoSets, Rule, Sets, codecs, codecs_of, decode_extension};
+use sluicegate_xtables::{
+    Action, Kernel, Kind, NoSets, Rule, SetMismatch, Sets, codecs, codecs_of, decode_extension,
+};
 
 /// A kernel that has every revision, and the sets of the corpus.
 struct Everything;
@@ -19,9 +21,9 @@ impl Kernel for Everything {
 }
 
 impl Sets for Everything {
-    fn index(&self, name: &str, _: Family) -> Result<u16, String> {
+    fn index(&self, name: &str, _: Family) -> Result<u16, SetMismatch> {
         let number = name.strip_prefix('s').and_then(|number| number.parse().ok());
-        number.ok_or_else(|| format!("there is no set `{name}`"))
+        number.ok_or_else(|| SetMismatch::Missing { name: name.to_owned() })
     }
 
     fn name(&self, index: u16) -> Option<String> {

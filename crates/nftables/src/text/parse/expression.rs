@@ -418,8 +418,17 @@ pub(crate) fn folded(op: BinaryOp, a: u64, b: u64) -> u64 {
     }
 }
 
-/// A prefix of a value, or the reason that it is invalid.
-pub(crate) fn prefix_of(value: Value, length: u64, typed: Option<Typed>) -> Result<Prefix, String> {
+/// Why a value cannot have the prefix.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WrongPrefix {
+    #[error("a {0} has no prefix")]
+    None(&'static str),
+    #[error("expected a prefix of at most {most} bits, found `{found}`")]
+    TooLong { most: usize, found: u64 },
+}
+
+/// A prefix of a value.
+pub(crate) fn prefix_of(value: Value, length: u64, typed: Option<Typed>) -> Result<Prefix, WrongPrefix> {
     let width = match (&value, typed) {
         (_, Some(typed)) => typed.width(),
         (Value::Address(std::net::IpAddr::V4(_)), None) => 32,
@@ -428,11 +437,11 @@ pub(crate) fn prefix_of(value: Value, length: u64, typed: Option<Typed>) -> Resu
     };
     let name = typed.map(Typed::data_type);
     if matches!(value, Value::Interface(_) | Value::Text(_)) || name.is_some_and(DataType::is_bitmask) {
-        return Err(format!("a {} has no prefix", name.map_or("name", DataType::name)));
+        return Err(WrongPrefix::None(name.map_or("name", DataType::name)));
     }
     match u8::try_from(length).ok().filter(|length| usize::from(*length) <= width) {
         Some(length) => Ok(Prefix { value, length }),
-        None => Err(format!("expected a prefix of at most {width} bits, found `{length}`")),
+        None => Err(WrongPrefix::TooLong { most: width, found: length }),
     }
 }
 

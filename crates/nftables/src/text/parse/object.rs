@@ -388,20 +388,34 @@ struct TunnelDraft {
     options: Option<TunnelOptions>,
 }
 
+/// What an object needs and does not have.
+#[derive(Debug, thiserror::Error)]
+enum Needs {
+    #[error("{0}")]
+    Property(&'static str),
+    #[error("what a {0} is")]
+    Kind(ObjectKind),
+    #[error("a state of {protocol}, and `{found}` is none{}", meant(.nearest))]
+    State { protocol: Protocol, found: String, nearest: Option<&'static str> },
+}
+
+fn meant(nearest: &Option<&str>) -> String {
+    nearest.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default()
+}
+
 impl Draft {
-    /// The object, or the mistake of a missing property.
-    fn config(self, kind: ObjectKind) -> Result<ObjectConfig, String> {
-        let missing = |what: &str| what.to_owned();
-        let protocol = || self.protocol.ok_or_else(|| missing("a `protocol`"));
+    /// The object, or what it lacks.
+    fn config(self, kind: ObjectKind) -> Result<ObjectConfig, Needs> {
+        let protocol = || self.protocol.ok_or(Needs::Property("a `protocol`"));
         let family = self.family;
         Ok(match kind {
             ObjectKind::COUNTER => self.config.unwrap_or(ObjectConfig::Counter(Counter::default())),
             ObjectKind::SYNPROXY => {
-                ObjectConfig::Synproxy(self.synproxy.ok_or_else(|| missing("`mss` and `wscale`"))?)
+                ObjectConfig::Synproxy(self.synproxy.ok_or(Needs::Property("`mss` and `wscale`"))?)
             }
             ObjectKind::CT_HELPER => ObjectConfig::CtHelper {
                 protocol: protocol()?,
-                helper: self.helper.ok_or_else(|| missing("a `type`"))?,
+                helper: self.helper.ok_or(Needs::Property("a `type`"))?,
                 family,
             },
             ObjectKind::CT_TIMEOUT => {
@@ -409,30 +423,30 @@ impl Draft {
                 let states = timeout_states(protocol);
                 let policy = self.policy.iter().map(|(state, time)| {
                     let known = states.iter().find(|known| *known == state);
-                    known.map(|known| (*known, *time)).ok_or_else(|| {
-                        let meant = nearest(state, states.iter().copied());
-                        let meant = meant.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
-                        format!("a state of {protocol}, and `{state}` is none{meant}")
+                    known.map(|known| (*known, *time)).ok_or_else(|| Needs::State {
+                        protocol,
+                        found: state.clone(),
+                        nearest: nearest(state, states.iter().copied()),
                     })
                 });
                 ObjectConfig::CtTimeout { protocol, family, policy: policy.collect::<Result<_, _>>()? }
             }
             ObjectKind::CT_EXPECT => ObjectConfig::CtExpectation {
                 protocol: protocol()?,
-                port: self.port.ok_or_else(|| missing("a `dport`"))?,
-                timeout: self.timeout.ok_or_else(|| missing("a `timeout`"))?,
-                size: self.size.ok_or_else(|| missing("a `size`"))?,
+                port: self.port.ok_or(Needs::Property("a `dport`"))?,
+                timeout: self.timeout.ok_or(Needs::Property("a `timeout`"))?,
+                size: self.size.ok_or(Needs::Property("a `size`"))?,
                 family,
             },
             ObjectKind::TUNNEL => ObjectConfig::Tunnel(self.tunnel.unwrap_or_default().tunnel()?),
-            kind => self.config.ok_or_else(|| format!("what a {kind} is"))?,
+            kind => self.config.ok_or(Needs::Kind(kind))?,
         })
     }
 }
 
 impl TunnelDraft {
-    fn tunnel(self) -> Result<Tunnel, String> {
-        let id = self.id.ok_or("an `id`")?;
+    fn tunnel(self) -> Result<Tunnel, Needs> {
+        let id = self.id.ok_or(Needs::Property("an `id`"))?;
         let mut tunnel = match (self.v4, self.v6) {
             ((None, None), (source, Some(destination))) => {
                 let mut tunnel = Tunnel::v4(id, Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED);
@@ -443,7 +457,7 @@ impl TunnelDraft {
             ((source, Some(destination)), (None, None)) => {
                 Tunnel::v4(id, source.unwrap_or(Ipv4Addr::UNSPECIFIED), destination)
             }
-            _ => return Err("an `ip daddr` or an `ip6 daddr`".to_owned()),
+            _ => return Err(Needs::Property("an `ip daddr` or an `ip6 daddr`")),
         };
         (tunnel.sport, tunnel.dport, tunnel.tos) = (self.sport, self.dport, self.tos);
         tunnel.ttl = self.ttl.unwrap_or(tunnel.ttl);

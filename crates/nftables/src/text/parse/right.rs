@@ -220,7 +220,7 @@ impl Parser<'_, '_> {
         match value {
             Expression::Value(value) => match prefix_of(value, length, typed) {
                 Ok(prefix) => Ok(Expression::Prefix(Box::new(prefix))),
-                Err(message) => Err(Problem::new(span, message)),
+                Err(wrong) => Err(Problem::new(span, wrong.to_string())),
             },
             _ => Err(Problem::new(span, "only a single value has a prefix")),
         }

@@ -248,7 +248,7 @@ fn what_is_in_no_single_interval_is_refused_and_named() {
         let error = transaction.apply(&mut open()).expect_err("no interval contains it");
         assert!(error.is_not_found(), "{error}");
         let [failure] = error.failures() else { panic!("{error}") };
-        assert_eq!((failure.element, failure.object.as_str()), (Some(1), "element ip t s { 5-25 }"));
+        assert_eq!((failure.element, failure.object().as_str()), (Some(1), "element ip t s { 5-25 }"));
         // A set that is deleted and added again is empty.
         let mut transaction = Transaction::new();
         transaction.flush(&set);

@@ -174,7 +174,7 @@ fn a_secmark_is_held_or_refused_by_name() {
         let modules = std::fs::read_to_string("/sys/kernel/security/lsm").unwrap_or_default();
         assert!(!modules.contains("selinux"), "{modules} knows security contexts, yet {error}");
         assert_eq!(
-            (failure.operation, failure.verb, failure.object.as_str()),
+            (failure.operation, failure.verb, failure.object().as_str()),
             (Some(2), "add", "secmark inet t ssh")
         );
         assert!(error.to_string().contains("no security module"), "{error}");

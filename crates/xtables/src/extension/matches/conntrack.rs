@@ -3,6 +3,7 @@
 
 use super::codec;
 use crate::extension::Codec;
+use crate::extension::Mismatch;
 use crate::extension::options::{
     Built, Given, mark_text, masked_text, name_of, named, names_of, number, prefix_length, prefix_mask,
     span_text,
@@ -21,7 +22,7 @@ pub(super) static CODECS: &[Codec] = &[
 ];
 
 /// `struct xt_conntrack_mtinfo3`
-fn conntrack(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn conntrack(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     for (name, _) in ADDRESSES {
         match given.masked(name)? {
             None => out.zeros(32),
@@ -52,7 +53,7 @@ fn conntrack(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
     Ok(())
 }
 
-fn state(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn state(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.zeros(146);
     let flag = OTHERS.iter().find(|(name, _)| *name == "ctstate").map_or(0, |(_, flag)| *flag);
     out.u16(u16::try_from(flag | STATE_ALIAS).unwrap_or_default());
@@ -109,8 +110,8 @@ fn read_conntrack(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_connmark_mtinfo1`
-fn connmark(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
-    let (mark, mask) = given.mark("mark")?.ok_or("expected --mark")?;
+fn connmark(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
+    let (mark, mask) = given.mark("mark")?.ok_or(Mismatch::expected("--mark"))?;
     out.u32(mark);
     out.u32(mask);
     out.u8(given.not("mark").into());
@@ -125,7 +126,7 @@ fn read_connmark(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_connbytes_info`: a range that ends below its start is a negated one.
-fn connbytes(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn connbytes(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let word = given.need("connbytes")?;
     let (low, high) = match word.split_once(':') {
         None => (number(word, "connbytes")?, u64::MAX),
@@ -154,11 +155,11 @@ fn read_connbytes(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_connlabel_mtinfo`
-fn connlabel(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn connlabel(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let label = given.need("label")?;
     let bit = number::<u16>(label, "label").ok().filter(|bit| *bit <= MOST_LABEL);
     out.u16(bit.ok_or_else(|| {
-        format!("expected the number of a label, of at most {MOST_LABEL}, found `{label}`")
+        Mismatch::expected(format!("the number of a label, of at most {MOST_LABEL}")).found(label)
     })?);
     out.u16(u16::from(given.not("label")) | if given.has("set") { 2 } else { 0 });
     Ok(())
@@ -172,7 +173,7 @@ fn read_connlabel(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_connlimit_info`
-fn connlimit(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn connlimit(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let length = if given.has("connlimit-mask") { given.number("connlimit-mask")? } else { u8::MAX };
     out.mask(prefix_mask(length, given.family), given.written_word("connlimit-mask").is_some());
     let upto = given.has("connlimit-upto");
@@ -193,7 +194,7 @@ fn read_connlimit(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_helper_info`
-fn helper(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn helper(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.u32(given.not("helper").into());
     out.text(given.need("helper")?, 30)?;
     out.align(4);

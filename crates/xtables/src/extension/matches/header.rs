@@ -3,6 +3,7 @@
 
 use super::codec;
 use crate::extension::Codec;
+use crate::extension::Mismatch;
 use crate::extension::options::{Built, Given, number, span_text};
 use crate::extension::wire::{Reader, Writer};
 
@@ -16,7 +17,7 @@ pub(super) static CODECS: &[Codec] = &[
 ];
 
 /// `struct xt_dscp_info`
-fn dscp(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn dscp(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     given.need("dscp")?;
     out.u8(given.number("dscp")?);
     out.u8(given.not("dscp").into());
@@ -30,7 +31,7 @@ fn read_dscp(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_tos_match_info`
-fn tos(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn tos(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let word = given.need("tos")?;
     let (value, mask) = word.split_once('/').unwrap_or((word, "0xff"));
     out.u8(number(mask, "tos")?);
@@ -46,10 +47,11 @@ fn read_tos(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// Writes how to compare and with what, as `struct ipt_ttl_info` and `struct ip6t_hl_info` both do.
-fn limit(given: &Given<'_>, out: &mut Writer, names: [&str; 3]) -> Result<(), String> {
+fn limit(given: &Given<'_>, out: &mut Writer, names: [&str; 3]) -> Result<(), Mismatch> {
     let [equal, less, more] = names;
     let found = [(equal, 0), (less, 2), (more, 3)].into_iter().find(|(name, _)| given.has(name));
-    let (name, mode) = found.ok_or_else(|| format!("expected one of --{equal}, --{less}, --{more}"))?;
+    let (name, mode) =
+        found.ok_or_else(|| Mismatch::expected(format!("one of --{equal}, --{less}, --{more}")))?;
     out.u8(if given.not(name) { 1 } else { mode });
     out.u8(given.number(name)?);
     Ok(())
@@ -69,7 +71,7 @@ fn read_limit(data: &mut Reader<'_>, built: &mut Built<'_>, names: [&'static str
     Some(())
 }
 
-fn ttl(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn ttl(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     limit(given, out, ["ttl-eq", "ttl-lt", "ttl-gt"])
 }
 
@@ -77,7 +79,7 @@ fn read_ttl(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
     read_limit(data, built, ["ttl-eq", "ttl-lt", "ttl-gt"])
 }
 
-fn hl(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn hl(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     limit(given, out, ["hl-eq", "hl-lt", "hl-gt"])
 }
 
@@ -86,7 +88,7 @@ fn read_hl(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_ecn_info`
-fn ecn(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn ecn(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.u8(given.flags(ECN).try_into().unwrap_or_default());
     out.u8(given.nots(ECN).try_into().unwrap_or_default());
     out.u8(given.number("ecn-ip-ect")?);
@@ -108,7 +110,7 @@ fn read_ecn(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_length_info`
-fn length(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn length(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let (low, high) = given.span("length", (0, u16::MAX))?;
     out.u16(low);
     out.u16(high);

@@ -5,6 +5,7 @@ use sluicegate_iptables_save::Family;
 use super::codec;
 use super::transport::spis;
 use crate::extension::Codec;
+use crate::extension::Mismatch;
 use crate::extension::options::{Built, Given, address, mask_text, names_of, number, prefix_mask, span_text};
 use crate::extension::wire::{Reader, Writer};
 
@@ -20,7 +21,7 @@ pub(super) static CODECS: &[Codec] = &[
 ];
 
 /// `struct ip6t_frag`
-fn frag(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn frag(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let ((low, high), not) = spis(given, "fragid")?;
     out.u32(low);
     out.u32(high);
@@ -56,13 +57,14 @@ fn is_written(given: &Given<'_>, name: &str) -> bool {
 }
 
 /// `struct ip6t_opts`, of hop-by-hop and of destination options.
-fn options(given: &Given<'_>, out: &mut Writer, length: &str, list: &str) -> Result<(), String> {
+fn options(given: &Given<'_>, out: &mut Writer, length: &str, list: &str) -> Result<(), Mismatch> {
     out.u32(given.number(length)?);
     out.u8(given.flags(&[(length, 1), (list, 2)]).try_into().unwrap_or_default());
     out.u8(given.not(length).into());
     let parts: Vec<_> = given.word(list).map_or_else(Vec::new, |word| word.split(',').collect());
     let count = u8::try_from(parts.len()).ok().filter(|count| usize::from(*count) <= MOST_OPTIONS);
-    let count = count.ok_or_else(|| format!("expected at most {MOST_OPTIONS} options for --{list}"))?;
+    let count =
+        count.ok_or_else(|| Mismatch::expected(format!("at most {MOST_OPTIONS} options")).option(list))?;
     for part in &parts {
         // The type, and its length or 0xff for any.
         let (kind, size) = part.split_once(':').unwrap_or((part, "0xff"));
@@ -96,7 +98,7 @@ fn read_options(
     Some(())
 }
 
-fn hbh(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn hbh(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     options(given, out, "hbh-len", "hbh-opts")
 }
 
@@ -104,7 +106,7 @@ fn read_hbh(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
     read_options(data, built, ["hbh-len", "hbh-opts"])
 }
 
-fn dst(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn dst(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     options(given, out, "dst-len", "dst-opts")
 }
 
@@ -113,7 +115,7 @@ fn read_dst(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct ip6t_rt`
-fn rt(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn rt(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.u32(given.number("rt-type")?);
     let ((low, high), not) = spis(given, "rt-segsleft")?;
     out.u32(low);
@@ -131,7 +133,7 @@ fn rt(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
         }
     };
     if addresses.len() > MOST_OPTIONS {
-        return Err(format!("expected at most {MOST_OPTIONS} addresses for --rt-0-addrs"));
+        return Err(Mismatch::expected(format!("at most {MOST_OPTIONS} addresses")).option("rt-0-addrs"));
     }
     addresses.iter().for_each(|address| out.inet(*address));
     out.zeros((MOST_OPTIONS - addresses.len()) * 16);
@@ -170,7 +172,7 @@ fn read_rt(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct ip6t_mh`
-fn mh(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn mh(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let (low, high) = given.span("mh-type", (0, u8::MAX))?;
     let written = given.written.option("mh-type").is_some_and(|option| option.negated);
     out.bytes(&[low, high, (given.not("mh-type") || written).into()]);
@@ -186,7 +188,7 @@ fn read_mh(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// The kernel keeps an int that nobody reads.
-fn eui64(_: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn eui64(_: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.u32(0);
     Ok(())
 }
@@ -196,7 +198,7 @@ fn read_eui64(_: &mut Reader<'_>, _: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct ip6t_ipv6header_info`
-fn ipv6header(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn ipv6header(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let headers = u8::try_from(given.bits("header", HEADERS)?).unwrap_or_default();
     let all = if given.not("header") { u8::MAX } else { 0 };
     let soft = if given.has("soft") { u8::MAX } else { 0 };
@@ -212,7 +214,7 @@ fn read_ipv6header(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct ip6t_srh1`
-fn srh(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn srh(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     for names in SRH_BYTES {
         let found = names.iter().find(|name| given.has(name));
         out.u8(found.map_or(Ok(0), |name| given.number(name))?);

@@ -2,13 +2,14 @@
 
 use super::codec;
 use crate::extension::Codec;
+use crate::extension::Mismatch;
 use crate::extension::options::{Built, Given, masked_text, name_of, named, number};
 use crate::extension::wire::{Reader, Writer};
 
 pub(super) static CODECS: &[Codec] = &[codec("ipvs", 0, 40, ipvs, read_ipvs)];
 
 /// `struct xt_ipvs_mtinfo`
-fn ipvs(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn ipvs(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     match given.masked("vaddr")? {
         Some((address, mask)) => {
             out.inet(address);

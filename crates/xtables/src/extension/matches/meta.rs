@@ -3,6 +3,7 @@
 
 use super::codec;
 use crate::extension::Codec;
+use crate::extension::Mismatch;
 use crate::extension::options::{Built, Given, mark_text, name_of, named, number, span, span_text};
 use crate::extension::wire::{Reader, Writer};
 
@@ -21,8 +22,8 @@ pub(super) static CODECS: &[Codec] = &[
 ];
 
 /// `struct xt_mark_mtinfo1`
-fn mark(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
-    let (mark, mask) = given.mark("mark")?.ok_or("expected --mark")?;
+fn mark(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
+    let (mark, mask) = given.mark("mark")?.ok_or(Mismatch::expected("--mark"))?;
     out.u32(mark);
     out.u32(mask);
     out.u8(given.not("mark").into());
@@ -37,11 +38,11 @@ fn read_mark(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_mac_info`
-fn mac(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn mac(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let word = given.need("mac-source")?;
     let bytes = word.split(':').map(|part| u8::from_str_radix(part, 16)).collect::<Result<Vec<_>, _>>();
     let bytes = bytes.ok().filter(|bytes| bytes.len() == 6);
-    out.bytes(&bytes.ok_or_else(|| format!("expected a hardware address, found `{word}`"))?);
+    out.bytes(&bytes.ok_or_else(|| Mismatch::expected("a hardware address").found(word))?);
     out.align(4);
     out.u32(given.not("mac-source").into());
     Ok(())
@@ -56,7 +57,7 @@ fn read_mac(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_physdev_info`
-fn physdev(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn physdev(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     for name in ["physdev-in", "physdev-out"] {
         let (text, mask) = crate::entry::interface(given.word(name).unwrap_or_default())?;
         out.bytes(&text);
@@ -86,12 +87,12 @@ fn read_physdev(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_owner_match_info`
-fn owner(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn owner(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     for name in ["uid-owner", "gid-owner"] {
         let (low, high) = match given.word(name) {
             None => (0, 0),
             Some(word) => span::<u32>(word, '-', name).map_err(|_| {
-                format!("expected numbers for --{name}, found `{word}`: names are not looked up")
+                Mismatch::expected(format!("numbers for --{name}, found `{word}`: names are not looked up"))
             })?,
         };
         out.u32(low);
@@ -121,7 +122,7 @@ fn read_owner(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_pkttype_info`
-fn pkttype(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn pkttype(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.u32(named(given.need("pkt-type")?, PACKET_TYPES, "pkt-type")?);
     out.u32(given.not("pkt-type").into());
     Ok(())
@@ -135,7 +136,7 @@ fn read_pkttype(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 
 /// Reads a number or name with a mask. Of the names in the files of iproute2 only that of 0 is known, which
 /// these files have from the start.
-fn named_mask(word: &str, zero: &str, name: &str) -> Result<(u32, u32), String> {
+fn named_mask(word: &str, zero: &str, name: &str) -> Result<(u32, u32), Mismatch> {
     let (value, mask) = word.split_once('/').map_or((word, None), |(value, mask)| (value, Some(mask)));
     let value = if value == zero { 0 } else { number(value, name)? };
     Ok((value, mask.map_or(Ok(u32::MAX), |mask| number(mask, name))?))
@@ -146,7 +147,7 @@ fn named_mask_text((value, mask): (u32, u32), zero: &str) -> String {
 }
 
 /// `struct xt_realm_info`
-fn realm(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn realm(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let (value, mask) = named_mask(given.need("realm")?, REALM_0, "realm")?;
     out.u32(value);
     out.u32(mask);
@@ -162,7 +163,7 @@ fn read_realm(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_cpu_info`
-fn cpu(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn cpu(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.u32(given.number("cpu")?);
     out.u32(given.not("cpu").into());
     Ok(())
@@ -175,7 +176,7 @@ fn read_cpu(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_devgroup_info`
-fn devgroup(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn devgroup(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let names = [("src-group", 1), ("dst-group", 4)];
     out.u32(given.flags(&names) | given.nots(&names) << 1);
     for (name, _) in names {
@@ -198,7 +199,7 @@ fn read_devgroup(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_cgroup_info_v2`
-fn cgroup(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn cgroup(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let (path, class) = (given.has("path"), given.has("cgroup"));
     out.bytes(&[path.into(), class.into(), given.not("path").into(), given.not("cgroup").into()]);
     if path {
@@ -223,7 +224,7 @@ fn read_cgroup(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_socket_mtinfo3`
-fn socket(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn socket(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.u8(given.flags(SOCKET).try_into().unwrap_or_default());
     Ok(())
 }
@@ -233,7 +234,7 @@ fn read_socket(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_rpfilter_info`
-fn rpfilter(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn rpfilter(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.u8(given.flags(RPFILTER).try_into().unwrap_or_default());
     Ok(())
 }

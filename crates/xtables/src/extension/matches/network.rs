@@ -5,6 +5,7 @@ use sluicegate_iptables_save::{Family, OptionUse};
 
 use super::codec;
 use crate::extension::Codec;
+use crate::extension::Mismatch;
 use crate::extension::options::{
     Built, Given, address, bits, masked, masked_text, name_of, named, names_of, number,
 };
@@ -18,7 +19,7 @@ pub(super) static CODECS: &[Codec] = &[
 ];
 
 /// `struct xt_addrtype_info_v1`
-fn addrtype(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn addrtype(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.u16(given.bits("src-type", ADDRESS_TYPES)?.try_into().unwrap_or_default());
     out.u16(given.bits("dst-type", ADDRESS_TYPES)?.try_into().unwrap_or_default());
     out.u32(given.nots(&[("src-type", 1), ("dst-type", 2)]) | given.flags(LIMITS));
@@ -37,7 +38,7 @@ fn read_addrtype(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_iprange_mtinfo`
-fn iprange(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn iprange(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     for name in ["src-range", "dst-range"] {
         let Some(word) = given.word(name) else {
             out.zeros(32);
@@ -66,7 +67,7 @@ fn read_iprange(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_cluster_match_info`
-fn cluster(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn cluster(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.u32(given.number("cluster-total-nodes")?);
     out.u32(given.number("cluster-local-nodemask")?);
     out.u32(given.number("cluster-hash-seed")?);
@@ -85,7 +86,7 @@ fn read_cluster(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_policy_info`
-fn policy(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn policy(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let mut flags = named(given.need("dir")?, POLICY_DIRS, "dir")?;
     let none = given.word("pol") == Some("none");
     flags |= if none { POLICY_NONE } else { 0 };
@@ -99,7 +100,7 @@ fn policy(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
         false => rest.split(|option| option.name == "next").collect(),
     };
     if elements.len() > POLICY_ELEMENTS {
-        return Err(format!("expected at most {POLICY_ELEMENTS} elements, found {}", elements.len()));
+        return Err(Mismatch::expected(format!("at most {POLICY_ELEMENTS} elements")).found(elements.len()));
     }
     elements.iter().try_for_each(|options| policy_element(options, given.family, out))?;
     out.zeros((POLICY_ELEMENTS - elements.len()) * POLICY_ELEMENT);
@@ -111,7 +112,7 @@ fn policy(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
 }
 
 /// `struct xt_policy_elem`
-fn policy_element(options: &[&OptionUse<'_>], family: Family, out: &mut Writer) -> Result<(), String> {
+fn policy_element(options: &[&OptionUse<'_>], family: Family, out: &mut Writer) -> Result<(), Mismatch> {
     let find = |name: &str| options.iter().find(|option| option.name == name);
     let word = |name: &'static str| find(name).and_then(|option| option.value());
     for name in ["tunnel-src", "tunnel-dst"] {

@@ -5,6 +5,7 @@ use sluicegate_iptables_save::{Family, encode};
 
 use super::codec;
 use crate::extension::Codec;
+use crate::extension::Mismatch;
 use crate::extension::options::{Built, Given, name_of, named, names_of, number, prefix_mask};
 use crate::extension::wire::{Reader, Writer};
 
@@ -20,13 +21,14 @@ pub(super) static CODECS: &[Codec] = &[
 ];
 
 /// Returns the time for one packet, in units of 1/`scale` seconds, and the length of the unit in seconds.
-fn cost_of(word: &str, scale: u64, name: &str) -> Result<(u64, u64), String> {
+fn cost_of(word: &str, scale: u64, name: &str) -> Result<(u64, u64), Mismatch> {
     let (digits, unit) = word.split_once('/').unwrap_or((word, "sec"));
     let seconds = unit_seconds(unit);
     let count = number::<u64>(digits, name)?;
     let cost = seconds.and_then(|seconds| (scale * seconds).checked_div(count)).filter(|cost| *cost > 0);
-    let cost =
-        cost.ok_or_else(|| format!("expected a rate of at most {scale}/sec for --{name}, found `{word}`"))?;
+    let cost = cost.ok_or_else(|| {
+        Mismatch::expected(format!("a rate of at most {scale}/sec")).option(name).found(word)
+    })?;
     Ok((cost, seconds.unwrap_or(1)))
 }
 
@@ -55,9 +57,9 @@ fn rate_text(cost: u64, scale: u64) -> Option<(String, u64)> {
 }
 
 /// `struct xt_rateinfo`
-fn limit(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn limit(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let (cost, _) = cost_of(given.word("limit").unwrap_or("3/hour"), LIMIT_SCALE, "limit")?;
-    out.u32(cost.try_into().map_err(|_| "expected a rate that 32 bits can hold")?);
+    out.u32(cost.try_into().map_err(|_| Mismatch::expected("a rate that 32 bits can hold"))?);
     out.u32(if given.has("limit-burst") { given.number("limit-burst")? } else { LIMIT_BURST });
     out.zeros(32);
     Ok(())
@@ -73,7 +75,7 @@ fn read_limit(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_hashlimit_mtinfo3`
-fn hashlimit(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn hashlimit(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.text(given.need("hashlimit-name")?, 255)?;
     out.align(8);
     let above = given.has("hashlimit-above");
@@ -85,7 +87,8 @@ fn hashlimit(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
         Some(bytes) => {
             let cost = byte_cost(bytes);
             let each = cost_bytes(cost).max(1);
-            let wanted = burst.map(|word| bytes_of(word).ok_or("expected a burst in bytes, as in `32kb`"));
+            let wanted =
+                burst.map(|word| bytes_of(word).ok_or(Mismatch::expected("a burst in bytes, as in `32kb`")));
             let burst = wanted.transpose()?.map_or(0, |bytes| bytes.div_ceil(each));
             (cost, burst, if burst == 0 { 15_000 } else { 60_000 })
         }
@@ -107,7 +110,7 @@ fn hashlimit(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
     out.u32(given.number("hashlimit-htable-max")?);
     let or = |name: &str, default: u64| match given.word(name).or_else(|| given.written.value(name)) {
         Some(word) => number::<u32>(word, name),
-        None => u32::try_from(default).map_err(|_| format!("expected a --{name} of 32 bits")),
+        None => u32::try_from(default).map_err(|_| Mismatch::expected(format!("a --{name} of 32 bits"))),
     };
     out.u32(or("hashlimit-htable-gcinterval", 1000)?);
     out.u32(or("hashlimit-htable-expire", expire)?);
@@ -214,7 +217,7 @@ fn in_unit(bytes: u64, fits: impl Fn(u64) -> bool) -> String {
 }
 
 /// `struct xt_quota_info`
-fn quota(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn quota(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.u32(given.not("quota").into());
     out.zeros(4);
     out.u64(given.number("quota")?);
@@ -230,7 +233,7 @@ fn read_quota(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_nfacct_match_info_v1`, which 64-bit kernels lay out as its predecessor.
-fn nfacct(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn nfacct(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.text(given.need("nfacct-name")?, 32)?;
     out.zeros(8);
     Ok(())
@@ -242,7 +245,7 @@ fn read_nfacct(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_recent_mtinfo_v1`
-fn recent(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn recent(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.u32(given.number("seconds")?);
     out.u32(given.number("hitcount")?);
     out.u8(given.flags(RECENT).try_into().unwrap_or_default());
@@ -288,23 +291,24 @@ fn read_recent(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_statistic_info`
-fn statistic(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn statistic(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let mode = named(given.word("mode").unwrap_or("random"), STATISTIC_MODES, "mode")?;
     out.u16(mode.try_into().unwrap_or_default());
     out.u16((given.not("probability") || given.not("every")).into());
     let (first, packet) = if mode == 0 {
         let word = given.need("probability")?;
         let probability = word.parse::<f64>().ok().filter(|number| (0.0..=1.0).contains(number));
-        let probability = probability.ok_or_else(|| format!("expected a probability, found `{word}`"))?;
+        let probability = probability.ok_or_else(|| Mismatch::expected("a probability").found(word))?;
         (fixed_point(probability), 0)
     } else {
-        let every = given.number::<u32>("every")?.checked_sub(1).ok_or("expected an --every above 0")?;
+        let every =
+            given.number::<u32>("every")?.checked_sub(1).ok_or(Mismatch::expected("an --every above 0"))?;
         (every, given.number("packet")?)
     };
     out.u32(first);
     out.u32(packet);
     // Where the kernel starts to count, if it counts.
-    out.u32(first.checked_sub(packet).ok_or("expected a --packet below --every")?);
+    out.u32(first.checked_sub(packet).ok_or(Mismatch::expected("a --packet below --every"))?);
     out.align(8);
     out.zeros(8);
     Ok(())
@@ -333,15 +337,15 @@ fn read_statistic(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_time_info`
-fn time(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn time(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.u32(given.word("datestart").map_or(Ok(0), |word| seconds_of_date(word, "datestart"))?);
     out.u32(given.word("datestop").map_or(Ok(LAST_DATE), |word| seconds_of_date(word, "datestop"))?);
     out.u32(given.word("timestart").map_or(Ok(0), |word| seconds_of_day(word, "timestart"))?);
     out.u32(given.word("timestop").map_or(Ok(LAST_SECOND), |word| seconds_of_day(word, "timestop"))?);
-    let days = |name: &str, all: u32, day: &dyn Fn(&str) -> Option<u32>| -> Result<u32, String> {
+    let days = |name: &str, all: u32, day: &dyn Fn(&str) -> Option<u32>| -> Result<u32, Mismatch> {
         let Some(list) = given.word(name) else { return Ok(all) };
         let bits = list.split(',').try_fold(0, |bits, part| Some(bits | 1_u32.checked_shl(day(part)?)?));
-        let bits = bits.ok_or_else(|| format!("expected days for --{name}, found `{list}`"))?;
+        let bits = bits.ok_or_else(|| Mismatch::expected("days").option(name).found(list))?;
         Ok(if given.not(name) { all & !bits } else { bits & all })
     };
     out.u32(days("monthdays", ALL_MONTHDAYS, &|part| part.parse().ok())?);
@@ -375,17 +379,17 @@ fn read_time(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
     built.flags(flags.into(), TIME_FLAGS)
 }
 
-fn seconds_of_day(word: &str, name: &str) -> Result<u32, String> {
+fn seconds_of_day(word: &str, name: &str) -> Result<u32, Mismatch> {
     let parts: Option<Vec<u32>> = word.split(':').map(|part| part.parse().ok()).collect();
     match parts.as_deref() {
         Some([hour @ 0..=23, minute @ 0..=59, second @ 0..=59]) => Ok(hour * 3600 + minute * 60 + second),
-        _ => Err(format!("expected a time of day for --{name}, found `{word}`")),
+        _ => Err(Mismatch::expected("a time of day").option(name).found(word)),
     }
 }
 
 /// Returns the seconds since 1970 of `YYYY-MM-DDThh:mm:ss`.
-fn seconds_of_date(word: &str, name: &str) -> Result<u32, String> {
-    let wrong = || format!("expected a date for --{name}, found `{word}`");
+fn seconds_of_date(word: &str, name: &str) -> Result<u32, Mismatch> {
+    let wrong = || Mismatch::expected("a date").option(name).found(word);
     let (date, clock) = word.split_once('T').ok_or_else(wrong)?;
     let parts: Option<Vec<i64>> = date.split('-').map(|part| part.parse().ok()).collect();
     let Some([year @ 1970..=2038, month @ 1..=12, day @ 1..=31]) = parts.as_deref() else {

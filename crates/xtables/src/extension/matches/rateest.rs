@@ -2,13 +2,14 @@
 
 use super::codec;
 use crate::extension::Codec;
+use crate::extension::Mismatch;
 use crate::extension::options::{Built, Given, number};
 use crate::extension::wire::{Reader, Writer};
 
 pub(super) static CODECS: &[Codec] = &[codec("rateest", 0, 72, rateest, read_rateest).compared_to(52)];
 
 /// `struct xt_rateest_match_info`: the kernel keeps two pointers behind it.
-fn rateest(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn rateest(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.text(given.need("rateest1")?, 16)?;
     out.text(given.word("rateest2").unwrap_or_default(), 16)?;
     let between_two = given.has("rateest2");
@@ -17,8 +18,10 @@ fn rateest(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
     for (set, bit) in [(given.has("rateest-delta"), DELTA), (any(BYTES), BPS), (any(PACKETS), PPS)] {
         flags |= if set { bit } else { 0 };
     }
-    let (name, mode) =
-        MODES.iter().find(|(name, _)| given.has(name)).ok_or("expected --rateest-lt, -gt or -eq")?;
+    let (name, mode) = MODES
+        .iter()
+        .find(|(name, _)| given.has(name))
+        .ok_or(Mismatch::expected("--rateest-lt, -gt or -eq"))?;
     out.u16(flags | if given.not(name) { INVERT } else { 0 });
     out.u16(*mode);
     for (bytes, packets) in BYTES.into_iter().zip(PACKETS) {
@@ -58,13 +61,13 @@ fn read_rateest(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// Reads a rate in the spelling of iptables-save, which has no fractions.
-fn bytes_of(word: &str, name: &str) -> Result<u32, String> {
+fn bytes_of(word: &str, name: &str) -> Result<u32, Mismatch> {
     let units = [("Mbit", 1_000_000), ("Kbit", 1000), ("bit", 1)];
     let known = units.iter().find_map(|(unit, factor)| Some((word.strip_suffix(unit)?, *factor)));
-    let (digits, factor) = known.ok_or_else(|| format!("expected a rate for --{name}, found `{word}`"))?;
+    let (digits, factor) = known.ok_or_else(|| Mismatch::expected("a rate").option(name).found(word))?;
     let bits = number::<u64>(digits, name)?.checked_mul(factor);
     bits.and_then(|bits| u32::try_from(bits / 8).ok())
-        .ok_or_else(|| format!("expected a rate below 2^32 bytes a second for --{name}, found `{word}`"))
+        .ok_or_else(|| Mismatch::expected("a rate below 2^32 bytes a second").option(name).found(word))
 }
 
 /// Returns a rate as iptables-save prints it, but in bits what the tool would round.

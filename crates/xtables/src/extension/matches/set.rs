@@ -2,13 +2,14 @@
 
 use super::codec;
 use crate::extension::Codec;
+use crate::extension::Mismatch;
 use crate::extension::options::{Built, Given};
 use crate::extension::wire::{Reader, Writer};
 
 pub(super) static CODECS: &[Codec] = &[codec("set", 4, 48, set, read_set)];
 
 /// `struct xt_set_info_match_v4`
-fn set(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn set(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     write_set(given, "match-set", out)?;
     out.align(8);
     for kind in ["packets", "bytes"] {
@@ -60,21 +61,25 @@ fn read_set(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 
 /// Writes `struct xt_set_info`: the number of the set, how many parts are looked up, and for each part
 /// whether it is of the source.
-pub(in crate::extension) fn write_set(given: &Given<'_>, name: &str, out: &mut Writer) -> Result<(), String> {
+pub(in crate::extension) fn write_set(
+    given: &Given<'_>,
+    name: &str,
+    out: &mut Writer,
+) -> Result<(), Mismatch> {
     let (Some(set), Some(parts)) = (given.word(name), given.second(name)) else {
-        return Err(format!("expected --{name} with a set and src or dst"));
+        return Err(Mismatch::expected(format!("--{name} with a set and src or dst")));
     };
     let mut flags = u8::from(given.not(name));
     let mut count = 0;
     for part in parts.split(',') {
         count += 1;
         if count > MOST_PARTS {
-            return Err(format!("expected at most {MOST_PARTS} of src and dst, found `{parts}`"));
+            return Err(Mismatch::expected(format!("at most {MOST_PARTS} of src and dst")).found(parts));
         }
         match part {
             "src" => flags |= 1 << count,
             "dst" => (),
-            _ => return Err(format!("expected src or dst, found `{part}`")),
+            _ => return Err(Mismatch::expected("src or dst").found(part)),
         }
     }
     out.u16(given.sets.index(set, given.family)?);

@@ -4,6 +4,7 @@ use sluicegate_iptables_save::encode;
 
 use super::codec;
 use crate::extension::Codec;
+use crate::extension::Mismatch;
 use crate::extension::options::{Built, Given, number};
 use crate::extension::wire::{Reader, Writer};
 
@@ -15,7 +16,7 @@ pub(super) static CODECS: &[Codec] = &[
 ];
 
 /// `struct xt_comment_info`
-fn comment(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn comment(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.text(given.need("comment")?, 256)
 }
 
@@ -25,7 +26,7 @@ fn read_comment(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_string_info`
-fn string(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn string(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.u16(given.number("from")?);
     out.u16(if given.has("to") { given.number("to")? } else { u16::MAX });
     out.text(given.need("algo")?, 16)?;
@@ -34,7 +35,7 @@ fn string(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
         None => ("hex-string", hex_string(given.need("hex-string")?)?),
     };
     let length = u8::try_from(bytes.len()).ok().filter(|length| usize::from(*length) <= PATTERN);
-    let length = length.ok_or_else(|| format!("expected at most {PATTERN} bytes for --{name}"))?;
+    let length = length.ok_or_else(|| Mismatch::expected(format!("at most {PATTERN} bytes")).option(name))?;
     out.bytes(&bytes);
     out.zeros(PATTERN - bytes.len());
     out.u8(length);
@@ -45,8 +46,8 @@ fn string(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
 }
 
 /// Reads text with bytes in hexadecimal between bars.
-fn hex_string(word: &str) -> Result<Vec<u8>, String> {
-    let wrong = || format!("expected bytes in hexadecimal between bars, found `{word}`");
+fn hex_string(word: &str) -> Result<Vec<u8>, Mismatch> {
+    let wrong = || Mismatch::expected("bytes in hexadecimal between bars").found(word);
     let mut bytes = Vec::new();
     for (at, part) in word.split('|').enumerate() {
         if at % 2 == 0 {
@@ -88,13 +89,13 @@ fn read_string(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_u32`
-fn u32_tests(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn u32_tests(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let word: String = given.need("u32")?.chars().filter(|c| !c.is_whitespace()).collect();
     let mut count = 0_u8;
     for test in word.split("&&") {
         count += 1;
         if usize::from(count) > U32_MOST {
-            return Err(format!("expected at most {U32_MOST} tests, found more in `{word}`"));
+            return Err(Mismatch::expected(format!("at most {U32_MOST} tests")).found(word));
         }
         u32_test(test, out)?;
     }
@@ -105,8 +106,8 @@ fn u32_tests(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
 }
 
 /// Writes `struct xt_u32_test`: numbers, each with the operator before it, and ranges of values.
-fn u32_test(test: &str, out: &mut Writer) -> Result<(), String> {
-    let (mut rest, values) = test.split_once('=').ok_or_else(|| format!("expected `=` in `{test}`"))?;
+fn u32_test(test: &str, out: &mut Writer) -> Result<(), Mismatch> {
+    let (mut rest, values) = test.split_once('=').ok_or_else(|| Mismatch::expected("`=`").found(test))?;
     let mut numbers = Vec::new();
     let mut operator = 0;
     loop {
@@ -117,7 +118,7 @@ fn u32_test(test: &str, out: &mut Writer) -> Result<(), String> {
             break;
         }
         let found = U32_OPERATORS.iter().find_map(|(text, code)| Some((behind.strip_prefix(text)?, *code)));
-        (rest, operator) = found.ok_or_else(|| format!("expected one of & << >> @, found `{behind}`"))?;
+        (rest, operator) = found.ok_or_else(|| Mismatch::expected("one of & << >> @").found(behind))?;
     }
     let ranges = values.split(',').map(|range| match range.split_once(':') {
         None => number(range, "u32").map(|value: u32| (value, value)),
@@ -126,7 +127,9 @@ fn u32_test(test: &str, out: &mut Writer) -> Result<(), String> {
     });
     let ranges = ranges.collect::<Result<Vec<(u32, u32)>, _>>()?;
     if numbers.len() > U32_MOST || ranges.len() > U32_MOST {
-        return Err(format!("expected at most {U32_MOST} numbers and {U32_MOST} values in `{test}`"));
+        return Err(
+            Mismatch::expected(format!("at most {U32_MOST} numbers and {U32_MOST} values")).found(test)
+        );
     }
     for at in 0..U32_MOST {
         let (number, operator) = numbers.get(at).copied().unwrap_or_default();
@@ -179,7 +182,7 @@ fn read_u32_test(data: &mut Reader<'_>) -> Option<String> {
 
 /// `struct xt_bpf_info_v1`. Of a pinned program the kernel takes the path (`XT_BPF_MODE_PATH_PINNED`, from
 /// Linux 4.16 on) and opens it itself.
-fn bpf(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn bpf(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     if let Some(path) = given.word("object-pinned") {
         out.u16(PATH_PINNED);
         out.u16(0);
@@ -190,15 +193,14 @@ fn bpf(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
         out.zeros(8);
         return Ok(());
     }
-    let word = given.word("bytecode").ok_or("expected --bytecode or --object-pinned")?;
+    let word = given.word("bytecode").ok_or(Mismatch::expected("--bytecode or --object-pinned"))?;
     let mut parts = word.split(',');
     let count: u16 = number(parts.next().unwrap_or_default().trim(), "bytecode")?;
     let instructions: Vec<_> = parts.filter(|part| !part.trim().is_empty()).collect();
     if instructions.len() != usize::from(count) || instructions.len() > BPF_MOST {
-        return Err(format!(
-            "expected {count} instructions, at most {BPF_MOST}, found {}",
-            instructions.len()
-        ));
+        return Err(
+            Mismatch::expected(format!("{count} instructions, at most {BPF_MOST}")).found(instructions.len())
+        );
     }
     out.u16(0);
     out.u16(count);
@@ -206,7 +208,7 @@ fn bpf(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
     for instruction in &instructions {
         let fields: Vec<_> = instruction.split_whitespace().collect();
         let [code, jump_true, jump_false, value] = fields[..] else {
-            return Err(format!("expected an instruction of four numbers, found `{instruction}`"));
+            return Err(Mismatch::expected("an instruction of four numbers").found(instruction));
         };
         out.u16(number(code, "bytecode")?);
         out.u8(number(jump_true, "bytecode")?);

@@ -5,6 +5,7 @@ use sluicegate_iptables_save::Family;
 
 use super::codec;
 use crate::extension::Codec;
+use crate::extension::Mismatch;
 use crate::extension::options::{Built, Given, bits, name_of, named, names_of, number, span_text};
 use crate::extension::wire::{Reader, Writer};
 
@@ -29,7 +30,7 @@ const SPIS: (u32, u32) = (0, u32::MAX);
 
 /// Returns ports and whether they are negated. The saved spelling of the nft back end says of a negated range
 /// at an end of all ports which ports are left; the kernel is given what was written.
-fn ports(given: &Given<'_>, name: &str, open: (u16, u16)) -> Result<((u16, u16), bool), String> {
+fn ports(given: &Given<'_>, name: &str, open: (u16, u16)) -> Result<((u16, u16), bool), Mismatch> {
     let (low, high) = given.span(name, open)?;
     let not = given.not(name);
     let written = given.written.options.iter().find(|option| option.name == name);
@@ -62,7 +63,7 @@ fn build_ports(built: &mut Built<'_>, name: &'static str, (low, high): (u16, u16
 }
 
 /// `struct xt_tcp`
-fn tcp(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn tcp(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let (source, not_source) = ports(given, "source-port", ALL)?;
     let (destination, not_destination) = ports(given, "destination-port", ALL)?;
     write_ports(out, [source, destination]);
@@ -105,7 +106,7 @@ fn set_bits<const N: usize>(flags: [bool; N]) -> u8 {
 }
 
 /// `struct xt_udp`
-fn udp(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn udp(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let (source, not_source) = ports(given, "source-port", ALL)?;
     let (destination, not_destination) = ports(given, "destination-port", ALL)?;
     write_ports(out, [source, destination]);
@@ -123,7 +124,7 @@ fn read_udp(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_sctp_info`: destination ports stand first, and only what the flags name counts.
-fn sctp(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn sctp(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let (source, not_source) = ports(given, "source-port", (0, 0))?;
     let (destination, not_destination) = ports(given, "destination-port", (0, 0))?;
     write_ports(out, [destination, source]);
@@ -143,7 +144,9 @@ fn sctp(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
     let how = given.word("chunk-types").map_or(Ok(0), |word| named(word, CHUNK_MATCHES, "chunk-types"))?;
     out.u32(how);
     if flags.len() > MOST_FLAGS {
-        return Err(format!("expected at most {MOST_FLAGS} chunk types with flags, found {}", flags.len()));
+        return Err(
+            Mismatch::expected(format!("at most {MOST_FLAGS} chunk types with flags")).found(flags.len())
+        );
     }
     (0..MOST_FLAGS).for_each(|at| out.bytes(flags.get(at).unwrap_or(&[u8::MAX, 0, 0])));
     out.u32(u32::try_from(flags.len()).unwrap_or_default());
@@ -155,12 +158,12 @@ fn sctp(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
 
 /// Sets the bit of a chunk type, and notes the flags behind it: a capital letter must be set, a small one
 /// not.
-fn chunk(part: &str, map: &mut [u8; 256], flags: &mut Vec<[u8; 3]>) -> Result<(), String> {
+fn chunk(part: &str, map: &mut [u8; 256], flags: &mut Vec<[u8; 3]>) -> Result<(), Mismatch> {
     let (name, letters) = part.split_once(':').map_or((part, ""), |(name, letters)| (name, letters));
     let (number, (_, kind, known)) = (0..)
         .zip(CHUNKS)
         .find(|(_, (known, ..))| known.eq_ignore_ascii_case(name))
-        .ok_or_else(|| format!("expected a chunk type of SCTP, found `{name}`"))?;
+        .ok_or_else(|| Mismatch::expected("a chunk type of SCTP").found(name))?;
     // An array of __u32, of which bit `kind % 32` of word `kind / 32` is set.
     let word = usize::from(kind / 32) * 4;
     let bytes = map.get_mut(word..word + 4).and_then(|bytes| <&mut [u8; 4]>::try_from(bytes).ok());
@@ -173,7 +176,8 @@ fn chunk(part: &str, map: &mut [u8; 256], flags: &mut Vec<[u8; 3]>) -> Result<()
     let (mut wanted, mut mask) = (0, 0);
     for letter in letters.chars() {
         let place = known.chars().rev().position(|known| known == letter.to_ascii_uppercase());
-        let bit = 1 << place.ok_or_else(|| format!("expected flags of {name} out of `{known}`"))?;
+        let bit =
+            1 << place.ok_or_else(|| Mismatch::expected(format!("flags of {name} out of `{known}`")))?;
         mask |= bit;
         wanted |= if letter.is_ascii_uppercase() { bit } else { 0 };
     }
@@ -238,7 +242,7 @@ fn letters_of(letters: &str, wanted: u8, mask: u8) -> String {
 }
 
 /// `struct xt_dccp_info`: destination ports stand first, and only what the flags name counts.
-fn dccp(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn dccp(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let (source, not_source) = ports(given, "source-port", (0, 0))?;
     let (destination, not_destination) = ports(given, "destination-port", (0, 0))?;
     write_ports(out, [destination, source]);
@@ -271,7 +275,7 @@ fn read_dccp(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct ipt_icmp`, `struct ip6t_icmp`: a type and a range of codes.
-fn icmp(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn icmp(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let name = icmp_option(given.family);
     let word = given.need(name)?;
     // All of type 255 are saved as `any`.
@@ -305,9 +309,9 @@ fn icmp_option(family: Family) -> &'static str {
 }
 
 /// `struct xt_multiport_v1`: a range takes two places, the first of which is marked.
-fn multiport(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn multiport(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let found = MULTIPORT.iter().find(|(name, _)| given.has(name));
-    let (name, kind) = *found.ok_or("expected one of --sports, --dports, --ports")?;
+    let (name, kind) = *found.ok_or(Mismatch::expected("one of --sports, --dports, --ports"))?;
     let mut places = Vec::new();
     for part in given.need(name)?.split(',') {
         match part.split_once(':') {
@@ -316,7 +320,7 @@ fn multiport(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
         }
     }
     let count = u8::try_from(places.len()).ok().filter(|count| usize::from(*count) <= MOST_PORTS);
-    let count = count.ok_or("expected at most 15 ports, of which a range takes two")?;
+    let count = count.ok_or(Mismatch::expected("at most 15 ports, of which a range takes two"))?;
     out.bytes(&[u8::try_from(kind).unwrap_or_default(), count]);
     places.resize(MOST_PORTS, (0, 0));
     places.iter().for_each(|(port, _)| out.u16(*port));
@@ -348,7 +352,7 @@ fn read_multiport(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_tcpmss_match_info`
-fn tcpmss(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn tcpmss(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let (low, high) = given.span("mss", (0, 0))?;
     out.u16(low);
     out.u16(high);
@@ -371,7 +375,7 @@ fn build_spis(built: &mut Built<'_>, name: &'static str, (low, high): (u32, u32)
 
 /// Returns a range and whether it is negated. iptables saves nothing of all numbers, even if they are
 /// negated, but the kernel is told.
-pub(super) fn spis(given: &Given<'_>, name: &str) -> Result<((u32, u32), bool), String> {
+pub(super) fn spis(given: &Given<'_>, name: &str) -> Result<((u32, u32), bool), Mismatch> {
     let written = given.written.options.iter().find(|option| option.name == name);
     Ok((given.span(name, SPIS)?, given.not(name) || written.is_some_and(|option| option.negated)))
 }
@@ -382,7 +386,7 @@ fn write_span(out: &mut Writer, (low, high): (u32, u32)) {
 }
 
 /// `struct xt_esp`
-fn esp(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn esp(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let (range, not) = spis(given, "espspi")?;
     write_span(out, range);
     out.u8(not.into());
@@ -397,7 +401,7 @@ fn read_esp(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct ipt_ah`
-fn ah4(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn ah4(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let (range, not) = spis(given, "ahspi")?;
     write_span(out, range);
     out.u8(not.into());
@@ -412,7 +416,7 @@ fn read_ah4(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct ip6t_ah`
-fn ah6(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn ah6(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let (range, not) = spis(given, "ahspi")?;
     write_span(out, range);
     out.u32(given.number("ahlen")?);
@@ -435,7 +439,7 @@ fn read_ah6(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_ipcomp`
-fn ipcomp(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn ipcomp(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     // With --compres alone iptables 1.8.9 leaves the range at 0, and so saves it as `--ipcompspi 0`.
     let open = if given.has("compres") { (0, 0) } else { SPIS };
     write_span(out, given.span("ipcompspi", open)?);
@@ -454,7 +458,7 @@ fn read_ipcomp(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct nf_osf_info`
-fn osf(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn osf(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let genre = given.need("genre")?;
     out.text(genre, 32)?;
     out.u32(u32::try_from(genre.len()).unwrap_or_default());

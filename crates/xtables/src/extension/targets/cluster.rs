@@ -3,6 +3,7 @@
 
 use super::codec;
 use crate::extension::Codec;
+use crate::extension::Mismatch;
 use crate::extension::options::{Built, Given, name_of, named};
 use crate::extension::wire::{Reader, Writer};
 
@@ -11,7 +12,7 @@ pub(super) static CODECS: &[Codec] =
 
 /// `struct ipt_clusterip_tgt_info`: the kernel keeps a pointer behind it. The tool sets one local node of
 /// the sixteen that there is room for, and of a rule without `--new` nothing.
-fn clusterip(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn clusterip(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     if !given.has("new") {
         out.zeros(64);
         return Ok(());
@@ -20,7 +21,7 @@ fn clusterip(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
     let word = given.need("clustermac")?;
     let address = word.split(':').map(|part| u8::from_str_radix(part, 16)).collect::<Result<Vec<_>, _>>();
     let address = address.ok().filter(|address| address.len() == 6);
-    out.bytes(&address.ok_or_else(|| format!("expected a hardware address, found `{word}`"))?);
+    out.bytes(&address.ok_or_else(|| Mismatch::expected("a hardware address").found(word))?);
     out.u16(given.number("total-nodes")?);
     out.u16(1);
     out.u16(given.number("local-node")?);

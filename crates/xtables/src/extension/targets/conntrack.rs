@@ -2,6 +2,7 @@
 
 use super::codec;
 use crate::extension::Codec;
+use crate::extension::Mismatch;
 use crate::extension::options::{Built, Given, names_of, number};
 use crate::extension::wire::{Reader, Writer};
 
@@ -12,7 +13,7 @@ pub(super) static CODECS: &[Codec] = &[
 ];
 
 /// `struct xt_ct_target_info_v1`
-fn ct(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn ct(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let mut flags = if given.has("notrack") { NOTRACK } else { 0 };
     let mut zone = 0;
     for (name, flag) in ZONES {
@@ -35,7 +36,7 @@ fn ct(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
     Ok(())
 }
 
-fn notrack(_: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn notrack(_: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.u16(NOTRACK | NOTRACK_ALIAS);
     out.zeros(70);
     Ok(())

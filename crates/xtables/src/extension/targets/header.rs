@@ -3,6 +3,7 @@
 
 use super::codec;
 use crate::extension::Codec;
+use crate::extension::Mismatch;
 use crate::extension::options::{Built, Given, number};
 use crate::extension::wire::{Reader, Writer};
 
@@ -18,7 +19,7 @@ pub(super) static CODECS: &[Codec] = &[
 ];
 
 /// `struct xt_DSCP_info`
-fn dscp(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn dscp(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.u8(number(given.need("set-dscp")?, "set-dscp")?);
     Ok(())
 }
@@ -29,7 +30,7 @@ fn read_dscp(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_tos_target_info`
-fn tos(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn tos(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let word = given.need("set-tos")?;
     let (value, mask) = word.split_once('/').unwrap_or((word, "0xff"));
     out.u8(number(value, "set-tos")?);
@@ -44,9 +45,9 @@ fn read_tos(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// Writes what to do and by how much, as `struct ipt_TTL_info` and `struct ip6t_HL_info` both do.
-fn step(given: &Given<'_>, out: &mut Writer, names: [&str; 3]) -> Result<(), String> {
+fn step(given: &Given<'_>, out: &mut Writer, names: [&str; 3]) -> Result<(), Mismatch> {
     let found = names.iter().zip(0..).find(|(name, _)| given.has(name));
-    let (name, mode) = found.ok_or_else(|| format!("expected one of --{}", names.join(", --")))?;
+    let (name, mode) = found.ok_or_else(|| Mismatch::expected(format!("one of --{}", names.join(", --"))))?;
     out.u8(mode);
     out.u8(given.number(name)?);
     Ok(())
@@ -58,7 +59,7 @@ fn read_step(data: &mut Reader<'_>, built: &mut Built<'_>, names: [&'static str;
     Some(())
 }
 
-fn ttl(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn ttl(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     step(given, out, ["ttl-set", "ttl-inc", "ttl-dec"])
 }
 
@@ -66,7 +67,7 @@ fn read_ttl(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
     read_step(data, built, ["ttl-set", "ttl-inc", "ttl-dec"])
 }
 
-fn hl(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn hl(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     step(given, out, ["hl-set", "hl-inc", "hl-dec"])
 }
 
@@ -75,7 +76,7 @@ fn read_hl(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_tcpmss_info`
-fn tcpmss(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn tcpmss(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.u16(if given.has("clamp-mss-to-pmtu") { CLAMP } else { given.number("set-mss")? });
     Ok(())
 }
@@ -89,7 +90,7 @@ fn read_tcpmss(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_tcpoptstrip_target_info`: a bit for each kind of option.
-fn tcpoptstrip(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn tcpoptstrip(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let mut words = [0_u32; 8];
     for part in given.word("strip-options").unwrap_or_default().split(',').filter(|part| !part.is_empty()) {
         let kind: u8 = number(part, "strip-options")?;
@@ -114,7 +115,7 @@ fn read_tcpoptstrip(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> 
 }
 
 /// `struct xt_CHECKSUM_info`
-fn checksum(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn checksum(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.u8(given.has("checksum-fill").into());
     Ok(())
 }
@@ -125,7 +126,7 @@ fn read_checksum(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct ipt_ECN_info`: the two flags of TCP are bits 0 and 1 of the last byte.
-fn ecn(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn ecn(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let mut operation = if given.has("ecn-tcp-remove") { 0x30 } else { 0 };
     operation |= given.flags(&[("ecn-ip-ect", 0x01), ("ecn-tcp-ece", 0x10), ("ecn-tcp-cwr", 0x20)]);
     out.u8(operation.try_into().unwrap_or_default());

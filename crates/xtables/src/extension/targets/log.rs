@@ -3,6 +3,7 @@
 
 use super::codec;
 use crate::extension::Codec;
+use crate::extension::Mismatch;
 use crate::extension::options::{Built, Given, name_of, named};
 use crate::extension::wire::{Reader, Writer};
 
@@ -18,7 +19,7 @@ pub(super) static CODECS: &[Codec] = &[
 ];
 
 /// `struct xt_log_info`
-fn log(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn log(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.u8(if given.has("log-level") { given.number("log-level")? } else { LOG_LEVEL });
     out.u8(given.flags(LOG_FLAGS).try_into().unwrap_or_default());
     out.text(given.word("log-prefix").unwrap_or_default(), 30)
@@ -37,7 +38,7 @@ fn read_log(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_nflog_info`
-fn nflog(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn nflog(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let size = given.has("nflog-size");
     out.u32(given.number(if size { "nflog-size" } else { "nflog-range" })?);
     out.u16(given.number("nflog-group")?);
@@ -75,7 +76,7 @@ fn read_nflog(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_audit_info`
-fn audit(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn audit(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.u8(named(given.need("type")?, AUDIT, "type")?.try_into().unwrap_or_default());
     Ok(())
 }
@@ -86,7 +87,7 @@ fn read_audit(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct idletimer_tg_info_v1`
-fn idletimer(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn idletimer(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.u32(given.number("timeout")?);
     out.text(given.need("label")?, 28)?;
     out.u8(0);
@@ -105,8 +106,8 @@ fn read_idletimer(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_tee_tginfo`
-fn tee(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
-    out.inet(given.address("gateway")?.ok_or("expected --gateway with an address")?);
+fn tee(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
+    out.inet(given.address("gateway")?.ok_or(Mismatch::expected("--gateway with an address"))?);
     out.text(given.word("oif").unwrap_or_default(), 16)?;
     out.zeros(8);
     Ok(())
@@ -121,7 +122,7 @@ fn read_tee(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
     Some(())
 }
 
-fn trace(_: &Given<'_>, _: &mut Writer) -> Result<(), String> {
+fn trace(_: &Given<'_>, _: &mut Writer) -> Result<(), Mismatch> {
     Ok(())
 }
 
@@ -131,7 +132,7 @@ fn read_trace(_: &mut Reader<'_>, _: &mut Built<'_>) -> Option<()> {
 
 /// `struct xt_led_info`: the kernel keeps a pointer behind it. The name has the prefix with which
 /// `/sys/class/leds/*/trigger` lists it.
-fn led(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn led(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.text(&format!("{LED_PREFIX}{}", given.need("led-trigger-id")?), 27)?;
     out.u8(given.has("led-always-blink").into());
     out.u32(if given.word("led-delay") == Some("inf") { u32::MAX } else { given.number("led-delay")? });
@@ -152,10 +153,10 @@ fn read_led(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct ipt_ulog_info`, with `size_t` of eight bytes. The group is a bit.
-fn ulog(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn ulog(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let or_one = |name| if given.has(name) { given.number(name) } else { Ok(1_u32) };
     let group = 1_u32.checked_shl(or_one("ulog-nlgroup")?.wrapping_sub(1));
-    out.u32(group.ok_or("expected --ulog-nlgroup from 1 to 32")?);
+    out.u32(group.ok_or(Mismatch::expected("--ulog-nlgroup from 1 to 32"))?);
     out.align(8);
     out.u64(given.number("ulog-cprange")?);
     out.u64(or_one("ulog-qthreshold")?.into());

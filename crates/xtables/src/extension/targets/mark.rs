@@ -3,6 +3,7 @@
 
 use super::codec;
 use crate::extension::Codec;
+use crate::extension::Mismatch;
 use crate::extension::options::{Built, Given, address, mask_text, number, prefix_mask};
 use crate::extension::wire::{Reader, Writer};
 
@@ -16,8 +17,8 @@ pub(super) static CODECS: &[Codec] = &[
 ];
 
 /// `struct xt_mark_tginfo2`
-fn mark(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
-    let (mark, mask) = given.mark("set-xmark")?.ok_or("expected --set-xmark")?;
+fn mark(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
+    let (mark, mask) = given.mark("set-xmark")?.ok_or(Mismatch::expected("--set-xmark"))?;
     out.u32(mark);
     out.u32(mask);
     Ok(())
@@ -30,7 +31,7 @@ fn read_mark(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_connmark_tginfo2`
-fn connmark(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn connmark(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let (mark, mask) = given.mark("set-xmark")?.unwrap_or((0, u32::MAX));
     let (ctmask, nfmask) = if given.has("set-xmark") {
         (mask, u32::MAX)
@@ -84,11 +85,11 @@ fn read_connmark(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_classify_target_info`
-fn classify(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn classify(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let word = given.need("set-class")?;
     let parse = |part: &str| u16::from_str_radix(part, 16).ok().filter(|_| !part.starts_with('+'));
     let class = word.split_once(':').and_then(|(major, minor)| parse(major).zip(parse(minor)));
-    let (major, minor) = class.ok_or_else(|| format!("expected a class (`major:minor`), found `{word}`"))?;
+    let (major, minor) = class.ok_or_else(|| Mismatch::expected("a class (`major:minor`)").found(word))?;
     out.u32(u32::from(major) << 16 | u32::from(minor));
     Ok(())
 }
@@ -100,7 +101,7 @@ fn read_classify(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_connsecmark_target_info`
-fn connsecmark(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn connsecmark(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.u8(if given.has("save") { 1 } else { 2 });
     Ok(())
 }
@@ -113,7 +114,7 @@ fn read_connsecmark(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> 
 }
 
 /// `struct xt_secmark_target_info_v1`; the kernel fills in the number of the context.
-fn secmark(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn secmark(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.u8(1);
     out.text(given.need("selctx")?, 256)?;
     out.align(4);
@@ -128,7 +129,7 @@ fn read_secmark(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_hmark_info`
-fn hmark(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn hmark(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     for name in ["hmark-src-prefix", "hmark-dst-prefix"] {
         match given.word(name) {
             None => out.zeros(16),

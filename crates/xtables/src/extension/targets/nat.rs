@@ -10,6 +10,7 @@ use sluicegate_iptables_save::Family;
 
 use super::codec;
 use crate::extension::Codec;
+use crate::extension::Mismatch;
 use crate::extension::options::{Built, Given, address, mask_text, masked, number, prefix_length};
 use crate::extension::wire::{Reader, Writer};
 
@@ -44,7 +45,7 @@ impl Range {
     }
 
     /// Reads `[address[-address]][:port[-port[/base]]]`, an IPv6 address in brackets if a port follows.
-    fn parse(&mut self, word: &str, name: &str, family: Family) -> Result<(), String> {
+    fn parse(&mut self, word: &str, name: &str, family: Family) -> Result<(), Mismatch> {
         let (hosts, ports) = match family {
             Family::Ipv4 => word.split_once(':').map_or((word, None), |(hosts, ports)| (hosts, Some(ports))),
             Family::Ipv6 => match word.strip_prefix('[').and_then(|rest| rest.split_once("]:")) {
@@ -63,7 +64,7 @@ impl Range {
         ports.map_or(Ok(()), |ports| self.parse_ports(ports, name))
     }
 
-    fn parse_ports(&mut self, word: &str, name: &str) -> Result<(), String> {
+    fn parse_ports(&mut self, word: &str, name: &str) -> Result<(), Mismatch> {
         let (range, base) = word.split_once('/').map_or((word, None), |(range, base)| (range, Some(base)));
         let (low, high) = range.split_once('-').unwrap_or((range, range));
         self.ports = [number(low, name)?, number(high, name)?];
@@ -137,7 +138,7 @@ fn unspecified(family: Family) -> IpAddr {
 }
 
 /// `struct nf_nat_range2`
-fn dnat(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn dnat(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let mut range = Range::new(given);
     range.parse(given.need("to-destination")?, "to-destination", given.family)?;
     out.u32(range.flags);
@@ -156,7 +157,7 @@ fn read_dnat(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
     range.build_flags(built)
 }
 
-fn snat(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn snat(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let mut range = Range::new(given);
     range.parse(given.need("to-source")?, "to-source", given.family)?;
     range.write(out);
@@ -170,7 +171,7 @@ fn read_snat(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// MASQUERADE and REDIRECT
-fn ports_only(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn ports_only(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let mut range = Range::new(given);
     if let Some(word) = given.word("to-ports") {
         range.parse_ports(word, "to-ports")?;
@@ -187,7 +188,7 @@ fn read_ports_only(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
     range.build_flags(built)
 }
 
-fn netmap(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn netmap(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let (host, mask) = masked(given.need("to")?, given.family, "to")?;
     let (low, high) = match (host, mask) {
         (IpAddr::V4(host), IpAddr::V4(mask)) => {
@@ -198,7 +199,7 @@ fn netmap(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
             let (host, mask) = (u128::from(host), u128::from(mask));
             (IpAddr::V6((host & mask).into()), IpAddr::V6((host | !mask).into()))
         }
-        _ => return Err("expected an address and a mask of one family for --to".to_owned()),
+        _ => return Err(Mismatch::expected("an address and a mask of one family").option("to")),
     };
     Range { flags: MAP_IPS, addresses: [low, high], ports: [0; 2], base: 0 }.write(out);
     Ok(())
@@ -216,7 +217,7 @@ fn read_netmap(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_tproxy_target_info_v1`
-fn tproxy(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn tproxy(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let (mark, mask) = given.mark("tproxy-mark")?.unwrap_or((0, 0));
     out.u32(mask);
     out.u32(mark);
@@ -236,12 +237,12 @@ fn read_tproxy(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct ip6t_npt_tginfo`, of which the kernel computes the adjustment.
-fn npt(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn npt(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let mut lengths = Vec::new();
     for name in ["src-pfx", "dst-pfx"] {
         let (host, mask) = masked(given.need(name)?, given.family, name)?;
         out.inet(host);
-        lengths.push(prefix_length(mask).ok_or_else(|| format!("expected a prefix for --{name}"))?);
+        lengths.push(prefix_length(mask).ok_or_else(|| Mismatch::expected("a prefix").option(name))?);
     }
     out.bytes(&lengths);
     out.zeros(2);

@@ -6,6 +6,7 @@ use sluicegate_iptables_save::Family;
 
 use super::codec;
 use crate::extension::Codec;
+use crate::extension::Mismatch;
 use crate::extension::matches::{NO_SET, read_set_of, write_set};
 use crate::extension::options::{Built, Given, name_of, named, span};
 use crate::extension::wire::{Reader, Writer};
@@ -18,7 +19,7 @@ pub(super) static CODECS: &[Codec] = &[
 ];
 
 /// `struct ipt_reject_info`, `struct ip6t_reject_info`
-fn reject(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn reject(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let (names, default) = reject_names(given.family);
     out.u32(named(given.word("reject-with").unwrap_or(default), names, "reject-with")?);
     Ok(())
@@ -38,14 +39,14 @@ fn reject_names(family: Family) -> (&'static [(&'static str, u32)], &'static str
 }
 
 /// `struct xt_NFQ_info_v3`
-fn nfqueue(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn nfqueue(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let (first, last) = match given.word("queue-balance") {
         Some(word) => span::<u16>(word, ':', "queue-balance")?,
         None => given.span("queue-num", (0, 0))?,
     };
     let count = last.checked_sub(first).and_then(|more| more.checked_add(1));
     out.u16(first);
-    out.u16(count.ok_or("expected queues that end at or above their start")?);
+    out.u16(count.ok_or(Mismatch::expected("queues that end at or above their start"))?);
     out.u16(given.flags(NFQUEUE).try_into().unwrap_or_default());
     Ok(())
 }
@@ -61,7 +62,7 @@ fn read_nfqueue(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct xt_set_info_target_v3`
-fn set(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn set(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     for name in SETS {
         if given.has(name) {
             write_set(given, name, out)?;
@@ -88,7 +89,7 @@ fn read_set(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
 }
 
 /// `struct nf_synproxy_info`
-fn synproxy(given: &Given<'_>, out: &mut Writer) -> Result<(), String> {
+fn synproxy(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     out.u8(given.flags(SYNPROXY).try_into().unwrap_or_default());
     out.u8(given.number("wscale")?);
     out.u16(given.number("mss")?);

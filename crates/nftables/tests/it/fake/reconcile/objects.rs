@@ -293,7 +293,7 @@ fn a_chain_that_elements_lead_to_is_emptied_first_where_that_is_asked_for() {
     let leads = Element::new(Port(1)).verdict(Verdict::Goto(name("c")));
     let drop = regular().id.rule().then(Verdict::Drop);
     let before = empty().chain(regular(), [drop]).set(map.clone(), [leads]);
-    let wanted = empty().set(map, Vec::<Element>::new());
+    let wanted = empty().set(map, []);
     let mut kernel = Fake::new();
     before.to_transaction().apply(&mut kernel).unwrap();
     let options = Options::default().empty_first();
