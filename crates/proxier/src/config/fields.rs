@@ -252,8 +252,8 @@ fn address(node: &Node<'_>) -> Result<Option<IpAddr>, String> {
 }
 
 /// Reads a value whose error names what was found.
-fn word<T: FromStr<Err = String>>(node: &Node<'_>) -> Result<Option<T>, String> {
-    text(node)?.map(|text| text.parse()).transpose()
+fn word<T: FromStr<Err: ToString>>(node: &Node<'_>) -> Result<Option<T>, String> {
+    text(node)?.map(|text| text.parse().map_err(|error: T::Err| error.to_string())).transpose()
 }
 
 /// Reads CIDRs separated by commas.
