@@ -67,14 +67,6 @@ pub enum Error {
         /// The reason.
         reason: &'static str,
     },
-    /// A match or target cannot be read as a structure of [`typed`](crate::typed).
-    #[error("{module}: {reason}")]
-    Value {
-        /// The match or target.
-        module: String,
-        /// The problem.
-        reason: String,
-    },
     /// A chain cannot be changed as wanted.
     #[error("table {table}, chain {chain}: {reason}")]
     Diff {

@@ -7,8 +7,8 @@
 //! | the text of a save | [`Save::parse`] | a tree that borrows from it: [`Table`]s of [`Chain`]s, [`Rule`]s, [`Command`]s |
 //! | a tree | `to_string()` | the same text byte for byte, with the nodes that were changed written anew |
 //! | a [`Rule`] | [`Rule::spec`] | its [`Spec`]: generic options, matches and target with their options |
-//! | a [`Spec`] | [`Spec::to_words`], [`typed`] | the words of a rule; a structure for every match and target |
-//! | a line, perhaps a rule | [`check_line, check_words`], [`check`] | what is wrong with it, with the column, or nothing |
+//! | a [`Spec`] | [`Spec::to_words`] | the words of a rule |
+//! | a line, perhaps a rule | [`check_line`], [`check_words`], [`check`] | what is wrong with it, with the column, or nothing |
 //! | a [`Table`] | [`Listing`] | its chains and rules in columns, as `iptables -L -n` lists them |
 //! | two spellings of a rule | [`normalise`] | the spelling that they share if iptables saves them alike |
 //! | a tree with commands in it | [`State::of`] | which chains there are in the end, with which rules |
@@ -91,7 +91,6 @@ pub mod restore;
 mod spec;
 mod state;
 mod tree;
-pub mod typed;
 mod value;
 mod words;
 

@@ -51,7 +51,7 @@ impl<'a> Rule<'a> {
         !may_say || self.spec().ok().and_then(|spec| spec.family).is_none_or(|only| only == family)
     }
 
-    /// Returns the typed view of the rule; see [`Spec::read`].
+    /// Returns the options of the rule; see [`Spec::read`].
     ///
     /// # Errors
     /// [`Error::Rule`] with the line of the rule; columns count from the start of its words.

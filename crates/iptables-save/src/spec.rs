@@ -1,4 +1,4 @@
-//! The typed view of a rule: generic matches, match extensions with their options, the target with its
+//! The parts of a rule: generic matches, match extensions with their options, the target with its
 //! options.
 
 use std::borrow::Cow;

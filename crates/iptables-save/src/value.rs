@@ -13,7 +13,6 @@ use crate::encoding::{byte_len, cut};
 use crate::ext::Family;
 
 pub(crate) use address::{Network, networks};
-pub(crate) use named::port;
 pub use named::protocol_number;
 pub(crate) use number::{integer, mark};
 pub(crate) use packed::{bit_rate_text, hash_rate, seconds, string_bytes};
@@ -131,11 +130,6 @@ impl Value {
                 | Self::Bytecode
                 | Self::U32Tests
         )
-    }
-
-    /// Returns whether a number in it may mean different things to different extensions.
-    pub(crate) fn has_numbers(self) -> bool {
-        matches!(self, Self::PortRange | Self::ServicePort | Self::ServicePortRange | Self::AddressRange)
     }
 
     /// Reads a value: the normal spelling, or what was expected.

@@ -16,11 +16,11 @@ use crate::Error;
 ///
 /// # Errors
 /// [`Error::Netlink`] when they cannot be listed.
-pub fn of_interfaces() -> Result<Vec<IpAddr>, Error> {
+pub fn interface_addresses() -> Result<Vec<IpAddr>, Error> {
     listed().map_err(|error| Error::netlink("listing the addresses of this node's interfaces", error))
 }
 
-/// Lists them as [`of_interfaces`] does, with the error of netlink.
+/// Lists them as [`interface_addresses`] does, with the error of netlink.
 pub(crate) fn listed() -> Result<Vec<IpAddr>, sluicegate_netlink::Error> {
     let mut socket = Socket::open(NetlinkFamily::ROUTE, &Options::default())?;
     let listed = list(&mut socket)?;
@@ -31,7 +31,7 @@ pub(crate) fn listed() -> Result<Vec<IpAddr>, sluicegate_netlink::Error> {
 /// a neighbour on a link.
 ///
 /// # Errors
-/// As [`of_interfaces`].
+/// As [`interface_addresses`].
 pub fn connected_networks() -> Result<Vec<IpNet>, Error> {
     let read = |message: Message<'_>| {
         // `ifa_prefixlen` is the second byte of `struct ifaddrmsg`.
@@ -98,7 +98,7 @@ mod tests {
                  10.0.0.2 peer 10.0.0.3 dev d0",
             );
             let expected = ["10.0.0.1", "10.0.0.2", "127.0.0.1", "::1", "fd00::1"];
-            let listed: Vec<_> = of_interfaces().unwrap().iter().map(ToString::to_string).collect();
+            let listed: Vec<_> = interface_addresses().unwrap().iter().map(ToString::to_string).collect();
             assert_eq!(listed, expected);
             let networks: BTreeSet<_> =
                 connected_networks().unwrap().iter().map(ToString::to_string).collect();

@@ -51,7 +51,7 @@ mod summary;
 #[path = "../tests/it/manifests/mod.rs"]
 mod manifests;
 
-pub use addresses::{connected_networks, of_interfaces};
+pub use addresses::{connected_networks, interface_addresses};
 pub use backend::{Backend, IsOurs, Object, Touched};
 pub use cleaned::Cleaned;
 pub use error::{Error, UnknownName};

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use ipnet::IpNet;
 
-use crate::conflict::{Claims, Wishes};
+use crate::conflict::{Claims, ServiceClaims};
 use crate::{
     ClaimKind, Conflict, Family, Frontend, Node, NotServed, Protocol, Service, ServiceName, ServicePort,
     Slice, SliceName, Topology,
@@ -306,8 +306,8 @@ impl Cluster {
             return;
         }
         self.service_changes += 1;
-        let wishes = |service: &Service| Wishes::of(service, &self.node);
-        let (before, after) = (self.service(name).map(wishes), service.as_ref().map(wishes));
+        let claimed = |service: &Service| ServiceClaims::of(service, &self.node);
+        let (before, after) = (self.service(name).map(claimed), service.as_ref().map(claimed));
         let (before, after) = match (before, after) {
             (Some(before), Some(after)) if before.is_same(&after) => (None, None),
             changed => changed,
@@ -435,8 +435,8 @@ impl Cluster {
         };
         let services: Vec<_> = self.services.iter().filter_map(with_node_ports).collect();
         for (name, service) in &services {
-            self.release(name, Some(Wishes::of(service, before)));
-            self.claim(name, Some(Wishes::of(service, &self.node)));
+            self.release(name, Some(ServiceClaims::of(service, before)));
+            self.claim(name, Some(ServiceClaims::of(service, &self.node)));
         }
     }
 
@@ -446,16 +446,16 @@ impl Cluster {
         self.claims.is_empty() && self.services.is_empty()
     }
 
-    fn claim(&mut self, name: &ServiceName, wishes: Option<Wishes>) {
-        for (frontend, claim) in wishes.into_iter().flat_map(|wishes| wishes.claims(name)) {
+    fn claim(&mut self, name: &ServiceName, claimed: Option<ServiceClaims>) {
+        for (frontend, claim) in claimed.into_iter().flat_map(|claimed| claimed.claims(name)) {
             if let Some(loser) = self.claims.add(frontend, claim) {
                 self.touch(&loser, |entry| entry.lost.extend([frontend]));
             }
         }
     }
 
-    fn release(&mut self, name: &ServiceName, wishes: Option<Wishes>) {
-        for (frontend, claim) in wishes.into_iter().flat_map(|wishes| wishes.claims(name)) {
+    fn release(&mut self, name: &ServiceName, claimed: Option<ServiceClaims>) {
+        for (frontend, claim) in claimed.into_iter().flat_map(|claimed| claimed.claims(name)) {
             if let Some(freed) = self.claims.remove(frontend, &claim) {
                 self.touch(&freed, |entry| entry.lost.retain(|lost| *lost != frontend));
             }

@@ -111,12 +111,12 @@ impl PartialOrd for Claim {
 }
 
 /// The frontends that a service claims, each by one field, in order.
-pub(crate) struct Wishes {
+pub(crate) struct ServiceClaims {
     created: Option<SystemTime>,
     list: Vec<(Frontend, ClaimKind)>,
 }
 
-impl Wishes {
+impl ServiceClaims {
     /// Returns what `service` claims on this node. In a family without a cluster IP it claims nothing: it is
     /// not proxied there.
     pub(crate) fn of(service: &Service, node: &Node) -> Self {

@@ -7,5 +7,4 @@ mod examples;
 mod parity;
 mod quoting;
 mod restore;
-mod typed;
 mod verdicts;

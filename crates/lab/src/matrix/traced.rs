@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use sluicegate_service_rules::explain::{Question, Settings, explain};
+use sluicegate_service_rules::interface_addresses;
 use sluicegate_service_rules::nftables::{Journey, Tracer};
-use sluicegate_service_rules::of_interfaces;
 use sluicegate_services::{Cluster, DetectLocal, Protocol};
 
 use crate::{Error, Namespace};
@@ -44,7 +44,7 @@ pub(super) fn compare(
     detect_local: DetectLocal,
     journeys: &[Journey],
 ) -> Result<(usize, Vec<String>), Error> {
-    let local_addresses = Some(node.run(of_interfaces)?);
+    let local_addresses = Some(node.run(interface_addresses)?);
     let settings = Settings { detect_local, local_addresses, ..Settings::default() };
     let (mut compared, mut different) = (0, Vec::new());
     for journey in journeys {

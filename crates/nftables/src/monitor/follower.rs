@@ -221,14 +221,14 @@ impl Follower {
         }
         let mut transaction = Transaction::new();
         let mut reported = Vec::new();
-        let came = Came::of(&events);
+        let order = EventOrder::of(&events);
         let together = |a: &Event, b: &Event| match (a, b) {
             (Event::Elements(a, of_a, _), Event::Elements(b, of_b, _)) => a == b && of_a == of_b,
             _ => false,
         };
         for run in events.chunk_by(together) {
             if let Some(operation) = self.operation(run, transaction.operations().last(), None) {
-                self.report(run, &operation, transaction.operations().last(), &came, &mut reported);
+                self.report(run, &operation, transaction.operations().last(), &order, &mut reported);
                 if matches!(operation, Operation::Replace(_)) {
                     transaction.pop();
                 }
@@ -252,14 +252,14 @@ impl Follower {
         run: &[Event],
         operation: &Operation,
         last: Option<&Operation>,
-        came: &Came,
+        order: &EventOrder,
         reported: &mut Vec<Reported>,
     ) {
         let Some(event) = run.first() else { return };
         // nft prints the members of a set without a name in the order in which they came.
         let as_they_came = match event {
-            Event::Rule(RuleChange::New(_) | RuleChange::Inserted(_), _) if !came.0.is_empty() => {
-                self.operation(run, last, Some(came))
+            Event::Rule(RuleChange::New(_) | RuleChange::Inserted(_), _) if !order.0.is_empty() => {
+                self.operation(run, last, Some(order))
             }
             _ => None,
         };
@@ -268,7 +268,7 @@ impl Follower {
         if run.len() > 1 && !self.has_intervals(event) {
             for event in run.chunks(1) {
                 if let Some(operation) = self.operation(event, None, None) {
-                    self.report(event, &operation, None, came, reported);
+                    self.report(event, &operation, None, order, reported);
                 }
             }
             return;
@@ -286,7 +286,7 @@ impl Follower {
                 }
             }
             // The kernel sends a replaced rule as a deletion and an addition, and so does nft report it.
-            Operation::Replace(_) => self.operation(run, None, Some(came)).into_iter().for_each(push),
+            Operation::Replace(_) => self.operation(run, None, Some(order)).into_iter().for_each(push),
             operation => push(operation.clone()),
         }
     }
@@ -351,8 +351,13 @@ impl Follower {
 
     /// Converts an event, or several about elements of one set, to the typed language, using the state
     /// before it; `last` is the preceding operation. The members of sets without a name are sorted, unless
-    /// `came` tells their order.
-    fn operation(&self, run: &[Event], last: Option<&Operation>, came: Option<&Came>) -> Option<Operation> {
+    /// `order` tells their order.
+    fn operation(
+        &self,
+        run: &[Event],
+        last: Option<&Operation>,
+        order: Option<&EventOrder>,
+    ) -> Option<Operation> {
         let event = run.first()?;
         let (family, name) = event.table()?;
         let id = TableId::new(family, name.clone());
@@ -363,7 +368,7 @@ impl Follower {
             Event::Table(Change::New | Change::Created, reported) => add(listing::table_of(reported)),
             Event::Table(Change::Deleted, _) => delete(id),
             Event::Chain(change, reported) => of_chain(&id, table, *change, reported),
-            Event::Rule(change, reported) => of_rule(&id, table?, *change, reported, last, came),
+            Event::Rule(change, reported) => of_rule(&id, table?, *change, reported, last, order),
             Event::Set(Change::New | Change::Created, reported) => {
                 add(typed_set::set_of(&id, Some(reported).filter(|set| is_named(set))?))
             }
@@ -415,9 +420,9 @@ fn verb(event: &Event) -> &'static str {
 }
 
 /// The keys of the elements that a commit adds, in the order of their events.
-struct Came(HashMap<SetName, HashMap<Vec<u8>, usize>>);
+struct EventOrder(HashMap<SetName, HashMap<Vec<u8>, usize>>);
 
-impl Came {
+impl EventOrder {
     fn of(events: &[Event]) -> Self {
         let mut all: HashMap<SetName, HashMap<Vec<u8>, usize>> = HashMap::new();
         for event in events {
@@ -541,7 +546,7 @@ fn of_rule(
     change: RuleChange,
     reported: &read::Rule,
     last: Option<&Operation>,
-    came: Option<&Came>,
+    order: Option<&EventOrder>,
 ) -> Option<Operation> {
     let chain = table.chain(&reported.chain).filter(|chain| !is_bound(&chain.from_kernel))?;
     let chain = id.chain(chain.from_kernel.name.clone());
@@ -550,7 +555,7 @@ fn of_rule(
     };
     let typed = |chain: &ChainId, rule: &read::Rule| Rule {
         handle: None,
-        ..listing::rule_of(chain, rule, &sets_of(id, table, &rule.expressions, came))
+        ..listing::rule_of(chain, rule, &sets_of(id, table, &rule.expressions, order))
     };
     let mut rule = typed(&chain, reported);
     listing::insert_bound_rules(rule.statements.to_mut(), |name| {
@@ -570,7 +575,7 @@ fn of_rule(
 
 /// Returns the sets that a rule uses. Elements are included only for anonymous sets, which are reported with
 /// the rule.
-fn sets_of(id: &TableId, table: &Table, expressions: &[Expr], came: Option<&Came>) -> Sets {
+fn sets_of(id: &TableId, table: &Table, expressions: &[Expr], order: Option<&EventOrder>) -> Sets {
     let used = expressions.iter().filter_map(|expr| match expr {
         Expr::Lookup(lookup) => Some(&lookup.set),
         Expr::Dynset(dynset) => Some(&dynset.set),
@@ -583,8 +588,8 @@ fn sets_of(id: &TableId, table: &Table, expressions: &[Expr], came: Option<&Came
         let own: Vec<read::Element> =
             if is_named(&set.from_kernel) { Vec::new() } else { set.elements().cloned().collect() };
         let mut elements = typed_set::elements_of(&typed, &own);
-        if let Some(came) = came {
-            came.sort(&typed, &mut elements);
+        if let Some(order) = order {
+            order.sort(&typed, &mut elements);
         }
         typed_set::are_expressible(&own).then(|| (name.clone(), (typed, elements)))
     });

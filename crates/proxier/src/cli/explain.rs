@@ -13,8 +13,8 @@ use sluicegate_proxier::Mode;
 use sluicegate_proxier::config::{format_duration, parse_duration};
 use sluicegate_proxier::doctor::why_lost;
 use sluicegate_service_rules::explain::{Choice, Explanation, Question, Settings, Verdict, explain};
+use sluicegate_service_rules::interface_addresses;
 use sluicegate_service_rules::nftables::{End, Hop, Journey, Place, Tracer};
-use sluicegate_service_rules::of_interfaces;
 use sluicegate_services::{Cluster, Family, InterfaceName, Protocol, parse_ip};
 
 use super::Error;
@@ -169,7 +169,7 @@ impl Explain {
             node_port_addresses: proxy.node_port_addresses(),
             localhost_node_ports: proxy.proxy_mode == Mode::Iptables
                 && proxy.iptables()?.answers_localhost(Family::Ipv4, cluster),
-            local_addresses: self.live.then(of_interfaces).transpose()?,
+            local_addresses: self.live.then(interface_addresses).transpose()?,
         })
     }
 }

@@ -25,7 +25,7 @@ use crate::config::FeatureGates;
 use crate::run::{Heartbeat, Look, Observer, SyncReport};
 use crate::source::contact::{Contact, Verb};
 use crate::source::update::Kind;
-use sluicegate_service_rules::of_interfaces;
+use sluicegate_service_rules::interface_addresses;
 use tokio::sync::mpsc::{self, Receiver};
 
 /// The settings of the servers.
@@ -186,7 +186,7 @@ impl Serving {
     fn follow_ports(&self, cluster: &Cluster, services: &ServiceHealth) {
         let depends = self.settings.node_port_addresses.depend_on_interfaces();
         let has_ports = services.iter().next().is_some();
-        let local = (depends && has_ports).then(of_interfaces).and_then(Result::ok);
+        let local = (depends && has_ports).then(interface_addresses).and_then(Result::ok);
         let on = |family| -> NodePorts {
             self.settings.node_port_addresses.resolve(family, cluster.node(), local.as_deref())
         };

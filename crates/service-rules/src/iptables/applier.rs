@@ -339,7 +339,7 @@ impl Side {
                 return Ok(None);
             }
         }
-        planner.set_local_addresses(addresses::of_interfaces()?);
+        planner.set_local_addresses(addresses::interface_addresses()?);
         let answered = planner.answers_localhost();
         let input = planner.sync(cluster, changes)?;
         if planner.answers_localhost() && !answered {
@@ -375,7 +375,7 @@ impl Side {
             &settings,
             support.clone(),
             cluster,
-            Some(addresses::of_interfaces()?),
+            Some(addresses::interface_addresses()?),
         )?;
         synced.kernel = started.elapsed();
         self.found.append(programmed(&current, self.family()));
@@ -443,8 +443,13 @@ impl Side {
             }
         };
         let settings = host::settings(settings);
-        let planner =
-            Planner::new(self.family(), &settings, support, cluster, Some(addresses::of_interfaces()?))?;
+        let planner = Planner::new(
+            self.family(),
+            &settings,
+            support,
+            cluster,
+            Some(addresses::interface_addresses()?),
+        )?;
         Ok((self.family(), compare(current, &planner)?))
     }
 

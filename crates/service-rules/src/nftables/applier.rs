@@ -51,7 +51,10 @@ impl Applier {
     pub fn open(settings: Settings) -> Result<Self, Error> {
         let socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default());
         let socket = socket.map_err(|error| Error::netlink("opening a netlink socket", error))?;
-        Ok(Self { interfaces: Some(addresses::of_interfaces), ..Self::with_transport(socket, settings) })
+        Ok(Self {
+            interfaces: Some(addresses::interface_addresses),
+            ..Self::with_transport(socket, settings)
+        })
     }
 }
 

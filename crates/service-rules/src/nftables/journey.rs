@@ -117,14 +117,14 @@ impl Journey {
     /// Returns how the packet's way differs from that of an explanation; `None` when they agree.
     #[must_use]
     pub fn disagreement(&self, explanation: &Explanation) -> Option<String> {
-        use crate::explain::Verdict as Said;
+        use crate::explain::Verdict as Explained;
         let differs =
             || Some(format!("expected the packet to be {}, but it was {}", explanation.verdict, self.end));
         match (&explanation.verdict, &self.end) {
-            (Said::Refused(_), End::Refused(_))
-            | (Said::Dropped(_), End::Dropped(_))
-            | (Said::Untouched(_), End::Untouched) => None,
-            (Said::Forwarded { choices, .. }, End::Forwarded { to, masqueraded }) => {
+            (Explained::Refused(_), End::Refused(_))
+            | (Explained::Dropped(_), End::Dropped(_))
+            | (Explained::Untouched(_), End::Untouched) => None,
+            (Explained::Forwarded { choices, .. }, End::Forwarded { to, masqueraded }) => {
                 let Some(choice) = choices.iter().find(|choice| choice.endpoint == *to) else {
                     return differs();
                 };
@@ -394,10 +394,10 @@ impl Tracer {
 
 /// The text of each rule, and what it does to a packet beyond its verdict.
 #[derive(Debug, Default)]
-struct Rules(HashMap<(nft::Family, nft::Name, nft::Name, u64), (String, Deed)>);
+struct Rules(HashMap<(nft::Family, nft::Name, nft::Name, u64), (String, Effect)>);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Deed {
+enum Effect {
     #[default]
     None,
     Refuses,
@@ -408,20 +408,20 @@ impl Rules {
     fn add(&mut self, ruleset: &read::Ruleset) {
         for content in ruleset.content() {
             for rule in content.chains.iter().flat_map(|(_, rules)| rules) {
-                let deed = |statement: &Statement| match statement {
-                    Statement::Reject(_) => Some(Deed::Refuses),
-                    Statement::Masquerade(_) | Statement::Snat(_) => Some(Deed::ChangesSource),
+                let effect = |statement: &Statement| match statement {
+                    Statement::Reject(_) => Some(Effect::Refuses),
+                    Statement::Masquerade(_) | Statement::Snat(_) => Some(Effect::ChangesSource),
                     _ => None,
                 };
-                let deed = rule.statements.iter().find_map(deed).unwrap_or_default();
+                let effect = rule.statements.iter().find_map(effect).unwrap_or_default();
                 let TableId { family, name } = &rule.chain.table;
                 let key = (*family, name.clone(), rule.chain.name.clone(), rule.handle.unwrap_or_default());
-                self.0.insert(key, (rule.body().to_string(), deed));
+                self.0.insert(key, (rule.body().to_string(), effect));
             }
         }
     }
 
-    fn of(&self, trace: &Trace) -> Option<&(String, Deed)> {
+    fn of(&self, trace: &Trace) -> Option<&(String, Effect)> {
         self.0.get(&(trace.family, trace.table.clone(), trace.chain.clone(), trace.rule?))
     }
 }
@@ -580,11 +580,12 @@ impl Underway {
         let journey = &mut self.journey;
         let rule = rules.of(trace);
         let table = format!("{} {}", trace.family, trace.table);
-        let deed = rule.map(|(_, deed)| *deed).unwrap_or_default();
+        let effect = rule.map(|(_, effect)| *effect).unwrap_or_default();
         if is_drop(trace) {
             let by = table.clone();
-            journey.end = if deed == Deed::Refuses { End::Refused(by) } else { End::Dropped(by) };
-        } else if let (Deed::ChangesSource, End::Forwarded { masqueraded, .. }) = (deed, &mut journey.end) {
+            journey.end = if effect == Effect::Refuses { End::Refused(by) } else { End::Dropped(by) };
+        } else if let (Effect::ChangesSource, End::Forwarded { masqueraded, .. }) = (effect, &mut journey.end)
+        {
             *masqueraded = Some(table.clone());
         }
         if let Some(verdict) = verdict(trace) {

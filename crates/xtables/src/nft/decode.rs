@@ -129,8 +129,8 @@ struct Decoder<'a> {
     registers: Vec<Loaded>,
     /// The match of the first port or flag, to which the others belong.
     transport: Option<usize>,
-    /// What of the match of ports and flags is said already.
-    said: Said,
+    /// The conditions on ports, flags and ICMP types that were read already.
+    seen: Conditions,
     /// Whether a match came that counts what it sees: a condition behind it in the kernel would be one before
     /// it in the words.
     counts: bool,
@@ -138,7 +138,7 @@ struct Decoder<'a> {
 
 /// Conditions that there can be one of.
 #[derive(Debug, Default)]
-struct Said {
+struct Conditions {
     source_port: Bound,
     destination_port: Bound,
     flags: bool,
@@ -167,7 +167,7 @@ impl<'a> Decoder<'a> {
             long_prefix: None,
             registers: Vec::new(),
             transport: None,
-            said: Said::default(),
+            seen: Conditions::default(),
             counts: false,
         }
     }
@@ -414,9 +414,9 @@ impl<'a> Decoder<'a> {
             (TCP | UDP, 0, [a, b, c, d], None) if matches!(op, CmpOp::EQ | CmpOp::NEQ) => {
                 self.port(Some(u16::from_be_bytes([*a, *b])), Some(u16::from_be_bytes([*c, *d])), op)
             }
-            (TCP, TCP_FLAGS_OFFSET, [flags], Some([mask])) if mask & !TCP_FLAGS == 0 && !self.said.flags => {
+            (TCP, TCP_FLAGS_OFFSET, [flags], Some([mask])) if mask & !TCP_FLAGS == 0 && !self.seen.flags => {
                 let (flags, mask, not) = (*flags, *mask, is_not(op)?);
-                self.said.flags = true;
+                self.seen.flags = true;
                 self.transport(|info| {
                     info.flags = flags;
                     info.mask = mask;
@@ -440,10 +440,10 @@ impl<'a> Decoder<'a> {
             [kind, code] => (kind, [code, code]),
             _ => return no("a part of the transport header"),
         };
-        if op != CmpOp::EQ || Some(kind) == any || self.said.icmp {
+        if op != CmpOp::EQ || Some(kind) == any || self.seen.icmp {
             return no("a type of ICMP");
         }
-        self.said.icmp = true;
+        self.seen.icmp = true;
         self.make_match(name, 0, vec![kind, codes[0], codes[1], 0, 0, 0, 0, 0])
     }
 
@@ -470,12 +470,12 @@ impl<'a> Decoder<'a> {
 
     /// Notes a range of ports; of two there has to be one limit from each.
     fn ports(&mut self, offset: u32, range: (u16, u16), not: bool, bound: Bound) -> Decode {
-        let said = if offset == 0 { &mut self.said.source_port } else { &mut self.said.destination_port };
-        let both = matches!((*said, bound), (Bound::Low, Bound::High) | (Bound::High, Bound::Low));
-        if *said != Bound::Nothing && !both {
+        let seen = if offset == 0 { &mut self.seen.source_port } else { &mut self.seen.destination_port };
+        let both = matches!((*seen, bound), (Bound::Low, Bound::High) | (Bound::High, Bound::Low));
+        if *seen != Bound::Nothing && !both {
             return no("a second condition of the same port");
         }
-        *said = if both { Bound::Whole } else { bound };
+        *seen = if both { Bound::Whole } else { bound };
         let mut is_empty = false;
         self.transport(|info| {
             let (place, bit) = match offset {
