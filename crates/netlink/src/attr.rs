@@ -4,9 +4,10 @@
 //! An attribute is a u16 length (header and payload), a u16 type, the payload, and padding to four bytes.
 //! Numbers in netfilter's attributes are mostly in network order (`be`), elsewhere in host order.
 
+use std::borrow::Cow;
 use std::ops::{Deref, DerefMut};
 
-use crate::{DecodeError, TooLong};
+use crate::{DecodeError, TooLong, text};
 
 /// Appends attributes to a message. Created by [`Batch::message`](crate::Batch::message) and by [`encode`].
 ///
@@ -102,10 +103,11 @@ impl<'b> Writer<'b> {
         self.put(kind, &value.to_be_bytes());
     }
 
-    /// Appends a string and the NUL that `NLA_NUL_STRING` and `NLA_STRING` of netfilter expect.
+    /// Appends a string and the NUL that `NLA_NUL_STRING` and `NLA_STRING` of netfilter expect. Characters
+    /// that stand for bytes are those bytes ([`text::encode`]).
     #[inline]
     pub fn put_str(&mut self, kind: u16, value: &str) {
-        self.put_parts(kind, &[value.as_bytes(), &[0]]);
+        self.put_parts(kind, &[&text::encode(value), &[0]]);
     }
 
     /// Appends an attribute without payload (`NLA_FLAG`).
@@ -515,6 +517,20 @@ impl<'a> Attribute<'a> {
             .ok()
             .filter(|text| !text.contains('\0'))
             .ok_or(DecodeError::NotText { kind: self.kind })
+    }
+
+    /// Returns the payload as text, with or without a NUL at its end; bytes that are not UTF-8 are represented
+    /// by characters ([`text::decode`]).
+    ///
+    /// # Errors
+    /// [`DecodeError::NotText`] when it has a NUL inside.
+    #[inline]
+    pub fn text(&self) -> Result<Cow<'a, str>, DecodeError> {
+        let bytes = self.payload.strip_suffix(&[0]).unwrap_or(self.payload);
+        if bytes.contains(&0) {
+            return Err(DecodeError::NotText { kind: self.kind });
+        }
+        Ok(text::decode(bytes))
     }
 }
 

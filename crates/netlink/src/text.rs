@@ -41,6 +41,21 @@ pub fn encode(text: &str) -> Cow<'_, [u8]> {
     Cow::Owned(bytes)
 }
 
+/// Returns how many bytes [`encode`] gives.
+#[must_use]
+pub fn byte_len(text: &str) -> usize {
+    match has_escape(text) {
+        true => text.chars().map(|c| escaped_byte(c).map_or(c.len_utf8(), |_| 1)).sum(),
+        false => text.len(),
+    }
+}
+
+/// Returns whether [`encode`] gives UTF-8: no character stands for a byte.
+#[must_use]
+pub fn is_utf8(text: &str) -> bool {
+    !has_escape(text)
+}
+
 fn has_escape(text: &str) -> bool {
     // The first byte of all characters from U+100000 on; hardly any text has one.
     text.as_bytes().contains(&0xf4) && text.chars().any(|c| escaped_byte(c).is_some())
@@ -91,7 +106,8 @@ mod tests {
         fn encoding_gives_back_what_was_decoded(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
             let text = decode(&bytes);
             prop_assert_eq!(&*encode(&text), &*bytes);
-            prop_assert_eq!(encode(&text).len(), bytes.len());
+            prop_assert_eq!(byte_len(&text), bytes.len());
+            prop_assert_eq!(is_utf8(&text), text.as_bytes() == bytes);
         }
 
         #[test]

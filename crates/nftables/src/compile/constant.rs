@@ -1,5 +1,7 @@
 //! Encodes constants as bytes: a value, a prefix, a range or a concatenation of them, for a given type.
 
+use sluicegate_netlink::text::{byte_len, encode};
+
 use crate::check::LowerError;
 use crate::datatype::{DataType, Order};
 use crate::key::{Part, integer_bytes};
@@ -51,7 +53,7 @@ impl Bounds {
 
     /// Returns the bounds of all interface names with a prefix (`eth*`).
     fn of_wildcard(name: &InterfaceName, place: Place) -> Result<Self, LowerError> {
-        let stem = name.as_str().trim_end_matches('*').len();
+        let stem = byte_len(name.as_str().trim_end_matches('*'));
         let mut low = place.bytes(&Value::Interface(name.clone()))?;
         let mut high = low.clone();
         low.get_mut(stem..).unwrap_or_default().fill(0);
@@ -66,14 +68,16 @@ impl Bounds {
         if host {
             low.reverse();
         }
-        let bits = low.len() * 8;
+        let bits = place.width();
         if usize::from(prefix.length) > bits {
             return Err(LowerError::PrefixLength { length: prefix.length, bits });
         }
+        // The prefix starts at the first bit of the field, which may lie amid its bytes.
+        let end = (low.len() * 8).saturating_sub(usize::from(place.shift));
+        let free = (end - bits.min(end)) + usize::from(prefix.length)..end;
         let mut high = low.clone();
         for (i, (l, h)) in low.iter_mut().zip(&mut high).enumerate() {
-            let fixed = usize::from(prefix.length).saturating_sub(i * 8).min(8);
-            let free = u8::try_from((1_u16 << (8 - fixed)) - 1).unwrap_or(u8::MAX);
+            let free = (0..8).fold(0, |byte, bit| byte << 1 | u8::from(free.contains(&(i * 8 + bit))));
             *l &= !free;
             *h |= free;
         }
@@ -96,8 +100,23 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// Returns the place of a whole value: of a type that is narrower than its bytes, the lowest bits of them.
     pub(crate) fn of(part: Part) -> Self {
-        Self { part, bytes: part.bytes(), shift: 0, bits: None }
+        let bits = match part {
+            Part::Type(of) => Some(of.bits()).filter(|bits| !bits.is_multiple_of(8)),
+            _ => None,
+        };
+        Self { part, bytes: part.bytes(), shift: 0, bits }
+    }
+
+    /// Returns the number of bits that a value has.
+    fn width(self) -> usize {
+        match (self.bits, self.part) {
+            (Some(bits), _) => bits.into(),
+            // Bits beside a field of whole bytes that starts amid a byte are not its own.
+            (None, part) if part.bytes() > 0 => self.bytes.min(part.bytes()) * 8,
+            (None, _) => self.bytes * 8,
+        }
     }
 
     /// Encodes a value as bytes.
@@ -122,7 +141,7 @@ impl Place {
             Value::Bytes(bytes) => bytes.to_vec(),
             Value::Interface(name) | Value::Text(name) => {
                 let text = name.literal();
-                let text = text.as_bytes();
+                let text = &*encode(&text);
                 // `IFNAMSIZ` and the lengths of other names include a NUL.
                 if text.is_empty() || text.len() > MAX_TEXT || text.contains(&0) {
                     return Err(mismatch());

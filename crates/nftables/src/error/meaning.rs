@@ -33,7 +33,7 @@ impl<'a> Blame<'a> {
         let first = attributes.clone().next().and_then(Result::ok).filter(|first| first.kind == 1);
         Some(Self {
             family: Family(netfilter.family),
-            table: first.and_then(|first| first.str().ok()).map(Name::from_kernel),
+            table: first.and_then(|first| first.text().ok()).map(|name| Name::from_kernel(&name)),
             attribute: path.and_then(|path| innermost(attributes.clone(), path)),
             expression: path.and_then(AttributePath::expression).and_then(|(index, _)| {
                 let list = attributes.find(NFTA_RULE_EXPRESSIONS).ok()??;
@@ -48,8 +48,8 @@ impl<'a> Blame<'a> {
 
     /// Returns the attribute as a name, escaped for printing: another program may have chosen it.
     fn text(&self) -> Name {
-        let text = self.attribute.as_ref().and_then(|(_, attribute)| attribute.str().ok());
-        Name::from_kernel(text.unwrap_or_default())
+        let text = self.attribute.as_ref().and_then(|(_, attribute)| attribute.text().ok());
+        Name::from_kernel(&text.unwrap_or_default())
     }
 
     fn table(&self) -> String {

@@ -89,7 +89,7 @@ impl AttributePath {
                 .is_some_and(|first| first.number == NFTA_EXPR_NAME && first.name == "NFTA_EXPR_NAME");
             if let (true, Some(index)) = (is_expression, index) {
                 let name = attribute.attributes().find(NFTA_EXPR_NAME).ok().flatten();
-                self.expression = name.and_then(|name| Some((index, Name::from_kernel(name.str().ok()?))));
+                self.expression = name.and_then(|name| Some((index, Name::from_kernel(&name.text().ok()?))));
             }
             if attribute.nested && offset > attribute.offset {
                 self.descend(attribute.attributes(), offset, inner);

@@ -154,7 +154,7 @@ impl<'a> Parts<'a> {
 
     #[cold]
     fn unknown(self, list: &mut Vec<Expr>) -> Result<(), DecodeError> {
-        let name = Name::from_kernel(self.name.str()?);
+        let name = Name::from_kernel(&self.name.text()?);
         let data = self.data.map(|data| data.payload.to_vec());
         list.push(Unknown { name, data, rest: self.rest }.into());
         Ok(())

@@ -155,7 +155,7 @@ impl Value for Name {
     }
 
     fn read(attribute: &Attribute<'_>) -> Result<Self, Fault> {
-        Ok(Self::from_kernel(attribute.str()?))
+        Ok(Self::from_kernel(&attribute.text()?))
     }
 }
 
@@ -165,7 +165,7 @@ impl Value for String {
     }
 
     fn read(attribute: &Attribute<'_>) -> Result<Self, Fault> {
-        Ok(attribute.str()?.to_owned())
+        Ok(attribute.text()?.into_owned())
     }
 }
 
@@ -175,7 +175,7 @@ impl Value for Box<str> {
     }
 
     fn read(attribute: &Attribute<'_>) -> Result<Self, Fault> {
-        Ok(attribute.str()?.into())
+        Ok(attribute.text()?.into())
     }
 }
 

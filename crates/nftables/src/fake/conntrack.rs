@@ -32,7 +32,7 @@ fn helper(of: Family, attrs: &Attrs<'_>) -> Result<Vec<u8>, Refusal> {
     if protocol == 0 {
         return refuse(Errno::ENOENT);
     }
-    let text = name.str().map_err(|_| refusal(Errno::EINVAL))?;
+    let text = name.text().map_err(|_| refusal(Errno::EINVAL))?;
     if text.len() > MAX_HELPER_NAME {
         return refuse(Errno::ERANGE);
     }
@@ -54,7 +54,7 @@ fn helper(of: Family, attrs: &Attrs<'_>) -> Result<Vec<u8>, Refusal> {
     };
     tracks(of)?;
     let data = attr::encode(|w| {
-        w.put_str(NFTA_CT_HELPER_NAME, text);
+        w.put_str(NFTA_CT_HELPER_NAME, &text);
         w.put_u8(NFTA_CT_HELPER_L4PROTO, protocol);
         w.put_be16(NFTA_CT_HELPER_L3PROTO, u16::from(network.0));
     });

@@ -16,8 +16,8 @@ pub(super) struct Device {
 
 impl Device {
     pub(super) fn read(attribute: &Attribute<'_>, prefix: bool) -> Result<Self, Refusal> {
-        let name = attribute.str().map_err(|_| refusal(Errno::EINVAL).at(Some(attribute)))?;
-        Ok(Self { name: name.to_owned(), prefix })
+        let name = attribute.text().map_err(|_| refusal(Errno::EINVAL).at(Some(attribute)))?;
+        Ok(Self { name: name.into_owned(), prefix })
     }
 
     /// Returns whether the kernel considers them the same: a prefix covers the names and prefixes that start

@@ -3,6 +3,7 @@
 use sluicegate_netlink::Errno;
 use sluicegate_netlink::attr::{Attribute, Attributes};
 use sluicegate_netlink::message::Flags;
+use sluicegate_netlink::text;
 
 use crate::name::Name;
 use crate::object::chain::wire::*;
@@ -118,11 +119,11 @@ impl<'a> Attrs<'a> {
     /// Returns a name of at most 255 bytes.
     pub(super) fn name(&self, kind: u16) -> Result<Option<Name>, Refusal> {
         let Some(attribute) = self.get(kind) else { return Ok(None) };
-        let text = attribute.str().map_err(|_| refusal(Errno::EINVAL).at(Some(attribute)))?;
-        if text.len() > MAX_NAME {
+        let text = attribute.text().map_err(|_| refusal(Errno::EINVAL).at(Some(attribute)))?;
+        if text::byte_len(&text) > MAX_NAME {
             return Err(refusal(Errno::ERANGE).at(Some(attribute)));
         }
-        Ok(Some(Name::from_kernel(text)))
+        Ok(Some(Name::from_kernel(&text)))
     }
 
     /// Returns the payload of an attribute; empty if it is absent.

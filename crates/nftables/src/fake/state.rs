@@ -1,6 +1,7 @@
 //! The state of the fake kernel. Objects of a table are identified by handles, which are unique there; names
 //! are resolved to handles.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -230,7 +231,7 @@ impl Table {
 
     /// Returns the chain that an attribute names.
     pub(super) fn chain_named(&self, attribute: Option<&Attribute<'_>>) -> Result<&Chain, Refusal> {
-        let handle = self.names.get(text(attribute)?);
+        let handle = self.names.get(&*text(attribute)?);
         handle.and_then(|handle| self.chain(*handle)).ok_or(refusal(Errno::ENOENT).at(attribute))
     }
 
@@ -331,7 +332,7 @@ impl Table {
     }
 }
 
-fn text<'a>(attribute: Option<&Attribute<'a>>) -> Result<&'a str, Refusal> {
+fn text<'a>(attribute: Option<&Attribute<'a>>) -> Result<Cow<'a, str>, Refusal> {
     let attribute = attribute.ok_or(refusal(Errno::EINVAL))?;
-    attribute.str().map_err(|_| refusal(Errno::EINVAL).at(Some(attribute)))
+    attribute.text().map_err(|_| refusal(Errno::EINVAL).at(Some(attribute)))
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use sluicegate_netlink::Protocol;
+use sluicegate_netlink::text::encode;
 
 use crate::InterfaceName;
 use crate::key::Key;
@@ -107,7 +108,7 @@ key_tuples! { (A, B) (A, B, C) (A, B, C, D) (A, B, C, D, E) }
 
 fn interface(name: &InterfaceName) -> [u8; 16] {
     let mut bytes = [0; 16];
-    for (to, from) in bytes.iter_mut().zip(name.literal().as_bytes()) {
+    for (to, from) in bytes.iter_mut().zip(encode(&name.literal()).iter()) {
         *to = *from;
     }
     bytes

@@ -14,6 +14,8 @@ mod object;
 mod script;
 mod text;
 
+use std::borrow::Cow;
+
 use std::collections::HashMap;
 
 use crate::compile::raise::{Sets, raise};
@@ -297,6 +299,6 @@ pub(crate) fn flowtable_of(table: &TableId, from_kernel: &read::Flowtable) -> Fl
     }
 }
 
-fn comment(text: Option<&str>) -> Option<Comment> {
-    text.map(Comment::lossy)
+fn comment(text: Option<Cow<'_, str>>) -> Option<Comment> {
+    text.map(|text| Comment::lossy(&text))
 }

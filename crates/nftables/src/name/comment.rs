@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use sluicegate_netlink::text::byte_len;
+
 use crate::name::{NameError, NameProblem, shown};
 
 /// A comment of a table, chain, set, rule or element: up to 128 bytes of UTF-8 without control characters and
@@ -27,8 +29,9 @@ impl Comment {
     /// control character.
     pub fn new(comment: &str) -> Result<Self, NameError> {
         let error = |reason| Err(NameError { name: shown(comment), reason });
-        if comment.len() > MAX_COMMENT {
-            return error(NameProblem::TooLong { length: comment.len(), limit: MAX_COMMENT });
+        let length = byte_len(comment);
+        if length > MAX_COMMENT {
+            return error(NameProblem::TooLong { length, limit: MAX_COMMENT });
         }
         match comment.chars().find(|c| is_forbidden(*c)) {
             Some(character) => error(NameProblem::Character(character)),
@@ -41,10 +44,13 @@ impl Comment {
     #[must_use]
     pub fn lossy(text: &str) -> Self {
         let mut kept = String::with_capacity(text.len().min(MAX_COMMENT));
+        let mut length = 0;
         for c in text.chars().map(|c| if is_forbidden(c) { ' ' } else { c }) {
-            if kept.len() + c.len_utf8() > MAX_COMMENT {
+            let more = byte_len(c.encode_utf8(&mut [0; 4]));
+            if length + more > MAX_COMMENT {
                 break;
             }
+            length += more;
             kept.push(c);
         }
         Self(kept.into())
@@ -122,8 +128,9 @@ impl SecurityContext {
         if context.is_empty() {
             return error(NameProblem::Empty);
         }
-        if context.len() > MAX_CONTEXT {
-            return error(NameProblem::TooLong { length: context.len(), limit: MAX_CONTEXT });
+        let length = byte_len(context);
+        if length > MAX_CONTEXT {
+            return error(NameProblem::TooLong { length, limit: MAX_CONTEXT });
         }
         match context.chars().find(|c| *c == '"' || c.is_control()) {
             Some(character) => error(NameProblem::Character(character)),

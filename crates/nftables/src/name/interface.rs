@@ -5,6 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use sluicegate_netlink::text::byte_len;
+
 use crate::name::{NameError, NameProblem, shown, write_quoted};
 
 /// The name of a network interface, or a prefix of such names. It has 1 to 15 bytes (`IFNAMSIZ` 16 includes
@@ -33,7 +35,7 @@ impl InterfaceName {
         }
         let escaped = name.strip_suffix("\\*");
         // The kernel's name has no backslash.
-        let length = name.len() - usize::from(escaped.is_some());
+        let length = byte_len(name) - usize::from(escaped.is_some());
         if length > MAX_INTERFACE {
             return error(NameProblem::TooLong { length, limit: MAX_INTERFACE });
         }

@@ -129,8 +129,8 @@ pub(crate) fn encode_device(device: &InterfaceName, list: &mut Writer<'_>) {
 
 /// Returns the name of a device in a list, or a prefix with `*` appended.
 pub(crate) fn decode_device(listed: &Attribute<'_>) -> Result<String, DecodeError> {
-    let name = listed.str()?;
-    Ok(if listed.kind == NFTA_DEVICE_PREFIX { format!("{name}*") } else { name.to_owned() })
+    let name = listed.text()?;
+    Ok(if listed.kind == NFTA_DEVICE_PREFIX { format!("{name}*") } else { name.into_owned() })
 }
 
 attributes! {

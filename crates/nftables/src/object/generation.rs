@@ -31,7 +31,7 @@ impl Generation {
             match attribute.kind {
                 NFTA_GEN_ID => id = Some(attribute.be32()?),
                 NFTA_GEN_PROC_PID => process = Some(attribute.be32()?),
-                NFTA_GEN_PROC_NAME => process_name = Some(attribute.str()?.to_owned()),
+                NFTA_GEN_PROC_NAME => process_name = Some(attribute.text()?.into_owned()),
                 _ => {}
             }
         }

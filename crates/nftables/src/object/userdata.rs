@@ -2,6 +2,10 @@
 //! each with one byte for the type, one for the length, and a payload (`struct nftnl_udata`). The format was
 //! captured from nft 1.0.6.
 
+use std::borrow::Cow;
+
+use sluicegate_netlink::text::{decode, encode};
+
 use crate::name::Comment;
 
 /// `NFTNL_UDATA_TABLE_COMMENT`
@@ -52,9 +56,9 @@ pub(crate) fn comment(kind: u8, comment: &Comment) -> Vec<u8> {
 
 /// Appends a comment with its NUL.
 pub(crate) fn push_comment(bytes: &mut Vec<u8>, kind: u8, comment: &Comment) {
-    let text = comment.as_str().as_bytes();
+    let text = encode(comment.as_str());
     bytes.extend_from_slice(&[kind, u8::try_from(text.len() + 1).unwrap_or(u8::MAX)]);
-    bytes.extend_from_slice(text);
+    bytes.extend_from_slice(&text);
     bytes.push(0);
 }
 
@@ -79,14 +83,14 @@ impl<'a> UserData<'a> {
 
     /// Returns the comment of a table, chain, rule, element or object.
     #[must_use]
-    pub fn comment(self) -> Option<&'a str> {
-        text(self.find(RULE_COMMENT)?)
+    pub fn comment(self) -> Option<Cow<'a, str>> {
+        self.find(RULE_COMMENT).map(text)
     }
 
     /// Returns the comment of a set or map.
     #[must_use]
-    pub fn set_comment(self) -> Option<&'a str> {
-        text(self.find(SET_COMMENT)?)
+    pub fn set_comment(self) -> Option<Cow<'a, str>> {
+        self.find(SET_COMMENT).map(text)
     }
 }
 
@@ -101,8 +105,8 @@ impl<'a> Iterator for UserData<'a> {
     }
 }
 
-fn text(value: &[u8]) -> Option<&str> {
-    std::str::from_utf8(value.strip_suffix(&[0]).unwrap_or(value)).ok()
+fn text(value: &[u8]) -> Cow<'_, str> {
+    decode(value.strip_suffix(&[0]).unwrap_or(value))
 }
 
 #[cfg(test)]
@@ -114,7 +118,7 @@ mod tests {
         // strace of nft 1.0.6: add table ip t { comment "tc"; }
         let bytes = comment(TABLE_COMMENT, &Comment::new("tc").unwrap());
         assert_eq!(bytes, b"\x00\x03tc\x00");
-        assert_eq!(UserData::new(&bytes).comment(), Some("tc"));
+        assert_eq!(UserData::new(&bytes).comment().as_deref(), Some("tc"));
     }
 
     #[test]
@@ -122,7 +126,7 @@ mod tests {
         // The byte order of the key, a comment, and an entry whose length exceeds the data.
         let bytes = [0, 4, 1, 0, 0, 0, 7, 3, b'h', b'i', 0, 2, 9];
         assert_eq!(UserData::new(&bytes).find(0), Some(&[1, 0, 0, 0][..]));
-        assert_eq!(UserData::new(&bytes).set_comment(), Some("hi"));
+        assert_eq!(UserData::new(&bytes).set_comment().as_deref(), Some("hi"));
         assert_eq!(UserData::new(&bytes).count(), 2);
         assert_eq!(UserData::new(&[]).comment(), None);
     }

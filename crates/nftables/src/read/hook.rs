@@ -222,9 +222,9 @@ impl RegisteredHook {
             match attribute.kind {
                 NFNLA_HOOK_HOOKNUM => number = Some(attribute.be32()?),
                 NFNLA_HOOK_PRIORITY => priority = Some(attribute.be32()?.cast_signed()),
-                NFNLA_HOOK_DEV => device = Some(attribute.str()?.to_owned()),
-                NFNLA_HOOK_FUNCTION_NAME => function = Some(attribute.str()?.to_owned()),
-                NFNLA_HOOK_MODULE_NAME => module = Some(attribute.str()?.to_owned()),
+                NFNLA_HOOK_DEV => device = Some(attribute.text()?.into_owned()),
+                NFNLA_HOOK_FUNCTION_NAME => function = Some(attribute.text()?.into_owned()),
+                NFNLA_HOOK_MODULE_NAME => module = Some(attribute.text()?.into_owned()),
                 NFNLA_HOOK_CHAIN_INFO => by = Some(RegisteredBy::decode(&attribute)?),
                 kind => unknown.push((kind, attribute.payload.to_vec())),
             }

@@ -47,7 +47,7 @@ pub fn list_options(transport: &mut (impl Transport + ?Sized)) -> Result<ListOpt
 }
 
 /// Reads the links of a network namespace, by index. A link whose name cannot be printed in a listing (it has
-/// a quotation mark, or is not UTF-8) is left out: it is listed by its number.
+/// a quotation mark) is left out: it is listed by its number.
 ///
 /// # Errors
 /// As [`list_options`].
@@ -64,8 +64,8 @@ fn link(message: &Message<'_>) -> Result<Option<(u32, InterfaceName)>, DecodeErr
     let (header, rest) = need(message.payload.split_at_checked(IFINFOMSG), "struct ifinfomsg")?;
     let index = need(header.get(4..8).and_then(|bytes| bytes.try_into().ok()), "ifi_index")?;
     let name = need(Attributes::new(rest).find(IFLA_IFNAME)?, "IFLA_IFNAME")?;
-    let name = name.str().ok().filter(|name| !name.contains(['"', '\\']));
-    Ok(name.map(|name| (u32::from_ne_bytes(index), InterfaceName::from_kernel(name))))
+    let name = name.text().ok().filter(|name| !name.contains(['"', '\\']));
+    Ok(name.map(|name| (u32::from_ne_bytes(index), InterfaceName::from_kernel(&name))))
 }
 
 /// Parses lines with a number, decimal or with `0x`, and a name. Names that cannot be printed in a listing

@@ -11,5 +11,5 @@ pub(crate) fn need<T>(value: Option<T>, what: &'static str) -> Result<T, DecodeE
 }
 
 pub(crate) fn name(attribute: &Attribute<'_>) -> Result<Name, DecodeError> {
-    attribute.str().map(Name::from_kernel)
+    attribute.text().map(|name| Name::from_kernel(&name))
 }

@@ -1,5 +1,7 @@
 //! Lowers matches: with a value, a prefix, a range, or a set.
 
+use sluicegate_netlink::text::encode;
+
 use crate::check::LowerError;
 use crate::compile::constant::{Bounds, Place};
 use crate::compile::lower::Lower;
@@ -86,7 +88,7 @@ impl Lower<'_> {
             && let Some(stem) = name.prefix()
         {
             // The kernel compares as many bytes as the constant has, so `eth*` compares three.
-            self.compare(0, equality(m)?, stem.as_bytes().to_vec());
+            self.compare(0, equality(m)?, encode(stem).into_owned());
             return Ok(());
         }
         let bytes = place.bytes(value)?;
@@ -145,10 +147,14 @@ impl Lower<'_> {
 
     fn match_prefix(&mut self, m: &Match, prefix: &Prefix) -> Result<(), LowerError> {
         let right = Expression::Prefix(Box::new(prefix.clone()));
-        let bounds = Bounds::of(&right, self.place(&m.left)?)?;
-        let (whole, rest) = (usize::from(prefix.length / 8), prefix.length % 8);
+        let place = self.place(&m.left)?;
+        let bounds = Bounds::of(&right, place)?;
+        // Of a field that is narrower than its bytes, no prefix is whole bytes.
+        let whole = match (prefix.length % 8, place.bits) {
+            (0, None) => usize::from(prefix.length / 8),
+            _ => 0,
+        };
         if let Expression::Payload(field) | Expression::Inner(Inner { field, .. }) = &m.left
-            && rest == 0
             && whole > 0
         {
             // A prefix of whole bytes needs no mask: only these bytes are loaded and compared.
@@ -166,12 +172,19 @@ impl Lower<'_> {
         // Other prefixes are compared under a mask.
         self.load_plain(&m.left, 0)?;
         // In network byte order the leading bytes of the register are the prefix.
-        if self.place(&m.left)?.part.order() == Order::Network && rest == 0 && whole > 0 {
+        if place.part.order() == Order::Network && whole > 0 {
             let bytes = bounds.low.get(..whole).unwrap_or_default().to_vec();
             self.compare(0, equality(m)?, bytes);
             return Ok(());
         }
-        let mask: Vec<u8> = bounds.low.iter().zip(&bounds.high).map(|(low, high)| !(low ^ high)).collect();
+        let mut mask: Vec<u8> =
+            bounds.low.iter().zip(&bounds.high).map(|(low, high)| !(low ^ high)).collect();
+        if let Some(bits) = place.bits {
+            // The bits above the field are zero, and no part of the prefix.
+            let ones = u64::MAX >> 64_u16.saturating_sub(bits).min(63);
+            let own = crate::key::integer_bytes(place.part.order(), mask.len(), ones);
+            mask.iter_mut().zip(own).for_each(|(mask, own)| *mask &= own);
+        }
         let zero = vec![0; mask.len()];
         self.bitwise(0, mask, zero);
         self.compare(0, equality(m)?, bounds.low);

@@ -1,5 +1,7 @@
 //! Raises bytes to constants.
 
+use sluicegate_netlink::text::decode;
+
 use crate::datatype::{DataType, Order};
 use crate::key::{Part, integer};
 use crate::name::InterfaceName;
@@ -15,8 +17,7 @@ pub(super) fn value(part: Part, bytes: &[u8]) -> Value {
     let of = part.data_type();
     let text = |bytes: &[u8]| {
         let end = bytes.iter().position(|byte| *byte == 0);
-        let text =
-            String::from_utf8_lossy(bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default()).into_owned();
+        let text = decode(bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default()).into_owned();
         InterfaceName::from_kernel(&match text.strip_suffix('*') {
             // A name without a NUL at its end stands for all names with this prefix.
             _ if end.is_none() && bytes.len() < 16 => text + "*",

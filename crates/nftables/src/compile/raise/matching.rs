@@ -130,8 +130,9 @@ impl Raise<'_> {
             return Some(Match { left, op, right: value(part, mask).into() });
         }
         // A mask of leading ones is a prefix, unless the constant has bits outside of it: that never matches,
-        // and is listed as it is.
+        // and is listed as it is. The prefix of a field is of its own bits, which may be fewer than its bytes.
         if matches!(op, MatchOp::In | MatchOp::Neq)
+            && left.bits().is_none_or(|bits| bits.is_multiple_of(8))
             && let Some(length) = leading_ones(part, mask)
             && data.iter().zip(mask).all(|(data, mask)| data & !mask == 0)
         {

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use sluicegate_netlink::text::decode;
+
 use crate::datatype::{DataType, Order};
 use crate::json::style::Style;
 use crate::json::{Value, single};
@@ -103,7 +105,7 @@ fn bytes_of(part: Part, bytes: &[u8], context: Context<'_>) -> Value {
         },
         DataType::IFNAME | DataType::STRING => {
             let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-            let text = String::from_utf8_lossy(bytes.get(..end).unwrap_or_default());
+            let text = decode(bytes.get(..end).unwrap_or_default());
             InterfaceName::from_kernel(&text).as_str().into()
         }
         DataType::CT_LABEL => labels(bytes, context.bits),

@@ -1,5 +1,7 @@
 //! Encodes and decodes chains as netlink attributes.
 
+use std::borrow::Cow;
+
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attribute, Attributes, Writer};
 
@@ -129,7 +131,7 @@ bitflags::bitflags! {
 impl Chain {
     /// Returns the comment in the user data, if there is one.
     #[must_use]
-    pub fn comment(&self) -> Option<&str> {
+    pub fn comment(&self) -> Option<Cow<'_, str>> {
         UserData::new(&self.user_data).comment()
     }
 
@@ -156,7 +158,7 @@ impl Chain {
                 NFTA_CHAIN_HOOK => hook = Some(Hook::decode(&attribute)?),
                 NFTA_CHAIN_POLICY => policy = Some(attribute.be32()?),
                 NFTA_CHAIN_USE => uses = attribute.be32()?,
-                NFTA_CHAIN_TYPE => kind = Some(attribute.str()?.to_owned()),
+                NFTA_CHAIN_TYPE => kind = Some(attribute.text()?.into_owned()),
                 NFTA_CHAIN_COUNTERS => counter = Some(count(&attribute)?),
                 NFTA_CHAIN_FLAGS => flags = ChainFlags::from_bits_retain(attribute.be32()?),
                 NFTA_CHAIN_USERDATA => user_data = attribute.payload.to_vec(),
@@ -176,7 +178,7 @@ impl Hook {
             match attribute.kind {
                 NFTA_HOOK_HOOKNUM => number = Some(attribute.be32()?),
                 NFTA_HOOK_PRIORITY => priority = Some(attribute.be32()?.cast_signed()),
-                NFTA_HOOK_DEV => devices.push(attribute.str()?.to_owned()),
+                NFTA_HOOK_DEV => devices.push(attribute.text()?.into_owned()),
                 NFTA_HOOK_DEVS => {
                     for listed in attribute.attributes() {
                         devices.push(decode_device(&listed?)?);

@@ -1,5 +1,7 @@
 //! Decodes elements as the kernel lists them.
 
+use std::borrow::Cow;
+
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attribute, Attributes};
 
@@ -100,7 +102,7 @@ impl Element {
 
     /// Returns the comment in the user data, if there is one.
     #[must_use]
-    pub fn comment(&self) -> Option<&str> {
+    pub fn comment(&self) -> Option<Cow<'_, str>> {
         UserData::new(&self.details().user_data).comment()
     }
 

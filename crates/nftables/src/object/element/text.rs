@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Display};
 
+use sluicegate_netlink::text::decode;
+
 use crate::datatype::DataType;
 use crate::key::text::write_part;
 use crate::key::{Key, Part};
@@ -123,7 +125,7 @@ pub(crate) fn wildcard(part: Part, low: &[u8], high: &[u8]) -> Option<String> {
         |bytes: &[u8], byte: u8| bytes.get(length..).is_some_and(|rest| rest.iter().all(|b| *b == byte));
     let whole =
         part.data_type() == DataType::IFNAME && length < low.len() && rest(low, 0) && rest(high, 0xff);
-    whole.then(|| String::from_utf8_lossy(low.get(..length).unwrap_or_default()).into_owned())
+    whole.then(|| decode(low.get(..length).unwrap_or_default()).into_owned())
 }
 
 /// Returns the number of leading bits that agree, if all others are 0 in `low` and 1 in `high`; only for

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use sluicegate_netlink::attr::{self, Writer};
+use sluicegate_netlink::text::encode;
 
 use crate::expr::VerdictCode;
 use crate::expr::data::{NFTA_DATA_VALUE, encode_code};
@@ -274,7 +275,7 @@ fn encode_one(view: View<'_>, list: &mut Writer<'_>, bound: Bound<'_>, byte_swap
     }
     let open: &[u8] = if bound == Bound::Open { &INTERVAL_OPEN } else { &[] };
     if let Some(comment) = view.comment {
-        let text = comment.as_str().as_bytes();
+        let text = &*encode(comment.as_str());
         let length = u8::try_from(text.len() + 1).unwrap_or(u8::MAX);
         element.put_parts(NFTA_SET_ELEM_USERDATA, &[&[userdata::ELEMENT_COMMENT, length], text, &[0], open]);
     } else if !open.is_empty() {

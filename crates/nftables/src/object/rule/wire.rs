@@ -1,7 +1,10 @@
 //! Encodes and decodes rules as netlink attributes.
 
+use std::borrow::Cow;
+
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attribute, Attributes, Writer};
+use sluicegate_netlink::text::encode;
 
 use crate::expr::Expr;
 use crate::expr::wire::{EXPRESSIONS, NFTA_LIST_ELEM};
@@ -62,7 +65,7 @@ pub struct Rule {
 impl Rule {
     /// Returns the comment in the user data, if there is one.
     #[must_use]
-    pub fn comment(&self) -> Option<&str> {
+    pub fn comment(&self) -> Option<Cow<'_, str>> {
         UserData::new(&self.user_data).comment()
     }
 
@@ -113,7 +116,7 @@ impl Rule {
 fn name_like(attribute: &Attribute<'_>, other: Option<&Name>) -> Result<Name, DecodeError> {
     let bytes = attribute.payload.strip_suffix(&[0]).unwrap_or(attribute.payload);
     match other {
-        Some(other) if other.as_bytes() == bytes => Ok(other.clone()),
+        Some(other) if *encode(other) == *bytes => Ok(other.clone()),
         _ => crate::wire::decode::name(attribute),
     }
 }

@@ -1,5 +1,7 @@
 //! Encodes and decodes sets and maps as netlink attributes, with the user data that nft stores.
 
+use std::borrow::Cow;
+
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attribute, Attributes, Writer};
 
@@ -214,7 +216,7 @@ pub struct Set {
 impl Set {
     /// Returns the comment in the user data, if there is one.
     #[must_use]
-    pub fn comment(&self) -> Option<&str> {
+    pub fn comment(&self) -> Option<Cow<'_, str>> {
         UserData::new(&self.user_data).set_comment()
     }
 
@@ -269,7 +271,7 @@ impl Set {
                 NFTA_SET_HANDLE => set.handle = attribute.be64()?,
                 NFTA_SET_EXPR => set.expressions = vec![Expr::decode(&attribute)?],
                 NFTA_SET_EXPRESSIONS => set.expressions = expressions(&attribute)?,
-                NFTA_SET_TYPE => set.backend = Some(attribute.str()?.to_owned()),
+                NFTA_SET_TYPE => set.backend = Some(attribute.text()?.into_owned()),
                 NFTA_SET_COUNT => set.count = Some(attribute.be32()?),
                 // The number in the batch is only sent.
                 NFTA_SET_ID | NFTA_SET_PAD => {}

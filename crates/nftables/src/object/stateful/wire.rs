@@ -1,5 +1,7 @@
 //! Encodes and decodes stateful objects as netlink attributes.
 
+use std::borrow::Cow;
+
 use std::time::Duration;
 
 use sluicegate_netlink::DecodeError;
@@ -99,7 +101,7 @@ impl ObjectConfig {
             }
             ObjectKind::SECMARK => {
                 let context = Attributes::new(data).find(NFTA_SECMARK_CTX).ok()??;
-                Self::Secmark(SecurityContext::from_kernel(context.str().ok()?)?)
+                Self::Secmark(SecurityContext::from_kernel(&context.text().ok()?)?)
             }
             ObjectKind::TUNNEL => Self::Tunnel(Tunnel::decode(data)?),
             _ => return None,
@@ -125,7 +127,7 @@ impl ObjectConfig {
         let protocol = |number| attribute(number).and_then(|a| a.u8().ok()).map(Protocol);
         Some(match kind {
             ObjectKind::CT_HELPER => Self::CtHelper {
-                helper: Name::from_kernel(attribute(NFTA_CT_HELPER_NAME)?.str().ok()?),
+                helper: Name::from_kernel(&attribute(NFTA_CT_HELPER_NAME)?.text().ok()?),
                 family: family(NFTA_CT_HELPER_L3PROTO),
                 protocol: protocol(NFTA_CT_HELPER_L4PROTO)?,
             },
@@ -189,7 +191,7 @@ pub struct Object {
 impl Object {
     /// Returns the comment in the user data, if there is one.
     #[must_use]
-    pub fn comment(&self) -> Option<&str> {
+    pub fn comment(&self) -> Option<Cow<'_, str>> {
         UserData::new(&self.user_data).comment()
     }
 

@@ -1,5 +1,7 @@
 //! Encodes and decodes tables as netlink attributes.
 
+use std::borrow::Cow;
+
 use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attributes, Writer};
 
@@ -43,7 +45,7 @@ pub struct Table {
 impl Table {
     /// Returns the comment in the user data, if there is one.
     #[must_use]
-    pub fn comment(&self) -> Option<&str> {
+    pub fn comment(&self) -> Option<Cow<'_, str>> {
         UserData::new(&self.user_data).comment()
     }
 

@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use sluicegate_netlink::text::byte_len;
+
 use crate::datatype::{DataType, Order};
 use crate::expr::{MetaKey, SocketKey};
 use crate::key::{EtherAddr, Part};
@@ -224,7 +226,7 @@ pub(crate) fn untyped(text: &str) -> Option<Value> {
 }
 
 fn string(text: &str, of: Typed) -> Result<Value, Wrong> {
-    let length = text.strip_suffix("\\*").map_or(text.len(), |stem| stem.len() + 1);
+    let length = text.strip_suffix("\\*").map_or(byte_len(text), |stem| byte_len(stem) + 1);
     let plain = !text.is_empty() && length <= 15 && !text.contains(|c: char| c == '"' || c.is_control());
     if !plain || text == "*" {
         return Err(of.wrong(None));

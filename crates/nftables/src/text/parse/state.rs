@@ -1,5 +1,7 @@
 //! Stateful statements and their properties: counters, quotas, limits, synproxies; and `log`, `reject`.
 
+use sluicegate_netlink::text::byte_len;
+
 use crate::datatype::DataType;
 use crate::expr::LogFlags;
 use crate::name::Comment;
@@ -305,8 +307,8 @@ impl Parser<'_, '_> {
             rest = behind;
         }
         prefix.push_str(rest);
-        if prefix.len() > MAX_PREFIX {
-            let length = prefix.len();
+        let length = byte_len(&prefix);
+        if length > MAX_PREFIX {
             return Err(Problem::new(
                 span,
                 format!("expected a prefix of at most {MAX_PREFIX} bytes, found {length}"),

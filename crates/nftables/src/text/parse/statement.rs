@@ -452,7 +452,8 @@ impl Parser<'_, '_> {
                 .help("say `!=`"));
         }
         self.check_comparison(&left, op, &right, start)?;
-        let (left, right) = transferred(left, right);
+        // What is toggled is equal to another constant, but it is not above or below it.
+        let (left, right) = if ordered { (left, right) } else { transferred(left, right) };
         let op = match op.unwrap_or(MatchOp::In) {
             // A look-up is the same with and without it.
             MatchOp::Eq if is_calculated(&left) && !matches!(right, Expression::Value(_)) => MatchOp::In,
