@@ -15,6 +15,11 @@ pub(crate) fn print(text: impl AsRef<[u8]>) -> io::Result<()> {
     }
 }
 
+/// Prints a line, which need not be UTF-8, to standard error.
+pub(crate) fn tell_bytes(line: &[u8]) {
+    let _ = io::stderr().write_all(&[line, b"\n"].concat());
+}
+
 /// Prints a line to standard error. Where that is not possible, nothing can be reported.
 pub(crate) fn tell(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
 
+use sluicegate_netlink::text::is_utf8;
+
 /// A JSON value as nft prints it: in one line, `, ` between members and `: ` behind names.
 ///
 /// Members keep the order in which they were added, which is nft's.
@@ -68,6 +70,23 @@ impl Value {
         let Self::Object(members) = other else { return };
         for (name, value) in members {
             self.insert(name, value);
+        }
+    }
+}
+
+impl Value {
+    /// Returns the first string of it that is not text: a name or a comment of the kernel that is not UTF-8,
+    /// whose bytes are represented as [`netlink::text`](crate::netlink::text) describes. JSON cannot hold
+    /// such bytes, so that what is printed would be another name.
+    #[must_use]
+    pub fn string_of_bytes(&self) -> Option<&str> {
+        match self {
+            Self::String(text) => Some(text.as_ref()).filter(|text: &&str| !is_utf8(text)),
+            Self::Array(list) => list.iter().find_map(Self::string_of_bytes),
+            Self::Object(members) => members.iter().find_map(|(name, value)| {
+                Some(name.as_ref()).filter(|name: &&str| !is_utf8(name)).or_else(|| value.string_of_bytes())
+            }),
+            _ => None,
         }
     }
 }

@@ -15,11 +15,10 @@ mod script;
 mod text;
 
 use std::borrow::Cow;
-
 use std::collections::HashMap;
 
 use crate::compile::raise::{Sets, raise};
-use crate::expr::ObjectKind;
+use crate::expr::{Expr, ObjectKind};
 use crate::family::Family;
 use crate::name::{Comment, InterfaceName, Name};
 use crate::object::*;
@@ -78,6 +77,21 @@ pub struct Handles {
     pub flowtables: HashMap<Name, u64>,
     /// The handles of chains.
     pub chains: HashMap<Name, u64>,
+}
+
+impl TableContent {
+    /// Returns whether a rule of it uses modules of xtables: the table is iptables-nft's, and cannot be loaded
+    /// from the text that it prints as.
+    #[must_use]
+    pub fn uses_xtables(&self) -> bool {
+        let is_module = |statement: &Statement| match statement {
+            Statement::Raw(exprs) => {
+                exprs.iter().any(|expr| matches!(expr, Expr::XtMatch(_) | Expr::XtTarget(_)))
+            }
+            _ => false,
+        };
+        self.chains.iter().flat_map(|(_, rules)| rules).any(|rule| rule.statements.iter().any(is_module))
+    }
 }
 
 impl read::Ruleset {

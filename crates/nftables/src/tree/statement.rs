@@ -68,8 +68,9 @@ pub enum Statement {
     Object(Box<ObjectReference>),
     /// `reset tcp option NAME`: removes the option.
     ResetOption(Exthdr),
-    /// Low-level expressions that the language cannot represent. They are sent unchanged, and print as a
-    /// comment that nft refuses: a rule that contains one cannot be loaded by nft.
+    /// Low-level expressions that the language cannot represent. They are sent unchanged, and print as `xt match
+    /// "NAME"` if they are modules of xtables, as in nft, or as `unknown expressions`: no reader takes such a
+    /// rule.
     Raw(Vec<expr::Expr>),
 }
 

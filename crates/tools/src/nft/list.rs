@@ -9,7 +9,7 @@ use super::arguments::Arguments;
 use super::debug;
 use super::names::{list_options, open, with_hosts};
 use super::report::Fault;
-use super::run::print;
+use super::run::{print, print_json};
 
 pub(crate) fn list(subject: &Subject, arguments: &Arguments) -> Result<(), Fault> {
     let options = list_options(arguments)?;
@@ -202,6 +202,12 @@ impl Shown {
         }
         let mut text = String::new();
         for mut table in self.content {
+            if table.uses_xtables() && self.kind != Kind::Names {
+                let id = &table.table.id;
+                crate::output::tell(format_args!(
+                    "# Warning: table {id} is managed by iptables-nft, do not touch!"
+                ));
+            }
             match self.kind {
                 Kind::Names => text.push_str(&format!("table {}\n", table.table.id)),
                 Kind::Whole => text.push_str(&table.display(options).to_string()),
@@ -252,6 +258,6 @@ impl Shown {
                 }
             }
         }
-        print(&format!("{}\n", Value::Object(vec![("nftables".into(), list.into())])))
+        print_json(&Value::Object(vec![("nftables".into(), list.into())]))
     }
 }

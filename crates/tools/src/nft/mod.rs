@@ -20,19 +20,18 @@ mod run;
 mod zone;
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
 use std::process::ExitCode;
+
+use sluicegate_nftables::netlink::text::{decode, encode};
 
 pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
     // A reader of the output that goes away ends this as it ends others.
-    let words: Result<Vec<_>, _> = arguments.into_iter().map(OsString::into_string).collect();
-    let words = words.map_err(|word| format!("expected an argument in UTF-8, found {}", word.display()));
-    match words
-        .and_then(|words| arguments::parse(words.into_iter()))
-        .and_then(|arguments| run::run(&arguments))
-    {
+    let words = arguments.into_iter().map(|word| decode(word.as_bytes()).into_owned());
+    match arguments::parse(words).and_then(|arguments| run::run(&arguments)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            crate::output::tell(message);
+            crate::output::tell_bytes(&encode(&message));
             ExitCode::FAILURE
         }
     }

@@ -1,7 +1,9 @@
 //! `monitor`: what happens to the ruleset, and what traced packets meet.
 
+use sluicegate_nftables::json::Value;
 use sluicegate_nftables::monitor::{Event, Follower, GROUP, Monitor, TRACE_GROUP, Trace, TraceStep};
 use sluicegate_nftables::netlink::NetlinkFamily;
+use sluicegate_nftables::netlink::text::encode;
 use sluicegate_nftables::{Family, ListOptions, MonitorEvent, MonitorFilter, MonitorObject};
 
 use super::arguments::Arguments;
@@ -48,8 +50,13 @@ pub(crate) fn monitor(filter: MonitorFilter, arguments: &Arguments) -> Result<()
             };
             let mut text = String::new();
             if as_json {
-                let list = commit.to_json(&options).into_iter();
-                let lines = list.map(|value| value.to_string());
+                let list = commit.to_json(&options);
+                // JSON cannot hold such bytes; what else happens is still told.
+                list.iter().filter_map(Value::string_of_bytes).for_each(|text| {
+                    crate::output::tell_bytes(&encode(&format!("# ERROR: \"{text}\" is not UTF-8")));
+                });
+                let list = list.iter().filter(|value| value.string_of_bytes().is_none());
+                let lines = list.map(ToString::to_string);
                 for line in lines.filter(|line| is_wanted(line, filter, true)) {
                     text.push_str(&format!("{line}\n"));
                 }

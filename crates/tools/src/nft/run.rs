@@ -1,12 +1,15 @@
 //! Reads what is to be done, and does it.
 
 use std::cell::RefCell;
+use std::ffi::OsStr;
 use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use sluicegate_nftables::json::Value;
 use sluicegate_nftables::lang::parse::{Included, ParseOptions, Script};
 use sluicegate_nftables::monitor::{Event, Follower, GROUP, Monitor};
+use sluicegate_nftables::netlink::text::{decode, encode, is_utf8};
 use sluicegate_nftables::netlink::{Errno, NetlinkFamily, Socket};
 use sluicegate_nftables::{
     ApplyOptions, Command, Error, Family, ListOptions, Object, Operation, Set, SetFlags, SetId, Transaction,
@@ -81,7 +84,15 @@ pub(crate) fn execute(text: &str, name: Option<&str>, arguments: &Arguments) -> 
 
 /// Writes to standard output. Whoever reads it may have gone.
 pub(crate) fn print(text: &str) -> Result<(), String> {
-    crate::output::print(text).map_err(|error| format!("Error: {error}"))
+    crate::output::print(encode(text)).map_err(|error| format!("Error: {error}"))
+}
+
+/// Writes a line of JSON to standard output, if its strings are text: JSON has no other bytes.
+pub(crate) fn print_json(value: &Value) -> Result<(), String> {
+    match value.string_of_bytes() {
+        None => print(&format!("{value}\n")),
+        Some(text) => Err(format!("Error: JSON is UTF-8, and \"{text}\" is not: list it without -j")),
+    }
 }
 
 fn contents(file: &str) -> Result<String, String> {
@@ -95,15 +106,18 @@ fn contents(file: &str) -> Result<String, String> {
         std::io::stdin().lock().read_to_end(&mut bytes).map_err(failed)?;
         bytes
     } else {
-        std::fs::read(file).map_err(failed)?
+        std::fs::read(OsStr::from_bytes(&encode(file))).map_err(failed)?
     };
-    String::from_utf8(bytes).map_err(|_| format!("Error: {file}: this is not text in UTF-8"))
+    Ok(decode(&bytes).into_owned())
 }
 
 fn script(text: &str, name: Option<&str>, arguments: &Arguments) -> Result<Script, String> {
     let missing = RefCell::new(Vec::new());
     let parsed = with_options(arguments, Some(&missing), |options| {
         if is_json(text, arguments) {
+            if !is_utf8(text) {
+                return Err(format!("Error: {}: JSON is UTF-8, and this is not", name.unwrap_or("-")));
+            }
             return Ok(Script::from_json(text, options).map_err(|error| {
                 let mistakes: Vec<_> =
                     error.mistakes.iter().map(|mistake| report::internal(&mistake.to_string())).collect();
@@ -350,7 +364,7 @@ fn apply(
                 let list = commit.echo_json(transaction, &options);
                 if !list.is_empty() {
                     let list = Value::Object(vec![("nftables".into(), list.into())]);
-                    print(&format!("{list}\n"))?;
+                    print_json(&list)?;
                 }
                 continue;
             }

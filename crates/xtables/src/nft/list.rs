@@ -145,7 +145,7 @@ impl RawTable {
     ) -> Result<Rule<'static>, ForeignReason> {
         let text = |source: sluicegate_iptables_save::Error| ForeignReason::Text(source.to_string());
         let links = |index| self.links.get(&index).cloned();
-        let decoded = decode(&rule.expressions, rule.comment(), self.family, &links);
+        let decoded = decode(&rule.expressions, rule.comment().as_deref(), self.family, &links);
         let decoded = decoded.map_err(|error| match error {
             NoWords::Expression(name) => ForeignReason::Expression(name),
             NoWords::Meaning(what) => ForeignReason::Meaning(what.to_owned()),

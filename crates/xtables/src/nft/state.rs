@@ -162,7 +162,7 @@ impl Chain {
 
 /// Reads a rule of the kernel.
 pub(super) fn old_rule(rule: &read::Rule, family: Family, links: &dyn Fn(u32) -> Option<String>) -> OldRule {
-    let decoded = decode(&rule.expressions, rule.comment(), family, links).ok();
+    let decoded = decode(&rule.expressions, rule.comment().as_deref(), family, links).ok();
     let jumps = rule.expressions.iter().find_map(|expr| match expr {
         Expr::Immediate(Immediate { data: Data::Verdict(Verdict::Jump(to) | Verdict::Goto(to)), .. }) => {
             Some(to.as_str().to_owned())

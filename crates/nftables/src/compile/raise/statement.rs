@@ -72,6 +72,8 @@ impl Raise<'_> {
             Expr::Synproxy(s) => self.emit(synproxy(s)),
             Expr::FlowOffload(f) => self.emit(Statement::FlowAdd(f.flowtable.clone())),
             Expr::Objref(o) => self.objref(o),
+            // A module uses no register: the expressions beside it keep their meaning.
+            Expr::XtMatch(_) | Expr::XtTarget(_) => self.emit(Statement::Raw(vec![expr.clone()])),
             _ => None,
         }
     }
@@ -170,7 +172,8 @@ impl Raise<'_> {
         // The kernel always lists a level; nft does not list the default one.
         let level = l.level.filter(|level| *level != WARN || l.group.is_some());
         self.emit(Log {
-            prefix: l.prefix.as_deref().map(Comment::lossy),
+            // Another program may send a prefix that no text of nft has.
+            prefix: l.prefix.as_deref().map(Comment::new).transpose().ok()?,
             level: level.and_then(|level| u8::try_from(level).ok()),
             flags: l.flags.unwrap_or_default(),
             group: l.group,

@@ -171,8 +171,18 @@ impl Parser<'_, '_> {
             }
             "tunnel" if self.second_word() == "name" => self.object_by_name()?,
             "ct" => self.ct_statement()?,
+            "xt" => return Err(self.no_words("a module of xtables, which only iptables-nft has words for")),
+            "unknown" if self.second_word() == "expressions" => {
+                return Err(self.no_words("expressions of another program, which have no words"));
+            }
             _ => self.expression_statement()?,
         })
+    }
+
+    /// Refuses what stands in a listing for what the language cannot say: without it the rule would match more.
+    fn no_words(&self, what: &str) -> Box<Problem> {
+        Problem::new(self.token.span, format!("this stands for {what}: the rule cannot be loaded from text"))
+            .help("let the program that made the rule make it again")
     }
 
     /// Whether the statement names a stateful object instead of creating its own state.

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 use crate::datatype::DataType;
-use crate::expr::{CtKey, LogFlags, ObjectKind, Verdict};
+use crate::expr::{CtKey, Expr, LogFlags, ObjectKind, Verdict};
 use crate::key::text::write_number;
 use crate::key::{Part, is_byte_swapped};
 use crate::name::Name;
@@ -65,12 +65,26 @@ impl Words for Statement {
             Self::FlowAdd(flowtable) => write!(f, "flow add @{flowtable}"),
             Self::Object(reference) => reference.write(f, with),
             Self::ResetOption(option) => write!(f, "reset {option}"),
-            Self::Raw(exprs) => {
-                let names: Vec<_> = exprs.iter().map(|e| format!("{:?}", e.name())).collect();
-                write!(f, "# {} low-level expressions: {}", exprs.len(), names.join(", "))
-            }
+            Self::Raw(exprs) => write_raw(f, exprs),
         }
     }
+}
+
+/// Writes what stands for expressions that the language has no words for. No reader takes it, ours as little as
+/// nft's: a rule that is left out of what is loaded would match packets that it did not match.
+fn write_raw(f: &mut Formatter<'_>, exprs: &[Expr]) -> fmt::Result {
+    let module = |expr: &Expr| match expr {
+        Expr::XtMatch(module) => Some(format!("xt match {}", Name::from_kernel(&module.name))),
+        Expr::XtTarget(module) => Some(format!("xt target {}", Name::from_kernel(&module.name))),
+        _ => None,
+    };
+    if let Some(modules) = exprs.iter().map(module).collect::<Option<Vec<_>>>()
+        && !modules.is_empty()
+    {
+        return f.write_str(&modules.join(" "));
+    }
+    let names: Vec<_> = exprs.iter().map(|expr| format!("{:?}", expr.name())).collect();
+    write!(f, "unknown expressions {}", names.join(", "))
 }
 
 /// Returns the types of the value that is set: several bits are joined by `|`, but events are a list.

@@ -278,7 +278,7 @@ fn what_something_that_stays_refers_to_stays_too() {
     let before = empty().chain(regular(), []).chain(base(0), [theirs, jump]);
     let wanted = empty().chain(base(0), [accept(2)]);
     let keep = |foreign: Foreign<'_>| match foreign {
-        Foreign::Rule(rule) => rule.comment() == Some("theirs"),
+        Foreign::Rule(rule) => rule.comment().as_deref() == Some("theirs"),
         _ => false,
     };
     let kept = difference_with(&before, &wanted, &Options::default().keep(&keep));
