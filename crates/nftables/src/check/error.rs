@@ -86,6 +86,15 @@ pub enum LowerError {
         /// The expression.
         expression: String,
     },
+    /// The statement is not possible in its place: behind what the rule matches before it, or with what it
+    /// contains.
+    #[error("{message}")]
+    Misplaced {
+        /// What was expected, and what was found.
+        message: String,
+        /// What to say instead, if that is known.
+        help: Option<String>,
+    },
     /// The expression needs more than the sixteen 32-bit registers.
     #[error("`{expression}` needs more than the 64 bytes of registers")]
     Registers {

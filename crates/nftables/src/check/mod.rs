@@ -1,7 +1,9 @@
 //! Judges a tree for its place: what a map, a set or a statement takes.
 
+pub(crate) mod context;
 pub(crate) mod elements;
 mod error;
+pub(crate) mod judge;
 mod objects;
 pub(crate) mod type_check;
 

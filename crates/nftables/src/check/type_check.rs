@@ -9,9 +9,10 @@ use crate::check::{Definitions, LowerError};
 use crate::datatype::DataType;
 use crate::expr::{CtKey, ExthdrOp, FibResult};
 use crate::key::Part;
+use crate::name::Name;
 use crate::object::{Set, SetData, SetType};
 use crate::tree::exthdr::Exthdr;
-use crate::tree::{BinaryOp, Expression, Mapping};
+use crate::tree::{BinaryOp, Expression, Mangle, Mapping, SetUpdate};
 
 /// A type for each part; `None` matches every type. Stored inline, because every lookup of every rule is
 /// checked.
@@ -81,6 +82,45 @@ impl Definitions<'_> {
         }
         let (has, wanted) = (text(&[has]), text(&[wanted]));
         Err(LowerError::GivenType { expression: value.to_string(), has, wanted })
+    }
+
+    /// Checks the type of a value that a statement sends somewhere: an address, a port, a device.
+    pub(crate) fn check_destination(self, value: &Expression, wanted: DataType) -> Result<(), LowerError> {
+        let wanted = [Some(wanted)];
+        if matches!(value, Expression::Map(_)) {
+            return self.check_map_values(value, &wanted);
+        }
+        let [of] = wanted;
+        let has = if value.is_constant() { None } else { type_of(value) };
+        if agree(of, has, KeyUse::Statement) && !is_of_other_width(value, &wanted) {
+            return Ok(());
+        }
+        Err(LowerError::GivenType { expression: value.to_string(), has: text(&[has]), wanted: text(&wanted) })
+    }
+
+    /// Checks the type of a key that is looked up in a named set or map.
+    pub(crate) fn looked_up(self, key: &Expression, name: &Name, key_use: KeyUse) -> Result<(), LowerError> {
+        self.check_key(key, self.set(name), key_use)
+    }
+
+    /// Checks the type of a key that is looked up in a named map of verdicts.
+    pub(crate) fn verdict_map(self, key: &Expression, name: &Name) -> Result<(), LowerError> {
+        let known = self.set(name);
+        // For a map with other values the kernel would only report EINVAL.
+        self.check_verdicts(known)?;
+        self.check_key(key, known, KeyUse::Map)
+    }
+
+    /// Checks that a statement changes what can be changed, to a value of its type.
+    pub(crate) fn mangled(self, mangle: &Mangle) -> Result<(), LowerError> {
+        self.check_assigned_value(&mangle.value, type_of(&mangle.key))
+    }
+
+    /// Checks the types of what a statement adds to a set or map.
+    pub(crate) fn updated(self, update: &SetUpdate) -> Result<(), LowerError> {
+        let known = self.set(&update.set);
+        self.check_key(&update.key, known, KeyUse::Statement)?;
+        update.value.iter().try_for_each(|value| self.check_value(value, known))
     }
 
     /// Checks that a statement can use the values of a named map. In nft the type of the values determines
@@ -316,6 +356,13 @@ mod tests {
         }
     }
 
+    fn lowered_behind(before: Match, set: Set, statement: Statement) -> Result<(), String> {
+        let mut transaction = Transaction::new();
+        transaction.add(set);
+        transaction.add(table().chain(Name::from_kernel("c")).rule().then(before).then(statement));
+        said(&transaction)
+    }
+
     fn lowered(set: Set, statement: Statement) -> Result<(), String> {
         let mut transaction = Transaction::new();
         transaction.add(set);
@@ -361,11 +408,12 @@ mod tests {
         let given = || Expression::from(Payload::IP_SADDR).map(&name());
         let (to, to_concat) = (|| Nat::to(given()), || Nat::to_concat(Family::IP, given()));
         lowered(addresses(), Statement::dnat(to())).unwrap();
-        lowered(pairs(), Statement::dnat(to_concat())).unwrap();
+        lowered_behind(Match::new(MetaKey::L4PROTO, 6_u32), pairs(), Statement::dnat(to_concat())).unwrap();
         let wrong = "the values of @s are of type ipv4_addr . inet_service, not ipv4_addr";
         assert_eq!(lowered(pairs(), Statement::dnat(to())).unwrap_err(), wrong);
         let wrong = "the values of @s are of type ipv4_addr, not ipv4_addr . inet_service";
-        assert_eq!(lowered(addresses(), Statement::dnat(to_concat())).unwrap_err(), wrong);
+        let tcp = Match::new(MetaKey::L4PROTO, 6_u32);
+        assert_eq!(lowered_behind(tcp, addresses(), Statement::dnat(to_concat())).unwrap_err(), wrong);
     }
 
     #[test]

@@ -153,6 +153,18 @@ impl<'a> Node<'a> {
         self.wrong(&format!("{what}{list}")).found(Some(&found)).meant(nearest(text, words.iter().copied()))
     }
 
+    /// A mistake that is said as a whole: what stands here is not possible in its place.
+    pub(super) fn refused(&self, why: &str) -> JsonError {
+        JsonError::of(JsonMistake {
+            path: self.path().into(),
+            expected: format!("a statement that nft takes ({why})").into(),
+            found: Some(shortened(self.value).into()),
+            suggestion: None,
+            line: None,
+            column: None,
+        })
+    }
+
     /// An error about this value.
     pub(super) fn wrong(&self, expected: &str) -> JsonError {
         JsonError::of(JsonMistake {

@@ -72,6 +72,8 @@ pub enum Expression {
     /// A member of an anonymous set, or a key of an anonymous map, with a comment or statements: `22 comment
     /// "ssh"`.
     Elem(Box<Elem>),
+    /// The wildcard `*` as a key of an anonymous map: everything that no other key matches.
+    Any,
     /// A named set: `@s`. An expression that is looked up in it must have the type of its keys: where the
     /// transaction adds the set, any other type is refused before anything is sent, as nft does
     /// ([`LowerError::KeyType`](crate::lang::LowerError::KeyType)). For a set that is already in the kernel
@@ -348,6 +350,13 @@ impl From<Elem> for Expression {
     }
 }
 
+impl BinaryOp {
+    /// Returns whether the operation is a shift.
+    pub(crate) fn is_shift(self) -> bool {
+        matches!(self, Self::ShiftLeft | Self::ShiftRight)
+    }
+}
+
 impl Expression {
     /// `fib daddr type`: the type of the destination address.
     pub const FIB_DADDR_TYPE: Self =
@@ -394,7 +403,7 @@ impl Expression {
     /// matches.
     #[must_use]
     pub fn any() -> Self {
-        Self::Set(Vec::new())
+        Self::Any
     }
 
     /// Creates the range `a-b`, both ends included.
@@ -485,7 +494,7 @@ impl Expression {
             Self::Value(Value::Ether(_)) => Some(DataType::ETHER_ADDR.into()),
             Self::Value(Value::Interface(_)) => Some(DataType::IFNAME.into()),
             Self::Map(_) | Self::Concat(_) | Self::Value(_) | Self::Prefix(_) | Self::Range(_) => None,
-            Self::Set(_) | Self::Named(_) | Self::Elem(_) => None,
+            Self::Set(_) | Self::Named(_) | Self::Elem(_) | Self::Any => None,
         }
     }
 

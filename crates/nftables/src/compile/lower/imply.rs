@@ -5,9 +5,9 @@ use std::fmt;
 use crate::check::LowerError;
 use crate::compile::constant::Place;
 use crate::compile::lower::Lower;
-use crate::expr::{self, CmpOp, ExthdrOp, MetaKey, Register};
+use crate::expr::{self, CmpOp, CtKey, ExthdrOp, MetaKey, Register};
 use crate::family::Family;
-use crate::tree::{Expression, MatchOp, Payload, Statement, Value};
+use crate::tree::{Ct, Expression, MatchOp, Payload, Statement, Value};
 
 /// The link-layer headers that earlier matches have determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -261,7 +261,9 @@ impl Lower<'_> {
                 self.transport = Some(*number);
             }
             Expression::Inner(inner) => self.note_inside(*inner, *number),
-            Expression::Meta(MetaKey::NFPROTO) => self.network = Some(*number),
+            Expression::Meta(MetaKey::NFPROTO) | Expression::Ct(Ct { key: CtKey::L3PROTO, .. }) => {
+                self.network = Some(*number);
+            }
             // `meta iiftype ether` is the match that `ether` fields imply.
             Expression::Meta(MetaKey::IIFTYPE) if *number == 1 && self.link == Link::Unknown => {
                 self.link = Link::Ether;

@@ -269,6 +269,7 @@ impl Lower<'_> {
             Expression::Prefix(_)
             | Expression::Range(_)
             | Expression::Set(_)
+            | Expression::Any
             | Expression::Elem(_)
             | Expression::Named(_) => {
                 return Err(LowerError::Unsupported {
@@ -456,6 +457,8 @@ fn is_of_headers(expression: &Expression) -> bool {
     match expression {
         Expression::Binary(binary) => is_of_headers(&binary.left) || is_of_headers(&binary.right),
         other if other.is_constant() => false,
+        // nft takes as many bytes as a mark has as they are, where they have no name. Fewer are a number.
+        Expression::RawPayload(raw) if raw.bits == 32 => false,
         other => other.part().is_some_and(|part| part.order() == Order::Network),
     }
 }
@@ -693,7 +696,11 @@ mod tests {
             Expression::Numgen(crate::tree::Numgen { mode: NumgenMode::INCREMENTAL, modulus: 7, offset: 1 })
         };
         let dnat = Statement::dnat(crate::tree::Nat::to_port(number(), number()));
-        assert_eq!(lowered(Family::IP, dnat), ["numgen", "hton 4 4", "numgen", "hton 2 2", "nat"]);
+        let rule = [Match::new(MetaKey::L4PROTO, 6_u32).into(), dnat];
+        let table = TableId::new(Family::IP, Name::from_kernel("t"));
+        let exprs = lower_alone(&table, &rule).unwrap().exprs;
+        let all: Vec<_> = exprs.iter().map(short).collect();
+        assert_eq!(all, ["meta", "cmp", "numgen", "hton 4 4", "numgen", "hton 2 2", "nat"]);
         let wide = Mangle::new(Payload::IP6_SADDR, number()).into();
         let table = TableId::new(Family::IP6, Name::from_kernel("t"));
         let refused = lower_alone(&table, &[wide]).unwrap_err().to_string();

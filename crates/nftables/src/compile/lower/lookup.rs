@@ -1,7 +1,6 @@
 //! Lowers lookups in sets and maps, named or anonymous.
 
 use crate::check::LowerError;
-use crate::check::type_check::KeyUse;
 use crate::compile::constant::Place;
 use crate::compile::lower::Lower;
 use crate::compile::lower::load::{WORDS, is_expressible};
@@ -24,8 +23,6 @@ impl Lower<'_> {
         let (form, types) = match &map.map {
             Mapping::Named(name) => {
                 let known = self.set(name);
-                // The kernel compares only lengths, so a key of another type would never match.
-                self.definitions().check_key(&map.key, known, KeyUse::Map)?;
                 (KeyForm::named(self.holds_intervals(name, known, &map.key)), key_types(known))
             }
             Mapping::Anonymous(pairs) => (KeyForm::of(pairs.iter().map(|(key, _)| key)), Vec::new()),
@@ -54,10 +51,7 @@ impl Lower<'_> {
         self.imply(&vmap.key)?;
         let (set, set_id) = match &vmap.map {
             Mapping::Named(name) => {
-                let known = self.set(name);
-                // For a map with other values the kernel would only report EINVAL.
-                self.definitions().check_verdicts(known)?;
-                self.load_named(&vmap.key, name, KeyUse::Map)?;
+                self.load_named(&vmap.key, name)?;
                 (name.clone(), None)
             }
             Mapping::Anonymous(pairs) => {
@@ -80,7 +74,7 @@ impl Lower<'_> {
         set: Name,
         number: Option<u32>,
     ) -> Result<(), LowerError> {
-        self.load_named(left, &set, KeyUse::Set)?;
+        self.load_named(left, &set)?;
         self.push_lookup(op, set, number);
         Ok(())
     }
@@ -91,14 +85,8 @@ impl Lower<'_> {
     }
 
     /// Loads the key of a named set or map.
-    pub(super) fn load_named(
-        &mut self,
-        key: &Expression,
-        name: &Name,
-        key_use: KeyUse,
-    ) -> Result<(), LowerError> {
+    pub(super) fn load_named(&mut self, key: &Expression, name: &Name) -> Result<(), LowerError> {
         let set = self.set(name);
-        self.definitions().check_key(key, set, key_use)?;
         let types = key_types(set);
         // Without intervals the key is loaded like any value; constants in it take the types of the set.
         if !self.holds_intervals(name, set, key) {
@@ -269,7 +257,7 @@ impl KeyForm {
     /// Returns the form of keys for an anonymous set with these members. If one of them is `*`, nft cannot
     /// list shifted members.
     pub(super) fn of<'m>(members: impl Iterator<Item = &'m Expression> + Clone) -> Self {
-        let any = members.clone().any(|member| *member.member() == Expression::any());
+        let any = members.clone().any(|member| *member.member() == Expression::Any);
         Self {
             bits: if any { Bits::Shifted } else { Bits::Stay },
             intervals: members.into_iter().any(is_interval),

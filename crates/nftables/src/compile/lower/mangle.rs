@@ -1,7 +1,6 @@
 //! Lowers statements that change the packet or its metadata: `KEY set VALUE`, `reset`.
 
 use crate::check::LowerError;
-use crate::check::type_check::type_of;
 use crate::compile::constant::{Bounds, Place};
 use crate::compile::lower::Lower;
 use crate::compile::lower::load::{combine, flatten};
@@ -14,7 +13,6 @@ use crate::tree::{Expression, Mangle, Payload, RawPayload};
 impl Lower<'_> {
     pub(super) fn mangle(&mut self, mangle: &Mangle) -> Result<(), LowerError> {
         let sreg = Some(Register::word(0));
-        self.definitions().check_assigned_value(&mangle.value, type_of(&mangle.key))?;
         match &mangle.key {
             // The value is converted to the byte order of the key.
             Expression::Meta(key) => {
@@ -144,7 +142,7 @@ fn change_of_bits(of: &Changed, value: &Expression, place: Place) -> Result<(Vec
     let change = match value {
         // `ip dscp set ip dscp | 1` changes bits; with any other operand the value has to be constant.
         Expression::Binary(binary) => match flatten(binary) {
-            (field, ops) if *field == of.field => Some(ops),
+            (field, ops) if *field == of.field && ops.iter().all(|(op, _)| !op.is_shift()) => Some(ops),
             _ => None,
         },
         _ => None,

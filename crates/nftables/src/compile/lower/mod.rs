@@ -16,6 +16,7 @@ mod statement;
 
 use std::collections::HashSet;
 
+use crate::check::judge::Judge;
 use crate::check::{Definitions, KnownSets, LowerError};
 use crate::datatype::DataType;
 use crate::expr::{self, BitwiseOp, ByteorderOp, CmpOp, Data, Expr, Register};
@@ -24,7 +25,6 @@ use crate::name::{Comment, Name};
 use crate::object::{Element, Set, SetId, TableId};
 use crate::tree::Statement;
 pub(crate) use inner::shape;
-pub(crate) use mangle::raw_checksum;
 #[cfg(feature = "json")]
 pub(crate) use sets::set_element;
 pub(crate) use statement::element_expr;
@@ -106,6 +106,8 @@ pub(crate) struct Lower<'a> {
     comparisons: Vec<merge::Comparison>,
     /// Whether the comparisons before the first other statement have been merged.
     is_merged: bool,
+    /// Judges each statement before it is lowered, whatever it was read from.
+    judge: Judge<'a>,
 }
 
 impl<'a> Lower<'a> {
@@ -130,11 +132,13 @@ impl<'a> Lower<'a> {
             inside: inner::Inside::default(),
             comparisons: Vec::new(),
             is_merged: false,
+            judge: Judge::new(Definitions { table, sets }),
         }
     }
 
     fn rule(&mut self, statements: &[Statement]) -> Result<(), LowerError> {
         for (i, statement) in statements.iter().enumerate() {
+            self.judge.statement(statement)?;
             // nft drops such a match if another statement follows.
             if i + 1 < statements.len() && self.is_implied(statement) {
                 continue;

@@ -32,10 +32,8 @@ impl Lower<'_> {
             flags: None,
         };
         let mut flags = nat.flags;
-        let address_port = [Some(address.data_type()), Some(DataType::INET_SERVICE)];
         match &nat.to {
             NatTarget::Address(to) => {
-                self.definitions().check_map_values(to, &address_port[..1])?;
                 (out.addr_min, out.addr_max) = self.bounds(to, address, 0)?;
             }
             NatTarget::Port(port) => {
@@ -48,7 +46,6 @@ impl Lower<'_> {
                 // overwrite the register of the address.
                 self.imply(to)?;
                 self.imply(port)?;
-                self.definitions().check_map_values(to, &address_port[..1])?;
                 (out.addr_min, out.addr_max) = self.bounds(to, address, 0)?;
                 // An address takes a 16-byte register in either family, so the port goes to the next one.
                 let word = out.addr_max.or(out.addr_min).and_then(Register::first_word).map_or(0, |w| w + 4);
@@ -56,7 +53,6 @@ impl Lower<'_> {
                 flags |= NatFlags::PROTO_SPECIFIED;
             }
             NatTarget::Concat(to) | NatTarget::ConcatInterval(to) => {
-                self.definitions().check_map_values(to, &address_port)?;
                 self.load_as(to, &[address, DataType::INET_SERVICE.into()], 0)?;
                 // The values of a concatenated map are in consecutive 32-bit registers: address, then port.
                 let words = u32::try_from(address.bytes() / 4).unwrap_or(0);
@@ -69,7 +65,6 @@ impl Lower<'_> {
                 }
             }
             NatTarget::Interval(to) => {
-                self.definitions().check_map_values(to, &address_port[..1])?;
                 self.load_as(to, &[address], 0)?;
                 let words = u32::try_from(address.bytes() / 4).unwrap_or(0);
                 out.addr_min = Some(Register::word(0));
@@ -88,7 +83,6 @@ impl Lower<'_> {
         word: u32,
     ) -> Result<(Option<Register>, Option<Register>), LowerError> {
         let Some(port) = port else { return Ok((None, None)) };
-        self.definitions().check_map_values(port, &[Some(DataType::INET_SERVICE)])?;
         self.bounds(port, DataType::INET_SERVICE.into(), word)
     }
 

@@ -201,7 +201,7 @@ fn element(keys: &[Place], member: &Expression) -> Result<Element, LowerError> {
 
 fn plain(keys: &[Place], member: &Expression) -> Result<Element, LowerError> {
     // `*`, the catch-all element.
-    if matches!(member, Expression::Set(members) if members.is_empty()) {
+    if *member == Expression::Any {
         return Ok(Element::catch_all());
     }
     Ok(match key_bounds(keys, member)? {

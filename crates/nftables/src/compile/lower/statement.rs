@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::check::LowerError;
-use crate::check::type_check::KeyUse;
 use crate::compile::constant::{Bounds, Place};
 use crate::compile::lower::Lower;
+use crate::compile::lower::load::WORDS;
 use crate::compile::lower::lookup::{KeyForm, key_types};
 use crate::compile::lower::mangle::exthdr;
 use crate::compile::lower::nat::{address_part, port_flags};
@@ -98,8 +98,10 @@ impl Lower<'_> {
                 _ => (RejectType::ICMPX_UNREACH, PORT_UNREACHABLE_ANY),
             },
             Reject::TcpReset => {
-                // Only TCP has a reset: other packets must not match the rule.
-                self.first(|lower| lower.imply_transport(6, &statement))?;
+                // Only TCP has a reset: other packets must not match the rule, unless it says so.
+                if !self.judge.context().has_left_tcp() {
+                    self.first(|lower| lower.imply_transport(6, &statement))?;
+                }
                 (RejectType::TCP_RST, 0)
             }
             // The kernel has no `reject` there, and says so.
@@ -108,18 +110,25 @@ impl Lower<'_> {
             }
             Reject::Icmp(code) => {
                 // The kernel cannot send ICMP in reply to IPv6: nft restricts the rule to the family of the
-                // code.
-                self.first(|lower| lower.imply_network(Family::IP, &statement))?;
+                // code, unless it matches packets of both.
+                self.imply_network_of_code(Family::IP, &statement)?;
                 (RejectType::ICMP_UNREACH, code)
             }
             Reject::Icmpv6(code) => {
-                self.first(|lower| lower.imply_network(Family::IP6, &statement))?;
+                self.imply_network_of_code(Family::IP6, &statement)?;
                 (RejectType::ICMP_UNREACH, code)
             }
             Reject::Icmpx(code) => (RejectType::ICMPX_UNREACH, code),
         };
         self.push(expr::Reject { of, code: Some(code) });
         Ok(())
+    }
+
+    fn imply_network_of_code(&mut self, family: Family, statement: &Statement) -> Result<(), LowerError> {
+        match self.judge.context().has_left(family) {
+            true => Ok(()),
+            false => self.first(|lower| lower.imply_network(family, statement)),
+        }
     }
 
     fn tproxy(&mut self, tproxy: &Tproxy) -> Result<(), LowerError> {
@@ -137,7 +146,6 @@ impl Lower<'_> {
         let mut register =
             |lower: &mut Self, value: &Option<Expression>, part: Part| -> Result<_, LowerError> {
                 let Some(value) = value else { return Ok(None) };
-                lower.definitions().check_map_values(value, &[Some(part.data_type())])?;
                 lower.load_for(value, part, word)?;
                 let register = Register::word(word);
                 // An address fills a 16-byte register.
@@ -159,14 +167,12 @@ impl Lower<'_> {
         }
         if let Some(address) = &dup.address {
             let part = address_part(self.family());
-            self.definitions().check_map_values(address, &[Some(part.data_type())])?;
             self.load_for(address, part, 0)?;
             addr = Some(Register::word(0));
         }
         if let Some(to) = &dup.device {
             // The device goes after the address, which may fill a 16-byte register.
             let word = if addr.is_some() { 4 } else { 0 };
-            self.definitions().check_map_values(to, &[Some(DataType::IFACE_INDEX)])?;
             self.load_as(to, &[DataType::IFACE_INDEX.into()], word)?;
             device = Some(Register::word(word));
         }
@@ -175,7 +181,6 @@ impl Lower<'_> {
     }
 
     fn forward(&mut self, forward: &Fwd) -> Result<(), LowerError> {
-        self.definitions().check_map_values(&forward.device, &[Some(DataType::IFACE_INDEX)])?;
         // nft matches what either operand implies before it loads the first.
         self.imply(&forward.device)?;
         if let Some((_, address)) = &forward.address {
@@ -185,7 +190,6 @@ impl Lower<'_> {
         let (mut addr, mut family) = (None, None);
         if let Some((of, address)) = &forward.address {
             let part = address_part(*of);
-            self.definitions().check_map_values(address, &[Some(part.data_type())])?;
             self.load_for(address, part, 4)?;
             (addr, family) = (Some(Register::word(4)), Some(u32::from(of.0)));
         }
@@ -209,7 +213,6 @@ impl Lower<'_> {
             let total = high.checked_sub(low).and_then(|more| more.checked_add(1));
             self.push(expr::Queue { number: Some(low), total: total.or(Some(1)), flags, sreg: None });
         } else {
-            self.definitions().check_map_values(&queue.to, &[Some(DataType::INTEGER)])?;
             self.load_for(&queue.to, Part::Integer { bytes: 2, order: Order::Host }, 0)?;
             self.push(expr::Queue { number: None, total: None, flags, sreg: Some(Register::word(0)) });
         }
@@ -221,13 +224,15 @@ impl Lower<'_> {
         self.imply(&update.key)?;
         update.value.iter().try_for_each(|value| self.imply(value))?;
         let known = self.set(&update.set);
-        self.definitions().check_key(&update.key, known, KeyUse::Statement)?;
         let bytes = self.load_typed(&update.key, &key_types(known))?;
         let mut data = None;
         if let Some(value) = &update.value {
-            // The value goes after the key, to the next 16-byte register.
-            let word = bytes.div_ceil(4).next_multiple_of(4);
-            self.definitions().check_value(value, known)?;
+            // The value goes after the key, to the next 16-byte register, or right behind the key where it has
+            // no room there.
+            let (end, wide) = (bytes.div_ceil(4), bytes.div_ceil(4).next_multiple_of(4));
+            let length: usize = data_types(known).iter().map(|part| part.bytes().div_ceil(4)).sum();
+            let fits = usize::try_from(wide).is_ok_and(|wide| wide + length <= WORDS as usize);
+            let word = if fits { wide } else { end };
             self.load_as(value, &data_types(known), word)?;
             data = Some(Register::word(word));
         }
@@ -264,7 +269,7 @@ impl Lower<'_> {
             }
             ObjectName::Map(key, map) => {
                 self.imply(key)?;
-                self.load_named(key, map, KeyUse::Map)?;
+                self.load_named(key, map)?;
                 objref.sreg = Some(Register::word(0));
                 objref.set = Some(map.clone());
             }

@@ -227,6 +227,12 @@ impl<'a> Raise<'a> {
             // the type.
             content => {
                 let expression = self.whole(content).filter(is_expressible)?;
+                // As many bytes as a mark has are taken as they are where they have no name, not as a number.
+                if matches!(content, Content::Loaded { byte_swapped: true, expression, .. }
+                    if matches!(expression, Expression::RawPayload(raw) if raw.bits == 32))
+                {
+                    return None;
+                }
                 self.drop_implied_by(&expression);
                 Some(expression)
             }

@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use crate::compile::lower::raw_checksum;
+use crate::check::context::Context;
 use crate::compile::raise::constant::{in_bits, range_of_one};
 use crate::compile::raise::{Content, Raise, port_of};
 use crate::datatype::{DataType, Order};
-use crate::expr::{
-    self, ChecksumType, DynsetOp, Expr, ExthdrOp, NatFlags, NatType, QueueFlags, Register, RejectType,
-};
+use crate::expr::{self, DynsetOp, Expr, ExthdrOp, NatFlags, NatType, QueueFlags, Register, RejectType};
 use crate::family::Family;
 use crate::key::{Part, integer};
 use crate::name::Comment;
@@ -98,12 +96,7 @@ impl Raise<'_> {
     fn write_raw(&mut self, p: &expr::Payload, offset: u16, bits: u16) -> Option<()> {
         let part =
             Part::Integer { bytes: u8::try_from(p.len).ok().filter(|n| *n <= 16)?, order: Order::Network };
-        let mended = p.csum_type.is_some_and(|of| of != ChecksumType::NONE);
-        // `@BASE,OFFSET,BITS set` has no syntax for checksums: a write that `mangle` would encode with other
-        // checksums stays raw.
-        if mended || p.csum_flags.unwrap_or_default() != raw_checksum(p.base) {
-            return None;
-        }
+        // `@BASE,OFFSET,BITS set` has no syntax for checksums: nft lists a write so whatever checksums it mends.
         let value = self.value(p.sreg?, part)?;
         let raw = RawPayload { base: p.base, offset, bits }.into();
         let key = port_of(&raw).map_or(raw, Expression::from);
@@ -202,12 +195,27 @@ impl Raise<'_> {
             (_, Family::IP6) => Reject::Icmpv6(code),
             _ => {
                 // The family of the ICMP code implies the match of the network protocol, which nft drops.
-                let v6 = self.network_is(Family::IP6);
-                self.drop_network_match();
-                if v6 { Reject::Icmpv6(code) } else { Reject::Icmp(code) }
+                let known = [(Family::IP, Reject::Icmp(code)), (Family::IP6, Reject::Icmpv6(code))];
+                if let Some((_, reject)) = known.iter().find(|(family, _)| self.network_is(*family)) {
+                    self.drop_network_match();
+                    *reject
+                } else if self.is_of_both_families() {
+                    // Of nft 1.0.6, which takes the family that was written last for that of all packets.
+                    if code == 4 { Reject::Icmpv6(code) } else { Reject::Icmp(code) }
+                } else {
+                    // Read again, either code would imply the match of one family.
+                    return None;
+                }
             }
         };
         self.emit(reject)
+    }
+
+    /// Returns whether a match has left packets of IPv4 and of IPv6, as the judge of a rule sees it.
+    fn is_of_both_families(&self) -> bool {
+        let mut context = Context::of(self.family);
+        self.out.iter().flatten().for_each(|statement| context.note_statement(statement));
+        context.has_left(Family::IP) && context.has_left(Family::IP6)
     }
 
     fn nat(&mut self, n: &expr::Nat) -> Option<()> {

@@ -10,7 +10,7 @@ use crate::json::scope::Within;
 use crate::json::statement::{carried, types_in};
 use crate::object::*;
 use crate::text::parse::constant::Typed;
-use crate::tree::Expression;
+use crate::tree::{Expression, Statement};
 
 /// Elements of a set: a list of them, or one.
 pub(in crate::json) fn elements(node: &Node<'_>, set: &Set, within: Within<'_>) -> Parsed<Vec<Element>> {
@@ -81,8 +81,14 @@ fn key(node: &Node<'_>, types: &[Typed], set: &Set, within: Within<'_>) -> Parse
     if let Some(comment) = comment(&elem)? {
         element = element.comment(comment);
     }
-    // The kernel wants them in the set's order; members have none.
+    // The kernel wants them in the set's order, which members do not have, and either none or all of them.
     let mut statements = carried(&elem, within)?;
+    if !statements.is_empty() {
+        let is_missing =
+            |of: &&Statement| statements.iter().all(|other| discriminant(other) != discriminant(*of));
+        let more: Vec<_> = set.statements.iter().filter(is_missing).cloned().collect();
+        statements.extend(more);
+    }
     statements
         .sort_by_key(|of| set.statements.iter().position(|other| discriminant(other) == discriminant(of)));
     for statement in statements {

@@ -207,6 +207,11 @@ fn calculation(word: &str, of: &Node<'_>, types: &[Typed], within: Within<'_>) -
             },
         };
         left = match (&left, &right) {
+            (Expression::Value(_), Expression::Value(Value::Number(by)))
+                if op.is_shift() && types.first().is_some_and(|typed| *by >= typed.width() as u64) =>
+            {
+                return Err(operand.wrong("a shift of less than the bits that there are"));
+            }
             (Expression::Value(a), Expression::Value(b)) => {
                 joined(op, a, b).ok_or_else(|| operand.wrong("a number or bits to calculate with"))?.into()
             }

@@ -1,5 +1,6 @@
 //! Expressions as nft prints them in JSON.
 
+use crate::datatype::Order;
 use crate::expr::{ExthdrOp, FibFlags, RtKey, SocketKey, XfrmKey};
 use crate::json::Value;
 use crate::json::constant::{self, Bits, Context};
@@ -109,7 +110,7 @@ pub(in crate::json) fn typed(of: &Expression, context: Context<'_>) -> Value {
             let bound = |value| constant::value(value, context.bound());
             single("range", vec![bound(&range.0), bound(&range.1)])
         }
-        Expression::Set(members) if members.is_empty() => "*".into(),
+        Expression::Any => "*".into(),
         Expression::Set(members) => {
             let context = Context { bits: Bits::Or, ..context };
             single("set", members.iter().map(|member| typed(member, context)).collect::<Vec<_>>())
@@ -273,10 +274,19 @@ fn calculation(binary: &Binary, context: Context<'_>) -> Value {
         // How far to shift is a plain number whatever is shifted.
         BinaryOp::ShiftLeft | BinaryOp::ShiftRight => &[],
         _ if own.is_empty() => context.parts,
-        _ => own.as_slice(),
+        // What is shifted, or made a mark, is a number, and no value of the field's type any more.
+        _ if has_shift(&binary.left) => &[],
+        _ => match (own.as_slice(), context.parts) {
+            ([own], [of]) if own.order() == Order::Network && of.order() == Order::Host => context.parts,
+            (own, _) => own,
+        },
     };
     let right = Context { parts, bits: Bits::Or, bound: false, ..context };
     single(binary.op.to_string(), vec![typed(&binary.left, context), typed(&binary.right, right)])
+}
+
+fn has_shift(expression: &Expression) -> bool {
+    matches!(expression, Expression::Binary(binary) if binary.op.is_shift() || has_shift(&binary.left))
 }
 
 fn offset(offset: u32) -> Option<Value> {

@@ -36,8 +36,9 @@ pub(in crate::json) fn parse(of: &Node<'_>, is_map: bool, scope: &Scope<'_>) -> 
         key,
         data,
         flags: all.into_iter().fold(SetFlags::empty(), |all, flag| all | flag),
-        timeout: time("timeout")?,
-        gc_interval: time("gc-interval")?,
+        // nft takes 0, which firewalld sends, for none.
+        timeout: time("timeout")?.filter(|timeout| !timeout.is_zero()),
+        gc_interval: time("gc-interval")?.filter(|interval| !interval.is_zero()),
         size: of.given("size").map(|node| node.number("a number of 32 bits")).transpose()?,
         policy: of.given("policy").map(|node| node.word("a policy", &policies)).transpose()?,
         auto_merge: of.given("auto-merge").map_or(Ok(false), |node| node.is_true())?,

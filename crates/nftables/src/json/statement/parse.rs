@@ -1,5 +1,8 @@
 //! Statements: what a rule asks and does, in JSON.
 
+use crate::check::context::Context;
+use crate::check::judge::{Judge, NEVER_REACHED, is_terminal, named_sets};
+use crate::check::{Definitions, KnownSets, LowerError};
 use crate::datatype::DataType;
 use crate::expr::{CtKey, ExthdrOp, LogFlags, ObjectKind};
 use crate::family::Family;
@@ -18,11 +21,34 @@ use crate::tree::*;
 
 /// The statements of a rule.
 pub(in crate::json) fn list(node: &Node<'_>, within: Within<'_>) -> Parsed<Vec<Statement>> {
-    let statements = node.list("a list of statements")?.map(|of| match of.value.as_str() {
-        Some(text) => from_text(&of, text, within),
-        None => Ok(vec![parse(&of, within)?]),
+    let mut context = Context::of(within.family());
+    let mut before = None;
+    let statements = node.list("a list of statements")?.map(|of| {
+        let statements = match of.value.as_str() {
+            Some(text) => from_text(&of, text, within)?,
+            None => vec![parse(&of, within)?],
+        };
+        for statement in &statements {
+            if before.as_ref().is_some_and(is_terminal) {
+                return Err(of.refused(NEVER_REACHED));
+            }
+            context = judged(statement, context, within).map_err(|error| of.refused(&error.to_string()))?;
+            before = Some(statement.clone());
+        }
+        Ok(statements)
     });
     Ok(all(statements, within.max_mistakes())?.into_iter().flatten().collect())
+}
+
+/// Judges a statement behind those before it, as if it were text; returns what it establishes.
+fn judged(statement: &Statement, before: Context, within: Within<'_>) -> Result<Context, LowerError> {
+    let mut names = Vec::new();
+    named_sets(statement, &mut names);
+    let sets: Vec<_> = names.into_iter().filter_map(|name| within.set(name)).collect();
+    let known: KnownSets<'_> = sets.iter().map(|set| (&set.id, set)).collect();
+    let mut judge = Judge::behind(Definitions { table: within.table, sets: &known }, before);
+    judge.statement(statement)?;
+    Ok(judge.context())
 }
 
 /// A statement as text: nft lists so what it has no JSON for, such as `jump { ... }`.

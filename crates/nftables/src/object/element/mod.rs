@@ -12,6 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use crate::check::LowerError;
 use crate::expr;
 use crate::key::Key;
 use crate::name::{Comment, Name};
@@ -88,16 +89,26 @@ impl Element {
     ///
     /// use sluicegate_nftables::Element;
     ///
-    /// assert_eq!(Element::prefix(Ipv4Addr::new(10, 1, 2, 3), 8).to_string(), "10.0.0.0/8");
+    /// assert_eq!(Element::prefix(Ipv4Addr::new(10, 1, 2, 3), 8)?.to_string(), "10.0.0.0/8");
+    /// assert!(Element::prefix(Ipv4Addr::new(10, 1, 2, 3), 33).is_err());
+    /// # Ok::<(), sluicegate_nftables::lang::LowerError>(())
     /// ```
     ///
-    /// # Panics
-    /// If the prefix is longer than the address: 32 or 128 bits.
-    pub fn prefix(address: impl Into<IpAddr>, length: u8) -> Self {
+    /// # Errors
+    /// [`LowerError::PrefixLength`] if the prefix is longer than the address: 32 or 128 bits.
+    pub fn prefix(address: impl Into<IpAddr>, length: u8) -> Result<Self, LowerError> {
         let address = address.into();
         let bits = if address.is_ipv4() { 32 } else { 128 };
-        assert!(length <= bits, "a prefix of {length} bits of the address {address}");
-        let free = u128::MAX.checked_shr(128 - u32::from(bits - length)).unwrap_or(0);
+        match length <= bits {
+            true => Ok(Self::network(address, length)),
+            false => Err(LowerError::PrefixLength { length, bits: bits.into() }),
+        }
+    }
+
+    /// Creates an element for the addresses of a network, whose prefix is not longer than an address.
+    fn network(address: IpAddr, length: u8) -> Self {
+        let bits: u8 = if address.is_ipv4() { 32 } else { 128 };
+        let free = u128::MAX.checked_shr(128 - u32::from(bits.saturating_sub(length))).unwrap_or(0);
         match address {
             IpAddr::V4(address) => {
                 // At most 32 bits are free.
@@ -460,19 +471,19 @@ mod networks {
 
     impl From<IpNet> for Element {
         fn from(network: IpNet) -> Self {
-            Self::prefix(network.addr(), network.prefix_len())
+            Self::network(network.addr().into(), network.prefix_len())
         }
     }
 
     impl From<Ipv4Net> for Element {
         fn from(network: Ipv4Net) -> Self {
-            Self::prefix(network.addr(), network.prefix_len())
+            Self::network(network.addr().into(), network.prefix_len())
         }
     }
 
     impl From<Ipv6Net> for Element {
         fn from(network: Ipv6Net) -> Self {
-            Self::prefix(network.addr(), network.prefix_len())
+            Self::network(network.addr().into(), network.prefix_len())
         }
     }
 }
@@ -523,7 +534,7 @@ mod tests {
 
     #[test]
     fn a_network_is_the_range_of_its_addresses() {
-        let text = |address: IpAddr, length| Element::prefix(address, length).to_string();
+        let text = |address: IpAddr, length| Element::prefix(address, length).unwrap().to_string();
         let v4 = IpAddr::from([10, 1, 2, 3]);
         assert_eq!(
             [0, 8, 31, 32].map(|length| text(v4, length)),

@@ -199,12 +199,12 @@ impl Set {
     /// let mut tx = Transaction::new();
     /// tx.add(Table::new(set.table.clone()));
     /// tx.add(Set::new(set.clone(), DataType::IPV4_ADDR).auto_merge());
-    /// tx.add_element(&set, Element::prefix(Ipv4Addr::new(10, 0, 0, 0), 8));
+    /// tx.add_element(&set, Element::prefix(Ipv4Addr::new(10, 0, 0, 0), 8)?);
     /// let mut kernel = Fake::new(); // or a socket
     /// tx.apply(&mut kernel)?;
     ///
     /// let mut tx = Transaction::new();
-    /// tx.add_element(&set, Element::prefix(Ipv4Addr::new(10, 1, 0, 0), 16));
+    /// tx.add_element(&set, Element::prefix(Ipv4Addr::new(10, 1, 0, 0), 16)?);
     /// tx.delete_element(&set, Ipv4Addr::new(10, 0, 0, 0));
     /// tx.apply(&mut kernel)?;
     /// let content = read::ruleset(&mut kernel, &set.table)?.content();

@@ -24,11 +24,15 @@ pub(crate) struct ChainBlock {
 }
 
 impl ChainBlock {
-    /// The chain that the block describes.
-    pub(crate) fn chain(self, id: ChainId) -> Chain {
-        let base = self.base.map(|base| BaseChain { policy: self.policy, offload: self.offload, ..base });
+    /// The chain that the block describes; `None` if it names devices that have no hook.
+    pub(crate) fn chain(self, id: ChainId) -> Option<Chain> {
+        let mut base = self.base.map(|base| BaseChain { policy: self.policy, offload: self.offload, ..base });
+        if let Some(devices) = self.devices {
+            // Behind `type`, they are those that the line of the hook has not named.
+            base.as_mut().filter(|base| base.devices.is_empty())?.devices = devices;
+        }
         let policy = if base.is_none() { self.policy } else { None };
-        Chain { id, base, policy, comment: self.comment, counter: None }
+        Some(Chain { id, base, policy, comment: self.comment, counter: None })
     }
 
     /// The devices that it names.
@@ -80,6 +84,14 @@ impl Parser<'_, '_> {
         }
         self.separator()?;
         Ok(true)
+    }
+
+    /// The chain of a block that has been read.
+    pub(crate) fn chain_of(&self, block: ChainBlock, id: ChainId, start: Span) -> Parsed<Chain> {
+        block.chain(id).ok_or_else(|| {
+            Problem::new(start, "these devices have no hook")
+                .help("say `type filter hook ingress devices = { ... } priority 0;`")
+        })
     }
 
     /// A word that may be in quotes.

@@ -387,15 +387,31 @@ impl Parser<'_, '_> {
             }
             "set" | "map" | "meter" => {
                 self.next();
-                Ok(self.set_id(word == "map")?.into())
+                self.flushed_set(word == "map")
             }
             "flow" => {
                 self.next();
                 self.want_word("table")?;
-                Ok(self.set_id(false)?.into())
+                self.flushed_set(false)
             }
             _ => Err(self.expected_one_of(&["ruleset", "table", "chain", "set", "map", "meter"])),
         }
+    }
+
+    /// The set or the map to flush. To nft neither is the other, to the kernel both are sets.
+    fn flushed_set(&mut self, map: bool) -> Parsed<Flush> {
+        let start = self.token.span;
+        let id = self.set_id(map)?;
+        self.table = Some(id.table.clone());
+        if self.set(&id.name).is_some_and(|known| known.data.is_some() != map) {
+            let (asked, is) = if map { ("map", "set") } else { ("set", "map") };
+            return Err(Problem::new(
+                self.since(start),
+                format!("No such file or directory: there is no {asked} `{}`, it is a {is}", id.name),
+            )
+            .help(format!("say `flush {is}`")));
+        }
+        Ok(id.into())
     }
 
     /// `add chain T C { ... }`
@@ -422,8 +438,9 @@ impl Parser<'_, '_> {
         });
         self.moment = self.variables.now(before);
         result?;
+        let made = self.chain_of(block, id.clone(), self.start)?;
         if let Some(chain) = out.get_mut(place) {
-            *chain = verb.of(block.chain(id.clone())).into();
+            *chain = verb.of(made).into();
         }
         Ok(())
     }

@@ -152,7 +152,10 @@ pub(crate) fn constant(text: &str, of: Typed, options: &ParseOptions<'_>) -> Res
             Ok(address) => Some(address.into()),
             Err(_) => host(text, options, IpAddr::is_ipv6)?,
         },
-        DataType::ETHER_ADDR | DataType::LL_ADDR => link_layer(text).map(Value::Ether),
+        DataType::ETHER_ADDR | DataType::LL_ADDR => {
+            // A number, too, is bytes in hexadecimal.
+            return short_link_layer(text).map(Value::Ether).ok_or_else(|| of.wrong(None));
+        }
         DataType::IFNAME | DataType::STRING => return string(text, of),
         DataType::IFACE_INDEX => options.interfaces.get(text).map(|index| Value::Number((*index).into())),
         DataType::INET_SERVICE => named().or_else(|| port_of(text).map(u64::from)).map(Value::Number),
@@ -177,7 +180,7 @@ pub(crate) fn constant(text: &str, of: Typed, options: &ParseOptions<'_>) -> Res
     };
     match value {
         Some(value) => Ok(value),
-        None => match digits(text) {
+        None => match digits(text).or_else(|| decimal(text, data_type)) {
             Some(Ok(value)) => number(value, of),
             Some(Err(digits)) => wide(digits, of),
             None => Err(of.wrong(suggestion(text, of, options).as_deref())),
@@ -193,10 +196,10 @@ pub(crate) fn number(number: u64, of: Typed) -> Result<Value, Wrong> {
             Ok(number) => Ok(Ipv4Addr::from(number).into()),
             Err(_) => Err(of.wrong(None)),
         },
-        DataType::ETHER_ADDR | DataType::LL_ADDR => match number.to_be_bytes() {
-            [0, 0, rest @ ..] if number < 256 => Ok(Value::Ether(EtherAddr(rest))),
-            _ => Err(of.wrong(None)),
-        },
+        // `11` is a byte in hexadecimal, as in an address.
+        DataType::ETHER_ADDR | DataType::LL_ADDR => {
+            short_link_layer(&number.to_string()).map(Value::Ether).ok_or_else(|| of.wrong(None))
+        }
         DataType::IPV6_ADDR | DataType::VERDICT => Err(of.wrong(None)),
         DataType::IFNAME | DataType::STRING => string(&number.to_string(), of),
         DataType::CT_LABEL => label(number).ok_or_else(|| of.wrong(None)),
@@ -256,10 +259,16 @@ fn link_layer(text: &str) -> Option<EtherAddr> {
     groups.next().is_none().then_some(EtherAddr(bytes))
 }
 
+/// The last bytes of a link-layer address, of which those before are zeros: `11` is 00:00:00:00:00:11.
+fn short_link_layer(text: &str) -> Option<EtherAddr> {
+    let groups = text.split(':').count().min(6);
+    link_layer(&format!("{}{text}", "0:".repeat(6 - groups)))
+}
+
 fn class(text: &str) -> Option<u64> {
-    let hex = |text: &str| match text {
+    let hex = |text: &str| match text.strip_prefix("0x").unwrap_or(text) {
         "" => Some(0),
-        text => u16::from_str_radix(text, 16).ok(),
+        text => u16::from_str_radix(text, 16).ok().filter(|_| !text.starts_with('+')),
     };
     match text {
         "none" => Some(0),
@@ -284,15 +293,28 @@ fn label(bit: u64) -> Option<Value> {
 fn digits(text: &str) -> Option<Result<u64, (&str, u32)>> {
     let (digits, base) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hex) => (hex, 16),
-        None if text.len() > 1 && text.starts_with('0') && text.bytes().all(|b| matches!(b, b'0'..=b'7')) => {
-            (text, 8)
-        }
+        // A leading zero means octal: 08 is no number.
+        None if text.len() > 1 && text.starts_with('0') => (text, 8),
         None => (text, 10),
     };
     if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(base)) {
         return None;
     }
     Some(u64::from_str_radix(digits, base).map_err(|_| (digits, base)))
+}
+
+/// The number that a text is by its decimal digits, for types whose numbers nft looks up as names.
+fn decimal(text: &str, of: DataType) -> Option<Result<u64, (&str, u32)>> {
+    let is_looked_up = matches!(
+        of,
+        DataType::INET_SERVICE
+            | DataType::UID
+            | DataType::GID
+            | DataType::IFACE_INDEX
+            | DataType::DATE
+            | DataType::HOUR
+    );
+    (is_looked_up && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().map_err(|_| (text, 10)))
 }
 
 /// A number of more than 64 bits.

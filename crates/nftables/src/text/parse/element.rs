@@ -82,9 +82,32 @@ impl Parser<'_, '_> {
 
     /// One element, and those that follow it if all are plain.
     fn some_elements(&mut self, form: &mut Form<'_>, out: &mut Vec<Element>) -> Parsed<()> {
+        if self.is(Kind::Dollar) && self.variable_starts_with() == Some(Kind::OpenBrace) {
+            return self.elements_of_keys(form, out);
+        }
         // Those that are read together have no places.
         if self.places.is_some() || !self.plain_elements(form, out) {
             out.push(self.element(form)?);
+        }
+        Ok(())
+    }
+
+    /// `$KEYS : VALUE`: the same value for each member of a variable.
+    fn elements_of_keys(&mut self, form: &mut Form<'_>, out: &mut Vec<Element>) -> Parsed<()> {
+        let mut keys = Vec::new();
+        let key_only = std::mem::replace(&mut form.key_only, true);
+        let plain = form.plain.take();
+        let read = self.variable(|parser| parser.elements_of_variable(form, &mut keys));
+        (form.key_only, form.plain) = (key_only, plain);
+        read?;
+        if form.set.data.is_none() || !self.is(Kind::Colon) {
+            return Err(self.expected("`,` or `}`"));
+        }
+        self.next();
+        let value = self.checkpoint();
+        for key in keys {
+            self.restore(value);
+            out.push(self.element_value(key, form)?);
         }
         Ok(())
     }

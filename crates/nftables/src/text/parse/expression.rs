@@ -78,6 +78,7 @@ impl Parser<'_, '_> {
                 ));
             }
             let integer = [Typed::from(DataType::INTEGER)];
+            let wanted = types;
             let own = Typed::of(&left).map(|typed| [typed]);
             let types = match op {
                 BinaryOp::ShiftLeft | BinaryOp::ShiftRight => &integer[..],
@@ -88,6 +89,9 @@ impl Parser<'_, '_> {
             let right = self.binary(op.precedence() + 1, types)?;
             left = match (&left, &right) {
                 (Expression::Value(Value::Number(a)), Expression::Value(Value::Number(b))) => {
+                    if op.is_shift() {
+                        self.check_shift(&right, wanted, start)?;
+                    }
                     Value::Number(folded(op, *a, *b)).into()
                 }
                 _ => left.binary(op, right),
@@ -289,6 +293,7 @@ impl Parser<'_, '_> {
                 // nft does not compare what is looked up in a map with the results that there may be.
                 let keys: Vec<_> = keys.iter().copied().map(Typed::without_limit).collect();
                 let (mut pairs, mut spans) = (Vec::new(), Vec::new());
+                let start = self.token.span;
                 self.set_of(&mut |parser| {
                     let start = parser.token.span;
                     let key = parser.member(&keys)?;
@@ -301,6 +306,9 @@ impl Parser<'_, '_> {
                     pairs.push((key, value));
                     Ok(())
                 })?;
+                if pairs.is_empty() {
+                    return Err(Problem::new(self.since(start), "expected a map that is not empty"));
+                }
                 if let [typed] = keys.as_slice() {
                     check_intervals(*typed, &pairs, &spans)?;
                 }

@@ -28,7 +28,6 @@ mod block;
 mod chain;
 mod command;
 pub(crate) mod constant;
-mod context;
 mod element;
 mod error;
 mod expression;

@@ -1,6 +1,7 @@
 //! Statements that change addresses, ports and devices: `dnat`, `masquerade`, `tproxy`, `dup`, `fwd`; and
 //! `queue`.
 
+use crate::check::judge::has_ports;
 use crate::datatype::{DataType, Order};
 use crate::expr::NatFlags;
 use crate::family::Family;
@@ -63,15 +64,7 @@ impl Parser<'_, '_> {
             match self.eat(Kind::Colon) {
                 true if has_ports(&target) => NatTarget::AddressPort(target, self.value(&port)?),
                 true => NatTarget::AddressPort(target, self.port(&port)?),
-                false => {
-                    let target_has_ports = has_ports(&target);
-                    let shape = self.shape(target, form);
-                    let is_pair = matches!(shape, NatTarget::Concat(_) | NatTarget::ConcatInterval(_));
-                    if is_pair && !target_has_ports {
-                        self.context.check_transport("a map of ports", self.since(start))?;
-                    }
-                    shape
-                }
+                false => self.shape(target, form),
             }
         };
         flags |= self.nat_flags()?;
@@ -84,7 +77,7 @@ impl Parser<'_, '_> {
         let start = self.token.span;
         let before = self.context;
         let port = self.value(types)?;
-        before.check_transport("a port", self.since(start))?;
+        before.check_transport("a port").map_err(|clash| self.clashed(clash, self.since(start)))?;
         Ok(port)
     }
 
@@ -206,9 +199,7 @@ impl Parser<'_, '_> {
     /// `tproxy [ip|ip6] to [ADDRESS][:PORT]`
     pub(crate) fn tproxy(&mut self) -> Parsed<Tproxy> {
         let start = self.next().span;
-        let tproxy = self.tproxy_target(start)?;
-        self.context.check_transport("`tproxy`", self.since(start))?;
-        Ok(tproxy)
+        self.tproxy_target(start)
     }
 
     fn tproxy_target(&mut self, start: crate::text::parse::lexer::Span) -> Parsed<Tproxy> {
@@ -216,11 +207,6 @@ impl Parser<'_, '_> {
         self.want_word("to")?;
         let port = [Typed::from(DataType::INET_SERVICE)];
         if self.eat(Kind::Colon) {
-            if let (None, Family::INET, Some(network)) = (family, self.family(), self.context.network) {
-                let problem =
-                    Problem::new(start, format!("the rule matches {network}, `tproxy` both families"));
-                return Err(problem.help(format!("say `tproxy {network} to`")));
-            }
             return Ok(Tproxy { family, address: None, port: Some(self.value(&port)?) });
         }
         let Some(typed) = self.address_type(family) else {
@@ -308,12 +294,6 @@ impl Parser<'_, '_> {
         self.want(Kind::At, "`@` and the name of a flowtable")?;
         Ok(Statement::FlowAdd(self.any_name("the name of a flowtable")?))
     }
-}
-
-/// Whether an address is looked up by a key with ports, which requires a transport protocol.
-fn has_ports(target: &Expression) -> bool {
-    let Expression::Map(map) = target else { return false };
-    map.key.parts().iter().any(|part| part.data_type() == DataType::INET_SERVICE)
 }
 
 fn is_interval(value: &Expression) -> bool {

@@ -16,7 +16,7 @@ use crate::text::parse::error::Problem;
 use crate::text::parse::lexer::Kind;
 use crate::text::parse::parser::{Parsed, Parser, unquoted, wrong_name};
 use crate::text::parse::suggest::nearest;
-use crate::tree::{Connlimit, Counter, Synproxy};
+use crate::tree::{Connlimit, Counter, Quota, Synproxy};
 
 impl Parser<'_, '_> {
     /// The kind of an object, if the next words name one: `counter`, `ct helper`.
@@ -410,6 +410,8 @@ impl Draft {
         let family = self.family;
         Ok(match kind {
             ObjectKind::COUNTER => self.config.unwrap_or(ObjectConfig::Counter(Counter::default())),
+            // Of no bytes, which nft takes.
+            ObjectKind::QUOTA => self.config.unwrap_or(ObjectConfig::Quota(Quota::default())),
             ObjectKind::SYNPROXY => {
                 ObjectConfig::Synproxy(self.synproxy.ok_or(Needs::Property("`mss` and `wscale`"))?)
             }
@@ -505,6 +507,7 @@ mod tests {
     #[test]
     fn what_nft_refuses_is_refused() {
         assert_eq!(read("quota ip t a"), "expected what the quota is, in braces, found the end of the text");
+        assert_eq!(read("quota ip t a { }"), "quota ip t a { 0 bytes ; }");
         assert_eq!(
             read("ct helper ip t a { protocol tcp; }"),
             "expected `type`, `l3proto` or `comment`, found `protocol`"

@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
+use crate::check::context::Context;
 use crate::expr::ObjectKind;
 use crate::family::Family;
 use crate::name::{Comment, Name, NameError, NameProblem};
 use crate::object::{Set, SetId, TableId};
-use crate::text::parse::context::Context;
 use crate::text::parse::error::{ParseError, Problem};
 use crate::text::parse::lexer::{Kind, Lexer, Span, Token};
 use crate::text::parse::options::ParseOptions;

@@ -69,7 +69,7 @@ impl Parser<'_, '_> {
             self.next();
             self.next();
             let option = self.option(op)?;
-            self.meets_extension(option, self.since(start))?;
+            self.context.meets_extension(option).map_err(|clash| self.clashed(clash, self.since(start)))?;
             return Ok(Some(option.into()));
         }
         let tunnel = match protocol {
@@ -101,7 +101,7 @@ impl Parser<'_, '_> {
             let which = self.one_of(&[("ether", "ether"), ("ip", "ip")])?;
             found = Payload::find("arp", &format!("{field} {which}")).unwrap_or(payload);
         }
-        self.meets(found, self.since(start))?;
+        self.context.meets(found).map_err(|clash| self.clashed(clash, self.since(start)))?;
         Ok(Some(found.into()))
     }
 
@@ -181,7 +181,7 @@ impl Parser<'_, '_> {
     fn extension(&mut self, header: &str) -> Parsed<Expression> {
         let start = self.token.span;
         let found = self.extension_field(header)?;
-        self.meets_extension(found, self.since(start))?;
+        self.context.meets_extension(found).map_err(|clash| self.clashed(clash, self.since(start)))?;
         Ok(found.into())
     }
 
@@ -224,7 +224,9 @@ impl Parser<'_, '_> {
         match Exthdr::find(ExthdrOp::IPV6, name, "") {
             Some(found) => {
                 self.next();
-                self.meets_extension(found, self.since(start))?;
+                self.context
+                    .meets_extension(found)
+                    .map_err(|clash| self.clashed(clash, self.since(start)))?;
                 Ok(found.into())
             }
             None => Err(self.expected_one_of(&["hbh", "frag", "rt", "dst", "mh"])),
@@ -264,7 +266,7 @@ impl Parser<'_, '_> {
         match meta_key(word) {
             Some(key) => {
                 self.next();
-                self.check_meta(key, self.since(start))?;
+                self.context.check_meta(key).map_err(|clash| self.clashed(clash, self.since(start)))?;
                 Ok(Expression::Meta(key))
             }
             None => {
@@ -294,10 +296,10 @@ impl Parser<'_, '_> {
                 };
                 let key = self.one_of(&keys)?;
                 let family = if first == "ip" { Family::IP } else { Family::IP6 };
-                self.check_network(family, self.since(start))?;
+                self.context.check_network(family).map_err(|clash| self.clashed(clash, self.since(start)))?;
                 return Ok(Ct { key, direction, family: None }.into());
             }
-            "saddr" | "daddr" if self.context.may_be_of_two_families(self.family()) => {
+            "saddr" | "daddr" if self.context.may_be_of_two_families() => {
                 self.next();
                 return Err(Problem::new(self.since(start), "the addresses have two families here")
                     .help(format!("say `ip {first}` or `ip6 {first}`")));

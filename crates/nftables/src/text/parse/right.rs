@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use crate::check::judge::shifted_too_far;
 use crate::datatype::DataType;
 use crate::text::parse::constant::Typed;
 use crate::text::parse::error::Problem;
@@ -30,6 +31,7 @@ impl Parser<'_, '_> {
     /// `{ 22, 80-90, 10.0.0.0/8 }`
     fn anonymous_set(&mut self, types: &[Typed]) -> Parsed<Expression> {
         let mut members = Vec::new();
+        let start = self.token.span;
         self.set_of(&mut |parser| {
             let start = parser.token.span;
             let member = parser.member(types)?;
@@ -43,6 +45,10 @@ impl Parser<'_, '_> {
             members.push(member);
             Ok(())
         })?;
+        if members.is_empty() {
+            // The members of a variable may be none.
+            return Err(Problem::new(self.since(start), "expected a set that is not empty"));
+        }
         Ok(Expression::Set(members))
     }
 
@@ -73,7 +79,11 @@ impl Parser<'_, '_> {
                     parser.next();
                     parser.members(member)
                 })?,
-                Kind::Dollar if self.variable_starts_with() == Some(Kind::OpenBrace) => {
+                // Members of a variable that are keys of a map have the value behind it.
+                Kind::Dollar
+                    if self.variable_starts_with() == Some(Kind::OpenBrace)
+                        && !self.is_variable_of_keys() =>
+                {
                     self.variable(|parser| {
                         // The value of the variable may be another variable.
                         if parser.is(Kind::Dollar) {
@@ -99,6 +109,13 @@ impl Parser<'_, '_> {
                 self.newlines();
             }
         }
+    }
+
+    /// Whether the next tokens are `$NAME :`.
+    fn is_variable_of_keys(&self) -> bool {
+        let mut ahead = self.lexer;
+        ahead.next();
+        ahead.next().kind == Kind::Colon
     }
 
     /// A member of an anonymous set, or a key of an anonymous map, with its statements and comment.
@@ -289,11 +306,25 @@ impl Parser<'_, '_> {
             let integer = [Typed::from(DataType::INTEGER)];
             let shift = matches!(op, BinaryOp::ShiftLeft | BinaryOp::ShiftRight);
             let right = self.right_binary(op.precedence() + 1, if shift { &integer } else { types })?;
+            if shift {
+                self.check_shift(&right, types, start)?;
+            }
             left = joined(op, left, right).ok_or_else(|| {
                 Problem::new(self.since(start), "expected numbers or bits to calculate with")
             })?;
         }
         Ok(left)
+    }
+
+    /// Refuses to shift a constant by all of its bits or more.
+    pub(crate) fn check_shift(&self, by: &Expression, types: &[Typed], start: Span) -> Parsed<()> {
+        let bits = types.first().map_or(64, |typed| typed.width().min(64));
+        match by {
+            Expression::Value(Value::Number(by)) if *by >= bits as u64 => {
+                Err(self.clashed(shifted_too_far(*by, bits as u64), self.since(start)))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn right_primary(&mut self, types: &[Typed]) -> Parsed<Expression> {

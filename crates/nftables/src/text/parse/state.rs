@@ -2,6 +2,7 @@
 
 use sluicegate_netlink::text::byte_len;
 
+use crate::check::judge;
 use crate::datatype::DataType;
 use crate::expr::LogFlags;
 use crate::name::Comment;
@@ -253,16 +254,7 @@ impl Parser<'_, '_> {
                 _ => break,
             }
         }
-        if log.group.is_some() && (log.level.is_some() || !log.flags.is_empty()) {
-            return Err(Problem::new(
-                self.since(start),
-                "`level` and `flags` are not for a log with a `group`",
-            ));
-        }
-        let more = log.prefix.is_some() || log.group.is_some() || !log.flags.is_empty();
-        if log.level == Some(AUDIT) && more {
-            return Err(Problem::new(self.since(start), "`log level audit` takes nothing else"));
-        }
+        judge::log(&log).map_err(|clash| self.clashed(clash, self.since(start)))?;
         Ok(log)
     }
 
@@ -348,7 +340,8 @@ impl Parser<'_, '_> {
     pub(crate) fn reject(&mut self) -> Parsed<Reject> {
         let start = self.token.span;
         let reject = self.reject_with()?;
-        self.check_reject(reject, self.since(start))
+        let span = self.since(start);
+        self.context.check_reject(reject).map_err(|clash| self.clashed(clash, span))
     }
 
     fn reject_with(&mut self) -> Parsed<Reject> {
@@ -456,7 +449,12 @@ mod tests {
         );
         assert_eq!(read("limit rate 5/second burst 0 packets"), "expected a burst above 0");
         assert_eq!(read("quota 5 gbytes"), "expected `bytes`, `kbytes` or `mbytes`, found `gbytes`");
-        assert_eq!(read("log group 1 level warn"), "`level` and `flags` are not for a log with a `group`");
+        for log in ["log group 1 level warn", "log level audit snaplen 5", "log flags all queue-threshold 5"]
+        {
+            let refused =
+                "`level` and `flags` are not for a log with a `group`, `snaplen` or `queue-threshold`";
+            assert_eq!(read(log), refused);
+        }
         assert_eq!(read("log level audit prefix \"x\""), "`log level audit` takes nothing else");
         let long = format!("log prefix \"{}\"", "x".repeat(128));
         assert_eq!(read(&long), "expected a prefix of at most 127 bytes, found 128");

@@ -1,13 +1,12 @@
 //! Statements of a rule, and rules.
 
-use crate::check::{KnownSets, LowerError};
-use crate::compile::lower::{Intervals, lower};
+use crate::check::context::{Clash, Context};
+use crate::check::judge::{Judge, NEVER_REACHED, is_terminal, named_sets};
+use crate::check::{Definitions, KnownSets, LowerError};
 use crate::datatype::DataType;
 use crate::expr::{CtKey, ExthdrOp, MetaKey, ObjectKind};
 use crate::name::Comment;
-use crate::object::Set;
 use crate::text::parse::constant::Typed;
-use crate::text::parse::context::Context;
 use crate::text::parse::error::Problem;
 use crate::text::parse::expression::needs_field;
 use crate::text::parse::lexer::{Kind, Span};
@@ -71,16 +70,12 @@ impl Parser<'_, '_> {
                 }
                 return Ok(Some(comment));
             }
-            let start = self.token.span;
+            let (start, before) = (self.token.span, self.context);
             let statement = self.statement()?;
             if statements.last().is_some_and(is_terminal) {
-                return Err(Problem::new(
-                    self.since(start),
-                    "this is never reached: the statement before it ends the rule",
-                ));
+                return Err(Problem::new(self.since(start), NEVER_REACHED));
             }
-            self.check_types(&statement, start)?;
-            self.note_statement(&statement);
+            self.judge(&statement, before, start)?;
             statements.push(statement);
             if self.places.is_some() {
                 spans.push(self.since(start));
@@ -89,48 +84,41 @@ impl Parser<'_, '_> {
         Ok(None)
     }
 
-    /// Refuses a lookup in a set or map of another type, which the kernel would accept.
-    fn check_types(&mut self, statement: &Statement, start: Span) -> Parsed<()> {
-        let name = match statement {
-            Statement::Match(comparison) => match &comparison.right {
-                Expression::Named(name) => name,
-                _ => return Ok(()),
-            },
-            Statement::Vmap(vmap) => match &vmap.map {
-                Mapping::Named(name) => name,
-                Mapping::Anonymous(_) => return Ok(()),
-            },
-            Statement::Set(update) => &update.set,
-            _ => return Ok(()),
-        };
-        let Some(set) = self.set(name) else { return Ok(()) };
-        self.check_lowered(statement, Some(&set), start)
+    /// Judges a statement that has been read, behind those before it.
+    fn judge(&mut self, statement: &Statement, before: Context, start: Span) -> Parsed<()> {
+        let Some(table) = self.table.clone() else { return Ok(()) };
+        let mut names = Vec::new();
+        named_sets(statement, &mut names);
+        let sets: Vec<_> = names.into_iter().filter_map(|name| self.set(name)).collect();
+        let known: KnownSets<'_> = sets.iter().map(|set| (&set.id, &**set)).collect();
+        let mut judge = Judge::behind(Definitions { table: &table, sets: &known }, before);
+        judge.statement(statement).map_err(|error| self.refused(error, self.since(start)))?;
+        self.context = judge.context();
+        Ok(())
     }
 
-    /// Refuses a value of another type than the key that it is assigned to.
-    fn check_assigned(&mut self, mangle: &Mangle, start: Span) -> Parsed<()> {
-        let set = match &mangle.value {
-            Expression::Map(map) => match &map.map {
-                Mapping::Named(name) => self.set(name),
-                Mapping::Anonymous(_) => return Ok(()),
-            },
-            constant if constant.is_constant() => return Ok(()),
-            _ => None,
-        };
-        self.check_lowered(&mangle.clone().into(), set.as_deref(), start)
+    /// Places what the tree is refused for.
+    pub(crate) fn refused(&self, error: LowerError, span: Span) -> Box<Problem> {
+        match error {
+            LowerError::Misplaced { message, help: Some(help) } => Problem::new(span, message).help(help),
+            other => Problem::new(span, other.to_string()),
+        }
     }
 
-    fn check_lowered(&self, statement: &Statement, set: Option<&Set>, start: Span) -> Parsed<()> {
-        let Some(table) = &self.table else { return Ok(()) };
-        let known: KnownSets<'_> = set.into_iter().map(|set| (&set.id, set)).collect();
-        let result = lower(table, std::slice::from_ref(statement), &known, &Intervals::new(), &mut 0);
-        match result {
-            Err(
-                error @ (LowerError::KeyType { .. }
-                | LowerError::ValueType { .. }
-                | LowerError::GivenType { .. }),
-            ) => Err(Problem::new(self.since(start), error.to_string())),
-            _ => Ok(()),
+    /// Places what a statement clashes with.
+    pub(crate) fn clashed(&self, clash: Clash, span: Span) -> Box<Problem> {
+        match clash {
+            Clash::Protocols { first, second, help } => {
+                let problem = Problem::new(
+                    span,
+                    format!("conflicting protocols: no packet is of {first} and of {second}"),
+                );
+                if let Some(help) = help { problem.help(help) } else { problem }
+            }
+            Clash::Said { message, help } => {
+                let problem = Problem::new(span, message);
+                if let Some(help) = help { problem.help(help) } else { problem }
+            }
         }
     }
 
@@ -562,26 +550,7 @@ impl Parser<'_, '_> {
         if let (Expression::Ct(Ct { key: CtKey::EVENT, .. }), []) = (&key, types.as_slice()) {
             types = vec![DataType::CT_EVENT.into()];
         }
-        let start = self.token.span;
-        let value = self.value(&types)?;
-        let mangle = Mangle { key, value };
-        self.check_assigned(&mangle, start)?;
-        Ok(mangle.into())
-    }
-}
-
-/// Whether a statement ends the evaluation of the rule for every packet.
-fn is_terminal(statement: &Statement) -> bool {
-    match statement {
-        Statement::Verdict(verdict) => *verdict != Verdict::Continue,
-        Statement::Reject(_)
-        | Statement::Dnat(_)
-        | Statement::Snat(_)
-        | Statement::Masquerade(_)
-        | Statement::Redirect(_)
-        | Statement::Queue(_)
-        | Statement::Fwd(_) => true,
-        _ => false,
+        Ok(Mangle { key, value: self.value(&types)? }.into())
     }
 }
 

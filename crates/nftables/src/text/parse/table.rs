@@ -195,7 +195,7 @@ impl<'t> Parser<'t, '_> {
 
     /// The block of a chain in a table's.
     fn chain_block(&mut self, id: ChainId, content: &mut Content, later: &mut Vec<Later<'t>>) -> Parsed<()> {
-        let mut block = ChainBlock::default();
+        let (mut block, start) = (ChainBlock::default(), self.token.span);
         let before = self.moment;
         self.moment = self.variables.open(before);
         let Content { rules, places, .. } = &mut *content;
@@ -225,7 +225,8 @@ impl<'t> Parser<'t, '_> {
             parser.separator()
         });
         self.moment = self.variables.now(before);
-        content.chains.push(Operation::Add(block.chain(id).into()).into());
+        let made = self.chain_of(block, id, start)?;
+        content.chains.push(Operation::Add(made.into()).into());
         result
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::net::IpAddr;
 
-use crate::datatype::DataType;
+use crate::datatype::{DataType, Order};
 use crate::expr::{CtKey, FibFlags, FibResult, MetaKey, SocketKey};
 use crate::key::text::{Inet6, write_bits, write_labels, write_number, write_part};
 use crate::key::{Part, integer_bytes};
@@ -58,6 +58,10 @@ impl From<Part> for Kind {
 pub(super) fn kinds(of: &Expression) -> Vec<Kind> {
     match of {
         Expression::Concat(parts) => parts.iter().flat_map(kinds).collect(),
+        // What is shifted is a number, and no value of the field's type any more.
+        Expression::Binary(binary) if binary.op.is_shift() => {
+            kinds(&binary.left).into_iter().map(|kind| plain_number(kind.part).into()).collect()
+        }
         Expression::Binary(binary) if !kinds(&binary.left).is_empty() => kinds(&binary.left),
         other => {
             let raw = matches!(other, Expression::RawPayload(_));
@@ -125,6 +129,7 @@ impl Display for Typed<'_> {
                 write_value(f, &range.1, first, with.bare())
             }
             Expression::Set(members) => write_set(f, members, &with_bits(Bits::Or, kinds.to_vec()), with),
+            Expression::Any => f.write_str("*"),
             Expression::Elem(elem) => write_elem(f, elem, kinds, with),
             Expression::Named(name) => write!(f, "@{name}"),
         }
@@ -169,7 +174,7 @@ fn range_of(prefix: &Prefix, part: Part) -> Expression {
 
 fn write_binary(f: &mut Formatter<'_>, binary: &Binary, of: &[Kind], with: Wording<'_>) -> fmt::Result {
     let own = with_bits(Bits::Or, kinds(&binary.left));
-    let of = if own.is_empty() { of } else { &own };
+    let of = if own.is_empty() || is_number_for(&own, of) { of } else { &own };
     let of = match binary.op {
         // The number of bits is a plain number, whatever is shifted.
         BinaryOp::ShiftLeft | BinaryOp::ShiftRight => &[],
@@ -194,6 +199,17 @@ fn write_binary(f: &mut Formatter<'_>, binary: &Binary, of: &[Kind], with: Wordi
     }
 }
 
+/// Returns whether a header's value is converted to a number in host byte order: what it is calculated with is
+/// such a number.
+fn is_number_for(own: &[Kind], of: &[Kind]) -> bool {
+    matches!((own, of), ([own], [of]) if own.part.order() == Order::Network && of.part.order() == Order::Host)
+}
+
+/// Returns an integer of the same length.
+fn plain_number(part: Part) -> Part {
+    Part::Integer { bytes: u8::try_from(part.bytes()).unwrap_or(16), order: part.order() }
+}
+
 fn write_set(
     f: &mut Formatter<'_>,
     members: &[Expression],
@@ -201,7 +217,8 @@ fn write_set(
     with: Wording<'_>,
 ) -> fmt::Result {
     if members.is_empty() {
-        return f.write_str("*");
+        // As nft, with the two blanks.
+        return f.write_str("{  }");
     }
     f.write_str("{ ")?;
     for (i, member) in members.iter().enumerate() {

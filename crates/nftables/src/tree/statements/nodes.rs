@@ -27,7 +27,7 @@ enums! {
         0 Payload(of), 1 RawPayload(of), 2 Exthdr(of), 3 Meta(of), 4 Ct(of), 5 Rt(of), 6 Socket(of),
         7 Osf(of), 8 Fib(of), 9 Numgen(of), 10 Jhash(of), 11 Symhash(of), 12 Ipsec(of), 13 Tunnel(of),
         14 Inner(of), 15 Concat(of), 16 Binary(of), 17 Map(of), 18 Value(of), 19 Prefix(of), 20 Range(of),
-        21 Set(of), 22 Elem(of), 23 Named(of),
+        21 Set(of), 22 Elem(of), 23 Named(of), 24 Any,
     }
     Value { 0 Number(of), 1 Address(of), 2 Ether(of), 3 Interface(of), 4 Text(of), 5 Bytes(of), }
     Verdict { 0 Accept, 1 Drop, 2 Continue, 3 Return, 4 Jump(to), 5 Goto(to), }

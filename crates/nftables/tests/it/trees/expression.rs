@@ -11,7 +11,7 @@ use sluicegate_nftables::lang::exthdr::Exthdr;
 use sluicegate_nftables::lang::*;
 use sluicegate_nftables::{Comment, DataType, EtherAddr, InterfaceName, Order, Part};
 
-use crate::trees::name;
+use crate::trees::{name, statement};
 
 /// Any expression that can be on the left side of a comparison, with the bits that a value of it has.
 pub(crate) fn of_packet() -> impl Strategy<Value = Expression> {
@@ -43,6 +43,10 @@ pub(crate) fn every_kind() -> impl Strategy<Value = Expression> {
         comparison().prop_filter_map("a member", |of| match of.right {
             Expression::Set(members) => members.into_iter().next(),
             _ => None,
+        }),
+        statement::vmap().prop_filter_map("the last key", |of| match of.map {
+            Mapping::Anonymous(pairs) => pairs.into_iter().last().map(|(key, _)| key),
+            Mapping::Named(_) => None,
         }),
     ]
 }

@@ -120,6 +120,7 @@ fn low_level_expressions_are_not_read() {
 #[test]
 fn every_variant_is_generated() {
     const STATEMENT: &str = include_str!("../../../src/tree/statement.rs");
+    const VERDICT: &str = include_str!("../../../src/expr/verdict.rs");
     const EXPRESSION: &str = include_str!("../../../src/tree/expression.rs");
     const VALUE: &str = include_str!("../../../src/tree/value.rs");
     const OPERATION: &str = include_str!("../../../src/transaction/operation.rs");
@@ -133,7 +134,7 @@ fn every_variant_is_generated() {
     // Low-level expressions are not read: see the test above.
     generates(STATEMENT, "Statement", &["Raw"], statements(), first_word);
     generates(STATEMENT, "MatchOp", &[], expression::comparison(), |of| format!("{:?}", of.op));
-    generates(STATEMENT, "Verdict", &[], statement::verdict(), first_word);
+    generates(VERDICT, "Verdict", &[], statement::verdict(), first_word);
     generates(STATEMENT, "TimeUnit", &[], statement::limit(), |of| format!("{:?}", of.per));
     generates(STATEMENT, "Reject", &[], statement::reject(), first_word);
     generates(STATEMENT, "NatTarget", &[], statement::nat(Family::IP), |of| first_word(&of.to));

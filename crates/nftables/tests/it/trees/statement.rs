@@ -121,8 +121,9 @@ pub(crate) fn vmap() -> impl Strategy<Value = Vmap> {
     let verdicts = prop::collection::vec(verdict(), 5);
     prop_oneof![
         Just(Vmap::new(Payload::TCP_DPORT, Mapping::Named(name("verdicts")))),
-        (ports, verdicts).prop_map(|(ports, verdicts)| {
-            let pairs = ports.into_iter().map(Expression::from).zip(verdicts).collect();
+        (ports, verdicts, any::<bool>()).prop_map(|(ports, verdicts, has_others)| {
+            let others = has_others.then_some((Expression::Any, Verdict::Drop));
+            let pairs = ports.into_iter().map(Expression::from).zip(verdicts).chain(others).collect();
             Vmap::new(Payload::TCP_DPORT, Mapping::Anonymous(pairs))
         }),
     ]

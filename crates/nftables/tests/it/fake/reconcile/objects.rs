@@ -54,6 +54,15 @@ fn accept(port: u16) -> Rule {
     table().chain(name("in")).rule().then(Match::new(Payload::TCP_DPORT, Port(port))).then(Verdict::Accept)
 }
 
+fn counted(port: u16) -> Rule {
+    table()
+        .chain(name("in"))
+        .rule()
+        .then(Match::new(Payload::TCP_DPORT, Port(port)))
+        .then(Counter::default())
+        .then(Verdict::Accept)
+}
+
 #[test]
 fn a_table_is_replaced_for_its_comment_and_changed_in_place_to_be_dormant() {
     let with = |flags, text: Option<&str>| {
@@ -141,7 +150,7 @@ fn a_replaced_chain_takes_along_the_rules_and_elements_that_lead_to_it() {
         let jump = || Verdict::Jump(name("c"));
         let to = Element::new(address(1)).verdict(jump());
         let other = Element::new(address(2)).verdict(Verdict::Drop);
-        let rules = [accept(1), accept(2).then(Counter::default()), accept(3)];
+        let rules = [accept(1), counted(2), accept(3)];
         let mut rules = rules.to_vec();
         rules.insert(1, base(0).id.rule().then(jump()));
         rules.push(base(0).id.rule().then(Vmap::new(Payload::IP_SADDR, &map.name)));
@@ -273,7 +282,7 @@ fn quotas_change_in_place_and_other_objects_are_replaced_with_their_counts() {
 
 #[test]
 fn what_something_that_stays_refers_to_stays_too() {
-    let jump = accept(1).then(Counter::default());
+    let jump = counted(1);
     let theirs = base(0).id.rule().then(Verdict::Jump(name("c"))).comment(comment("theirs"));
     let before = empty().chain(regular(), []).chain(base(0), [theirs, jump]);
     let wanted = empty().chain(base(0), [accept(2)]);

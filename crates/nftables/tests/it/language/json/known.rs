@@ -152,10 +152,7 @@ pub(crate) const READ: &[Known] = &[
     },
     Known {
         reason: "nft 1.0.6 copies a number of a header into a mark as it is: byte-swapped.",
-        of: &[
-            ("expressions", "other bytecode", "meta mark set @nh,96,32"),
-            ("statements", "other bytecode", "ct mark set vlan id"),
-        ],
+        of: &[("statements", "other bytecode", "ct mark set vlan id")],
     },
     Known {
         reason: "nft 1.0.6 lists a masked comparison as one with a prefix, which is possible for equality \
