@@ -47,7 +47,7 @@ impl Check {
         not_proxied.iter().for_each(|line| text += &format!("not proxied: {line}\n"));
         let addresses: Vec<_> = Family::BOTH.iter().filter_map(|family| node.primary(*family)).collect();
         let this = json!({ "name": node.name, "addresses": addresses });
-        let nodes = std::mem::take(&mut found.nodes);
+        let (nodes, unknown) = (std::mem::take(&mut found.nodes), std::mem::take(&mut found.unknown));
         let (cluster, problems) = self.proxy.cluster(found, node);
         let forbidden: Vec<_> =
             cluster.forbidden_external_ips().map(|(name, left_out)| forbidden(name, left_out)).collect();
@@ -62,7 +62,8 @@ impl Check {
                 }
             }
         }
-        let mut warnings = strings(cluster.warnings());
+        let mut warnings = unknown;
+        warnings.extend(strings(cluster.warnings()));
         if self.proxy.proxy_mode == Mode::Ipvs {
             warnings.extend(of_other_nodes(&cluster, &nodes));
         }

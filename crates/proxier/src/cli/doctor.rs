@@ -91,9 +91,9 @@ impl Doctor {
         }
         let found = ManifestArgs { manifests: self.manifests.clone() }.read()?;
         let node = self.node.node(&found.nodes)?;
-        let nodes = found.nodes.clone();
+        let (nodes, mut warnings) = (found.nodes.clone(), found.unknown.clone());
         let (cluster, problems) = found.into_cluster(node);
-        let mut warnings = strings(cluster.warnings());
+        warnings.extend(strings(cluster.warnings()));
         match connected_networks() {
             Ok(networks) => warnings.extend(of_objects(&cluster, &networks)),
             Err(error) => warnings.push(format!("addresses cannot be compared with this node's: {error}")),

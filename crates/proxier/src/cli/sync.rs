@@ -57,6 +57,7 @@ impl PlanArgs {
         let found = self.manifests.read()?;
         let node = self.node.node(&found.nodes)?;
         let nodes = found.nodes.clone();
+        found.unknown.iter().for_each(|unknown| tell(format_args!("warning: {unknown}")));
         let cluster = self.proxy.cluster(found, node).0;
         // That nobody serves a port is usual while pods start, and for `check`.
         let told =

@@ -79,7 +79,8 @@ pub(super) struct Item {
 }
 
 pub(super) enum Content {
-    Object(Object),
+    /// An object, and the paths of the fields that its kind does not have.
+    Object(Object, Vec<String>),
     /// API version and kind of an object that is not read.
     Other(String),
 }
@@ -95,8 +96,37 @@ pub(super) trait Value: Sized {
     /// Returns the elements of `items`.
     fn items(&self) -> Result<Vec<Self>, Fault>;
     /// Deserializes the value. `path` is its path in messages (`items[3]`, or empty).
-    fn typed<T: DeserializeOwned>(&self, path: &str) -> Result<T, Fault>;
+    /// Also returns the paths of the fields that its type does not have.
+    fn typed<T: DeserializeOwned>(&self, path: &str) -> Result<(T, Vec<String>), Fault>;
 }
+
+/// The fields of an object that its kind does not have, by their paths.
+#[derive(Default)]
+pub(super) struct Unknown {
+    pub(super) fields: Vec<String>,
+}
+
+impl Unknown {
+    /// Notes the path of a field, as `spec.ports[0].prot`.
+    pub(super) fn note(&mut self, path: &serde_ignored::Path<'_>) {
+        if self.fields.len() == MOST_UNKNOWN {
+            return;
+        }
+        let mut text = String::new();
+        // `?` is an optional value, which is no part of the document.
+        for part in path.to_string().split('.').filter(|part| *part != "?") {
+            match part.bytes().all(|b| b.is_ascii_digit()) {
+                true => text += &format!("[{part}]"),
+                false if text.is_empty() => text.push_str(part),
+                false => text += &format!(".{part}"),
+            }
+        }
+        self.fields.push(text);
+    }
+}
+
+/// The most unknown fields of an object that are named.
+const MOST_UNKNOWN: usize = 20;
 
 impl Value for yaml::Node<'_> {
     fn line(&self) -> usize {
@@ -125,8 +155,10 @@ impl Value for yaml::Node<'_> {
         }
     }
 
-    fn typed<T: DeserializeOwned>(&self, path: &str) -> Result<T, Fault> {
-        yaml::typed(self, path)
+    fn typed<T: DeserializeOwned>(&self, path: &str) -> Result<(T, Vec<String>), Fault> {
+        let mut unknown = Unknown::default();
+        let object = yaml::typed(self, path, |path| unknown.note(&path))?;
+        Ok((object, unknown.fields))
     }
 }
 
@@ -237,13 +269,13 @@ fn list_item<V: Value>(item: &V, fallback: &Head, path: &str) -> Item {
 fn object<V: Value>(value: &V, head: &Head, path: &str) -> Item {
     let (version, kind) = head.texts();
     let content = if is::<Service>(version, kind) {
-        value.typed(path).map(|object| Content::Object(Object::Service(object)))
+        value.typed(path).map(|(object, unknown)| Content::Object(Object::Service(object), unknown))
     } else if is::<EndpointSlice>(version, kind) {
-        value.typed(path).map(|object| Content::Object(Object::EndpointSlice(object)))
+        value.typed(path).map(|(object, unknown)| Content::Object(Object::EndpointSlice(object), unknown))
     } else if is::<Node>(version, kind) {
-        value.typed(path).map(|object| Content::Object(Object::Node(object)))
+        value.typed(path).map(|(object, unknown)| Content::Object(Object::Node(object), unknown))
     } else if is::<ServiceCIDR>(version, kind) {
-        value.typed(path).map(|object| Content::Object(Object::ServiceCidr(object)))
+        value.typed(path).map(|(object, unknown)| Content::Object(Object::ServiceCidr(object), unknown))
     } else {
         match mistake(version, kind) {
             None => Ok(Content::Other(format!("{version} {kind}"))),

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde::de::{self, DeserializeOwned, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::document::{self, Head};
+use super::document::{self, Head, Unknown};
 use crate::yaml::Fault;
 
 /// Returns the values of a JSON text, up to the first error.
@@ -122,8 +122,14 @@ impl document::Value for Value<'_> {
         Ok(self.with(fields.items.unwrap_or_default()))
     }
 
-    fn typed<T: DeserializeOwned>(&self, path: &str) -> Result<T, Fault> {
-        serde_json::from_str(self.raw.get()).map_err(|e| fault(self.place(), &e, path))
+    fn typed<T: DeserializeOwned>(&self, path: &str) -> Result<(T, Vec<String>), Fault> {
+        let mut unknown = Unknown::default();
+        let mut deserializer = serde_json::Deserializer::from_str(self.raw.get());
+        let object = serde_ignored::deserialize(&mut deserializer, |path| unknown.note(&path));
+        match object.and_then(|object| deserializer.end().map(|()| object)) {
+            Ok(object) => Ok((object, unknown.fields)),
+            Err(error) => Err(fault(self.place(), &error, path)),
+        }
     }
 }
 

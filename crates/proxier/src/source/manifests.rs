@@ -27,6 +27,8 @@ pub struct Manifests {
     pub passed_over: Vec<String>,
     /// The addresses of valid Services that are not served.
     pub not_served: Vec<(ServiceName, Vec<NotServed>)>,
+    /// The fields that objects have and their kinds have not, each with its place.
+    pub unknown: Vec<String>,
     /// The objects and items of objects that are invalid, and left out.
     pub problems: Vec<Problem>,
     names: HashSet<String>,
@@ -56,7 +58,9 @@ impl std::fmt::Display for Problem {
 impl Manifests {
     /// Takes one object of a manifest.
     pub fn add(&mut self, manifest: Manifest) {
-        let Manifest { object, origin } = manifest;
+        let Manifest { object, origin, unknown } = manifest;
+        let unknown = unknown.into_iter().map(|field| format!("{origin}: {field}: there is no such field"));
+        self.unknown.extend(unknown);
         match object {
             Object::Service(object) => match Service::from_api(&object) {
                 Ok(converted) => self.add_service(converted, &origin),

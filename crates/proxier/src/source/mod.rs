@@ -104,6 +104,8 @@ pub struct Manifest {
     pub object: Object,
     /// Where the object begins.
     pub origin: Origin,
+    /// The paths of the fields that its kind does not have, as `spec.ports[0].prot`: slips, or of a newer API.
+    pub unknown: Vec<String>,
 }
 
 /// An object of a kind that a service proxy reads.
@@ -231,9 +233,9 @@ impl<'a> Reader<'a> {
 
     fn take(&mut self, document: usize, item: document::Item, sink: &mut dyn Sink) -> Flow {
         match item.content {
-            Ok(document::Content::Object(object)) => {
+            Ok(document::Content::Object(object, unknown)) => {
                 let origin = Origin { file: Arc::clone(&self.file), document, line: item.line };
-                return sink.take(Manifest { object, origin });
+                return sink.take(Manifest { object, origin, unknown });
             }
             Ok(document::Content::Other(kind)) => *self.ignored.0.entry(kind).or_default() += 1,
             Err(fault) => self.reject(document, fault),

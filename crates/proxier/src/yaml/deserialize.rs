@@ -9,8 +9,12 @@ use serde::forward_to_deserialize_any;
 use super::{Fault, Node, Value, key_text};
 
 /// Deserializes a node. `path` is the path to the node, for messages.
-pub(crate) fn typed<T: DeserializeOwned>(node: &Node<'_>, path: &str) -> Result<T, Fault> {
-    T::deserialize(node).map_err(|error| {
+pub(crate) fn typed<T: DeserializeOwned>(
+    node: &Node<'_>,
+    path: &str,
+    ignored: impl FnMut(serde_ignored::Path<'_>),
+) -> Result<T, Fault> {
+    serde_ignored::deserialize(node, ignored).map_err(|error: Error| {
         let (line, column) = error.place.unwrap_or((node.line, node.column));
         let path =
             [path, &error.path].iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join(".");

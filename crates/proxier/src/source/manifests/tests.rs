@@ -121,3 +121,23 @@ fn nodes_and_service_cidrs_are_read() {
         ["fd01::/108"]
     );
 }
+
+#[test]
+fn a_misspelt_field_is_named_with_its_path_and_the_rest_is_used() {
+    let yaml = "apiVersion: v1\nkind: Service\nmetadata: {namespace: demo, name: web, nmae: x}\n\
+                spec: {clusterIP: 10.0.0.1, selector: {app: web}, ports: [{port: 80, prot: UDP}]}\n---\n";
+    let json = r#"{"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": {"namespace": "demo", "name": "web-1", "labels": {"kubernetes.io/service-name": "web"}},
+        "ports": [{"port": 8080}], "endpoints": [{"addresses": ["10.1.0.1"], "conditions": {"redy": false}}]}"#;
+    let mut all = found(yaml);
+    read_str("f.json", json, |manifest| all.add(manifest)).unwrap();
+    assert_eq!(
+        all.unknown,
+        [
+            "f.yaml, document 1, line 1: metadata.nmae: there is no such field",
+            "f.yaml, document 1, line 1: spec.ports[0].prot: there is no such field",
+            "f.json, document 1, line 1: endpoints[0].conditions.redy: there is no such field",
+        ]
+    );
+    assert_eq!((all.services.len(), all.slices.len(), all.problems.len()), (1, 1, 0));
+}
