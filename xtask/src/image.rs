@@ -1,5 +1,5 @@
-//! `cargo xtask image`: the proxier as a static program, and a container image with nothing else in it. No
-//! daemon, no container tool and no privileges are needed.
+//! `cargo xtask image`: the proxier as a static program, and a container image with nothing else in it; with the word
+//! `tools`, the tools. No daemon, no container tool and no privileges are needed.
 //!
 //! - [`layout`] writes the image as the OCI image layout.
 //! - [`check`] is the check `image`: it unpacks the image with the tools that others use, and runs it.
@@ -9,13 +9,15 @@ pub(crate) mod check;
 mod elsewhere;
 mod layout;
 
+use std::collections::BTreeMap;
 use std::env::consts::ARCH;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::progress;
 use crate::session::Session;
-use layout::{File, Image};
+use layout::{Content, File, Image};
 
 /// What was built.
 pub(crate) struct Built {
@@ -61,22 +63,98 @@ fn package(session: &Session, program: &Path) -> Result<Built, String> {
     Ok(built)
 }
 
+/// Builds the tools and their image, in the directory `oci-tools`: the program in `/usr/sbin`, with a link of each
+/// name of a tool beside it, to be copied into other images.
+pub(crate) fn build_tools(session: &Session) -> Result<Built, String> {
+    let here = Place::of(session);
+    let program = compile(session, TOOLS, &[], &here, &folders(&[&here]))?;
+    let size = fs::metadata(&program).map_err(|error| format!("{}: {error}", program.display()))?.len();
+    let image = tools_image(session, &program)?;
+    let built = write(&image, &session.target().join("oci-tools"))?;
+    progress::say(format!("{}: {:.1} MB", program.display(), megabytes(size)));
+    progress::say(format!("{}: {:.1} MB", built.archive.display(), megabytes(built.size)));
+    if size > LARGEST_TOOLS {
+        let most = megabytes(LARGEST_TOOLS);
+        return Err(format!("expected a program of at most {most:.0} MB, found {:.1}", megabytes(size)));
+    }
+    Ok(built)
+}
+
+/// Returns the image of the tools. The program itself makes the links, so that their names are written once.
+fn tools_image(session: &Session, program: &Path) -> Result<Image, String> {
+    let failed = |path: &Path, error: &std::io::Error| format!("{}: {error}", path.display());
+    let links = session.target().join("oci-tools-links");
+    if links.exists() {
+        fs::remove_dir_all(&links).map_err(|error| failed(&links, &error))?;
+    }
+    fs::create_dir_all(&links).map_err(|error| failed(&links, &error))?;
+    session.run(Command::new(program).arg("install").arg(&links))?;
+    let entries = fs::read_dir(&links).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let entries = entries.map_err(|error| failed(&links, &error))?;
+    let mut names: Vec<_> =
+        entries.iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    let read = |path: &Path| fs::read(path).map_err(|error| failed(path, &error));
+    let mut files = vec![File {
+        name: format!("usr/sbin/{TOOLS}"),
+        content: Content::Bytes(read(program)?),
+        mode: 0o755,
+        permitted: None,
+    }];
+    files.extend(names.into_iter().map(|name| File {
+        name: format!("usr/sbin/{name}"),
+        content: Content::Link(TOOLS.to_owned()),
+        mode: 0o777,
+        permitted: None,
+    }));
+    for name in ["LICENSE-APACHE", "LICENSE-MIT"] {
+        let content = Content::Bytes(read(&session.root.join(name))?);
+        files.push(File {
+            name: format!("usr/share/doc/{TOOLS}/{name}"),
+            content,
+            mode: 0o644,
+            permitted: None,
+        });
+    }
+    let (version, labels) = described(session, TOOLS);
+    Ok(Image {
+        name: TOOLS.to_owned(),
+        version,
+        architecture: architecture()?,
+        // The tools are for root; an image that is based on this one says who it runs as.
+        user: "0:0".to_owned(),
+        entrypoint: format!("/usr/sbin/{TOOLS}"),
+        labels,
+        files,
+    })
+}
+
 /// Compiles the program with the C library linked into it, and returns its path.
 ///
 /// The target is named although it is this machine's: otherwise the flags would be those of build scripts
 /// and procedural macros as well, which cannot be static. It also keeps the files of a plain `cargo build`
 /// apart.
 fn program(session: &Session, place: &Place, folders: &[(PathBuf, &str)]) -> Result<PathBuf, String> {
+    compile(session, PACKAGE, &["--features", "kube"], place, folders)
+}
+
+fn compile(
+    session: &Session,
+    package: &str,
+    arguments: &[&str],
+    place: &Place,
+    folders: &[(PathBuf, &str)],
+) -> Result<PathBuf, String> {
     let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
     let renamed = folders.iter();
     flags.extend(renamed.map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display())));
     let mut cargo = session.cargo();
     cargo.args(["build", "--locked", "--profile", PROFILE, "--target", &target()]);
-    cargo.args(["--package", PACKAGE, "--features", "kube"]);
+    cargo.args(["--package", package]).args(arguments);
     cargo.current_dir(&place.root).arg("--target-dir").arg(&place.target);
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     session.run(&mut cargo)?;
-    Ok(place.target.join(target()).join(PROFILE).join(PACKAGE))
+    Ok(place.target.join(target()).join(PROFILE).join(package))
 }
 
 /// Returns the folders of this machine that are not to be named in the program, so that it is the same wherever
@@ -100,33 +178,39 @@ fn image(session: &Session, program: &Path) -> Result<Image, String> {
     let read = |path: &Path| fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
     let mut files = vec![File {
         name: PACKAGE.to_owned(),
-        content: read(program)?,
+        content: Content::Bytes(read(program)?),
         mode: 0o755,
         // Without the effective bit: src/cli/rights.rs of the proxier says why.
         permitted: Some(1 << CAP_NET_ADMIN),
     }];
     for name in ["LICENSE-APACHE", "LICENSE-MIT"] {
-        let content = read(&session.root.join(name))?;
+        let content = Content::Bytes(read(&session.root.join(name))?);
         files.push(File { name: name.to_owned(), content, mode: 0o644, permitted: None });
     }
-    let package = session.members().find(|package| package["name"] == PACKAGE);
-    let text = |key: &str| package.and_then(|package| package[key].as_str()).unwrap_or_default().to_owned();
+    let (version, labels) = described(session, PACKAGE);
     Ok(Image {
         name: PACKAGE.to_owned(),
-        version: text("version"),
+        version,
         architecture: architecture()?,
         user: format!("{USER}:{USER}"),
         entrypoint: format!("/{PACKAGE}"),
-        labels: [
-            ("description", text("description")),
-            ("licenses", text("license")),
-            ("source", text("repository")),
-            ("version", text("version")),
-        ]
-        .map(|(key, value)| (format!("org.opencontainers.image.{key}"), value))
-        .into(),
+        labels,
         files,
     })
+}
+
+/// Returns the version of a package, and the labels that describe it.
+fn described(session: &Session, package: &str) -> (String, BTreeMap<String, String>) {
+    let package = session.members().find(|of| of["name"] == package);
+    let text = |key: &str| package.and_then(|package| package[key].as_str()).unwrap_or_default().to_owned();
+    let labels = [
+        ("description", text("description")),
+        ("licenses", text("license")),
+        ("source", text("repository")),
+        ("version", text("version")),
+    ];
+    let labels = labels.map(|(key, value)| (format!("org.opencontainers.image.{key}"), value));
+    (text("version"), labels.into())
 }
 
 /// Writes the layout and the archive into a directory that is ours.
@@ -166,6 +250,10 @@ fn megabytes(bytes: u64) -> f64 {
 
 /// The package, its program, and the image.
 const PACKAGE: &str = "sluicegate-proxier";
+/// The package of the tools, its program, and the image.
+const TOOLS: &str = "sluicegate-tools";
+/// More than that is too large for the program of the tools.
+const LARGEST_TOOLS: u64 = 8_000_000;
 /// The profile of the program.
 const PROFILE: &str = "image";
 /// The user and group, by the number that images without users use for one without rights.

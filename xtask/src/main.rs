@@ -5,7 +5,7 @@
 //!   --list` tells what each is and takes.
 //! - `bench` runs the benchmarks of BENCHMARKS.md and writes it; `bench AREA [-- ARGS]` runs those of one file,
 //!   `bench --smoke` runs each once.
-//! - `image` builds the container image of the proxier, without a daemon.
+//! - `image` builds the container image of the proxier, `image tools` that of the tools, without a daemon.
 //! - `fuzz` fuzzes every target for 20 minutes, or those that are named, and writes `fuzz/RESULTS.md`;
 //!   `fuzz --smoke` makes a fixed number of runs, as the check `fuzz` does.
 //! - `api` writes the public API of every published library to `api/`, which the check `api` compares.
@@ -90,7 +90,11 @@ enum Command {
         arguments: Vec<String>,
     },
     /// The container image of the proxier, as target/oci/sluicegate-proxier.tar
-    Image,
+    Image {
+        /// That of the tools, as target/oci-tools/sluicegate-tools.tar
+        #[arg(value_parser = ["tools"])]
+        what: Option<String>,
+    },
     /// A campaign of fuzzing from corpus and regressions; writes fuzz/RESULTS.md
     Fuzz {
         /// Only these targets
@@ -156,7 +160,11 @@ fn run(command: Command) -> Result<ExitCode, String> {
             }
             .map(|()| ExitCode::SUCCESS)
         }
-        Command::Image => image::build(&Session::new()?).map(|_| ExitCode::SUCCESS),
+        Command::Image { what } => {
+            let session = Session::new()?;
+            let built = if what.is_some() { image::build_tools(&session) } else { image::build(&session) };
+            built.map(|_| ExitCode::SUCCESS)
+        }
         Command::Api => api::write(&Session::new()?).map(|()| ExitCode::SUCCESS),
         Command::Fuzz { smoke: true, .. } => test(&["fuzz".to_owned()], false, None),
         Command::Fuzz { targets, seconds, keep, smoke: false } => {

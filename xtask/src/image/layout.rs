@@ -32,11 +32,19 @@ pub(super) struct File {
     /// The name.
     pub name: String,
     /// The content.
-    pub content: Vec<u8>,
+    pub content: Content,
     /// The permissions.
     pub mode: u32,
     /// The capabilities that whoever executes it is permitted, as a set of bits.
     pub permitted: Option<u32>,
+}
+
+/// What a file is.
+pub(super) enum Content {
+    /// A regular file.
+    Bytes(Vec<u8>),
+    /// A symbolic link to this path.
+    Link(String),
 }
 
 /// The files of a layout, by their paths.
@@ -101,11 +109,16 @@ impl Image {
                     &capability(permitted)[..],
                 )])?;
             }
-            tar.append_data(
-                &mut header(file.mode, file.content.len())?,
-                &file.name,
-                file.content.as_slice(),
-            )?;
+            match &file.content {
+                Content::Bytes(bytes) => {
+                    tar.append_data(&mut header(file.mode, bytes.len())?, &file.name, bytes.as_slice())?;
+                }
+                Content::Link(target) => {
+                    let mut header = header(file.mode, 0)?;
+                    header.set_entry_type(EntryType::Symlink);
+                    tar.append_link(&mut header, &file.name, target)?;
+                }
+            }
         }
         tar.into_inner()
     }
@@ -177,7 +190,7 @@ mod tests {
     fn image() -> Image {
         let file = |name: &str, permitted| File {
             name: name.to_owned(),
-            content: vec![7; 1000],
+            content: Content::Bytes(vec![7; 1000]),
             mode: 0o755,
             permitted,
         };

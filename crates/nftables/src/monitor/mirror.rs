@@ -171,7 +171,7 @@ impl Mirror {
                 let table = self.table_mut(reported.family, &reported.table)?;
                 match change {
                     Change::New | Change::Created => {
-                        drop(table.objects.insert(reported.handle, reported.clone()))
+                        drop(table.objects.insert(reported.handle, reported.clone()));
                     }
                     Change::Deleted if table.objects.remove(&reported.handle).is_some() => {}
                     Change::Deleted => {
@@ -370,7 +370,7 @@ impl Table {
                 *from_kernel = read::Flowtable { devices, ..reported.clone() };
             }
             (Change::New | Change::Created, None) => {
-                drop(self.flowtables.insert(reported.handle, reported.clone()))
+                drop(self.flowtables.insert(reported.handle, reported.clone()));
             }
             (Change::Deleted, Some(from_kernel))
                 if !is_whole(&from_kernel.devices, &reported.devices, reported.uses) =>

@@ -41,10 +41,10 @@ pub(crate) fn describe(of: &Description) -> String {
             let mut text = about(&format!("{} expression, datatype {name}", kind(of)), of_type, Some(bits));
             match of {
                 Expression::RawPayload(_) => {
-                    text = text.replacen("(integer), ", "(integer) (basetype integer), ", 1)
+                    text = text.replacen("(integer), ", "(integer) (basetype integer), ", 1);
                 }
                 Expression::Ct(_) => {
-                    text = text.replacen("(Relative time of packet reception)", "(relative time)", 1)
+                    text = text.replacen("(Relative time of packet reception)", "(relative time)", 1);
                 }
                 Expression::Fib(_) if name == "string" => {
                     text = text.replacen("(network interface name) (basetype string)", "(string)", 1);
