@@ -6,7 +6,9 @@ use std::process::Command;
 use crate::programs::How;
 use crate::report::Outcome;
 use crate::session::{Session, works};
-use crate::{alone, api, bench, dependents, fuzz, guest, image, miri, msrv, package, programs, test_run};
+use crate::{
+    alone, api, bench, dependents, distribution, fuzz, guest, image, miri, msrv, package, programs, test_run,
+};
 
 /// A check.
 pub(crate) struct Check {
@@ -81,6 +83,12 @@ pub(crate) const ALL: &[Check] = &[
     ),
     Check::of_all("miri", 3.0, "wire code in Miri, where it is installed", miri::check),
     Check::of_all("bench", 2.0, "every benchmark runs once, and a report is made", bench::smoke),
+    Check::of_all(
+        "programs",
+        0.5,
+        "ufw, fail2ban and the CNI plug-ins do the same over our tools as over those they know",
+        distribution::check,
+    ),
     Check::of_all(
         "guest",
         5.0,

@@ -6,6 +6,7 @@
 //! - `bench` runs the benchmarks of BENCHMARKS.md and writes it; `bench AREA [-- ARGS]` runs those of one file,
 //!   `bench --smoke` runs each once.
 //! - `image` builds the container image of the proxier, `image tools` that of the tools, without a daemon.
+//! - `programs` runs programs of the distribution over our tools.
 //! - `fuzz` fuzzes every target for 20 minutes, or those that are named, and writes `fuzz/RESULTS.md`;
 //!   `fuzz --smoke` makes a fixed number of runs, as the check `fuzz` does.
 //! - `api` writes the public API of every published library to `api/`, which the check `api` compares.
@@ -21,6 +22,7 @@ mod bench;
 mod checks;
 mod children;
 mod dependents;
+mod distribution;
 #[cfg(test)]
 mod documents;
 mod fuzz;
@@ -95,6 +97,11 @@ enum Command {
         #[arg(value_parser = ["tools"])]
         what: Option<String>,
     },
+    /// Programs of the distribution over our tools, compared with the tools that are installed
+    Programs {
+        /// Only these: ufw, fail2ban, cni
+        names: Vec<String>,
+    },
     /// A campaign of fuzzing from corpus and regressions; writes fuzz/RESULTS.md
     Fuzz {
         /// Only these targets
@@ -164,6 +171,12 @@ fn run(command: Command) -> Result<ExitCode, String> {
             let session = Session::new()?;
             let built = if what.is_some() { image::build_tools(&session) } else { image::build(&session) };
             built.map(|_| ExitCode::SUCCESS)
+        }
+        Command::Programs { names } => {
+            let outcome = distribution::run(&Session::new()?, &names)?;
+            outcome.failures.iter().for_each(|failure| eprintln!("{failure}"));
+            outcome.skips.iter().for_each(|skip| eprintln!("skipped: {skip}"));
+            Ok(if outcome.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         Command::Api => api::write(&Session::new()?).map(|()| ExitCode::SUCCESS),
         Command::Fuzz { smoke: true, .. } => test(&["fuzz".to_owned()], false, None),

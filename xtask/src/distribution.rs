@@ -1,0 +1,95 @@
+//! `cargo xtask programs`: programs of the distribution over our tools. The steps of each are a file in
+//! `xtask/programs`; they run once with the tools that are installed and once with ours bound over them, each in
+//! namespaces of its own, and must say and leave the same.
+
+use std::fs;
+use std::process::Command;
+
+use nix::unistd::geteuid;
+
+use crate::progress;
+use crate::report::Outcome;
+use crate::session::{Session, on_path};
+
+/// Each program: the file of its steps, what must be installed, and the package of Debian.
+const ALL: [(&str, &str, &str); 3] = [
+    ("ufw", "/usr/sbin/ufw", "ufw"),
+    ("fail2ban", "/usr/bin/fail2ban-client", "fail2ban"),
+    ("cni", "/usr/lib/cni/bridge", "containernetworking-plugins"),
+];
+
+/// The check `programs`.
+pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
+    run(session, &[])
+}
+
+/// Runs the steps of some programs, or of all.
+pub(crate) fn run(session: &Session, names: &[String]) -> Result<Outcome, String> {
+    if let Some(unknown) = names.iter().find(|name| ALL.iter().all(|(known, ..)| known != name)) {
+        let known = ALL.map(|(name, ..)| name).join(", ");
+        return Err(format!("expected one of {known}, found {unknown}"));
+    }
+    let mut outcome = Outcome::passed();
+    if !geteuid().is_root() {
+        return Ok(Outcome::skipped("programs that set up firewalls are run by root alone".to_owned()));
+    }
+    let tools =
+        ["iptables", "nft", "ipset", "ip"].into_iter().filter(|tool| !on_path(tool)).collect::<Vec<_>>();
+    if !tools.is_empty() {
+        return Ok(Outcome::skipped(format!(
+            "{} missing, which the steps are compared by",
+            tools.join(", ")
+        )));
+    }
+    session.run(session.cargo().args(["build", "--quiet", "--package", "sluicegate-tools"]))?;
+    let program = session.target().join("debug/sluicegate-tools");
+    for (name, path, package) in
+        ALL.into_iter().filter(|(name, ..)| names.is_empty() || names.iter().any(|of| of == name))
+    {
+        if fs::metadata(path).is_err() {
+            outcome.add(Outcome::skipped(format!("{name}: {path} is missing (Debian: {package})")));
+            continue;
+        }
+        let steps = session.root.join("xtask/programs").join(name);
+        let said = |ours: bool| -> Result<String, String> {
+            let mut command = Command::new(session.root.join("xtask/programs/run"));
+            command.arg(&steps);
+            if ours {
+                command.arg(&program);
+            }
+            let output = command.output().map_err(|error| format!("{}: {error}", steps.display()))?;
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        };
+        let (theirs, ours) = (said(false)?, said(true)?);
+        let [theirs, ours] = [steps_of(&theirs), steps_of(&ours)];
+        let different: Vec<_> = theirs
+            .iter()
+            .enumerate()
+            .filter(|(at, step)| ours.get(*at) != Some(step))
+            .map(|(_, step)| step)
+            .collect();
+        progress::say(format!(
+            "{name}: {} of {} steps are the same",
+            theirs.len() - different.len(),
+            theirs.len()
+        ));
+        outcome.passed += theirs.len() - different.len();
+        outcome.failures.extend(different.iter().map(|step| {
+            let title = step.lines().next().unwrap_or_default();
+            format!("{name}: {title} differs: xtask/programs/run xtask/programs/{name} [PROGRAM] shows how")
+        }));
+        if theirs.is_empty() || ours.len() > theirs.len() {
+            outcome.failures.push(format!(
+                "{name}: {} steps with the tools, {} with ours",
+                theirs.len(),
+                ours.len()
+            ));
+        }
+    }
+    Ok(outcome)
+}
+
+/// What each step said, after its name.
+fn steps_of(text: &str) -> Vec<&str> {
+    text.split("=== ").skip(1).collect()
+}
