@@ -81,6 +81,7 @@ pub(crate) const ALL: &[Check] = &[
         "programs with another version of the Kubernetes API build with our libraries",
         dependents::check,
     ),
+    Check::of_all("soak", 3.0, "two minutes of the run loop under siege, in three forms of rules", soak),
     Check::of_all("miri", 3.0, "wire code in Miri, where it is installed", miri::check),
     Check::of_all("bench", 2.0, "every benchmark runs once, and a report is made", bench::smoke),
     Check::of_all(
@@ -214,6 +215,15 @@ fn demo(session: &Session) -> Result<Outcome, String> {
         return Ok(Outcome::skipped(format!("README.md does not show `{DEMO}`")));
     }
     session.run(session.cargo().args(DEMO.split_whitespace().skip(1)))?;
+    Ok(Outcome::passed())
+}
+
+/// Without a compiled demonstration `cargo lab soak` would build another one first.
+fn soak(session: &Session) -> Result<Outcome, String> {
+    for (rules, minutes) in [("maps", "1"), ("chains", "0.5"), ("iptables-nft", "0.5")] {
+        let lab = ["run", "--package", "sluicegate-lab", "--features", "soak", "--", "soak"];
+        session.run(session.cargo().args(lab).args(["--rules", rules, "--minutes", minutes]))?;
+    }
     Ok(Outcome::passed())
 }
 
