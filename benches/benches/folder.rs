@@ -1,5 +1,5 @@
-//! A folder of manifests, one file a service: how long a change of one file takes until its object is told, and what
-//! processor time it costs. The wait of 10 ms for a moment without events is part of the former.
+//! A folder of manifests, one file a service: how long a change of one file takes until its object is told,
+//! and what processor time it costs. The wait of 10 ms for a moment without events is part of the former.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! How far two words are from each other, to say which one was meant.
 
-/// Returns the number of letters to add, drop or replace, or of neighbours to swap, that makes one word of the other.
-/// Upper and lower case count as different.
+/// Returns the number of letters to add, drop or replace, or of neighbours to swap, that makes one word of
+/// the other. Upper and lower case count as different.
 pub(crate) fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before: Vec<usize> = Vec::new();

@@ -451,8 +451,9 @@ fn the_configuration_in_force_is_told() {
     });
 }
 
-/// Services with node ports from 30080 on: one with two endpoints, one with affinity, one of IPv6, one of UDP, one with
-/// `externalTrafficPolicy: Local` and an endpoint here and elsewhere, and one without endpoints.
+/// Services with node ports from 30080 on: one with two endpoints, one with affinity, one of IPv6, one of
+/// UDP, one with `externalTrafficPolicy: Local` and an endpoint here and elsewhere, and one without
+/// endpoints.
 const NODE_PORTS: &str = "
 {apiVersion: v1, kind: Service, metadata: {namespace: demo, name: two}, spec: {type: NodePort, clusterIP: 172.30.0.1, ports: [{port: 80, nodePort: 30080}]}}
 ---

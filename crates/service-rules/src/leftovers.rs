@@ -2,12 +2,12 @@
 
 use crate::{Cleaned, Mode, iptables, ipvs, nftables};
 
-/// Removes what the other modes than `running` left in the current network namespace, be they this proxier's or
-/// kube-proxy's: rules of before would go on sending connections to endpoints that are gone. Chains that two modes have
-/// under one name are left to the one that runs.
+/// Removes what the other modes than `running` left in the current network namespace, be they this proxier's
+/// or kube-proxy's: rules of before would go on sending connections to endpoints that are gone. Chains that
+/// two modes have under one name are left to the one that runs.
 ///
-/// A failure that only says that the kernel has no such mode ([`Error::is_absent`](crate::Error::is_absent)) is not
-/// among those of the result.
+/// A failure that only says that the kernel has no such mode ([`Error::is_absent`](crate::Error::is_absent))
+/// is not among those of the result.
 pub fn remove_other_modes(running: Mode) -> Cleaned {
     let parts = match running {
         Mode::Nftables => [ipvs::cleanup(), iptables::cleanup()],

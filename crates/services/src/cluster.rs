@@ -147,8 +147,8 @@ impl Cluster {
     }
 
     /// Leaves `spec.externalIPs` of every service out, as kube-proxy does where the feature gate
-    /// `AllowServiceExternalIPs` is off (KEP-5707): whoever may write a Service could otherwise take the traffic to any
-    /// address (CVE-2020-8554). [`Service::forbidden_external_ips`] says which were left out.
+    /// `AllowServiceExternalIPs` is off (KEP-5707): whoever may write a Service could otherwise take the
+    /// traffic to any address (CVE-2020-8554). [`Service::forbidden_external_ips`] says which were left out.
     ///
     /// ```
     /// use sluicegate_services::{Cluster, Family, Port, Service, ServiceName};

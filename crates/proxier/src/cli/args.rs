@@ -126,11 +126,12 @@ pub(crate) struct ProxyArgs {
     /// The bit of the packet mark that requests masquerading, 0 to 31.
     #[arg(long, value_name = "BIT", default_value_t = 14)]
     pub(crate) iptables_masquerade_bit: u8,
-    /// The addresses that serve node ports: CIDRs and the words `primary` (the default: the addresses of the Node
-    /// object), `localhost` and `all`, separated by commas. In iptables and ipvs mode the default is every local
-    /// address. `localhost` takes the feature gate `KubeProxyNFTablesLocalhostNodePorts` in nftables mode, and
+    /// The addresses that serve node ports: CIDRs and the words `primary` (the default: the addresses of the
+    /// Node object), `localhost` and `all`, separated by commas. In iptables and ipvs mode the default is
+    /// every local address. `localhost` takes the feature gate `KubeProxyNFTablesLocalhostNodePorts` in
+    /// nftables mode, and
     /// --iptables-localhost-nodeports in iptables mode.
-    #[arg(long, value_name = "primary|localhost|all|CIDR,...")]
+    #[arg(long, value_name = "primary|CIDR,...")]
     pub(crate) nodeport_addresses: Option<NodePortAddresses>,
     /// In iptables mode, serve node ports on 127.0.0.1 as well; this sets the sysctl
     /// `net.ipv4.conf.all.route_localnet`.
@@ -144,16 +145,16 @@ pub(crate) struct ProxyArgs {
         value_parser = boolean
     )]
     pub(crate) iptables_localhost_nodeports: bool,
-    /// In iptables and ipvs mode, the kernel interface of iptables to use; by default the one that the kubelet
-    /// or a service proxy uses, or else has rules, or else nft.
+    /// In iptables and ipvs mode, the kernel interface of iptables to use; by default the one that the
+    /// kubelet or a service proxy uses, or else has rules, or else nft.
     #[arg(long, value_name = "legacy|nft")]
     pub(crate) iptables_backend: Option<BackEnd>,
     /// The networks of cluster IPs, in addition to those of ServiceCIDR objects: traffic to unused addresses
     /// in them is dropped.
     #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = cidr)]
     pub(crate) service_cluster_ip_range: Vec<IpNet>,
-    /// Leave `spec.externalIPs` of every Service out: whoever may write a Service could otherwise take the traffic to
-    /// any address. So does `--feature-gates AllowServiceExternalIPs=false`.
+    /// Leave `spec.externalIPs` of every Service out: whoever may write a Service could otherwise take the
+    /// traffic to any address. So does `--feature-gates AllowServiceExternalIPs=false`.
     #[arg(
         long,
         value_name = "true|false",
@@ -164,10 +165,10 @@ pub(crate) struct ProxyArgs {
         value_parser = boolean
     )]
     pub(crate) ignore_external_ips: bool,
-    /// Feature gates of Kubernetes, which override those of the configuration file. Those that change what a node
-    /// does: `AllowServiceExternalIPs`, `ComponentFlagz`, `ComponentStatusz`, `KubeProxyIPVS` and
-    /// `KubeProxyNFTablesLocalhostNodePorts`. Others are named at the start, and a name that Kubernetes does not have
-    /// is an error.
+    /// Feature gates of Kubernetes, which override those of the configuration file. Those that change what a
+    /// node does: `AllowServiceExternalIPs`, `ComponentFlagz`, `ComponentStatusz`, `KubeProxyIPVS` and
+    /// `KubeProxyNFTablesLocalhostNodePorts`. Others are named at the start, and a name that Kubernetes does
+    /// not have is an error.
     #[arg(long, value_name = "NAME=BOOL,...")]
     feature_gates: Vec<FeatureGates>,
     /// Those of the configuration file.

@@ -10,9 +10,9 @@ use sluicegate_proxier::run::Signal;
 use tokio::sync::mpsc::Sender;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Looks at the file every second. When another configuration has been in it for two looks, `changed` is set and the
-/// loop is told to stop. One that cannot be used is told, and leaves everything as it is: the daemon could not start
-/// with it.
+/// Looks at the file every second. When another configuration has been in it for two looks, `changed` is set
+/// and the loop is told to stop. One that cannot be used is told, and leaves everything as it is: the daemon
+/// could not start with it.
 pub(super) async fn follow(path: PathBuf, mut first: Config, stop: Sender<Signal>, changed: Arc<AtomicBool>) {
     forget_places(&mut first);
     let mut ticks = interval(EVERY);

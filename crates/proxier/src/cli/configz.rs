@@ -1,5 +1,5 @@
-//! The body of `/configz`: the flags and the file together, as a KubeProxyConfiguration, which is what kube-proxy shows
-//! there and what tools read a node's configuration from.
+//! The body of `/configz`: the flags and the file together, as a `KubeProxyConfiguration`, which is what
+//! kube-proxy shows there and what tools read a node's configuration from.
 //!
 //! It has every field that has a meaning in this proxier, and no other.
 
@@ -35,7 +35,7 @@ pub(super) fn configz(in_use: &InUse<'_>) -> String {
 }
 
 impl InUse<'_> {
-    /// Returns the KubeProxyConfiguration.
+    /// Returns the `KubeProxyConfiguration`.
     fn configuration(&self) -> Value {
         let Self { proxy, serve, .. } = self;
         let [healthz, metrics] = serve.places();

@@ -11,8 +11,8 @@ use sluicegate_proxier::sysctl::Conntrack;
 
 use super::Error;
 
-/// Writes the configuration that applies without flags and without a file. What was there stays where that fails: half a
-/// file would be read as a configuration.
+/// Writes the configuration that applies without flags and without a file. What was there stays where that
+/// fails: half a file would be read as a configuration.
 pub(super) fn write(path: &Path) -> Result<(), Error> {
     let failed = |source: io::Error| Error::flag(format!("--write-config-to {}", path.display()), source);
     // What is not a file, as /dev/stdout, cannot be replaced.

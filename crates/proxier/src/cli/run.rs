@@ -216,8 +216,8 @@ impl Run {
         }
     }
 
-    /// Returns what answers node ports on loopback in nftables mode, where the feature gate and the addresses of node
-    /// ports ask for it. A gate without the address, and the address without the gate, are told.
+    /// Returns what answers node ports on loopback in nftables mode, where the feature gate and the addresses
+    /// of node ports ask for it. A gate without the address, and the address without the gate, are told.
     fn localhost_node_ports(&self, runtime: &Runtime) -> Option<Arc<LocalhostNodePorts>> {
         if self.proxy.proxy_mode != Mode::Nftables {
             return None;

@@ -24,8 +24,9 @@ use super::{iptables, ipvs};
 pub(crate) struct Sync {
     #[command(flatten)]
     plan: PlanArgs,
-    /// Go on where most of the cluster IPs that the kernel serves are not among the manifests, or all: without it that
-    /// is refused, as it mostly means a wrong path, a volume that is not mounted, or a file that lost its content.
+    /// Go on where most of the cluster IPs that the kernel serves are not among the manifests, or all:
+    /// without it that is refused, as it mostly means a wrong path, a volume that is not mounted, or a file
+    /// that lost its content.
     #[arg(long)]
     allow_empty: bool,
 }
@@ -123,8 +124,8 @@ impl Guard {
         Self { is_off, wanted: services.flat_map(|service| service.cluster_ips).flatten().collect() }
     }
 
-    /// Fails if more than half of the cluster IPs that the kernel serves are not wanted any more, unless there are few
-    /// of them and others come in their place.
+    /// Fails if more than half of the cluster IPs that the kernel serves are not wanted any more, unless
+    /// there are few of them and others come in their place.
     pub(super) fn check(&self, present: &BTreeSet<IpAddr>) -> Result<(), Error> {
         let gone = present.difference(&self.wanted).count();
         let is_most = 2 * gone > present.len();
@@ -205,8 +206,8 @@ impl Diff {
     }
 }
 
-/// The number of cluster IPs from which on others in their place are no reason to remove them: as of the daemon's doubt
-/// about objects that are gone.
+/// The number of cluster IPs from which on others in their place are no reason to remove them: as of the
+/// daemon's doubt about objects that are gone.
 const MANY: usize = 10;
 
 #[cfg(test)]

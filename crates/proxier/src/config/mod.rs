@@ -1,11 +1,11 @@
 //! The configuration file: kube-proxy's `KubeProxyConfiguration` (`kubeproxy.config.k8s.io/v1alpha1`), YAML
 //! or JSON.
 //!
-//! A field that kube-proxy does not have, as a newer version may, and one that comes twice do not keep a node from its
-//! rules, as in kube-proxy, which reads leniently where reading strictly fails: they are in [`Config::doubtful`] with
-//! their lines. A value that a field cannot have is an error. A field that kube-proxy has and this proxier ignores is
-//! in [`Config::unused`] when it has a value, with the reason, so that nobody relies on it in vain. Flags override the
-//! file: that is done by the command line.
+//! A field that kube-proxy does not have, as a newer version may, and one that comes twice do not keep a node
+//! from its rules, as in kube-proxy, which reads leniently where reading strictly fails: they are in
+//! [`Config::doubtful`] with their lines. A value that a field cannot have is an error. A field that
+//! kube-proxy has and this proxier ignores is in [`Config::unused`] when it has a value, with the reason, so
+//! that nobody relies on it in vain. Flags override the file: that is done by the command line.
 
 mod detect_local;
 mod duration;

@@ -1,10 +1,12 @@
-//! Node ports on 127.0.0.1 and ::1 in nftables mode, by a forwarder in user space, as kube-proxy 1.37 has it (KEP-6032).
+//! Node ports on 127.0.0.1 and `::1` in nftables mode, by a forwarder in user space, as kube-proxy 1.37 has it
+//! (KEP-6032).
 //!
-//! The kernel drops a packet that leaves the node with a loopback address as its source, unless `route_localnet` lets
-//! everybody on the link reach what listens on loopback alone, and IPv6 has no such sysctl. So connections are
-//! accepted here, and made anew to an endpoint. As in kube-proxy that is TCP alone; a port without endpoints does not
-//! listen, so that connections to it are refused; and with session affinity all clients, which all are this node, stay
-//! with one endpoint until none has connected for the time of the affinity.
+//! The kernel drops a packet that leaves the node with a loopback address as its source, unless
+//! `route_localnet` lets everybody on the link reach what listens on loopback alone, and IPv6 has no such
+//! sysctl. So connections are accepted here, and made anew to an endpoint. As in kube-proxy that is TCP
+//! alone; a port without endpoints does not listen, so that connections to it are refused; and with session
+//! affinity all clients, which all are this node, stay with one endpoint until none has connected for the
+//! time of the affinity.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -125,8 +127,8 @@ impl Endpoints {
 }
 
 impl LocalhostNodePorts {
-    /// Creates a forwarder that runs on this runtime, for these families, and listens at nothing yet. `report` gets
-    /// each problem once.
+    /// Creates a forwarder that runs on this runtime, for these families, and listens at nothing yet.
+    /// `report` gets each problem once.
     #[must_use]
     pub fn new(
         runtime: Handle,

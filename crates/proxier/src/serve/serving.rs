@@ -42,8 +42,8 @@ pub struct ServingSettings {
     pub metrics: BindAddress,
     /// The time after which a waiting change makes the proxy unhealthy: twice the sync period.
     pub timeout: Duration,
-    /// The heartbeat of the run loop. One that is silent for the timeout, and at least half a minute, makes the
-    /// proxy unhealthy; `None` where there is no loop.
+    /// The heartbeat of the run loop. One that is silent for the timeout, and at least half a minute, makes
+    /// the proxy unhealthy; `None` where there is no loop.
     pub heartbeat: Option<Heartbeat>,
     /// The addresses of health-check node ports.
     pub node_port_addresses: NodePortAddresses,

@@ -288,8 +288,8 @@ fn object<V: Value>(value: &V, head: &Head, path: &str) -> Item {
     Item { line: value.line(), content }
 }
 
-/// Says what is wrong with API version and kind of an object that is not read, if that can hardly be an object of
-/// another kind. Passing one over would delete what it describes.
+/// Says what is wrong with API version and kind of an object that is not read, if that can hardly be an
+/// object of another kind. Passing one over would delete what it describes.
 fn mistake(version: &str, kind: &str) -> Option<String> {
     let read = [
         (Service::API_VERSION, Service::KIND),

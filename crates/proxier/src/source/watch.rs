@@ -1,10 +1,10 @@
 //! Watches manifest files, and sends updates when they change.
 //!
-//! The events of inotify say at which files to look; where they are about anything else than files in the directories
-//! of manifests, all are scanned. A scan compares device, inode, size and times of each file, and reads a file
-//! again when one of these differs. So every way to replace a file works: written in place, renamed over, or
-//! swapped with its whole directory, as `..data` of a ConfigMap is. A scan every few seconds finds changes
-//! without events (network file systems, targets of links elsewhere).
+//! The events of inotify say at which files to look; where they are about anything else than files in the
+//! directories of manifests, all are scanned. A scan compares device, inode, size and times of each file, and
+//! reads a file again when one of these differs. So every way to replace a file works: written in place,
+//! renamed over, or swapped with its whole directory, as `..data` of a ConfigMap is. A scan every few seconds
+//! finds changes without events (network file systems, targets of links elsewhere).
 //!
 //! Where inotify does not work (the user has no instance left, say), scans every second find all changes.
 //!
@@ -13,13 +13,13 @@
 //! other files are served.
 //!
 //! A file is not read while it is being written: neither before 10 ms without events, nor while a writer has
-//! it open. After three seconds what is in it is used, but nothing that may still come is deleted before it is closed.
-//! A file that had objects and is empty says nothing of them: they stay in use until the file is removed, or says
-//! something else. What was deleted or renamed away has 50 ms to come back, as some editors write. A file that does
-//! not parse, or whose directory is gone, keeps its last objects and leads to an [`Update::Warning`]. Only a
-//! file that was deleted from an existing directory deletes its objects. Where more than half of all
-//! services, or of all slices, would be deleted at once, that is reported and waits for a second look: a
-//! volume that is mounted late, or a list that is written anew, is no wish to have nothing.
+//! it open. After three seconds what is in it is used, but nothing that may still come is deleted before it
+//! is closed. A file that had objects and is empty says nothing of them: they stay in use until the file is
+//! removed, or says something else. What was deleted or renamed away has 50 ms to come back, as some editors
+//! write. A file that does not parse, or whose directory is gone, keeps its last objects and leads to an
+//! [`Update::Warning`]. Only a file that was deleted from an existing directory deletes its objects. Where
+//! more than half of all services, or of all slices, would be deleted at once, that is reported and waits for
+//! a second look: a volume that is mounted late, or a list that is written anew, is no wish to have nothing.
 
 mod events;
 mod files;

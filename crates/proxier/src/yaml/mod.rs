@@ -51,8 +51,8 @@ pub(crate) fn parse(text: &str, first_line: usize) -> Result<Option<Node<'_>>, F
     Builder::new(text, first_line).document(|builder, event, place| builder.node(event, place, 0))
 }
 
-/// Parses one document as [`parse`] does, but for a key that comes twice: the last one counts, and each is returned
-/// as a fault.
+/// Parses one document as [`parse`] does, but for a key that comes twice: the last one counts, and each is
+/// returned as a fault.
 pub(crate) fn parse_leniently(
     text: &str,
     first_line: usize,

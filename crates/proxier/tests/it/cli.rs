@@ -141,7 +141,10 @@ fn bad_flags_are_named() {
     let cases: &[(&[&str], &[&str])] = &[
         (&["--cluster-cidr", "10.244.0.0"], &["--cluster-cidr", "expected a CIDR"]),
         (&["--iptables-masquerade-bit", "32"], &["--iptables-masquerade-bit", "32"]),
-        (&["--nodeport-addresses", "primary,10.0.0.0/8"], &["--nodeport-addresses", "`primary` alone"]),
+        (
+            &["--nodeport-addresses", "primary,10.0.0.0"],
+            &["--nodeport-addresses", "primary, localhost and all"],
+        ),
         (&["--detect-local-mode", "Bridge"], &["--detect-local-mode", "BridgeInterface"]),
         (&["--detect-local-mode", "ClusterCIDR"], &["--cluster-cidr: is needed"]),
         (&["--detect-local-mode", "NodeCIDR"], &["--node-pod-cidr", "is needed"]),

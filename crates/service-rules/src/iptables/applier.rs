@@ -1,9 +1,9 @@
 //! Applies plans to the rules of iptables with the smallest change, lines as of `iptables-restore --noflush`.
 //!
 //! The first sync compares the plan with the rules of the kernel and sends the difference. From then on the
-//! applied state is in memory, and a sync sends the changes. The canary, an empty chain in table mangle, shows
-//! whether another program has flushed everything. Lines that do not match the kernel's rules (a rule to
-//! delete does not exist) are refused as a whole; then everything is compared again.
+//! applied state is in memory, and a sync sends the changes. The canary, an empty chain in table mangle,
+//! shows whether another program has flushed everything. Lines that do not match the kernel's rules (a rule
+//! to delete does not exist) are refused as a whole; then everything is compared again.
 //!
 //! No program is started. Sockets belong to the network namespace of the thread that opens them. Each family
 //! is synced separately.
@@ -54,8 +54,8 @@ struct Side {
 }
 
 impl Applier {
-    /// Opens sockets in the network namespace of the calling thread, for the rules of `families`: in the given
-    /// back end, or in that of [`choose`](super::choose).
+    /// Opens sockets in the network namespace of the calling thread, for the rules of `families`: in the
+    /// given back end, or in that of [`choose`](super::choose).
     ///
     /// # Errors
     /// [`Error::Iptables`] when a capability is missing, or the kernel has no netfilter.
@@ -132,8 +132,8 @@ impl Applier {
         self.sides.iter().any(|side| side.tables.back_end() == BackEnd::Nft)
     }
 
-    /// Returns `true` if no other program has committed to `nf_tables` since the last sync, except for commits
-    /// that were [ignored](Self::ignore_commit); always in the legacy back end.
+    /// Returns `true` if no other program has committed to `nf_tables` since the last sync, except for
+    /// commits that were [ignored](Self::ignore_commit); always in the legacy back end.
     ///
     /// # Errors
     /// [`Error::Iptables`] when the kernel cannot be asked.
@@ -475,8 +475,8 @@ impl Side {
         Ok(())
     }
 
-    /// Carries out what was refused as text, whose lines an error can name: the service of the line is the one
-    /// without which the others can be programmed.
+    /// Carries out what was refused as text, whose lines an error can name: the service of the line is the
+    /// one without which the others can be programmed.
     fn apply_by_lines(&mut self, input: &Save<'_>) -> Result<(), Error> {
         let text = input.to_string();
         let lines = Save::parse(&text).map_err(rules("numbering the lines"))?;

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use sluicegate_iptables_save::Save;
+use sluicegate_iptables_save::{Rule, Save, Table};
 
 use super::applier::{Applier, iptables};
 use crate::Error;
 
 impl Applier {
-    /// Returns the cluster IPs that the rules in the kernel serve, as the last program that wrote them left them: this
-    /// one or kube-proxy.
+    /// Returns the cluster IPs that the rules in the kernel serve, as the last program that wrote them left
+    /// them: this one or kube-proxy.
     ///
     /// # Errors
     /// [`Error::Iptables`] when the tables cannot be listed.
@@ -25,9 +25,10 @@ impl Applier {
 
 /// Returns the addresses to which chain KUBE-SERVICES sends cluster IPs, and those that have no endpoints.
 fn of_save(save: &Save<'_>) -> BTreeSet<IpAddr> {
-    let rules = save.tables().flat_map(|table| table.rules());
-    let services = rules.filter(|rule| rule.chain() == "KUBE-SERVICES").map(|rule| rule.text());
-    // The comments are kube-proxy's, and part of what other programs read. Others of the chain are external addresses.
+    let rules = save.tables().flat_map(Table::rules);
+    let services = rules.filter(|rule| rule.chain() == "KUBE-SERVICES").map(Rule::text);
+    // The comments are kube-proxy's, and part of what other programs read. Others of the chain are external
+    // addresses.
     let is_cluster_ip = |text: &&str| text.contains(" cluster IP\"") || text.contains(" has no endpoints\"");
     services.filter(is_cluster_ip).filter_map(destination).collect()
 }

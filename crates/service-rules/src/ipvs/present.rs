@@ -11,8 +11,8 @@ use super::{Applier, Set};
 use crate::Error;
 
 impl<T: Transport> Applier<T> {
-    /// Returns the cluster IPs that are in the sets in the kernel, as the last program that wrote them left them: this
-    /// one or kube-proxy.
+    /// Returns the cluster IPs that are in the sets in the kernel, as the last program that wrote them left
+    /// them: this one or kube-proxy.
     ///
     /// # Errors
     /// [`Error::Ipset`] when they cannot be listed.

@@ -9,8 +9,8 @@ use super::Applier;
 use crate::Error;
 
 impl<T: Transport> Applier<T> {
-    /// Returns the cluster IPs that the rules in the kernel serve, as the last program that wrote them left them: this
-    /// one in either layout, or kube-proxy.
+    /// Returns the cluster IPs that the rules in the kernel serve, as the last program that wrote them left
+    /// them: this one in either layout, or kube-proxy.
     ///
     /// # Errors
     /// [`Error::Netlink`] when they cannot be listed.

@@ -138,8 +138,9 @@ struct Head {
 }
 
 impl Head {
-    /// Reads the head of an object of kind `K`. The items of lists have no kind of their own; an object of another one,
-    /// as something between here and the API server mixes things up, is an error: a Pod that is deleted is no Service.
+    /// Reads the head of an object of kind `K`. The items of lists have no kind of their own; an object of
+    /// another one, as something between here and the API server mixes things up, is an error: a Pod that is
+    /// deleted is no Service.
     fn of<K: Watched>(raw: &RawValue) -> Result<Self, String> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]

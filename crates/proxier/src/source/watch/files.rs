@@ -161,8 +161,8 @@ impl Manifests {
         taken.filter(|taking| is_one(&taking.path)).for_each(|taking| taking.stamp = None);
     }
 
-    /// Sets which files a writer has open. Those that are no longer open are read again, even if their metadata is
-    /// unchanged.
+    /// Sets which files a writer has open. Those that are no longer open are read again, even if their
+    /// metadata is unchanged.
     pub(super) fn hold(&mut self, held: HashMap<OsString, Hold>) {
         let before = std::mem::replace(&mut self.held, held);
         let closed: HashSet<_> = before.into_keys().filter(|name| !self.held.contains_key(name)).collect();
@@ -220,8 +220,8 @@ impl Manifests {
         self.take_over(&listed, vanished, warnings, send);
     }
 
-    /// Looks at these files alone, which are in the directories of manifests, and sends the updates. Until everything
-    /// was read once, scans all.
+    /// Looks at these files alone, which are in the directories of manifests, and sends the updates. Until
+    /// everything was read once, scans all.
     pub(super) fn look_at(&mut self, paths: &BTreeSet<PathBuf>, send: &mut dyn FnMut(Update)) {
         if !self.is_complete {
             return self.scan(send);

@@ -40,8 +40,8 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Reads the text of a file. One that is empty where there were objects is a writer's fault, a full disk's or an
-    /// editor's more often than a wish to have none of them.
+    /// Reads the text of a file. One that is empty where there were objects is a writer's fault, a full
+    /// disk's or an editor's more often than a wish to have none of them.
     fn text(&self, path: &Path) -> Result<String, Error> {
         let text = read_text(path)?;
         if self.has_objects && text.trim().is_empty() {
