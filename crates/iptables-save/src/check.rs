@@ -78,7 +78,7 @@ fn asked_family(words: &str) -> Option<Family> {
 /// # Errors
 /// [`Error::Rule`] with the column in `words` and the reason.
 pub fn check<'a>(words: &'a str, place: Place<'_>) -> Result<Spec<'a>, Error> {
-    check_with(Checker { words, place, leaves_to_kernel: false })
+    check_with(&Checker { words, place, leaves_to_kernel: false })
 }
 
 /// As [`check`], but leaves to the kernel what it refuses in this place ([`Error::Place`]): iptables-nft takes
@@ -87,11 +87,11 @@ pub fn check<'a>(words: &'a str, place: Place<'_>) -> Result<Spec<'a>, Error> {
 /// # Errors
 /// As [`check`], but for [`Error::Place`].
 pub fn check_words<'a>(words: &'a str, place: Place<'_>) -> Result<Spec<'a>, Error> {
-    check_with(Checker { words, place, leaves_to_kernel: true })
+    check_with(&Checker { words, place, leaves_to_kernel: true })
 }
 
-fn check_with<'a>(checker: Checker<'a, '_>) -> Result<Spec<'a>, Error> {
-    let Checker { words, place, .. } = checker;
+fn check_with<'a>(checker: &Checker<'a, '_>) -> Result<Spec<'a>, Error> {
+    let Checker { words, place, .. } = *checker;
     checker.place()?;
     checker.sizes()?;
     let spec = Spec::read_strictly(words, place.family)?;

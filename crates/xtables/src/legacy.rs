@@ -189,7 +189,7 @@ impl Client {
         list::view(&self.read(table)?, None, counters, &self.sets)
     }
 
-    /// Returns the same with the rules of one chain only; `None` if there is no such chain.
+    /// Returns the same of one chain; `None` if there is no such chain.
     ///
     /// # Errors
     /// As [`Client::view`].
@@ -199,7 +199,9 @@ impl Client {
         if ruleset.find(chain).is_none() {
             return Ok(None);
         }
-        list::view(&ruleset, Some(chain), counters, &self.sets).map(Some)
+        let mut view = list::view(&ruleset, Some(chain), counters, &self.sets)?;
+        view.table.entries.retain(|entry| !matches!(entry, Entry::Chain(line) if line.name() != chain));
+        Ok(Some(view))
     }
 
     /// Returns a table as the kernel has it, to be compared or kept.

@@ -140,8 +140,7 @@ impl Client {
         self.raw(table)?.view(counters, self.kernel.sets())
     }
 
-    /// Returns the same with the rules of one chain only, which are read alone; `None` if there is no such
-    /// chain.
+    /// Returns the same of one chain, which is read alone; `None` if there is no such chain.
     ///
     /// # Errors
     /// As [`Client::view`].
@@ -151,7 +150,9 @@ impl Client {
         if !exists && builtin::base_chain(table, chain).is_none() {
             return Ok(None);
         }
-        raw.view(counters, self.kernel.sets()).map(Some)
+        let mut view = raw.view(counters, self.kernel.sets())?;
+        view.table.entries.retain(|entry| !matches!(entry, LineOf::Chain(line) if line.name() != chain));
+        Ok(Some(view))
     }
 
     /// Returns a table as the kernel has it, in one generation, to be compared or kept.
@@ -173,10 +174,21 @@ impl Client {
             {
                 let socket = &mut *self.kernel.socket.borrow_mut();
                 if let Some(found) = read::table(socket, &id)? {
-                    raw.chains = read::chains(socket, &id)?;
-                    raw.rules = match chain {
-                        Some(chain) => read::chain_rules(socket, &id.chain(Name::from_kernel(chain)))?,
-                        None => read_rules(socket, &id, &raw.chains)?,
+                    (raw.chains, raw.rules) = match chain {
+                        Some(chain) => {
+                            let id = id.chain(Name::from_kernel(chain));
+                            let found = read::chain(socket, &id)?;
+                            let rules = match &found {
+                                Some(_) => read::chain_rules(socket, &id)?,
+                                None => Vec::new(),
+                            };
+                            (found.into_iter().collect(), rules)
+                        }
+                        None => {
+                            let chains = read::chains(socket, &id)?;
+                            let rules = read_rules(socket, &id, &chains)?;
+                            (chains, rules)
+                        }
                     };
                     if has_lookups(&raw.rules) {
                         for set in read::sets(socket, &id)? {

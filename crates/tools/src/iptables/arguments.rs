@@ -1,4 +1,4 @@
-//! The command line of iptables, read as getopt_long(3) and iptables 1.8.9 read it.
+//! The command line of iptables, read as `getopt_long(3)` and iptables 1.8.9 read it.
 //!
 //! An option of an extension belongs to a match or target that was named before it, and takes its words
 //! whatever they look like: `--comment -D` is no command. Long names may be cut where that is unambiguous.
@@ -68,7 +68,7 @@ struct Reader<'a> {
 }
 
 /// An option of iptables itself.
-struct Option_ {
+struct Known {
     long: &'static str,
     letter: char,
     value: Takes,
@@ -439,7 +439,7 @@ impl Reader<'_> {
 }
 
 enum Found {
-    Own(&'static Option_),
+    Own(&'static Known),
     Extension(String, &'static OptionRow),
 }
 
@@ -464,12 +464,12 @@ pub(super) fn new_name(name: &str, family: Family) -> Result<(), Failure> {
     Ok(())
 }
 
-const fn option(long: &'static str, letter: char, value: Takes) -> Option_ {
-    Option_ { long, letter, value }
+const fn option(long: &'static str, letter: char, value: Takes) -> Known {
+    Known { long, letter, value }
 }
 
 /// The options of iptables(8).
-const OPTIONS: &[Option_] = &[
+const OPTIONS: &[Known] = &[
     option("append", 'A', Takes::Value),
     option("delete", 'D', Takes::Value),
     option("check", 'C', Takes::Value),

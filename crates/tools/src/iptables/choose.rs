@@ -26,16 +26,24 @@ pub(super) fn back_end(name: &str) -> Result<BackEnd, Failure> {
 }
 
 fn in_use() -> BackEnd {
-    let [nft, legacy] = [BackEnd::Nft, BackEnd::Legacy].map(Found::look);
-    match (nft, legacy) {
-        (nft, _) if nft.hints => BackEnd::Nft,
-        (_, legacy) if legacy.hints => BackEnd::Legacy,
-        (nft, legacy) if legacy.rules > nft.rules => BackEnd::Legacy,
-        (nft, _) if nft.rules > 0 || nft.exists => BackEnd::Nft,
-        (_, legacy) if legacy.exists => BackEnd::Legacy,
-        _ => BackEnd::Nft,
+    let mut nft = Found::default();
+    FAMILIES.into_iter().for_each(|family| drop(nft.look_for_hints(family)));
+    if nft.hints {
+        return BackEnd::Nft;
     }
+    let mut legacy = Found::default();
+    FAMILIES.into_iter().for_each(|family| drop(legacy.look_at_legacy(family)));
+    if legacy.hints {
+        return BackEnd::Legacy;
+    }
+    if legacy.rules > 0 {
+        FAMILIES.into_iter().for_each(|family| drop(nft.count(family)));
+    }
+    let without_nft = !nft.exists && legacy.exists;
+    if legacy.rules > nft.rules || without_nft { BackEnd::Legacy } else { BackEnd::Nft }
 }
+
+const FAMILIES: [Family; 2] = [Family::Ipv4, Family::Ipv6];
 
 /// What there is of a back end, in both families.
 #[derive(Debug, Clone, Copy, Default)]
@@ -48,36 +56,31 @@ struct Found {
 }
 
 impl Found {
-    fn look(back_end: BackEnd) -> Self {
-        let mut found = Self::default();
-        for family in [Family::Ipv4, Family::Ipv6] {
-            let _ = match back_end {
-                BackEnd::Nft => found.look_nft(family),
-                BackEnd::Legacy => found.look_legacy(family),
-            };
-        }
-        found
-    }
-
-    fn look_nft(&mut self, family: Family) -> Result<(), sluicegate_xtables::Error> {
+    fn look_for_hints(&mut self, family: Family) -> Result<(), sluicegate_xtables::Error> {
         let client = nft::Client::open(family)?;
         let tables = client.tables()?;
         self.exists = true;
-        for table in tables {
-            let raw = client.raw(table)?;
-            let is_hint = |chain: &str| table == "mangle" && HINTS.contains(&chain);
-            self.hints |= raw.chains.iter().any(|chain| is_hint(chain.name.as_str()));
-            self.rules += raw.rules.len();
+        for hint in HINTS.into_iter().filter(|_| tables.contains(&"mangle")) {
+            self.hints |= client.view_chain("mangle", hint, false)?.is_some();
+        }
+        Ok(())
+    }
+
+    /// Counts the rules of iptables-nft, which takes as long as there are many.
+    fn count(&mut self, family: Family) -> Result<(), sluicegate_xtables::Error> {
+        let client = nft::Client::open(family)?;
+        for table in client.tables()? {
+            self.rules += client.raw(table)?.rules.len();
         }
         Ok(())
     }
 
     /// Only tables that are there are read: to read another one makes it.
-    fn look_legacy(&mut self, family: Family) -> Result<(), sluicegate_xtables::Error> {
+    fn look_at_legacy(&mut self, family: Family) -> Result<(), sluicegate_xtables::Error> {
         let names = legacy_tables(family);
+        self.exists |= names.is_some();
         let Some(names) = names.filter(|names| !names.is_empty()) else { return Ok(()) };
         let client = legacy::Client::open(family)?;
-        self.exists = true;
         for table in names {
             let view = client.view(&table, false)?;
             self.hints |= view.table.chains().any(|chain| HINTS.contains(&chain.name()));

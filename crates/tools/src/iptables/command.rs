@@ -150,13 +150,12 @@ impl Run<'_> {
         let done = self.client.restore(&input, Restore::default().counters());
         if let Err(error) = done {
             // Of a rule that is not there the counters are zero: iptables-nft says nothing.
-            if command == 'Z' && number.is_some() && self.tool.back_end == BackEnd::Nft {
-                if let sluicegate_xtables::Error::Line {
-                    fault: sluicegate_xtables::Fault::NoNumber, ..
-                } = error
-                {
-                    return Ok(());
-                }
+            let is_past = matches!(
+                error,
+                sluicegate_xtables::Error::Line { fault: sluicegate_xtables::Fault::NoNumber, .. }
+            );
+            if command == 'Z' && is_past && self.tool.back_end == BackEnd::Nft {
+                return Ok(());
             }
             return Err(self.told(&error));
         }

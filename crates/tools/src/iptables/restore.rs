@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::Read as _;
 
 use sluicegate_iptables_save::{
-    Action, Error as TextError, Item, Listing, Rule, Save, encode, normalise, quote_if_needed, split,
+    Action, Error as TextError, Item, Listing, Rule, Save, Table, encode, normalise, quote_if_needed, split,
 };
 use sluicegate_xtables::legacy::Restore;
 use sluicegate_xtables::{BackEnd, ForeignReason};
@@ -18,7 +18,7 @@ pub(super) fn run(tool: &Tool, arguments: &[String]) -> Result<(), Failure> {
     let mut how = Restore::default().flush();
     let (mut test, mut verbose) = (false, false);
     let (mut only, mut file, mut wait) = (None, None, None);
-    let mut found = letters(&tool.name, arguments, &OPTIONS)?.into_iter().peekable();
+    let mut found = letters(arguments, &OPTIONS)?.into_iter().peekable();
     while let Some((letter, value)) = found.next() {
         match letter {
             'n' => how.flush = false,
@@ -68,7 +68,7 @@ pub(super) fn run(tool: &Tool, arguments: &[String]) -> Result<(), Failure> {
     if let Some(only) = &only {
         input.items.retain(|item| !matches!(item, Item::Table(table) if table.name() != only));
     }
-    for rule in input.tables_mut().flat_map(|table| table.rules_mut()) {
+    for rule in input.tables_mut().flat_map(Table::rules_mut) {
         if rule.is_for(tool.family) && has_name(rule.text()) {
             resolve(rule, tool)?;
         }
@@ -209,10 +209,9 @@ pub(super) struct Letters {
 
 pub(super) struct Long(pub(super) &'static str, pub(super) char);
 
-/// Reads options as getopt_long(3) does; `\0` stands for a word that is none. What is not known is an error,
+/// Reads options as `getopt_long(3)` does; `\0` stands for a word that is none. What is not known is an error,
 /// and nothing is done.
 pub(super) fn letters(
-    name: &str,
     arguments: &[String],
     options: &Letters,
 ) -> Result<Vec<(char, Option<String>)>, Failure> {
@@ -260,7 +259,6 @@ pub(super) fn letters(
             found.push(('\0', Some(word.clone())));
         }
     }
-    let _ = name;
     Ok(found)
 }
 

@@ -14,7 +14,7 @@ use crate::output::{print, tell};
 pub(super) fn run(tool: &Tool, arguments: &[String]) -> Result<(), Failure> {
     let mut counters = false;
     let (mut table, mut file) = (None, None);
-    for (letter, value) in letters(&tool.name, arguments, &OPTIONS)? {
+    for (letter, value) in letters(arguments, &OPTIONS)? {
         match letter {
             'c' => counters = true,
             't' => table = value,

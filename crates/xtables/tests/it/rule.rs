@@ -2,7 +2,7 @@
 //! bytes.
 
 use proptest::prelude::*;
-use sluicegate_iptables_save::{Family, Place};
+use sluicegate_iptables_save::{Family, Place, all_matches};
 use sluicegate_xtables::{
     Action, Kernel, Kind, NoSets, Rule, SetMismatch, Sets, codecs, codecs_of, decode_extension,
 };
@@ -219,4 +219,59 @@ proptest! {
             }
         }
     }
+}
+
+/// Numbers and ranges at the ends of what an option takes, for every option that takes one value.
+#[test]
+fn every_option_at_its_extremes_is_printed_as_what_it_is() {
+    const VALUES: [&str; 12] = [
+        ":",
+        "0:",
+        ":1",
+        ":0",
+        "0",
+        "255",
+        "65535",
+        "4294967295",
+        "0:65535",
+        "0:4294967295",
+        "0/0",
+        "0-4294967295",
+    ];
+    let mut compiled = 0;
+    for family in FAMILIES {
+        for extension in all_matches().filter(|extension| extension.supports(family)) {
+            let protocol = match extension.name() {
+                name @ ("tcp" | "udp" | "udplite" | "sctp" | "dccp" | "esp" | "ah" | "icmp" | "ipcomp") => {
+                    name
+                }
+                "multiport" | "tcpmss" => "tcp",
+                "icmp6" => "ipv6-icmp",
+                "mh" => "ipv6-mh",
+                _ => "all",
+            };
+            for row in extension.options().iter().filter(|row| row.arity() == 1) {
+                for (value, not) in VALUES.iter().flat_map(|value| [(value, ""), (value, "! ")]) {
+                    let option = format!("{not}--{} {value}", row.name());
+                    compiled += extreme(&format!("-p {protocol} -m {} {option}", extension.name()), family);
+                }
+            }
+        }
+    }
+    assert!(compiled > 500, "{compiled}");
+}
+
+/// Compiles words, if they can be a rule, and prints and compiles it again. Returns how many there were.
+fn extreme(words: &str, family: Family) -> usize {
+    let place = Place { table: "mangle", chain: "PREROUTING", family };
+    let Ok(rules) = Rule::compile(words, place, &Everything) else { return 0 };
+    for rule in &rules {
+        let printed = rule.words(family, &Everything).expect("words");
+        let says_nothing = matches!(printed.as_str(), "-m rt" | "-m frag");
+        assert!(!printed.contains("[unsupported"), "{words}: {printed}");
+        assert!(!says_nothing || !words.contains('!'), "{words}: {printed}");
+        let again = Rule::compile(&printed, place, &Everything).expect("it is a rule");
+        assert_eq!(again[0].words(family, &Everything).expect("words"), printed, "{words}");
+    }
+    rules.len()
 }
