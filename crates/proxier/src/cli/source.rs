@@ -27,6 +27,9 @@ pub(crate) struct SourceArgs {
     pub(crate) server: ServerArgs,
 }
 
+/// What makes Events of the run loop's steps; `None` where nobody takes them.
+type Recorder = Option<Arc<dyn Observer>>;
+
 /// Which API server the objects come from, where there are no manifests.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ServerArgs {
@@ -94,7 +97,7 @@ impl SourceArgs {
         service_cidrs: bool,
         contact: Arc<dyn Contact>,
         recording: Option<Mode>,
-    ) -> Result<(Receiver<Update>, Option<Arc<dyn Observer>>), Error> {
+    ) -> Result<(Receiver<Update>, Recorder), Error> {
         self.check()?;
         let (sender, updates) = mpsc::channel(UPDATES);
         let mut recorder = None;
@@ -120,8 +123,8 @@ impl SourceArgs {
         updates: Sender<Update>,
         contact: Arc<dyn Contact>,
         recording: Option<Mode>,
-    ) -> Result<Option<Arc<dyn Observer>>, Error> {
-        use sluicegate_proxier::source::kube::{Pace, Recorder, Server, Source};
+    ) -> Result<Recorder, Error> {
+        use sluicegate_proxier::source::kube::{self, Pace, Server, Source};
 
         let server =
             Server { kubeconfig: self.server.kubeconfig.clone(), master: self.server.master.clone() };
@@ -130,7 +133,7 @@ impl SourceArgs {
             runtime.spawn(source.start(updates, contact)?);
             return Ok(None);
         };
-        let (recorder, occurrences) = Recorder::new(mode);
+        let (recorder, occurrences) = kube::Recorder::new(mode);
         runtime.spawn(source.start_recording(updates, contact, occurrences)?);
         Ok(Some(Arc::new(recorder)))
     }
@@ -144,7 +147,7 @@ impl SourceArgs {
         _: Sender<Update>,
         _: Arc<dyn Contact>,
         _: Option<Mode>,
-    ) -> Result<Option<Arc<dyn Observer>>, Error> {
+    ) -> Result<Recorder, Error> {
         Err(self.without_kube())
     }
 }

@@ -92,7 +92,7 @@ fn bytes(attributes: Attributes<'_>, kind: u16) -> Result<Vec<u8>, DecodeError> 
 
 /// `NFNL_SUBSYS_NFTABLES` (linux/netfilter/nfnetlink.h)
 const NF_TABLES: u8 = 10;
-/// `NFT_MSG_GETTABLE` (linux/netfilter/nf_tables.h, as all that follow)
+/// `NFT_MSG_GETTABLE` (`linux/netfilter/nf_tables.h`, as all that follow)
 const GET_TABLE: u8 = 1;
 /// `NFT_MSG_GETCHAIN`
 const GET_CHAIN: u8 = 4;

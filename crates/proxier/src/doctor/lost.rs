@@ -93,7 +93,7 @@ fn in_hook(hook: Hook, family: Family) -> Vec<String> {
                 }
             }
             Err(error) => {
-                found.push(format!("the rules of {family} iptables-legacy cannot be read: {error}"))
+                found.push(format!("the rules of {family} iptables-legacy cannot be read: {error}"));
             }
         }
         for table in unlisted(hook, family) {

@@ -187,7 +187,7 @@ impl Diagnosis {
                             .map_or("unknown", |name| table_owner(table.family, name)),
                         count: 1,
                     }
-                }))
+                }));
             }
             Err(error) => {
                 self.others_are_incomplete = true;

@@ -6,7 +6,7 @@
 //! those of known connections are left alone again once connection tracking has seen them, as only packets
 //! that open a connection are looked up in the rules of services.
 //!
-//! A trace has the steps of nftables alone. So that a packet which routing, rp_filter or a rule of
+//! A trace has the steps of nftables alone. So that a packet which routing, `rp_filter` or a rule of
 //! iptables-legacy drops is not taken for one that arrived, the table has a chain at the beginning and at the
 //! end of each hook as well: a packet has left, or arrived, where the last of them has seen it.
 
@@ -685,5 +685,5 @@ const ANSWER: Duration = Duration::from_millis(1500);
 const BUFFER: usize = 64 << 20;
 /// `IPPROTO_UDP`
 const UDP: u8 = 17;
-/// `ARPHRD_LOOPBACK` (linux/if_arp.h)
+/// `ARPHRD_LOOPBACK` (`linux/if_arp.h`)
 const LOOPBACK: u16 = 772;
