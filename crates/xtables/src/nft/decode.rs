@@ -73,7 +73,7 @@ pub(super) fn decode(
     exprs.iter().try_for_each(|expr| decoder.expr(expr))?;
     if let Some(comment) = comment {
         let mut out = Writer::default();
-        let kept = comment.bytes().take(COMMENT_SIZE - 1).collect::<Vec<_>>();
+        let kept = bytes_of(comment).iter().copied().take(COMMENT_SIZE - 1).collect::<Vec<_>>();
         out.bytes(&kept);
         out.zeros(COMMENT_SIZE - kept.len());
         decoder.push_match("comment", 0, out.finish());
@@ -202,7 +202,7 @@ impl<'a> Decoder<'a> {
             Expr::Range(range) => self.range(range),
             Expr::Immediate(immediate) => self.immediate(immediate),
             Expr::Limit(limit) => self.limit(limit),
-            Expr::Log(log) => self.log(log, log.prefix.as_deref().unwrap_or_default().as_bytes()),
+            Expr::Log(log) => self.log(log, &bytes_of(log.prefix.as_deref().unwrap_or_default())),
             Expr::Unknown(unknown) => match nflog(unknown) {
                 Some((log, prefix)) => self.log(&log, prefix),
                 None => no("an expression"),

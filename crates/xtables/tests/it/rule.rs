@@ -80,7 +80,7 @@ fn what_is_printed_of_a_rule_says_the_same_as_the_rule() {
 
 #[test]
 fn all_extensions_have_a_binary_form() {
-    let matches = sluicegate_iptables_save::all_matches().map(|extension| (Kind::Match, extension));
+    let matches = all_matches().map(|extension| (Kind::Match, extension));
     let targets = sluicegate_iptables_save::all_targets().map(|extension| (Kind::Target, extension));
     let mut without = Vec::new();
     for (kind, extension) in matches.chain(targets) {
