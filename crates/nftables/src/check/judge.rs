@@ -433,3 +433,60 @@ fn named_in<'s>(expression: &'s Expression, found: &mut Vec<&'s Name>) {
 }
 
 pub(crate) const NEVER_REACHED: &str = "this is never reached: the statement before it ends the rule";
+
+#[cfg(test)]
+mod tests {
+    use crate::tree::{Log, Statement};
+    use crate::{ApplyOptions, Family, Name, Rule, TableId, Transaction};
+
+    /// Rules that nft refuses for what they mean, and the kernel would take.
+    const WRONG: &[(Family, &[&str])] = &[
+        (Family::IP, &["accept", "counter"]),
+        (Family::IP, &["drop", "accept"]),
+        (Family::IP, &["redirect to :80"]),
+        (Family::IP, &["dnat to 192.0.2.1:80"]),
+        (Family::IP, &["dnat to tcp dport"]),
+        (Family::IP, &["dup to meta mark"]),
+        (Family::NETDEV, &["fwd to meta mark"]),
+        (Family::INET, &["meta nfproto ipv4", "meta l4proto tcp", "tproxy ip6 to [::1]:50080"]),
+        (Family::INET, &["ip saddr 192.0.2.1", "dnat ip6 to ::1"]),
+        (Family::INET, &["meta l4proto { udp, sctp }", "reject with tcp reset"]),
+        (Family::IP, &["ct original saddr . meta mark { 192.0.2.1 . 0x14 }"]),
+        (Family::IP, &["meta mark set meta mark << 32"]),
+    ];
+
+    /// The same rule as text, as values, and as JSON.
+    #[test]
+    fn whatever_door_a_rule_comes_through_it_is_judged() {
+        for (family, statements) in WRONG {
+            let chain = TableId::new(*family, Name::from_kernel("t")).chain(Name::from_kernel("c"));
+            let text = statements.join(" ");
+            assert!(Rule::parse(&chain, &text).is_err(), "text: {text}");
+            let mut rule = chain.rule();
+            for statement in *statements {
+                // A statement alone has nothing before it, and is not judged.
+                rule = rule.then(Statement::parse(*family, statement).unwrap());
+            }
+            refused(rule, &text);
+        }
+        let chain = TableId::new(Family::IP, Name::from_kernel("t")).chain(Name::from_kernel("c"));
+        for log in [
+            Log { level: Some(8), prefix: Some("x".parse().unwrap()), ..Log::default() },
+            Log { level: Some(8), snaplen: Some(5), ..Log::default() },
+            Log { level: Some(4), group: Some(1), ..Log::default() },
+        ] {
+            refused(chain.rule().then(log), "a level of log");
+        }
+    }
+
+    fn refused(rule: Rule, text: &str) {
+        let mut transaction = Transaction::new();
+        transaction.add(rule);
+        assert!(transaction.encode(ApplyOptions::default()).is_err(), "values: {text}");
+        #[cfg(feature = "json")]
+        {
+            let json = transaction.to_json().to_string();
+            assert!(Transaction::from_json(&json).is_err(), "JSON: {json}");
+        }
+    }
+}

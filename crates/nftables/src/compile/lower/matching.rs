@@ -274,6 +274,39 @@ mod tests {
     use crate::tree::{RawPayload, Statement};
     use crate::{Family, TableId};
 
+    /// Every field of a number of bits that is not whole bytes, under every prefix: the mask is of the field's
+    /// first bits, and the constant has no others. (nft 1.0.6 crashes on them.)
+    #[test]
+    fn a_prefix_is_of_the_first_bits_of_its_field() {
+        let mut tried = 0;
+        for field in Payload::ALL.iter().filter(|field| !field.bits().is_multiple_of(8)) {
+            let ones = u64::MAX >> (64 - field.bits());
+            for length in 0..=field.bits() {
+                let prefix = Expression::prefix(ones, u8::try_from(length).unwrap());
+                let statement = [Statement::from(Match::new(*field, prefix))];
+                let families = [Family::IP, Family::IP6, Family::INET, Family::BRIDGE, Family::ARP];
+                let lower =
+                    |family| lower_alone(&TableId::new(family, "t".parse().unwrap()), &statement).ok();
+                let Some(exprs) = families.into_iter().find_map(lower).map(|lowered| lowered.exprs) else {
+                    continue;
+                };
+                let number = |data: &Data| crate::key::integer(Order::Network, data.value().unwrap());
+                let mask = exprs.iter().rev().find_map(|expr| match expr {
+                    expr::Expr::Bitwise(bits) => bits.mask.as_ref().map(number),
+                    _ => None,
+                });
+                let constant = match exprs.last() {
+                    Some(expr::Expr::Cmp(cmp)) => number(&cmp.data),
+                    other => panic!("{field}: {other:?}"),
+                };
+                let first = ones & !ones.checked_shr(length.into()).unwrap_or(0);
+                assert_eq!((mask, constant), (Some(first), first), "{field} under a prefix of {length}");
+                tried += 1;
+            }
+        }
+        assert!(tried > 60, "{tried} prefixes");
+    }
+
     /// nft 1.0.6: `Value 69 exceeds valid range 0-15`. The comparison could never be equal.
     #[test]
     fn a_number_has_no_more_bits_than_the_field_that_it_is_compared_with() {
