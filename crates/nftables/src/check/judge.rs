@@ -8,7 +8,7 @@ use crate::check::context::{Clash, Context};
 use crate::check::type_check::KeyUse;
 use crate::check::{Definitions, LowerError};
 use crate::datatype::{DataType, Order};
-use crate::expr::{CtKey, Verdict};
+use crate::expr::{CtKey, RtKey, Verdict};
 use crate::family::Family;
 use crate::name::Name;
 use crate::tree::{
@@ -163,6 +163,8 @@ impl<'a> Judge<'a> {
                 }
                 _ => Ok(()),
             },
+            Expression::Rt(rt) if rt.key == RtKey::NEXTHOP_IP => self.network(Family::IP, expression),
+            Expression::Rt(rt) if rt.key == RtKey::NEXTHOP_IP6 => self.network(Family::IP6, expression),
             Expression::Concat(parts) => {
                 parts.iter().try_for_each(|part| self.expression(part))?;
                 match parts.iter().any(Expression::has_family_of_two) {
@@ -453,6 +455,7 @@ mod tests {
         (Family::INET, &["meta l4proto { udp, sctp }", "reject with tcp reset"]),
         (Family::IP, &["ct original saddr . meta mark { 192.0.2.1 . 0x14 }"]),
         (Family::IP, &["meta mark set meta mark << 32"]),
+        (Family::INET, &["ip saddr 192.0.2.1", "rt ip6 nexthop ::1"]),
     ];
 
     /// The same rule as text, as values, and as JSON.
