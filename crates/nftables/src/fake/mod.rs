@@ -242,7 +242,7 @@ impl Fake {
 
     /// Joins a multicast group, so that the socket receives the events of all later commits; the only group
     /// is [`read::GROUP`]. Receiving never blocks: without events,
-    /// [`Monitor::events`](monitor::Monitor::events) is empty.
+    /// [`Monitor::events`](crate::monitor::Monitor::events) is empty.
     ///
     /// # Errors
     /// If the group is another one.

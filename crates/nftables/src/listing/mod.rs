@@ -31,7 +31,7 @@ pub(crate) use script::{Script, is_constant, target, without_position};
 /// A table with its whole content, in the typed language.
 ///
 /// It prints as `nft -s list ruleset` does: without handles, counters and remaining times, unless
-/// [`ListOptions`] request them. A rule that the language cannot express is a
+/// [`ListOptions`](crate::ListOptions) request them. A rule that the language cannot express is a
 /// [`Statement::Raw`](crate::lang::Statement::Raw).
 ///
 /// The text is that of nft 1.0.6, or of the first version that supports a feature. Later versions list some

@@ -28,10 +28,20 @@
 //!
 //! # To add a statement
 //!
-//! As above, with a variant of [`Statement`] in `tree/statement.rs` instead; `compile/lower/statement.rs`,
-//! `compile/raise/statement.rs`, `text/print/statement.rs`, `text/parse/statement.rs` and `json/statement/`
-//! handle it. A statement that keeps state (as `counter`) is converted by `tree/stateful.rs`, both ways, since
-//! elements and sets have it too.
+//! | file | what to add |
+//! |---|---|
+//! | `tree/statement.rs` | a variant of [`Statement`] and, if it has fields, its structure |
+//! | `tree/mod.rs`, `lang.rs` | the re-export of the structure |
+//! | `tree/statements/nodes.rs` | its row, so that a parsed rule can store it packed |
+//! | `text/print/statement.rs`, `text/parse/statement.rs` | its text, both ways |
+//! | `json/statement/print.rs`, `json/statement/parse.rs` | its JSON, both ways |
+//! | `compile/lower/statement.rs`, `compile/raise/statement.rs` | the expressions of the kernel, both ways |
+//! | `check/` | what it takes, where that is not decided by its own types |
+//! | `fake/validate/`, `probe/feature.rs` | as for an expression |
+//! | `tests/it/kernel/cases/statements.rs`, `tests/it/trees/statement.rs` | rules with it |
+//!
+//! If the kernel has an expression of its own for it, that is as above. A statement that keeps state (as
+//! `counter`) is converted by `tree/stateful.rs`, both ways, since elements and sets have it too.
 //!
 //! # To add a data type
 //!
