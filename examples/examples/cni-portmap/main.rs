@@ -6,9 +6,11 @@
 //! ```
 //!
 //! It keeps one table, whose rules never change (`table.nft`), and adds and removes elements, each with the
-//! attachment that it belongs to as its comment: the kernel's table is all the state that there is. Ports are
-//! not forwarded on 127.0.0.1, which would need the sysctl `route_localnet`.
+//! attachment that it belongs to as its comment, by network, container and interface: the kernel's table is all
+//! the state that there is. All networks of the host share it, and none touches the elements of another. Ports
+//! are not forwarded on 127.0.0.1, which would need the sysctl `route_localnet`.
 
+use std::collections::{HashMap, HashSet};
 use std::env;
 use std::io::{self, Read};
 use std::net::IpAddr;
@@ -18,7 +20,9 @@ use ipnet::IpNet;
 use serde_json::{Value, json};
 use sluicegate_nftables::netlink::{NetlinkFamily, Options, Protocol, Socket};
 use sluicegate_nftables::reconcile::{self, Difference};
-use sluicegate_nftables::{ApplyOptions, Comment, Element, Port, Transaction, read};
+use sluicegate_nftables::{
+    ApplyOptions, Comment, Element, InterfaceName, Port, TableContent, Transaction, read,
+};
 
 const USAGE: &str = "usage: CNI_COMMAND=ADD|DEL|CHECK|GC|STATUS|VERSION CNI_CONTAINERID=ID CNI_IFNAME=NAME \
 cni-portmap <CONFIG
@@ -82,7 +86,7 @@ fn run(config: &mut Value) -> Result<Option<Value>, Failure> {
     match &*command {
         "ADD" => {
             let attachment = Attachment::read(config)?;
-            change(&mut kernel, |comment| *comment != attachment.id, Some(&attachment))?;
+            change(&mut kernel, |owner| *owner != attachment.id, Some(&attachment))?;
             let mut result = config["prevResult"].clone();
             result["cniVersion"] = version.into();
             return Ok(Some(result));
@@ -95,15 +99,17 @@ fn run(config: &mut Value) -> Result<Option<Value>, Failure> {
             }
         }
         "DEL" => {
-            let id = attachment_id()?;
-            change(&mut kernel, |comment| *comment != id, None)?;
+            let id = attachment_id(config)?;
+            change(&mut kernel, |owner| *owner != id, None)?;
         }
         "GC" => {
             let valid = config["cni.dev/valid-attachments"].as_array();
             let valid = valid.ok_or_else(|| Failure(7, "no cni.dev/valid-attachments".to_owned()))?;
-            let id = |of: &Value| comment(of["containerID"].as_str()?, of["ifname"].as_str()?).ok();
-            let valid: Vec<Comment> = valid.iter().filter_map(id).collect();
-            change(&mut kernel, |comment| valid.contains(comment), None)?;
+            let network = network(config)?;
+            let text = |of: &Value, key: &str| of[key].as_str().unwrap_or_default().to_owned();
+            let id = |of: &Value| comment(network, &text(of, "containerID"), &text(of, "ifname"));
+            let valid = valid.iter().map(id).collect::<Result<HashSet<_>, _>>()?;
+            change(&mut kernel, |owner| network_of(owner) != Some(network) || valid.contains(owner), None)?;
         }
         "STATUS" => drop(read::generation(&mut kernel).map_err(|e| Failure(50, e.to_string()))?),
         other => return Err(Failure(4, format!("CNI_COMMAND: unknown command {other:?}"))),
@@ -116,12 +122,36 @@ fn variable(name: &str) -> Result<String, Failure> {
 }
 
 /// Returns the comment of the elements of this attachment.
-fn attachment_id() -> Result<Comment, Failure> {
-    comment(&variable("CNI_CONTAINERID")?, &variable("CNI_IFNAME")?)
+fn attachment_id(config: &Value) -> Result<Comment, Failure> {
+    comment(network(config)?, &variable("CNI_CONTAINERID")?, &variable("CNI_IFNAME")?)
 }
 
-fn comment(container: &str, interface: &str) -> Result<Comment, Failure> {
-    Comment::new(&format!("{container}/{interface}")).map_err(|e| Failure(4, e.to_string()))
+fn network(config: &Value) -> Result<&str, Failure> {
+    let name = config["name"].as_str().filter(|name| is_id(name));
+    name.ok_or_else(|| {
+        Failure(7, format!("wrong name of the network in the configuration: {}", config["name"]))
+    })
+}
+
+/// Returns the name of an attachment: none of its parts has a slash.
+fn comment(network: &str, container: &str, interface: &str) -> Result<Comment, Failure> {
+    if !is_id(container) {
+        return Err(Failure(4, format!("CNI_CONTAINERID: not a valid id: {container:?}")));
+    }
+    InterfaceName::new(interface).map_err(|e| Failure(4, format!("CNI_IFNAME: {e}")))?;
+    Comment::new(&format!("{network}/{container}/{interface}")).map_err(|e| Failure(4, e.to_string()))
+}
+
+/// Returns the network of an attachment; `None` for the comment of somebody else.
+fn network_of(owner: &Comment) -> Option<&str> {
+    let (network, rest) = owner.as_str().split_once('/')?;
+    rest.contains('/').then_some(network)
+}
+
+/// Names of networks and containers, as the specification allows them.
+fn is_id(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c))
 }
 
 /// What one interface of one container needs: the elements, each with the name of its set.
@@ -141,7 +171,7 @@ impl Attachment {
             .iter()
             .map(|of| parse(of).ok_or_else(|| wrong(&format!("wrong IP {of}"))))
             .collect::<Result<_, _>>()?;
-        let mut attachment = Self { id: attachment_id()?, elements: Vec::new() };
+        let mut attachment = Self { id: attachment_id(config)?, elements: Vec::new() };
         // The first address of each family, as the reference plug-in does.
         for is_v4 in [true, false] {
             let Some(net) = addresses.iter().find(|net| net.addr().is_ipv4() == is_v4) else { continue };
@@ -226,18 +256,47 @@ fn compare(
     let mut wanted = Transaction::parse(include_str!("table.nft"))?.into_content()?;
     let ruleset = read::ruleset(kernel, &wanted[0].table.id)?;
     let content = ruleset.content();
+    let stale = add.map(|add| stale(&content, add)).unwrap_or_default();
+    let is_kept =
+        |element: &&Element| element.get_comment().is_none_or(|owner| keep(owner) && !stale.contains(owner));
     for (set, elements) in wanted.iter_mut().flat_map(|table| &mut table.sets) {
         let name = set.id.name.as_str();
         let known = content.iter().flat_map(|table| table.elements(name));
-        elements.extend(known.filter(|known| known.get_comment().is_some_and(&keep)).cloned());
-        for (_, element) in add.iter().flat_map(|add| &add.elements).filter(|(set, _)| set == name) {
-            if let Some(taken) = elements.iter().find(|taken| taken.key() == element.key()) {
-                let owner = taken.get_comment().map(Comment::as_str).unwrap_or_default();
-                return Err(Failure(101, format!("{name}: {} belongs to {owner}", element.key())));
+        elements.extend(known.filter(is_kept).cloned());
+        let own = add.iter().flat_map(|add| &add.elements).filter(|(set, _)| set == name);
+        let mut new: HashMap<String, &Element> = HashMap::new();
+        for (_, element) in own {
+            if new.insert(element.key().to_string(), element).is_some_and(|other| other != element) {
+                return Err(Failure(7, format!("{name}: {} is mapped twice", element.key())));
             }
-            elements.push(element.clone());
         }
+        let is_new = |known: &&Element| !new.is_empty() && new.contains_key(&known.key().to_string());
+        if let Some(taken) = elements.iter().find(is_new) {
+            let owner = taken.get_comment().map(Comment::as_str).unwrap_or_default();
+            return Err(Failure(101, format!("{name}: {} belongs to {owner}", taken.key())));
+        }
+        elements.extend(new.into_values().cloned());
     }
     let difference = reconcile::difference(&wanted, &ruleset, &reconcile::Options::default())?;
     Ok((!content.is_empty(), difference))
+}
+
+/// Returns the attachments of the same network that have an address of the new one: their containers are gone,
+/// or the address would not have been given again.
+fn stale(content: &[TableContent], new: &Attachment) -> HashSet<Comment> {
+    let of_address = |set: &str| set.starts_with("self") || set.starts_with("egress");
+    let keys: HashSet<_> = new
+        .elements
+        .iter()
+        .filter(|(set, _)| of_address(set))
+        .map(|(set, element)| (set.as_str(), element.key().to_string()))
+        .collect();
+    let sets =
+        content.iter().flat_map(|table| &table.sets).filter(|(set, _)| of_address(set.id.name.as_str()));
+    sets.flat_map(|(set, elements)| elements.iter().map(|element| (set.id.name.as_str(), element)))
+        .filter(|(set, element)| keys.contains(&(*set, element.key().to_string())))
+        .filter_map(|(_, element)| element.get_comment())
+        .filter(|owner| **owner != new.id && network_of(owner) == network_of(&new.id))
+        .cloned()
+        .collect()
 }

@@ -144,7 +144,7 @@ fn packets_to_a_host_port_reach_the_container_until_it_is_removed() {
     assert_eq!(network.plugin("CHECK", "c1", &config), (true, Value::Null));
     assert_eq!(network.plugin("DEL", "c1", &config), (true, Value::Null));
     assert_eq!(ask(&network.client, "192.168.7.1:8080"), None);
-    assert!(!network.listing().contains("c1/eth0"), "{}", network.listing());
+    assert!(!network.listing().contains("net/c1/eth0"), "{}", network.listing());
     assert_eq!(network.plugin("DEL", "c1", &config), (true, Value::Null), "it may be repeated");
 }
 
@@ -155,8 +155,10 @@ fn a_host_port_belongs_to_one_container_and_garbage_is_collected() {
     assert_eq!(network.plugin("DEL", "c0", &config), (true, Value::Null));
     assert_eq!(network.listing(), "", "to remove nothing makes nothing");
     network.add("c1", &config);
-    let (done, said) = network.plugin("ADD", "c2", &config);
-    let message = "ports4: udp . 53 belongs to c1/eth0";
+    let mut other = config.clone();
+    other["prevResult"]["ips"] = json!([{ "address": "10.1.0.6/24" }]);
+    let (done, said) = network.plugin("ADD", "c2", &other);
+    let message = "ports4: udp . 53 belongs to net/c1/eth0";
     assert_eq!((done, said), (false, json!({ "cniVersion": "1.1.0", "code": 101, "msg": message })));
 
     let mut valid = config.clone();
@@ -169,6 +171,38 @@ fn a_host_port_belongs_to_one_container_and_garbage_is_collected() {
     valid["cni.dev/valid-attachments"] = json!([]);
     assert_eq!(network.plugin("GC", "", &valid), (true, Value::Null));
     assert!(!network.listing().contains("elements"), "{}", network.listing());
+}
+
+/// Each network has its own attachments, although all are in one table.
+#[test]
+fn a_network_touches_no_attachment_of_another() {
+    let Some(network) = Network::new() else { return };
+    let of = |name: &str, address: &str, port: u16| {
+        let mut config = config(&json!([{ "hostPort": port, "containerPort": 80 }]));
+        config["name"] = name.into();
+        config["prevResult"]["ips"] = json!([{ "address": format!("{address}/24") }]);
+        config
+    };
+    network.add("c1", &of("a", "10.1.0.5", 81));
+    network.add("c1", &of("b", "10.2.0.5", 82));
+    network.add("c2", &of("b", "10.2.0.6", 83));
+    let mut valid = of("b", "10.2.0.5", 82);
+    valid["cni.dev/valid-attachments"] = json!([{ "containerID": "c2", "ifname": "eth0" }]);
+    assert_eq!(network.plugin("GC", "", &valid), (true, Value::Null));
+    let listed = network.listing();
+    assert!(listed.contains("a/c1/eth0") && listed.contains("b/c2/eth0"), "{listed}");
+    assert!(!listed.contains("b/c1/eth0"), "{listed}");
+    assert_eq!(network.plugin("DEL", "c1", &of("b", "10.2.0.5", 82)), (true, Value::Null));
+    assert!(network.listing().contains("a/c1/eth0"), "{}", network.listing());
+
+    // A container that died without a word: its address, and with it its ports, are another's now.
+    network.add("c3", &of("a", "10.1.0.5", 84));
+    let listed = network.listing();
+    assert!(listed.contains("a/c3/eth0") && !listed.contains("a/c1/eth0"), "{listed}");
+    // The address of another network's is not: it may be alive.
+    let (done, said) = network.plugin("ADD", "c4", &of("b", "10.1.0.5", 85));
+    assert_eq!((done, &said["code"]), (false, &json!(101)), "{said}");
+    assert_eq!(network.listing(), listed);
 }
 
 #[test]
@@ -194,6 +228,12 @@ fn what_is_wrong_is_told_by_the_codes_of_the_specification() {
         assert_eq!(code("ADD", &config), 7, "{mapping}");
     }
     assert_eq!(code("GC", &with(&|_| {})), 7);
+    for name in [json!(null), json!(""), json!("a/b"), json!("-a"), json!("a b")] {
+        assert_eq!(code("ADD", &with(&|config| config["name"] = name.clone())), 7, "{name}");
+    }
+    for id in ["", "a/b", "../c", "a\"b", "a\nb"] {
+        assert_eq!(network.plugin("ADD", id, &with(&|_| {})).1["code"], 4, "{id}");
+    }
     assert_eq!(network.plugin("STATUS", "", &with(&|_| {})), (true, Value::Null));
     let versions = json!({ "cniVersion": "1.1.0", "supportedVersions": ["0.4.0", "1.0.0", "1.1.0"] });
     assert_eq!(network.plugin("VERSION", "", &json!({ "cniVersion": "1.1.0" })), (true, versions));

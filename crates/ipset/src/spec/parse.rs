@@ -3,7 +3,7 @@
 use super::{CreateOptions, Range, SetSpec};
 use crate::address::host;
 use crate::set_type::CreateWord;
-use crate::text::{ParseError, Word};
+use crate::text::{IgnoredOption, ParseError, Word};
 use crate::{Addresses, EntryOptions, Family, Names, Reason, SetName, SetType, number, port};
 
 /// Reads `SETNAME TYPENAME [OPTIONS]`.
@@ -13,7 +13,7 @@ pub(crate) fn spec(
     words: Vec<Word<'_>>,
     end: u32,
     names: &dyn Names,
-    warnings: &mut Vec<String>,
+    warnings: &mut Vec<IgnoredOption>,
 ) -> Result<SetSpec, ParseError> {
     let name = SetName::new(&set.text).map_err(|reason| set.wrong(reason))?;
     let set_type: SetType = kind.text.parse().map_err(|reason| kind.wrong(reason))?;
@@ -38,7 +38,9 @@ pub(crate) fn spec(
                 }
                 options.range = Some(Range::Addresses(network));
             }
-            Opt::Ignored => warnings.push(format!("option {} {} has no effect", word.text, value.text)),
+            Opt::Ignored => {
+                warnings.push(IgnoredOption { option: word.text.to_string(), value: value.text.to_string() });
+            }
         }
     }
     ends.read(&mut options, set_type, family, names)?;
@@ -121,7 +123,7 @@ fn ignored(kind: SetType) -> &'static [&'static str] {
     match kind {
         SetType::HashIp => &["probes", "resize", "gc"],
         SetType::HashNet => &["probes", "resize"],
-        SetType::HashIpPort | SetType::HashIpPortIp | SetType::HashIpPortNet => {
+        SetType::HashIpPort | SetType::HashIpPortIp | SetType::HashIpPortNet | SetType::HashIpMark => {
             &["probes", "resize", "from", "to", "network"]
         }
         _ => &[],

@@ -33,7 +33,7 @@ use crate::{Family, Names, Reason, SetName, SetType};
 
 pub use command::{Command, Line};
 pub(crate) use statement::GLOBAL_OPTIONS;
-pub use statement::{EntryWords, Options, Output, Statement, Verb};
+pub use statement::{EntryWords, IgnoredOption, Options, Output, Statement, Verb};
 pub use words::Word;
 
 /// A word that is not valid, and its position.

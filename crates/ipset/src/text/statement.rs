@@ -3,6 +3,8 @@
 //! The rules are those of ipset(8): options may be anywhere; a command may be abbreviated to any prefix that
 //! no earlier command in the list has; two dashes before a word are ignored.
 
+use std::fmt;
+
 use super::{ParseError, Word};
 use crate::set_type::Feature;
 use crate::spec::parse as create;
@@ -101,7 +103,22 @@ pub struct Options {
     /// `-f`, `-file`.
     pub file: Option<String>,
     /// Warnings: obsolete options that have no effect.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<IgnoredOption>,
+}
+
+/// An option of older versions that is read and has no effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IgnoredOption {
+    /// The option, as it was written: `--probes`.
+    pub option: String,
+    /// Its value.
+    pub value: String,
+}
+
+impl fmt::Display for IgnoredOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "option {} {} has no effect", self.option, self.value)
+    }
 }
 
 /// The output formats of a listing.

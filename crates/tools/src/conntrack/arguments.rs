@@ -36,13 +36,17 @@ pub(crate) struct Arguments {
     pub(crate) nothing_labelled: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Command {
     List(Table),
     Get,
     Delete,
     Create,
+    /// Creates, unless it is there.
+    Add,
     Update,
+    /// Reads commands from a file, `-` for standard input.
+    Load(String),
     Events(What),
     Flush(What),
     ListExpectations,
@@ -98,6 +102,8 @@ const OPTIONS: &[Opt] = &[
     opt('G', &["get"], Value::Optional, ""),
     opt('D', &["delete"], Value::Optional, ""),
     opt('I', &["create"], Value::Optional, ""),
+    opt('A', &["add"], Value::Optional, ""),
+    opt('R', &["load-file"], Value::Needed, ""),
     opt('U', &["update"], Value::Optional, ""),
     opt('E', &["event"], Value::Optional, ""),
     opt('F', &["flush"], Value::Optional, ""),
@@ -105,13 +111,13 @@ const OPTIONS: &[Opt] = &[
     opt('S', &["stats"], Value::Optional, ""),
     opt('V', &["version"], Value::None, ""),
     opt('h', &["help"], Value::None, ""),
-    opt('s', &["src", "orig-src"], Value::Needed, "LGDIUEgd"),
-    opt('d', &["dst", "orig-dst"], Value::Needed, "LGDIUEgd"),
-    opt('r', &["reply-src"], Value::Needed, "LDIUEgd"),
-    opt('q', &["reply-dst"], Value::Needed, "LDIUEgd"),
-    opt('p', &["protonum"], Value::Needed, "LGDIUEhgd"),
-    opt('t', &["timeout"], Value::Needed, "IU"),
-    opt('u', &["status"], Value::Needed, "LDIU"),
+    opt('s', &["src", "orig-src"], Value::Needed, "LGDIAUEgd"),
+    opt('d', &["dst", "orig-dst"], Value::Needed, "LGDIAUEgd"),
+    opt('r', &["reply-src"], Value::Needed, "LDIAUEgd"),
+    opt('q', &["reply-dst"], Value::Needed, "LDIAUEgd"),
+    opt('p', &["protonum"], Value::Needed, "LGDIAUEhgd"),
+    opt('t', &["timeout"], Value::Needed, "IAU"),
+    opt('u', &["status"], Value::Needed, "LDIAU"),
     opt('z', &["zero"], Value::None, "L"),
     opt('e', &["event-mask"], Value::Needed, "E"),
     // With no command allowed: known, so that what is refused is named.
@@ -119,50 +125,50 @@ const OPTIONS: &[Opt] = &[
     opt(']', &["tuple-dst"], Value::Needed, ""),
     opt('{', &["mask-src"], Value::Needed, "LDUE"),
     opt('}', &["mask-dst"], Value::Needed, "LDUE"),
-    opt('m', &["mark"], Value::Needed, "LDIUE"),
+    opt('m', &["mark"], Value::Needed, "LDIAUE"),
     opt('i', &["id"], Value::Needed, "DU"),
     opt('f', &["family"], Value::Needed, "LDFUEl"),
-    opt('n', &["src-nat"], Value::Optional, "LDIUE"),
-    opt('g', &["dst-nat"], Value::Optional, "LDIUE"),
+    opt('n', &["src-nat"], Value::Optional, "LDIAUE"),
+    opt('g', &["dst-nat"], Value::Optional, "LDIAUE"),
     opt('o', &["output"], Value::Needed, "LGDUEle"),
     opt('c', &["secmark"], Value::Needed, ""),
     opt('b', &["buffer-size"], Value::Needed, "E"),
-    opt('j', &["any-nat"], Value::Optional, "LDE"),
-    opt('w', &["zone"], Value::Needed, "LDIE"),
+    opt('j', &["any-nat"], Value::Optional, "LE"),
+    opt('w', &["zone"], Value::Needed, "LDIAE"),
     opt('l', &["label"], Value::Needed, "LGDUE"),
-    opt('(', &["orig-zone"], Value::Needed, "LDIE"),
-    opt(')', &["reply-zone"], Value::Needed, "LDIE"),
+    opt('(', &["orig-zone"], Value::Needed, "LDIAE"),
+    opt(')', &["reply-zone"], Value::Needed, "LDIAE"),
 ];
 
 /// Options that a protocol brings.
 const PORTS: &[Opt] = &[
-    opt('1', &["sport", "orig-port-src"], Value::Needed, "LGDIUEgd"),
-    opt('2', &["dport", "orig-port-dst"], Value::Needed, "LGDIUEgd"),
-    opt('3', &["reply-port-src"], Value::Needed, "LDIUEgd"),
-    opt('4', &["reply-port-dst"], Value::Needed, "LDIUEgd"),
+    opt('1', &["sport", "orig-port-src"], Value::Needed, "LGDIAUEgd"),
+    opt('2', &["dport", "orig-port-dst"], Value::Needed, "LGDIAUEgd"),
+    opt('3', &["reply-port-src"], Value::Needed, "LDIAUEgd"),
+    opt('4', &["reply-port-dst"], Value::Needed, "LDIAUEgd"),
 ];
 const KEYS: &[Opt] = &[
-    opt('1', &["srckey", "orig-key-src"], Value::Needed, "LGDIUEgd"),
-    opt('2', &["dstkey", "orig-key-dst"], Value::Needed, "LGDIUEgd"),
-    opt('3', &["reply-key-src"], Value::Needed, "LDIUEgd"),
-    opt('4', &["reply-key-dst"], Value::Needed, "LDIUEgd"),
+    opt('1', &["srckey", "orig-key-src"], Value::Needed, "LGDIAUEgd"),
+    opt('2', &["dstkey", "orig-key-dst"], Value::Needed, "LGDIAUEgd"),
+    opt('3', &["reply-key-src"], Value::Needed, "LDIAUEgd"),
+    opt('4', &["reply-key-dst"], Value::Needed, "LDIAUEgd"),
 ];
-const STATE: &[Opt] = &[opt('5', &["state"], Value::Needed, "LDIUE")];
+const STATE: &[Opt] = &[opt('5', &["state"], Value::Needed, "LDIAUE")];
 const SCTP: &[Opt] = &[
-    opt('5', &["state"], Value::Needed, "LDIUE"),
-    opt('9', &["orig-vtag"], Value::Needed, "I"),
-    opt('0', &["reply-vtag"], Value::Needed, "I"),
+    opt('5', &["state"], Value::Needed, "LDIAUE"),
+    opt('9', &["orig-vtag"], Value::Needed, "IA"),
+    opt('0', &["reply-vtag"], Value::Needed, "IA"),
 ];
-const DCCP: &[Opt] = &[opt('5', &["state"], Value::Needed, "I"), opt('*', &["role"], Value::Needed, "I")];
+const DCCP: &[Opt] = &[opt('5', &["state"], Value::Needed, "IA"), opt('*', &["role"], Value::Needed, "IA")];
 const ICMP: &[Opt] = &[
-    opt('6', &["icmp-type"], Value::Needed, "LGDIUE"),
-    opt('7', &["icmp-code"], Value::Needed, "LGDIUE"),
-    opt('8', &["icmp-id"], Value::Needed, "LGDIUE"),
+    opt('6', &["icmp-type"], Value::Needed, "LGDIAUE"),
+    opt('7', &["icmp-code"], Value::Needed, "LGDIAUE"),
+    opt('8', &["icmp-id"], Value::Needed, "LGDIAUE"),
 ];
 const ICMPV6: &[Opt] = &[
-    opt('6', &["icmpv6-type"], Value::Needed, "LGDIUE"),
-    opt('7', &["icmpv6-code"], Value::Needed, "LGDIUE"),
-    opt('8', &["icmpv6-id"], Value::Needed, "LGDIUE"),
+    opt('6', &["icmpv6-type"], Value::Needed, "LGDIAUE"),
+    opt('7', &["icmpv6-code"], Value::Needed, "LGDIAUE"),
+    opt('8', &["icmpv6-id"], Value::Needed, "LGDIAUE"),
 ];
 
 fn of_protocol(protocol: Option<Protocol>) -> impl Iterator<Item = &'static Opt> {
@@ -327,7 +333,8 @@ impl Parser {
                     break;
                 }
             }
-        } else {
+        } else if word != "conntrack" {
+            // The table that is meant anyway may stand anywhere; conntrack(8) ignores any word.
             return usage(format!("unexpected argument `{word}'"));
         }
         Ok(true)
@@ -358,7 +365,7 @@ impl Parser {
             },
         };
         let of_what = || match option.letter {
-            'V' | 'h' => Ok(What::Flows),
+            'V' | 'h' | 'R' => Ok(What::Flows),
             _ if is_expect(value.as_deref()) => Ok(What::Expectations),
             _ => match table(value.as_deref())? {
                 Table::Conntrack => Ok(What::Flows),
@@ -375,6 +382,9 @@ impl Parser {
                 return Err(Failure::Plain("expectations cannot be created here".to_owned()));
             }
             'I' => Command::Create,
+            'A' if of_what()? == What::Expectations => return usage("Can't do --add on expectations"),
+            'A' => Command::Add,
+            'R' => Command::Load(value.clone().unwrap_or_default()),
             'U' if of_what()? == What::Expectations => return usage("Can't do --update on expectations"),
             'U' => Command::Update,
             'E' => Command::Events(of_what()?),
@@ -388,7 +398,7 @@ impl Parser {
                 return self.criterion(option.letter, &value.unwrap_or_default());
             }
         };
-        if !matches!(letter, 'C' | 'S' | 'V' | 'h') && is_expect(value.as_deref()) {
+        if !matches!(letter, 'C' | 'S' | 'V' | 'h' | 'R') && is_expect(value.as_deref()) {
             letter = letter.to_ascii_lowercase();
         }
         if self.command.replace((letter, command)).is_some() {
@@ -600,7 +610,7 @@ impl Parser {
     }
 
     fn finish(mut self) -> Result<Arguments, Failure> {
-        let Some((letter, command)) = self.command else {
+        let Some((letter, command)) = self.command.take() else {
             return match self.given.first() {
                 // As conntrack(8): without a word, its usage.
                 None => Ok(self.arguments(Command::Help, None)),
@@ -634,7 +644,9 @@ impl Parser {
         let names = match &text {
             Ok(text) => LabelNames::parse(&String::from_utf8_lossy(text)),
             Err(error) => {
-                tell(format_args!("{LABELS_FILE}: {error}"));
+                let reason = error.to_string();
+                let reason = reason.split(" (os error").next().unwrap_or_default();
+                tell(format_args!("nfct_labelmap_new: {reason}"));
                 LabelNames::default()
             }
         };
@@ -650,7 +662,7 @@ impl Parser {
     fn check_options(&self, letter: char) -> Result<(), Failure> {
         let needed = match letter {
             'G' => "p",
-            'I' => "pt",
+            'I' | 'A' => "pt",
             'g' | 'd' => "sdp12",
             _ => "",
         };

@@ -11,6 +11,7 @@ mod arguments;
 mod changing;
 mod events;
 mod expectations;
+mod load;
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -35,17 +36,23 @@ pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    match arguments.command {
+    match &arguments.command {
         Command::Help => return print(USAGE).map(|()| ExitCode::SUCCESS).map_err(|error| written(&error)),
         Command::Version => {
             return print(format!("{PROGRAM}\n"))
                 .map(|()| ExitCode::SUCCESS)
                 .map_err(|error| written(&error));
         }
-        Command::Events(what) => return events::follow(arguments, what),
+        Command::Events(what) => return events::follow(arguments, *what),
+        Command::Load(file) => return load::load(file),
         _ => {}
     }
     let mut client = Client::open().map_err(|error| operation(&error))?;
+    perform(arguments, &mut client)
+}
+
+/// Does what needs the kernel.
+fn perform(arguments: &Arguments, client: &mut Client) -> Result<ExitCode, Failure> {
     let filter = &arguments.filter;
     let chooses = matches!(arguments.command, Command::List(_) | Command::Delete);
     if chooses && arguments.nothing_matches {
@@ -83,22 +90,19 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             return Ok(if shown == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS });
         }
         Command::Create => {
-            let flow = changing::new_flow(arguments)?;
-            client.create(&[flow]).map_err(|error| match error.errno() {
-                Some(Errno::EEXIST) => {
-                    Failure::Operation("Such conntrack exists, try -U to update".to_owned())
-                }
-                Some(Errno::EINVAL) => Failure::Operation("invalid parameters".to_owned()),
-                _ => operation(&error),
-            })?;
+            create(arguments, client)?;
             say(format_args!("1 flow entries have been created."));
+        }
+        Command::Add => {
+            let added = add(arguments, client)?;
+            say(format_args!("{added} flow entries have been added."));
         }
         Command::Update if arguments.nothing_labelled => {
             say(format_args!("0 flow entries have been updated."));
             return Ok(ExitCode::FAILURE);
         }
         Command::Update => {
-            let flows = changing::update(arguments, &mut client).map_err(|error| operation(&error))?;
+            let flows = changing::update(arguments, client).map_err(|error| operation(&error))?;
             let shown = show(arguments, Verb::Listed, flows.into_iter().map(Ok))?;
             say(format_args!("{shown} flow entries have been updated."));
             return Ok(if shown == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS });
@@ -146,9 +150,28 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             };
             print(lines.concat()).map_err(|error| written(&error))?;
         }
-        Command::Help | Command::Version | Command::Events(_) => {}
+        Command::Help | Command::Version | Command::Events(_) | Command::Load(_) => {}
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn create(arguments: &Arguments, client: &mut Client) -> Result<(), Failure> {
+    let flow = changing::new_flow(arguments)?;
+    client.create(&[flow]).map_err(|error| match error.errno() {
+        Some(Errno::EEXIST) => Failure::Operation("Such conntrack exists, try -U to update".to_owned()),
+        Some(Errno::EINVAL) => Failure::Operation("invalid parameters".to_owned()),
+        _ => operation(&error),
+    })
+}
+
+/// Creates a flow that is not there yet, and returns how many are new.
+fn add(arguments: &Arguments, client: &mut Client) -> Result<usize, Failure> {
+    let flow = changing::new_flow(arguments)?;
+    match client.create(&[flow]) {
+        Ok(()) => Ok(1),
+        Err(error) if error.errno() == Some(Errno::EEXIST) => Ok(0),
+        Err(error) => Err(operation(&error)),
+    }
 }
 
 /// Says on standard error what has been done.
@@ -252,6 +275,8 @@ conntrack(8).
   -G, --get, get          show one flow: -p, -s, -d and what the protocol needs
   -D, --delete, delete    delete the flows that all criteria choose; at least one
   -I, --create, create    make a flow: -p, -s, -d, -t and what the protocol needs
+  -A, --add               make a flow, unless it is there
+  -R, --load-file FILE    do what the lines of a file say, `-` for standard input: -A, -I, -U, -D, -F
   -U, --update, update    change time-out, mark, status or state of the flows that the other criteria choose
   -E, --event, monitor    show events as they come, until SIGINT or SIGTERM
   -F, --flush, flush      empty the table, with -f the part of one family

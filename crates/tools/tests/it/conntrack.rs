@@ -1121,3 +1121,36 @@ fn events_of_expectations_are_shown() {
         }
     });
 }
+
+/// What `-L -o save` prints, `-R` loads: all lines are read before the first is done.
+#[test]
+fn a_file_of_flows_is_loaded() {
+    let Some(namespace) = Netns::new() else { return };
+    namespace.run(|| {
+        let run = |words: &str, input: &str| run_with(&ours(), words.split(' '), input);
+        let udp = "-p udp -s 192.0.2.4 -d 198.51.100.2 --sport 12 --dport 22 -t 500 --dst-nat 203.0.113.6:80";
+        let tcp = "-p tcp -s 192.0.2.1 -d 198.51.100.2 --sport 12 --dport 22 --state ESTABLISHED -u ASSURED,SEEN_REPLY \
+                   -t 500";
+        for flow in [udp, tcp] {
+            let added = run(&format!("-A {flow}"), "");
+            assert_eq!(added.stderr, "conntrack v1.4.7 (conntrack-tools): 1 flow entries have been added.\n");
+        }
+        let again = run(&format!("--add {tcp}"), "");
+        assert_eq!(again.stderr, "conntrack v1.4.7 (conntrack-tools): 0 flow entries have been added.\n");
+        let saved = run("-L conntrack -o save", "").stdout;
+        assert_eq!(saved.matches("-A -t ").count(), 2, "{saved}");
+        assert_eq!(run("-F", "").status, Some(0));
+        let wrong = run("-R -", &format!("{saved}-A -p nosuch -t 5\n"));
+        assert_eq!((wrong.status, run("-C", "").stdout.as_str()), (Some(2), "0\n"), "{wrong:?}");
+        let loaded = run("-R -", &format!("# flows\n\n{saved}"));
+        assert_eq!((loaded.status, loaded.stderr.as_str()), (Some(0), ""));
+        let lines = |text: &str| {
+            let mut lines: Vec<_> = text.lines().map(|line| line.split_once(" -u ").map(|both| both.1.to_owned())).collect();
+            lines.sort();
+            lines
+        };
+        assert_eq!(lines(&run("-L -o save", "").stdout), lines(&saved));
+        let refused = run("-R -", "-L\n");
+        assert!(refused.stderr.contains("Cannot use command `-L' with --load-file"), "{}", refused.stderr);
+    });
+}

@@ -830,26 +830,6 @@ fn without_arguments_a_command_line_is_read_from_standard_input() {
 }
 
 #[test]
-fn errors_name_line_column_and_word() {
-    let Some(namespace) = Netns::new() else { return };
-    namespace.run(|| {
-        let restore = |text| run(&ours(), &["restore".to_owned()], text).stderr;
-        assert_eq!(
-            restore("create a hash:ip\nadd a 10.0.0.256\n"),
-            "sluicegate-ipset: Error in line 2, column 7: '10.0.0.256' is not an IPv4 address\n"
-        );
-        assert_eq!(
-            restore("add a 10.0.0.1\nadd a 10.0.0.2\nadd a 10.0.0.1\n"),
-            "sluicegate-ipset: Error in line 3: add a 10.0.0.1: the entry is in the set already\n"
-        );
-        assert_eq!(
-            restore("\nadd nosuch 10.0.0.1\n"),
-            "sluicegate-ipset: Error in line 2: header nosuch: no set has this name\n"
-        );
-    });
-}
-
-#[test]
 fn bytes_that_are_not_utf8_are_listed_and_restored_as_they_are() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;

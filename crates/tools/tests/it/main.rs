@@ -6,6 +6,7 @@ mod conntrack;
 mod every_tool;
 mod guest;
 mod ipset;
+mod ipset_words;
 mod iptables;
 mod nft;
 mod nft_command_line;

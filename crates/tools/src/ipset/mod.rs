@@ -4,6 +4,8 @@
 //! arguments it reads one command line from standard input; `-` reads them until `quit`. Messages go to
 //! standard error.
 
+mod words;
+
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -15,9 +17,7 @@ use std::process::ExitCode;
 use crate::output::print;
 use sluicegate_ipset::netlink::text::{decode, encode};
 use sluicegate_ipset::text::{Command, EntryWords, Options, Output, ParseError, Statement, Verb, Word};
-use sluicegate_ipset::{
-    Client, Entry, Error, Exist, Family, Names, Reason, SetName, SetType, Style, VERSION,
-};
+use sluicegate_ipset::{Client, Entry, Error, Exist, Family, Names, Reason, SetName, SetType, Style};
 
 pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     let mut words = Word::from_arguments(
@@ -60,10 +60,11 @@ struct Pending {
 
 impl Program {
     fn command_line(&mut self, words: Vec<Word>) -> Result<ExitCode, Failure> {
-        let (statement, options) = Statement::parse(words, &self.names)?;
+        let (statement, options) = self.parse(words)?;
         self.take(options);
-        for warning in std::mem::take(&mut self.options.warnings) {
-            self.say(&format!("Warning: {warning}"));
+        let ignored = std::mem::take(&mut self.options.warnings);
+        if !ignored.is_empty() {
+            self.say(&words::warning(&ignored));
         }
         match statement {
             Statement::Restore => self.restore(),
@@ -71,11 +72,26 @@ impl Program {
             Statement::Help(kind) => help(kind.as_deref()),
             Statement::Version => {
                 let (_, newest) = self.client()?.protocol()?;
-                print(format!("{NAME} v{VERSION}, protocol version: {newest}\n")).map_err(Failure::Io)?;
+                print(format!("{NAME}, protocol version: {newest}\n")).map_err(Failure::Io)?;
                 Ok(ExitCode::SUCCESS)
             }
             statement => self.statement(statement),
         }
+    }
+
+    /// Reads a command. Of a type that the kernel does not have, ipset says just that, whatever its options.
+    fn parse<'w>(&mut self, words: Vec<Word<'w>>) -> Result<(Statement<'w>, Options), Failure> {
+        let types: Vec<SetType> = words.iter().filter_map(|word| word.text.parse().ok()).collect();
+        let failure = match Statement::parse(words, &self.names) {
+            Ok(parsed) => return Ok(parsed),
+            Err(failure) => failure,
+        };
+        if let ([kind], true) = (types.as_slice(), words::is_of_create(&failure.reason))
+            && let Some(family) = kind.families().first()
+        {
+            self.client()?.revisions(*kind, *family)?;
+        }
+        Err(failure.into())
     }
 
     /// Carries out what may also stand in a restore file.
@@ -110,7 +126,9 @@ impl Program {
         let entry = self.entry(words)?;
         let found = self.client()?.test(words.set, &entry)?;
         let is = if found { "is" } else { "is NOT" };
-        self.say(&format!("{} {is} in set {}.", entry.element(), words.set));
+        // Only what is found is a warning.
+        let word = if found { "Warning: " } else { "" };
+        self.say(&format!("{word}{} {is} in set {}.", entry.element(), words.set));
         Ok(if found { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
@@ -179,7 +197,7 @@ impl Program {
             self.commit()?;
             return Ok(Flow::On);
         }
-        let (statement, options) = Statement::parse(words, &self.names)?;
+        let (statement, options) = self.parse(words)?;
         self.take(options);
         let statement = match statement {
             Statement::Entry(words) if words.verb != Verb::Test => {
@@ -361,23 +379,33 @@ impl Failure {
             _ => false,
         };
         if !options.quiet {
-            let text = match self {
-                Self::Parse(error) => match error.line {
-                    Some(line) => format!("Error in line {line}, column {}: {}", error.column, error.reason),
-                    None => error.to_string(),
-                },
-                Self::Ipset(Error::Refused(mut refusal)) => match refusal.line.take() {
-                    Some(line) => format!("Error in line {line}: {refusal}"),
-                    None => refusal.to_string(),
-                },
-                Self::Ipset(error) => error.to_string(),
-                Self::Line(line, error) => format!("Error in line {line}: {error}"),
-                Self::File(path, what, error) => format!("cannot open {path} for {what}: {error}"),
+            let line = match &self {
+                Self::Line(line, _) => Some(*line),
+                Self::Parse(error) => error.line,
+                Self::Ipset(Error::Refused(refusal)) => refusal.line,
+                _ => None,
+            };
+            let text = match &self {
+                Self::Parse(ParseError { reason, .. }) | Self::Ipset(Error::Invalid(reason)) => {
+                    words::reason(reason)
+                }
+                Self::Ipset(Error::Parse(error)) => words::reason(&error.reason),
+                Self::Ipset(Error::Refused(refusal)) => words::refusal(refusal),
+                Self::Line(_, Error::Refused(refusal)) => words::refusal(refusal),
+                Self::Line(_, Error::Parse(error)) => words::reason(&error.reason),
+                Self::Ipset(error) | Self::Line(_, error) => error.to_string(),
+                Self::File(path, what, error) => {
+                    let reason = error.to_string();
+                    let reason = reason.split(" (os error").next().unwrap_or_default();
+                    format!("Cannot open {path} for {what}: {reason}")
+                }
                 Self::Io(error) => error.to_string(),
             };
-            message(&format!("{NAME}: {text}"));
+            // What is no command is told without its line, as ipset tells it.
+            let place = line.filter(|_| !usage).map(|line| format!("Error in line {line}: "));
+            message(&format!("{NAME}: {}{text}", place.unwrap_or_default()));
             if usage {
-                message(&format!("Try `{NAME} help' for more information."));
+                message("Try `ipset help' for more information.");
             }
         }
         ExitCode::from(if usage { 2 } else { 1 })
@@ -445,7 +473,7 @@ fn host_name(address: IpAddr) -> Option<String> {
 }
 
 fn help(kind: Option<&str>) -> Result<ExitCode, Failure> {
-    let mut text = format!("{NAME} v{VERSION}\n\n{HELP}\n");
+    let mut text = format!("{NAME}\n\n{HELP}\n");
     match kind {
         None => {
             text.push_str("\nSet types (newest revision):\n");
@@ -466,7 +494,8 @@ fn help(kind: Option<&str>) -> Result<ExitCode, Failure> {
     print(text).map(|()| ExitCode::SUCCESS).map_err(Failure::Io)
 }
 
-const NAME: &str = "sluicegate-ipset";
+/// What messages begin with: the release whose words these are.
+const NAME: &str = "ipset v7.17";
 /// Entries that are sent together: as many as fit in one message, roughly.
 const TOGETHER: usize = 1400;
 
