@@ -109,6 +109,10 @@ fn takes(socket: &mut Socket, family: Family, statement: Statement) -> Result<bo
 
 #[test]
 fn what_is_lacking_here_is_in_another_kernel() {
+    // Whoever may not ask knows of nothing that is there.
+    if testns::Netns::new().is_none() {
+        return;
+    }
     let wrong: Vec<_> = if testns::guest().is_some() {
         let version = version();
         NEEDS.iter().filter(|need| need.is_met() == need.lacked_by.contains(&version)).collect()

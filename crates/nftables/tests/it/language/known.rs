@@ -15,6 +15,10 @@ pub(crate) struct Known {
 
 /// Fails with what is otherwise and not known, and with what is known and no longer otherwise.
 pub(crate) fn check(known: &[Known], others: &[Other<'_>]) {
+    // Where nothing could be compared, nothing is known to be the same by now.
+    if testns::Netns::new().is_none() {
+        return;
+    }
     let is = |known: &(&str, &str, &str), other: &Other<'_>| *known == (other.file, other.what, other.rule);
     let mut failed: Vec<String> = Vec::new();
     for other in others {
