@@ -3,6 +3,7 @@
 //! read.
 //!
 //! The input is a datagram. The sequence number of each message is set to the one that is awaited.
+
 use sluicegate_conntrack::stale::{self, Services};
 use sluicegate_conntrack::{Client, Event, Filter, Flow, Format, Layout, NewFlow, Protocol, Verb};
 use sluicegate_netlink::message::{self, Messages};

@@ -3,6 +3,7 @@
 //!
 //! The input is datagrams: a length of two bytes (little-endian), then as many bytes, again and again. The
 //! sequence number of each message is set to the one that is awaited, so that answers are looked into.
+
 use std::collections::VecDeque;
 
 use sluicegate_ipset::text::{self, Output};

@@ -1,6 +1,7 @@
 //! Any text as what `iptables-restore` says when it fails, and any input that it failed with, separated by a
 //! NUL: nothing panics, a line that is named is a line of the input, and a passing failure is not taken for
 //! an answer.
+
 use sluicegate_iptables_save::{Cause, Refusal};
 
 pub(crate) fn run(text: &str) {

@@ -1,6 +1,7 @@
 //! Any text as a save, as a rule and as a line to check: nothing panics, an untouched tree renders the input,
 //! the typed view written again reads as itself, a normal form is its own normal form, and a state does not
 //! differ from itself.
+
 use sluicegate_iptables_save::{
     Family, Limits, Place, Save, Spec, State, check, check_line, decode, diff, encode, normalise, quote,
     split,

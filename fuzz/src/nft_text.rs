@@ -1,6 +1,7 @@
 //! Any text as a script and as a rule of nft's language: nothing panics, what can be read prints as a
 //! script that reads as the same transaction, and
 //! what is printed does not change any more.
+
 use sluicegate_nftables::lang::parse::{Included, ParseOptions};
 use sluicegate_nftables::{ApplyOptions, Family, Rule, TableId, Transaction};
 

@@ -2,8 +2,9 @@
 //! which prints the same.
 //!
 //! The first byte chooses the family and the table, the rest is the words.
+
 use sluicegate_iptables_save::{Family, Place};
-use sluicegate_xtables::{Kernel, Kind, Rule, Sets};
+use sluicegate_xtables::{Kernel, Kind, Rule, SetMismatch, Sets};
 
 pub(crate) fn run(data: &[u8]) {
     let Some((choice, words)) = data.split_first() else { return };
@@ -34,9 +35,11 @@ impl Kernel for Everything {
 }
 
 impl Sets for Everything {
-    fn index(&self, name: &str, _: Family) -> Result<u16, String> {
+    fn index(&self, name: &str, _: Family) -> Result<u16, SetMismatch> {
         let number = name.strip_prefix('s').and_then(|number| number.parse().ok());
-        number.filter(|number| *number < u16::MAX).ok_or_else(|| "no such set".to_owned())
+        number
+            .filter(|number| *number < u16::MAX)
+            .ok_or_else(|| SetMismatch::Missing { name: name.to_owned() })
     }
 
     fn name(&self, index: u16) -> Option<String> {

@@ -1,6 +1,7 @@
 //! Any bytes as the kernel's answer to a request for a table: nothing panics, and what is listed can be read.
 //!
 //! The input is the first byte, which chooses the family, `struct ipt_getinfo` of 84 bytes, then the entries.
+
 use sluicegate_iptables_save::{Family, Save};
 use sluicegate_xtables::legacy::RawTable;
 use sluicegate_xtables::{Kind, NoSets, codecs, decode_extension};
