@@ -1,6 +1,8 @@
 //! Finds elements that the kernel would misinterpret: keys whose parts have other lengths than those of the
 //! set, although the total is the same, and ranges that end before they start.
 
+use std::net::IpAddr;
+
 use crate::check::LowerError;
 use crate::key::{Key, Part, is_byte_swapped, types_of};
 use crate::object::{Element, ElementData, Set, SetData};
@@ -75,6 +77,33 @@ fn is_mismatch(kinds: &[u8], parts: &[Part]) -> bool {
 
 fn text(parts: impl Iterator<Item = Part>) -> String {
     parts.map(|part| part.data_type().name()).collect::<Vec<_>>().join(" . ")
+}
+
+impl Element {
+    /// Creates an element for all addresses of a network, for a set with the flag `interval`. The bits behind
+    /// the prefix are ignored, as nft ignores them. Feature `ipnet`: `IpNet`, `Ipv4Net` and `Ipv6Net` convert
+    /// to such an element.
+    ///
+    /// ```
+    /// use std::net::Ipv4Addr;
+    ///
+    /// use sluicegate_nftables::Element;
+    ///
+    /// assert_eq!(Element::prefix(Ipv4Addr::new(10, 1, 2, 3), 8)?.to_string(), "10.0.0.0/8");
+    /// assert!(Element::prefix(Ipv4Addr::new(10, 1, 2, 3), 33).is_err());
+    /// # Ok::<(), sluicegate_nftables::lang::LowerError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`LowerError::PrefixLength`] if the prefix is longer than the address: 32 or 128 bits.
+    pub fn prefix(address: impl Into<IpAddr>, length: u8) -> Result<Self, LowerError> {
+        let address = address.into();
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        match length <= bits {
+            true => Ok(Self::network(address, length)),
+            false => Err(LowerError::PrefixLength { length, bits: bits.into() }),
+        }
+    }
 }
 
 #[cfg(test)]

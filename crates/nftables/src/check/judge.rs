@@ -10,6 +10,7 @@ use crate::check::{Definitions, LowerError};
 use crate::datatype::{DataType, Order};
 use crate::expr::{CtKey, RtKey, Verdict};
 use crate::family::Family;
+#[cfg(feature = "text")]
 use crate::name::Name;
 use crate::tree::{
     BinaryOp, Ct, Expression, Log, Mapping, Match, Nat, NatTarget, ObjectName, PortNat, Statement, Tproxy,
@@ -33,6 +34,7 @@ impl<'a> Judge<'a> {
     }
 
     /// One for a statement in the middle of a rule.
+    #[cfg(feature = "text")]
     pub(crate) fn behind(definitions: Definitions<'a>, context: Context) -> Self {
         Self { definitions, context, has_ended: false, number_bits: 0 }
     }
@@ -375,6 +377,7 @@ fn address_type(family: Family) -> DataType {
 }
 
 /// Collects the names of the sets and maps that a statement looks something up in, or adds something to.
+#[cfg(feature = "text")]
 pub(crate) fn named_sets<'s>(statement: &'s Statement, found: &mut Vec<&'s Name>) {
     match statement {
         Statement::Match(m) => {
@@ -416,6 +419,7 @@ pub(crate) fn named_sets<'s>(statement: &'s Statement, found: &mut Vec<&'s Name>
     }
 }
 
+#[cfg(feature = "text")]
 fn named_in<'s>(expression: &'s Expression, found: &mut Vec<&'s Name>) {
     match expression {
         Expression::Named(name) => found.push(name),

@@ -12,7 +12,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::check::LowerError;
 use crate::expr;
 use crate::key::Key;
 use crate::name::{Comment, Name};
@@ -80,33 +79,8 @@ impl Element {
         Self::new(low).to(high)
     }
 
-    /// Creates an element for all addresses of a network, for a set with the flag `interval`. The bits behind
-    /// the prefix are ignored, as nft ignores them. Feature `ipnet`: `IpNet`, `Ipv4Net` and `Ipv6Net` convert
-    /// to such an element.
-    ///
-    /// ```
-    /// use std::net::Ipv4Addr;
-    ///
-    /// use sluicegate_nftables::Element;
-    ///
-    /// assert_eq!(Element::prefix(Ipv4Addr::new(10, 1, 2, 3), 8)?.to_string(), "10.0.0.0/8");
-    /// assert!(Element::prefix(Ipv4Addr::new(10, 1, 2, 3), 33).is_err());
-    /// # Ok::<(), sluicegate_nftables::lang::LowerError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`LowerError::PrefixLength`] if the prefix is longer than the address: 32 or 128 bits.
-    pub fn prefix(address: impl Into<IpAddr>, length: u8) -> Result<Self, LowerError> {
-        let address = address.into();
-        let bits = if address.is_ipv4() { 32 } else { 128 };
-        match length <= bits {
-            true => Ok(Self::network(address, length)),
-            false => Err(LowerError::PrefixLength { length, bits: bits.into() }),
-        }
-    }
-
     /// Creates an element for the addresses of a network, whose prefix is not longer than an address.
-    fn network(address: IpAddr, length: u8) -> Self {
+    pub(crate) fn network(address: IpAddr, length: u8) -> Self {
         let bits: u8 = if address.is_ipv4() { 32 } else { 128 };
         let free = u128::MAX.checked_shr(128 - u32::from(bits.saturating_sub(length))).unwrap_or(0);
         match address {
