@@ -480,7 +480,7 @@ mod tests {
         for log in [
             Log { level: Some(8), prefix: Some("x".parse().unwrap()), ..Log::default() },
             Log { level: Some(8), snaplen: Some(5), ..Log::default() },
-            Log { level: Some(4), group: Some(1), ..Log::default() },
+            Log { level: Some(5), group: Some(1), ..Log::default() },
         ] {
             refused(chain.rule().then(log), "a level of log");
         }
