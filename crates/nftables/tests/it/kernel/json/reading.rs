@@ -24,7 +24,7 @@ fn commands_are_read_as_what_was_printed() {
 /// Read otherwise than printed, and the same to the kernel.
 const OTHERWISE: &[&str] = &[
     // A number where an address belongs is that address.
-    "add rule ip t c meta mark set ip saddr & 255",
+    "add rule ip t c meta mark set ip saddr & 0x000000ff",
 ];
 
 /// The operations that are read otherwise than they were printed.
