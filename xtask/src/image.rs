@@ -67,7 +67,7 @@ fn package(session: &Session, program: &Path) -> Result<Built, String> {
 /// name of a tool beside it, to be copied into other images.
 pub(crate) fn build_tools(session: &Session) -> Result<Built, String> {
     let here = Place::of(session);
-    let program = compile(session, TOOLS, &[], &here, &folders(&[&here]))?;
+    let program = compile(session, TOOLS, TOOLS_PROFILE, &[], &here, &folders(&[&here]))?;
     let size = fs::metadata(&program).map_err(|error| format!("{}: {error}", program.display()))?.len();
     let image = tools_image(session, &program)?;
     let built = write(&image, &session.target().join("oci-tools"))?;
@@ -135,12 +135,13 @@ fn tools_image(session: &Session, program: &Path) -> Result<Image, String> {
 /// and procedural macros as well, which cannot be static. It also keeps the files of a plain `cargo build`
 /// apart.
 fn program(session: &Session, place: &Place, folders: &[(PathBuf, &str)]) -> Result<PathBuf, String> {
-    compile(session, PACKAGE, &["--features", "kube"], place, folders)
+    compile(session, PACKAGE, PROFILE, &["--features", "kube"], place, folders)
 }
 
 fn compile(
     session: &Session,
     package: &str,
+    profile: &str,
     arguments: &[&str],
     place: &Place,
     folders: &[(PathBuf, &str)],
@@ -149,12 +150,12 @@ fn compile(
     let renamed = folders.iter();
     flags.extend(renamed.map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display())));
     let mut cargo = session.cargo();
-    cargo.args(["build", "--locked", "--profile", PROFILE, "--target", &target()]);
+    cargo.args(["build", "--locked", "--profile", profile, "--target", &target()]);
     cargo.args(["--package", package]).args(arguments);
     cargo.current_dir(&place.root).arg("--target-dir").arg(&place.target);
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     session.run(&mut cargo)?;
-    Ok(place.target.join(target()).join(PROFILE).join(package))
+    Ok(place.target.join(target()).join(profile).join(package))
 }
 
 /// Returns the folders of this machine that are not to be named in the program, so that it is the same wherever
@@ -254,8 +255,10 @@ const PACKAGE: &str = "sluicegate-proxier";
 const TOOLS: &str = "sluicegate-tools";
 /// More than that is too large for the program of the tools.
 const LARGEST_TOOLS: u64 = 8_000_000;
-/// The profile of the program.
+/// The profile of the proxier's program.
 const PROFILE: &str = "image";
+/// The profile of the tools' program.
+const TOOLS_PROFILE: &str = "tools";
 /// The user and group, by the number that images without users use for one without rights.
 const USER: u32 = 65532;
 /// `CAP_NET_ADMIN` (`linux/capability.h`).

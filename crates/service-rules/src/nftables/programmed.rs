@@ -70,11 +70,11 @@ fn address(family: Family, bytes: &[u8]) -> Option<(IpAddr, &[u8])> {
     Some(match family {
         Family::Ipv4 => {
             let (octets, rest) = bytes.split_first_chunk()?;
-            (Ipv4Addr::from_octets(*octets).into(), rest)
+            (Ipv4Addr::from(*octets).into(), rest)
         }
         Family::Ipv6 => {
             let (octets, rest) = bytes.split_first_chunk()?;
-            (Ipv6Addr::from_octets(*octets).into(), rest)
+            (Ipv6Addr::from(*octets).into(), rest)
         }
     })
 }
