@@ -89,7 +89,10 @@ mod tests {
         let mut line = String::new();
         io::BufRead::read_line(&mut io::BufReader::new(running.0.stdout.take().unwrap()), &mut line).unwrap();
         let sleeper = format!("/proc/{}/cmdline", line.trim());
-        assert!(std::fs::read_to_string(&sleeper).unwrap().starts_with("sleep"));
+        // The shell tells the number of the process before that has become `sleep`.
+        while !std::fs::read_to_string(&sleeper).unwrap().starts_with("sleep") {
+            thread::sleep(Duration::from_millis(1));
+        }
         end_all();
         assert!(!running.wait().unwrap().success());
         // It may be a zombie for a moment, without a command line.

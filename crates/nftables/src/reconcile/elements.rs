@@ -255,7 +255,7 @@ impl<'w> Index<'w> {
             match index.find(hash, &range) {
                 // Like the kernel, accept an element twice if both are equal.
                 Ok(before) if wanted.get(before).is_some_and(|before| before != element) => {
-                    let object = format_args!("element {} {{ {} }}", set.id, element.key());
+                    let object = format!("element {} {{ {} }}", set.id, element.key());
                     return Err(Error::content(object, ContentProblem::Twice));
                 }
                 Ok(_) => {}

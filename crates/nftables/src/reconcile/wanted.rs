@@ -48,9 +48,9 @@ impl<'w> Wanted<'w> {
         }
         for set in &content.sets {
             let id = &set.0.id;
-            let title = format_args!("{} {id}", set.0.word());
-            is_in(table, &id.table, title)?;
-            once(&mut wanted.sets, &id.name, set, title)?;
+            let word = set.0.word();
+            is_in(table, &id.table, format_args!("{word} {id}"))?;
+            once(&mut wanted.sets, &id.name, set, format_args!("{word} {id}"))?;
             wanted.known.insert(id, &set.0);
         }
         for object in &content.objects {
@@ -58,9 +58,9 @@ impl<'w> Wanted<'w> {
             once(&mut wanted.objects, (object.id.kind, &object.id.name), object, &object.id)?;
         }
         for flowtable in &content.flowtables {
-            let title = format_args!("flowtable {}", flowtable.id);
-            is_in(table, &flowtable.id.table, title)?;
-            once(&mut wanted.flowtables, &flowtable.id.name, flowtable, title)?;
+            let id = &flowtable.id;
+            is_in(table, &id.table, format_args!("flowtable {id}"))?;
+            once(&mut wanted.flowtables, &id.name, flowtable, format_args!("flowtable {id}"))?;
         }
         Ok(wanted)
     }

@@ -78,7 +78,9 @@ fn describe(inode: u64) -> String {
     let socket = format!("socket:[{inode}]");
     let has_it = |process: &fs::DirEntry| {
         let files = fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten();
-        files.map(|file| fs::read_link(file.path())).any(|link| link.is_ok_and(|link| *link == *socket))
+        files
+            .map(|file| fs::read_link(file.path()))
+            .any(|link| link.is_ok_and(|link| link.as_os_str() == socket.as_str()))
     };
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut numbered = processes
