@@ -94,7 +94,7 @@ pub struct Options<'a> {
     ///
     /// // Rules of others, which the comments of ours tell apart, and tables of others stay.
     /// let keep = |foreign: Foreign<'_>| match foreign {
-    ///     Foreign::Rule(rule) => rule.comment() != Some("ours"),
+    ///     Foreign::Rule(rule) => rule.comment().as_deref() != Some("ours"),
     ///     Foreign::Table(_) => true,
     ///     _ => false,
     /// };

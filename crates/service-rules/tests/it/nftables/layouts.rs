@@ -1,8 +1,8 @@
 //! Both layouts send a packet to the same endpoints, and masquerade, drop and reject the same.
 //!
 //! The scripts of random clusters are read by a small interpreter: packets to every frontend pass the base
-//! chains in the kernel's order, once for every number that `numgen` may draw, and what may become of them is
-//! compared. It knows the statements and expressions that the planner uses and panics on any other.
+//! chains in the kernel's order, once for every number that `numgen` or a hash may give, and what may become of
+//! them is compared. It knows the statements and expressions that the planner uses and panics on any other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -129,8 +129,10 @@ struct Walk<'a> {
     mark: u128,
     translated: bool,
     masqueraded: bool,
-    /// The number that `numgen` returns, and the modulus that it was given.
+    /// The number that `numgen` returns, and that a hash of the client returns, which may be any and stays the
+    /// same, and the modulus that it was given.
     draw: u32,
+    hash: u32,
     of: u32,
     /// The elements that rules added to dynamic sets and maps, with their values.
     noted: BTreeMap<(String, Tuple), Option<Tuple>>,
@@ -310,6 +312,11 @@ impl Walk<'_> {
                 self.of = numgen.modulus;
                 (self.draw % numgen.modulus).into()
             }
+            Expression::Jhash(jhash) if jhash.modulus != u32::MAX => {
+                self.of = jhash.modulus;
+                (self.hash % jhash.modulus).into()
+            }
+            // Of all numbers: it stands for what it is of.
             Expression::Jhash(jhash) => {
                 let mut hasher = DefaultHasher::new();
                 (self.value(&jhash.of)?, jhash.seed).hash(&mut hasher);
@@ -387,10 +394,10 @@ impl Walk<'_> {
         let mut fates = BTreeSet::new();
         let (mut draw, mut of) = (0, 1);
         while draw < of {
-            let mut first = Self { draw, ..self.clone() };
+            let mut first = Self { draw, hash: draw, ..self.clone() };
             let fate = first.fate();
             of = first.of;
-            let mut second = Self { draw: draw + 1, noted: first.noted, ..self.clone() };
+            let mut second = Self { draw: draw + 1, hash: draw, noted: first.noted, ..self.clone() };
             fates.insert((fate, second.fate()));
             draw += 1;
         }
@@ -453,6 +460,7 @@ fn packets(network: usize, mut visit: impl FnMut(&str, Walk<'_>), table: &Table)
                     translated: false,
                     masqueraded: false,
                     draw: 0,
+                    hash: 0,
                     of: 1,
                     noted: BTreeMap::new(),
                     priority: 0,
