@@ -77,7 +77,7 @@ fn main() -> ExitCode {
         _ => {
             match first {
                 Some(word) => {
-                    tell(format_args!("{PROGRAM}: expected the name of a tool, found `{}`", word.display()))
+                    tell(format_args!("{PROGRAM}: expected the name of a tool, found `{}`", word.display()));
                 }
                 None => tell(format_args!("{PROGRAM}: expected the name of a tool")),
             }

@@ -239,16 +239,16 @@ impl Context {
             Expression::Meta(MetaKey::NFPROTO) | Expression::Ct(Ct { key: CtKey::L3PROTO, .. }) => {
                 let family =
                     |number: u64| u8::try_from(number).ok().map(Family).filter(|family| is_ip(*family));
-                self.note_network(numbers.iter().map(|number| family(*number)), is_whole);
+                self.note_network(&numbers.iter().map(|number| family(*number)), is_whole);
             }
             Expression::Meta(MetaKey::PROTOCOL) => {
                 self.note_network_of_frame();
                 if matches!(self.family, Some(Family::BRIDGE | Family::NETDEV)) {
-                    self.note_network(numbers.iter().map(|number| network_of(*number)), is_whole);
+                    self.note_network(&numbers.iter().map(|number| network_of(*number)), is_whole);
                 }
             }
             Expression::Payload(Payload::ETHER_TYPE | Payload::VLAN_TYPE) => {
-                self.note_network(numbers.iter().map(|number| network_of(*number)), is_whole);
+                self.note_network(&numbers.iter().map(|number| network_of(*number)), is_whole);
                 let is_frame = *left == Expression::Payload(Payload::ETHER_TYPE) && is_whole;
                 let all = |of: fn(u64) -> bool| is_frame && numbers.iter().all(|number| of(*number));
                 self.is_untagged |= all(|number| network_of(number).is_some());
@@ -259,7 +259,7 @@ impl Context {
     }
 
     /// Notes the network protocols that a rule has been narrowed to; `None` is one without fields.
-    fn note_network(&mut self, networks: impl Iterator<Item = Option<Family>> + Clone, is_whole: bool) {
+    fn note_network(&mut self, networks: &(impl Iterator<Item = Option<Family>> + Clone), is_whole: bool) {
         let mut rest = networks.clone();
         let Some(first) = rest.next() else { return };
         if is_whole && rest.all(|other| other == first) {

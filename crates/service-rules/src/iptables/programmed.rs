@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use sluicegate_iptables_save::{Save, split};
+use sluicegate_iptables_save::{Save, Table, split};
 use sluicegate_services::{Family, Frontend, Protocol};
 
 use crate::flows::Programmed;
@@ -10,7 +10,7 @@ use crate::flows::Programmed;
 /// Returns the frontends whose flows may become stale, and their endpoints.
 pub(super) fn programmed(current: &Save<'_>, family: Family) -> Programmed {
     let mut programmed = Programmed::default();
-    for rule in current.table("nat").into_iter().flat_map(|table| table.rules()) {
+    for rule in current.table("nat").into_iter().flat_map(Table::rules) {
         let text = rule.text();
         // Splitting all rules into words would take longer than the comparison does.
         let protocol = [(Protocol::Udp, "-p udp"), (Protocol::Sctp, "-p sctp")];

@@ -517,19 +517,24 @@ impl Journeys {
         }
     }
 
-    /// Returns the place of a packet, by its source, or, where that was changed, by its id. Where a trace
-    /// starts begins another one, unless it has just gone out to this node itself.
+    /// Returns the place of a packet, by its source and its id. Where a trace starts begins another one, unless
+    /// it has just gone out to this node itself.
     fn index(&mut self, header: Header, id: u32, is_start: bool) -> usize {
         let Header { from, to, protocol } = header;
         let known = self.by_source.get(&(from, protocol)).copied();
         let is_same = |index: &usize| {
             !is_start || self.list.get(*index).is_some_and(|underway| underway.comes_in_again(to))
         };
-        if let Some(index) = known.filter(is_same) {
+        let by_id = self.by_id.get(&id).copied().filter(|_| !is_start);
+        let is_of_source = |index: &usize| {
+            self.list
+                .get(*index)
+                .is_some_and(|Underway { journey, .. }| (journey.from, journey.protocol) == (from, protocol))
+        };
+        // The id tells apart packets of one source that are underway at the same time; that of a packet of
+        // another source may be of one that is gone.
+        if let Some(index) = by_id.filter(is_of_source).or(known.filter(is_same)).or(by_id) {
             return index;
-        }
-        if let Some(index) = self.by_id.get(&id).filter(|_| !is_start) {
-            return *index;
         }
         let journey = Journey { from, to, protocol, hops: Vec::new(), end: End::Untouched };
         self.list.push(Underway { journey, seen: Watch::Start, interface: None, comes_back: false });
@@ -564,12 +569,14 @@ impl Underway {
 
     fn watch(&mut self, watch: Watch, trace: &Trace) {
         match watch {
-            // Told by the first step in a chain alone.
+            // Interfaces are told by the first step in a chain alone.
             Watch::Start if !self.comes_back => {
                 self.interface = self.interface.or(trace.iif.map(|device| device.index));
             }
             Watch::OutOf(Hook::Postrouting) => {
-                self.comes_back = trace.oif.is_some_and(|device| device.kind == LOOPBACK);
+                if let Some(device) = trace.oif {
+                    self.comes_back = device.kind == LOOPBACK;
+                }
             }
             _ => {}
         }

@@ -118,8 +118,7 @@ fn merge_run(commands: &[Command], from: usize, count: usize) -> Vec<Merged> {
             && let Some(chain) = rules.get(start).map(|rule| &rule.chain)
             && let Some(statements) = merged(&group, chain.table.family)
         {
-            let rule =
-                statements.into_iter().fold(Rule::new(chain.clone()), |rule, statement| rule.then(statement));
+            let rule = statements.into_iter().fold(Rule::new(chain.clone()), Rule::then);
             if is_valid(&rule) {
                 all.push(Merged { commands: (from + start..from + start + length).collect(), rule });
             }
@@ -156,7 +155,7 @@ impl<'r> Parts<'r> {
     /// The parts of a rule; `None` for one that cannot be merged.
     fn of(rule: &'r Rule) -> Option<Self> {
         let mut parts = Self { matches: Vec::new(), others: Vec::new(), end: End::None };
-        for statement in rule.statements.iter() {
+        for statement in &rule.statements {
             if parts.end != End::None {
                 return None;
             }

@@ -113,7 +113,7 @@ fn contents(file: &str) -> Result<String, String> {
 
 fn script(text: &str, name: Option<&str>, arguments: &Arguments) -> Result<Script, String> {
     let missing = RefCell::new(Vec::new());
-    let parsed = with_options(arguments, Some(&missing), |options| {
+    with_options(arguments, Some(&missing), |options| {
         if is_json(text, arguments) {
             if !is_utf8(text) {
                 return Err(format!("Error: {}: JSON is UTF-8, and this is not", name.unwrap_or("-")));
@@ -146,8 +146,7 @@ fn script(text: &str, name: Option<&str>, arguments: &Arguments) -> Result<Scrip
             }
             report::mistakes(&error, name)
         }))
-    })?;
-    parsed
+    })?
 }
 
 /// As nft, which reads text where it is no JSON.

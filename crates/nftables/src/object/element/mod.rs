@@ -445,7 +445,7 @@ mod networks {
 
     impl From<IpNet> for Element {
         fn from(network: IpNet) -> Self {
-            Self::network(network.addr().into(), network.prefix_len())
+            Self::network(network.addr(), network.prefix_len())
         }
     }
 

@@ -160,7 +160,7 @@ fn those_of_iptables_are_the_same() {
         let content = read::ruleset(&mut socket, Family::IP).expect("a ruleset").content();
         let rule =
             &content[0].chains.iter().find(|(chain, _)| *chain.id.name == *"INPUT").expect("INPUT").1[0];
-        let words: Vec<_> = rule.statements.iter().map(|statement| statement.to_string()).collect();
+        let words: Vec<_> = rule.statements.iter().map(ToString::to_string).collect();
         assert_eq!(words, ["xt match comment", "xt match length", "counter", "xt target MARK"]);
         let error = Rule::parse(&rule.chain, &rule.body().to_string()).unwrap_err().to_string();
         assert!(error.contains("a module of xtables"), "{error}");
