@@ -156,6 +156,7 @@ impl fmt::Display for Summary {
 }
 
 /// Returns a number with its noun: `1 rule`, `2 rules`.
+#[cfg(any(feature = "nftables", feature = "iptables"))]
 pub(crate) fn counted(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }

@@ -10,7 +10,7 @@
 //!
 //! Beside metrics `/status` has what the command `status` shows: syncs, troubles, services with endpoints.
 //!
-//! [`LocalhostNodePorts`] answers node ports on 127.0.0.1 and ::1, from where nftables mode cannot translate.
+//! [`LocalhostNodePorts`] answers node ports on 127.0.0.1 and `::1`, from where nftables mode cannot translate.
 //!
 //! The first three are values without a clock or a socket: callers pass in the time. [`Serving`] runs servers
 //! for them, and observes a run loop. Its servers have a thread of their own, so that they answer while a
