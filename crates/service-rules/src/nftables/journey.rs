@@ -496,9 +496,12 @@ impl Journeys {
         let header = Header::of(trace);
         let watch = is_marking(&trace.table).then(|| Watch::of(trace.chain.as_str()));
         if let Some(header) = header {
-            let index = self.index(header, trace.id, watch == Some(Some(Watch::Start)));
+            let index = self.index(header, trace.id, watch.flatten());
             self.by_id.insert(trace.id, index);
-            self.by_source.entry((header.from, header.protocol)).or_insert(index);
+            if watch.flatten() == Some(LEFT) {
+                // By the source that it has now it may come in again.
+                self.by_source.insert((header.from, header.protocol), index);
+            }
         }
         let Some(underway) = self.by_id.get(&trace.id).and_then(|index| self.list.get_mut(*index)) else {
             return;
@@ -519,20 +522,22 @@ impl Journeys {
 
     /// Returns the place of a packet, by its source and its id. Where a trace starts begins another one, unless
     /// it has just gone out to this node itself.
-    fn index(&mut self, header: Header, id: u32, is_start: bool) -> usize {
+    fn index(&mut self, header: Header, id: u32, watch: Option<Watch>) -> usize {
         let Header { from, to, protocol } = header;
+        let is_start = watch == Some(Watch::Start);
         let known = self.by_source.get(&(from, protocol)).copied();
         let is_same = |index: &usize| {
             !is_start || self.list.get(*index).is_some_and(|underway| underway.comes_in_again(to))
         };
         let by_id = self.by_id.get(&id).copied().filter(|_| !is_start);
+        // Packets of one source that are underway at the same time differ in their ids. What leaves may have
+        // got a source that another packet had before. Elsewhere the id of a packet of another source is of
+        // one that is gone.
         let is_of_source = |index: &usize| {
-            self.list
-                .get(*index)
-                .is_some_and(|Underway { journey, .. }| (journey.from, journey.protocol) == (from, protocol))
+            self.list.get(*index).is_some_and(|Underway { journey, .. }| {
+                watch == Some(LEFT) || (journey.from, journey.protocol) == (from, protocol)
+            })
         };
-        // The id tells apart packets of one source that are underway at the same time; that of a packet of
-        // another source may be of one that is gone.
         if let Some(index) = by_id.filter(is_of_source).or(known.filter(is_same)).or(by_id) {
             return index;
         }
@@ -546,7 +551,7 @@ impl Journeys {
 
 impl Underway {
     fn comes_in_again(&self, to: SocketAddr) -> bool {
-        let has_left = self.comes_back && self.seen == Watch::OutOf(Hook::Postrouting);
+        let has_left = self.comes_back && self.seen == LEFT;
         has_left && (to == self.journey.to || to == self.journey.destination())
     }
 
@@ -560,8 +565,10 @@ impl Underway {
             };
             journey.end = End::Forwarded { to: header.to, masqueraded };
         }
+        // Another port alone is the kernel's own choice: it avoids that two flows of a client become one, where
+        // they come to one endpoint from the same port (`get_unique_tuple`, net/netfilter/nf_nat_core.c).
         if let End::Forwarded { masqueraded, .. } = &mut journey.end
-            && header.from != journey.from
+            && header.from.ip() != journey.from.ip()
         {
             masqueraded.get_or_insert_with(|| "of iptables-legacy".to_owned());
         }
@@ -676,6 +683,8 @@ impl Header {
     }
 }
 
+/// A packet has got the addresses with which it leaves.
+const LEFT: Watch = Watch::OutOf(Hook::Postrouting);
 /// The beginning of the name of every table that marks packets.
 const MARKING: &str = "sluicegate-trace-";
 /// Before all others of a hook.
