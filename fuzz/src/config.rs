@@ -14,13 +14,19 @@ pub(crate) fn run(body: &str) {
         match Config::parse(Path::new("fuzz"), &text) {
             Ok(mut config) => {
                 placed(&config.unused, lines);
+                placed(&config.doubtful, lines);
                 if !text.starts_with("---") {
                     let marked = Config::parse(Path::new("fuzz"), &format!("---\n{text}"));
                     let mut marked = marked.expect("it was read without the marker");
-                    // Their lines differ.
-                    assert_eq!(marked.unused.len(), config.unused.len());
-                    marked.unused.clear();
-                    config.unused.clear();
+                    // The lines of their remarks differ.
+                    for (marked, notes) in [
+                        (&mut marked.unused, &mut config.unused),
+                        (&mut marked.doubtful, &mut config.doubtful),
+                    ] {
+                        assert_eq!(marked.len(), notes.len());
+                        marked.clear();
+                        notes.clear();
+                    }
                     assert_eq!(marked, config);
                 }
             }

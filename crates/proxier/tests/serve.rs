@@ -1,4 +1,5 @@
 //! Health, service checks and metrics over real sockets, each test in a namespace of its own.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -6,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sluicegate_proxier::Mode;
 use sluicegate_proxier::config::Config;
@@ -42,13 +43,13 @@ impl Response {
 /// Asks again, for a while, when it is not answered: a socket that is on its way out resets who came to it
 /// last.
 fn get(address: impl Into<SocketAddr>, path: &str, more: &str) -> Response {
-    let (address, end) = (address.into(), std::time::Instant::now() + std::time::Duration::from_secs(10));
+    let (address, end) = (address.into(), Instant::now() + Duration::from_secs(10));
     loop {
         match try_get(address, path, more) {
             Ok(response) => return response,
-            Err(error) => assert!(std::time::Instant::now() < end, "no response: {error}"),
+            Err(error) => assert!(Instant::now() < end, "no response: {error}"),
         }
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -204,13 +205,13 @@ fn a_port_that_is_taken_is_told_once_with_its_service_and_tried_again() {
         // The rest goes on; of two services with one port the model chooses.
         assert!(get((Ipv4Addr::LOCALHOST, 30002), "/", "").body.contains("\"name\": \"b\""));
         drop(taken);
-        let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        let end = Instant::now() + Duration::from_secs(10);
         // It is tried with every sync, until whoever has the port is gone for good.
         loop {
             serving.services(&services);
             match try_get((Ipv4Addr::LOCALHOST, 30001), "/", "") {
                 Ok(answer) => break assert!(answer.body.contains("\"name\": \"a\"")),
-                Err(error) => assert!(std::time::Instant::now() < end, "never tried again: {error}"),
+                Err(error) => assert!(Instant::now() < end, "never tried again: {error}"),
             }
         }
     });
@@ -276,10 +277,10 @@ impl Daemon {
     }
 
     fn eventually(&self, what: &str, mut condition: impl FnMut() -> bool) {
-        let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        let end = Instant::now() + Duration::from_secs(30);
         while !condition() {
-            assert!(std::time::Instant::now() < end, "{what}; the log:\n{}", self.log());
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            assert!(Instant::now() < end, "{what}; the log:\n{}", self.log());
+            thread::sleep(Duration::from_millis(20));
         }
     }
 }
@@ -522,9 +523,9 @@ fn answers(ip: &str, port: u16) -> String {
 
 /// Waits until nobody listens: a listener is closed by its task.
 fn refuses(port: u16) {
-    let until = std::time::Instant::now() + Duration::from_secs(5);
+    let until = Instant::now() + Duration::from_secs(5);
     while answers("127.0.0.1", port) != "connection refused" {
-        assert!(std::time::Instant::now() < until, "{port} still answers");
+        assert!(Instant::now() < until, "{port} still answers");
         thread::sleep(Duration::from_millis(5));
     }
 }
