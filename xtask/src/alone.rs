@@ -5,7 +5,11 @@
 //! - [`doc`] documents it with all features, as docs.rs does.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use serde_json::Value;
 
@@ -16,27 +20,41 @@ use crate::{children, progress};
 type Features = BTreeSet<String>;
 
 pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
-    let mut outcome = Outcome::default();
-    for package in session.published() {
-        for features in choices(package) {
-            let mut cargo = session.cargo();
-            cargo.args(["clippy", "--quiet", "--no-default-features", "--package", name(package)]);
-            if !features.is_empty() {
-                cargo.arg("--features").arg(features.into_iter().collect::<Vec<_>>().join(","));
-            }
-            progress::say(format!("$ {}", shown(&cargo)));
-            let output = children::output(cargo.stderr(Stdio::piped())).map_err(|e| e.to_string())?;
-            // Quiet, cargo prints warnings and errors alone; what it has compiled before it tells again.
-            let said = String::from_utf8_lossy(&output.stderr);
-            said.lines().for_each(progress::say);
-            if output.status.success() && said.is_empty() {
-                outcome.passed += 1;
-            } else {
-                outcome.failures.push(format!("{}\nagain: {}", name(package), shown(&cargo)));
+    let packages: Vec<_> = session.published().collect();
+    let (next, outcome) = (AtomicUsize::new(0), Mutex::new(Outcome::default()));
+    // A library is compiled by one thread, and cargo lets one process at a time into a directory.
+    let work = |directory: &Path| {
+        while let Some(package) = packages.get(next.fetch_add(1, Ordering::Relaxed)) {
+            for features in choices(package) {
+                let came = lint(session, package, features, directory).unwrap_or_else(Outcome::failed);
+                outcome.lock().unwrap_or_else(PoisonError::into_inner).add(came);
             }
         }
+    };
+    let directories = [session.target().to_owned(), session.target().join("alone")];
+    thread::scope(|scope| directories.iter().for_each(|directory| drop(scope.spawn(|| work(directory)))));
+    Ok(outcome.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Compiles and lints a package with these features alone. A warning fails.
+fn lint(session: &Session, package: &Value, features: Features, directory: &Path) -> Result<Outcome, String> {
+    let mut cargo = session.cargo();
+    cargo.args(["clippy", "--quiet", "--no-default-features", "--package", name(package)]);
+    if !features.is_empty() {
+        cargo.arg("--features").arg(features.into_iter().collect::<Vec<_>>().join(","));
     }
-    Ok(outcome)
+    let shown = shown(&cargo);
+    progress::say(format!("$ {shown}"));
+    cargo.env("CARGO_TARGET_DIR", directory).stderr(Stdio::piped());
+    let output = children::output(&mut cargo).map_err(|e| format!("{shown}: {e}"))?;
+    // Quiet, cargo prints warnings and errors alone; what it has compiled before it tells again.
+    let said = String::from_utf8_lossy(&output.stderr);
+    said.lines().for_each(progress::say);
+    if output.status.success() && said.is_empty() {
+        Ok(Outcome::passed())
+    } else {
+        Err(format!("{}\nagain: {shown}", name(package)))
+    }
 }
 
 pub(crate) fn doc(session: &Session) -> Result<Outcome, String> {

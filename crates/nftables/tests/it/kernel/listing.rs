@@ -24,7 +24,10 @@ pub(crate) fn lists_as_nft(case: &cases::Case) -> Result<(), String> {
             // The parity test says why.
             return Ok(());
         }
-        for (flags, state, handles) in [("-s", false, false), ("", true, false), ("-a", true, true)] {
+        let forms = [("-a", true, true), ("", true, false), ("-s", false, false)];
+        // An older kernel changes what is read, which the fullest form shows. Emulated, each takes nft half a second.
+        let forms = if testns::guest().is_some() { &forms[..1] } else { &forms[..] };
+        for &(flags, state, handles) in forms {
             let mut options = list_options();
             (options.state, options.handles) = (state, handles);
             let nft = normal(&testns::sh(&format!("TZ=UTC nft {flags} list ruleset")));
