@@ -147,16 +147,14 @@ fn five_thousand_hostile_connections_do_not_silence_a_server() {
         let listening = server.listen("server", loopback(0), big()).unwrap();
         let address = listening.address().unwrap();
         let mut kept: Vec<_> = (0..5000).map(|number| hostile(address, number)).collect();
-        let mut longest = Duration::ZERO;
         for round in 0..50 {
             // They come back all the time.
             kept.drain(..20);
             kept.extend((0..20).map(|number| hostile(address, round + number)));
             let began = std::time::Instant::now();
             assert!(ask(address, "GET /healthz HTTP/1.0\r\nHost: x\r\n\r\n").ends_with("\r\n\r\nok"));
-            longest = longest.max(began.elapsed());
+            assert!(began.elapsed() < EXCHANGE, "it waited until one of them had to go");
         }
-        assert!(longest < Duration::from_secs(1), "{longest:?}");
     });
 }
 
