@@ -402,7 +402,7 @@ pub(crate) fn joined(elements: &[Element]) -> Vec<Element> {
 }
 
 /// Returns the id of a set or map as that of a set: references do not distinguish the two.
-fn as_set(id: &SetId) -> SetId {
+pub(crate) fn as_set(id: &SetId) -> SetId {
     SetId { map: false, ..id.clone() }
 }
 

@@ -1,12 +1,13 @@
 //! Encodes a transaction as netlink messages (`enum nf_tables_msg_types`).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use sluicegate_netlink::message::Flags;
 use sluicegate_netlink::{Batch, MessageWriter};
 
 use crate::apply::ApplyOptions;
 use crate::apply::auto_merge::{Origin, Sent};
+use crate::apply::opening::openings;
 use crate::apply::resolve::Resolved;
 use crate::check::LowerError;
 use crate::check::elements::{backwards_range, type_mismatch};
@@ -38,6 +39,8 @@ pub(crate) struct Encoder<'t> {
     resolved: &'t Resolved,
     /// The sets that the transaction creates, or whose definition it was given.
     sets: HashMap<&'t SetId, &'t Set>,
+    /// The operations whose elements follow the marker for the empty space before the first interval.
+    openings: HashSet<usize>,
     /// The number of the last anonymous set or chain: until the kernel names them, each has a number in the
     /// batch.
     numbers: u32,
@@ -58,8 +61,8 @@ impl<'t> Encoder<'t> {
         batch.begin(SUBSYSTEM, options.generation, NO_OPERATION);
         let echo = if options.echo { Flags::ECHO } else { Flags::empty() };
         let (sets, numbers, message_limit) = (transaction.known_sets(), 0, MAX_LIST);
-        let sets_to_query = BTreeSet::new();
-        Self { batch, transaction, resolved, sets, numbers, sets_to_query, message_limit, echo }
+        let (openings, sets_to_query) = (openings(transaction), BTreeSet::new());
+        Self { batch, transaction, resolved, sets, openings, numbers, sets_to_query, message_limit, echo }
     }
 
     /// Limits the size of messages with elements; a single element may exceed it.
@@ -243,8 +246,15 @@ impl<'t> Encoder<'t> {
         let (deleted, added) = (&change.deleted, &change.added);
         let mut destination = Destination::merging(set, deleted);
         self.list(index, &mut destination, &deleted.list, NFT_MSG_DELSETELEM, Flags::empty(), true);
-        let mut destination = Destination::merging(set, added);
+        let start = self.opening(index, &added.list);
+        let mut destination = Destination { start, ..Destination::merging(set, added) };
         self.list(index, &mut destination, &added.list, NFT_MSG_NEWSETELEM, Flags::CREATE, false);
+    }
+
+    /// Returns the first key of these elements if the marker for the empty space before them is sent.
+    fn opening<'e>(&self, index: usize, elements: &'e [Element]) -> Option<&'e Element> {
+        let first = || elements.iter().find(|element| !element.is_catch_all());
+        self.openings.contains(&index).then(first).flatten()
     }
 
     fn elements(
@@ -256,8 +266,9 @@ impl<'t> Encoder<'t> {
         flags: Flags,
         key_only: bool,
     ) {
+        let start = self.opening(index, &elements.list);
         let mut destination =
-            Destination { id: &elements.set, number: None, form, start: None, origins: None, template: None };
+            Destination { id: &elements.set, number: None, form, start, origins: None, template: None };
         self.list(index, &mut destination, &elements.list, command, flags, key_only);
     }
 
@@ -362,14 +373,15 @@ impl<'t> Encoder<'t> {
                 self.operation(index)?;
                 return Ok(None);
             }
-            Some(change) => (Destination::merging(&elements.set, &change.added), &change.added.list),
+            Some(change) => {
+                let start = self.opening(index, &change.added.list);
+                let merging = Destination::merging(&elements.set, &change.added);
+                (Destination { start, ..merging }, &change.added.list)
+            }
             None => {
                 let form = self.form(elements, representatives(&elements.list));
-                let id = &elements.set;
-                (
-                    Destination { id, number: None, form, start: None, origins: None, template: None },
-                    &elements.list,
-                )
+                let (id, start) = (&elements.set, self.opening(index, &elements.list));
+                (Destination { id, number: None, form, start, origins: None, template: None }, &elements.list)
             }
         };
         let (command, flags) = (NFT_MSG_NEWSETELEM, Flags::CREATE);

@@ -4,6 +4,7 @@
 pub(crate) mod auto_merge;
 pub(crate) mod echo;
 pub(crate) mod encode;
+mod opening;
 pub(crate) mod resolve;
 
 use std::collections::{BTreeSet, HashSet};

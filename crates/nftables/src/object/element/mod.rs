@@ -21,7 +21,9 @@ use crate::wording::millis;
 pub(crate) use packed::Packed;
 use packed::{Data, Sections, Store};
 pub(crate) use text::{prefix_length, wildcard};
-pub(crate) use wire::{Form, compare, order, sortable, successor, unswap_key, wire_count, wire_key};
+pub(crate) use wire::{
+    Form, compare, needs_start, order, sortable, successor, unswap_key, wire_count, wire_key,
+};
 
 /// An element of a set or a map.
 #[derive(Clone)]

@@ -83,7 +83,7 @@ pub(crate) fn wire_count(set: &Set, elements: &[Element]) -> usize {
 }
 
 /// Returns whether nft adds a marker for the empty space before the first interval, as it does in anonymous
-/// sets.
+/// sets and in named ones that are new.
 pub(crate) fn needs_start(elements: &[Element]) -> bool {
     elements.iter().filter(|e| !e.is_catch_all()).all(|e| e.packed_key().bytes.iter().any(|byte| *byte != 0))
 }
@@ -314,7 +314,7 @@ fn encode_end(key: &Key, list: &mut Writer<'_>) {
     put_key(&mut element, NFTA_SET_ELEM_KEY, Packed::from(key), true);
 }
 
-/// Appends the marker that nft adds before the first interval of an anonymous set: an end without a start.
+/// Appends the marker that nft adds before the first interval of a new set: an end without a start.
 pub(crate) fn encode_start(first: &Key, list: &mut Writer<'_>) {
     let mut element = list.nest(NFTA_LIST_ELEM);
     element.put_be32(NFTA_SET_ELEM_FLAGS, ElementFlags::INTERVAL_END.bits());

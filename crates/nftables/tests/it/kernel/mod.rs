@@ -19,6 +19,7 @@ mod merging;
 mod needs;
 mod nft_monitor;
 mod objects;
+mod openings;
 mod pairs;
 mod parity;
 mod probed;
