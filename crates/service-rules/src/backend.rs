@@ -8,7 +8,7 @@ use sluicegate_conntrack::stale::Report;
 use sluicegate_services::{Changes, Cluster, Family, NodePorts};
 
 use crate::flows::{self, Former, Programmed};
-use crate::{Error, Summary};
+use crate::{Error, Present, Summary};
 
 /// A change to a table of the family `ip` or `ip6` of `nf_tables`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +113,15 @@ pub trait Backend {
         Ok(true)
     }
 
+    /// Returns what the kernel serves before this has changed anything: a run loop that starts asks, not to
+    /// remove it by mistake. `None` for a back end that does not know.
+    ///
+    /// # Errors
+    /// When the kernel cannot be asked.
+    fn present(&mut self) -> Result<Option<Present>, Error> {
+        Ok(None)
+    }
+
     /// Takes the frontends that comparisons found in the kernel since the last call, before syncs changed
     /// them. What is none of them any more has flows that may be stale.
     fn take_found(&mut self) -> Programmed {
@@ -145,6 +154,10 @@ pub trait Backend {
 impl<T: sluicegate_netlink::Transport> Backend for crate::nftables::Applier<T> {
     fn sync(&mut self, cluster: &Cluster, changes: &Changes, now: Instant) -> Result<Summary, Error> {
         self.sync_changes(cluster, changes, now).map(Summary::from)
+    }
+
+    fn present(&mut self) -> Result<Option<Present>, Error> {
+        Self::present(self).map(Some)
     }
 
     fn take_found(&mut self) -> Programmed {
@@ -198,6 +211,10 @@ impl Backend for crate::iptables::Applier {
         Self::is_current(self)
     }
 
+    fn present(&mut self) -> Result<Option<Present>, Error> {
+        Self::present(self).map(Some)
+    }
+
     fn take_found(&mut self) -> Programmed {
         Self::take_found(self)
     }
@@ -215,6 +232,10 @@ impl Backend for crate::iptables::Applier {
 impl<T: sluicegate_netlink::Transport> Backend for crate::ipvs::Applier<T> {
     fn sync(&mut self, cluster: &Cluster, changes: &Changes, now: Instant) -> Result<Summary, Error> {
         self.sync_changes(cluster, changes, now).map(Summary::from)
+    }
+
+    fn present(&mut self) -> Result<Option<Present>, Error> {
+        Self::present(self).map(Some)
     }
 
     fn take_found(&mut self) -> Programmed {

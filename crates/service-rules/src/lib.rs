@@ -45,6 +45,7 @@ mod masquerade;
 mod mode;
 #[cfg(feature = "nftables")]
 pub mod nftables;
+mod present;
 mod summary;
 
 #[cfg(test)]
@@ -59,4 +60,5 @@ pub use error::{Error, UnknownName};
 pub use leftovers::remove_other_modes;
 pub use masquerade::MasqueradeBit;
 pub use mode::Mode;
+pub use present::{Loss, Present};
 pub use summary::{Change, Found, Measure, Summary, Verb};

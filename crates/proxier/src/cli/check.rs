@@ -28,7 +28,7 @@ pub(crate) struct Check {
 
 impl Check {
     /// Prints this node and every service port with its endpoints. Fails when something was left out, an
-    /// object, an item of one or a frontend that another service has.
+    /// object, an item of one, a field that its kind does not have, or a frontend that another service has.
     pub(crate) fn run(self) -> Result<ExitCode, Error> {
         self.proxy.check_gates()?;
         let mut found = self.manifests.read()?;
@@ -62,6 +62,7 @@ impl Check {
                 }
             }
         }
+        let has_unknown = !unknown.is_empty();
         let mut warnings = unknown;
         warnings.extend(strings(cluster.warnings()));
         if self.proxy.proxy_mode == Mode::Ipvs {
@@ -84,7 +85,7 @@ impl Check {
                 "conflicts": strings(cluster.conflicts()),
             })
         })?;
-        Ok(if problems.is_empty() && cluster.conflict_count() == 0 {
+        Ok(if problems.is_empty() && !has_unknown && cluster.conflict_count() == 0 {
             ExitCode::SUCCESS
         } else {
             ExitCode::FAILURE

@@ -9,7 +9,7 @@ use clap::Args;
 use comfy_table::{ContentArrangement, Table};
 use serde_json::{Value, json};
 use sluicegate_proxier::Mode;
-use sluicegate_proxier::config::DetectLocalMode;
+use sluicegate_proxier::config::{Config, DetectLocalMode, FeatureGates};
 use sluicegate_proxier::doctor::{Check, Diagnosis, Verdict, missing_device, of_objects, of_other_nodes};
 use sluicegate_service_rules::connected_networks;
 use sluicegate_services::DetectLocal;
@@ -28,6 +28,13 @@ pub(crate) struct Doctor {
     /// `-` reads standard input.
     #[arg(long = "manifests", value_name = "PATH", num_args = 1..)]
     manifests: Vec<PathBuf>,
+    /// The configuration of kube-proxy's kind `KubeProxyConfiguration` that `run` gets, to see what of it has
+    /// no effect here.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The feature gates that `run` gets, to see which have no effect here.
+    #[arg(long, value_name = "NAME=true|false,...")]
+    feature_gates: Vec<FeatureGates>,
     /// The mode that has to work; by default any.
     #[arg(long, value_name = "nftables|iptables|ipvs")]
     proxy_mode: Option<Mode>,
@@ -75,6 +82,8 @@ impl Doctor {
             let what = "interface of pods".to_owned();
             diagnosis.checks.push(Check { mode: None, what, verdict: Verdict::Degraded, detail: why });
         }
+        let of = |(what, detail)| Check { mode: None, what, verdict: Verdict::Notice, detail };
+        diagnosis.checks.extend(self.without_effect()?.into_iter().map(of));
         let wanted = |mode: &Mode| self.proxy_mode.is_none_or(|only| only == *mode);
         let found: Vec<_> =
             Mode::ALL.into_iter().filter(wanted).map(|mode| Found::of(mode, &diagnosis)).collect();
@@ -102,6 +111,20 @@ impl Doctor {
             warnings.extend(of_other_nodes(&cluster, &nodes));
         }
         Ok(Faults { invalid: strings(&problems), conflicts: strings(cluster.conflicts()), warnings })
+    }
+
+    /// Returns what of the configuration `run` would take and not act on: each place with the reason.
+    fn without_effect(&self) -> Result<Vec<(String, String)>, Error> {
+        let config = self.config.as_deref().map(Config::read).transpose()?.unwrap_or_default();
+        let file = self.config.as_deref().unwrap_or("".as_ref()).display();
+        let mut found: Vec<_> = (config.doubtful.iter().chain(&config.unused))
+            .map(|note| (file.to_string(), note.to_string()))
+            .collect();
+        let mut gates = config.feature_gates;
+        self.feature_gates.iter().for_each(|more| gates.override_with(more));
+        let gate = |(name, why)| (format!("feature gate {name}"), format!("has no effect here: {why}"));
+        found.extend(gates.without_effect().map(gate));
+        Ok(found)
     }
 
     /// Returns how local traffic is detected, where flags say it by interfaces.

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use sluicegate_proxier::{config, run, serve, source};
-use sluicegate_service_rules::{Error as RulesError, explain};
+use sluicegate_service_rules::{Error as RulesError, Loss, explain};
 use sluicegate_services::Error as ServicesError;
 
 /// Why a command failed.
@@ -38,10 +38,9 @@ pub(crate) enum Error {
     ConfigChanged(PathBuf),
     /// A sync would remove most of what there is.
     #[error(
-        "{gone} of the {all} cluster IPs that the kernel serves are not among the manifests: nothing is changed; look \
-         at --manifests, or say --allow-empty to remove them"
+        "{0}: nothing is changed; look at --manifests, or say --allow-empty to remove what is missing there"
     )]
-    MostWouldGo { gone: usize, all: usize },
+    MostWouldGo(Loss),
 }
 
 impl Error {

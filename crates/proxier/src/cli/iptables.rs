@@ -68,9 +68,9 @@ impl RenderArgs {
 }
 
 /// Programs the current network namespace.
-pub(crate) fn sync(proxy: &ProxyArgs, guard: &Guard, cluster: &mut Cluster) -> Result<Outcome, Error> {
+pub(crate) fn sync(proxy: &ProxyArgs, guard: Guard, cluster: &mut Cluster) -> Result<Outcome, Error> {
     let mut applier = applier(proxy)?;
-    guard.check(&applier.cluster_ips()?)?;
+    guard.check(&applier.present()?, cluster)?;
     let synced = applier.sync(cluster, Instant::now())?;
     let (notices, faults) = (strings(synced.notices()), strings(synced.faults()));
     Outcome { notices, faults, ..Outcome::of(synced) }.clean_flows(&mut applier, cluster)

@@ -101,9 +101,9 @@ pub(crate) fn render(settings: &Settings, families: &[Family], cluster: &Cluster
 }
 
 /// Programs the current network namespace.
-pub(crate) fn sync(proxy: &ProxyArgs, guard: &Guard, cluster: &mut Cluster) -> Result<Outcome, Error> {
+pub(crate) fn sync(proxy: &ProxyArgs, guard: Guard, cluster: &mut Cluster) -> Result<Outcome, Error> {
     let mut applier = applier(proxy)?;
-    guard.check(&applier.cluster_ips()?)?;
+    guard.check(&applier.present()?, cluster)?;
     let synced = applier.sync(cluster, Instant::now())?;
     let findings = Sysctls::default().check(&needs(proxy, cluster)?);
     let notices = strings(findings.iter().filter(|finding| finding.is_problem()));

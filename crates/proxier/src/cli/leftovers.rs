@@ -10,17 +10,31 @@ use sluicegate_service_rules::remove_other_modes;
 #[derive(Debug)]
 pub(super) struct Leftovers {
     running: Mode,
+    /// Whether nothing is removed while there is no service.
+    is_guarded: bool,
+    is_told: AtomicBool,
     is_done: AtomicBool,
 }
 
 impl Leftovers {
-    pub(super) const fn new(running: Mode) -> Self {
-        Self { running, is_done: AtomicBool::new(false) }
+    pub(super) const fn new(running: Mode, is_guarded: bool) -> Self {
+        let (is_told, is_done) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { running, is_guarded, is_told, is_done }
     }
 }
 
 impl Observer for Leftovers {
-    fn synced(&self, _: &SyncReport) {
+    fn synced(&self, report: &SyncReport) {
+        if self.is_guarded && report.services == 0 {
+            if !self.is_told.swap(true, Ordering::Relaxed) {
+                tracing::warn!(
+                    "there is no service among the manifests: what another mode than {} may have left stays for now; \
+                     --allow-empty removes it",
+                    self.running
+                );
+            }
+            return;
+        }
         if self.is_done.swap(true, Ordering::Relaxed) {
             return;
         }

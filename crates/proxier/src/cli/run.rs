@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args, ValueEnum};
 use sluicegate_proxier::Mode;
 use sluicegate_proxier::config::{Config, Gate, Rules, parse_duration};
-use sluicegate_proxier::doctor::missing_device;
+use sluicegate_proxier::doctor::{missing_device, of_other_nodes};
 use sluicegate_proxier::run::{Heartbeat, Intervals, Lock, Loop, Observer, Signal, ThisNode, World};
 use sluicegate_proxier::serve::LocalhostNodePorts;
 use sluicegate_proxier::sysctl::Conntrack;
@@ -68,6 +68,12 @@ pub(crate) struct Run {
     #[arg(long, value_name = "true|false", default_value_t = false, num_args = 0..=1, default_missing_value = "true",
           action = ArgAction::Set, value_parser = boolean)]
     init_only: bool,
+    /// Begin although most of the cluster IPs that the kernel serves, or all, are not among the manifests or
+    /// have no EndpointSlice there any more. Without it, the first sync waits until they are, and /healthz
+    /// says so. What an API server says is always taken.
+    #[arg(long, value_name = "true|false", default_value_t = false, num_args = 0..=1, default_missing_value = "true",
+          action = ArgAction::Set, value_parser = boolean)]
+    allow_empty: bool,
     /// Write the default configuration to this file, and exit.
     #[arg(long, value_name = "FILE")]
     write_config_to: Option<PathBuf>,
@@ -196,7 +202,8 @@ impl Run {
         if let Some(path) = self.config.clone() {
             runtime.spawn(config_file::follow(path, config, stop, Arc::clone(&config_changed)));
         }
-        let leftovers: Arc<dyn Observer> = Arc::new(Leftovers::new(self.proxy.proxy_mode));
+        let is_guarded = !self.allow_empty && !self.source.manifests.is_empty();
+        let leftovers: Arc<dyn Observer> = Arc::new(Leftovers::new(self.proxy.proxy_mode, is_guarded));
         let localhost = self.localhost_node_ports(&runtime).map(|ports| ports as Arc<dyn Observer>);
         // The loop stays on this thread, which its syncs block; everything else runs on the threads of the
         // runtime.
@@ -206,6 +213,8 @@ impl Run {
             .observed_by(Some(leftovers))
             .observed_by(localhost)
             .looked_at_by(looks)
+            .guarded(is_guarded)
+            .doubted_by((self.proxy.proxy_mode == Mode::Ipvs).then_some(bound_of_other_nodes))
             .with_heartbeat(heartbeat);
         let ended = runtime.block_on(looping.run(updates, signals));
         runtime.shutdown_background();
@@ -372,6 +381,11 @@ fn fill<T>(given: &HashSet<String>, flag: &str, place: &mut T, value: Option<T>)
     if let Some(value) = value.filter(|_| !given.contains(flag)) {
         *place = value;
     }
+}
+
+/// Says which addresses of services are those of other nodes, which ipvs mode binds here.
+fn bound_of_other_nodes(world: &World) -> Vec<String> {
+    of_other_nodes(world.cluster(), world.other_nodes())
 }
 
 fn rules(config: &Config, mode: Mode) -> Rules {

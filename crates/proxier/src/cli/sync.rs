@@ -1,8 +1,6 @@
 //! `sync` and `diff`: program the current network namespace, or print what that would change.
 
-use std::collections::BTreeSet;
 use std::fmt::Display;
-use std::net::IpAddr;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -12,7 +10,7 @@ use sluicegate_proxier::Mode;
 use sluicegate_proxier::doctor::{missing_device, of_other_nodes};
 use sluicegate_service_rules::flows::Former;
 use sluicegate_service_rules::nftables::Applier;
-use sluicegate_service_rules::{Backend, Summary};
+use sluicegate_service_rules::{Backend, Present, Summary};
 use sluicegate_services::{Cluster, Family, Warning};
 
 use super::Error;
@@ -24,9 +22,9 @@ use super::{iptables, ipvs};
 pub(crate) struct Sync {
     #[command(flatten)]
     plan: PlanArgs,
-    /// Go on where most of the cluster IPs that the kernel serves are not among the manifests, or all:
-    /// without it that is refused, as it mostly means a wrong path, a volume that is not mounted, or a file
-    /// that lost its content.
+    /// Go on where most of the cluster IPs that the kernel serves, or all, are not among the manifests or have
+    /// no EndpointSlice there any more: without it that is refused, as it mostly means a wrong path, a volume
+    /// that is not mounted, or a file that lost its content.
     #[arg(long)]
     allow_empty: bool,
 }
@@ -113,26 +111,18 @@ impl Outcome {
 }
 
 /// Refuses a sync that would remove most of what there is.
+#[derive(Clone, Copy)]
 pub(super) struct Guard {
     is_off: bool,
-    wanted: BTreeSet<IpAddr>,
 }
 
 impl Guard {
-    fn new(cluster: &Cluster, is_off: bool) -> Self {
-        let services = cluster.service_names().filter_map(|name| cluster.service(name));
-        Self { is_off, wanted: services.flat_map(|service| service.cluster_ips).flatten().collect() }
-    }
-
-    /// Fails if more than half of the cluster IPs that the kernel serves are not wanted any more, unless
-    /// there are few of them and others come in their place.
-    pub(super) fn check(&self, present: &BTreeSet<IpAddr>) -> Result<(), Error> {
-        let gone = present.difference(&self.wanted).count();
-        let is_most = 2 * gone > present.len();
-        if !self.is_off && is_most && (gone >= MANY || 2 * self.wanted.len() < present.len()) {
-            return Err(Error::MostWouldGo { gone, all: present.len() });
+    /// Fails if most of what the kernel serves is missing in the cluster.
+    pub(super) fn check(self, present: &Present, cluster: &Cluster) -> Result<(), Error> {
+        match present.lost_in(cluster).filter(|_| !self.is_off) {
+            Some(loss) => Err(Error::MostWouldGo(loss)),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -140,16 +130,16 @@ impl Sync {
     pub(crate) fn run(&self) -> Result<ExitCode, Error> {
         let mut cluster = self.plan.cluster()?;
         let proxy = &self.plan.proxy;
-        let guard = Guard::new(&cluster, self.allow_empty);
+        let guard = Guard { is_off: self.allow_empty };
         let outcome = match proxy.proxy_mode {
             Mode::Nftables => {
                 let mut applier = Applier::open(proxy.settings()?)?;
-                guard.check(&applier.cluster_ips()?)?;
+                guard.check(&applier.present()?, &cluster)?;
                 let synced = applier.sync(&mut cluster, Instant::now())?;
                 Outcome::of(synced).clean_flows(&mut applier, &cluster)?
             }
-            Mode::Iptables => iptables::sync(proxy, &guard, &mut cluster)?,
-            Mode::Ipvs => ipvs::sync(proxy, &guard, &mut cluster)?,
+            Mode::Iptables => iptables::sync(proxy, guard, &mut cluster)?,
+            Mode::Ipvs => ipvs::sync(proxy, guard, &mut cluster)?,
         };
         outcome.notices.iter().for_each(tell);
         outcome.faults.iter().for_each(|fault| tell(format_args!("sluicegate-proxier: {fault}")));
@@ -203,39 +193,5 @@ impl Diff {
             || json!({ "mode": proxy.proxy_mode.as_str(), "changed": is_changed, "script": difference }),
         )?;
         Ok(is_changed)
-    }
-}
-
-/// The number of cluster IPs from which on others in their place are no reason to remove them: as of the
-/// daemon's doubt about objects that are gone.
-const MANY: usize = 10;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_would_remove_most_of_what_there_is_is_refused() {
-        let ips = |of: std::ops::Range<u8>| {
-            of.map(|last| IpAddr::from([172, 30, 0, last])).collect::<BTreeSet<_>>()
-        };
-        let cases = [
-            (0..0, 0..0, true),
-            (0..0, 0..50, true),
-            (0..1, 0..0, false),
-            (0..2, 0..1, true),
-            (0..3, 0..1, false),
-            // One in place of another.
-            (0..1, 9..10, true),
-            (0..3, 20..23, true),
-            (0..30, 0..15, true),
-            (0..30, 0..14, false),
-            (0..30, 30..90, false),
-        ];
-        for (present, wanted, passes) in cases {
-            let guard = Guard { is_off: false, wanted: ips(wanted.clone()) };
-            assert_eq!(guard.check(&ips(present.clone())).is_ok(), passes, "{present:?} {wanted:?}");
-            assert!(Guard { is_off: true, ..guard }.check(&ips(present)).is_ok());
-        }
     }
 }

@@ -107,13 +107,16 @@ fn is_guarded(save: &Save<'_>) -> bool {
 /// Returns, for ipvs mode, the addresses of services that are addresses of other nodes: this node takes such
 /// an address for its own, and no longer reaches that node.
 #[must_use]
-pub fn of_other_nodes(cluster: &Cluster, nodes: &[Node]) -> Vec<String> {
+pub fn of_other_nodes<'n>(cluster: &Cluster, nodes: impl IntoIterator<Item = &'n Node>) -> Vec<String> {
     let this = cluster.node();
-    let others = nodes.iter().filter(|node| node.name != this.name);
+    let others = nodes.into_iter().filter(|node| node.name != this.name);
     let owners: BTreeMap<IpAddr, &str> = others
         .flat_map(|node| node.addresses.iter().map(|ip| (*ip, node.name.as_str())))
         .filter(|(ip, _)| !this.addresses.contains(ip))
         .collect();
+    if owners.is_empty() {
+        return Vec::new();
+    }
     let mut names: Vec<_> = cluster.service_names().collect();
     names.sort();
     let mut faults = Vec::new();

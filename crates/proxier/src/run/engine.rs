@@ -17,7 +17,7 @@ use super::schedule::{Intervals, Job, Outcome, Schedule};
 use super::world::World;
 use crate::source::update::Update;
 use sluicegate_service_rules::flows::Former;
-use sluicegate_service_rules::{Backend, Error as RulesError, Summary};
+use sluicegate_service_rules::{Backend, Error as RulesError, Loss, Summary};
 use sluicegate_services::{Changes, Cluster, Conflict, Error as ServicesError, Family, ServiceName};
 
 /// A request of the operator to a running proxier.
@@ -32,6 +32,9 @@ pub enum Signal {
 /// A function that takes what it needs of the state of a running loop, which calls it between two steps on its
 /// own thread, one a turn. It must return quickly: whoever reads for long takes a copy.
 pub type Look = Box<dyn FnOnce(&World) + Send>;
+
+/// A function that finds what is probably not meant among the objects, each in a sentence.
+pub type Doubt = fn(&World) -> Vec<String>;
 
 /// Programs the updates of a source into the kernel.
 pub struct Loop {
@@ -59,6 +62,10 @@ pub struct Loop {
     is_ready: bool,
     /// The conflicts between services that were logged.
     conflicts: BTreeSet<Conflict>,
+    /// What is probably not meant, of what was told.
+    doubts: BTreeSet<String>,
+    /// Finds that among the objects.
+    doubt: Option<Doubt>,
     /// The faults of the last sync that succeeded.
     faults: Vec<String>,
     /// The failures since the last sync that succeeded.
@@ -69,7 +76,14 @@ pub struct Loop {
     interference: Repeats,
     /// Whether the next sync repairs what is only counted, so that it is not told either.
     is_counted: bool,
+    /// Whether the first sync waits while it would remove most of what the kernel serves.
+    is_guarded: bool,
 }
+
+/// Why the first sync waits.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}; --allow-empty removes what is missing among the manifests")]
+struct Withheld(Loss);
 
 /// Failures of consecutive syncs.
 #[derive(Debug)]
@@ -123,11 +137,14 @@ impl Loop {
             was_programmed: false,
             is_ready: false,
             conflicts: BTreeSet::new(),
+            doubts: BTreeSet::new(),
+            doubt: None,
             faults: Vec::new(),
             failing: None,
             missing_since: None,
             interference: Repeats::default(),
             is_counted: false,
+            is_guarded: false,
         })
     }
 
@@ -144,6 +161,23 @@ impl Loop {
     #[must_use]
     pub fn looked_at_by(mut self, looks: Option<Receiver<Look>>) -> Self {
         self.looks = looks;
+        self
+    }
+
+    /// Lets the first sync wait while most of what the kernel serves is missing in what the source has: an
+    /// empty directory is a volume that is not mounted more often than a wish. That is reported as a failure
+    /// to program, and looked at again with each change.
+    #[must_use]
+    pub const fn guarded(mut self, is_guarded: bool) -> Self {
+        self.is_guarded = is_guarded;
+        self
+    }
+
+    /// Sets what finds among the objects that which is probably not meant. It is asked before each sync for
+    /// changes, and each of its sentences is told once for as long as it says it.
+    #[must_use]
+    pub const fn doubted_by(mut self, doubt: Option<Doubt>) -> Self {
+        self.doubt = doubt;
         self
     }
 
@@ -333,6 +367,9 @@ impl Loop {
         }
         self.world.retry(began, job.is_full);
         self.log_conflicts();
+        if job.queued.is_some() {
+            self.log_doubts();
+        }
         self.observer.syncing(began);
         let outcome = match self.attempt(began) {
             Ok(sent) => {
@@ -407,8 +444,32 @@ impl Loop {
         self.conflicts = conflicts;
     }
 
+    /// Logs what is probably not meant, where that is new.
+    fn log_doubts(&mut self) {
+        let Some(doubt) = self.doubt else { return };
+        let doubts: BTreeSet<String> = doubt(&self.world).into_iter().collect();
+        for new in doubts.difference(&self.doubts) {
+            tracing::warn!("{new}");
+            self.observer.warning(new);
+        }
+        self.doubts = doubts;
+    }
+
+    /// Fails before the first sync if it would remove most of what the kernel serves.
+    fn keep_most(&mut self) -> Result<(), RulesError> {
+        if !self.is_guarded || self.was_programmed {
+            return Ok(());
+        }
+        let Some(present) = self.backend.present()? else { return Ok(()) };
+        match present.lost_in(self.world.cluster()) {
+            Some(loss) => Err(RulesError::backend("everything stays as it is", Withheld(loss))),
+            None => Ok(()),
+        }
+    }
+
     /// Syncs, and leaves refused services out until the rest succeeds.
     fn attempt(&mut self, now: Instant) -> Result<Summary, RulesError> {
+        self.keep_most()?;
         loop {
             let changes = self.world.take_changes();
             self.unprogrammed.add(&changes, self.world.cluster());

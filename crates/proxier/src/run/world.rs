@@ -87,6 +87,8 @@ pub struct World {
     cidrs: BTreeMap<String, Vec<IpNet>>,
     left_out: BTreeMap<ServiceName, LeftOut>,
     forbids_external_ips: bool,
+    /// The other nodes, as far as the source has them.
+    others: BTreeMap<String, Node>,
 }
 
 /// The cluster at one moment, for readers.
@@ -129,6 +131,7 @@ impl World {
             cidrs: BTreeMap::new(),
             left_out: BTreeMap::new(),
             forbids_external_ips: false,
+            others: BTreeMap::new(),
         }
     }
 
@@ -160,6 +163,11 @@ impl World {
     /// Adds networks of cluster IPs to those of objects, under a name that no object may have.
     pub fn set_service_cidr(&mut self, name: &str, cidrs: &[IpNet]) {
         self.cluster.set_service_cidr(name, cidrs);
+    }
+
+    /// Returns the other nodes, as far as the source has them: an API server is asked for this one alone.
+    pub fn other_nodes(&self) -> impl Iterator<Item = &Node> {
+        self.others.values()
     }
 
     /// Returns true when all services and all slices were listed once, so that what is missing does not
@@ -318,10 +326,11 @@ impl World {
     }
 
     fn set_node(&mut self, object: &core::Node, effect: &mut Effect) {
+        let (node, left_out) = Node::from_api(object);
         if object.metadata.name.as_deref() != Some(self.this.name.as_str()) {
+            self.others.insert(node.name.clone(), node);
             return;
         }
-        let (node, left_out) = Node::from_api(object);
         self.cluster.set_node(self.this.with(Some(&node)));
         self.node = Some(node);
         effect.problems.extend(left_out.iter().map(item_text));
@@ -351,6 +360,7 @@ impl World {
                 if *name == self.this.name {
                     self.lose_node();
                 }
+                self.others.remove(name);
             }
             ObjectName::ServiceCidr { name } => self.put_cidr(name, Vec::new()),
         }
@@ -410,7 +420,10 @@ impl World {
                 };
                 self.cluster.slice_names().map(name).collect()
             }
-            Kind::Node => self.node.iter().map(|node| ObjectName::Node { name: node.name.clone() }).collect(),
+            Kind::Node => {
+                let names = self.node.iter().chain(self.others.values()).map(|node| node.name.clone());
+                names.map(|name| ObjectName::Node { name }).collect()
+            }
             Kind::ServiceCidr => {
                 self.cidrs.keys().map(|name| ObjectName::ServiceCidr { name: name.clone() }).collect()
             }

@@ -17,12 +17,15 @@
 //! is closed. A file that had objects and is empty says nothing of them: they stay in use until the file is
 //! removed, or says something else. What was deleted or renamed away has 50 ms to come back, as some editors
 //! write. A file that does not parse, or whose directory is gone, keeps its last objects and leads to an
-//! [`Update::Warning`]. Only a file that was deleted from an existing directory deletes its objects. Where
+//! [`Update::Warning`]. Only a file that was deleted from an existing directory deletes its objects. Unless
+//! others come in their place, objects that are gone, or have nothing valid left, stay for one more second: a
+//! list that is written in two steps has them again by then. Where
 //! more than half of all services, or of all slices, would be deleted at once, that is reported and waits for
 //! a second look: a volume that is mounted late, or a list that is written anew, is no wish to have nothing.
 
 mod events;
 mod files;
+mod patience;
 mod reading;
 
 use std::io;
@@ -36,6 +39,7 @@ use tokio::sync::mpsc::Sender;
 use super::update::Update;
 use events::Watches;
 use files::{Manifests, Proceeded};
+use patience::Patience;
 
 /// Watches `paths`, files and directories as [`read`](super::read) takes them, until the receiver of updates
 /// is dropped. Blocks the thread.
@@ -50,6 +54,7 @@ pub fn watch(paths: &[PathBuf], updates: &Sender<Update>) {
 fn follow(paths: &[PathBuf], updates: &Sender<Update>, open: impl Fn() -> Result<Inotify, Errno>) {
     let mut watches = Watches::new(paths);
     let mut manifests = Manifests::new(paths.to_vec());
+    let mut patience = Patience::default();
     let mut next_scan = Instant::now();
     loop {
         // Watches are set before the scan, so that no change in between is missed.
@@ -63,19 +68,26 @@ fn follow(paths: &[PathBuf], updates: &Sender<Update>, open: impl Fn() -> Result
         // It fails when the receiver is gone.
         let mut send = |update| drop(updates.blocking_send(update));
         failure.into_iter().for_each(&mut send);
+        // The first objects are not kept until all are read.
+        let is_complete = manifests.is_complete;
+        let mut news = Vec::new();
+        let mut take = |update| if is_complete { news.push(update) } else { send(update) };
         if touched.others || touched.files.is_empty() || Instant::now() >= next_scan {
             manifests.forget(&touched.names);
-            manifests.scan(&mut send);
+            manifests.scan(&mut take);
             next_scan = Instant::now() + LOOK_EVERY;
         } else {
-            manifests.look_at(&touched.files, &mut send);
+            manifests.look_at(&touched.files, &mut take);
         }
+        patience.pass(news, manifests.take_sure(), Instant::now(), &mut send);
+        patience.end(Instant::now(), &mut send);
         let is_well = manifests.is_well() && watches.inotify.is_some();
         let until = match is_well {
             true => next_scan,
             false => Instant::now() + LOOK_EVERY_WITH_WARNINGS,
         };
-        let until = watches.next_hold().map_or(until, |end| until.min(end));
+        let ends = watches.next_hold().into_iter().chain(patience.next());
+        let until = ends.fold(until, Instant::min);
         let mut slice = Duration::ZERO;
         loop {
             if updates.is_closed() {
@@ -84,7 +96,8 @@ fn follow(paths: &[PathBuf], updates: &Sender<Update>, open: impl Fn() -> Result
             if watches.wait(until.min(Instant::now() + slice)) || Instant::now() >= until {
                 break;
             }
-            slice = match manifests.proceed(&mut send) {
+            let mut take = |update| patience.pass([update], false, Instant::now(), &mut send);
+            slice = match manifests.proceed(&mut take) {
                 Proceeded::More => Duration::ZERO,
                 Proceeded::Idle if manifests.is_reading() => READ_ON,
                 Proceeded::Idle => LISTEN,

@@ -65,3 +65,31 @@ fn route_localnet_of_a_mode_that_ran_before_is_told_where_nothing_needs_it() {
         }
     });
 }
+
+#[test]
+fn what_of_a_configuration_has_no_effect_is_named() {
+    let path = std::env::temp_dir().join(format!("sluicegate-doctor-{}.yaml", std::process::id()));
+    let text = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nconfigSyncPeriod: 5m\n\
+                portRange: 1-2\nnoSuchField: 1\nfeatureGates: {ContextualLogging: true}\n";
+    std::fs::write(&path, text).expect("a file");
+    testns::netns(|| {
+        let output = Command::new(env!("CARGO_BIN_EXE_sluicegate-proxier"))
+            .args(["doctor", "--feature-gates", "LoggingBetaOptions=true,ComponentFlagz=false", "--config"])
+            .arg(&path)
+            .output()
+            .expect("the command");
+        let text = String::from_utf8(output.stdout).expect("text");
+        for words in [
+            ["configSyncPeriod", "has no effect here"],
+            ["noSuchField", ""],
+            ["feature gate ContextualLogging", "has no effect here"],
+            ["feature gate LoggingBetaOptions", "has no effect here"],
+        ] {
+            let is_named =
+                |line: &str| words.iter().all(|word| line.contains(word)) && line.contains("notice");
+            assert!(text.lines().any(is_named), "{words:?} in\n{text}");
+        }
+        assert!(!text.contains("ComponentFlagz"), "it has an effect: {text}");
+    });
+    let _ = std::fs::remove_file(path);
+}

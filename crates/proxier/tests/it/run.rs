@@ -207,6 +207,46 @@ fn it_follows_its_manifests_stops_with_all_rules_in_place_and_changes_nothing_wh
 }
 
 #[test]
+fn a_folder_that_has_lost_most_at_the_start_does_not_empty_the_node() {
+    namespace(|| {
+        let directory = Directory::with_web();
+        let web = service("web", "172.30.0.1", &["10.0.0.1"]);
+        let sync = |flags: &[&str]| {
+            let mut command = Command::new(BINARY);
+            command.args(["sync", "--hostname-override", "node", "--manifests"]).arg(directory.manifests());
+            let output = command.args(flags).output().expect("the command runs");
+            (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+        };
+        assert!(sync(&[]).0);
+        let before = table();
+        let (alone, _) = web.split_once("---").expect("two documents");
+        let emptied: [(&str, Option<&str>); 4] = [
+            ("have no Service any more", None),
+            ("have no Service any more", Some("# nothing\n")),
+            ("have no Service any more", Some("apiVersion: apps/v1\nkind: Deployment\n")),
+            ("1 have a Service without any EndpointSlice", Some(alone)),
+        ];
+        for (why, left) in emptied {
+            match left {
+                Some(text) => directory.write("web.yaml", text),
+                None => fs::remove_file(directory.manifests().join("web.yaml")).expect("it is there"),
+            }
+            let (is_done, said) = sync(&[]);
+            assert!(!is_done && said.contains(why) && said.contains("--allow-empty"), "{said}");
+            let daemon = Daemon::start(&directory, FAST);
+            daemon.says(why, 1);
+            assert_eq!(table(), before, "{why}");
+            directory.write("web.yaml", &web);
+            daemon.says("1 service, 1 changed: nothing to change", 1);
+            assert_eq!(table(), before, "{why}");
+        }
+        directory.write("web.yaml", "# nothing\n");
+        let _daemon = Daemon::start(&directory, &[FAST, &["--allow-empty"]].concat());
+        eventually(|| !table().contains("172.30.0.1"), table);
+    });
+}
+
+#[test]
 fn what_others_break_is_mended_at_once_and_what_they_do_elsewhere_costs_nothing() {
     namespace(|| {
         let directory = Directory::with_web();

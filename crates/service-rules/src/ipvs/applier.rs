@@ -167,6 +167,11 @@ impl<T: Transport> Applier<T> {
         &mut self.kernel.sets
     }
 
+    /// Returns the client of the virtual servers.
+    pub(super) const fn servers(&mut self) -> &mut ipvs::Client<T> {
+        &mut self.kernel.servers
+    }
+
     /// Discards the applied state: the next sync compares everything with the kernel.
     pub fn invalidate(&mut self) {
         self.sides.iter_mut().for_each(|side| side.planner = None);

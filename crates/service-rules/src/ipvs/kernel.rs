@@ -304,7 +304,6 @@ fn is_own_fault(refusal: &ipvs::Refusal) -> bool {
     !is_scheduler && !matches!(refusal.errno, Errno::EPERM | Errno::ENOMEM | Errno::EAFNOSUPPORT)
 }
 
-/// Returns whether a virtual server has an address of this family.
 /// Returns the frontends whose flows may become stale, and their endpoints.
 fn programmed(listed: &[ipvs::Listing]) -> Programmed {
     let mut programmed = Programmed::default();
@@ -323,6 +322,7 @@ fn programmed(listed: &[ipvs::Listing]) -> Programmed {
     programmed
 }
 
+/// Returns whether a virtual server has an address of this family.
 pub(super) fn is_of(id: &ServiceId, family: Family) -> bool {
     matches!(id, ServiceId::Virtual { endpoint, .. } if Family::of(endpoint.address) == family)
 }

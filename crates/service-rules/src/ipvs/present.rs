@@ -1,23 +1,21 @@
 //! What the kernel serves at present, before it is compared.
 
-use std::collections::BTreeSet;
-use std::net::IpAddr;
-
 use sluicegate_ipset::{Addresses, Element};
+use sluicegate_ipvs::ServiceId;
 use sluicegate_netlink::Transport;
 use sluicegate_services::Family;
 
 use super::{Applier, Set};
-use crate::Error;
+use crate::{Error, Present};
 
 impl<T: Transport> Applier<T> {
     /// Returns the cluster IPs that are in the sets in the kernel, as the last program that wrote them left
     /// them: this one or kube-proxy.
     ///
     /// # Errors
-    /// [`Error::Ipset`] when they cannot be listed.
-    pub fn cluster_ips(&mut self) -> Result<BTreeSet<IpAddr>, Error> {
-        let mut found = BTreeSet::new();
+    /// [`Error::Ipset`], [`Error::Ipvs`] when they cannot be listed.
+    pub fn present(&mut self) -> Result<Present, Error> {
+        let mut present = Present::default();
         for family in Family::BOTH {
             let spec = Set::ClusterIp.spec(family);
             let listings = match self.sets().list(Some(spec.name())) {
@@ -26,11 +24,20 @@ impl<T: Transport> Applier<T> {
                 Err(error) => return Err(Error::ipset("listing sets", error)),
             };
             let entries = listings.iter().flat_map(|listing| &listing.entries);
-            found.extend(entries.filter_map(|entry| match entry.element() {
+            present.cluster_ips.extend(entries.filter_map(|entry| match entry.element() {
                 Element::IpPort(Addresses::Host(ip), _) => Some(*ip),
                 _ => None,
             }));
         }
-        Ok(found)
+        let listed = self.servers().list(|_| true);
+        for server in listed.map_err(|error| Error::ipvs("listing virtual servers", error))? {
+            // A destination that only keeps its connections has weight 0.
+            let leads = server.destinations.iter().any(|destination| destination.config.weight > 0);
+            let ServiceId::Virtual { endpoint, .. } = server.service.id else { continue };
+            if leads && present.cluster_ips.contains(&endpoint.address) {
+                present.with_endpoints.insert(endpoint.address);
+            }
+        }
+        Ok(present)
     }
 }

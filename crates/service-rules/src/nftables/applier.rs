@@ -224,6 +224,9 @@ impl<T: Transport> Applier<T> {
         }
         if !there.is_empty() {
             let removed = Planner::cleanup().apply(&mut self.transport);
+            if removed.as_ref().is_err_and(nft::Error::is_permission_denied) {
+                self.free_of_owners()?;
+            }
             removed.map_err(|error| Error::nftables("removing the tables", error))?;
         }
         Ok(there)
@@ -398,6 +401,21 @@ mod tests {
     fn two_families(kernel: Fake) -> (Applier<Fake>, Cluster) {
         let settings = Settings { families: vec![Family::Ipv4, Family::Ipv6], ..Settings::default() };
         (Applier::with_transport(kernel, settings), Cluster::default())
+    }
+
+    #[test]
+    fn a_table_that_another_process_owns_is_not_blamed_on_a_missing_right() {
+        let kernel = Fake::new();
+        let mut owner = kernel.open();
+        let mut theirs = Transaction::new();
+        let table = nft::Table::new(nft::TableId::new(nft::Family::IP, fixed_name(TABLE)));
+        theirs.add(table.flags(nft::TableFlags::OWNER));
+        theirs.apply(&mut owner).unwrap();
+        let (mut applier, mut cluster) = two_families(kernel.open());
+        let errors = [applier.sync(&mut cluster, Instant::now()).err(), applier.cleanup().err()];
+        for error in errors {
+            assert!(matches!(error, Some(Error::Owned { .. })), "{error:?}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use sluicegate_conntrack::{Client, Filter, NewFlow, Protocol, Tuple};
+use sluicegate_service_rules::Present;
 use tokio::sync::mpsc::{self, Sender};
 
 use super::*;
@@ -23,6 +24,8 @@ struct Kernel {
     errors: Vec<String>,
     warnings: Vec<String>,
     queued: usize,
+    /// What stood before the start.
+    present: Present,
 }
 
 #[derive(Clone, Default)]
@@ -52,6 +55,10 @@ impl Backend for Fake {
     }
 
     fn invalidate(&mut self) {}
+
+    fn present(&mut self) -> Result<Option<Present>, RulesError> {
+        Ok(Some(self.0.lock().unwrap().present.clone()))
+    }
 }
 
 impl Observer for Fake {
@@ -82,7 +89,12 @@ struct Running {
 
 impl Running {
     fn new() -> Self {
+        Self::with(Present::default(), |looping| looping)
+    }
+
+    fn with(present: Present, set: impl FnOnce(Loop) -> Loop + Send + 'static) -> Self {
         let kernel = Fake::default();
+        kernel.0.lock().unwrap().present = present;
         let intervals = Intervals {
             min: Duration::from_millis(1),
             sync: Duration::from_secs(60),
@@ -94,6 +106,7 @@ impl Running {
         let thread = std::thread::spawn(move || {
             let world = World::new(ThisNode { name: "node".to_owned(), ..ThisNode::default() });
             let looping = Loop::new(world, Box::new(fake.clone()), intervals, Arc::new(fake)).unwrap();
+            let looping = set(looping);
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(looping.run(news, told))
         });
@@ -164,6 +177,58 @@ fn nothing_is_programmed_before_services_and_slices_have_both_been_listed() {
         running.holds(&["early"]);
         running.stop().unwrap();
     }
+}
+
+#[test]
+fn what_stands_is_not_removed_for_an_empty_source_and_is_when_that_is_asked_for() {
+    let mut present = Present::default();
+    present.cluster_ips.extend((1..=20).map(|last| std::net::IpAddr::from([10, 0, 0, last])));
+    let all = |running: &Running, services: &[&str]| {
+        running.tell(Update::Replace(Kind::EndpointSlice, Vec::new()));
+        let list = services.iter().map(|name| service(name)).collect();
+        running.tell(Update::Replace(Kind::Service, list));
+    };
+    let running = Running::with(present.clone(), |looping| looping.guarded(true));
+    all(&running, &[]);
+    running.wait("a failure", |kernel| !kernel.errors.is_empty());
+    assert_eq!(running.kernel(|kernel| kernel.syncs), 0);
+    let error = "everything stays as it is: 20 of the 20 cluster IPs that the kernel serves have no Service any \
+                 more; --allow-empty removes what is missing among the manifests";
+    assert_eq!(running.kernel(|kernel| kernel.errors[0].clone()), error);
+    // With what was there it begins, and follows what is taken away then.
+    running.kernel(|kernel| kernel.present = Present::default());
+    running.tell(Update::Apply(service("a")));
+    running.holds(&["a"]);
+    running.kernel(|kernel| kernel.present = present.clone());
+    running.tell(Update::Replace(Kind::Service, Vec::new()));
+    running.holds(&[]);
+    running.stop().unwrap();
+
+    let running = Running::with(present, |looping| looping);
+    all(&running, &[]);
+    running.wait("a sync", |kernel| kernel.syncs > 0);
+    running.stop().unwrap();
+}
+
+#[test]
+fn what_is_probably_not_meant_is_told_once() {
+    let doubt: Doubt = |world| world.other_nodes().map(|node| format!("beware of {}", node.name)).collect();
+    let node = |name: &str| {
+        let text = format!("{{apiVersion: v1, kind: Node, metadata: {{name: {name}}}}}");
+        let mut found = None;
+        source::read_str("test.yaml", &text, |manifest| found = Some(manifest.object)).unwrap();
+        Update::Apply(found.unwrap())
+    };
+    let running = Running::with(Present::default(), move |looping| looping.doubted_by(Some(doubt)));
+    running.tell(node("node"));
+    running.tell(node("other"));
+    running.tell(Update::Replace(Kind::EndpointSlice, Vec::new()));
+    running.tell(Update::Replace(Kind::Service, vec![service("a")]));
+    running.holds(&["a"]);
+    running.tell(Update::Apply(service("b")));
+    running.holds(&["a", "b"]);
+    assert_eq!(running.kernel(|kernel| kernel.warnings.clone()), ["beware of other"]);
+    running.stop().unwrap();
 }
 
 #[test]

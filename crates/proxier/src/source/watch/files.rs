@@ -13,7 +13,7 @@ use super::events::Hold;
 use super::reading::{self, Known, Progress, Reading, Stamp, Step};
 use crate::source::document::Flow;
 use crate::source::update::{Kind, ObjectName, Update};
-use crate::source::{Error, Ignored, Object, Origin, expand};
+use crate::source::{Error, Ignored, Manifest, Object, Origin, expand};
 
 /// The known files, and the objects in them.
 pub(super) struct Manifests {
@@ -41,6 +41,10 @@ pub(super) struct Manifests {
     queued: BTreeSet<PathBuf>,
     /// The names of the files that a writer has open.
     held: HashMap<OsString, Hold>,
+    /// Whether objects that are gone are so for certain: others came, or they were gone at a second look.
+    is_sure: bool,
+    /// What is to be told of fields that objects have and their kinds have not.
+    unknown: Vec<String>,
 }
 
 type Name = Rc<ObjectName>;
@@ -143,7 +147,14 @@ impl Manifests {
             read: None,
             queued: BTreeSet::new(),
             held: HashMap::new(),
+            is_sure: false,
+            unknown: Vec::new(),
         }
+    }
+
+    /// Returns whether the objects that are gone since the last call are so for certain.
+    pub(super) const fn take_sure(&mut self) -> bool {
+        std::mem::replace(&mut self.is_sure, false)
     }
 
     /// Makes the next scan read files of these names, even if their metadata is unchanged.
@@ -233,8 +244,10 @@ impl Manifests {
             }
             self.faulty.remove(path);
             self.stop_trusting(|of| of == path);
-            match fs::metadata(path) {
-                Ok(metadata) if !metadata.is_dir() => there.push(path.clone()),
+            let is_directory = path.is_dir();
+            match fs::symlink_metadata(path) {
+                // Also a link that leads nowhere, which is a fault and keeps its objects.
+                Ok(_) if !is_directory => there.push(path.clone()),
                 _ if self.files.contains_key(path) => vanished.push(path.clone()),
                 _ => {}
             }
@@ -290,6 +303,7 @@ impl Manifests {
             self.reread(&path, &mut lost, &mut warnings, &mut sink);
         }
         self.warnings(warnings).into_iter().for_each(&mut *send);
+        self.tell_unknown(send);
         self.tell_unusable(send);
         let awaited = self.awaited();
         let deleted = lost.iter().filter(|name| !self.owners.contains_key(*name) && !awaited.contains(name));
@@ -333,6 +347,7 @@ impl Manifests {
                     gone => format!("{gone} objects are still gone from the manifests, and are deleted now"),
                 };
                 send(Update::Warning(told));
+                self.is_sure = true;
                 now.append(&mut doubted.names);
                 self.doubted = None;
             }
@@ -498,7 +513,9 @@ impl Manifests {
             }
             Step::Object(manifest) => {
                 let name = ObjectName::of(&manifest.object);
+                self.note_unknown(&name, &manifest);
                 let known = self.owners.get_key_value(&name).map(|(known, _)| Rc::clone(known));
+                self.is_sure |= known.is_none();
                 let name = known.unwrap_or_else(|| Rc::new(name));
                 let is_used = self.claim(taking, &name, &manifest.origin);
                 if let Some((_, names, all_used)) = &mut taking.current {
@@ -509,6 +526,15 @@ impl Manifests {
                     sink(manifest.object);
                 }
             }
+        }
+    }
+
+    /// Notes the fields of an object that its kind does not have, to be told.
+    fn note_unknown(&mut self, name: &ObjectName, manifest: &Manifest) {
+        if !manifest.unknown.is_empty() {
+            let fields = manifest.unknown.join(", ");
+            let origin = &manifest.origin;
+            self.unknown.push(format!("{origin}: {name}: no such field: {fields} (the rest is used)"));
         }
     }
 
@@ -616,6 +642,17 @@ impl Manifests {
         paths.filter_map(|path| self.files.get(path)).flat_map(File::names).collect()
     }
 
+    /// Sends what was noted of unknown fields; of very many objects the first.
+    fn tell_unknown(&mut self, send: &mut dyn FnMut(Update)) {
+        let mut unknown = std::mem::take(&mut self.unknown);
+        let others = unknown.len().saturating_sub(MOST_UNKNOWN);
+        unknown.truncate(MOST_UNKNOWN);
+        if others > 0 {
+            unknown.push(format!("{others} more objects have fields that their kinds have not"));
+        }
+        unknown.into_iter().map(Update::Warning).for_each(send);
+    }
+
     /// Sends what cannot be used, if that is not what it was before. A file of which an object is a duplicate
     /// has a warning, and is used.
     fn tell_unusable(&mut self, send: &mut dyn FnMut(Update)) {
@@ -656,6 +693,8 @@ fn tell(path: &Path, ignored: &Ignored) {
 pub(super) const LARGE: u64 = 1 << 20;
 /// The number of steps of a large file after which events are looked for.
 pub(super) const STEPS: usize = 64;
+/// The most objects whose unknown fields are told at a time.
+const MOST_UNKNOWN: usize = 10;
 /// The number of objects below which no deletion is doubted.
 const MANY: usize = 10;
 /// The time until what is gone is looked for again.

@@ -40,12 +40,13 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Reads the text of a file. One that is empty where there were objects is a writer's fault, a full
+    /// Reads the text of a file. One that says nothing where there were objects is a writer's fault, a full
     /// disk's or an editor's more often than a wish to have none of them.
     fn text(&self, path: &Path) -> Result<String, Error> {
         let text = read_text(path)?;
-        if self.has_objects && text.trim().is_empty() {
-            let reason = "the file is empty: expected its objects, or no file".to_owned();
+        if self.has_objects && says_nothing(&text) {
+            let what = if text.trim().is_empty() { "is empty" } else { "says nothing" };
+            let reason = format!("the file {what}: expected its objects, an empty list, or no file");
             let fault = Fault { line: 1, column: None, reason };
             return Err(Error::Manifests(vec![ManifestError::new(Arc::from(path), 1, fault)]));
         }
@@ -58,6 +59,12 @@ impl Known {
         let hash = self.key.hash_one(text.trim_start_matches(['\r', '\n']));
         (hash, self.hashes.contains(&hash))
     }
+}
+
+/// Returns whether a text has comments and empty documents alone.
+fn says_nothing(text: &str) -> bool {
+    let is_nothing = |line: &str| line.starts_with('#') || matches!(line, "" | "---" | "..." | "null" | "~");
+    text.lines().map(str::trim).all(is_nothing)
 }
 
 /// Reads a file, and keeps all that it has.

@@ -294,7 +294,7 @@ fn an_emptied_file_keeps_its_objects_and_a_removed_one_does_not() {
     directory.write("b.json", "");
     let mut manifests = Manifests::new(vec![directory.0.clone()]);
     assert_eq!(scan(&mut manifests).len(), 1 + Kind::ALL.len());
-    for text in ["", "\n \n"] {
+    for text in ["", "\n \n", "# nothing\n", "---\n", "null\n---\n# nothing"] {
         directory.write("a.yaml", text);
         let updates = described(&scan(&mut manifests));
         assert!(updates.len() <= 1 && updates.iter().all(|update| update.contains("a.yaml")), "{updates:?}");
@@ -306,6 +306,92 @@ fn an_emptied_file_keeps_its_objects_and_a_removed_one_does_not() {
     assert_eq!(scan(&mut manifests).len(), 1);
     fs::remove_file(directory.file("a.yaml")).unwrap();
     assert_eq!(described(&scan(&mut manifests)), ["delete Service default/a"]);
+}
+
+#[test]
+fn what_the_next_second_brings_back_is_not_deleted() {
+    let (a, both) = (service("a", 1), service("b", 2) + "---\n" + &service("c", 3));
+    type Act = fn(&Directory);
+    let list = |directory: &Directory| directory.write("b.yaml", "apiVersion: v1\nkind: List\nitems: []\n");
+    let cut = |directory: &Directory| directory.write("b.yaml", &service("b", 2));
+    let spoilt =
+        |directory: &Directory| directory.write("a.yaml", &service("a", 1).replace("10.96.0.1", "10.96"));
+    let accidents: [(&str, Act); 9] = [
+        ("removed", |directory| fs::remove_file(directory.file("b.yaml")).unwrap()),
+        ("renamed", |directory| fs::rename(directory.file("a.yaml"), directory.file("a.bak")).unwrap()),
+        ("cut between two documents", cut),
+        ("an empty list", list),
+        ("an address that is none", spoilt),
+        ("an object of another kind", |directory| {
+            directory.write("a.yaml", "apiVersion: v1\nkind: Secret\n");
+        }),
+        ("a link that leads nowhere", |directory| {
+            fs::remove_file(directory.file("a.yaml")).unwrap();
+            symlink("/nonexistent", directory.file("a.yaml")).unwrap();
+        }),
+        ("a directory in its place", |directory| {
+            fs::remove_file(directory.file("a.yaml")).unwrap();
+            fs::create_dir(directory.file("a.yaml")).unwrap();
+        }),
+        ("everything", |directory| {
+            fs::remove_file(directory.file("a.yaml")).unwrap();
+            fs::remove_file(directory.file("b.yaml")).unwrap();
+        }),
+    ];
+    for (what, happen) in accidents {
+        let directory = Directory::new("accident");
+        directory.write("a.yaml", &a);
+        directory.write("b.yaml", &both);
+        let mut seen = Seen::of(std::slice::from_ref(&directory.0));
+        seen.first();
+        happen(&directory);
+        thread::sleep(patience::WAIT / 2);
+        let _ = fs::remove_dir(directory.file("a.yaml"));
+        let _ = fs::remove_file(directory.file("a.yaml"));
+        directory.write("a.yaml", &a);
+        directory.write("b.yaml", &both);
+        thread::sleep(patience::WAIT * 3 / 2);
+        while let Some(update) = seen.try_update() {
+            let text = describe(&update);
+            assert!(matches!(update, Update::Apply(_) | Update::Warning(_)), "{what}: {text}");
+            if let Update::Apply(object) = &update {
+                assert!(!format!("{object:?}").contains("\"10.96\""), "{what}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_link_that_leads_nowhere_and_a_directory_in_place_of_a_file_keep_its_objects() {
+    let directory = Directory::new("broken");
+    for name in ["a", "b"] {
+        directory.write(&format!("{name}.yaml"), &service(name, 1));
+    }
+    let mut seen = Seen::of(std::slice::from_ref(&directory.0));
+    seen.first();
+    fs::remove_file(directory.file("a.yaml")).unwrap();
+    symlink("/nonexistent", directory.file("a.yaml")).unwrap();
+    assert!(seen.next().contains("a.yaml: No such file"));
+    fs::remove_file(directory.file("b.yaml")).unwrap();
+    fs::create_dir(directory.file("b.yaml")).unwrap();
+    assert!(seen.next().contains("b.yaml: expected a regular file, found a directory"));
+    seen.is_silent_for(2500);
+}
+
+#[test]
+fn fields_that_a_kind_does_not_have_are_told_once() {
+    let directory = Directory::new("unknown");
+    directory.write("a.yaml", &service("a", 1).replace("{port: 1}", "{port: 1, prot: UDP}"));
+    let mut manifests = Manifests::new(vec![directory.0.clone()]);
+    let told = described(&scan(&mut manifests));
+    assert!(
+        told.iter().any(|update| update.ends_with("no such field: spec.ports[0].prot (the rest is used)")),
+        "{told:?}"
+    );
+    assert_eq!(scan(&mut manifests), []);
+    directory.write("a.yaml", &service("a", 12).replace("{port: 12}", "{port: 12, prot: UDP}"));
+    assert_eq!(scan(&mut manifests).len(), 2);
+    assert!(manifests.is_well());
 }
 
 #[test]
