@@ -4,9 +4,16 @@
 //! and restarts, for as long as is asked for. Now and then all are quiet, and the kernel has to come to equal a
 //! fresh plan of the objects; memory, descriptors and threads must not grow. The seed repeats the changes, not
 //! the times at which they meet.
+//!
+//! With `--program` the daemon is that program, which follows a folder: it is killed and started again, stopped
+//! while another program floods the events of `nf_tables` (so that its socket overflows), and its files are
+//! cut short for a moment, as on a full disk.
+
+mod process;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,6 +21,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use sluicegate_netlink::{NetlinkFamily, Options, Socket};
+use sluicegate_nftables::{Chain, Name, Table, TableId, Transaction};
 use sluicegate_proxier::Mode;
 use sluicegate_proxier::run::{Intervals, Loop, Observer, Signal, SyncReport, ThisNode, World};
 use sluicegate_proxier::source::update::{Kind, ObjectName, Update};
@@ -25,6 +34,7 @@ use sluicegate_services::{Cluster, Family};
 use tokio::sync::mpsc::{self, Sender};
 
 use crate::{Error, Namespace};
+use process::Process;
 
 #[derive(Args)]
 pub(crate) struct Soak {
@@ -40,6 +50,10 @@ pub(crate) struct Soak {
     /// What is programmed.
     #[arg(long, value_enum, default_value = "maps")]
     rules: Rules,
+    /// The program sluicegate-proxier, to be run as a process that follows a folder, in place of the run loop
+    /// in this process.
+    #[arg(long, value_name = "PATH")]
+    program: Option<PathBuf>,
 }
 
 /// The rules that are programmed: a layout of nftables mode, or a back end of iptables mode.
@@ -66,7 +80,7 @@ struct Siege<'a> {
     options: &'a Soak,
     random: Random,
     objects: BTreeMap<String, String>,
-    daemon: Daemon,
+    daemon: Besieged,
     count: Count,
     steps: BTreeMap<&'static str, usize>,
 }
@@ -74,7 +88,10 @@ struct Siege<'a> {
 impl<'a> Siege<'a> {
     fn new(options: &'a Soak) -> Result<Self, Error> {
         let count = Count::default();
-        let daemon = Daemon::start(options.rules, &BTreeMap::new(), &count)?;
+        let daemon = match &options.program {
+            Some(program) => Besieged::Process(Process::start(program.clone(), options.rules)?),
+            None => Besieged::Loop(Daemon::start(options.rules, &BTreeMap::new(), &count)?),
+        };
         let random = Random(options.seed);
         Ok(Self { options, random, objects: BTreeMap::new(), daemon, count, steps: BTreeMap::new() })
     }
@@ -85,6 +102,7 @@ impl<'a> Siege<'a> {
         let (mut quiet_points, mut longest) = (0, Duration::ZERO);
         // What is allocated once is there after some rounds.
         let mut first: Option<Usage> = None;
+        let (mut last, mut since_start, mut grows) = (Usage::default(), 0, false);
         while Instant::now() < end {
             for _ in 0..200 {
                 self.step()?;
@@ -103,41 +121,66 @@ impl<'a> Siege<'a> {
             };
             longest = longest.max(took);
             quiet_points += 1;
-            if quiet_points == WARM {
-                first = Some(Usage::now());
+            last = Usage::of(self.daemon.id());
+            since_start += 1;
+            if since_start == WARM {
+                first = Some(last);
+            }
+            if since_start > WARM && self.random.below(20) == 0 && self.kill()? {
+                grows |= first.is_some_and(|first| last.exceeds(first));
+                (first, since_start) = (None, 0);
             }
         }
-        let (last, syncs) = (Usage::now(), self.count.0.load(Ordering::Relaxed));
-        self.daemon.stop();
+        let work = match &mut self.daemon {
+            Besieged::Loop(daemon) => {
+                daemon.stop();
+                format!("{} syncs", self.count.0.load(Ordering::Relaxed))
+            }
+            Besieged::Process(process) => {
+                process.stop()?;
+                "as a process".to_owned()
+            }
+        };
         println!(
             "{:?}: {quiet_points} quiet points, each equal to a fresh plan, after {longest:?} \
-                  at most; {syncs} syncs",
+                  at most; {work}",
             self.options.rules
         );
         println!("steps: {:?}", self.steps);
         let Some(first) = first else {
-            println!("too short to tell of growth: {last:?}");
-            return Ok(ExitCode::SUCCESS);
+            println!("too short since the last start to tell of growth: {last:?}");
+            return Ok(if grows { ExitCode::FAILURE } else { ExitCode::SUCCESS });
         };
         println!("{first:?} after {WARM} quiet points, {last:?} at the end");
-        // Sizes of allocators move by themselves; what leaks in each of thousands of steps is more.
-        let grows = last.kilobytes > first.kilobytes * 3 / 2 + 16_384
-            || last.descriptors > first.descriptors
-            || last.threads > first.threads;
+        grows |= last.exceeds(first);
         if grows {
             println!("memory, descriptors or threads grow");
         }
         Ok(if grows { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
+    /// Kills the daemon if it is a process.
+    fn kill(&mut self) -> Result<bool, Error> {
+        let Besieged::Process(process) = &mut self.daemon else { return Ok(false) };
+        process.kill()?;
+        *self.steps.entry("kills").or_default() += 1;
+        Ok(true)
+    }
+
     fn step(&mut self) -> Result<(), Error> {
         let service = self.random.below(self.options.services);
         let name = match self.random.below(200) {
-            0 => {
-                self.daemon.stop();
-                self.daemon = Daemon::start(self.options.rules, &self.objects, &self.count)?;
-                "restarts"
-            }
+            0 => match &mut self.daemon {
+                Besieged::Loop(daemon) => {
+                    daemon.stop();
+                    *daemon = Daemon::start(self.options.rules, &self.objects, &self.count)?;
+                    "restarts"
+                }
+                Besieged::Process(process) => {
+                    process.pause(|| flood(&mut self.random))?;
+                    "floods of events while it is stopped"
+                }
+            },
             1 => {
                 // Another program with other services overwrites everything.
                 let mut other = World::new(this_node());
@@ -156,15 +199,23 @@ impl<'a> Siege<'a> {
                 remove(self.options.rules);
                 "deletions of all rules"
             }
-            3 => {
-                for kind in [Kind::EndpointSlice, Kind::Service] {
-                    let update = Update::Replace(kind, of_kind(&self.objects, kind)?);
-                    self.daemon.tell(update);
+            3 => match &self.daemon {
+                Besieged::Loop(daemon) => {
+                    for kind in [Kind::EndpointSlice, Kind::Service] {
+                        daemon.tell(Update::Replace(kind, of_kind(&self.objects, kind)?));
+                    }
+                    "lists anew"
                 }
-                "lists anew"
-            }
+                Besieged::Process(process) => {
+                    process.cut_short(&self.objects)?;
+                    "files cut short"
+                }
+            },
             4 => {
-                self.daemon.signal(Signal::Resync);
+                match &self.daemon {
+                    Besieged::Loop(daemon) => daemon.signal(Signal::Resync),
+                    Besieged::Process(process) => process.resync()?,
+                }
                 "signals"
             }
             5..30 => {
@@ -194,8 +245,11 @@ impl<'a> Siege<'a> {
     }
 
     fn put(&mut self, name: String, text: String) -> Result<(), Error> {
-        for object in objects(&text)? {
-            self.daemon.tell(Update::Apply(object));
+        match &self.daemon {
+            Besieged::Loop(daemon) => {
+                objects(&text)?.into_iter().for_each(|object| daemon.tell(Update::Apply(object)));
+            }
+            Besieged::Process(process) => process.write(&name, &text)?,
         }
         self.objects.insert(name, text);
         Ok(())
@@ -203,8 +257,12 @@ impl<'a> Siege<'a> {
 
     fn delete(&mut self, name: &str) -> Result<(), Error> {
         let Some(text) = self.objects.remove(name) else { return Ok(()) };
-        for object in objects(&text)? {
-            self.daemon.tell(Update::Delete(ObjectName::of(&object)));
+        match &self.daemon {
+            Besieged::Loop(daemon) => {
+                let gone = objects(&text)?;
+                gone.iter().for_each(|object| daemon.tell(Update::Delete(ObjectName::of(object))));
+            }
+            Besieged::Process(process) => process.remove(name)?,
         }
         Ok(())
     }
@@ -228,6 +286,22 @@ impl<'a> Siege<'a> {
             if start.elapsed() > LONGEST_QUIET {
                 return Ok(Err(difference.chars().take(2000).collect()));
             }
+        }
+    }
+}
+
+/// What is under siege.
+enum Besieged {
+    Loop(Daemon),
+    Process(Process),
+}
+
+impl Besieged {
+    /// Returns the number of the process that it is in.
+    fn id(&self) -> u32 {
+        match self {
+            Self::Loop(_) => std::process::id(),
+            Self::Process(process) => process.id(),
         }
     }
 }
@@ -331,6 +405,24 @@ fn remove(rules: Rules) {
     match rules.mode() {
         Mode::Nftables => drop(nftables(rules).and_then(|mut applier| applier.cleanup())),
         _ => drop(iptables(rules).map(|mut applier| applier.cleanup())),
+    }
+}
+
+/// Commits a table that nobody needs again and again: more events than the socket of a listener that does not
+/// read has room for.
+fn flood(random: &mut Random) {
+    let name = |text: &str| text.parse::<Name>().expect("a name");
+    let table = TableId::new(sluicegate_nftables::Family::IP, name("flood"));
+    let Ok(mut socket) = Socket::open(NetlinkFamily::NETFILTER, &Options::default()) else { return };
+    for _ in 0..20 + random.below(20) {
+        let mut transaction = Transaction::new();
+        transaction.add(Table::new(table.clone()));
+        for chain in 0..500 {
+            transaction.add(Chain::new(table.chain(name(&format!("c{chain}")))));
+        }
+        transaction.delete(table.clone());
+        // The daemon may have committed in between.
+        let _ = transaction.apply(&mut socket);
     }
 }
 
@@ -438,7 +530,7 @@ fn slice_text(random: &mut Random, number: u32) -> String {
 }
 
 /// What the process uses.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Usage {
     kilobytes: u64,
     descriptors: usize,
@@ -446,16 +538,20 @@ struct Usage {
 }
 
 impl Usage {
-    fn now() -> Self {
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    fn of(process: u32) -> Self {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
         let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kilobytes = resident.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
-        let count = |path| fs::read_dir(path).map_or(0, Iterator::count);
-        Self {
-            kilobytes: kilobytes.unwrap_or_default(),
-            descriptors: count("/proc/self/fd"),
-            threads: count("/proc/self/task"),
-        }
+        let count = |what| fs::read_dir(format!("/proc/{process}/{what}")).map_or(0, Iterator::count);
+        Self { kilobytes: kilobytes.unwrap_or_default(), descriptors: count("fd"), threads: count("task") }
+    }
+
+    /// Returns whether this is so much more that something leaks. Sizes of allocators move by themselves, and
+    /// some threads and descriptors come and go; what leaks in each of thousands of steps is more.
+    const fn exceeds(self, first: Self) -> bool {
+        self.kilobytes > first.kilobytes * 3 / 2 + 16_384
+            || self.descriptors > first.descriptors + COME_AND_GO
+            || self.threads > first.threads + COME_AND_GO
     }
 }
 
@@ -480,5 +576,7 @@ impl Random {
 
 /// The quiet points before memory is measured.
 const WARM: usize = 5;
+/// The descriptors and threads that may be there at one look and not at another.
+const COME_AND_GO: usize = 2;
 /// The longest time until the kernel has what the objects say.
 const LONGEST_QUIET: Duration = Duration::from_secs(30);

@@ -1,0 +1,130 @@
+//! The daemon as a process that follows a folder of manifests, and what can happen to a process.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::{self, Signal};
+use nix::unistd::Pid;
+
+use super::Rules;
+use crate::Error;
+
+/// A running program and its folder, which go when this is dropped.
+pub(super) struct Process {
+    program: PathBuf,
+    rules: Rules,
+    folder: PathBuf,
+    child: Child,
+}
+
+impl Process {
+    pub(super) fn start(program: PathBuf, rules: Rules) -> Result<Self, Error> {
+        let folder = std::env::temp_dir().join(format!("sluicegate-soak-{}", std::process::id()));
+        fs::create_dir_all(&folder).map_err(|error| Error::network(folder.display().to_string(), error))?;
+        let child = spawn(&program, rules, &folder)?;
+        Ok(Self { program, rules, folder, child })
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills it wherever it is, and starts another.
+    pub(super) fn kill(&mut self) -> Result<(), Error> {
+        self.end(Signal::SIGKILL)?;
+        self.child = spawn(&self.program, self.rules, &self.folder)?;
+        Ok(())
+    }
+
+    pub(super) fn stop(&mut self) -> Result<(), Error> {
+        self.end(Signal::SIGTERM)
+    }
+
+    /// Fails if it has ended by itself.
+    fn end(&mut self, by: Signal) -> Result<(), Error> {
+        let failed = |error| Error::network("waiting for the daemon", error);
+        if let Some(status) = self.child.try_wait().map_err(failed)? {
+            return Err(Error::network("the daemon ended by itself", status));
+        }
+        self.signal(by)?;
+        self.child.wait().map_err(failed)?;
+        Ok(())
+    }
+
+    /// Asks it to compare everything.
+    pub(super) fn resync(&self) -> Result<(), Error> {
+        self.signal(Signal::SIGHUP)
+    }
+
+    fn signal(&self, signal: Signal) -> Result<(), Error> {
+        let id = i32::try_from(self.child.id()).unwrap_or(i32::MAX);
+        let sent = signal::kill(Pid::from_raw(id), signal);
+        sent.map_err(|error| Error::network(format!("sending {signal} to the daemon"), error))
+    }
+
+    /// Stops it, does something, and lets it go on.
+    pub(super) fn pause(&self, meanwhile: impl FnOnce()) -> Result<(), Error> {
+        self.signal(Signal::SIGSTOP)?;
+        meanwhile();
+        self.signal(Signal::SIGCONT)
+    }
+
+    /// Replaces a manifest as a whole.
+    pub(super) fn write(&self, name: &str, text: &str) -> Result<(), Error> {
+        let new = self.folder.join("new");
+        self.told(fs::write(&new, text).and_then(|()| fs::rename(new, self.path(name))))
+    }
+
+    pub(super) fn remove(&self, name: &str) -> Result<(), Error> {
+        self.told(fs::remove_file(self.path(name)))
+    }
+
+    /// Writes all manifests in place, at first the half of each, as on a disk that is full for a moment.
+    pub(super) fn cut_short(&self, objects: &BTreeMap<String, String>) -> Result<(), Error> {
+        for (name, text) in objects {
+            self.told(fs::write(self.path(name), text.get(..text.len() / 2).unwrap_or_default()))?;
+        }
+        thread::sleep(Duration::from_millis(300));
+        objects.iter().try_for_each(|(name, text)| self.told(fs::write(self.path(name), text)))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.yaml"))
+    }
+
+    fn told(&self, result: io::Result<()>) -> Result<(), Error> {
+        result.map_err(|error| Error::network(self.folder.display().to_string(), error))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn spawn(program: &Path, rules: Rules, folder: &Path) -> Result<Child, Error> {
+    let flags: &[&str] = match rules {
+        Rules::Maps => &["--proxy-mode=nftables", "--layout=maps"],
+        Rules::Chains => &["--proxy-mode=nftables", "--layout=chains"],
+        Rules::IptablesNft => &["--proxy-mode=iptables", "--iptables-backend=nft"],
+        Rules::IptablesLegacy => &["--proxy-mode=iptables", "--iptables-backend=legacy"],
+    };
+    let started = Command::new(program)
+        .args(["run", "--hostname-override=node", "--bind-address=192.168.0.2,fd00:192:168::2"])
+        .args(["--iptables-min-sync-period=50ms", "--healthz-bind-address=", "--metrics-bind-address="])
+        .args(flags)
+        .arg("--manifests")
+        .arg(folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    started.map_err(|error| Error::network(program.display().to_string(), error))
+}
