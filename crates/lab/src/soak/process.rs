@@ -56,9 +56,16 @@ impl Process {
         Ok(())
     }
 
-    /// Asks it to compare everything.
+    /// Asks it to compare everything, once it listens for that: before, the signal ends it, as it does any
+    /// process.
     pub(super) fn resync(&self) -> Result<(), Error> {
-        self.signal(Signal::SIGHUP)
+        let status = fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = caught.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or_default();
+        match caught & 1 << (Signal::SIGHUP as u32 - 1) {
+            0 => Ok(()),
+            _ => self.signal(Signal::SIGHUP),
+        }
     }
 
     fn signal(&self, signal: Signal) -> Result<(), Error> {
