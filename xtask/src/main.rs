@@ -1,4 +1,4 @@
-//! `cargo xtask test|bench|image|fuzz|api|doc`: the commands of continuous integration and of developers.
+//! `cargo xtask test|bench|image|fuzz|differential|api|doc`: the commands of continuous integration and of developers.
 //!
 //! - `test` makes the checks that need nothing but cargo, `test --all` every one, `test NAME...` those. It
 //!   goes on after a failure, and ends with a summary and the line `N passed, N failed, N skipped`. `test
@@ -9,6 +9,7 @@
 //! - `programs` runs programs of the distribution over our tools.
 //! - `fuzz` fuzzes every target for 20 minutes, or those that are named, and writes `fuzz/RESULTS.md`;
 //!   `fuzz --smoke` makes a fixed number of runs, as the check `fuzz` does.
+//! - `differential` tries generated rules on nft and on us for `--seconds N`, others than the test does.
 //! - `api` writes the public API of every published library to `api/`, which the check `api` compares.
 //! - `doc [--open]` builds the documentation as the check does.
 //!
@@ -22,6 +23,7 @@ mod bench;
 mod checks;
 mod children;
 mod dependents;
+mod differential;
 mod distribution;
 #[cfg(test)]
 mod documents;
@@ -116,6 +118,15 @@ enum Command {
         #[arg(long, conflicts_with_all = ["targets", "seconds", "keep"])]
         smoke: bool,
     },
+    /// Generated rules beside nft 1.0.6, others than those of the test
+    Differential {
+        /// How long, building not included
+        #[arg(long, value_name = "N", default_value_t = 600)]
+        seconds: u64,
+        /// The seed of a run before, to repeat it
+        #[arg(long, value_name = "SEED")]
+        seed: Option<u64>,
+    },
     /// Writes the public API of every published library to api/
     Api,
     /// The documentation of all our crates
@@ -182,6 +193,9 @@ fn run(command: Command) -> Result<ExitCode, String> {
         Command::Fuzz { smoke: true, .. } => test(&["fuzz".to_owned()], false, None),
         Command::Fuzz { targets, seconds, keep, smoke: false } => {
             fuzz::campaign(&Session::new()?, &targets, seconds, keep).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Differential { seconds, seed } => {
+            differential::run(&Session::new()?, seconds, seed).map(|()| ExitCode::SUCCESS)
         }
         Command::Doc { open } => {
             let session = Session::new()?;

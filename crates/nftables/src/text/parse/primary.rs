@@ -338,8 +338,10 @@ impl Parser<'_, '_> {
             self.next();
         }
         let span = self.token.span;
+        // What may carry both families has to say which, here or by a match before.
+        let carries_both = |family| [Family::INET, Family::BRIDGE, Family::NETDEV].contains(&family);
         let own = match self.family() {
-            Family::INET => self.context.network.unwrap_or(Family::INET),
+            family if carries_both(family) => self.context.network.unwrap_or(family),
             family => family,
         };
         let key = self.one_of(&[
@@ -355,7 +357,7 @@ impl Parser<'_, '_> {
                 return Err(Problem::new(span, format!("packets of {own} have no next hop of {of}")));
             }
             (RtKey::NEXTHOP_IP, Family::IP6) => RtKey::NEXTHOP_IP6,
-            (RtKey::NEXTHOP_IP, Family::INET) => {
+            (RtKey::NEXTHOP_IP, of) if carries_both(of) => {
                 return Err(Problem::new(span, "the next hop has two families here")
                     .help("say `rt ip nexthop` or `rt ip6 nexthop`"));
             }

@@ -1,4 +1,4 @@
-//! The end marker at key zero, which nft sends with the first elements of a new interval set: in the same cases.
+//! The end marker at key zero, sent with the first elements of a new interval set in the cases in which nft does.
 
 use std::net::Ipv4Addr;
 
