@@ -299,6 +299,43 @@ fn shells_and_man_are_given_their_pages() {
 }
 
 #[test]
+fn fish_offers_what_may_follow_and_zsh_reads_its_script() {
+    let folder = std::env::temp_dir().join(format!("sluicegate-shells-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a directory");
+    let script = |shell: &str| {
+        let path = folder.join(shell);
+        std::fs::write(&path, run(&["completions", shell]).stdout).expect("a file");
+        path.display().to_string()
+    };
+    let by = |shell: &str, words: &[&str]| {
+        let output = Command::new(shell).args(words).env("HOME", &folder).output().expect("the shell");
+        assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    // Nobody needs all shells to run the tests.
+    let has = |shell: &str| {
+        let there = Command::new(shell).arg("--version").output().is_ok();
+        if !there {
+            testns::lacks(&format!("the shell {shell}"));
+        }
+        there
+    };
+    if has("fish") {
+        let script = script("fish");
+        let offered = |line: &str| by("fish", &["-c", &format!("source {script}; complete -C {line:?}")]);
+        let modes = offered("sluicegate-proxier sync --proxy-mode ");
+        let modes: Vec<_> = modes.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        assert_eq!(modes, ["iptables", "ipvs", "nftables"]);
+        assert!(offered("sluicegate-proxier ru").starts_with("run\t"));
+        assert!(offered("sluicegate-proxier run --allow").starts_with("--allow-empty"));
+    }
+    if has("zsh") {
+        by("zsh", &["-f", "-n", &script("zsh")]);
+    }
+    let _ = std::fs::remove_dir_all(folder);
+}
+
+#[test]
 fn doctor_ends_with_what_it_found_and_exits_so() {
     testns::netns(|| {
         let doctor = |forward: &str, words: &[&str]| {
