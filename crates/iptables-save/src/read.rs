@@ -547,6 +547,9 @@ impl<'a> Reader<'a> {
                 (packets, next.ok_or_else(|| wrong(self))?.text)
             }
         };
+        if self.spec.counters.is_some() {
+            return Err(self.wrong(word, "given twice"));
+        }
         match (packets.parse(), bytes.parse()) {
             (Ok(packets), Ok(bytes)) => self.spec.counters = Some(Counters { packets, bytes }),
             _ => return Err(wrong(self)),

@@ -1,6 +1,9 @@
 //! Rules between words and bytes, whatever back end they are for.
 
-use sluicegate_iptables_save::{Chain, Family, Module, Place, Spec, Target, check, check_words, find_target};
+use sluicegate_iptables_save::{
+    Action as LineAction, Chain, Counters, Family, Module, Place, Rule as Line, Spec, Target, check,
+    check_words, find_target,
+};
 
 use crate::entry::{read_head, write_head};
 use crate::extension::{Binary, Codec, Kind, Mismatch, Sets, codecs_of, decode_extension};
@@ -71,7 +74,17 @@ impl Rule {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn compile(words: &str, place: Place<'_>, kernel: &dyn Kernel) -> Result<Vec<Self>, CompileError> {
-        Self::of(&check(words, place)?, place.family, kernel)
+        Ok(Self::compile_for_legacy(words, place, kernel)?.0)
+    }
+
+    /// The same, and where the words say that the counters start (`-c`), which is no part of a rule.
+    pub(crate) fn compile_for_legacy(
+        words: &str,
+        place: Place<'_>,
+        kernel: &dyn Kernel,
+    ) -> Result<(Vec<Self>, Option<Counters>), CompileError> {
+        let written = check(words, place)?;
+        Ok((Self::of(&written, place.family, kernel)?, written.counters))
     }
 
     /// The same for the nft back end, whose kernel takes what the legacy one refuses: `TRACE` outside of the
@@ -80,7 +93,7 @@ impl Rule {
         words: &str,
         place: Place<'_>,
         kernel: &dyn Kernel,
-    ) -> Result<Vec<Self>, CompileError> {
+    ) -> Result<(Vec<Self>, Option<Counters>), CompileError> {
         let written = match check(words, place) {
             Err(error @ sluicegate_iptables_save::Error::Place { .. }) => {
                 let written = check_words(words, place)?;
@@ -91,7 +104,7 @@ impl Rule {
             }
             checked => checked?,
         };
-        Self::of(&written, place.family, kernel)
+        Ok((Self::of(&written, place.family, kernel)?, written.counters))
     }
 
     fn of(written: &Spec<'_>, family: Family, kernel: &dyn Kernel) -> Result<Vec<Self>, CompileError> {
@@ -280,3 +293,24 @@ pub(crate) fn is_chain(name: &str, jumps: Option<Family>) -> bool {
 
 /// Verdicts of the standard target: `-NF_* - 1`, and `XT_RETURN`.
 pub(crate) const VERDICTS: [(&str, i32); 4] = [("ACCEPT", -2), ("DROP", -1), ("RETURN", -5), ("QUEUE", -4)];
+
+/// Returns where the counters of a line's rules start: where its words say (`-c`), or what stands in front of
+/// it, if counters are taken (`iptables-restore -c`).
+///
+/// # Errors
+/// The reason: both say so, or it is a line to find a rule, whose counters are whatever they have become. The
+/// tools refuse these as well.
+pub(crate) fn first_counters(
+    line: &Line<'_>,
+    in_words: Option<Counters>,
+    are_taken: bool,
+) -> Result<Counters, &'static str> {
+    let in_front = line.counters().filter(|_| are_taken);
+    if in_words.is_some() && in_front.is_some() {
+        return Err("its counters are given in front of it and by `-c`");
+    }
+    if in_words.is_some() && matches!(line.action(), LineAction::Delete | LineAction::Check) {
+        return Err("expected no `-c` with a command that finds a rule");
+    }
+    Ok(in_words.or(in_front).unwrap_or_default())
+}

@@ -139,19 +139,18 @@ impl Change<'_> {
     fn rule(&mut self, line: &Rule<'_>) -> Result<(), Error> {
         let number = line.line();
         let id = self.find(line.chain(), number)?;
-        let counters = line.counters().filter(|_| self.how.counters).unwrap_or_default();
         match line.action() {
             Line::Append => {
-                let rules = self.compile(line, counters)?;
+                let rules = self.compile(line)?;
                 self.rules(id, number)?.extend(rules);
             }
             Line::Insert(at) => {
-                let rules = self.compile(line, counters)?;
+                let rules = self.compile(line)?;
                 let at = self.place(id, at.unwrap_or(1), true, number)?;
                 self.rules(id, number)?.splice(at..at, rules);
             }
             Line::Replace(at) => {
-                let rules = self.compile(line, counters)?;
+                let rules = self.compile(line)?;
                 let at = self.place(id, at, false, number)?;
                 if rules.len() > 1 {
                     return Err(self.error(
@@ -167,14 +166,14 @@ impl Change<'_> {
                 self.rules(id, number)?.remove(at);
             }
             Line::Delete => {
-                for rule in self.compile(line, counters)? {
+                for rule in self.compile(line)? {
                     let at = self.same(id, &rule).ok_or_else(|| self.no_rule(line))?;
                     self.rules(id, number)?.remove(at);
                 }
                 self.new_rules.pop();
             }
             Line::Check => {
-                for rule in self.compile(line, counters)? {
+                for rule in self.compile(line)? {
                     self.same(id, &rule).ok_or_else(|| self.no_rule(line))?;
                 }
                 self.new_rules.pop();
@@ -210,7 +209,7 @@ impl Change<'_> {
         })
     }
 
-    fn compile(&mut self, line: &Rule<'_>, counters: Counters) -> Result<Vec<ruleset::Rule>, Error> {
+    fn compile(&mut self, line: &Rule<'_>) -> Result<Vec<ruleset::Rule>, Error> {
         let wrong = |source| Error::Rule {
             table: self.ruleset.table.clone(),
             chain: line.chain().to_owned(),
@@ -219,7 +218,10 @@ impl Change<'_> {
             source: Box::new(source),
         };
         let place = Place { table: &self.ruleset.table, chain: line.chain(), family: self.ruleset.family };
-        let rules = rule::Rule::compile(line.text(), place, self.kernel).map_err(wrong)?;
+        let (rules, counters) =
+            rule::Rule::compile_for_legacy(line.text(), place, self.kernel).map_err(wrong)?;
+        let counters = rule::first_counters(line, counters, self.how.counters)
+            .map_err(|reason| self.error(Fault::Other, line.line(), reason))?;
         let mut compiled = Vec::with_capacity(rules.len());
         for rule in &rules {
             let jump = match &rule.action {

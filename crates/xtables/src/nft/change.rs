@@ -177,23 +177,22 @@ impl Change<'_> {
 
     fn rule(&mut self, line: &Rule<'_>) -> Result<(), Error> {
         let (name, number) = (line.chain(), line.line());
-        let counters = line.counters().filter(|_| self.how.counters).unwrap_or_default();
         match line.action() {
             Line::Append => {
-                let rules = self.compile(line, counters)?;
+                let rules = self.compile(line)?;
                 match &mut self.needed(name, number)?.rules {
                     Rules::Kernel { then } => then.extend(rules),
                     Rules::List(entries) => entries.extend(rules.into_iter().map(Entry::from)),
                 }
             }
             Line::Insert(at) => {
-                let rules = self.compile(line, counters)?;
+                let rules = self.compile(line)?;
                 self.needed(name, number)?;
                 let at = self.place(name, at.unwrap_or(1), true, number)?;
                 self.entries(name, number)?.splice(at..at, rules.into_iter().map(Entry::from));
             }
             Line::Replace(at) => {
-                let rules = self.compile(line, counters)?;
+                let rules = self.compile(line)?;
                 let at = self.place(name, at, false, number)?;
                 if rules.len() > 1 {
                     let reason = "a rule is replaced by a single one, not by one for each address";
@@ -206,13 +205,13 @@ impl Change<'_> {
                 self.entries(name, number)?.remove(at);
             }
             Line::Delete => {
-                for rule in self.compile(line, counters)? {
+                for rule in self.compile(line)? {
                     let at = self.same(line, &rule)?;
                     self.entries(name, number)?.remove(at);
                 }
             }
             Line::Check => {
-                for rule in self.compile(line, counters)? {
+                for rule in self.compile(line)? {
                     self.same(line, &rule)?;
                 }
             }
@@ -277,7 +276,7 @@ impl Change<'_> {
         })
     }
 
-    fn compile(&mut self, line: &Rule<'_>, counters: Counters) -> Result<Vec<NewRule>, Error> {
+    fn compile(&mut self, line: &Rule<'_>) -> Result<Vec<NewRule>, Error> {
         self.find(line.chain(), line.line())?;
         let table = self.table.name.clone();
         let wrong = |source| Error::Rule {
@@ -289,7 +288,10 @@ impl Change<'_> {
         };
         let family = self.kernel.family;
         let place = Place { table: &table, chain: line.chain(), family };
-        let rules = rule::Rule::compile_for_nft(line.text(), place, self.kernel).map_err(wrong)?;
+        let (rules, counters) =
+            rule::Rule::compile_for_nft(line.text(), place, self.kernel).map_err(wrong)?;
+        let counters = rule::first_counters(line, counters, self.how.counters)
+            .map_err(|reason| self.error(Fault::Other, line.line(), reason))?;
         let mut compiled = Vec::with_capacity(rules.len());
         for rule in &rules {
             let jump = jump_of(&rule.action);
