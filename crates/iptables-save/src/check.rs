@@ -1,11 +1,13 @@
 //! Checks whether words can be a rule, as iptables and the kernel would, without asking either.
 
+use std::borrow::Cow;
+
 use crate::encoding::byte_len;
 use crate::ext::{Extension, Family, OptionRow, Whole, find_match, find_target};
 use crate::spec::{Module, OptionUse, Spec};
 use crate::value::{networks, protocol_number};
 use crate::words::{column, split};
-use crate::{Action, Error, Limits, Rule};
+use crate::{Action, Error, Limits, Rule, RuleFault};
 
 /// The place where a rule is to stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,7 +158,8 @@ fn moved(mut error: Error, shift: usize, line: &str) -> Error {
 }
 
 fn rule_error(line: &str, offset: usize, word: &str, reason: &str) -> Error {
-    Error::Rule { line: 1, column: column(line, offset), word: word.to_owned(), reason: reason.to_owned() }
+    let (word, reason) = (word.to_owned(), reason.to_owned());
+    Error::Rule { line: 1, column: column(line, offset), word, reason, fault: RuleFault::Other }
 }
 
 struct Checker<'w, 'p> {
@@ -176,7 +179,9 @@ impl Checker<'_, '_> {
     fn refused(&self, error: Error) -> Result<(), Error> {
         match error {
             _ if self.leaves_to_kernel => Ok(()),
-            Error::Rule { line, column, word, reason } => Err(Error::Place { line, column, word, reason }),
+            Error::Rule { line, column, word, reason, fault } => {
+                Err(Error::Place { line, column, word, reason, fault })
+            }
             error => Err(error),
         }
     }
@@ -233,39 +238,49 @@ impl Checker<'_, '_> {
                 "in-interface" => self.interface(value, "-i", &["POSTROUTING", "OUTPUT"]),
                 "out-interface" => self.interface(value, "-o", &["PREROUTING", "INPUT"]),
                 _ if self.place.family == Family::Ipv6 => {
-                    Err("-f is of iptables alone; use -m frag".to_owned())
+                    Err((RuleFault::Other, "-f is of iptables alone; use -m frag".into()))
                 }
                 _ => Ok(()),
             };
-            checked.map_err(|reason| self.wrong(option, value, reason))?;
+            checked.map_err(|(fault, reason)| self.wrong(option, value, reason).with_fault(fault))?;
         }
         Ok(())
     }
 
-    fn protocol(&self, value: &str, negated: bool) -> Result<(), String> {
-        match protocol_number(value) {
-            None => Err("expected a protocol by name or number".to_owned()),
-            Some(0) if negated => Err("no packet has a protocol other than all".to_owned()),
+    fn protocol(&self, value: &str, negated: bool) -> Generic {
+        // `-p` makes words small, which are names in capitals in /etc/protocols.
+        let number = protocol_number(value).filter(|_| !NAMES_IN_CAPITALS.contains(&&*value.to_lowercase()));
+        match number {
+            None => Err((RuleFault::Protocol, "expected a protocol by name or number".into())),
+            Some(0) if negated => {
+                Err((RuleFault::NoProtocol, "no packet has a protocol other than all".into()))
+            }
             Some(_) => Ok(()),
         }
     }
 
-    fn networks(&self, value: &str, negated: bool) -> Result<(), String> {
-        let networks = networks(value, self.place.family).map_err(std::borrow::Cow::into_owned)?;
+    fn networks(&self, value: &str, negated: bool) -> Generic {
+        let networks = networks(value, self.place.family)?;
         match networks.len() {
-            2.. if negated => Err("`!` goes with a single address".to_owned()),
+            2.. if negated => Err((RuleFault::NegatedAddresses, "`!` goes with a single address".into())),
             _ => Ok(()),
         }
     }
 
-    fn interface(&self, value: &str, option: &str, not_in: &[&str]) -> Result<(), String> {
+    fn interface(&self, value: &str, option: &str, not_in: &[&str]) -> Generic {
         if not_in.contains(&self.place.chain) {
-            return Err(format!("{option} cannot be used in {}", self.place.chain));
+            return Err((
+                RuleFault::Other,
+                format!("{option} cannot be used in {}", self.place.chain).into(),
+            ));
         }
         match byte_len(value) {
-            0 => Err("expected the name of an interface".to_owned()),
+            0 => Err((RuleFault::NoInterface, "expected the name of an interface".into())),
             1..=15 => Ok(()),
-            _ => Err("expected the name of an interface, of at most 15 bytes".to_owned()),
+            _ => {
+                let reason = "expected the name of an interface, of at most 15 bytes";
+                Err((RuleFault::LongInterface, reason.into()))
+            }
         }
     }
 
@@ -277,7 +292,7 @@ impl Checker<'_, '_> {
     ) -> Result<(), Error> {
         for option in &module.options {
             if let Some(row) = extension.option(&option.name) {
-                self.option(row, option)?;
+                self.option(extension, row, option)?;
                 self.exclusions(extension, row, option, module)?;
             }
         }
@@ -291,7 +306,8 @@ impl Checker<'_, '_> {
         if let Some(row) =
             extension.options.iter().find(|row| row.required && module.option(row.name).is_none())
         {
-            return Err(wrong(format!("needs --{}", row.name)));
+            let fault = RuleFault::Required { extension: extension.name, option: row.name };
+            return Err(wrong(format!("needs --{}", row.name)).with_fault(fault));
         }
         let Place { table, chain, family } = self.place;
         if !extension.tables.is_empty() && !extension.tables.contains(&table) {
@@ -303,30 +319,38 @@ impl Checker<'_, '_> {
             self.refused(wrong(format!("works in {chains} alone, not in {chain}")))?;
         }
         if let Err(reason) = self.demands_protocol(extension, spec) {
+            let fault = RuleFault::NeedsProtocol { extension: extension.name };
+            let error = wrong(reason).with_fault(fault);
             // Here the tool itself looks.
             match extension.name {
-                "multiport" => return Err(wrong(reason)),
-                _ => self.refused(wrong(reason))?,
+                "multiport" => return Err(error),
+                _ => self.refused(error)?,
             }
         }
-        match (extension.whole)(&Whole { extension, module, spec, family, table, chain }) {
-            Err(reason) if matches!(extension.name, "TCPMSS" | "REJECT") => self.refused(wrong(reason)),
-            checked => checked.map_err(wrong),
-        }
+        let whole = Whole { extension, module, spec, family, table, chain };
+        (extension.whole)(&whole).map_err(wrong)?;
+        (extension.in_kernel)(&whole).or_else(|reason| self.refused(wrong(reason)))
     }
 
-    fn option(&self, row: &OptionRow, option: &OptionUse<'_>) -> Result<(), Error> {
+    fn option(
+        &self,
+        extension: &'static Extension,
+        row: &'static OptionRow,
+        option: &OptionUse<'_>,
+    ) -> Result<(), Error> {
         for (kind, value) in row.values.iter().zip(option.values.as_slice()) {
-            kind.read(value, self.place.family)
-                .map_err(|reason| self.wrong(option, value, format!("{reason} (--{})", row.name)))?;
+            kind.read(value, self.place.family).map_err(|reason| {
+                let error = self.wrong(option, value, format!("{reason} (--{})", row.name));
+                error.with_fault(kind.fault(extension.name, row.name, value))
+            })?;
         }
         Ok(())
     }
 
     fn exclusions(
         &self,
-        extension: &Extension,
-        row: &OptionRow,
+        extension: &'static Extension,
+        row: &'static OptionRow,
         option: &OptionUse<'_>,
         module: &Module<'_>,
     ) -> Result<(), Error> {
@@ -334,11 +358,14 @@ impl Checker<'_, '_> {
             extension.options.iter().find(|other| row.excludes(other) && module.option(other.name).is_some());
         if let Some(other) = other {
             let reason = format!("`--{}` and `--{}` exclude each other", row.name, other.name);
-            return Err(self.wrong(option, "", reason));
+            let fault =
+                RuleFault::Exclusive { extension: extension.name, option: row.name, other: other.name };
+            return Err(self.wrong(option, "", reason).with_fault(fault));
         }
         match row.needs {
-            Some(needed) if module.option(needed).is_none() => {
-                Err(self.wrong(option, "", format!("`--{}` needs `--{needed}`", row.name)))
+            Some(needs) if module.option(needs).is_none() => {
+                let fault = RuleFault::Alone { extension: extension.name, option: row.name, needs };
+                Err(self.wrong(option, "", format!("`--{}` needs `--{needs}`", row.name)).with_fault(fault))
             }
             _ => Ok(()),
         }
@@ -359,19 +386,21 @@ impl Checker<'_, '_> {
         let Some(target) = &spec.target else { return Ok(()) };
         let Place { table, chain, family } = self.place;
         let name = &*target.module.name;
-        target_name(name).map_err(|reason| self.wrong_rule(name, reason))?;
-        if name == chain {
-            self.refused(self.wrong_rule(name, "a chain that calls itself is a loop"))?;
+        target_name(name).map_err(|(fault, reason)| self.wrong_rule(name, reason).with_fault(fault))?;
+        if name == chain && !BUILT_IN.contains(&chain) {
+            let error = self.wrong_rule(name, "a chain that calls itself is a loop");
+            self.refused(error.with_fault(RuleFault::OwnChain))?;
         }
         if TABLES.iter().any(|(known, chains)| *known == table && chains.contains(&name)) {
-            self.refused(self.wrong_rule(name, "a built-in chain cannot be a target"))?;
+            let error = self.wrong_rule(name, "a built-in chain cannot be a target");
+            self.refused(error.with_fault(RuleFault::BuiltInChain))?;
         }
         if table == "nat" && name == "DROP" {
             return Err(self.wrong_rule(name, "table nat is not for filtering and takes no DROP"));
         }
         if target.goto {
             return match VERDICTS.contains(&name) {
-                true => Err(self.wrong_rule(name, "-g takes a chain")),
+                true => Err(self.wrong_rule(name, "-g takes a chain").with_fault(RuleFault::NotAChain)),
                 false => Ok(()),
             };
         }
@@ -410,19 +439,28 @@ pub(crate) fn chain_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn target_name(name: &str) -> Result<(), String> {
+fn target_name(name: &str) -> Generic {
     match byte_len(name) {
-        0 => Err("expected the name of a target".to_owned()),
+        0 => Err((RuleFault::NoTarget, "expected the name of a target".into())),
         _ if name.starts_with('-') => {
-            Err("expected the name of a target, which does not start with `-`".to_owned())
+            let reason = "expected the name of a target, which does not start with `-`";
+            Err((RuleFault::TargetName, reason.into()))
         }
         1..=Limits::CHAIN_NAME if !name.contains(|c: char| c.is_ascii_whitespace()) => Ok(()),
-        1..=Limits::CHAIN_NAME => Err("the name of a target has no blanks".to_owned()),
+        1..=Limits::CHAIN_NAME => Err((RuleFault::TargetName, "the name of a target has no blanks".into())),
         length => {
-            Err(format!("the name of a target has at most {} bytes, this one {length}", Limits::CHAIN_NAME))
+            let most = Limits::CHAIN_NAME;
+            let reason = format!("the name of a target has at most {most} bytes, this one {length}");
+            Err((RuleFault::LongTarget, reason.into()))
         }
     }
 }
+
+/// What a check of an option outside of extensions gives.
+type Generic = Result<(), (RuleFault, Cow<'static, str>)>;
+
+/// Second names of protocols.
+const NAMES_IN_CAPITALS: [&str; 5] = ["ip-encap", "ipsec-esp", "ipsec-ah", "cphb", "ospfigp"];
 
 /// Targets that are neither chains nor extensions.
 pub(crate) const VERDICTS: [&str; 4] = ["ACCEPT", "DROP", "RETURN", "QUEUE"];

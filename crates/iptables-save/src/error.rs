@@ -34,6 +34,8 @@ pub enum Error {
         word: String,
         /// The problem with it, or the input that was expected.
         reason: String,
+        /// The kind of problem, for those who say it in other words.
+        fault: RuleFault,
     },
     /// The words can be a rule, but the kernel refuses it in this place: another table, chain or protocol.
     #[error("line {line}, column {column}: {}{reason}", Shown(.word))]
@@ -46,6 +48,8 @@ pub enum Error {
         word: String,
         /// What the kernel demands.
         reason: String,
+        /// The kind of demand, for those who say it in other words.
+        fault: RuleFault,
     },
     /// A size that the caller's [`Limits`](crate::Limits) do not allow.
     #[error("line {line}: {what} is {found}, over the limit of {limit}")]
@@ -106,6 +110,98 @@ pub enum Error {
     /// iptables-restore refused its input.
     #[error("{0}")]
     Refused(Box<Refusal>),
+}
+
+/// Kinds of faults in the words of a rule. Extensions and options are named as iptables-extensions(8) does,
+/// options without dashes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RuleFault {
+    /// Any other: the sentence tells.
+    Other,
+    /// An option that may stand once stands twice.
+    Repeated {
+        /// The match or target.
+        extension: &'static str,
+        /// The option.
+        option: &'static str,
+    },
+    /// A `!` before an option that cannot be negated.
+    Negated {
+        /// The match or target.
+        extension: &'static str,
+        /// The option.
+        option: &'static str,
+    },
+    /// An option without which the extension cannot be used.
+    Required {
+        /// The match or target.
+        extension: &'static str,
+        /// The option.
+        option: &'static str,
+    },
+    /// Two options of which a rule can have one.
+    Exclusive {
+        /// The match or target.
+        extension: &'static str,
+        /// The option that stands first.
+        option: &'static str,
+        /// The other.
+        other: &'static str,
+    },
+    /// An option without the one that it belongs to.
+    Alone {
+        /// The match or target.
+        extension: &'static str,
+        /// The option.
+        option: &'static str,
+        /// The one that is missing.
+        needs: &'static str,
+    },
+    /// A number out of the range of an option, or no number; see [`OptionRow::range`](crate::OptionRow::range).
+    OutOfRange {
+        /// The match or target.
+        extension: &'static str,
+        /// The option.
+        option: &'static str,
+    },
+    /// A word that is not a port.
+    Port,
+    /// A range of ports that ends below its start.
+    PortRange,
+    /// A word that is not a protocol.
+    Protocol,
+    /// `! -p all`, which no packet can match.
+    NoProtocol,
+    /// An extension of a protocol in a rule of another, or of all.
+    NeedsProtocol {
+        /// The match or target.
+        extension: &'static str,
+    },
+    /// A word that is not the mask of an address.
+    Mask,
+    /// A word that is not an address.
+    Address,
+    /// `!` before several addresses.
+    NegatedAddresses,
+    /// The empty name of an interface.
+    NoInterface,
+    /// The name of an interface that is too long.
+    LongInterface,
+    /// The empty name of a target.
+    NoTarget,
+    /// The name of a target that is too long.
+    LongTarget,
+    /// The name of a target that none can have.
+    TargetName,
+    /// `-g` with what is not a chain.
+    NotAChain,
+    /// A second target.
+    SecondTarget,
+    /// A chain that jumps to itself.
+    OwnChain,
+    /// A jump to a built-in chain.
+    BuiltInChain,
 }
 
 /// The message of iptables-restore when it refused its input, and the line or rule that it refers to.
@@ -208,6 +304,23 @@ impl Error {
             Self::Refused(refusal) => Some(refusal.cause),
             _ => None,
         }
+    }
+
+    /// Returns the kind of fault in the words of a rule, if it is one.
+    #[must_use]
+    pub fn rule_fault(&self) -> Option<RuleFault> {
+        match self {
+            Self::Rule { fault, .. } | Self::Place { fault, .. } => Some(*fault),
+            _ => None,
+        }
+    }
+
+    /// Returns the same error with the kind of fault.
+    pub(crate) fn with_fault(mut self, kind: RuleFault) -> Self {
+        if let Self::Rule { fault, .. } | Self::Place { fault, .. } = &mut self {
+            *fault = kind;
+        }
+        self
     }
 
     /// Returns the line of the input, from 1, where the error has one.

@@ -24,6 +24,8 @@ pub struct Extension {
     pub(crate) chains: &'static [&'static str],
     pub(crate) protocols: &'static [&'static str],
     pub(crate) whole: fn(&Whole<'_>) -> Result<(), String>,
+    /// What the kernel demands besides, in this place.
+    pub(crate) in_kernel: fn(&Whole<'_>) -> Result<(), String>,
 }
 
 /// An option of an extension.
@@ -134,6 +136,7 @@ impl Extension {
             chains: &[],
             protocols: &[],
             whole: rules::nothing_more,
+            in_kernel: rules::nothing_more,
         }
     }
 
@@ -170,6 +173,12 @@ impl Extension {
         self
     }
 
+    /// Sets the check of what the kernel demands of the rule.
+    const fn in_kernel(mut self, check: fn(&Whole<'_>) -> Result<(), String>) -> Self {
+        self.in_kernel = check;
+        self
+    }
+
     /// Sets the check of the options taken together.
     const fn whole(mut self, check: fn(&Whole<'_>) -> Result<(), String>) -> Self {
         self.whole = check;
@@ -194,6 +203,12 @@ impl OptionRow {
     #[must_use]
     pub fn arity(&self) -> usize {
         self.values.len()
+    }
+
+    /// Returns the least and the greatest number that it takes, if its value is a number in a range.
+    #[must_use]
+    pub fn range(&self) -> Option<(u64, u64)> {
+        self.values.first().and_then(|value| value.range())
     }
 
     /// Returns whether the last of these words may be left out.

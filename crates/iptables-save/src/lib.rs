@@ -98,7 +98,7 @@ pub use changes::Changes;
 pub use check::{CheckedLine, Place, check, check_line, check_words};
 pub use diff::{diff, diff_owned};
 pub use encoding::{decode, encode};
-pub use error::{Cause, Error, Refusal};
+pub use error::{Cause, Error, Refusal, RuleFault};
 pub use ext::{Extension, Family, OptionRow, all_matches, all_targets, find_match, find_target};
 pub use limits::Limits;
 pub use listing::{Listing, Names};

@@ -6,13 +6,13 @@ use std::borrow::Cow;
 
 use memchr::memchr2;
 
-use crate::Error;
 use crate::ext::{Extension, Family, OptionRow, find_match, find_target};
 use crate::names;
 use crate::spec::{Module, OptionUse, Spec, Target, Values};
 use crate::tree::{Counters, Rule};
 use crate::value::integer;
 use crate::words::{Word, Words, column, split};
+use crate::{Error, RuleFault};
 
 impl<'a> Spec<'a> {
     /// Reads the words of a rule, as far as they can be read: an unknown module keeps its words, values are
@@ -261,19 +261,30 @@ impl<'a> Reader<'a> {
         match found {
             Some(Found::Generic(name)) => self.generic(name, word, attached),
             Some(Found::Match(at, row)) => {
-                let option = self.option(row, word, attached)?;
+                let owner = self.loaded.get(at).copied().flatten().map_or("", |extension| extension.name);
+                let option = self.option(owner, row, word, attached)?;
                 match self.spec.matches.get_mut(at) {
+                    Some(module) if self.strict && is_second(module, row) => {
+                        Err(self.second(owner, row, word))
+                    }
                     Some(module) => {
-                        push(module, row, option, self.strict).map_err(|why| self.wrong(word, &why))
+                        module.options.push(option);
+                        Ok(())
                     }
                     None => Ok(()),
                 }
             }
             Some(Found::Target(row)) => {
-                let option = self.option(row, word, attached)?;
+                let owner = self.target.map_or("", |extension| extension.name);
+                let option = self.option(owner, row, word, attached)?;
                 match &mut self.spec.target {
-                    Some(target) => push(&mut target.module, row, option, self.strict)
-                        .map_err(|why| self.wrong(word, &why)),
+                    Some(target) if self.strict && is_second(&target.module, row) => {
+                        Err(self.second(owner, row, word))
+                    }
+                    Some(target) => {
+                        target.module.options.push(option);
+                        Ok(())
+                    }
                     None => Ok(()),
                 }
             }
@@ -345,13 +356,16 @@ impl<'a> Reader<'a> {
 
     fn option(
         &mut self,
+        owner: &'static str,
         row: &'static OptionRow,
         word: &Word<'a>,
         attached: Option<Cow<'a, str>>,
     ) -> Result<OptionUse<'a>, Error> {
         let negated = self.negated.take();
         if let Some(at) = negated.filter(|_| self.strict && !row.negatable) {
-            return Err(self.wrong_at(at, "!", &format!("`--{}` cannot be negated", row.name)));
+            let fault = RuleFault::Negated { extension: owner, option: row.name };
+            let error = self.wrong_at(at, "!", &format!("`--{}` cannot be negated", row.name));
+            return Err(error.with_fault(fault));
         }
         let mut option = OptionUse {
             name: Cow::Borrowed(row.name),
@@ -527,7 +541,7 @@ impl<'a> Reader<'a> {
 
     fn jump(&mut self, name: Cow<'a, str>, goto: bool, word: &Word<'a>) -> Result<(), Error> {
         if self.spec.target.is_some() {
-            return Err(self.wrong(word, "a second target"));
+            return Err(self.wrong(word, "a second target").with_fault(RuleFault::SecondTarget));
         }
         if !goto {
             self.target = find_target(&name, self.family);
@@ -557,6 +571,11 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    fn second(&self, owner: &'static str, row: &OptionRow, word: &Word<'_>) -> Error {
+        let fault = RuleFault::Repeated { extension: owner, option: row.name };
+        self.wrong(word, &format!("`--{}` of {owner} stands twice", row.name)).with_fault(fault)
+    }
+
     fn wrong(&self, word: &Word<'_>, reason: &str) -> Error {
         self.wrong_at(word.offset, &word.text, reason)
     }
@@ -567,6 +586,7 @@ impl<'a> Reader<'a> {
             column: column(self.line, offset),
             word: word.to_owned(),
             reason: reason.to_owned(),
+            fault: RuleFault::Other,
         }
     }
 }
@@ -597,17 +617,9 @@ fn takes(extension: &Extension, name: &str) -> bool {
     extension.options.iter().flat_map(names_of).any(|full| full.starts_with(name))
 }
 
-fn push<'a>(
-    module: &mut Module<'a>,
-    row: &OptionRow,
-    option: OptionUse<'a>,
-    strict: bool,
-) -> Result<(), String> {
-    if strict && !row.repeatable && module.option(row.name).is_some() {
-        return Err(format!("`--{}` of {} stands twice", row.name, module.name));
-    }
-    module.options.push(option);
-    Ok(())
+/// Returns whether a module has an option already that may stand once.
+fn is_second(module: &Module<'_>, row: &OptionRow) -> bool {
+    !row.repeatable && module.option(row.name).is_some()
 }
 
 fn canonical(name: &str) -> &str {

@@ -277,5 +277,6 @@ fn zero(chains: &mut Chains<'_>, chain: Option<&str>, number: Option<u32>) -> Op
 }
 
 fn wrong(line: usize, word: &str, reason: &str) -> Error {
-    Error::Rule { line: line.max(1), column: 1, word: word.to_owned(), reason: reason.to_owned() }
+    let (word, reason) = (word.to_owned(), reason.to_owned());
+    Error::Rule { line: line.max(1), column: 1, word, reason, fault: crate::RuleFault::Other }
 }

@@ -9,6 +9,7 @@ mod time;
 
 use std::borrow::Cow;
 
+use crate::RuleFault;
 use crate::encoding::{byte_len, cut};
 use crate::ext::Family;
 
@@ -130,6 +131,35 @@ impl Value {
                 | Self::Bytecode
                 | Self::U32Tests
         )
+    }
+
+    /// Returns the least and the greatest number, where it is a number in a range.
+    pub(crate) fn range(self) -> Option<(u64, u64)> {
+        Some(match self {
+            Self::Int(from, to) => (from, to),
+            Self::Hex(_, to) => (0, to),
+            Self::U8 => (0, u8::MAX.into()),
+            Self::U16 => (0, u16::MAX.into()),
+            Self::U32 => (0, u32::MAX.into()),
+            Self::Seconds => (1, u32::MAX.into()),
+            _ => return None,
+        })
+    }
+
+    /// Returns the kind of fault of a word that is not such a value.
+    pub(crate) fn fault(self, extension: &'static str, option: &'static str, word: &str) -> RuleFault {
+        match self {
+            Self::PortRange | Self::Ports | Self::ServicePort | Self::ServicePortRange => {
+                let is_port = |port: &str| port.is_empty() || named::port(port).is_ok();
+                match word.split_once(':') {
+                    Some((low, high)) if is_port(low) && is_port(high) => RuleFault::PortRange,
+                    _ => RuleFault::Port,
+                }
+            }
+            Self::Protocol | Self::ProtocolNumber => RuleFault::Protocol,
+            number if number.range().is_some() => RuleFault::OutOfRange { extension, option },
+            _ => RuleFault::Other,
+        }
     }
 
     /// Reads a value: the normal spelling, or what was expected.

@@ -37,6 +37,8 @@ pub enum Error {
         reason: String,
         /// What is wrong with it.
         fault: Fault,
+        /// The chain or target that this is about, where the line does not name it itself, or names several.
+        name: String,
     },
     /// The kernel refused a request.
     #[error("{operation} of table {table} ({family:?}): {errno}: {reason}")]
@@ -174,6 +176,14 @@ fn rule_text(rule: &str) -> String {
 }
 
 impl Error {
+    /// Returns the same error about a chain or target of this name.
+    pub(crate) fn about(mut self, chain: &str) -> Self {
+        if let Self::Line { name, .. } = &mut self {
+            chain.clone_into(name);
+        }
+        self
+    }
+
     /// Returns whether a table, chain or rule does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {

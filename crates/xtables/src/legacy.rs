@@ -307,7 +307,13 @@ impl Client {
         let mut ruleset = self.read(table)?;
         if ruleset.find(chain).is_none() {
             let reason = format!("there is no chain {chain}");
-            return Err(Error::Line { table: table.to_owned(), line: 0, reason, fault: Fault::NoChain });
+            return Err(Error::Line {
+                table: table.to_owned(),
+                line: 0,
+                reason,
+                fault: Fault::NoChain,
+                name: chain.to_owned(),
+            });
         }
         let mut lines = Table::new(table.to_owned()).map_err(text)?;
         lines.entries.push(Entry::Rule(Rule::new(Action::Check, chain, words).map_err(text)?));

@@ -232,7 +232,13 @@ impl Client {
             let generation = self.kernel.refresh()?;
             let missing = || {
                 let reason = format!("there is no chain {chain}");
-                Error::Line { table: table.to_owned(), line: 0, reason, fault: Fault::NoChain }
+                Error::Line {
+                    table: table.to_owned(),
+                    line: 0,
+                    reason,
+                    fault: Fault::NoChain,
+                    name: chain.to_owned(),
+                }
             };
             if builtin::base_chain(table, chain).is_none() && self.kernel.chain(table, chain)?.is_none() {
                 return Err(missing());

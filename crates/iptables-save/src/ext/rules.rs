@@ -454,7 +454,6 @@ pub(super) fn set_target(whole: &Whole<'_>) -> Checked {
 }
 
 pub(super) fn tcpmss(whole: &Whole<'_>) -> Checked {
-    one_of_them(whole)?;
     if whole.has("clamp-mss-to-pmtu") && whole.chain_is(&["PREROUTING", "INPUT"]) {
         return Err(format!("--clamp-mss-to-pmtu is of no use in {}", whole.chain));
     }

@@ -215,7 +215,7 @@ pub(super) static TARGETS: &[Extension] = &[
     ext("REJECT", &[opt("reject-with", &[V::RejectWith])])
         .tables(&["filter"])
         .chains(&["INPUT", "FORWARD", "OUTPUT"])
-        .whole(rules::reject),
+        .in_kernel(rules::reject),
     ext("SECMARK", &[opt("selctx", &[V::Text(255)]).must()]).tables(&["mangle", "security"]),
     ext(
         "SET",
@@ -251,7 +251,8 @@ pub(super) static TARGETS: &[Extension] = &[
     .chains(&["INPUT", "FORWARD"]),
     ext("TCPMSS", &[opt("set-mss", &[V::SegmentSize]).group(1), flag("clamp-mss-to-pmtu").group(1)])
         .protocols(&["tcp"])
-        .whole(rules::tcpmss),
+        .whole(rules::one_of_them)
+        .in_kernel(rules::tcpmss),
     ext("TCPOPTSTRIP", &[opt("strip-options", &[V::TcpOptions])]).tables(&["mangle"]).protocols(&["tcp"]),
     ext("TEE", &[opt("gateway", &[V::Host]).must(), opt("oif", &[V::InterfaceName])]),
     ext(

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::{Read, named, number::integer};
+use crate::RuleFault;
 use crate::ext::Family;
 
 /// An address and a mask, both of the same family, as the bits of an IPv6 address or the low 32 bits for
@@ -15,22 +16,33 @@ pub(crate) struct Network {
 }
 
 /// Returns the networks of `-s` and `-d`: one or more with commas between.
-pub(crate) fn networks(word: &str, family: Family) -> Result<Vec<Network>, std::borrow::Cow<'static, str>> {
-    word.split(',').map(|part| Network::read(part, family)).collect()
+pub(crate) fn networks(
+    word: &str,
+    family: Family,
+) -> Result<Vec<Network>, (RuleFault, std::borrow::Cow<'static, str>)> {
+    word.split(',').map(|part| Network::with_fault(part, family)).collect()
 }
 
 impl Network {
     pub(crate) fn read(word: &str, family: Family) -> Result<Self, std::borrow::Cow<'static, str>> {
+        Self::with_fault(word, family).map_err(|(_, reason)| reason)
+    }
+
+    fn with_fault(word: &str, family: Family) -> Result<Self, (RuleFault, std::borrow::Cow<'static, str>)> {
         let (address, mask) =
             word.split_once('/').map_or((word, None), |(address, mask)| (address, Some(mask)));
         let mask = match mask {
             None => full(family),
-            Some(mask) => mask_bits(mask, family).ok_or_else(|| expected_mask(family))?,
+            Some(mask) => {
+                mask_bits(mask, family).ok_or_else(|| (RuleFault::Mask, expected_mask(family).into()))?
+            }
         };
         // The tool does not look at the address of such a network: `0/0` is any address of IPv6, too.
         let address = match mask {
             0 => 0,
-            _ => network_bits(address, family).ok_or_else(|| expected(family))?,
+            _ => {
+                network_bits(address, family).ok_or_else(|| (RuleFault::Address, expected(family).into()))?
+            }
         };
         Ok(Self { family, address: address & mask, mask })
     }

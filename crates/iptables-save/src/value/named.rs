@@ -28,7 +28,8 @@ pub(super) fn protocol_as_number(word: &str) -> Read {
 pub fn protocol_number(word: &str) -> Option<u8> {
     match integer(word) {
         Some(number) => u8::try_from(number).ok(),
-        None if word.eq_ignore_ascii_case("all") => Some(0),
+        // The first two of /etc/protocols have the number of all.
+        None if ["all", "ip", "hopopt"].iter().any(|all| word.eq_ignore_ascii_case(all)) => Some(0),
         None => names::protocol_number(word),
     }
 }

@@ -4,10 +4,13 @@
 //! whatever they look like: `--comment -D` is no command. Long names may be cut where that is unambiguous.
 //! `-s`, `-d`, `-p` and `-j` take the word behind them alone, as 1.8.9 does: `-p=tcp` and `-ptcp` are refused.
 
-use sluicegate_iptables_save::{Counters, Extension, Family, OptionRow, find_match, find_target};
+use sluicegate_iptables_save::{
+    Counters, Extension, Family, OptionRow, encode, find_match, find_target, protocol_name, protocol_number,
+};
 
-use super::failure::{Failure, parameter};
+use super::failure::{Failure, long_interface, no_protocol, parameter};
 use super::hosts;
+use crate::output::tell;
 
 /// A command line.
 #[derive(Debug, Default)]
@@ -31,8 +34,8 @@ pub(super) struct Arguments {
     pub(super) wait: Option<Option<u64>>,
     /// `-h` or `-V`, which end everything where they stand.
     pub(super) ends: Option<char>,
-    /// What is to be told on standard error.
-    pub(super) warnings: Vec<String>,
+    /// Where among the words the networks of `-s` and `-d` are.
+    networks: Vec<usize>,
 }
 
 /// Reads the words behind the name of the tool.
@@ -100,7 +103,7 @@ impl Reader<'_> {
                 }
                 self.inverted = true;
             } else {
-                return Err(parameter(format!("Bad argument `{word}'")));
+                return Err(Failure::bare(format!("Bad argument `{word}'")));
             }
         }
         if self.found.ends.is_some() {
@@ -110,7 +113,13 @@ impl Reader<'_> {
             return Err(parameter("nothing appropriate following !"));
         }
         let Some(command) = self.found.command else { return Err(parameter("no command specified")) };
-        self.check(command)
+        self.check(command)?;
+        for at in std::mem::take(&mut self.found.networks) {
+            if let Some(word) = self.found.words.get_mut(at) {
+                *word = hosts::resolved(word, self.family)?;
+            }
+        }
+        Ok(())
     }
 
     /// Letters of one word: an option without a value may be followed by others.
@@ -138,9 +147,15 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The value of an option. Of some the tool takes the last word that was read, not the value in it.
+    /// The value of an option. Of some the tool takes the last word that was read, not the value in it: the
+    /// name of an interface that this would make is refused.
     fn value(&mut self, letter: char, attached: Option<String>, name: &str) -> Result<String, Failure> {
         let value = match attached {
+            Some(value) if "io".contains(letter) => {
+                let mut word = self.words.get(self.at.saturating_sub(1)).cloned().unwrap_or_default();
+                word.truncate(word.len() - value.len());
+                return Err(parameter(format!("expected a blank behind `{word}`, found `{value}`")));
+            }
             Some(_) if "spdj".contains(letter) => self.words.get(self.at.saturating_sub(1)).cloned(),
             Some(value) => Some(value),
             None => {
@@ -162,7 +177,7 @@ impl Reader<'_> {
                 Takes::Nothing => self.option(option.letter, None),
                 Takes::Perhaps => self.option(option.letter, value),
                 Takes::Value => {
-                    let value = self.value(option.letter, value, &format!("--{}", option.long))?;
+                    let value = self.value(option.letter, value, &format!("--{name}"))?;
                     self.option(option.letter, Some(value))
                 }
             },
@@ -180,8 +195,11 @@ impl Reader<'_> {
                     if row.is_optional() && is_last && next.is_none_or(|next| next.starts_with(['-', '!'])) {
                         break;
                     }
-                    let missing = || parameter(format!("option \"{word}\" requires an argument"));
-                    values.push(next.ok_or_else(missing)?.clone());
+                    let missing = match values.len() {
+                        0 => format!("option \"{word}\" requires an argument"),
+                        _ => format!("--{} requires two args.", row.name()),
+                    };
+                    values.push(next.ok_or_else(|| parameter(missing))?.clone());
                     self.at += 1;
                 }
                 self.found.words.extend(values);
@@ -310,32 +328,40 @@ impl Reader<'_> {
 
     fn of_rule(&mut self, letter: char, value: Option<String>) -> Result<(), Failure> {
         if letter != 'm' {
-            self.once(letter)?;
+            // `-g` is `-j` to a chain.
+            self.once(if letter == 'g' { 'j' } else { letter })?;
         }
         if self.inverted && "jgm".contains(letter) {
             return Err(match letter {
                 'm' => parameter("unexpected ! flag before --match"),
-                _ => parameter(format!("cannot have ! before -{letter}")),
+                _ => parameter("cannot have ! before -j"),
             });
         }
         let mut value = value.unwrap_or_default();
         match letter {
             'p' => {
                 value.make_ascii_lowercase();
-                self.protocol = find_match(&value, self.family);
+                self.protocol = match_of_protocol(&value, self.family)?;
             }
-            's' | 'd' => value = hosts::resolved(&value, self.family)?,
+            'i' | 'o' => interface(&value)?,
+            'g' => target_name(&value)?,
             'm' => {
                 let extension = find_match(&value, self.family);
                 let missing =
-                    || parameter(format!("Couldn't load match `{value}':No such file or directory"));
+                    || parameter(format!("Couldn't load match `{value}':No such file or directory\n"));
                 self.loaded.push(extension.ok_or_else(missing)?);
             }
-            'j' => self.loaded.extend(find_target(&value, self.family)),
+            'j' => {
+                target_name(&value)?;
+                self.loaded.extend(find_target(&value, self.family));
+            }
             _ => (),
         }
         self.invert();
         self.found.words.push(format!("-{letter}"));
+        if matches!(letter, 's' | 'd') {
+            self.found.networks.push(self.found.words.len());
+        }
         if letter != 'f' {
             self.found.words.push(value);
         }
@@ -364,13 +390,15 @@ impl Reader<'_> {
             'w' => {
                 let value = value.or_else(|| self.next_argument());
                 let wrong = || parameter("wait seconds not numeric");
-                let seconds = value.map(|word| word.parse().map_err(|_| wrong())).transpose()?;
+                let seconds = value.map(|word| leading_number(&word).ok_or_else(wrong)).transpose()?;
                 self.found.wait = Some(seconds);
             }
             'W' => {
-                let _ = value.or_else(|| self.next_argument());
+                let value = value.or_else(|| self.next_argument());
+                let value = value.ok_or_else(|| parameter("wait interval value required"))?;
+                leading_number(&value).ok_or_else(|| parameter("wait interval not numeric"))?;
                 self.reads_interval = true;
-                self.found.warnings.push("Ignoring deprecated --wait-interval option.".to_owned());
+                tell("Ignoring deprecated --wait-interval option.");
             }
             'c' => {
                 self.once(letter)?;
@@ -397,7 +425,7 @@ impl Reader<'_> {
     /// Checks what the command does not go with.
     fn check(&self, command: char) -> Result<(), Failure> {
         if self.reads_interval && self.found.wait.is_none() {
-            return Err(parameter("--wait-interval only makes sense with --wait"));
+            return Err(parameter("--wait-interval only makes sense with --wait\n"));
         }
         let has_rule =
             matches!(command, 'A' | 'C' | 'I' | 'R') || (command == 'D' && self.found.number.is_none());
@@ -415,7 +443,7 @@ impl Reader<'_> {
             return Err(parameter(format!("Illegal option `{word}' with this command")));
         }
         if let Some(chain) = &self.found.chain {
-            let length = sluicegate_iptables_save::encode(chain).len();
+            let length = encode(chain).len();
             if length > LONGEST_CHAIN {
                 return Err(parameter(format!(
                     "chain name `{chain}' too long (must be under {} chars)",
@@ -427,7 +455,7 @@ impl Reader<'_> {
         for (letter, chains) in [('o', &["PREROUTING", "INPUT"]), ('i', &["POSTROUTING", "OUTPUT"])] {
             let chain = self.found.chain.as_deref().filter(|chain| has_rule && chains.contains(chain));
             if let Some(chain) = chain.filter(|_| of_rule(letter)) {
-                return Err(parameter(format!("Can't use -{letter} with {chain}")));
+                return Err(parameter(format!("Can't use -{letter} with {chain}\n")));
             }
         }
         let needs_chain = matches!(command, 'A' | 'C' | 'D' | 'I' | 'R' | 'N' | 'P' | 'E');
@@ -445,8 +473,56 @@ enum Found {
 
 /// Reads the number of a rule, from 1.
 fn rule_number(word: &str) -> Result<u32, Failure> {
-    let number = word.parse().ok().filter(|number| (1..=i32::MAX as u32).contains(number));
+    let number = match (word.strip_prefix("0x"), word.strip_prefix('0')) {
+        (Some(hex), _) => u32::from_str_radix(hex, 16).ok(),
+        (None, Some(octal)) => u32::from_str_radix(octal, 8).ok(),
+        (None, None) => word.parse().ok(),
+    };
+    let number = number.filter(|number| (1..=i32::MAX as u32).contains(number));
     number.ok_or_else(|| parameter(format!("Invalid rule number `{word}'")))
+}
+
+/// Returns the number at the beginning of a word, of which the tool reads no more.
+fn leading_number(word: &str) -> Option<u64> {
+    let end = word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len());
+    word.get(..end)?.parse().ok()
+}
+
+/// Returns the match that an option behind `-p` loads, if the protocol has one.
+fn match_of_protocol(word: &str, family: Family) -> Result<Option<&'static Extension>, Failure> {
+    let number = protocol_number(word).ok_or_else(|| no_protocol(word))?;
+    let name = match word.starts_with(|c: char| c.is_ascii_digit()) {
+        true => protocol_name(number).unwrap_or_default(),
+        false => word,
+    };
+    Ok(find_match(name, family))
+}
+
+/// Checks the name of an interface; one that the kernel gives to none is taken with a warning.
+fn interface(name: &str) -> Result<(), Failure> {
+    match encode(name).len() {
+        0 => return Err(parameter("Empty interface is likely to be undesired")),
+        1..=LONGEST_INTERFACE => (),
+        _ => return Err(long_interface(name)),
+    }
+    if name.contains([' ', '/']) {
+        tell(format_args!(
+            "Warning: weird character in interface `{name}' ('/' and ' ' are not allowed by the kernel)."
+        ));
+    }
+    Ok(())
+}
+
+/// Checks the name of a target or chain to jump to.
+fn target_name(name: &str) -> Result<(), Failure> {
+    match encode(name).len() {
+        0 => Err(parameter("Invalid target name (too short)")),
+        1..=LONGEST_CHAIN if name.contains(|c: char| c.is_ascii_whitespace()) => {
+            Err(parameter(format!("Invalid target name `{name}'")))
+        }
+        1..=LONGEST_CHAIN => Ok(()),
+        _ => Err(parameter(format!("Invalid target name `{name}' ({LONGEST_CHAIN} chars max)"))),
+    }
 }
 
 /// Checks the name of a chain that is made.
@@ -509,4 +585,6 @@ const OPTIONS: &[Known] = &[
     option("ipv6", '6', Takes::Nothing),
 ];
 /// `XT_EXTENSION_MAXNAMELEN`, less the zero at its end.
-const LONGEST_CHAIN: usize = 28;
+pub(super) const LONGEST_CHAIN: usize = 28;
+/// `IFNAMSIZ`, less the zero at its end.
+const LONGEST_INTERFACE: usize = 15;

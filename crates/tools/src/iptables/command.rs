@@ -1,11 +1,12 @@
 //! One command of iptables(8).
 
+use sluicegate_iptables_save as save;
 use sluicegate_iptables_save::{
-    Action, Command, Counters, Entry, Item, Listing, Rule, Save, Table, Verb, encode, find_target,
-    quote_if_needed, split,
+    Action, Command, Counters, Entry, Item, Listing, Place, Rule, Save, Table, Verb, check_words, encode,
+    find_target, quote_if_needed, split,
 };
 use sluicegate_xtables::legacy::Restore;
-use sluicegate_xtables::{BackEnd, ForeignReason, View};
+use sluicegate_xtables::{BackEnd, Error, Fault, ForeignReason, View};
 
 use super::arguments::{self, Arguments};
 use super::client::Client;
@@ -16,7 +17,6 @@ use crate::output::{print, tell};
 
 pub(super) fn run(tool: &Tool, words: &[String]) -> Result<(), Failure> {
     let mut arguments = arguments::read(words, tool.family)?;
-    arguments.warnings.iter().for_each(tell);
     match arguments.ends {
         Some('V') => return Ok(print(format!("{} {}\n", tool.name, tool.version()))?),
         Some(_) => return Ok(print(format!("{} {}\n\n{HELP}", tool.name, tool.version()))?),
@@ -26,8 +26,11 @@ pub(super) fn run(tool: &Tool, words: &[String]) -> Result<(), Failure> {
     let command = arguments.command.unwrap_or_default();
     let chain = arguments.chain.clone().unwrap_or_default();
     // A rule that is deleted by its number is not looked for.
-    let numbered = command == 'D' && arguments.number.is_some();
-    let said = if numbered { '#' } else { command };
+    let said = match (command, arguments.number) {
+        ('D', Some(_)) => '#',
+        ('Z', Some(_)) => 'z',
+        _ => command,
+    };
     let asked = Asked { back_end: tool.back_end, family: tool.family, command: said, chain: &chain };
     let told = |error| failure::of(&error, asked);
     let wait = arguments.wait.flatten();
@@ -51,7 +54,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn told(&self, error: &sluicegate_xtables::Error) -> Failure {
+    fn told(&self, error: &Error) -> Failure {
         failure::of(error, self.asked)
     }
 
@@ -62,13 +65,29 @@ impl Run<'_> {
         Ok(words.join(" "))
     }
 
+    /// Checks the words of a rule before the chain is looked for, as the tool does. What the kernel demands of
+    /// the place is left to it.
+    fn judge(&self, words: &str) -> Result<(), Failure> {
+        let place = Place { table: self.table, chain: self.asked.chain, family: self.tool.family };
+        if BUILT_IN.contains(&place.chain) || !TABLES.contains(&place.table) {
+            return Ok(());
+        }
+        let of_tool = Place { chain: "X", ..place };
+        match check_words(words, of_tool) {
+            Err(error @ save::Error::Rule { .. }) => Err(failure::rule(&error.into(), self.asked)),
+            _ => Ok(()),
+        }
+    }
+
     fn check(&self) -> Result<(), Failure> {
         let words = self.words()?;
-        let found = self.client.check(self.table, self.asked.chain, &words);
-        match found.map_err(|error| self.told(&error))? {
-            true => self.say_rule(&words),
-            false if !self.target_exists(&words) => Err(self.no_target(&words)),
-            false => Err(Failure::other("Bad rule (does a matching rule exist in that chain?).")),
+        self.judge(&words)?;
+        match self.client.check(self.table, self.asked.chain, &words) {
+            Ok(true) => self.say_rule(&words),
+            // The tool looks for the target first.
+            Ok(false) | Err(Error::Line { .. }) if !self.target_exists(&words) => Err(self.no_target(&words)),
+            Err(error) => Err(self.told(&error)),
+            Ok(false) => Err(Failure::other("Bad rule (does a matching rule exist in that chain?).")),
         }
     }
 
@@ -82,18 +101,14 @@ impl Run<'_> {
     }
 
     fn no_target(&self, words: &str) -> Failure {
-        let fault = sluicegate_xtables::Error::Line {
-            table: self.table.to_owned(),
-            line: 0,
-            reason: target_of(words).unwrap_or_default(),
-            fault: sluicegate_xtables::Fault::NoTarget,
-        };
-        self.told(&fault)
+        failure::no_target(&target_of(words).unwrap_or_default(), self.tool.back_end)
     }
 
     /// Carries out one line, as part of an input of iptables-restore.
     fn change(&self, command: char) -> Result<(), Failure> {
-        let Arguments { chain, argument, number, counters, .. } = self.arguments;
+        let Arguments { chain, argument, counters, .. } = self.arguments;
+        // Behind a list the number is that of the rule listed, and all counters are zeroed.
+        let number = self.arguments.number.filter(|_| !self.arguments.zero);
         let name = || chain.clone().unwrap_or_default().into();
         let optional = || chain.clone().map(Into::into);
         let argument = argument.as_deref().unwrap_or_default();
@@ -107,6 +122,7 @@ impl Run<'_> {
         let mut words = String::new();
         let entry = if let Some(action) = action {
             words = self.words()?;
+            self.judge(&words)?;
             // No chain of such a name can be made.
             let missing = |_| match action {
                 Action::Delete => Failure::other("Bad rule (does a matching rule exist in that chain?)."),
@@ -120,7 +136,7 @@ impl Run<'_> {
                 'N' => Verb::New(name()),
                 'X' => Verb::DeleteChain(optional()),
                 'F' => Verb::Flush(optional()),
-                'Z' => Verb::Zero(optional(), *number),
+                'Z' => Verb::Zero(optional(), number),
                 'E' => {
                     arguments::new_name(argument, self.tool.family)?;
                     Verb::Rename(name(), argument.to_owned().into())
@@ -149,13 +165,18 @@ impl Run<'_> {
         let input = Save { items: vec![Item::Table(table)] };
         let done = self.client.restore(&input, Restore::default().counters());
         if let Err(error) = done {
+            if command == 'D' && self.asked.command == 'D' && !self.target_exists(&words) {
+                return Err(self.no_target(&words));
+            }
             // Of a rule that is not there the counters are zero: iptables-nft says nothing.
-            let is_past = matches!(
-                error,
-                sluicegate_xtables::Error::Line { fault: sluicegate_xtables::Fault::NoNumber, .. }
-            );
+            let is_past = matches!(error, Error::Line { fault: Fault::NoNumber, .. });
             if command == 'Z' && is_past && self.tool.back_end == BackEnd::Nft {
                 return Ok(());
+            }
+            if let (Error::Line { name, .. }, 'X') = (&error, command) {
+                let busy = chains.iter().position(|chain| chain == name);
+                let tried = chains.iter().take(busy.map_or(0, |at| at + 1));
+                tried.into_iter().try_for_each(|chain| print(format!("Deleting chain `{chain}'\n")))?;
             }
             return Err(self.told(&error));
         }
@@ -325,6 +346,7 @@ fn with_counters(words: &str, Counters { packets, bytes }: Counters) -> String {
     }
 }
 
+const TABLES: [&str; 5] = ["filter", "nat", "mangle", "raw", "security"];
 const BUILT_IN: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
 
 const HELP: &str = "\

@@ -1,14 +1,25 @@
 //! Failures in the words and with the exit status of iptables 1.8.9: programs read them.
 
-use sluicegate_iptables_save::{self as save, Family};
+use sluicegate_iptables_save::{self as save, Family, OptionRow, RuleFault, find_match, find_target};
 use sluicegate_xtables::netlink::Errno;
 use sluicegate_xtables::{BackEnd, CompileError, Error, Fault};
+
+use super::arguments::LONGEST_CHAIN;
 
 /// What ends a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Failure {
     pub(super) status: u8,
     pub(super) message: String,
+    said_with: SaidWith,
+}
+
+/// What stands before a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SaidWith {
+    Nothing,
+    Name,
+    NameAndVersion,
 }
 
 /// `PARAMETER_PROBLEM`: the words are wrong.
@@ -22,10 +33,30 @@ pub(super) const OTHER: u8 = 1;
 
 /// Returns the failure of words that are wrong.
 pub(super) fn parameter(message: impl Into<String>) -> Failure {
-    Failure { status: PARAMETER, message: message.into() }
+    Failure { message: message.into(), ..Failure::status(PARAMETER) }
 }
 
 impl Failure {
+    /// Returns one of this status without a word.
+    pub(super) fn status(status: u8) -> Self {
+        Self { status, message: String::new(), said_with: SaidWith::NameAndVersion }
+    }
+
+    /// Returns one of a kernel that lacks something.
+    pub(super) fn version(message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..Self::status(VERSION) }
+    }
+
+    /// Returns one of a lock or of the kernel.
+    pub(super) fn resource(message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..Self::status(RESOURCE) }
+    }
+
+    /// Returns one of words that are wrong, which the tool tells without its name.
+    pub(super) fn bare(message: impl Into<String>) -> Self {
+        Self { said_with: SaidWith::Nothing, ..parameter(message) }
+    }
+
     /// Returns one of which nothing is said but where help is.
     pub(super) fn usage() -> Self {
         parameter("")
@@ -33,23 +64,26 @@ impl Failure {
 
     /// Returns what the tool tells of what the kernel said, without its version.
     pub(super) fn other(message: impl Into<String>) -> Self {
-        Self { status: OTHER, message: message.into() }
+        Self { message: message.into(), said_with: SaidWith::Name, ..Self::status(OTHER) }
     }
 
     /// Returns the failure of a chain that iptables-nft does not take for its own, which it tells with its
     /// version.
     pub(super) fn incompatible(chain: &str, table: &str) -> Self {
         let chain = chain.escape_debug();
-        Self::other(format!("chain `{chain}'{INCOMPATIBLE}`{table}' is incompatible, use 'nft' tool."))
+        let message = format!("chain `{chain}' in table `{table}' is incompatible, use 'nft' tool.");
+        Self { message, ..Self::status(OTHER) }
     }
 
     /// Returns what is told on standard error. `name` is that of the tool, `version` behind it.
     pub(super) fn text(&self, name: &str, version: &str) -> String {
         let mut lines = Vec::new();
         if !self.message.is_empty() {
-            let without = self.status == OTHER && !self.message.contains(INCOMPATIBLE);
-            let version = if without { String::new() } else { format!(" {version}") };
-            lines.push(format!("{name}{version}: {}", self.message));
+            lines.push(match self.said_with {
+                SaidWith::Nothing => self.message.clone(),
+                SaidWith::Name => format!("{name}: {}", self.message),
+                SaidWith::NameAndVersion => format!("{name} {version}: {}", self.message),
+            });
         }
         match self.status {
             PARAMETER => {
@@ -82,45 +116,37 @@ pub(super) fn of(error: &Error, asked: Asked<'_>) -> Failure {
     let Asked { back_end, command, chain, .. } = asked;
     let tables = if asked.family == Family::Ipv4 { "iptables" } else { "ip6tables" };
     match error {
-        Error::Line { fault, reason, .. } => line(*fault, reason, asked),
+        Error::Line { fault, reason, name, .. } => line(*fault, reason, name, asked),
         Error::Rule { source, .. } => rule(source, asked),
-        Error::Kernel { table, errno: Errno::ENOENT, operation: "reading", .. } => Failure {
-            status: VERSION,
-            message: match back_end {
+        Error::Kernel { table, errno: Errno::ENOENT, operation: "reading", .. } => {
+            Failure::version(match back_end {
                 BackEnd::Nft => format!("table '{table}' does not exist"),
                 BackEnd::Legacy => format!(
                     "can't initialize {tables} table `{table}': Table does not exist (do you need to insmod?)"
                 ),
-            },
-        },
-        Error::Kernel { table, errno, operation: "reading", .. } if back_end == BackEnd::Legacy => Failure {
-            status: VERSION,
-            message: format!(
+            })
+        }
+        Error::Kernel { table, errno, operation: "reading", .. } if back_end == BackEnd::Legacy => {
+            Failure::version(format!(
                 "can't initialize {tables} table `{table}': {}",
                 if *errno == Errno::EPERM {
                     "Permission denied (you must be root)".to_owned()
                 } else {
                     said(*errno)
                 }
-            ),
-        },
-        Error::Socket { errno: Errno::EPERM, .. } => Failure {
-            status: VERSION,
-            message: "Could not fetch rule set generation id: Permission denied (you must be root)"
-                .to_owned(),
-        },
+            ))
+        }
+        Error::Socket { errno: Errno::EPERM, .. } => {
+            Failure::version("Could not fetch rule set generation id: Permission denied (you must be root)")
+        }
         Error::Kernel { errno, .. } => Failure::other(kernel(*errno)),
         Error::Refused { errno, .. } => {
             let (operation, object) = operation(command);
-            let message = format!(" {operation} failed ({}): {object} {chain}", said(*errno));
-            Failure { status: RESOURCE, message }
+            Failure::resource(format!(" {operation} failed ({}): {object} {chain}", said(*errno)))
         }
-        Error::Locked { .. } => Failure {
-            status: RESOURCE,
-            message:
-                "Another app is currently holding the xtables lock. Perhaps you want to use the -w option?"
-                    .to_owned(),
-        },
+        Error::Locked { .. } => Failure::resource(
+            "Another app is currently holding the xtables lock. Perhaps you want to use the -w option?",
+        ),
         other => Failure::other(other.to_string()),
     }
 }
@@ -141,13 +167,13 @@ fn operation(command: char) -> (&'static str, &'static str) {
     }
 }
 
-fn line(fault: Fault, reason: &str, asked: Asked<'_>) -> Failure {
-    let Asked { back_end, command, chain, .. } = asked;
+fn line(fault: Fault, reason: &str, name: &str, asked: Asked<'_>) -> Failure {
+    let Asked { back_end, command, .. } = asked;
+    let chain = if name.is_empty() { asked.chain } else { name };
     let busy = || match back_end {
-        BackEnd::Nft => Failure {
-            status: RESOURCE,
-            message: format!(" CHAIN_DEL failed (Device or resource busy): chain {chain}"),
-        },
+        BackEnd::Nft => {
+            Failure::resource(format!(" CHAIN_DEL failed (Device or resource busy): chain {chain}"))
+        }
         BackEnd::Legacy => Failure::other("Too many links."),
     };
     match fault {
@@ -155,21 +181,15 @@ fn line(fault: Fault, reason: &str, asked: Asked<'_>) -> Failure {
         Fault::NoNumber => Failure::other(match command {
             'I' => "Index of insertion too big.",
             'R' => "Index of replacement too big.",
-            'Z' => "Index of counter too big.",
+            'Z' | 'z' => "Index of counter too big.",
             _ => "Index of deletion too big.",
         }),
         Fault::NoChain if command == 'P' => Failure::other("Bad built-in chain name."),
-        Fault::NoChain if matches!(command, 'C' | 'D') => {
+        Fault::NoChain if matches!(command, 'C' | 'D') || command == 'z' && back_end == BackEnd::Nft => {
             Failure::other("Bad rule (does a matching rule exist in that chain?).")
         }
         Fault::NoChain => Failure::other("No chain/target/match by that name."),
-        Fault::NoTarget => {
-            let target = reason.rsplit(' ').next().unwrap_or_default();
-            parameter(match back_end {
-                BackEnd::Nft => format!("Chain '{target}' does not exist"),
-                BackEnd::Legacy => format!("Couldn't load target `{target}':No such file or directory"),
-            })
-        }
+        Fault::NoTarget => no_target(name, back_end),
         Fault::Exists if command == 'E' => Failure::other("File exists."),
         Fault::Exists | Fault::Name if command == 'N' => Failure::other("Chain already exists."),
         Fault::BuiltIn if command == 'E' => Failure::other("No chain/target/match by that name."),
@@ -187,54 +207,136 @@ fn line(fault: Fault, reason: &str, asked: Asked<'_>) -> Failure {
     }
 }
 
-/// Words that cannot be a rule. The sentences are our own: who reads them is a person.
-fn rule(error: &CompileError, asked: Asked<'_>) -> Failure {
+/// Words that cannot be a rule: where a fault has a kind, in the words of the tool; the other sentences are our
+/// own, for who reads them is a person.
+pub(super) fn rule(error: &CompileError, asked: Asked<'_>) -> Failure {
     match error {
-        CompileError::Words(save::Error::Place { word, reason, .. }) => {
-            let nft = asked.back_end == BackEnd::Nft;
-            // The tool itself looks at these two, with one back end.
-            let is_own = nft && (reason.starts_with("tcp needs") || reason.starts_with("udp needs"));
-            let errno = match (reason.contains("a loop"), word == asked.chain && !word.is_empty(), nft) {
-                (true, _, true) => EMLINK,
-                (true, _, false) => Errno::ELOOP,
-                _ if nft && reason.contains("built-in chain cannot") => Errno::EOPNOTSUPP,
-                _ => Errno::EINVAL,
-            };
-            match (is_own, nft) {
-                (true, _) => parameter(reason),
-                (_, true) => Failure {
-                    status: RESOURCE,
-                    message: format!(
-                        " {} failed ({}): rule in chain {}\n{reason}",
-                        operation(asked.command).0,
-                        said(errno),
-                        asked.chain
-                    ),
-                },
-                (_, false) => Failure::other(format!("{}\n{reason}", kernel(errno))),
+        CompileError::Words(save::Error::Place { reason, fault, .. }) => place(*fault, reason, asked),
+        CompileError::Words(save::Error::Rule { word, reason, fault, .. }) => {
+            match of_kind(*fault, word, asked) {
+                Some(message) => parameter(message),
+                None if word.is_empty() => parameter(reason),
+                None => parameter(format!("`{word}': {reason}")),
             }
-        }
-        CompileError::Words(save::Error::Rule { word, reason, .. }) if word.is_empty() => parameter(reason),
-        CompileError::Words(save::Error::Rule { word, reason, .. }) => {
-            parameter(format!("`{word}': {reason}"))
         }
         CompileError::Unsupported(unsupported) => {
             let name = &unsupported.name;
             // The kernel lacks it, which the tool learns from its refusal.
             let message = format!("{} {name}: {}", unsupported.kind, unsupported.reason);
             match asked.back_end {
-                BackEnd::Nft => Failure {
-                    status: RESOURCE,
-                    message: format!(
-                        " {} failed (No such file or directory): rule in chain {}\n{message}",
-                        operation(asked.command).0,
-                        asked.chain
-                    ),
-                },
+                BackEnd::Nft => asked.refused("No such file or directory", &message),
                 BackEnd::Legacy => Failure::other(format!("No chain/target/match by that name.\n{message}")),
             }
         }
         other => parameter(other.to_string()),
+    }
+}
+
+/// What the kernel does not take in this place.
+fn place(fault: RuleFault, reason: &str, asked: Asked<'_>) -> Failure {
+    let nft = asked.back_end == BackEnd::Nft;
+    let errno = match fault {
+        // The tool itself looks at these two, with one back end, where they have options.
+        RuleFault::NeedsProtocol { extension: name @ ("tcp" | "udp") } if nft => {
+            let name = (name.to_uppercase(), name);
+            return parameter(format!("{} match requires '-p {}'", name.0, name.1));
+        }
+        RuleFault::OwnChain if nft => EMLINK,
+        RuleFault::OwnChain => Errno::ELOOP,
+        RuleFault::BuiltInChain if nft => Errno::EOPNOTSUPP,
+        _ => Errno::EINVAL,
+    };
+    match nft {
+        true => asked.refused(&said(errno), reason),
+        false => Failure::other(format!("{}\n{reason}", kernel(errno))),
+    }
+}
+
+/// Returns what the tool says of a kind of fault.
+fn of_kind(fault: RuleFault, word: &str, asked: Asked<'_>) -> Option<String> {
+    let before = word.split('/').next().unwrap_or_default();
+    Some(match fault {
+        RuleFault::Repeated { extension: "tcp" | "sctp" | "dccp", option } => match option {
+            "syn" | "tcp-flags" => "Only one of `--syn' or `--tcp-flags'  allowed".to_owned(),
+            option => format!("Only one `--{option}' allowed"),
+        },
+        RuleFault::Repeated { extension, option } => {
+            format!("{extension}: option \"--{option}\" can only be used once.\n")
+        }
+        RuleFault::Negated { extension, option } => {
+            format!("{extension}: option \"--{option}\" cannot be inverted.\n")
+        }
+        RuleFault::Required { extension, option } => {
+            format!("{extension}: option \"--{option}\" must be specified\n")
+        }
+        RuleFault::Exclusive { extension, option, other } => {
+            format!("{extension}: option \"--{other}\" cannot be used together with \"--{option}\".\n")
+        }
+        RuleFault::Alone { extension, option, needs } => {
+            format!("{extension}: option \"--{option}\" also requires \"--{needs}\".\n")
+        }
+        RuleFault::OutOfRange { extension, option } => {
+            let row = find_match(extension, asked.family).and_then(|found| found.option(option));
+            let row = row.or_else(|| find_target(extension, asked.family)?.option(option));
+            let (from, to) = row.and_then(OptionRow::range)?;
+            format!("{extension}: bad value for option \"--{option}\", or out of range ({from}-{to}).\n")
+        }
+        RuleFault::Port => {
+            let is_port = |port: &&str| protocol_of_port(port);
+            let port = word.splitn(2, ':').find(|port| !is_port(port)).unwrap_or(word);
+            format!("invalid port/service `{port}' specified")
+        }
+        RuleFault::PortRange => "invalid portrange (min > max)".to_owned(),
+        RuleFault::Protocol => return Some(no_protocol(word).message),
+        RuleFault::NoProtocol => "rule would never match protocol".to_owned(),
+        RuleFault::Mask => {
+            format!("invalid mask `{}' specified", word.split_once('/').map_or("", |(_, mask)| mask))
+        }
+        RuleFault::Address => format!("host/network `{before}' not found"),
+        RuleFault::NegatedAddresses => {
+            "! not allowed with multiple source or destination IP addresses".to_owned()
+        }
+        RuleFault::NoInterface => "Empty interface is likely to be undesired".to_owned(),
+        RuleFault::LongInterface => return Some(long_interface(word).message),
+        RuleFault::NoTarget => "Invalid target name (too short)".to_owned(),
+        RuleFault::LongTarget => format!("Invalid target name `{word}' ({LONGEST_CHAIN} chars max)"),
+        RuleFault::NotAChain if asked.back_end == BackEnd::Legacy => format!("goto '{word}' is not a chain"),
+        RuleFault::TargetName | RuleFault::NotAChain => {
+            return Some(no_target(word, asked.back_end).message);
+        }
+        RuleFault::SecondTarget => "multiple -j flags not allowed".to_owned(),
+        _ => return None,
+    })
+}
+
+/// Returns whether a word of a range is a port.
+fn protocol_of_port(port: &str) -> bool {
+    port.is_empty() || port.parse::<u16>().is_ok()
+}
+
+/// Returns the failure of a word that is not a protocol.
+pub(super) fn no_protocol(word: &str) -> Failure {
+    parameter(format!("unknown protocol \"{word}\" specified"))
+}
+
+/// Returns the failure of an interface whose name is too long.
+pub(super) fn long_interface(name: &str) -> Failure {
+    parameter(format!("interface name `{name}' must be shorter than IFNAMSIZ (15)"))
+}
+
+/// Returns the failure of a jump to what is neither a target nor a chain.
+pub(super) fn no_target(name: &str, back_end: BackEnd) -> Failure {
+    parameter(match back_end {
+        BackEnd::Nft => format!("Chain '{name}' does not exist"),
+        BackEnd::Legacy => format!("Couldn't load target `{name}':No such file or directory\n"),
+    })
+}
+
+impl Asked<'_> {
+    /// Returns the failure of a command that the kernel refuses, with why.
+    fn refused(self, said: &str, reason: &str) -> Failure {
+        let (operation, object) = operation(self.command);
+        Failure::resource(format!(" {operation} failed ({said}): {object} {}\n{reason}", self.chain))
     }
 }
 
@@ -252,7 +354,5 @@ fn said(errno: Errno) -> String {
     text.rsplit_once(" (os error").map_or(text.clone(), |(text, _)| text.to_owned())
 }
 
-/// What is between the names of a chain and of its table.
-const INCOMPATIBLE: &str = " in table ";
 /// `EMLINK` (`asm-generic/errno-base.h`)
 const EMLINK: Errno = Errno(31);

@@ -9,7 +9,7 @@ use super::failure::{Failure, parameter};
 
 /// Returns the value of `-s` or `-d` with the addresses of the names in it.
 pub(super) fn resolved(value: &str, family: Family) -> Result<String, Failure> {
-    let parts: Result<Vec<_>, _> = value.split(',').map(|part| network(part, family)).collect();
+    let parts: Result<Vec<_>, _> = value.split(',').map(|part| network(part.trim_start(), family)).collect();
     Ok(parts?.join(","))
 }
 

@@ -92,13 +92,10 @@ fn incompatible(table: &str, foreign: &Foreign) -> Failure {
         ForeignReason::Expression(_) | ForeignReason::BaseChain => {
             Failure::incompatible(&foreign.chain, table)
         }
-        reason => Failure {
-            status: failure::VERSION,
-            message: format!(
-                "Parsing nftables rule failed: chain `{chain}' in table `{table}' has what iptables has no words \
+        reason => Failure::version(format!(
+            "Parsing nftables rule failed: chain `{chain}' in table `{table}' has what iptables has no words \
                  for ({reason}): {}",
-                foreign.text
-            ),
-        },
+            foreign.text
+        )),
     }
 }

@@ -217,7 +217,7 @@ pub(super) fn letters(
 ) -> Result<Vec<(char, Option<String>)>, Failure> {
     let mut found = Vec::new();
     let mut words = arguments.iter();
-    let wrong = |text: String| Failure { status: failure::OTHER, message: text };
+    let wrong = |text: String| Failure::other(text);
     let needs = |option: &str| wrong(format!("option requires an argument -- '{option}'"));
     while let Some(word) = words.next() {
         if word == "--" {

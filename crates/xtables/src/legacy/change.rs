@@ -54,7 +54,13 @@ impl Change<'_> {
     }
 
     fn error(&self, fault: Fault, line: usize, reason: impl Into<String>) -> Error {
-        Error::Line { table: self.ruleset.table.clone(), line, reason: reason.into(), fault }
+        Error::Line {
+            table: self.ruleset.table.clone(),
+            line,
+            reason: reason.into(),
+            fault,
+            name: String::new(),
+        }
     }
 
     fn find(&self, name: &str, line: usize) -> Result<ChainId, Error> {
@@ -232,7 +238,7 @@ impl Change<'_> {
                     }
                     _ => {
                         let reason = format!("there is no chain or target {name}");
-                        return Err(self.error(Fault::NoTarget, line.line(), reason));
+                        return Err(self.error(Fault::NoTarget, line.line(), reason).about(name));
                     }
                 },
                 Action::Verdict(_) | Action::Target(_) => Jump::None,
@@ -315,10 +321,14 @@ impl Change<'_> {
             ));
         }
         if self.ruleset.is_used(self.used.get_or_insert_with(|| self.ruleset.used()), id) {
-            return Err(self.error(Fault::InUse, line, format!("a rule jumps to the chain {name}")));
+            return Err(self
+                .error(Fault::InUse, line, format!("a rule jumps to the chain {name}"))
+                .about(&name));
         }
         if self.ruleset.count(id) > 0 {
-            return Err(self.error(Fault::NotEmpty, line, format!("the chain {name} is not empty")));
+            return Err(self
+                .error(Fault::NotEmpty, line, format!("the chain {name} is not empty"))
+                .about(&name));
         }
         self.ruleset.remove(id);
         Ok(())

@@ -70,7 +70,13 @@ impl Change<'_> {
     }
 
     fn error(&self, fault: Fault, line: usize, reason: impl Into<String>) -> Error {
-        Error::Line { table: self.table.name.clone(), line, reason: reason.into(), fault }
+        Error::Line {
+            table: self.table.name.clone(),
+            line,
+            reason: reason.into(),
+            fault,
+            name: String::new(),
+        }
     }
 
     /// Returns a chain, whether it exists or not.
@@ -89,6 +95,7 @@ impl Change<'_> {
             line: 0,
             reason: format!("there is no chain {name}"),
             fault: Fault::NoChain,
+            name: name.to_owned(),
         })
     }
 
@@ -299,7 +306,7 @@ impl Change<'_> {
                 let chain = self.any_chain(name)?;
                 if !chain.exists || chain.is_base() {
                     let reason = format!("there is no chain or target {name}");
-                    return Err(self.error(Fault::NoTarget, line.line(), reason));
+                    return Err(self.error(Fault::NoTarget, line.line(), reason).about(name));
                 }
             }
             let value = |cause: Mismatch| wrong(cause.into());
@@ -380,10 +387,14 @@ impl Change<'_> {
             ));
         }
         if !self.entries(name, line)?.is_empty() {
-            return Err(self.error(Fault::NotEmpty, line, format!("the chain {name} is not empty")));
+            return Err(self
+                .error(Fault::NotEmpty, line, format!("the chain {name} is not empty"))
+                .about(name));
         }
         if self.is_used(name)? {
-            return Err(self.error(Fault::InUse, line, format!("a rule jumps to the chain {name}")));
+            return Err(self
+                .error(Fault::InUse, line, format!("a rule jumps to the chain {name}"))
+                .about(name));
         }
         let chain = self.find(name, line)?;
         chain.exists = false;
