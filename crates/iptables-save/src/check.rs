@@ -159,7 +159,7 @@ fn moved(mut error: Error, shift: usize, line: &str) -> Error {
 
 fn rule_error(line: &str, offset: usize, word: &str, reason: &str) -> Error {
     let (word, reason) = (word.to_owned(), reason.to_owned());
-    Error::Rule { line: 1, column: column(line, offset), word, reason, fault: RuleFault::Other }
+    Error::Rule { line: 1, column: column(line, offset), word, reason, fault: Box::new(RuleFault::Other) }
 }
 
 struct Checker<'w, 'p> {

@@ -35,7 +35,7 @@ pub enum Error {
         /// The problem with it, or the input that was expected.
         reason: String,
         /// The kind of problem, for those who say it in other words.
-        fault: RuleFault,
+        fault: Box<RuleFault>,
     },
     /// The words can be a rule, but the kernel refuses it in this place: another table, chain or protocol.
     #[error("line {line}, column {column}: {}{reason}", Shown(.word))]
@@ -49,7 +49,7 @@ pub enum Error {
         /// What the kernel demands.
         reason: String,
         /// The kind of demand, for those who say it in other words.
-        fault: RuleFault,
+        fault: Box<RuleFault>,
     },
     /// A size that the caller's [`Limits`](crate::Limits) do not allow.
     #[error("line {line}: {what} is {found}, over the limit of {limit}")]
@@ -310,7 +310,7 @@ impl Error {
     #[must_use]
     pub fn rule_fault(&self) -> Option<RuleFault> {
         match self {
-            Self::Rule { fault, .. } | Self::Place { fault, .. } => Some(*fault),
+            Self::Rule { fault, .. } | Self::Place { fault, .. } => Some(**fault),
             _ => None,
         }
     }
@@ -318,7 +318,7 @@ impl Error {
     /// Returns the same error with the kind of fault.
     pub(crate) fn with_fault(mut self, kind: RuleFault) -> Self {
         if let Self::Rule { fault, .. } | Self::Place { fault, .. } = &mut self {
-            *fault = kind;
+            **fault = kind;
         }
         self
     }

@@ -586,7 +586,7 @@ impl<'a> Reader<'a> {
             column: column(self.line, offset),
             word: word.to_owned(),
             reason: reason.to_owned(),
-            fault: RuleFault::Other,
+            fault: Box::new(RuleFault::Other),
         }
     }
 }

@@ -278,5 +278,5 @@ fn zero(chains: &mut Chains<'_>, chain: Option<&str>, number: Option<u32>) -> Op
 
 fn wrong(line: usize, word: &str, reason: &str) -> Error {
     let (word, reason) = (word.to_owned(), reason.to_owned());
-    Error::Rule { line: line.max(1), column: 1, word, reason, fault: crate::RuleFault::Other }
+    Error::Rule { line: line.max(1), column: 1, word, reason, fault: Box::new(crate::RuleFault::Other) }
 }

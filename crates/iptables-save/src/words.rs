@@ -57,7 +57,7 @@ impl<'a> Words<'a> {
             column: column(self.line, offset),
             word: self.line.get(offset..).unwrap_or_default().to_owned(),
             reason: "the quotation is not closed".to_owned(),
-            fault: crate::RuleFault::Other,
+            fault: Box::new(crate::RuleFault::Other),
         }
     }
 

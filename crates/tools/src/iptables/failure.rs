@@ -211,9 +211,9 @@ fn line(fault: Fault, reason: &str, name: &str, asked: Asked<'_>) -> Failure {
 /// own, for who reads them is a person.
 pub(super) fn rule(error: &CompileError, asked: Asked<'_>) -> Failure {
     match error {
-        CompileError::Words(save::Error::Place { reason, fault, .. }) => place(*fault, reason, asked),
+        CompileError::Words(save::Error::Place { reason, fault, .. }) => place(**fault, reason, asked),
         CompileError::Words(save::Error::Rule { word, reason, fault, .. }) => {
-            match of_kind(*fault, word, asked) {
+            match of_kind(**fault, word, asked) {
                 Some(message) => parameter(message),
                 None if word.is_empty() => parameter(reason),
                 None => parameter(format!("`{word}': {reason}")),

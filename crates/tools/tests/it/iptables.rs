@@ -105,6 +105,11 @@ const LINES: &[&str] = &[
     "-A INPUT -j DNAT --to-destination 1.1.1.1",
     "-A INPUT -m sctp --dport 5",
     "-A INPUT -j TOS --set-tos 4",
+    // What is wrong with the words comes before the chain that is not there.
+    "=-A NONE -p nosuch",
+    "=-A NONE -m comment --comment x --comment y",
+    "=-A NONE -m cluster --cluster-total-nodes 99 --cluster-hash-seed 1 --cluster-local-node 1",
+    "-t mangle -A FORWARD -p tcp --syn -j TCPMSS",
     "-A foo -j foo",
     "-A foo -j INPUT",
     "-A INPUT -j TRACE",

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![forbid(unsafe_code)]
 
+mod command_lines;
 mod conntrack;
 mod every_tool;
 mod guest;
