@@ -43,10 +43,11 @@
 //!
 //! # Features
 //!
-//! By default `text` and `monitor`. Printing, listings, [`reconcile`] and [`probe`] are always there.
+//! By default `text`, `monitor` and `reconcile`. Printing, listings and [`probe`] are always there.
 //!
 //! * `text`: reads nft's text, [`Transaction::parse`] and [`lang::parse`].
 //! * `monitor`: the module [`monitor`]. The events themselves are in [`read`].
+//! * `reconcile`: the module [`reconcile`].
 //! * `fake`: the module [`fake`], for tests.
 //! * `tokio`: `Transaction::apply_async` and `Monitor::next`, which do not block a task. Without it no
 //!   runtime is needed.
@@ -79,6 +80,7 @@ mod name;
 mod object;
 pub mod probe;
 pub mod read;
+#[cfg(feature = "reconcile")]
 pub mod reconcile;
 mod text;
 mod time_zone;

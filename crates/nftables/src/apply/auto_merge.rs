@@ -22,7 +22,9 @@ use sluicegate_netlink::Transport;
 use crate::error::Error;
 use crate::family::Family;
 use crate::key::Key;
-use crate::object::element::{Form, compare, order, sortable, successor};
+#[cfg(feature = "reconcile")]
+use crate::object::element::order;
+use crate::object::element::{Form, compare, sortable, successor};
 use crate::object::set::known;
 use crate::object::{Element, Elements, Set, SetFlags, SetId, TableId};
 use crate::read;
@@ -393,6 +395,7 @@ impl Intervals {
 }
 
 /// Joins the elements of a set that is created with them, as they are joined when they are added.
+#[cfg(feature = "reconcile")]
 pub(crate) fn joined(elements: &[Element]) -> Vec<Element> {
     let mut intervals = Intervals::default();
     intervals.add(0, elements);

@@ -26,6 +26,7 @@ use crate::read;
 use crate::read::typed_set::{are_expressible, elements_of, set_of};
 use crate::tree::{BoundChain, BoundRule, Statement, Verdict};
 pub(crate) use object::object_of;
+#[cfg(feature = "reconcile")]
 pub(crate) use script::{Script, is_constant, target, without_position};
 
 /// A table with its whole content, in the typed language.
@@ -117,6 +118,7 @@ impl read::Ruleset {
     }
 
     /// Converts one table to the typed language.
+    #[cfg(feature = "reconcile")]
     pub(crate) fn content_of(&self, table: &read::Table) -> TableContent {
         self.by_table().of(table.family, &table.name).content(table)
     }

@@ -3,6 +3,7 @@
 use crate::listing::{Handles, TableContent};
 use crate::object::*;
 use crate::transaction::{Object, Operation, Transaction};
+#[cfg(feature = "reconcile")]
 use crate::tree::Verdict;
 
 impl TableContent {
@@ -201,6 +202,7 @@ pub(crate) fn without_position(rule: Rule) -> Rule {
 }
 
 /// Returns the chain that a verdict jumps to.
+#[cfg(feature = "reconcile")]
 pub(crate) fn target(verdict: &Verdict) -> Option<&crate::Name> {
     match verdict {
         Verdict::Jump(chain) | Verdict::Goto(chain) => Some(chain),

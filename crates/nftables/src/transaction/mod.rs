@@ -175,11 +175,13 @@ impl Transaction {
     }
 
     /// Registers an existing set, so that its flags need not be queried, and types are checked against it.
+    #[cfg(any(feature = "reconcile", feature = "text"))]
     pub(crate) fn register_set(&mut self, set: Set) {
         self.known.push(set);
     }
 
     /// Sends elements as they are: none of them has to be merged with those that the kernel has.
+    #[cfg(feature = "reconcile")]
     pub(crate) fn set_exact(&mut self) {
         self.exact = true;
     }

@@ -6,8 +6,8 @@ use crate::expr::ObjectKind;
 use crate::family::Family;
 use crate::name::Name;
 use crate::object::{
-    Chain, ChainId, Element, Elements, Flowtable, FlowtableId, HookDevices, HookOwner, ObjectId, Rule,
-    RuleId, Set, SetId, StatefulObject, Table, TableId,
+    Chain, ChainId, Element, Elements, Flowtable, FlowtableId, HookDevices, ObjectId, Rule, RuleId, Set,
+    SetId, StatefulObject, Table, TableId,
 };
 
 /// One operation of a transaction.
@@ -223,6 +223,7 @@ impl Operation {
 
     /// Returns the table of the operation's object, or the object if it is a table; `None` if there are
     /// several tables, or if the table is given by its handle.
+    #[cfg(feature = "reconcile")]
     pub(crate) fn in_table(&self) -> Option<&TableId> {
         match self {
             Self::Add(object) | Self::Create(object) => Some(object.in_table()),
@@ -292,6 +293,7 @@ impl HandleId {
 }
 
 impl Target {
+    #[cfg(feature = "reconcile")]
     fn in_table(&self) -> Option<&TableId> {
         match self {
             Self::Table(table) => Some(table),
@@ -303,8 +305,8 @@ impl Target {
             Self::Flowtable(flowtable) => Some(&flowtable.table),
             Self::Handle(handle) => handle.in_table(),
             Self::Devices(devices) => match &devices.hook {
-                HookOwner::Chain(chain) => Some(&chain.table),
-                HookOwner::Flowtable(flowtable) => Some(&flowtable.table),
+                crate::object::HookOwner::Chain(chain) => Some(&chain.table),
+                crate::object::HookOwner::Flowtable(flowtable) => Some(&flowtable.table),
             },
         }
     }

@@ -2,11 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use bitflags::bitflags;
-
 use crate::Protocol;
 use crate::key::{EtherAddr, Mark, Port};
 use crate::name::InterfaceName;
+use crate::wire::flags::flags;
 
 /// A constant. How it prints and its length in bytes depend on the expression that it is compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,9 +36,9 @@ impl Value {
     }
 }
 
-bitflags! {
+flags! {
     /// The states of `ct state` (`NF_CT_STATE_BIT`).
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash)]
     pub struct CtState: u32 {
         /// `invalid`
         const INVALID = 1;
@@ -56,7 +55,7 @@ bitflags! {
     }
 
     /// The bits of `ct status` (`enum ip_conntrack_status`).
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash)]
     pub struct CtStatus: u32 {
         /// `expected`
         const EXPECTED = 1;
@@ -77,7 +76,7 @@ bitflags! {
     }
 
     /// The bits of `tcp flags`.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash)]
     pub struct TcpFlags: u8 {
         /// `fin`
         const FIN = 1;

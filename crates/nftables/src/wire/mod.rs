@@ -2,5 +2,6 @@
 
 pub(crate) mod attributes;
 pub(crate) mod decode;
+pub(crate) mod flags;
 pub(crate) mod message;
 pub(crate) mod tag;

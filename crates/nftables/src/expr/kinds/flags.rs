@@ -1,9 +1,9 @@
 //! The flags of expressions.
 
-use bitflags::bitflags;
 use sluicegate_netlink::attr::{Attribute, Writer};
 
 use crate::expr::wire::{Fault, Value};
+use crate::wire::flags::flags;
 
 macro_rules! wire_flags {
     ($($name:ident $inner:ident)*) => {$(
@@ -26,9 +26,9 @@ macro_rules! wire_flags {
     )*};
 }
 
-bitflags! {
+flags! {
     /// The fields that a fib expression looks up (`enum nft_fib_flags`).
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash)]
     pub struct FibFlags: u32 {
         /// `NFTA_FIB_F_SADDR`
         const SADDR = 1;
@@ -47,7 +47,7 @@ bitflags! {
     }
 
     /// How the address and port of a translation are chosen (`NF_NAT_RANGE_*` of `linux/netfilter/nf_nat.h`).
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct NatFlags: u32 {
         /// `NF_NAT_RANGE_MAP_IPS`: an address is given. The kernel sets it.
         const MAP_IPS = 1;
@@ -67,7 +67,7 @@ bitflags! {
 
     /// The fields of a log message (`NF_LOG_*` of `linux/netfilter/nf_log.h`). `LogFlags::all()` is
     /// `flags all`: exactly these flags; the kernel refuses others.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct LogFlags: u32 {
         /// `flags tcp sequence`
         const TCP_SEQUENCE = 1;
@@ -83,7 +83,7 @@ bitflags! {
 
     /// Flags of a limit, quota or connlimit: match above instead of below (`NFT_LIMIT_F_INV`,
     /// `NFT_QUOTA_F_INV`, `NFT_CONNLIMIT_F_INV`).
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct Invert: u32 {
         /// Match above the threshold instead of below.
         const OVER = 1;
@@ -92,7 +92,7 @@ bitflags! {
     }
 
     /// Flags of a look-up (`enum nft_lookup_flags`).
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct LookupFlags: u32 {
         /// `NFT_LOOKUP_F_INV`: match what is not in the set.
         const INVERT = 1;
@@ -101,7 +101,7 @@ bitflags! {
     }
 
     /// Flags of an exthdr expression (`NFT_EXTHDR_F_*`).
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct ExthdrFlags: u32 {
         /// `NFT_EXTHDR_F_PRESENT`: only test for presence.
         const PRESENT = 1;
@@ -110,7 +110,7 @@ bitflags! {
     }
 
     /// Flags of a dynset expression (`enum nft_dynset_flags`).
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct DynsetFlags: u32 {
         /// `NFT_DYNSET_F_INV`: invert the match.
         const INVERT = 1;
@@ -121,7 +121,7 @@ bitflags! {
     }
 
     /// Flags of a queue expression (`NFT_QUEUE_FLAG_*`).
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct QueueFlags: u16 {
         /// `bypass`
         const BYPASS = 1;
@@ -132,7 +132,7 @@ bitflags! {
     }
 
     /// Flags of a synproxy (`NF_SYNPROXY_OPT_*` of `linux/netfilter/nf_synproxy.h`).
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct SynproxyFlags: u32 {
         /// `mss`
         const MSS = 1;
@@ -149,7 +149,7 @@ bitflags! {
     }
 
     /// Flags of an osf expression (`enum nft_osf_flags`).
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct OsfFlags: u32 {
         /// `NFT_OSF_F_VERSION`: load the version after the name.
         const VERSION = 1;
@@ -158,7 +158,7 @@ bitflags! {
     }
 
     /// The headers that an inner expression finds inside the tunnel (`enum nft_inner_flags`).
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct InnerFlags: u32 {
         /// `NFT_INNER_HDRSIZE`: the size of the tunnel header is given.
         const HDRSIZE = 1;
@@ -173,7 +173,7 @@ bitflags! {
     }
 
     /// Flags of a payload write (`enum nft_payload_csum_flags`).
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct ChecksumFlags: u32 {
         /// `NFT_PAYLOAD_L4CSUM_PSEUDOHDR`: the field is part of the pseudo-header, so the transport checksum
         /// has to be updated.

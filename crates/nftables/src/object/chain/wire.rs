@@ -15,6 +15,7 @@ use crate::object::userdata::{self, UserData};
 use crate::tree::Counter;
 use crate::wire::attributes::attributes;
 use crate::wire::decode::{name, need};
+use crate::wire::flags::flags;
 
 impl super::Chain {
     pub(crate) fn encode(&self, w: &mut Writer<'_>) {
@@ -114,9 +115,9 @@ pub struct Hook {
     pub devices: Vec<String>,
 }
 
-bitflags::bitflags! {
+flags! {
     /// `enum nft_chain_flags`.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct ChainFlags: u32 {
         /// `NFT_CHAIN_BASE`.
         const BASE = 1;

@@ -12,6 +12,7 @@ use crate::name::Name;
 use crate::object::element::wire::*;
 use crate::object::userdata::UserData;
 use crate::wire::decode::name;
+use crate::wire::flags::flags;
 
 /// An element as the kernel lists it: 72 bytes, and [details](ElementDetails) that few elements have.
 #[derive(Debug, Clone, Default)]
@@ -70,9 +71,9 @@ static NO_DETAILS: ElementDetails = ElementDetails {
     rest: Vec::new(),
 };
 
-bitflags::bitflags! {
+flags! {
     /// `enum nft_set_elem_flags`.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct ElementFlags: u32 {
         /// `NFT_SET_ELEM_INTERVAL_END`.
         const INTERVAL_END = 1;

@@ -12,6 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+#[cfg(feature = "reconcile")]
 use crate::expr;
 use crate::key::Key;
 use crate::name::{Comment, Name};
@@ -270,6 +271,7 @@ impl Element {
     }
 
     /// Returns the chain that its verdict jumps to.
+    #[cfg(any(feature = "json", feature = "reconcile"))]
     pub(crate) fn target(&self) -> Option<&Name> {
         let view = self.0.view();
         view.name().filter(|_| matches!(view.data(), Data::Jump | Data::Goto))
@@ -288,6 +290,7 @@ impl Element {
     }
 
     /// Returns the key, and the bytes of the upper bound of a range.
+    #[cfg(feature = "reconcile")]
     #[inline]
     pub(crate) fn packed_bounds(&self) -> (Packed<'_>, Option<&[u8]>) {
         let view = self.0.view();
@@ -296,6 +299,7 @@ impl Element {
 
     /// Returns whether the kernel lists the same data. Values are compared as bytes, without making a
     /// [`Key`] of them: a restart compares tens of thousands.
+    #[cfg(feature = "reconcile")]
     pub(crate) fn maps_to(&self, data: Option<&expr::Data>, object: Option<&Name>) -> bool {
         let view = self.0.view();
         match (view.data(), data) {

@@ -4,11 +4,10 @@ pub(crate) mod wire;
 
 use std::fmt;
 
-use bitflags::bitflags;
-
 use crate::name::{InterfaceName, Name};
 use crate::object::devices::device_list;
 use crate::object::{Priority, TableId};
+use crate::wire::flags::flags;
 use crate::wording::Wording;
 
 /// The id of a flowtable: its table and its name.
@@ -40,9 +39,9 @@ pub struct Flowtable {
     pub flags: FlowtableFlags,
 }
 
-bitflags! {
+flags! {
     /// Flags of a flowtable (`enum nft_flowtable_flags`).
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct FlowtableFlags: u32 {
         /// `offload`: forward in hardware.
         const OFFLOAD = 1;

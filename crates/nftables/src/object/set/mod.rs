@@ -7,14 +7,13 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
-use bitflags::bitflags;
-
 use crate::datatype::{DataType, Order};
 use crate::expr::ObjectKind;
 use crate::key::Part;
 use crate::name::{Comment, Name};
 use crate::object::TableId;
 use crate::tree::{Expression, Mapping, Statement};
+use crate::wire::flags::flags;
 pub(crate) use text::TypeLine;
 pub(crate) use wire::length;
 
@@ -113,9 +112,9 @@ pub enum SetPolicy {
     Memory,
 }
 
-bitflags! {
+flags! {
     /// Flags of a set (`enum nft_set_flags`).
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct SetFlags: u32 {
         /// `NFT_SET_ANONYMOUS`: it belongs to a rule and is deleted with it.
         const ANONYMOUS = 1;

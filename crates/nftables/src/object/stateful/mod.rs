@@ -16,6 +16,7 @@ use crate::name::{Comment, Name, SecurityContext};
 use crate::object::{TableId, Tunnel};
 use crate::tree::{Connlimit, Counter, Limit, Quota, Synproxy};
 use crate::wording::{Wording, Words};
+#[cfg(any(feature = "fake", feature = "reconcile"))]
 pub(crate) use timeouts::default_timeouts;
 pub use timeouts::timeout_states;
 

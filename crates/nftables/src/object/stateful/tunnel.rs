@@ -4,10 +4,10 @@
 use std::fmt::Write;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use bitflags::bitflags;
 use sluicegate_netlink::attr::{Attribute, Attributes, Writer};
 
 use crate::wire::attributes::attributes;
+use crate::wire::flags::flags;
 
 /// A `tunnel` object, in a table of family netdev. A rule that refers to it (`tunnel name "x"`) assigns these
 /// outer headers to the packet, and a tunnel device in external mode sends it with them.
@@ -113,9 +113,9 @@ pub struct GeneveOption {
     pub data: Vec<u8>,
 }
 
-bitflags! {
+flags! {
     /// Flags of a tunnel (`enum nft_tunnel_flags`).
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct TunnelFlags: u32 {
         /// `NFT_TUNNEL_F_ZERO_CSUM_TX`: no checksum in the outer UDP header.
         const ZERO_CHECKSUM = 1;

@@ -4,12 +4,11 @@ pub(crate) mod wire;
 
 use std::fmt;
 
-use bitflags::bitflags;
-
 use crate::expr::ObjectKind;
 use crate::family::Family;
 use crate::name::{Comment, Name};
 use crate::object::{ChainId, FlowtableId, ObjectId, SetId};
+use crate::wire::flags::flags;
 
 /// The id of a table: its family and its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,9 +75,9 @@ pub struct Table {
     pub comment: Option<Comment>,
 }
 
-bitflags! {
+flags! {
     /// Flags of a table (`enum nft_table_flags`).
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct TableFlags: u32 {
         /// `dormant`: its base chains are not registered at their hooks.
         const DORMANT = 1;
