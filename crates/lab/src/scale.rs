@@ -47,6 +47,7 @@ fn service(index: u32) -> Service {
         internal_local: false,
         affinity_seconds: None,
         health_check_node_port: None,
+        scheduler: None,
         created: None,
         source_ranges_incomplete: false,
     }

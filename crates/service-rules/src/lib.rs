@@ -46,6 +46,7 @@ mod mode;
 #[cfg(feature = "nftables")]
 pub mod nftables;
 mod present;
+mod scheduling;
 mod summary;
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use ipnet::IpNet;
 
 use crate::name::is_label;
-use crate::{Error, Family, Invalid, Protocol};
+use crate::{Error, Family, Invalid, Protocol, Scheduler};
 
 /// The configuration of one Service: all ports, both families.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +37,9 @@ pub struct Service {
     pub internal_local: bool,
     /// Seconds that a client stays with its endpoint; `None` without session affinity.
     pub affinity_seconds: Option<u32>,
+    /// How an endpoint is chosen for a new connection; `None` for the default of the node. Under session
+    /// affinity it has no effect.
+    pub scheduler: Option<Scheduler>,
     /// The port on which a load balancer asks whether this node has endpoints.
     pub health_check_node_port: Option<NonZeroU16>,
     /// When the object was created (`metadata.creationTimestamp`), where that is known. Of two services that
@@ -95,6 +98,7 @@ impl Service {
             external_local: false,
             internal_local: false,
             affinity_seconds: None,
+            scheduler: None,
             health_check_node_port: None,
             created: None,
         })
@@ -138,6 +142,31 @@ impl Service {
     pub const fn with_affinity_seconds(mut self, seconds: u32) -> Self {
         self.affinity_seconds = Some(seconds);
         self
+    }
+
+    /// Sets how an endpoint is chosen for a new connection.
+    #[must_use]
+    pub const fn with_scheduler(mut self, scheduler: Scheduler) -> Self {
+        self.scheduler = Some(scheduler);
+        self
+    }
+
+    /// Returns how an endpoint is chosen for a new connection, on a node with this default. Session affinity
+    /// has its own way to choose, so that a service with it has none.
+    ///
+    /// ```
+    /// use sluicegate_services::{Scheduler, Service};
+    ///
+    /// let service = Service::new([], [])?;
+    /// assert_eq!(service.scheduler(Scheduler::RoundRobin), Some(Scheduler::RoundRobin));
+    /// let service = service.with_scheduler(Scheduler::SourceHash);
+    /// assert_eq!(service.scheduler(Scheduler::RoundRobin), Some(Scheduler::SourceHash));
+    /// assert_eq!(service.with_affinity_seconds(60).scheduler(Scheduler::RoundRobin), None);
+    /// # Ok::<(), sluicegate_services::Error>(())
+    /// ```
+    #[must_use]
+    pub fn scheduler(&self, default: Scheduler) -> Option<Scheduler> {
+        self.affinity_seconds.is_none().then(|| self.scheduler.unwrap_or(default))
     }
 
     /// Sets when the object was created.

@@ -9,7 +9,8 @@ use std::num::NonZeroU16;
 use ipnet::IpNet;
 
 use crate::{
-    ClaimKind, Cluster, Endpoint, Family, Frontend, PortName, Service, ServiceName, ServicePort, Slice,
+    ClaimKind, Cluster, Endpoint, Family, Frontend, PortName, Scheduler, Service, ServiceName, ServicePort,
+    Slice,
 };
 
 /// Something in valid objects that is probably not what was meant.
@@ -46,6 +47,15 @@ pub enum Warning {
         owner: ServiceName,
         /// The field by which it has the address.
         kind: ClaimKind,
+    },
+    /// A service asks for a scheduler that has no effect.
+    SchedulerWithoutEffect {
+        /// The service.
+        service: ServiceName,
+        /// The scheduler.
+        scheduler: Scheduler,
+        /// What decides instead, as the end of a sentence.
+        why: &'static str,
     },
 }
 
@@ -122,7 +132,10 @@ impl Cluster {
         names.sort();
         let mut warnings = Vec::new();
         for name in names {
-            warnings.extend(self.service(name).into_iter().flat_map(|service| service.open_to_all(name)));
+            if let Some(service) = self.service(name) {
+                warnings.extend(service.open_to_all(name));
+                warnings.extend(service.scheduler_without_effect(name));
+            }
             for family in Family::BOTH {
                 for port in self.ports(name, family) {
                     if let Some(why) = self.unserved(&port) {
@@ -182,6 +195,23 @@ impl Service {
     }
 }
 
+impl Service {
+    /// Returns a warning where the service asks for a scheduler, and session affinity decides instead.
+    #[must_use]
+    pub fn scheduler_without_effect(&self, name: &ServiceName) -> Option<Warning> {
+        let why = "its session affinity decides which endpoint a client gets";
+        self.affinity_seconds.and_then(|_| self.scheduler_not_used(name, why))
+    }
+
+    /// Returns a warning where the service asks for a scheduler other than `random`, none of which its proxy
+    /// has: `why` says so, as the end of a sentence.
+    #[must_use]
+    pub fn scheduler_not_used(&self, name: &ServiceName, why: &'static str) -> Option<Warning> {
+        let scheduler = self.scheduler.filter(|scheduler| *scheduler != Scheduler::Random)?;
+        Some(Warning::SchedulerWithoutEffect { service: name.clone(), scheduler, why })
+    }
+}
+
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -209,6 +239,9 @@ impl fmt::Display for Warning {
                 port.service,
                 shown(port)
             ),
+            Self::SchedulerWithoutEffect { service, scheduler, why } => {
+                write!(f, "Service {service}: {}: {scheduler} has no effect: {why}", Scheduler::FIELD)
+            }
         }
     }
 }
@@ -387,5 +420,19 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_scheduler_without_effect_is_told() {
+        let service = || Service::new([ip("172.30.0.1")], []).unwrap().with_scheduler(Scheduler::SourceHash);
+        let warning = |service: &Service| service.scheduler_without_effect(&name("web"));
+        assert_eq!(warning(&service()), None);
+        let mut cluster = Cluster::default();
+        cluster.set_service(&name("web"), service().with_affinity_seconds(60));
+        let field = "metadata.annotations[sluicegate.github.io/scheduler]";
+        let why = "its session affinity decides which endpoint a client gets";
+        assert_eq!(said(&cluster), [format!("Service demo/web: {field}: source-hash has no effect: {why}")]);
+        assert!(service().scheduler_not_used(&name("web"), "so").is_some());
+        assert_eq!(service().with_scheduler(Scheduler::Random).scheduler_not_used(&name("web"), "so"), None);
     }
 }

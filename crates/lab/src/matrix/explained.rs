@@ -24,6 +24,7 @@ impl Case<'_> {
     fn check(&self, cluster: &Cluster, settings: &Settings) {
         let question = Question {
             from: services::source(self.client, self.family),
+            from_port: None,
             interface: None,
             to: services::target(self.index, self.front, self.family),
             protocol: self.protocol,
@@ -32,7 +33,7 @@ impl Case<'_> {
         let (front, client, mode) = (self.front, self.client, settings.mode);
         let expected = self.variation.expect(front, client, mode);
         let found = match &explanation.verdict {
-            Verdict::Forwarded { choices, sticky } => {
+            Verdict::Forwarded { choices, sticky, .. } => {
                 let by: BTreeSet<Place> = choices.iter().map(services::place_of).collect();
                 assert_eq!(by.len(), choices.len(), "{explanation}");
                 choices.iter().for_each(|choice| self.check_choice(choice, choices.len(), mode));

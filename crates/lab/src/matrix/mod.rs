@@ -22,7 +22,7 @@ use sluicegate_service_rules::iptables::BackEnd;
 use sluicegate_service_rules::nftables::Applier;
 use sluicegate_service_rules::nftables::{Layout, Settings};
 use sluicegate_service_rules::{iptables, ipvs};
-use sluicegate_services::{Cluster, DetectLocal, Family};
+use sluicegate_services::{Cluster, DetectLocal, Family, Scheduler};
 
 use crate::{Answer, Error, Namespace, Network, Transport, ask};
 use reference::{Client, Expectation, Front, Place, Source, Variation, variations};
@@ -38,6 +38,13 @@ pub(crate) struct Matrix {
     /// The layout of the nftables rules.
     #[arg(long, value_name = "maps|chains", default_value = "maps")]
     layout: Layout,
+    /// In nftables mode, how an endpoint is chosen.
+    #[arg(
+        long,
+        value_name = "random|round-robin|source-hash|maglev",
+        default_value_t = Scheduler::Random
+    )]
+    scheduler: Scheduler,
     /// Write every case and what came of it to this file, columns separated by tabs.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -64,12 +71,13 @@ impl Matrix {
         }
         let synced = network.node.namespace.run(|| self.program(&mut cluster))?;
         println!("{} services programmed: {synced}", cluster.service_count());
-        let ask = || ask_all(&network, &variations, self.proxy_mode, self.workers.into());
+        let ask = || ask_all(&network, &variations, self.way(), self.workers.into());
         let node = &network.node.namespace;
         let (results, different) = if self.trace {
             let (results, journeys) = traced::following(node, ask)?;
             let detect_local = DetectLocal::ClusterCidrs(services::cluster_cidrs());
-            let (compared, different) = traced::compare(node, &cluster, detect_local, &journeys)?;
+            let (compared, different) =
+                traced::compare(node, &cluster, detect_local, self.scheduler, &journeys)?;
             println!("{compared} packets followed, {} not as explained", different.len());
             different.iter().take(SHOWN).for_each(|one| println!("{one}"));
             // A trace without packets would agree with everything.
@@ -88,13 +96,26 @@ impl Matrix {
     }
 }
 
+/// What of the configuration decides where a connection goes.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    mode: Mode,
+    scheduler: Scheduler,
+}
+
 impl Matrix {
+    fn way(&self) -> Way {
+        let scheduler = if self.proxy_mode == Mode::Nftables { self.scheduler } else { Scheduler::Random };
+        Way { mode: self.proxy_mode, scheduler }
+    }
+
     /// Programs the services in the network namespace of this thread; says what was done.
     fn program(&self, cluster: &mut Cluster) -> Result<String, Error> {
         let detect_local = DetectLocal::ClusterCidrs(services::cluster_cidrs());
         Ok(match self.proxy_mode {
             Mode::Nftables => {
-                let settings = Settings { layout: self.layout, detect_local, ..Settings::default() };
+                let (layout, scheduler) = (self.layout, self.scheduler);
+                let settings = Settings { layout, detect_local, scheduler, ..Settings::default() };
                 Applier::open(settings)?.sync(cluster, Instant::now())?.to_string()
             }
             Mode::Iptables => {
@@ -128,7 +149,7 @@ struct Case<'a> {
     client: Client,
     transport: Transport,
     family: Family,
-    mode: Mode,
+    way: Way,
 }
 
 struct Outcome<'a> {
@@ -140,12 +161,7 @@ struct Outcome<'a> {
 
 /// Asks everything. All questions to one port of one service are asked one after the other, so that session
 /// affinity is not stirred by others.
-fn ask_all<'a>(
-    network: &Network,
-    variations: &'a [Variation],
-    mode: Mode,
-    workers: usize,
-) -> Vec<Outcome<'a>> {
+fn ask_all<'a>(network: &Network, variations: &'a [Variation], way: Way, workers: usize) -> Vec<Outcome<'a>> {
     let ports: Vec<_> = variations
         .iter()
         .enumerate()
@@ -159,7 +175,7 @@ fn ask_all<'a>(
             .chunks(ports.len().div_ceil(workers))
             .map(|part| {
                 scope.spawn(move || {
-                    part.iter().flat_map(|port| ask_port(network, *port, mode)).collect::<Vec<_>>()
+                    part.iter().flat_map(|port| ask_port(network, *port, way)).collect::<Vec<_>>()
                 })
             })
             .collect();
@@ -175,11 +191,11 @@ type ServicePort<'a> = ((usize, &'a Variation), Family, Transport);
 fn ask_port<'a>(
     network: &Network,
     ((index, variation), family, transport): ServicePort<'a>,
-    mode: Mode,
+    way: Way,
 ) -> Vec<Outcome<'a>> {
     let cases = Client::ALL.into_iter().flat_map(|client| Front::ALL.map(|front| (client, front)));
     cases
-        .map(|(client, front)| Case { index, variation, front, client, transport, family, mode }.ask(network))
+        .map(|(client, front)| Case { index, variation, front, client, transport, family, way }.ask(network))
         .collect()
 }
 
@@ -187,7 +203,11 @@ impl<'a> Case<'a> {
     fn ask(self, network: &Network) -> Outcome<'a> {
         let host = network.host(self.client.host()).expect("a host of the laboratory");
         let target = services::target(self.index, self.front, self.family);
-        let expected = self.variation.expect(self.front, self.client, self.mode);
+        let mut expected = self.variation.expect(self.front, self.client, self.way.mode);
+        if let Expectation::Answered { sticky, .. } = &mut expected {
+            // A client has one address in each family. Its port is another each time, so that maglev has any.
+            *sticky |= self.way.scheduler == Scheduler::SourceHash;
+        }
         let answers = host.namespace.run(|| self.answers(&expected, target));
         let gateway = match self.family {
             Family::Ipv4 => services::GATEWAY.0.into(),
@@ -246,7 +266,7 @@ impl<'a> Case<'a> {
         let Answer::From { name, source } = answer else { return false };
         place(name).is_some_and(|place| {
             *source
-                == match self.variation.source(self.front, self.client, place, self.mode) {
+                == match self.variation.source(self.front, self.client, place, self.way.mode) {
                     Source::Client => client,
                     Source::Node => gateway,
                     Source::Target => target,
@@ -257,7 +277,7 @@ impl<'a> Case<'a> {
 
 impl Outcome<'_> {
     fn row(&self) -> String {
-        let Case { index, variation, front, client, transport, family, mode: _ } = &self.case;
+        let Case { index, variation, front, client, transport, family, way: _ } = &self.case;
         let Variation { endpoints, internal, external, extra } = variation;
         format!(
             "{}\t{family}\t{transport}\t{front:?}\t{client:?}\t{endpoints:?}\t{internal:?}\t{external:?}\t{extra:?}\tv{index}\t{}\t{}\n",

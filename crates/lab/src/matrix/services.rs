@@ -165,6 +165,7 @@ fn service(variation: &Variation, index: usize) -> Service {
         internal_local: variation.internal == Policy::Local,
         affinity_seconds: (variation.extra == Extra::Affinity).then_some(3600),
         health_check_node_port: None,
+        scheduler: None,
         created: None,
         source_ranges_incomplete: false,
     }

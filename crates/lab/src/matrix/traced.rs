@@ -1,12 +1,13 @@
 //! The packets of the matrix, followed by native trace, against the explanation of each.
 
+use std::num::NonZeroU16;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use sluicegate_service_rules::explain::{Question, Settings, explain};
 use sluicegate_service_rules::interface_addresses;
 use sluicegate_service_rules::nftables::{Journey, Tracer};
-use sluicegate_services::{Cluster, DetectLocal, Protocol};
+use sluicegate_services::{Cluster, DetectLocal, Protocol, Scheduler};
 
 use crate::{Error, Namespace};
 
@@ -42,10 +43,11 @@ pub(super) fn compare(
     node: &Namespace,
     cluster: &Cluster,
     detect_local: DetectLocal,
+    scheduler: Scheduler,
     journeys: &[Journey],
 ) -> Result<(usize, Vec<String>), Error> {
     let local_addresses = Some(node.run(interface_addresses)?);
-    let settings = Settings { detect_local, local_addresses, ..Settings::default() };
+    let settings = Settings { detect_local, local_addresses, scheduler, ..Settings::default() };
     let (mut compared, mut different) = (0, Vec::new());
     for journey in journeys {
         let protocol = match journey.protocol {
@@ -53,7 +55,8 @@ pub(super) fn compare(
             17 => Protocol::Udp,
             _ => continue,
         };
-        let question = Question { from: journey.from.ip(), interface: None, to: journey.to, protocol };
+        let (from, from_port) = (journey.from.ip(), NonZeroU16::new(journey.from.port()));
+        let question = Question { from, from_port, interface: None, to: journey.to, protocol };
         let Ok(explanation) = explain(cluster, &settings, &question) else { continue };
         compared += 1;
         if let Some(how) = journey.disagreement(&explanation) {

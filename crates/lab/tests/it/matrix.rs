@@ -22,6 +22,23 @@ fn every_connection_of_the_matrix_is_as_the_documentation_has_it() {
     }
 }
 
+/// Every packet is followed, so that a hash which `explain` computes otherwise than the kernel shows.
+#[test]
+fn every_scheduler_leads_where_it_is_explained() {
+    if testns::Netns::new().is_none() {
+        return;
+    }
+    for (layout, scheduler) in ["round-robin", "source-hash", "maglev"]
+        .into_iter()
+        .flat_map(|scheduler| ["maps", "chains"].map(|layout| (layout, scheduler)))
+    {
+        let arguments = ["matrix", "--layout", layout, "--scheduler", scheduler, "--trace", "--one-of", "13"];
+        let (ok, table, errors) = lab(&arguments);
+        println!("{layout} {scheduler}: {table}");
+        assert!(ok, "{table}{errors}");
+    }
+}
+
 /// Of every kind of policy, endpoint and extra some.
 #[test]
 fn every_packet_goes_the_way_that_is_explained() {

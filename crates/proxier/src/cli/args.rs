@@ -13,7 +13,7 @@ use sluicegate_service_rules::iptables::BackEnd;
 use sluicegate_service_rules::nftables::{Layout, Settings};
 use sluicegate_service_rules::{MasqueradeBit, iptables, ipvs};
 use sluicegate_services::{
-    Cluster, DetectLocal, Family, Node, NodePortAddresses, ServiceName, parse_cidr, parse_ip,
+    Cluster, DetectLocal, Family, Node, NodePortAddresses, Scheduler, ServiceName, parse_cidr, parse_ip,
 };
 
 use super::Error;
@@ -98,6 +98,16 @@ pub(crate) struct ProxyArgs {
     /// `chains` (as kube-proxy lays them out).
     #[arg(long, value_name = "maps|chains", default_value = "maps")]
     pub(crate) layout: Layout,
+    /// In nftables mode, how an endpoint is chosen for a new connection: `random`, `round-robin`,
+    /// `source-hash` (by the client's address), or `maglev` (by the client's address and port, with hardly a
+    /// client that moves when endpoints come and go; `maglev:1021` names the slots of its table, a prime from
+    /// 11 to 65521). A Service chooses by its annotation `sluicegate.github.io/scheduler`.
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value_t = Scheduler::Random
+    )]
+    pub(crate) nftables_scheduler: Scheduler,
     /// The pod networks of the cluster, one for each family: traffic to cluster IPs from elsewhere is
     /// masqueraded.
     #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = cidr)]
@@ -191,7 +201,7 @@ impl ProxyArgs {
         self.ignore_external_ips || !self.gates().is_on(Gate::AllowServiceExternalIps)
     }
 
-    /// Refuses a mode that a feature gate turns off.
+    /// Refuses a mode that a feature gate turns off, and a scheduler that the mode does not have.
     ///
     /// Every command that plans or programs calls it.
     pub(crate) fn check_gates(&self) -> Result<(), Error> {
@@ -200,7 +210,30 @@ impl ProxyArgs {
                           nftables, or KubeProxyIPVS=true as long as Kubernetes has it";
             return Err(Error::flag("--proxy-mode ipvs", reason));
         }
+        if self.proxy_mode != Mode::Nftables && self.nftables_scheduler != Scheduler::Random {
+            let reason =
+                format!("expected --proxy-mode nftables, found {}, which does not have it", self.proxy_mode);
+            return Err(Error::flag(format!("--nftables-scheduler {}", self.nftables_scheduler), reason));
+        }
         Ok(())
+    }
+
+    /// Returns why schedulers of services have no effect, where the mode has none.
+    pub(crate) fn without_schedulers(&self) -> Option<&'static str> {
+        match self.proxy_mode {
+            Mode::Nftables => None,
+            Mode::Iptables => Some("iptables mode chooses every endpoint at random"),
+            Mode::Ipvs => Some("in ipvs mode all services have the scheduler of --ipvs-scheduler"),
+        }
+    }
+
+    /// Returns a warning for each service that asks for a scheduler which the mode does not have.
+    pub(crate) fn unused_schedulers(&self, cluster: &Cluster) -> Vec<String> {
+        let Some(why) = self.without_schedulers() else { return Vec::new() };
+        let mut names: Vec<_> = cluster.service_names().collect();
+        names.sort();
+        let unused = |name: &ServiceName| cluster.service(name)?.scheduler_not_used(name, why);
+        names.into_iter().filter_map(unused).map(|warning| warning.to_string()).collect()
     }
 
     /// Returns the cluster that the manifests describe, seen from `node`. Prints what is left out to standard
@@ -232,6 +265,7 @@ impl ProxyArgs {
             masquerade_bit: MasqueradeBit::new(self.iptables_masquerade_bit)?,
             detect_local: self.detect_local()?,
             node_port_addresses: self.node_port_addresses(),
+            scheduler: self.nftables_scheduler,
         })
     }
 

@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use sluicegate_proxier::Mode;
 use sluicegate_proxier::doctor::{missing_device, of_other_nodes};
-use sluicegate_services::{Endpoint, Family, LocalDetector, ServicePort};
+use sluicegate_services::{Endpoint, Family, LocalDetector, Scheduler, ServicePort};
 
 use super::Error;
 use super::args::{ManifestArgs, NodeArgs, ProxyArgs, describe, forbidden};
@@ -57,14 +57,17 @@ impl Check {
         for name in names {
             for family in Family::BOTH {
                 for port in cluster.ports(name, family) {
-                    line(&mut text, &port);
-                    ports.push(object(family, &port));
+                    let scheduler = port.service.scheduler(self.proxy.nftables_scheduler);
+                    let scheduler = scheduler.filter(|_| self.proxy.proxy_mode == Mode::Nftables);
+                    line(&mut text, &port, scheduler);
+                    ports.push(object(family, &port, scheduler));
                 }
             }
         }
         let has_unknown = !unknown.is_empty();
         let mut warnings = unknown;
         warnings.extend(strings(cluster.warnings()));
+        warnings.extend(self.proxy.unused_schedulers(&cluster));
         if self.proxy.proxy_mode == Mode::Ipvs {
             warnings.extend(of_other_nodes(&cluster, &nodes));
         }
@@ -98,7 +101,7 @@ pub(super) fn strings(items: impl IntoIterator<Item = impl ToString>) -> Vec<Str
     items.into_iter().map(|item| item.to_string()).collect()
 }
 
-fn line(text: &mut String, port: &ServicePort<'_>) {
+fn line(text: &mut String, port: &ServicePort<'_>, scheduler: Option<Scheduler>) {
     let address = match port.cluster_ip {
         Some(ip) => SocketAddr::new(ip, port.port.get()).to_string(),
         None => format!("no cluster IP:{}", port.port),
@@ -108,16 +111,20 @@ fn line(text: &mut String, port: &ServicePort<'_>) {
         (0, 1..) => format!(", {terminating} serve while terminating"),
         _ => String::new(),
     };
+    let chosen = match scheduler {
+        None | Some(Scheduler::Random) => String::new(),
+        Some(scheduler) => format!(", chosen by {scheduler}"),
+    };
     let _ = writeln!(
         text,
-        "{} {address}/{}: {}, {ready} of them ready{serving}, {local} of them here",
+        "{} {address}/{}: {}, {ready} of them ready{serving}, {local} of them here{chosen}",
         port.name,
         port.name.protocol,
         counted(endpoints, "endpoint")
     );
 }
 
-fn object(family: Family, port: &ServicePort<'_>) -> Value {
+fn object(family: Family, port: &ServicePort<'_>, scheduler: Option<Scheduler>) -> Value {
     let Counts { endpoints, ready, terminating, local } = Counts::of(port);
     json!({
         "name": port.name.to_string(),
@@ -129,6 +136,7 @@ fn object(family: Family, port: &ServicePort<'_>) -> Value {
         "readyEndpoints": ready,
         "servingTerminatingEndpoints": terminating,
         "localEndpoints": local,
+        "scheduler": scheduler.map(|scheduler| scheduler.to_string()),
     })
 }
 

@@ -2,6 +2,7 @@
 //! happens to the next one.
 
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU16;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
@@ -27,6 +28,9 @@ pub(crate) struct Explain {
     /// The source address of the packet.
     #[arg(long, value_name = "IP", value_parser = ip)]
     from: IpAddr,
+    /// The source port of the packet, by which the scheduler `maglev` chooses its endpoint.
+    #[arg(long, value_name = "PORT")]
+    from_port: Option<NonZeroU16>,
     /// The destination of the packet, with its protocol: tcp, udp or sctp.
     #[arg(long, value_name = "IP:PORT/PROTOCOL")]
     to: Destination,
@@ -156,7 +160,7 @@ impl Explain {
     fn explanation(&self, cluster: &Cluster) -> Result<Explanation, Error> {
         let Destination { address, protocol } = self.to;
         let (from, interface) = (self.from, self.interface.clone());
-        let question = Question { from, interface, to: address, protocol };
+        let question = Question { from, from_port: self.from_port, interface, to: address, protocol };
         Ok(explain(cluster, &self.settings(cluster)?, &question)?)
     }
 
@@ -167,6 +171,7 @@ impl Explain {
             masquerade_all: proxy.masquerade_all,
             detect_local: proxy.detect_local()?,
             node_port_addresses: proxy.node_port_addresses(),
+            scheduler: proxy.nftables_scheduler,
             localhost_node_ports: proxy.proxy_mode == Mode::Iptables
                 && proxy.iptables()?.answers_localhost(Family::Ipv4, cluster),
             local_addresses: self.live.then(interface_addresses).transpose()?,
@@ -265,7 +270,7 @@ fn hop(hop: &Hop) -> Value {
 fn verdict(verdict: &Verdict) -> Value {
     let what = verdict.as_str();
     match verdict {
-        Verdict::Forwarded { choices, sticky } => {
+        Verdict::Forwarded { choices, sticky, scheduler } => {
             let choice = |choice: &Choice| {
                 json!({
                     "endpoint": choice.endpoint,
@@ -274,7 +279,12 @@ fn verdict(verdict: &Verdict) -> Value {
                 })
             };
             let choices: Vec<_> = choices.iter().map(choice).collect();
-            json!({ "what": what, "choices": choices, "affinitySeconds": sticky })
+            json!({
+                "what": what,
+                "choices": choices,
+                "affinitySeconds": sticky,
+                "scheduler": scheduler.to_string(),
+            })
         }
         Verdict::Refused(reason) | Verdict::Dropped(reason) | Verdict::Untouched(reason) => {
             json!({ "what": what, "reason": reason })

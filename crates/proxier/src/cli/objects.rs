@@ -52,6 +52,9 @@ impl ObjectArgs {
         if proxy.forbids_external_ips() {
             world.forbid_external_ips();
         }
+        if let Some(why) = proxy.without_schedulers() {
+            world.leave_schedulers_out(why);
+        }
         world.set_service_cidr("--service-cluster-ip-range", &proxy.service_cluster_ip_range);
         let mut missing = vec![Kind::Service, Kind::EndpointSlice, Kind::Node, Kind::ServiceCidr];
         let mut last = "it did not answer".to_owned();

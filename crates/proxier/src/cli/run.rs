@@ -174,6 +174,9 @@ impl Run {
         if self.proxy.forbids_external_ips() {
             world.forbid_external_ips();
         }
+        if let Some(why) = self.proxy.without_schedulers() {
+            world.leave_schedulers_out(why);
+        }
         world.set_service_cidr("--service-cluster-ip-range", &self.proxy.service_cluster_ip_range);
         let intervals = self.intervals(&config);
         let heartbeat = Heartbeat::default();

@@ -107,6 +107,7 @@ impl ServeArgs {
         settings.timeout = sync_period * 2;
         settings.heartbeat = Some(heartbeat.clone());
         settings.node_port_addresses = proxy.node_port_addresses();
+        settings.scheduler = proxy.nftables_scheduler;
         settings.bind_hard_fail = self.bind_address_hard_fail;
         settings.configz = Some(configz);
         let gates = proxy.gates();

@@ -178,7 +178,11 @@ impl Status {
             let flows = endpoints.iter().map(|endpoint| endpoint["flows"].as_u64()).sum::<Option<u64>>();
             let ip = port["clusterIP"].as_str().unwrap_or("no cluster IP");
             let address = format!("{ip} {}", number(&port["port"]));
-            let count = format!("{ready} of {} ready, {local} here", endpoints.len());
+            let scheduler = match port["scheduler"].as_str() {
+                None | Some("random") => String::new(),
+                Some(name) => format!(", {name}"),
+            };
+            let count = format!("{ready} of {} ready, {local} here{scheduler}", endpoints.len());
             shown.add_row([name, address, count, flows.map_or_else(String::new, |flows| flows.to_string())]);
         }
         shown

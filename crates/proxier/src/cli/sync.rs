@@ -62,6 +62,10 @@ impl PlanArgs {
         let told =
             cluster.warnings().into_iter().filter(|warning| !matches!(warning, Warning::Unserved { .. }));
         told.for_each(|warning| tell(format_args!("warning: {warning}")));
+        self.proxy
+            .unused_schedulers(&cluster)
+            .iter()
+            .for_each(|warning| tell(format_args!("warning: {warning}")));
         if self.proxy.proxy_mode == Mode::Ipvs {
             of_other_nodes(&cluster, &nodes)
                 .iter()

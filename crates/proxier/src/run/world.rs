@@ -89,6 +89,8 @@ pub struct World {
     forbids_external_ips: bool,
     /// The other nodes, as far as the source has them.
     others: BTreeMap<String, Node>,
+    /// Why no service has a scheduler of its own, if none has.
+    without_schedulers: Option<&'static str>,
 }
 
 /// The cluster at one moment, for readers.
@@ -132,6 +134,7 @@ impl World {
             left_out: BTreeMap::new(),
             forbids_external_ips: false,
             others: BTreeMap::new(),
+            without_schedulers: None,
         }
     }
 
@@ -158,6 +161,11 @@ impl World {
     pub fn forbid_external_ips(&mut self) {
         self.cluster.forbid_external_ips();
         self.forbids_external_ips = true;
+    }
+
+    /// Reports each service that asks for a scheduler: none has an effect, and this is why.
+    pub fn leave_schedulers_out(&mut self, why: &'static str) {
+        self.without_schedulers = Some(why);
     }
 
     /// Adds networks of cluster IPs to those of objects, under a name that no object may have.
@@ -285,6 +293,11 @@ impl World {
                 let service = admission.accepted();
                 let warnings = service.iter().flat_map(|service| service.open_to_all(&name));
                 effect.problems.extend(warnings.map(|warning| warning.to_string()));
+                let unused = service.as_ref().and_then(|service| match self.without_schedulers {
+                    Some(why) => service.scheduler_not_used(&name, why),
+                    None => service.scheduler_without_effect(&name),
+                });
+                effect.problems.extend(unused.map(|warning| warning.to_string()));
                 let external = service.as_ref().map(|service| &*service.external_ips).unwrap_or_default();
                 if self.forbids_external_ips && !external.is_empty() {
                     let list: Vec<_> = external.iter().map(ToString::to_string).collect();

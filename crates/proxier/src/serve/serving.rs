@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use hyper::Request;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use sluicegate_conntrack::stale;
-use sluicegate_services::{Cluster, Family, NodePortAddresses, NodePorts};
+use sluicegate_services::{Cluster, Family, NodePortAddresses, NodePorts, Scheduler};
 
 use super::http::{Handler, Listening, Server};
 use super::metrics::started;
@@ -47,6 +47,8 @@ pub struct ServingSettings {
     pub heartbeat: Option<Heartbeat>,
     /// The addresses of health-check node ports.
     pub node_port_addresses: NodePortAddresses,
+    /// The scheduler of services that ask for none, in nftables mode.
+    pub scheduler: Scheduler,
     /// Whether a server that cannot listen at the start is an error (`--bind-address-hard-fail`). Otherwise
     /// it is retried.
     pub bind_hard_fail: bool,
@@ -73,6 +75,7 @@ impl ServingSettings {
             timeout: Duration::from_secs(60),
             heartbeat: None,
             node_port_addresses: NodePortAddresses::every(),
+            scheduler: Scheduler::default(),
             bind_hard_fail: false,
             flags: Some(BTreeMap::new()),
             statusz: true,
@@ -137,7 +140,8 @@ impl Serving {
         let (asking, looks) = mpsc::channel(LOOKS);
         let since = started().unwrap_or_else(SystemTime::now);
         let (of_status, families) = (Arc::clone(&shared), settings.families.clone());
-        let status = Writer::start(move || facts(&of_status, since, &families), asking);
+        let scheduler = (settings.mode == Mode::Nftables).then_some(settings.scheduler);
+        let status = Writer::start(move || facts(&of_status, since, &families, scheduler), asking);
         let pages = Pages {
             status: status.map_err(Error::Thread)?,
             configz: settings.configz.clone(),
@@ -363,13 +367,14 @@ fn metrics_handler(shared: Arc<Shared>, pages: Pages) -> Handler {
 }
 
 /// Returns what the status page says beside the services.
-fn facts(shared: &Shared, started: SystemTime, families: &[Family]) -> Facts {
+fn facts(shared: &Shared, started: SystemTime, families: &[Family], scheduler: Option<Scheduler>) -> Facts {
     Facts {
         mode: shared.metrics.mode().as_str(),
         started,
         history: lock(&shared.history).clone(),
         conditions: conditions(shared, Instant::now()),
         families: families.to_vec(),
+        scheduler,
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use k8s_openapi::chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
-use sluicegate_services::{Family, ServicePort};
+use sluicegate_services::{Family, Scheduler, ServicePort};
 use tokio::sync::{mpsc::Sender, oneshot};
 
 use super::http::Reply;
@@ -97,6 +97,8 @@ pub(super) struct Facts {
     pub(super) history: History,
     pub(super) conditions: Vec<Condition>,
     pub(super) families: Vec<Family>,
+    /// The scheduler of services that ask for none; `None` in modes without schedulers.
+    pub(super) scheduler: Option<Scheduler>,
 }
 
 /// Returns the body of the page. It is written at once, without a tree of values in between: with many
@@ -129,7 +131,7 @@ pub(super) fn page(facts: &Facts, world: &Snapshot, now: SystemTime) -> String {
             })
             .collect(),
         services: cluster.service_count(),
-        ports: Ports(std::cell::RefCell::new(Box::new(ports))),
+        ports: Ports(std::cell::RefCell::new(Box::new(ports)), facts.scheduler),
     };
     // Nothing in it can fail to be written.
     serde_json::to_string(&page).unwrap_or_default()
@@ -210,11 +212,15 @@ struct Page<'a> {
 }
 
 /// The service ports, written one after the other as they are computed.
-struct Ports<'a>(std::cell::RefCell<Box<dyn Iterator<Item = ServicePort<'a>> + 'a>>);
+struct Ports<'a>(
+    std::cell::RefCell<Box<dyn Iterator<Item = ServicePort<'a>> + 'a>>,
+    /// The scheduler of the node.
+    Option<Scheduler>,
+);
 
 impl Serialize for Ports<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.borrow_mut().by_ref().map(|port| Port::from(&port)))
+        serializer.collect_seq(self.0.borrow_mut().by_ref().map(|port| Port::new(&port, self.1)))
     }
 }
 
@@ -231,6 +237,8 @@ struct Port {
     external_ips: Vec<IpAddr>,
     #[serde(rename = "loadBalancerIPs")]
     load_balancer_ips: Vec<IpAddr>,
+    /// How an endpoint is chosen; none under session affinity, and in modes without schedulers.
+    scheduler: Option<String>,
     endpoints: Vec<Endpoint>,
 }
 
@@ -243,8 +251,8 @@ struct Endpoint {
     terminating: bool,
 }
 
-impl From<&ServicePort<'_>> for Port {
-    fn from(port: &ServicePort<'_>) -> Self {
+impl Port {
+    fn new(port: &ServicePort<'_>, default: Option<Scheduler>) -> Self {
         let endpoint = |endpoint: &sluicegate_services::Endpoint| Endpoint {
             address: endpoint.address,
             local: endpoint.is_local,
@@ -260,6 +268,7 @@ impl From<&ServicePort<'_>> for Port {
             node_port: port.node_port,
             external_ips: port.external_ips.clone(),
             load_balancer_ips: port.load_balancer_ips.clone(),
+            scheduler: default.and_then(|default| port.service.scheduler(default)).map(|one| one.to_string()),
             endpoints: port.endpoints.iter().map(endpoint).collect(),
         }
     }
@@ -309,8 +318,9 @@ mod tests {
             history.warned(&format!("warning {number}"), start);
         }
         let conditions = vec![Condition::new("rules", Some("no room".to_owned()))];
+        let families = Family::BOTH.into();
         let facts =
-            Facts { mode: "nftables", started: start, history, conditions, families: Family::BOTH.into() };
+            Facts { mode: "nftables", started: start, history, conditions, families, scheduler: None };
         let this = ThisNode { name: "here".to_owned(), ..ThisNode::default() };
         let page = page(&facts, &World::new(this).snapshot(), start);
         let page: Value = serde_json::from_str(&page).unwrap();

@@ -20,4 +20,5 @@ mod lock;
 mod memory;
 mod robust;
 mod run;
+mod schedulers;
 mod status;

@@ -12,10 +12,11 @@ mod traffic;
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU16;
 
 use ipnet::IpNet;
 use sluicegate_services::{
-    ClaimKind, Cluster, DetectLocal, Family, InterfaceName, NodePortAddresses, PortName, Protocol,
+    ClaimKind, Cluster, DetectLocal, Family, InterfaceName, NodePortAddresses, PortName, Protocol, Scheduler,
 };
 
 use crate::Mode;
@@ -25,6 +26,8 @@ use crate::Mode;
 pub struct Question {
     /// Its source address.
     pub from: IpAddr,
+    /// Its source port, if it is known: [`Scheduler::Maglev`] chooses by it.
+    pub from_port: Option<NonZeroU16>,
     /// The interface that it comes in through, where pods are detected by interfaces.
     pub interface: Option<InterfaceName>,
     /// Its destination.
@@ -44,6 +47,9 @@ pub struct Settings {
     pub detect_local: DetectLocal,
     /// The addresses that serve node ports.
     pub node_port_addresses: NodePortAddresses,
+    /// How an endpoint is chosen for the connections of services that do not say it themselves, in nftables
+    /// mode.
+    pub scheduler: Scheduler,
     /// Whether node ports are served on 127.0.0.1, which iptables mode can do.
     pub localhost_node_ports: bool,
     /// The addresses of this node's interfaces; `None` where they are not known, and those of the Node object
@@ -144,8 +150,11 @@ pub struct Considered {
 pub enum Verdict {
     /// It is sent to one of these endpoints.
     Forwarded {
-        /// The endpoints.
+        /// The endpoints: one if the scheduler has chosen it for this client.
         choices: Vec<Choice>,
+        /// How one of the endpoints is chosen for a client that sticks to none: in nftables mode as the
+        /// service or the node says, at random in the others.
+        scheduler: Scheduler,
         /// For how many seconds after its last connection a client stays with its endpoint.
         sticky: Option<u32>,
     },
@@ -213,6 +222,7 @@ impl Verdict {
 /// cluster.set_service(&web, Service::new(["172.30.0.41".parse()?], [Port::tcp("http", 80)?])?);
 /// let question = Question {
 ///     from: "10.244.1.5".parse()?,
+///     from_port: None,
 ///     interface: None,
 ///     to: "172.30.0.41:80".parse()?,
 ///     protocol: Protocol::Tcp,

@@ -80,7 +80,7 @@ fn ready() -> SliceEndpoint {
 
 fn ask(cluster: &Cluster, settings: &Settings, from: &str, to: &str, protocol: Protocol) -> Explanation {
     let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
-    explain(cluster, settings, &Question { from, interface: None, to, protocol }).unwrap()
+    explain(cluster, settings, &Question { from, from_port: None, interface: None, to, protocol }).unwrap()
 }
 
 fn pods() -> Settings {
@@ -234,12 +234,54 @@ fn every_decision_is_told_with_its_field() {
 }
 
 #[test]
+fn the_scheduler_is_told_with_the_endpoint_that_it_chooses() {
+    let endpoints =
+        || (1..=4).map(|last| SliceEndpoint { ip: [10, 244, 0, last].into(), ..ready() }).collect::<Vec<_>>();
+    let told = |service: Service, default, from_port: Option<u16>| {
+        let question = Question {
+            from: "10.244.0.77".parse().unwrap(),
+            from_port: from_port.and_then(NonZeroU16::new),
+            interface: None,
+            to: "172.30.0.1:80".parse().unwrap(),
+            protocol: Protocol::Tcp,
+        };
+        let settings = Settings { scheduler: default, ..pods() };
+        let explanation = explain(&cluster(service, endpoints()), &settings, &question).unwrap();
+        let Verdict::Forwarded { choices, .. } = &explanation.verdict else { panic!("{explanation}") };
+        (choices.len(), explanation.to_string())
+    };
+    let maglev = Scheduler::Maglev(sluicegate_services::Slots::default());
+    let (count, text) = told(service(), maglev, None);
+    assert_eq!(count, 4);
+    assert!(text.contains("configuration, scheduler: maglev -> a hash of"), "{text}");
+    assert!(text.ends_with("; the port of the client decides which\n"), "{text}");
+    let (count, text) = told(service(), maglev, Some(40_000));
+    assert_eq!(count, 1);
+    assert!(text.ends_with("; always the same for this address and port of the client\n"), "{text}");
+    let (count, text) = told(service().with_scheduler(Scheduler::SourceHash), maglev, None);
+    assert_eq!(count, 1);
+    let field = "Service demo/web, metadata.annotations[sluicegate.github.io/scheduler]: source-hash -> ";
+    assert!(text.contains(field) && text.contains("(100.0 %)"), "{text}");
+    let (count, text) = told(service().with_scheduler(Scheduler::RoundRobin), maglev, Some(1));
+    assert_eq!(count, 4);
+    assert!(text.ends_with("; one after the other\n"), "{text}");
+    // Session affinity goes first, and random is what is not told unless it was asked for.
+    let (count, text) = told(service().with_affinity_seconds(9), maglev, Some(1));
+    assert!(count == 4 && !text.contains("scheduler"), "{text}");
+    let (count, text) = told(service(), Scheduler::Random, Some(1));
+    assert!(count == 4 && !text.contains("scheduler"), "{text}");
+    let (_, text) = told(service().with_scheduler(Scheduler::Random), maglev, Some(1));
+    assert!(text.contains("random -> any of the endpoints"), "{text}");
+}
+
+#[test]
 fn a_question_without_an_answer_says_what_is_missing() {
     let cluster = cluster(service(), vec![ready()]);
     let bridge = DetectLocal::Interface(InterfaceName::new("cni0").unwrap());
     let settings = Settings { detect_local: bridge, ..Settings::default() };
     let question = |from: &str, interface: Option<&str>| Question {
         from: from.parse().unwrap(),
+        from_port: None,
         interface: interface.map(|name| InterfaceName::new(name).unwrap()),
         to: "172.30.0.1:80".parse().unwrap(),
         protocol: Protocol::Tcp,

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
+use sluicegate_services::Scheduler;
+
 use super::{Choice, Explanation, Verdict};
 
 impl fmt::Display for Explanation {
@@ -32,12 +34,22 @@ impl fmt::Display for Explanation {
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Forwarded { choices, sticky } => {
-                let choices: Vec<_> = choices.iter().map(ToString::to_string).collect();
+            Self::Forwarded { choices: all, sticky, scheduler } => {
+                let choices: Vec<_> = all.iter().map(ToString::to_string).collect();
                 write!(f, "forwarded to {}", choices.join(", or "))?;
                 match sticky {
                     Some(seconds) => write!(f, "; always the same for a client within {seconds} s"),
-                    None => Ok(()),
+                    None => f.write_str(match (scheduler, all.len()) {
+                        (Scheduler::Random, _) => "",
+                        (Scheduler::RoundRobin, _) => "; one after the other",
+                        (Scheduler::SourceHash, _) => {
+                            "; always the same for a client, as long as the endpoints are the same"
+                        }
+                        (Scheduler::Maglev(_), 1) => {
+                            "; always the same for this address and port of the client"
+                        }
+                        (Scheduler::Maglev(_), _) => "; the port of the client decides which",
+                    }),
                 }
             }
             Self::Refused(why) | Self::Dropped(why) => write!(f, "{}: {why}", self.as_str()),

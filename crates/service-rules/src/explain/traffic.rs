@@ -1,14 +1,17 @@
 //! The order of decisions about a packet: the frontend, the source ranges, the traffic policy, the endpoints,
 //! session affinity, masquerading.
 
-use sluicegate_services::{ClaimKind, LocalDetector, ServicePort, Unserved};
+use std::net::SocketAddr;
+use std::num::NonZeroU16;
+
+use sluicegate_services::{ClaimKind, LocalDetector, Scheduler, ServicePort, Unserved};
 
 use super::endpoints::{self, Scope};
 use super::frontend::{self, Destination};
 use super::{
     Choice, Considered, Context, Decision, Error, Explanation, Frontend, Question, Source, Verdict, list,
 };
-use crate::Mode;
+use crate::{Mode, scheduling};
 
 /// Returns whether the detector takes the packet for one of a pod.
 pub(super) fn is_pod(detector: &LocalDetector, question: &Question, is_node: bool) -> Result<bool, Error> {
@@ -87,17 +90,55 @@ impl Traffic<'_> {
         } else {
             self.affinity(&mut explanation.decisions);
             let masquerades = self.masquerades(&mut explanation.decisions);
-            // No rule has more endpoints than fit exactly into the mantissa.
-            #[allow(clippy::cast_precision_loss)]
-            let probability = 1.0 / used.len() as f64;
-            let choice = |considered: &&Considered| Choice {
-                endpoint: considered.address,
-                probability,
-                source: self.source(considered, masquerades),
-            };
-            let choices = used.iter().map(choice).collect();
-            Verdict::Forwarded { choices, sticky: self.port.service.affinity_seconds }
+            let scheduler = self.scheduler(&mut explanation.decisions);
+            let sticky = self.port.service.affinity_seconds;
+            Verdict::Forwarded { choices: self.choices(&used, scheduler, masquerades), scheduler, sticky }
         };
+    }
+
+    /// Returns the endpoints that the scheduler may choose for this client.
+    fn choices(&self, used: &[&Considered], scheduler: Scheduler, masquerades: bool) -> Vec<Choice> {
+        let addresses: Vec<SocketAddr> = used.iter().map(|considered| considered.address).collect();
+        let port = self.context.question.from_port.map_or(0, NonZeroU16::get);
+        let client = SocketAddr::new(self.context.question.from, port);
+        let chosen = scheduling::chosen(scheduler, client, &addresses);
+        let shares = scheduling::shares(scheduler, &addresses);
+        let choice = |(considered, share): (&&Considered, f64)| {
+            let is_chosen = chosen.is_none_or(|endpoint| endpoint == considered.address);
+            is_chosen.then(|| Choice {
+                endpoint: considered.address,
+                probability: if chosen.is_some() { 1.0 } else { share },
+                source: self.source(considered, masquerades),
+            })
+        };
+        used.iter().zip(shares).filter_map(choice).collect()
+    }
+
+    /// Returns how an endpoint is chosen for a client that sticks to none.
+    fn scheduler(&self, decisions: &mut Vec<Decision>) -> Scheduler {
+        let Context { settings, .. } = self.context;
+        let own = self.port.service.scheduler;
+        let scheduler = match self.port.service.scheduler(settings.scheduler) {
+            Some(scheduler) if settings.mode == Mode::Nftables => scheduler,
+            _ => return Scheduler::Random,
+        };
+        let effect = match scheduler {
+            Scheduler::Random if own.is_none() => return scheduler,
+            Scheduler::Random => "any of the endpoints, each with the same probability",
+            Scheduler::RoundRobin => "one endpoint after the other",
+            Scheduler::SourceHash => "a hash of the client's address chooses",
+            Scheduler::Maglev(_) => "a hash of the client's address and port chooses a slot of the table",
+        };
+        decisions.push(match own {
+            Some(_) => self.service(Scheduler::FIELD, scheduler.to_string(), effect),
+            None => Decision {
+                object: "configuration".to_owned(),
+                field: "scheduler",
+                value: scheduler.to_string(),
+                effect: effect.to_owned(),
+            },
+        });
+        scheduler
     }
 
     fn is_internal(&self) -> bool {

@@ -13,7 +13,7 @@ use sluicegate_nftables::lang::{
 use sluicegate_nftables::{Name, Rule, Set, SetFlags, SetId};
 use sluicegate_services::{PortName, Protocol};
 
-use super::element::{Backend, Balance, ChainId, Container, Path, PortChain, Scope};
+use super::element::{Backend, Balance, ChainId, Choice, Container, Path, PortChain, Scope};
 use super::port::ChainPlan;
 use super::schema::{CARRIER, Schema, comment, drop, fixed_name, networks, nft_family, nft_protocol};
 
@@ -35,14 +35,17 @@ impl Names {
     }
 }
 
-/// Returns the name of a balancing chain: `lb-tcp-5`, `shortcut-nodeport-lb-udp-2`, or
-/// `sticky-lb-tcp-5-10800s` under session affinity.
-fn balancer(Balance { scope, path, protocol, count, affinity }: &Balance) -> Name {
+/// Returns the name of a balancing chain: `lb-tcp-5`, `shortcut-nodeport-lb-udp-2`, `round-robin-lb-tcp-5-17`,
+/// `source-hash-lb-tcp-5`, `maglev-lb-tcp-251`, or `sticky-lb-tcp-5-10800s` under session affinity.
+fn balancer(Balance { scope, path, protocol, count, choice }: &Balance) -> Name {
     let path = if *path == Path::Shortcut { "shortcut-" } else { "" };
     let scope = if *scope == Scope::NodePort { "nodeport-" } else { "" };
-    fixed_name(&match affinity {
-        None => format!("{path}{scope}lb-{protocol}-{count}"),
-        Some(seconds) => format!("{path}{scope}sticky-lb-{protocol}-{count}-{seconds}s"),
+    fixed_name(&match choice {
+        Choice::Random => format!("{path}{scope}lb-{protocol}-{count}"),
+        Choice::RoundRobin(turn) => format!("{path}{scope}round-robin-lb-{protocol}-{count}-{turn}"),
+        Choice::SourceHash => format!("{path}{scope}source-hash-lb-{protocol}-{count}"),
+        Choice::Maglev => format!("{path}{scope}maglev-lb-{protocol}-{count}"),
+        Choice::Affinity(seconds) => format!("{path}{scope}sticky-lb-{protocol}-{count}-{seconds}s"),
     })
 }
 
@@ -93,9 +96,11 @@ fn endpoint(backend: Backend) -> names::Endpoint {
 pub(super) fn rules(schema: &Schema, name: &Name, id: &ChainId, plan: Option<&ChainPlan>) -> Vec<Rule> {
     let rule = |statements| schema.rule(name, statements);
     match (id, plan) {
-        (ChainId::Balance(balance), _) => match balance.affinity {
-            None => vec![rule(spread_statements(schema, balance))],
-            Some(seconds) => sticky_statements(schema, balance, seconds).into_iter().map(rule).collect(),
+        (ChainId::Balance(balance), _) => match balance.choice {
+            Choice::Affinity(seconds) => {
+                sticky_statements(schema, balance, seconds).into_iter().map(rule).collect()
+            }
+            choice => vec![rule(spread_statements(schema, balance, choice))],
         },
         (ChainId::Port(port, kind), Some(plan)) => port_rules(schema, name, port, *kind, plan),
         (ChainId::Port(..), None) => Vec::new(),
@@ -104,10 +109,11 @@ pub(super) fn rules(schema: &Schema, name: &Name, id: &ChainId, plan: Option<&Ch
 
 /// Returns `meta l4proto tcp meta priority set none dnat ip to ip daddr . tcp dport . numgen random mod 5 map
 /// @endpoints-tcp`. The priority had the code of the chain.
-fn spread_statements(schema: &Schema, balance: &Balance) -> Vec<Statement> {
+fn spread_statements(schema: &Schema, balance: &Balance, choice: Choice) -> Vec<Statement> {
     let Balance { scope, path, protocol, count, .. } = *balance;
     let map = container_name(Container::Endpoints(scope, path, protocol));
-    let endpoint = schema.endpoint_key(scope, protocol, count).map(&map);
+    let number = schema.number(choice, protocol, count);
+    let endpoint = schema.numbered_key(scope, protocol, number).map(&map);
     let to = Nat::to_concat(nft_family(schema.settings.family), endpoint);
     vec![is_protocol(protocol), Mangle::new(CARRIER, 0u32).into(), Statement::dnat(to)]
 }
@@ -150,7 +156,9 @@ fn sticky_statements(schema: &Schema, balance: &Balance, seconds: u32) -> [Vec<S
 fn port_rules(schema: &Schema, name: &Name, port: &PortName, kind: PortChain, plan: &ChainPlan) -> Vec<Rule> {
     let rule = |statements: Vec<Statement>| schema.rule(name, statements);
     match (plan, kind) {
-        (ChainPlan::Spread(backends), _) => vec![rule(spread(schema, port.protocol, backends))],
+        (ChainPlan::Spread(backends, choice), _) => {
+            vec![rule(spread(schema, port.protocol, backends, *choice))]
+        }
         (ChainPlan::Sticky { backends, .. }, _) => sticky(schema, name, port, backends),
         (ChainPlan::Endpoint { .. }, PortChain::Endpoint(backend)) => {
             let update = SetUpdate::update(&affinity_set(schema, port, backend).name, schema.saddr());
@@ -164,12 +172,12 @@ fn port_rules(schema: &Schema, name: &Name, port: &PortName, kind: PortChain, pl
 }
 
 /// Returns `meta l4proto tcp dnat ip to numgen random mod 2 map { 0 : 10.0.0.1 . 80, 1 : 10.0.0.2 . 80 }`.
-fn spread(schema: &Schema, protocol: Protocol, backends: &[Backend]) -> Vec<Statement> {
+fn spread(schema: &Schema, protocol: Protocol, backends: &[Backend], choice: Choice) -> Vec<Statement> {
     let pairs = (0u32..).zip(backends).map(|(index, backend)| {
         (index.into(), Expression::concat([backend.ip.into(), nft::Port(backend.port).into()]))
     });
-    let choice = Expression::random(count(backends)).map_anonymous(pairs);
-    let to = Nat::to_concat(nft_family(schema.settings.family), choice);
+    let endpoint = schema.number(choice, protocol, count(backends)).map_anonymous(pairs);
+    let to = Nat::to_concat(nft_family(schema.settings.family), endpoint);
     vec![is_protocol(protocol), Statement::dnat(to)]
 }
 

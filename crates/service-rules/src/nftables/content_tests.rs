@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use sluicegate_services::{
-    Cluster, Family, Hints, Node, Port, Protocol, Service, ServiceName, Slice, SliceEndpoint, SliceName,
-    SlicePort, categorize,
+    Cluster, Family, Hints, Node, Port, Protocol, Scheduler, Service, ServiceName, Slice, SliceEndpoint,
+    SliceName, SlicePort, Slots, categorize,
 };
 
 use super::Layout;
-use super::element::{ChainId, Container, Element, ElementKey, ElementValue, Target};
+use super::element::{ChainId, Choice, Container, Element, ElementKey, ElementValue, Target};
 use super::port::{ChainPlan, PortPlan};
 use super::table::{Content, Delta};
 
@@ -75,9 +75,9 @@ impl Kernel {
             let balancer = (Container::Balancers(*scope, *path), ElementKey::Balancer(*balance));
             assert!(self.elements.contains_key(&balancer), "{balance:?} has no chain");
             assert_eq!((balance.scope, balance.path), (*scope, *path));
-            let numbers = match balance.affinity {
-                None => Container::Endpoints(balance.scope, balance.path, balance.protocol),
-                Some(_) => Container::StickyIds(balance.scope, balance.path, balance.protocol),
+            let numbers = match balance.choice {
+                Choice::Affinity(_) => Container::StickyIds(balance.scope, balance.path, balance.protocol),
+                _ => Container::Endpoints(balance.scope, balance.path, balance.protocol),
             };
             for index in 0..balance.count {
                 wanted.insert((numbers, ElementKey::Indexed(*frontend, index)));
@@ -130,6 +130,12 @@ fn service() -> impl Strategy<Value = Option<Service>> {
             internal_local,
             affinity_seconds: (other > 3).then_some(u32::from(other) * 100),
             health_check_node_port: None,
+            scheduler: [
+                None,
+                Some(Scheduler::RoundRobin),
+                Some(Scheduler::SourceHash),
+                Slots::new(11).map(Scheduler::Maglev),
+            ][usize::from(other % 4)],
             created: None,
             source_ranges_incomplete: false,
         }
@@ -204,7 +210,8 @@ fn plans(cluster: &Cluster, name: &ServiceName, layout: Layout) -> Vec<PortPlan>
     let topology = cluster.topology();
     let ports = cluster.ports(name, Family::Ipv4);
     let node_ip = cluster.node().primary(Family::Ipv4);
-    ports.iter().map(|port| PortPlan::new(layout, port, &categorize(port, &topology), node_ip)).collect()
+    let plan = |port| PortPlan::new(layout, Scheduler::Random, port, &categorize(port, &topology), node_ip);
+    ports.iter().map(plan).collect()
 }
 
 fn node(zone: Option<&str>) -> Node {

@@ -396,28 +396,53 @@ pub(super) struct Balance {
     pub(super) path: Path,
     /// Their protocol.
     pub(super) protocol: Protocol,
-    /// The number of endpoints of each.
+    /// The number of endpoints of each, or of the slots of its table.
     pub(super) count: u32,
-    /// The seconds for which a client is bound to an endpoint; `None` without session affinity.
-    pub(super) affinity: Option<u32>,
+    /// How one of these is chosen.
+    pub(super) choice: Choice,
+}
+
+/// How a balancing chain chooses the number of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Choice {
+    /// At random.
+    Random,
+    /// One after the other. The chains of a number of endpoints differ in their turn, so that few frontends
+    /// share a counter: with the same for all, a client that asks two services in turn would always get the
+    /// same endpoint of each.
+    RoundRobin(u8),
+    /// By a hash of the client's address.
+    SourceHash,
+    /// By a hash of the client's address and port, among the slots of a table.
+    Maglev,
+    /// As the client had it; for a new one by a hash of its address. A client is known for this number of
+    /// seconds.
+    Affinity(u32),
 }
 
 impl Balance {
     /// Returns the number that stands for the chain among those of its scope, path and protocol: the number
-    /// of endpoints, and under session affinity also the seconds. It is the same in every plan.
+    /// of endpoints, and how one is chosen. It is the same in every plan.
     ///
     /// ```text
-    ///     31 30                     14 13                0
-    ///    +--+-------------------------+-------------------+
-    ///    | 0|             number of endpoints             |
-    ///    +--+-------------------------+-------------------+
-    ///    | 1|         seconds         |number of endpoints|
-    ///    +--+-------------------------+-------------------+
+    ///     31 30 28 27    20 19            14 13                0
+    ///    +--+-----+--------+----------------+-------------------+
+    ///    | 0|  0  |            number of endpoints              |  random
+    ///    +--+-----+--------+----------------+-------------------+
+    ///    | 0|  1  |  turn  |         number of endpoints        |  round-robin
+    ///    +--+-----+--------+----------------+-------------------+
+    ///    | 0| 2,3 |    0   |    number of endpoints, slots      |  source-hash, maglev
+    ///    +--+-----+--------+----------------+-------------------+
+    ///    | 1|             seconds           |number of endpoints|  session affinity
+    ///    +--+-------------------------------+-------------------+
     /// ```
     pub(super) fn code(&self) -> u32 {
-        match self.affinity {
-            None => self.count,
-            Some(seconds) => OWN_PRIORITY_BIT | seconds << STICKY_COUNT_BITS | self.count,
+        match self.choice {
+            Choice::Random => self.count,
+            Choice::RoundRobin(turn) => 1 << CHOICE_BIT | u32::from(turn) << COUNT_BITS | self.count,
+            Choice::SourceHash => 2 << CHOICE_BIT | self.count,
+            Choice::Maglev => 3 << CHOICE_BIT | self.count,
+            Choice::Affinity(seconds) => OWN_PRIORITY_BIT | seconds << STICKY_COUNT_BITS | self.count,
         }
     }
 
@@ -430,17 +455,23 @@ impl Balance {
     /// rules fill is not among them.
     pub(super) fn uses(&self) -> impl Iterator<Item = Container> + use<> {
         let (scope, path, protocol) = (self.scope, self.path, self.protocol);
-        let (endpoints, ids) = match self.affinity {
-            None => (Container::Endpoints(scope, path, protocol), None),
-            Some(_) => (
+        let (endpoints, ids) = match self.choice {
+            Choice::Affinity(_) => (
                 Container::StickyEndpoints(scope, path, protocol),
                 Some(Container::StickyIds(scope, path, protocol)),
             ),
+            _ => (Container::Endpoints(scope, path, protocol), None),
         };
         [endpoints].into_iter().chain(ids)
     }
 }
 
+/// The lowest bit of the code of a chain that says how an endpoint is chosen.
+const CHOICE_BIT: u32 = 28;
+/// The bits for the number of endpoints in the code of a chain that chooses otherwise than at random.
+const COUNT_BITS: u32 = 20;
+/// The number of endpoints that a frontend of such a chain may have: 1048575.
+pub(super) const MAX_SCHEDULED: usize = (1 << COUNT_BITS) - 1;
 /// The bits for the number of endpoints in the code of a chain with session affinity. The seconds take the 17
 /// bits above.
 const STICKY_COUNT_BITS: u32 = 14;
@@ -531,20 +562,27 @@ mod tests {
 
     #[test]
     fn chains_that_differ_have_codes_that_differ() {
-        let code = |count, affinity| {
-            Balance { scope: Scope::Address, path: Path::Main, protocol: Protocol::Tcp, count, affinity }
-                .code()
+        let code = |count, choice| {
+            Balance { scope: Scope::Address, path: Path::Main, protocol: Protocol::Tcp, count, choice }.code()
         };
-        let most = u32::try_from(MAX_STICKY).unwrap();
+        let most = |number: usize| u32::try_from(number).unwrap();
         let mut codes = std::collections::BTreeSet::new();
-        for affinity in [None, Some(1), Some(2), Some(10_800), Some(86_400), Some(MAX_SECONDS)] {
-            for count in [1, 2, 5, most - 1, most] {
-                assert!(codes.insert(code(count, affinity)), "{count} endpoints, affinity {affinity:?}");
+        for affinity in [1, 2, 10_800, 86_400, MAX_SECONDS].map(Choice::Affinity) {
+            for count in [1, 2, 5, most(MAX_STICKY) - 1, most(MAX_STICKY)] {
+                assert!(codes.insert(code(count, affinity)), "{count} endpoints, {affinity:?}");
             }
         }
         assert_eq!(codes.last(), Some(&u32::MAX));
+        let turns = [0, 1, 2, 255].map(Choice::RoundRobin);
+        for choice in [Choice::Random, Choice::SourceHash, Choice::Maglev].into_iter().chain(turns) {
+            for count in [1, 2, 5, 251, most(MAX_STICKY), most(MAX_SCHEDULED) - 1, most(MAX_SCHEDULED)] {
+                assert!(codes.insert(code(count, choice)), "{count} endpoints, {choice:?}");
+                // It does not look like the id of an endpoint.
+                assert_eq!(code(count, choice) & OWN_PRIORITY_BIT, 0);
+            }
+        }
         // nft shows it as `0:5`.
-        assert_eq!(code(5, None), 5);
-        assert!(codes.insert(code(1 << 20, None)));
+        assert_eq!(code(5, Choice::Random), 5);
+        assert!(codes.insert(code(1 << 20, Choice::Random)));
     }
 }

@@ -340,7 +340,9 @@ impl Tracer {
     fn is_of_interest(&self, journey: &Journey) -> bool {
         self.question.as_ref().is_none_or(|question| {
             let protocol = nft_protocol(question.protocol).0;
-            (question.from, question.to, protocol) == (journey.from.ip(), journey.to, journey.protocol)
+            let is_port = question.from_port.is_none_or(|port| port.get() == journey.from.port());
+            is_port
+                && (question.from, question.to, protocol) == (journey.from.ip(), journey.to, journey.protocol)
         })
     }
 

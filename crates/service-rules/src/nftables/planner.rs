@@ -16,7 +16,9 @@
 //!   pods and the node for `externalTrafficPolicy: Local`, and `loadBalancerSourceRanges`. Frontends with
 //!   session affinity share chains such as `sticky-lb-tcp-5-10800s`, whose rules keep for every client and
 //!   frontend the id of an endpoint in the map `affinity-tcp`, and look up in `sticky-endpoints-tcp` what it
-//!   stands for.
+//!   stands for. A frontend with another [`Scheduler`] than `random` has chains such as `source-hash-lb-tcp-5`
+//!   and `maglev-lb-tcp-251`, which differ in the number that they look up, `jhash ... mod 5`. The elements of
+//!   the latter are the slots of its table, each with the endpoint that has it.
 //! - `chains` has the rules of kube-proxy 1.36.
 //!
 //! Names and comments of tables, sets and chains are kube-proxy's, if it has such an object.
@@ -27,8 +29,8 @@ use std::time::Instant;
 use ipnet::IpNet;
 use sluicegate_nftables::Transaction;
 use sluicegate_services::{
-    Changes, Cluster, Family, LocalDetector, NodePortAddresses, NodePorts, ServiceName, ServicePort,
-    Topology, categorize,
+    Changes, Cluster, Family, LocalDetector, NodePortAddresses, NodePorts, Scheduler, ServiceName,
+    ServicePort, Topology, categorize,
 };
 
 use super::family::{self, FamilyPlan};
@@ -63,6 +65,7 @@ use crate::Error;
 #[derive(Debug)]
 pub struct Planner {
     layout: Layout,
+    scheduler: Scheduler,
     masquerade_all: bool,
     mark: u32,
     detectors: [LocalDetector; 2],
@@ -85,6 +88,7 @@ impl Planner {
     ) -> Result<Self, Error> {
         let mut planner = Self {
             layout: settings.layout,
+            scheduler: settings.scheduler,
             masquerade_all: settings.masquerade_all,
             mark: settings.masquerade_bit.mark(),
             detectors: settings.detect_local.detectors(cluster.node())?,
@@ -212,8 +216,9 @@ impl Planner {
             let family = plan.family();
             let node_ip = cluster.node().primary(family);
             let ports = ports(family);
+            let (layout, scheduler) = (self.layout, self.scheduler);
             let plan_port =
-                |port| PortPlan::new(self.layout, port, &categorize(port, &self.topology), node_ip);
+                |port| PortPlan::new(layout, scheduler, port, &categorize(port, &self.topology), node_ip);
             plan.set_service(name, ports.iter().map(plan_port), incremental);
         }
     }

@@ -3,18 +3,19 @@
 //! It determines for both layouts which traffic may go where; they differ in how that is expressed.
 
 use std::collections::HashSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use sluicegate_services::{Categorized, Endpoint, PortName, ServicePort};
+use sluicegate_services::{Categorized, Endpoint, PortName, Scheduler, ServicePort};
 
 use super::Layout;
 use super::element::{
-    Backend, Balance, ChainId, Container, Element, ElementKey, ElementValue, Frontend, MAX_SECONDS,
-    MAX_STICKY, Path, PortChain, Sink, Target,
+    Backend, Balance, ChainId, Choice, Container, Element, ElementKey, ElementValue, Frontend, MAX_SCHEDULED,
+    MAX_SECONDS, MAX_STICKY, Path, PortChain, Sink, Target,
 };
 use super::schema::OWN_PRIORITY_BIT;
+use crate::scheduling::{maglev, octets};
 
 /// The plan of one service port in one family.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,8 +45,8 @@ pub(super) struct FrontendPlan {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Route {
-    /// To one of these endpoints; under session affinity, for a number of seconds to the same.
-    Balance(Arc<[Backend]>, Option<u32>),
+    /// To one of these endpoints, chosen in this way. For Maglev they are those of its slots.
+    Balance(Arc<[Backend]>, Choice),
     /// To a chain of the service port.
     Chain(PortChain),
 }
@@ -77,8 +78,8 @@ enum Firewall {
 /// The content of a chain of a service port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ChainPlan {
-    /// Sends a connection to one of these endpoints.
-    Spread(Arc<[Backend]>),
+    /// Sends a connection to one of these endpoints, chosen in this way.
+    Spread(Arc<[Backend]>, Choice),
     /// Sends a connection to one of these endpoints, and that of a known client to its last one. A client is
     /// known for this number of seconds after its last connection.
     Sticky { backends: Arc<[Backend]>, seconds: u32 },
@@ -92,14 +93,16 @@ pub(super) enum ChainPlan {
 }
 
 impl PortPlan {
-    /// Plans `port` with its categorized endpoints. `node_ip` is this node's primary address of the family.
+    /// Plans `port` with its categorized endpoints. `scheduler` is for services that do not ask for one;
+    /// `node_ip` is this node's primary address of the family.
     pub(super) fn new(
         layout: Layout,
+        scheduler: Scheduler,
         port: &ServicePort<'_>,
         endpoints: &Categorized<'_>,
         node_ip: Option<IpAddr>,
     ) -> Self {
-        let context = Context::new(layout, port, endpoints, node_ip);
+        let context = Context::new(layout, scheduler, port, endpoints, node_ip);
         let may_be_here = endpoints.all_reachable().iter().filter(|endpoint| !endpoint.is_remote);
         let hairpins = may_be_here.map(|endpoint| Backend::from(*endpoint)).collect();
         Self {
@@ -127,7 +130,11 @@ struct Context<'a> {
     layout: Layout,
     port: &'a ServicePort<'a>,
     endpoints: &'a Categorized<'a>,
+    /// `None` under session affinity.
+    scheduler: Option<Scheduler>,
+    /// All endpoints, or the slots of their table.
     cluster: Arc<[Backend]>,
+    /// The same of this node.
     local: Arc<[Backend]>,
     has_internal: bool,
     has_external: bool,
@@ -137,20 +144,28 @@ struct Context<'a> {
 impl<'a> Context<'a> {
     fn new(
         layout: Layout,
+        default: Scheduler,
         port: &'a ServicePort<'a>,
         endpoints: &'a Categorized<'a>,
         node_ip: Option<IpAddr>,
     ) -> Self {
-        let backends = |list: &[&Endpoint]| match list {
+        let scheduler = port.service.scheduler(default);
+        let backends = |list: &[&Endpoint]| match (list, scheduler) {
             // Shared by all, where collecting allocates.
-            [] => Arc::default(),
-            list => list.iter().map(|endpoint| Backend::from(*endpoint)).collect(),
+            ([], _) => Arc::default(),
+            (list, Some(Scheduler::Maglev(slots))) => {
+                let addresses: Vec<SocketAddr> = list.iter().map(|endpoint| endpoint.address).collect();
+                let slots = maglev(&addresses, slots);
+                slots.into_iter().filter_map(|place| list.get(place)).map(|e| Backend::from(*e)).collect()
+            }
+            (list, _) => list.iter().map(|endpoint| Backend::from(*endpoint)).collect(),
         };
         let (service, no_local) = (port.service, endpoints.local.is_empty());
         Self {
             layout,
             port,
             endpoints,
+            scheduler,
             cluster: backends(&endpoints.cluster),
             local: backends(&endpoints.local),
             has_internal: endpoints.has_any && !(service.internal_local && no_local),
@@ -182,7 +197,7 @@ impl<'a> Context<'a> {
         let local = self.port.service.internal_local;
         FrontendPlan {
             frontend: self.frontend(Some(cluster_ip)),
-            main: self.has_internal.then(|| self.route(local)),
+            main: self.has_internal.then(|| self.route(Some(cluster_ip), local)),
             shortcut: None,
             masquerade: Masquerade::No,
             refusal: self.refusal(self.has_internal),
@@ -198,26 +213,41 @@ impl<'a> Context<'a> {
             Layout::Chains => (any.then_some(Route::Chain(PortChain::External)), None, Masquerade::No),
             Layout::Maps if !any => (None, None, Masquerade::No),
             Layout::Maps if local => {
-                (self.has_external.then(|| self.route(true)), Some(self.route(false)), Masquerade::Local)
+                let route = |local| self.route(address, local);
+                (self.has_external.then(|| route(true)), Some(route(false)), Masquerade::Local)
             }
-            Layout::Maps => (Some(self.route(false)), None, Masquerade::All),
+            Layout::Maps => (Some(self.route(address, false)), None, Masquerade::All),
         };
         let refusal = self.refusal(self.has_external);
         FrontendPlan { frontend: self.frontend(address), main, shortcut, masquerade, refusal, firewall }
     }
 
-    /// Returns the route to all endpoints or to those of this node.
-    fn route(&self, local: bool) -> Route {
-        let chain = if local { PortChain::Local } else { PortChain::Service };
+    /// Returns the route from an address, or with `None` a node port, to all endpoints or to those of this
+    /// node.
+    fn route(&self, address: Option<IpAddr>, local: bool) -> Route {
         match self.layout {
             Layout::Maps => {
                 let backends = if local { &self.local } else { &self.cluster };
-                match self.port.service.affinity_seconds {
-                    None => Route::Balance(Arc::clone(backends), None),
-                    Some(seconds) => Route::Balance(at_most_sticky(backends), Some(seconds.min(MAX_SECONDS))),
-                }
+                let choice = self.choice(&self.frontend(address));
+                let most = match choice {
+                    Choice::Random => usize::MAX,
+                    Choice::Affinity(_) => MAX_STICKY,
+                    Choice::RoundRobin(_) | Choice::SourceHash | Choice::Maglev => MAX_SCHEDULED,
+                };
+                Route::Balance(at_most(most, backends), choice)
             }
-            Layout::Chains => Route::Chain(chain),
+            Layout::Chains => Route::Chain(if local { PortChain::Local } else { PortChain::Service }),
+        }
+    }
+
+    /// Returns how an endpoint is chosen for connections to a frontend.
+    fn choice(&self, frontend: &Frontend) -> Choice {
+        match (self.scheduler, self.port.service.affinity_seconds) {
+            (None, seconds) => Choice::Affinity(seconds.unwrap_or(MAX_SECONDS).min(MAX_SECONDS)),
+            (Some(Scheduler::Random), _) => Choice::Random,
+            (Some(Scheduler::RoundRobin), _) => Choice::RoundRobin(turn(frontend)),
+            (Some(Scheduler::SourceHash), _) => Choice::SourceHash,
+            (Some(Scheduler::Maglev(_)), _) => Choice::Maglev,
         }
     }
 
@@ -243,6 +273,8 @@ impl<'a> Context<'a> {
         }
         let mut chains = Vec::new();
         let affinity = self.port.service.affinity_seconds;
+        // Each chain has a counter of its own.
+        let choice = self.choice(&Frontend { address: None, ..self.frontend(self.port.cluster_ip) });
         if let Some(seconds) = affinity {
             let reachable = self.endpoints.all_reachable().iter();
             chains.extend(
@@ -251,7 +283,7 @@ impl<'a> Context<'a> {
         }
         let spread = |backends: &Arc<[Backend]>| match affinity {
             Some(seconds) => ChainPlan::Sticky { backends: Arc::clone(backends), seconds },
-            None => ChainPlan::Spread(Arc::clone(backends)),
+            None => ChainPlan::Spread(Arc::clone(backends), choice),
         };
         if !self.cluster.is_empty() {
             chains.push((PortChain::Service, spread(&self.cluster)));
@@ -277,10 +309,10 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Returns the endpoints to which session affinity binds clients: all but those that the code of the chain has
-/// no room to count.
-fn at_most_sticky(backends: &Arc<[Backend]>) -> Arc<[Backend]> {
-    match backends.get(..MAX_STICKY) {
+/// Returns the endpoints that clients may be sent to: all but those that the code of the chain has no room to
+/// count.
+fn at_most(most: usize, backends: &Arc<[Backend]>) -> Arc<[Backend]> {
+    match backends.get(..most) {
         Some(first) if first.len() < backends.len() => first.into(),
         _ => Arc::clone(backends),
     }
@@ -313,10 +345,7 @@ impl FrontendPlan {
         let key = ElementKey::Frontend(frontend);
         for (path, route) in self.routes() {
             match route {
-                Route::Balance(backends, None) => {
-                    sink.endpoints(Container::Endpoints(scope, path, frontend.protocol), frontend, backends);
-                }
-                Route::Balance(backends, Some(_)) => {
+                Route::Balance(backends, Choice::Affinity(_)) => {
                     let numbers = Container::StickyIds(scope, path, frontend.protocol);
                     let endpoints = Container::StickyEndpoints(scope, path, frontend.protocol);
                     for ((index, backend), id) in (0..).zip(backends.iter()).zip(endpoint_ids(backends)) {
@@ -325,11 +354,14 @@ impl FrontendPlan {
                         sink.plain(endpoints, ElementKey::Identified(frontend, id), value);
                     }
                 }
+                Route::Balance(backends, _) => {
+                    sink.endpoints(Container::Endpoints(scope, path, frontend.protocol), frontend, backends);
+                }
                 Route::Chain(_) => {}
             }
             let value = match route {
-                Route::Balance(backends, affinity) => {
-                    ElementValue::Balancer(self.balance(path, backends, *affinity))
+                Route::Balance(backends, choice) => {
+                    ElementValue::Balancer(self.balance(path, backends, *choice))
                 }
                 Route::Chain(chain) => {
                     ElementValue::Verdict(Target::Goto(ChainId::Port(owner.clone(), *chain).into()))
@@ -366,8 +398,8 @@ impl FrontendPlan {
     pub(super) fn count(&self, mut add: impl FnMut(Container, usize)) {
         let scope = self.frontend.scope();
         for (path, route) in self.routes() {
-            if let Route::Balance(backends, affinity) = route {
-                let uses = self.balance(path, backends, *affinity).uses();
+            if let Route::Balance(backends, choice) = route {
+                let uses = self.balance(path, backends, *choice).uses();
                 uses.for_each(|container| add(container, backends.len()));
             }
             add(Container::Dispatch(scope, path), 1);
@@ -393,15 +425,15 @@ impl FrontendPlan {
     /// Returns the shared chains that its codes stand for.
     pub(super) fn balancers(&self) -> impl Iterator<Item = Balance> + '_ {
         let balanced = |(path, route): (Path, &Route)| match route {
-            Route::Balance(backends, affinity) => Some(self.balance(path, backends, *affinity)),
+            Route::Balance(backends, choice) => Some(self.balance(path, backends, *choice)),
             Route::Chain(_) => None,
         };
         self.routes().filter_map(balanced)
     }
 
-    fn balance(&self, path: Path, backends: &[Backend], affinity: Option<u32>) -> Balance {
+    fn balance(&self, path: Path, backends: &[Backend], choice: Choice) -> Balance {
         let count = u32::try_from(backends.len()).unwrap_or(u32::MAX);
-        Balance { scope: self.frontend.scope(), path, protocol: self.frontend.protocol, count, affinity }
+        Balance { scope: self.frontend.scope(), path, protocol: self.frontend.protocol, count, choice }
     }
 
     fn routes(&self) -> impl Iterator<Item = (Path, &Route)> {
@@ -413,6 +445,14 @@ impl FrontendPlan {
 /// Returns the networks that are not inside another one: the elements of an interval set must not overlap.
 fn outermost(nets: &[IpNet]) -> Vec<IpNet> {
     IpNet::aggregate(&nets.to_vec())
+}
+
+/// Returns the turn of a frontend among those with round robin and the same number of endpoints.
+fn turn(frontend: &Frontend) -> u8 {
+    let port = frontend.port.to_be_bytes();
+    let [high, _, _, low] =
+        fnv(frontend.address.map(octets).unwrap_or_default().iter().chain(&port)).to_be_bytes();
+    high ^ low
 }
 
 /// Returns an id for each endpoint of a frontend, by which clients are bound to it. It depends on the
@@ -434,13 +474,16 @@ fn endpoint_ids(backends: &[Backend]) -> Vec<u32> {
 /// Returns the FNV-1a hash of an endpoint's address and port, with the bit of all ids. The kernel keeps ids,
 /// so the function must not change.
 fn endpoint_id(backend: &Backend) -> u32 {
-    let fold = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
     let port = backend.port.to_be_bytes();
     let hash = match backend.ip {
-        IpAddr::V4(ip) => ip.octets().iter().chain(&port).fold(0x811c_9dc5, fold),
-        IpAddr::V6(ip) => ip.octets().iter().chain(&port).fold(0x811c_9dc5, fold),
+        IpAddr::V4(ip) => fnv(ip.octets().iter().chain(&port)),
+        IpAddr::V6(ip) => fnv(ip.octets().iter().chain(&port)),
     };
     hash | OWN_PRIORITY_BIT
+}
+
+fn fnv<'a>(bytes: impl Iterator<Item = &'a u8>) -> u32 {
+    bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
 #[cfg(test)]
@@ -464,9 +507,9 @@ mod tests {
     #[test]
     fn session_affinity_leaves_out_the_endpoints_that_no_code_can_count() {
         let all: Arc<[_]> = (1..=16_384).map(|port| backend(1, port)).collect();
-        assert_eq!(*at_most_sticky(&all), all[..MAX_STICKY]);
+        assert_eq!(*at_most(MAX_STICKY, &all), all[..MAX_STICKY]);
         let fitting: Arc<[_]> = all[..MAX_STICKY].into();
-        assert!(Arc::ptr_eq(&at_most_sticky(&fitting), &fitting));
+        assert!(Arc::ptr_eq(&at_most(MAX_STICKY, &fitting), &fitting));
     }
 
     #[test]

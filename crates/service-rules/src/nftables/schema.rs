@@ -4,15 +4,16 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use sluicegate_nftables as nft;
-use sluicegate_nftables::expr::{CtKey, MetaKey, NatFlags};
+use sluicegate_nftables::expr::{CtKey, MetaKey, NatFlags, NumgenMode};
 use sluicegate_nftables::lang::{
-    CtState, Expression, Jhash, Mangle, Match, Payload, PortNat, Reject, Statement, Verdict,
+    CtState, Expression, Jhash, Mangle, Match, Numgen, Payload, PortNat, Reject, Statement, Verdict,
 };
 use sluicegate_nftables::{Comment, DataType, InterfaceName, Name, Rule, Set, SetFlags, SetId, TableId};
 use sluicegate_services::{Family, LocalDetector, NodePorts, Protocol};
 
 use super::Layout;
-use super::element::{Container, Path, Scope};
+use super::element::{Choice, Container, Path, Scope};
+use crate::scheduling::{MAGLEV_SEED, SOURCE_HASH_SEED};
 
 /// The settings of one family's table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,8 +159,30 @@ impl Schema {
     /// Returns `ip daddr . tcp dport . numgen random mod COUNT`, or the same without the address for node
     /// ports.
     pub(super) fn endpoint_key(&self, scope: Scope, protocol: Protocol, count: u32) -> Expression {
+        self.numbered_key(scope, protocol, Expression::random(count))
+    }
+
+    /// Returns `ip daddr . tcp dport . NUMBER`, or the same without the address for node ports.
+    pub(super) fn numbered_key(&self, scope: Scope, protocol: Protocol, number: Expression) -> Expression {
         let address = (scope == Scope::Address).then(|| self.daddr());
-        Expression::concat(address.into_iter().chain([dport(protocol), Expression::random(count)]))
+        Expression::concat(address.into_iter().chain([dport(protocol), number]))
+    }
+
+    /// Returns the expression that chooses the number of an endpoint, below `modulus`: `numgen random mod 5`,
+    /// `numgen inc mod 5`, `jhash ip saddr mod 5 seed 0x4`, `jhash ip saddr . tcp sport mod 251 seed 0x5`.
+    ///
+    /// The hashes have a seed, which all nodes share; the kernel would make up one otherwise.
+    pub(super) fn number(&self, choice: Choice, protocol: Protocol, modulus: u32) -> Expression {
+        let jhash =
+            |of, seed| Expression::Jhash(Box::new(Jhash { of, modulus, seed: Some(seed), offset: 0 }));
+        match choice {
+            Choice::Random => Expression::random(modulus),
+            Choice::RoundRobin(_) => {
+                Expression::Numgen(Numgen { mode: NumgenMode::INCREMENTAL, modulus, offset: 0 })
+            }
+            Choice::SourceHash | Choice::Affinity(_) => jhash(self.saddr(), SOURCE_HASH_SEED),
+            Choice::Maglev => jhash(Expression::concat([self.saddr(), sport(protocol)]), MAGLEV_SEED),
+        }
     }
 
     /// Returns `ip daddr . tcp dport . jhash ip saddr . ip daddr . tcp dport mod COUNT`, or the same without
@@ -367,6 +390,16 @@ fn dport(protocol: Protocol) -> Expression {
         Protocol::Tcp => Payload::TCP_DPORT,
         Protocol::Udp => Payload::UDP_DPORT,
         Protocol::Sctp => Payload::SCTP_DPORT,
+    }
+    .into()
+}
+
+/// `tcp sport`
+fn sport(protocol: Protocol) -> Expression {
+    match protocol {
+        Protocol::Tcp => Payload::TCP_SPORT,
+        Protocol::Udp => Payload::UDP_SPORT,
+        Protocol::Sctp => Payload::SCTP_SPORT,
     }
     .into()
 }

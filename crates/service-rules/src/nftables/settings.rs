@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use sluicegate_services::{DetectLocal, Family, NodePortAddresses};
+use sluicegate_services::{DetectLocal, Family, NodePortAddresses, Scheduler};
 
 use crate::{MasqueradeBit, UnknownName};
 
@@ -21,6 +21,8 @@ pub struct Settings {
     pub detect_local: DetectLocal,
     /// The addresses on which node ports are answered.
     pub node_port_addresses: NodePortAddresses,
+    /// How an endpoint is chosen for the connections of services that do not say it themselves.
+    pub scheduler: Scheduler,
 }
 
 impl Default for Settings {
@@ -32,6 +34,7 @@ impl Default for Settings {
             masquerade_bit: MasqueradeBit::default(),
             detect_local: DetectLocal::default(),
             node_port_addresses: NodePortAddresses::default(),
+            scheduler: Scheduler::default(),
         }
     }
 }

@@ -48,6 +48,7 @@ fn service(policies: &str) -> Service {
         internal_local: policies.contains('i'),
         affinity_seconds: None,
         health_check_node_port: None,
+        scheduler: None,
         created: None,
         source_ranges_incomplete: false,
     }

@@ -12,7 +12,10 @@ use super::{Admission, Converted};
 use crate::address::is_link_local;
 use crate::name::is_label;
 use crate::service::Taken;
-use crate::{Family, Invalid, NotServed, Port, Protocol, Service, ServiceName, parse_cidr, parse_ip};
+use crate::{
+    Family, Invalid, NotServed, Port, Protocol, Scheduler, Service, ServiceName, UnknownScheduler,
+    parse_cidr, parse_ip,
+};
 
 impl Service {
     /// Checks and reduces a Service of the API.
@@ -21,7 +24,8 @@ impl Service {
     /// label `service.kubernetes.io/service-proxy-name` (another proxy's).
     ///
     /// An invalid item is left out alone: an address, a port, the node port of a port, a policy (which is
-    /// then `Cluster`, or no session affinity), a time-out (which is then the default). Where a source range
+    /// then `Cluster`, or no session affinity), a time-out (which is then the default), a scheduler
+    /// ([`Scheduler::ANNOTATION`], which is then `random`). Where a source range
     /// is invalid, the load balancer's addresses admit the valid ones, and nobody if there are none.
     ///
     /// # Errors
@@ -136,6 +140,7 @@ impl Fields<'_> {
             internal_local: self
                 .policy("spec.internalTrafficPolicy", spec.internal_traffic_policy.as_deref()),
             affinity_seconds: self.affinity(spec),
+            scheduler: self.scheduler(object),
             health_check_node_port: health_check.filter(|_| kind == "LoadBalancer" && local),
             created: object.metadata.creation_timestamp.as_ref().map(|Time(time)| {
                 let seconds = u64::try_from(time.timestamp()).unwrap_or_default();
@@ -306,6 +311,14 @@ impl Fields<'_> {
                 Some(DEFAULT_AFFINITY_SECONDS)
             }
         }
+    }
+
+    fn scheduler(&mut self, object: &api::Service) -> Option<Scheduler> {
+        let text = object.metadata.annotations.as_ref()?.get(Scheduler::ANNOTATION)?;
+        Some(text.parse().unwrap_or_else(|error: UnknownScheduler| {
+            self.leave_out(Scheduler::FIELD, format!("{error}; {} is used", Scheduler::Random));
+            Scheduler::Random
+        }))
     }
 
     fn policy(&mut self, field: &str, text: Option<&str>) -> bool {

@@ -209,3 +209,32 @@ fn networks_of_cluster_ips_come_and_go() {
     world.apply(Update::Replace(Kind::ServiceCidr, Vec::new()));
     assert!(known(&world).is_empty());
 }
+
+#[test]
+fn a_scheduler_that_is_not_used_is_told_of_its_service() {
+    let with = |scheduler: &str, more: &str| {
+        object(&format!(
+            "apiVersion: v1\nkind: Service\nmetadata: {{namespace: demo, name: web, annotations: \
+             {{sluicegate.github.io/scheduler: '{scheduler}'}}}}\nspec: {{clusterIP: 10.96.0.1, {more}ports: \
+             [{{port: 80}}]}}\n"
+        ))
+    };
+    let told = |world: &mut World, object: Object| {
+        let effect = world.apply(Update::Apply(object));
+        let concerning: Vec<_> = effect.problems.iter().map(|problem| (web(), problem.clone())).collect();
+        assert_eq!(effect.concerning, concerning);
+        effect.problems.concat()
+    };
+    let mut world = world();
+    assert_eq!(told(&mut world, with("maglev", "")), "");
+    let sticky = told(&mut world, with("maglev", "sessionAffinity: ClientIP, "));
+    assert!(
+        sticky.ends_with("maglev has no effect: its session affinity decides which endpoint a client gets")
+    );
+    let unknown = told(&mut world, with("lc", ""));
+    assert!(unknown.contains("found \"lc\"; random is used"), "{unknown}");
+    world.leave_schedulers_out("the mode has none");
+    let unused = told(&mut world, with("maglev", ""));
+    assert!(unused.ends_with("maglev has no effect: the mode has none"), "{unused}");
+    assert_eq!(told(&mut world, with("random", "")), "");
+}

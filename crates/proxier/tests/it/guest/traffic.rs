@@ -103,6 +103,7 @@ fn service(cluster: &mut Cluster, number: u8, there: bool) {
         internal_local: false,
         affinity_seconds: None,
         health_check_node_port: None,
+        scheduler: None,
         created: None,
         source_ranges_incomplete: false,
     };

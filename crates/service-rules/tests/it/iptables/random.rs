@@ -70,6 +70,7 @@ impl Wanted {
             internal_local,
             affinity_seconds: affine.then_some(10800),
             health_check_node_port: (balanced && external_local).then(|| port(31_000 + number)),
+            scheduler: None,
             created: None,
             source_ranges_incomplete: false,
         }

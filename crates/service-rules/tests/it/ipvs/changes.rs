@@ -150,6 +150,7 @@ fn service(name: u8, spec: &Spec) -> Service {
         internal_local: spec.local.1,
         affinity_seconds: spec.sticky.then_some(600),
         health_check_node_port: (spec.local.0 && spec.sticky).then(|| number(31_000, name)),
+        scheduler: None,
         created: None,
         source_ranges_incomplete: false,
     }

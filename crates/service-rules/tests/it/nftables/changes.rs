@@ -5,7 +5,7 @@ use std::time::Instant;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use sluicegate_service_rules::nftables::{Applier, Layout, Planner, Settings};
-use sluicegate_services::{Family, Node, NodePortAddresses};
+use sluicegate_services::{Family, Node, NodePortAddresses, Scheduler};
 
 use crate::nftables::world::{World, cluster, difference, listing, run_nft, run_nft_text, settings};
 
@@ -26,7 +26,8 @@ fn assert_as_fresh(world: &World, settings: &Settings) {
     }
 }
 
-/// Returns the manifests of a service; each letter of `kind` stands for a field that it has.
+/// Returns the manifests of a service; each letter of `kind` stands for a field that it has, `1`, `2` and `3`
+/// for a scheduler.
 fn service(index: usize, kind: &str, endpoints: &[(u8, &str)]) -> String {
     let has = |letter: char| kind.contains(letter);
     let v6 = has('6');
@@ -66,6 +67,11 @@ fn service(index: usize, kind: &str, endpoints: &[(u8, &str)]) -> String {
         (_, true) => "SCTP",
         _ => "TCP",
     };
+    let schedulers = [('1', "round-robin"), ('2', "source-hash"), ('3', "maglev:11")];
+    let annotations = match schedulers.into_iter().find(|(letter, _)| has(*letter)) {
+        Some((_, name)) => format!(", annotations: {{{}: '{name}'}}", Scheduler::ANNOTATION),
+        None => String::new(),
+    };
     let node_port = if has('n') { format!(", nodePort: {}", 30000 + index) } else { String::new() };
     spec += &format!("ports: [{{name: p, port: 80, protocol: {protocol}{node_port}}}]");
     let ingress = if has('b') { format!("[{{ip: '{lb}'}}]") } else { "[]".to_owned() };
@@ -83,7 +89,7 @@ fn service(index: usize, kind: &str, endpoints: &[(u8, &str)]) -> String {
         })
         .collect();
     format!(
-        "apiVersion: v1\nkind: Service\nmetadata: {{namespace: demo, name: s{index}}}\nspec: \
+        "apiVersion: v1\nkind: Service\nmetadata: {{namespace: demo, name: s{index}{annotations}}}\nspec: \
          {{{spec}}}\nstatus: {{loadBalancer: {{ingress: {ingress}}}}}\n---\n\
          apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{namespace: demo, name: s{index}, \
          labels: {{kubernetes.io/service-name: s{index}}}}}\naddressType: {family}\nports: [{{name: p, \
@@ -139,7 +145,7 @@ fn random_changes(layout: Layout) {
         });
         Ok(())
     };
-    runner.run(&prop::collection::vec(state("eirabnul6"), 1..6), run).expect("changed and fresh agree");
+    runner.run(&prop::collection::vec(state("eirabnuls6123"), 1..6), run).expect("changed and fresh agree");
 }
 
 /// Checks that nft can load its own listing.

@@ -9,4 +9,5 @@ mod example;
 mod injected;
 mod layouts;
 mod owner;
+mod scheduling;
 mod world;

@@ -301,3 +301,31 @@ fn addresses_that_are_listed_and_not_served_are_told_with_the_reason() {
     );
     assert!(found[1].starts_with("169.254.1.1 spec.externalIPs: "), "{found:?}");
 }
+
+#[test]
+fn a_scheduler_that_is_not_known_is_told_and_random_is_used() {
+    let read = |text: &str| {
+        let mut object = api::Service::default();
+        object.metadata.name = Some("web".to_owned());
+        object.metadata.annotations = Some([(Scheduler::ANNOTATION.to_owned(), text.to_owned())].into());
+        object.spec =
+            Some(api::ServiceSpec { cluster_ip: Some("10.0.0.1".to_owned()), ..Default::default() });
+        let Converted { admission, left_out, .. } = Service::from_api(&object).unwrap();
+        (
+            admission.accepted().unwrap().scheduler,
+            left_out.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        )
+    };
+    assert_eq!(read("source-hash"), (Some(Scheduler::SourceHash), Vec::new()));
+    for (text, expected) in [
+        ("lc", "random, round-robin, source-hash, maglev or maglev:SLOTS, found \"lc\""),
+        ("maglev:1000", "a prime number of slots from 11 to 65521 after `maglev:`, found \"1000\""),
+    ] {
+        let told = format!(
+            "Service default/web: metadata.annotations[sluicegate.github.io/scheduler]: expected {expected}; random \
+             is used"
+        );
+        assert_eq!(read(text), (Some(Scheduler::Random), vec![told]));
+    }
+    assert_eq!(accepted("spec: {clusterIP: 10.0.0.1}").scheduler, None);
+}

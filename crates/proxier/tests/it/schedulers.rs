@@ -1,0 +1,100 @@
+//! Schedulers of services, by the annotation and the flag, in every command that knows them.
+
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+/// Returns a service with this annotation and two endpoints.
+fn manifest(scheduler: &str) -> String {
+    format!(
+        "---\n{{apiVersion: v1, kind: Service, metadata: {{namespace: demo, name: web, annotations: \
+         {{sluicegate.github.io/scheduler: '{scheduler}'}}}}, spec: {{clusterIP: 172.30.0.1, ports: [{{port: \
+         80}}]}}}}\n---\n{{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {{namespace: demo, name: \
+         web-4, labels: {{kubernetes.io/service-name: web}}}}, addressType: IPv4, ports: [{{name: '', port: \
+         8080}}], endpoints: [{{addresses: [10.244.0.10], nodeName: here}}, {{addresses: [10.244.0.11], \
+         nodeName: here}}]}}\n"
+    )
+}
+
+fn run(words: &[&str], scheduler: &str) -> (bool, String, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_sluicegate-proxier"))
+        .args(words)
+        .args(["--hostname-override", "here", "--manifests", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    // A command that is refused does not read.
+    let _ = child.stdin.take().expect("a pipe").write_all(manifest(scheduler).as_bytes());
+    let Output { status, stdout, stderr } = child.wait_with_output().expect("the command ends");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    (status.success(), text(stdout), text(stderr))
+}
+
+#[test]
+fn the_annotation_goes_before_the_flag_in_both_layouts() {
+    for layout in ["maps", "chains"] {
+        let render = |flag: &str, scheduler: &str| {
+            let (ok, plan, errors) =
+                run(&["render", "--layout", layout, "--nftables-scheduler", flag], scheduler);
+            assert!(ok, "{errors}");
+            plan
+        };
+        assert!(render("maglev", "source-hash").contains("jhash ip saddr mod 2 seed 0x4"));
+        assert!(render("source-hash", "round-robin").contains("numgen inc mod 2"));
+        assert!(render("random", "maglev:11").contains("jhash ip saddr . tcp sport mod 11 seed 0x5"));
+        assert!(render("maglev", "random").contains("numgen random mod 2"));
+        // One that is not known is random, whatever the node has.
+        assert_eq!(render("maglev", "lc"), render("random", "random"));
+    }
+}
+
+#[test]
+fn check_tells_the_scheduler_and_a_name_that_is_not_known() {
+    let (ok, told, _) = run(&["check"], "maglev");
+    assert!(ok && told.contains("2 of them here, chosen by maglev\n"), "{told}");
+    let (ok, told, _) = run(&["check"], "random");
+    assert!(ok && !told.contains("chosen"), "{told}");
+    let (ok, _, problems) = run(&["check"], "wlc");
+    let expected = "metadata.annotations[sluicegate.github.io/scheduler]: expected random, round-robin, source-hash, \
+                    maglev or maglev:SLOTS, found \"wlc\"; random is used";
+    assert!(!ok && problems.contains(expected), "{problems}");
+}
+
+#[test]
+fn modes_without_schedulers_tell_the_annotation_and_refuse_the_flag() {
+    for (mode, why) in [
+        ("iptables", "iptables mode chooses every endpoint at random"),
+        ("ipvs", "in ipvs mode all services have the scheduler of --ipvs-scheduler"),
+    ] {
+        let (ok, told, _) = run(&["check", "--proxy-mode", mode], "source-hash");
+        let warning = format!(
+            "warning: Service demo/web: metadata.annotations[sluicegate.github.io/scheduler]: \
+                               source-hash has no effect: {why}\n"
+        );
+        assert!(ok && told.contains(&warning) && !told.contains("chosen"), "{told}");
+        let (ok, _, errors) =
+            run(&["render", "--proxy-mode", mode, "--nftables-scheduler", "maglev"], "random");
+        let refused = format!("--nftables-scheduler maglev: expected --proxy-mode nftables, found {mode}");
+        assert!(!ok && errors.contains(&refused), "{errors}");
+    }
+}
+
+#[test]
+fn explain_says_which_endpoint_a_client_gets() {
+    let explain = |scheduler: &str, more: &[&str]| {
+        let words = ["explain", "--from", "10.244.0.99", "--to", "172.30.0.1:80/tcp"];
+        let (ok, told, errors) = run(&[&words[..], more].concat(), scheduler);
+        assert!(ok, "{errors}");
+        told
+    };
+    let hashed = explain("source-hash", &[]);
+    assert!(hashed.contains("(100.0 %)") && hashed.contains("always the same for a client"), "{hashed}");
+    let any = explain("maglev", &[]);
+    assert!(any.contains("(50.2 %)") && any.contains("the port of the client decides which"), "{any}");
+    let one = explain("maglev", &["--from-port", "40000"]);
+    assert!(one.contains("(100.0 %)") && one.contains("this address and port of the client"), "{one}");
+    let object: serde_json::Value =
+        serde_json::from_str(&explain("maglev:1021", &["--output", "json"])).expect("JSON");
+    assert_eq!(object["verdict"]["scheduler"], "maglev:1021");
+}
