@@ -32,7 +32,7 @@ fn every_scheduler_leads_where_it_is_explained() {
         .into_iter()
         .flat_map(|scheduler| ["maps", "chains"].map(|layout| (layout, scheduler)))
     {
-        let arguments = ["matrix", "--layout", layout, "--scheduler", scheduler, "--trace", "--one-of", "13"];
+        let arguments = ["matrix", "--layout", layout, "--scheduler", scheduler, "--trace", "--one-of", "41"];
         let (ok, table, errors) = lab(&arguments);
         println!("{layout} {scheduler}: {table}");
         assert!(ok, "{table}{errors}");
