@@ -253,7 +253,7 @@ fn library(client: &mut Client, input: &str) -> Duration {
     let how = Restore::default().counters();
     match client {
         Client::Nft(client) => client.restore(&save, how),
-        Client::Legacy(client) => client.restore(&save, how),
+        Client::Legacy(client) => client.restore(&save, how).map(drop),
     }
     .expect("it is restored");
     start.elapsed()

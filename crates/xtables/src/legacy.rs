@@ -88,6 +88,19 @@ impl Restore {
     }
 }
 
+/// A table that was replaced, with its sizes as [`Client::size`] returns them: whoever keeps them sees whether
+/// another program changed the table before or after.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Replaced {
+    /// The name of the table.
+    pub table: String,
+    /// The number of entries, and their size in bytes, of the table that was read and replaced.
+    pub before: (u32, u32),
+    /// The same of what replaced it.
+    pub after: (u32, u32),
+}
+
 /// A table as the kernel has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -336,16 +349,16 @@ impl Client {
     /// # Errors
     /// As [`Client::restore`].
     pub fn apply(&self, changes: &Changes<'_>) -> Result<(), Error> {
-        self.restore(changes.as_save(), Restore::default())
+        self.restore(changes.as_save(), Restore::default()).map(drop)
     }
 
     /// Restores input. All lines of all tables are carried out in memory before the first table is replaced,
-    /// so that input which is wrong in one line changes nothing.
+    /// so that input which is wrong in one line changes nothing. Returns the tables that were replaced.
     ///
     /// # Errors
     /// [`Error::Rule`] and [`Error::Line`] with the line at fault; [`Error::Locked`] if another program has
     /// the lock; [`Error::Kernel`] if the kernel refuses a table: those before it have been replaced then.
-    pub fn restore(&self, input: &Save<'_>, how: Restore) -> Result<(), Error> {
+    pub fn restore(&self, input: &Save<'_>, how: Restore) -> Result<Vec<Replaced>, Error> {
         let _lock = self.lock.take()?;
         let mut names: Vec<&str> = Vec::new();
         input.tables().map(Table::name).for_each(|name| {
@@ -355,13 +368,14 @@ impl Client {
         });
         let prepared: Vec<_> =
             names.iter().map(|name| self.prepare(input, name, how)).collect::<Result<_, _>>()?;
+        let mut replaced = Vec::new();
         for (name, (ruleset, new_rules)) in names.iter().zip(prepared) {
             // The kernel replaces a table as a whole, and takes as long as the table is large.
             if ruleset.changed {
-                self.replace(input, name, how, ruleset, new_rules)?;
+                replaced.push(self.replace(input, name, how, ruleset, new_rules)?);
             }
         }
-        Ok(())
+        Ok(replaced)
     }
 
     /// Reads, checks and encodes input as [`Client::restore`] does, and replaces no table: `--test`.
@@ -391,7 +405,7 @@ impl Client {
         how: Restore,
         mut ruleset: Ruleset,
         mut new_rules: Vec<usize>,
-    ) -> Result<(), Error> {
+    ) -> Result<Replaced, Error> {
         for _ in 0..ATTEMPTS {
             match self.replace_once(&ruleset) {
                 Err(Error::Kernel { errno: Errno::EAGAIN, .. }) => {
@@ -407,13 +421,15 @@ impl Client {
         Err(self.refused("replacing", name, Errno::EAGAIN))
     }
 
-    fn replace_once(&self, ruleset: &Ruleset) -> Result<(), Error> {
+    fn replace_once(&self, ruleset: &Ruleset) -> Result<Replaced, Error> {
         let mut written = ruleset.write()?;
         let mut old = vec![RawCounters::default(); ruleset.old_entries() as usize];
         self.socket
             .replace(&mut written.request, &mut old)
             .map_err(|errno| self.refused("replacing", &ruleset.table, errno))?;
-        let Some(counters) = written.counters(&old) else { return Ok(()) };
+        let replaced =
+            Replaced { table: ruleset.table.clone(), before: ruleset.old_size(), after: written.size };
+        let Some(counters) = written.counters(&old) else { return Ok(replaced) };
         let mut out = Writer::default();
         out.bytes(&table_request(&ruleset.table, TABLE_NAME).unwrap_or_default());
         out.u32(u32::try_from(counters.len()).unwrap_or(u32::MAX));
@@ -424,7 +440,8 @@ impl Client {
         }
         self.socket
             .add_counters(&out.finish())
-            .map_err(|errno| self.refused("carrying over the counters", &ruleset.table, errno))
+            .map_err(|errno| self.refused("carrying over the counters", &ruleset.table, errno))?;
+        Ok(replaced)
     }
 
     fn read(&self, table: &str) -> Result<Ruleset, Error> {

@@ -21,7 +21,7 @@ use super::jumps::{change_jumps, ensure_guard, removal, take_jumps};
 use super::planner::tool_family;
 use super::programmed::programmed;
 use super::{
-    CANARY, CANARY_TABLES, FamilySynced, Feature, Planner, RuleCounts, Settings, Stamp, Support, Synced,
+    CANARY, CANARY_TABLES, FamilySynced, Feature, Generation, Planner, RuleCounts, Settings, Support, Synced,
     Tables, host, is_ours, jumps, probe, tables,
 };
 use crate::flows::Programmed;
@@ -49,8 +49,6 @@ struct Side {
     compared: Option<Instant>,
     /// What comparisons found before a sync changed it.
     found: Programmed,
-    /// How large the tables of the legacy back end were after the last sync.
-    sizes: Option<Stamp>,
 }
 
 impl Applier {
@@ -106,6 +104,8 @@ impl Applier {
         if before.is_some_and(|(now, _)| self.generation.is_some_and(|expected| expected != now)) {
             self.invalidate();
         }
+        // Asked before the first sync too: from then on a change of another program is seen.
+        self.is_disturbed()?;
         let mut synced = Synced::default();
         let mut failed = None;
         for side in &mut self.sides {
@@ -120,9 +120,6 @@ impl Applier {
             (Some((id, before)), Some((_, after))) => Some(id.wrapping_add(after.wrapping_sub(before))),
             _ => None,
         };
-        for side in &mut self.sides {
-            side.sizes = side.sizes().map_err(iptables(LOOKING))?;
-        }
         failed.map_or(Ok(synced), Err)
     }
 
@@ -149,27 +146,28 @@ impl Applier {
         }
     }
 
-    /// Returns `true` if a table of the legacy back end has more or fewer rules than after the last sync.
-    /// There are no events of that, and this costs a few system calls.
+    /// Returns `true` if another program has made a table of the legacy back end larger or smaller since the last
+    /// sync, or during it; the next sync compares everything then. There are no events of that, and this costs a
+    /// few system calls.
     ///
     /// # Errors
     /// [`Error::Iptables`] when the kernel cannot be asked.
     pub fn is_disturbed(&mut self) -> Result<bool, Error> {
+        let mut is_disturbed = false;
         for side in &mut self.sides {
-            let sizes = side.sizes().map_err(iptables(LOOKING))?;
-            if side.planner.is_some() && sizes != side.sizes {
-                side.sizes = sizes;
-                return Ok(true);
+            if side.tables.is_disturbed().map_err(iptables(LOOKING))? {
+                // What is not known to be applied is compared anyway.
+                is_disturbed |= side.planner.take().is_some();
             }
         }
-        Ok(false)
+        Ok(is_disturbed)
     }
 
     /// Returns the generation of `nf_tables`, and the number of commits that this has made.
     fn generation_and_commits(&mut self) -> Result<Option<(u32, u32)>, Error> {
         let mut found: Option<(u32, u32)> = None;
         for side in self.sides.iter_mut().filter(|side| side.tables.back_end() == BackEnd::Nft) {
-            if let Some(Stamp::Generation { id, commits }) = side.tables.stamp().map_err(iptables(LOOKING))? {
+            if let Some(Generation { id, commits }) = side.tables.generation().map_err(iptables(LOOKING))? {
                 let before = found.map_or(0, |(_, before)| before);
                 found = Some((id, before.wrapping_add(commits)));
             }
@@ -262,20 +260,11 @@ impl Side {
             planner: None,
             compared: None,
             found: Programmed::default(),
-            sizes: None,
         }
     }
 
     fn family(&self) -> Family {
         self.tables.family()
-    }
-
-    /// Returns how large the tables of the legacy back end are.
-    fn sizes(&mut self) -> Result<Option<Stamp>, xtables::Error> {
-        match self.tables.back_end() {
-            BackEnd::Legacy => self.tables.stamp(),
-            BackEnd::Nft => Ok(None),
-        }
     }
 
     fn sync(

@@ -59,7 +59,7 @@ pub use settings::Settings;
 pub use sluicegate_xtables::BackEnd;
 pub use support::{Feature, Support};
 pub use synced::{CHANGES_REFUSED, FamilySynced, RULES, RULES_WRITTEN, Synced};
-pub use tables::{Stamp, Tables, choose, open};
+pub use tables::{Generation, Tables, choose, open};
 pub use touched::is_touched;
 
 #[cfg(feature = "ipvs")]

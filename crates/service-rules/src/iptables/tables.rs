@@ -1,11 +1,12 @@
 //! The rules of the kernel, one family in one back end: what an applier lists and changes. And the one place
 //! that chooses the back end.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use sluicegate_iptables_save::{Item, Save};
 use sluicegate_services::Family;
-use sluicegate_xtables::legacy::{self, Restore};
+use sluicegate_xtables::legacy::{self, Replaced, Restore};
 use sluicegate_xtables::{BackEnd, Error, nft};
 
 use super::planner::tool_family;
@@ -42,12 +43,21 @@ pub trait Tables: fmt::Debug + Send {
     /// If the kernel refuses it.
     fn has_chain(&mut self, table: &str, chain: &str) -> Result<bool, Error>;
 
-    /// Returns what shows whether rules were changed since: `None` where nothing does.
+    /// In the nft back end, returns the generation of the ruleset.
     ///
     /// # Errors
     /// If the kernel refuses it.
-    fn stamp(&mut self) -> Result<Option<Stamp>, Error> {
+    fn generation(&mut self) -> Result<Option<Generation>, Error> {
         Ok(None)
+    }
+
+    /// In the legacy back end, which counts no changes, returns whether a table in use is larger or smaller than
+    /// these tables left it, or was when they changed it; compared with the last call, from the second on.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    fn is_disturbed(&mut self) -> Result<bool, Error> {
+        Ok(false)
     }
 
     /// Returns whether a rule of these words could be added to a table, as far as that can be told without
@@ -58,20 +68,13 @@ pub trait Tables: fmt::Debug + Send {
     fn has_extensions(&mut self, table: &str, words: &str) -> Result<bool, Error>;
 }
 
-/// What shows whether rules were changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stamp {
-    /// In the nft back end: the generation of the ruleset, which all commits count on, and how many of these
-    /// were made by these tables.
-    Generation {
-        /// The generation.
-        id: u32,
-        /// The number of commits.
-        commits: u32,
-    },
-    /// In the legacy back end, which counts no changes: the number of entries of each table that is in use,
-    /// and their size.
-    Sizes(Vec<(&'static str, u32, u32)>),
+/// The generation of `nf_tables`, which all commits count on, and how many of these were made by some tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Generation {
+    /// The generation.
+    pub id: u32,
+    /// The number of commits.
+    pub commits: u32,
 }
 
 /// Opens the rules of each family in the network namespace of the calling thread: in the back end that is
@@ -160,7 +163,14 @@ const KUBELET: [&str; 2] = ["KUBE-IPTABLES-HINT", "KUBE-KUBELET-CANARY"];
 struct Client {
     family: Family,
     socket: Socket,
+    /// How large we left the tables of the legacy back end; `None` before anybody asked.
+    left: Option<Sizes>,
+    /// Whether a table that we changed was not as large as we had left it.
+    was_disturbed: bool,
 }
+
+/// The number of entries of tables, and their size in bytes.
+type Sizes = BTreeMap<String, (u32, u32)>;
 
 #[derive(Debug)]
 enum Socket {
@@ -174,7 +184,7 @@ impl Client {
             BackEnd::Legacy => Socket::Legacy(legacy::Client::open(tool_family(family))?),
             BackEnd::Nft => Socket::Nft(nft::Client::open(tool_family(family))?),
         };
-        Ok(Self { family, socket })
+        Ok(Self { family, socket, left: None, was_disturbed: false })
     }
 
     /// Returns those of our tables that are in use. To read another one of the legacy back end would make it.
@@ -233,7 +243,15 @@ impl Tables for Client {
     fn apply(&mut self, input: &Save<'_>) -> Result<(), Error> {
         let how = Restore::default().counters();
         match &self.socket {
-            Socket::Legacy(client) => client.restore(input, how),
+            Socket::Legacy(client) => {
+                let replaced = client.restore(input, how)?;
+                let Some(left) = &mut self.left else { return Ok(()) };
+                for Replaced { table, before, after, .. } in replaced {
+                    // Another program may have come between what we compared with and this, which our own change then hides.
+                    self.was_disturbed |= left.insert(table, after).is_some_and(|left| left != before);
+                }
+                Ok(())
+            }
             Socket::Nft(client) => client.restore(input, how),
         }
     }
@@ -246,22 +264,25 @@ impl Tables for Client {
         }
     }
 
-    fn stamp(&mut self) -> Result<Option<Stamp>, Error> {
-        Ok(Some(match &self.socket {
-            Socket::Nft(client) => Stamp::Generation { id: client.generation()?, commits: client.commits() },
-            Socket::Legacy(client) => {
-                let mut sizes = Vec::new();
-                for name in self.used()? {
-                    match client.size(name) {
-                        Ok((entries, size)) => sizes.push((name, entries, size)),
-                        // A kernel may lack the table.
-                        Err(error) if error.is_not_found() => {}
-                        Err(error) => return Err(error),
-                    }
-                }
-                Stamp::Sizes(sizes)
+    fn generation(&mut self) -> Result<Option<Generation>, Error> {
+        let Socket::Nft(client) = &self.socket else { return Ok(None) };
+        Ok(Some(Generation { id: client.generation()?, commits: client.commits() }))
+    }
+
+    fn is_disturbed(&mut self) -> Result<bool, Error> {
+        let Socket::Legacy(client) = &self.socket else { return Ok(false) };
+        let mut sizes = Sizes::new();
+        for name in self.used()? {
+            match client.size(name) {
+                Ok(size) => drop(sizes.insert(name.to_owned(), size)),
+                // A kernel may lack the table.
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(error),
             }
-        }))
+        }
+        let is_as_left = self.left.as_ref().is_none_or(|left| *left == sizes);
+        self.left = Some(sizes);
+        Ok(std::mem::take(&mut self.was_disturbed) || !is_as_left)
     }
 
     fn has_extensions(&mut self, table: &str, words: &str) -> Result<bool, Error> {

@@ -54,7 +54,7 @@ impl Client {
     pub(super) fn restore(&self, input: &Save<'_>, how: Restore) -> Result<(), Error> {
         match self {
             Self::Nft(client) => client.restore(input, how),
-            Self::Legacy(client) => client.restore(input, how),
+            Self::Legacy(client) => client.restore(input, how).map(drop),
         }
     }
 

@@ -33,6 +33,7 @@ pub(super) struct Ruleset {
     old: Vec<u8>,
     entries_at: usize,
     old_entries: u32,
+    old_size: u32,
     /// Chains keep their place, so that jumps can name it; a deleted one leaves it empty. Those of the kernel
     /// come first, in its order.
     chains: Vec<Option<Chain>>,
@@ -122,6 +123,8 @@ pub(super) struct Written {
     pub(super) request: Vec<u8>,
     /// Where the counters of its entries come from, in order.
     carried: Vec<Carried>,
+    /// The number of entries, and their size in bytes.
+    pub(super) size: (u32, u32),
 }
 
 enum Carried {
@@ -158,6 +161,7 @@ impl Ruleset {
             old: answer,
             entries_at,
             old_entries: info.entries,
+            old_size: info.size,
             starts: scan.starts,
             names,
             is_sorted: scan.is_sorted,
@@ -408,6 +412,11 @@ impl Ruleset {
         self.old_entries
     }
 
+    /// Returns how large the table was when it was read: the number of entries, and their size in bytes.
+    pub(super) fn old_size(&self) -> (u32, u32) {
+        (self.old_entries, self.old_size)
+    }
+
     /// Returns the table as a request to replace the old one.
     pub(super) fn write(&self) -> Result<Written, Error> {
         let order = self.in_order();
@@ -454,7 +463,7 @@ impl Ruleset {
         let (starts, policies) = (layout.hooks, layout.policies);
         let info = Info { valid_hooks: self.valid_hooks, starts, policies, entries, size };
         info.write_replace(&mut request);
-        Ok(Written { request, carried })
+        Ok(Written { request, carried, size: (entries, size) })
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod apply;
 mod changes;
+mod disturbed;
 mod example;
 mod faulty_tables;
 mod guards;
