@@ -5,8 +5,8 @@
 //! concatenation padded with zeros to a multiple of four bytes.
 //!
 //! The table follows "Maglev: A Fast and Reliable Software Network Load Balancer" (Eisenbud et al., NSDI 2016,
-//! section 3.4): each endpoint has an order of all slots of its own (see [`Order`]), and the endpoints take turns to take the
-//! first slot of theirs that is still free.
+//! section 3.4): each endpoint has an order of all slots of its own (see [`Order`]), and the endpoints take turns
+//! to take the first slot of theirs that is still free.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -97,8 +97,8 @@ impl TableContent {
     }
 
     /// Returns a rule as the kernel would list it in this table: matches that others imply are gone, constants
-    /// have the form of a listing, and the members of anonymous sets are in order. Named sets have to be in the table: with one that is not, the
-    /// rule is a [`Statement::Raw`].
+    /// have the form of a listing, and the members of anonymous sets are in order. Named sets have to be in the
+    /// table: with one that is not, the rule is a [`Statement::Raw`].
     ///
     /// # Errors
     /// [`Error::Content`] if the rule cannot be sent.

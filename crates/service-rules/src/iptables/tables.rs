@@ -247,7 +247,8 @@ impl Tables for Client {
                 let replaced = client.restore(input, how)?;
                 let Some(left) = &mut self.left else { return Ok(()) };
                 for Replaced { table, before, after, .. } in replaced {
-                    // Another program may have come between what we compared with and this, which our own change then hides.
+                    // Another program may have come between what we compared with and this, which our own
+                    // change then hides.
                     self.was_disturbed |= left.insert(table, after).is_some_and(|left| left != before);
                 }
                 Ok(())

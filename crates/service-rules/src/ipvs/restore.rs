@@ -57,8 +57,8 @@ pub(super) fn difference(tables: &mut dyn Tables, planner: &Planner) -> Result<S
     Ok(input)
 }
 
-/// Removes those of our chains that `goes` selects and the jumps to them, and returns the number of chains. Removes nothing if there is no
-/// chain that only this mode has: the others may belong to iptables mode.
+/// Removes those of our chains that `goes` selects and the jumps to them, and returns the number of chains.
+/// Removes nothing if there is no chain that only this mode has: the others may belong to iptables mode.
 pub(super) fn remove(tables: &mut dyn Tables, goes: impl Fn(&str, &str) -> bool) -> Result<usize, Error> {
     let mut current = tables.list().map_err(iptables("listing what there is"))?;
     let marked =

@@ -92,8 +92,8 @@ impl Socket {
         let pointer = counters.as_mut_ptr().expose_provenance();
         let fields = [&count.to_ne_bytes()[..], &pointer.to_ne_bytes()].concat();
         request.get_mut(REPLACE_COUNTERS).ok_or(Errno::EINVAL)?.copy_from_slice(&fields);
-        // SAFETY: as in `set`, with as many bytes behind the structure as it says; the kernel writes `count` counters to `pointer`, and `counters` has so many
-        // and is borrowed mutably for the call.
+        // SAFETY: as in `set`, with as many bytes behind the structure as it says; the kernel writes `count`
+        // counters to `pointer`, and `counters` has so many and is borrowed mutably for the call.
         unsafe { self.set(64, request) }
     }
 

@@ -362,7 +362,8 @@ mod tests {
             for family in [Family::IP, Family::INET, Family::BRIDGE] {
                 let statements = raise(family, &Sets::new(), &exprs);
                 let is_module = |expr: &Expr| matches!(expr, Expr::XtMatch(_) | Expr::XtTarget(_));
-                for kept in statements.iter().filter_map(|s| if let Statement::Raw(kept) = s { Some(kept) } else { None }) {
+                for statement in &statements {
+                    let Statement::Raw(kept) = statement else { continue };
                     prop_assert!(*kept == exprs || matches!(&kept[..], [only] if is_module(only)));
                 }
                 let _ = statements.iter().map(ToString::to_string).count();
