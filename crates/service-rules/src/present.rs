@@ -69,8 +69,9 @@ impl Present {
         if is_most(gone, all, wanted.len()) {
             return Some(Loss::Services { gone, all });
         }
-        let stay = self.with_endpoints.intersection(wanted);
-        let (gone, all) = (stay.filter(|ip| !with_slices.contains(ip)).count(), self.with_endpoints.len());
+        // Of those that stay: a loss of both kinds is one of everything.
+        let stay: Vec<_> = self.with_endpoints.intersection(wanted).collect();
+        let (gone, all) = (stay.iter().filter(|ip| !with_slices.contains(ip)).count(), stay.len());
         is_most(gone, all, with_slices.len()).then_some(Loss::Slices { gone, all })
     }
 }
@@ -87,8 +88,8 @@ impl fmt::Display for Loss {
             }
             Self::Slices { gone, all } => write!(
                 f,
-                "of the {all} cluster IPs that lead to endpoints in the kernel, {gone} have a Service without any \
-                 EndpointSlice"
+                "of the {all} cluster IPs that lead to endpoints in the kernel and have a Service, {gone} have no \
+                 EndpointSlice any more"
             ),
         }
     }

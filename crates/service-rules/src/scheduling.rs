@@ -162,7 +162,7 @@ fn scale(hash: u32, modulus: u32) -> u32 {
 /// Returns the hash `lookup3` of Bob Jenkins (2006, public domain), which the kernel has as `jhash`.
 ///
 /// Words are read in the byte order of the machine, as the kernel reads them: nodes of different byte orders
-/// choose different endpoints for a client.
+/// choose different endpoints for a client of IPv6, whose address is more than the first three words.
 fn jhash(key: &[u8], seed: u32) -> u32 {
     let start = 0xdead_beef_u32.wrapping_add(u32::try_from(key.len()).unwrap_or(u32::MAX)).wrapping_add(seed);
     let [mut a, mut b, mut c] = [start; 3];

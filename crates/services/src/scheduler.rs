@@ -45,6 +45,9 @@ impl Slots {
     pub const MIN: u32 = 11;
     /// The largest number.
     pub const MAX: u32 = 65_521;
+    /// The largest number that a Service may ask for: each slot is an element for each of its ports and
+    /// addresses, on every node, in maps that all services share.
+    pub const MAX_OF_SERVICE: u32 = 4_093;
 
     /// Returns this number of slots; `None` unless it is a prime number from [`MIN`](Self::MIN) to
     /// [`MAX`](Self::MAX).
@@ -60,12 +63,18 @@ impl Slots {
         self.0
     }
 
-    /// Returns the least number of slots, not less than this one, with one for each of `endpoints`; the
-    /// largest where no number has.
+    /// Returns a number of slots with one for each of `endpoints`: this one, or else about twice as many, or
+    /// four times, and so on, or the largest. With another number nearly all connections move, so it seldom
+    /// changes.
     #[must_use]
     pub fn for_endpoints(self, endpoints: usize) -> Self {
         let wanted = u32::try_from(endpoints).unwrap_or(Self::MAX);
-        (self.0.max(wanted)..=Self::MAX).find_map(Self::new).unwrap_or(Self(Self::MAX))
+        let mut slots = self;
+        while slots.0 < wanted && slots.0 < Self::MAX {
+            let least = slots.0.saturating_mul(2).min(Self::MAX);
+            slots = (least..=Self::MAX).find_map(Self::new).unwrap_or(Self(Self::MAX));
+        }
+        slots
     }
 }
 
@@ -82,8 +91,7 @@ impl Scheduler {
     pub const FIELD: &str = "metadata.annotations[sluicegate.github.io/scheduler]";
 
     /// Returns the name, without the number of slots.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    const fn as_str(self) -> &'static str {
         match self {
             Self::Random => "random",
             Self::RoundRobin => "round-robin",
@@ -130,8 +138,15 @@ pub enum UnknownScheduler {
     #[error("expected random, round-robin, source-hash, maglev or maglev:SLOTS, found {0:?}")]
     Name(String),
     /// A table cannot have this number of slots.
-    #[error("expected a prime number of slots from {least} to {most} after `maglev:`, found {0:?}", least = Slots::MIN, most = Slots::MAX)]
+    #[error(
+        "expected a prime number of slots from {least} to {most} after `maglev:`, found {0:?}",
+        least = Slots::MIN,
+        most = Slots::MAX
+    )]
     Slots(String),
+    /// A Service asks for more slots than it may ([`Slots::MAX_OF_SERVICE`]).
+    #[error("expected at most {most} slots of a Service, found {0}", most = Slots::MAX_OF_SERVICE)]
+    TooMany(u32),
 }
 
 #[cfg(test)]
@@ -170,7 +185,9 @@ mod tests {
         assert_eq!(primes, [11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47]);
         let default = Slots::default();
         assert_eq!(Slots::new(default.get()), Some(default));
-        for (endpoints, slots) in [(0, 251), (251, 251), (252, 257), (65_521, 65_521), (70_000, 65_521)] {
+        for (endpoints, slots) in
+            [(0, 251), (251, 251), (252, 503), (503, 503), (504, 1009), (65_521, 65_521), (70_000, 65_521)]
+        {
             assert_eq!(default.for_endpoints(endpoints).get(), slots);
         }
     }

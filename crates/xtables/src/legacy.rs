@@ -357,7 +357,8 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Rule`] and [`Error::Line`] with the line at fault; [`Error::Locked`] if another program has
-    /// the lock; [`Error::Kernel`] if the kernel refuses a table: those before it have been replaced then.
+    /// the lock; [`Error::Kernel`] if the kernel refuses a table: those before it have been replaced then. Which
+    /// ones is not told, and their sizes have to be asked for again.
     pub fn restore(&self, input: &Save<'_>, how: Restore) -> Result<Vec<Replaced>, Error> {
         let _lock = self.lock.take()?;
         let mut names: Vec<&str> = Vec::new();

@@ -266,7 +266,8 @@ impl<'t> Encoder<'t> {
         flags: Flags,
         key_only: bool,
     ) {
-        let start = self.opening(index, &elements.list);
+        // A deletion names elements alone.
+        let start = if key_only { None } else { self.opening(index, &elements.list) };
         let mut destination =
             Destination { id: &elements.set, number: None, form, start, origins: None, template: None };
         self.list(index, &mut destination, &elements.list, command, flags, key_only);

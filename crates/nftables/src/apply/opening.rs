@@ -11,6 +11,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::apply::auto_merge::{as_set, merges};
+use crate::family::Family;
 use crate::object::element::{Form, needs_start};
 use crate::object::{Set, SetId};
 use crate::transaction::{Flush, Object, Operation, Target, Transaction};
@@ -39,7 +40,10 @@ pub(crate) fn openings(transaction: &Transaction) -> HashSet<usize> {
                     sets.entry(as_set(&set.id)).or_insert_with(|| New::of(set));
                 }
             }
-            Operation::Flush(Flush::Ruleset(_)) => sets.drain().for_each(|(_, new)| close(new)),
+            Operation::Flush(Flush::Ruleset(family)) => {
+                let gone = |id: &SetId, _: &mut New| *family == Family::UNSPEC || id.table.family == *family;
+                sets.extract_if(gone).for_each(|(_, new)| close(new));
+            }
             operation => match operation.deleted() {
                 Some(Target::Set(set)) => sets.remove(&as_set(set)).into_iter().for_each(&mut close),
                 Some(Target::Table(table)) => {

@@ -232,7 +232,11 @@ impl ProxyArgs {
         let Some(why) = self.without_schedulers() else { return Vec::new() };
         let mut names: Vec<_> = cluster.service_names().collect();
         names.sort();
-        let unused = |name: &ServiceName| cluster.service(name)?.scheduler_not_used(name, why);
+        // Those with session affinity have a warning for that.
+        let unused = |name: &ServiceName| {
+            let service = cluster.service(name).filter(|service| service.affinity_seconds.is_none())?;
+            service.scheduler_not_used(name, why)
+        };
         names.into_iter().filter_map(unused).map(|warning| warning.to_string()).collect()
     }
 

@@ -17,11 +17,11 @@
 //! is closed. A file that had objects and is empty says nothing of them: they stay in use until the file is
 //! removed, or says something else. What was deleted or renamed away has 50 ms to come back, as some editors
 //! write. A file that does not parse, or whose directory is gone, keeps its last objects and leads to an
-//! [`Update::Warning`]. Only a file that was deleted from an existing directory deletes its objects. Unless
-//! others come in their place, objects that are gone, or have nothing valid left, stay for one more second: a
-//! list that is written in two steps has them again by then. Where
-//! more than half of all services, or of all slices, would be deleted at once, that is reported and waits for
-//! a second look: a volume that is mounted late, or a list that is written anew, is no wish to have nothing.
+//! [`Update::Warning`]. A file deletes objects only where it parses without them, or was deleted from an existing
+//! directory. Unless others come in their place, objects that are gone, or have nothing valid left, stay for one
+//! more second: a list that is written in two steps has them again by then. Where more than half of all services,
+//! or of all slices, would be deleted at once, that is reported and waits for a second look: a volume that is
+//! mounted late, or a list that is written anew, is no wish to have nothing.
 
 mod events;
 mod files;

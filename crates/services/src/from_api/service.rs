@@ -13,7 +13,7 @@ use crate::address::is_link_local;
 use crate::name::is_label;
 use crate::service::Taken;
 use crate::{
-    Family, Invalid, NotServed, Port, Protocol, Scheduler, Service, ServiceName, UnknownScheduler,
+    Family, Invalid, NotServed, Port, Protocol, Scheduler, Service, ServiceName, Slots, UnknownScheduler,
     parse_cidr, parse_ip,
 };
 
@@ -315,7 +315,13 @@ impl Fields<'_> {
 
     fn scheduler(&mut self, object: &api::Service) -> Option<Scheduler> {
         let text = object.metadata.annotations.as_ref()?.get(Scheduler::ANNOTATION)?;
-        Some(text.parse().unwrap_or_else(|error: UnknownScheduler| {
+        let of_service = |scheduler| match scheduler {
+            Scheduler::Maglev(slots) if slots.get() > Slots::MAX_OF_SERVICE => {
+                Err(UnknownScheduler::TooMany(slots.get()))
+            }
+            scheduler => Ok(scheduler),
+        };
+        Some(text.parse().and_then(of_service).unwrap_or_else(|error: UnknownScheduler| {
             self.leave_out(Scheduler::FIELD, format!("{error}; {} is used", Scheduler::Random));
             Scheduler::Random
         }))

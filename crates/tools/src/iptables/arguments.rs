@@ -18,6 +18,8 @@ pub(super) struct Arguments {
     /// The letters of the command, and of `-Z` beside `-L` or `-S`.
     pub(super) command: Option<char>,
     pub(super) zero: bool,
+    /// Whether `-Z` has a number of its own: it is of that rule.
+    pub(super) zeroes_rule: bool,
     pub(super) table: Option<String>,
     pub(super) chain: Option<String>,
     /// The new name of a chain, or a policy.
@@ -307,7 +309,15 @@ impl Reader<'_> {
         match letter {
             'D' | 'I' | 'L' | 'S' | 'Z' if self.found.chain.is_some() => {
                 let word = self.next_argument();
-                self.found.number = word.as_deref().map(rule_number).transpose()?.or(self.found.number);
+                let number = word.as_deref().map(rule_number).transpose()?;
+                if letter == 'Z' && number.is_some() {
+                    self.found.zeroes_rule = true;
+                    // With a number it is a command of its own, and one of a list before it is forgotten.
+                    if self.found.zero {
+                        (self.found.command, self.found.zero) = (Some('Z'), false);
+                    }
+                }
+                self.found.number = number.or(self.found.number);
             }
             'R' => {
                 let word = self.next_argument().ok_or_else(|| needs("a rule number"))?;
@@ -473,11 +483,15 @@ enum Found {
 
 /// Reads the number of a rule, from 1.
 fn rule_number(word: &str) -> Result<u32, Failure> {
-    let number = match (word.strip_prefix("0x"), word.strip_prefix('0')) {
-        (Some(hex), _) => u32::from_str_radix(hex, 16).ok(),
-        (None, Some(octal)) => u32::from_str_radix(octal, 8).ok(),
-        (None, None) => word.parse().ok(),
+    let hex = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
+    let (digits, radix) = match (hex, word.strip_prefix('0')) {
+        (Some(hex), _) => (hex, 16),
+        (None, Some(octal)) if !octal.is_empty() => (octal, 8),
+        _ => (word, 10),
     };
+    // `from_str_radix` would take a sign.
+    let is_number = digits.chars().all(|digit| digit.is_digit(radix));
+    let number = if is_number { u32::from_str_radix(digits, radix).ok() } else { None };
     let number = number.filter(|number| (1..=i32::MAX as u32).contains(number));
     number.ok_or_else(|| parameter(format!("Invalid rule number `{word}'")))
 }

@@ -107,8 +107,8 @@ impl Run<'_> {
     /// Carries out one line, as part of an input of iptables-restore.
     fn change(&self, command: char) -> Result<(), Failure> {
         let Arguments { chain, argument, counters, .. } = self.arguments;
-        // Behind a list the number is that of the rule listed, and all counters are zeroed.
-        let number = self.arguments.number.filter(|_| !self.arguments.zero);
+        // Behind a list the number is that of the rule listed, and all counters are zeroed, unless it is `-Z`'s own.
+        let number = self.arguments.number.filter(|_| !self.arguments.zero || self.arguments.zeroes_rule);
         let name = || chain.clone().unwrap_or_default().into();
         let optional = || chain.clone().map(Into::into);
         let argument = argument.as_deref().unwrap_or_default();
@@ -165,7 +165,8 @@ impl Run<'_> {
         let input = Save { items: vec![Item::Table(table)] };
         let done = self.client.restore(&input, Restore::default().counters());
         if let Err(error) = done {
-            if command == 'D' && self.asked.command == 'D' && !self.target_exists(&words) {
+            let is_of_line = matches!(error, Error::Line { .. });
+            if is_of_line && command == 'D' && self.asked.command == 'D' && !self.target_exists(&words) {
                 return Err(self.no_target(&words));
             }
             // Of a rule that is not there the counters are zero: iptables-nft says nothing.

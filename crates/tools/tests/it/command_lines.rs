@@ -86,6 +86,8 @@ fn compare(tool: &Lines) {
     let (mut count, mut found) = (0, BTreeMap::new());
     let mut sides =
         [Side::new(tool, &ours, crate::tool(tool.name)), Side::new(tool, &theirs, tool.name.into())];
+    assert_eq!(sides[0].state, sides[1].state, "{}: the states to begin with", tool.name);
+    assert!(sides[0].state.len() > 3, "{}: {:?}", tool.name, sides[0].state);
     for line in lines.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let line = line.trim_start_matches('@');
         let words = words(line);

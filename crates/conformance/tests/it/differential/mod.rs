@@ -61,7 +61,8 @@ fn generated_rules_are_what_nft_makes_of_them() {
     if until.is_none() {
         samples.truncate(TRIED);
     }
-    let (mut tried, mut alike, mut excepted, mut failures) = (0, 0, BTreeMap::new(), Vec::new());
+    let (mut tried, mut alike, mut held) = (0, 0, 0);
+    let (mut excepted, mut failures) = (BTreeMap::new(), Vec::new());
     for batch in samples.chunks(BATCH) {
         if until.is_some_and(|until| Instant::now() > until) {
             break;
@@ -70,7 +71,10 @@ fn generated_rules_are_what_nft_makes_of_them() {
         for (sample, result) in batch.iter().zip(results) {
             tried += 1;
             match result.map_err(|difference| (exceptions::reason(sample, &difference), difference)) {
-                Ok(()) => alike += 1,
+                Ok(is_held) => {
+                    alike += 1;
+                    held += usize::from(is_held);
+                }
                 Err((Some(reason), _)) => *excepted.entry(reason).or_insert(0) += 1,
                 Err((None, difference)) => failures.push(format!("{sample}\n{difference}")),
             }
@@ -79,6 +83,7 @@ fn generated_rules_are_what_nft_makes_of_them() {
     println!("{tried} of {} rules with the seed {seed}, {alike} alike", samples.len());
     excepted.iter().for_each(|(reason, count)| println!("{count} differ: {reason}"));
     assert!(alike > tried / 2, "{alike} of {tried} alike");
+    assert!(held > tried / 4, "{held} of {tried} are in the kernel by both");
     assert!(failures.is_empty(), "{} of {tried}:\n{}", failures.len(), failures.join("\n"));
 }
 
@@ -100,8 +105,9 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Compares what nft and we make of samples; `None` where there are no namespaces.
-fn compare(samples: &[Sample]) -> Option<Vec<Result<(), Difference>>> {
+/// Compares what nft and we make of samples, and tells of those that are alike whether the kernel holds them;
+/// `None` where there are no namespaces.
+fn compare(samples: &[Sample]) -> Option<Vec<Result<bool, Difference>>> {
     let (own, theirs) = (Netns::new()?, Netns::new()?);
     let all: Vec<_> = (0..samples.len()).collect();
     let parsed: HashMap<usize, Transaction> =
@@ -132,7 +138,7 @@ fn compare(samples: &[Sample]) -> Option<Vec<Result<(), Difference>>> {
     };
     let both = ours.into_iter().zip(made_by_nft).enumerate();
     let compared = both.map(|(at, (ours, nft))| match ours == nft {
-        true => Ok(()),
+        true => Ok(ours.is_some()),
         false => {
             let said = if nft.is_none() { refusal(at) } else { String::new() };
             Err(Difference { nft, ours, said })

@@ -27,7 +27,9 @@ impl Patience {
         for update in updates {
             match name(&update) {
                 Some(name) if !is_sure && removes(&update) => {
-                    self.held.insert(name, (now + WAIT, update));
+                    // A file that is written all the time does not keep what is gone.
+                    let due = self.held.get(&name).map_or(now + WAIT, |(due, _)| *due);
+                    self.held.insert(name, (due, update));
                     continue;
                 }
                 Some(name) => drop(self.held.remove(&name)),
@@ -59,7 +61,8 @@ fn name(update: &Update) -> Option<ObjectName> {
     }
 }
 
-/// Returns whether nothing is left of an object after this update.
+/// Returns whether nothing valid is left of an object after this update. One that is valid and of no use here (a
+/// headless Service, another proxy's) is meant.
 fn removes(update: &Update) -> bool {
     match update {
         Update::Delete(_) => true,
@@ -97,6 +100,8 @@ mod tests {
         patience.pass([gone("a"), gone("b"), service("c", "clusterIP: 10.96.0")], false, start, &mut send);
         assert_eq!(patience.next(), Some(start + WAIT));
         patience.end(start + WAIT / 2, &mut send);
+        // Gone once more: it has waited since the first time.
+        patience.pass([gone("b")], false, start + WAIT / 2, &mut send);
         patience.pass([valid("a"), valid("c")], false, start + WAIT / 2, &mut send);
         patience.end(start + WAIT, &mut send);
         assert_eq!(patience.next(), None);

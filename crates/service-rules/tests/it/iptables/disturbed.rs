@@ -92,10 +92,10 @@ fn a_change_of_another_program_is_seen_whenever_it_comes() {
             real.into_iter().map(|real| Box::new(Beside { real, when: when.clone() }) as Box<dyn Tables>);
         let mut applier = Applier::with_tables(beside.collect(), settings());
         let mut cluster = cluster(SERVICES);
-        let mut ports = 0..;
+        let mut rounds = 0..;
         // Each sync has something to change.
         let mut sync = |applier: &mut Applier| {
-            let ready = ports.next().is_some_and(|number: u32| number % 2 == 0);
+            let ready = rounds.next().is_some_and(|number: u32| number.is_multiple_of(2));
             let services = SERVICES.replacen(ENDPOINT, if ready { ENDPOINT } else { "" }, 1);
             for (name, slice) in Manifests::read(&services).slices {
                 cluster.set_slice(&name, Some(slice));

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::num::NonZeroU16;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use sluicegate_service_rules::explain::{self, Question, Verdict, explain};
 use sluicegate_service_rules::nftables::{Applier, Layout, Planner, Settings};
@@ -100,23 +101,34 @@ impl Network {
         let socket = UdpSocket::bind((address(self.family, 9, client), 0)).expect("a client");
         socket.connect((service_ip(self.family, service), 80)).expect("there is a route");
         socket.send(b"?").expect("it is sent");
-        // Packets of the loopback interface have arrived when they are sent.
-        let reached = self.udp.iter().filter(|(_, endpoint)| endpoint.recv(&mut [0]).is_ok());
-        (socket.local_addr().expect("it is bound"), only(reached.map(|(n, _)| *n)))
+        (socket.local_addr().expect("it is bound"), self.reached_by_udp())
     }
 
     /// Opens a connection, and returns its source and the endpoint that it came to.
     fn tcp(&self, service: u8) -> (SocketAddr, u8) {
         let stream = TcpStream::connect((service_ip(self.family, service), 80)).expect("it is accepted");
-        let reached = self.tcp.iter().filter(|(_, endpoint)| endpoint.accept().is_ok());
-        (stream.local_addr().expect("it is bound"), only(reached.map(|(n, _)| *n)))
+        let reached =
+            || self.tcp.iter().filter(|(_, endpoint)| endpoint.accept().is_ok()).map(|(n, _)| *n).collect();
+        (stream.local_addr().expect("it is bound"), only(reached))
+    }
+
+    fn reached_by_udp(&self) -> u8 {
+        only(|| {
+            self.udp.iter().filter(|(_, endpoint)| endpoint.recv(&mut [0]).is_ok()).map(|(n, _)| *n).collect()
+        })
     }
 }
 
-fn only(mut reached: impl Iterator<Item = u8>) -> u8 {
-    let first = reached.next().expect("an endpoint is reached");
-    assert_eq!(reached.next(), None, "one endpoint is reached");
-    first
+/// Returns the one endpoint that is reached: a client may be done before the packet has been handled.
+fn only(look: impl Fn() -> Vec<u8>) -> u8 {
+    let end = Instant::now() + Duration::from_secs(20);
+    loop {
+        match look()[..] {
+            [one] => return one,
+            [] if Instant::now() < end => thread::sleep(Duration::from_millis(1)),
+            ref found => panic!("expected one endpoint, found {found:?}"),
+        }
+    }
 }
 
 /// Returns the only endpoint that a connection from this client may be sent to, as `explain` has it.
@@ -222,8 +234,7 @@ fn clients_of_other_endpoints_stay_with_maglev() {
                 let socket = UdpSocket::bind((address(family, 9, 1), port)).expect("a client");
                 socket.connect((service_ip(family, 1), 80)).expect("there is a route");
                 socket.send(b"?").expect("it is sent");
-                let all = network.udp.iter().filter(|(_, endpoint)| endpoint.recv(&mut [0]).is_ok());
-                let (reached, from) = (only(all.map(|(n, _)| *n)), socket.local_addr().expect("it is bound"));
+                let (reached, from) = (network.reached_by_udp(), socket.local_addr().expect("it is bound"));
                 assert_eq!(reached, explained(cluster, Scheduler::Random, from, Protocol::Udp), "{from}");
                 reached
             };
