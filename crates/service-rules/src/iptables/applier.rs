@@ -368,11 +368,21 @@ impl Side {
         )?;
         synced.kernel = started.elapsed();
         self.found.append(programmed(&current, self.family()));
-        let has_canary = current.table("mangle").and_then(|table| table.chain(CANARY)).is_some();
-        let input = compare(current, &planner)?;
-        match self.apply(&input, synced) {
-            Err(error) if error.is_refusal() => self.apply_by_lines(&input)?,
-            done => done.map_err(iptables(PROGRAMMING))?,
+        let mut has_canary = has_canary_in(&current);
+        let mut input = compare(current, &planner)?;
+        let mut attempts = 1..ATTEMPTS;
+        loop {
+            match self.apply(&input, synced) {
+                // A chain or rule is not there, or is there already: no service is at fault, but another program
+                // that has changed the tables since they were listed.
+                Err(xtables::Error::Line { .. }) if attempts.next().is_some() => {
+                    let current = self.tables.list().map_err(iptables("listing what there is"))?;
+                    has_canary = has_canary_in(&current);
+                    input = compare(current, &planner)?;
+                }
+                Err(error) if error.is_refusal() => break self.apply_by_lines(&input)?,
+                done => break done.map_err(iptables(PROGRAMMING))?,
+            }
         }
         if planner.answers_localhost() {
             // Not before the rule that keeps the link from what listens on loopback alone.
@@ -471,7 +481,8 @@ impl Side {
         let lines = Save::parse(&text).map_err(rules("numbering the lines"))?;
         let Err(error) = self.tables.apply(&lines) else { return Ok(()) };
         let line = error.line().and_then(|line| text.lines().nth(line.checked_sub(1)?));
-        match line.and_then(service_of) {
+        let is_of_rule = !matches!(error, xtables::Error::Line { .. });
+        match line.and_then(service_of).filter(|_| is_of_rule) {
             Some(service) => Err(Error::Refused { services: vec![(service, error.to_string())] }),
             None => Err(iptables(PROGRAMMING)(error)),
         }
@@ -493,6 +504,10 @@ impl Side {
         let (chains, jumps) = (counted(chains, "chain"), counted(rules, "jump"));
         Ok(Some(format!("{chains} and {jumps} to them ({family}, {back_end})")))
     }
+}
+
+fn has_canary_in(current: &Save<'_>) -> bool {
+    current.table("mangle").and_then(|table| table.chain(CANARY)).is_some()
 }
 
 /// From the rules that there are to the plan, its canaries, its guard and its jumps.
@@ -588,6 +603,8 @@ pub(crate) fn rules(doing: &'static str) -> impl Fn(save::Error) -> Error {
 
 const LOOKING: &str = "looking whether other programs changed rules";
 const PROGRAMMING: &str = "programming the services";
+/// How often everything is compared if other programs change the tables between listing and changing them.
+const ATTEMPTS: usize = 4;
 /// The time after which everything is compared again, as in kube-proxy.
 pub(crate) const TRUSTED: Duration = Duration::from_secs(3600);
 /// The same while something that guards traffic is missing.

@@ -1,5 +1,5 @@
-//! Whether another program's change of a table of the legacy back end is seen, which has neither events nor a
-//! generation: before, during and behind a change of ours.
+//! Another program that changes the tables at the same time: in the legacy back end, which has neither events nor
+//! a generation, its change is seen before, during and behind one of ours; and no service is blamed for it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,11 +17,18 @@ use crate::manifests::Manifests;
 const SERVICES: &str = include_str!("../../../testdata/kube-proxy/services.yaml");
 const ENDPOINT: &str = "  - {addresses: [10.244.1.10], nodeName: other-node, conditions: {ready: true}}\n";
 
-/// Tables beside which another program adds a rule, once.
+/// Tables beside which another program acts, once.
 #[derive(Debug)]
 struct Beside {
     real: Box<dyn Tables>,
     when: Arc<Mutex<Option<When>>>,
+    act: fn(BackEnd),
+}
+
+fn beside(back_end: BackEnd, when: &Arc<Mutex<Option<When>>>, act: fn(BackEnd)) -> Applier {
+    let real = iptables::open(Some(back_end), &[Family::Ipv4]).unwrap();
+    let boxed = |real| Box::new(Beside { real, when: when.clone(), act }) as Box<dyn Tables>;
+    Applier::with_tables(real.into_iter().map(boxed).collect(), settings())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,13 +42,13 @@ impl Beside {
         let mut when = self.when.lock().unwrap();
         if *when == Some(now) {
             *when = None;
-            add_a_rule();
+            (self.act)(self.back_end());
         }
     }
 }
 
 /// Each rule differs, so that the table never gets back to a size that it had.
-fn add_a_rule() {
+fn add_a_rule(_: BackEnd) {
     static RULES: AtomicUsize = AtomicUsize::new(0);
     let number = RULES.fetch_add(1, Ordering::Relaxed);
     let _ = testns::sh(&format!("iptables-legacy -w 20 -t nat -A OUTPUT -s 192.0.2.{number} -j ACCEPT"));
@@ -87,10 +94,7 @@ fn a_change_of_another_program_is_seen_whenever_it_comes() {
     }
     testns::netns(|| {
         let when = Arc::new(Mutex::new(None));
-        let real = iptables::open(Some(BackEnd::Legacy), &[Family::Ipv4]).unwrap();
-        let beside =
-            real.into_iter().map(|real| Box::new(Beside { real, when: when.clone() }) as Box<dyn Tables>);
-        let mut applier = Applier::with_tables(beside.collect(), settings());
+        let mut applier = beside(BackEnd::Legacy, &when, add_a_rule);
         let mut cluster = cluster(SERVICES);
         let mut rounds = 0..;
         // Each sync has something to change.
@@ -117,12 +121,45 @@ fn a_change_of_another_program_is_seen_whenever_it_comes() {
             assert_eq!(sync(&mut applier), Found::Changed, "{moment:?}");
         }
 
-        add_a_rule();
+        add_a_rule(BackEnd::Legacy);
         assert!(applier.is_disturbed().unwrap(), "between two syncs");
         assert!(!applier.is_disturbed().unwrap(), "it is told once");
         sync(&mut applier);
-        add_a_rule();
+        add_a_rule(BackEnd::Legacy);
         assert_eq!(sync(&mut applier), Found::Compared, "a sync looks by itself");
         assert!(!applier.is_disturbed().unwrap());
     });
+}
+
+/// Removes all rules and chains of others from the tables that services are in.
+fn remove_everything(back_end: BackEnd) {
+    let tool = if back_end == BackEnd::Nft { "iptables-nft" } else { "iptables-legacy" };
+    let of_table = |table: &str| format!("{tool} -w 20 -t {table} -F; {tool} -w 20 -t {table} -X; ");
+    let _ = testns::sh(&["filter", "nat", "mangle"].map(of_table).concat());
+}
+
+#[test]
+fn no_service_is_blamed_for_chains_that_another_program_removed_since_they_were_listed() {
+    if !have_iptables() {
+        return;
+    }
+    for back_end in [BackEnd::Legacy, BackEnd::Nft] {
+        testns::netns(|| {
+            let when = Arc::new(Mutex::new(None));
+            let mut cluster = cluster(SERVICES);
+            beside(back_end, &when, remove_everything).sync(&mut cluster, Instant::now()).unwrap();
+            // A restart with other services, whose rules go into chains that were there.
+            let without = SERVICES.replacen(ENDPOINT, "", 1);
+            for (name, slice) in Manifests::read(&without).slices {
+                cluster.set_slice(&name, Some(slice));
+            }
+            let mut applier = beside(back_end, &when, remove_everything);
+            *when.lock().unwrap() = Some(When::BeforeApply);
+            applier.sync(&mut cluster, Instant::now()).unwrap();
+            assert_eq!(*when.lock().unwrap(), None, "the other program acted");
+            for (_, left) in applier.difference(&cluster).unwrap() {
+                assert_eq!(left.to_string(), "", "{back_end}");
+            }
+        });
+    }
 }
