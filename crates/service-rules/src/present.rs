@@ -33,7 +33,7 @@ pub enum Loss {
     Slices {
         /// The number of cluster IPs whose services have lost them.
         gone: usize,
-        /// The number of cluster IPs that lead to endpoints in the kernel.
+        /// The number of cluster IPs that lead to endpoints in the kernel and still have a Service.
         all: usize,
     },
 }
@@ -150,5 +150,8 @@ mod tests {
         // Services that go take their slices with them.
         let present = Present { cluster_ips: ips(0..40), with_endpoints: ips(0..9) };
         assert_eq!(present.lost(&ips(9..40), &ips(0..0)), None);
+        // Half of them lose their Service, and the other half their slices: that is everything.
+        let present = Present { cluster_ips: ips(0..40), with_endpoints: ips(0..40) };
+        assert_eq!(present.lost(&ips(0..20), &ips(0..0)), Some(Loss::Slices { gone: 20, all: 20 }));
     }
 }

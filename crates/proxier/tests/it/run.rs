@@ -224,7 +224,7 @@ fn a_folder_that_has_lost_most_at_the_start_does_not_empty_the_node() {
             ("have no Service any more", None),
             ("have no Service any more", Some("# nothing\n")),
             ("have no Service any more", Some("apiVersion: apps/v1\nkind: Deployment\n")),
-            ("1 have a Service without any EndpointSlice", Some(alone)),
+            ("1 have no EndpointSlice any more", Some(alone)),
         ];
         for (why, left) in emptied {
             match left {
