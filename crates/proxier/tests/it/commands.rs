@@ -312,15 +312,7 @@ fn fish_offers_what_may_follow_and_zsh_reads_its_script() {
         assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
         text(&output.stdout)
     };
-    // Nobody needs all shells to run the tests.
-    let has = |shell: &str| {
-        let there = Command::new(shell).arg("--version").output().is_ok();
-        if !there {
-            testns::lacks(&format!("the shell {shell}"));
-        }
-        there
-    };
-    if has("fish") {
+    if testns::have(&["fish"]) {
         let script = script("fish");
         let offered = |line: &str| by("fish", &["-c", &format!("source {script}; complete -C {line:?}")]);
         let modes = offered("sluicegate-proxier sync --proxy-mode ");
@@ -329,7 +321,7 @@ fn fish_offers_what_may_follow_and_zsh_reads_its_script() {
         assert!(offered("sluicegate-proxier ru").starts_with("run\t"));
         assert!(offered("sluicegate-proxier run --allow").starts_with("--allow-empty"));
     }
-    if has("zsh") {
+    if testns::have(&["zsh"]) {
         by("zsh", &["-f", "-n", &script("zsh")]);
     }
     let _ = std::fs::remove_dir_all(folder);
