@@ -345,7 +345,7 @@ fn what_the_next_second_brings_back_is_not_deleted() {
         let mut seen = Seen::of(std::slice::from_ref(&directory.0));
         seen.first();
         happen(&directory);
-        thread::sleep(patience::WAIT / 2);
+        thread::sleep(patience::WAIT / 8);
         let _ = fs::remove_dir(directory.file("a.yaml"));
         let _ = fs::remove_file(directory.file("a.yaml"));
         directory.write("a.yaml", &a);
