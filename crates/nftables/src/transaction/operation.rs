@@ -5,6 +5,8 @@ use std::fmt;
 use crate::expr::ObjectKind;
 use crate::family::Family;
 use crate::name::Name;
+#[cfg(feature = "reconcile")]
+use crate::object::HookOwner;
 use crate::object::{
     Chain, ChainId, Element, Elements, Flowtable, FlowtableId, HookDevices, ObjectId, Rule, RuleId, Set,
     SetId, StatefulObject, Table, TableId,
@@ -305,8 +307,8 @@ impl Target {
             Self::Flowtable(flowtable) => Some(&flowtable.table),
             Self::Handle(handle) => handle.in_table(),
             Self::Devices(devices) => match &devices.hook {
-                crate::object::HookOwner::Chain(chain) => Some(&chain.table),
-                crate::object::HookOwner::Flowtable(flowtable) => Some(&flowtable.table),
+                HookOwner::Chain(chain) => Some(&chain.table),
+                HookOwner::Flowtable(flowtable) => Some(&flowtable.table),
             },
         }
     }

@@ -1,7 +1,9 @@
 //! Feature gates, in every mode and command.
 
-use std::io::Write as _;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
+
+/// Has a command read its manifests, of a node called `here`, from its standard input.
+pub(crate) const FROM_INPUT: [&str; 4] = ["--hostname-override", "here", "--manifests", "-"];
 
 const MANIFEST: &str = "---
 {apiVersion: v1, kind: Service, metadata: {namespace: demo, name: web}, spec: {type: LoadBalancer, clusterIP: 172.30.0.1, clusterIPs: [172.30.0.1, 'fd00:172:30::1'], ipFamilies: [IPv4, IPv6], externalIPs: [198.51.100.1, '2001:db8::1'], ports: [{port: 80, nodePort: 30080}]}, status: {loadBalancer: {ingress: [{ip: 203.0.113.1}]}}}
@@ -12,17 +14,7 @@ const MANIFEST: &str = "---
 ";
 
 fn run(words: &[&str]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_sluicegate-proxier"))
-        .args(words)
-        .args(["--hostname-override", "here", "--manifests", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the command starts");
-    // A command that is refused does not read.
-    let _ = child.stdin.take().expect("a pipe").write_all(MANIFEST.as_bytes());
-    child.wait_with_output().expect("the command ends")
+    testns::feed(&[&[env!("CARGO_BIN_EXE_sluicegate-proxier")], words, &FROM_INPUT].concat(), MANIFEST)
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -1,7 +1,8 @@
 //! Schedulers of services, by the annotation and the flag, in every command that knows them.
 
-use std::io::Write as _;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
+
+use crate::gates::FROM_INPUT;
 
 /// Returns a service with this annotation and two endpoints.
 fn manifest(scheduler: &str) -> String {
@@ -16,17 +17,8 @@ fn manifest(scheduler: &str) -> String {
 }
 
 fn run(words: &[&str], scheduler: &str) -> (bool, String, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_sluicegate-proxier"))
-        .args(words)
-        .args(["--hostname-override", "here", "--manifests", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the command starts");
-    // A command that is refused does not read.
-    let _ = child.stdin.take().expect("a pipe").write_all(manifest(scheduler).as_bytes());
-    let Output { status, stdout, stderr } = child.wait_with_output().expect("the command ends");
+    let command = [&[env!("CARGO_BIN_EXE_sluicegate-proxier")], words, &FROM_INPUT].concat();
+    let Output { status, stdout, stderr } = testns::feed(&command, &manifest(scheduler));
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     (status.success(), text(stdout), text(stderr))
 }

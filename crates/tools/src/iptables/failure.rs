@@ -282,8 +282,7 @@ fn of_kind(fault: RuleFault, word: &str, asked: Asked<'_>) -> Option<String> {
             format!("{extension}: bad value for option \"--{option}\", or out of range ({from}-{to}).\n")
         }
         RuleFault::Port => {
-            let is_port = |port: &&str| protocol_of_port(port);
-            let port = word.splitn(2, ':').find(|port| !is_port(port)).unwrap_or(word);
+            let port = word.splitn(2, ':').find(|port| !is_port_number(port)).unwrap_or(word);
             format!("invalid port/service `{port}' specified")
         }
         RuleFault::PortRange => "invalid portrange (min > max)".to_owned(),
@@ -309,8 +308,8 @@ fn of_kind(fault: RuleFault, word: &str, asked: Asked<'_>) -> Option<String> {
     })
 }
 
-/// Returns whether a word of a range is a port.
-fn protocol_of_port(port: &str) -> bool {
+/// Returns whether an end of a range is left out, or is a port by its number.
+fn is_port_number(port: &str) -> bool {
     port.is_empty() || port.parse::<u16>().is_ok()
 }
 
