@@ -7,7 +7,7 @@
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write as _};
 
-#[doc = include_str!("../../GUIDE.md")]
+#[doc = include_str!("../../guide/commands.md")]
 pub mod from_exec {}
 
 #[doc = include_str!("../../guide/libraries.md")]

@@ -11,6 +11,7 @@
 //!   `fuzz --smoke` makes a fixed number of runs, as the check `fuzz` does.
 //! - `differential` tries generated rules on nft and on us for `--seconds N`, others than the test does.
 //! - `api` writes the public API of every published library to `api/`, which the check `api` compares.
+//! - `book` makes the site of the guide with mdBook and checks its links.
 //! - `doc [--open]` builds the documentation as the check does.
 //!
 //! Nothing is skipped silently: checks and tests that could not run are listed with the reason, and fail if
@@ -20,6 +21,7 @@
 mod alone;
 mod api;
 mod bench;
+mod book;
 mod checks;
 mod children;
 mod dependents;
@@ -129,6 +131,8 @@ enum Command {
     },
     /// Writes the public API of every published library to api/
     Api,
+    /// The guide as a site, in target/book, with its links checked; takes mdBook
+    Book,
     /// The documentation of all our crates
     Doc {
         /// Show it in a browser
@@ -197,6 +201,7 @@ fn run(command: Command) -> Result<ExitCode, String> {
         Command::Differential { seconds, seed } => {
             differential::run(&Session::new()?, seconds, seed).map(|()| ExitCode::SUCCESS)
         }
+        Command::Book => book::build(&Session::new()?).map(|()| ExitCode::SUCCESS),
         Command::Doc { open } => {
             let session = Session::new()?;
             let mut cargo = session.cargo();

@@ -1,0 +1,5 @@
+//! Each recipe runs in a namespace of its own and prints what the guide shows; the guide shows all of them.
+
+mod guest;
+mod links;
+mod recipes;
