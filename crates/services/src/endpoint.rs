@@ -63,6 +63,24 @@ pub struct ServicePort<'a> {
     pub endpoints: Vec<Endpoint>,
 }
 
+impl ServicePort<'_> {
+    /// Returns its frontends, each once: the cluster IP, the external IPs, the load balancer's addresses, the
+    /// node port.
+    #[must_use]
+    pub fn frontends(&self) -> Vec<Frontend> {
+        let mut found = Vec::new();
+        let addresses = self.cluster_ip.iter().chain(&self.external_ips).chain(&self.load_balancer_ips);
+        for ip in addresses {
+            let frontend = Frontend::Address(*ip, self.name.protocol, self.port);
+            if !found.contains(&frontend) {
+                found.push(frontend);
+            }
+        }
+        found.extend(self.node_port.map(|port| Frontend::NodePort(self.family, self.name.protocol, port)));
+        found
+    }
+}
+
 impl<'a> ServicePort<'a> {
     /// Returns the ports of a service in one family that have a frontend: none when it has no cluster IP of
     /// that family. `lost` are the frontends that other services have.

@@ -10,7 +10,7 @@ use sluicegate_proxier::config::{DetectLocalMode, FeatureGates, Gate};
 use sluicegate_proxier::source::{Manifests, Problem};
 use sluicegate_proxier::{Mode, source};
 use sluicegate_service_rules::iptables::BackEnd;
-use sluicegate_service_rules::nftables::{Layout, Settings};
+use sluicegate_service_rules::nftables::{Counting, Layout, Settings};
 use sluicegate_service_rules::{MasqueradeBit, iptables, ipvs};
 use sluicegate_services::{
     Cluster, DetectLocal, Family, Node, NodePortAddresses, Scheduler, ServiceName, parse_cidr, parse_ip,
@@ -108,6 +108,16 @@ pub(crate) struct ProxyArgs {
         default_value_t = Scheduler::Random
     )]
     pub(crate) nftables_scheduler: Scheduler,
+    /// In nftables mode with the layout `maps`, have the kernel count the connections to each frontend of a
+    /// service, or to each endpoint as well: `status` shows them, and /metrics those of frontends.
+    #[arg(
+        long,
+        value_name = "off|frontends|endpoints",
+        default_value_t = Counting::Off,
+        num_args = 0..=1,
+        default_missing_value = "frontends"
+    )]
+    pub(crate) service_metrics: Counting,
     /// The pod networks of the cluster, one for each family: traffic to cluster IPs from elsewhere is
     /// masqueraded.
     #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = cidr)]
@@ -201,7 +211,8 @@ impl ProxyArgs {
         self.ignore_external_ips || !self.gates().is_on(Gate::AllowServiceExternalIps)
     }
 
-    /// Refuses a mode that a feature gate turns off, and a scheduler that the mode does not have.
+    /// Refuses a mode that a feature gate turns off, and what the mode or the layout does not have: a
+    /// scheduler, counted connections.
     ///
     /// Every command that plans or programs calls it.
     pub(crate) fn check_gates(&self) -> Result<(), Error> {
@@ -214,6 +225,17 @@ impl ProxyArgs {
             let reason =
                 format!("expected --proxy-mode nftables, found {}, which does not have it", self.proxy_mode);
             return Err(Error::flag(format!("--nftables-scheduler {}", self.nftables_scheduler), reason));
+        }
+        if self.service_metrics != Counting::Off {
+            let found = match (self.proxy_mode, self.layout) {
+                (Mode::Nftables, Layout::Maps) => return Ok(()),
+                (Mode::Nftables, Layout::Chains) => "--layout chains".to_owned(),
+                (mode, _) => mode.to_string(),
+            };
+            let reason = format!(
+                "expected --proxy-mode nftables with --layout maps, found {found}, which counts no connections"
+            );
+            return Err(Error::flag(format!("--service-metrics {}", self.service_metrics), reason));
         }
         Ok(())
     }
@@ -270,6 +292,7 @@ impl ProxyArgs {
             detect_local: self.detect_local()?,
             node_port_addresses: self.node_port_addresses(),
             scheduler: self.nftables_scheduler,
+            counting: self.service_metrics,
         })
     }
 

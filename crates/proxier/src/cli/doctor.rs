@@ -264,7 +264,7 @@ fn object(diagnosis: &Diagnosis, found: &[Found<'_>], faults: &Faults) -> Value 
 }
 
 /// Returns a table with this header.
-pub(super) fn table<const N: usize>(header: [&str; N]) -> Table {
+pub(super) fn table<'h>(header: impl IntoIterator<Item = &'h str>) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED).set_header(header);
     table.set_content_arrangement(ContentArrangement::Disabled);

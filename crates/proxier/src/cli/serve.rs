@@ -25,6 +25,10 @@ pub(crate) struct ServeArgs {
     /// The address of /metrics, /proxyMode and /configz; empty disables them. The default port is 10249.
     #[arg(long, value_name = "IP[:PORT]", default_value = "127.0.0.1:10249")]
     metrics_bind_address: BindAddress,
+    /// With --service-metrics, the number of frontends that may have a series in /metrics, 1 to 1000000. How
+    /// many are left out, the last by the names of their services, is a metric.
+    #[arg(long, value_name = "NUMBER", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    service_metrics_series: u32,
     /// Exit when one of these ports is in use, instead of retrying every five seconds.
     #[arg(
         long,
@@ -108,6 +112,8 @@ impl ServeArgs {
         settings.heartbeat = Some(heartbeat.clone());
         settings.node_port_addresses = proxy.node_port_addresses();
         settings.scheduler = proxy.nftables_scheduler;
+        settings.counting = proxy.service_metrics;
+        settings.most_series = usize::try_from(self.service_metrics_series).unwrap_or(usize::MAX);
         settings.bind_hard_fail = self.bind_address_hard_fail;
         settings.configz = Some(configz);
         let gates = proxy.gates();

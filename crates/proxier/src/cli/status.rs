@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use comfy_table::Table;
@@ -45,14 +45,26 @@ impl Status {
     /// Prints the status. Fails unless the daemon is ready.
     pub(crate) fn run(&self) -> Result<ExitCode, Error> {
         if !self.watch {
-            let status = self.look()?;
+            let mut status = self.look()?;
+            if has_connections(&status) {
+                let before = (Instant::now(), status);
+                std::thread::sleep(RATE_OVER);
+                status = self.look()?;
+                add_rates(&mut status, &before);
+            }
             self.output.print(&self.text(&status), || status.clone())?;
             let is_ready = status["ready"] == true;
             return Ok(if is_ready { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
         let in_place = io::stdout().is_terminal() && !self.output.is_json();
+        let mut before = None;
         loop {
-            let shown = match self.look() {
+            let looked = self.look().map(|mut status| {
+                before.iter().for_each(|before| add_rates(&mut status, before));
+                status
+            });
+            before = looked.as_ref().ok().map(|status| (Instant::now(), status.clone()));
+            let shown = match looked {
                 Ok(status) if self.output.is_json() => format!("{status}\n"),
                 Ok(status) => self.text(&status),
                 // A daemon that restarts is back soon.
@@ -143,6 +155,9 @@ impl Status {
             };
             let _ = writeln!(text, "warning {time}: {what}{again}");
         }
+        if let Some(reason) = status["connectionsUnknown"].as_str() {
+            let _ = writeln!(text, "connections are not known: {reason}");
+        }
         if let Some(reason) = status["flowsUnknown"].as_str() {
             let _ = writeln!(text, "flows are not known: {reason}");
         }
@@ -153,9 +168,20 @@ impl Status {
     /// Returns a table of the service ports, or of their endpoints.
     fn ports(&self, status: &Value) -> Table {
         let word = |value: &Value| value.as_str().map_or_else(String::new, str::to_owned);
-        let mut shown = match self.endpoints {
-            true => table(["service", "endpoint", "state", "flows"]),
-            false => table(["service", "address", "endpoints", "flows"]),
+        let counts = has_connections(status);
+        let mut head = match self.endpoints {
+            true => vec!["service", "endpoint", "state", "flows"],
+            false => vec!["service", "address", "endpoints", "flows"],
+        };
+        if counts {
+            head.extend(["connections", "a second"]);
+        }
+        let mut shown = table(head);
+        let connections = |of: &Value| {
+            let rate =
+                of["connectionsPerSecond"].as_f64().map_or_else(String::new, |rate| format!("{rate:.1}"));
+            let shown = counts.then(|| [number(&of["connections"]), rate]);
+            shown.into_iter().flatten()
         };
         for port in list(&status["ports"]) {
             let name = format!("{} {}", word(&port["name"]), word(&port["protocol"]));
@@ -163,12 +189,8 @@ impl Status {
                 for endpoint in list(&port["endpoints"]) {
                     let here = if endpoint["local"] == true { ", here" } else { "" };
                     let state = format!("{}{here}", state(endpoint));
-                    shown.add_row([
-                        name.clone(),
-                        word(&endpoint["address"]),
-                        state,
-                        number(&endpoint["flows"]),
-                    ]);
+                    let row = [name.clone(), word(&endpoint["address"]), state, number(&endpoint["flows"])];
+                    shown.add_row(row.into_iter().chain(connections(endpoint)));
                 }
                 continue;
             }
@@ -183,7 +205,8 @@ impl Status {
                 Some(name) => format!(", {name}"),
             };
             let count = format!("{ready} of {} ready, {local} here{scheduler}", endpoints.len());
-            shown.add_row([name, address, count, flows.map_or_else(String::new, |flows| flows.to_string())]);
+            let flows = flows.map_or_else(String::new, |flows| flows.to_string());
+            shown.add_row([name, address, count, flows].into_iter().chain(connections(port)));
         }
         shown
     }
@@ -236,6 +259,46 @@ fn flows() -> Result<HashMap<(String, SocketAddr), u64>, String> {
     Ok(counts)
 }
 
+/// Returns whether the daemon counts connections.
+fn has_connections(status: &Value) -> bool {
+    list(&status["ports"]).any(|port| port["connections"].is_u64())
+}
+
+/// Adds the connections a second since an earlier look. Those of which the daemon counts fewer now, as it was
+/// started anew, are not known.
+fn add_rates(status: &mut Value, (then, before): &(Instant, Value)) {
+    let seconds = then.elapsed().as_secs_f64();
+    let key = |port: &Value, endpoint: &Value| {
+        ["name", "protocol", "clusterIP"].map(|field| port[field].to_string()).join(" ")
+            + &endpoint["address"].to_string()
+    };
+    let mut counts = HashMap::new();
+    for port in list(&before["ports"]) {
+        let of_port = std::iter::once((port, &Value::Null));
+        for (of, endpoint) in of_port.chain(list(&port["endpoints"]).map(|endpoint| (endpoint, endpoint))) {
+            counts.extend(of["connections"].as_u64().map(|count| (key(port, endpoint), count)));
+        }
+    }
+    let rate = |of: &Value, key: &str| {
+        let more = of["connections"].as_u64()?.checked_sub(*counts.get(key)?)?;
+        // Nobody opens so many that the mantissa cannot count them.
+        #[allow(clippy::cast_precision_loss)]
+        Some(more as f64 / seconds)
+    };
+    for port in status["ports"].as_array_mut().into_iter().flatten() {
+        let own = key(port, &Value::Null);
+        if let Some(rate) = rate(port, &own) {
+            port["connectionsPerSecond"] = json!(rate);
+        }
+        let keys: Vec<_> = list(&port["endpoints"]).map(|endpoint| key(port, endpoint)).collect();
+        for (endpoint, key) in port["endpoints"].as_array_mut().into_iter().flatten().zip(keys) {
+            if let Some(rate) = rate(endpoint, &key) {
+                endpoint["connectionsPerSecond"] = json!(rate);
+            }
+        }
+    }
+}
+
 fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
@@ -255,6 +318,8 @@ fn state(endpoint: &Value) -> &'static str {
 
 /// To the upper left corner, and what is below and right of it is cleared (ECMA-48: CUP, ED).
 const CLEAR: &str = "\u{1b}[H\u{1b}[J";
+/// The time over which connections a second are counted for one look.
+const RATE_OVER: Duration = Duration::from_secs(1);
 /// The longest time to wait for a daemon, which answers between two syncs.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The shortest interval of looks.

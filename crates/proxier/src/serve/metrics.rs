@@ -1,7 +1,7 @@
 //! The metrics of the daemon, with kube-proxy's names where the meaning is the same.
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use prometheus_client::encoding::text::encode;
@@ -15,6 +15,7 @@ use sluicegate_service_rules::nftables::STALE_CHAINS_KEPT;
 use sluicegate_service_rules::{Error, Measure, Summary};
 use sluicegate_services::{ChangeCounts, Cluster, Family};
 
+use self::counted::Scraped;
 use self::histogram::{programming_histogram, request_histogram, size_histogram, sync_histogram};
 use self::labels::{
     BuildInfo, ByChange, ByCode, ByFamily, ByFeature, ByHost, ByObject, ByPolicy, ByRequest, ByResult,
@@ -22,6 +23,7 @@ use self::labels::{
 };
 use self::local_endpoints::without_local_endpoints;
 pub(super) use self::process::started;
+use super::counted::Series;
 use super::sources::Sources;
 use super::text_format;
 use crate::Mode;
@@ -29,6 +31,7 @@ use crate::config::FeatureGates;
 use crate::run::SyncReport;
 use crate::source::contact::Verb;
 
+mod counted;
 mod histogram;
 mod labels;
 mod local_endpoints;
@@ -94,6 +97,7 @@ pub struct Metrics {
     features: Labelled<ByFeature, Gauge>,
     build: Labelled<BuildInfo, Gauge>,
     sources: Arc<Mutex<Sources>>,
+    scraped: Scraped,
 }
 
 /// A histogram of bytes for each host.
@@ -158,6 +162,7 @@ impl Metrics {
             features: Labelled::default(),
             build: Labelled::default(),
             sources: Arc::default(),
+            scraped: Scraped::default(),
         };
         metrics.show_zeros();
         metrics.register()
@@ -330,6 +335,12 @@ impl Metrics {
             let labels = ByFeature { name: name.to_owned(), stage };
             self.features.get_or_create(&labels).set(i64::from(is_on));
         }
+    }
+
+    /// Sets the connections to each frontend, and the number of frontends that are left out; `None` if they
+    /// are not known.
+    pub(super) fn connections(&self, scraped: Option<(Vec<Series>, usize)>) {
+        *self.scraped.lock().unwrap_or_else(PoisonError::into_inner) = scraped;
     }
 
     /// Returns what the source has told.

@@ -17,6 +17,7 @@
 //! sync blocks.
 
 mod connections;
+mod counted;
 mod health;
 mod http;
 mod localhost;
@@ -35,7 +36,7 @@ pub use http::{BindAddress, Error};
 pub use localhost::LocalhostNodePorts;
 pub use metrics::Metrics;
 pub use service_health::{Check, ServiceHealth};
-pub use serving::{HEALTHZ_PORT, METRICS_PORT, Serving, ServingSettings};
+pub use serving::{HEALTHZ_PORT, METRICS_PORT, MOST_SERIES, Serving, ServingSettings};
 
 /// A complete HTTP response.
 pub type Answer = hyper::Response<String>;

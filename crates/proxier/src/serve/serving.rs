@@ -11,11 +11,12 @@ use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use sluicegate_conntrack::stale;
 use sluicegate_services::{Cluster, Family, NodePortAddresses, NodePorts, Scheduler};
 
+use super::counted::Counted;
 use super::http::{Handler, Listening, Server};
 use super::metrics::started;
 use super::ports::Ports;
 use super::readyz::{self, Condition};
-use super::status::{Facts, History, Writer};
+use super::status::{Facts, History, Writer, snapshot, status};
 use super::zpages;
 use super::{
     Answer, BindAddress, Error, JSON, Metrics, PLAIN, ProxyHealth, ServiceHealth, answer, not_found,
@@ -26,7 +27,8 @@ use crate::run::{Heartbeat, Look, Observer, SyncReport};
 use crate::source::contact::{Contact, Verb};
 use crate::source::update::Kind;
 use sluicegate_service_rules::interface_addresses;
-use tokio::sync::mpsc::{self, Receiver};
+use sluicegate_service_rules::nftables::Counting;
+use tokio::sync::mpsc::{self, Receiver, Sender};
 
 /// The settings of the servers.
 #[derive(Clone, Debug)]
@@ -49,6 +51,10 @@ pub struct ServingSettings {
     pub node_port_addresses: NodePortAddresses,
     /// The scheduler of services that ask for none, in nftables mode.
     pub scheduler: Scheduler,
+    /// Which connections are counted, in nftables mode with the layout `maps`.
+    pub counting: Counting,
+    /// The number of frontends that may have a metric of their connections.
+    pub most_series: usize,
     /// Whether a server that cannot listen at the start is an error (`--bind-address-hard-fail`). Otherwise
     /// it is retried.
     pub bind_hard_fail: bool,
@@ -76,6 +82,8 @@ impl ServingSettings {
             heartbeat: None,
             node_port_addresses: NodePortAddresses::every(),
             scheduler: Scheduler::default(),
+            counting: Counting::default(),
+            most_series: MOST_SERIES,
             bind_hard_fail: false,
             flags: Some(BTreeMap::new()),
             statusz: true,
@@ -141,9 +149,15 @@ impl Serving {
         let since = started().unwrap_or_else(SystemTime::now);
         let (of_status, families) = (Arc::clone(&shared), settings.families.clone());
         let scheduler = (settings.mode == Mode::Nftables).then_some(settings.scheduler);
-        let status = Writer::start(move || facts(&of_status, since, &families, scheduler), asking);
+        let counted = Counted::new(settings.counting, &families).map(Mutex::new).map(Arc::new);
+        let scrapes = counted.clone().map(|counted| {
+            let write = scrapes(Arc::clone(&shared), asking.clone(), counted, settings.most_series);
+            Writer::start("metrics", write)
+        });
+        let facts = move || facts(&of_status, since, &families, scheduler);
         let pages = Pages {
-            status: status.map_err(Error::Thread)?,
+            status: Writer::start("status", status(facts, asking, counted)).map_err(Error::Thread)?,
+            scrapes: scrapes.transpose().map_err(Error::Thread)?,
             configz: settings.configz.clone(),
             flags: settings.flags.clone(),
             statusz: settings.statusz,
@@ -353,17 +367,44 @@ struct Pages {
     flags: Option<BTreeMap<String, String>>,
     statusz: bool,
     started: SystemTime,
-    status: Writer,
+    status: Writer<()>,
+    /// `/metrics` where connections are counted, which takes as long as to read them.
+    scrapes: Option<Writer<Option<String>>>,
 }
 
 fn metrics_handler(shared: Arc<Shared>, pages: Pages) -> Handler {
-    Arc::new(move |request| {
-        if request.uri().path() == "/status" {
-            pages.status.reply()
-        } else {
-            page(&shared, &pages, request).into()
-        }
+    Arc::new(move |request| match (request.uri().path(), &pages.scrapes) {
+        ("/status", _) => pages.status.reply(()),
+        ("/metrics", Some(scrapes)) => scrapes.reply(accept(request).map(str::to_owned)),
+        _ => page(&shared, &pages, request).into(),
     })
+}
+
+/// Returns a function that writes the metrics with the connections to each frontend.
+fn scrapes(
+    shared: Arc<Shared>,
+    asking: Sender<Look>,
+    counted: Arc<Mutex<Counted>>,
+    most: usize,
+) -> impl FnMut(&[Option<String>]) -> Vec<Answer> + Send {
+    let mut last = None;
+    move |requests| {
+        last = snapshot(&asking).or_else(|| last.take());
+        let series = last.as_ref().and_then(|world| {
+            let mut counted = lock(&counted);
+            match counted.read(&world.cluster) {
+                Ok(()) => Some(counted.series(&world.cluster, most)),
+                Err(reason) => {
+                    let trouble = format!("the connections to services are not known: {reason}");
+                    lock(&shared.history).warned(&trouble, SystemTime::now());
+                    shared.metrics.warning();
+                    None
+                }
+            }
+        });
+        shared.metrics.connections(series);
+        requests.iter().map(|accept| metrics(&shared.metrics, accept.as_deref())).collect()
+    }
 }
 
 /// Returns what the status page says beside the services.
@@ -380,7 +421,7 @@ fn facts(shared: &Shared, started: SystemTime, families: &[Family], scheduler: O
 
 fn page(shared: &Shared, pages: &Pages, request: &Request<()>) -> Answer {
     match (request.uri().path(), &pages.configz) {
-        ("/metrics", _) => metrics(&shared.metrics, request),
+        ("/metrics", _) => metrics(&shared.metrics, accept(request)),
         ("/statusz", _) if pages.statusz => {
             zpages::statusz(accept(request), pages.started, SystemTime::now())
         }
@@ -395,8 +436,8 @@ fn page(shared: &Shared, pages: &Pages, request: &Request<()>) -> Answer {
     }
 }
 
-fn metrics(metrics: &Metrics, request: &Request<()>) -> Answer {
-    let (media_type, text) = metrics.text(accept(request));
+fn metrics(metrics: &Metrics, accept: Option<&str>) -> Answer {
+    let (media_type, text) = metrics.text(accept);
     let mut answer = Answer::new(text);
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     answer
@@ -425,6 +466,8 @@ pub const HEALTHZ_PORT: u16 = 10256;
 /// kube-proxy's port for `/metrics`.
 pub const METRICS_PORT: u16 = 10249;
 
+/// The default of [`ServingSettings::most_series`]: about a megabyte of text.
+pub const MOST_SERIES: usize = 10_000;
 /// The number of looks that wait for the loop: one for each time that it did not answer.
 const LOOKS: usize = 4;
 /// The interval of kube-proxy.

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU16;
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use k8s_openapi::chrono::{DateTime, SecondsFormat, Utc};
@@ -12,6 +13,7 @@ use serde::Serialize;
 use sluicegate_services::{Family, Scheduler, ServicePort};
 use tokio::sync::{mpsc::Sender, oneshot};
 
+use super::counted::Counted;
 use super::http::Reply;
 use super::readyz::Condition;
 use super::{Answer, JSON, PLAIN, answer};
@@ -103,8 +105,16 @@ pub(super) struct Facts {
 
 /// Returns the body of the page. It is written at once, without a tree of values in between: with many
 /// services that would take more memory than all else.
-pub(super) fn page(facts: &Facts, world: &Snapshot, now: SystemTime) -> String {
+pub(super) fn page(
+    facts: &Facts,
+    world: &Snapshot,
+    counted: Option<&Mutex<Counted>>,
+    now: SystemTime,
+) -> String {
     let cluster = &world.cluster;
+    let mut counted = counted.map(|counted| counted.lock().unwrap_or_else(PoisonError::into_inner));
+    let unknown = counted.as_mut().and_then(|counted| counted.read(cluster).err());
+    let counted = counted.as_deref().filter(|_| unknown.is_none());
     let mut names: Vec<_> = cluster.service_names().collect();
     names.sort();
     let ports = names
@@ -131,36 +141,33 @@ pub(super) fn page(facts: &Facts, world: &Snapshot, now: SystemTime) -> String {
             })
             .collect(),
         services: cluster.service_count(),
-        ports: Ports(std::cell::RefCell::new(Box::new(ports)), facts.scheduler),
+        connections_unknown: unknown,
+        ports: Ports(std::cell::RefCell::new(Box::new(ports)), facts.scheduler, counted),
     };
     // Nothing in it can fail to be written.
     serde_json::to_string(&page).unwrap_or_default()
 }
 
-/// Writes the page for all who ask at the same time, on a thread of its own: neither the run loop nor the
-/// thread that answers health checks waits for it.
+/// Writes a page for all who ask at the same time, on a thread of its own: neither the run loop nor the
+/// thread that answers health checks waits for it. `R` is what the page depends on of a request.
 #[derive(Debug)]
-pub(super) struct Writer(SyncSender<oneshot::Sender<Answer>>);
+pub(super) struct Writer<R>(SyncSender<(R, oneshot::Sender<Answer>)>);
 
-impl Writer {
-    /// Starts the thread. `facts` has what is known without the loop, which `asking` leads to.
+impl<R: Send + 'static> Writer<R> {
+    /// Starts the thread. `write` returns the page for each of the requests.
     pub(super) fn start(
-        facts: impl Fn() -> Facts + Send + 'static,
-        asking: Sender<Look>,
+        name: &str,
+        mut write: impl FnMut(&[R]) -> Vec<Answer> + Send + 'static,
     ) -> std::io::Result<Self> {
-        let (sender, requests) = sync_channel::<oneshot::Sender<Answer>>(MOST_WAITING);
-        std::thread::Builder::new().name("status".to_owned()).spawn(move || {
-            let mut last = None;
+        let (sender, requests) = sync_channel::<(R, oneshot::Sender<Answer>)>(MOST_WAITING);
+        std::thread::Builder::new().name(name.to_owned()).spawn(move || {
             while let Ok(first) = requests.recv() {
                 let began = Instant::now();
-                last = snapshot(&asking).or(last);
-                let answer = match &last {
-                    Some(world) => answer(200, JSON, page(&facts(), world, SystemTime::now())),
-                    None => answer(503, PLAIN, "nothing is followed yet\n".to_owned()),
-                };
-                for waiting in std::iter::once(first).chain(requests.try_iter()) {
+                let (asked, waiting): (Vec<_>, Vec<_>) =
+                    std::iter::once(first).chain(requests.try_iter()).unzip();
+                for (waiting, answer) in waiting.into_iter().zip(write(&asked)) {
                     // Whoever asked may be gone.
-                    let _ = waiting.send(answer.clone());
+                    let _ = waiting.send(answer);
                 }
                 // Not more than half of the time, however many ask.
                 std::thread::sleep(began.elapsed().min(LONGEST_PAUSE));
@@ -170,17 +177,35 @@ impl Writer {
     }
 
     /// Returns the page, or an answer that says that too many wait for it.
-    pub(super) fn reply(&self) -> Reply {
+    pub(super) fn reply(&self, request: R) -> Reply {
         let (sender, answered) = oneshot::channel();
-        match self.0.try_send(sender) {
+        match self.0.try_send((request, sender)) {
             Ok(()) => Reply::Later(answered),
             Err(_) => answer(503, PLAIN, "too many ask already\n".to_owned()).into(),
         }
     }
 }
 
+/// Returns a function that writes the status page. `facts` has what is known without the loop, which `asking`
+/// leads to.
+pub(super) fn status(
+    facts: impl Fn() -> Facts + Send,
+    asking: Sender<Look>,
+    counted: Option<Arc<Mutex<Counted>>>,
+) -> impl FnMut(&[()]) -> Vec<Answer> + Send {
+    let mut last = None;
+    move |requests| {
+        last = snapshot(&asking).or_else(|| last.take());
+        let answer = match &last {
+            Some(world) => answer(200, JSON, page(&facts(), world, counted.as_deref(), SystemTime::now())),
+            None => answer(503, PLAIN, "nothing is followed yet\n".to_owned()),
+        };
+        vec![answer; requests.len()]
+    }
+}
+
 /// Asks the loop for a copy of its world; `None` when it does not answer.
-fn snapshot(asking: &Sender<Look>) -> Option<Snapshot> {
+pub(super) fn snapshot(asking: &Sender<Look>) -> Option<Snapshot> {
     let (sender, answered) = sync_channel(1);
     let look: Look = Box::new(move |world| {
         let _ = sender.send(world.snapshot());
@@ -208,6 +233,9 @@ struct Page<'a> {
     #[serde(rename = "forbiddenExternalIPs")]
     forbidden_external_ips: Vec<String>,
     services: usize,
+    /// Why connections are counted, and not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connections_unknown: Option<String>,
     ports: Ports<'a>,
 }
 
@@ -216,11 +244,12 @@ struct Ports<'a>(
     std::cell::RefCell<Box<dyn Iterator<Item = ServicePort<'a>> + 'a>>,
     /// The scheduler of the node.
     Option<Scheduler>,
+    Option<&'a Counted>,
 );
 
 impl Serialize for Ports<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.borrow_mut().by_ref().map(|port| Port::new(&port, self.1)))
+        serializer.collect_seq(self.0.borrow_mut().by_ref().map(|port| Port::new(&port, self.1, self.2)))
     }
 }
 
@@ -239,6 +268,9 @@ struct Port {
     load_balancer_ips: Vec<IpAddr>,
     /// How an endpoint is chosen; none under session affinity, and in modes without schedulers.
     scheduler: Option<String>,
+    /// The connections since the kernel counts them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connections: Option<u64>,
     endpoints: Vec<Endpoint>,
 }
 
@@ -249,16 +281,19 @@ struct Endpoint {
     ready: bool,
     serving: bool,
     terminating: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connections: Option<u64>,
 }
 
 impl Port {
-    fn new(port: &ServicePort<'_>, default: Option<Scheduler>) -> Self {
+    fn new(port: &ServicePort<'_>, default: Option<Scheduler>, counted: Option<&Counted>) -> Self {
         let endpoint = |endpoint: &sluicegate_services::Endpoint| Endpoint {
             address: endpoint.address,
             local: endpoint.is_local,
             ready: endpoint.ready,
             serving: endpoint.serving,
             terminating: endpoint.terminating,
+            connections: counted.and_then(|counted| counted.of_endpoint(port, endpoint.address)),
         };
         Self {
             name: port.name.to_string(),
@@ -269,6 +304,7 @@ impl Port {
             external_ips: port.external_ips.clone(),
             load_balancer_ips: port.load_balancer_ips.clone(),
             scheduler: default.and_then(|default| port.service.scheduler(default)).map(|one| one.to_string()),
+            connections: counted.map(|counted| counted.of_port(port)),
             endpoints: port.endpoints.iter().map(endpoint).collect(),
         }
     }
@@ -322,7 +358,7 @@ mod tests {
         let facts =
             Facts { mode: "nftables", started: start, history, conditions, families, scheduler: None };
         let this = ThisNode { name: "here".to_owned(), ..ThisNode::default() };
-        let page = page(&facts, &World::new(this).snapshot(), start);
+        let page = page(&facts, &World::new(this).snapshot(), None, start);
         let page: Value = serde_json::from_str(&page).unwrap();
         assert_eq!((&page["ready"], &page["node"]), (&false.into(), &"here".into()));
         assert_eq!(page["conditions"][0], "[-]rules failed: no room");

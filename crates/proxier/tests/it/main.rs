@@ -21,4 +21,5 @@ mod memory;
 mod robust;
 mod run;
 mod schedulers;
+mod service_metrics;
 mod status;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use sluicegate_lab::{Answer, Namespace, Network, NetworkSpec, PodSpec, Transport, ask};
 
 /// A node with a pod that serves and a client outside.
-fn network() -> Network {
+pub(crate) fn network() -> Network {
     Network::build(&NetworkSpec {
         node: (Ipv4Addr::new(192, 168, 0, 2), Ipv6Addr::new(0xfd00, 0x192, 0x168, 0, 0, 0, 0, 2)),
         client: (Ipv4Addr::new(192, 168, 0, 100), Ipv6Addr::new(0xfd00, 0x192, 0x168, 0, 0, 0, 0, 0x100)),
@@ -25,14 +25,14 @@ fn network() -> Network {
     .expect("a network")
 }
 
-fn service(name: &str, ip: &str, more: &str) -> String {
+pub(crate) fn service(name: &str, ip: &str, more: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Service\nmetadata: {{namespace: demo, name: {name}}}\n\
          spec: {{clusterIP: {ip}, clusterIPs: [{ip}], ports: [{{name: http, port: 80}}]{more}}}\n---\n"
     )
 }
 
-const SLICE: &str = r"
+pub(crate) const SLICE: &str = r"
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
 metadata: {namespace: demo, name: web-1, labels: {kubernetes.io/service-name: web}}
@@ -46,16 +46,16 @@ endpoints:
 ";
 
 /// A directory that is removed with its value.
-struct Directory(PathBuf);
+pub(crate) struct Directory(pub(crate) PathBuf);
 
 impl Directory {
-    fn new() -> Self {
-        let path = std::env::temp_dir().join(format!("sluicegate-status-{}", std::process::id()));
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("sluicegate-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a directory");
         Self(path)
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         std::fs::write(self.0.join(name), text).expect("a file");
     }
 }
@@ -68,7 +68,7 @@ impl Drop for Directory {
 }
 
 /// A process that is killed with its value.
-struct Running(Child);
+pub(crate) struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -77,31 +77,32 @@ impl Drop for Running {
     }
 }
 
-fn command(words: &[&str]) -> Command {
+pub(crate) fn command(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sluicegate-proxier"));
     command.args(words).stdin(Stdio::null());
     command
 }
 
-fn start(node: &Namespace, manifests: &Path) -> Running {
+pub(crate) fn start(node: &Namespace, manifests: &Path, flags: &[&str]) -> Running {
     node.run(|| {
-        let mut command = command(&["run", "--hostname-override", "node", "--manifests"]);
+        let mut command =
+            command(&[&["run", "--hostname-override", "node"], flags, &["--manifests"]].concat());
         command.arg(manifests).stdout(Stdio::null()).stderr(Stdio::null());
         Running(command.spawn().expect("the command starts"))
     })
 }
 
-fn status(node: &Namespace, words: &[&str]) -> Output {
+pub(crate) fn status(node: &Namespace, words: &[&str]) -> Output {
     node.run(|| command(&[&["status"], words].concat()).output().expect("the command starts"))
 }
 
-fn object(output: &Output) -> Value {
+pub(crate) fn object(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
 /// Asks until the status is as wanted.
-fn wait(node: &Namespace, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn wait(node: &Namespace, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     let end = Instant::now() + Duration::from_secs(20);
     loop {
         let output = status(node, &["-o", "json"]);
@@ -119,7 +120,7 @@ fn a_running_daemon_tells_its_services_flows_syncs_and_troubles() {
     if testns::Netns::new().is_none() {
         return;
     }
-    let (network, directory) = (network(), Directory::new());
+    let (network, directory) = (network(), Directory::new("status"));
     let node = &network.node.namespace;
     let nobody = status(node, &[]);
     assert_eq!(nobody.status.code(), Some(1));
@@ -127,7 +128,7 @@ fn a_running_daemon_tells_its_services_flows_syncs_and_troubles() {
     assert!(why.contains("the daemon at 127.0.0.1:10249: Connection refused"), "{why}");
 
     directory.write("web.yaml", &(service("web", "172.30.0.1", "") + SLICE));
-    let daemon = start(node, &directory.0);
+    let daemon = start(node, &directory.0, &[]);
     let ready = wait(node, "ready", |status| status["ready"] == true);
     assert_eq!(
         (&ready["mode"], &ready["node"], &ready["services"]),

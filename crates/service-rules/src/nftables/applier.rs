@@ -15,10 +15,11 @@ use sluicegate_nftables::{self as nft, ApplyOptions, Target, Transaction, reconc
 
 use sluicegate_services::{Cluster, Family, NodePorts, ServiceName};
 
+use super::counts::{carried, carry_into_content};
 use super::programmed::programmed;
 use super::schema::fixed_name;
 use super::timed::Timed;
-use super::{Changes, Planner, Settings, Synced, TABLE};
+use super::{Changes, Counting, Layout, Planner, Settings, Synced, TABLE};
 use crate::flows::Programmed;
 use crate::{Error, Found, addresses};
 
@@ -102,7 +103,7 @@ impl<T: Transport> Applier<T> {
                     applied.planner.set_local_addresses(addresses);
                 }
                 let transaction = applied.planner.sync(cluster, changes, now);
-                (Found::Changed, transaction, applied)
+                (Found::Changed, carried(self.counting(), transaction, &mut self.transport)?, applied)
             }
             None => self.compare(cluster)?,
         };
@@ -113,7 +114,7 @@ impl<T: Transport> Applier<T> {
             let mut tried = transaction;
             // The kernel refused the difference: replace the whole table.
             if matches!(sent, Err(nft::Error::Rejected { applied: 0, .. })) && found == Found::Compared {
-                tried = applied.planner.replacement();
+                tried = carried(self.counting(), applied.planner.replacement(), &mut self.transport)?;
                 synced.found = Found::Replaced;
                 synced.changes = Changes::of(&tried);
                 sent = self.send(&tried, applied.generation);
@@ -251,7 +252,8 @@ impl<T: Transport> Applier<T> {
             return Ok((Found::Compared, script, Applied { planner, generation }));
         }
         let encoding = |error| Error::nftables("comparing the plan with the kernel", error);
-        let wanted = script.into_content().map_err(encoding)?;
+        let mut wanted = script.into_content().map_err(encoding)?;
+        carry_into_content(self.counting(), &mut wanted, &kernel);
         // A set of another size works as well. Sizes that the plan chooses would replace whole sets.
         let options = reconcile::Options::default().keep_sizes();
         let difference = reconcile::difference(&wanted, &kernel, &options).map_err(encoding)?;
@@ -287,6 +289,14 @@ impl<T: Transport> Applier<T> {
             }
         }
         Err(listing(sluicegate_netlink::Error::Interrupted(TRIES)))
+    }
+
+    /// Returns what the table counts.
+    const fn counting(&self) -> Counting {
+        match self.settings.layout {
+            Layout::Maps => self.settings.counting,
+            Layout::Chains => Counting::Off,
+        }
     }
 
     /// Returns the addresses of this node's interfaces, if only some of them answer node ports.

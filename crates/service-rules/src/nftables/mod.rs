@@ -43,6 +43,7 @@ mod base;
 mod chain;
 #[cfg(test)]
 mod content_tests;
+mod counts;
 mod element;
 mod family;
 mod journey;
@@ -58,9 +59,10 @@ mod table;
 mod timed;
 
 pub use applier::Applier;
+pub use counts::{Connections, connections};
 pub use journey::{End, Hop, Journey, Place, Tracer};
 pub use owner::Owners;
 pub use planner::Planner;
 pub use schema::TABLE;
-pub use settings::{Layout, Settings};
+pub use settings::{Counting, Layout, Settings};
 pub use synced::{Changes, STALE_CHAINS_KEPT, Synced};

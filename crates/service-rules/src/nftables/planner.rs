@@ -37,7 +37,7 @@ use super::family::{self, FamilyPlan};
 use super::owner::Owners;
 use super::port::PortPlan;
 use super::schema::TableSettings;
-use super::{Layout, Settings};
+use super::{Counting, Layout, Settings};
 use crate::Error;
 
 /// Plans the tables, and stores the last plan.
@@ -66,6 +66,7 @@ use crate::Error;
 pub struct Planner {
     layout: Layout,
     scheduler: Scheduler,
+    counting: Counting,
     masquerade_all: bool,
     mark: u32,
     detectors: [LocalDetector; 2],
@@ -89,6 +90,7 @@ impl Planner {
         let mut planner = Self {
             layout: settings.layout,
             scheduler: settings.scheduler,
+            counting: settings.counting,
             masquerade_all: settings.masquerade_all,
             mark: settings.masquerade_bit.mark(),
             detectors: settings.detect_local.detectors(cluster.node())?,
@@ -235,6 +237,7 @@ impl Planner {
             detector: if family == Family::Ipv4 { v4.clone() } else { v6.clone() },
             node_ports: self.node_port_addresses.resolve(family, cluster.node(), local).without_loopback(),
             service_cidrs,
+            counting: self.counting,
         }
     }
 }

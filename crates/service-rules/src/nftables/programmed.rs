@@ -44,29 +44,35 @@ pub(super) fn programmed(kernel: &Ruleset) -> Programmed {
 /// Decodes `ip daddr . meta l4proto . th dport`, each part of which takes a multiple of four bytes.
 fn address_frontend(family: Family, key: &[u8]) -> Option<Frontend> {
     let (ip, rest) = address(family, key)?;
-    let (protocol, port) = protocol_and_port(rest)?;
+    let (protocol, port) = protocol_and_port(rest).filter(|(protocol, _)| may_be_stale(*protocol))?;
     Some(Frontend::Address(ip, protocol, port))
 }
 
 /// Decodes `meta l4proto . th dport`.
 fn node_port_frontend(family: Family, key: &[u8]) -> Option<Frontend> {
-    let (protocol, port) = protocol_and_port(key)?;
+    let (protocol, port) = protocol_and_port(key).filter(|(protocol, _)| may_be_stale(*protocol))?;
     Some(Frontend::NodePort(family, protocol, port))
 }
 
-fn protocol_and_port(key: &[u8]) -> Option<(Protocol, NonZeroU16)> {
+/// Returns whether flows of this protocol may become stale.
+fn may_be_stale(protocol: Protocol) -> bool {
+    protocol != Protocol::Tcp
+}
+
+/// Decodes `meta l4proto . th dport`.
+pub(super) fn protocol_and_port(key: &[u8]) -> Option<(Protocol, NonZeroU16)> {
     let [number, _, _, _, high, low, ..] = *key else { return None };
-    let protocol = [Protocol::Udp, Protocol::Sctp].into_iter().find(|known| known.number() == number)?;
+    let protocol = Protocol::ALL.into_iter().find(|known| known.number() == number)?;
     Some((protocol, NonZeroU16::new(u16::from_be_bytes([high, low]))?))
 }
 
 /// Decodes an address and a port.
-fn endpoint(family: Family, value: &[u8]) -> Option<SocketAddr> {
+pub(super) fn endpoint(family: Family, value: &[u8]) -> Option<SocketAddr> {
     let (ip, [high, low, _, _]) = address(family, value)? else { return None };
     Some(SocketAddr::new(ip, u16::from_be_bytes([*high, *low])))
 }
 
-fn address(family: Family, bytes: &[u8]) -> Option<(IpAddr, &[u8])> {
+pub(super) fn address(family: Family, bytes: &[u8]) -> Option<(IpAddr, &[u8])> {
     Some(match family {
         Family::Ipv4 => {
             let (octets, rest) = bytes.split_first_chunk()?;

@@ -6,13 +6,13 @@ use ipnet::IpNet;
 use sluicegate_nftables as nft;
 use sluicegate_nftables::expr::{CtKey, MetaKey, NatFlags, NumgenMode};
 use sluicegate_nftables::lang::{
-    CtState, Expression, Jhash, Mangle, Match, Numgen, Payload, PortNat, Reject, Statement, Verdict,
+    Counter, CtState, Expression, Jhash, Mangle, Match, Numgen, Payload, PortNat, Reject, Statement, Verdict,
 };
 use sluicegate_nftables::{Comment, DataType, InterfaceName, Name, Rule, Set, SetFlags, SetId, TableId};
 use sluicegate_services::{Family, LocalDetector, NodePorts, Protocol};
 
-use super::Layout;
 use super::element::{Choice, Container, Path, Scope};
+use super::{Counting, Layout};
 use crate::scheduling::{MAGLEV_SEED, SOURCE_HASH_SEED};
 
 /// The settings of one family's table.
@@ -27,6 +27,7 @@ pub(super) struct TableSettings {
     pub(super) node_ports: NodePorts,
     /// The networks from which cluster IPs are allocated.
     pub(super) service_cidrs: Vec<IpNet>,
+    pub(super) counting: Counting,
 }
 
 /// Creates the objects of one table.
@@ -121,6 +122,10 @@ impl Schema {
             }
         };
         let set = set.comment(comment(container.comment()));
+        let set = match self.settings.counting.has(container) && self.settings.layout == Layout::Maps {
+            true => set.statement(Counter::default()),
+            false => set,
+        };
         // The set type for intervals of concatenations (pipapo) does not use a size.
         match size.filter(|_| container != Container::Allowed) {
             Some(size) => set.size(size),

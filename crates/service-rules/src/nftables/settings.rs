@@ -1,5 +1,6 @@
 //! The settings of nftables mode.
 
+use std::fmt;
 use std::str::FromStr;
 
 use sluicegate_services::{DetectLocal, Family, NodePortAddresses, Scheduler};
@@ -23,6 +24,8 @@ pub struct Settings {
     pub node_port_addresses: NodePortAddresses,
     /// How an endpoint is chosen for the connections of services that do not say it themselves.
     pub scheduler: Scheduler,
+    /// Which connections are counted, in layout `maps`; the other layout counts none.
+    pub counting: Counting,
 }
 
 impl Default for Settings {
@@ -35,6 +38,7 @@ impl Default for Settings {
             detect_local: DetectLocal::default(),
             node_port_addresses: NodePortAddresses::default(),
             scheduler: Scheduler::default(),
+            counting: Counting::default(),
         }
     }
 }
@@ -59,5 +63,46 @@ impl FromStr for Layout {
             "chains" => Ok(Self::Chains),
             _ => Err(UnknownName::new(["maps", "chains"], text)),
         }
+    }
+}
+
+/// Which connections the kernel counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Counting {
+    /// None.
+    #[default]
+    Off,
+    /// Those to each frontend.
+    Frontends,
+    /// Those to each frontend, and to each of its endpoints.
+    Endpoints,
+}
+
+impl Counting {
+    const ALL: [Self; 3] = [Self::Off, Self::Frontends, Self::Endpoints];
+
+    /// Returns the name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Frontends => "frontends",
+            Self::Endpoints => "endpoints",
+        }
+    }
+}
+
+impl fmt::Display for Counting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Counting {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        let found = Self::ALL.into_iter().find(|counting| counting.as_str() == text);
+        found.ok_or_else(|| UnknownName::new(Self::ALL.into_iter().map(Self::as_str), text))
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use prometheus_client::registry::{Metric, Registry};
 
 use super::Metrics;
+use super::counted::ConnectionMetrics;
 use super::packets::PacketCounters;
 use super::process::ProcessMetrics;
 use super::source::SourceMetrics;
@@ -127,6 +128,7 @@ impl Metrics {
         let help = "Changes of other programs to the tables of the proxy, each of which is repaired";
         add(ours, "foreign_changes", help, &self.disturbances);
         ours.register_collector(Box::new(SourceMetrics(Arc::clone(&self.sources))));
+        ours.register_collector(Box::new(ConnectionMetrics(Arc::clone(&self.scraped))));
 
         let help = "Number of HTTP requests, partitioned by status code, method, and host";
         add(&mut registry, "rest_client_requests", help, &self.requests);

@@ -5,6 +5,7 @@
 
 mod affinity;
 mod changes;
+mod counts;
 mod example;
 mod injected;
 mod layouts;

@@ -13,18 +13,18 @@ use sluicegate_services::{Cluster, Family, Protocol, Scheduler, Slots};
 
 use crate::nftables::world::{World, cluster, run_nft_text, settings};
 
-const ENDPOINTS: u8 = 5;
-const CLIENTS: u8 = 40;
-const NODE_PORT: u16 = 30_080;
+pub(super) const ENDPOINTS: u8 = 5;
+pub(super) const CLIENTS: u8 = 40;
+pub(super) const NODE_PORT: u16 = 30_080;
 
-fn address(family: Family, network: u8, last: u8) -> IpAddr {
+pub(super) fn address(family: Family, network: u8, last: u8) -> IpAddr {
     match family {
         Family::Ipv4 => IpAddr::from([10, network, 0, last]),
         Family::Ipv6 => Ipv6Addr::new(0xfd00, 0x10, network.into(), 0, 0, 0, 0, last.into()).into(),
     }
 }
 
-fn service_ip(family: Family, number: u8) -> IpAddr {
+pub(super) fn service_ip(family: Family, number: u8) -> IpAddr {
     match family {
         Family::Ipv4 => IpAddr::from([172, 30, 0, number]),
         Family::Ipv6 => Ipv6Addr::new(0xfd00, 0x172, 0x30, 0, 0, 0, 0, number.into()).into(),
@@ -32,7 +32,7 @@ fn service_ip(family: Family, number: u8) -> IpAddr {
 }
 
 /// Returns services of one family, numbered from 1, with these annotations, all with the same endpoints.
-fn manifests(family: Family, schedulers: &[Option<&str>], endpoints: &[u8]) -> String {
+pub(super) fn manifests(family: Family, schedulers: &[Option<&str>], endpoints: &[u8]) -> String {
     let ports = |number: u16, extra: &str| {
         let port = |name: &str| {
             let protocol = name.to_uppercase();
@@ -67,7 +67,7 @@ fn manifests(family: Family, schedulers: &[Option<&str>], endpoints: &[u8]) -> S
 }
 
 /// The endpoints, and the clients' way to them.
-struct Network {
+pub(super) struct Network {
     family: Family,
     udp: BTreeMap<u8, UdpSocket>,
     tcp: BTreeMap<u8, TcpListener>,
@@ -75,7 +75,7 @@ struct Network {
 
 impl Network {
     /// Configures the current network namespace.
-    fn new(family: Family) -> Self {
+    pub(super) fn new(family: Family) -> Self {
         let ips = (1..=ENDPOINTS).map(|n| address(family, 244, n));
         let ips = ips.chain((1..=CLIENTS).map(|n| address(family, 9, n)));
         let nodad = if family == Family::Ipv6 { " nodad" } else { "" };
@@ -97,7 +97,7 @@ impl Network {
     }
 
     /// Sends the first datagram of a connection, and returns its source and the endpoint that it came to.
-    fn udp(&self, client: u8, service: u8) -> (SocketAddr, u8) {
+    pub(super) fn udp(&self, client: u8, service: u8) -> (SocketAddr, u8) {
         let socket = UdpSocket::bind((address(self.family, 9, client), 0)).expect("a client");
         socket.connect((service_ip(self.family, service), 80)).expect("there is a route");
         socket.send(b"?").expect("it is sent");
@@ -105,7 +105,7 @@ impl Network {
     }
 
     /// Opens a connection, and returns its source and the endpoint that it came to.
-    fn tcp(&self, service: u8) -> (SocketAddr, u8) {
+    pub(super) fn tcp(&self, service: u8) -> (SocketAddr, u8) {
         let stream = TcpStream::connect((service_ip(self.family, service), 80)).expect("it is accepted");
         let reached =
             || self.tcp.iter().filter(|(_, endpoint)| endpoint.accept().is_ok()).map(|(n, _)| *n).collect();
@@ -150,7 +150,7 @@ fn explained(cluster: &Cluster, default: Scheduler, from: SocketAddr, protocol: 
     }
 }
 
-fn all() -> Vec<u8> {
+pub(super) fn all() -> Vec<u8> {
     (1..=ENDPOINTS).collect()
 }
 

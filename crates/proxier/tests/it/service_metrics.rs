@@ -1,0 +1,126 @@
+//! Connections by service: what a daemon that counts them tells, in `status` and in its metrics.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::process::Output;
+use std::time::Duration;
+
+use serde_json::Value;
+use sluicegate_lab::{Answer, Namespace, Transport, ask};
+
+use crate::gates::FROM_INPUT;
+use crate::status::{Directory, SLICE, network, object, service, start, status, wait};
+
+/// Returns the lines of the metric that /metrics has.
+fn scrape(node: &Namespace) -> Vec<String> {
+    let text = node.run(|| {
+        let mut stream = TcpStream::connect(("127.0.0.1", 10249)).expect("the daemon");
+        stream
+            .write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+            .expect("it is sent");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("an answer");
+        text
+    });
+    assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
+    let lines = text.lines().filter(|line| line.starts_with("sluicegate_service_connections"));
+    lines.map(str::to_owned).collect()
+}
+
+fn connect(from: &Namespace, times: usize) {
+    let target = SocketAddr::from(([172, 30, 0, 1], 80));
+    for answer in from.run(|| ask(Transport::Tcp, target, times, Duration::from_secs(5))) {
+        assert!(matches!(answer, Answer::From { .. }), "{answer:?}");
+    }
+}
+
+#[test]
+fn connections_are_told_by_service_and_endpoint_over_changes_and_restarts() {
+    if testns::Netns::new().is_none() {
+        return;
+    }
+    let (network, directory) = (network(), Directory::new("service-metrics"));
+    let (node, client) = (&network.node.namespace, &network.client.namespace);
+    directory.write("web.yaml", &(service("web", "172.30.0.1", "") + SLICE));
+    directory.write("other.yaml", &service("other", "172.30.0.2", ""));
+    let flags = ["--service-metrics", "endpoints", "--service-metrics-series", "1"];
+    let daemon = start(node, &directory.0, &flags);
+    wait(node, "ready", |status| status["ready"] == true);
+    let of_web = |found: &Value| {
+        let web =
+            found["ports"].as_array().expect("ports").iter().find(|port| port["name"] == "demo/web:http");
+        web.expect("the service").clone()
+    };
+    connect(client, 3);
+    // By name `other` is the first, and the bound is one.
+    let series = |service: &str, ip: &str, count: u64| {
+        format!(
+            "sluicegate_service_connections_total{{namespace=\"demo\",service=\"{service}\",port=\"http\",frontend=\"{ip}:\
+             80/tcp\"}} {count}"
+        )
+    };
+    assert_eq!(
+        scrape(node),
+        [series("other", "172.30.0.2", 0), "sluicegate_service_connections_left_out 1".to_owned()]
+    );
+    let web = of_web(&object(&status(node, &["-o", "json"])));
+    assert_eq!((&web["connections"], &web["connectionsPerSecond"]), (&3.into(), &0.0.into()), "{web:#}");
+    assert_eq!(
+        (&web["endpoints"][0]["connections"], &web["endpoints"][1]["connections"]),
+        (&3.into(), &0.into())
+    );
+
+    // Another endpoint changes the element, a restart does not, and both keep the count.
+    directory.write("web.yaml", &(service("web", "172.30.0.1", "") + &SLICE.replace("ready: false, ", "")));
+    wait(node, "changed", |status| of_web(status)["endpoints"][1]["ready"] == true);
+    directory.write("web.yaml", &(service("web", "172.30.0.1", "") + SLICE));
+    wait(node, "changed back", |status| of_web(status)["endpoints"][1]["ready"] == false);
+    drop(daemon);
+    let daemon = start(node, &directory.0, &["--service-metrics"]);
+    wait(node, "ready", |status| status["ready"] == true);
+    let all = [
+        series("other", "172.30.0.2", 0),
+        series("web", "172.30.0.1", 3),
+        "sluicegate_service_connections_left_out 0".to_owned(),
+    ];
+    assert_eq!(scrape(node), all);
+    let shown = String::from_utf8(status(node, &[]).stdout).expect("text");
+    assert!(shown.contains("connections") && shown.contains("a second"), "{shown}");
+    let web = of_web(&object(&status(node, &["-o", "json"])));
+    assert_eq!((&web["connections"], &web["endpoints"][0]["connections"]), (&3.into(), &Value::Null));
+    drop(daemon);
+
+    let daemon = start(node, &directory.0, &[]);
+    wait(node, "ready", |status| status["ready"] == true);
+    assert_eq!(scrape(node), [""; 0]);
+    assert_eq!(of_web(&object(&status(node, &["-o", "json"])))["connections"], Value::Null);
+    drop(daemon);
+}
+
+#[test]
+fn modes_and_layouts_that_count_nothing_refuse_to() {
+    let render = |flags: &[&str]| {
+        let program = env!("CARGO_BIN_EXE_sluicegate-proxier");
+        let Output { status, stdout, stderr } =
+            testns::feed(&[&[program, "render"], flags, &FROM_INPUT].concat(), "");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (status.success(), text(&stdout) + &text(&stderr))
+    };
+    for (flags, found) in [
+        (&["--proxy-mode", "iptables"], "iptables"),
+        (&["--proxy-mode", "ipvs"], "ipvs"),
+        (&["--layout", "chains"], "--layout chains"),
+    ] {
+        let (ok, told) = render(&[&flags[..], &["--service-metrics=frontends"]].concat());
+        let expected = format!(
+            "--service-metrics frontends: expected --proxy-mode nftables with --layout maps, found {found}, which \
+             counts no connections"
+        );
+        assert!(!ok && told.contains(&expected), "{told}");
+        assert!(render(&[&flags[..], &["--service-metrics=off"]].concat()).0);
+    }
+    let (ok, told) = render(&["--service-metrics=all"]);
+    assert!(!ok && told.contains("off, frontends") && told.contains("all"), "{told}");
+    let (ok, told) = render(&["--service-metrics=endpoints"]);
+    assert!(ok && told.contains("counter"), "{told}");
+}
