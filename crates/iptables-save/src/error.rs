@@ -178,6 +178,8 @@ pub enum RuleFault {
         /// The match or target.
         extension: &'static str,
     },
+    /// A word that is not a type of rejection of the family.
+    RejectType,
     /// A word that is not the mask of an address.
     Mask,
     /// A word that is not an address.

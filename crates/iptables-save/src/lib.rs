@@ -108,5 +108,5 @@ pub use owner::{Owned, Owner, Position};
 pub use spec::{Module, OptionUse, Spec, Target, Values};
 pub use state::State;
 pub use tree::{Action, Chain, Command, Counters, Entry, Item, Rule, Save, Table, Verb};
-pub use value::protocol_number;
+pub use value::{port_number, protocol_number};
 pub use words::{Word, Words, quote, quote_if_needed, split};

@@ -14,7 +14,7 @@ use crate::encoding::{byte_len, cut};
 use crate::ext::Family;
 
 pub(crate) use address::{Network, networks};
-pub use named::protocol_number;
+pub use named::{port_number, protocol_number};
 pub(crate) use number::{integer, mark};
 pub(crate) use packed::{bit_rate_text, hash_rate, seconds, string_bytes};
 pub(crate) use time::seconds_of_day;
@@ -157,6 +157,7 @@ impl Value {
                 }
             }
             Self::Protocol | Self::ProtocolNumber => RuleFault::Protocol,
+            Self::RejectWith => RuleFault::RejectType,
             number if number.range().is_some() => RuleFault::OutOfRange { extension, option },
             _ => RuleFault::Other,
         }

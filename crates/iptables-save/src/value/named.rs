@@ -34,6 +34,12 @@ pub fn protocol_number(word: &str) -> Option<u8> {
     }
 }
 
+/// Returns the number of a port that is written as a number or as the name of a service.
+#[must_use]
+pub fn port_number(word: &str) -> Option<u16> {
+    port(word).ok()
+}
+
 pub(crate) fn port(word: &str) -> Result<u16, std::borrow::Cow<'static, str>> {
     let number = match integer(word) {
         Some(number) => u16::try_from(number).ok(),

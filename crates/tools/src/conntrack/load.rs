@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use sluicegate_conntrack::netlink::text::decode;
 use sluicegate_conntrack::{Client, Verb};
 
-use super::arguments::{Arguments, Command, Failure, What, usage};
+use super::arguments::{Arguments, Command, Failure, usage};
 use super::{add, changing, create, operation, perform, show};
 
 pub(crate) fn load(file: &str) -> Result<ExitCode, Failure> {
@@ -62,7 +62,6 @@ fn done(line: &Arguments, client: &mut Client) -> Result<(), Failure> {
             let flows = client.delete_matching(&line.filter).map_err(|error| operation(&error))?;
             show(line, Verb::Deleted, flows.into_iter().map(Ok)).map(drop)
         }
-        Command::Flush(What::Flows) => client.flush(line.filter.family).map_err(|error| operation(&error)),
         _ => perform(line, client).map(drop),
     }
 }

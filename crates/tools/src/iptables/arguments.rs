@@ -4,12 +4,16 @@
 //! whatever they look like: `--comment -D` is no command. Long names may be cut where that is unambiguous.
 //! `-s`, `-d`, `-p` and `-j` take the word behind them alone, as 1.8.9 does: `-p=tcp` and `-ptcp` are refused.
 
+use std::net::IpAddr;
+
 use sluicegate_iptables_save::{
     Counters, Extension, Family, OptionRow, encode, find_match, find_target, protocol_name, protocol_number,
 };
 
+use sluicegate_xtables::BackEnd;
+
 use super::failure::{Failure, long_interface, no_protocol, parameter};
-use super::hosts;
+use super::{Tool, hosts};
 use crate::output::tell;
 
 /// A command line.
@@ -204,6 +208,9 @@ impl Reader<'_> {
                     values.push(next.ok_or_else(|| parameter(missing))?.clone());
                     self.at += 1;
                 }
+                if matches!(row.name(), "src-range" | "dst-range") {
+                    values.iter().for_each(|range| warn_of_reversed(range));
+                }
                 self.found.words.extend(values);
                 Ok(())
             }
@@ -352,6 +359,12 @@ impl Reader<'_> {
             'p' => {
                 value.make_ascii_lowercase();
                 self.protocol = match_of_protocol(&value, self.family)?;
+                let is_header = protocol_number(&value).is_some_and(|number| HEADERS.contains(&number));
+                if is_header && self.family == Family::Ipv6 && !self.inverted {
+                    tell(format_args!(
+                        "Warning: never matched protocol: {value}. use extension match instead."
+                    ));
+                }
             }
             'i' | 'o' => interface(&value)?,
             'g' => target_name(&value)?,
@@ -399,16 +412,13 @@ impl Reader<'_> {
             'h' | 'V' => self.found.ends = Some(letter),
             'w' => {
                 let value = value.or_else(|| self.next_argument());
-                let wrong = || parameter("wait seconds not numeric");
-                let seconds = value.map(|word| leading_number(&word).ok_or_else(wrong)).transpose()?;
-                self.found.wait = Some(seconds);
+                self.found.wait = Some(value.as_deref().map(seconds).transpose()?);
             }
             'W' => {
                 let value = value.or_else(|| self.next_argument());
                 let value = value.ok_or_else(|| parameter("wait interval value required"))?;
-                leading_number(&value).ok_or_else(|| parameter("wait interval not numeric"))?;
+                interval(&value)?;
                 self.reads_interval = true;
-                tell("Ignoring deprecated --wait-interval option.");
             }
             'c' => {
                 self.once(letter)?;
@@ -496,10 +506,37 @@ fn rule_number(word: &str) -> Result<u32, Failure> {
     number.ok_or_else(|| parameter(format!("Invalid rule number `{word}'")))
 }
 
-/// Returns the number at the beginning of a word, of which the tool reads no more.
+/// Reads for how many seconds to wait for the lock.
+pub(super) fn seconds(word: &str) -> Result<u64, Failure> {
+    leading_number(word).ok_or_else(|| parameter("wait seconds not numeric"))
+}
+
+/// Reads how often to look at the lock, which is not heeded any more.
+pub(super) fn interval(word: &str) -> Result<u64, Failure> {
+    match leading_number(word) {
+        None => Err(parameter("wait interval not numeric")),
+        Some(interval @ 1_000_000..) => {
+            Err(parameter(format!("too long usec wait {interval} > 999999 usec")))
+        }
+        Some(interval) => {
+            tell("Ignoring deprecated --wait-interval option.");
+            Ok(interval)
+        }
+    }
+}
+
+/// Returns the number at the beginning of a word, as `sscanf("%i")` reads it: of what stands behind it the tool
+/// reads nothing.
 fn leading_number(word: &str) -> Option<u64> {
-    let end = word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len());
-    word.get(..end)?.parse().ok()
+    let word = word.trim_ascii_start();
+    let hex = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
+    let (digits, radix) = match hex.filter(|hex| hex.starts_with(|c: char| c.is_ascii_hexdigit())) {
+        Some(hex) => (hex, 16),
+        None if word.starts_with('0') => (word, 8),
+        None => (word, 10),
+    };
+    let end = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
+    u64::from_str_radix(digits.get(..end)?, radix).ok()
 }
 
 /// Returns the match that an option behind `-p` loads, if the protocol has one.
@@ -527,6 +564,16 @@ fn interface(name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Tells that a range of addresses has its ends in the wrong order.
+fn warn_of_reversed(range: &str) {
+    let ends = range.split_once('-').map(|(from, to)| (from.parse::<IpAddr>(), to.parse::<IpAddr>()));
+    if let Some((Ok(from), Ok(to))) = ends
+        && from > to
+    {
+        tell(format_args!("xt_iprange: range {range} is reversed and will never match"));
+    }
+}
+
 /// Checks the name of a target or chain to jump to.
 fn target_name(name: &str) -> Result<(), Failure> {
     match encode(name).len() {
@@ -544,8 +591,7 @@ pub(super) fn new_name(name: &str, family: Family) -> Result<(), Failure> {
     if let Some(first) = name.chars().next().filter(|first| ['-', '!'].contains(first)) {
         return Err(parameter(format!("chain name not allowed to start with `{first}'")));
     }
-    let verdicts = ["", "ACCEPT", "DROP", "QUEUE", "RETURN"];
-    if verdicts.contains(&name) || find_target(name, family).is_some() {
+    if name.is_empty() || VERDICTS.contains(&name) || find_target(name, family).is_some() {
         return Err(parameter("chain name may not clash with target name"));
     }
     if name.contains(|c: char| c.is_ascii_whitespace() || c.is_ascii_control()) {
@@ -554,10 +600,30 @@ pub(super) fn new_name(name: &str, family: Family) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Checks the name of a chain that iptables-restore makes: what it says is not what iptables says.
+pub(super) fn restored_name(name: &str, tool: &Tool) -> Result<(), Failure> {
+    let length = encode(name).len();
+    if length > LONGEST_CHAIN {
+        return Err(parameter(match tool.back_end {
+            BackEnd::Nft => {
+                let limit = LONGEST_CHAIN + 1;
+                format!("chain name `{name}' too long (must be under {limit} chars)")
+            }
+            BackEnd::Legacy => format!("Invalid chain name `{name}' ({LONGEST_CHAIN} chars max)"),
+        }));
+    }
+    if tool.back_end == BackEnd::Legacy && VERDICTS.contains(&name) {
+        return Err(parameter(format!("error creating chain '{name}':File exists")));
+    }
+    new_name(name, tool.family)
+}
+
 const fn option(long: &'static str, letter: char, value: Takes) -> Known {
     Known { long, letter, value }
 }
 
+/// Targets that are no extension.
+const VERDICTS: [&str; 4] = ["ACCEPT", "DROP", "QUEUE", "RETURN"];
 /// The options of iptables(8).
 const OPTIONS: &[Known] = &[
     option("append", 'A', Takes::Value),
@@ -598,6 +664,9 @@ const OPTIONS: &[Known] = &[
     option("ipv4", '4', Takes::Nothing),
     option("ipv6", '6', Takes::Nothing),
 ];
+/// Headers of IPv6 that are not the protocol of a packet: those of routing and fragments, AH, and of options for
+/// the destination.
+const HEADERS: [u8; 4] = [43, 44, 51, 60];
 /// `XT_EXTENSION_MAXNAMELEN`, less the zero at its end.
 pub(super) const LONGEST_CHAIN: usize = 28;
 /// `IFNAMSIZ`, less the zero at its end.

@@ -1,8 +1,10 @@
 //! Failures in the words and with the exit status of iptables 1.8.9: programs read them.
 
-use sluicegate_iptables_save::{self as save, Family, OptionRow, RuleFault, find_match, find_target};
+use sluicegate_iptables_save::{
+    self as save, Family, OptionRow, RuleFault, find_match, find_target, port_number,
+};
 use sluicegate_xtables::netlink::Errno;
-use sluicegate_xtables::{BackEnd, CompileError, Error, Fault};
+use sluicegate_xtables::{BackEnd, CompileError, Error, Fault, Mismatch, SetMismatch};
 
 use super::arguments::LONGEST_CHAIN;
 
@@ -57,6 +59,11 @@ impl Failure {
         Self { said_with: SaidWith::Nothing, ..parameter(message) }
     }
 
+    /// Returns one that the tool tells without its name.
+    pub(super) fn plain(message: impl Into<String>) -> Self {
+        Self { said_with: SaidWith::Nothing, ..Self::other(message) }
+    }
+
     /// Returns one of which nothing is said but where help is.
     pub(super) fn usage() -> Self {
         parameter("")
@@ -71,8 +78,18 @@ impl Failure {
     /// version.
     pub(super) fn incompatible(chain: &str, table: &str) -> Self {
         let chain = chain.escape_debug();
-        let message = format!("chain `{chain}' in table `{table}' is incompatible, use 'nft' tool.");
-        Self { message, ..Self::status(OTHER) }
+        Self::whole(format!("chain `{chain}' in table `{table}' is incompatible, use 'nft' tool."))
+    }
+
+    /// Returns one that the tool tells with its version.
+    pub(super) fn whole(message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..Self::status(OTHER) }
+    }
+
+    /// Adds a line.
+    pub(super) fn with(mut self, line: &str) -> Self {
+        self.message = format!("{}\n{line}", self.message);
+        self
     }
 
     /// Returns what is told on standard error. `name` is that of the tool, `version` behind it.
@@ -191,17 +208,20 @@ fn line(fault: Fault, reason: &str, name: &str, asked: Asked<'_>) -> Failure {
         Fault::NoChain => Failure::other("No chain/target/match by that name."),
         Fault::NoTarget => no_target(name, back_end),
         Fault::Exists if command == 'E' => Failure::other("File exists."),
-        Fault::Exists | Fault::Name if command == 'N' => Failure::other("Chain already exists."),
-        Fault::BuiltIn if command == 'E' => Failure::other("No chain/target/match by that name."),
-        Fault::BuiltIn if back_end == BackEnd::Legacy => {
-            Failure::other("Invalid argument. Run `dmesg' for more information.")
+        Fault::Exists if command == ':' && back_end == BackEnd::Legacy => {
+            parameter(format!("error creating chain '{chain}':File exists"))
         }
+        Fault::Exists | Fault::Name if matches!(command, 'N' | ':') => {
+            Failure::other("Chain already exists.")
+        }
+        Fault::BuiltIn if command == 'E' => Failure::other("No chain/target/match by that name."),
+        Fault::BuiltIn if back_end == BackEnd::Legacy => Failure::other(format!("Invalid argument.{DMESG}")),
         Fault::BuiltIn | Fault::InUse | Fault::NotEmpty => match (fault, back_end) {
             (Fault::NotEmpty, BackEnd::Legacy) => Failure::other("Directory not empty."),
             _ => busy(),
         },
         Fault::NotBuiltIn => Failure::other("Bad built-in chain name."),
-        Fault::Policy => Failure::other("Bad policy name. Run `dmesg' for more information."),
+        Fault::Policy => Failure::other(format!("Bad policy name.{DMESG}")),
         Fault::Several => parameter("Replacement rule does not specify a unique address"),
         _ => Failure::other(reason),
     }
@@ -227,6 +247,9 @@ pub(super) fn rule(error: &CompileError, asked: Asked<'_>) -> Failure {
                 BackEnd::Nft => asked.refused("No such file or directory", &message),
                 BackEnd::Legacy => Failure::other(format!("No chain/target/match by that name.\n{message}")),
             }
+        }
+        CompileError::Value { cause: Mismatch::Set(SetMismatch::Missing { name }), .. } => {
+            parameter(format!("Set {name} doesn't exist.\n"))
         }
         other => parameter(other.to_string()),
     }
@@ -282,12 +305,14 @@ fn of_kind(fault: RuleFault, word: &str, asked: Asked<'_>) -> Option<String> {
             format!("{extension}: bad value for option \"--{option}\", or out of range ({from}-{to}).\n")
         }
         RuleFault::Port => {
-            let port = word.splitn(2, ':').find(|port| !is_port_number(port)).unwrap_or(word);
+            let mut ports = word.split(',').flat_map(|range| range.splitn(2, ':'));
+            let port = ports.find(|port| !is_port(port)).unwrap_or(word);
             format!("invalid port/service `{port}' specified")
         }
         RuleFault::PortRange => "invalid portrange (min > max)".to_owned(),
         RuleFault::Protocol => return Some(no_protocol(word).message),
         RuleFault::NoProtocol => "rule would never match protocol".to_owned(),
+        RuleFault::RejectType => format!("unknown reject type \"{word}\""),
         RuleFault::Mask => {
             format!("invalid mask `{}' specified", word.split_once('/').map_or("", |(_, mask)| mask))
         }
@@ -308,9 +333,9 @@ fn of_kind(fault: RuleFault, word: &str, asked: Asked<'_>) -> Option<String> {
     })
 }
 
-/// Returns whether an end of a range is left out, or is a port by its number.
-fn is_port_number(port: &str) -> bool {
-    port.is_empty() || port.parse::<u16>().is_ok()
+/// Returns whether an end of a range is left out, or is a port by its number or the name of a service.
+fn is_port(port: &str) -> bool {
+    port.is_empty() || port_number(port).is_some()
 }
 
 /// Returns the failure of a word that is not a protocol.
@@ -342,16 +367,23 @@ impl Asked<'_> {
 /// Returns the text of the kernel's error with the hint of the tool.
 fn kernel(errno: Errno) -> String {
     match errno {
-        Errno::EINVAL => "Invalid argument. Run `dmesg' for more information.".to_owned(),
+        Errno::EINVAL => format!("Invalid argument.{DMESG}"),
         errno => format!("{}.", said(errno)),
     }
 }
 
 /// Returns the system's text of an error.
 fn said(errno: Errno) -> String {
-    let text = std::io::Error::from_raw_os_error(errno.0).to_string();
+    reason(&std::io::Error::from_raw_os_error(errno.0))
+}
+
+/// Returns the system's text of an error, without its number.
+pub(super) fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
     text.rsplit_once(" (os error").map_or(text.clone(), |(text, _)| text.to_owned())
 }
 
+/// What iptables advises, and iptables-restore doesn't.
+pub(super) const DMESG: &str = " Run `dmesg' for more information.";
 /// `EMLINK` (`asm-generic/errno-base.h`)
 const EMLINK: Errno = Errno(31);

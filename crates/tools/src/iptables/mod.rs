@@ -10,6 +10,7 @@ mod client;
 mod command;
 mod failure;
 mod hosts;
+mod line;
 mod restore;
 mod save;
 
@@ -24,6 +25,8 @@ use failure::Failure;
 
 /// The tool that the program is by its name.
 struct Tool {
+    /// The name that it was called by.
+    called: String,
     /// The name in its messages.
     name: String,
     family: Family,
@@ -34,7 +37,7 @@ impl Tool {
     /// Returns what stands behind the name: the version whose behaviour this is.
     fn version(&self) -> String {
         let variant = if self.back_end == BackEnd::Nft { "nf_tables" } else { "legacy" };
-        format!("v1.8.9 ({variant})")
+        format!("{VERSION} ({variant})")
     }
 
     fn tables(&self) -> &'static str {
@@ -57,7 +60,7 @@ pub(crate) fn main(name: &str, arguments: &[OsString]) -> ExitCode {
     let arguments: Vec<_> =
         arguments.iter().map(|word| decode(word.as_encoded_bytes()).into_owned()).collect();
     let family = if name.starts_with("ip6") { Family::Ipv6 } else { Family::Ipv4 };
-    let mut tool = Tool { name: name.to_owned(), family, back_end: BackEnd::Nft };
+    let mut tool = Tool { called: name.to_owned(), name: name.to_owned(), family, back_end: BackEnd::Nft };
     let ended = choose::back_end(name).and_then(|back_end| {
         tool.back_end = back_end;
         if back_end == BackEnd::Legacy {
@@ -84,6 +87,9 @@ pub(crate) fn main(name: &str, arguments: &[OsString]) -> ExitCode {
         }
     }
 }
+
+/// The version whose behaviour this is.
+const VERSION: &str = "v1.8.9";
 
 /// Returns the failure of a chain or table with something that iptables has no words for.
 fn incompatible(table: &str, foreign: &Foreign) -> Failure {

@@ -10,15 +10,16 @@ use sluicegate_xtables::legacy::Restore;
 use sluicegate_xtables::{BackEnd, ForeignReason};
 
 use super::client::Client;
-use super::failure::{self, Asked, Failure, parameter};
-use super::{Tool, hosts};
+use super::failure::{self, Asked, Failure, parameter, reason};
+use super::line::Line;
+use super::{Tool, arguments, hosts};
 use crate::output::{print, tell};
 
 pub(super) fn run(tool: &Tool, arguments: &[String]) -> Result<(), Failure> {
     let mut how = Restore::default().flush();
-    let (mut test, mut verbose) = (false, false);
+    let (mut test, mut verbose, mut waits, mut interval) = (false, false, false, false);
     let (mut only, mut file, mut wait) = (None, None, None);
-    let mut found = letters(arguments, &OPTIONS)?.into_iter().peekable();
+    let mut found = letters(tool, arguments, &OPTIONS)?.into_iter().peekable();
     while let Some((letter, value)) = found.next() {
         match letter {
             'n' => how.flush = false,
@@ -27,44 +28,48 @@ pub(super) fn run(tool: &Tool, arguments: &[String]) -> Result<(), Failure> {
             'v' => verbose = true,
             'T' => only = value,
             'b' => tell("-b/--binary option is not implemented"),
-            'W' if tool.back_end == BackEnd::Nft => {
-                found.next_if(|(letter, value)| *letter == '\0' && is_number(value.as_deref()));
-            }
-            'W' => tell("Ignoring deprecated --wait-interval option."),
-            'w' => {
-                let attached = value.is_some();
-                let word = match value {
-                    None => found.next_if(|(letter, value)| *letter == '\0' && is_number(value.as_deref())),
-                    value => Some(('w', value)),
+            'w' | 'W' => {
+                let value = match value {
+                    None => found.next_if(|(letter, _)| *letter == '\0').and_then(|(_, value)| value),
+                    value => value,
                 };
-                let word = word.and_then(|(_, value)| value);
-                if attached && !is_number(word.as_deref()) {
-                    return Err(parameter("wait seconds not numeric"));
+                // iptables-nft-restore has nothing to wait for, and does not look at it.
+                if tool.back_end == BackEnd::Legacy {
+                    interval |= letter == 'W';
+                    let read = if letter == 'w' { arguments::seconds } else { arguments::interval };
+                    let seconds = value.as_deref().map(read).transpose();
+                    let seconds = seconds.map_err(|failure| failure.with("Error occurred at line: 0"))?;
+                    if letter == 'w' {
+                        waits = true;
+                        wait = seconds;
+                    }
                 }
-                wait = word.and_then(|word| word.parse().ok());
             }
-            'h' => return Ok(print(help(tool))?),
+            'h' => {
+                tell(help(tool).trim_end());
+                return Ok(());
+            }
             'V' => return Ok(print(format!("{} {}\n", tool.name, tool.version()))?),
             '\0' if file.is_some() => {
-                return Err(Failure::other("Unknown arguments found on commandline"));
+                return Err(Failure::plain("Unknown arguments found on commandline"));
             }
             '\0' => file = value,
             _ => (),
         }
     }
+    if interval && !waits {
+        return Err(Failure::plain("Option --wait-interval requires option --wait"));
+    }
     let mut bytes = Vec::new();
     match &file {
         None => drop(std::io::stdin().read_to_end(&mut bytes)?),
         Some(file) => {
-            let cannot = |error: std::io::Error| {
-                let text = error.to_string();
-                let text = text.split(" (os error").next().unwrap_or_default().to_owned();
-                Failure::other(format!("Can't open {file}: {text}"))
-            };
+            let cannot =
+                |error: std::io::Error| Failure::plain(format!("Can't open {file}: {}", reason(&error)));
             bytes = std::fs::read(&**file).map_err(cannot)?;
         }
     }
-    let mut input = Save::parse_bytes(&bytes).map_err(|error| unreadable(&error))?;
+    let mut input = Save::parse_bytes(&bytes).map_err(|error| unreadable(&error, &bytes, tool))?;
     if let Some(only) = &only {
         input.items.retain(|item| !matches!(item, Item::Table(table) if table.name() != only));
     }
@@ -73,18 +78,8 @@ pub(super) fn run(tool: &Tool, arguments: &[String]) -> Result<(), Failure> {
             resolve(rule, tool)?;
         }
     }
-    let asked = Asked { back_end: tool.back_end, family: tool.family, command: 'A', chain: "" };
-    let told = |error: sluicegate_xtables::Error| {
-        let line = error.line();
-        let mut failure = failure::of(&error, asked);
-        if let Some(line) = line {
-            failure.message = match failure.status {
-                failure::PARAMETER => format!("{}\nError occurred at line: {line}", failure.message),
-                _ => format!("line {line} failed: {}", failure.message.trim()),
-            };
-        }
-        failure
-    };
+    check_chains(&input, &bytes, how.counters, tool)?;
+    let told = |error: sluicegate_xtables::Error| told(&error, &bytes, tool);
     let client = Client::open(tool.back_end, tool.family, wait).map_err(told)?;
     if how.flush && !test {
         for table in input.tables() {
@@ -102,7 +97,15 @@ pub(super) fn run(tool: &Tool, arguments: &[String]) -> Result<(), Failure> {
 /// Returns what a restore does, as `-v` says it.
 fn said(client: &Client, input: &Save<'_>, tool: &Tool) -> String {
     let mut said = String::new();
-    for table in input.tables() {
+    for item in &input.items {
+        let table = match item {
+            Item::Table(table) => table,
+            Item::Text(text) => {
+                said.push_str(text);
+                continue;
+            }
+            _ => continue,
+        };
         let view = client.view(table.name()).ok();
         let chains = || view.iter().flat_map(|view| view.table.chains());
         chains().for_each(|chain| said.push_str(&format!("Flushing chain `{}'\n", chain.name())));
@@ -154,48 +157,110 @@ fn has_name(words: &str) -> bool {
 /// Writes addresses in the place of the names of hosts.
 fn resolve(rule: &mut Rule<'_>, tool: &Tool) -> Result<(), Failure> {
     let line = rule.line();
-    let at = |mut failure: Failure| {
-        failure.message = format!("{}\nError occurred at line: {line}", failure.message);
-        failure
-    };
+    let at = |failure: Failure| failure.with(&format!("Error occurred at line: {line}"));
     let mut words = Vec::new();
     let mut before = String::new();
     for word in split(rule.text()) {
-        let word = word.map_err(|error| unreadable(&error))?;
+        let word = word.map_err(|error| at(parameter(error.to_string())))?;
         let is_network = matches!(&*before, "-s" | "-d" | "--source" | "--src" | "--destination" | "--dst");
         let text = match is_network {
             true => Cow::Owned(hosts::resolved(&word.text, tool.family).map_err(at)?),
             false => word.text.clone(),
         };
-        words.push(quote_if_needed(&text).map_err(|error| unreadable(&error))?.into_owned());
+        words.push(quote_if_needed(&text).map_err(|error| at(parameter(error.to_string())))?.into_owned());
         before = word.text.into_owned();
     }
     debug_assert!(!matches!(rule.action(), Action::DeleteNumber(_)));
-    rule.set_text(words.join(" ")).map_err(|error| unreadable(&error))
+    rule.set_text(words.join(" ")).map_err(|error| at(parameter(error.to_string())))
 }
 
 /// Input that is not of the form of a save: nothing of it was carried out.
-fn unreadable(error: &TextError) -> Failure {
-    match error {
-        TextError::Syntax { line, expected, .. } if expected.contains("COMMIT") => {
-            Failure::other(format!("COMMIT expected at line {line}"))
+fn unreadable(error: &TextError, input: &[u8], tool: &Tool) -> Failure {
+    let Some(number) = error.line() else { return parameter(error.to_string()) };
+    match (error, Line::find(input, number)) {
+        (TextError::Syntax { .. }, None) => Failure::other(format!("COMMIT expected at line {number}")),
+        (TextError::Syntax { .. }, Some(line)) => {
+            let reason = error.to_string();
+            line.unreadable(tool, &reason).unwrap_or_else(|| line.at(parameter(reason)))
         }
-        error => match error.line() {
-            Some(line) => parameter(format!("{error}\nError occurred at line: {line}")),
-            None => parameter(error.to_string()),
-        },
+        _ => parameter(format!("{error}\nError occurred at line: {number}")),
     }
 }
 
-fn is_number(word: Option<&str>) -> bool {
-    word.is_some_and(|word| word.parse::<u64>().is_ok())
+/// Checks what the tool checks of tables and chains before it looks at a rule.
+fn check_chains(input: &Save<'_>, bytes: &[u8], counters: bool, tool: &Tool) -> Result<(), Failure> {
+    for table in input.tables() {
+        let at = |line| Line::find(bytes, line).ok_or_else(|| Failure::other("no such line"));
+        if !TABLES.contains(&table.name()) {
+            let line = at(table.line())?;
+            let (name, program, number) = (table.name(), &tool.name, table.line());
+            return Err(line.at(parameter(match tool.back_end {
+                BackEnd::Nft => format!("{program}: line {number} table name '{name}' invalid"),
+                BackEnd::Legacy => format!("{program}: unable to initialize table '{name}'"),
+            })));
+        }
+        for chain in table.chains() {
+            if counters && chain.policy().is_some() && chain.counters().is_none() {
+                return Err(at(chain.line())?.no_counters(chain.name()));
+            }
+            if let Err(failure) = arguments::restored_name(chain.name(), tool) {
+                return Err(at(chain.line())?.at(failure));
+            }
+        }
+        let counted = |rule: &&Rule<'_>| counters && rule.counters().is_some();
+        let wrong = |rule: &&Rule<'_>| matches!(rule.action(), Action::Delete | Action::DeleteNumber(_));
+        if let Some(rule) = table.rules().filter(counted).find(wrong) {
+            return Err(at(rule.line())?.at(parameter("Illegal option `-c' with this command")));
+        }
+    }
+    Ok(())
+}
+
+/// Puts an error of the kernel, or of a rule, into the words of the tool.
+fn told(error: &sluicegate_xtables::Error, input: &[u8], tool: &Tool) -> Failure {
+    let number = error.line();
+    let line = number.and_then(|number| Line::find(input, number));
+    let given = line.as_ref().and_then(|line| line.given(tool));
+    let (command, chain) = given.as_ref().map_or(('A', ""), |given| (given.command, &*given.chain));
+    if let (sluicegate_xtables::Error::Rule { .. }, Some(line)) = (error, &line)
+        && let Some(failure) = line.refused(tool)
+    {
+        return failure;
+    }
+    let mut failure =
+        failure::of(error, Asked { back_end: tool.back_end, family: tool.family, command, chain });
+    if let Some(number) = number {
+        let message = failure.message.trim();
+        failure.message = match failure.status {
+            failure::PARAMETER => format!("{}\nError occurred at line: {number}", failure.message),
+            failure::RESOURCE => format!("\nline {number}: {message}"),
+            _ => {
+                let message = message.replacen(failure::DMESG, "", 1);
+                match (tool.back_end, line.as_ref().and_then(|line| line.policy())) {
+                    (BackEnd::Nft, _) => format!("line {number} failed: {message}"),
+                    (BackEnd::Legacy, Some((chain, policy))) => {
+                        let message = message.trim_end_matches('.');
+                        return Failure::whole(format!(
+                            "Can't set policy `{policy}' on `{chain}' line {number}: {message}"
+                        ));
+                    }
+                    (BackEnd::Legacy, None) => format!("line {number} failed\n{message}"),
+                }
+            }
+        };
+    }
+    failure
 }
 
 fn help(tool: &Tool) -> String {
+    let (letters, wait, family) = match tool.back_end {
+        BackEnd::Nft => (" [-T table] [-M command] [-4] [-6]", "", "\t   [ --ipv4 ]\n\t   [ --ipv6 ]\n"),
+        BackEnd::Legacy => (" [-w secs] [-W usecs] [-T table] [-M command]", "\t   [ --wait=<seconds>\n", ""),
+    };
     format!(
-        "Usage: {} [-c] [-v] [-V] [-t] [-h] [-n] [-w secs] [-T table] [-M command] [file]\n\
+        "Usage: {} [-c] [-v] [-V] [-t] [-h] [-n]{letters} [file]\n\
          \t   [ --counters ]\n\t   [ --verbose ]\n\t   [ --version]\n\t   [ --test ]\n\t   [ --help ]\n\
-         \t   [ --noflush ]\n\t   [ --wait=<seconds>\n\t   [ --table=<TABLE> ]\n\t   [ --modprobe=<command> ]\n",
+         \t   [ --noflush ]\n{wait}\t   [ --table=<TABLE> ]\n\t   [ --modprobe=<command> ]\n{family}",
         tool.name
     )
 }
@@ -212,12 +277,17 @@ pub(super) struct Long(pub(super) &'static str, pub(super) char);
 /// Reads options as `getopt_long(3)` does; `\0` stands for a word that is none. What is not known is an error,
 /// and nothing is done.
 pub(super) fn letters(
+    tool: &Tool,
     arguments: &[String],
     options: &Letters,
 ) -> Result<Vec<(char, Option<String>)>, Failure> {
     let mut found = Vec::new();
     let mut words = arguments.iter();
-    let wrong = |text: String| Failure::other(text);
+    let hint = match tool.name.ends_with("-save") {
+        true => format!("Look at manual page `{}.8' for more information.", tool.name),
+        false => format!("Try `{} -h' for more information.", tool.name),
+    };
+    let wrong = |text: String| Failure::plain(format!("{}: {text}\n{hint}", tool.called));
     let needs = |option: &str| wrong(format!("option requires an argument -- '{option}'"));
     while let Some(word) = words.next() {
         if word == "--" {
@@ -237,7 +307,7 @@ pub(super) fn letters(
             let mut value = value.map(str::to_owned);
             if options.values.contains(*letter) && value.is_none() {
                 value = Some(words.next().ok_or_else(|| needs(long))?.clone());
-            } else if options.flags.contains(*letter) && value.is_some() && *letter != 'w' {
+            } else if options.flags.contains(*letter) && value.is_some() && !"wW".contains(*letter) {
                 return Err(wrong(format!("option '--{long}' doesn't allow an argument")));
             }
             found.push((*letter, value));
@@ -268,6 +338,7 @@ impl Letters {
     }
 }
 
+const TABLES: [&str; 5] = ["filter", "nat", "mangle", "raw", "security"];
 const OPTIONS: Letters = Letters {
     flags: "bcvVthnwW",
     values: "MT",

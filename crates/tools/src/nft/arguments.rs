@@ -67,7 +67,8 @@ const LONG: [(&str, char); 21] = [
 /// Options stand before the first word that is none; behind it, `-` belongs to nft's language.
 pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, String> {
     let mut arguments = Arguments::default();
-    let mut words = words.peekable();
+    let all: Vec<String> = words.collect();
+    let mut words = all.iter().cloned().peekable();
     let (mut file, mut is_interactive) = (None, false);
     while let Some(word) = words.next_if(|word| word.starts_with('-') && word.len() > 1) {
         if word == "--" {
@@ -79,7 +80,7 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, St
                 Some((name, value)) => (name, Some(value.to_owned())),
                 None => (long, None),
             };
-            let option = by_name(name)?;
+            let option = by_name(name, &word)?;
             let (full, _) = LONG.iter().find(|(_, other)| *other == option).copied().unwrap_or_default();
             if value.is_some() && !takes_value(option) {
                 return Err(format!("nft: option '--{full}' doesn't allow an argument"));
@@ -152,18 +153,20 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, St
     }
     let rest: Vec<String> = words.collect();
     // As nft, which looks for options behind a command up to the first block.
-    let late = rest.iter().take_while(|word| !word.starts_with('{')).find(|word| word.starts_with('-'));
-    if let Some(late) = late {
-        return Err(format!("Error: options must be specified before commands, found `{late}` behind one"));
+    let late = |word: &String| word.starts_with('-') && word.len() > 1;
+    if rest.iter().take_while(|word| !word.starts_with('{')).any(late) {
+        let line: String = all.iter().map(|word| format!("{word} ")).collect();
+        return Err(format!("Error: syntax error, options must be specified before commands\nnft {line}"));
+    }
+    if file.is_none() && !arguments.defines.is_empty() {
+        return Err("Error: -D/--define can only be used with -f/--filename".to_owned());
     }
     arguments.action = match file {
-        Some(file) => Action::File(file),
-        None if !arguments.defines.is_empty() => {
-            return Err("Error: -D/--define can only be used with -f/--filename".to_owned());
-        }
+        // As nft: of a file beside a command nothing is read.
+        Some(file) if rest.is_empty() => Action::File(file),
         None if rest.is_empty() && is_interactive => Action::Interactive,
         None if rest.is_empty() => return Err("nft: no command specified".to_owned()),
-        None => Action::Words(rest.join(" ")),
+        _ => Action::Words(rest.join(" ")),
     };
     Ok(arguments)
 }
@@ -191,14 +194,14 @@ fn takes_value(option: char) -> bool {
 }
 
 /// A name, or the start of only one.
-fn by_name(name: &str) -> Result<char, String> {
+fn by_name(name: &str, word: &str) -> Result<char, String> {
     if let Some((_, option)) = LONG.iter().find(|(long, _)| *long == name) {
         return Ok(*option);
     }
     let starting: Vec<_> = LONG.iter().filter(|(long, _)| long.starts_with(name)).collect();
     match *starting {
         [(_, option)] => Ok(*option),
-        [] => Err(format!("nft: unrecognized option '--{name}'")),
+        [] => Err(format!("nft: unrecognized option '{word}'")),
         _ => {
             let names: Vec<_> = starting.iter().map(|(long, _)| format!("'--{long}'")).collect();
             Err(format!("nft: option '--{name}' is ambiguous; possibilities: {}", names.join(" ")))

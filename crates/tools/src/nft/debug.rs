@@ -5,8 +5,8 @@
 use std::fmt::Write as _;
 
 use sluicegate_nftables::expr::{
-    BitwiseOp, ByteorderOp, CmpOp, Data, DynsetOp, Expr, ExthdrFlags, ExthdrOp, LookupFlags, PayloadBase,
-    RangeOp, Register,
+    BitwiseOp, ByteorderOp, CmpOp, Data, DynsetOp, Expr, ExthdrFlags, ExthdrOp, PayloadBase, RangeOp,
+    Register,
 };
 use sluicegate_nftables::monitor::{Change, Event, RuleChange};
 use sluicegate_nftables::netlink::message::Messages;
@@ -181,8 +181,7 @@ fn of_expr(expr: &Expr) -> Option<String> {
         }
         Expr::Lookup(of) => {
             let to = of.dreg.map(|dreg| format!(" dreg {}", reg(dreg))).unwrap_or_default();
-            let flags = of.flags.filter(|flags| *flags != LookupFlags::empty());
-            let flags = flags.map(|flags| format!(" 0x{:x}", flags.bits())).unwrap_or_default();
+            let flags = of.flags.map(|flags| format!(" 0x{:x}", flags.bits())).unwrap_or_default();
             format!("lookup reg {} set {}{to}{flags}", reg(of.sreg), of.set.as_str())
         }
         Expr::Ct(of) => {

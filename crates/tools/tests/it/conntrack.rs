@@ -22,33 +22,29 @@ fn run(tool: &Path, line: &str) -> Done {
 
 /// Timeouts run, and so does the time that a flow has been there.
 fn still(done: Done) -> Done {
-    let mut stdout = String::new();
-    for line in done.stdout.lines() {
-        let mut rest = line.to_owned();
-        for (before, after) in [
-            (" delta-time=", " "),
-            ("<timeout>", "<"),
-            ("<deltatime>", "<"),
-            ("-A -t ", " "),
-            ("-D -t ", " "),
-        ] {
-            if let Some((head, tail)) = rest.split_once(before) {
-                let end = tail.find(after).unwrap_or(tail.len());
-                rest = format!("{head}{before}N{}", &tail[end..]);
-            }
-        }
-        // The number after the protocol's, wherever a line begins: with a family, a time or an event.
-        let head = &rest[..rest.find('=').unwrap_or(rest.len())];
-        let words: Vec<_> = head.split(' ').filter(|word| !word.is_empty()).collect();
-        let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
-        let pair = words.windows(2).rfind(|pair| pair.iter().all(|word| is_number(word)));
-        if let Some([protocol, timeout]) = pair {
-            rest = rest.replacen(&format!(" {protocol} {timeout} "), &format!(" {protocol} N "), 1);
-        }
-        stdout += &rest;
-        stdout.push('\n');
-    }
+    let stdout = done.stdout.lines().map(|line| still_line(line) + "\n").collect();
     Done { stdout, ..done }
+}
+
+pub(crate) fn still_line(line: &str) -> String {
+    let mut rest = line.to_owned();
+    for (before, after) in
+        [(" delta-time=", " "), ("<timeout>", "<"), ("<deltatime>", "<"), ("-A -t ", " "), ("-D -t ", " ")]
+    {
+        if let Some((head, tail)) = rest.split_once(before) {
+            let end = tail.find(after).unwrap_or(tail.len());
+            rest = format!("{head}{before}N{}", &tail[end..]);
+        }
+    }
+    // The number after the protocol's, wherever a line begins: with a family, a time or an event.
+    let head = &rest[..rest.find('=').unwrap_or(rest.len())];
+    let words: Vec<_> = head.split(' ').filter(|word| !word.is_empty()).collect();
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let pair = words.windows(2).rfind(|pair| pair.iter().all(|word| is_number(word)));
+    if let Some([protocol, timeout]) = pair {
+        rest = rest.replacen(&format!(" {protocol} {timeout} "), &format!(" {protocol} N "), 1);
+    }
+    rest
 }
 
 #[test]
