@@ -15,6 +15,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod loopback;
 mod sockets;
 
 use std::fs::{File, OpenOptions};
@@ -28,7 +29,7 @@ use std::thread;
 use nix::sched::{CloneFlags, setns, unshare};
 pub use sockets::{NetfilterSocket, netfilter_sockets};
 
-/// Runs `test` on a thread of its own in a new network namespace; loopback is up where iproute2 is installed.
+/// Runs `test` on a thread of its own in a new network namespace, in which loopback is up.
 ///
 /// Processes that the test starts inherit the namespace; it disappears with the last of them. A panic of the
 /// test is handed on. Where no namespace can be created, the test is skipped (see [`skip`]).
@@ -76,7 +77,7 @@ impl Netns {
                          `cargo xtask test`, which makes a user namespace"
                         )
                     })?;
-                    loopback_up();
+                    loopback::set_up().map_err(|e| format!("loopback cannot be set up: {e}"))?;
                     File::open("/proc/thread-self/ns/net").map_err(|e| {
                         format!(
                             "/proc/thread-self/ns/net: \
@@ -273,9 +274,4 @@ fn on_path(tool: &str) -> bool {
 /// Administration tools live in sbin, which an ordinary user's PATH often lacks.
 fn search_path() -> String {
     format!("{}:/usr/local/sbin:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default())
-}
-
-/// Sets `lo` up with iproute2. Where that is missing, a test that needs loopback says so through [`have`].
-fn loopback_up() {
-    let _ = Command::new("ip").args(["link", "set", "lo", "up"]).env("PATH", search_path()).status();
 }
