@@ -7,33 +7,26 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 use serde_json::Value;
 
 use crate::report::Outcome;
 use crate::session::{Session, shown};
-use crate::{children, progress};
+use crate::{children, parallel, progress};
 
 type Features = BTreeSet<String>;
 
 pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
     let packages: Vec<_> = session.published().collect();
-    let (next, outcome) = (AtomicUsize::new(0), Mutex::new(Outcome::default()));
     // A library is compiled by one thread, and cargo lets one process at a time into a directory.
-    let work = |directory: &Path| {
-        while let Some(package) = packages.get(next.fetch_add(1, Ordering::Relaxed)) {
-            for features in choices(package) {
-                let came = lint(session, package, features, directory).unwrap_or_else(Outcome::failed);
-                outcome.lock().unwrap_or_else(PoisonError::into_inner).add(came);
-            }
-        }
-    };
     let directories = [session.target().to_owned(), session.target().join("alone")];
-    thread::scope(|scope| directories.iter().for_each(|directory| drop(scope.spawn(|| work(directory)))));
-    Ok(outcome.into_inner().unwrap_or_else(PoisonError::into_inner))
+    Ok(parallel::each_in(&packages, &directories, |package, directory| {
+        let mut outcome = Outcome::default();
+        for features in choices(package) {
+            outcome.add(lint(session, package, features, directory).unwrap_or_else(Outcome::failed));
+        }
+        Ok(outcome)
+    }))
 }
 
 /// Compiles and lints a package with these features alone. A warning fails.

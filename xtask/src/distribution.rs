@@ -3,13 +3,14 @@
 //! namespaces of its own, and must say and leave the same.
 
 use std::fs;
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use nix::unistd::geteuid;
 
-use crate::progress;
 use crate::report::Outcome;
-use crate::session::{Session, on_path};
+use crate::session::{Session, on_path, shown};
+use crate::{children, parallel, progress};
 
 /// Each program: the file of its steps, what must be installed, and the package of Debian.
 const ALL: [(&str, &str, &str); 3] = [
@@ -29,7 +30,6 @@ pub(crate) fn run(session: &Session, names: &[String]) -> Result<Outcome, String
         let known = ALL.map(|(name, ..)| name).join(", ");
         return Err(format!("expected one of {known}, found {unknown}"));
     }
-    let mut outcome = Outcome::passed();
     if !geteuid().is_root() {
         return Ok(Outcome::skipped("programs that set up firewalls are run by root alone".to_owned()));
     }
@@ -43,24 +43,20 @@ pub(crate) fn run(session: &Session, names: &[String]) -> Result<Outcome, String
     }
     session.run(session.cargo().args(["build", "--quiet", "--package", "sluicegate-tools"]))?;
     let program = session.target().join("debug/sluicegate-tools");
-    for (name, path, package) in
-        ALL.into_iter().filter(|(name, ..)| names.is_empty() || names.iter().any(|of| of == name))
-    {
+    let is_asked = |(name, ..): &(&str, _, _)| names.is_empty() || names.iter().any(|of| of == name);
+    let asked: Vec<_> = ALL.into_iter().filter(is_asked).collect();
+    Ok(parallel::each(&asked, |(name, path, package)| {
         if fs::metadata(path).is_err() {
-            outcome.add(Outcome::skipped(format!("{name}: {path} is missing (Debian: {package})")));
-            continue;
+            return Ok(Outcome::skipped(format!("{name}: {path} is missing (Debian: {package})")));
         }
         let steps = session.root.join("xtask/programs").join(name);
-        let said = |ours: bool| -> Result<String, String> {
+        let said = |arguments: &[&Path]| -> Result<String, String> {
             let mut command = Command::new(session.root.join("xtask/programs/run"));
-            command.arg(&steps);
-            if ours {
-                command.arg(&program);
-            }
-            let output = command.output().map_err(|error| format!("{}: {error}", steps.display()))?;
+            command.arg(&steps).args(arguments).stdout(Stdio::piped());
+            let output = children::output(&mut command).map_err(|e| format!("{}: {e}", shown(&command)))?;
             Ok(String::from_utf8_lossy(&output.stdout).into_owned())
         };
-        let (theirs, ours) = (said(false)?, said(true)?);
+        let (theirs, ours) = (said(&[])?, said(&[&program])?);
         let [theirs, ours] = [steps_of(&theirs), steps_of(&ours)];
         let different: Vec<_> = theirs
             .iter()
@@ -73,7 +69,7 @@ pub(crate) fn run(session: &Session, names: &[String]) -> Result<Outcome, String
             theirs.len() - different.len(),
             theirs.len()
         ));
-        outcome.passed += theirs.len() - different.len();
+        let mut outcome = Outcome { passed: theirs.len() - different.len(), ..Outcome::default() };
         outcome.failures.extend(different.iter().map(|step| {
             let title = step.lines().next().unwrap_or_default();
             format!("{name}: {title} differs: xtask/programs/run xtask/programs/{name} [PROGRAM] shows how")
@@ -85,8 +81,8 @@ pub(crate) fn run(session: &Session, names: &[String]) -> Result<Outcome, String
                 ours.len()
             ));
         }
-    }
-    Ok(outcome)
+        Ok(outcome)
+    }))
 }
 
 /// What each step said, after its name.

@@ -13,16 +13,12 @@ mod results;
 
 use std::env::consts::ARCH;
 use std::fs;
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 use crate::report::Outcome;
 use crate::session::{Session, shown, works};
-use crate::{children, programs, progress};
+use crate::{children, parallel, programs, progress};
 use results::{Campaign, Results};
 
 pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
@@ -34,26 +30,20 @@ pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
     let is_asked = |target: &&String| session.only.as_ref().is_none_or(|only| only == *target);
     let targets: Vec<_> = targets.iter().filter(is_asked).collect();
     progress::expect_tests(targets.len());
-    let (next, outcome) = (AtomicUsize::new(0), Mutex::new(Outcome::default()));
-    let work = || {
-        while let Some(target) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let found = session.scratch.join("fuzz").join(target);
-            // What an earlier check found would make this one another.
-            let _ = fs::remove_dir_all(&found);
-            let arguments =
-                [format!("-runs={RUNS}"), format!("-max_total_time={MOST_SECONDS}"), "-seed=1".into()];
-            let came = match fuzz(session, &program, target, &found, &arguments) {
-                Ok(log) if Campaign::of_log(&log).is_some_and(|done| done.runs > 0) => Outcome::passed(),
-                Ok(_) => Outcome::failed(format!("{target}: libFuzzer told of no runs")),
-                Err(why) => Outcome::failed(format!("{target}: {why}\n{}", programs::again("fuzz", target))),
-            };
-            outcome.lock().unwrap_or_else(PoisonError::into_inner).add(came);
-            progress::count_test();
+    Ok(parallel::each(&targets, |target| {
+        let found = session.scratch.join("fuzz").join(target);
+        // What an earlier check found would make this one another.
+        let _ = fs::remove_dir_all(&found);
+        let arguments =
+            [format!("-runs={RUNS}"), format!("-max_total_time={MOST_SECONDS}"), "-seed=1".into()];
+        let result = fuzz(session, &program, target, &found, &arguments);
+        progress::count_test();
+        match result {
+            Ok(log) if Campaign::of_log(&log).is_some_and(|done| done.runs > 0) => Ok(Outcome::passed()),
+            Ok(_) => Err(format!("{target}: libFuzzer told of no runs")),
+            Err(why) => Err(format!("{target}: {why}\n{}", programs::again("fuzz", target))),
         }
-    };
-    let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    thread::scope(|scope| (0..processors).for_each(|_| drop(scope.spawn(work))));
-    Ok(outcome.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }))
 }
 
 /// Fuzzes these targets, or all, so many seconds each, and writes the results. With `keep`, the inputs that

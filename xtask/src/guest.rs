@@ -16,19 +16,15 @@
 //! machine (`xtask/guest/qemu/qemurun`), and a package of Debian may follow. The tests run one after the
 //! other, as root of the guest; there are as many guests at a time as processors.
 
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 use serde_json::Value;
 
 use crate::checks::EVERYTHING;
 use crate::report::Outcome;
 use crate::session::{Session, on_path, shown};
-use crate::{children, programs, test_run};
+use crate::{children, parallel, programs, test_run};
 
 pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
     let packages: Vec<_> = session.members().filter(|package| words(package, "kernels").is_some()).collect();
@@ -49,17 +45,10 @@ pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
             runs.push(Run { package, kernel, test: &test.path, started: started.clone() });
         }
     }
-    let (next, outcome) = (AtomicUsize::new(0), Mutex::new(Outcome::default()));
-    let work = || {
-        while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let name = run.package["name"].as_str().unwrap_or_default();
-            let came = run.make(session).unwrap_or_else(Outcome::failed);
-            outcome.lock().unwrap_or_else(PoisonError::into_inner).add(came.of(name, &run.kernel));
-        }
-    };
-    let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    thread::scope(|scope| (0..processors).for_each(|_| drop(scope.spawn(work))));
-    Ok(outcome.into_inner().unwrap_or_else(PoisonError::into_inner))
+    Ok(parallel::each(&runs, |run| {
+        let name = run.package["name"].as_str().unwrap_or_default();
+        Ok(run.make(session).unwrap_or_else(Outcome::failed).of(name, &run.kernel))
+    }))
 }
 
 impl Outcome {

@@ -36,6 +36,7 @@ mod miri;
 mod msrv;
 mod namespace;
 mod package;
+mod parallel;
 mod programs;
 mod progress;
 mod report;

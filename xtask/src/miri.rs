@@ -6,7 +6,7 @@
 
 use crate::report::Outcome;
 use crate::session::{Session, works};
-use crate::test_run;
+use crate::{parallel, test_run};
 
 /// The packages, with the names that tests begin with. No names are all tests.
 const TESTED: &[(&str, &[&str])] = &[
@@ -21,12 +21,12 @@ pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
         let why = "wire code in Miri, which is not installed (rustup component add --toolchain nightly miri)";
         return Ok(session.missing("miri", why));
     }
-    let mut outcome = Outcome::default();
-    for (package, names) in TESTED {
+    // Made once, by none of those that run beside each other.
+    session.run(session.nightly().args(["miri", "setup", "--quiet"]))?;
+    Ok(parallel::each(TESTED, |(package, names)| {
         let mut cargo = session.nightly();
         cargo.args(["miri", "test", "--quiet", "--package", package, "--lib", "--"]).args(*names);
         cargo.env("PROPTEST_CASES", "2").env("MIRIFLAGS", "-Zmiri-disable-isolation");
-        outcome.add(test_run::run(&mut cargo)?);
-    }
-    Ok(outcome)
+        test_run::run_titled(&mut cargo, &format!("     Running {package}"))
+    }))
 }

@@ -1,5 +1,6 @@
 //! The test programs of the workspace: builds them with cargo, and starts each as cargo would.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use serde_json::Value;
 
 use crate::report::Outcome;
 use crate::session::{Session, shown};
-use crate::{children, progress, test_run};
+use crate::{children, parallel, progress, test_run};
 
 /// A program that cargo built.
 #[derive(Debug, PartialEq)]
@@ -66,32 +67,34 @@ pub(crate) struct How<'a> {
     pub skips_count: bool,
 }
 
-/// Runs the test programs among these, and counts their tests.
+/// Runs the test programs among these, and counts their tests. As many run at a time as there are processors:
+/// tests of namespaces mostly wait for the kernel.
 pub(crate) fn run(session: &Session, programs: &[&Program], how: &How) -> Result<Outcome, String> {
     let programs: Vec<_> = programs.iter().filter(|program| program.is_test).collect();
     // Tests append to it from their processes. It need not exist.
     let _ = fs::remove_file(&session.skipped);
-    let mut commands = Vec::new();
+    let mut runs = Vec::new();
     for program in programs {
         let package = session.members().find(|package| package["id"] == *program.package);
         let package = package.ok_or_else(|| format!("no package of the workspace is {}", program.package))?;
-        let command = || program.command(session, package, how);
-        let tests = listed(&mut command())?;
+        let tests = listed(&mut program.command(session, package, how))?;
         if tests > 0 {
-            commands.push((program, package["name"].as_str().unwrap_or_default(), command(), tests));
+            runs.push((program, package, tests));
         }
     }
-    progress::expect_tests(commands.iter().map(|(.., tests)| tests).sum());
-    let mut outcome = Outcome::default();
-    for (program, package, mut command, _) in commands {
+    progress::expect_tests(runs.iter().map(|(.., tests)| tests).sum());
+    // What has many tests begins first, so that it does not run alone in the end.
+    runs.sort_by_key(|(.., tests)| Reverse(*tests));
+    let mut outcome = parallel::each(&runs, |(program, package, _)| {
+        let name = package["name"].as_str().unwrap_or_default();
         let what = if program.kind == "lib" { String::new() } else { format!(" {}", program.name) };
-        progress::say(format!("\n     Running {package}{what} ({})", program.path.display()));
-        let mut came = test_run::run_quietly(&mut command)?;
+        let title = format!("     Running {name}{what} ({})", program.path.display());
+        let mut came = test_run::run_titled(&mut program.command(session, package, how), &title)?;
         for failure in &mut came.failures {
-            *failure = format!("{package}{what}: {failure}\n{}", again(how.check, failure));
+            *failure = format!("{name}{what}: {failure}\n{}", again(how.check, failure));
         }
-        outcome.add(came);
-    }
+        Ok(came)
+    });
     let logged = fs::read_to_string(&session.skipped).unwrap_or_default();
     test_run::take_skips(&mut outcome, &logged);
     Ok(outcome)

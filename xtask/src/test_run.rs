@@ -13,18 +13,28 @@ pub(crate) fn run(command: &mut Command) -> Result<Outcome, String> {
     run_labelled(command, "")
 }
 
-/// Does not show the command.
-pub(crate) fn run_quietly(command: &mut Command) -> Result<Outcome, String> {
-    count(command, "")
+/// Runs a program beside others: what it prints is shown below a title when it has ended. That a test takes
+/// long is shown at once, for it may never end.
+pub(crate) fn run_titled(command: &mut Command, title: &str) -> Result<Outcome, String> {
+    let mut shown = format!("\n{title}");
+    let result = count(command, |line| {
+        if line.contains(" has been running for over ") {
+            progress::say(format!("{}: {line}", title.trim()));
+        }
+        shown.push('\n');
+        shown.push_str(line);
+    });
+    progress::say(shown);
+    result
 }
 
-/// Runs a command with a label before each line, for programs that run in parallel.
+/// Runs a command with a label before each line, for programs that run beside each other.
 pub(crate) fn run_labelled(command: &mut Command, label: &str) -> Result<Outcome, String> {
     progress::say(format!("{label}$ {}", shown(command)));
-    count(command, label)
+    count(command, |line| progress::say(format!("{label}{line}")))
 }
 
-fn count(command: &mut Command, label: &str) -> Result<Outcome, String> {
+fn count(command: &mut Command, mut show: impl FnMut(&str)) -> Result<Outcome, String> {
     let mut child =
         Running::start(command.stdout(Stdio::piped())).map_err(|e| format!("{}: {e}", shown(command)))?;
     let output = child.0.stdout.take().ok_or("no pipe")?;
@@ -33,7 +43,7 @@ fn count(command: &mut Command, label: &str) -> Result<Outcome, String> {
         let line = line.map_err(|e| format!("{}: {e}", shown(command)))?;
         let line = String::from_utf8_lossy(&line);
         let line = line.trim_end_matches('\r');
-        progress::say(format!("{label}{line}"));
+        show(line);
         if line.starts_with("test ") && line.contains(" ... ") {
             progress::count_test();
         }
