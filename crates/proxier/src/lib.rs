@@ -30,6 +30,7 @@
 //! sysctl   -> Mode
 //! yaml     -> nothing
 //! spelling -> nothing
+//! visible  -> nothing
 //! ```
 //!
 //! # Features
@@ -52,6 +53,8 @@ pub mod serve;
 pub mod source;
 mod spelling;
 pub mod sysctl;
+mod visible;
 mod yaml;
 
 pub use sluicegate_service_rules::Mode;
+pub use visible::Visible;

@@ -1,6 +1,6 @@
 //! What the other modes left, to be removed when one of them is in use.
 
-use crate::{Cleaned, Mode, iptables, ipvs, nftables};
+use crate::{Cleaned, Error, Mode, Present, iptables, ipvs, nftables};
 
 /// Removes what the other modes than `running` left in the current network namespace, be they this proxier's
 /// or kube-proxy's: rules of before would go on sending connections to endpoints that are gone. Chains that
@@ -20,6 +20,32 @@ pub fn remove_other_modes(running: Mode) -> Cleaned {
         cleaned.failed.extend(failed.into_iter().filter(|error| !error.is_absent()));
     }
     cleaned
+}
+
+/// Returns the cluster IPs that rules of the other modes than `running` serve in the current network namespace:
+/// what [`remove_other_modes`] would take away. A mode that the kernel does not have serves none.
+///
+/// # Errors
+/// When the rules of one of them cannot be listed.
+pub fn present_in_other_modes(running: Mode) -> Result<Present, Error> {
+    let lists: [fn() -> Result<Present, Error>; 2] = match running {
+        Mode::Nftables => [ipvs::present, iptables::present],
+        Mode::Iptables => [ipvs::present, present_in_nftables],
+        Mode::Ipvs => [iptables::present, present_in_nftables],
+    };
+    let mut present = Present::default();
+    for list in lists {
+        match list() {
+            Ok(more) => present.add(more),
+            Err(error) if error.is_absent() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(present)
+}
+
+fn present_in_nftables() -> Result<Present, Error> {
+    nftables::Applier::open(nftables::Settings::default())?.present()
 }
 
 fn of_nftables() -> Cleaned {

@@ -58,7 +58,7 @@ pub use backend::{Backend, IsOurs, Object, Touched};
 pub use cleaned::Cleaned;
 pub use error::{Error, UnknownName};
 #[cfg(all(feature = "nftables", feature = "ipvs"))]
-pub use leftovers::remove_other_modes;
+pub use leftovers::{present_in_other_modes, remove_other_modes};
 pub use masquerade::MasqueradeBit;
 pub use mode::Mode;
 pub use present::{Loss, Present};

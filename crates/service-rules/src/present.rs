@@ -39,6 +39,12 @@ pub enum Loss {
 }
 
 impl Present {
+    /// Adds what other rules serve.
+    pub fn add(&mut self, other: Self) {
+        self.cluster_ips.extend(other.cluster_ips);
+        self.with_endpoints.extend(other.with_endpoints);
+    }
+
     /// Returns what of this is missing in the cluster, if that is most of it: more than half, unless there are
     /// few and others come in their place.
     ///

@@ -19,7 +19,8 @@ pub struct SliceName {
 
 impl std::fmt::Display for SliceName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
+        // They come from an object whose names nobody may have checked.
+        write!(f, "{}/{}", self.namespace.escape_debug(), self.name.escape_debug())
     }
 }
 

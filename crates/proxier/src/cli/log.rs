@@ -6,9 +6,11 @@ use std::time::SystemTime;
 
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
+use sluicegate_proxier::Visible;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::fmt::format::{FormatEvent, Writer};
+use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::fmt::format::{FormatEvent, Writer, debug_fn};
 use tracing_subscriber::fmt::{FmtContext, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
@@ -46,7 +48,18 @@ pub(crate) fn start(verbosity: u8, format: LogFormat) {
         // Reporting a log that cannot be written would go to the same standard error, and panic.
         .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal())
-        .with_writer(progress::Log::new);
+        .with_writer(progress::Log::new)
+        // Names and messages from outside are on one line, and do nothing to a terminal.
+        .fmt_fields(
+            debug_fn(|to, field, value| {
+                let value = format!("{value:?}");
+                match field.name() {
+                    "message" => write!(to, "{}", Visible(&value)),
+                    name => write!(to, "{name}={}", Visible(&value)),
+                }
+            })
+            .delimited(" "),
+        );
     match format {
         LogFormat::Text => log.init(),
         LogFormat::Json => log.event_format(Json).init(),
@@ -65,7 +78,8 @@ where
     fn format_event(&self, _: &FmtContext<'_, S, N>, mut to: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let mut fields = Fields(Map::new());
         event.record(&mut fields);
-        writeln!(to, "{}", fields.line(*event.metadata().level(), SystemTime::now()))
+        let line = fields.line(*event.metadata().level(), SystemTime::now()).to_string();
+        writeln!(to, "{}", Visible::json(&line))
     }
 }
 

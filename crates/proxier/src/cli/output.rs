@@ -9,6 +9,7 @@ use std::io::{self, Write as _};
 
 use clap::{Args, ValueEnum};
 use serde_json::Value;
+use sluicegate_proxier::Visible;
 
 use super::Error;
 
@@ -39,15 +40,15 @@ impl OutputArgs {
     pub(crate) fn print(self, text: &str, object: impl FnOnce() -> Value) -> Result<(), Error> {
         match self.output {
             Form::Text => print(text),
-            Form::Json => print(&format!("{:#}\n", object())),
+            Form::Json => print(&Visible::json(&format!("{:#}\n", object()))),
         }
     }
 }
 
-/// Prints to standard output, at once.
+/// Prints to standard output, at once, with nothing in it that acts on a terminal.
 pub(crate) fn print(text: &str) -> Result<(), Error> {
     let mut out = io::stdout().lock();
-    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+    written(out.write_all(Visible::lines(text).as_bytes()).and_then(|()| out.flush()))
 }
 
 /// Returns the result of writing to standard output: that nobody reads it is no error.
@@ -58,9 +59,9 @@ pub(crate) fn written(result: io::Result<()>) -> Result<(), Error> {
     }
 }
 
-/// Prints a line to standard error.
+/// Prints a line to standard error, or the lines of several errors.
 pub(crate) fn tell(line: impl Display) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", Visible::lines(&line.to_string()));
 }
 
 /// Returns a number with its noun: `1 service`, `2 services`.

@@ -15,6 +15,7 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use sluicegate_conntrack::{self as conntrack, Client, Filter, Layer4};
+use sluicegate_proxier::Visible;
 use sluicegate_proxier::config::{format_duration, parse_duration};
 use sluicegate_proxier::serve::{BindAddress, METRICS_PORT};
 use tokio::net::TcpStream;
@@ -65,11 +66,13 @@ impl Status {
             });
             before = looked.as_ref().ok().map(|status| (Instant::now(), status.clone()));
             let shown = match looked {
-                Ok(status) if self.output.is_json() => format!("{status}\n"),
+                Ok(status) if self.output.is_json() => Visible::json(&format!("{status}\n")),
                 Ok(status) => self.text(&status),
                 // A daemon that restarts is back soon.
-                Err(error) if self.output.is_json() => format!("{}\n", json!({ "error": error.to_string() })),
-                Err(error) => format!("{error}\n"),
+                Err(error) if self.output.is_json() => {
+                    Visible::json(&format!("{}\n", json!({ "error": error.to_string() })))
+                }
+                Err(error) => Visible::lines(&format!("{error}\n")),
             };
             let shown = if in_place { format!("{CLEAR}{shown}") } else { shown };
             let mut out = io::stdout().lock();
@@ -116,7 +119,9 @@ impl Status {
     }
 
     fn text(&self, status: &Value) -> String {
-        let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let word = |value: &Value| {
+            value.as_str().map_or_else(|| value.to_string(), |text| Visible(text).to_string())
+        };
         let is_ready = status["ready"] == true;
         let mut text = format!(
             "{} on node {}, {} mode, version {}, since {}\n",
@@ -167,7 +172,7 @@ impl Status {
 
     /// Returns a table of the service ports, or of their endpoints.
     fn ports(&self, status: &Value) -> Table {
-        let word = |value: &Value| value.as_str().map_or_else(String::new, str::to_owned);
+        let word = |value: &Value| value.as_str().map_or_else(String::new, |text| Visible(text).to_string());
         let counts = has_connections(status);
         let mut head = match self.endpoints {
             true => vec!["service", "endpoint", "state", "flows"],

@@ -9,6 +9,8 @@ use sluicegate_iptables_save::Save;
 use sluicegate_service_rules::iptables::{self, BackEnd};
 use sluicegate_services::{Cluster, DetectLocal, Family, Node};
 
+use crate::Visible;
+
 /// Returns why no traffic is recognised as that of pods, where it is recognised by an interface and there is
 /// none of that name; `None` where there is one, or pods are recognised by their addresses.
 ///
@@ -117,23 +119,27 @@ pub fn of_other_nodes<'n>(cluster: &Cluster, nodes: impl IntoIterator<Item = &'n
     if owners.is_empty() {
         return Vec::new();
     }
-    let mut names: Vec<_> = cluster.service_names().collect();
-    names.sort();
     let mut faults = Vec::new();
-    for name in names {
+    // A run loop asks often, and hardly ever is there one: only what is found is sorted.
+    for name in cluster.service_names() {
         let Some(service) = cluster.service(name) else { continue };
         let external = service.external_ips.iter().map(|ip| (*ip, "external IP"));
         let balanced = service.load_balancer_ips.iter().map(|ip| (*ip, "load-balancer IP"));
         for (ip, what) in external.chain(balanced) {
             if let Some(node) = owners.get(&ip) {
-                faults.push(format!(
-                    "Service {name}: the {what} {ip} is an address of node {node}: ipvs mode binds it to \
-                     kube-ipvs0, so that this node reaches nothing else of that one there"
+                faults.push((
+                    name,
+                    format!(
+                        "Service {name}: the {what} {ip} is an address of node {}: ipvs mode binds it to \
+                     kube-ipvs0, so that this node reaches nothing else of that one there",
+                        Visible(node)
+                    ),
                 ));
             }
         }
     }
-    faults
+    faults.sort();
+    faults.into_iter().map(|(_, fault)| fault).collect()
 }
 
 #[cfg(test)]

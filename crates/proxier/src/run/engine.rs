@@ -15,9 +15,10 @@ use super::observer::{Observer, SyncReport};
 use super::repeats::Repeats;
 use super::schedule::{Intervals, Job, Outcome, Schedule};
 use super::world::World;
+use crate::Visible;
 use crate::source::update::Update;
 use sluicegate_service_rules::flows::Former;
-use sluicegate_service_rules::{Backend, Error as RulesError, Loss, Summary};
+use sluicegate_service_rules::{Backend, Error as RulesError, Loss, Present, Summary};
 use sluicegate_services::{Changes, Cluster, Conflict, Error as ServicesError, Family, ServiceName};
 
 /// A request of the operator to a running proxier.
@@ -78,11 +79,16 @@ pub struct Loop {
     is_counted: bool,
     /// Whether the first sync waits while it would remove most of what the kernel serves.
     is_guarded: bool,
+    /// What the kernel serves while it waits, and when that was listed.
+    present: Option<(Instant, Present)>,
 }
 
 /// Why the first sync waits.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}; --allow-empty removes what is missing among the manifests")]
+#[error(
+    "{0}; it goes on when most of them are among the manifests, and --allow-empty removes those that are missing \
+     there"
+)]
 struct Withheld(Loss);
 
 /// Failures of consecutive syncs.
@@ -145,6 +151,7 @@ impl Loop {
             interference: Repeats::default(),
             is_counted: false,
             is_guarded: false,
+            present: None,
         })
     }
 
@@ -239,12 +246,13 @@ impl Loop {
     /// Applies updates of a source.
     fn take(&mut self, news: &mut Vec<Update>) -> Result<(), Error> {
         let now = now();
-        let (mut is_change, mut is_node) = (false, false);
+        let (mut is_change, mut is_node, mut is_other_node) = (false, false, false);
         for update in news.drain(..) {
             match &update {
                 Update::Warning(warning) => {
+                    let warning = Visible(warning).to_string();
                     tracing::warn!("{warning}");
-                    self.observer.warning(warning);
+                    self.observer.warning(&warning);
                 }
                 Update::Unusable(files) => self.observer.unusable(files),
                 Update::Hopeless(reason) if !self.was_programmed => {
@@ -263,6 +271,7 @@ impl Loop {
             }
             is_change |= effect.is_change;
             is_node |= effect.is_node;
+            is_other_node |= effect.is_other_node;
         }
         if is_node {
             self.backend.node_changed();
@@ -279,6 +288,9 @@ impl Loop {
         if is_change {
             self.observer.queued(now, self.world.cluster());
             self.schedule.request(now);
+        } else if is_other_node {
+            // No sync comes, which would ask.
+            self.log_doubts();
         }
         Ok(())
     }
@@ -456,20 +468,28 @@ impl Loop {
     }
 
     /// Fails before the first sync if it would remove most of what the kernel serves.
-    fn keep_most(&mut self) -> Result<(), RulesError> {
+    fn keep_most(&mut self, now: Instant) -> Result<(), RulesError> {
         if !self.is_guarded || self.was_programmed {
             return Ok(());
         }
-        let Some(present) = self.backend.present()? else { return Ok(()) };
-        match present.lost_in(self.world.cluster()) {
-            Some(loss) => Err(RulesError::backend("everything stays as it is", Withheld(loss))),
-            None => Ok(()),
-        }
+        // Changes may come often, and listing takes long where there are many rules. Others hardly change them.
+        let listed = self.present.take().filter(|(at, _)| now.saturating_duration_since(*at) < LIST_EVERY);
+        let (at, present) = match listed {
+            Some(listed) => listed,
+            None => match self.backend.present()? {
+                Some(present) => (now, present),
+                None => return Ok(()),
+            },
+        };
+        let loss = present.lost_in(self.world.cluster());
+        let Some(loss) = loss else { return Ok(()) };
+        self.present = Some((at, present));
+        Err(RulesError::backend("nothing is programmed, and the rules of before stay in use", Withheld(loss)))
     }
 
     /// Syncs, and leaves refused services out until the rest succeeds.
     fn attempt(&mut self, now: Instant) -> Result<Summary, RulesError> {
-        self.keep_most()?;
+        self.keep_most(now)?;
         loop {
             let changes = self.world.take_changes();
             self.unprogrammed.add(&changes, self.world.cluster());
@@ -645,6 +665,8 @@ const LEFTOVERS_AFTER: Duration = Duration::from_millis(1500);
 const GIVE_UP: Duration = Duration::from_secs(300);
 /// The interval of looks for changes of which there are no events.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// The least time between two lists of what the kernel serves, while the first sync waits.
+const LIST_EVERY: Duration = Duration::from_secs(5);
 /// The interval of logging a failure that lasts.
 const REMIND: Duration = Duration::from_secs(300);
 

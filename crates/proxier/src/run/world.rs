@@ -55,6 +55,8 @@ pub struct Effect {
     pub is_change: bool,
     /// Whether this node changed.
     pub is_node: bool,
+    /// Whether another node changed, of which nothing is programmed.
+    pub is_other_node: bool,
     /// The objects and items of objects that are invalid and left out, each with its reason.
     pub problems: Vec<String>,
     /// Those of them that concern a service, by its own object or one of its slices.
@@ -197,10 +199,10 @@ impl World {
         let (node, cidrs) = (self.cluster.node().clone(), self.cidrs.clone());
         match update {
             Update::Apply(object) => self.list(object, &mut effect),
-            Update::Delete(name) => self.delete(&name),
+            Update::Delete(name) => self.delete(&name, &mut effect),
             Update::Replace(kind, objects) => self.replace(kind, objects, &mut effect),
             Update::Listing(kind) => self.begin_list(kind),
-            Update::Listed(kind) => self.end_list(kind),
+            Update::Listed(kind) => self.end_list(kind, &mut effect),
             Update::Warning(_) | Update::Unusable(_) | Update::Hopeless(_) => {}
         }
         effect.is_node = node != *self.cluster.node();
@@ -341,6 +343,7 @@ impl World {
     fn set_node(&mut self, object: &core::Node, effect: &mut Effect) {
         let (node, left_out) = Node::from_api(object);
         if object.metadata.name.as_deref() != Some(self.this.name.as_str()) {
+            effect.is_other_node |= self.others.get(&node.name) != Some(&node);
             self.others.insert(node.name.clone(), node);
             return;
         }
@@ -357,7 +360,7 @@ impl World {
         effect.problems.extend(left_out.iter().map(item_text));
     }
 
-    fn delete(&mut self, name: &ObjectName) {
+    fn delete(&mut self, name: &ObjectName, effect: &mut Effect) {
         match name {
             ObjectName::Service { namespace, name } => {
                 // A service with an invalid name was never added.
@@ -373,7 +376,7 @@ impl World {
                 if *name == self.this.name {
                     self.lose_node();
                 }
-                self.others.remove(name);
+                effect.is_other_node |= self.others.remove(name).is_some();
             }
             ObjectName::ServiceCidr { name } => self.put_cidr(name, Vec::new()),
         }
@@ -384,7 +387,7 @@ impl World {
         let names: BTreeSet<ObjectName> = objects.iter().map(ObjectName::of).collect();
         self.unlisted.entry(kind).or_default().retain(|name| !names.contains(name));
         // Deleted before the others are set: what one loses, another may have.
-        self.end_list(kind);
+        self.end_list(kind, effect);
         for object in objects {
             self.set(object, effect);
         }
@@ -395,9 +398,9 @@ impl World {
         self.unlisted.insert(kind, known.into_iter().collect());
     }
 
-    fn end_list(&mut self, kind: Kind) {
+    fn end_list(&mut self, kind: Kind, effect: &mut Effect) {
         for name in self.unlisted.remove(&kind).unwrap_or_default() {
-            self.delete(&name);
+            self.delete(&name, effect);
         }
         self.listed.insert(kind);
     }

@@ -17,6 +17,7 @@ use super::counted::Counted;
 use super::http::Reply;
 use super::readyz::Condition;
 use super::{Answer, JSON, PLAIN, answer};
+use crate::Visible;
 use crate::run::{Look, Snapshot, SyncReport};
 
 /// The last syncs and troubles. Callers pass in the time.
@@ -145,7 +146,7 @@ pub(super) fn page(
         ports: Ports(std::cell::RefCell::new(Box::new(ports)), facts.scheduler, counted),
     };
     // Nothing in it can fail to be written.
-    serde_json::to_string(&page).unwrap_or_default()
+    Visible::json(&serde_json::to_string(&page).unwrap_or_default())
 }
 
 /// Writes a page for all who ask at the same time, on a thread of its own: neither the run loop nor the

@@ -10,6 +10,7 @@ use k8s_openapi::api::networking::v1::ServiceCIDR;
 use serde::de::DeserializeOwned;
 
 use super::{Object, json};
+use crate::Visible;
 use crate::spelling::distance;
 use crate::yaml::{self, Fault};
 
@@ -121,7 +122,7 @@ impl Unknown {
                 false => text += &format!(".{part}"),
             }
         }
-        self.fields.push(text);
+        self.fields.push(Visible(&text).clipped());
     }
 }
 

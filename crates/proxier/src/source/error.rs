@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Origin;
+use crate::Visible;
 use crate::yaml::Fault;
 
 /// Why a source gives no objects.
@@ -13,7 +14,7 @@ use crate::yaml::Fault;
 #[non_exhaustive]
 pub enum Error {
     /// A file or directory cannot be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", Visible(&path.display().to_string()))]
     Read {
         /// The file or directory.
         path: PathBuf,
@@ -93,6 +94,6 @@ impl fmt::Display for ManifestError {
         if let Some(column) = self.column {
             write!(f, ", column {column}")?;
         }
-        write!(f, ": {}", self.reason)
+        write!(f, ": {}", Visible(&self.reason).clipped())
     }
 }

@@ -35,6 +35,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::ServiceCIDR;
 use nix::fcntl::OFlag;
 
+use crate::Visible;
 use crate::yaml::{self, Fault};
 use document::Flow;
 
@@ -134,7 +135,8 @@ pub struct Origin {
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, document {}, line {}", self.file.display(), self.document, self.line)
+        let file = self.file.display().to_string();
+        write!(f, "{}, document {}, line {}", Visible(&file), self.document, self.line)
     }
 }
 
@@ -159,7 +161,7 @@ impl Ignored {
 impl fmt::Display for Ignored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, (kind, count)) in self.0.iter().enumerate() {
-            write!(f, "{}{count} {kind}", if n == 0 { "" } else { ", " })?;
+            write!(f, "{}{count} {}", if n == 0 { "" } else { ", " }, Visible(kind).clipped())?;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@
 use std::fmt;
 
 use super::Object;
+use crate::Visible;
 
 /// A change that a source of objects reports, or its state.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,9 +128,12 @@ impl fmt::Display for ObjectName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Service { namespace, name } | Self::EndpointSlice { namespace, name } => {
+                let [namespace, name] = [namespace, name].map(|part| Visible(part).clipped());
                 write!(f, "{} {namespace}/{name}", self.kind())
             }
-            Self::Node { name } | Self::ServiceCidr { name } => write!(f, "{} {name}", self.kind()),
+            Self::Node { name } | Self::ServiceCidr { name } => {
+                write!(f, "{} {}", self.kind(), Visible(name).clipped())
+            }
         }
     }
 }

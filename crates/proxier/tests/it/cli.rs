@@ -48,6 +48,46 @@ impl Drop for Manifest {
     }
 }
 
+/// What stands in a manifest does nothing to a terminal, and makes no line of its own.
+#[test]
+fn names_from_outside_are_printed_with_escapes() {
+    const EVIL: &str = "x\\nforged\\u001b[31m\\u202e\\u0085\\u200b";
+    let object = |version: &str, kind: &str, namespace: &str, field: &str, rest: &str| {
+        format!(
+            "{{\"apiVersion\": \"{version}\", \"kind\": \"{kind}\", \"metadata\": {{\"namespace\": \"{namespace}\", \
+             \"name\": \"a\"}}, \"{field}\": 1, {rest}}}\n---\n"
+        )
+    };
+    let slice = format!(
+        "{{\"apiVersion\": \"discovery.k8s.io/v1\", \"kind\": \"EndpointSlice\", \"metadata\": {{\"namespace\": \
+         \"{EVIL}\", \"name\": \"{EVIL}\", \"labels\": {{\"kubernetes.io/service-name\": \"{EVIL}\"}}}}, \
+         \"addressType\": \"{EVIL}\", \"endpoints\": []}}\n---\n"
+    );
+    let spec = "\"spec\": {\"clusterIP\": \"10.96.0.1\", \"ports\": [{\"port\": 80}]}";
+    let texts = [
+        object("v1", "Service", "demo", EVIL, spec),
+        object("v1", "Service", EVIL, "more", spec),
+        object("v1", EVIL, "demo", "more", spec),
+        object(EVIL, "Service", "demo", "more", spec),
+        object(&format!("{EVIL}/v1"), "Thing", "demo", "more", spec),
+        slice,
+    ];
+    for (number, text) in texts.iter().enumerate() {
+        let manifest = Manifest::new(&format!("escapes-{number}"), text);
+        for form in ["text", "json"] {
+            let output =
+                run(&["check", "-o", form, "--hostname-override", "n", "--manifests", manifest.path()]);
+            let said = String::from_utf8([output.stdout, output.stderr].concat()).expect("text");
+            let hidden = ['\u{1b}', '\u{202e}', '\u{85}', '\u{200b}'];
+            assert!(!said.contains(hidden), "{said:?}");
+            assert!(
+                said.contains("forged") && !said.lines().any(|line| line.starts_with("forged")),
+                "{said}"
+            );
+        }
+    }
+}
+
 #[test]
 fn render_prints_a_plan_for_both_families() {
     let script = stdout(&run(&["render", "--proxy-mode", "nftables", "--manifests", EXAMPLE]));

@@ -436,6 +436,43 @@ fn the_iptables_mode_runs_as_well_and_mends_a_flush_when_it_looks() {
     });
 }
 
+/// Of the other mode's rules there is one service left among the manifests, and then again what there was.
+#[test]
+fn what_another_mode_serves_stays_as_long_as_most_of_it_is_missing() {
+    if !testns::have(&["nft", "iptables-nft-save"]) {
+        return;
+    }
+    const NFTABLES: &[&str] = &["--proxy-mode", "nftables"];
+    const IPTABLES: &[&str] = &["--proxy-mode", "iptables", "--iptables-backend", "nft"];
+    let all = || testns::sh("nft -s list table ip kube-proxy 2>&1; iptables-nft-save");
+    let name = |n: usize| format!("w{n}.yaml");
+    for (before, after, answers) in [
+        (IPTABLES, NFTABLES, "-d 172.30.0.3/32 -p tcp -m comment --comment \"demo/w3:p cluster IP\""),
+        (NFTABLES, IPTABLES, "172.30.0.3 . tcp . 80 : "),
+    ] {
+        testns::netns(|| {
+            let directory = Directory::new();
+            let write = |n: usize| {
+                let (name, ip) = (format!("w{n}"), format!("172.30.0.{n}"));
+                directory.write(&format!("{name}.yaml"), &service(&name, &ip, &["10.0.0.1"]));
+            };
+            (1..=12).for_each(write);
+            let mut daemon = Daemon::start(&directory, before);
+            daemon.says("12 services, 12 changed", 1);
+            daemon.signal("TERM");
+            daemon.ends();
+            (2..=12).for_each(|n| fs::remove_file(directory.manifests().join(name(n))).expect("it is there"));
+            let daemon = Daemon::start(&directory, after);
+            daemon.says("1 service, 1 changed", 1);
+            daemon.says("stays in use for now, beside what is programmed: 11 of the 12 cluster IPs", 1);
+            assert!(all().contains(answers), "{}", all());
+            (2..=12).for_each(write);
+            eventually(|| !all().contains(answers), || format!("{}\n{}", daemon.log(), all()));
+            daemon.says("removed what another mode than", 1);
+        });
+    }
+}
+
 #[test]
 fn events_that_were_lost_lead_to_a_comparison() {
     namespace(|| {

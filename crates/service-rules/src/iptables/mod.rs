@@ -55,6 +55,7 @@ mod words;
 pub use applier::{Applier, cleanup, cleanup_except};
 pub use fixed::{CANARY, CANARY_TABLES, FIREWALL, INVALID_COUNTER, Jump, LOCALHOST_COUNTER, is_ours, jumps};
 pub use planner::{Planner, RuleCounts, tool_family};
+pub use present::present;
 pub use settings::Settings;
 pub use sluicegate_xtables::BackEnd;
 pub use support::{Feature, Support};

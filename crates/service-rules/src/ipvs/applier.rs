@@ -162,14 +162,9 @@ impl<T: Transport> Applier<T> {
         failed.map_or(Ok(synced), Err)
     }
 
-    /// Returns the client of the sets.
-    pub(super) const fn sets(&mut self) -> &mut ipset::Client<T> {
-        &mut self.kernel.sets
-    }
-
-    /// Returns the client of the virtual servers.
-    pub(super) const fn servers(&mut self) -> &mut ipvs::Client<T> {
-        &mut self.kernel.servers
+    /// Returns the clients.
+    pub(super) const fn kernel(&mut self) -> &mut Kernel<T> {
+        &mut self.kernel
     }
 
     /// Discards the applied state: the next sync compares everything with the kernel.

@@ -35,6 +35,7 @@ pub use applier::{Applier, Transports};
 pub use change::{Change, Script};
 pub use cleanup::{cleanup, cleanup_beside_iptables};
 pub use planner::Planner;
+pub use present::present;
 pub use rules::{is_ours, is_ours_alone, jumps};
 pub use set::Set;
 pub use settings::{ConnectionTimeouts, Settings};

@@ -11,8 +11,11 @@ impl Node {
     pub fn from_api(object: &api::Node) -> (Self, Vec<Invalid>) {
         let mut left_out = Vec::new();
         let name = object.metadata.name.clone().unwrap_or_default();
-        let invalid =
-            |field: String, reason: String| Invalid { object: format!("Node {name}"), field, reason };
+        let invalid = |field: String, reason: String| Invalid {
+            object: format!("Node {}", name.escape_debug()),
+            field,
+            reason,
+        };
         let mut addresses = Vec::new();
         for kind in ["InternalIP", "ExternalIP"] {
             let listed =

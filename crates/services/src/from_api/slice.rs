@@ -131,7 +131,9 @@ impl Fields<'_> {
         Invalid {
             object: format!(
                 "EndpointSlice {} of Service {}/{}",
-                self.name, self.name.namespace, self.service
+                self.name,
+                self.name.namespace.escape_debug(),
+                self.service.escape_debug()
             ),
             field: field.to_owned(),
             reason: reason.into(),

@@ -24,6 +24,8 @@ struct Kernel {
     errors: Vec<String>,
     warnings: Vec<String>,
     queued: usize,
+    /// How often what it serves was listed.
+    listed: usize,
     /// What stood before the start.
     present: Present,
 }
@@ -57,7 +59,9 @@ impl Backend for Fake {
     fn invalidate(&mut self) {}
 
     fn present(&mut self) -> Result<Option<Present>, RulesError> {
-        Ok(Some(self.0.lock().unwrap().present.clone()))
+        let mut kernel = self.0.lock().unwrap();
+        kernel.listed += 1;
+        Ok(Some(kernel.present.clone()))
     }
 }
 
@@ -182,7 +186,8 @@ fn nothing_is_programmed_before_services_and_slices_have_both_been_listed() {
 #[test]
 fn what_stands_is_not_removed_for_an_empty_source_and_is_when_that_is_asked_for() {
     let mut present = Present::default();
-    present.cluster_ips.extend((1..=20).map(|last| std::net::IpAddr::from([10, 0, 0, last])));
+    // Those of the services `a` to `t`.
+    present.cluster_ips.extend((98..118).map(|last| std::net::IpAddr::from([10, 0, 0, last])));
     let all = |running: &Running, services: &[&str]| {
         running.tell(Update::Replace(Kind::EndpointSlice, Vec::new()));
         let list = services.iter().map(|name| service(name)).collect();
@@ -192,14 +197,20 @@ fn what_stands_is_not_removed_for_an_empty_source_and_is_when_that_is_asked_for(
     all(&running, &[]);
     running.wait("a failure", |kernel| !kernel.errors.is_empty());
     assert_eq!(running.kernel(|kernel| kernel.syncs), 0);
-    let error = "everything stays as it is: 20 of the 20 cluster IPs that the kernel serves have no Service any \
-                 more; --allow-empty removes what is missing among the manifests";
+    let error = "nothing is programmed, and the rules of before stay in use: 20 of the 20 cluster IPs that the \
+                 kernel serves have no Service any more; it goes on when most of them are among the manifests, and \
+                 --allow-empty removes those that are missing there";
     assert_eq!(running.kernel(|kernel| kernel.errors[0].clone()), error);
-    // With what was there it begins, and follows what is taken away then.
-    running.kernel(|kernel| kernel.present = Present::default());
+    // What the kernel serves is not listed anew at each change.
     running.tell(Update::Apply(service("a")));
-    running.holds(&["a"]);
-    running.kernel(|kernel| kernel.present = present.clone());
+    running.wait("another failure", |kernel| kernel.errors.len() > 1);
+    running.tell(Update::Delete(ObjectName::Service { namespace: "demo".to_owned(), name: "a".to_owned() }));
+    running.wait("a third failure", |kernel| kernel.errors.len() > 2);
+    assert_eq!(running.kernel(|kernel| kernel.listed), 1);
+    // With what was there it begins, and follows what is taken away then.
+    let half = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+    running.tell(Update::Replace(Kind::Service, half.iter().map(|name| service(name)).collect()));
+    running.holds(&half);
     running.tell(Update::Replace(Kind::Service, Vec::new()));
     running.holds(&[]);
     running.stop().unwrap();
@@ -228,6 +239,9 @@ fn what_is_probably_not_meant_is_told_once() {
     running.tell(Update::Apply(service("b")));
     running.holds(&["a", "b"]);
     assert_eq!(running.kernel(|kernel| kernel.warnings.clone()), ["beware of other"]);
+    // Another node is no change to program.
+    running.tell(node("third"));
+    running.wait("it is told", |kernel| kernel.warnings.last().is_some_and(|last| last == "beware of third"));
     running.stop().unwrap();
 }
 
