@@ -127,6 +127,8 @@ fn spawn(program: &Path, rules: Rules, folder: &Path) -> Result<Child, Error> {
     let started = Command::new(program)
         .args(["run", "--hostname-override=node", "--bind-address=192.168.0.2,fd00:192:168::2"])
         .args(["--iptables-min-sync-period=50ms", "--healthz-bind-address=", "--metrics-bind-address="])
+        // By chance most services may be deleted while it does not run; without this it would wait for them.
+        .arg("--allow-empty")
         .args(flags)
         .arg("--manifests")
         .arg(folder)

@@ -25,14 +25,14 @@ use super::output::{OutputArgs, tell};
 
 #[derive(Args)]
 pub(crate) struct Explain {
-    /// The source address of the packet.
-    #[arg(long, value_name = "IP", value_parser = ip)]
-    from: IpAddr,
+    /// The source address of the packet, or the address and the port, as 10.244.0.9:40000.
+    #[arg(long, value_name = "IP[:PORT]")]
+    from: Source,
     /// The source port of the packet, by which the scheduler `maglev` chooses its endpoint.
     #[arg(long, value_name = "PORT")]
     from_port: Option<NonZeroU16>,
-    /// The destination of the packet, with its protocol: tcp, udp or sctp.
-    #[arg(long, value_name = "IP:PORT/PROTOCOL")]
+    /// The destination of the packet, with its protocol: tcp (also where none is given), udp or sctp.
+    #[arg(long, value_name = "IP:PORT[/PROTOCOL]")]
     to: Destination,
     /// The interface that the packet comes in through, where pods are detected by interfaces.
     #[arg(long, value_name = "NAME", value_parser = interface)]
@@ -55,6 +55,41 @@ pub(crate) struct Explain {
     output: OutputArgs,
 }
 
+/// A source as people write it: `10.244.0.9`, `[fd00::9]:40000`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Source {
+    ip: IpAddr,
+    port: Option<NonZeroU16>,
+}
+
+impl FromStr for Source {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            "expected an IP address, as 10.0.0.1 or fd00::1, or one with a port, as 10.0.0.1:40000 or \
+             [fd00::1]:40000"
+                .to_owned()
+        };
+        let text = text.trim();
+        // Without brackets all of it may be an address of IPv6.
+        if let Some(ip) = parse_ip(text) {
+            return Ok(Self { ip, port: None });
+        }
+        let (ip, port) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (ip, port) = rest.split_once(']').ok_or_else(wrong)?;
+                let port =
+                    (!port.is_empty()).then(|| port.strip_prefix(':').ok_or_else(wrong)).transpose()?;
+                (ip, port)
+            }
+            None => text.rsplit_once(':').map(|(ip, port)| (ip, Some(port))).ok_or_else(wrong)?,
+        };
+        let port = port.map(|port| port.parse().map_err(|_| wrong())).transpose()?;
+        Ok(Self { ip: parse_ip(ip).ok_or_else(wrong)?, port })
+    }
+}
+
 /// A destination as people write it: `10.96.0.10:53/udp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Destination {
@@ -71,7 +106,7 @@ impl FromStr for Destination {
                 "{part}: expected an address, a port and a protocol, as 10.96.0.10:53/udp or [fd00::a]:53/udp"
             )
         };
-        let (address, protocol) = text.rsplit_once('/').ok_or_else(|| wrong("the protocol is missing"))?;
+        let (address, protocol) = text.trim().rsplit_once('/').unwrap_or((text.trim(), "tcp"));
         let protocol = match protocol.to_ascii_lowercase().as_str() {
             "tcp" => Protocol::Tcp,
             "udp" => Protocol::Udp,
@@ -146,7 +181,7 @@ impl Explain {
         let failed = |error: conntrack::Error| Error::flag("--live", error.to_string());
         let Destination { address, protocol } = self.to;
         let mut filter = Filter::default();
-        filter.original.source = Some(self.from.into());
+        filter.original.source = Some(self.from.ip.into());
         filter.original.destination = Some(address.ip().into());
         filter.original.destination_port = Some(address.port());
         let is_it =
@@ -159,8 +194,17 @@ impl Explain {
 
     fn explanation(&self, cluster: &Cluster) -> Result<Explanation, Error> {
         let Destination { address, protocol } = self.to;
-        let (from, interface) = (self.from, self.interface.clone());
-        let question = Question { from, from_port: self.from_port, interface, to: address, protocol };
+        let (from, interface) = (self.from.ip, self.interface.clone());
+        let from_port = match (self.from.port, self.from_port) {
+            (Some(one), Some(other)) if one != other => {
+                return Err(Error::flag(
+                    "--from-port",
+                    format!("expected {one}, as --from says, found {other}"),
+                ));
+            }
+            (one, other) => one.or(other),
+        };
+        let question = Question { from, from_port, interface, to: address, protocol };
         Ok(explain(cluster, &self.settings(cluster)?, &question)?)
     }
 
@@ -187,10 +231,6 @@ fn line_of_flow(flow: &conntrack::Flow) -> String {
     let is_answered = flow.status.is_some_and(|status| status.contains(conntrack::Status::SEEN_REPLY));
     let answered = if is_answered { "answered" } else { "not answered" };
     format!("{from} -> {to} is sent to {endpoint}, {answered}")
-}
-
-fn ip(text: &str) -> Result<IpAddr, String> {
-    parse_ip(text.trim()).ok_or_else(|| "expected an IP address, as 10.0.0.1 or fd00::1".to_owned())
 }
 
 fn interface(text: &str) -> Result<InterfaceName, String> {
@@ -283,7 +323,7 @@ fn verdict(verdict: &Verdict) -> Value {
                 "what": what,
                 "choices": choices,
                 "affinitySeconds": sticky,
-                "scheduler": scheduler.to_string(),
+                "scheduler": scheduler.map(|scheduler| scheduler.to_string()),
             })
         }
         Verdict::Refused(reason) | Verdict::Dropped(reason) | Verdict::Untouched(reason) => {
@@ -297,14 +337,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_source_is_read_with_a_port_and_without() {
+        let read = |text: &str| {
+            text.parse::<Source>().map(|from| (from.ip.to_string(), from.port.map(NonZeroU16::get)))
+        };
+        assert_eq!(read("10.244.0.9"), Ok(("10.244.0.9".to_owned(), None)));
+        assert_eq!(read(" 10.244.0.9:80 "), Ok(("10.244.0.9".to_owned(), Some(80))));
+        assert_eq!(read("fd00::9:80"), Ok(("fd00::9:80".to_owned(), None)));
+        assert_eq!(read("[fd00::9]"), Ok(("fd00::9".to_owned(), None)));
+        assert_eq!(read("[fd00::9]:80"), Ok(("fd00::9".to_owned(), Some(80))));
+        for text in
+            ["", "node", "10.244.0.9:", "10.244.0.9:0", "10.244.0.9:65536", "[fd00::9", "[fd00::9]80", ":80"]
+        {
+            assert!(read(text).is_err_and(|error| error.starts_with("expected an IP address")), "{text}");
+        }
+    }
+
+    #[test]
     fn a_destination_is_read_or_says_what_is_wrong() {
         let read = |text: &str| text.parse::<Destination>().map(|to| (to.address.to_string(), to.protocol));
         assert_eq!(read("10.96.0.10:53/udp"), Ok(("10.96.0.10:53".to_owned(), Protocol::Udp)));
         assert_eq!(read("010.96.0.10:53/UDP"), Ok(("10.96.0.10:53".to_owned(), Protocol::Udp)));
+        assert_eq!(read("10.96.0.10:53"), Ok(("10.96.0.10:53".to_owned(), Protocol::Tcp)));
         assert_eq!(read("[fd00::a]:80/tcp"), Ok(("[fd00::a]:80".to_owned(), Protocol::Tcp)));
         assert_eq!(read("fd00::a:80/tcp"), Ok(("[fd00::a]:80".to_owned(), Protocol::Tcp)));
         for (text, why) in [
-            ("10.96.0.10:53", "the protocol is missing"),
             ("10.96.0.10:53/icmp", "expected the protocol tcp, udp or sctp, found \"icmp\""),
             ("10.96.0.10/udp", "the port is missing"),
             ("10.96.0.256:53/udp", "\"10.96.0.256\" is not an IP address"),

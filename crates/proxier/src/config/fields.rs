@@ -33,7 +33,8 @@ impl Reader {
     fn mapping(&mut self, path: &str, entries: &[(Node<'_>, Node<'_>)]) {
         for (key, value) in entries {
             let Value::String(name) = &key.value else {
-                self.problem(key, path, "expected keys that are strings".to_owned());
+                let text = format!("kube-proxy has no field {}; it is ignored", found(key));
+                self.config.doubtful.push(note(key, path, text));
                 continue;
             };
             let field = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };

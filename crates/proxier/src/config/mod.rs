@@ -169,14 +169,16 @@ impl Config {
     /// [`Error::Invalid`] with every problem.
     pub fn parse(path: &Path, text: &str) -> Result<Self, Error> {
         let invalid = |problems| Error::Invalid { path: path.to_owned(), problems };
-        // The parser takes one document, without the marker that may stand before it.
-        let (line, text) = match text.strip_prefix("---\n") {
-            Some(rest) => (2, rest),
-            None => (1, text),
-        };
+        let (line, text, another) = first_document(text);
         match yaml::parse_leniently(text, line) {
             Ok((Some(root), doubled)) => {
                 let mut config = fields::read(&root).map_err(invalid)?;
+                config.doubtful.extend(another.map(|line| Note {
+                    line,
+                    column: None,
+                    field: String::new(),
+                    text: "another document begins; the first one counts alone, as in kube-proxy".to_owned(),
+                }));
                 config.doubtful.extend(doubled.into_iter().map(|fault| {
                     let mut note = Note::from(fault);
                     note.text += "; the last one counts";
@@ -188,6 +190,27 @@ impl Config {
             Err(fault) => Err(invalid(vec![fault.into()])),
         }
     }
+}
+
+/// Returns the first document that says something, with its first line, and the line of the marker before
+/// another one.
+fn first_document(text: &str) -> (usize, &str, Option<usize>) {
+    let says_something = |text: &str| {
+        text.lines().map(str::trim).any(|line| !line.is_empty() && !line.starts_with(['#', '%']))
+    };
+    let (mut first, mut start, mut offset) = (1, 0, 0);
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        let is_marker = line.strip_prefix("---").is_some_and(|rest| rest.trim().is_empty());
+        if is_marker && says_something(text.get(start..offset).unwrap_or_default()) {
+            let is_another = text.get(offset + line.len()..).is_some_and(says_something);
+            return (first, text.get(start..offset).unwrap_or_default(), is_another.then_some(number + 1));
+        }
+        offset += line.len();
+        if is_marker {
+            (first, start) = (number + 2, offset);
+        }
+    }
+    (first, text.get(start..).unwrap_or_default(), None)
 }
 
 impl Note {

@@ -160,3 +160,22 @@ fn another_kind_or_version_text_that_is_not_yaml_and_an_empty_file_are_refused()
     assert!(parse("a: [").starts_with("c: line "));
     assert!(parse("- a\n").contains("expected an object"));
 }
+
+#[test]
+fn what_kube_proxy_passes_over_is_told_and_stops_nothing() {
+    let told = |text: &str| {
+        let config = Config::parse(Path::new("c"), text).unwrap();
+        (config.mode, config.doubtful.iter().map(ToString::to_string).collect::<Vec<_>>())
+    };
+    let head = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n";
+    let second = told(&format!("# mine\n---\n{head}mode: ipvs\n---\n{head}mode: iptables\n"));
+    let another = "line 6: another document begins; the first one counts alone, as in kube-proxy";
+    assert_eq!(second, (Some(Mode::Ipvs), vec![another.to_owned()]));
+    assert_eq!(told(&format!("---\r\n{head}mode: ipvs\n---\n# no more\n")), (Some(Mode::Ipvs), Vec::new()));
+    assert_eq!(told(&format!("{head}...\n")), (None, Vec::new()));
+    let number = told(&format!("{head}1: 2\nmode: ipvs\n"));
+    assert_eq!(
+        number,
+        (Some(Mode::Ipvs), vec!["line 3, column 1: kube-proxy has no field 1; it is ignored".to_owned()])
+    );
+}

@@ -308,7 +308,9 @@ fn mistake(version: &str, kind: &str) -> Option<String> {
     let is_closed = CLOSED.contains(&version);
     if let Some((right, _)) = read.iter().find(|(_, known)| *known == kind) {
         // The same kind of another group, as a Service of Knative, is another kind.
-        let is_meant = is_closed || is_near(&group(right), &group(version));
+        // Of the group without a name, this is what it is called in speech.
+        let is_core = version.starts_with("core/") && group(right).is_empty();
+        let is_meant = is_closed || is_core || is_near(&group(right), &group(version));
         return is_meant.then(|| format!("expected apiVersion {right} of kind {kind}, found {version}"));
     }
     if KINDS.iter().any(|(of, kinds)| *of == version && kinds.contains(&kind)) {

@@ -50,9 +50,9 @@ pub use watch::watch;
 /// ignored.
 ///
 /// A directory stands for the files in it (not in its subdirectories) whose names end in `.yaml`, `.yml` or
-/// `.json`, sorted by name. A file that is named is read whatever its name, but it must be a regular file of
-/// at most 1 GiB. It is read as JSON when its name
-/// ends in `.json`, or when its name ends in neither `.yaml` nor `.yml` and its text begins with `{`.
+/// `.json`, but for hidden ones, sorted by name. A file that is named is read whatever its name, but it must be a
+/// regular file of at most 1 GiB. It is read as JSON when its name ends in `.json`, or when its name ends in
+/// neither `.yaml` nor `.yml` and its text begins with `{`.
 ///
 /// # Errors
 /// [`Error::Read`] when a file or directory cannot be read, [`Error::Manifests`] with *every* document that
@@ -275,8 +275,11 @@ fn expand<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
+/// Returns true for the names of manifests in a directory. Hidden files are none, as for the kubelet: editors
+/// and other programs keep copies and locks in them.
 fn is_manifest(file: &Path) -> bool {
-    matches!(file.extension().and_then(|e| e.to_str()), Some("yaml" | "yml" | "json"))
+    let is_hidden = file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    !is_hidden && matches!(file.extension().and_then(|e| e.to_str()), Some("yaml" | "yml" | "json"))
 }
 
 fn read_text(path: &Path) -> Result<String, Error> {

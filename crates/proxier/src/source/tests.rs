@@ -1,6 +1,7 @@
 //! What is read, where errors point, and their wording.
 
 use super::*;
+use crate::source::update::ObjectName;
 
 fn read_all(name: &str, text: &str) -> Result<(Vec<Manifest>, Ignored), String> {
     let mut found = Vec::new();
@@ -79,6 +80,21 @@ fn json_documents_may_follow_one_another() {
     assert_eq!(places, [("😀".to_owned(), 1, 1), ("😀".to_owned(), 2, 2)]);
 }
 
+/// As an editor's lock (a link that leads nowhere) and copies of other systems.
+#[test]
+fn hidden_files_of_a_directory_are_no_manifests() {
+    let directory = std::env::temp_dir().join(format!("sluicegate-hidden-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
+    std::os::unix::fs::symlink("me@here.1:2", directory.join(".#web.yaml")).unwrap();
+    fs::write(directory.join("._web.yaml"), [0, 5, 22, 7]).unwrap();
+    let text = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n";
+    fs::write(directory.join("web.yaml"), text).unwrap();
+    let mut names = Vec::new();
+    let read_all = read(&[&directory], |manifest| names.push(ObjectName::of(&manifest.object).to_string()));
+    fs::remove_dir_all(&directory).unwrap();
+    assert_eq!((read_all.is_ok(), names), (true, vec!["Service default/web".to_owned()]));
+}
+
 #[test]
 fn other_kinds_are_counted_by_name() {
     let text = "apiVersion: apps/v1\nkind: Deployment\n---\napiVersion: v1\nkind: Secret\n---\n\
@@ -108,6 +124,7 @@ fn what_can_hardly_be_an_object_of_another_kind_is_a_fault() {
     for (version, kind, said) in [
         ("''", "Service", "expected apiVersion v1 of kind Service, found none"),
         ("V1", "Service", "expected apiVersion v1 of kind Service, found V1"),
+        ("core/v1", "Service", "expected apiVersion v1 of kind Service, found core/v1"),
         ("v2", "ServiceList", "expected apiVersion v1 of kind Service, found v2"),
         ("v1", "Servce", "v1 has no kind Servce: did you mean Service?"),
         ("v1", "service", "v1 has no kind service: did you mean Service?"),

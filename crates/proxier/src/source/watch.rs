@@ -18,8 +18,8 @@
 //! removed, or says something else. What was deleted or renamed away has 50 ms to come back, as some editors
 //! write. A file that does not parse, or whose directory is gone, keeps its last objects and leads to an
 //! [`Update::Warning`]. A file deletes objects only where it parses without them, or was deleted from an existing
-//! directory. Unless others come in their place, objects that are gone, or have nothing valid left, stay for one
-//! more second: a list that is written in two steps has them again by then. Where more than half of all services,
+//! directory. Unless another one claims what they have, objects that are gone, or have nothing valid left, stay
+//! for one more second: a list that is written in two steps has them again by then. Where more than half of all services,
 //! or of all slices, would be deleted at once, that is reported and waits for a second look: a volume that is
 //! mounted late, or a list that is written anew, is no wish to have nothing.
 
@@ -55,7 +55,8 @@ fn follow(paths: &[PathBuf], updates: &Sender<Update>, open: impl Fn() -> Result
     let mut watches = Watches::new(paths);
     let mut manifests = Manifests::new(paths.to_vec());
     let mut patience = Patience::default();
-    let mut next_scan = Instant::now();
+    // When a scan is due without events, and whether one is at once.
+    let (mut next_scan, mut is_due) = (Instant::now(), true);
     loop {
         // Watches are set before the scan, so that no change in between is missed.
         let failure = watches.renew(paths, &open);
@@ -71,23 +72,29 @@ fn follow(paths: &[PathBuf], updates: &Sender<Update>, open: impl Fn() -> Result
         // The first objects are not kept until all are read.
         let is_complete = manifests.is_complete;
         let mut news = Vec::new();
-        let mut take = |update| if is_complete { news.push(update) } else { send(update) };
-        if touched.others || touched.files.is_empty() || Instant::now() >= next_scan {
+        let mut take = |update| match is_complete {
+            true => news.push(update),
+            false => {
+                patience.note(&update);
+                send(update);
+            }
+        };
+        if touched.others || is_due || Instant::now() >= next_scan {
             manifests.forget(&touched.names);
             manifests.scan(&mut take);
-            next_scan = Instant::now() + LOOK_EVERY;
-        } else {
+            is_due = false;
+            let is_well = manifests.is_well() && watches.inotify.is_some();
+            next_scan = Instant::now() + if is_well { LOOK_EVERY } else { LOOK_EVERY_WITH_WARNINGS };
+        } else if !touched.files.is_empty() {
             manifests.look_at(&touched.files, &mut take);
+            if !manifests.is_well() {
+                next_scan = next_scan.min(Instant::now() + LOOK_EVERY_WITH_WARNINGS);
+            }
         }
         patience.pass(news, manifests.take_sure(), Instant::now(), &mut send);
         patience.end(Instant::now(), &mut send);
-        let is_well = manifests.is_well() && watches.inotify.is_some();
-        let until = match is_well {
-            true => next_scan,
-            false => Instant::now() + LOOK_EVERY_WITH_WARNINGS,
-        };
-        let ends = watches.next_hold().into_iter().chain(patience.next());
-        let until = ends.fold(until, Instant::min);
+        let hold = watches.next_hold();
+        let until = hold.into_iter().chain(patience.next()).fold(next_scan, Instant::min);
         let mut slice = Duration::ZERO;
         loop {
             if updates.is_closed() {
@@ -101,9 +108,13 @@ fn follow(paths: &[PathBuf], updates: &Sender<Update>, open: impl Fn() -> Result
                 Proceeded::More => Duration::ZERO,
                 Proceeded::Idle if manifests.is_reading() => READ_ON,
                 Proceeded::Idle => LISTEN,
-                Proceeded::End => break,
+                Proceeded::End => {
+                    is_due = true;
+                    break;
+                }
             };
         }
+        is_due |= hold.is_some_and(|hold| hold <= Instant::now());
     }
 }
 

@@ -35,7 +35,7 @@ fn run(words: &[&str]) -> (Option<i32>, String, String) {
 fn what_cannot_be_explained_names_the_flag() {
     for (words, why) in [
         (&["--from", "10.0.0.256", "--to", "10.0.0.1:80/tcp"][..], "expected an IP address"),
-        (&["--from", "10.0.0.1", "--to", "10.0.0.1:80"], "the protocol is missing"),
+        (&["--from", "10.0.0.1", "--to", "10.0.0.1"], "the port is missing"),
         (&["--from", "fd00::1", "--to", "10.0.0.1:80/tcp"], "--from: expected two addresses of one family"),
         (
             &[

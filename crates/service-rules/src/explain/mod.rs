@@ -152,9 +152,10 @@ pub enum Verdict {
     Forwarded {
         /// The endpoints: one if the scheduler has chosen it for this client.
         choices: Vec<Choice>,
-        /// How one of the endpoints is chosen for a client that sticks to none: in nftables mode as the
-        /// service or the node says, at random in the others.
-        scheduler: Scheduler,
+        /// How one of the endpoints is chosen: in nftables mode as the service or the node says, at random in
+        /// iptables mode. `None` under session affinity, where the client has its endpoint, and in ipvs mode,
+        /// where the kernel has schedulers of its own.
+        scheduler: Option<Scheduler>,
         /// For how many seconds after its last connection a client stays with its endpoint.
         sticky: Option<u32>,
     },

@@ -275,6 +275,34 @@ fn the_scheduler_is_told_with_the_endpoint_that_it_chooses() {
 }
 
 #[test]
+fn no_scheduler_is_named_where_another_one_decides() {
+    let question = Question {
+        from: "10.244.0.77".parse().unwrap(),
+        from_port: None,
+        interface: None,
+        to: "172.30.0.1:80".parse().unwrap(),
+        protocol: Protocol::Tcp,
+    };
+    for (mode, affinity, expected) in [
+        (Mode::Nftables, None, Some(Scheduler::Random)),
+        (Mode::Iptables, None, Some(Scheduler::Random)),
+        (Mode::Ipvs, None, None),
+        (Mode::Nftables, Some(9), None),
+        (Mode::Iptables, Some(9), None),
+        (Mode::Ipvs, Some(9), None),
+    ] {
+        let service = match affinity {
+            Some(seconds) => service().with_affinity_seconds(seconds),
+            None => service(),
+        };
+        let settings = Settings { mode, ..pods() };
+        let explanation = explain(&cluster(service, vec![ready()]), &settings, &question).unwrap();
+        let Verdict::Forwarded { scheduler, .. } = explanation.verdict else { panic!("{explanation}") };
+        assert_eq!(scheduler, expected, "{mode} {affinity:?}");
+    }
+}
+
+#[test]
 fn a_question_without_an_answer_says_what_is_missing() {
     let cluster = cluster(service(), vec![ready()]);
     let bridge = DetectLocal::Interface(InterfaceName::new("cni0").unwrap());

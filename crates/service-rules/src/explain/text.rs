@@ -40,15 +40,15 @@ impl fmt::Display for Verdict {
                 match sticky {
                     Some(seconds) => write!(f, "; always the same for a client within {seconds} s"),
                     None => f.write_str(match (scheduler, all.len()) {
-                        (Scheduler::Random, _) => "",
-                        (Scheduler::RoundRobin, _) => "; one after the other",
-                        (Scheduler::SourceHash, _) => {
+                        (None | Some(Scheduler::Random), _) => "",
+                        (Some(Scheduler::RoundRobin), _) => "; one after the other",
+                        (Some(Scheduler::SourceHash), _) => {
                             "; always the same for a client, as long as the endpoints are the same"
                         }
-                        (Scheduler::Maglev(_), 1) => {
+                        (Some(Scheduler::Maglev(_)), 1) => {
                             "; always the same for this address and port of the client"
                         }
-                        (Scheduler::Maglev(_), _) => "; the port of the client decides which",
+                        (Some(Scheduler::Maglev(_)), _) => "; the port of the client decides which",
                     }),
                 }
             }

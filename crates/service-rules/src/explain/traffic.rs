@@ -97,10 +97,12 @@ impl Traffic<'_> {
     }
 
     /// Returns the endpoints that the scheduler may choose for this client.
-    fn choices(&self, used: &[&Considered], scheduler: Scheduler, masquerades: bool) -> Vec<Choice> {
+    fn choices(&self, used: &[&Considered], scheduler: Option<Scheduler>, masquerades: bool) -> Vec<Choice> {
         let addresses: Vec<SocketAddr> = used.iter().map(|considered| considered.address).collect();
         let port = self.context.question.from_port.map_or(0, NonZeroU16::get);
         let client = SocketAddr::new(self.context.question.from, port);
+        // Where it is not known, no endpoint is preferred for all that is known here.
+        let scheduler = scheduler.unwrap_or_default();
         let chosen = scheduling::chosen(scheduler, client, &addresses);
         let shares = scheduling::shares(scheduler, &addresses);
         let choice = |(considered, share): (&&Considered, f64)| {
@@ -114,16 +116,19 @@ impl Traffic<'_> {
         used.iter().zip(shares).filter_map(choice).collect()
     }
 
-    /// Returns how an endpoint is chosen for a client that sticks to none.
-    fn scheduler(&self, decisions: &mut Vec<Decision>) -> Scheduler {
+    /// Returns how an endpoint is chosen, where a scheduler does that which is known here.
+    fn scheduler(&self, decisions: &mut Vec<Decision>) -> Option<Scheduler> {
         let Context { settings, .. } = self.context;
         let own = self.port.service.scheduler;
-        let scheduler = match self.port.service.scheduler(settings.scheduler) {
-            Some(scheduler) if settings.mode == Mode::Nftables => scheduler,
-            _ => return Scheduler::Random,
-        };
+        let scheduler = self.port.service.scheduler(settings.scheduler)?;
+        match settings.mode {
+            Mode::Nftables => {}
+            Mode::Iptables => return Some(Scheduler::Random),
+            // All services have one of the kernel's.
+            Mode::Ipvs => return None,
+        }
         let effect = match scheduler {
-            Scheduler::Random if own.is_none() => return scheduler,
+            Scheduler::Random if own.is_none() => return Some(scheduler),
             Scheduler::Random => "any of the endpoints, each with the same probability",
             Scheduler::RoundRobin => "one endpoint after the other",
             Scheduler::SourceHash => "a hash of the client's address chooses",
@@ -138,7 +143,7 @@ impl Traffic<'_> {
                 effect: effect.to_owned(),
             },
         });
-        scheduler
+        Some(scheduler)
     }
 
     fn is_internal(&self) -> bool {

@@ -41,7 +41,7 @@ pub(super) struct Manifests {
     queued: BTreeSet<PathBuf>,
     /// The names of the files that a writer has open.
     held: HashMap<OsString, Hold>,
-    /// Whether objects that are gone are so for certain: others came, or they were gone at a second look.
+    /// Whether objects that are gone are so for certain: they were gone at a second look.
     is_sure: bool,
     /// What is to be told of fields that objects have and their kinds have not.
     unknown: Vec<String>,
@@ -515,7 +515,6 @@ impl Manifests {
                 let name = ObjectName::of(&manifest.object);
                 self.note_unknown(&name, &manifest);
                 let known = self.owners.get_key_value(&name).map(|(known, _)| Rc::clone(known));
-                self.is_sure |= known.is_none();
                 let name = known.unwrap_or_else(|| Rc::new(name));
                 let is_used = self.claim(taking, &name, &manifest.origin);
                 if let Some((_, names, all_used)) = &mut taking.current {

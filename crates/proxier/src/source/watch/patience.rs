@@ -1,22 +1,40 @@
 //! Removals that wait for a moment: what is gone from a file is often back in the next write.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, Instant};
 
+use k8s_openapi::api::core::v1::ServicePort;
 use sluicegate_services::{Service, Slice};
 
 use crate::source::Object;
 use crate::source::update::{ObjectName, Update};
 
-/// The removals that wait: deletions, and objects without anything valid in place of what may be in use.
+/// The removals that wait: deletions, and objects without anything valid in place of what may be in use. One
+/// does not wait where another object claims what this one has: they would be in conflict.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
     held: BTreeMap<ObjectName, (Instant, Update)>,
+    /// The claims of those that are held.
+    wanted: HashMap<u64, Vec<ObjectName>>,
+    /// What each object claims, by the hash of its name. By hashes, as there may be very many; one that is
+    /// shared by chance makes a removal early.
+    claims: HashMap<u64, Box<[u64]>>,
+    hasher: RandomState,
 }
 
 impl Patience {
-    /// Passes on the updates of one look at the files. Removals wait, unless it `is_sure` that they are meant:
-    /// others have come in their place.
+    /// Notes what an object claims that is passed on without this.
+    pub(super) fn note(&mut self, update: &Update) {
+        let Some(name) = name(update) else { return };
+        let key = self.hasher.hash_one(&name);
+        match update {
+            Update::Apply(object) => drop(self.claims.insert(key, claims(object, &self.hasher))),
+            _ => drop(self.claims.remove(&key)),
+        }
+    }
+
+    /// Passes on the updates of one look at the files. Removals wait, unless it `is_sure` that they are meant.
     pub(super) fn pass(
         &mut self,
         updates: impl IntoIterator<Item = Update>,
@@ -24,32 +42,116 @@ impl Patience {
         now: Instant,
         send: &mut dyn FnMut(Update),
     ) {
+        let updates: Vec<Update> = updates.into_iter().collect();
+        let mut claimed = HashSet::new();
+        for update in updates.iter().filter(|update| !removes(update)) {
+            let Update::Apply(object) = update else { continue };
+            let name = ObjectName::of(object);
+            // A slice that was there claims nothing of others that have gone: they may still be written.
+            let is_slice = matches!(object, Object::EndpointSlice(_));
+            if !is_slice || !self.claims.contains_key(&self.hasher.hash_one(&name)) {
+                claimed.extend(claims(object, &self.hasher));
+            }
+            self.release(&name);
+        }
+        let replaced: Vec<_> = claimed.iter().filter_map(|claim| self.wanted.get(claim)).flatten().collect();
+        for name in replaced.into_iter().cloned().collect::<HashSet<_>>() {
+            if let Some((_, update)) = self.release(&name) {
+                self.send(update, send);
+            }
+        }
         for update in updates {
             match name(&update) {
-                Some(name) if !is_sure && removes(&update) => {
+                Some(name) if !is_sure && removes(&update) && !self.is_replaced(&name, &claimed) => {
                     // A file that is written all the time does not keep what is gone.
                     let due = self.held.get(&name).map_or(now + WAIT, |(due, _)| *due);
+                    let of = self.claims.get(&self.hasher.hash_one(&name));
+                    for claim in of.into_iter().flatten() {
+                        let wanted = self.wanted.entry(*claim).or_default();
+                        if !wanted.contains(&name) {
+                            wanted.push(name.clone());
+                        }
+                    }
                     self.held.insert(name, (due, update));
-                    continue;
                 }
-                Some(name) => drop(self.held.remove(&name)),
-                None => {}
+                Some(name) => {
+                    self.release(&name);
+                    self.send(update, send);
+                }
+                None => send(update),
             }
-            send(update);
         }
+    }
+
+    fn send(&mut self, update: Update, send: &mut dyn FnMut(Update)) {
+        self.note(&update);
+        send(update);
+    }
+
+    fn is_replaced(&self, name: &ObjectName, claimed: &HashSet<u64>) -> bool {
+        let of = self.claims.get(&self.hasher.hash_one(name));
+        of.into_iter().flatten().any(|claim| claimed.contains(claim))
+    }
+
+    /// Holds a removal no longer.
+    fn release(&mut self, name: &ObjectName) -> Option<(Instant, Update)> {
+        let held = self.held.remove(name)?;
+        for claim in self.claims.get(&self.hasher.hash_one(name)).into_iter().flatten() {
+            if let Some(names) = self.wanted.get_mut(claim) {
+                names.retain(|other| other != name);
+                if names.is_empty() {
+                    self.wanted.remove(claim);
+                }
+            }
+        }
+        Some(held)
     }
 
     /// Passes on the removals that have waited for long enough.
     pub(super) fn end(&mut self, now: Instant, send: &mut dyn FnMut(Update)) {
-        let (due, held): (BTreeMap<_, _>, _) =
-            std::mem::take(&mut self.held).into_iter().partition(|(_, (due, _))| *due <= now);
-        self.held = held;
-        due.into_values().for_each(|(_, update)| send(update));
+        let due = self.held.iter().filter(|(_, (due, _))| *due <= now);
+        for name in due.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+            if let Some((_, update)) = self.release(&name) {
+                self.send(update, send);
+            }
+        }
     }
 
     /// Returns when the next removal has waited for long enough.
     pub(super) fn next(&self) -> Option<Instant> {
         self.held.values().map(|(due, _)| *due).min()
+    }
+}
+
+/// Returns what no other object can have at the same time: of a Service its addresses and node ports, of an
+/// EndpointSlice its place beside the others of its service.
+fn claims(object: &Object, hasher: &RandomState) -> Box<[u64]> {
+    match object {
+        Object::Service(object) => {
+            let Some(spec) = &object.spec else { return Box::default() };
+            let listed = spec.cluster_ips.iter().chain(&spec.external_ips).flatten();
+            let balancer = object.status.as_ref().and_then(|status| status.load_balancer.as_ref());
+            let ingress = balancer.and_then(|balancer| balancer.ingress.as_ref()).into_iter().flatten();
+            let ips = listed.chain(&spec.cluster_ip).chain(ingress.filter_map(|ingress| ingress.ip.as_ref()));
+            let ips: Vec<&str> = ips.map(String::as_str).filter(|ip| !matches!(*ip, "" | "None")).collect();
+            let of_port = |port: &ServicePort| {
+                let protocol = port.protocol.as_deref().unwrap_or("TCP");
+                let node_port = port.node_port.filter(|number| *number != 0).map(|number| ("", number));
+                let fronts = ips.iter().map(|ip| (*ip, port.port)).chain(node_port);
+                fronts.map(|(ip, number)| hasher.hash_one((protocol, ip, number))).collect::<Vec<_>>()
+            };
+            spec.ports.iter().flatten().flat_map(of_port).collect()
+        }
+        Object::EndpointSlice(object) => {
+            let labels = object.metadata.labels.as_ref();
+            let service = labels.and_then(|labels| labels.get("kubernetes.io/service-name"));
+            let namespace = object.metadata.namespace.as_deref().unwrap_or("default");
+            service
+                .map(|service| hasher.hash_one((namespace, service.as_str(), object.address_type.as_str())))
+                .into_iter()
+                .collect()
+        }
+        Object::Node(_) | Object::ServiceCidr(_) => Box::default(),
     }
 }
 
@@ -105,8 +207,65 @@ mod tests {
         patience.pass([valid("a"), valid("c")], false, start + WAIT / 2, &mut send);
         patience.end(start + WAIT, &mut send);
         assert_eq!(patience.next(), None);
-        // Something else has come in its place.
+        // It is certain.
         patience.pass([gone("a"), valid("d")], true, start, &mut send);
         assert_eq!(sent, [valid("a"), valid("c"), gone("b"), gone("a"), valid("d")]);
+    }
+
+    #[test]
+    fn what_another_claims_does_not_wait() {
+        let of = |name, last: u8, port: u16| {
+            service(name, &format!("clusterIP: 10.96.0.{last}, ports: [{{port: 80, nodePort: {port}}}]"))
+        };
+        let mut patience = Patience::default();
+        let (start, mut sent) = (Instant::now(), Vec::new());
+        let before = [of("a", 1, 30001), of("b", 2, 30002), of("c", 3, 30003), of("d", 4, 30004)];
+        before.iter().for_each(|update| patience.note(update));
+        let mut send = |update| sent.push(update);
+        // In one look, by the address; a stranger is no reason.
+        patience.pass([gone("a"), gone("b"), gone("c"), of("e", 1, 30005)], false, start, &mut send);
+        // In the next one, by the node port; what is back is no stranger.
+        patience.pass([of("f", 6, 30002), of("c", 3, 30003)], false, start + WAIT / 2, &mut send);
+        // A service that was there takes the address of one that has gone.
+        patience.pass([gone("d")], false, start + WAIT / 2, &mut send);
+        patience.pass([of("c", 4, 30003)], false, start + WAIT / 2, &mut send);
+        assert_eq!(patience.next(), None);
+        let expected = [
+            gone("a"),
+            of("e", 1, 30005),
+            gone("b"),
+            of("f", 6, 30002),
+            of("c", 3, 30003),
+            gone("d"),
+            of("c", 4, 30003),
+        ];
+        assert_eq!(sent, expected);
+        assert!(patience.wanted.is_empty() && patience.claims.len() == 3, "{patience:?}");
+    }
+
+    #[test]
+    fn a_new_slice_of_a_service_stands_for_one_that_has_gone() {
+        let slice = |name: &str, port: u16| {
+            let text = format!(
+                "{{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {{name: {name}, labels: \
+                 {{kubernetes.io/service-name: web}}}}, addressType: IPv4, ports: [{{port: {port}}}], endpoints: []}}"
+            );
+            let mut found = None;
+            source::read_str("test.yaml", &text, |manifest| found = Some(manifest.object)).unwrap();
+            Update::Apply(found.unwrap())
+        };
+        let gone = |name: &str| {
+            Update::Delete(ObjectName::EndpointSlice {
+                namespace: "default".to_owned(),
+                name: name.to_owned(),
+            })
+        };
+        let (mut patience, mut sent, start) = (Patience::default(), Vec::new(), Instant::now());
+        ["web-1", "web-2"].iter().for_each(|name| patience.note(&slice(name, 80)));
+        let mut send = |update| sent.push(update);
+        // The half of a list.
+        patience.pass([gone("web-2"), slice("web-1", 81)], false, start, &mut send);
+        patience.pass([slice("web-3", 80)], false, start, &mut send);
+        assert_eq!(sent, [slice("web-1", 81), gone("web-2"), slice("web-3", 80)]);
     }
 }
