@@ -88,7 +88,7 @@ pub(crate) const ALL: &[Check] = &[
     Check::of_all(
         "programs",
         1.0,
-        "ufw, fail2ban and the CNI plug-ins do the same over our tools as over those they know",
+        "ufw, fail2ban, the CNI plug-ins and others do the same over our tools as over those they know",
         distribution::check,
     ),
     Check::of_all(

@@ -12,16 +12,23 @@ use crate::report::Outcome;
 use crate::session::{Session, on_path, shown};
 use crate::{children, parallel, progress};
 
-/// Each program: the file of its steps, what must be installed, and the package of Debian.
-const ALL: [(&str, &str, &str); 3] = [
-    ("ufw", "/usr/sbin/ufw", "ufw"),
-    ("fail2ban", "/usr/bin/fail2ban-client", "fail2ban"),
-    ("cni", "/usr/lib/cni/bridge", "containernetworking-plugins"),
+/// Each program: the file of its steps, what must be installed, the package of Debian, and whether the check runs
+/// it: the others take long, or bring much with them.
+const ALL: [(&str, &str, &str, bool); 8] = [
+    ("ufw", "/usr/sbin/ufw", "ufw", true),
+    ("fail2ban", "/usr/bin/fail2ban-client", "fail2ban", true),
+    ("cni", "/usr/lib/cni/bridge", "containernetworking-plugins", true),
+    ("ferm", "/usr/sbin/ferm", "ferm", true),
+    ("netavark", "/usr/lib/podman/netavark", "netavark", true),
+    ("sshuttle", "/usr/bin/sshuttle", "sshuttle", true),
+    ("shorewall", "/usr/sbin/shorewall", "shorewall", false),
+    ("firewalld", "/usr/bin/firewall-offline-cmd", "firewalld", false),
 ];
 
 /// The check `programs`.
 pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
-    run(session, &[])
+    let checked = ALL.into_iter().filter(|(.., checked)| *checked);
+    run(session, &checked.map(|(name, ..)| name.to_owned()).collect::<Vec<_>>())
 }
 
 /// Runs the steps of some programs, or of all.
@@ -43,9 +50,9 @@ pub(crate) fn run(session: &Session, names: &[String]) -> Result<Outcome, String
     }
     session.run(session.cargo().args(["build", "--quiet", "--package", "sluicegate-tools"]))?;
     let program = session.target().join("debug/sluicegate-tools");
-    let is_asked = |(name, ..): &(&str, _, _)| names.is_empty() || names.iter().any(|of| of == name);
+    let is_asked = |(name, ..): &(&str, _, _, _)| names.is_empty() || names.iter().any(|of| of == name);
     let asked: Vec<_> = ALL.into_iter().filter(is_asked).collect();
-    Ok(parallel::each(&asked, |(name, path, package)| {
+    Ok(parallel::each(&asked, |(name, path, package, _)| {
         if fs::metadata(path).is_err() {
             return Ok(Outcome::skipped(format!("{name}: {path} is missing (Debian: {package})")));
         }

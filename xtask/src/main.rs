@@ -104,7 +104,7 @@ enum Command {
     },
     /// Programs of the distribution over our tools, compared with the tools that are installed
     Programs {
-        /// Only these: ufw, fail2ban, cni
+        /// Only these: ufw, fail2ban, cni, ferm, netavark, sshuttle, shorewall, firewalld
         names: Vec<String>,
     },
     /// A campaign of fuzzing from corpus and regressions; writes fuzz/RESULTS.md

@@ -102,7 +102,7 @@ pub use error::{Cause, Error, Refusal, RuleFault};
 pub use ext::{Extension, Family, OptionRow, all_matches, all_targets, find_match, find_target};
 pub use limits::Limits;
 pub use listing::{Listing, Names};
-pub use names::protocol_name;
+pub use names::{icmp_types, protocol_name};
 pub use normal::normalise;
 pub use owner::{Owned, Owner, Position};
 pub use spec::{Module, OptionUse, Spec, Target, Values};

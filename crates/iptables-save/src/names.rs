@@ -9,6 +9,8 @@ pub(crate) use icmp::{ICMP, ICMP6, MH};
 use protocols::PROTOCOLS;
 use services::SERVICES;
 
+use crate::Family;
+
 /// Returns the number of a protocol by name.
 pub(crate) fn protocol_number(name: &str) -> Option<u8> {
     let name = name.to_ascii_lowercase();
@@ -24,6 +26,13 @@ pub(crate) fn protocol_number(name: &str) -> Option<u8> {
 #[must_use]
 pub fn protocol_name(number: u8) -> Option<&'static str> {
     PROTOCOLS.iter().find(|(_, known)| *known == number).map(|(name, _)| *name)
+}
+
+/// Returns the types of ICMP, or ICMPv6, that have a name: the name, the type, and the code if it is of one code
+/// only. Several names of one type stand side by side.
+#[must_use]
+pub fn icmp_types(family: Family) -> &'static [(&'static str, u8, Option<u8>)] {
+    if family == Family::Ipv4 { ICMP } else { ICMP6 }
 }
 
 /// Returns the port of a service by name.

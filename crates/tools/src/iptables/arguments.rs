@@ -40,6 +40,8 @@ pub(super) struct Arguments {
     pub(super) wait: Option<Option<u64>>,
     /// `-h` or `-V`, which end everything where they stand.
     pub(super) ends: Option<char>,
+    /// The matches and targets that `-h` tells of.
+    pub(super) extensions: Vec<&'static Extension>,
     /// Where among the words the networks of `-s` and `-d` are.
     networks: Vec<usize>,
 }
@@ -409,7 +411,13 @@ impl Reader<'_> {
                 self.once(letter)?;
                 self.found.line_numbers = true;
             }
-            'h' | 'V' => self.found.ends = Some(letter),
+            'h' | 'V' => {
+                self.found.ends = Some(letter);
+                self.found.extensions = std::mem::take(&mut self.loaded);
+                if self.found.extensions.is_empty() {
+                    self.found.extensions.extend(self.protocol);
+                }
+            }
             'w' => {
                 let value = value.or_else(|| self.next_argument());
                 self.found.wait = Some(value.as_deref().map(seconds).transpose()?);
@@ -624,6 +632,11 @@ const fn option(long: &'static str, letter: char, value: Takes) -> Known {
 
 /// Targets that are no extension.
 const VERDICTS: [&str; 4] = ["ACCEPT", "DROP", "QUEUE", "RETURN"];
+/// Returns the options of iptables(8) with their letters.
+pub(super) fn options() -> impl Iterator<Item = (&'static str, char)> {
+    OPTIONS.iter().map(|option| (option.long, option.letter))
+}
+
 /// The options of iptables(8).
 const OPTIONS: &[Known] = &[
     option("append", 'A', Takes::Value),

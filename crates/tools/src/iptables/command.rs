@@ -12,14 +12,17 @@ use super::arguments::{self, Arguments};
 use super::client::Client;
 use super::failure::{self, Asked, Failure, parameter};
 use super::restore::tell_removed;
-use super::{Tool, hosts, incompatible};
+use super::{Tool, help, hosts, incompatible};
 use crate::output::{print, tell};
 
 pub(super) fn run(tool: &Tool, words: &[String]) -> Result<(), Failure> {
     let mut arguments = arguments::read(words, tool.family)?;
     match arguments.ends {
         Some('V') => return Ok(print(format!("{} {}\n", tool.name, tool.version()))?),
-        Some(_) => return Ok(print(format!("{} {}\n\n{HELP}", tool.name, tool.version()))?),
+        Some(_) => {
+            let text = help::text(tool.family, &arguments.extensions);
+            return Ok(print(format!("{} {}\n\n{text}", tool.name, tool.version()))?);
+        }
         None => (),
     }
     let table = arguments.table.take().unwrap_or_else(|| "filter".to_owned());
@@ -349,19 +352,3 @@ fn with_counters(words: &str, Counters { packets, bytes }: Counters) -> String {
 
 const TABLES: [&str; 5] = ["filter", "nat", "mangle", "raw", "security"];
 const BUILT_IN: [&str; 5] = ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"];
-
-const HELP: &str = "\
-Usage: iptables -[ACD] chain rule-specification [options]
-       iptables -I chain [rulenum] rule-specification [options]
-       iptables -R chain rulenum rule-specification [options]
-       iptables -D chain rulenum [options]
-       iptables -[LS] [chain [rulenum]] [options]
-       iptables -[FZ] [chain] [options]
-       iptables -[NX] chain
-       iptables -E old-chain-name new-chain-name
-       iptables -P chain target [options]
-       iptables -h (print this help information)
-
-Options: -t TABLE, -4, -6, -p, -s, -d, -i, -o, -j, -g, -m, -f, -c PACKETS BYTES, -w [SECONDS],
--v, -n, -x, --line-numbers, -M COMMAND, -V: see iptables(8).
-";

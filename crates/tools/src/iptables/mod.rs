@@ -9,6 +9,7 @@ mod choose;
 mod client;
 mod command;
 mod failure;
+mod help;
 mod hosts;
 mod line;
 mod restore;

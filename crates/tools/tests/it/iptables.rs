@@ -329,3 +329,24 @@ fn a_name_without_a_back_end_is_that_of_the_one_in_use() {
         });
     }
 }
+
+/// As firewalld reads it: what stands behind "Valid ICMP Types:", names in parentheses being names as well.
+fn types_in_help(tool: &Path, protocol: &str) -> Vec<String> {
+    let done = run(tool, &format!("-p {protocol} --help"), "");
+    assert_eq!(done.status, Some(0), "{}", done.stderr);
+    let types = done.stdout.lines().skip_while(|line| !line.starts_with("Valid ICMP")).skip(1);
+    let types = types.take_while(|line| !line.is_empty()).flat_map(str::split_whitespace);
+    types.map(|word| word.trim_matches(['(', ')']).to_owned()).collect()
+}
+
+#[test]
+fn help_has_the_types_of_icmp_that_the_tools_has() {
+    for (name, protocol) in [("iptables-nft", "icmp"), ("ip6tables-nft", "ipv6-icmp")] {
+        if !have(&[name]) {
+            return;
+        }
+        let ours = types_in_help(&tool(name), protocol);
+        assert!(ours.len() > 20, "{ours:?}");
+        assert_eq!(ours, types_in_help(Path::new(name), protocol));
+    }
+}
