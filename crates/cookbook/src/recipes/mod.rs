@@ -20,6 +20,7 @@ mod follow_changes;
 mod follow_flows;
 mod forward_ports;
 mod in_tokio;
+mod insert_delete;
 mod ipset_errors;
 mod ipset_replace;
 mod ipset_restore;
@@ -44,6 +45,7 @@ mod nat_container;
 mod open_port;
 mod other_namespace;
 mod plan_iptables;
+mod plan_nftables;
 mod probe_kernel;
 mod quota;
 mod rate_limit;
@@ -51,6 +53,8 @@ mod raw_message;
 mod redirect_dns;
 mod refresh_list;
 mod roll_back;
+mod rule_counters;
+mod save_and_restore;
 mod scripted_kernel;
 mod shared_table;
 mod stale_flows;
@@ -94,7 +98,8 @@ macro_rules! recipes {
 
 /// All recipes, in the order of the guide.
 pub(crate) const ALL: &[Recipe] = recipes! {
-    "Firewalls": open_port load_text load_file check_file dispatch rate_limit log_drops trace_drop roll_back;
+    "Firewalls": open_port load_text load_file check_file dispatch rate_limit log_drops trace_drop rule_counters insert_delete
+        save_and_restore roll_back;
     "Lists": block_list refresh_list ban_for_a_while count_customers quota;
     "Translation and balancing": nat_container forward_ports isolate_networks redirect_dns captive_portal balance_nftables;
     "Living with others": shared_table change_rule detect_conflict follow_changes list_json;
@@ -105,6 +110,6 @@ pub(crate) const ALL: &[Recipe] = recipes! {
         iptables_counters iptables_to_nft;
     "Connections": find_flow follow_flows mark_flows stale_flows;
     "IPVS": balance_udp drain_server ipvs_difference;
-    "Services": embed_services which_endpoints plan_iptables kube_names;
+    "Services": embed_services which_endpoints plan_nftables plan_iptables kube_names;
     "Netlink": raw_message scripted_kernel;
 };

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Files of the repository, where a page of the site cannot link to them by a path.
 const REPOSITORY: &str = "https://github.com/sluicegate/sluicegate/";
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 

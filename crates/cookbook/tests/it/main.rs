@@ -1,5 +1,6 @@
 //! Each recipe runs in a namespace of its own and prints what the guide shows; the guide shows all of them.
 
+mod contracts;
 mod guest;
 mod links;
 mod recipes;

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use comfy_table::Table;
+use comfy_table::{ContentArrangement, Table};
 use sluicegate_proxier::source;
 use sluicegate_proxier::source::Manifests;
 use sluicegate_service_rules::nftables::Settings;
@@ -101,6 +101,9 @@ fn ask_all(network: &Network, cluster: &Cluster) -> Result<Vec<Outcome>, Error> 
 fn print(outcomes: &[Outcome]) {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
+    if let Some(columns) = columns() {
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
+    }
     table.set_header(["", "who asks", "what", "who answered how often", "source they saw", "should be", ""]);
     for outcome in outcomes {
         table.add_row([
@@ -114,6 +117,14 @@ fn print(outcomes: &[Outcome]) {
         ]);
     }
     println!("{table}");
+}
+
+/// Returns the columns that the table may have: those of the terminal, or `COLUMNS`. Otherwise none: each row stays on a
+/// line of its own.
+fn columns() -> Option<u16> {
+    let of_terminal = terminal_size::terminal_size_of(std::io::stdout()).map(|(columns, _)| columns.0);
+    let said = || std::env::var("COLUMNS").ok()?.parse().ok();
+    of_terminal.or_else(said).filter(|columns| *columns > 0)
 }
 
 /// Runs the second part: programs many services in another namespace, then changes of one endpoint.

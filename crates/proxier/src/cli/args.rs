@@ -23,6 +23,7 @@ use super::output::tell;
 
 /// Where the objects come from.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Objects")]
 pub(crate) struct ManifestArgs {
     /// Files, or directories of files (*.yaml, *.yml, *.json), with Services, EndpointSlices, Nodes and
     /// ServiceCIDRs; `-` reads standard input.
@@ -53,6 +54,7 @@ impl ManifestArgs {
 
 /// Which node this is.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "This node")]
 pub(crate) struct NodeArgs {
     /// The name of this node; by default the name of the host.
     #[arg(long, value_name = "NAME")]
@@ -90,6 +92,7 @@ impl NodeArgs {
 
 /// The mode and its settings.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Rules")]
 pub(crate) struct ProxyArgs {
     /// The part of the kernel to program.
     #[arg(long, value_name = "nftables|iptables|ipvs", default_value_t = Mode::Nftables)]

@@ -10,6 +10,7 @@ use super::args::boolean;
 
 /// kube-proxy's flags. Those that are given are set; the defaults are set with `--set-sysctls`.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Connection tracking")]
 pub(crate) struct ConntrackArgs {
     /// The most connections to track for each core (32768); 0 leaves the limit as it is.
     #[arg(long, value_name = "NUMBER")]

@@ -18,7 +18,7 @@ use super::Error;
 use super::args::{ManifestArgs, NodeArgs};
 use super::check::strings;
 use super::detect_local::DetectLocalFlags;
-use super::output::{OutputArgs, counted};
+use super::output::{OutputArgs, counted, width};
 
 // It exits with status 0 if a mode works without a fault (that of --proxy-mode, if it is given) and nothing
 // is wrong with the manifests, otherwise with 1.
@@ -263,10 +263,13 @@ fn object(diagnosis: &Diagnosis, found: &[Found<'_>], faults: &Faults) -> Value 
     })
 }
 
-/// Returns a table with this header.
+/// Returns a table with this header, which fits where its width is known.
 pub(super) fn table<'h>(header: impl IntoIterator<Item = &'h str>) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED).set_header(header);
-    table.set_content_arrangement(ContentArrangement::Disabled);
+    match width() {
+        Some(columns) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns),
+        None => table.set_content_arrangement(ContentArrangement::Disabled),
+    };
     table
 }

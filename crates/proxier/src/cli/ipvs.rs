@@ -20,6 +20,7 @@ use super::sync::{Guard, Outcome};
 
 /// The flags of ipvs mode, with kube-proxy's names.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Rules of ipvs mode")]
 pub(crate) struct IpvsArgs {
     /// In ipvs mode, the scheduler that chooses an endpoint: rr, wrr, lc, wlc, sh, dh, mh, sed, nq, ...
     #[arg(long, value_name = "NAME", default_value = "rr", value_parser = scheduler)]

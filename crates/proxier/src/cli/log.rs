@@ -47,7 +47,9 @@ pub(crate) fn start(verbosity: u8, format: LogFormat) {
         .with_target(false)
         // Reporting a log that cannot be written would go to the same standard error, and panic.
         .log_internal_errors(false)
-        .with_ansi(io::stderr().is_terminal())
+        .with_ansi(
+            io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        )
         .with_writer(progress::Log::new)
         // Names and messages from outside are on one line, and do nothing to a terminal.
         .fmt_fields(

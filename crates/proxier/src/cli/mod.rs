@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand, and the flags that several of them share in [`args`].
 
 mod args;
+mod beside;
 mod check;
 mod cleanup;
 mod compat;
@@ -82,7 +83,7 @@ enum Sub {
 
 /// Runs a command line, whose first word is the name of the program. Prints usage when it is not valid.
 pub(crate) fn run(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<ExitCode, Error> {
-    let parsed = Command::command().try_get_matches_from(words);
+    let parsed = beside::added(Command::command()).try_get_matches_from(words);
     let parsed = parsed.and_then(|matches| Ok((Command::from_arg_matches(&matches)?, matches)));
     let (command, matches) = match parsed {
         Ok(parsed) => parsed,

@@ -17,6 +17,7 @@ use super::source::{ServerArgs, SourceArgs};
 
 /// Where the objects come from. Without any flag, the environment of a pod leads to the API server.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Objects")]
 pub(crate) struct ObjectArgs {
     /// Files, or directories of files (*.yaml, *.yml, *.json), with Services, EndpointSlices, Nodes and
     /// ServiceCIDRs; `-` reads standard input.

@@ -15,6 +15,7 @@ use super::Error;
 
 /// The form of the output.
 #[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
     /// The form of the output: text, or one JSON object.
     #[arg(long, short = 'o', value_name = "FORM", value_enum, default_value_t = Form::Text)]
@@ -43,6 +44,20 @@ impl OutputArgs {
             Form::Json => print(&Visible::json(&format!("{:#}\n", object()))),
         }
     }
+}
+
+/// Returns the size of the terminal that is printed to, in columns and rows.
+pub(crate) fn screen() -> Option<(u16, u16)> {
+    let (columns, rows) = terminal_size::terminal_size_of(io::stdout())?;
+    Some((columns.0, rows.0))
+}
+
+/// Returns the columns that a table may have: those of the terminal, or `COLUMNS`. Otherwise none: each row stays on
+/// a line of its own, for grep(1).
+pub(crate) fn width() -> Option<u16> {
+    let of_terminal = screen().map(|(columns, _)| columns);
+    let said = || std::env::var("COLUMNS").ok()?.parse().ok();
+    of_terminal.or_else(said).filter(|columns| *columns > 0)
 }
 
 /// Prints to standard output, at once, with nothing in it that acts on a terminal.

@@ -7,6 +7,7 @@ use clap::{Arg, Args, Command};
 use clap_complete::Shell;
 
 use super::Error;
+use super::beside::{Beside, ENVIRONMENT};
 use super::output::print;
 
 #[derive(Args)]
@@ -83,6 +84,30 @@ impl Man {
         };
         let mut roff = Vec::new();
         clap_mangen::Man::new(page).render(&mut roff).map_err(Error::Write)?;
-        print(&String::from_utf8_lossy(&roff)).map(|()| ExitCode::SUCCESS)
+        let mut roff = String::from_utf8_lossy(&roff).into_owned();
+        if let Some(beside) = Beside::of(self.subcommand.as_deref().unwrap_or_default()) {
+            section(&mut roff, "EXIT STATUS", beside.statuses);
+            section(&mut roff, "FILES", beside.files);
+            section(&mut roff, "ENVIRONMENT", ENVIRONMENT);
+            let lines =
+                beside.examples.iter().map(|(line, what)| (format!("sluicegate-proxier {line}"), *what));
+            let lines: Vec<_> = lines.collect();
+            section(&mut roff, "EXAMPLES", &lines);
+        }
+        print(&roff).map(|()| ExitCode::SUCCESS)
+    }
+}
+
+/// Appends a section of words with what each is, unless there are none.
+fn section(roff: &mut String, title: &str, rows: &[(impl AsRef<str>, &str)]) {
+    if rows.is_empty() {
+        return;
+    }
+    // A line that begins with a point or an apostrophe would be a request of roff.
+    let escaped = |text: &str| format!("\\&{}", text.replace('\\', "\\e").replace('-', "\\-"));
+    *roff +=
+        &format!(".SH {}\n", if title.contains(' ') { format!("\"{title}\"") } else { title.to_owned() });
+    for (word, what) in rows {
+        *roff += &format!(".TP\n\\fB{}\\fR\n{}\n", escaped(word.as_ref()), escaped(what));
     }
 }

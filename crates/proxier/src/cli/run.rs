@@ -94,6 +94,7 @@ enum Version {
 
 /// How often to sync, by mode.
 #[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Periods")]
 struct Periods {
     /// In nftables mode, how often to check the rules; also the longest wait after a failure (30s).
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]

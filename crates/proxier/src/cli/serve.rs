@@ -18,6 +18,7 @@ use super::args::{ProxyArgs, boolean};
 
 /// The addresses of the HTTP servers, and how to treat sysctls.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Health, metrics and sysctls")]
 pub(crate) struct ServeArgs {
     /// The address of /healthz and /livez; empty disables them. The default port is 10256.
     #[arg(long, value_name = "IP[:PORT]", default_value = "0.0.0.0:10256")]

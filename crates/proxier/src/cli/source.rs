@@ -18,6 +18,7 @@ use super::args::is_standard_input;
 
 /// The flags of the source. Without any, the environment of a pod leads to the API server.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Objects")]
 pub(crate) struct SourceArgs {
     /// Files, or directories of files (*.yaml, *.yml, *.json), with Services, EndpointSlices, Nodes and
     /// ServiceCIDRs, which are followed as they change.
@@ -32,6 +33,7 @@ type Recorder = Option<Arc<dyn Observer>>;
 
 /// Which API server the objects come from, where there are no manifests.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Objects")]
 pub(crate) struct ServerArgs {
     /// A kubeconfig file; without it and without --manifests, the environment of a pod is used.
     #[cfg_attr(

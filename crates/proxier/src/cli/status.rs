@@ -22,7 +22,7 @@ use tokio::net::TcpStream;
 
 use super::Error;
 use super::doctor::table;
-use super::output::{OutputArgs, counted, written};
+use super::output::{OutputArgs, counted, screen, written};
 
 #[derive(Args)]
 pub(crate) struct Status {
@@ -74,7 +74,10 @@ impl Status {
                 }
                 Err(error) => Visible::lines(&format!("{error}\n")),
             };
-            let shown = if in_place { format!("{CLEAR}{shown}") } else { shown };
+            let shown = match screen().filter(|_| in_place) {
+                Some(screen) => format!("{CLEAR}{}", clipped(&shown, screen)),
+                None => shown,
+            };
             let mut out = io::stdout().lock();
             match out.write_all(shown.as_bytes()).and_then(|()| out.flush()) {
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
@@ -321,6 +324,20 @@ fn state(endpoint: &Value) -> &'static str {
     }
 }
 
+/// Returns what a screen of so many columns and rows has room for, and how much more there is. Nothing follows the
+/// last line: it would scroll the first one away.
+fn clipped(text: &str, (columns, rows): (u16, u16)) -> String {
+    let (columns, rows) = (usize::from(columns).max(1), usize::from(rows).max(1));
+    let cut = |line: &str| line.chars().take(columns).collect::<String>();
+    let lines: Vec<_> = text.lines().collect();
+    if lines.len() <= rows {
+        return lines.iter().map(|line| cut(line)).collect::<Vec<_>>().join("\n");
+    }
+    let (shown, more) = lines.split_at(rows - 1);
+    let more = cut(&format!("... and {}", counted(more.len(), "more line")));
+    shown.iter().map(|line| cut(line)).chain([more]).collect::<Vec<_>>().join("\n")
+}
+
 /// To the upper left corner, and what is below and right of it is cleared (ECMA-48: CUP, ED).
 const CLEAR: &str = "\u{1b}[H\u{1b}[J";
 /// The time over which connections a second are counted for one look.
@@ -331,3 +348,16 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const SHORTEST: Duration = Duration::from_millis(100);
 /// The most bytes of a status: some 100,000 endpoints.
 const MOST: usize = 64 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_screen_shows_its_first_lines_and_how_many_there_are() {
+        assert_eq!(clipped("one\ntwo\n", (80, 24)), "one\ntwo");
+        assert_eq!(clipped("one\ntwo\n", (2, 2)), "on\ntw");
+        assert_eq!(clipped("one\ntwo\nthree\nfour\n", (80, 3)), "one\ntwo\n... and 2 more lines");
+        assert_eq!(clipped("\u{2502} a \u{2502}\n", (3, 5)), "\u{2502} a", "characters, not bytes");
+    }
+}

@@ -120,11 +120,40 @@ fn help_fits_the_terminal() {
                 .expect("the binary can be started");
             assert!(output.status.success());
             for line in text(&output.stdout).lines() {
-                // The names of flags and of their values are never broken.
-                let is_name = line.trim_start().starts_with("-") || line.starts_with("Usage: ");
+                // The names of flags and of their values are never broken, nor are examples.
+                let is_name = line.trim_start().starts_with(['-', '$']) || line.starts_with("Usage: ");
                 assert!(line.chars().count() <= columns || is_name, "{words:?} at {columns}: {line}");
             }
         }
+    }
+}
+
+#[test]
+fn tables_fit_the_terminal_and_are_lines_for_grep_elsewhere() {
+    testns::netns(|| {
+        for columns in [60_usize, 80, 132] {
+            let output =
+                command(&["doctor"]).env("COLUMNS", columns.to_string()).output().expect("it starts");
+            let table = text(&output.stdout);
+            let table: Vec<_> = table.lines().filter(|line| line.starts_with(['│', '┌', '╞', '└'])).collect();
+            assert!(table.len() > 10, "{table:?}");
+            assert!(table.iter().all(|line| line.chars().count() <= columns), "{columns}: {table:#?}");
+        }
+        let whole = text(&command(&["doctor"]).env_remove("COLUMNS").output().expect("it starts").stdout);
+        let row = whole.lines().find(|line| line.contains("CAP_NET_ADMIN")).expect("a row");
+        assert_eq!(row.matches(['│', '┆']).count(), 5, "{row}");
+    });
+}
+
+#[test]
+fn help_has_groups_and_examples() {
+    for words in COMMANDS.iter().filter(|words| !["completions", "man"].contains(&words[0])) {
+        let help = text(&run(&[words[0], "--help"]).stdout);
+        assert!(help.contains("\nExamples:\n") && help.contains("\nExit status:\n"), "{help}");
+    }
+    let help = text(&run(&["run", "--help"]).stdout);
+    for group in ["Objects", "This node", "Rules", "Rules of ipvs mode", "Periods", "Connection tracking"] {
+        assert!(help.contains(&format!("\n{group}:\n")), "{group}: {help}");
     }
 }
 
@@ -292,6 +321,7 @@ fn shells_and_man_are_given_their_pages() {
     }
     let page = text(&run(&["man"]).stdout);
     assert!(page.contains(".TH sluicegate-proxier 1") && page.contains(".SH NAME"), "{page:.400}");
+    assert!(page.contains(".SH \"EXIT STATUS\"") && page.contains(".SH EXAMPLES"), "{page}");
     for name in subcommands() {
         let page = text(&run(&["man", &name]).stdout);
         assert!(page.contains(&format!(".TH sluicegate-proxier-{name} 1")), "{name}: {page:.400}");

@@ -122,7 +122,9 @@ fn follow(
     child.stdout.take().expect("a pipe").read_to_string(&mut said).expect("text");
     errors.read_to_string(&mut line).expect("text");
     let status = child.wait().expect("it ends").code();
-    (status, serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}{line}")))
+    let explained = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}{line}"));
+    crate::schemas::assert_valid("explain", &explained);
+    (status, explained)
 }
 
 fn tables(network: &Network) -> Vec<String> {

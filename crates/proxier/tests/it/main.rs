@@ -21,5 +21,6 @@ mod memory;
 mod robust;
 mod run;
 mod schedulers;
+mod schemas;
 mod service_metrics;
 mod status;
