@@ -5,9 +5,13 @@
 //! fresh plan of the objects; memory, descriptors and threads must not grow. The seed repeats the changes, not
 //! the times at which they meet.
 //!
-//! With `--program` the daemon is that program, which follows a folder: it is killed and started again, stopped
-//! while another program floods the events of `nf_tables` (so that its socket overflows), and its files are
-//! cut short for a moment, as on a full disk.
+//! With `--program` the daemon is that program, which follows a folder on a disk of its own: it is killed and
+//! started again, stopped while another program floods the events of `nf_tables` (so that its socket overflows),
+//! its files are cut short for a moment, or the disk is full while all are written anew. `--memory` bounds its
+//! memory, by the limit of the process for data. The clock cannot be set in a namespace: a process that was
+//! stopped sees it jump, and that is all there is of it here.
+//!
+//! IPVS mode needs a kernel that has it: a guest's, as `xtask/guest/uml/umlrun`.
 
 mod process;
 
@@ -15,8 +19,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -29,7 +33,7 @@ use sluicegate_proxier::source::update::{Kind, ObjectName, Update};
 use sluicegate_proxier::source::{self, Object};
 use sluicegate_service_rules::iptables::{self, BackEnd};
 use sluicegate_service_rules::nftables::{self, Layout};
-use sluicegate_service_rules::{Backend, Error as RulesError};
+use sluicegate_service_rules::{Backend, Error as RulesError, ipvs};
 use sluicegate_services::{Cluster, Family};
 use tokio::sync::mpsc::{self, Sender};
 
@@ -54,15 +58,20 @@ pub(crate) struct Soak {
     /// in this process.
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
+    /// The most memory for data that the program gets, in megabytes.
+    #[arg(long, value_name = "MEGABYTES", requires = "program")]
+    memory: Option<u32>,
 }
 
-/// The rules that are programmed: a layout of nftables mode, or a back end of iptables mode.
+/// The rules that are programmed: a layout of nftables mode, or a back end of iptables or ipvs mode.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Rules {
     Maps,
     Chains,
     IptablesNft,
     IptablesLegacy,
+    IpvsNft,
+    IpvsLegacy,
 }
 
 impl Soak {
@@ -89,7 +98,9 @@ impl<'a> Siege<'a> {
     fn new(options: &'a Soak) -> Result<Self, Error> {
         let count = Count::default();
         let daemon = match &options.program {
-            Some(program) => Besieged::Process(Process::start(program.clone(), options.rules)?),
+            Some(program) => {
+                Besieged::Process(Process::start(program.clone(), options.rules, options.memory)?)
+            }
             None => Besieged::Loop(Daemon::start(options.rules, &BTreeMap::new(), &count)?),
         };
         let random = Random(options.seed);
@@ -116,6 +127,9 @@ impl<'a> Siege<'a> {
                         self.options.seed,
                         start.elapsed()
                     );
+                    if let Some(failure) = self.count.failure() {
+                        println!("the last sync failed: {failure}");
+                    }
                     return Ok(ExitCode::FAILURE);
                 }
             };
@@ -205,6 +219,10 @@ impl<'a> Siege<'a> {
                         daemon.tell(Update::Replace(kind, of_kind(&self.objects, kind)?));
                     }
                     "lists anew"
+                }
+                Besieged::Process(process) if self.random.below(2) == 0 => {
+                    process.fill_disk(&self.objects)?;
+                    "full disks"
                 }
                 Besieged::Process(process) => {
                     process.cut_short(&self.objects)?;
@@ -313,13 +331,29 @@ struct Daemon {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The number of syncs.
+/// The number of syncs, and why the last one failed.
 #[derive(Clone, Default)]
-struct Count(Arc<AtomicUsize>);
+struct Count(Arc<AtomicUsize>, Arc<Mutex<Option<String>>>);
+
+impl Count {
+    fn failure(&self) -> Option<String> {
+        self.1.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_failure(&self, failure: Option<String>) {
+        *self.1.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+    }
+}
 
 impl Observer for Count {
-    fn synced(&self, _: &SyncReport) {
+    fn synced(&self, report: &SyncReport) {
         self.0.fetch_add(1, Ordering::Relaxed);
+        let refused: Vec<_> = report.refused.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+        self.set_failure((!refused.is_empty()).then(|| refused.join("; ")));
+    }
+
+    fn failed(&self, error: &RulesError) {
+        self.set_failure(Some(error.to_string()));
     }
 }
 
@@ -332,7 +366,12 @@ impl Daemon {
         let thread = thread::spawn(move || {
             let run = || -> Result<(), String> {
                 let backend = backend(rules).map_err(|error| error.to_string())?;
-                let intervals = Intervals { min: Duration::from_millis(50), ..Intervals::of(rules.mode()) };
+                let mut intervals =
+                    Intervals { min: Duration::from_millis(50), ..Intervals::of(rules.mode()) };
+                if rules.mode() == Mode::Ipvs {
+                    // Nothing tells of what others do to sets and virtual servers: it is looked for.
+                    intervals.sync = Duration::from_secs(2);
+                }
                 let looping = Loop::new(World::new(this_node()), backend, intervals, observer);
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
                 let runtime = runtime.map_err(|error| error.to_string())?;
@@ -373,12 +412,13 @@ impl Rules {
         match self {
             Self::Maps | Self::Chains => Mode::Nftables,
             Self::IptablesNft | Self::IptablesLegacy => Mode::Iptables,
+            Self::IpvsNft | Self::IpvsLegacy => Mode::Ipvs,
         }
     }
 
     const fn back_end(self) -> BackEnd {
         match self {
-            Self::IptablesLegacy => BackEnd::Legacy,
+            Self::IptablesLegacy | Self::IpvsLegacy => BackEnd::Legacy,
             _ => BackEnd::Nft,
         }
     }
@@ -393,10 +433,15 @@ fn iptables(rules: Rules) -> Result<iptables::Applier, RulesError> {
     iptables::Applier::open(Some(rules.back_end()), &Family::BOTH, iptables::Settings::default())
 }
 
+fn ipvs(rules: Rules) -> Result<ipvs::Applier, RulesError> {
+    ipvs::Applier::open(Some(rules.back_end()), &Family::BOTH, ipvs::Settings::default())
+}
+
 fn backend(rules: Rules) -> Result<Box<dyn Backend>, RulesError> {
     Ok(match rules.mode() {
         Mode::Nftables => Box::new(nftables(rules)?),
-        _ => Box::new(iptables(rules)?),
+        Mode::Iptables => Box::new(iptables(rules)?),
+        Mode::Ipvs => Box::new(ipvs(rules)?),
     })
 }
 
@@ -404,7 +449,8 @@ fn backend(rules: Rules) -> Result<Box<dyn Backend>, RulesError> {
 fn remove(rules: Rules) {
     match rules.mode() {
         Mode::Nftables => drop(nftables(rules).and_then(|mut applier| applier.cleanup())),
-        _ => drop(iptables(rules).map(|mut applier| applier.cleanup())),
+        Mode::Iptables => drop(iptables(rules).map(|mut applier| applier.cleanup())),
+        Mode::Ipvs => drop(ipvs::cleanup()),
     }
 }
 
@@ -430,9 +476,13 @@ fn flood(random: &mut Random) {
 fn difference(rules: Rules, cluster: &Cluster) -> Result<String, RulesError> {
     Ok(match rules.mode() {
         Mode::Nftables => nftables(rules)?.difference(cluster)?.to_string(),
-        _ => {
+        Mode::Iptables => {
             let inputs = iptables(rules)?.difference(cluster)?;
             inputs.iter().map(|(_, input)| input.to_string()).collect()
+        }
+        Mode::Ipvs => {
+            let changes = ipvs(rules)?.difference(cluster)?;
+            changes.iter().map(|(family, change)| change.script(*family).to_string()).collect()
         }
     })
 }

@@ -1,13 +1,15 @@
 //! The daemon as a process that follows a folder of manifests, and what can happen to a process.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{self, Signal};
 use nix::unistd::Pid;
 
@@ -18,16 +20,18 @@ use crate::Error;
 pub(super) struct Process {
     program: PathBuf,
     rules: Rules,
+    memory: Option<u32>,
     folder: PathBuf,
     child: Child,
 }
 
 impl Process {
-    pub(super) fn start(program: PathBuf, rules: Rules) -> Result<Self, Error> {
+    pub(super) fn start(program: PathBuf, rules: Rules, memory: Option<u32>) -> Result<Self, Error> {
         let folder = std::env::temp_dir().join(format!("sluicegate-soak-{}", std::process::id()));
         fs::create_dir_all(&folder).map_err(|error| Error::network(folder.display().to_string(), error))?;
-        let child = spawn(&program, rules, &folder)?;
-        Ok(Self { program, rules, folder, child })
+        own_disk(&folder).map_err(|error| Error::network("mounting a disk for the manifests", error))?;
+        let child = spawn(&program, rules, memory, &folder)?;
+        Ok(Self { program, rules, memory, folder, child })
     }
 
     pub(super) fn id(&self) -> u32 {
@@ -37,7 +41,7 @@ impl Process {
     /// Kills it wherever it is, and starts another.
     pub(super) fn kill(&mut self) -> Result<(), Error> {
         self.end(Signal::SIGKILL)?;
-        self.child = spawn(&self.program, self.rules, &self.folder)?;
+        self.child = spawn(&self.program, self.rules, self.memory, &self.folder)?;
         Ok(())
     }
 
@@ -100,11 +104,40 @@ impl Process {
         objects.iter().try_for_each(|(name, text)| self.told(fs::write(self.path(name), text)))
     }
 
+    /// Writes all manifests in place while the disk is full, and again when it has room.
+    pub(super) fn fill_disk(&self, objects: &BTreeMap<String, String>) -> Result<(), Error> {
+        let open = |name: &String| self.told(File::create(self.path(name)));
+        let mut files: Vec<File> = objects.keys().map(open).collect::<Result<_, _>>()?;
+        let filler = self.folder.join("filler");
+        let mut all = self.told(File::create(&filler))?;
+        let is_full = |error: &io::Error| error.kind() == io::ErrorKind::StorageFull;
+        loop {
+            match all.write_all(&[0; PAGE]) {
+                Ok(()) => {}
+                Err(error) if is_full(&error) => break,
+                Err(error) => return self.told(Err(error)),
+            }
+        }
+        for (file, text) in files.iter_mut().zip(objects.values()) {
+            match file.write_all(text.as_bytes()) {
+                Err(error) if is_full(&error) => {}
+                written => {
+                    let text = format!("expected a full disk, found {written:?}");
+                    return self.told(Err(io::Error::other(text)));
+                }
+            }
+        }
+        drop((files, all));
+        thread::sleep(Duration::from_millis(300));
+        self.told(fs::remove_file(filler))?;
+        objects.iter().try_for_each(|(name, text)| self.told(fs::write(self.path(name), text)))
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.yaml"))
     }
 
-    fn told(&self, result: io::Result<()>) -> Result<(), Error> {
+    fn told<T>(&self, result: io::Result<T>) -> Result<T, Error> {
         result.map_err(|error| Error::network(self.folder.display().to_string(), error))
     }
 }
@@ -113,20 +146,43 @@ impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // The disk goes with the last thread that sees it.
+        let _ = nix::mount::umount2(&self.folder, nix::mount::MntFlags::MNT_DETACH);
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-fn spawn(program: &Path, rules: Rules, folder: &Path) -> Result<Child, Error> {
+/// Mounts a small disk on a folder, for this thread and the processes that it starts.
+fn own_disk(folder: &Path) -> nix::Result<()> {
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    let nothing = None::<&str>;
+    mount(nothing, "/", nothing, MsFlags::MS_PRIVATE | MsFlags::MS_REC, nothing)?;
+    mount(Some("tmpfs"), folder, Some("tmpfs"), MsFlags::empty(), Some(DISK))
+}
+
+fn spawn(program: &Path, rules: Rules, memory: Option<u32>, folder: &Path) -> Result<Child, Error> {
     let flags: &[&str] = match rules {
         Rules::Maps => &["--proxy-mode=nftables", "--layout=maps"],
         Rules::Chains => &["--proxy-mode=nftables", "--layout=chains"],
         Rules::IptablesNft => &["--proxy-mode=iptables", "--iptables-backend=nft"],
         Rules::IptablesLegacy => &["--proxy-mode=iptables", "--iptables-backend=legacy"],
+        Rules::IpvsNft => &["--proxy-mode=ipvs", "--iptables-backend=nft"],
+        Rules::IpvsLegacy => &["--proxy-mode=ipvs", "--iptables-backend=legacy"],
     };
-    let started = Command::new(program)
+    let mut command = match memory {
+        None => Command::new(program),
+        // The shell sets the limit and becomes the program.
+        Some(megabytes) => {
+            let mut shell = Command::new("sh");
+            let limit = (u64::from(megabytes) * 1024).to_string();
+            shell.args(["-c", "ulimit -d \"$0\" && exec \"$@\""]).arg(limit).arg(program);
+            shell
+        }
+    };
+    let started = command
         .args(["run", "--hostname-override=node", "--bind-address=192.168.0.2,fd00:192:168::2"])
-        .args(["--iptables-min-sync-period=50ms", "--healthz-bind-address=", "--metrics-bind-address="])
+        .args(["--iptables-min-sync-period=50ms", "--ipvs-min-sync-period=50ms", "--ipvs-sync-period=2s"])
+        .args(["--healthz-bind-address=", "--metrics-bind-address="])
         // By chance most services may be deleted while it does not run; without this it would wait for them.
         .arg("--allow-empty")
         .args(flags)
@@ -137,3 +193,8 @@ fn spawn(program: &Path, rules: Rules, folder: &Path) -> Result<Child, Error> {
         .spawn();
     started.map_err(|error| Error::network(program.display().to_string(), error))
 }
+
+/// The size of the disk: room for the largest number of services.
+const DISK: &str = "size=96m";
+/// In bytes.
+const PAGE: usize = 4096;
