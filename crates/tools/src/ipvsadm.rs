@@ -1,6 +1,7 @@
 //! ipvsadm's own words, answered by sluicegate-ipvs: no ipvsadm is started and nothing is resolved by name.
 //!
-//! Output and exit status are those of ipvsadm 1.31; messages on standard error are our own. One difference:
+//! Output and exit status are those of ipvsadm 1.31. What the kernel refuses is told in its words, and in ours
+//! below them; what is wrong with a command line in ours alone. One difference:
 //! `-R` reads all of its input before it does anything, so that a mistake in line 7 does not leave lines 1 to
 //! 6 behind.
 
@@ -12,14 +13,17 @@ use std::process::ExitCode;
 use crate::output::tell;
 use sluicegate_ipvs::text::{self, Invocation, ListOptions};
 use sluicegate_ipvs::{
-    Client, Command, Daemon, Destination, Error, Family, Forward, Granularity, Listing, Operation, Service,
-    ServiceId, Stats, Tunnel, TunnelFlags,
+    Client, Command, Daemon, Destination, Errno, Error, Family, Forward, Granularity, Listing, Operation,
+    Refusal, Service, ServiceId, Stats, Tunnel, TunnelFlags,
 };
 
 /// The statuses of ipvsadm.
 const LIST_FAILED: u8 = 1;
 const MISTAKE: u8 = 2;
 const REFUSED: u8 = 255;
+/// What ipvsadm says of a kernel without IPVS.
+const ABSENT: &str = "Can't initialize ipvs: Protocol not available\n\
+    Are you sure that IP Virtual Server is built in the kernel or as module?";
 
 /// Runs the tool of this name: `ipvsadm`, or `ipvsadm-save` and `ipvsadm-restore`, which the tool has as scripts.
 pub(crate) fn main(name: &str, arguments: &[OsString]) -> ExitCode {
@@ -33,10 +37,13 @@ pub(crate) fn main(name: &str, arguments: &[OsString]) -> ExitCode {
     let failure = match run(&args) {
         Ok(output) => match crate::output::print(output) {
             Ok(()) => return ExitCode::SUCCESS,
-            Err(error) => Failure { message: error.to_string(), status: LIST_FAILED },
+            Err(error) => Failure::new(error.to_string(), LIST_FAILED),
         },
         Err(failure) => failure,
     };
+    if let Some(said) = failure.said {
+        tell(said);
+    }
     if !failure.message.is_empty() {
         tell(format_args!("ipvsadm: {}", failure.message));
     }
@@ -46,6 +53,14 @@ pub(crate) fn main(name: &str, arguments: &[OsString]) -> ExitCode {
 struct Failure {
     message: String,
     status: u8,
+    /// What ipvsadm says, which programs read.
+    said: Option<&'static str>,
+}
+
+impl Failure {
+    fn new(message: impl Into<String>, status: u8) -> Self {
+        Self { message: message.into(), status, said: None }
+    }
 }
 
 /// Errors have the same status whatever is done, but for what the kernel refuses.
@@ -55,7 +70,38 @@ fn failure(error: &Error, refused: u8) -> Failure {
         _ if error.is_invalid() || error.is_absent() => (MISTAKE, ""),
         _ => (refused, ""),
     };
-    Failure { message: format!("{error}{hint}"), status }
+    let said = match error {
+        Error::Absent => Some(ABSENT),
+        Error::Refused(refusal) => said(refusal),
+        _ => None,
+    };
+    Failure { message: format!("{error}{hint}"), status, said }
+}
+
+/// Returns what ipvsadm says of what the kernel refused.
+fn said(refusal: &Refusal) -> Option<&'static str> {
+    Some(match (refusal.errno, refusal.command()) {
+        (Errno::EEXIST, Some(Command::AddService { .. })) => "Service already exists",
+        (Errno::EEXIST, Some(Command::AddDestination { .. })) => "Destination already exists",
+        (Errno::EEXIST, Some(Command::StartDaemon(_))) => "Daemon has already run",
+        (Errno::ENOENT, Some(Command::EditDestination { .. } | Command::DeleteDestination { .. })) => {
+            "No such destination"
+        }
+        (
+            Errno::ESRCH,
+            Some(
+                Command::AddDestination { .. }
+                | Command::EditDestination { .. }
+                | Command::DeleteDestination { .. },
+            ),
+        ) => "Service not defined",
+        (Errno::ESRCH, Some(Command::StopDaemon(_))) => "No daemon is running",
+        (Errno::ESRCH, _) => "No such service",
+        (Errno::EPERM, _) => "Permission denied (you must be root)",
+        (Errno::ENOMEM, _) => "Memory allocation problem",
+        (Errno::EINVAL, _) => "Invalid operation.  Possibly wrong module version, address not unicast, ...",
+        _ => return None,
+    })
 }
 
 fn run(args: &[String]) -> Result<String, Failure> {
@@ -67,7 +113,7 @@ fn run(args: &[String]) -> Result<String, Failure> {
         Invocation::Restore => restore(),
         Invocation::Help => Ok(HELP.to_owned()),
         Invocation::Version => Ok(format!("ipvsadm of sluicegate v{}\n", env!("CARGO_PKG_VERSION"))),
-        _ => Err(Failure { message: "this program does not know the command".to_owned(), status: MISTAKE }),
+        _ => Err(Failure::new("this program does not know the command", MISTAKE)),
     }
 }
 
@@ -96,7 +142,7 @@ fn restore() -> Result<String, Failure> {
     let mut input = String::new();
     io::stdin()
         .read_to_string(&mut input)
-        .map_err(|error| Failure { message: format!("standard input: {error}"), status: MISTAKE })?;
+        .map_err(|error| Failure::new(format!("standard input: {error}"), MISTAKE))?;
     let commands = text::parse(&input).map_err(|error| failure(&error, MISTAKE))?;
     let error = match Client::open().and_then(|mut client| client.run_all(&commands)) {
         Ok(()) => return Ok(String::new()),
@@ -104,6 +150,7 @@ fn restore() -> Result<String, Failure> {
     };
     let Error::SomeRefused { failed, more } = &error else { return Err(failure(&error, REFUSED)) };
     for refusal in failed {
+        said(refusal).into_iter().for_each(tell);
         tell(format_args!("ipvsadm: {refusal}"));
     }
     let last = commands.len().saturating_sub(1);
@@ -111,15 +158,15 @@ fn restore() -> Result<String, Failure> {
         |operation: &Operation| matches!(operation, Operation::Command { index, .. } if *index == last);
     if *more || failed.iter().any(|refusal| is_last(&refusal.operation)) {
         let message = if *more { "more commands were refused".to_owned() } else { String::new() };
-        return Err(Failure { message, status: REFUSED });
+        return Err(Failure::new(message, REFUSED));
     }
     Ok(String::new())
 }
 
 fn list(options: &ListOptions) -> Result<String, Failure> {
     if options.connections {
-        let message = "single connections are not listed; see /proc/net/ip_vs_conn".to_owned();
-        return Err(Failure { message, status: MISTAKE });
+        let message = "single connections are not listed; see /proc/net/ip_vs_conn";
+        return Err(Failure::new(message, MISTAKE));
     }
     let listed = Client::open().and_then(|mut client| match options {
         ListOptions { timeout: true, .. } => list_timeouts(&mut client),

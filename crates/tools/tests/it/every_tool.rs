@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use testns::Netns;
@@ -104,7 +105,7 @@ fn an_unknown_name_is_answered_with_those_that_are_known() {
 
 #[test]
 fn links_replace_no_other_file() {
-    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("taken");
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("taken");
     let _ = std::fs::remove_dir_all(&directory);
     std::fs::create_dir_all(&directory).expect("a directory");
     let install = || Command::new(PROGRAM).arg("install").arg(&directory).output().expect("it runs");
@@ -117,4 +118,24 @@ fn links_replace_no_other_file() {
     assert!(install().status.success());
     assert!(install().status.success(), "a second time");
     assert_eq!(std::fs::read_dir(&directory).expect("it is listed").count(), 24);
+}
+
+#[test]
+fn a_kernel_without_ipvs_is_told_in_the_words_of_ipvsadm() {
+    if !testns::have(&["ipvsadm"]) || Path::new("/proc/net/ip_vs").exists() {
+        return;
+    }
+    let Some(namespace) = Netns::new() else { return };
+    namespace.run(|| {
+        for words in [&[][..], &["-Ln"], &["-A", "-t", "192.0.2.1:80", "-s", "rr"], &["-S"], &["-C"]] {
+            let theirs = Command::new("ipvsadm").args(words).output().expect("it runs");
+            let ours = command("ipvsadm", words).output().expect("it runs");
+            assert_eq!(ours.status.code(), theirs.status.code(), "{words:?}");
+            let theirs = String::from_utf8_lossy(&theirs.stderr);
+            // What modprobe says, which the tool starts, stands before it.
+            let at = theirs.find("Can't initialize").expect("the tool says that IPVS is missing");
+            let said = String::from_utf8_lossy(&ours.stderr);
+            assert!(said.starts_with(&theirs[at..]), "{words:?}: {said}");
+        }
+    });
 }
