@@ -199,9 +199,21 @@ proptest! {
     /// Flags, lengths and counts are small numbers, so that most bytes are.
     #[test]
     fn any_bytes_are_shown_and_what_is_shown_as_options_is_encoded_again(
-        bytes in proptest::collection::vec(prop_oneof![4 => Just(0_u8), 2 => 0_u8..9, 1 => any::<u8>()], 2048),
+        fields in proptest::collection::vec(
+            prop_oneof![
+                6 => Just([0; 4]),
+                2 => (0_u8..9).prop_map(|byte| [byte, 0, 0, 0]),
+                2 => (0_u8..9).prop_map(|byte| [0, 0, 0, byte]),
+                1 => proptest::array::uniform4(0_u8..9),
+                // The extremes of each width, in both orders of bytes.
+                1 => proptest::sample::select(vec![[0xff; 4], [0xff, 0xff, 0, 0], [0, 0, 0xff, 0xff], [0x80, 0, 0, 0], [0, 0, 0, 0x80]]),
+                1 => any::<[u8; 4]>(),
+            ],
+            512,
+        ),
         short in 0_usize..64,
     ) {
+        let bytes = fields.concat();
         for codec in codecs() {
             for family in FAMILIES {
                 let read = |data: &[u8]| {
