@@ -100,6 +100,15 @@ pub trait Backend {
         Ok(false)
     }
 
+    /// Returns `true` if something of this node has changed that rules depend on, as a device that has come, so
+    /// that a sync is due: a cheap look, which a run loop takes twice a second.
+    ///
+    /// # Errors
+    /// When the kernel cannot be asked.
+    fn is_outdated(&mut self) -> Result<bool, Error> {
+        Ok(false)
+    }
+
     /// Announces that the commit of another program led to this generation and changed none of our tables.
     fn ignore_commit(&mut self, generation: u32) {
         let _ = generation;
@@ -178,6 +187,10 @@ impl<T: sluicegate_netlink::Transport> Backend for crate::nftables::Applier<T> {
 
     fn watches(&self) -> Option<IsOurs> {
         Some(|touched| touched.table == crate::nftables::TABLE)
+    }
+
+    fn is_outdated(&mut self) -> Result<bool, Error> {
+        Self::is_outdated(self)
     }
 
     fn ignore_commit(&mut self, generation: u32) {

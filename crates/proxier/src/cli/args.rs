@@ -2,15 +2,17 @@
 
 use std::io::{self, Read as _};
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args};
 use ipnet::IpNet;
+use sluicegate_nftables as nft;
 use sluicegate_proxier::config::{DetectLocalMode, FeatureGates, Gate};
 use sluicegate_proxier::source::{Manifests, Problem};
 use sluicegate_proxier::{Mode, source};
 use sluicegate_service_rules::iptables::BackEnd;
-use sluicegate_service_rules::nftables::{Counting, Layout, Settings};
+use sluicegate_service_rules::nftables::{Counting, Fastpath, LOOPBACK, Layout, Settings};
 use sluicegate_service_rules::{MasqueradeBit, iptables, ipvs};
 use sluicegate_services::{
     Cluster, DetectLocal, Family, Node, NodePortAddresses, Scheduler, ServiceName, parse_cidr, parse_ip,
@@ -121,6 +123,15 @@ pub(crate) struct ProxyArgs {
         default_missing_value = "frontends"
     )]
     pub(crate) service_metrics: Counting,
+    /// In nftables mode, the number of packets after which an established connection to a service goes on
+    /// through a flowtable, 0 for never: faster, and past all chains of all programs, network policies of
+    /// forward chains included. A kernel without flowtables does without.
+    #[arg(long, value_name = "PACKETS", default_value_t = 0)]
+    pub(crate) nftables_fastpath_after: u32,
+    /// With --nftables-fastpath-after, the devices between which that is done, by names and prefixes (`veth*`);
+    /// by default all but `lo`.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = device)]
+    pub(crate) nftables_fastpath_devices: Vec<nft::InterfaceName>,
     /// The pod networks of the cluster, one for each family: traffic to cluster IPs from elsewhere is
     /// masqueraded.
     #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = cidr)]
@@ -229,6 +240,19 @@ impl ProxyArgs {
                 format!("expected --proxy-mode nftables, found {}, which does not have it", self.proxy_mode);
             return Err(Error::flag(format!("--nftables-scheduler {}", self.nftables_scheduler), reason));
         }
+        if self.proxy_mode != Mode::Nftables && self.nftables_fastpath_after > 0 {
+            let reason =
+                format!("expected --proxy-mode nftables, found {}, which does not have it", self.proxy_mode);
+            return Err(Error::flag(
+                format!("--nftables-fastpath-after {}", self.nftables_fastpath_after),
+                reason,
+            ));
+        }
+        if self.nftables_fastpath_after == 0 && !self.nftables_fastpath_devices.is_empty() {
+            let reason =
+                "expected --nftables-fastpath-after as well, above 0: without it there is no flowtable";
+            return Err(Error::flag("--nftables-fastpath-devices", reason));
+        }
         if self.service_metrics != Counting::Off {
             let found = match (self.proxy_mode, self.layout) {
                 (Mode::Nftables, Layout::Maps) => return Ok(()),
@@ -296,6 +320,8 @@ impl ProxyArgs {
             node_port_addresses: self.node_port_addresses(),
             scheduler: self.nftables_scheduler,
             counting: self.service_metrics,
+            fastpath: NonZeroU32::new(self.nftables_fastpath_after)
+                .map(|after| Fastpath { after, devices: self.nftables_fastpath_devices.clone() }),
         })
     }
 
@@ -397,6 +423,15 @@ fn host_name() -> Result<String, Error> {
 
 fn ip(text: &str) -> Result<IpAddr, String> {
     parse_ip(text.trim()).ok_or_else(|| "expected an IP address, as 10.0.0.1 or fd00::1".to_owned())
+}
+
+/// Reads the name of a device, or a prefix of names.
+fn device(text: &str) -> Result<nft::InterfaceName, String> {
+    let name = nft::InterfaceName::new(text.trim()).map_err(|error| error.to_string())?;
+    if name.as_str() == LOOPBACK {
+        return Err("expected another device: what passes the loop-back is not forwarded".to_owned());
+    }
+    Ok(name)
 }
 
 fn cidr(text: &str) -> Result<IpNet, String> {

@@ -94,8 +94,8 @@ pub(super) struct Outcome {
 
 impl Outcome {
     pub(super) fn of(synced: impl Display + Into<Summary>) -> Self {
-        let summary = synced.to_string();
-        Self { summary, is_unchanged: synced.into().is_unchanged, ..Self::default() }
+        let (summary, synced) = (synced.to_string(), synced.into());
+        Self { summary, is_unchanged: synced.is_unchanged, notices: synced.notices, ..Self::default() }
     }
 
     /// Deletes the stale flows, after a sync by this back end.

@@ -15,11 +15,12 @@ use std::path::Path;
 
 use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::probe::{Feature, supports};
-use sluicegate_nftables::read;
+use sluicegate_nftables::{self as nft, read};
 
 use crate::Mode;
 use crate::sysctl::{self, Needs, ROUTE_LOCALNET_LEFT, State, Sysctls};
 use sluicegate_service_rules::iptables::{self, BackEnd};
+use sluicegate_service_rules::nftables::{FASTPATH, TABLE};
 
 pub use lost::why_lost;
 pub use network::{localnet_is_guarded, missing_device, of_objects, of_other_nodes};
@@ -178,6 +179,12 @@ impl Diagnosis {
                 Err(error) => self.add(mode, what, Verdict::Unknown, error.to_string()),
             }
         }
+        let detail = match supports(&mut socket, Feature::Flowtable) {
+            Ok(true) => "for --nftables-fastpath-after, past the chains of all programs".to_owned(),
+            Ok(false) => "not in this kernel: --nftables-fastpath-after does nothing".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        self.add(mode, "flowtables (optional)", Verdict::Good, detail);
         match foreign::tables(&mut socket) {
             Ok(tables) => {
                 self.others.extend(tables.iter().map(|table| {
@@ -206,9 +213,41 @@ impl Diagnosis {
                 &base.hook_name(chain.family),
             );
         }
+        self.fastpath(chains);
         for family in Family::BOTH {
             self.others.extend(others::of_nft(chains, family));
         }
+    }
+
+    /// Notes which chains of others do not see what the flowtable of ours has taken.
+    fn fastpath(&mut self, chains: &[foreign::Chain]) {
+        let is_ours = |chain: &foreign::Chain| chain.table == TABLE.as_bytes();
+        let forward: Vec<_> = chains
+            .iter()
+            .filter(|chain| chain.base.is_some_and(|base| base.hook_name(chain.family) == "forward"))
+            .collect();
+        if !forward.iter().any(|chain| is_ours(chain) && chain.name == FASTPATH.as_bytes()) {
+            return;
+        }
+        let others: Vec<_> = forward
+            .iter()
+            .filter(|chain| {
+                !is_ours(chain)
+                    && [nft::Family::IP, nft::Family::IP6, nft::Family::INET].contains(&chain.family)
+            })
+            .map(|chain| {
+                format!("{} {} {}", chain.family, foreign::shown(&chain.table), foreign::shown(&chain.name))
+            })
+            .collect();
+        let others = match others.as_slice() {
+            [] => "no forward chain of others is in nftables now".to_owned(),
+            some => format!("among them now: {}", some.join(", ")),
+        };
+        let detail = format!(
+            "established connections to services pass no chain of any program: NetworkPolicies that filter more than new \
+             connections, counters and logs miss them; {others}"
+        );
+        self.add(Some(Mode::Nftables), "fast path (flowtable)", Verdict::Notice, detail);
     }
 
     /// Notes a chain that drops what no rule of it lets through.

@@ -313,6 +313,13 @@ impl Loop {
                 Err(error) => tracing::debug!("{error}"),
             }
         }
+        if self.was_programmed && self.schedule.is_content() {
+            match self.backend.is_outdated() {
+                Ok(true) => self.schedule.request(began),
+                Ok(false) => {}
+                Err(error) => tracing::debug!("{error}"),
+            }
+        }
         if is_disturbed {
             self.disturbed("another program added or removed rules; comparing everything");
         }

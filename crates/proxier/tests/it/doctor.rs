@@ -45,6 +45,30 @@ fn others_are_named_and_nothing_is_changed() {
 }
 
 #[test]
+fn chains_of_others_that_a_flowtable_bypasses_are_named() {
+    if !testns::have(&["nft"]) {
+        return;
+    }
+    testns::netns(|| {
+        let doctor = || {
+            let output = Command::new(env!("CARGO_BIN_EXE_sluicegate-proxier")).arg("doctor").output();
+            String::from_utf8(output.expect("the command").stdout).expect("text")
+        };
+        let script = "table inet others {\nchain forward { type filter hook forward priority 0; }\nchain input { type \
+                      filter hook input priority 0; }\n}\n";
+        assert!(testns::feed(&["nft", "-f", "-"], script).status.success());
+        let text = doctor();
+        assert!(text.contains("flowtables (optional)") && !text.contains("fast path"), "{text}");
+        let script = "table ip kube-proxy {\nchain fastpath { type filter hook forward priority 200; }\n}\n";
+        assert!(testns::feed(&["nft", "-f", "-"], script).status.success());
+        let text = doctor();
+        let line = text.lines().find(|line| line.contains("fast path (flowtable)")).expect("a notice");
+        assert!(line.contains("notice") && line.contains("NetworkPolicies"), "{line}");
+        assert!(line.contains("among them now: inet others forward ") && !line.contains("input"), "{line}");
+    });
+}
+
+#[test]
 fn route_localnet_of_a_mode_that_ran_before_is_told_where_nothing_needs_it() {
     testns::netns(|| {
         let lines = |set: &str| -> Vec<String> {

@@ -7,6 +7,7 @@
 
 mod counting;
 mod daemon;
+mod fastpath;
 mod keeping;
 mod traffic;
 

@@ -121,6 +121,21 @@ fn modes_and_layouts_that_count_nothing_refuse_to() {
         assert!(!ok && told.contains(&expected), "{told}");
         assert!(render(&[&flags[..], &["--service-metrics=off"]].concat()).0);
     }
+    let fastpath = ["--nftables-fastpath-after", "20", "--nftables-fastpath-devices", "eth0,veth*"];
+    let (ok, told) = render(&fastpath);
+    assert!(ok && told.contains("ct status dnat ct packets > 20 flow add @ft"), "{told}");
+    let (ok, told) = render(&[&fastpath[..], &["--proxy-mode", "iptables"]].concat());
+    assert!(!ok && told.contains("--nftables-fastpath-after 20: expected --proxy-mode nftables"), "{told}");
+    let (ok, told) = render(&fastpath[2..]);
+    assert!(!ok && told.contains("expected --nftables-fastpath-after as well"), "{told}");
+    for (devices, why) in [("eth0,lo", "loop-back"), ("a/b", "a/b"), ("0123456789abcdef", "0123456789abcdef")]
+    {
+        let (ok, told) = render(&["--nftables-fastpath-after=1", "--nftables-fastpath-devices", devices]);
+        assert!(!ok && told.contains(why), "{devices}: {told}");
+    }
+    for after in ["-1", "4294967296", "many"] {
+        assert!(!render(&[&format!("--nftables-fastpath-after={after}")]).0, "{after}");
+    }
     let (ok, told) = render(&["--service-metrics=all"]);
     assert!(!ok && told.contains("off, frontends") && told.contains("all"), "{told}");
     let (ok, told) = render(&["--service-metrics=endpoints"]);

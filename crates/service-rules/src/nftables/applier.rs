@@ -10,8 +10,9 @@ use std::net::IpAddr;
 use std::time::Instant;
 
 use sluicegate_netlink::{Errno, NetlinkFamily, Options, Socket, Transport};
+use sluicegate_nftables::probe::{self, Feature};
 use sluicegate_nftables::read::{self, Ruleset};
-use sluicegate_nftables::{self as nft, ApplyOptions, Target, Transaction, reconcile};
+use sluicegate_nftables::{self as nft, ApplyOptions, InterfaceName, Target, Transaction, reconcile};
 
 use sluicegate_services::{Cluster, Family, NodePorts, ServiceName};
 
@@ -30,11 +31,20 @@ pub struct Applier<T = Socket> {
     settings: Settings,
     /// Lists the addresses of this node's interfaces; `None` if the rules are not for a real node.
     interfaces: Option<ListAddresses>,
+    /// Lists the devices of this node; `None` if the rules are not for a real node.
+    links: Option<ListLinks>,
+    /// Whether the kernel has flowtables, once that was asked.
+    has_flowtables: Option<bool>,
+    /// The devices that the last sync knew.
+    tried_links: BTreeMap<u32, InterfaceName>,
+    /// What the next sync has to tell.
+    notices: Vec<String>,
     /// What comparisons found before a sync changed it.
     found: Programmed,
     applied: Option<Applied>,
 }
 
+type ListLinks = fn() -> Result<BTreeMap<u32, InterfaceName>, Error>;
 type ListAddresses = fn() -> Result<Vec<IpAddr>, Error>;
 
 /// The state that was last applied to the kernel.
@@ -54,6 +64,7 @@ impl Applier {
         let socket = socket.map_err(|error| Error::netlink("opening a netlink socket", error))?;
         Ok(Self {
             interfaces: Some(addresses::interface_addresses),
+            links: Some(list_links),
             ..Self::with_transport(socket, settings)
         })
     }
@@ -67,6 +78,10 @@ impl<T: Transport> Applier<T> {
             transport: Timed::new(transport),
             settings,
             interfaces: None,
+            links: None,
+            has_flowtables: None,
+            tried_links: BTreeMap::new(),
+            notices: Vec::new(),
             found: Programmed::default(),
             applied: None,
         }
@@ -94,6 +109,20 @@ impl<T: Transport> Applier<T> {
         changes: &sluicegate_services::Changes,
         now: Instant,
     ) -> Result<Synced, Error> {
+        let result = self.try_sync(cluster, changes, now);
+        // The kernel refuses a flowtable with a device that has gone since they were listed.
+        if result.is_err() && self.settings.fastpath.is_some() && self.tried_links != self.links()? {
+            return self.try_sync(cluster, changes, now);
+        }
+        result
+    }
+
+    fn try_sync(
+        &mut self,
+        cluster: &Cluster,
+        changes: &sluicegate_services::Changes,
+        now: Instant,
+    ) -> Result<Synced, Error> {
         self.transport.reset();
         let mut is_stale_kept = false;
         let (found, transaction, mut applied) = match self.take_applied()? {
@@ -102,6 +131,7 @@ impl<T: Transport> Applier<T> {
                 if let Some(addresses) = self.local_addresses()? {
                     applied.planner.set_local_addresses(addresses);
                 }
+                applied.planner.set_links(&self.note_links()?);
                 let transaction = applied.planner.sync(cluster, changes, now);
                 (Found::Changed, carried(self.counting(), transaction, &mut self.transport)?, applied)
             }
@@ -130,6 +160,7 @@ impl<T: Transport> Applier<T> {
             synced.batches = sent.batches;
         }
         (synced.messages, synced.bytes, synced.kernel) = self.transport.totals();
+        synced.notices = std::mem::take(&mut self.notices);
         self.applied = Some(applied);
         Ok(synced)
     }
@@ -159,6 +190,18 @@ impl<T: Transport> Applier<T> {
         let expected = applied.generation;
         let now = read::generation(&mut self.transport);
         now.map(|now| now.id == expected).map_err(|error| Error::netlink("asking for the generation", error))
+    }
+
+    /// Returns `true` if devices have come or gone that the flowtable is to have.
+    ///
+    /// # Errors
+    /// [`Error::Netlink`] when they cannot be listed.
+    pub fn is_outdated(&mut self) -> Result<bool, Error> {
+        if self.settings.fastpath.is_none() || self.has_flowtables == Some(false) {
+            return Ok(false);
+        }
+        let links = self.links()?;
+        Ok(self.applied.as_ref().is_some_and(|applied| !applied.planner.has_links(&links)))
     }
 
     /// Takes the frontends that comparisons found in the kernel since the last call, before syncs changed
@@ -243,7 +286,12 @@ impl<T: Transport> Applier<T> {
     }
 
     fn compare(&mut self, cluster: &Cluster) -> Result<(Found, Transaction, Applied), Error> {
-        let mut planner = Planner::new(&self.settings, cluster, self.local_addresses()?)?;
+        let mut settings = self.settings.clone();
+        if !self.has_flowtables()? {
+            settings.fastpath = None;
+        }
+        let mut planner = Planner::new(&settings, cluster, self.local_addresses()?)?;
+        planner.set_links(&self.note_links()?);
         let kernel = self.ruleset()?;
         self.found.append(programmed(&kernel));
         let script = planner.script();
@@ -289,6 +337,38 @@ impl<T: Transport> Applier<T> {
             }
         }
         Err(listing(sluicegate_netlink::Error::Interrupted(TRIES)))
+    }
+
+    /// Returns whether the kernel has flowtables, if they are asked for, and notes what it means if not.
+    fn has_flowtables(&mut self) -> Result<bool, Error> {
+        if self.settings.fastpath.is_none() {
+            return Ok(false);
+        }
+        if let Some(known) = self.has_flowtables {
+            return Ok(known);
+        }
+        let asking = |error| Error::nftables("looking for flowtables", error);
+        let has = probe::supports(&mut self.transport, Feature::Flowtable).map_err(asking)?
+            && probe::has_expression(&mut self.transport, nft::Family::IP, "flow_offload").map_err(asking)?;
+        if !has {
+            self.notices.push(NO_FLOWTABLES.to_owned());
+        }
+        self.has_flowtables = Some(has);
+        Ok(has)
+    }
+
+    /// Lists the devices of this node, and notes them as those that a sync tries.
+    fn note_links(&mut self) -> Result<BTreeMap<u32, InterfaceName>, Error> {
+        self.tried_links = self.links()?;
+        Ok(self.tried_links.clone())
+    }
+
+    /// Lists the devices of this node, if there may be a flowtable.
+    fn links(&self) -> Result<BTreeMap<u32, InterfaceName>, Error> {
+        match self.links.filter(|_| self.settings.fastpath.is_some()) {
+            Some(links) => links(),
+            None => Ok(BTreeMap::new()),
+        }
     }
 
     /// Returns what the table counts.
@@ -386,6 +466,15 @@ fn family_of(family: nft::Family) -> Family {
     if family == nft::Family::IP6 { Family::Ipv6 } else { Family::Ipv4 }
 }
 
+/// Lists the devices of the network namespace of this thread.
+fn list_links() -> Result<BTreeMap<u32, InterfaceName>, Error> {
+    let listed = Socket::open(NetlinkFamily::ROUTE, &Options::default())
+        .and_then(|mut socket| read::interfaces(&mut socket));
+    listed.map_err(|error| Error::netlink("listing the devices of this node", error))
+}
+
+const NO_FLOWTABLES: &str = "this kernel has no flowtables (CONFIG_NF_FLOW_TABLE, CONFIG_NFT_FLOW_OFFLOAD): established \
+                             connections pass all chains, as without --nftables-fastpath-after";
 /// The number of attempts to read a ruleset that other programs change meanwhile.
 const TRIES: u32 = 8;
 

@@ -11,7 +11,8 @@ use sluicegate_services::{LocalDetector, NodePorts};
 use super::Layout;
 use super::element::{Container, Path, Scope};
 use super::schema::{
-    CARRIER, OWN_PRIORITY_BIT, Schema, comment, drop, fixed_name, is_new, jump, masquerade, networks, reject,
+    CARRIER, FLOWTABLE, OWN_PRIORITY_BIT, Schema, comment, drop, fixed_name, is_new, jump, masquerade,
+    networks, reject,
 };
 
 /// A chain with its rules, and the sets that these use.
@@ -251,7 +252,15 @@ fn hooks(schema: &Schema) -> Vec<BaseContent> {
     let nat = |name, hook, priority, chain| {
         hook_chain(schema, name, ChainType::Nat, hook, priority, [vec![jump(chain)]])
     };
-    vec![
+    let fastpath = schema.settings.fastpath.map(|after| {
+        let rule = vec![
+            Match::new(CtKey::STATUS, CtStatus::DNAT).into(),
+            Match::with(CtKey::PACKETS, MatchOp::Gt, u64::from(after.get())).into(),
+            Statement::FlowAdd(fixed_name(FLOWTABLE)),
+        ];
+        hook_chain(schema, FASTPATH, ChainType::Filter, Hook::Forward, LAST, [rule])
+    });
+    let hooks = vec![
         filter("filter-prerouting-pre-dnat", Hook::Prerouting, -110, &["firewall-check"]),
         filter("filter-output-pre-dnat", Hook::Output, -110, &["firewall-check"]),
         filter("filter-input", Hook::Input, 0, &["nodeport-endpoints-check", "service-endpoints-check"]),
@@ -260,7 +269,8 @@ fn hooks(schema: &Schema) -> Vec<BaseContent> {
         nat_postrouting(schema),
         nat("nat-prerouting", Hook::Prerouting, -100, "services"),
         nat("nat-output", Hook::Output, -100, "services"),
-    ]
+    ];
+    hooks.into_iter().chain(fastpath).collect()
 }
 
 /// Returns the base chain of `masquerading`. In layout `maps` it first resets the priority of packets in
@@ -296,4 +306,9 @@ const fn node_chain(scope: Scope) -> &'static str {
     }
 }
 
+/// The name of the chain whose rule hands connections to the flowtable.
+pub const FASTPATH: &str = "fastpath";
+/// Behind the chains of others in the hook forward, which are at 0 (`filter`) and 50 (`security`): what one of
+/// them drops is never forwarded past it.
+const LAST: i32 = 200;
 const NODEPORTS: &str = "nodeports";

@@ -19,6 +19,7 @@ use super::owner::Owners;
 use super::planner::node_port_ips;
 use super::port::{ChainPlan, PortPlan};
 use super::schema::{Schema, TABLE, TableSettings, fixed_name, nft_family, nft_protocol};
+use super::settings::Device;
 use super::table::{Content, Delta};
 
 /// The content of one family's table, and the changes that have not been sent yet.
@@ -85,6 +86,11 @@ impl FamilyPlan {
         }
     }
 
+    /// Sets the devices of the flowtable, before everything is created.
+    pub(super) fn set_devices(&mut self, devices: &[Device]) {
+        self.schema.settings.devices = devices.to_vec();
+    }
+
     pub(super) fn adopt_size(&mut self, set: &str, size: u32) {
         if let Some(container) = Container::ALL.into_iter().find(|container| container.name() == set) {
             self.sizes.insert(container, size);
@@ -120,6 +126,10 @@ impl FamilyPlan {
         self.delta = Delta::default();
         self.previous = None;
         transaction.add(self.schema.table());
+        if self.schema.settings.fastpath.is_some() {
+            let devices = self.schema.settings.devices.iter().map(|(_, name)| name.clone());
+            transaction.add(self.schema.flowtable(devices));
+        }
         self.sticky = self.wanted_sticky();
         for container in self.schema.containers() {
             if is_sticky(container) && !self.sticky.contains(&container) {
@@ -205,6 +215,7 @@ impl FamilyPlan {
         }
         self.replace_affinity_sets(transaction, &delta);
         self.replace_node_port_ips(transaction, previous.as_ref().map(|(schema, _)| schema));
+        self.add_devices(transaction, previous.as_ref().map(|(schema, _)| schema));
         for container in &gone {
             transaction.delete(self.schema.set_id(*container));
         }
@@ -393,6 +404,17 @@ impl FamilyPlan {
                 }
             }
             (None, None) => {}
+        }
+    }
+
+    /// Adds the devices that have come to the flowtable. Those that went the kernel has removed, also if one of
+    /// the same name has come since.
+    fn add_devices(&self, transaction: &mut Transaction, before: Option<&Schema>) {
+        let Some(before) = before else { return };
+        let has_come = |device: &&Device| !before.settings.devices.contains(device);
+        let come: Vec<_> = self.schema.settings.devices.iter().filter(has_come).collect();
+        if !come.is_empty() {
+            transaction.add(self.schema.flowtable(come.into_iter().map(|(_, name)| name.clone())));
         }
     }
 

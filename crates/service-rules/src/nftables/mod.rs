@@ -59,10 +59,11 @@ mod table;
 mod timed;
 
 pub use applier::Applier;
+pub use base::FASTPATH;
 pub use counts::{Connections, connections};
 pub use journey::{End, Hop, Journey, Place, Tracer};
 pub use owner::Owners;
 pub use planner::Planner;
 pub use schema::TABLE;
-pub use settings::{Counting, Layout, Settings};
+pub use settings::{Counting, Fastpath, LOOPBACK, Layout, Settings};
 pub use synced::{Changes, STALE_CHAINS_KEPT, Synced};

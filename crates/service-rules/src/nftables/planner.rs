@@ -23,11 +23,12 @@
 //!
 //! Names and comments of tables, sets and chains are kube-proxy's, if it has such an object.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Instant;
 
 use ipnet::IpNet;
-use sluicegate_nftables::Transaction;
+use sluicegate_nftables::{InterfaceName, Transaction};
 use sluicegate_services::{
     Changes, Cluster, Family, LocalDetector, NodePortAddresses, NodePorts, Scheduler, ServiceName,
     ServicePort, Topology, categorize,
@@ -37,7 +38,8 @@ use super::family::{self, FamilyPlan};
 use super::owner::Owners;
 use super::port::PortPlan;
 use super::schema::TableSettings;
-use super::{Counting, Layout, Settings};
+use super::settings::Device;
+use super::{Counting, Fastpath, Layout, Settings};
 use crate::Error;
 
 /// Plans the tables, and stores the last plan.
@@ -67,6 +69,8 @@ pub struct Planner {
     layout: Layout,
     scheduler: Scheduler,
     counting: Counting,
+    fastpath: Option<Fastpath>,
+    devices: Vec<Device>,
     masquerade_all: bool,
     mark: u32,
     detectors: [LocalDetector; 2],
@@ -91,6 +95,8 @@ impl Planner {
             layout: settings.layout,
             scheduler: settings.scheduler,
             counting: settings.counting,
+            fastpath: settings.fastpath.clone(),
+            devices: Vec::new(),
             masquerade_all: settings.masquerade_all,
             mark: settings.masquerade_bit.mark(),
             detectors: settings.detect_local.detectors(cluster.node())?,
@@ -113,7 +119,10 @@ impl Planner {
     /// elements, and finally the rules that make them reachable. Its operations describe the wanted state.
     pub fn script(&mut self) -> Transaction {
         let mut transaction = Transaction::new();
-        self.families.iter_mut().for_each(|family| family.script(&mut transaction));
+        for family in &mut self.families {
+            family.set_devices(&self.devices);
+            family.script(&mut transaction);
+        }
         transaction
     }
 
@@ -128,6 +137,7 @@ impl Planner {
         let mut transaction = Transaction::new();
         for family in &mut self.families {
             family.reset(&mut transaction);
+            family.set_devices(&self.devices);
             family.script(&mut transaction);
         }
         transaction
@@ -167,6 +177,18 @@ impl Planner {
     /// [`sync`](Planner::sync) on.
     pub fn set_local_addresses(&mut self, addresses: Vec<IpAddr>) {
         self.local_addresses = Some(addresses);
+    }
+
+    /// Sets the devices of this node, by their numbers. Those that [`Settings::fastpath`] chooses are in the
+    /// flowtable from the next [`sync`](Planner::sync) or [`script`](Planner::script) on. The kernel itself
+    /// removes a device that goes.
+    pub fn set_links(&mut self, links: &BTreeMap<u32, InterfaceName>) {
+        self.devices = self.fastpath.as_ref().map(|fastpath| fastpath.choose(links)).unwrap_or_default();
+    }
+
+    /// Returns `true` if these are the devices that were [set](Self::set_links), as far as they are chosen.
+    pub(super) fn has_links(&self, links: &BTreeMap<u32, InterfaceName>) -> bool {
+        self.fastpath.as_ref().is_none_or(|fastpath| fastpath.choose(links) == self.devices)
     }
 
     /// Returns the transaction that deletes chains which have been unused for over a second.
@@ -238,6 +260,8 @@ impl Planner {
             node_ports: self.node_port_addresses.resolve(family, cluster.node(), local).without_loopback(),
             service_cidrs,
             counting: self.counting,
+            fastpath: self.fastpath.as_ref().map(|fastpath| fastpath.after),
+            devices: self.devices.clone(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The schema of one family's table: its name, its sets and maps, and expressions that depend on the family.
 
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 
 use ipnet::IpNet;
 use sluicegate_nftables as nft;
@@ -8,10 +9,13 @@ use sluicegate_nftables::expr::{CtKey, MetaKey, NatFlags, NumgenMode};
 use sluicegate_nftables::lang::{
     Counter, CtState, Expression, Jhash, Mangle, Match, Numgen, Payload, PortNat, Reject, Statement, Verdict,
 };
-use sluicegate_nftables::{Comment, DataType, InterfaceName, Name, Rule, Set, SetFlags, SetId, TableId};
+use sluicegate_nftables::{
+    Comment, DataType, Flowtable, InterfaceName, Name, Priority, Rule, Set, SetFlags, SetId, TableId,
+};
 use sluicegate_services::{Family, LocalDetector, NodePorts, Protocol};
 
 use super::element::{Choice, Container, Path, Scope};
+use super::settings::Device;
 use super::{Counting, Layout};
 use crate::scheduling::{MAGLEV_SEED, SOURCE_HASH_SEED};
 
@@ -28,6 +32,10 @@ pub(super) struct TableSettings {
     /// The networks from which cluster IPs are allocated.
     pub(super) service_cidrs: Vec<IpNet>,
     pub(super) counting: Counting,
+    /// The number of packets after which a connection leaves the chains.
+    pub(super) fastpath: Option<NonZeroU32>,
+    /// The devices of the flowtable.
+    pub(super) devices: Vec<Device>,
 }
 
 /// Creates the objects of one table.
@@ -45,6 +53,11 @@ impl Schema {
 
     pub(super) fn table(&self) -> nft::Table {
         nft::Table::new(self.table.clone()).comment(comment("rules for kube-proxy"))
+    }
+
+    /// Returns the flowtable with these devices.
+    pub(super) fn flowtable(&self, devices: impl IntoIterator<Item = InterfaceName>) -> Flowtable {
+        Flowtable::new(self.table.flowtable(fixed_name(FLOWTABLE)), Priority::FILTER).devices(devices)
     }
 
     /// Returns the id of a set or map.
@@ -481,6 +494,9 @@ pub(super) const CARRIER: MetaKey = MetaKey::PRIORITY;
 /// The bit of every number that a packet may still have when it leaves. Priorities of other origin do not
 /// have it: `SO_PRIORITY` and the classes of tc use handles below 8000:.
 pub(super) const OWN_PRIORITY_BIT: u32 = 0x8000_0000;
+
+/// The name of the flowtable.
+pub(super) const FLOWTABLE: &str = "ft";
 
 /// The name of the tables, in families `ip` and `ip6`: kube-proxy's.
 pub const TABLE: &str = "kube-proxy";

@@ -1,8 +1,11 @@
 //! The settings of nftables mode.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU32;
 use std::str::FromStr;
 
+use sluicegate_nftables::InterfaceName;
 use sluicegate_services::{DetectLocal, Family, NodePortAddresses, Scheduler};
 
 use crate::{MasqueradeBit, UnknownName};
@@ -26,6 +29,8 @@ pub struct Settings {
     pub scheduler: Scheduler,
     /// Which connections are counted, in layout `maps`; the other layout counts none.
     pub counting: Counting,
+    /// Which connections a flowtable forwards once they are established; `None` for none.
+    pub fastpath: Option<Fastpath>,
 }
 
 impl Default for Settings {
@@ -39,9 +44,46 @@ impl Default for Settings {
             node_port_addresses: NodePortAddresses::default(),
             scheduler: Scheduler::default(),
             counting: Counting::default(),
+            fastpath: None,
         }
     }
 }
+
+/// Established connections to services that a flowtable forwards: no chain of any table sees their packets any
+/// more.
+///
+/// A kernel without flowtables forwards them as before, and the first sync has a notice that says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fastpath {
+    /// The number of packets in both directions that pass the chains first.
+    pub after: NonZeroU32,
+    /// The devices between which they are forwarded, by names and prefixes (`veth*`), the loop-back never;
+    /// empty for all. The first 256 of those that there are, by age.
+    pub devices: Vec<InterfaceName>,
+}
+
+impl Fastpath {
+    /// Returns the devices to forward between, among those of the node.
+    pub(super) fn choose(&self, links: &BTreeMap<u32, InterfaceName>) -> Vec<Device> {
+        let is_wanted = |name: &InterfaceName| {
+            let is_named = |wanted: &InterfaceName| match wanted.prefix() {
+                Some(prefix) => name.as_str().starts_with(prefix),
+                None => wanted == name,
+            };
+            name.as_str() != LOOPBACK && (self.devices.is_empty() || self.devices.iter().any(is_named))
+        };
+        let wanted = links.iter().filter(|(_, name)| is_wanted(name));
+        wanted.map(|(index, name)| (*index, name.clone())).take(MOST_DEVICES).collect()
+    }
+}
+
+/// A device: its number, which no other gets, and its name.
+pub(super) type Device = (u32, InterfaceName);
+
+/// The name of the loop-back in every network namespace.
+pub const LOOPBACK: &str = "lo";
+/// `NFT_NETDEVICE_MAX`: the number of devices of a flowtable in one message.
+const MOST_DEVICES: usize = 256;
 
 /// How the table is built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -27,6 +27,8 @@ pub struct Synced {
     pub kernel: Duration,
     /// Whether unused chains could not be deleted yet. They are empty, and a later sync deletes them.
     pub is_stale_kept: bool,
+    /// What the settings ask for and this kernel does not have, with the consequence; told once.
+    pub notices: Vec<String>,
 }
 
 /// The numbers of objects that a transaction adds and deletes.
@@ -105,6 +107,7 @@ impl From<Synced> for Summary {
         summary.messages = synced.messages;
         summary.bytes = synced.bytes;
         summary.kernel = Some(synced.kernel);
+        summary.notices = synced.notices;
         summary
     }
 }

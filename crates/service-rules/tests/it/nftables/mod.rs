@@ -7,6 +7,7 @@ mod affinity;
 mod changes;
 mod counts;
 mod example;
+mod fastpath;
 mod injected;
 mod layouts;
 mod owner;

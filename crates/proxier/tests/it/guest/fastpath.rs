@@ -1,0 +1,319 @@
+//! Connections that a flowtable forwards, in a kernel that has them: what is sped up, and what stays as it is.
+
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::num::NonZeroU32;
+use std::time::{Duration, Instant};
+
+use sluicegate_conntrack::{Client, Filter, Layer4, Status, Table};
+use sluicegate_lab::{Namespace, Network, NetworkSpec, PodSpec};
+use sluicegate_service_rules::Backend as _;
+use sluicegate_service_rules::flows::Former;
+use sluicegate_service_rules::nftables::{Applier, Fastpath, Layout, Settings};
+use sluicegate_services::{
+    Cluster, DetectLocal, Family, Node, NodePortAddresses, Port, Protocol, Service, ServiceName, Slice,
+    SliceEndpoint, SliceName, SlicePort,
+};
+
+/// The packets that pass the chains first.
+const AFTER: u32 = 6;
+const NODE_PORT: u16 = 30_080;
+const ECHO: u16 = 9_090;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn v6(a: u16, b: u16) -> Ipv6Addr {
+    Ipv6Addr::new(0xfd00, a, 0, 0, 0, 0, 0, b)
+}
+
+fn vip(family: Family) -> IpAddr {
+    match family {
+        Family::Ipv4 => [172, 30, 0, 1].into(),
+        Family::Ipv6 => v6(0x172, 1).into(),
+    }
+}
+
+fn endpoint(family: Family, pod: u8) -> IpAddr {
+    match family {
+        Family::Ipv4 => [10, 244, pod, 10].into(),
+        Family::Ipv6 => v6(0x244 + u16::from(pod), 10).into(),
+    }
+}
+
+fn node(family: Family) -> IpAddr {
+    match family {
+        Family::Ipv4 => [192, 168, 0, 2].into(),
+        Family::Ipv6 => v6(0x192, 2).into(),
+    }
+}
+
+/// A node with a client outside and three pods, of which the first asks and the others answer.
+struct World {
+    network: Network,
+    cluster: Cluster,
+    applier: Applier,
+}
+
+impl World {
+    fn new(layout: Layout) -> Self {
+        let pod = |name, number: u8| PodSpec {
+            name,
+            address: ([10, 244, number, 10].into(), v6(0x244 + u16::from(number), 10)),
+            ports: vec![8080],
+        };
+        let node: (Ipv4Addr, Ipv6Addr) = ([192, 168, 0, 2].into(), v6(0x192, 2));
+        let network = Network::build(&NetworkSpec {
+            node,
+            client: ([192, 168, 0, 100].into(), v6(0x192, 100)),
+            gateway: ([10, 244, 0, 1].into(), v6(0x244, 1)),
+            pods: vec![pod("asking", 0), pod("one", 1), pod("two", 2)],
+            routed: vec!["172.30.0.0/16".parse().unwrap(), "fd00:172::/64".parse().unwrap()],
+        })
+        .unwrap();
+        for pod in &network.pods[1..] {
+            let listener = pod.namespace.run(|| TcpListener::bind((Ipv6Addr::UNSPECIFIED, ECHO)).unwrap());
+            std::thread::spawn(move || echo(&listener));
+        }
+        let mut cluster = Cluster::new(Node::new("node", [node.0.into(), node.1.into()]));
+        let port = |protocol, name| Port::new(protocol, name, 80).unwrap().with_node_port(NODE_PORT).unwrap();
+        let ports = [port(Protocol::Tcp, "tcp"), port(Protocol::Udp, "udp")];
+        cluster.set_service(&name(), Service::new(Family::BOTH.map(vip), ports).unwrap());
+        let settings = Settings {
+            layout,
+            detect_local: DetectLocal::ClusterCidrs(vec![
+                "10.244.0.0/16".parse().unwrap(),
+                "fd00:244::/30".parse().unwrap(),
+            ]),
+            node_port_addresses: NodePortAddresses::every(),
+            fastpath: NonZeroU32::new(AFTER).map(|after| Fastpath { after, devices: Vec::new() }),
+            ..Settings::default()
+        };
+        let applier = network.node.namespace.run(|| Applier::open(settings).unwrap());
+        let mut world = Self { network, cluster, applier };
+        world.endpoints(&[1]);
+        world
+    }
+
+    fn node(&self) -> &Namespace {
+        &self.network.node.namespace
+    }
+
+    /// Gives the service these pods as endpoints, programs it, and removes stale flows.
+    fn endpoints(&mut self, pods: &[u8]) {
+        for family in Family::BOTH {
+            let ports = [("tcp", Protocol::Tcp, ECHO), ("udp", Protocol::Udp, 8080)];
+            let ports = ports.map(|(name, protocol, port)| SlicePort::new(protocol, name, port).unwrap());
+            let endpoints = pods.iter().map(|pod| SliceEndpoint::new(endpoint(family, *pod)));
+            let slice = Slice::new(name(), family, ports, endpoints).unwrap();
+            self.cluster.set_slice(&SliceName::new("demo", &format!("web-{family}")), slice);
+        }
+        let (applier, cluster) = (&mut self.applier, &mut self.cluster);
+        self.network.node.namespace.run(|| {
+            applier.sync(cluster, Instant::now()).unwrap();
+            for family in Family::BOTH {
+                applier.clean_flows(cluster, &Former::everything(), family).unwrap();
+            }
+        });
+    }
+
+    /// Returns whether a flowtable forwards the connection from this port.
+    fn is_offloaded(&self, protocol: Protocol, from: u16) -> bool {
+        self.node().run(|| {
+            let mut client = Client::open().unwrap();
+            let flows: Vec<_> = client.flows(Table::Conntrack, &Filter::default()).unwrap().collect();
+            let flow = flows.into_iter().map(Result::unwrap).find(|flow| {
+                let is_from = matches!(flow.original.layer4, Layer4::Ports { source, .. } if source == from);
+                is_from && flow.original.protocol.0 == protocol.number()
+            });
+            flow.expect("it is tracked").status.is_some_and(|status| status.contains(Status::OFFLOAD))
+        })
+    }
+}
+
+fn name() -> ServiceName {
+    ServiceName::new("demo", "web").unwrap()
+}
+
+fn echo(listener: &TcpListener) {
+    while let Ok((mut stream, _)) = listener.accept() {
+        std::thread::spawn(move || {
+            let mut buffer = vec![0; 1 << 16];
+            while let Ok(length @ 1..) = stream.read(&mut buffer) {
+                if stream.write_all(&buffer[..length]).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+/// A client of the service that keeps its connection.
+struct Asking(UdpSocket);
+
+impl Asking {
+    fn new(from: &Namespace, to: SocketAddr) -> Self {
+        let any: IpAddr =
+            if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let socket = from.run(|| UdpSocket::bind((any, 0)).unwrap());
+        socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        socket.connect(to).unwrap();
+        Self(socket)
+    }
+
+    /// Returns the name of the endpoint that answers; nothing if none does.
+    fn ask(&self) -> Option<String> {
+        let mut buffer = [0; 64];
+        let sent = self.0.send(b"who?");
+        let length = sent.and_then(|_| self.0.recv(&mut buffer)).ok()?;
+        String::from_utf8_lossy(&buffer[..length]).split(' ').next().map(str::to_owned)
+    }
+
+    fn port(&self) -> u16 {
+        self.0.local_addr().unwrap().port()
+    }
+}
+
+/// Sends these bytes and returns whether the same come back.
+fn is_echoed(stream: &mut TcpStream, bytes: &[u8]) -> bool {
+    let mut back = vec![0; bytes.len()];
+    let mut writing = stream.try_clone().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| writing.write_all(bytes).unwrap());
+        stream.read_exact(&mut back).is_ok()
+    }) && back == bytes
+}
+
+/// Skips where there are no flowtables: in user-mode Linux.
+fn has_flowtables() -> bool {
+    match testns::guest().as_deref() {
+        Some("uml") | None => {
+            testns::skip("runs in a guest kernel with nf_tables only (qemurun)");
+            false
+        }
+        Some(_) => {
+            let _ = testns::sh("modprobe -a nf_flow_table nft_flow_offload");
+            true
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs a kernel of its own: cargo xtask test guest"]
+fn established_connections_pass_the_flowtable_and_new_ones_the_chains() {
+    if !has_flowtables() {
+        return;
+    }
+    for layout in [Layout::Maps, Layout::Chains] {
+        let mut world = World::new(layout);
+        for family in Family::BOTH {
+            let outside = &world.network.client.namespace;
+            let pod = &world.network.pods[0].namespace;
+            // From outside the source is masqueraded, from the pod it is not.
+            for (from, to, port) in [(pod, vip(family), 80), (outside, node(family), NODE_PORT)] {
+                let to = SocketAddr::new(to, port);
+                let udp = Asking::new(from, to);
+                for number in 0..3 * AFTER {
+                    assert_eq!(udp.ask().as_deref(), Some("one"), "{layout:?}, {to}, {number}");
+                }
+                assert!(world.is_offloaded(Protocol::Udp, udp.port()), "{layout:?}, UDP to {to}");
+
+                let mut tcp = from.run(|| TcpStream::connect_timeout(&to, PATIENCE).unwrap());
+                tcp.set_read_timeout(Some(PATIENCE)).unwrap();
+                for _ in 0..2 * AFTER {
+                    assert!(is_echoed(&mut tcp, b"short"), "{layout:?}, TCP to {to}");
+                }
+                let port = tcp.local_addr().unwrap().port();
+                assert!(world.is_offloaded(Protocol::Tcp, port), "{layout:?}, TCP to {to}");
+                let long: Vec<u8> = (0..300_000_u32).map(|n| n.to_le_bytes()[0]).collect();
+                assert!(is_echoed(&mut tcp, &long), "{layout:?}, TCP to {to}");
+            }
+        }
+
+        // The endpoint goes: flows of UDP go on to another one, that of TCP to where it was.
+        let pod = &world.network.pods[0].namespace;
+        let clients = Family::BOTH.map(|family| {
+            let to = SocketAddr::new(vip(family), 80);
+            let udp = Asking::new(pod, to);
+            (0..3 * AFTER).for_each(|_| assert_eq!(udp.ask().as_deref(), Some("one")));
+            assert!(world.is_offloaded(Protocol::Udp, udp.port()));
+            let mut tcp = pod.run(|| TcpStream::connect_timeout(&to, PATIENCE).unwrap());
+            tcp.set_read_timeout(Some(PATIENCE)).unwrap();
+            (0..2 * AFTER).for_each(|_| assert!(is_echoed(&mut tcp, b"short")));
+            (udp, tcp)
+        });
+        world.endpoints(&[2]);
+        for (udp, mut tcp) in clients {
+            assert_eq!(udp.ask().as_deref(), Some("two"), "{layout:?}");
+            assert!(is_echoed(&mut tcp, b"still there"), "{layout:?}");
+        }
+        if testns::have(&["nft"]) {
+            world.node().run(|| {
+                let listed = testns::sh("nft -s list ruleset");
+                assert!(
+                    listed.contains(&format!("ct status dnat ct packets > {AFTER} flow add @ft")),
+                    "{listed}"
+                );
+                let loaded = testns::feed(&["nft", "-f", "-"], &format!("flush ruleset\n{listed}"));
+                assert!(loaded.status.success(), "{}", String::from_utf8_lossy(&loaded.stderr));
+                assert_eq!(testns::sh("nft -s list ruleset"), listed);
+            });
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs a kernel of its own: cargo xtask test guest"]
+fn chains_of_others_see_new_connections_and_no_packets_of_the_flowtable() {
+    if !has_flowtables() {
+        return;
+    }
+    let world = World::new(Layout::Maps);
+    let to = SocketAddr::new(vip(Family::Ipv4), 80);
+    let pod = &world.network.pods[0].namespace;
+    let taken = Asking::new(pod, to);
+    (0..3 * AFTER).for_each(|_| assert_eq!(taken.ask().as_deref(), Some("one")));
+    let young = Asking::new(pod, to);
+    assert_eq!(young.ask().as_deref(), Some("one"));
+    world.node().run(|| {
+        let policy = "add table inet others; add chain inet others forward { type filter hook forward priority 0; }; add \
+                      rule inet others forward drop";
+        assert!(testns::feed(&["nft", "-f", "-"], policy).status.success());
+    });
+    // A filter of each packet stops what the chains still see, however late ours is among them.
+    assert_eq!(Asking::new(pod, to).ask(), None);
+    (0..3 * AFTER).for_each(|_| drop(young.0.send(b"who?")));
+    assert_eq!(young.ask(), None);
+    assert_eq!(taken.ask().as_deref(), Some("one"), "what the flowtable has taken passes no chain");
+}
+
+#[test]
+#[ignore = "needs a kernel of its own: cargo xtask test guest"]
+fn devices_are_followed_as_they_come_and_go() {
+    if !has_flowtables() {
+        return;
+    }
+    let mut world = World::new(Layout::Maps);
+    let (applier, cluster) = (&mut world.applier, &mut world.cluster);
+    world.network.node.namespace.run(|| {
+        let follow = |applier: &mut Applier, cluster: &mut Cluster, what: &str, is_there: bool| {
+            let _ = testns::sh(what);
+            assert!(applier.is_outdated().unwrap(), "{what}");
+            applier.sync(cluster, Instant::now()).unwrap();
+            assert!(!applier.is_outdated().unwrap(), "{what}");
+            for family in ["ip", "ip6"] {
+                let listed = testns::sh(&format!("nft list flowtable {family} kube-proxy ft"));
+                let has =
+                    |name: &str| listed.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == name);
+                assert!(has("pod0") && !has("lo"), "{what}: {listed}");
+                assert_eq!(has("new0"), is_there, "{what}: {listed}");
+            }
+        };
+        assert!(!applier.is_outdated().unwrap());
+        follow(applier, cluster, "ip link add new0 type veth peer name new1", true);
+        follow(applier, cluster, "ip link del new0", false);
+        // In the time between two looks one of the same name comes.
+        follow(applier, cluster, "ip link add new0 type veth peer name new1", true);
+        follow(applier, cluster, "ip link del new0; ip link add new0 type veth peer name new1", true);
+        let again = Applier::open(applier.settings_mut().clone()).unwrap().difference(cluster).unwrap();
+        assert_eq!(again.to_string(), "");
+    });
+}
