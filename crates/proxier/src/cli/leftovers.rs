@@ -4,8 +4,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sluicegate_proxier::Mode;
+use sluicegate_proxier::config::format_duration;
 use sluicegate_proxier::run::{Observer, SyncReport};
-use sluicegate_service_rules::{Present, present_in_other_modes, remove_other_modes};
+use sluicegate_service_rules::{Present, ipvs, present_in_other_modes, remove_other_modes};
 use sluicegate_services::Cluster;
 
 /// Removes what other modes left after the first sync, so that services are answered all the while.
@@ -14,6 +15,8 @@ pub(super) struct Leftovers {
     running: Mode,
     /// Whether they stay while most of what they serve is missing in the cluster.
     is_guarded: bool,
+    /// How long connections of IPVS are waited for.
+    drain: Duration,
     state: Mutex<State>,
 }
 
@@ -22,6 +25,8 @@ struct State {
     /// Whether this mode has programmed anything.
     is_programmed: bool,
     is_done: bool,
+    /// Since when connections of IPVS are waited for.
+    draining: Option<Instant>,
     /// What the others serve while they stay, and when that was listed.
     listed: Option<(Instant, Result<Present, String>)>,
     /// Why they stay, as it was told.
@@ -29,8 +34,45 @@ struct State {
 }
 
 impl Leftovers {
-    pub(super) fn new(running: Mode, is_guarded: bool) -> Self {
-        Self { running, is_guarded, state: Mutex::default() }
+    pub(super) fn new(running: Mode, is_guarded: bool, drain: Duration) -> Self {
+        Self { running, is_guarded, drain, state: Mutex::default() }
+    }
+
+    /// Removes them once the connections of IPVS have ended.
+    fn finish(&self, state: &mut State) {
+        if self.drains(state) {
+            return;
+        }
+        state.is_done = true;
+        state.listed = None;
+        self.remove();
+    }
+
+    /// Returns whether connections of IPVS are left to wait for: they end with its virtual servers. New ones are
+    /// translated by the rules that stand now, which come before its hooks.
+    fn drains(&self, state: &mut State) -> bool {
+        if self.drain.is_zero() {
+            return false;
+        }
+        let is_first = state.draining.is_none();
+        let is_over = state.draining.get_or_insert_with(Instant::now).elapsed() >= self.drain;
+        let (most, connections) = (format_duration(self.drain), ipvs::connections());
+        match (connections, is_over) {
+            (Ok(0), _) => return false,
+            (Ok(left), false) if is_first => tracing::info!(
+                "IPVS has {left} connections: what ipvs mode left stays until they have ended, {most} at most"
+            ),
+            (Err(error), false) => {
+                tracing::warn!(
+                    "the connections of IPVS cannot be counted, so that {most} are waited: {error}"
+                );
+            }
+            (Ok(left), true) => {
+                tracing::warn!("{left} connections of IPVS are ended: --ipvs-drain {most} is over");
+            }
+            (Ok(_), false) | (Err(_), true) => {}
+        }
+        !is_over
     }
 
     /// Returns why the rules of other modes have to stay for now.
@@ -67,12 +109,17 @@ impl Leftovers {
 
 impl Observer for Leftovers {
     fn synced(&self, _: &SyncReport) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_programmed = true;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.is_programmed = true;
+        // Syncs come from time to time, also where no service changes.
+        if state.draining.is_some() && !state.is_done {
+            self.finish(&mut state);
+        }
     }
 
     fn services(&self, cluster: &Cluster) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if !state.is_programmed || state.is_done {
+        if !state.is_programmed || state.is_done || state.draining.is_some() {
             return;
         }
         if self.is_guarded
@@ -84,9 +131,7 @@ impl Observer for Leftovers {
             }
             return;
         }
-        state.is_done = true;
-        state.listed = None;
-        self.remove();
+        self.finish(&mut state);
     }
 }
 

@@ -74,6 +74,11 @@ pub(crate) struct Run {
     #[arg(long, value_name = "true|false", default_value_t = false, num_args = 0..=1, default_missing_value = "true",
           action = ArgAction::Set, value_parser = boolean)]
     allow_empty: bool,
+    /// In nftables mode on a node that was in ipvs mode: leave the virtual servers and addresses of that mode until
+    /// IPVS has no connection any more, for this time at most. Connections of IPVS end with them; new ones are
+    /// translated by nftables from the first sync on.
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
+    ipvs_drain: Duration,
     /// Write the default configuration to this file, and exit.
     #[arg(long, value_name = "FILE")]
     write_config_to: Option<PathBuf>,
@@ -141,6 +146,10 @@ impl Run {
         };
         self.fill(&config, &given.names)?;
         self.proxy.check_gates()?;
+        if !self.ipvs_drain.is_zero() && self.proxy.proxy_mode != Mode::Nftables {
+            let reason = format!("expected --proxy-mode nftables, found {}", self.proxy.proxy_mode);
+            return Err(Error::flag("--ipvs-drain", reason));
+        }
         if !self.init_only {
             // Before anything is changed or warned of.
             self.source.check()?;
@@ -207,7 +216,8 @@ impl Run {
             runtime.spawn(config_file::follow(path, config, stop, Arc::clone(&config_changed)));
         }
         let is_guarded = !self.allow_empty && !self.source.manifests.is_empty();
-        let leftovers: Arc<dyn Observer> = Arc::new(Leftovers::new(self.proxy.proxy_mode, is_guarded));
+        let leftovers: Arc<dyn Observer> =
+            Arc::new(Leftovers::new(self.proxy.proxy_mode, is_guarded, self.ipvs_drain));
         let localhost = self.localhost_node_ports(&runtime).map(|ports| ports as Arc<dyn Observer>);
         // The loop stays on this thread, which its syncs block; everything else runs on the threads of the
         // runtime.

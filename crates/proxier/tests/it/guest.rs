@@ -9,6 +9,7 @@ mod counting;
 mod daemon;
 mod fastpath;
 mod keeping;
+mod moving;
 mod traffic;
 
 use sluicegate_service_rules::iptables::BackEnd;

@@ -136,6 +136,10 @@ fn modes_and_layouts_that_count_nothing_refuse_to() {
     for after in ["-1", "4294967296", "many"] {
         assert!(!render(&[&format!("--nftables-fastpath-after={after}")]).0, "{after}");
     }
+    let run = ["run", "--proxy-mode", "iptables", "--ipvs-drain", "1m", "--manifests", "/none"];
+    let told = testns::feed(&[&[env!("CARGO_BIN_EXE_sluicegate-proxier")], &run[..]].concat(), "").stderr;
+    let told = String::from_utf8_lossy(&told);
+    assert!(told.contains("--ipvs-drain: expected --proxy-mode nftables, found iptables"), "{told}");
     let (ok, told) = render(&["--service-metrics=all"]);
     assert!(!ok && told.contains("off, frontends") && told.contains("all"), "{told}");
     let (ok, told) = render(&["--service-metrics=endpoints"]);

@@ -29,6 +29,22 @@ pub fn cleanup_beside_iptables() -> Cleaned {
     remove_all(is_ours_alone)
 }
 
+/// Counts the connections of IPVS through virtual servers of this mode: those that [`cleanup`] would end. There
+/// are none in a kernel without IPVS, which is not loaded.
+///
+/// # Errors
+/// [`Error::Netlink`], [`Error::Ipset`] and [`Error::Ipvs`] when something cannot be listed.
+pub fn connections() -> Result<u64, Error> {
+    let (_, bound) = bound()?;
+    let failed = |error| Error::ipvs("counting connections", error);
+    let fronts = Sets::open()?.fronts()?;
+    let ours = Ours { bound: &bound, fronts: &fronts };
+    let Some(mut client) = ours.client()? else { return Ok(0) };
+    let listed = client.list(|id| ours.has(id)).map_err(failed)?;
+    let destinations = listed.iter().flat_map(|listing| &listing.destinations);
+    Ok(destinations.map(|one| u64::from(one.connections.active) + u64::from(one.connections.inactive)).sum())
+}
+
 fn remove_all(goes: fn(&str, &str) -> bool) -> Cleaned {
     let mut cleaned = Cleaned::default();
     for tables in open_used() {
@@ -51,11 +67,7 @@ fn remove_rules(mut tables: Box<dyn Tables>, goes: fn(&str, &str) -> bool) -> Re
 
 /// Removes all objects except rules. The sets are removed last, because they identify our virtual servers.
 fn remove_rest(cleaned: &mut Cleaned) -> Result<(), Error> {
-    let failed = |error| Error::netlink("opening a netlink socket", error);
-    let mut links =
-        Links::new(Socket::open(NetlinkFamily::ROUTE, &Options::default()).map_err(failed)?, None);
-    links.refresh().map_err(|error| Error::netlink("listing addresses", error))?;
-    let bound: BTreeSet<IpAddr> = Family::BOTH.iter().flat_map(|family| links.ours(*family)).collect();
+    let (mut links, bound) = bound()?;
     let mut sets = Sets::open()?;
     let servers = remove_servers(&bound, &sets.fronts()?)?;
     cleaned.removed.extend((servers > 0).then(|| format!("{servers} virtual servers")));
@@ -65,6 +77,16 @@ fn remove_rest(cleaned: &mut Cleaned) -> Result<(), Error> {
     let sets = sets.remove()?;
     cleaned.removed.extend((sets > 0).then(|| format!("{sets} ipsets")));
     Ok(())
+}
+
+/// Returns the addresses of our device.
+fn bound() -> Result<(Links<Socket>, BTreeSet<IpAddr>), Error> {
+    let failed = |error| Error::netlink("opening a netlink socket", error);
+    let mut links =
+        Links::new(Socket::open(NetlinkFamily::ROUTE, &Options::default()).map_err(failed)?, None);
+    links.refresh().map_err(|error| Error::netlink("listing addresses", error))?;
+    let bound = Family::BOTH.iter().flat_map(|family| links.ours(*family)).collect();
+    Ok((links, bound))
 }
 
 /// Addresses and ports of services.
@@ -150,22 +172,39 @@ impl Sets {
     }
 }
 
+/// The addresses of our device, and the fronts of our sets: virtual servers with one of these are ours.
+struct Ours<'f> {
+    bound: &'f BTreeSet<IpAddr>,
+    fronts: &'f Fronts,
+}
+
+impl Ours<'_> {
+    /// Returns a client of IPVS, if there may be a virtual server of ours.
+    fn client(&self) -> Result<Option<ipvs::Client>, Error> {
+        let Self { bound, fronts } = self;
+        // A request would load the module.
+        if bound.is_empty() && fronts.addresses.is_empty() && fronts.node_ports.is_empty() {
+            return Ok(None);
+        }
+        match ipvs::Client::open() {
+            Ok(client) => Ok(Some(client)),
+            Err(error) if error.is_absent() => Ok(None),
+            Err(error) => Err(Error::ipvs("listing virtual servers", error)),
+        }
+    }
+
+    fn has(&self, id: &ServiceId) -> bool {
+        self.fronts.has(id)
+            || matches!(id, ServiceId::Virtual { endpoint, .. } if self.bound.contains(&endpoint.address))
+    }
+}
+
 fn remove_servers(bound: &BTreeSet<IpAddr>, fronts: &Fronts) -> Result<usize, Error> {
     let failed = |error| Error::ipvs("removing virtual servers", error);
-    // A request would load the module.
-    if bound.is_empty() && fronts.addresses.is_empty() && fronts.node_ports.is_empty() {
-        return Ok(0);
-    }
-    let mut client = match ipvs::Client::open() {
-        Ok(client) => client,
-        Err(error) if error.is_absent() => return Ok(0),
-        Err(error) => return Err(failed(error)),
-    };
-    let is_ours = |id: &ServiceId| {
-        fronts.has(id)
-            || matches!(id, ServiceId::Virtual { endpoint, .. } if bound.contains(&endpoint.address))
-    };
-    let ours = client.services().map_err(failed)?.into_iter().map(|service| service.id).filter(is_ours);
+    let ours = Ours { bound, fronts };
+    let Some(mut client) = ours.client()? else { return Ok(0) };
+    let ids = client.services().map_err(failed)?.into_iter().map(|service| service.id);
+    let ours = ids.filter(|id| ours.has(id));
     let commands: Vec<_> = ours.map(|id| Command::DeleteService { id }).collect();
     client.run_all(&commands).map_err(failed)?;
     Ok(commands.len())

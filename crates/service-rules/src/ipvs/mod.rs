@@ -33,7 +33,7 @@ mod wanted;
 
 pub use applier::{Applier, Transports};
 pub use change::{Change, Script};
-pub use cleanup::{cleanup, cleanup_beside_iptables};
+pub use cleanup::{cleanup, cleanup_beside_iptables, connections};
 pub use planner::Planner;
 pub use present::present;
 pub use rules::{is_ours, is_ours_alone, jumps};

@@ -1,0 +1,144 @@
+//! From ipvs mode to nftables mode: what IPVS has goes on until it is removed, and all else is nftables'.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::num::NonZeroU16;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use sluicegate_lab::Wire;
+use sluicegate_service_rules::iptables::BackEnd;
+use sluicegate_service_rules::ipvs::{Settings, connections};
+use sluicegate_services::{Protocol, SliceName};
+
+use crate::guest::back_end;
+use crate::guest::traffic::{World, applier};
+
+const ECHO: u16 = 9_090;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Answers each line with the same one, on every connection for as long as it lasts.
+fn echo(listener: &TcpListener) {
+    while let Ok((mut stream, _)) = listener.accept() {
+        std::thread::spawn(move || {
+            let mut buffer = [0; 64];
+            while let Ok(length @ 1..) = stream.read(&mut buffer) {
+                if stream.write_all(&buffer[..length]).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+fn connect(to: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect_timeout(&to, PATIENCE).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+fn lives(stream: &mut TcpStream) -> bool {
+    let mut back = [0; 5];
+    stream.write_all(b"there").is_ok() && stream.read_exact(&mut back).is_ok() && back == *b"there"
+}
+
+/// A process that is killed with its value.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+#[ignore = "needs a kernel of its own: cargo xtask test guest"]
+fn connections_of_ipvs_live_on_while_they_are_drained_and_new_ones_are_nftables() {
+    match back_end() {
+        Some(BackEnd::Nft) => {}
+        // User-mode Linux has nf_tables for bridges only.
+        Some(_) => return testns::skip("needs IPVS and nf_tables"),
+        None => return,
+    }
+    let mut world = World::new();
+    for pod in &world.network.pods {
+        let listener = pod.namespace.run(|| TcpListener::bind((Ipv6Addr::UNSPECIFIED, ECHO)).unwrap());
+        std::thread::spawn(move || echo(&listener));
+    }
+    let names: Vec<SliceName> = world.cluster.slice_names().cloned().collect();
+    let service = world.cluster.service_names().next().unwrap().clone();
+    let slices: Vec<_> =
+        world.cluster.named_slices(&service).map(|(name, slice)| (name.to_owned(), slice.clone())).collect();
+    for (name, mut slice) in slices {
+        for port in slice.ports.iter_mut().filter(|port| port.protocol == Protocol::Tcp) {
+            port.port = NonZeroU16::new(ECHO).unwrap();
+        }
+        let name = names.iter().find(|known| *known.name == *name).unwrap();
+        world.cluster.set_slice(name, slice);
+    }
+    let (vip, mut ipvs) = (world.vip, world.node().run(|| applier(Settings::default())));
+    world.sync(&mut ipvs, Instant::now());
+    let (node, client) = (&world.network.node.namespace, &world.network.client.namespace);
+    let mut old: Vec<_> = client.run(|| (0..4).map(|_| connect(vip)).collect());
+    assert!(old.iter_mut().all(lives));
+    let of_ipvs = || node.run(|| connections().unwrap());
+    assert_eq!(of_ipvs(), 4);
+
+    let manifests = std::env::temp_dir().join(format!("sluicegate-moving-{}", std::process::id()));
+    std::fs::create_dir_all(&manifests).unwrap();
+    let text = format!(
+        "{{apiVersion: v1, kind: Service, metadata: {{namespace: ns, name: s1}}, spec: {{clusterIP: 172.30.0.1, ports: \
+         [{{name: tcp, port: 80}}]}}}}\n---\n{{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: \
+         {{namespace: ns, name: s1-4, labels: {{kubernetes.io/service-name: s1}}}}, addressType: IPv4, ports: \
+         [{{name: tcp, port: {ECHO}}}], endpoints: [{{addresses: [10.244.0.10], nodeName: node}}, {{addresses: \
+         [10.244.1.10], nodeName: other}}]}}\n"
+    );
+    std::fs::write(manifests.join("all.yaml"), text).unwrap();
+    let daemon = node.run(|| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sluicegate-proxier"));
+        command.args([
+            "run",
+            "--hostname-override",
+            "node",
+            "--ipvs-drain",
+            "10m",
+            "--nftables-sync-period",
+            "1s",
+        ]);
+        command.args(["--cluster-cidr", "10.244.0.0/16", "--manifests"]).arg(&manifests);
+        Running(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
+    });
+    let eventually = |what: &str, is_so: &dyn Fn() -> bool| {
+        let end = Instant::now() + Duration::from_secs(60);
+        while !is_so() {
+            assert!(Instant::now() < end, "not: {what}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    eventually("nftables has the service", &|| {
+        node.run(|| testns::try_sh("nft list map ip kube-proxy service-ips"))
+            .stdout
+            .windows(10)
+            .any(|w| w == b"172.30.0.1")
+    });
+    // New connections are not those of IPVS, old ones are, over several syncs.
+    let mut new: Vec<_> = client.run(|| (0..4).map(|_| connect(vip)).collect());
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(new.iter_mut().chain(&mut old).all(lives));
+    assert_eq!(of_ipvs(), 4);
+    let is_bound = || node.run(|| Wire::open().unwrap().up("kube-ipvs0").is_ok());
+    assert!(is_bound(), "its addresses stay as long as there are connections");
+
+    for mut stream in old {
+        // What was received and is not read makes a reset of the end: IPVS forgets it ten seconds later.
+        stream.write_all(b"there").unwrap();
+        stream.peek(&mut [0]).unwrap();
+    }
+    eventually("what ipvs mode left is removed", &|| !is_bound());
+    assert_eq!(of_ipvs(), 0);
+    assert!(new.iter_mut().all(lives), "connections of nftables go on");
+    assert!(client.run(|| lives(&mut connect(vip))));
+    drop(daemon);
+    let _ = std::fs::remove_dir_all(&manifests);
+}
