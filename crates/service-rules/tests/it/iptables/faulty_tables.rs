@@ -1,5 +1,5 @@
 //! The tables of the kernel behind a layer that fails on request, as a kernel without memory, a kernel without
-//! a module, or a process that is killed makes them fail.
+//! a module, or a process that is killed makes them fail; or beside which another program acts.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -10,7 +10,7 @@ use sluicegate_xtables::netlink::Errno;
 use sluicegate_xtables::{CompileError, Error, Kind, Unsupported};
 
 /// What goes wrong.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Fault {
     #[default]
     Nothing,
@@ -20,6 +20,8 @@ pub(crate) enum Fault {
     NoMatch(&'static str),
     /// One change or listing fails, after so many others.
     Once(Moment, usize),
+    /// Nothing fails, but another program acts before or after the next change.
+    Act(Moment, fn(BackEnd)),
 }
 
 /// When a change or a listing fails.
@@ -61,6 +63,11 @@ impl FaultyTables {
     pub(crate) fn set(&self, fault: Fault) {
         *self.fault.lock().expect("nobody panics with it") = fault;
     }
+
+    /// Returns whether nothing goes wrong any more.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(*self.fault.lock().expect("nobody panics with it"), Fault::Nothing)
+    }
 }
 
 #[derive(Debug)]
@@ -84,6 +91,18 @@ impl Opened {
                 (after == 0).then_some(moment)
             }
             _ => None,
+        }
+    }
+
+    /// Lets the other program act, if it does so now.
+    fn act(&self, now: Moment) {
+        let mut fault = self.fault();
+        if let Fault::Act(moment, act) = *fault
+            && moment == now
+        {
+            *fault = Fault::Nothing;
+            drop(fault);
+            act(self.real.back_end());
         }
     }
 
@@ -129,7 +148,12 @@ impl Tables for Opened {
 
     fn apply(&mut self, input: &Save<'_>) -> Result<(), Error> {
         input.tables().flat_map(Table::rules).try_for_each(|rule| self.lacks(rule.text()))?;
-        let Some(moment) = self.comes(false) else { return self.real.apply(input) };
+        let Some(moment) = self.comes(false) else {
+            self.act(Moment::Before);
+            self.real.apply(input)?;
+            self.act(Moment::After);
+            return Ok(());
+        };
         match moment {
             Moment::Between => {
                 let first = Save { items: input.items.iter().take(1).cloned().collect() };
@@ -143,6 +167,10 @@ impl Tables for Opened {
 
     fn has_chain(&mut self, table: &str, chain: &str) -> Result<bool, Error> {
         self.real.has_chain(table, chain)
+    }
+
+    fn is_disturbed(&mut self) -> Result<bool, Error> {
+        self.real.is_disturbed()
     }
 
     fn has_extensions(&mut self, table: &str, words: &str) -> Result<bool, Error> {
