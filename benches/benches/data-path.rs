@@ -29,11 +29,11 @@ use sluicegate_lab::{Network, NetworkSpec, PodSpec, Wire};
 use sluicegate_nftables::Transaction;
 use sluicegate_proxier::sysctl;
 use sluicegate_service_rules::iptables::BackEnd;
-use sluicegate_service_rules::nftables::{Applier, Layout, Settings};
+use sluicegate_service_rules::nftables::{Applier, Counting, Layout, Settings};
 use sluicegate_service_rules::{Backend, iptables, ipvs};
 use sluicegate_services::{
-    Cluster, DetectLocal, Family, Node, Port, Protocol, Service, ServiceName, Slice, SliceEndpoint,
-    SliceName, SlicePort,
+    Cluster, DetectLocal, Family, Node, Port, Protocol, Scheduler, Service, ServiceName, Slice,
+    SliceEndpoint, SliceName, SlicePort, Slots,
 };
 
 fn main() {
@@ -90,20 +90,30 @@ enum Rules {
     No,
     One,
     Nftables(Layout),
+    /// The layout maps, with a scheduler.
+    Scheduled(Scheduler),
+    /// The layout maps, whose connections are counted by frontend and endpoint.
+    Counted,
     Iptables(BackEnd),
     Ipvs,
 }
 
 impl Rules {
-    const ALL: [Self; 7] = [
-        Self::No,
-        Self::One,
-        Self::Nftables(Layout::Maps),
-        Self::Nftables(Layout::Chains),
-        Self::Iptables(BackEnd::Nft),
-        Self::Iptables(BackEnd::Legacy),
-        Self::Ipvs,
-    ];
+    fn all() -> [Self; 10] {
+        let slots = Slots::new(SLOTS).expect("a prime");
+        [
+            Self::No,
+            Self::One,
+            Self::Nftables(Layout::Maps),
+            Self::Scheduled(Scheduler::SourceHash),
+            Self::Scheduled(Scheduler::Maglev(slots)),
+            Self::Counted,
+            Self::Nftables(Layout::Chains),
+            Self::Iptables(BackEnd::Nft),
+            Self::Iptables(BackEnd::Legacy),
+            Self::Ipvs,
+        ]
+    }
 
     const fn name(self) -> &'static str {
         match self {
@@ -111,6 +121,9 @@ impl Rules {
             Self::One => "one rule",
             Self::Nftables(Layout::Maps) => "nftables, maps",
             Self::Nftables(Layout::Chains) => "nftables, chains",
+            Self::Scheduled(Scheduler::Maglev(_)) => "maps, maglev",
+            Self::Scheduled(_) => "maps, source-hash",
+            Self::Counted => "maps, counted",
             Self::Iptables(BackEnd::Nft) => "iptables-nft",
             Self::Iptables(_) => "iptables-legacy",
             Self::Ipvs => "ipvs",
@@ -118,12 +131,18 @@ impl Rules {
     }
 
     /// Returns whether it can be loaded, in a time that fits the others'.
-    fn is_possible(self, services: u32) -> bool {
+    fn is_possible(self, services: u32, affinity: bool) -> bool {
         let guest = testns::guest();
         match self {
+            // Affinity goes before them.
+            Self::Scheduled(_) if affinity => false,
             Self::Ipvs => guest.is_some(),
             // It has nf_tables for bridges only.
-            Self::One | Self::Nftables(_) | Self::Iptables(BackEnd::Nft)
+            Self::One
+            | Self::Nftables(_)
+            | Self::Scheduled(_)
+            | Self::Counted
+            | Self::Iptables(BackEnd::Nft)
                 if guest.as_deref() == Some("uml") =>
             {
                 false
@@ -155,6 +174,15 @@ impl Rules {
                 }
                 Self::Nftables(layout) => {
                     let settings = Settings { layout, families, detect_local, ..Settings::default() };
+                    Box::new(Applier::open(settings).expect("a socket"))
+                }
+                Self::Scheduled(scheduler) => {
+                    let settings = Settings { scheduler, families, detect_local, ..Settings::default() };
+                    Box::new(Applier::open(settings).expect("a socket"))
+                }
+                Self::Counted => {
+                    let counting = Counting::Endpoints;
+                    let settings = Settings { counting, families, detect_local, ..Settings::default() };
                     Box::new(Applier::open(settings).expect("a socket"))
                 }
                 Self::Iptables(back_end) => {
@@ -358,7 +386,8 @@ impl World {
 fn measure(effort: &Effort, services: u32, affinity: bool) {
     let chosen: Vec<_> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     let is_chosen = |rules: &Rules| chosen.is_empty() || chosen.iter().any(|name| name == rules.name());
-    let possible = Rules::ALL.into_iter().filter(is_chosen).filter(|rules| rules.is_possible(services));
+    let possible =
+        Rules::all().into_iter().filter(is_chosen).filter(|rules| rules.is_possible(services, affinity));
     let mut worlds: Vec<_> = possible.map(|rules| World::new(rules, services, affinity)).collect();
     for _ in 0..effort.rounds {
         worlds.iter_mut().for_each(|world| world.measure(effort));
@@ -522,3 +551,5 @@ const TARGET_PORT: u16 = 8080;
 const ENDPOINTS: u32 = 3;
 /// The time between two datagrams, so that no measurement uses up the source ports.
 const PAUSE: Duration = Duration::from_micros(200);
+/// The slots of maglev: 251 would make 2.5 million elements of 10,000 services.
+const SLOTS: u32 = 31;

@@ -5,6 +5,7 @@
 //! the records that are there, `--smoke` runs each benchmark once, as the check `bench` does.
 
 mod facts;
+mod figures;
 mod picture;
 mod records;
 mod sheet;
@@ -115,7 +116,10 @@ fn write(root: &Path, records: &Records, facts: &str) -> Result<(), String> {
             save(&format!("{PICTURES}/{file}"), &text)?;
         }
     }
-    save("BENCHMARKS.md", &sheet::text(records, facts))
+    for (file, text) in figures::pictures()? {
+        save(&format!("{PICTURES}/{file}"), &text)?;
+    }
+    save("BENCHMARKS.md", &(sheet::text(records, facts) + &figures::chapter()?))
 }
 
 fn empty(directory: &Path) -> Result<(), String> {

@@ -22,9 +22,15 @@ pub(super) struct Record {
 pub(super) enum Unit {
     Nanoseconds,
     PerSecond,
+    Mebibytes,
 }
 
 impl Record {
+    /// Returns whether there is one sample, around which there is nothing.
+    pub(super) fn is_single(&self) -> bool {
+        self.samples.len() == 1
+    }
+
     /// Returns the median with the first and the third quartile around it: of three samples, the least and the
     /// greatest.
     pub(super) fn quartiles(&self) -> [f64; 3] {
@@ -49,6 +55,26 @@ impl Records {
         let mut records = Self::default();
         records.take(directory)?;
         Ok(records)
+    }
+
+    /// The area of the records of [`of_figures`](Self::of_figures).
+    pub(super) const BESIDE: &str = "beside kube-proxy";
+
+    /// Reads figures that are kept as data: runs of several proxies, with a field for each figure.
+    pub(super) fn of_figures(text: &str) -> Result<Self, String> {
+        let value = parse(text)?;
+        let runs = value["runs"].as_array().ok_or("no runs")?;
+        let mut records = Vec::new();
+        for run in runs {
+            let size = run["services"].as_u64().ok_or("no services")?;
+            let proxy = self::text(run, "proxy")?;
+            for (what, field, factor, unit) in FIGURES {
+                let figure = run[field].as_f64().ok_or_else(|| format!("no {field}"))?;
+                let name = [Self::BESIDE, what, proxy].join("/");
+                records.push(Record { name, size, unit, samples: vec![figure * factor] });
+            }
+        }
+        Ok(Self(records))
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -95,6 +121,17 @@ impl Records {
         Ok(())
     }
 }
+
+/// What the fields of [`Records::of_figures`] are, and how many of the unit one is.
+const FIGURES: [(&str, &str, f64, Unit); 7] = [
+    ("start to programmed", "start_to_programmed_s", 1e9, Unit::Nanoseconds),
+    ("processor time of the start", "cpu_of_start_s", 1e9, Unit::Nanoseconds),
+    ("most memory (RSS)", "rss_max_mib", 1.0, Unit::Mebibytes),
+    ("one endpoint replaced", "single_change_median_ms", 1e6, Unit::Nanoseconds),
+    ("processor time of a change", "cpu_per_change_ms", 1e6, Unit::Nanoseconds),
+    ("50 changes a second, each: median", "lag_at_50_changes_per_s_median_ms", 1e6, Unit::Nanoseconds),
+    ("50 changes a second, each: 99th percentile", "lag_p99_ms", 1e6, Unit::Nanoseconds),
+];
 
 fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))

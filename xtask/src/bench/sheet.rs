@@ -21,7 +21,7 @@ pub(super) struct Area {
     picture: Option<Picture>,
 }
 
-enum Table {
+pub(super) enum Table {
     /// Our time, the kernel's share of it, and a peer's.
     Peers(&'static [Work]),
     /// What several have measured alike: `of` are the second parts of the records' names, `by` the third.
@@ -29,7 +29,7 @@ enum Table {
 }
 
 /// A line of a table, for each size.
-struct Work {
+pub(super) struct Work {
     what: &'static str,
     /// The name of the record, as for those that follow.
     ours: &'static str,
@@ -379,12 +379,24 @@ pub(super) const AREAS: &[Area] = &[
                 "none",
                 "one rule",
                 "nftables, maps",
+                "maps, source-hash",
+                "maps, maglev",
+                "maps, counted",
                 "nftables, chains",
                 "iptables-nft",
                 "iptables-legacy",
             ],
         },
-        picture: None,
+        picture: Some(Picture {
+            file: "data-path.svg",
+            title: "First UDP packet of a connection, to any service",
+            lines: &[
+                ("nftables, maps", "data path/first UDP packet: any service/nftables, maps"),
+                ("nftables, chains", "data path/first UDP packet: any service/nftables, chains"),
+                ("iptables-nft", "data path/first UDP packet: any service/iptables-nft"),
+                ("iptables-legacy", "data path/first UDP packet: any service/iptables-legacy"),
+            ],
+        }),
     },
     Area {
         title: "Data path, ipvs mode",
@@ -445,7 +457,7 @@ impl Area {
 
 impl Table {
     /// Returns the table, or nothing where nothing was recorded.
-    fn text(&self, records: &Records, counted: &str) -> String {
+    pub(super) fn text(&self, records: &Records, counted: &str) -> String {
         let lines = match self {
             Self::Peers(works) => works.iter().flat_map(|work| work.lines(records)).collect(),
             Self::Beside { area, of, by } => beside(records, area, of, by),
@@ -503,8 +515,13 @@ fn beside(records: &Records, area: &str, of: &[&str], by: &[&str]) -> Vec<String
 /// Writes the median and the quartiles around it.
 fn cell(record: &Record) -> String {
     let [low, median, high] = record.quartiles();
+    let around = |low: String, high: String| match record.is_single() {
+        true => String::new(),
+        false => format!(" ({low}–{high})"),
+    };
     match record.unit {
-        Unit::PerSecond => format!("{median:.0}/s ({low:.0}–{high:.0})"),
+        Unit::PerSecond => format!("{median:.0}/s{}", around(format!("{low:.0}"), format!("{high:.0}"))),
+        Unit::Mebibytes => format!("{median:.0} MiB"),
         Unit::Nanoseconds => {
             let (divisor, unit) = match median {
                 ns if ns < 1e3 => (1.0, "ns"),
@@ -513,7 +530,7 @@ fn cell(record: &Record) -> String {
                 _ => (1e9, "s"),
             };
             let [low, median, high] = [low, median, high].map(|ns| significant(ns / divisor));
-            format!("{median} {unit} ({low}–{high})")
+            format!("{median} {unit}{}", around(low, high))
         }
     }
 }
@@ -528,7 +545,7 @@ fn significant(number: f64) -> String {
 }
 
 /// Breaks a text into lines as long as those of this repository.
-fn wrapped(text: &str) -> String {
+pub(super) fn wrapped(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         if lines
@@ -570,8 +587,8 @@ mod tests {
         assert_eq!(
             work.lines(&records),
             [
-                "| load | 10 | 2.00 ms (2.00–2.00) | 1.50 ms (1.50–1.50) | `nft -f` | 5.00 ms (5.00–5.00) | 2.5 |\n",
-                "| load | 100 | 3.00 ns (3.00–3.00) |  | | | |\n",
+                "| load | 10 | 2.00 ms | 1.50 ms | `nft -f` | 5.00 ms | 2.5 |\n",
+                "| load | 100 | 3.00 ns |  | | | |\n",
             ]
         );
     }
