@@ -131,8 +131,13 @@ impl<T: Transport> Applier<T> {
                 if let Some(addresses) = self.local_addresses()? {
                     applied.planner.set_local_addresses(addresses);
                 }
-                applied.planner.set_links(&self.note_links()?);
-                let transaction = applied.planner.sync(cluster, changes, now);
+                let has_gone = applied.planner.set_links(&self.note_links()?);
+                let mut transaction = applied.planner.sync(cluster, changes, now);
+                if has_gone {
+                    let mut all = self.without_gone(&applied.planner)?;
+                    all.append(transaction);
+                    transaction = all;
+                }
                 (Found::Changed, carried(self.counting(), transaction, &mut self.transport)?, applied)
             }
             None => self.compare(cluster)?,
@@ -357,6 +362,26 @@ impl<T: Transport> Applier<T> {
         Ok(has)
     }
 
+    /// Returns the transaction that deletes the devices that the kernel's flowtables have and that are not wanted.
+    /// Before Linux 6.16 a device that goes leaves them by itself, and to delete it is an error; since then they
+    /// keep its name, for another that may come.
+    fn without_gone(&mut self, planner: &Planner) -> Result<Transaction, Error> {
+        let mut transaction = Transaction::new();
+        for wanted in planner.flowtables() {
+            let found = read::flowtable(&mut self.transport, &wanted.id);
+            let found = found.map_err(|error| Error::netlink("listing what the kernel has", error))?;
+            let listed = found.into_iter().flat_map(|found| found.devices);
+            let gone: Vec<_> = listed
+                .filter_map(|name| InterfaceName::new(&name).ok())
+                .filter(|name| !wanted.devices.contains(name))
+                .collect();
+            if !gone.is_empty() {
+                transaction.delete(wanted.id.devices(gone));
+            }
+        }
+        Ok(transaction)
+    }
+
     /// Lists the devices of this node, and notes them as those that a sync tries.
     fn note_links(&mut self) -> Result<BTreeMap<u32, InterfaceName>, Error> {
         self.tried_links = self.links()?;
@@ -480,9 +505,13 @@ const TRIES: u32 = 8;
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use sluicegate_netlink::scripted::{self, Script};
     use sluicegate_nftables::fake::Fake;
 
+    use super::super::Fastpath;
     use super::*;
 
     #[test]
@@ -515,6 +544,38 @@ mod tests {
         for error in errors {
             assert!(matches!(error, Some(Error::Owned { .. })), "{error:?}");
         }
+    }
+
+    #[test]
+    fn devices_that_a_kernel_keeps_by_their_names_are_deleted_when_they_go() {
+        static GONE: AtomicBool = AtomicBool::new(false);
+        fn links() -> Result<BTreeMap<u32, InterfaceName>, Error> {
+            let all = [(2, "eth0"), (3, "veth1"), (4, "veth2")].into_iter();
+            let left = all.filter(|(index, _)| *index != 3 || !GONE.load(Ordering::Relaxed));
+            Ok(left.map(|(index, name)| (index, InterfaceName::new(name).unwrap())).collect())
+        }
+        let kernel = Fake::new();
+        let (mut applier, mut cluster) = two_families(kernel.open());
+        let after = NonZeroU32::new(20).unwrap();
+        applier.settings.fastpath = Some(Fastpath { after, devices: Vec::new() });
+        applier.links = Some(links);
+        let devices = || -> Vec<_> {
+            let flowtables = kernel.ruleset().flowtables;
+            flowtables.into_iter().map(|flowtable| flowtable.devices.join(" ")).collect()
+        };
+        applier.sync(&mut cluster, Instant::now()).unwrap();
+        assert_eq!(devices(), ["eth0 veth1 veth2"; 2]);
+        assert!(!applier.is_outdated().unwrap());
+        // The fake keeps the names of devices that are not there, as Linux does since 6.16.
+        GONE.store(true, Ordering::Relaxed);
+        assert!(applier.is_outdated().unwrap());
+        let synced = applier.sync(&mut cluster, Instant::now()).unwrap();
+        assert_eq!((synced.found, synced.batches), (Found::Changed, 1), "{synced}");
+        assert_eq!(devices(), ["eth0 veth2"; 2]);
+        GONE.store(false, Ordering::Relaxed);
+        applier.sync(&mut cluster, Instant::now()).unwrap();
+        assert_eq!(devices(), ["eth0 veth2 veth1"; 2]);
+        assert_eq!(applier.difference(&cluster).unwrap().to_string(), "");
     }
 
     #[test]

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use ipnet::IpNet;
 use sluicegate_nftables as nft;
 use sluicegate_nftables::lang::Verdict;
-use sluicegate_nftables::{Comment, DataType, Key, Name, Object, Operation, TableId, Transaction};
+use sluicegate_nftables::{
+    Comment, DataType, InterfaceName, Key, Name, Object, Operation, TableId, Transaction,
+};
 use sluicegate_services::{Family, ServiceName};
 
 use super::base::{self, BaseContent};
@@ -84,6 +86,11 @@ impl FamilyPlan {
                 (std::mem::replace(&mut self.schema, schema), std::mem::replace(&mut self.base, base));
             self.previous.get_or_insert(before);
         }
+    }
+
+    /// Returns the flowtable with these devices.
+    pub(super) fn flowtable(&self, devices: impl Iterator<Item = InterfaceName>) -> nft::Flowtable {
+        self.schema.flowtable(devices)
     }
 
     /// Sets the devices of the flowtable, before everything is created.
@@ -407,8 +414,7 @@ impl FamilyPlan {
         }
     }
 
-    /// Adds the devices that have come to the flowtable. Those that went the kernel has removed, also if one of
-    /// the same name has come since.
+    /// Adds the devices that have come to the flowtable, also if one of the same name went.
     fn add_devices(&self, transaction: &mut Transaction, before: Option<&Schema>) {
         let Some(before) = before else { return };
         let has_come = |device: &&Device| !before.settings.devices.contains(device);

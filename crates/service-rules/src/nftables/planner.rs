@@ -28,7 +28,7 @@ use std::net::IpAddr;
 use std::time::Instant;
 
 use ipnet::IpNet;
-use sluicegate_nftables::{InterfaceName, Transaction};
+use sluicegate_nftables::{Flowtable, InterfaceName, Transaction};
 use sluicegate_services::{
     Changes, Cluster, Family, LocalDetector, NodePortAddresses, NodePorts, Scheduler, ServiceName,
     ServicePort, Topology, categorize,
@@ -180,10 +180,18 @@ impl Planner {
     }
 
     /// Sets the devices of this node, by their numbers. Those that [`Settings::fastpath`] chooses are in the
-    /// flowtable from the next [`sync`](Planner::sync) or [`script`](Planner::script) on. The kernel itself
-    /// removes a device that goes.
-    pub fn set_links(&mut self, links: &BTreeMap<u32, InterfaceName>) {
-        self.devices = self.fastpath.as_ref().map(|fastpath| fastpath.choose(links)).unwrap_or_default();
+    /// flowtable from the next [`sync`](Planner::sync) or [`script`](Planner::script) on. Returns `true` if one
+    /// of these has gone, which the kernel may have removed from the flowtable by itself.
+    pub fn set_links(&mut self, links: &BTreeMap<u32, InterfaceName>) -> bool {
+        let devices = self.fastpath.as_ref().map(|fastpath| fastpath.choose(links)).unwrap_or_default();
+        let before = std::mem::replace(&mut self.devices, devices);
+        before.iter().any(|device| !self.devices.contains(device))
+    }
+
+    /// Returns the flowtables that are wanted, with their devices.
+    pub(super) fn flowtables(&self) -> impl Iterator<Item = Flowtable> {
+        let names = || self.devices.iter().map(|(_, name)| name.clone());
+        self.families.iter().filter(|_| self.fastpath.is_some()).map(move |plan| plan.flowtable(names()))
     }
 
     /// Returns `true` if these are the devices that were [set](Self::set_links), as far as they are chosen.

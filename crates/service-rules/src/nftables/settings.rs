@@ -58,7 +58,7 @@ pub struct Fastpath {
     /// The number of packets in both directions that pass the chains first.
     pub after: NonZeroU32,
     /// The devices between which they are forwarded, by names and prefixes (`veth*`), the loop-back never;
-    /// empty for all. The first 256 of those that there are, by age.
+    /// empty for all. The first 255 of those that there are, by age.
     pub devices: Vec<InterfaceName>,
 }
 
@@ -82,8 +82,8 @@ pub(super) type Device = (u32, InterfaceName);
 
 /// The name of the loop-back in every network namespace.
 pub const LOOPBACK: &str = "lo";
-/// `NFT_NETDEVICE_MAX`: the number of devices of a flowtable in one message.
-const MOST_DEVICES: usize = 256;
+/// One less than `NFT_NETDEVICE_MAX`, at which the kernel refuses the devices of a message.
+const MOST_DEVICES: usize = 255;
 
 /// How the table is built.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
