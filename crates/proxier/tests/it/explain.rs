@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -93,6 +94,15 @@ fn network() -> Network {
     .expect("a network")
 }
 
+/// All that was said of packets, for its schema.
+static FOLLOWED: Mutex<Vec<Value>> = Mutex::new(Vec::new());
+
+/// What was said since the last call is as its schema says.
+fn all_is_valid() {
+    let followed = std::mem::take(&mut *FOLLOWED.lock().expect("no panic"));
+    crate::schemas::assert_valid("explain", &followed);
+}
+
 /// Starts `explain --live` on the node, sends a packet when it waits for one, and returns what it says.
 fn follow(
     network: &Network,
@@ -122,8 +132,9 @@ fn follow(
     child.stdout.take().expect("a pipe").read_to_string(&mut said).expect("text");
     errors.read_to_string(&mut line).expect("text");
     let status = child.wait().expect("it ends").code();
-    let explained = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}{line}"));
-    crate::schemas::assert_valid("explain", &explained);
+    let explained: Value =
+        serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}{line}"));
+    FOLLOWED.lock().expect("no panic").push(explained.clone());
     (status, explained)
 }
 
@@ -196,6 +207,7 @@ fn packets_go_where_the_explanation_says_in_both_layouts() {
         assert_eq!((silent.0, silent.1.as_str()), (Some(2), ""), "{}", silent.2);
         assert!(silent.2.contains("no such packet came within 100ms"), "{}", silent.2);
     }
+    all_is_valid();
 }
 
 /// What may lose a packet behind our own rules, where it is lost, and what is told of the reason.
@@ -265,6 +277,7 @@ fn a_packet_that_is_lost_behind_our_rules_is_not_taken_for_one_that_arrived() {
     let (status, found) = follow(&network, "client", WEB, Transport::Tcp, &[]);
     assert_eq!((status, &found["live"]["what"]), (Some(1), &"unanswered".into()), "{found:#}");
     assert!(found["flows"].to_string().contains("not answered"), "{found:#}");
+    all_is_valid();
 }
 
 /// A cluster IP of the manifests.

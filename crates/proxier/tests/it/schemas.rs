@@ -60,11 +60,13 @@ fn refused(printed: &[(&str, &Value)]) -> String {
     said
 }
 
-/// Asserts that what a command printed is as its schema says, where the judge is here.
-pub(crate) fn assert_valid(name: &str, printed: &Value) {
+/// Asserts that all that a command printed is as its schema says, where the judge is here. Starting it costs more than
+/// many values.
+pub(crate) fn assert_valid<'v>(name: &str, printed: impl IntoIterator<Item = &'v Value>) {
     if has_judge() {
-        let refused = refused(&[(name, printed)]);
-        assert!(refused.is_empty(), "{refused}{printed:#}");
+        let printed: Vec<_> = printed.into_iter().map(|value| (name, value)).collect();
+        let refused = refused(&printed);
+        assert!(refused.is_empty(), "{refused}{printed:#?}");
     }
 }
 

@@ -64,7 +64,7 @@ fn connections_are_told_by_service_and_endpoint_over_changes_and_restarts() {
         [series("other", "172.30.0.2", 0), "sluicegate_service_connections_left_out 1".to_owned()]
     );
     let found = object(&status(node, &["-o", "json"]));
-    crate::schemas::assert_valid("status", &found);
+    crate::schemas::assert_valid("status", [&found]);
     let web = of_web(&found);
     assert_eq!((&web["connections"], &web["connectionsPerSecond"]), (&3.into(), &0.0.into()), "{web:#}");
     assert_eq!(

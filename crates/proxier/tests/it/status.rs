@@ -145,7 +145,7 @@ fn a_running_daemon_tells_its_services_flows_syncs_and_troubles() {
         assert!(matches!(answer, Answer::From { .. }), "{answer:?}");
     }
     let found = object(&status(node, &["-o", "json"]));
-    crate::schemas::assert_valid("status", &found);
+    crate::schemas::assert_valid("status", [&found]);
     let endpoints = &found["ports"][0]["endpoints"];
     assert_eq!((&endpoints[0]["address"], &endpoints[0]["flows"]), (&"10.244.0.10:8080".into(), &3.into()));
     assert_eq!((&endpoints[1]["terminating"], &endpoints[1]["flows"]), (&true.into(), &0.into()));
@@ -158,7 +158,7 @@ fn a_running_daemon_tells_its_services_flows_syncs_and_troubles() {
 
     directory.write("other.yaml", &service("other", "172.30.0.2", ", externalIPs: [172.30.0.1]"));
     let troubled = wait(node, "in conflict", |status| status["conflicts"][0].is_string());
-    crate::schemas::assert_valid("status", &troubled);
+    crate::schemas::assert_valid("status", [&troubled]);
     let trouble = "Service demo/other: external IP 172.30.0.1:80/tcp is left out: Service demo/web has it as \
                    its cluster IP";
     assert_eq!(troubled["conflicts"][0], trouble);
