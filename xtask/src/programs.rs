@@ -122,6 +122,9 @@ impl Program {
         let directory = manifest.parent().unwrap_or(&session.root);
         command.current_dir(directory).env("CARGO_MANIFEST_DIR", directory);
         command.env("SLUICEGATE_SKIPPED", &session.skipped);
+        // One for each program: iptables-legacy fails where another one holds the machine's at that moment.
+        let lock = format!("{}.xtables.lock", self.path.file_name().unwrap_or_default().display());
+        command.env("XTABLES_LOCKFILE", session.scratch.join(lock));
         if !how.skips_count {
             command.env_remove("SLUICEGATE_NO_SKIP");
         }
