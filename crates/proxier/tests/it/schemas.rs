@@ -79,7 +79,7 @@ fn what_commands_print_is_as_their_schemas_say() {
     }
     let node = ["--hostname-override", "node", "--manifests", EXAMPLE];
     let to = |to| ["--from", "10.0.0.1", "--to", to];
-    let words: [(&str, Vec<&str>); 9] = [
+    let words: [(&str, Vec<&str>); 10] = [
         ("check", node.to_vec()),
         ("diff", node.to_vec()),
         ("sync", node.to_vec()),
@@ -88,6 +88,7 @@ fn what_commands_print_is_as_their_schemas_say() {
         ("doctor", node.to_vec()),
         ("explain", [&to("172.30.10.1:80/tcp")[..], &node].concat()),
         ("explain", [&to("192.0.2.1:80/tcp")[..], &node].concat()),
+        ("explain", [&to("172.30.10.1:80/tcp")[..], &node, &["--proxy-mode", "ipvs"]].concat()),
         ("cleanup", vec!["--proxy-mode", "nftables"]),
     ];
     testns::netns(|| {

@@ -80,8 +80,8 @@ mod tests {
                     \"a/b:c has no endpoints\" -m tcp --dport 80 -j REJECT\nCOMMIT\n*nat\n:KUBE-SERVICES - \
                     [0:0]\n:KUBE-SVC-X - [0:0]\n-A KUBE-SERVICES -d 172.30.0.1/32 -p tcp -m comment --comment \
                     \"a/a:c cluster IP\" -m tcp --dport 80 -j KUBE-SVC-X\n-A KUBE-SERVICES -d 198.51.100.1/32 -p tcp \
-                    -m comment --comment \"a/a:c external IP\" -m tcp --dport 80 -j KUBE-EXT-X\n-A KUBE-SERVICES -d 172.30.0.3/32 \
-                    -p tcp -m tcp --dport 80 -j KUBE-SVL-X\n-A KUBE-SVC-X ! -s \
+                    -m comment --comment \"a/a:c external IP\" -m tcp --dport 80 -j KUBE-EXT-X\n-A \
+                    KUBE-SERVICES -d 172.30.0.3/32 -p tcp -m tcp --dport 80 -j KUBE-SVL-X\n-A KUBE-SVC-X ! -s \
                     10.0.0.0/8 -d 172.30.0.9/32 -p tcp -m comment --comment \"a/a:c cluster IP\" -j RETURN\nCOMMIT\n";
         let mut found = Present::default();
         add(&mut found, &Save::parse(text).unwrap());
