@@ -210,6 +210,9 @@ impl Reader<'_> {
                     values.push(next.ok_or_else(|| parameter(missing))?.clone());
                     self.at += 1;
                 }
+                for value in &mut values {
+                    *value = account(row.name(), value).unwrap_or_else(|| std::mem::take(value));
+                }
                 if matches!(row.name(), "src-range" | "dst-range") {
                     values.iter().for_each(|range| warn_of_reversed(range));
                 }
@@ -570,6 +573,21 @@ fn interface(name: &str) -> Result<(), Failure> {
         ));
     }
     Ok(())
+}
+
+/// Returns the number of the user or group that is the value of an option, if it is one's name: name, password and
+/// number stand first in a line of the file.
+pub(super) fn account(option: &str, name: &str) -> Option<String> {
+    let file = match option {
+        "uid-owner" => "/etc/passwd",
+        "gid-owner" => "/etc/group",
+        _ => return None,
+    };
+    let accounts = std::fs::read_to_string(file).ok()?;
+    accounts.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(name)).then(|| fields.nth(1).map(str::to_owned))?
+    })
 }
 
 /// Tells that a range of addresses has its ends in the wrong order.

@@ -251,6 +251,13 @@ pub(super) fn rule(error: &CompileError, asked: Asked<'_>) -> Failure {
         CompileError::Value { cause: Mismatch::Set(SetMismatch::Missing { name }), .. } => {
             parameter(format!("Set {name} doesn't exist.\n"))
         }
+        // A name that no user or group has.
+        CompileError::Value {
+            cause: Mismatch::Word { option: Some(option), found: Some(found), .. },
+            ..
+        } if matches!(&**option, "uid-owner" | "gid-owner") => {
+            parameter(format!("owner: Bad value for \"--{option}\" option: \"{found}\""))
+        }
         other => parameter(other.to_string()),
     }
 }

@@ -141,7 +141,7 @@ pub(super) fn tell_removed(client: &Client, tool: &Tool, table: &str, chain: Opt
     }
 }
 
-/// Returns whether a network of the words may be the name of a host.
+/// Returns whether a network of the words may be the name of a host, or a number that of a user or group.
 fn has_name(words: &str) -> bool {
     let value = |option: &str| {
         words.match_indices(option).any(|(at, _)| {
@@ -151,10 +151,11 @@ fn has_name(words: &str) -> bool {
             }) || value.split(' ').next().is_some_and(|value| value.contains(','))
         })
     };
-    ["-s ", "-d ", "-s\t", "-d\t", "--source ", "--src ", "--destination ", "--dst "].into_iter().any(value)
+    let networks = ["-s ", "-d ", "-s\t", "-d\t", "--source ", "--src ", "--destination ", "--dst "];
+    words.contains("id-owner") || networks.into_iter().any(value)
 }
 
-/// Writes addresses in the place of the names of hosts.
+/// Writes addresses in the place of the names of hosts, and numbers in that of users and groups.
 fn resolve(rule: &mut Rule<'_>, tool: &Tool) -> Result<(), Failure> {
     let line = rule.line();
     let at = |failure: Failure| failure.with(&format!("Error occurred at line: {line}"));
@@ -165,7 +166,10 @@ fn resolve(rule: &mut Rule<'_>, tool: &Tool) -> Result<(), Failure> {
         let is_network = matches!(&*before, "-s" | "-d" | "--source" | "--src" | "--destination" | "--dst");
         let text = match is_network {
             true => Cow::Owned(hosts::resolved(&word.text, tool.family).map_err(at)?),
-            false => word.text.clone(),
+            false => match arguments::account(before.trim_start_matches('-'), &word.text) {
+                Some(number) => Cow::Owned(number),
+                None => word.text.clone(),
+            },
         };
         words.push(quote_if_needed(&text).map_err(|error| at(parameter(error.to_string())))?.into_owned());
         before = word.text.into_owned();

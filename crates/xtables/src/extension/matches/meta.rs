@@ -92,7 +92,7 @@ fn owner(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
         let (low, high) = match given.word(name) {
             None => (0, 0),
             Some(word) => span::<u32>(word, '-', name).map_err(|_| {
-                Mismatch::expected(format!("numbers for --{name}, found `{word}`: names are not looked up"))
+                Mismatch::expected("numbers, for names are not looked up,").option(name).found(word)
             })?,
         };
         out.u32(low);
