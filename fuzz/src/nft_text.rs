@@ -1,6 +1,5 @@
 //! Any text as a script and as a rule of nft's language: nothing panics, what can be read prints as a
-//! script that reads as the same transaction, and
-//! what is printed does not change any more.
+//! script and as JSON that read as the same transaction, and what is printed does not change any more.
 
 use sluicegate_nftables::lang::parse::{Included, ParseOptions};
 use sluicegate_nftables::{ApplyOptions, Family, Rule, TableId, Transaction};
@@ -43,5 +42,15 @@ fn again(transaction: &Transaction, options: &ParseOptions<'_>) {
     let printed = transaction.to_string();
     let read = Transaction::parse_with(&printed, options).unwrap_or_else(|e| panic!("{printed}\n{e}"));
     assert_eq!(read.to_string(), printed);
-    assert!(read == *transaction || sent(&read) == Some(before), "{printed}\n{transaction:?}\n{read:?}");
+    assert!(
+        read == *transaction || sent(&read).as_ref() == Some(&before),
+        "{printed}\n{transaction:?}\n{read:?}"
+    );
+    let json = transaction.to_json().to_string();
+    let read = Transaction::from_json_with(&json, options).unwrap_or_else(|e| panic!("{printed}\n{json}\n{e}"));
+    assert!(sent(&read).as_ref() == Some(&before), "{printed}\n{json}\n{transaction:?}\n{read:?}");
+    // And on to text again.
+    let (printed, again) = (read.to_string(), Transaction::parse_with(&read.to_string(), options));
+    let again = again.unwrap_or_else(|e| panic!("{json}\n{printed}\n{e}"));
+    assert!(sent(&again) == Some(before), "{json}\n{printed}\n{read:?}\n{again:?}");
 }

@@ -125,7 +125,7 @@ impl<'t> Encoder<'t> {
             }
             Object::Set(set) => {
                 let refused = |cause| refused(index, &format_args!("{} {}", set.word(), set.id), cause);
-                check_element_statements(&set.statements).map_err(refused)?;
+                set.check().and_then(|()| check_element_statements(&set.statements)).map_err(refused)?;
                 let number = self.number();
                 set.encode(&mut self.message(NFT_MSG_NEWSET, flags, set.id.table.family, tag), number);
             }

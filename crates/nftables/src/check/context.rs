@@ -264,6 +264,8 @@ impl Context {
         let Some(first) = rest.next() else { return };
         if is_whole && rest.all(|other| other == first) {
             self.network = first.or(self.network);
+            // Another protocol has packets of neither IP version.
+            self.several = self.several.or((self.network.is_none()).then_some([false; 2]));
             return;
         }
         if self.network.is_none() {

@@ -8,13 +8,13 @@ use crate::check::context::{Clash, Context};
 use crate::check::type_check::KeyUse;
 use crate::check::{Definitions, LowerError};
 use crate::datatype::{DataType, Order};
-use crate::expr::{CtKey, RtKey, Verdict};
+use crate::expr::{CtKey, MetaKey, RtKey, Verdict};
 use crate::family::Family;
 #[cfg(feature = "text")]
 use crate::name::Name;
 use crate::tree::{
-    BinaryOp, Ct, Expression, Log, Mapping, Match, Nat, NatTarget, ObjectName, PortNat, Statement, Tproxy,
-    Value,
+    BinaryOp, Ct, Expression, Log, Mapping, Match, Nat, NatTarget, ObjectName, Payload, PortNat, Statement,
+    Tproxy, Value,
 };
 
 /// What the statements of a rule so far have established.
@@ -140,7 +140,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// Judges a key of a set or a map.
+    /// Judges what is looked up in a map.
     fn key(&mut self, key: &Expression) -> Result<(), LowerError> {
         self.expression(key)?;
         has_family(key)
@@ -165,8 +165,13 @@ impl<'a> Judge<'a> {
                 }
                 _ => Ok(()),
             },
-            Expression::Rt(rt) if rt.key == RtKey::NEXTHOP_IP => self.network(Family::IP, expression),
-            Expression::Rt(rt) if rt.key == RtKey::NEXTHOP_IP6 => self.network(Family::IP6, expression),
+            // What the rule has matched before does not count: nft lists such a rule, which never matches.
+            Expression::Rt(rt) => match (rt.key, self.definitions.table.family) {
+                (RtKey::NEXTHOP_IP, Family::IP6) | (RtKey::NEXTHOP_IP6, Family::IP) => {
+                    Err(Clash::said("packets of this family have no such next hop").of(expression))
+                }
+                _ => Ok(()),
+            },
             Expression::Concat(parts) => {
                 parts.iter().try_for_each(|part| self.expression(part))?;
                 match parts.iter().any(Expression::has_family_of_two) {
@@ -223,23 +228,27 @@ impl<'a> Judge<'a> {
         if let Some(family) = nat.family {
             self.context.check_network(family).map_err(|clash| clash.of(statement))?;
         }
+        let has_address = !matches!(nat.to, NatTarget::Port(_));
+        if has_address && nat.family.is_none() && self.context.may_be_of_two_families() {
+            let clash = Clash::said(format!("an address needs a family in a table of family {own}"));
+            return Err(clash.help("say `ip to` or `ip6 to`").of(statement));
+        }
         let address = address_type(family);
         match &nat.to {
             NatTarget::Address(to) | NatTarget::Interval(to) => self.destination(Some(to), address),
             NatTarget::Port(port) => self.port(port, statement),
-            NatTarget::AddressPort(to, port) if has_ports(to) => {
-                self.destination(Some(to), address)?;
-                self.destination(Some(port), DataType::INET_SERVICE)
-            }
+            // The address may be looked up by a port, which says the protocol.
             NatTarget::AddressPort(to, port) => {
                 self.destination(Some(to), address)?;
+                if looks_up_transport(to) {
+                    return self.destination(Some(port), DataType::INET_SERVICE);
+                }
                 self.port(port, statement)
             }
             NatTarget::Concat(to) | NatTarget::ConcatInterval(to) => {
-                let before = self.context;
                 self.expression(to)?;
-                if !has_ports(to) {
-                    before.check_transport("a map of ports").map_err(|clash| clash.of(statement))?;
+                if !looks_up_transport(to) {
+                    self.context.check_transport("a map of ports").map_err(|clash| clash.of(statement))?;
                 }
                 self.definitions.check_map_values(to, &[Some(address), Some(DataType::INET_SERVICE)])
             }
@@ -309,10 +318,17 @@ pub(crate) fn is_terminal(statement: &Statement) -> bool {
     }
 }
 
-/// Whether an address is looked up by a key with ports, which requires a transport protocol.
-pub(crate) fn has_ports(target: &Expression) -> bool {
+/// Whether an address is looked up by a transport protocol and a port of it, so that each key says the protocol.
+pub(crate) fn looks_up_transport(target: &Expression) -> bool {
     let Expression::Map(map) = target else { return false };
-    map.key.parts().iter().any(|part| part.data_type() == DataType::INET_SERVICE)
+    let Expression::Concat(parts) = &map.key else { return false };
+    let is_protocol = |part: &Expression| {
+        let fields = [Payload::IP_PROTOCOL, Payload::IP6_NEXTHDR];
+        *part == Expression::Meta(MetaKey::L4PROTO)
+            || matches!(part, Expression::Payload(field) if fields.contains(field))
+    };
+    let is_port = |part: &Expression| part.part().is_some_and(|of| of.data_type() == DataType::INET_SERVICE);
+    parts.iter().any(is_protocol) && parts.iter().any(is_port)
 }
 
 /// Refuses an address of a connection of which the IP version is not said, as a key: its length is not known.
@@ -459,7 +475,11 @@ mod tests {
         (Family::INET, &["meta l4proto { udp, sctp }", "reject with tcp reset"]),
         (Family::IP, &["ct original saddr . meta mark { 192.0.2.1 . 0x14 }"]),
         (Family::IP, &["meta mark set meta mark << 32"]),
-        (Family::INET, &["ip saddr 192.0.2.1", "rt ip6 nexthop ::1"]),
+        (Family::IP, &["rt ip6 nexthop ::1"]),
+        (Family::IP6, &["rt ip nexthop 192.0.2.1"]),
+        (Family::IP, &["dnat to th dport map { 80 : 192.0.2.1 . 80 }"]),
+        (Family::IP, &["dnat to th dport map { 80 : 192.0.2.1 }:80"]),
+        (Family::IP, &["dnat ip to meta l4proto map { tcp : 192.0.2.1 . 80 }"]),
     ];
 
     /// The same rule as text, as values, and as JSON.

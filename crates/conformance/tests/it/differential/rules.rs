@@ -10,6 +10,17 @@ use sluicegate_nftables::lang::exthdr::Exthdr;
 pub(crate) struct Sample {
     pub(crate) family: &'static str,
     pub(crate) rule: String,
+    pub(crate) about: About,
+}
+
+/// What a rule is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum About {
+    Bits,
+    Operators,
+    Contexts,
+    Shifts,
+    Addresses,
 }
 
 impl Sample {
@@ -73,7 +84,7 @@ fn bit_fields() -> Vec<Sample> {
     for field in fields() {
         let Field { family, text: f, bits } = &field;
         let [zero, one, middle, max] = field.values();
-        let mut add = |rule: String| samples.push(Sample { family, rule });
+        let mut add = |rule: String| samples.push(Sample { family, rule, about: About::Bits });
         for value in [zero, one, middle, max] {
             for op in ["", "!= ", "< ", "> ", "<= ", ">= "] {
                 add(format!("{f} {op}{value}"));
@@ -130,7 +141,7 @@ fn bit_fields() -> Vec<Sample> {
 fn operators() -> Vec<Sample> {
     let keys = ["meta mark", "ct mark", "tcp dport", "ip daddr", "meta priority", "ip dscp", "meta length"];
     let mut samples = Vec::new();
-    let mut add = |rule: String| samples.push(Sample { family: "inet", rule });
+    let mut add = |rule: String| samples.push(Sample { family: "inet", rule, about: About::Operators });
     for key in keys {
         let value = |n: u32| match key {
             "ip daddr" => std::net::Ipv4Addr::from(n).to_string(),
@@ -217,13 +228,17 @@ fn contexts() -> Vec<Sample> {
             }
             for matched in &matches {
                 for follower in followers {
-                    samples.push(Sample { family, rule: format!("{matched} {follower}") });
+                    samples.push(Sample {
+                        family,
+                        rule: format!("{matched} {follower}"),
+                        about: About::Contexts,
+                    });
                 }
             }
         }
         for first in followers {
             for second in followers {
-                samples.push(Sample { family, rule: format!("{first} {second}") });
+                samples.push(Sample { family, rule: format!("{first} {second}"), about: About::Contexts });
             }
         }
     }
@@ -238,7 +253,8 @@ fn shifts() -> Vec<Sample> {
     {
         for by in ["7", "8", "15", "16", "31", "32", "33", "63", "64", "65", "128", "255", "4294967296"] {
             for op in ["<<", ">>"] {
-                let mut add = |rule: String| samples.push(Sample { family: "inet", rule });
+                let mut add =
+                    |rule: String| samples.push(Sample { family: "inet", rule, about: About::Shifts });
                 add(format!("{key} {op} {by} == 1"));
                 add(format!("{key} {op} {by} == 0"));
                 add(format!("meta mark set {key} {op} {by}"));
@@ -266,7 +282,7 @@ fn addresses() -> Vec<Sample> {
                 format!("{key} . meta mark {{ {text} . 1 }}"),
                 format!("{key} set {text}"),
             ] {
-                samples.push(Sample { family: "bridge", rule });
+                samples.push(Sample { family: "bridge", rule, about: About::Addresses });
             }
         }
     }

@@ -11,6 +11,7 @@ use crate::expr::{
 };
 use crate::family::Family;
 use crate::key::{Part, is_byte_swapped};
+use crate::tree::exthdr::Exthdr;
 use crate::tree::{Binary, BinaryOp, Expression, Payload, Value, tunnel_of};
 
 impl Lower<'_> {
@@ -161,23 +162,14 @@ impl Lower<'_> {
             Expression::Inner(inner) => return Ok(self.load_inner_field(inner.tunnel, inner.field, word)),
             Expression::RawPayload(p) => return Ok(self.load_payload(p.base, p.offset, p.bits, word)),
             Expression::Exthdr(exthdr) => {
-                let field = Field::of(exthdr.offset(), exthdr.bits());
-                // The kernel locates options and chunks by their type, and counts the offset from there.
-                self.push(expr::Exthdr {
-                    dreg: Some(dreg),
-                    kind: exthdr.kind(),
-                    offset: Some(u32::from(exthdr.offset() / 8)),
-                    len: Some(field.bytes),
-                    flags: exthdr.is_presence().then_some(ExthdrFlags::PRESENT),
-                    op: Some(exthdr.op()),
-                    sreg: None,
-                });
-                return Ok(field);
+                self.load_option(*exthdr, exthdr.bits(), word);
+                return Ok(Field::of(exthdr.offset(), exthdr.bits()));
             }
             Expression::Meta(key) => self.push(expr::Meta { dreg: Some(dreg), key: *key, sreg: None }),
             Expression::Ct(ct) => {
                 // Where neither the table nor a match determines the IP version, the key has to.
-                let key = match (ct.key, ct.family.filter(|family| self.known_network() != Some(*family))) {
+                let known = self.judge.context().network;
+                let key = match (ct.key, ct.family.filter(|family| known != Some(*family))) {
                     (CtKey::SADDR, Some(Family::IP)) => CtKey::SADDR_IP,
                     (CtKey::DADDR, Some(Family::IP)) => CtKey::DADDR_IP,
                     (CtKey::SADDR, Some(Family::IP6)) => CtKey::SADDR_IP6,
@@ -279,6 +271,20 @@ impl Lower<'_> {
             }
         }
         Ok(whole(part))
+    }
+
+    /// Loads the bytes that contain the first `bits` of a field of an extension header, an option or a chunk.
+    pub(super) fn load_option(&mut self, of: Exthdr, bits: u16, word: u32) {
+        // The kernel locates options and chunks by their type, and counts the offset from there.
+        self.push(expr::Exthdr {
+            dreg: Some(Register::word(word)),
+            kind: of.kind(),
+            offset: Some(u32::from(of.offset() / 8)),
+            len: Some(Field::of(of.offset(), bits).bytes),
+            flags: of.is_presence().then_some(ExthdrFlags::PRESENT),
+            op: Some(of.op()),
+            sreg: None,
+        });
     }
 
     pub(super) fn load_payload(&mut self, base: PayloadBase, offset: u16, bits: u16, word: u32) -> Field {
@@ -497,7 +503,7 @@ impl Field {
 
     /// Returns the length of an expression's value in bytes, which may be less than the bytes that contain
     /// it.
-    fn bytes_of(&self, expression: &Expression) -> u32 {
+    pub(super) fn bytes_of(&self, expression: &Expression) -> u32 {
         expression.part().map_or(self.bytes, |part| u32::try_from(part.bytes()).unwrap_or(u32::MAX))
     }
 
@@ -577,7 +583,6 @@ mod tests {
     use super::*;
     use crate::compile::lower::lower_alone;
     use crate::expr::{CtKey, Expr, MetaKey};
-    use crate::tree::exthdr::Exthdr;
     use crate::tree::{Mangle, Match, RawPayload, SetUpdate, Statement};
     use crate::{Family, Name, TableId};
 

@@ -3,6 +3,7 @@
 use crate::check::LowerError;
 use crate::compile::constant::Place;
 use crate::compile::lower::Lower;
+use crate::compile::lower::fold::without_xor;
 use crate::compile::lower::load::{WORDS, is_expressible};
 use crate::compile::lower::sets::is_interval;
 use crate::expr::{self, ByteorderOp, LookupFlags, Register};
@@ -20,24 +21,23 @@ impl Lower<'_> {
         word: u32,
     ) -> Result<u32, LowerError> {
         self.imply(&map.key)?;
-        let (form, types) = match &map.map {
-            Mapping::Named(name) => {
-                let known = self.set(name);
-                (KeyForm::named(self.holds_intervals(name, known, &map.key)), key_types(known))
-            }
-            Mapping::Anonymous(pairs) => (KeyForm::of(pairs.iter().map(|(key, _)| key)), Vec::new()),
-        };
-        let key = self.load_key(&map.key, &types, form, word)?;
         let (set, set_id, bytes) = match &map.map {
             // The definition of a named map is not always known, so the length of its values follows from
             // their use.
-            Mapping::Named(name) => (name.clone(), None, wanted.iter().map(|p| p.bytes()).sum()),
+            Mapping::Named(name) => {
+                let known = self.set(name);
+                let form = KeyForm::named(self.holds_intervals(name, known, &map.key));
+                self.load_key(&map.key, &key_types(known), form, word)?;
+                (name.clone(), None, wanted.iter().map(|p| p.bytes()).sum())
+            }
             Mapping::Anonymous(pairs) => {
+                let (of, pairs) = without_xor(&map.key, pairs, |(key, _)| key);
+                let key = self.load_key(of, &[], KeyForm::of(pairs.iter().map(|(key, _)| key)), word)?;
                 // A map without a use that determines the type takes that of its first value.
                 let own = pairs.first().map(|(_, value)| value.parts()).unwrap_or_default();
                 let parts = if wanted.is_empty() { own } else { wanted.to_vec() };
                 let bytes = width(&parts);
-                let (name, number) = self.anonymous_map(&map.key, &key, pairs, &parts)?;
+                let (name, number) = self.anonymous_map(of, &key, &pairs, &parts)?;
                 (name, Some(number), bytes)
             }
         };
@@ -55,9 +55,10 @@ impl Lower<'_> {
                 (name.clone(), None)
             }
             Mapping::Anonymous(pairs) => {
+                let (key, pairs) = without_xor(&vmap.key, pairs, |(key, _)| key);
                 let form = KeyForm::of(pairs.iter().map(|(key, _)| key));
-                let keys = self.load_key(&vmap.key, &[], form, 0)?;
-                let (name, number) = self.anonymous_vmap(&vmap.key, &keys, pairs)?;
+                let keys = self.load_key(key, &[], form, 0)?;
+                let (name, number) = self.anonymous_vmap(key, &keys, &pairs)?;
                 (name, Some(number))
             }
         };

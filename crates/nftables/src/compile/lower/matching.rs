@@ -5,11 +5,13 @@ use sluicegate_netlink::text::encode;
 use crate::check::LowerError;
 use crate::compile::constant::{Bounds, Place};
 use crate::compile::lower::Lower;
+use crate::compile::lower::fold::{toggled, without_xor};
+use crate::compile::lower::load::is_expressible;
 use crate::compile::lower::lookup::KeyForm;
 use crate::datatype::{DataType, Order};
 use crate::expr::{self, CmpOp, Data, RangeOp, Register};
 use crate::key::{Part, is_byte_swapped};
-use crate::tree::{BinaryOp, Expression, Inner, Match, MatchOp, Payload, Prefix, Value};
+use crate::tree::{Expression, Inner, Match, MatchOp, Payload, Prefix, Value};
 
 impl Lower<'_> {
     pub(crate) fn matching(&mut self, m: &Match) -> Result<(), LowerError> {
@@ -37,8 +39,9 @@ impl Lower<'_> {
         match right {
             Expression::Named(name) => self.look_up(&m.left, m.op, name.clone(), None),
             Expression::Set(members) => {
-                let keys = self.load_key(&m.left, &[], KeyForm::of(members.iter()), 0)?;
-                let (name, number) = self.anonymous_set(&m.left, &keys, members)?;
+                let (left, members) = without_xor(&m.left, members, |member| member);
+                let keys = self.load_key(left, &[], KeyForm::of(members.iter()), 0)?;
+                let (name, number) = self.anonymous_set(left, &keys, &members)?;
                 self.push_lookup(m.op, name, Some(number));
                 Ok(())
             }
@@ -65,13 +68,9 @@ impl Lower<'_> {
     }
 
     fn match_value(&mut self, m: &Match, value: &Value) -> Result<(), LowerError> {
-        if let Expression::Binary(binary) = &m.left
-            // nft folds the two constants of `x ^ a == b`.
-            && let Expression::Value(toggled) = &binary.right
-            && binary.op == BinaryOp::Xor
-            && matches!(m.op, MatchOp::In | MatchOp::Eq | MatchOp::Neq)
-        {
-            return self.match_xor(m, &binary.left, toggled, value);
+        // nft folds the constants of `x ^ a == b`.
+        if toggled(&m.left).is_some() && matches!(m.op, MatchOp::In | MatchOp::Eq | MatchOp::Neq) {
+            return self.match_xor(m, value);
         }
         let field = self.load_field(&m.left, 0)?;
         self.mask(&field, 0);
@@ -130,18 +129,19 @@ impl Lower<'_> {
     }
 
     /// Lowers `x ^ a == b` as `x == a ^ b`, like nft.
-    fn match_xor(
-        &mut self,
-        m: &Match,
-        left: &Expression,
-        toggled: &Value,
-        value: &Value,
-    ) -> Result<(), LowerError> {
+    fn match_xor(&mut self, m: &Match, value: &Value) -> Result<(), LowerError> {
+        let (mut left, mut constants) = (&m.left, vec![value]);
+        while let Some((inner, toggled)) = toggled(left) {
+            constants.push(toggled);
+            left = inner;
+        }
         let bytes = self.load_plain(left, 0)? as usize;
         let place = Place { bytes, ..self.place(left)? };
-        let (value, toggled) = (place.bytes(value)?, place.bytes(toggled)?);
-        let bytes = value.iter().zip(&toggled).map(|(value, toggled)| value ^ toggled).collect();
-        self.compare(0, equality(m)?, bytes);
+        let mut folded = vec![0; bytes];
+        for constant in constants {
+            folded.iter_mut().zip(place.bytes(constant)?).for_each(|(all, byte)| *all ^= byte);
+        }
+        self.compare(0, equality(m)?, folded);
         Ok(())
     }
 
@@ -154,23 +154,20 @@ impl Lower<'_> {
             (0, None) => usize::from(prefix.length / 8),
             _ => 0,
         };
-        if let Expression::Payload(field) | Expression::Inner(Inner { field, .. }) = &m.left
-            && whole > 0
-        {
-            // A prefix of whole bytes needs no mask: only these bytes are loaded and compared.
+        // A prefix of whole bytes needs no mask: only these bytes are loaded and compared.
+        if whole > 0 && self.load_first(&m.left, u16::from(prefix.length)) {
             let bytes = bounds.low.get(..whole).unwrap_or_default().to_vec();
-            let bits = u16::from(prefix.length);
-            match &m.left {
-                Expression::Inner(inner) => {
-                    self.load_inner(inner.tunnel, field.base(), field.offset(), bits, 0)
-                }
-                _ => self.load_start(*field, bits, 0),
-            };
             self.compare(0, equality(m)?, bytes);
             return Ok(());
         }
-        // Other prefixes are compared under a mask.
-        self.load_plain(&m.left, 0)?;
+        // Other prefixes are compared under a mask. Of a field at the end of its bytes that mask alone takes the
+        // bits beside the field away, as it does of `FIELD & MASK`, which is how this is listed.
+        is_expressible(&m.left)?;
+        let field = self.load_field(&m.left, 0)?;
+        if field.shift > 0 || place.bits.is_none() {
+            self.mask(&field, 0);
+            self.move_down(&field, field.bytes_of(&m.left), 0);
+        }
         // In network byte order the leading bytes of the register are the prefix.
         if place.part.order() == Order::Network && whole > 0 {
             let bytes = bounds.low.get(..whole).unwrap_or_default().to_vec();
@@ -180,7 +177,7 @@ impl Lower<'_> {
         let mut mask: Vec<u8> =
             bounds.low.iter().zip(&bounds.high).map(|(low, high)| !(low ^ high)).collect();
         if let Some(bits) = place.bits {
-            // The bits above the field are zero, and no part of the prefix.
+            // The bits above the field are no part of the prefix.
             let ones = u64::MAX >> 64_u16.saturating_sub(bits).min(63);
             let own = crate::key::integer_bytes(place.part.order(), mask.len(), ones);
             mask.iter_mut().zip(own).for_each(|(mask, own)| *mask &= own);
@@ -189,6 +186,24 @@ impl Lower<'_> {
         self.bitwise(0, mask, zero);
         self.compare(0, equality(m)?, bounds.low);
         Ok(())
+    }
+
+    /// Loads the first bits of a header's field, which are whole bytes; returns whether it is one.
+    fn load_first(&mut self, of: &Expression, bits: u16) -> bool {
+        match of {
+            Expression::Payload(field) => drop(self.load_start(*field, bits, 0)),
+            Expression::Inner(Inner { tunnel, field, .. }) => {
+                self.load_inner(*tunnel, field.base(), field.offset(), bits, 0);
+            }
+            Expression::RawPayload(raw) if raw.offset.is_multiple_of(8) => {
+                self.load_payload(raw.base, raw.offset, bits, 0);
+            }
+            Expression::Exthdr(field) if field.offset().is_multiple_of(8) => {
+                self.load_option(*field, bits, 0);
+            }
+            _ => return false,
+        }
+        true
     }
 
     fn match_range(&mut self, m: &Match, right: &Expression) -> Result<(), LowerError> {

@@ -3,6 +3,7 @@
 //! in that form.
 
 mod bound;
+mod fold;
 pub(crate) mod imply;
 mod inner;
 mod load;

@@ -16,10 +16,8 @@ impl Lower<'_> {
             (None, own @ (Family::IP | Family::IP6)) => own,
             // Without an address the translation applies to both families.
             (None, own) if matches!(nat.to, NatTarget::Port(_)) => own,
-            (None, _) => family_of(&nat.to).ok_or_else(|| LowerError::Unsupported {
-                what: "NAT in a table of this family needs `ip` or `ip6`",
-                expression: format!("{:?}", nat.to),
-            })?,
+            // What was matched before says it, which is judged.
+            (None, own) => self.judge.context().network.unwrap_or(own),
         };
         let address = address_part(family);
         let mut out = expr::Nat {
@@ -103,21 +101,6 @@ impl Lower<'_> {
         // An IPv6 address fills a 16-byte register, so the upper bound goes to the next one.
         self.immediate(bounds.high, word + 4);
         Ok((Some(Register::word(word)), Some(Register::word(word + 4))))
-    }
-}
-
-/// Returns the family of a constant address.
-fn family_of(to: &NatTarget) -> Option<Family> {
-    let (NatTarget::Address(address) | NatTarget::AddressPort(address, _)) = to else { return None };
-    let part = match address {
-        Expression::Range(range) => Expression::Value(range.0.clone()).part(),
-        Expression::Prefix(prefix) => Expression::Value(prefix.value.clone()).part(),
-        other => other.part(),
-    };
-    match part?.data_type() {
-        DataType::IPV4_ADDR => Some(Family::IP),
-        DataType::IPV6_ADDR => Some(Family::IP6),
-        _ => None,
     }
 }
 

@@ -21,9 +21,14 @@ impl Raise<'_> {
         let new = match (b.op, content) {
             (
                 None | Some(BitwiseOp::BOOL),
-                Content::Loaded { expression, bytes, mask: None, place, moved, byte_swapped },
+                Content::Loaded { expression, bytes, mask, place, moved, byte_swapped },
             ) => {
-                let mask = Some((b.mask.as_ref()?.value()?.to_vec(), b.xor.as_ref()?.value()?.to_vec()));
+                let (next, xor) = (b.mask.as_ref()?.value()?, b.xor.as_ref()?.value()?);
+                let second = in_effect(next, xor, usize::try_from(bytes).ok()?);
+                let mask = Some(match mask {
+                    Some(first) => joined(&first, &second)?,
+                    None => second,
+                });
                 Content::Loaded { expression, bytes, mask, place, moved, byte_swapped }
             }
             (Some(op @ (BitwiseOp::LSHIFT | BitwiseOp::RSHIFT)), content @ Content::Loaded { .. }) => {
@@ -201,6 +206,11 @@ impl Raise<'_> {
         {
             return Some(field);
         }
+        // Only the first bytes of the field were loaded.
+        if matches!(expression, Expression::Exthdr(e) if in_bits(*bytes).is_some_and(|bits| bits < e.bits()))
+        {
+            return None;
+        }
         let part = expression.part()?;
         // A header field that is used as a number in host byte order: so are the operands.
         let host = part.order() == Order::Network && (*byte_swapped || *bytes == 1 && mask.len() > 1);
@@ -254,6 +264,32 @@ impl Raise<'_> {
             _ => None,
         }
     }
+}
+
+/// Returns the mask and the xor of as many bytes as the register's value has. Of a shorter mask the kernel takes
+/// the rest of its last 32-bit word for zeros, and leaves the words behind it alone: nft 1.0.6 sends such masks
+/// for prefixes.
+fn in_effect(mask: &[u8], xor: &[u8], bytes: usize) -> Bits {
+    let (mut mask, mut xor) = (mask.to_vec(), xor.to_vec());
+    if mask.len() < bytes {
+        mask.resize(mask.len().next_multiple_of(4).min(bytes), 0);
+        mask.resize(bytes, 0xff);
+        xor.resize(bytes, 0);
+    }
+    (mask, xor)
+}
+
+/// A mask and an xor.
+type Bits = (Vec<u8>, Vec<u8>);
+
+/// Returns one mask and xor in the place of two: `(x & m ^ n) & o ^ p` is `x & (m & o) ^ (n & o ^ p)`.
+fn joined(first: &Bits, second: &Bits) -> Option<Bits> {
+    if first.0.len() != second.0.len() || first.1.len() != second.1.len() {
+        return None;
+    }
+    let mask = first.0.iter().zip(&second.0).map(|(m, o)| m & o).collect();
+    let xor = first.1.iter().zip(&second.0).zip(&second.1).map(|((n, o), p)| n & o ^ p).collect();
+    Some((mask, xor))
 }
 
 /// Returns the number of zeros below the ones of a mask; `None` if the ones are not contiguous.

@@ -91,13 +91,14 @@ impl Raise<'_> {
         let (offset, len) = (u16::try_from(e.offset?).ok()?, e.len?);
         let bits = in_bits(len)?;
         // The mask that follows identifies a bit field; until then any field in these bytes serves.
-        let field = Exthdr::at(op, e.kind, in_bits(offset.into())?, bits, presence).or_else(|| {
-            Exthdr::all().find(|f| {
-                (f.op(), f.kind(), f.offset() / 8) == (op, e.kind, offset)
-                    && !f.is_presence()
-                    && (f.offset() % 8 + f.bits()).div_ceil(8) * 8 == bits
-            })
-        })?;
+        let all = || {
+            let starts_there = move |f: &Exthdr| (f.op(), f.kind(), f.offset() / 8) == (op, e.kind, offset);
+            Exthdr::all().filter(move |f| starts_there(f) && !f.is_presence())
+        };
+        let field = Exthdr::at(op, e.kind, in_bits(offset.into())?, bits, presence)
+            .or_else(|| all().find(|f| (f.offset() % 8 + f.bits()).div_ceil(8) * 8 == bits))
+            // nft loads only the first bytes of a field for a prefix.
+            .or_else(|| all().find(|f| f.offset().is_multiple_of(8) && f.bits() > bits))?;
         // These headers imply their network or transport protocol.
         match op {
             ExthdrOp::IPV6 | ExthdrOp::IPV4 => {

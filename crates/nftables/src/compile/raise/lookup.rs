@@ -123,7 +123,21 @@ impl LookedUp<'_> {
             let (low, high) = (self.as_part(part, set_part, low), self.as_part(part, set_part, high));
             parts.push(bounds(part, &low, &high, self.shift)?);
         }
-        if parts.len() == 1 { parts.pop() } else { Some(Expression::Concat(parts)) }
+        match parts.pop() {
+            Some(single) if parts.is_empty() => Some(self.within_field(single)),
+            last => Some(Expression::Concat(parts.into_iter().chain(last).collect())),
+        }
+    }
+
+    /// Ends a range where the field ends: an interval without an end goes on to the end of the bytes.
+    fn within_field(&self, mut member: Expression) -> Expression {
+        let bits = self.key.bits().filter(|bits| *bits < 64);
+        if let (Expression::Range(range), Some(bits)) = (&mut member, bits)
+            && let Value::Number(high) = &mut range.1
+        {
+            *high = (*high).min((1 << bits) - 1);
+        }
+        member
     }
 
     /// Splits a key into the parts of the expression that is looked up, if the set does not tell its parts:

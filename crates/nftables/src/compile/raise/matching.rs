@@ -23,7 +23,7 @@ impl Raise<'_> {
         {
             *ct = of_one_family(*ct);
         }
-        let Content::Loaded { expression, mask, place, moved, byte_swapped, .. } = &content else {
+        let Content::Loaded { expression, bytes, mask, place, moved, byte_swapped } = &content else {
             return self.compare_inside(&content, c.op, data);
         };
         // nft byte-swaps a whole value only for `<` and `>`; its language cannot express an equality of
@@ -65,8 +65,24 @@ impl Raise<'_> {
         {
             return self.emit_inside(*inner, op, data);
         }
+        if let Expression::Exthdr(field) = expression
+            && mask.is_none()
+            && usize::try_from(*bytes).is_ok_and(|bytes| bytes == data.len())
+            && in_bits(*bytes)? < field.bits()
+            && matches!(op, MatchOp::In | MatchOp::Neq)
+        {
+            let right = short_prefix(field.part(), data)?;
+            return self.emit_match(Match { left: expression.clone(), op, right });
+        }
         let left = self.whole(&content)?;
         let part = left.part()?;
+        // Bits behind the compared bytes that are cleared, too, are equal to zeros.
+        let data = match mask {
+            Some((mask, xor)) if [mask, xor].iter().all(|of| is_zero(of.get(data.len()..))) => {
+                &padded(data, mask.len())
+            }
+            _ => data,
+        };
         // nft compares only the leading bytes for a prefix of whole bytes.
         if matches!(op, MatchOp::In | MatchOp::Neq)
             && let Some(prefix) = short_prefix(part, data)
@@ -80,6 +96,11 @@ impl Raise<'_> {
         let ordered = matches!(op, MatchOp::Lt | MatchOp::Gt | MatchOp::Lte | MatchOp::Gte);
         // Numbers are in network byte order for `<` and `>`.
         let right = constant(part, &if ordered { swap_bytes(part, data) } else { data.to_vec() });
+        // The bits of a field are compared where they are, but for `FIELD ^ CONSTANT == CONSTANT`.
+        if *moved && mask.is_none() && matches!(op, MatchOp::In | MatchOp::Neq) && is_field(&left) {
+            let op = if op == MatchOp::In { MatchOp::Eq } else { op };
+            return self.emit_match(Match { left: left.xor(0_u32), op, right });
+        }
         self.emit_match(Match { left, op: equality(op, part), right })
     }
 
@@ -225,9 +246,11 @@ fn of_one_family(ct: Ct) -> Ct {
     Ct { key, family: None, ..ct }
 }
 
-/// Returns the prefix of an address of which only the first bytes are compared.
+/// Returns the prefix of a value of which only the first bytes are compared.
 fn short_prefix(part: Part, data: &[u8]) -> Option<Expression> {
-    if is_address(part) && data.len() < part.bytes() { prefix_of(part, data) } else { None }
+    let is_text = matches!(part.data_type(), DataType::IFNAME | DataType::STRING);
+    let is_start = !data.is_empty() && data.len() < part.bytes();
+    if is_start && !is_text && part.order() == Order::Network { prefix_of(part, data) } else { None }
 }
 
 /// Returns the prefix of all values that start with these bytes.
@@ -236,8 +259,16 @@ pub(super) fn prefix_of(part: Part, start: &[u8]) -> Option<Expression> {
     Some(Expression::prefix(value(part, &padded(start, part.bytes())), length))
 }
 
+fn is_field(expression: &Expression) -> bool {
+    matches!(expression, Expression::Payload(_) | Expression::Exthdr(_) | Expression::Inner(_))
+}
+
 fn is_address(part: Part) -> bool {
     matches!(part.data_type(), DataType::IPV4_ADDR | DataType::IPV6_ADDR)
+}
+
+fn is_zero(bytes: Option<&[u8]>) -> bool {
+    bytes.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0))
 }
 
 /// Pads bytes with zeros at the end.
@@ -321,7 +352,7 @@ mod tests {
         let v6 = text_of(Payload::IP6_SADDR, &[0xff, 0xff, 0, 0], CmpOp::EQ, &[0x20, 1, 0, 0]);
         assert_eq!(v6, "ip6 saddr 2001::/16");
         // Bits outside of the mask are kept; comparing their order is not the order of the address.
-        assert_eq!(v4(&[255, 255], CmpOp::EQ, &[10, 1, 2]), "");
+        assert_eq!(v4(&[255, 255], CmpOp::EQ, &[10, 1, 2]), "ip saddr & 255.255.0.0 == 10.1.2.0");
         assert_eq!(v4(&[255, 255, 0], CmpOp::LT, &[10, 1, 0]), "");
     }
 

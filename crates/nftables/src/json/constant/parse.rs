@@ -12,8 +12,10 @@ use crate::tree;
 /// A constant of a type, or, where the type is unknown, of the type that its form suggests.
 pub(in crate::json) fn parse(node: &Node<'_>, of: Option<Typed>, within: Within<'_>) -> Parsed<tree::Value> {
     match (node.value, of) {
-        (Value::Bool(is), Some(of)) if !is_text(of) => resolved(node, number((*is).into(), of)),
-        (Value::Bool(is), None) => Ok(tree::Value::Number((*is).into())),
+        // Of any other type nft says that a truth value is another.
+        (Value::Bool(is), Some(of)) if of.data_type() == DataType::BOOLEAN => {
+            resolved(node, number((*is).into(), of))
+        }
         (Value::Number(_), of) => from_number(node, of),
         (Value::String(text), Some(of)) => resolved(node, constant(text, of, within.options())),
         (Value::String(text), None) => untyped(text).ok_or_else(|| node.wrong("an address or a number")),
@@ -52,10 +54,6 @@ fn from_number(node: &Node<'_>, of: Option<Typed>) -> Parsed<tree::Value> {
 
 fn resolved(node: &Node<'_>, value: Result<tree::Value, Wrong>) -> Parsed<tree::Value> {
     value.map_err(|wrong| node.wrong(&wrong.expected).meant(wrong.meant.as_deref()))
-}
-
-fn is_text(of: Typed) -> bool {
-    matches!(of.data_type(), DataType::IFNAME | DataType::STRING)
 }
 
 /// The types of some parts.

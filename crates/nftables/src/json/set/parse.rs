@@ -56,12 +56,16 @@ pub(in crate::json) fn parse(of: &Node<'_>, is_map: bool, scope: &Scope<'_>) -> 
 fn type_of(node: &Node<'_>, within: Within<'_>) -> Parsed<SetType> {
     if let Some(of) = node.given("typeof") {
         let parts = of.one_or_more();
-        return Ok(SetType::Typeof(match parts.as_slice() {
+        let typed = SetType::Typeof(match parts.as_slice() {
             [only] => of_packet(only, within)?,
             several => Expression::concat(
                 several.iter().map(|part| of_packet(part, within)).collect::<Parsed<Vec<_>>>()?,
             ),
-        }));
+        });
+        return match typed.check() {
+            Ok(()) => Ok(typed),
+            Err(error) => Err(of.wrong(&format!("an expression that has a type ({error})"))),
+        };
     }
     // nft prints the types of values in one string.
     let text = node.value.as_str();

@@ -1,7 +1,7 @@
 //! Statements that change addresses, ports and devices: `dnat`, `masquerade`, `tproxy`, `dup`, `fwd`; and
 //! `queue`.
 
-use crate::check::judge::has_ports;
+use crate::check::judge::looks_up_transport;
 use crate::datatype::{DataType, Order};
 use crate::expr::NatFlags;
 use crate::family::Family;
@@ -62,7 +62,7 @@ impl Parser<'_, '_> {
             let types: Vec<_> = address.into_iter().chain(port).collect();
             let target = self.nat_target(&types)?;
             match self.eat(Kind::Colon) {
-                true if has_ports(&target) => NatTarget::AddressPort(target, self.value(&port)?),
+                true if looks_up_transport(&target) => NatTarget::AddressPort(target, self.value(&port)?),
                 true => NatTarget::AddressPort(target, self.port(&port)?),
                 false => self.shape(target, form),
             }
@@ -72,7 +72,7 @@ impl Parser<'_, '_> {
         Ok(if is_dnat { Statement::dnat(nat) } else { Statement::snat(nat) })
     }
 
-    /// A port of a transport protocol that was matched before it: a map by `tcp dport` does not count.
+    /// A port of a transport protocol that was matched before it: a field in the port itself does not count.
     fn port(&mut self, types: &[Typed]) -> Parsed<Expression> {
         let start = self.token.span;
         let before = self.context;

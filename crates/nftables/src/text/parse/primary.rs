@@ -351,13 +351,8 @@ impl Parser<'_, '_> {
             ("ipsec", RtKey::IPSEC),
         ])?;
         let key = match (key, family.unwrap_or(own)) {
-            (RtKey::NEXTHOP_IP, of)
-                if self.table.is_some() && [Family::IP, Family::IP6].contains(&own) && own != of =>
-            {
-                return Err(Problem::new(span, format!("packets of {own} have no next hop of {of}")));
-            }
             (RtKey::NEXTHOP_IP, Family::IP6) => RtKey::NEXTHOP_IP6,
-            (RtKey::NEXTHOP_IP, of) if carries_both(of) => {
+            (RtKey::NEXTHOP_IP, of) if of != Family::IP => {
                 return Err(Problem::new(span, "the next hop has two families here")
                     .help("say `rt ip nexthop` or `rt ip6 nexthop`"));
             }

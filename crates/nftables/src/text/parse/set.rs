@@ -206,7 +206,9 @@ impl Parser<'_, '_> {
                 return Err(Problem::new(self.since(start), "expected an expression that has a type"));
             }
             self.check_key(expression.parts().iter().map(|part| part.bytes()), start)?;
-            return Ok(SetType::Typeof(expression));
+            let of = SetType::Typeof(expression);
+            of.check().map_err(|error| self.refused(error, self.since(start)))?;
+            return Ok(of);
         }
         let mut types = vec![self.data_type()?];
         while self.eat(Kind::Dot) {

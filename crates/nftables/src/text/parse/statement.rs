@@ -15,8 +15,8 @@ use crate::text::parse::phrase::Behind;
 use crate::text::parse::primary::is_header;
 use crate::text::parse::suggest::nearest;
 use crate::tree::{
-    Binary, BinaryOp, BoundChain, BoundRule, Ct, Expression, Fib, Mangle, Mapping, Match, MatchOp,
-    ObjectName, ObjectReference, Statement, Statements, Value, Verdict, Vmap,
+    BinaryOp, BoundChain, BoundRule, Ct, Expression, Fib, Mangle, Mapping, Match, MatchOp, ObjectName,
+    ObjectReference, Statement, Statements, Value, Verdict, Vmap,
 };
 
 impl Parser<'_, '_> {
@@ -450,8 +450,6 @@ impl Parser<'_, '_> {
                 .help("say `!=`"));
         }
         self.check_comparison(&left, op, &right, start)?;
-        // What is toggled is equal to another constant, but it is not above or below it.
-        let (left, right) = if ordered { (left, right) } else { transferred(left, right) };
         let op = match op.unwrap_or(MatchOp::In) {
             // A look-up is the same with and without it.
             MatchOp::Eq if is_calculated(&left) && !matches!(right, Expression::Value(_)) => MatchOp::In,
@@ -552,22 +550,6 @@ impl Parser<'_, '_> {
         }
         Ok(Mangle { key, value: self.value(&types)? }.into())
     }
-}
-
-/// Moves an exclusive-or from the left side to the constant on the right side, as nft does.
-fn transferred(mut left: Expression, mut right: Expression) -> (Expression, Expression) {
-    while let Expression::Binary(binary) = left {
-        let toggled = match (&*binary, &right) {
-            (
-                Binary { op: BinaryOp::Xor, right: Expression::Value(Value::Number(by)), .. },
-                Expression::Value(Value::Number(number)),
-            ) => by ^ number,
-            _ => return (Expression::Binary(binary), right),
-        };
-        left = binary.left;
-        right = Value::Number(toggled).into();
-    }
-    (left, right)
 }
 
 fn is_calculated(left: &Expression) -> bool {
@@ -716,11 +698,6 @@ mod tests {
         assert_eq!(read("meta mark and 0xff eq 7"), "meta mark & 0x000000ff == 0x00000007");
         assert_eq!(read("tcp flags syn / syn,ack"), "tcp flags syn / syn,ack");
         assert_eq!(read("ct state ! new,related"), "ct state ! related,new");
-    }
-
-    #[test]
-    fn what_is_toggled_moves_to_the_constant() {
-        assert_eq!(read("meta mark ^ 0x3 == 0x1"), "meta mark == 0x00000002");
     }
 
     #[test]

@@ -120,7 +120,9 @@ impl Display for Typed<'_> {
             }
             Expression::Value(value) => write_value(f, value, first, with),
             Expression::Prefix(prefix) => {
-                write_value(f, &prefix.value, first, with)?;
+                // A name without quotes is read together with the slash.
+                let is_word = first.is_some_and(|kind| kind.part.data_type() == DataType::ETHER_TYPE);
+                write_value(f, &prefix.value, first, if is_word { with.bare() } else { with })?;
                 write!(f, "/{}", prefix.length)
             }
             Expression::Range(range) => {

@@ -1,7 +1,7 @@
 //! What we read back and print, against `nft list ruleset` with its options.
 
 use sluicegate_netlink::{NetlinkFamily, Options, Socket};
-use sluicegate_nftables::{Family, ListOptions, TimeZone, read};
+use sluicegate_nftables::{Family, ListOptions, TimeZone, Transaction, read};
 
 use crate::kernel::cases;
 use crate::kernel::parity::{difference, normal};
@@ -38,6 +38,47 @@ pub(crate) fn lists_as_nft(case: &cases::Case) -> Result<(), String> {
         }
         Ok(())
     })
+}
+
+/// Rules of nft 1.0.6 that its own listing makes others of, or nothing: prefixes of types with names, of the first
+/// bytes of a field, and bits that were toggled.
+#[test]
+fn what_nft_makes_of_bits_is_listed_as_what_it_is() {
+    if !testns::have(&["nft"]) {
+        return;
+    }
+    let made = |text: &str, load: &(dyn Fn(&str) + Sync)| {
+        let namespace = testns::Netns::new()?;
+        Some(namespace.run(|| {
+            load(text);
+            let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default()).unwrap();
+            let rules = read::ruleset(&mut socket, Family::UNSPEC).unwrap().rules;
+            (format!("{:?}", rules[0].expressions), listing(&ListOptions::default()))
+        }))
+    };
+    let by_nft = |text: &str| assert!(testns::feed(&["nft", "-f", "-"], text).status.success(), "{text}");
+    let by_us = |text: &str| {
+        let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default()).unwrap();
+        drop(Transaction::parse(text).unwrap().apply(&mut socket).unwrap());
+    };
+    for (family, rule, listed) in [
+        ("bridge", "ether type 0x800/8", "ether type 0x0800/8"),
+        ("inet", "meta protocol 0x800/8", "meta protocol 0x0800/8"),
+        ("ip6", "frag id 0x12345678/16", "frag id 305397760/16"),
+        ("inet", "@th,0,24 0xabcdef/8", "@th,0,8 0xab"),
+        ("ip", "ip dscp ^ 3 == 7", "ip dscp ^ cs0 == 0x04"),
+        ("ip", "tcp dport ^ 3 { 1, 7 }", "tcp dport { 2, 4 }"),
+    ] {
+        let text = format!("table {family} t {{\n chain c {{\n  {rule}\n }}\n}}\n");
+        let Some((nft, list)) = made(&text, &by_nft) else { return };
+        assert!(list.contains(listed), "{rule}: {list}");
+        let Some((ours, _)) = made(&list, &by_us) else { return };
+        assert_eq!(nft, ours, "{rule}");
+    }
+    // nft sends a mask of one byte for two, and lists `& 0x8`.
+    let text = "table bridge t {\n chain c {\n  vlan id 0x800/1\n }\n}\n";
+    let Some((_, list)) = made(text, &by_nft) else { return };
+    assert!(list.contains("vlan id & 2048 == 2048"), "{list}");
 }
 
 /// Two hours before UTC: POSIX counts westwards.

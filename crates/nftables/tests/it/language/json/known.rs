@@ -5,6 +5,15 @@ use crate::language::known::Known;
 /// Rules that we print otherwise than nft.
 pub(crate) const LISTED: &[Known] = &[
     Known {
+        reason: "nft folds the bits that are flipped, and moves the field down all the same. It lists that as a \
+            field that is compared in its place.",
+        of: &[
+            ("fields-link", "listed otherwise", "vlan dei ^ 1 == 0x1"),
+            ("fields-network", "listed otherwise", "ip version xor 0x8 == 8"),
+            ("fields-network", "listed otherwise", "vlan pcp ^ 0x3 == 1"),
+        ],
+    },
+    Known {
         reason: "nft 1.0.6 lists `<` and `>` that follow each other as a range, even of two fields.",
         of: &[(
             "mixed",
@@ -330,14 +339,6 @@ pub(crate) const WRITTEN: &[Known] = &[
         of: &[
             ("expressions", "read otherwise by nft", "tcp option @6,0,8 6"),
             ("firewalls", "read otherwise by nft", "tcp option @254,0,8 1"),
-        ],
-    },
-    Known {
-        reason: "nft folds the bits that are flipped in text only.",
-        of: &[
-            ("fields-link", "read otherwise by nft", "vlan dei ^ 1 == 0x1"),
-            ("fields-network", "read otherwise by nft", "ip version xor 0x8 == 8"),
-            ("fields-network", "read otherwise by nft", "vlan pcp ^ 0x3 == 1"),
         ],
     },
     Known {
