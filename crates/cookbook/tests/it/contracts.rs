@@ -50,18 +50,14 @@ fn every_base_chain_is_on_the_page() {
 
 #[test]
 fn figures_of_the_front_page_are_those_that_were_measured() {
-    let (page, data) = (read("README.md"), read("guide/pictures/beside-kube-proxy.json"));
+    let (page, data) = (read("README.md"), read("benches/figures/beside-kube-proxy.json"));
     let data: serde_json::Value = serde_json::from_str(&data).expect("JSON");
     let of = |proxy: &str, field: &str| {
-        let runs = data.as_array().expect("a list").iter();
+        let runs = data["runs"].as_array().expect("a list").iter();
         let mut largest = runs.filter(|run| run["services"] == 10_000);
         largest.find(|run| run["proxy"] == proxy).expect(proxy)[field].to_string()
     };
-    let proxies = [
-        "sluicegate, nftables mode (maps)",
-        "kube-proxy, nftables mode",
-        "kube-proxy, iptables mode (nf_tables)",
-    ];
+    let proxies = ["sluicegate, maps", "kube-proxy, nftables", "kube-proxy, iptables-nft"];
     for (row, field, unit) in [
         ("start until sampled services answer", "start_to_programmed_s", "s"),
         ("processor time of that", "cpu_of_start_s", "s"),
