@@ -17,7 +17,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use sluicegate_ipset as ipset;
-use sluicegate_ipvs::{self as ipvs, Command, Drain, DrainTiming, Timeouts};
+use sluicegate_ipvs::{self as ipvs, Command, Drain, DrainTiming, ServiceId, Timeouts};
 use sluicegate_netlink::{NetlinkFamily, Options, Socket, Transport};
 use sluicegate_services::{Changes, Cluster, Family, NodePorts};
 use sluicegate_xtables::BackEnd;
@@ -58,6 +58,8 @@ struct Side {
     tables: Box<dyn Tables>,
     planner: Option<Planner>,
     compared: Option<Instant>,
+    /// The last virtual server whose destinations were looked at.
+    looked: Option<ServiceId>,
     drain: Drain,
     next_sync: Option<Instant>,
 }
@@ -136,7 +138,8 @@ impl<T: Transport> Applier<T> {
     }
 
     /// Syncs as [`sync`](Self::sync) does, with changes that the caller has taken from the cluster: those
-    /// since the last call. Without changes it checks whether virtual servers, sets and jumps still exist.
+    /// since the last call. Without changes it checks whether virtual servers, sets and jumps still exist, and
+    /// in turn, a thousand virtual servers each time, whether these have their destinations.
     ///
     /// # Errors
     /// As [`sync`](Self::sync).
@@ -231,6 +234,7 @@ impl Side {
             tables,
             planner: None,
             compared: None,
+            looked: None,
             drain: Drain::new(DRAIN_TIMING),
             next_sync: None,
         }
@@ -258,7 +262,8 @@ impl Side {
         let mut known = self.planner.take().filter(|_| fresh);
         if let Some(planner) = &known
             && changes.is_empty()
-            && !(kernel.is_as_planned(planner)? && rules::has_jumps(&mut *self.tables)?)
+            && !(kernel.is_as_planned(planner, &self.drain, &mut self.looked)?
+                && rules::has_jumps(&mut *self.tables)?)
         {
             known = None;
         }

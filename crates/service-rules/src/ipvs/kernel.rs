@@ -54,14 +54,33 @@ impl<T: Transport> Kernel<T> {
         Ok(comparison)
     }
 
-    /// Returns whether all virtual servers exist and every set has the planned number of entries: a cheap
-    /// check, which notices that another program flushed or destroyed something.
-    pub(super) fn is_as_planned(&mut self, planner: &Planner) -> Result<bool, Error> {
+    /// Returns whether all virtual servers exist, some of them have their destinations, and every set has the
+    /// planned number of entries: a cheap check, which notices that another program changed something.
+    ///
+    /// Destinations take one request for each virtual server: the next ones after `looked` are asked for, and
+    /// it becomes the last of these.
+    pub(super) fn is_as_planned(
+        &mut self,
+        planner: &Planner,
+        drain: &Drain,
+        looked: &mut Option<ServiceId>,
+    ) -> Result<bool, Error> {
         let servers =
             self.servers.services().map_err(|error| Error::ipvs("listing virtual servers", error))?;
         let there = servers.iter().filter(|service| planner.server(&service.id) == Some(&service.config));
         if there.count() != planner.server_count() {
             return Ok(false);
+        }
+        let next: Vec<_> = planner.servers_after(looked.as_ref()).take(LOOKED_AT).collect();
+        *looked = next.last().map(|(id, _)| **id);
+        for (id, server) in next {
+            let found = self.destinations(id)?;
+            let wanted: BTreeSet<_> = server.endpoints.iter().collect();
+            let is_there = |to: &&Endpoint| found.get(*to).is_some_and(|(config, _)| *config == DESTINATION);
+            let is_expected = |to: &Endpoint| wanted.contains(to) || drain.contains(id, to);
+            if !(wanted.iter().all(is_there) && found.keys().all(is_expected)) {
+                return Ok(false);
+            }
         }
         let mut sizes = BTreeMap::new();
         for name in self.sets.names().map_err(|error| Error::ipset("listing sets", error))? {
@@ -231,6 +250,9 @@ impl<T: Transport> Kernel<T> {
         self.links.unbind(ips).map_err(|error| Error::netlink("unbinding addresses of services", error))
     }
 }
+
+/// The number of virtual servers whose destinations are looked at each time: some 20 ms.
+const LOOKED_AT: usize = 1000;
 
 type Found = BTreeMap<Endpoint, (ipvs::DestinationConfig, Connections)>;
 
@@ -436,6 +458,21 @@ spec: {clusterIP: 172.30.10.2, ports: [{port: 80}]}
         assert_eq!(blamed.len(), 2, "{blamed:?}");
         assert!(blamed[0].starts_with("demo/web: ") && blamed[0].contains("192.0.2.1:80"), "{blamed:?}");
         assert!(blamed[1].starts_with("demo/xeb: ") && blamed[1].contains("10.0.0.255:8080"), "{blamed:?}");
+    }
+
+    #[test]
+    fn looks_at_destinations_go_round() {
+        let planner = Planner::new(Family::Ipv4, &Settings::default(), &cluster(), None).unwrap();
+        let after = |id: Option<&ServiceId>| -> Vec<_> {
+            planner.servers_after(id).map(|(id, _)| id.to_string()).collect()
+        };
+        let all = ["TCP 172.30.10.1:80", "TCP 172.30.10.2:80", "TCP 192.0.2.1:80"];
+        assert_eq!(after(None), all);
+        let id = |ip: [u8; 4]| ServiceId::tcp(Endpoint::new(ip, 80));
+        assert_eq!(after(Some(&id([172, 30, 10, 2]))), [all[2], all[0], all[1]]);
+        assert_eq!(after(Some(&id([192, 0, 2, 1]))), all);
+        // One that has gone meanwhile.
+        assert_eq!(after(Some(&id([180, 0, 0, 1]))), [all[2], all[0], all[1]]);
     }
 
     #[test]

@@ -35,7 +35,7 @@ use sluicegate_services::{
     Changes, Cluster, Family, NodePorts, ServiceName, ServicePort, Topology, categorize,
 };
 
-use super::port::{Context, PortPlan};
+use super::port::{Context, PortPlan, Server};
 use super::rules::{Rules, Style};
 use super::wanted::{self, Touched, Wanted};
 use super::{Change, Set, Settings, set};
@@ -172,6 +172,14 @@ impl Planner {
     /// Returns the number of virtual servers that IPVS should have.
     pub(super) fn server_count(&self) -> usize {
         self.wanted.server_count()
+    }
+
+    /// Iterates over the virtual servers that IPVS should have, each once, beginning with those after this one.
+    pub(super) fn servers_after(
+        &self,
+        id: Option<&ServiceId>,
+    ) -> impl Iterator<Item = (&ServiceId, &Server)> {
+        self.wanted.servers_after(id)
     }
 
     /// Returns whether a virtual server should have this destination.

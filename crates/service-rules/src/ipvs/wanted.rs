@@ -7,6 +7,7 @@
 //! decides.
 
 use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
 
 use sluicegate_ipset::Element;
 use sluicegate_ipvs::{Command, DestinationConfig, Forward, ServiceId, Table, diff};
@@ -147,8 +148,18 @@ impl Wanted {
         commands
     }
 
+    /// Returns the virtual servers after this one, and then all others.
+    pub(super) fn servers_after(
+        &self,
+        id: Option<&ServiceId>,
+    ) -> impl Iterator<Item = (&ServiceId, &Server)> {
+        let after = self.servers.range((id.map_or(Unbounded, Excluded), Unbounded));
+        let others = id.into_iter().flat_map(|id| self.servers.range(..=id));
+        after.chain(others).filter_map(|(id, claims)| Some((id, &claims.first()?.server)))
+    }
+
     fn servers(&self) -> impl Iterator<Item = (&ServiceId, &Server)> {
-        self.servers.iter().filter_map(|(id, claims)| Some((id, &claims.first()?.server)))
+        self.servers_after(None)
     }
 }
 

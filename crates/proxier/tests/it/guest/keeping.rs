@@ -40,6 +40,9 @@ fn a_restart_changes_nothing_and_what_others_break_is_mended() {
         let tool = back_end().unwrap();
         for harm in [
             "ipvsadm -C".to_owned(),
+            "ipvsadm -d -t 172.30.0.1:80 -r 10.244.1.10:8080".to_owned(),
+            "ipvsadm -e -t 172.30.0.1:80 -r 10.244.1.10:8080 -m -w 0".to_owned(),
+            "ipvsadm -a -t [fd00:172::1]:80 -r [fd00::99]:8080 -m".to_owned(),
             "ipset flush KUBE-6-CLUSTER-IP".to_owned(),
             "ip addr del 172.30.0.1/32 dev kube-ipvs0".to_owned(),
             "ip addr add 172.30.99.1/32 dev kube-ipvs0".to_owned(),
