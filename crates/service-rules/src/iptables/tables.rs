@@ -112,7 +112,7 @@ pub(crate) fn open_used() -> Vec<Result<Box<dyn Tables>, Error>> {
 ///
 /// As kube-proxy's image chooses between the tools: the back end in which the kubelet made its chains, or else
 /// a service proxy its canary; nft first. Without any, the legacy back end if it has more rules, and otherwise
-/// nft, unless the kernel does not have that.
+/// nft, unless the kernel does not have that, or not in each family in which it has the legacy back end.
 ///
 /// # Errors
 /// As [`open`].
@@ -137,11 +137,11 @@ pub fn choose() -> Result<BackEnd, Error> {
             }
         }
     }
-    // nf_tables may be there for other families alone, or without extensions of iptables.
-    let takes_rules = |(client, _): &mut (Client, _)| {
-        client.back_end() == BackEnd::Nft && client.has_extensions("filter", PROBE).unwrap_or(false)
+    let families = |back_end| {
+        let ours = clients.iter_mut().filter(|(client, _)| client.back_end() == back_end);
+        ours.map(|(client, _)| usize::from(client.has_extensions("filter", PROBE).unwrap_or(false))).sum()
     };
-    let has_nft = clients.iter_mut().any(takes_rules);
+    let has_nft = has_nft(families);
     let mut rules = |back_end| {
         let ours = clients.iter_mut().filter(|(client, _)| client.back_end() == back_end);
         // What cannot be listed is not of iptables.
@@ -151,6 +151,16 @@ pub fn choose() -> Result<BackEnd, Error> {
     };
     let is_legacy = !has_nft || rules(BackEnd::Legacy) > rules(BackEnd::Nft);
     Ok(if is_legacy { BackEnd::Legacy } else { BackEnd::Nft })
+}
+
+/// Returns whether `nf_tables` takes rules of iptables in as many families as the legacy back end: it may be there
+/// for some families alone, or without extensions of iptables.
+fn has_nft(mut families: impl FnMut(BackEnd) -> usize) -> bool {
+    match families(BackEnd::Nft) {
+        0 => false,
+        // The legacy back end makes its tables when it is asked.
+        some => some == Family::BOTH.len() || families(BackEnd::Legacy) <= some,
+    }
 }
 
 /// The words of a rule that iptables-nft writes with an extension.
@@ -293,5 +303,25 @@ impl Tables for Client {
             Err(error) if error.is_unsupported() => Ok(false),
             Err(error) => Err(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nf_tables_without_a_family_that_the_legacy_back_end_has_is_not_chosen() {
+        for (nft, legacy, expected) in
+            [(0, 0, false), (0, 2, false), (1, 0, true), (1, 1, true), (1, 2, false)]
+        {
+            let families = |back_end| if back_end == BackEnd::Nft { nft } else { legacy };
+            assert_eq!(has_nft(families), expected, "{nft} {legacy}");
+        }
+        // Where it has all, the other one is not asked, which would make its tables.
+        assert!(has_nft(|back_end| {
+            assert_eq!(back_end, BackEnd::Nft);
+            2
+        }));
     }
 }
