@@ -63,7 +63,7 @@ impl Programmed {
     }
 
     fn add(&mut self, port: &ServicePort<'_>) {
-        self.frontends.extend(frontends(port));
+        self.frontends.extend(port.frontends());
         self.endpoints.extend(port.endpoints.iter().map(|endpoint| endpoint.address));
     }
 }
@@ -223,7 +223,7 @@ fn add_all(services: &mut Services, ports: &[ServicePort<'_>]) {
         }
         let servers: Vec<SocketAddr> = port.endpoints.iter().filter(stays).map(|e| e.address).collect();
         let protocol = ip_protocol(protocol);
-        for frontend in frontends(port) {
+        for frontend in port.frontends() {
             let servers = servers.iter().copied();
             match frontend {
                 Frontend::Address(ip, _, port) => {
@@ -235,13 +235,6 @@ fn add_all(services: &mut Services, ports: &[ServicePort<'_>]) {
             }
         }
     }
-}
-
-fn frontends<'a>(port: &'a ServicePort<'_>) -> impl Iterator<Item = Frontend> + 'a {
-    let protocol = port.name.protocol;
-    let addresses = port.cluster_ip.iter().chain(&port.load_balancer_ips).chain(&port.external_ips);
-    let addresses = addresses.map(move |ip| Frontend::Address(*ip, protocol, port.port));
-    addresses.chain(port.node_port.map(|number| Frontend::NodePort(port.family, protocol, number)))
 }
 
 const fn family_of(frontend: &Frontend) -> Family {

@@ -68,16 +68,12 @@ impl ServicePort<'_> {
     /// node port.
     #[must_use]
     pub fn frontends(&self) -> Vec<Frontend> {
-        let mut found = Vec::new();
-        let addresses = self.cluster_ip.iter().chain(&self.external_ips).chain(&self.load_balancer_ips);
-        for ip in addresses {
-            let frontend = Frontend::Address(*ip, self.name.protocol, self.port);
-            if !found.contains(&frontend) {
-                found.push(frontend);
-            }
-        }
-        found.extend(self.node_port.map(|port| Frontend::NodePort(self.family, self.name.protocol, port)));
-        found
+        let mut seen = BTreeSet::new();
+        let ips = self.cluster_ip.iter().chain(&self.external_ips).chain(&self.load_balancer_ips);
+        let of_ips = ips.filter(|ip| seen.insert(**ip));
+        let of_ips = of_ips.map(|ip| Frontend::Address(*ip, self.name.protocol, self.port));
+        let node_port = self.node_port.map(|port| Frontend::NodePort(self.family, self.name.protocol, port));
+        of_ips.chain(node_port).collect()
     }
 }
 

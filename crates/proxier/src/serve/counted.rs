@@ -30,7 +30,7 @@ struct Tally {
 
 impl Tally {
     fn read(&mut self, now: u64) {
-        self.total += now.saturating_sub(self.last);
+        self.total = self.total.saturating_add(now.saturating_sub(self.last));
         self.last = now;
     }
 }
@@ -94,16 +94,19 @@ impl Counted {
         (self.frontends, self.endpoints) = (frontends, endpoints);
     }
 
-    /// Returns the connections to a service port.
-    pub(super) fn of_port(&self, port: &ServicePort<'_>) -> u64 {
-        port.frontends().iter().filter_map(|frontend| self.frontends.get(frontend)).map(|t| t.total).sum()
+    /// Returns the connections to these frontends of a service port.
+    pub(super) fn of_port(&self, frontends: &[Frontend]) -> u64 {
+        let tallies = frontends.iter().filter_map(|frontend| self.frontends.get(frontend));
+        tallies.map(|tally| tally.total).fold(0, u64::saturating_add)
     }
 
-    /// Returns the connections to an endpoint through a service port, where endpoints are counted.
-    pub(super) fn of_endpoint(&self, port: &ServicePort<'_>, endpoint: SocketAddr) -> Option<u64> {
-        let of = |frontend: Frontend| self.endpoints.get(&(frontend, endpoint)).map(|tally| tally.total);
-        let counted = self.counting == Counting::Endpoints;
-        counted.then(|| port.frontends().into_iter().filter_map(of).sum())
+    /// Returns the connections to an endpoint through these frontends, where endpoints are counted.
+    pub(super) fn of_endpoint(&self, frontends: &[Frontend], endpoint: SocketAddr) -> Option<u64> {
+        if self.counting != Counting::Endpoints {
+            return None;
+        }
+        let tallies = frontends.iter().filter_map(|frontend| self.endpoints.get(&(*frontend, endpoint)));
+        Some(tallies.map(|tally| tally.total).fold(0, u64::saturating_add))
     }
 
     /// Returns the connections to each frontend, in the order of the services' names, `most` at most, and the

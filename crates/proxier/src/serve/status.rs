@@ -288,13 +288,18 @@ struct Endpoint {
 
 impl Port {
     fn new(port: &ServicePort<'_>, default: Option<Scheduler>, counted: Option<&Counted>) -> Self {
+        let counted = counted.map(|counted| (counted, port.frontends()));
+        let of_endpoint = |address| {
+            let (counted, frontends) = counted.as_ref()?;
+            counted.of_endpoint(frontends, address)
+        };
         let endpoint = |endpoint: &sluicegate_services::Endpoint| Endpoint {
             address: endpoint.address,
             local: endpoint.is_local,
             ready: endpoint.ready,
             serving: endpoint.serving,
             terminating: endpoint.terminating,
-            connections: counted.and_then(|counted| counted.of_endpoint(port, endpoint.address)),
+            connections: of_endpoint(endpoint.address),
         };
         Self {
             name: port.name.to_string(),
@@ -305,7 +310,7 @@ impl Port {
             external_ips: port.external_ips.clone(),
             load_balancer_ips: port.load_balancer_ips.clone(),
             scheduler: default.and_then(|default| port.service.scheduler(default)).map(|one| one.to_string()),
-            connections: counted.map(|counted| counted.of_port(port)),
+            connections: counted.as_ref().map(|(counted, frontends)| counted.of_port(frontends)),
             endpoints: port.endpoints.iter().map(endpoint).collect(),
         }
     }

@@ -66,14 +66,14 @@ impl Connections {
         match container {
             Container::Dispatch(scope, _) => {
                 if let Some(frontend) = frontend(family, scope, &element.key) {
-                    *self.frontends.entry(frontend).or_default() += count;
+                    raise(self.frontends.entry(frontend).or_default(), count);
                 }
             }
             Container::Endpoints(scope, _, protocol) | Container::StickyEndpoints(scope, _, protocol) => {
                 let Some(Data::Value(value)) = &element.data else { return };
                 let frontend = numbered_frontend(family, scope, protocol, &element.key);
                 if let Some((frontend, endpoint)) = frontend.zip(endpoint(family, value)) {
-                    *self.endpoints.entry((frontend, endpoint)).or_default() += count;
+                    raise(self.endpoints.entry((frontend, endpoint)).or_default(), count);
                 }
             }
             _ => {}
@@ -222,7 +222,8 @@ impl Counted {
         if let Some(subject) = Subject::new(family, container, &element.key, value) {
             self.same.insert((family, container, element.key.to_vec(), value.to_vec()), count);
             let sum = self.rest.entry(subject).or_default();
-            (sum.packets, sum.bytes) = (sum.packets + count.packets, sum.bytes + count.bytes);
+            raise(&mut sum.packets, count.packets);
+            raise(&mut sum.bytes, count.bytes);
         }
     }
 
@@ -276,7 +277,8 @@ impl Counted {
         let sum =
             Subject::new(family, container, key.bytes(), &value).and_then(|own| self.rest.get_mut(&own));
         if let Some(sum) = sum {
-            (sum.packets, sum.bytes) = (sum.packets - count.packets, sum.bytes - count.bytes);
+            sum.packets = sum.packets.saturating_sub(count.packets);
+            sum.bytes = sum.bytes.saturating_sub(count.bytes);
         }
         *element = element.clone().statement(count);
     }
@@ -304,6 +306,11 @@ fn value_of(container: Container, element: &Element) -> Vec<u8> {
         }
         _ => Vec::new(),
     }
+}
+
+/// Adds to a count, which does not wrap: another program may have set a counter to any number.
+fn raise(count: &mut u64, by: u64) {
+    *count = count.saturating_add(by);
 }
 
 fn count_of(element: &read::Element) -> Option<u64> {

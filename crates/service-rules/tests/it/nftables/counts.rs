@@ -222,6 +222,37 @@ fn what_another_program_resets_begins_at_nothing() {
 }
 
 #[test]
+fn counters_that_another_program_has_set_to_the_most_do_not_wrap() {
+    if !testns::have(&["nft"]) {
+        return;
+    }
+    let family = Family::Ipv4;
+    testns::netns(|| {
+        // Under maglev an endpoint has many elements.
+        let text = |endpoints: &[u8]| manifests(family, &[Some("maglev")], endpoints);
+        let mut cluster = cluster(&text(&all()));
+        let mut applier = open(&counting(Counting::Endpoints));
+        sync(&mut applier, &mut cluster);
+        let most = format!("counter packets {0} bytes {0}", u64::MAX);
+        let listed = testns::sh("nft list ruleset").replace("counter packets 0 bytes 0", &most);
+        run_nft_text(&format!("flush ruleset\n{listed}"));
+        let check = |when: &str| {
+            let found = counted(Counting::Endpoints);
+            let udp = frontend(family, 1, Protocol::Udp);
+            assert_eq!(found.frontends.get(&udp), Some(&u64::MAX), "{when}");
+            assert_eq!(endpoints(&found, udp, family)[2..], [u64::MAX; 3], "{when}");
+        };
+        check("as they were set");
+        change(&mut cluster, &text(&[1, 3, 4, 5]));
+        sync(&mut applier, &mut cluster);
+        check("carried by a change");
+        change(&mut cluster, &text(&[3, 4, 5]));
+        sync(&mut open(&counting(Counting::Endpoints)), &mut cluster);
+        check("carried by a comparison");
+    });
+}
+
+#[test]
 fn without_counting_no_set_has_counters() {
     let script = |settings: &Settings| {
         let cluster = cluster(&manifests(Family::Ipv4, &[None, Some("maglev")], &all()));
