@@ -123,9 +123,10 @@ pub(crate) struct ProxyArgs {
         default_missing_value = "frontends"
     )]
     pub(crate) service_metrics: Counting,
-    /// In nftables mode, the number of packets after which an established connection to a service goes on
-    /// through a flowtable, 0 for never: faster, and past all chains of all programs, network policies of
-    /// forward chains included. A kernel without flowtables does without.
+    /// In nftables mode, the number of packets after which an established connection to a service, or through
+    /// another translated destination (hostPort), goes on through a flowtable, 0 for never: faster, and past all
+    /// chains of all programs, network policies of forward chains included. A kernel without flowtables does
+    /// without.
     #[arg(long, value_name = "PACKETS", default_value_t = 0)]
     pub(crate) nftables_fastpath_after: u32,
     /// With --nftables-fastpath-after, the devices between which that is done, by names and prefixes (`veth*`);

@@ -20,7 +20,7 @@ use sluicegate_nftables::{self as nft, read};
 use crate::Mode;
 use crate::sysctl::{self, Needs, ROUTE_LOCALNET_LEFT, State, Sysctls};
 use sluicegate_service_rules::iptables::{self, BackEnd};
-use sluicegate_service_rules::nftables::{FASTPATH, TABLE};
+use sluicegate_service_rules::nftables::{FASTPATH, TABLE, has_flowtables};
 
 pub use lost::why_lost;
 pub use network::{localnet_is_guarded, missing_device, of_objects, of_other_nodes};
@@ -179,12 +179,16 @@ impl Diagnosis {
                 Err(error) => self.add(mode, what, Verdict::Unknown, error.to_string()),
             }
         }
-        let detail = match supports(&mut socket, Feature::Flowtable) {
-            Ok(true) => "for --nftables-fastpath-after, past the chains of all programs".to_owned(),
-            Ok(false) => "not in this kernel: --nftables-fastpath-after does nothing".to_owned(),
-            Err(error) => error.to_string(),
+        let (verdict, detail) = match has_flowtables(&mut socket) {
+            Ok(true) => {
+                (Verdict::Good, "for --nftables-fastpath-after, past the chains of all programs".to_owned())
+            }
+            Ok(false) => {
+                (Verdict::Good, "not in this kernel: --nftables-fastpath-after does nothing".to_owned())
+            }
+            Err(error) => (Verdict::Unknown, error.to_string()),
         };
-        self.add(mode, "flowtables (optional)", Verdict::Good, detail);
+        self.add(mode, "flowtables (optional)", verdict, detail);
         match foreign::tables(&mut socket) {
             Ok(tables) => {
                 self.others.extend(tables.iter().map(|table| {

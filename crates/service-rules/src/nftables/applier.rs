@@ -353,8 +353,7 @@ impl<T: Transport> Applier<T> {
             return Ok(known);
         }
         let asking = |error| Error::nftables("looking for flowtables", error);
-        let has = probe::supports(&mut self.transport, Feature::Flowtable).map_err(asking)?
-            && probe::has_expression(&mut self.transport, nft::Family::IP, "flow_offload").map_err(asking)?;
+        let has = has_flowtables(&mut self.transport).map_err(asking)?;
         if !has {
             self.notices.push(NO_FLOWTABLES.to_owned());
         }
@@ -489,6 +488,16 @@ fn nft_family(family: Family) -> nft::Family {
 
 fn family_of(family: nft::Family) -> Family {
     if family == nft::Family::IP6 { Family::Ipv6 } else { Family::Ipv4 }
+}
+
+/// Returns whether the kernel has what [`Settings::fastpath`] takes: flowtables, and rules that hand connections to
+/// them.
+///
+/// # Errors
+/// If the kernel cannot be asked.
+pub fn has_flowtables(transport: &mut (impl Transport + ?Sized)) -> Result<bool, nft::Error> {
+    Ok(probe::supports(transport, Feature::Flowtable)?
+        && probe::has_expression(transport, nft::Family::IP, "flow_offload")?)
 }
 
 /// Lists the devices of the network namespace of this thread.

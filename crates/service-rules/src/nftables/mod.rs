@@ -58,7 +58,7 @@ mod synced;
 mod table;
 mod timed;
 
-pub use applier::Applier;
+pub use applier::{Applier, has_flowtables};
 pub use base::FASTPATH;
 pub use counts::{Connections, connections};
 pub use journey::{End, Hop, Journey, Place, Tracer};

@@ -50,7 +50,8 @@ impl Default for Settings {
 }
 
 /// Established connections to services that a flowtable forwards: no chain of any table sees their packets any
-/// more.
+/// more. So are others whose destination a rule of another program translated, which the kernel does not tell
+/// apart.
 ///
 /// A kernel without flowtables forwards them as before, and the first sync has a notice that says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
