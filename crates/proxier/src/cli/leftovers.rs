@@ -27,10 +27,22 @@ struct State {
     is_done: bool,
     /// Since when connections of IPVS are waited for.
     draining: Option<Instant>,
+    /// When they were last counted.
+    counted: Option<Instant>,
     /// What the others serve while they stay, and when that was listed.
     listed: Option<(Instant, Result<Present, String>)>,
-    /// Why they stay, as it was told.
+    /// Why they stay, as it was last told.
     told: Option<String>,
+}
+
+impl State {
+    /// Warns, unless the same was told last.
+    fn warn(&mut self, text: String) {
+        if self.told.as_ref() != Some(&text) {
+            tracing::warn!("{text}");
+            self.told = Some(text);
+        }
+    }
 }
 
 impl Leftovers {
@@ -56,17 +68,21 @@ impl Leftovers {
         }
         let is_first = state.draining.is_none();
         let is_over = state.draining.get_or_insert_with(Instant::now).elapsed() >= self.drain;
+        // Syncs may come often, and each virtual server is asked for its destinations.
+        if !is_over && state.counted.is_some_and(|at| at.elapsed() < LIST_EVERY) {
+            return true;
+        }
+        state.counted = Some(Instant::now());
         let (most, connections) = (format_duration(self.drain), ipvs::connections());
         match (connections, is_over) {
             (Ok(0), _) => return false,
             (Ok(left), false) if is_first => tracing::info!(
                 "IPVS has {left} connections: what ipvs mode left stays until they have ended, {most} at most"
             ),
-            (Err(error), false) => {
-                tracing::warn!(
-                    "the connections of IPVS cannot be counted, so that {most} are waited: {error}"
-                );
-            }
+            (Err(error), false) => state.warn(format!(
+                "the connections of IPVS cannot be counted, so that what ipvs mode left stays for all of \
+                 --ipvs-drain {most}: {error}"
+            )),
             (Ok(left), true) => {
                 tracing::warn!("{left} connections of IPVS are ended: --ipvs-drain {most} is over");
             }
@@ -125,15 +141,11 @@ impl Observer for Leftovers {
         if self.is_guarded
             && let Some(obstacle) = self.obstacle(&mut state, cluster)
         {
-            if state.told.as_ref() != Some(&obstacle) {
-                tracing::warn!("{obstacle}");
-                state.told = Some(obstacle);
-            }
-            return;
+            return state.warn(obstacle);
         }
         self.finish(&mut state);
     }
 }
 
-/// The least time between two lists of what other modes serve.
+/// The least time between two lists of what other modes serve, and between two of connections.
 const LIST_EVERY: Duration = Duration::from_secs(5);
