@@ -56,7 +56,8 @@ const FAILED: Row = ("1", "it failed, as standard error says");
 
 pub(super) const ENVIRONMENT: &[Row] = &[
     ("COLUMNS", "the width of help and tables where the output is no terminal"),
-    ("NO_COLOR", "no colours, whatever it is set to; without a terminal there are none"),
+    ("NO_COLOR", "no colours, if it is set and not empty; without a terminal there are none"),
+    ("XTABLES_LOCKFILE", "another lock of iptables than /run/xtables.lock, with its legacy back end"),
     ("KUBERNETES_SERVICE_HOST", "in a pod: the API server, unless --manifests or --kubeconfig is given"),
 ];
 

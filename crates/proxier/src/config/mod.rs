@@ -200,7 +200,9 @@ fn first_document(text: &str) -> (usize, &str, Option<usize>) {
     };
     let (mut first, mut start, mut offset) = (1, 0, 0);
     for (number, line) in text.split_inclusive('\n').enumerate() {
-        let is_marker = line.strip_prefix("---").is_some_and(|rest| rest.trim().is_empty());
+        let is_marker = line.strip_prefix("---").is_some_and(|rest| {
+            rest.trim().is_empty() || rest.starts_with([' ', '\t']) && rest.trim_start().starts_with('#')
+        });
         if is_marker && says_something(text.get(start..offset).unwrap_or_default()) {
             let is_another = text.get(offset + line.len()..).is_some_and(says_something);
             return (first, text.get(start..offset).unwrap_or_default(), is_another.then_some(number + 1));

@@ -171,6 +171,8 @@ fn what_kube_proxy_passes_over_is_told_and_stops_nothing() {
     let second = told(&format!("# mine\n---\n{head}mode: ipvs\n---\n{head}mode: iptables\n"));
     let another = "line 6: another document begins; the first one counts alone, as in kube-proxy";
     assert_eq!(second, (Some(Mode::Ipvs), vec![another.to_owned()]));
+    let second = told(&format!("--- # mine\n{head}mode: ipvs\n---\t# another\n{head}mode: iptables\n"));
+    assert_eq!(second, (Some(Mode::Ipvs), vec![another.replace("line 6", "line 5")]));
     assert_eq!(told(&format!("---\r\n{head}mode: ipvs\n---\n# no more\n")), (Some(Mode::Ipvs), Vec::new()));
     assert_eq!(told(&format!("{head}...\n")), (None, Vec::new()));
     let number = told(&format!("{head}1: 2\nmode: ipvs\n"));

@@ -16,7 +16,7 @@ use crate::source::update::{ObjectName, Update};
 pub(super) struct Patience {
     held: BTreeMap<ObjectName, (Instant, Update)>,
     /// The claims of those that are held.
-    wanted: HashMap<u64, Vec<ObjectName>>,
+    wanted: HashMap<u64, HashSet<ObjectName>>,
     /// What each object claims, by the hash of its name. By hashes, as there may be very many; one that is
     /// shared by chance makes a removal early.
     claims: HashMap<u64, Box<[u64]>>,
@@ -67,10 +67,7 @@ impl Patience {
                     let due = self.held.get(&name).map_or(now + WAIT, |(due, _)| *due);
                     let of = self.claims.get(&self.hasher.hash_one(&name));
                     for claim in of.into_iter().flatten() {
-                        let wanted = self.wanted.entry(*claim).or_default();
-                        if !wanted.contains(&name) {
-                            wanted.push(name.clone());
-                        }
+                        self.wanted.entry(*claim).or_default().insert(name.clone());
                     }
                     self.held.insert(name, (due, update));
                 }
@@ -98,7 +95,7 @@ impl Patience {
         let held = self.held.remove(name)?;
         for claim in self.claims.get(&self.hasher.hash_one(name)).into_iter().flatten() {
             if let Some(names) = self.wanted.get_mut(claim) {
-                names.retain(|other| other != name);
+                names.remove(name);
                 if names.is_empty() {
                     self.wanted.remove(claim);
                 }
