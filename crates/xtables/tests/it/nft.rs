@@ -683,7 +683,8 @@ fn bytes_that_are_not_text_are_listed_found_and_restored_as_they_are() {
             // The tool has the same rules, and takes them from what is listed here.
             let saved = format!("{}-save | grep -a '^-A'", tool.name(""));
             let theirs = sh(&format!("{saved} | od -c"));
-            let file = std::env::temp_dir().join(format!("bytes-{}", tool.name("")));
+            let file = std::env::temp_dir();
+            let file = file.join(format!("sluicegate-bytes-{}-{}", tool.name(""), std::process::id()));
             std::fs::write(&file, sluicegate_xtables::iptables_save::encode(&before)).unwrap();
             let _ = sh(&format!("{}-restore < {}", tool.name(""), file.display()));
             std::fs::remove_file(&file).unwrap();

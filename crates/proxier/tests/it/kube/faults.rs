@@ -416,7 +416,7 @@ fn a_watch_that_the_server_does_not_end_is_given_up() {
         let began = Instant::now();
         server.put("services", service("later"));
         watching.settle(&server);
-        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
         assert_eq!(watching.lists(Kind::Service), 1);
     });
 }
