@@ -575,19 +575,25 @@ fn interface(name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the number of the user or group that is the value of an option, if it is one's name: name, password and
-/// number stand first in a line of the file.
+/// Returns the number of the user or group that is the value of an option, if it is one's name: name, password
+/// and number stand first in a line of the file, which may have names of people in any encoding.
 pub(super) fn account(option: &str, name: &str) -> Option<String> {
     let file = match option {
         "uid-owner" => "/etc/passwd",
         "gid-owner" => "/etc/group",
         _ => return None,
     };
-    let accounts = std::fs::read_to_string(file).ok()?;
-    accounts.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        (fields.next() == Some(name)).then(|| fields.nth(1).map(str::to_owned))?
+    let accounts = std::fs::read(file).ok()?;
+    accounts.split(|byte| *byte == b'\n').find_map(|line| {
+        let mut fields = line.split(|byte| *byte == b':');
+        (fields.next() == Some(name.as_bytes())).then(|| fields.nth(1))?.and_then(id)
     })
+}
+
+/// Returns the number of an account, if it is one: not a range, which a rule would take as well.
+fn id(field: &[u8]) -> Option<String> {
+    let number: u32 = std::str::from_utf8(field).ok()?.parse().ok()?;
+    Some(number.to_string())
 }
 
 /// Tells that a range of addresses has its ends in the wrong order.

@@ -1,4 +1,4 @@
-//! What iptables-restore says of a line of its input: a rule is read there as iptables reads its command line.
+//! What iptables-restore says of a line of its input: a rule is read as iptables reads its command line.
 
 use sluicegate_iptables_save::{decode, split};
 

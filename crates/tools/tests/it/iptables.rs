@@ -350,3 +350,26 @@ fn help_has_the_types_of_icmp_that_the_tools_has() {
         assert_eq!(ours, types_in_help(Path::new(name), protocol));
     }
 }
+
+#[test]
+fn an_account_is_one_number_or_refused() {
+    let passwd = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("passwd-{}", std::process::id()));
+    std::fs::write(&passwd, b"one:x:7:7:Jos\xe9:/:/bin/sh\nmany:x:0-65535:7::/:\nnone:x::7::/:\nshort\n")
+        .unwrap();
+    testns::netns(|| {
+        if !testns::own_mounts() {
+            return testns::skip("mounts of its own are not permitted");
+        }
+        sh(&format!("mount --bind {} /etc/passwd", passwd.display()));
+        let ours = tool("iptables-nft");
+        for (name, status) in [("one", 0), ("many", 2), ("none", 2), ("short", 2), ("two", 2)] {
+            let rule = format!("-A OUTPUT -m owner --uid-owner {name} -j DROP");
+            assert_eq!(run(&ours, &rule, "").status, Some(status), "{name}");
+            let input = format!("*filter\n{rule}\nCOMMIT\n");
+            assert_eq!(run(&tool("iptables-nft-restore"), "-n", &input).status, Some(status), "{name}");
+        }
+        let rule = "-A OUTPUT -m owner --uid-owner 7 -j DROP\n";
+        assert_eq!(run(&ours, "-S OUTPUT", "").stdout, format!("-P OUTPUT ACCEPT\n{rule}{rule}"));
+    });
+    std::fs::remove_file(passwd).unwrap();
+}
