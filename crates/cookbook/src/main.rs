@@ -5,6 +5,7 @@
 mod namespace;
 mod recipes;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use recipes::{ALL, Recipe};
@@ -12,7 +13,10 @@ use recipes::{ALL, Recipe};
 fn main() -> ExitCode {
     let names: Vec<String> = std::env::args().skip(1).collect();
     let [name] = &names[..] else {
-        list();
+        if let Err(error) = std::io::stdout().write_all(list().as_bytes()) {
+            eprintln!("cookbook: standard output: {error}");
+            return ExitCode::FAILURE;
+        }
         return ExitCode::from(if names.is_empty() { 0 } else { 2 });
     };
     let Some(recipe) = ALL.iter().find(|recipe| recipe.name() == *name) else {
@@ -33,13 +37,15 @@ fn run(recipe: &Recipe) -> Result<(), Box<dyn std::error::Error>> {
     (recipe.main)()
 }
 
-fn list() {
-    let mut area = "";
+/// Returns the names of the recipes with what each is for.
+fn list() -> String {
+    let (mut list, mut area) = (String::new(), "");
     for recipe in ALL {
         if recipe.area != area {
             area = recipe.area;
-            println!("{area}:");
+            list += &format!("{area}:\n");
         }
-        println!("  {:<24} {}", recipe.name(), recipe.title());
+        list += &format!("  {:<24} {}\n", recipe.name(), recipe.title());
     }
+    list
 }

@@ -1,4 +1,4 @@
-//! Balance connections over servers with nftables alone: a random index into a map.
+//! Balance connections over servers with nftables alone: each new one goes to the next entry of a map.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -12,7 +12,9 @@ const RULES: &str = "
     table ip balancing {
         chain output {
             type nat hook output priority -100;
-            ip daddr 127.9.9.9 tcp dport 80 dnat to numgen inc mod 2 map { 0 : 127.0.0.1 . 8001, 1 : 127.0.0.2 . 8001 }
+            ip daddr 127.9.9.9 tcp dport 80 dnat to numgen inc mod 2 map {
+                0 : 127.0.0.1 . 8001, 1 : 127.0.0.2 . 8001
+            }
         }
     }
 ";

@@ -23,8 +23,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
 
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     for to in ["127.0.1.1:9", "127.0.2.1:9", "127.0.2.9:9"] {
-        // Nobody listens there, and a second datagram may be told so.
-        let _ = socket.send_to(&[0; 100], to);
+        socket.send_to(&[0; 100], to)?;
     }
     for table in read::ruleset(&mut kernel, Family::INET)?.content() {
         for element in table.elements("customers") {

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use sluicegate_nftables::netlink::{NetlinkFamily, Options, Socket};
-use sluicegate_nftables::{Family, TableId, Transaction};
+use sluicegate_nftables::{Family, Table, TableId, Transaction};
 
 pub fn main() -> Result<(), Box<dyn Error>> {
     let mut kernel = Socket::open(NetlinkFamily::NETFILTER, &Options::default())?;
@@ -17,9 +17,11 @@ pub fn main() -> Result<(), Box<dyn Error>> {
         Err(error) => return Err(error.into()),
     }
 
-    // Linux 6.3 and newer do so by themselves.
-    let mut destroy = Transaction::new();
-    destroy.destroy(table).apply(&mut kernel)?;
-    println!("destroyed, or was not there");
+    // Adding what is there already changes nothing. From Linux 6.3 on, `destroy` does the same by itself.
+    let mut gone = Transaction::new();
+    gone.add(Table::new(table.clone()));
+    gone.delete(table);
+    gone.apply(&mut kernel)?;
+    println!("deleted, or was not there");
     Ok(())
 }

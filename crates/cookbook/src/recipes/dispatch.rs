@@ -14,6 +14,8 @@ const RULES: &str = "
         chain input {
             type filter hook input priority filter; policy drop;
             ct state established,related accept
+            iifname lo accept
+            meta l4proto { icmp, ipv6-icmp } accept
             iifname vmap @of-interface
         }
     }

@@ -1,7 +1,7 @@
 //! Program many network namespaces at once: the kernel locks each by itself.
 
 use std::error::Error;
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
 use nix::sched::{CloneFlags, unshare};
 use sluicegate_nftables::netlink::{NetlinkFamily, Options, Socket};
@@ -22,7 +22,8 @@ fn program(container: usize) -> Result<usize> {
 pub fn main() -> std::result::Result<(), Box<dyn Error>> {
     let results: Vec<Result<usize>> = thread::scope(|scope| {
         let threads: Vec<_> = (0..8).map(|container| scope.spawn(move || program(container))).collect();
-        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+        let ended = threads.into_iter().map(ScopedJoinHandle::join);
+        ended.map(|end| end.unwrap_or_else(|_| Err("the thread panicked".into()))).collect()
     });
     for (container, rules) in results.into_iter().enumerate() {
         println!("rules of container {container}: {}", rules.map_err(|error| error.to_string())?);

@@ -2,10 +2,10 @@
 
 use std::error::Error;
 
-use sluicegate_nftables::lang::{CtKey, CtState, Match, MetaKey, Payload, Verdict};
+use sluicegate_nftables::lang::{CtKey, CtState, Expression, Match, MetaKey, Payload, Verdict};
 use sluicegate_nftables::netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::{
-    Chain, ChainType, Family, Hook, Policy, Port, Priority, Table, TableId, Transaction,
+    Chain, ChainType, Family, Hook, Policy, Port, Priority, Protocol, Table, TableId, Transaction,
 };
 
 pub fn main() -> Result<(), Box<dyn Error>> {
@@ -18,6 +18,9 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let known = CtState::ESTABLISHED | CtState::RELATED;
     change.add(input.rule().then(Match::new(CtKey::STATE, known)).then(Verdict::Accept));
     change.add(input.rule().then(Match::new(MetaKey::IIFNAME, "lo")).then(Verdict::Accept));
+    // Without ICMPv6 no IPv6: a neighbour's address is asked for by it.
+    let icmp = Expression::set([Protocol::ICMP, Protocol::ICMPV6]);
+    change.add(input.rule().then(Match::new(MetaKey::L4PROTO, icmp)).then(Verdict::Accept));
     change.add(input.rule().then(Match::new(Payload::TCP_DPORT, Port(22))).then(Verdict::Accept));
 
     let mut kernel = Socket::open(NetlinkFamily::NETFILTER, &Options::default())?;

@@ -1,4 +1,4 @@
-//! Stop a guest after ten megabytes, and give him more.
+//! Stop a guest after ten megabytes, and raise the limit.
 
 use std::error::Error;
 

@@ -14,7 +14,10 @@ const RULES: &str = "
 ";
 
 pub fn main() -> Result<(), Box<dyn Error>> {
-    let file = std::env::temp_dir().join(format!("rules-{}.nft", std::process::id()));
+    // A folder of our own: in /tmp, another user may have put a link where the file is to be.
+    let folder = std::env::temp_dir().join(format!("rules-{}", std::process::id()));
+    fs::create_dir(&folder)?;
+    let file = folder.join("rules.nft");
     let mut kernel = Socket::open(NetlinkFamily::NETFILTER, &Options::default())?;
     Transaction::parse(RULES)?.apply(&mut kernel)?;
 
@@ -25,5 +28,5 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let script = format!("flush ruleset\n{}", fs::read_to_string(&file)?);
     Transaction::parse(&script)?.apply(&mut kernel)?;
     print!("{}", fs::read_to_string(&file)?);
-    Ok(fs::remove_file(&file)?)
+    Ok(fs::remove_dir_all(&folder)?)
 }
