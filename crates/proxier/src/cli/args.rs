@@ -226,30 +226,27 @@ impl ProxyArgs {
         self.ignore_external_ips || !self.gates().is_on(Gate::AllowServiceExternalIps)
     }
 
-    /// Refuses a mode that a feature gate turns off, and what the mode or the layout does not have: a
-    /// scheduler, counted connections.
+    /// Refuses a mode that a feature gate turns off, and flags for what the mode or the layout does not have.
     ///
     /// Every command that plans or programs calls it.
-    pub(crate) fn check_gates(&self) -> Result<(), Error> {
+    pub(crate) fn check_mode(&self) -> Result<(), Error> {
         if self.proxy_mode == Mode::Ipvs && !self.gates().is_on(Gate::KubeProxyIpvs) {
             let reason = "the feature gate KubeProxyIPVS is false, which turns ipvs mode off: expected --proxy-mode \
                           nftables, or KubeProxyIPVS=true as long as Kubernetes has it";
             return Err(Error::flag("--proxy-mode ipvs", reason));
         }
-        if self.proxy_mode != Mode::Nftables && self.nftables_scheduler != Scheduler::Random {
-            let reason =
-                format!("expected --proxy-mode nftables, found {}, which does not have it", self.proxy_mode);
-            return Err(Error::flag(format!("--nftables-scheduler {}", self.nftables_scheduler), reason));
+        let (scheduler, after) = (self.nftables_scheduler, self.nftables_fastpath_after);
+        for (flag, is_used) in [
+            (format!("--nftables-scheduler {scheduler}"), scheduler != Scheduler::Random),
+            (format!("--nftables-fastpath-after {after}"), after > 0),
+        ] {
+            if is_used && self.proxy_mode != Mode::Nftables {
+                let mode = self.proxy_mode;
+                let reason = format!("expected --proxy-mode nftables, found {mode}, which does not have it");
+                return Err(Error::flag(flag, reason));
+            }
         }
-        if self.proxy_mode != Mode::Nftables && self.nftables_fastpath_after > 0 {
-            let reason =
-                format!("expected --proxy-mode nftables, found {}, which does not have it", self.proxy_mode);
-            return Err(Error::flag(
-                format!("--nftables-fastpath-after {}", self.nftables_fastpath_after),
-                reason,
-            ));
-        }
-        if self.nftables_fastpath_after == 0 && !self.nftables_fastpath_devices.is_empty() {
+        if after == 0 && !self.nftables_fastpath_devices.is_empty() {
             let reason =
                 "expected --nftables-fastpath-after as well, above 0: without it there is no flowtable";
             return Err(Error::flag("--nftables-fastpath-devices", reason));

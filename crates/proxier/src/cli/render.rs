@@ -26,7 +26,7 @@ pub(crate) struct Render {
 
 impl Render {
     pub(crate) fn run(self) -> Result<ExitCode, Error> {
-        self.proxy.check_gates()?;
+        self.proxy.check_mode()?;
         let found = self.manifests.read()?;
         let node = self.node.node(&found.nodes)?;
         let (cluster, _) = self.proxy.cluster(found, node);

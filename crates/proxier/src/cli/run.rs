@@ -145,7 +145,7 @@ impl Run {
             None => Config::default(),
         };
         self.fill(&config, &given.names)?;
-        self.proxy.check_gates()?;
+        self.proxy.check_mode()?;
         if !self.ipvs_drain.is_zero() && self.proxy.proxy_mode != Mode::Nftables {
             let reason = format!("expected --proxy-mode nftables, found {}", self.proxy.proxy_mode);
             return Err(Error::flag("--ipvs-drain", reason));

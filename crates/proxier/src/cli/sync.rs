@@ -52,7 +52,7 @@ struct PlanArgs {
 
 impl PlanArgs {
     fn cluster(&self) -> Result<Cluster, Error> {
-        self.proxy.check_gates()?;
+        self.proxy.check_mode()?;
         let found = self.manifests.read()?;
         let node = self.node.node(&found.nodes)?;
         let nodes = found.nodes.clone();
