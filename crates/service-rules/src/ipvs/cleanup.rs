@@ -146,10 +146,12 @@ impl Sets {
         };
         for name in names {
             let set = Family::BOTH.into_iter().find_map(|family| Set::named(&name.to_text(), family));
-            if let Some(set) = set {
-                there.extend(
-                    client.list(Some(name)).map_err(failed)?.into_iter().map(|listing| (set, listing)),
-                );
+            let Some(set) = set else { continue };
+            match client.list(Some(name)) {
+                Ok(listings) => there.extend(listings.into_iter().map(|listing| (set, listing))),
+                // Another program has destroyed it since.
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(failed(error)),
             }
         }
         Ok(Self { client, there })

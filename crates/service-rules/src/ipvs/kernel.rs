@@ -84,10 +84,12 @@ impl<T: Transport> Kernel<T> {
         }
         let mut sizes = BTreeMap::new();
         for name in self.sets.names().map_err(|error| Error::ipset("listing sets", error))? {
-            if let Some(set) = Set::named(&name.to_text(), planner.family()) {
-                let info =
-                    self.sets.infos(Some(name)).map_err(|error| Error::ipset("listing sets", error))?;
-                sizes.insert(set, info.first().and_then(|info| info.entries));
+            let Some(set) = Set::named(&name.to_text(), planner.family()) else { continue };
+            match self.sets.infos(Some(name)) {
+                Ok(info) => drop(sizes.insert(set, info.first().and_then(|info| info.entries))),
+                // Another program has destroyed it since.
+                Err(error) if error.is_not_found() => return Ok(false),
+                Err(error) => return Err(Error::ipset("listing sets", error)),
             }
         }
         let fits = |set: &Set| match sizes.get(set) {
