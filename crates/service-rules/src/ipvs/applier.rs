@@ -2,8 +2,9 @@
 //!
 //! The first sync compares the plan with the kernel and sends the difference. From then on the applied state
 //! is in memory: a sync sends the changes, and lists only the destinations of a service that loses one, to
-//! learn their connections. Events report changes of the devices' addresses. After an hour, and after a
-//! failure, everything is compared again.
+//! learn their connections. Events report changes of the devices' addresses. A sync without changes looks
+//! whether others have changed something. If so, after a failure, and after an hour, everything is compared
+//! again.
 //!
 //! The order keeps every address reachable, and none open to whom its source ranges keep out, also where
 //! something fails in between: first sets, then new virtual servers with their destinations, then what goes
