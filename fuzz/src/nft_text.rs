@@ -47,7 +47,8 @@ fn again(transaction: &Transaction, options: &ParseOptions<'_>) {
         "{printed}\n{transaction:?}\n{read:?}"
     );
     let json = transaction.to_json().to_string();
-    let read = Transaction::from_json_with(&json, options).unwrap_or_else(|e| panic!("{printed}\n{json}\n{e}"));
+    let read =
+        Transaction::from_json_with(&json, options).unwrap_or_else(|e| panic!("{printed}\n{json}\n{e}"));
     assert!(sent(&read).as_ref() == Some(&before), "{printed}\n{json}\n{transaction:?}\n{read:?}");
     // And on to text again.
     let (printed, again) = (read.to_string(), Transaction::parse_with(&read.to_string(), options));

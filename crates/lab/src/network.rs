@@ -1,7 +1,10 @@
 //! The network of a small cluster as one node sees it: the node, its pods, pods of another node, a client
 //! outside.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use sluicegate_services::Family;
@@ -78,7 +81,9 @@ impl Network {
             serve(&host.namespace, pod.name, &pod.ports)?;
             pods.push(host);
         }
-        Ok(Self { node, client, pods })
+        let network = Self { node, client, pods };
+        network.hosts().try_for_each(Host::wait_for_ipv6)?;
+        Ok(network)
     }
 
     /// The host with this name: `node`, `client` or a pod's.
@@ -108,9 +113,51 @@ impl Host {
         // Duplicate address detection would keep every IPv6 address unusable for its first second.
         namespace.sysctl("net/ipv6/conf/default/accept_dad", "0")?;
         namespace.sysctl("net/ipv6/conf/all/accept_dad", "0")?;
+        // It waits at random up to this long even where it then detects nothing.
+        namespace.sysctl("net/ipv6/conf/default/router_solicitation_delay", "0")?;
         namespace.run(|| Wire::open()?.up("lo"))?;
         Ok(Self { namespace, address: (address.0.into(), address.1.into()) })
     }
+
+    /// Waits until the devices can look for neighbours. The kernel gives a device its link-local address, from
+    /// which it asks for them, when it has seen that the link is up: later, in a queue that all namespaces of
+    /// the machine share, and without that address questions are dropped in silence.
+    fn wait_for_ipv6(&self) -> Result<(), Error> {
+        let end = Instant::now() + LONGEST_WAIT;
+        let read = || fs::read_to_string("/proc/thread-self/net/if_inet6");
+        loop {
+            let step = || format!("waiting for the IPv6 addresses of {}", self.namespace.name());
+            let addresses = self.namespace.run(read).map_err(|error| Error::network(step(), error))?;
+            if is_ready(&addresses) {
+                return Ok(());
+            }
+            if Instant::now() > end {
+                return Err(Error::network(step(), format!("they are not usable yet:\n{addresses}")));
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// Returns whether no address is tentative and each device but the loop-back has a link-local one, by lines of
+/// address, index, length of the prefix, scope, flags and device, numbers in hexadecimal.
+fn is_ready(if_inet6: &str) -> bool {
+    let (mut devices, mut linked) = (BTreeSet::new(), BTreeSet::new());
+    for line in if_inet6.lines() {
+        let [_, _, _, scope, flags, device] = line.split_whitespace().collect::<Vec<_>>()[..] else {
+            return false;
+        };
+        if u32::from_str_radix(flags, 16).is_ok_and(|flags| flags & IFA_F_TENTATIVE != 0) {
+            return false;
+        }
+        if device != "lo" {
+            devices.insert(device);
+        }
+        if scope == LINK_SCOPE {
+            linked.insert(device);
+        }
+    }
+    devices == linked
 }
 
 fn connect_client(spec: &NetworkSpec, node: &Host, client: &Host) -> Result<(), Error> {
@@ -175,4 +222,26 @@ fn default4() -> IpNet {
 
 fn default6() -> IpNet {
     Ipv6Net::default().into()
+}
+
+/// For a busy machine: it mostly takes milliseconds.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// `IFA_F_TENTATIVE` of linux/if_addr.h.
+const IFA_F_TENTATIVE: u32 = 0x40;
+/// `IPV6_ADDR_LINKLOCAL` of the kernel's net/ipv6.h.
+const LINK_SCOPE: &str = "20";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ipv6_is_ready_when_all_devices_have_addresses_to_ask_from() {
+        let own = "fd000010024400010000000000000001 02 80 00 82     eth0\n";
+        let loopback = "00000000000000000000000000000001 01 80 10 80       lo\n";
+        let link = |flags: &str| format!("fe80000000000000000000fffe000001 02 40 20 {flags}     eth0\n");
+        assert!(!is_ready(&[loopback, own].concat()));
+        assert!(!is_ready(&[loopback, own, &link("c0")].concat()));
+        assert!(is_ready(&[loopback, own, &link("80")].concat()));
+    }
 }

@@ -89,8 +89,9 @@ impl Wire {
         let index = self.index(device)?.to_ne_bytes();
         let step = format!("giving {device} the address {address}");
         self.send(&step, NEW_ADDRESS, Flags::CREATE | Flags::EXCL, |message| {
-            // struct ifaddrmsg: family, prefix length, flags, scope; the index of the device.
-            message.raw(&[family(address), address.prefix_len(), 0, 0]);
+            // struct ifaddrmsg: family, prefix length, flags, scope; the index of the device. An address of IPv6
+            // can be used at once, without detection of duplicates.
+            message.raw(&[family(address), address.prefix_len(), IFA_F_NODAD, 0]);
             message.raw(&index);
             put_ip(message, LOCAL, address.addr());
             put_ip(message, ADDRESS, address.addr());
@@ -227,6 +228,8 @@ const INFO_KIND: u16 = 1;
 const INFO_DATA: u16 = 2;
 /// `VETH_INFO_PEER`
 const VETH_PEER: u16 = 1;
+/// `IFA_F_NODAD` of `linux/if_addr.h`
+const IFA_F_NODAD: u8 = 2;
 /// `IFF_UP` of `linux/if.h`
 const IFF_UP: u32 = 1;
 /// `IFA_ADDRESS`

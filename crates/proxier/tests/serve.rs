@@ -534,7 +534,7 @@ fn refuses(port: u16) {
 fn node_ports_on_localhost_are_forwarded_to_endpoints() {
     netns(|| {
         let _ = testns::sh(
-            "ip link set lo up; for n in 1 2 3; do ip addr add 10.9.0.$n/32 dev lo; done; ip addr add fd00:9::1/128 dev lo",
+            "for n in 1 2 3; do ip addr add 10.9.0.$n/32 dev lo; done; ip addr add fd00:9::1/128 dev lo nodad",
         );
         ["10.9.0.1", "10.9.0.2", "10.9.0.3", "fd00:9::1"].iter().for_each(|ip| echo(ip));
         let runtime =
