@@ -226,9 +226,9 @@ fn default6() -> IpNet {
 
 /// For a busy machine: it mostly takes milliseconds.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// `IFA_F_TENTATIVE` of linux/if_addr.h.
+/// `IFA_F_TENTATIVE` of `linux/if_addr.h`
 const IFA_F_TENTATIVE: u32 = 0x40;
-/// `IPV6_ADDR_LINKLOCAL` of the kernel's net/ipv6.h.
+/// `IPV6_ADDR_LINKLOCAL` of the kernel's `net/ipv6.h`
 const LINK_SCOPE: &str = "20";
 
 #[cfg(test)]
