@@ -10,6 +10,7 @@
 //! arguments = ["-m", "2G"]                                            # further arguments of umlrun and qemurun
 //! tests = ["kernel::"]                                                # instead of `guest::`: begins of names
 //! without = ["kernel::json::"]                                        # parts of names of tests to leave out
+//! without-uml = ["guest::fastpath::"]                                 # the same in one kind of kernel
 //! ```
 //!
 //! `uml` is user-mode Linux (`xtask/guest/uml/umlrun`), `qemu` Debian's current cloud kernel in an emulated
@@ -101,8 +102,9 @@ impl Run<'_> {
             Some(_) => command.args(session.only_tests()),
             None => command.args(words(package, "tests").unwrap_or_else(|| vec!["guest::".to_owned()])),
         };
-        let without = words(package, "without").unwrap_or_default();
-        command.args(without.iter().flat_map(|name| ["--skip", name]));
+        for key in ["without", &format!("without-{kind}")] {
+            command.args(words(package, key).unwrap_or_default().iter().flat_map(|name| ["--skip", name]));
+        }
         // The directory in which `cargo test` would run it.
         command.current_dir(
             Path::new(package["manifest_path"].as_str().unwrap_or_default())
