@@ -125,9 +125,9 @@ names! {
         WLC = "wlc";
         /// Locality-based least connection.
         ///
-        /// Load `ip_vs_lblc` (and `ip_vs_lblcr`) before the first service asks for it, where network namespaces
-        /// with IPVS go at the same time: Linux loads the module with the lock of IPVS held, the module waits for
-        /// the namespaces that go, and these for that lock (seen with 6.1).
+        /// Load `ip_vs_lblc` (and `ip_vs_lblcr`) before the first service asks for it, where network
+        /// namespaces with IPVS go at the same time: Linux loads the module with the lock of IPVS held, the
+        /// module waits for the namespaces that go, and these for that lock (seen with 6.1).
         LBLC = "lblc";
         /// Locality-based least connection with replication. Its module is to be loaded before, as that of
         /// [`LBLC`](Self::LBLC).

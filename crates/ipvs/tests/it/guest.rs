@@ -18,8 +18,8 @@ fn in_guest(test: impl FnOnce() + Send) {
     if testns::guest().is_none() {
         return testns::skip("runs in a guest kernel only (umlrun, qemurun)");
     }
-    // Loaded while the namespace of an earlier test goes, they wait for it and it for them, for ever (Linux 6.1):
-    // see `Scheduler::LBLC`. User-mode Linux has them built in.
+    // Loaded while the namespace of an earlier test goes, they wait for it and it for them, for ever: see
+    // `Scheduler::LBLC`. User-mode Linux has them built in.
     static LOADED: Once = Once::new();
     LOADED.call_once(|| drop(testns::try_sh("modprobe -a ip_vs_lblc ip_vs_lblcr")));
     testns::netns(test);
