@@ -29,10 +29,11 @@ pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
     }))
 }
 
-/// Compiles and lints a package with these features alone. A warning fails.
+/// Compiles and lints a package with these features alone. A warning fails. Ours that it depends on are compiled as
+/// well, and linted in their own turn.
 fn lint(session: &Session, package: &Value, features: Features, directory: &Path) -> Result<Outcome, String> {
     let mut cargo = session.cargo();
-    cargo.args(["clippy", "--quiet", "--no-default-features", "--package", name(package)]);
+    cargo.args(["clippy", "--quiet", "--no-deps", "--no-default-features", "--package", name(package)]);
     if !features.is_empty() {
         cargo.arg("--features").arg(features.into_iter().collect::<Vec<_>>().join(","));
     }

@@ -88,6 +88,9 @@ pub(crate) fn smoke(session: &Session) -> Result<Outcome, String> {
         cargo.arg("--bench").arg(name);
     }
     let outcome = test_run::run(&mut cargo)?;
+    if !outcome.failures.is_empty() {
+        return Ok(outcome);
+    }
     let records = Records::read(&directory)?;
     // Criterion records nothing of a run that only checks; the others do, where namespaces can be made.
     if outcome.skips.is_empty() && records.is_empty() {

@@ -19,6 +19,8 @@ pub(crate) struct Check {
     pub what: &'static str,
     /// Whether it is made where nobody names it: it needs nothing but cargo.
     pub is_quick: bool,
+    /// Whether it mostly waits, so that it is made beside the checks after it. It counts no tests as it goes.
+    pub waits: bool,
     /// The minutes that it usually takes on two processors, in the order of `--all`, building included.
     pub minutes: f64,
     /// Runs the check. An error is a failure.
@@ -32,7 +34,7 @@ impl Check {
         what: &'static str,
         make: fn(&Session) -> Result<Outcome, String>,
     ) -> Self {
-        Self { name, what, is_quick: true, minutes, make }
+        Self { name, what, is_quick: true, waits: false, minutes, make }
     }
 
     const fn of_all(
@@ -42,6 +44,10 @@ impl Check {
         make: fn(&Session) -> Result<Outcome, String>,
     ) -> Self {
         Self { is_quick: false, ..Self::quick(name, minutes, what, make) }
+    }
+
+    const fn waits(self) -> Self {
+        Self { waits: true, ..self }
     }
 }
 
@@ -82,21 +88,23 @@ pub(crate) const ALL: &[Check] = &[
         "programs with another version of the Kubernetes API build with our libraries",
         dependents::check,
     ),
-    Check::of_all("soak", 1.5, "the run loop under siege, in three forms of rules", soak),
-    Check::of_all("miri", 1.0, "wire code in Miri, where it is installed", miri::check),
-    Check::of_all("bench", 1.2, "every benchmark runs once, and a report is made", bench::smoke),
-    Check::of_all(
-        "programs",
-        0.7,
-        "ufw, fail2ban, the CNI plug-ins and others do the same over our tools as over those they know",
-        distribution::check,
-    ),
     Check::of_all(
         "guest",
         4.0,
         "tests in kernels of their own, those of each package's manifest",
         guest::check,
     ),
+    // What is compiled beside these has a directory of its own, which cargo locks.
+    Check::of_all("soak", 1.5, "the run loop under siege, in three forms of rules", soak).waits(),
+    Check::of_all(
+        "programs",
+        0.7,
+        "ufw, fail2ban, the CNI plug-ins and others do the same over our tools as over those they know",
+        distribution::check,
+    )
+    .waits(),
+    Check::of_all("bench", 1.2, "every benchmark runs once, and a report is made", bench::smoke).waits(),
+    Check::of_all("miri", 1.0, "wire code in Miri, where it is installed", miri::check),
     Check::of_all(
         "image",
         6.5,
@@ -105,6 +113,9 @@ pub(crate) const ALL: &[Check] = &[
     ),
     Check::of_all("fuzz", 4.5, "a fixed number of fuzzing runs for every target", fuzz::check),
 ];
+
+/// The checks that can make one of their tests alone.
+pub(crate) const OF_TESTS: [&str; 6] = ["test", "doctest", "user", "features", "guest", "fuzz"];
 
 fn fmt(session: &Session) -> Result<Outcome, String> {
     if !works("cargo", &["fmt", "--version"]) {

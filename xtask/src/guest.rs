@@ -42,6 +42,12 @@ pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
             .filter(|built| built.kind == "bin" && !built.is_test)
             .map(|built| built.path.as_path())
             .collect();
+        // No guest is started for a test that is another package's.
+        let mut of_asked = Command::new(&test.path);
+        of_asked.arg("--include-ignored").args(session.only_tests());
+        if session.only.is_some() && programs::listed(&mut of_asked)? == 0 {
+            continue;
+        }
         for kernel in words(package, "kernels").unwrap_or_default() {
             runs.push(Run { package, kernel, test: &test.path, started: started.clone() });
         }

@@ -222,12 +222,18 @@ fn test(names: &[String], all: bool, only: Option<String>) -> Result<ExitCode, S
     {
         return Err(format!("no check is called {unknown}; `cargo xtask test --list` names them"));
     }
+    if let (Some(only), Some(whole)) =
+        (&only, names.iter().find(|name| !checks::OF_TESTS.contains(&name.as_str())))
+    {
+        let of_tests = checks::OF_TESTS.join(", ");
+        return Err(format!("--only {only} is for {of_tests}: {whole} is made as a whole"));
+    }
     let is_named = |check: &Check| names.iter().any(|name| name == check.name);
     let is_asked = |check: &&Check| is_named(check) || names.is_empty() && (all || check.is_quick);
     let asked: Vec<_> = checks::ALL.iter().filter(is_asked).collect();
     let mut session = Session::new()?;
     session.only = only;
-    let report = Report::default();
+    let report = Report::new();
     let (interrupted, no_skip) = (report.clone(), session.no_skip);
     on_interrupt(move || {
         let place = progress::place();

@@ -132,8 +132,8 @@ impl Program {
     }
 }
 
-/// Returns the number of tests of a program.
-fn listed(command: &mut Command) -> Result<usize, String> {
+/// Returns the number of tests of a program, or of those that its arguments name.
+pub(crate) fn listed(command: &mut Command) -> Result<usize, String> {
     command.args(["--list", "--format", "terse"]).stdout(Stdio::piped());
     let output = children::output(command).map_err(|e| format!("{}: {e}", shown(command)))?;
     if !output.status.success() {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::checks::{self, Check};
+use crate::parallel;
 use crate::progress::{self, about, say};
 use crate::session::Session;
 use crate::times::Times;
@@ -54,9 +55,12 @@ impl Outcome {
     }
 }
 
-/// The results of all checks, in order. Its copies are one, so that whoever interrupts gets them.
-#[derive(Clone, Default)]
-pub(crate) struct Report(Arc<Mutex<Vec<Made>>>);
+/// The results of all checks. Its copies are one, so that whoever interrupts gets them.
+#[derive(Clone)]
+pub(crate) struct Report {
+    start: Instant,
+    made: Arc<Mutex<Vec<Made>>>,
+}
 
 struct Made {
     name: &'static str,
@@ -65,46 +69,72 @@ struct Made {
 }
 
 impl Report {
+    /// Returns a report without results.
+    pub(crate) fn new() -> Self {
+        Self { start: Instant::now(), made: Arc::default() }
+    }
+
     /// Makes these checks, and stores their results.
     pub(crate) fn make(&self, checks: &[&'static Check], session: &Session) {
-        let mut times = Times::read(session);
-        for (index, check) in checks.iter().enumerate() {
-            let (usual, rest) =
-                (times.of(check), checks[index + 1..].iter().map(|check| times.of(check)).sum());
-            let (number, of) = (index + 1, checks.len());
-            say(format!(
-                "\n=== check {number} of {of}: {}: {} ({}, {} left)",
-                check.name,
-                check.what,
-                about(usual),
-                about(usual + rest)
-            ));
-            progress::begin(progress::Check { name: check.name, number, of, usual, rest, tests: 0, done: 0 });
-            let start = Instant::now();
-            let mut outcome = (check.make)(session).unwrap_or_else(Outcome::failed);
-            let time = start.elapsed();
-            progress::end();
-            if !outcome.failures.is_empty() && !outcome.failures.iter().any(|entry| entry.contains("again: "))
-            {
-                outcome.failures.push(format!("again: cargo xtask test {}", check.name));
-            }
-            if outcome.failures.is_empty() && session.only.is_none() {
-                times.keep(check, time);
-            }
-            say(format!("=== {}: {} in {:.1} s", check.name, verdict(&outcome), time.as_secs_f64()));
-            self.made().push(Made { name: check.name, time, outcome });
+        let times = Mutex::new(Times::read(session));
+        let usual = |check: &Check| lock(&times).of(check);
+        parallel::in_order(
+            checks,
+            |check| check.waits,
+            |index, check, is_beside| {
+                let (number, of) = (index + 1, checks.len());
+                let announced = format!("\n=== check {number} of {of}: {}: {}", check.name, check.what);
+                if is_beside {
+                    say(format!("{announced} (beside those after it)"));
+                    return self.make_one(check, session, &times);
+                }
+                let (usual, rest) = (
+                    usual(check),
+                    checks[number..].iter().filter(|check| !check.waits).map(|check| usual(check)).sum(),
+                );
+                say(format!("{announced} ({}, {} left)", about(usual), about(usual + rest)));
+                progress::begin(progress::Check {
+                    name: check.name,
+                    number,
+                    of,
+                    usual,
+                    rest,
+                    tests: 0,
+                    done: 0,
+                });
+                self.make_one(check, session, &times);
+                progress::end();
+            },
+        );
+    }
+
+    fn make_one(&self, check: &Check, session: &Session, times: &Mutex<Times>) {
+        let start = Instant::now();
+        let mut outcome = (check.make)(session).unwrap_or_else(Outcome::failed);
+        let time = start.elapsed();
+        if let (Some(only), true) = (&session.only, outcome == Outcome::default()) {
+            outcome = Outcome::failed(format!("no test is called {only}"));
         }
+        if !outcome.failures.is_empty() && !outcome.failures.iter().any(|entry| entry.contains("again: ")) {
+            outcome.failures.push(format!("again: cargo xtask test {}", check.name));
+        }
+        if outcome.failures.is_empty() && session.only.is_none() {
+            lock(times).keep(check, time);
+        }
+        say(format!("=== {}: {} in {:.1} s", check.name, verdict(&outcome), time.as_secs_f64()));
+        self.made().push(Made { name: check.name, time, outcome });
     }
 
     /// Prints the summary. Returns success if nothing failed; with `no_skip`, skipped tests count as failed.
     pub(crate) fn finish(&self, no_skip: bool) -> ExitCode {
-        let made = self.made();
+        let mut made = self.made();
+        made.sort_by_key(|made| checks::ALL.iter().position(|check| check.name == made.name));
         say("\n=== summary");
         for Made { name, time, outcome } in made.iter() {
             say(format!("{name:<12} {:>7.1} s  {}", time.as_secs_f64(), verdict(outcome)));
         }
-        let total: Duration = made.iter().map(|made| made.time).sum();
-        say(format!("{:<12} {:>7.1} s", "in all", total.as_secs_f64()));
+        // Less than the sum where some were made beside others.
+        say(format!("{:<12} {:>7.1} s", "in all", self.start.elapsed().as_secs_f64()));
         list("failed", &made, |outcome| outcome.failures.clone());
         list("skipped", &made, |outcome| by_reason(&outcome.skips));
         list("note", &made, |outcome| outcome.notes.clone());
@@ -131,8 +161,12 @@ impl Report {
     }
 
     fn made(&self) -> MutexGuard<'_, Vec<Made>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.made)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn list(title: &str, made: &[Made], entries: impl Fn(&Outcome) -> Vec<String>) {
@@ -198,7 +232,7 @@ mod tests {
     #[test]
     fn a_skip_fails_only_where_none_may_be() {
         let report = || {
-            let report = Report::default();
+            let report = Report::new();
             let outcome = Outcome::skipped("no such tool");
             report.made().push(Made { name: "x", time: Duration::ZERO, outcome });
             report
