@@ -85,7 +85,7 @@ pub use flow::{Counters, Flow, FlowKey, Timestamps};
 pub use flows::Flows;
 pub use format::{Format, Layout, Verb};
 pub use labels::{LabelNames, Labels};
-pub use monitor::{EXPECTATION_GROUPS, Event, GROUPS, Heard, Monitor};
+pub use monitor::{EXPECTATION_GROUPS, Event, EventWithPort, GROUPS, Monitor};
 pub use new_flow::NewFlow;
 pub use protocol_info::{DccpState, ProtocolInfo, SctpState, TcpState};
 pub use sluicegate_netlink::{self as netlink, Errno, Family, Protocol};

@@ -54,7 +54,7 @@ pub enum Event {
 /// An event with the netlink port that caused it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Heard {
+pub struct EventWithPort {
     /// The kind of event.
     pub event: Event,
     /// The netlink port of the program that requested the change; `None` if packets, a timeout or the kernel
@@ -107,28 +107,28 @@ impl<T: Transport> Monitor<T> {
     /// # Errors
     /// If receiving fails, or a message is malformed. Lost events are not an error but an [`Event::Overrun`].
     pub fn events(&mut self) -> Result<Vec<Event>, Error> {
-        Ok(self.heard()?.into_iter().map(|heard| heard.event).collect())
+        Ok(self.events_with_ports()?.into_iter().map(|event| event.event).collect())
     }
 
     /// Returns events as [`events`](Self::events) does, each with the port that caused it.
     ///
     /// # Errors
     /// As [`events`](Self::events).
-    pub fn heard(&mut self) -> Result<Vec<Heard>, Error> {
+    pub fn events_with_ports(&mut self) -> Result<Vec<EventWithPort>, Error> {
         let fail = Error::of("events");
         match self.transport.receive(&mut self.buffer, Wait::Answer) {
             Ok(true) => {}
             Ok(false) | Err(sluicegate_netlink::Error::TimedOut(_)) => return Ok(Vec::new()),
             Err(sluicegate_netlink::Error::Overrun) => {
-                return Ok(vec![Heard { event: Event::Overrun, port: None }]);
+                return Ok(vec![EventWithPort { event: Event::Overrun, port: None }]);
             }
             Err(error) => return Err(fail(error)),
         }
-        let heard = |message: Message<'_>| -> Result<Option<Heard>, DecodeError> {
+        let decode = |message: Message<'_>| -> Result<Option<EventWithPort>, DecodeError> {
             let port = Some(message.header.port).filter(|port| *port != 0);
-            Ok(Event::decode(message)?.map(|event| Heard { event, port }))
+            Ok(Event::decode(message)?.map(|event| EventWithPort { event, port }))
         };
-        let messages = Messages::new(&self.buffer).map(|message| message.and_then(heard));
+        let messages = Messages::new(&self.buffer).map(|message| message.and_then(decode));
         let events: Result<_, DecodeError> = messages.filter_map(Result::transpose).collect();
         events.map_err(|error| fail(error.into()))
     }

@@ -7,12 +7,12 @@ use sluicegate_conntrack::Error as FlowError;
 use sluicegate_conntrack::stale::Report;
 use sluicegate_services::{Changes, Cluster, Family, NodePorts};
 
-use crate::flows::{self, Former, Programmed};
+use crate::flows::{self, PreviouslyProgrammed, Programmed};
 use crate::{Error, Present, Summary};
 
 /// A change to a table of the family `ip` or `ip6` of `nf_tables`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Touched<'a> {
+pub struct TableChange<'a> {
     /// The table.
     pub table: &'a str,
     /// What of it was changed.
@@ -33,7 +33,7 @@ pub enum Object<'a> {
 }
 
 /// Whether a change touches rules of ours.
-pub type IsOurs = fn(&Touched<'_>) -> bool;
+pub type IsOurs = fn(&TableChange<'_>) -> bool;
 
 /// A mode of programming services into the kernel: one of this crate's, or another implementation.
 ///
@@ -152,7 +152,7 @@ pub trait Backend {
     fn clean_flows(
         &mut self,
         cluster: &Cluster,
-        former: &Former,
+        former: &PreviouslyProgrammed,
         family: Family,
     ) -> Result<Option<Report>, FlowError> {
         flows::clean_up(cluster, former, family, |local| self.node_ports(cluster, family, local)).map(Some)
@@ -186,7 +186,7 @@ impl<T: sluicegate_netlink::Transport> Backend for crate::nftables::Applier<T> {
     }
 
     fn watches(&self) -> Option<IsOurs> {
-        Some(|touched| touched.table == crate::nftables::TABLE)
+        Some(|change| change.table == crate::nftables::TABLE)
     }
 
     fn is_outdated(&mut self) -> Result<bool, Error> {

@@ -1,7 +1,7 @@
 //! Deletes the flows that a change of services has made stale: UDP flows to endpoints that no longer serve, or
 //! of frontends that no longer exist, and SCTP associations with endpoints that are gone.
 //!
-//! [`Former`] collects what was programmed until now; [`clean_up`] deletes what became stale of it after a
+//! [`PreviouslyProgrammed`] collects what was programmed until now; [`clean_up`] deletes what became stale of it after a
 //! successful sync. As in kube-proxy, a UDP flow is kept if it goes to any *serving* endpoint of its service,
 //! ready or terminating, regardless of traffic policies and hints. The frontends of a service are its cluster
 //! IP, load balancer IPs and external IPs, each with the port, and the node port on the addresses of the node.
@@ -26,7 +26,7 @@ use crate::addresses;
 
 /// What was programmed until now, whose flows may be stale.
 #[derive(Debug, Clone, Default)]
-pub struct Former {
+pub struct PreviouslyProgrammed {
     /// Whether every service is checked: nobody knows what happened before.
     is_everything: bool,
     /// Whether the kernel had what was programmed before the start.
@@ -68,7 +68,7 @@ impl Programmed {
     }
 }
 
-impl Former {
+impl PreviouslyProgrammed {
     /// Returns the state of a program that starts: the flows of all services are checked.
     #[must_use]
     pub fn everything() -> Self {
@@ -127,7 +127,7 @@ impl Former {
 /// connection tracking over netlink, and other errors of the kernel.
 pub fn clean_up(
     cluster: &Cluster,
-    former: &Former,
+    former: &PreviouslyProgrammed,
     family: Family,
     node_ports: impl FnOnce(&[IpAddr]) -> NodePorts,
 ) -> Result<Report, Error> {
@@ -146,7 +146,7 @@ pub fn clean_up(
 
 /// Returns the frontends whose flows may be stale, with the endpoints that they may go to.
 #[must_use]
-pub fn services(cluster: &Cluster, former: &Former, families: &[Family]) -> Services {
+pub fn services(cluster: &Cluster, former: &PreviouslyProgrammed, families: &[Family]) -> Services {
     let mut services = Services::new();
     let Programmed { frontends, endpoints } = &former.programmed;
     for family in families.iter().copied() {
@@ -199,7 +199,7 @@ fn servers_left(protocol: IpProtocol, left: &[SocketAddr]) -> impl Iterator<Item
 }
 
 /// Returns the SCTP endpoints that slices still have, of services that changed or exist.
-fn associated(cluster: &Cluster, former: &Former) -> Vec<SocketAddr> {
+fn associated(cluster: &Cluster, former: &PreviouslyProgrammed) -> Vec<SocketAddr> {
     let names: BTreeSet<&ServiceName> = former.services.iter().chain(cluster.service_names()).collect();
     let slices = names.into_iter().flat_map(|name| cluster.slices(name));
     let endpoints = slices.flat_map(|slice| {
@@ -337,7 +337,7 @@ true}}}}
     }
 
     fn everything(cluster: &Cluster, families: &[Family]) -> Services {
-        services(cluster, &Former::everything(), families)
+        services(cluster, &PreviouslyProgrammed::everything(), families)
     }
 
     #[test]
@@ -351,7 +351,7 @@ true}}}}
         expected.node_port(udp(), sluicegate_conntrack::Family::Ipv4, 30053, serving);
         expected.frontend(udp(), address("10.96.0.11:53"), []);
         assert_eq!(everything(&cluster, &[Family::Ipv4]), expected);
-        assert!(services(&cluster, &Former::default(), &Family::BOTH).is_empty());
+        assert!(services(&cluster, &PreviouslyProgrammed::default(), &Family::BOTH).is_empty());
     }
 
     /// A client with one socket: without the clean-up its flow stays at the first endpoint.
@@ -378,16 +378,16 @@ true}}}}
             client.set_read_timeout(Some(Duration::from_secs(20))).expect("a time limit");
             client.connect("10.96.0.10:53").expect("connected");
             assert_eq!(ask(&client, &[&first, &second]), 0);
-            let clean_up = |cluster: &Cluster, former: &Former| {
+            let clean_up = |cluster: &Cluster, former: &PreviouslyProgrammed| {
                 clean_up(cluster, former, Family::Ipv4, |_| NodePorts::All).expect("cleaned up")
             };
             cluster.take_changes();
-            assert_eq!(clean_up(&cluster, &Former::everything()).deleted, 0);
+            assert_eq!(clean_up(&cluster, &PreviouslyProgrammed::everything()).deleted, 0);
             assert_eq!(ask(&client, &[&first, &second]), 0);
 
             let (name, slice) = one_slice(&only("10.244.0.6"));
             cluster.set_slice(&name, Some(slice));
-            let mut former = Former::default();
+            let mut former = PreviouslyProgrammed::default();
             let changes = cluster.take_changes();
             former.add(&changes, &cluster);
             applier.sync_changes(&cluster, &changes, Instant::now()).expect("a sync");

@@ -54,7 +54,7 @@ mod summary;
 mod manifests;
 
 pub use addresses::{connected_networks, interface_addresses};
-pub use backend::{Backend, IsOurs, Object, Touched};
+pub use backend::{Backend, IsOurs, Object, TableChange};
 pub use cleaned::Cleaned;
 pub use error::{Error, UnknownName};
 #[cfg(all(feature = "nftables", feature = "ipvs"))]

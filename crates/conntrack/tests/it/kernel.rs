@@ -269,8 +269,8 @@ fn an_event_has_the_port_that_caused_it() {
         assert!(monitor.transport().receive_buffer().unwrap() >= 64 << 10);
         let mut client = Client::open().unwrap();
         client.create(&[served("10.0.0.1:1000", "10.96.0.10:53", "10.244.0.5:53")]).unwrap();
-        let heard = monitor.heard().unwrap();
-        assert!(matches!(heard[0].event, Event::New(_)) && heard[0].port.is_some(), "{heard:?}");
+        let event = monitor.events_with_ports().unwrap();
+        assert!(matches!(event[0].event, Event::New(_)) && event[0].port.is_some(), "{event:?}");
     });
 }
 

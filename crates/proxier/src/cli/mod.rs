@@ -1,7 +1,6 @@
 //! The command line: one file per subcommand, and the flags that several of them share in [`args`].
 
 mod args;
-mod beside;
 mod check;
 mod cleanup;
 mod compat;
@@ -13,6 +12,7 @@ mod detect_local;
 mod doctor;
 mod error;
 mod explain;
+mod help;
 mod iptables;
 mod ipvs;
 mod leftovers;
@@ -83,7 +83,7 @@ enum Sub {
 
 /// Runs a command line, whose first word is the name of the program. Prints usage when it is not valid.
 pub(crate) fn run(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<ExitCode, Error> {
-    let parsed = beside::added(Command::command()).try_get_matches_from(words);
+    let parsed = help::added(Command::command()).try_get_matches_from(words);
     let parsed = parsed.and_then(|matches| Ok((Command::from_arg_matches(&matches)?, matches)));
     let (command, matches) = match parsed {
         Ok(parsed) => parsed,

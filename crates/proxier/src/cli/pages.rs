@@ -7,7 +7,7 @@ use clap::{Arg, Args, Command};
 use clap_complete::Shell;
 
 use super::Error;
-use super::beside::{Beside, ENVIRONMENT};
+use super::help::{ENVIRONMENT, HelpText};
 use super::output::print;
 
 #[derive(Args)]
@@ -85,12 +85,12 @@ impl Man {
         let mut roff = Vec::new();
         clap_mangen::Man::new(page).render(&mut roff).map_err(Error::Write)?;
         let mut roff = String::from_utf8_lossy(&roff).into_owned();
-        if let Some(beside) = Beside::of(self.subcommand.as_deref().unwrap_or_default()) {
-            section(&mut roff, "EXIT STATUS", beside.statuses);
-            section(&mut roff, "FILES", beside.files);
+        if let Some(text) = HelpText::of(self.subcommand.as_deref().unwrap_or_default()) {
+            section(&mut roff, "EXIT STATUS", text.statuses);
+            section(&mut roff, "FILES", text.files);
             section(&mut roff, "ENVIRONMENT", ENVIRONMENT);
             let lines =
-                beside.examples.iter().map(|(line, what)| (format!("sluicegate-proxier {line}"), *what));
+                text.examples.iter().map(|(line, what)| (format!("sluicegate-proxier {line}"), *what));
             let lines: Vec<_> = lines.collect();
             section(&mut roff, "EXAMPLES", &lines);
         }

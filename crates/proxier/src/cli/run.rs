@@ -202,7 +202,7 @@ impl Run {
             tracing::warn!("{why}");
             serving.warning(&why);
         }
-        let looks = serving.looks();
+        let inspections = serving.inspections();
         let observer: Arc<dyn Observer> = Arc::clone(&serving) as _;
         let looping = Loop::new(world, backend, intervals, observer)?;
         tracing::info!("{}", self.start_line(&this.name));
@@ -226,9 +226,9 @@ impl Run {
             .observed_by(recorder)
             .observed_by(Some(leftovers))
             .observed_by(localhost)
-            .looked_at_by(looks)
+            .inspected_by(inspections)
             .guarded(is_guarded)
-            .doubted_by((self.proxy.proxy_mode == Mode::Ipvs).then_some(bound_of_other_nodes))
+            .linted_by((self.proxy.proxy_mode == Mode::Ipvs).then_some(bound_of_other_nodes))
             .with_heartbeat(heartbeat);
         let ended = runtime.block_on(looping.run(updates, signals));
         runtime.shutdown_background();

@@ -8,7 +8,7 @@ use clap::Args;
 use sluicegate_proxier::Mode;
 use sluicegate_proxier::run::Observer;
 use sluicegate_proxier::source;
-use sluicegate_proxier::source::contact::Contact;
+use sluicegate_proxier::source::observer::SourceObserver;
 use sluicegate_proxier::source::update::Update;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{self, Receiver, Sender};
@@ -90,21 +90,21 @@ impl SourceArgs {
     }
 
     /// Starts the source. `node` is the name of the node to watch. `service_cidrs` says whether to watch
-    /// ServiceCIDRs. `contact` is told of requests to an API server. Where the objects come from one and a mode
+    /// ServiceCIDRs. `observer` is told of requests to an API server. Where the objects come from one and a mode
     /// is given, what happens is written there as Events; the second value makes them.
     pub(crate) fn start(
         &self,
         runtime: &Runtime,
         node: &str,
         service_cidrs: bool,
-        contact: Arc<dyn Contact>,
+        observer: Arc<dyn SourceObserver>,
         recording: Option<Mode>,
     ) -> Result<(Receiver<Update>, Recorder), Error> {
         self.check()?;
         let (sender, updates) = mpsc::channel(UPDATES);
         let mut recorder = None;
         if self.manifests.is_empty() {
-            recorder = self.ask(runtime, node, service_cidrs, sender, contact, recording)?;
+            recorder = self.ask(runtime, node, service_cidrs, sender, observer, recording)?;
         } else {
             let paths = self.manifests.clone();
             // The loop ends when the sender is dropped.
@@ -123,20 +123,20 @@ impl SourceArgs {
         node: &str,
         service_cidrs: bool,
         updates: Sender<Update>,
-        contact: Arc<dyn Contact>,
+        observer: Arc<dyn SourceObserver>,
         recording: Option<Mode>,
     ) -> Result<Recorder, Error> {
-        use sluicegate_proxier::source::kube::{self, Pace, Server, Source};
+        use sluicegate_proxier::source::kube::{self, Server, Source, Tuning};
 
         let server =
             Server { kubeconfig: self.server.kubeconfig.clone(), master: self.server.master.clone() };
-        let source = Source { server, node: node.to_owned(), service_cidrs, pace: Pace::default() };
+        let source = Source { server, node: node.to_owned(), service_cidrs, tuning: Tuning::default() };
         let Some(mode) = recording else {
-            runtime.spawn(source.start(updates, contact)?);
+            runtime.spawn(source.start(updates, observer)?);
             return Ok(None);
         };
         let (recorder, occurrences) = kube::Recorder::new(mode);
-        runtime.spawn(source.start_recording(updates, contact, occurrences)?);
+        runtime.spawn(source.start_recording(updates, observer, occurrences)?);
         Ok(Some(Arc::new(recorder)))
     }
 
@@ -147,7 +147,7 @@ impl SourceArgs {
         _: &str,
         _: bool,
         _: Sender<Update>,
-        _: Arc<dyn Contact>,
+        _: Arc<dyn SourceObserver>,
         _: Option<Mode>,
     ) -> Result<Recorder, Error> {
         Err(self.without_kube())

@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::json;
 use sluicegate_proxier::Mode;
 use sluicegate_proxier::doctor::{missing_device, of_other_nodes};
-use sluicegate_service_rules::flows::Former;
+use sluicegate_service_rules::flows::PreviouslyProgrammed;
 use sluicegate_service_rules::nftables::Applier;
 use sluicegate_service_rules::{Backend, Present, Summary};
 use sluicegate_services::{Cluster, Family, Warning};
@@ -100,7 +100,7 @@ impl Outcome {
 
     /// Deletes the stale flows, after a sync by this back end.
     pub(super) fn clean_flows(mut self, backend: &mut dyn Backend, cluster: &Cluster) -> Result<Self, Error> {
-        let mut former = Former::everything();
+        let mut former = PreviouslyProgrammed::everything();
         former.add_programmed(backend.take_found());
         for family in Family::BOTH {
             match backend.clean_flows(cluster, &former, family) {

@@ -13,7 +13,7 @@ use sluicegate_nftables::Family;
 use sluicegate_nftables::expr::{Data, Expr, Verdict};
 use sluicegate_nftables::monitor::{Event, GROUP, Monitor};
 use sluicegate_nftables::read::Generation;
-use sluicegate_service_rules::{IsOurs, Object, Touched};
+use sluicegate_service_rules::{IsOurs, Object, TableChange};
 use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 
@@ -150,7 +150,7 @@ fn concerns(event: &Event, is_ours: IsOurs) -> bool {
         Event::Rule(_, rule) => Object::Rule(rule.chain.as_str(), rule.expressions.iter().find_map(target)),
         _ => Object::Other,
     };
-    (family == Family::IP || family == Family::IP6) && is_ours(&Touched { table: table.as_str(), what })
+    (family == Family::IP || family == Family::IP6) && is_ours(&TableChange { table: table.as_str(), what })
 }
 
 /// Returns the chain that an expression leads to.
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_receive_buffer_that_always_overflows_is_a_single_loss() {
         let mut monitor = Monitor::with_transport(Endless(Err(())));
-        let (seen, _) = read(&mut monitor, |touched| touched.table == "t", &mut false, MOST_DATAGRAMS);
+        let (seen, _) = read(&mut monitor, |change| change.table == "t", &mut false, MOST_DATAGRAMS);
         assert!(matches!(&*seen, [Foreign::Lost(_)]));
     }
 
@@ -223,7 +223,7 @@ mod tests {
         let mut datagram = Vec::new();
         assert!(listener.receive(&mut datagram, Wait::No).unwrap());
         let mut monitor = Monitor::with_transport(Endless(Ok(datagram)));
-        let (seen, is_all) = read(&mut monitor, |touched| touched.table == "ours", &mut false, 100);
+        let (seen, is_all) = read(&mut monitor, |change| change.table == "ours", &mut false, 100);
         assert!(!is_all);
         assert!(seen.iter().all(|seen| matches!(seen, Foreign::OtherTables(_))), "{seen:?}");
     }

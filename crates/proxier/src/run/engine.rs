@@ -17,7 +17,7 @@ use super::schedule::{Intervals, Job, Outcome, Schedule};
 use super::world::World;
 use crate::Visible;
 use crate::source::update::Update;
-use sluicegate_service_rules::flows::Former;
+use sluicegate_service_rules::flows::PreviouslyProgrammed;
 use sluicegate_service_rules::{Backend, Error as RulesError, Loss, Present, Summary};
 use sluicegate_services::{Changes, Cluster, Conflict, Error as ServicesError, Family, ServiceName};
 
@@ -32,10 +32,10 @@ pub enum Signal {
 
 /// A function that takes what it needs of the state of a running loop, which calls it between two steps on its
 /// own thread, one a turn. It must return quickly: whoever reads for long takes a copy.
-pub type Look = Box<dyn FnOnce(&World) + Send>;
+pub type Inspection = Box<dyn FnOnce(&World) + Send>;
 
 /// A function that finds what is probably not meant among the objects, each in a sentence.
-pub type Doubt = fn(&World) -> Vec<String>;
+pub type Lint = fn(&World) -> Vec<String>;
 
 /// Programs the updates of a source into the kernel.
 pub struct Loop {
@@ -44,7 +44,7 @@ pub struct Loop {
     observer: Arc<dyn Observer>,
     schedule: Schedule,
     intervals: Intervals,
-    looks: Option<Receiver<Look>>,
+    inspections: Option<Receiver<Inspection>>,
     heartbeat: Heartbeat,
     /// When to look next for changes of other programs of which there are no events.
     next_look: Instant,
@@ -54,19 +54,19 @@ pub struct Loop {
     /// What changed since the last sync that succeeded.
     unprogrammed: Unprogrammed,
     /// What was programmed, as far as flows of it may be left.
-    former: Former,
+    former: PreviouslyProgrammed,
     /// The same of before the last clean-up, for a second look at the next sync: a packet that was on its way
     /// through the old rules may have made a flow after the clean-up had listed them.
-    cleaned: Former,
+    cleaned: PreviouslyProgrammed,
     /// Whether a sync has succeeded, so that the rules in the kernel are known to work.
     was_programmed: bool,
     is_ready: bool,
     /// The conflicts between services that were logged.
     conflicts: BTreeSet<Conflict>,
     /// What is probably not meant, of what was told.
-    doubts: BTreeSet<String>,
+    findings: BTreeSet<String>,
     /// Finds that among the objects.
-    doubt: Option<Doubt>,
+    lint: Option<Lint>,
     /// The faults of the last sync that succeeded.
     faults: Vec<String>,
     /// The failures since the last sync that succeeded.
@@ -132,19 +132,19 @@ impl Loop {
             observer,
             schedule: Schedule::new(intervals),
             intervals,
-            looks: None,
+            inspections: None,
             heartbeat: Heartbeat::default(),
             next_look: now(),
             took: Duration::ZERO,
             commits: None,
             unprogrammed: Unprogrammed::default(),
-            former: Former::everything(),
-            cleaned: Former::default(),
+            former: PreviouslyProgrammed::everything(),
+            cleaned: PreviouslyProgrammed::default(),
             was_programmed: false,
             is_ready: false,
             conflicts: BTreeSet::new(),
-            doubts: BTreeSet::new(),
-            doubt: None,
+            findings: BTreeSet::new(),
+            lint: None,
             faults: Vec::new(),
             failing: None,
             missing_since: None,
@@ -166,8 +166,8 @@ impl Loop {
 
     /// Sets where functions that read the state of the loop come from; it calls them between two steps.
     #[must_use]
-    pub fn looked_at_by(mut self, looks: Option<Receiver<Look>>) -> Self {
-        self.looks = looks;
+    pub fn inspected_by(mut self, inspections: Option<Receiver<Inspection>>) -> Self {
+        self.inspections = inspections;
         self
     }
 
@@ -183,8 +183,8 @@ impl Loop {
     /// Sets what finds among the objects that which is probably not meant. It is asked before each sync for
     /// changes, and each of its sentences is told once for as long as it says it.
     #[must_use]
-    pub const fn doubted_by(mut self, doubt: Option<Doubt>) -> Self {
-        self.doubt = doubt;
+    pub const fn linted_by(mut self, lint: Option<Lint>) -> Self {
+        self.lint = lint;
         self
     }
 
@@ -233,7 +233,7 @@ impl Loop {
                     self.take(&mut news)?;
                 }
                 seen = next(&mut self.commits) => self.foreign(seen),
-                look = next_look(&mut self.looks) => look(&self.world),
+                inspect = next_inspection(&mut self.inspections) => inspect(&self.world),
                 () = until(due) => {}
                 () = tokio::time::sleep(BEAT) => {}
                 () = tokio::time::sleep_until(self.next_look.into()) => self.look(),
@@ -465,13 +465,13 @@ impl Loop {
 
     /// Logs what is probably not meant, where that is new.
     fn log_doubts(&mut self) {
-        let Some(doubt) = self.doubt else { return };
-        let doubts: BTreeSet<String> = doubt(&self.world).into_iter().collect();
-        for new in doubts.difference(&self.doubts) {
+        let Some(lint) = self.lint else { return };
+        let findings: BTreeSet<String> = lint(&self.world).into_iter().collect();
+        for new in findings.difference(&self.findings) {
             tracing::warn!("{new}");
             self.observer.warning(new);
         }
-        self.doubts = doubts;
+        self.findings = findings;
     }
 
     /// Fails before the first sync if it would remove most of what the kernel serves.
@@ -555,7 +555,7 @@ impl Loop {
             }
         }
         if is_clean {
-            self.former = Former::default();
+            self.former = PreviouslyProgrammed::default();
             self.cleaned = fresh.without_everything();
         }
     }
@@ -645,15 +645,15 @@ async fn next(commits: &mut Option<Commits>) -> Vec<Foreign> {
     }
 }
 
-/// Waits for the next look; for ever, when nobody is left who might look.
-async fn next_look(looks: &mut Option<Receiver<Look>>) -> Look {
-    if let Some(look) = match looks {
-        Some(looks) => looks.recv().await,
+/// Waits for the next inspection; for ever, when nobody is left who might send one.
+async fn next_inspection(inspections: &mut Option<Receiver<Inspection>>) -> Inspection {
+    if let Some(inspect) = match inspections {
+        Some(inspections) => inspections.recv().await,
         None => None,
     } {
-        return look;
+        return inspect;
     }
-    *looks = None;
+    *inspections = None;
     std::future::pending().await
 }
 

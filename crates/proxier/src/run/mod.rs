@@ -23,7 +23,7 @@ mod schedule;
 mod world;
 
 pub use commits::{Commits, Foreign};
-pub use engine::{Doubt, Look, Loop, Signal};
+pub use engine::{Inspection, Lint, Loop, Signal};
 pub use error::Error;
 pub use heartbeat::Heartbeat;
 pub use lock::Lock;

@@ -29,7 +29,7 @@ use super::text_format;
 use crate::Mode;
 use crate::config::FeatureGates;
 use crate::run::SyncReport;
-use crate::source::contact::Verb;
+use crate::source::observer::Verb;
 
 mod counted;
 mod histogram;

@@ -23,8 +23,8 @@ use super::{
 };
 use crate::Mode;
 use crate::config::FeatureGates;
-use crate::run::{Heartbeat, Look, Observer, SyncReport};
-use crate::source::contact::{Contact, Verb};
+use crate::run::{Heartbeat, Inspection, Observer, SyncReport};
+use crate::source::observer::{SourceObserver, Verb};
 use crate::source::update::Kind;
 use sluicegate_service_rules::interface_addresses;
 use sluicegate_service_rules::nftables::Counting;
@@ -101,7 +101,7 @@ pub struct Serving {
     shared: Arc<Shared>,
     settings: ServingSettings,
     sockets: Mutex<Sockets>,
-    looks: Mutex<Option<Receiver<Look>>>,
+    inspections: Mutex<Option<Receiver<Inspection>>>,
     report: Report,
 }
 
@@ -145,7 +145,7 @@ impl Serving {
             metrics,
         });
         let report: Report = Arc::new(report);
-        let (asking, looks) = mpsc::channel(LOOKS);
+        let (asking, inspections) = mpsc::channel(INSPECTIONS);
         let since = started().unwrap_or_else(SystemTime::now);
         let (of_status, families) = (Arc::clone(&shared), settings.families.clone());
         let scheduler = (settings.mode == Mode::Nftables).then_some(settings.scheduler);
@@ -180,7 +180,13 @@ impl Serving {
             });
         }
         let sockets = Sockets { ports: Ports::default(), fixed, reported: Vec::new(), server };
-        Ok(Self { shared, settings, sockets: Mutex::new(sockets), looks: Mutex::new(Some(looks)), report })
+        Ok(Self {
+            shared,
+            settings,
+            sockets: Mutex::new(sockets),
+            inspections: Mutex::new(Some(inspections)),
+            report,
+        })
     }
 
     /// Returns the metrics.
@@ -189,10 +195,10 @@ impl Serving {
         &self.shared.metrics
     }
 
-    /// Returns the looks that `/status` takes at the world of the loop; `None` if another has them.
+    /// Returns the inspections that `/status` makes of the world of the loop; `None` if another has them.
     #[must_use]
-    pub fn looks(&self) -> Option<Receiver<Look>> {
-        lock(&self.looks).take()
+    pub fn inspections(&self) -> Option<Receiver<Inspection>> {
+        lock(&self.inspections).take()
     }
 
     /// Returns the addresses of `/healthz` and `/metrics`, in this order, of those that listen.
@@ -290,7 +296,7 @@ impl Observer for Serving {
     }
 }
 
-impl Contact for Serving {
+impl SourceObserver for Serving {
     fn received(&self, host: &str, bytes: usize) {
         self.shared.metrics.received(host, bytes);
     }
@@ -383,7 +389,7 @@ fn metrics_handler(shared: Arc<Shared>, pages: Pages) -> Handler {
 /// Returns a function that writes the metrics with the connections to each frontend.
 fn scrapes(
     shared: Arc<Shared>,
-    asking: Sender<Look>,
+    asking: Sender<Inspection>,
     counted: Arc<Mutex<Counted>>,
     most: usize,
 ) -> impl FnMut(&[Option<String>]) -> Vec<Answer> + Send {
@@ -468,8 +474,8 @@ pub const METRICS_PORT: u16 = 10249;
 
 /// The default of [`ServingSettings::most_series`]: about a megabyte of text.
 pub const MOST_SERIES: usize = 10_000;
-/// The number of looks that wait for the loop: one for each time that it did not answer.
-const LOOKS: usize = 4;
+/// The number of inspections that wait for the loop: one for each time that it did not answer.
+const INSPECTIONS: usize = 4;
 /// The interval of kube-proxy.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 

@@ -18,7 +18,7 @@ use super::http::Reply;
 use super::readyz::Condition;
 use super::{Answer, JSON, PLAIN, answer};
 use crate::Visible;
-use crate::run::{Look, Snapshot, SyncReport};
+use crate::run::{Inspection, Snapshot, SyncReport};
 
 /// The last syncs and troubles. Callers pass in the time.
 #[derive(Clone, Debug, Default)]
@@ -191,7 +191,7 @@ impl<R: Send + 'static> Writer<R> {
 /// leads to.
 pub(super) fn status(
     facts: impl Fn() -> Facts + Send,
-    asking: Sender<Look>,
+    asking: Sender<Inspection>,
     counted: Option<Arc<Mutex<Counted>>>,
 ) -> impl FnMut(&[()]) -> Vec<Answer> + Send {
     let mut last = None;
@@ -206,9 +206,9 @@ pub(super) fn status(
 }
 
 /// Asks the loop for a copy of its world; `None` when it does not answer.
-pub(super) fn snapshot(asking: &Sender<Look>) -> Option<Snapshot> {
+pub(super) fn snapshot(asking: &Sender<Inspection>) -> Option<Snapshot> {
     let (sender, answered) = sync_channel(1);
-    let look: Look = Box::new(move |world| {
+    let look: Inspection = Box::new(move |world| {
         let _ = sender.send(world.snapshot());
     });
     asking.try_send(look).ok()?;

@@ -8,14 +8,14 @@
 //! - [`watch`] (feature `daemon`) follows files and directories, `kube` (feature `kube`) an API server. Both
 //!   send [`update::Update`]s.
 
-#[cfg(feature = "daemon")]
-pub mod contact;
 mod document;
 mod error;
 mod json;
 #[cfg(feature = "kube")]
 pub mod kube;
 mod manifests;
+#[cfg(feature = "daemon")]
+pub mod observer;
 #[cfg(feature = "daemon")]
 pub mod update;
 #[cfg(feature = "daemon")]

@@ -23,9 +23,9 @@
 //! or of all slices, would be deleted at once, that is reported and waits for a second look: a volume that is
 //! mounted late, or a list that is written anew, is no wish to have nothing.
 
+mod delayed;
 mod events;
 mod files;
-mod patience;
 mod reading;
 
 use std::io;
@@ -37,9 +37,9 @@ use nix::sys::inotify::{InitFlags, Inotify};
 use tokio::sync::mpsc::Sender;
 
 use super::update::Update;
+use delayed::DelayedRemovals;
 use events::Watches;
-use files::{Manifests, Proceeded};
-use patience::Patience;
+use files::{Manifests, ReadProgress};
 
 /// Watches `paths`, files and directories as [`read`](super::read) takes them, until the receiver of updates
 /// is dropped. Blocks the thread.
@@ -54,7 +54,7 @@ pub fn watch(paths: &[PathBuf], updates: &Sender<Update>) {
 fn follow(paths: &[PathBuf], updates: &Sender<Update>, open: impl Fn() -> Result<Inotify, Errno>) {
     let mut watches = Watches::new(paths);
     let mut manifests = Manifests::new(paths.to_vec());
-    let mut patience = Patience::default();
+    let mut removals = DelayedRemovals::default();
     // When a scan is due without events, and whether one is at once.
     let (mut next_scan, mut is_due) = (Instant::now(), true);
     loop {
@@ -75,7 +75,7 @@ fn follow(paths: &[PathBuf], updates: &Sender<Update>, open: impl Fn() -> Result
         let mut take = |update| match is_complete {
             true => news.push(update),
             false => {
-                patience.note(&update);
+                removals.note(&update);
                 send(update);
             }
         };
@@ -91,10 +91,10 @@ fn follow(paths: &[PathBuf], updates: &Sender<Update>, open: impl Fn() -> Result
                 next_scan = next_scan.min(Instant::now() + LOOK_EVERY_WITH_WARNINGS);
             }
         }
-        patience.pass(news, manifests.take_sure(), Instant::now(), &mut send);
-        patience.end(Instant::now(), &mut send);
+        removals.pass(news, manifests.take_sure(), Instant::now(), &mut send);
+        removals.end(Instant::now(), &mut send);
         let hold = watches.next_hold();
-        let until = hold.into_iter().chain(patience.next()).fold(next_scan, Instant::min);
+        let until = hold.into_iter().chain(removals.next()).fold(next_scan, Instant::min);
         let mut slice = Duration::ZERO;
         loop {
             if updates.is_closed() {
@@ -103,12 +103,12 @@ fn follow(paths: &[PathBuf], updates: &Sender<Update>, open: impl Fn() -> Result
             if watches.wait(until.min(Instant::now() + slice)) || Instant::now() >= until {
                 break;
             }
-            let mut take = |update| patience.pass([update], false, Instant::now(), &mut send);
+            let mut take = |update| removals.pass([update], false, Instant::now(), &mut send);
             slice = match manifests.proceed(&mut take) {
-                Proceeded::More => Duration::ZERO,
-                Proceeded::Idle if manifests.is_reading() => READ_ON,
-                Proceeded::Idle => LISTEN,
-                Proceeded::End => {
+                ReadProgress::More => Duration::ZERO,
+                ReadProgress::Idle if manifests.is_reading() => READ_ON,
+                ReadProgress::Idle => LISTEN,
+                ReadProgress::End => {
                     is_due = true;
                     break;
                 }

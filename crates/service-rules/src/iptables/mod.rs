@@ -48,8 +48,8 @@ mod programmed;
 mod settings;
 mod support;
 mod synced;
+mod table_change;
 mod tables;
-mod touched;
 mod words;
 
 pub use applier::{Applier, cleanup, cleanup_except};
@@ -60,8 +60,8 @@ pub use settings::Settings;
 pub use sluicegate_xtables::BackEnd;
 pub use support::{Feature, Support};
 pub use synced::{CHANGES_REFUSED, FamilySynced, RULES, RULES_WRITTEN, Synced};
+pub use table_change::is_touched;
 pub use tables::{Generation, Tables, choose, open};
-pub use touched::is_touched;
 
 #[cfg(feature = "ipvs")]
 pub(crate) use applier::{TRUSTED, iptables, rules, text_len};

@@ -37,7 +37,7 @@ use sluicegate_services::{
 
 use super::port::{Context, PortPlan, Server};
 use super::rules::{Rules, Style};
-use super::wanted::{self, Touched, Wanted};
+use super::wanted::{self, PreviousState, Wanted};
 use super::{Change, Set, Settings, set};
 use crate::Error;
 use crate::iptables::tool_family;
@@ -261,8 +261,8 @@ impl Planner {
     }
 
     /// Plans these services again. Returns the objects that this touched.
-    fn replan(&mut self, cluster: &Cluster, names: &[ServiceName]) -> Touched {
-        let mut touched = Touched::default();
+    fn replan(&mut self, cluster: &Cluster, names: &[ServiceName]) -> PreviousState {
+        let mut touched = PreviousState::default();
         let plan = |name| self.plan(&cluster.ports(name, self.family()));
         let plans: Vec<_> = names.iter().map(plan).collect();
         let old: Vec<_> = names.iter().filter_map(|name| self.services.remove(name)).flatten().collect();
@@ -285,7 +285,7 @@ impl Planner {
         }
     }
 
-    fn change(&self, touched: Touched) -> Change {
+    fn change(&self, touched: PreviousState) -> Change {
         let (mut add, mut delete) = (BTreeMap::new(), BTreeMap::new());
         let mut change = Change::default();
         for ((set, element), before) in touched.entries {

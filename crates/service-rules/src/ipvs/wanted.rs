@@ -42,14 +42,14 @@ impl Claim {
 
 /// The objects that were touched, with their previous state.
 #[derive(Debug, Default)]
-pub(super) struct Touched {
+pub(super) struct PreviousState {
     pub(super) entries: BTreeMap<(Set, Element), bool>,
     pub(super) servers: BTreeMap<ServiceId, Option<Server>>,
 }
 
 impl Wanted {
     /// Notes the present state of the objects of a service port, which is about to be added or removed.
-    pub(super) fn touch(&self, plan: &PortPlan, touched: &mut Touched) {
+    pub(super) fn touch(&self, plan: &PortPlan, touched: &mut PreviousState) {
         for key in &plan.entries {
             touched.entries.entry(*key).or_insert_with(|| self.has(key));
         }

@@ -13,7 +13,7 @@ use sluicegate_nftables::lang::{
 use sluicegate_nftables::{Name, Rule, Set, SetFlags, SetId};
 use sluicegate_services::{PortName, Protocol};
 
-use super::element::{Backend, Balance, ChainId, Choice, Container, Path, PortChain, Scope};
+use super::element::{Balance, ChainId, Choice, Container, EndpointAddr, Path, PortChain, Scope};
 use super::port::ChainPlan;
 use super::schema::{CARRIER, Schema, comment, drop, fixed_name, networks, nft_family, nft_protocol};
 
@@ -64,13 +64,13 @@ pub(super) fn port_chain(port: &PortName, kind: PortChain) -> Name {
 }
 
 /// Returns the set of the clients that session affinity binds to an endpoint.
-pub(super) fn affinity_set(schema: &Schema, port: &PortName, backend: Backend) -> SetId {
+pub(super) fn affinity_set(schema: &Schema, port: &PortName, backend: EndpointAddr) -> SetId {
     let text = owner(port).nftables_endpoint(&endpoint(backend)).affinity();
     schema.table.set(fixed_name(text.as_str()))
 }
 
 /// Returns the definition of an affinity set, whose elements expire after this time without a connection.
-pub(super) fn affinity(schema: &Schema, port: &PortName, backend: Backend, seconds: u32) -> Set {
+pub(super) fn affinity(schema: &Schema, port: &PortName, backend: EndpointAddr, seconds: u32) -> Set {
     Set::new(affinity_set(schema, port, backend), schema.address_type())
         .flags(SetFlags::DYNAMIC)
         // Without a size: the kernel would at once allocate a hash table for so many elements, 1 MB for
@@ -88,7 +88,7 @@ fn owner(port: &PortName) -> names::ServicePort<'_> {
         .expect("the names of services and ports are DNS labels")
 }
 
-fn endpoint(backend: Backend) -> names::Endpoint {
+fn endpoint(backend: EndpointAddr) -> names::Endpoint {
     names::Endpoint::new(backend.ip, backend.port.try_into().expect("an endpoint's port is not 0"))
 }
 
@@ -172,7 +172,7 @@ fn port_rules(schema: &Schema, name: &Name, port: &PortName, kind: PortChain, pl
 }
 
 /// Returns `meta l4proto tcp dnat ip to numgen random mod 2 map { 0 : 10.0.0.1 . 80, 1 : 10.0.0.2 . 80 }`.
-fn spread(schema: &Schema, protocol: Protocol, backends: &[Backend], choice: Choice) -> Vec<Statement> {
+fn spread(schema: &Schema, protocol: Protocol, backends: &[EndpointAddr], choice: Choice) -> Vec<Statement> {
     let pairs = (0u32..).zip(backends).map(|(index, backend)| {
         (index.into(), Expression::concat([backend.ip.into(), nft::Port(backend.port).into()]))
     });
@@ -183,8 +183,8 @@ fn spread(schema: &Schema, protocol: Protocol, backends: &[Backend], choice: Cho
 
 /// Returns the rules of a chain with session affinity: known clients go to their endpoint, and others to a
 /// random one.
-fn sticky(schema: &Schema, name: &Name, port: &PortName, backends: &[Backend]) -> Vec<Rule> {
-    let chain = |backend: &Backend| Verdict::Goto(port_chain(port, PortChain::Endpoint(*backend)));
+fn sticky(schema: &Schema, name: &Name, port: &PortName, backends: &[EndpointAddr]) -> Vec<Rule> {
+    let chain = |backend: &EndpointAddr| Verdict::Goto(port_chain(port, PortChain::Endpoint(*backend)));
     let known = backends.iter().map(|backend| {
         let clients = Expression::named(&affinity_set(schema, port, *backend).name);
         schema.rule(name, [Match::new(schema.saddr(), clients).into(), chain(backend).into()])
@@ -234,6 +234,6 @@ fn is_protocol(protocol: Protocol) -> Statement {
     Match::new(MetaKey::L4PROTO, nft_protocol(protocol)).into()
 }
 
-fn count(backends: &[Backend]) -> u32 {
+fn count(backends: &[EndpointAddr]) -> u32 {
     u32::try_from(backends.len()).unwrap_or(u32::MAX)
 }

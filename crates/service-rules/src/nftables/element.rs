@@ -53,14 +53,14 @@ pub(super) enum Order {
 
 /// The endpoint that connections are sent to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Backend {
+pub(super) struct EndpointAddr {
     /// The endpoint's address.
     pub(super) ip: IpAddr,
     /// Its port.
     pub(super) port: u16,
 }
 
-impl From<&Endpoint> for Backend {
+impl From<&Endpoint> for EndpointAddr {
     fn from(endpoint: &Endpoint) -> Self {
         Self { ip: endpoint.address.ip(), port: endpoint.address.port() }
     }
@@ -345,7 +345,7 @@ pub(super) enum ElementKey {
     /// A frontend and the id of one of its endpoints.
     Identified(Frontend, u32),
     /// An endpoint that reaches itself.
-    Hairpin(Backend, Protocol),
+    Hairpin(EndpointAddr, Protocol),
     /// The protocol and the code of a balancing chain.
     Balancer(Balance),
     /// A frontend and a network that may use it.
@@ -358,7 +358,7 @@ pub(super) enum ElementValue {
     /// No value: the element of a set.
     None,
     /// An endpoint.
-    Backend(Backend),
+    Endpoint(EndpointAddr),
     /// The id of an endpoint.
     Id(u32),
     /// The code of a balancing chain.
@@ -484,7 +484,7 @@ pub(super) const MAX_SECONDS: u32 = (1 << (31 - STICKY_COUNT_BITS)) - 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum PortChain {
     /// `endpoint-`: one endpoint, under session affinity. Layout `chains`.
-    Endpoint(Backend),
+    Endpoint(EndpointAddr),
     /// `service-`: all endpoints. Layout `chains`.
     Service,
     /// `local-`: this node's endpoints. Layout `chains`.
@@ -519,9 +519,9 @@ pub(super) trait Sink {
     }
 
     /// Takes the numbered endpoints of a frontend, most elements of a large cluster.
-    fn endpoints(&mut self, container: Container, frontend: Frontend, backends: &[Backend]) {
+    fn endpoints(&mut self, container: Container, frontend: Frontend, backends: &[EndpointAddr]) {
         for (index, backend) in (0..).zip(backends) {
-            self.plain(container, ElementKey::Indexed(frontend, index), ElementValue::Backend(*backend));
+            self.plain(container, ElementKey::Indexed(frontend, index), ElementValue::Endpoint(*backend));
         }
     }
 }

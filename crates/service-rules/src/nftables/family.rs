@@ -15,7 +15,8 @@ use sluicegate_services::{Family, ServiceName};
 use super::base::{self, BaseContent};
 use super::chain::{self, Names};
 use super::element::{
-    Backend, ChainId, Container, Element, ElementKey, ElementValue, Frontend, Path, PortChain, Sink, Target,
+    ChainId, Container, Element, ElementKey, ElementValue, EndpointAddr, Frontend, Path, PortChain, Sink,
+    Target,
 };
 use super::owner::Owners;
 use super::planner::node_port_ips;
@@ -466,8 +467,8 @@ impl Sink for Lists<'_> {
         self.lists[element.container.index()].push(to_nft(&element, self.names, true));
     }
 
-    fn endpoints(&mut self, container: Container, frontend: Frontend, backends: &[Backend]) {
-        let made = |(number, backend): (u32, &Backend)| {
+    fn endpoints(&mut self, container: Container, frontend: Frontend, backends: &[EndpointAddr]) {
+        let made = |(number, backend): (u32, &EndpointAddr)| {
             let key = nft::Element::new(frontend.numbered(number));
             key.value(Key::from((backend.ip, nft::Port(backend.port))))
         };
@@ -485,7 +486,7 @@ impl Sink for Lists<'_> {
 }
 
 /// Returns the value of an IPv4 endpoint, as the kernel stores it.
-fn v4_value(backend: &Backend) -> Option<[u8; 8]> {
+fn v4_value(backend: &EndpointAddr) -> Option<[u8; 8]> {
     let IpAddr::V4(ip) = backend.ip else { return None };
     let ([a, b, c, d], [high, low]) = (ip.octets(), backend.port.to_be_bytes());
     Some([a, b, c, d, high, low, 0, 0])
@@ -561,7 +562,7 @@ fn to_nft(element: &Element, names: &mut Names, whole: bool) -> nft::Element {
     };
     match &element.value {
         ElementValue::None => made,
-        ElementValue::Backend(backend) => made.value(Key::from((backend.ip, nft::Port(backend.port)))),
+        ElementValue::Endpoint(backend) => made.value(Key::from((backend.ip, nft::Port(backend.port)))),
         ElementValue::Id(id) => made.value(carried(Key::new(), *id)),
         ElementValue::Balancer(balance) => made.value(carried(Key::new(), balance.code())),
         ElementValue::Verdict(Target::Drop) => made.verdict(Verdict::Drop),

@@ -430,7 +430,7 @@ impl Rules {
 
 /// Puts the steps of several packets together.
 struct Journeys {
-    list: Vec<Underway>,
+    list: Vec<InFlight>,
     by_source: HashMap<(SocketAddr, u8), usize>,
     /// The kernel computes the id from where the packet is in memory and the interface that it came in
     /// through: a packet of this node to itself has two.
@@ -438,7 +438,7 @@ struct Journeys {
 }
 
 /// A packet whose way is not known to the end.
-struct Underway {
+struct InFlight {
     journey: Journey,
     /// Our own chain that saw it last.
     seen: Watch,
@@ -490,7 +490,7 @@ impl Journeys {
         for trace in traces.iter().filter(|trace| trace.table == *own || !is_marking(&trace.table)) {
             all.add(trace, rules);
         }
-        all.list.into_iter().filter_map(Underway::end).collect()
+        all.list.into_iter().filter_map(InFlight::end).collect()
     }
 
     /// Adds a step.
@@ -536,7 +536,7 @@ impl Journeys {
         // got a source that another packet had before. Elsewhere the id of a packet of another source is of
         // one that is gone.
         let is_of_source = |index: &usize| {
-            self.list.get(*index).is_some_and(|Underway { journey, .. }| {
+            self.list.get(*index).is_some_and(|InFlight { journey, .. }| {
                 watch == Some(LEFT) || (journey.from, journey.protocol) == (from, protocol)
             })
         };
@@ -544,14 +544,14 @@ impl Journeys {
             return index;
         }
         let journey = Journey { from, to, protocol, hops: Vec::new(), end: End::Untouched };
-        self.list.push(Underway { journey, seen: Watch::Start, interface: None, comes_back: false });
+        self.list.push(InFlight { journey, seen: Watch::Start, interface: None, comes_back: false });
         let index = self.list.len() - 1;
         self.by_source.insert((from, protocol), index);
         index
     }
 }
 
-impl Underway {
+impl InFlight {
     fn comes_in_again(&self, to: SocketAddr) -> bool {
         let has_left = self.comes_back && self.seen == LEFT;
         has_left && (to == self.journey.to || to == self.journey.destination())

@@ -11,8 +11,8 @@ use sluicegate_services::{Categorized, Endpoint, PortName, Scheduler, ServicePor
 
 use super::Layout;
 use super::element::{
-    Backend, Balance, ChainId, Choice, Container, Element, ElementKey, ElementValue, Frontend, MAX_SCHEDULED,
-    MAX_SECONDS, MAX_STICKY, Path, PortChain, Sink, Target,
+    Balance, ChainId, Choice, Container, Element, ElementKey, ElementValue, EndpointAddr, Frontend,
+    MAX_SCHEDULED, MAX_SECONDS, MAX_STICKY, Path, PortChain, Sink, Target,
 };
 use super::schema::OWN_PRIORITY_BIT;
 use crate::scheduling::{maglev, octets};
@@ -23,7 +23,7 @@ pub(super) struct PortPlan {
     pub(super) name: PortName,
     pub(super) cluster_ip: Option<IpAddr>,
     /// The local endpoints, each of which may connect to itself through the service.
-    pub(super) hairpins: Box<[Backend]>,
+    pub(super) hairpins: Box<[EndpointAddr]>,
     pub(super) chains: Box<[(PortChain, ChainPlan)]>,
     pub(super) frontends: Vec<FrontendPlan>,
 }
@@ -46,7 +46,7 @@ pub(super) struct FrontendPlan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Route {
     /// To one of these endpoints, chosen in this way. For Maglev they are those of its slots.
-    Balance(Arc<[Backend]>, Choice),
+    Balance(Arc<[EndpointAddr]>, Choice),
     /// To a chain of the service port.
     Chain(PortChain),
 }
@@ -79,10 +79,10 @@ enum Firewall {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ChainPlan {
     /// Sends a connection to one of these endpoints, chosen in this way.
-    Spread(Arc<[Backend]>, Choice),
+    Spread(Arc<[EndpointAddr]>, Choice),
     /// Sends a connection to one of these endpoints, and that of a known client to its last one. A client is
     /// known for this number of seconds after its last connection.
-    Sticky { backends: Arc<[Backend]>, seconds: u32 },
+    Sticky { backends: Arc<[EndpointAddr]>, seconds: u32 },
     /// Records the client and sends the connection to this endpoint.
     Endpoint { seconds: u32 },
     /// Marks and short-circuits traffic from outside, and sends it to the chain of the policy if that has
@@ -104,7 +104,7 @@ impl PortPlan {
     ) -> Self {
         let context = Context::new(layout, scheduler, port, endpoints, node_ip);
         let may_be_here = endpoints.all_reachable().iter().filter(|endpoint| !endpoint.is_remote);
-        let hairpins = may_be_here.map(|endpoint| Backend::from(*endpoint)).collect();
+        let hairpins = may_be_here.map(|endpoint| EndpointAddr::from(*endpoint)).collect();
         Self {
             name: port.name.clone(),
             cluster_ip: port.cluster_ip,
@@ -133,9 +133,9 @@ struct Context<'a> {
     /// `None` under session affinity.
     scheduler: Option<Scheduler>,
     /// All endpoints, or the slots of their table.
-    cluster: Arc<[Backend]>,
+    cluster: Arc<[EndpointAddr]>,
     /// The same of this node.
-    local: Arc<[Backend]>,
+    local: Arc<[EndpointAddr]>,
     has_internal: bool,
     has_external: bool,
     sources: Option<Arc<[IpNet]>>,
@@ -156,9 +156,13 @@ impl<'a> Context<'a> {
             (list, Some(Scheduler::Maglev(slots))) => {
                 let addresses: Vec<SocketAddr> = list.iter().map(|endpoint| endpoint.address).collect();
                 let slots = maglev(&addresses, slots);
-                slots.into_iter().filter_map(|place| list.get(place)).map(|e| Backend::from(*e)).collect()
+                slots
+                    .into_iter()
+                    .filter_map(|place| list.get(place))
+                    .map(|e| EndpointAddr::from(*e))
+                    .collect()
             }
-            (list, _) => list.iter().map(|endpoint| Backend::from(*endpoint)).collect(),
+            (list, _) => list.iter().map(|endpoint| EndpointAddr::from(*endpoint)).collect(),
         };
         let (service, no_local) = (port.service, endpoints.local.is_empty());
         Self {
@@ -278,10 +282,11 @@ impl<'a> Context<'a> {
         if let Some(seconds) = affinity {
             let reachable = self.endpoints.all_reachable().iter();
             chains.extend(
-                reachable.map(|e| (PortChain::Endpoint(Backend::from(*e)), ChainPlan::Endpoint { seconds })),
+                reachable
+                    .map(|e| (PortChain::Endpoint(EndpointAddr::from(*e)), ChainPlan::Endpoint { seconds })),
             );
         }
-        let spread = |backends: &Arc<[Backend]>| match affinity {
+        let spread = |backends: &Arc<[EndpointAddr]>| match affinity {
             Some(seconds) => ChainPlan::Sticky { backends: Arc::clone(backends), seconds },
             None => ChainPlan::Spread(Arc::clone(backends), choice),
         };
@@ -311,7 +316,7 @@ impl<'a> Context<'a> {
 
 /// Returns the endpoints that clients may be sent to: all but those that the code of the chain has no room to
 /// count.
-fn at_most(most: usize, backends: &Arc<[Backend]>) -> Arc<[Backend]> {
+fn at_most(most: usize, backends: &Arc<[EndpointAddr]>) -> Arc<[EndpointAddr]> {
     match backends.get(..most) {
         Some(first) if first.len() < backends.len() => first.into(),
         _ => Arc::clone(backends),
@@ -350,7 +355,7 @@ impl FrontendPlan {
                     let endpoints = Container::StickyEndpoints(scope, path, frontend.protocol);
                     for ((index, backend), id) in (0..).zip(backends.iter()).zip(endpoint_ids(backends)) {
                         sink.plain(numbers, ElementKey::Indexed(frontend, index), ElementValue::Id(id));
-                        let value = ElementValue::Backend(*backend);
+                        let value = ElementValue::Endpoint(*backend);
                         sink.plain(endpoints, ElementKey::Identified(frontend, id), value);
                     }
                 }
@@ -431,7 +436,7 @@ impl FrontendPlan {
         self.routes().filter_map(balanced)
     }
 
-    fn balance(&self, path: Path, backends: &[Backend], choice: Choice) -> Balance {
+    fn balance(&self, path: Path, backends: &[EndpointAddr], choice: Choice) -> Balance {
         let count = u32::try_from(backends.len()).unwrap_or(u32::MAX);
         Balance { scope: self.frontend.scope(), path, protocol: self.frontend.protocol, count, choice }
     }
@@ -458,9 +463,9 @@ fn turn(frontend: &Frontend) -> u8 {
 /// Returns an id for each endpoint of a frontend, by which clients are bound to it. It depends on the
 /// endpoint, not on its place in the list, so that it stays the same when others come and go, and after a
 /// restart.
-fn endpoint_ids(backends: &[Backend]) -> Vec<u32> {
+fn endpoint_ids(backends: &[EndpointAddr]) -> Vec<u32> {
     let mut taken = HashSet::with_capacity(backends.len());
-    let free = |backend: &Backend| {
+    let free = |backend: &EndpointAddr| {
         let mut id = endpoint_id(backend);
         // Of two endpoints with the same hash, the later one gets the next id that is free.
         while !taken.insert(id) {
@@ -473,7 +478,7 @@ fn endpoint_ids(backends: &[Backend]) -> Vec<u32> {
 
 /// Returns the FNV-1a hash of an endpoint's address and port, with the bit of all ids. The kernel keeps ids,
 /// so the function must not change.
-fn endpoint_id(backend: &Backend) -> u32 {
+fn endpoint_id(backend: &EndpointAddr) -> u32 {
     let port = backend.port.to_be_bytes();
     let hash = match backend.ip {
         IpAddr::V4(ip) => fnv(ip.octets().iter().chain(&port)),
@@ -490,8 +495,8 @@ fn fnv<'a>(bytes: impl Iterator<Item = &'a u8>) -> u32 {
 mod tests {
     use super::*;
 
-    fn backend(last: u8, port: u16) -> Backend {
-        Backend { ip: IpAddr::from([10, 244, 0, last]), port }
+    fn backend(last: u8, port: u16) -> EndpointAddr {
+        EndpointAddr { ip: IpAddr::from([10, 244, 0, last]), port }
     }
 
     #[test]
@@ -517,10 +522,10 @@ mod tests {
         let mut seen = std::collections::HashMap::new();
         let all = (0..500_000u32).map(|n| n.wrapping_mul(2_654_435_761)).map(|n| {
             let [a, b, c, d] = n.to_be_bytes();
-            Backend { ip: IpAddr::from([10, a, b, c]), port: 1 + u16::from(d) * 251 }
+            EndpointAddr { ip: IpAddr::from([10, a, b, c]), port: 1 + u16::from(d) * 251 }
         });
         let mut pairs =
-            all.filter_map(|new| seen.insert(endpoint_id(&new), new).map(|old: Backend| [old, new]));
+            all.filter_map(|new| seen.insert(endpoint_id(&new), new).map(|old: EndpointAddr| [old, new]));
         let pair = pairs.find(|[old, new]| old != new).expect("so many endpoints have fewer hashes");
         let [first, second] = endpoint_ids(&pair)[..] else { panic!("two endpoints") };
         assert_eq!(endpoint_id(&pair[0]), endpoint_id(&pair[1]));

@@ -16,7 +16,7 @@ use rapidhash::RapidHashMap as HashMap;
 use sluicegate_services::{PortName, Protocol, ServiceName};
 
 use super::element::{
-    Backend, Balance, ChainId, Container, Element, ElementKey, ElementValue, Frontend, Order, PortChain,
+    Balance, ChainId, Container, Element, ElementKey, ElementValue, EndpointAddr, Frontend, Order, PortChain,
     Sink, Target,
 };
 use super::port::{ChainPlan, FrontendPlan, PortPlan};
@@ -27,7 +27,7 @@ pub(super) struct Content {
     services: HashMap<ServiceName, Box<[PortPlan]>>,
     /// The shared objects, with the number of service ports that use each.
     cluster_ips: HashMap<IpAddr, usize>,
-    hairpins: HashMap<(Backend, Protocol), usize>,
+    hairpins: HashMap<(EndpointAddr, Protocol), usize>,
     balancers: HashMap<Balance, usize>,
     /// The number of chains that belong to a service port: none in layout `maps`.
     port_chains: usize,
@@ -384,7 +384,7 @@ fn balancer(balance: Balance) -> Element {
     }
 }
 
-fn hairpin(backend: Backend, protocol: Protocol) -> Element {
+fn hairpin(backend: EndpointAddr, protocol: Protocol) -> Element {
     let key = ElementKey::Hairpin(backend, protocol);
     Element { container: Container::Hairpin, key, value: ElementValue::None, comment: None }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use sluicegate_conntrack::{Client, Filter, NewFlow, Protocol, Tuple};
 use sluicegate_service_rules::Backend;
-use sluicegate_service_rules::flows::Former;
+use sluicegate_service_rules::flows::PreviouslyProgrammed;
 use sluicegate_service_rules::iptables::{self, BackEnd};
 use sluicegate_service_rules::nftables::{self, Layout};
 use sluicegate_services::{Cluster, Family, Node, ServiceName};
@@ -250,17 +250,17 @@ fn run(mode: &str, change: &Change) {
     for is_restarted in ways.iter().copied() {
         let Some(mut backend) = backend(mode) else { return };
         let mut cluster = cluster(OBJECTS);
-        sync(&mut *backend, &mut cluster, Former::everything());
+        sync(&mut *backend, &mut cluster, PreviouslyProgrammed::everything());
         let mut client = Client::open().expect("connection tracking");
         client.flush(None).expect("flushed");
         client.create(&flows()).expect("created");
         let former = if is_restarted {
             backend = self::backend(mode).expect("as before");
             cluster = self::cluster(&changed);
-            Former::everything()
+            PreviouslyProgrammed::everything()
         } else {
             become_(&mut cluster, &changed);
-            Former::default()
+            PreviouslyProgrammed::default()
         };
         sync(&mut *backend, &mut cluster, former);
         let found = client.list(&Filter::default()).expect("listed");
@@ -311,7 +311,7 @@ fn become_(cluster: &mut Cluster, objects: &str) {
     wanted.slices.into_iter().for_each(|(name, slice)| cluster.set_slice(&name, slice));
 }
 
-fn sync(backend: &mut dyn Backend, cluster: &mut Cluster, mut former: Former) {
+fn sync(backend: &mut dyn Backend, cluster: &mut Cluster, mut former: PreviouslyProgrammed) {
     let changes = cluster.take_changes();
     former.add(&changes, cluster);
     backend.sync(cluster, &changes, Instant::now()).expect("a sync");

@@ -10,7 +10,7 @@ use crate::output::tell;
 use sluicegate_conntrack::netlink::Options;
 use sluicegate_conntrack::netlink::text::encode;
 use sluicegate_conntrack::{
-    EXPECTATION_GROUPS, Event, Expectation, Format, GROUPS, Heard, Layout, Monitor, Verb,
+    EXPECTATION_GROUPS, Event, EventWithPort, Expectation, Format, GROUPS, Layout, Monitor, Verb,
 };
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -46,8 +46,8 @@ pub(crate) fn follow(arguments: &Arguments, what: What) -> Result<ExitCode, Fail
         tell(format_args!("NOTICE: Netlink socket buffer size has been set to {size} bytes."));
     }
     loop {
-        for heard in monitor.heard().map_err(|error| operation(&error))? {
-            let text = text(arguments, &heard);
+        for event in monitor.events_with_ports().map_err(|error| operation(&error))? {
+            let text = text(arguments, &event);
             match text.map_or(Ok(()), |text| print(&text, arguments.format.layout, what, &mut lock(&printed)))
             {
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
@@ -59,8 +59,8 @@ pub(crate) fn follow(arguments: &Arguments, what: What) -> Result<ExitCode, Fail
 }
 
 /// The line of an event that is chosen.
-fn text(arguments: &Arguments, heard: &Heard) -> Option<String> {
-    let (verb, flow) = match &heard.event {
+fn text(arguments: &Arguments, event: &EventWithPort) -> Option<String> {
+    let (verb, flow) = match &event.event {
         Event::New(flow) => (Verb::New, flow),
         Event::Update(flow) => (Verb::Update, flow),
         Event::Destroy(flow) => (Verb::Destroy, flow),
@@ -84,7 +84,7 @@ fn text(arguments: &Arguments, heard: &Heard) -> Option<String> {
         Layout::Line if arguments.timed => format!("[{}.{:06}]\t", now.as_secs(), now.subsec_micros()),
         _ => String::new(),
     };
-    Some(format!("{time}{}{}", arguments.text(&format, flow), heard.port.map(by).unwrap_or_default()))
+    Some(format!("{time}{}{}", arguments.text(&format, flow), event.port.map(by).unwrap_or_default()))
 }
 
 fn expectation(arguments: &Arguments, verb: Verb, expectation: &Expectation) -> String {

@@ -223,14 +223,14 @@ fn what_stands_is_not_removed_for_an_empty_source_and_is_when_that_is_asked_for(
 
 #[test]
 fn what_is_probably_not_meant_is_told_once() {
-    let doubt: Doubt = |world| world.other_nodes().map(|node| format!("beware of {}", node.name)).collect();
+    let lint: Lint = |world| world.other_nodes().map(|node| format!("beware of {}", node.name)).collect();
     let node = |name: &str| {
         let text = format!("{{apiVersion: v1, kind: Node, metadata: {{name: {name}}}}}");
         let mut found = None;
         source::read_str("test.yaml", &text, |manifest| found = Some(manifest.object)).unwrap();
         Update::Apply(found.unwrap())
     };
-    let running = Running::with(Present::default(), move |looping| looping.doubted_by(Some(doubt)));
+    let running = Running::with(Present::default(), move |looping| looping.linted_by(Some(lint)));
     running.tell(node("node"));
     running.tell(node("other"));
     running.tell(Update::Replace(Kind::EndpointSlice, Vec::new()));
@@ -484,14 +484,14 @@ fn a_sync_comes_in_time_whatever_else_never_ends() {
     let kernel = Fake::default();
     let (updates, news) = mpsc::channel(10_000);
     let (signals, told) = mpsc::channel(1);
-    let (asking, looks) = mpsc::channel::<Look>(10_000);
+    let (asking, inspections) = mpsc::channel::<Inspection>(10_000);
     let intervals = Intervals { min: Duration::from_millis(1), ..Intervals::default() };
     let fake = kernel.clone();
     let thread = std::thread::spawn(move || {
         let world = World::new(ThisNode { name: "node".to_owned(), ..ThisNode::default() });
         let looping = Loop::new(world, Box::new(fake.clone()), intervals, Arc::new(fake)).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(looping.looked_at_by(Some(looks)).run(news, told))
+        runtime.block_on(looping.inspected_by(Some(inspections)).run(news, told))
     });
     updates.blocking_send(Update::Replace(Kind::EndpointSlice, Vec::new())).unwrap();
     updates.blocking_send(Update::Replace(Kind::Service, vec![service("web")])).unwrap();

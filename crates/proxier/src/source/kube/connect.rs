@@ -68,7 +68,7 @@ pub(super) struct Connection(Arc<Mutex<Live>>);
 
 struct Live {
     configured: Configured,
-    alive: Alive,
+    alive: KeepAlive,
     client: Option<Client>,
     /// The number of the client, so that of several watches that failed with it one replaces it.
     number: u64,
@@ -78,7 +78,7 @@ struct Live {
 
 /// The times by which a connection that is dead is noticed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Alive {
+pub(super) struct KeepAlive {
     /// The interval of HTTP/2's pings.
     pub(super) ping: Duration,
     /// The longest time until a ping is answered, and until a connection is made.
@@ -86,7 +86,7 @@ pub(super) struct Alive {
 }
 
 impl Connection {
-    pub(super) fn new(configured: Configured, alive: Alive) -> Self {
+    pub(super) fn new(configured: Configured, alive: KeepAlive) -> Self {
         let turn = Arc::default();
         Self(Arc::new(Mutex::new(Live { configured, alive, client: None, number: 0, turn })))
     }
@@ -148,7 +148,7 @@ impl Connection {
     /// Returns a connection with a client that is never replaced.
     #[cfg(test)]
     pub(super) fn scripted(client: Client) -> Self {
-        let alive = Alive { ping: Duration::MAX, answer: Duration::MAX };
+        let alive = KeepAlive { ping: Duration::MAX, answer: Duration::MAX };
         let config = Config::new(Uri::from_static("http://scripted"));
         let nowhere = Server { kubeconfig: Some("/nonexistent/kubeconfig".into()), master: None };
         let connection = Self::new(Configured { server: nowhere, config }, alive);
@@ -169,8 +169,8 @@ fn url(master: &str) -> Result<Uri, Error> {
 /// Creates a client with the layers that `kube` uses. Connections speak HTTP/2 where the server does, and
 /// send pings, as client-go does; those of HTTP/1.1 have keep-alive of TCP, which detects a host that is
 /// gone.
-fn client(config: &Config, alive: Alive, turn: &Arc<AtomicUsize>) -> Result<Client, kube::Error> {
-    let resolver = InTurn { turn: Arc::clone(turn), resolver: GaiResolver::new() };
+fn client(config: &Config, alive: KeepAlive, turn: &Arc<AtomicUsize>) -> Result<Client, kube::Error> {
+    let resolver = RotatingResolver { turn: Arc::clone(turn), resolver: GaiResolver::new() };
     let mut tcp = HttpConnector::new_with_resolver(resolver);
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
@@ -203,12 +203,12 @@ fn client(config: &Config, alive: Alive, turn: &Arc<AtomicUsize>) -> Result<Clie
 /// A resolver that begins with another address of a name after each failure: one that accepts connections and
 /// then hangs would be chosen for ever otherwise.
 #[derive(Clone)]
-struct InTurn<R> {
+struct RotatingResolver<R> {
     turn: Arc<AtomicUsize>,
     resolver: R,
 }
 
-impl<R> Service<Name> for InTurn<R>
+impl<R> Service<Name> for RotatingResolver<R>
 where
     R: Service<Name, Response: Iterator<Item = SocketAddr>, Future: Send + 'static>,
 {
@@ -303,7 +303,7 @@ mod tests {
     #[tokio::test]
     async fn after_each_failure_another_address_comes_first() {
         let turn: Arc<AtomicUsize> = Arc::default();
-        let mut resolver = InTurn { turn: Arc::clone(&turn), resolver: Three };
+        let mut resolver = RotatingResolver { turn: Arc::clone(&turn), resolver: Three };
         for expected in [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 2, 3]] {
             let Ok(found) = resolver.call("api".parse().unwrap()).await;
             let found: Vec<_> = found.map(|address| address.ip().to_string()).collect();

@@ -26,7 +26,7 @@ use super::connect::{Connection, explain};
 use super::request::clip;
 use crate::Mode;
 use crate::run::{Observer, SyncReport};
-use crate::source::contact::Contact;
+use crate::source::observer::SourceObserver;
 
 /// What has happened to an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -47,12 +47,12 @@ pub struct Occurrence {
 /// things: who writes objects cannot fill the API server by them.
 pub struct Recorder {
     queue: Sender<Occurrence>,
-    told: Mutex<Told>,
+    told: Mutex<Reported>,
 }
 
 /// What was told, and how often of each object.
 #[derive(Default)]
-struct Told {
+struct Reported {
     since: Option<Instant>,
     of: HashMap<Option<ServiceName>, Vec<Occurrence>>,
 }
@@ -96,7 +96,7 @@ impl Recorder {
     }
 }
 
-impl Told {
+impl Reported {
     fn is_news(&mut self, occurrence: &Occurrence, now: Instant) -> bool {
         if self.since.is_none_or(|since| now.duration_since(since) >= AGAIN) || self.of.len() >= MOST_OBJECTS
         {
@@ -136,7 +136,7 @@ impl Observer for Recorder {
 pub(super) async fn write(
     node: String,
     connection: Connection,
-    contact: Arc<dyn Contact>,
+    observer: Arc<dyn SourceObserver>,
     patience: Duration,
     mut occurrences: Receiver<Occurrence>,
 ) {
@@ -144,7 +144,7 @@ pub(super) async fn write(
     while let Some(occurrence) = occurrences.recv().await {
         let event = event(&node, &occurrence, SystemTime::now());
         for attempt in 1..=ATTEMPTS {
-            match post(&connection, &*contact, patience, &event).await {
+            match post(&connection, &*observer, patience, &event).await {
                 Ok(()) => refused_for = None,
                 Err(Failure::Away(why)) if attempt < ATTEMPTS => {
                     tracing::debug!("an Event waits for the API server: {why}");
@@ -174,7 +174,7 @@ enum Failure {
 
 async fn post(
     connection: &Connection,
-    contact: &dyn Contact,
+    observer: &dyn SourceObserver,
     patience: Duration,
     event: &Event,
 ) -> Result<(), Failure> {
@@ -191,7 +191,7 @@ async fn post(
         Ok(answer) => answer.map_err(|error| explain(&error)),
     };
     let status = answer.as_ref().ok().map(|response| response.status().as_u16());
-    contact.posted(&connection.host(), status, size, began.elapsed());
+    observer.posted(&connection.host(), status, size, began.elapsed());
     let response = answer.map_err(Failure::Away)?;
     let status = response.status();
     if status.is_success() {
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn the_same_is_told_once_an_hour_and_little_of_one_object() {
-        let (mut told, start) = (Told::default(), Instant::now());
+        let (mut told, start) = (Reported::default(), Instant::now());
         assert!(told.is_news(&occurrence(Some("a"), "x"), start));
         assert!(!told.is_news(&occurrence(Some("a"), "x"), start));
         assert!(told.is_news(&occurrence(Some("b"), "x"), start));

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use super::event::Event;
 use super::request::{Api, Cause, List, Position, Refusal, Stream, clip};
 use super::watched::Watched;
-use super::{Pace, Shared, Source};
+use super::{Shared, Source, Tuning};
 use crate::source::update::Update;
 
 /// Follows one kind of object.
@@ -89,7 +89,7 @@ impl Follower {
     async fn list<K: Watched>(&mut self, api: &mut Api) -> Result<Option<String>, Closed> {
         match self.pages::<K>(api).await? {
             Ok(version) => {
-                self.shared.outage.succeeded(K::KIND);
+                self.shared.backoff.succeeded(K::KIND);
                 self.is_withheld = false;
                 Ok(Some(version))
             }
@@ -103,7 +103,7 @@ impl Follower {
                     self.warn_withheld::<K>(&refusal).await?;
                     return self.absent::<K>().await;
                 }
-                if K::IS_NEEDED && !self.is_listed && forbidden >= Some(self.pace().give_up) {
+                if K::IS_NEEDED && !self.is_listed && forbidden >= Some(self.tuning().give_up) {
                     let reason = format!("{}s from the API server: {}", K::KIND, refusal.reason);
                     self.send(Update::Hopeless(reason)).await?;
                 }
@@ -115,11 +115,11 @@ impl Follower {
 
     /// Goes on without objects of this kind, for the time after which the API is asked for again.
     async fn absent<K: Watched>(&mut self) -> Result<Option<String>, Closed> {
-        self.shared.outage.succeeded(K::KIND);
-        self.shared.contact.heard(K::KIND);
+        self.shared.backoff.succeeded(K::KIND);
+        self.shared.observer.heard(K::KIND);
         self.begin::<K>().await?;
         self.end::<K>().await?;
-        sleep(self.pace().absent).await;
+        sleep(self.tuning().absent).await;
         Ok(None)
     }
 
@@ -139,7 +139,7 @@ impl Follower {
     fn withholds(&mut self, lasts: Duration) -> bool {
         // Services need not wait for this.
         self.listed = None;
-        self.is_withheld || (!self.is_listed && lasts >= self.pace().node)
+        self.is_withheld || (!self.is_listed && lasts >= self.tuning().node)
     }
 
     async fn warn_withheld<K: Watched>(&mut self, refusal: &Refusal) -> Result<(), Closed> {
@@ -157,14 +157,14 @@ impl Follower {
     ///
     /// When the list expires before its last page, everything is requested at once.
     async fn pages<K: Watched>(&mut self, api: &mut Api) -> Result<Result<String, Refusal>, Closed> {
-        let mut position = Position::start(self.pace());
+        let mut position = Position::start(self.tuning());
         loop {
             let is_first = position.is_first();
             let List { objects, version, unreadable } = match api.page::<K>(&mut position).await {
                 Ok(page) => page,
                 Err(refusal) if refusal.cause == Cause::Stale && position.is_paged() => {
                     tracing::debug!(kind = %K::KIND, "a list took too long for its pages: {}", refusal.reason);
-                    position = Position::whole(self.pace());
+                    position = Position::whole(self.tuning());
                     continue;
                 }
                 Err(refusal) => return Ok(Err(refusal)),
@@ -187,7 +187,7 @@ impl Follower {
 
     /// Begins a list. The first one waits until others are there.
     async fn begin<K: Watched>(&mut self) -> Result<(), Closed> {
-        let deadline = Instant::now() + self.pace().node;
+        let deadline = Instant::now() + self.tuning().node;
         for first in self.after.drain(..) {
             // Another follower that fails sends its own warnings.
             let _ = timeout_at(deadline, first).await;
@@ -213,13 +213,13 @@ impl Follower {
             let before = version.clone();
             let ended = match api.watch(&version).await {
                 Ok(stream) => {
-                    self.shared.outage.succeeded(K::KIND);
+                    self.shared.backoff.succeeded(K::KIND);
                     self.events::<K>(stream, &mut version).await?
                 }
                 Err(refusal) => Ended::from(refusal),
             };
             if version != before || began.elapsed() > STEADY {
-                self.shared.outage.is_steady();
+                self.shared.backoff.is_steady();
             }
             match ended {
                 Ended::ByServer if version != before || began.elapsed() > BRIEF => {}
@@ -230,7 +230,7 @@ impl Follower {
                 Ended::Broken(refusal) => self.refused::<K>(api, refusal).await?,
                 Ended::Stale(reason) => {
                     tracing::debug!(kind = %K::KIND, "listing everything again: {reason}");
-                    let (until, _) = self.shared.outage.pause(&Refusal::new(Cause::Stale, reason));
+                    let (until, _) = self.shared.backoff.pause(&Refusal::new(Cause::Stale, reason));
                     sleep_until(until).await;
                     return Ok(());
                 }
@@ -260,7 +260,7 @@ impl Follower {
                 Ok(Event::Error(status)) => return Ok(error(*status)),
                 Err(reason) => return Ok(Ended::Malformed(reason)),
             };
-            self.shared.contact.heard(K::KIND);
+            self.shared.observer.heard(K::KIND);
             if let Some(update) = update {
                 self.send(update).await?;
             }
@@ -273,12 +273,12 @@ impl Follower {
 
     /// Reports a refusal and waits.
     async fn refused<K: Watched>(&mut self, api: &mut Api, refusal: Refusal) -> Result<(), Closed> {
-        self.shared.contact.failed(K::KIND, &refusal.reason);
-        if let Some(warning) = self.shared.outage.failed(K::KIND, &api.url(), &refusal) {
+        self.shared.observer.failed(K::KIND, &refusal.reason);
+        if let Some(warning) = self.shared.backoff.failed(K::KIND, &api.url(), &refusal) {
             self.send(Update::Warning(warning)).await?;
         }
         tracing::debug!(kind = %K::KIND, "{}", refusal.reason);
-        let (until, is_first) = self.shared.outage.pause(&refusal);
+        let (until, is_first) = self.shared.backoff.pause(&refusal);
         if is_first && matches!(refusal.cause, Cause::Connection | Cause::Broken) {
             self.shared.connection.turn();
         }
@@ -293,8 +293,8 @@ impl Follower {
         self.updates.send(update).await.map_err(|_| Closed)
     }
 
-    fn pace(&self) -> &Pace {
-        &self.source.pace
+    fn tuning(&self) -> &Tuning {
+        &self.source.tuning
     }
 }
 

@@ -26,12 +26,12 @@
 //! repeats a watch forever whose response has the status 410, drops an event whose object it cannot decode,
 //! and ignores `Retry-After`.
 
+mod backoff;
 mod connect;
 pub mod decode;
 mod event;
 mod events;
 mod follow;
-mod outage;
 mod request;
 mod watched;
 
@@ -48,12 +48,12 @@ use tokio::sync::{mpsc, oneshot};
 pub use connect::Server;
 pub use events::{Occurrence, Recorder};
 
-use super::contact::Contact;
+use super::observer::SourceObserver;
 use super::update::Update;
 use crate::source::Error;
-use connect::{Alive, Connection};
+use backoff::Backoff;
+use connect::{Connection, KeepAlive};
 use follow::Follower;
-use outage::Outage;
 
 /// An API server, and the objects to watch there.
 #[derive(Clone, Debug)]
@@ -67,12 +67,12 @@ pub struct Source {
     /// without such objects.
     pub service_cidrs: bool,
     /// Timeouts, intervals and sizes.
-    pub pace: Pace,
+    pub tuning: Tuning,
 }
 
 /// Timeouts, intervals and sizes of a source. Tests use shorter ones than the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
+pub struct Tuning {
     /// The pause after the first failure. Each further one doubles it. A random time up to the pause is
     /// added.
     pub first: Duration,
@@ -104,7 +104,7 @@ pub struct Pace {
     pub list_bytes: usize,
 }
 
-impl Default for Pace {
+impl Default for Tuning {
     fn default() -> Self {
         Self {
             first: Duration::from_millis(800),
@@ -127,7 +127,7 @@ impl Default for Pace {
 
 impl Source {
     /// Reads the configuration, without a connection. The returned future runs until the receiver of
-    /// `updates` is dropped, and reports requests and their failures to `contact` (`()` ignores them).
+    /// `updates` is dropped, and reports requests and their failures to `observer` (`()` ignores them).
     ///
     /// # Errors
     /// [`Error::Kubeconfig`], [`Error::NotInPod`], [`Error::Url`] or [`Error::Proxy`] when the configuration
@@ -136,10 +136,10 @@ impl Source {
     pub fn start(
         self,
         updates: mpsc::Sender<Update>,
-        contact: Arc<dyn Contact>,
+        observer: Arc<dyn SourceObserver>,
     ) -> Result<impl Future<Output = ()> + Send, Error> {
         // A closed queue: there are no Events to write.
-        self.start_recording(updates, contact, mpsc::channel(1).1)
+        self.start_recording(updates, observer, mpsc::channel(1).1)
     }
 
     /// As [`start`](Self::start), and writes Events of what comes from a [`Recorder`].
@@ -149,15 +149,15 @@ impl Source {
     pub fn start_recording(
         self,
         updates: mpsc::Sender<Update>,
-        contact: Arc<dyn Contact>,
+        observer: Arc<dyn SourceObserver>,
         occurrences: mpsc::Receiver<Occurrence>,
     ) -> Result<impl Future<Output = ()> + Send, Error> {
         let config = self.server.config()?;
-        let alive = Alive { ping: self.pace.silence, answer: self.pace.ping_answer };
+        let alive = KeepAlive { ping: self.tuning.silence, answer: self.tuning.ping_answer };
         let connection = Connection::new(config, alive);
-        let (node, patience) = (self.node.clone(), self.pace.answer);
-        let recording = events::write(node, connection.clone(), Arc::clone(&contact), patience, occurrences);
-        let following = self.follow(connection, updates, contact);
+        let (node, patience) = (self.node.clone(), self.tuning.answer);
+        let recording = events::write(node, connection.clone(), Arc::clone(&observer), patience, occurrences);
+        let following = self.follow(connection, updates, observer);
         Ok(async move {
             // What follows ends last: when nobody wants updates, nobody is left to tell either.
             let mut following = Box::pin(following);
@@ -167,9 +167,14 @@ impl Source {
         })
     }
 
-    async fn follow(self, connection: Connection, updates: mpsc::Sender<Update>, contact: Arc<dyn Contact>) {
+    async fn follow(
+        self,
+        connection: Connection,
+        updates: mpsc::Sender<Update>,
+        observer: Arc<dyn SourceObserver>,
+    ) {
         let closed = updates.clone();
-        let shared = Shared { connection, outage: Outage::new(self.pace), contact };
+        let shared = Shared { connection, backoff: Backoff::new(self.tuning), observer };
         let run = Box::pin(self.run(shared, updates));
         if let Either::Left(_) = select(Box::pin(closed.closed()), run).await {
             tracing::debug!("the receiver of the API source was dropped");
@@ -198,8 +203,8 @@ impl Source {
 #[derive(Clone)]
 struct Shared {
     connection: Connection,
-    outage: Outage,
-    contact: Arc<dyn Contact>,
+    backoff: Backoff,
+    observer: Arc<dyn SourceObserver>,
 }
 
 #[cfg(test)]

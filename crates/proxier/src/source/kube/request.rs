@@ -14,13 +14,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout};
 
+use super::backoff::{Backoff, fraction};
 use super::connect::{Connection, explain};
 use super::event::{self, Lines};
-use super::outage::{Outage, fraction};
 use super::watched::Watched;
-use super::{Pace, Shared, Source};
+use super::{Shared, Source, Tuning};
 use crate::source::Object;
-use crate::source::contact::{Contact, Verb};
+use crate::source::observer::{SourceObserver, Verb};
 use crate::source::update::Kind;
 
 /// Objects of a kind, from one list or a page of one.
@@ -49,13 +49,13 @@ pub(super) struct Position {
 
 impl Position {
     /// Returns the start of a list in pages.
-    pub(super) const fn start(pace: &Pace) -> Self {
-        Self { limit: Some(pace.page), next: None, pages: 0, left: pace.list_bytes }
+    pub(super) const fn start(tuning: &Tuning) -> Self {
+        Self { limit: Some(tuning.page), next: None, pages: 0, left: tuning.list_bytes }
     }
 
     /// Returns the start of a list with all objects in one page.
-    pub(super) const fn whole(pace: &Pace) -> Self {
-        Self { limit: None, next: None, pages: 0, left: pace.list_bytes }
+    pub(super) const fn whole(tuning: &Tuning) -> Self {
+        Self { limit: None, next: None, pages: 0, left: tuning.list_bytes }
     }
 
     pub(super) const fn is_paged(&self) -> bool {
@@ -125,8 +125,8 @@ impl Refusal {
 /// The requests for one kind.
 pub(super) struct Api {
     connection: Connection,
-    outage: Outage,
-    contact: Arc<dyn Contact>,
+    backoff: Backoff,
+    observer: Arc<dyn SourceObserver>,
     kind: Kind,
     /// The client of the last request, by its number.
     used: u64,
@@ -135,22 +135,22 @@ pub(super) struct Api {
     request: Request,
     labels: Option<String>,
     fields: Option<String>,
-    pace: Pace,
+    tuning: Tuning,
 }
 
 impl Api {
     pub(super) fn new<K: Watched>(source: &Source, shared: &Shared) -> Self {
         Self {
             connection: shared.connection.clone(),
-            outage: shared.outage.clone(),
-            contact: Arc::clone(&shared.contact),
+            backoff: shared.backoff.clone(),
+            observer: Arc::clone(&shared.observer),
             kind: K::KIND,
             used: 0,
             has_pings: false,
             request: Request::new(K::url_path(&(), None)),
             labels: K::LABELS.map(str::to_owned),
             fields: K::fields(source),
-            pace: source.pace,
+            tuning: source.tuning,
         }
     }
 
@@ -177,7 +177,7 @@ impl Api {
             self.request.list(&parameters).map_err(|e| Refusal::new(Cause::Other, e.to_string()))?;
         let body = self.send(Verb::List, request).await?;
         let text = self.whole(body, position.left).await?;
-        self.contact.heard(self.kind);
+        self.observer.heard(self.kind);
         let mut list = List::default();
         let next = take_page::<K>(&text, &mut list).map_err(|reason| Refusal::new(Cause::Other, reason))?;
         position.left -= text.len();
@@ -191,7 +191,7 @@ impl Api {
     /// Without pings of HTTP/2, a server that hangs is noticed by the end of the watch, which the server has
     /// to make: such watches are short.
     pub(super) async fn watch(&mut self, version: &str) -> Result<Stream, Refusal> {
-        let Pace { watch, silence, ping_answer, answer, .. } = self.pace;
+        let Tuning { watch, silence, ping_answer, answer, .. } = self.tuning;
         let (most, late) = if self.has_pings { (watch, answer) } else { (watch.min(silence), ping_answer) };
         let lasts = most - fraction(most / 10);
         let parameters = WatchParams {
@@ -206,7 +206,7 @@ impl Api {
             .watch(&parameters, version)
             .map_err(|e| Refusal::new(Cause::Other, e.to_string()))?;
         let body = self.send(Verb::Watch, request).await?;
-        self.contact.heard(self.kind);
+        self.observer.heard(self.kind);
         Ok(Stream { body, lines: Lines::default(), silence: lasts + late })
     }
 
@@ -214,20 +214,20 @@ impl Api {
         let failed = |reason: String| Refusal::new(Cause::Connection, reason);
         let (client, number) = self.connection.client().map_err(failed)?;
         self.used = number;
-        self.contact.transport(number);
+        self.observer.transport(number);
         let began = Instant::now();
-        let answer = match timeout(self.pace.answer, client.send(request.map(Body::from))).await {
-            Err(_) => Err(failed(format!("no answer within {:?}", self.pace.answer))),
+        let answer = match timeout(self.tuning.answer, client.send(request.map(Body::from))).await {
+            Err(_) => Err(failed(format!("no answer within {:?}", self.tuning.answer))),
             // What `kube` says of itself, that this is an error of a service, helps nobody.
             Ok(Err(kube::Error::Service(error))) => Err(failed(explain(&*error))),
             Ok(Err(error)) => Err(failed(explain(&error))),
             Ok(Ok(response)) => Ok(response),
         };
         let status = answer.as_ref().ok().map(|response| response.status().as_u16());
-        self.contact.requested(&self.connection.host(), verb, status, began.elapsed());
+        self.observer.requested(&self.connection.host(), verb, status, began.elapsed());
         let response = answer?;
         self.has_pings = response.version() == Version::HTTP_2;
-        self.outage.answered();
+        self.backoff.answered();
         if !response.status().is_success() {
             return Err(self.refusal(response).await);
         }
@@ -265,13 +265,13 @@ impl Api {
     /// Reads a whole body of at most `limit` bytes. The timeout is for each part of it.
     async fn whole(&self, mut body: Body, limit: usize) -> Result<Vec<u8>, Refusal> {
         let mut whole = Vec::new();
-        while let Some(piece) = piece(&mut body, self.pace.answer).await? {
+        while let Some(piece) = piece(&mut body, self.tuning.answer).await? {
             if piece.len() > limit - whole.len() {
                 return Err(Refusal::new(Cause::Other, format!("the response is longer than {limit} bytes")));
             }
             whole.extend_from_slice(&piece);
         }
-        self.contact.received(&self.connection.host(), whole.len());
+        self.observer.received(&self.connection.host(), whole.len());
         Ok(whole)
     }
 }

@@ -21,7 +21,7 @@ use tower::{BoxError, service_fn};
 
 use super::*;
 use crate::run::{Intervals, Loop, ThisNode, World};
-use crate::source::contact::Verb;
+use crate::source::observer::Verb;
 use crate::source::update::Kind;
 
 /// What the server does with each request.
@@ -41,7 +41,7 @@ struct Inner {
     state: Mutex<State>,
 }
 
-type Said = UnsyncBoxBody<Bytes, io::Error>;
+type ResponseBody = UnsyncBoxBody<Bytes, io::Error>;
 
 #[derive(Default)]
 struct State {
@@ -79,7 +79,7 @@ impl Script {
         Client::new(service, "default")
     }
 
-    fn answer(&self, node: usize, request: &Request<Body>) -> io::Result<Response<Said>> {
+    fn answer(&self, node: usize, request: &Request<Body>) -> io::Result<Response<ResponseBody>> {
         let phase = *self.0.phase.borrow();
         let mut state = self.0.state.lock().unwrap();
         state.requests.push((node, Instant::now()));
@@ -119,11 +119,11 @@ fn list(path: &str, state: &State) -> Value {
     json!({"metadata": {"resourceVersion": state.version.to_string()}, "items": items})
 }
 
-fn status(code: u16) -> Response<Said> {
+fn status(code: u16) -> Response<ResponseBody> {
     whole(code, &json!({"kind": "Status", "code": code, "message": "told to"}))
 }
 
-fn whole(code: u16, value: &Value) -> Response<Said> {
+fn whole(code: u16, value: &Value) -> Response<ResponseBody> {
     let body = Full::new(Bytes::from(value.to_string())).map_err(|never| match never {});
     let mut response = Response::new(body.boxed_unsync());
     *response.status_mut() = hyper::StatusCode::from_u16(code).unwrap();
@@ -155,14 +155,19 @@ impl Kernel {
 }
 
 fn source() -> Source {
-    Source { server: Server::default(), node: "node".to_owned(), service_cidrs: true, pace: Pace::default() }
+    Source {
+        server: Server::default(),
+        node: "node".to_owned(),
+        service_cidrs: true,
+        tuning: Tuning::default(),
+    }
 }
 
-/// Counts what a source says of an outage.
+/// The kinds that a source has heard of.
 #[derive(Default)]
-struct Heard(Mutex<BTreeSet<Kind>>);
+struct HeardKinds(Mutex<BTreeSet<Kind>>);
 
-impl Contact for Heard {
+impl SourceObserver for HeardKinds {
     fn requested(&self, _: &str, _: Verb, status: Option<u16>, _: Duration) {
         assert!(matches!(status, None | Some(200 | 403 | 410)), "{status:?}");
     }
@@ -183,11 +188,11 @@ fn outage(lasts: Duration, forbids: Duration) -> (Duration, Duration) {
         let world = World::new(ThisNode { name: "node".to_owned(), ..ThisNode::default() });
         let intervals = Intervals::default();
         let looping = Loop::new(world, Box::new(kernel.clone()), intervals, Arc::new(())).unwrap();
-        let heard = Arc::new(Heard::default());
+        let heard = Arc::new(HeardKinds::default());
         let following = source().follow(
             Connection::scripted(script.client(0)),
             updates,
-            Arc::clone(&heard) as Arc<dyn Contact>,
+            Arc::clone(&heard) as Arc<dyn SourceObserver>,
         );
         let story = async {
             sleep(Duration::from_secs(10)).await;

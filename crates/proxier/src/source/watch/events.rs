@@ -27,14 +27,14 @@ pub(super) struct Watches {
     /// Names that were deleted or renamed away since the last scan, and not written or renamed to since.
     gone: HashSet<OsString>,
     /// What was written, linked or renamed since the last scan.
-    pub(super) touched: Touched,
+    pub(super) touched: ChangedPaths,
     /// The last parts of the paths to watch.
     names: HashSet<OsString>,
 }
 
 /// What the events since the last scan are about.
 #[derive(Debug, Default)]
-pub(super) struct Touched {
+pub(super) struct ChangedPaths {
     /// The names of files.
     pub(super) names: HashSet<OsString>,
     /// The paths of the files, as they are listed.
@@ -45,7 +45,7 @@ pub(super) struct Touched {
 
 /// What to do with a file that a writer has open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hold {
+pub(super) enum OpenFile {
     /// Wait until it is closed.
     Unread,
     /// It has been open for long: use what is there, and delete nothing that may still come.
@@ -62,7 +62,7 @@ impl Watches {
             writing: HashMap::new(),
             listed: HashMap::new(),
             gone: HashSet::new(),
-            touched: Touched::default(),
+            touched: ChangedPaths::default(),
             names,
         }
     }
@@ -124,10 +124,10 @@ impl Watches {
     }
 
     /// Returns the names of the files that a writer has open, and what to do with them.
-    pub(super) fn held(&self) -> HashMap<OsString, Hold> {
+    pub(super) fn held(&self) -> HashMap<OsString, OpenFile> {
         let hold = |since: &Instant| match since.elapsed() < LONGEST_WRITE {
-            true => Hold::Unread,
-            false => Hold::Undeleted,
+            true => OpenFile::Unread,
+            false => OpenFile::Undeleted,
         };
         self.writing.iter().map(|((_, name), since)| (name.clone(), hold(since))).collect()
     }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::events::Hold;
+use super::events::OpenFile;
 use super::reading::{self, Known, Progress, Reading, Stamp, Step};
 use crate::source::document::Flow;
 use crate::source::update::{Kind, ObjectName, Update};
@@ -30,17 +30,17 @@ pub(super) struct Manifests {
     /// Those of them that were told last, with the reasons.
     unusable: BTreeMap<PathBuf, String>,
     pub(super) is_complete: bool,
-    pub(super) doubted: Option<Doubted>,
+    pub(super) pending: Option<PendingDeletions>,
     /// What tells known documents.
     known: Known,
     /// The large file that is being read, and what of it is taken over.
-    reading: Option<(Reading, Taking)>,
+    reading: Option<(Reading, PartlyRead)>,
     /// The one that was read, until the next scan.
-    read: Option<(Taking, Result<Ignored, Error>)>,
+    read: Option<(PartlyRead, Result<Ignored, Error>)>,
     /// Large files that wait until that is done.
     queued: BTreeSet<PathBuf>,
     /// The names of the files that a writer has open.
-    held: HashMap<OsString, Hold>,
+    held: HashMap<OsString, OpenFile>,
     /// Whether objects that are gone are so for certain: they were gone at a second look.
     is_sure: bool,
     /// What is to be told of fields that objects have and their kinds have not.
@@ -50,7 +50,7 @@ pub(super) struct Manifests {
 type Name = Rc<ObjectName>;
 
 /// Objects whose deletion waits for a second look.
-pub(super) struct Doubted {
+pub(super) struct PendingDeletions {
     names: BTreeSet<ObjectName>,
     pub(super) since: Instant,
 }
@@ -78,7 +78,7 @@ impl File {
 }
 
 /// A file whose content is being taken over.
-struct Taking {
+struct PartlyRead {
     path: Arc<Path>,
     stamp: Option<Stamp>,
     documents: HashMap<u64, Box<[Name]>>,
@@ -90,7 +90,7 @@ struct Taking {
     warning: Option<String>,
 }
 
-impl Taking {
+impl PartlyRead {
     fn new(path: &Path, stamp: Option<Stamp>) -> Self {
         Self {
             path: Arc::from(path),
@@ -121,7 +121,7 @@ impl Taking {
 
 /// What has come of a large file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Proceeded {
+pub(super) enum ReadProgress {
     /// There may be more at once.
     More,
     /// Nothing more has been read yet.
@@ -141,7 +141,7 @@ impl Manifests {
             failing: BTreeSet::new(),
             unusable: BTreeMap::new(),
             is_complete: false,
-            doubted: None,
+            pending: None,
             known: Known::default(),
             reading: None,
             read: None,
@@ -167,14 +167,14 @@ impl Manifests {
 
     /// Makes what is taken of large files be read again, if they are among these.
     fn stop_trusting(&mut self, is_one: impl Fn(&Path) -> bool) {
-        let reading = self.reading.iter_mut().map(|(_, taking)| taking);
-        let taken = reading.chain(self.read.iter_mut().map(|(taking, _)| taking));
-        taken.filter(|taking| is_one(&taking.path)).for_each(|taking| taking.stamp = None);
+        let reading = self.reading.iter_mut().map(|(_, partly)| partly);
+        let taken = reading.chain(self.read.iter_mut().map(|(partly, _)| partly));
+        taken.filter(|partly| is_one(&partly.path)).for_each(|partly| partly.stamp = None);
     }
 
     /// Sets which files a writer has open. Those that are no longer open are read again, even if their
     /// metadata is unchanged.
-    pub(super) fn hold(&mut self, held: HashMap<OsString, Hold>) {
+    pub(super) fn hold(&mut self, held: HashMap<OsString, OpenFile>) {
         let before = std::mem::replace(&mut self.held, held);
         let closed: HashSet<_> = before.into_keys().filter(|name| !self.held.contains_key(name)).collect();
         if !closed.is_empty() {
@@ -184,7 +184,7 @@ impl Manifests {
 
     /// Returns true when every file was read without a warning.
     pub(super) fn is_well(&self) -> bool {
-        self.is_complete && self.reported.is_empty() && self.doubted.is_none()
+        self.is_complete && self.reported.is_empty() && self.pending.is_none()
     }
 
     /// Returns true while a large file is being read.
@@ -194,25 +194,25 @@ impl Manifests {
 
     /// Takes some steps of the large file that is being read, and sends the updates. When it is read, a scan
     /// is due.
-    pub(super) fn proceed(&mut self, send: &mut dyn FnMut(Update)) -> Proceeded {
-        let Some((reading, mut taking)) = self.reading.take() else { return Proceeded::Idle };
-        let mut proceeded = Proceeded::More;
+    pub(super) fn proceed(&mut self, send: &mut dyn FnMut(Update)) -> ReadProgress {
+        let Some((reading, mut partly)) = self.reading.take() else { return ReadProgress::Idle };
+        let mut proceeded = ReadProgress::More;
         for _ in 0..STEPS {
             match reading.next() {
                 Progress::Step(step) => {
-                    self.take(&mut taking, step, &mut |object| send(Update::Apply(object)));
+                    self.take(&mut partly, step, &mut |object| send(Update::Apply(object)));
                 }
                 Progress::Busy => {
-                    proceeded = Proceeded::Idle;
+                    proceeded = ReadProgress::Idle;
                     break;
                 }
                 Progress::End(outcome) => {
-                    self.read = Some((taking, outcome));
-                    return Proceeded::End;
+                    self.read = Some((partly, outcome));
+                    return ReadProgress::End;
                 }
             }
         }
-        self.reading = Some((reading, taking));
+        self.reading = Some((reading, partly));
         proceeded
     }
 
@@ -268,15 +268,15 @@ impl Manifests {
     ) {
         let mut found = Vec::new();
         let mut lost: HashSet<Name> = HashSet::new();
-        if let Some((taking, outcome)) = self.read.take() {
+        if let Some((partly, outcome)) = self.read.take() {
             match outcome {
                 Ok(ignored) => {
-                    tell(&taking.path, &ignored);
-                    self.finish(taking, &mut lost, &mut warnings);
+                    tell(&partly.path, &ignored);
+                    self.finish(partly, &mut lost, &mut warnings);
                 }
                 Err(error) => {
-                    let (path, stamp) = (Arc::clone(&taking.path), taking.stamp);
-                    self.keep(taking);
+                    let (path, stamp) = (Arc::clone(&partly.path), partly.stamp);
+                    self.keep(partly);
                     self.fail(&path, stamp, &error, &mut warnings);
                 }
             }
@@ -321,7 +321,7 @@ impl Manifests {
     /// Returns what is to be deleted now: not what was found to be gone just now, where that is most of what
     /// there is, but what is still gone at the second look.
     fn doubt(&mut self, deleted: BTreeSet<ObjectName>, send: &mut dyn FnMut(Update)) -> BTreeSet<ObjectName> {
-        if deleted.is_empty() && self.doubted.is_none() {
+        if deleted.is_empty() && self.pending.is_none() {
             return deleted;
         }
         let count = |names: &mut dyn Iterator<Item = &ObjectName>, kind| {
@@ -336,20 +336,20 @@ impl Manifests {
             (2 * gone > all).then(|| format!("{gone} of {all} {kind}s"))
         });
         let mut now = BTreeSet::new();
-        if let Some(doubted) = &mut self.doubted {
-            doubted.names.retain(|name| !self.owners.contains_key(name));
-            if doubted.names.is_empty() {
+        if let Some(pending) = &mut self.pending {
+            pending.names.retain(|name| !self.owners.contains_key(name));
+            if pending.names.is_empty() {
                 tracing::info!("what was gone from the manifests is there again");
-                self.doubted = None;
-            } else if doubted.since.elapsed() >= SECOND_LOOK {
-                let told = match doubted.names.len() {
+                self.pending = None;
+            } else if pending.since.elapsed() >= SECOND_LOOK {
+                let told = match pending.names.len() {
                     1 => "1 object is still gone from the manifests, and is deleted now".to_owned(),
                     gone => format!("{gone} objects are still gone from the manifests, and are deleted now"),
                 };
                 send(Update::Warning(told));
                 self.is_sure = true;
-                now.append(&mut doubted.names);
-                self.doubted = None;
+                now.append(&mut pending.names);
+                self.pending = None;
             }
         }
         let Some(most) = most else {
@@ -360,9 +360,10 @@ impl Manifests {
             "{most} are gone from the manifests at once; looking again in {SECOND_LOOK:?} before they are \
              deleted"
         )));
-        let doubted =
-            self.doubted.get_or_insert_with(|| Doubted { names: BTreeSet::new(), since: Instant::now() });
-        doubted.names.extend(deleted);
+        let pending = self
+            .pending
+            .get_or_insert_with(|| PendingDeletions { names: BTreeSet::new(), since: Instant::now() });
+        pending.names.extend(deleted);
         now
     }
 
@@ -407,13 +408,13 @@ impl Manifests {
         sink: &mut dyn FnMut(Object),
     ) {
         let held = path.file_name().and_then(|name| self.held.get(name)).copied();
-        if held == Some(Hold::Unread) && self.is_complete {
+        if held == Some(OpenFile::Unread) && self.is_complete {
             return self.repeat(path, warnings);
         }
         let stamp = fs::metadata(path).ok().as_ref().map(Stamp::from);
         let is_same = |known: Option<&Stamp>| known.is_some() && known == stamp.as_ref();
-        if let Some((_, taking)) = self.reading.as_ref().filter(|(_, taking)| *taking.path == *path) {
-            if is_same(taking.stamp.as_ref()) {
+        if let Some((_, partly)) = self.reading.as_ref().filter(|(_, partly)| *partly.path == *path) {
+            if is_same(partly.stamp.as_ref()) {
                 return self.repeat(path, warnings);
             }
             self.abandon(path);
@@ -427,10 +428,10 @@ impl Manifests {
         let has_objects = file.is_some_and(|file| file.names().next().is_some());
         let known = Known { has_objects, key: self.known.key.clone(), hashes };
         let is_large = stamp.is_some_and(|stamp| stamp.size > LARGE);
-        let mut taking = Taking::new(path, stamp);
+        let mut partly = PartlyRead::new(path, stamp);
         let outcome = if !is_large {
             reading::read(path, &known).map(|(steps, ignored)| {
-                steps.into_iter().for_each(|step| self.take(&mut taking, step, sink));
+                steps.into_iter().for_each(|step| self.take(&mut partly, step, sink));
                 ignored
             })
         } else if !self.is_complete {
@@ -439,7 +440,7 @@ impl Manifests {
                 &known,
                 || Flow::Continue(()),
                 |step| {
-                    self.take(&mut taking, step, sink);
+                    self.take(&mut partly, step, sink);
                     Flow::Continue(())
                 },
             )
@@ -451,7 +452,7 @@ impl Manifests {
             }
             match Reading::start(path.to_owned(), known) {
                 Ok(reading) => {
-                    self.reading = Some((reading, taking));
+                    self.reading = Some((reading, partly));
                     return;
                 }
                 Err(source) => Err(Error::Read { path: path.to_owned(), source }),
@@ -460,7 +461,7 @@ impl Manifests {
         match outcome {
             Ok(ignored) => {
                 tell(path, &ignored);
-                self.finish(taking, lost, warnings);
+                self.finish(partly, lost, warnings);
             }
             Err(error) => self.fail(path, stamp, &error, warnings),
         }
@@ -495,29 +496,29 @@ impl Manifests {
     }
 
     /// Takes a step of the content of a file, and passes an object that is new or may have changed to `sink`.
-    fn take(&mut self, taking: &mut Taking, step: Step, sink: &mut dyn FnMut(Object)) {
+    fn take(&mut self, partly: &mut PartlyRead, step: Step, sink: &mut dyn FnMut(Object)) {
         match step {
             Step::Known { hash, origin } => {
-                taking.close();
-                let file = self.files.get(&*taking.path);
+                partly.close();
+                let file = self.files.get(&*partly.path);
                 let names = file.and_then(|file| file.documents.get(&hash)).cloned().unwrap_or_default();
                 let mut is_used = true;
                 for name in &names {
-                    is_used &= self.claim(taking, name, &origin);
+                    is_used &= self.claim(partly, name, &origin);
                 }
-                taking.add(hash, names, is_used);
+                partly.add(hash, names, is_used);
             }
             Step::Document { hash } => {
-                taking.close();
-                taking.current = Some((hash, Vec::new(), true));
+                partly.close();
+                partly.current = Some((hash, Vec::new(), true));
             }
             Step::Object(manifest) => {
                 let name = ObjectName::of(&manifest.object);
                 self.note_unknown(&name, &manifest);
                 let known = self.owners.get_key_value(&name).map(|(known, _)| Rc::clone(known));
                 let name = known.unwrap_or_else(|| Rc::new(name));
-                let is_used = self.claim(taking, &name, &manifest.origin);
-                if let Some((_, names, all_used)) = &mut taking.current {
+                let is_used = self.claim(partly, &name, &manifest.origin);
+                if let Some((_, names, all_used)) = &mut partly.current {
                     names.push(name);
                     *all_used &= is_used;
                 }
@@ -538,25 +539,25 @@ impl Manifests {
     }
 
     /// Makes a file the owner of an object. Returns false for a duplicate.
-    fn claim(&mut self, taking: &mut Taking, name: &Name, origin: &Origin) -> bool {
-        let owner = self.owners.entry(Rc::clone(name)).or_insert_with(|| Arc::clone(&taking.path));
-        if **owner == *taking.path && taking.names.insert(Rc::clone(name)) {
+    fn claim(&mut self, partly: &mut PartlyRead, name: &Name, origin: &Origin) -> bool {
+        let owner = self.owners.entry(Rc::clone(name)).or_insert_with(|| Arc::clone(&partly.path));
+        if **owner == *partly.path && partly.names.insert(Rc::clone(name)) {
             return true;
         }
-        taking.warning =
+        partly.warning =
             Some(format!("{origin}: {name} is a duplicate; the one in {} is used", owner.display()));
         false
     }
 
-    /// Ends the taking over of a file. Adds the objects that it no longer has to `lost`.
+    /// Ends the partly over of a file. Adds the objects that it no longer has to `lost`.
     fn finish(
         &mut self,
-        mut taking: Taking,
+        mut partly: PartlyRead,
         lost: &mut HashSet<Name>,
         warnings: &mut BTreeMap<PathBuf, String>,
     ) {
-        taking.close();
-        let Taking { path, stamp, mut documents, mut others, names, warning, .. } = taking;
+        partly.close();
+        let PartlyRead { path, stamp, mut documents, mut others, names, warning, .. } = partly;
         let before = self.files.remove(&*path).unwrap_or_default();
         let is_open = path.file_name().is_some_and(|name| self.held.contains_key(name));
         for name in before.names().filter(|name| !names.contains(*name)) {
@@ -591,20 +592,20 @@ impl Manifests {
 
     /// Stops the reading of a file, of which some objects may be in use already.
     fn abandon(&mut self, path: &Path) {
-        if let Some((_, taking)) = self.reading.take_if(|(_, taking)| *taking.path == *path) {
-            self.keep(taking);
+        if let Some((_, partly)) = self.reading.take_if(|(_, partly)| *partly.path == *path) {
+            self.keep(partly);
         }
     }
 
     /// Keeps what was taken of a file that could not be read to its end.
-    fn keep(&mut self, taking: Taking) {
-        if taking.names.is_empty() {
+    fn keep(&mut self, partly: PartlyRead) {
+        if partly.names.is_empty() {
             return;
         }
-        let file = self.files.entry(taking.path.to_path_buf()).or_default();
+        let file = self.files.entry(partly.path.to_path_buf()).or_default();
         file.stamp = None;
         file.doubt();
-        file.others.extend(taking.names);
+        file.others.extend(partly.names);
     }
 
     /// Removes a file as the owner of its objects. Returns those that it owned.
@@ -636,7 +637,7 @@ impl Manifests {
 
     /// Returns the objects of large files that are still to be read.
     fn awaited(&self) -> HashSet<&Name> {
-        let reading = self.reading.iter().map(|(_, taking)| &*taking.path);
+        let reading = self.reading.iter().map(|(_, partly)| &*partly.path);
         let paths = reading.chain(self.queued.iter().map(PathBuf::as_path));
         paths.filter_map(|path| self.files.get(path)).flat_map(File::names).collect()
     }
@@ -694,7 +695,7 @@ pub(super) const LARGE: u64 = 1 << 20;
 pub(super) const STEPS: usize = 64;
 /// The most objects whose unknown fields are told at a time.
 const MOST_UNKNOWN: usize = 10;
-/// The number of objects below which no deletion is doubted.
+/// The number of objects below which no deletion is pending.
 const MANY: usize = 10;
 /// The time until what is gone is looked for again.
 pub(super) const SECOND_LOOK: Duration = Duration::from_secs(5);

@@ -345,12 +345,12 @@ fn what_the_next_second_brings_back_is_not_deleted() {
         let mut seen = Seen::of(std::slice::from_ref(&directory.0));
         seen.first();
         happen(&directory);
-        thread::sleep(patience::WAIT / 8);
+        thread::sleep(delayed::WAIT / 8);
         let _ = fs::remove_dir(directory.file("a.yaml"));
         let _ = fs::remove_file(directory.file("a.yaml"));
         directory.write("a.yaml", &a);
         directory.write("b.yaml", &both);
-        thread::sleep(patience::WAIT * 3 / 2);
+        thread::sleep(delayed::WAIT * 3 / 2);
         while let Some(update) = seen.try_update() {
             let text = describe(&update);
             assert!(matches!(update, Update::Apply(_) | Update::Warning(_)), "{what}: {text}");
@@ -603,7 +603,7 @@ fn most_of_all_services_are_deleted_only_after_a_second_look() {
     // It comes back, without one.
     directory.write("all.yaml", &many(29));
     assert_eq!(scan(&mut manifests).len(), 29);
-    manifests.doubted.as_mut().unwrap().since -= SECOND_LOOK;
+    manifests.pending.as_mut().unwrap().since -= SECOND_LOOK;
     let deleted = [
         "warning: 1 object is still gone from the manifests, and is deleted now",
         "delete Service default/s29",
@@ -613,7 +613,7 @@ fn most_of_all_services_are_deleted_only_after_a_second_look() {
     // It stays away.
     fs::remove_file(directory.file("all.yaml")).unwrap();
     assert_eq!(scan(&mut manifests).len(), 1);
-    manifests.doubted.as_mut().unwrap().since -= SECOND_LOOK;
+    manifests.pending.as_mut().unwrap().since -= SECOND_LOOK;
     assert_eq!(scan(&mut manifests).len(), 1 + 29);
     assert_eq!(scan(&mut manifests), []);
 }
@@ -639,7 +639,7 @@ fn rest() -> String {
 fn scan_all(manifests: &mut Manifests) -> Vec<Update> {
     let mut updates = scan(manifests);
     while manifests.is_reading() {
-        if manifests.proceed(&mut |update| updates.push(update)) == Proceeded::End {
+        if manifests.proceed(&mut |update| updates.push(update)) == ReadProgress::End {
             updates.extend(scan(manifests));
         }
         thread::yield_now();
@@ -694,7 +694,7 @@ fn other_files_are_followed_while_a_large_one_is_read() {
     assert_eq!(scan(&mut manifests), [], "it is being read");
     let mut updates = Vec::new();
     while updates.is_empty() {
-        assert_ne!(manifests.proceed(&mut |update| updates.push(update)), Proceeded::End);
+        assert_ne!(manifests.proceed(&mut |update| updates.push(update)), ReadProgress::End);
     }
     assert!(updates.len() < STEPS, "{}", updates.len());
     directory.write("small.yaml", &service("small", 2));
@@ -733,7 +733,7 @@ fn a_large_file_that_changes_while_it_is_read_is_read_anew() {
     directory.write("large.yaml", &text);
     let mut updates = scan(&mut manifests);
     while updates.is_empty() {
-        assert_ne!(manifests.proceed(&mut |update| updates.push(update)), Proceeded::End);
+        assert_ne!(manifests.proceed(&mut |update| updates.push(update)), ReadProgress::End);
     }
     assert_eq!(describe(&updates[0]), "apply Service default/s0 port 80");
     // Nothing that was taken of the first content is forgotten, nor what was there before.
@@ -749,7 +749,7 @@ fn a_large_file_that_changes_while_it_is_read_is_read_anew() {
     scan(&mut manifests);
     fs::remove_file(directory.file("large.yaml")).unwrap();
     scan(&mut manifests);
-    manifests.doubted.as_mut().unwrap().since -= SECOND_LOOK;
+    manifests.pending.as_mut().unwrap().since -= SECOND_LOOK;
     assert_eq!(deleted(&described(&scan_all(&mut manifests))), 3 * STEPS);
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use sluicegate_conntrack::{Client, Filter, Layer4, Status, Table};
 use sluicegate_lab::{Namespace, Network, NetworkSpec, PodSpec};
 use sluicegate_service_rules::Backend as _;
-use sluicegate_service_rules::flows::Former;
+use sluicegate_service_rules::flows::PreviouslyProgrammed;
 use sluicegate_service_rules::nftables::{Applier, Fastpath, Layout, Settings};
 use sluicegate_services::{
     Cluster, DetectLocal, Family, Node, NodePortAddresses, Port, Protocol, Service, ServiceName, Slice,
@@ -113,7 +113,7 @@ impl World {
         self.network.node.namespace.run(|| {
             applier.sync(cluster, Instant::now()).unwrap();
             for family in Family::BOTH {
-                applier.clean_flows(cluster, &Former::everything(), family).unwrap();
+                applier.clean_flows(cluster, &PreviouslyProgrammed::everything(), family).unwrap();
             }
         });
     }

@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use sluicegate_proxier::source::kube::{Pace, Server, Source};
+use sluicegate_proxier::source::kube::{Server, Source, Tuning};
 use sluicegate_proxier::source::update::Kind;
 
 use crate::kube::server::{ApiServer, Fault, PORT, Verb};
-use crate::kube::watching::{Watching, fill, pace, service, slice, source};
+use crate::kube::watching::{Watching, fill, service, slice, source, tuning};
 
 /// A server, and a source that knows all of it.
 fn settled(test: impl FnOnce(&ApiServer, &mut Watching) + Send) {
@@ -51,10 +51,10 @@ fn list_fails(fault: &Fault, verb: Verb) {
         fill(&server);
         (0..6).for_each(|n| server.put("services", service(&format!("svc-{n}"))));
         server.fail("services", verb, fault.clone());
-        let mut pace = pace();
-        pace.page = 3;
-        pace.answer = Duration::from_millis(500);
-        let mut watching = Watching::with(source(pace));
+        let mut tuning = tuning();
+        tuning.page = 3;
+        tuning.answer = Duration::from_millis(500);
+        let mut watching = Watching::with(source(tuning));
         watching.until("services are listed", |watching| watching.lists(Kind::Service) > 0);
         assert!(server.has_failed(), "{fault:?}");
         assert!(watching.holds(&server), "the list is whole after {fault:?}");
@@ -171,7 +171,7 @@ fn a_page_for_people_is_not_taken_for_an_answer() {
         let server = ApiServer::started();
         fill(&server);
         (0..2).for_each(|_| server.fail("services", Verb::List, Fault::Page));
-        let mut watching = Watching::with(source(pace()));
+        let mut watching = Watching::with(source(tuning()));
         watching.settle(&server);
         let warning = watching.warnings.iter().find(|warning| warning.contains("text/html"));
         let warning = warning.unwrap_or_else(|| panic!("{:?}", watching.warnings));
@@ -198,9 +198,9 @@ fn a_list_whose_pages_expired_is_asked_for_at_once() {
         fill(&server);
         (0..6).for_each(|n| server.put("services", service(&format!("svc-{n}"))));
         server.fail("services", Verb::Continue, Fault::Status(410, None));
-        let mut pace = pace();
-        pace.page = 3;
-        let mut watching = Watching::with(source(pace));
+        let mut tuning = tuning();
+        tuning.page = 3;
+        let mut watching = Watching::with(source(tuning));
         watching.settle(&server);
         let requests = server.requests("services");
         assert!(requests[0].contains("limit=3") && requests[1].contains("continue="), "{requests:?}");
@@ -256,9 +256,9 @@ fn a_watch_that_goes_silent_is_given_up() {
         let server = ApiServer::started();
         fill(&server);
         server.fail("services", Verb::Watch, Fault::Hang);
-        let mut pace = pace();
-        pace.answer = Duration::from_millis(300);
-        let mut watching = Watching::with(source(pace));
+        let mut tuning = tuning();
+        tuning.answer = Duration::from_millis(300);
+        let mut watching = Watching::with(source(tuning));
         watching.settle(&server);
         server.put("services", service("later"));
         watching.settle(&server);
@@ -297,10 +297,10 @@ fn a_node_that_cannot_be_listed_does_not_hold_up_services_for_ever() {
         let server = ApiServer::started();
         fill(&server);
         (0..1_000).for_each(|_| server.fail("nodes", Verb::List, Fault::Status(403, None)));
-        let mut pace = pace();
-        pace.node = Duration::from_millis(500);
+        let mut tuning = tuning();
+        tuning.node = Duration::from_millis(500);
         let began = Instant::now();
-        let mut watching = Watching::with(source(pace));
+        let mut watching = Watching::with(source(tuning));
         watching.until("services are listed", |watching| watching.lists(Kind::Service) == 1);
         assert!(began.elapsed() >= Duration::from_millis(500), "it is waited for");
         assert!(watching.warning("Nodes from the API server"), "{:?}", watching.warnings);
@@ -323,7 +323,7 @@ fn a_configuration_that_changes_is_read_again() {
         let server = ApiServer::started();
         fill(&server);
         let source =
-            Source { server: Server { kubeconfig: Some(path.clone()), master: None }, ..source(pace()) };
+            Source { server: Server { kubeconfig: Some(path.clone()), master: None }, ..source(tuning()) };
         let mut watching = Watching::with(source);
         watching.until("warning is told", |watching| watching.warning("http://127.0.0.1:1/"));
         std::fs::write(&path, "apiVersion: v1\nkind: ").expect("a temporary file");
@@ -336,7 +336,7 @@ fn a_configuration_that_changes_is_read_again() {
 
 #[test]
 fn a_response_without_end_is_given_up() {
-    let pace = |list_bytes: usize| Pace { list_bytes, ..pace() };
+    let tuning = |list_bytes: usize| Tuning { list_bytes, ..tuning() };
     for (fault, told) in [
         (Fault::Endless(200), "the response is longer than 1000000 bytes"),
         (Fault::Endless(500), "500 Internal Server Error"),
@@ -346,7 +346,7 @@ fn a_response_without_end_is_given_up() {
                 let server = ApiServer::started();
                 fill(&server);
                 server.fail("services", verb, fault.clone());
-                let mut watching = Watching::with(source(pace(1_000_000)));
+                let mut watching = Watching::with(source(tuning(1_000_000)));
                 watching.settle(&server);
                 watching.until("the fault happened", |_| server.has_failed());
                 server.put("services", service("last"));
@@ -363,7 +363,7 @@ fn a_response_without_end_is_given_up() {
         let server = ApiServer::started();
         fill(&server);
         (0..20).for_each(|n| server.put("services", service(&format!("svc-{n}"))));
-        let mut watching = Watching::with(source(Pace { page: 3, ..pace(2000) }));
+        let mut watching = Watching::with(source(Tuning { page: 3, ..tuning(2000) }));
         watching.until("warning is told", |watching| watching.warning("the response is longer than"));
         assert_eq!(watching.lists(Kind::Service), 0);
     });
@@ -410,7 +410,7 @@ fn a_watch_that_the_server_does_not_end_is_given_up() {
         fill(&server);
         server.fail("services", Verb::Watch, Fault::Deaf);
         let short = Duration::from_millis(300);
-        let mut watching = Watching::with(source(Pace { silence: short, ping_answer: short, ..pace() }));
+        let mut watching = Watching::with(source(Tuning { silence: short, ping_answer: short, ..tuning() }));
         watching.until("services are listed", |watching| watching.lists(Kind::Service) == 1);
         watching.until("the deaf watch began", |_| server.has_failed());
         let began = Instant::now();
@@ -423,7 +423,7 @@ fn a_watch_that_the_server_does_not_end_is_given_up() {
 
 #[test]
 fn a_server_that_hangs_is_noticed_within_45_seconds() {
-    let Pace { silence, ping_answer, answer, .. } = Pace::default();
+    let Tuning { silence, ping_answer, answer, .. } = Tuning::default();
     let limit = Duration::from_secs(45);
     assert!(silence + ping_answer <= limit && answer <= limit);
 }
@@ -436,7 +436,7 @@ fn what_was_never_allowed_is_given_up_and_what_was_is_not() {
             fill(&server);
             (0..1_000).for_each(|_| server.fail(resource, Verb::List, Fault::Status(403, None)));
             let give_up = Duration::from_millis(300);
-            let mut watching = Watching::with(source(Pace { give_up, ..pace() }));
+            let mut watching = Watching::with(source(Tuning { give_up, ..tuning() }));
             if is_needed {
                 watching.until("there is no hope", |watching| !watching.hopeless.is_empty());
                 assert!(

@@ -6,7 +6,7 @@ use sluicegate_proxier::source::update::{Kind, ObjectName};
 use tokio::sync::mpsc;
 
 use crate::kube::server::ApiServer;
-use crate::kube::watching::{NODE, Watching, fill, node, pace, service, slice, source};
+use crate::kube::watching::{NODE, Watching, fill, node, service, slice, source, tuning};
 
 #[test]
 fn lists_then_changes_are_told() {
@@ -89,9 +89,9 @@ fn a_long_list_comes_in_pages_and_is_told_at_once() {
         let server = ApiServer::started();
         fill(&server);
         (0..23).for_each(|n| server.put("services", service(&format!("svc-{n}"))));
-        let mut pace = pace();
-        pace.page = 5;
-        let mut watching = Watching::with(source(pace));
+        let mut tuning = tuning();
+        tuning.page = 5;
+        let mut watching = Watching::with(source(tuning));
         watching.until("services are listed", |watching| watching.lists(Kind::Service) == 1);
         assert!(watching.holds(&server), "the first list is complete");
         watching.settle(&server);
@@ -149,7 +149,7 @@ fn service_cidrs_are_left_alone_where_nobody_uses_them() {
     testns::netns(|| {
         let server = ApiServer::started();
         fill(&server);
-        let mut watching = Watching::with(Source { service_cidrs: false, ..source(pace()) });
+        let mut watching = Watching::with(Source { service_cidrs: false, ..source(tuning()) });
         watching.until("services are listed", |watching| watching.lists(Kind::Service) == 1);
         assert_eq!(server.requests("servicecidrs"), Vec::<String>::new());
     });
@@ -171,7 +171,7 @@ fn the_source_ends_when_nobody_listens() {
     testns::netns(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let (sender, receiver) = mpsc::channel(1);
-        let run = source(pace()).start(sender, std::sync::Arc::new(())).expect("the configuration is fine");
+        let run = source(tuning()).start(sender, std::sync::Arc::new(())).expect("the configuration is fine");
         drop(receiver);
         let patience = std::time::Duration::from_secs(10);
         runtime.block_on(async { tokio::time::timeout(patience, run).await }).expect("it ends at once");
@@ -181,7 +181,7 @@ fn the_source_ends_when_nobody_listens() {
 #[test]
 fn a_configuration_that_cannot_be_used_says_which_and_why() {
     let start = |server: Server| {
-        let source = Source { server, ..source(pace()) };
+        let source = Source { server, ..source(tuning()) };
         source
             .start(mpsc::channel(1).0, std::sync::Arc::new(()))
             .err()

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::kube::server::{ApiServer, Fault, Verb};
-use crate::kube::watching::{Watching, fill, pace, service, slice, source};
+use crate::kube::watching::{Watching, fill, service, slice, source, tuning};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -71,9 +71,9 @@ proptest! {
         testns::netns(|| {
             let server = ApiServer::started();
             fill(&server);
-            let mut pace = pace();
-            pace.page = 4;
-            let mut watching = Watching::with(source(pace));
+            let mut tuning = tuning();
+            tuning.page = 4;
+            let mut watching = Watching::with(source(tuning));
             for step in steps {
                 take(&server, &mut watching, step);
             }

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use sluicegate_proxier::source::kube::Pace;
+use sluicegate_proxier::source::kube::Tuning;
 use sluicegate_proxier::source::update::Kind;
 
 use crate::kube::daemon::{Daemon, filled, namespace, service, slice, table};
 use crate::kube::server::{ApiServer, Rule};
-use crate::kube::watching::{Watching, fill, pace, source};
+use crate::kube::watching::{Watching, fill, source, tuning};
 
 /// `system:node-proxier` of Kubernetes 1.31 and newer.
 const NODE_PROXIER: &[Rule] = &[
@@ -64,7 +64,7 @@ fn a_role_without_service_cidrs_delays_nothing_and_does_without_them() {
         let server = filled();
         server.authorize(BEFORE_1_31);
         server.up();
-        // Its usual pace: services would wait 30 s, as long as for a node.
+        // Its usual tuning: services would wait 30 s, as long as for a node.
         let daemon = Daemon::asking("rights-before");
         let began = std::time::Instant::now();
         daemon.until("the first service", || table().contains("10.96.0.1 . tcp . 80"));
@@ -83,7 +83,7 @@ fn what_stays_forbidden_and_is_not_needed_counts_as_absent_until_it_is_allowed()
         let server = ApiServer::started();
         fill(&server);
         server.authorize(BEFORE_1_31);
-        let mut watching = Watching::with(source(Pace { node: Duration::from_millis(300), ..pace() }));
+        let mut watching = Watching::with(source(Tuning { node: Duration::from_millis(300), ..tuning() }));
         watching.until("the list of none", |watching| watching.lists(Kind::ServiceCidr) == 1);
         assert!(watching.warning("going on without ServiceCIDRs, which may not be listed: 403"));
         watching.until("it is asked for again", |watching| watching.lists(Kind::ServiceCidr) == 3);

@@ -17,7 +17,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
-use sluicegate_proxier::source::kube::{Pace, Server, Source};
+use sluicegate_proxier::source::kube::{Server, Source, Tuning};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -25,7 +25,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::kube::server::{ApiServer, PORT};
-use crate::kube::watching::{Watching, fill, pace, service, source};
+use crate::kube::watching::{Watching, fill, service, source, tuning};
 
 const TLS_PORT: u16 = PORT + 1;
 
@@ -137,7 +137,7 @@ impl Kubeconfig {
     }
 
     fn source(&self) -> Source {
-        Source { server: Server { kubeconfig: Some(self.0.clone()), master: None }, ..source(pace()) }
+        Source { server: Server { kubeconfig: Some(self.0.clone()), master: None }, ..source(tuning()) }
     }
 }
 
@@ -181,9 +181,9 @@ fn authority() -> String {
 }
 
 /// In a hurry to notice silence.
-fn impatient() -> Pace {
+fn impatient() -> Tuning {
     let (silence, ping_answer) = (Duration::from_millis(200), Duration::from_millis(500));
-    Pace { silence, ping_answer, ..pace() }
+    Tuning { silence, ping_answer, ..tuning() }
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_server_of_http_2_that_hangs_is_noticed_by_its_pings() {
         fill(&server);
         let front = Front::start("127.0.0.1", &[b"h2"]);
         let kubeconfig = Kubeconfig::new("pings", &authority());
-        let mut watching = Watching::with(Source { pace: impatient(), ..kubeconfig.source() });
+        let mut watching = Watching::with(Source { tuning: impatient(), ..kubeconfig.source() });
         watching.settle(&server);
         watching.idle(Duration::from_secs(2));
         let asked = server.requests("services");
@@ -231,7 +231,7 @@ fn when_a_server_hangs_its_other_address_is_asked() {
         let fronts = ["127.0.0.1", "127.0.0.2"].map(|address| Front::start(address, &[b"h2"]));
         let cluster = format!("{}, tls-server-name: 127.0.0.1", authority());
         let kubeconfig = Kubeconfig::of("addresses", "api.example", &cluster);
-        let mut watching = Watching::with(Source { pace: impatient(), ..kubeconfig.source() });
+        let mut watching = Watching::with(Source { tuning: impatient(), ..kubeconfig.source() });
         watching.settle(&server);
         let used: Vec<_> = fronts.iter().map(|front| front.accepted.load(Ordering::Relaxed) > 0).collect();
         assert_eq!(used.iter().filter(|used| **used).count(), 1, "{used:?}");

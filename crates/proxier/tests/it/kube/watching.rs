@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use sluicegate_proxier::source::Object;
-use sluicegate_proxier::source::kube::{Pace, Server, Source};
+use sluicegate_proxier::source::kube::{Server, Source, Tuning};
 use sluicegate_proxier::source::update::{Kind, ObjectName, Update};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{self, Receiver};
@@ -35,26 +35,26 @@ pub(crate) struct Watching {
 }
 
 /// In a hurry.
-pub(crate) fn pace() -> Pace {
-    Pace {
+pub(crate) fn tuning() -> Tuning {
+    Tuning {
         first: Duration::from_millis(10),
         longest: Duration::from_millis(100),
         unreachable: Duration::from_millis(100),
         node: Duration::from_secs(5),
         answer: Duration::from_secs(5),
         absent: Duration::from_millis(50),
-        ..Pace::default()
+        ..Tuning::default()
     }
 }
 
-pub(crate) fn source(pace: Pace) -> Source {
+pub(crate) fn source(tuning: Tuning) -> Source {
     let master = Some(format!("http://127.0.0.1:{PORT}"));
-    Source { server: Server { kubeconfig: None, master }, node: NODE.to_owned(), service_cidrs: true, pace }
+    Source { server: Server { kubeconfig: None, master }, node: NODE.to_owned(), service_cidrs: true, tuning }
 }
 
 impl Watching {
     pub(crate) fn start() -> Self {
-        Self::with(source(pace()))
+        Self::with(source(tuning()))
     }
 
     pub(crate) fn with(source: Source) -> Self {

@@ -1,4 +1,4 @@
-//! What the help and the man page of a subcommand say beside its options: examples, exit statuses, files,
+//! What the help and the man page of a subcommand say besides its options: examples, exit statuses, files,
 //! environment.
 
 use clap::Command;
@@ -7,7 +7,7 @@ use clap::Command;
 type Row = (&'static str, &'static str);
 
 /// What is said of a subcommand.
-pub(super) struct Beside {
+pub(super) struct HelpText {
     /// The subcommand; empty for the program.
     name: &'static str,
     /// Command lines without the program's name, each with what it does.
@@ -17,10 +17,10 @@ pub(super) struct Beside {
     pub(super) files: &'static [Row],
 }
 
-impl Beside {
+impl HelpText {
     /// Returns what is said of a subcommand.
     pub(super) fn of(name: &str) -> Option<&'static Self> {
-        ALL.iter().find(|beside| beside.name == name)
+        ALL.iter().find(|text| text.name == name)
     }
 
     /// Returns the end of the help.
@@ -44,9 +44,9 @@ impl Beside {
 
 /// Adds examples and exit statuses to the help of the program and its subcommands.
 pub(super) fn added(program: Command) -> Command {
-    ALL.iter().fold(program, |program, beside| match beside.name {
-        "" => program.after_help(beside.help()),
-        name => program.mut_subcommand(name, |subcommand| subcommand.after_help(beside.help())),
+    ALL.iter().fold(program, |program, text| match text.name {
+        "" => program.after_help(text.help()),
+        name => program.mut_subcommand(name, |subcommand| subcommand.after_help(text.help())),
     })
 }
 
@@ -64,8 +64,8 @@ pub(super) const ENVIRONMENT: &[Row] = &[
 const KERNEL: Row = ("/proc/sys/net", "sysctls, which are written with --set-sysctls or --init-only");
 const LOCK: Row = ("/run/xtables.lock", "the lock of iptables, with its legacy back end");
 
-const ALL: &[Beside] = &[
-    Beside {
+const ALL: &[HelpText] = &[
+    HelpText {
         name: "",
         examples: &[
             ("check --manifests web.yaml", "what these manifests say"),
@@ -75,7 +75,7 @@ const ALL: &[Beside] = &[
         statuses: &[DONE, FAILED, WRONG],
         files: &[],
     },
-    Beside {
+    HelpText {
         name: "render",
         examples: &[
             ("render --manifests web.yaml", "print the plan; needs no root"),
@@ -84,7 +84,7 @@ const ALL: &[Beside] = &[
         statuses: &[DONE, FAILED, WRONG],
         files: &[],
     },
-    Beside {
+    HelpText {
         name: "sync",
         examples: &[
             ("sync --manifests /etc/services.d", "all files of a folder"),
@@ -97,7 +97,7 @@ const ALL: &[Beside] = &[
         ],
         files: &[LOCK],
     },
-    Beside {
+    HelpText {
         name: "run",
         examples: &[
             ("run --manifests /etc/services.d", "follow a folder"),
@@ -107,7 +107,7 @@ const ALL: &[Beside] = &[
         statuses: &[("0", "it was asked to end"), ("1", "it cannot begin, or its --config changed"), WRONG],
         files: &[KERNEL, LOCK],
     },
-    Beside {
+    HelpText {
         name: "diff",
         examples: &[
             ("diff --manifests web.yaml", "print what sync would change"),
@@ -120,25 +120,25 @@ const ALL: &[Beside] = &[
         ],
         files: &[],
     },
-    Beside {
+    HelpText {
         name: "cleanup",
         examples: &[("cleanup", "remove what any mode left"), ("cleanup --proxy-mode ipvs", "of one mode")],
         statuses: &[("0", "nothing is left"), ("1", "something could not be removed"), WRONG],
         files: &[LOCK],
     },
-    Beside {
+    HelpText {
         name: "doctor",
         examples: &[("doctor", "every mode"), ("doctor --proxy-mode ipvs -o json", "one mode, for programs")],
         statuses: &[("0", "a mode, or that one, works without a fault"), ("1", "none does"), WRONG],
         files: &[],
     },
-    Beside {
+    HelpText {
         name: "check",
         examples: &[("check --manifests web.yaml", "services, and every problem")],
         statuses: &[("0", "no problem"), ("1", "something was left out"), WRONG],
         files: &[],
     },
-    Beside {
+    HelpText {
         name: "explain",
         examples: &[
             ("explain --from 10.0.0.7 --to 10.96.0.10:53/udp --manifests dns.yaml", "a client outside"),
@@ -151,7 +151,7 @@ const ALL: &[Beside] = &[
         ],
         files: &[],
     },
-    Beside {
+    HelpText {
         name: "status",
         examples: &[("status", "services and troubles"), ("status --watch --endpoints", "again and again")],
         statuses: &[("0", "the daemon is ready"), ("1", "it is not, or there is none"), WRONG],
@@ -169,9 +169,9 @@ mod tests {
         use clap::CommandFactory as _;
         let program = cli::Command::command();
         for subcommand in program.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
-            let beside = Beside::of(subcommand.get_name()).expect("something is said of it");
-            assert!(!beside.examples.is_empty() && !beside.statuses.is_empty(), "{}", subcommand.get_name());
-            for (line, _) in beside.examples {
+            let text = HelpText::of(subcommand.get_name()).expect("something is said of it");
+            assert!(!text.examples.is_empty() && !text.statuses.is_empty(), "{}", subcommand.get_name());
+            for (line, _) in text.examples {
                 let words = line.split(" < ").next().unwrap_or_default().split(' ');
                 let taken =
                     program.clone().try_get_matches_from(["sluicegate-proxier"].into_iter().chain(words));

@@ -11,19 +11,19 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Pace;
+use super::Tuning;
 use super::request::{Cause, Refusal};
 use crate::source::update::Kind;
 
 /// The failures of one source. Clones share them.
 #[derive(Clone, Debug)]
-pub(super) struct Outage(Arc<Mutex<State>>);
+pub(super) struct Backoff(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
-    pace: Pace,
+    tuning: Tuning,
     pauses: BTreeMap<Cause, Pause>,
-    trouble: Option<Trouble>,
+    streak: Option<FailureStreak>,
 }
 
 /// The pauses after failures of one cause: each twice the one before, up to a limit, with a random part, so
@@ -36,7 +36,7 @@ struct Pause {
 
 /// The failures since all was well.
 #[derive(Debug)]
-struct Trouble {
+struct FailureStreak {
     since: Instant,
     failures: u64,
     failing: BTreeSet<Kind>,
@@ -52,9 +52,9 @@ struct Report {
     told: Option<Instant>,
 }
 
-impl Outage {
-    pub(super) fn new(pace: Pace) -> Self {
-        Self(Arc::new(Mutex::new(State { pace, pauses: BTreeMap::new(), trouble: None })))
+impl Backoff {
+    pub(super) fn new(tuning: Tuning) -> Self {
+        Self(Arc::new(Mutex::new(State { tuning, pauses: BTreeMap::new(), streak: None })))
     }
 
     /// Returns the time of the next attempt after one more failure, and whether no other watch waits for it
@@ -62,21 +62,23 @@ impl Outage {
     /// would be stale for so long.
     pub(super) fn pause(&self, refusal: &Refusal) -> (Instant, bool) {
         let (now, mut state) = (Instant::now(), self.lock());
-        let pace = state.pace;
+        let tuning = state.tuning;
         let asked = now + refusal.retry_after.unwrap_or_default().min(LONGEST_ASKED);
         let Some(pause) = state.pauses.get_mut(&refusal.cause) else {
             let (until, next) = match refusal.cause {
                 // Listing again is what helps, so it is done at once, but not by all nodes at once.
-                Cause::Stale => (now + fraction(2 * pace.first), pace.first),
-                _ => (now + pace.first + fraction(pace.first), 2 * pace.first),
+                Cause::Stale => (now + fraction(2 * tuning.first), tuning.first),
+                _ => (now + tuning.first + fraction(tuning.first), 2 * tuning.first),
             };
-            state.pauses.insert(refusal.cause, Pause { until, next: next.min(limit(&pace, refusal.cause)) });
+            state
+                .pauses
+                .insert(refusal.cause, Pause { until, next: next.min(limit(&tuning, refusal.cause)) });
             return (until.max(asked), true);
         };
         let is_new = pause.until <= now;
         if is_new {
             pause.until = now + pause.next + fraction(pause.next);
-            pause.next = (2 * pause.next).min(limit(&pace, refusal.cause));
+            pause.next = (2 * pause.next).min(limit(&tuning, refusal.cause));
         }
         (pause.until.max(asked), is_new)
     }
@@ -84,31 +86,31 @@ impl Outage {
     /// Records a failure. Returns what to report of it.
     pub(super) fn failed(&self, kind: Kind, server: &str, refusal: &Refusal) -> Option<String> {
         let (now, mut state) = (Instant::now(), self.lock());
-        let remind = state.pace.remind;
-        let trouble = state.trouble.get_or_insert_with(|| Trouble {
+        let remind = state.tuning.remind;
+        let streak = state.streak.get_or_insert_with(|| FailureStreak {
             since: now,
             failures: 0,
             failing: BTreeSet::new(),
             causes: BTreeMap::new(),
             was_told: false,
         });
-        trouble.failures += 1;
-        trouble.failing.insert(kind);
+        streak.failures += 1;
+        streak.failing.insert(kind);
         let of = (!refusal.cause.concerns_all()).then_some(kind);
         let new = Report { since: now, failures: 0, told: None };
-        let report = trouble.causes.entry((refusal.cause, of)).or_insert(new);
+        let report = streak.causes.entry((refusal.cause, of)).or_insert(new);
         report.failures += 1;
         let lasts = now - report.since;
         let is_due = match report.told {
             Some(told) => now - told >= remind,
-            None if trouble.was_told => lasts >= LASTING,
+            None if streak.was_told => lasts >= LASTING,
             // A connection that breaks is no news, but one that cannot be made again is.
             None => refusal.cause != Cause::Broken || report.failures > MOST_BREAKS,
         };
         if !is_due {
             return None;
         }
-        trouble.was_told = true;
+        streak.was_told = true;
         let again = match report.told.replace(now) {
             Some(_) => format!(" ({} times in {})", report.failures, shown(lasts)),
             None => String::new(),
@@ -126,10 +128,10 @@ impl Outage {
     pub(super) fn succeeded(&self, kind: Kind) {
         let mut state = self.lock();
         state.pauses.retain(|cause, _| cause.ends_with_a_steady_watch());
-        let Some(trouble) = &mut state.trouble else { return };
-        trouble.failing.remove(&kind);
-        trouble.causes.retain(|(_, of), _| *of != Some(kind));
-        let Some(over) = state.trouble.take_if(|trouble| trouble.failing.is_empty()) else { return };
+        let Some(streak) = &mut state.streak else { return };
+        streak.failing.remove(&kind);
+        streak.causes.retain(|(_, of), _| *of != Some(kind));
+        let Some(over) = state.streak.take_if(|streak| streak.failing.is_empty()) else { return };
         let (lasted, failures) = (shown(over.since.elapsed()), over.failures);
         if over.was_told {
             tracing::info!("the API server answers again, after {lasted} and {failures} failures");
@@ -150,11 +152,11 @@ impl Outage {
 }
 
 /// Returns the longest pause after failures of a cause, without the random part.
-fn limit(pace: &Pace, cause: Cause) -> Duration {
+fn limit(tuning: &Tuning, cause: Cause) -> Duration {
     match cause {
-        Cause::Connection => pace.unreachable,
-        Cause::Credentials => pace.longest.min(2 * pace.unreachable),
-        _ => pace.longest,
+        Cause::Connection => tuning.unreachable,
+        Cause::Credentials => tuning.longest.min(2 * tuning.unreachable),
+        _ => tuning.longest,
     }
 }
 
@@ -190,68 +192,68 @@ mod tests {
     }
 
     /// Fails, waits until the next attempt, and returns how long that took.
-    async fn pause(outage: &Outage, refusal: &Refusal) -> Duration {
-        let (began, until) = (Instant::now(), outage.pause(refusal).0);
+    async fn pause(backoff: &Backoff, refusal: &Refusal) -> Duration {
+        let (began, until) = (Instant::now(), backoff.pause(refusal).0);
         tokio::time::sleep_until(until).await;
         until - began
     }
 
     #[tokio::test(start_paused = true)]
     async fn pauses_double_up_to_the_longest_of_the_cause_and_begin_again() {
-        let outage = Outage::new(Pace::default());
+        let backoff = Backoff::new(Tuning::default());
         let expect = async |cause, least: &[u64]| {
             for least in least.iter().map(|ms| Duration::from_millis(*ms)) {
-                let pause = pause(&outage, &refusal(cause)).await;
+                let pause = pause(&backoff, &refusal(cause)).await;
                 assert!((least..=2 * least).contains(&pause), "{cause:?}: {pause:?}, at least {least:?}");
             }
         };
         expect(Cause::Status(500), &[800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000]).await;
         expect(Cause::Connection, &[800, 1_600, 2_000, 2_000, 2_000]).await;
         expect(Cause::Credentials, &[800, 1_600, 3_200, 4_000, 4_000]).await;
-        outage.answered();
+        backoff.answered();
         expect(Cause::Connection, &[800, 1_600]).await;
         expect(Cause::Status(500), &[30_000]).await;
-        outage.succeeded(Kind::Node);
+        backoff.succeeded(Kind::Node);
         expect(Cause::Status(500), &[800]).await;
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_version_that_is_gone_is_no_reason_to_wait_unless_it_happens_again() {
-        let outage = Outage::new(Pace::default());
-        assert!(pause(&outage, &refusal(Cause::Stale)).await <= Duration::from_millis(1_600));
-        outage.succeeded(Kind::Service);
-        assert!(pause(&outage, &refusal(Cause::Stale)).await >= Duration::from_millis(800));
-        assert!(pause(&outage, &refusal(Cause::Stale)).await >= Duration::from_millis(1_600));
-        outage.is_steady();
-        assert!(pause(&outage, &refusal(Cause::Stale)).await <= Duration::from_millis(1_600));
+        let backoff = Backoff::new(Tuning::default());
+        assert!(pause(&backoff, &refusal(Cause::Stale)).await <= Duration::from_millis(1_600));
+        backoff.succeeded(Kind::Service);
+        assert!(pause(&backoff, &refusal(Cause::Stale)).await >= Duration::from_millis(800));
+        assert!(pause(&backoff, &refusal(Cause::Stale)).await >= Duration::from_millis(1_600));
+        backoff.is_steady();
+        assert!(pause(&backoff, &refusal(Cause::Stale)).await <= Duration::from_millis(1_600));
     }
 
     #[tokio::test(start_paused = true)]
     async fn watches_that_fail_by_one_cause_wait_for_the_same_moment() {
-        let outage = Outage::new(Pace::default());
-        let (first, is_new) = outage.pause(&refusal(Cause::Connection));
+        let backoff = Backoff::new(Tuning::default());
+        let (first, is_new) = backoff.pause(&refusal(Cause::Connection));
         assert!(is_new);
         tokio::time::sleep(Duration::from_millis(100)).await;
-        assert_eq!(outage.pause(&refusal(Cause::Connection)), (first, false));
-        assert_ne!(outage.pause(&refusal(Cause::Status(403))).0, first, "another cause");
+        assert_eq!(backoff.pause(&refusal(Cause::Connection)), (first, false));
+        assert_ne!(backoff.pause(&refusal(Cause::Status(403))).0, first, "another cause");
         tokio::time::sleep_until(first).await;
-        assert!(outage.pause(&refusal(Cause::Connection)).0 > first);
+        assert!(backoff.pause(&refusal(Cause::Connection)).0 > first);
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_server_may_ask_for_more_and_not_for_less() {
-        let outage = Outage::new(Pace::default());
+        let backoff = Backoff::new(Tuning::default());
         let asked = |time| Refusal { retry_after: Some(time), ..refusal(Cause::Status(429)) };
-        assert!(pause(&outage, &asked(Duration::from_secs(7))).await >= Duration::from_secs(7));
-        assert!(pause(&outage, &asked(Duration::ZERO)).await >= Duration::from_millis(1_600));
-        let longest = pause(&outage, &asked(Duration::MAX)).await;
+        assert!(pause(&backoff, &asked(Duration::from_secs(7))).await >= Duration::from_secs(7));
+        assert!(pause(&backoff, &asked(Duration::ZERO)).await >= Duration::from_millis(1_600));
+        let longest = pause(&backoff, &asked(Duration::MAX)).await;
         assert!(longest < Duration::from_secs(310), "five minutes are enough, found {longest:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_outage_is_reported_when_it_begins_and_other_causes_when_they_last() {
-        let outage = Outage::new(Pace::default());
-        let failed = |kind, cause| outage.failed(kind, "https://a", &refusal(cause));
+        let backoff = Backoff::new(Tuning::default());
+        let failed = |kind, cause| backoff.failed(kind, "https://a", &refusal(cause));
         assert_eq!(failed(Kind::Service, Cause::Broken), None, "the first broken connection");
         let refused = failed(Kind::Service, Cause::Connection);
         assert_eq!(refused.as_deref(), Some("the API server https://a: told to fail"));
@@ -262,10 +264,10 @@ mod tests {
         tokio::time::sleep(LASTING).await;
         let lasting = failed(Kind::Node, Cause::Status(403));
         assert_eq!(lasting.as_deref(), Some("Nodes from the API server https://a: told to fail"));
-        tokio::time::sleep(Pace::default().remind).await;
+        tokio::time::sleep(Tuning::default().remind).await;
         let again = failed(Kind::Node, Cause::Connection);
         assert_eq!(again.as_deref(), Some("the API server https://a: told to fail (6 times in 315 s)"));
-        Kind::ALL.iter().for_each(|kind| outage.succeeded(*kind));
+        Kind::ALL.iter().for_each(|kind| backoff.succeeded(*kind));
         assert!(failed(Kind::Node, Cause::Status(403)).is_some(), "a new outage");
     }
 

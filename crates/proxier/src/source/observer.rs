@@ -7,7 +7,7 @@ use super::update::Kind;
 /// Callbacks of a source that asks a server. Every method does nothing by default.
 ///
 /// The source calls the methods from its tasks, so they must return quickly.
-pub trait Contact: Send + Sync {
+pub trait SourceObserver: Send + Sync {
     /// Called after each request to a host, with the status of the answer, `None` without an answer, and the
     /// time until its header came.
     fn requested(&self, host: &str, verb: Verb, status: Option<u16>, took: Duration) {
@@ -40,8 +40,8 @@ pub trait Contact: Send + Sync {
     }
 }
 
-/// The contact that ignores everything.
-impl Contact for () {}
+/// The observer that ignores everything.
+impl SourceObserver for () {}
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -13,7 +13,7 @@ use crate::source::update::{ObjectName, Update};
 /// The removals that wait: deletions, and objects without anything valid in place of what may be in use. One
 /// does not wait where another object claims what this one has: they would be in conflict.
 #[derive(Debug, Default)]
-pub(super) struct Patience {
+pub(super) struct DelayedRemovals {
     held: BTreeMap<ObjectName, (Instant, Update)>,
     /// The claims of those that are held.
     wanted: HashMap<u64, HashSet<ObjectName>>,
@@ -23,7 +23,7 @@ pub(super) struct Patience {
     hasher: RandomState,
 }
 
-impl Patience {
+impl DelayedRemovals {
     /// Notes what an object claims that is passed on without this.
     pub(super) fn note(&mut self, update: &Update) {
         let Some(name) = name(update) else { return };
@@ -193,19 +193,19 @@ mod tests {
     #[test]
     fn what_is_back_in_time_was_never_gone() {
         let valid = |name| service(name, "clusterIP: 10.96.0.1, ports: [{port: 80}]");
-        let mut patience = Patience::default();
+        let mut removals = DelayedRemovals::default();
         let (start, mut sent) = (Instant::now(), Vec::new());
         let mut send = |update| sent.push(update);
-        patience.pass([gone("a"), gone("b"), service("c", "clusterIP: 10.96.0")], false, start, &mut send);
-        assert_eq!(patience.next(), Some(start + WAIT));
-        patience.end(start + WAIT / 2, &mut send);
+        removals.pass([gone("a"), gone("b"), service("c", "clusterIP: 10.96.0")], false, start, &mut send);
+        assert_eq!(removals.next(), Some(start + WAIT));
+        removals.end(start + WAIT / 2, &mut send);
         // Gone once more: it has waited since the first time.
-        patience.pass([gone("b")], false, start + WAIT / 2, &mut send);
-        patience.pass([valid("a"), valid("c")], false, start + WAIT / 2, &mut send);
-        patience.end(start + WAIT, &mut send);
-        assert_eq!(patience.next(), None);
+        removals.pass([gone("b")], false, start + WAIT / 2, &mut send);
+        removals.pass([valid("a"), valid("c")], false, start + WAIT / 2, &mut send);
+        removals.end(start + WAIT, &mut send);
+        assert_eq!(removals.next(), None);
         // It is certain.
-        patience.pass([gone("a"), valid("d")], true, start, &mut send);
+        removals.pass([gone("a"), valid("d")], true, start, &mut send);
         assert_eq!(sent, [valid("a"), valid("c"), gone("b"), gone("a"), valid("d")]);
     }
 
@@ -214,19 +214,19 @@ mod tests {
         let of = |name, last: u8, port: u16| {
             service(name, &format!("clusterIP: 10.96.0.{last}, ports: [{{port: 80, nodePort: {port}}}]"))
         };
-        let mut patience = Patience::default();
+        let mut removals = DelayedRemovals::default();
         let (start, mut sent) = (Instant::now(), Vec::new());
         let before = [of("a", 1, 30001), of("b", 2, 30002), of("c", 3, 30003), of("d", 4, 30004)];
-        before.iter().for_each(|update| patience.note(update));
+        before.iter().for_each(|update| removals.note(update));
         let mut send = |update| sent.push(update);
         // In one look, by the address; a stranger is no reason.
-        patience.pass([gone("a"), gone("b"), gone("c"), of("e", 1, 30005)], false, start, &mut send);
+        removals.pass([gone("a"), gone("b"), gone("c"), of("e", 1, 30005)], false, start, &mut send);
         // In the next one, by the node port; what is back is no stranger.
-        patience.pass([of("f", 6, 30002), of("c", 3, 30003)], false, start + WAIT / 2, &mut send);
+        removals.pass([of("f", 6, 30002), of("c", 3, 30003)], false, start + WAIT / 2, &mut send);
         // A service that was there takes the address of one that has gone.
-        patience.pass([gone("d")], false, start + WAIT / 2, &mut send);
-        patience.pass([of("c", 4, 30003)], false, start + WAIT / 2, &mut send);
-        assert_eq!(patience.next(), None);
+        removals.pass([gone("d")], false, start + WAIT / 2, &mut send);
+        removals.pass([of("c", 4, 30003)], false, start + WAIT / 2, &mut send);
+        assert_eq!(removals.next(), None);
         let expected = [
             gone("a"),
             of("e", 1, 30005),
@@ -237,7 +237,7 @@ mod tests {
             of("c", 4, 30003),
         ];
         assert_eq!(sent, expected);
-        assert!(patience.wanted.is_empty() && patience.claims.len() == 3, "{patience:?}");
+        assert!(removals.wanted.is_empty() && removals.claims.len() == 3, "{removals:?}");
     }
 
     #[test]
@@ -257,12 +257,12 @@ mod tests {
                 name: name.to_owned(),
             })
         };
-        let (mut patience, mut sent, start) = (Patience::default(), Vec::new(), Instant::now());
-        ["web-1", "web-2"].iter().for_each(|name| patience.note(&slice(name, 80)));
+        let (mut removals, mut sent, start) = (DelayedRemovals::default(), Vec::new(), Instant::now());
+        ["web-1", "web-2"].iter().for_each(|name| removals.note(&slice(name, 80)));
         let mut send = |update| sent.push(update);
         // The half of a list.
-        patience.pass([gone("web-2"), slice("web-1", 81)], false, start, &mut send);
-        patience.pass([slice("web-3", 80)], false, start, &mut send);
+        removals.pass([gone("web-2"), slice("web-1", 81)], false, start, &mut send);
+        removals.pass([slice("web-3", 80)], false, start, &mut send);
         assert_eq!(sent, [slice("web-1", 81), gone("web-2"), slice("web-3", 80)]);
     }
 }
