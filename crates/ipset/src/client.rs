@@ -72,7 +72,7 @@ impl<T: Transport> Client<T> {
     pub fn protocol(&mut self) -> Result<(u8, u8), Error> {
         let mut batch = self.batch();
         message::protocol(&mut batch, PROTOCOL);
-        self.ask(&batch, &About::command("protocol"), |answer| {
+        self.ask(&batch, &RequestContext::command("protocol"), |answer| {
             Ok(answer.protocol.map(|max| (answer.min.unwrap_or(max), max)))
         })?
         .ok_or(Error::Answer { command: "protocol", attribute: "IPSET_ATTR_PROTOCOL" })
@@ -90,7 +90,7 @@ impl<T: Transport> Client<T> {
         let protocol = self.version()?;
         let mut batch = self.batch();
         message::revisions(&mut batch, protocol, kind, family);
-        let about = About { kind: Some(kind), ..About::command("type") };
+        let about = RequestContext { kind: Some(kind), ..RequestContext::command("type") };
         let revisions = self
             .ask(&batch, &about, |answer| answer.revisions().map(Some))?
             .ok_or(Error::Answer { command: "type", attribute: "IPSET_ATTR_REVISION" })?;
@@ -127,7 +127,7 @@ impl<T: Transport> Client<T> {
         }
         let mut batch = self.batch();
         message::create(&mut batch, protocol, revision, spec, exist);
-        self.tell(&batch, &About { kind: Some(kind), ..About::set("create", spec.name()) })
+        self.tell(&batch, &RequestContext { kind: Some(kind), ..RequestContext::set("create", spec.name()) })
     }
 
     /// Destroys a set.
@@ -138,7 +138,7 @@ impl<T: Transport> Client<T> {
         let protocol = self.version()?;
         let mut batch = self.batch();
         message::destroy(&mut batch, protocol, Some(&set), exist);
-        match self.tell(&batch, &About::set("destroy", set)) {
+        match self.tell(&batch, &RequestContext::set("destroy", set)) {
             // Kernels before Linux 5.11 ignore IPSET_FLAG_EXIST here.
             Err(error) if exist == Exist::Ignore && error.is_not_found() => Ok(()),
             other => other,
@@ -153,7 +153,7 @@ impl<T: Transport> Client<T> {
         let protocol = self.version()?;
         let mut batch = self.batch();
         message::destroy(&mut batch, protocol, None, Exist::Fail);
-        self.tell(&batch, &About::command("destroy"))
+        self.tell(&batch, &RequestContext::command("destroy"))
     }
 
     /// Removes all entries of a set.
@@ -164,7 +164,7 @@ impl<T: Transport> Client<T> {
         let protocol = self.version()?;
         let mut batch = self.batch();
         message::flush(&mut batch, protocol, Some(&set));
-        self.tell(&batch, &About::set("flush", set))
+        self.tell(&batch, &RequestContext::set("flush", set))
     }
 
     /// Removes all entries of all sets.
@@ -175,7 +175,7 @@ impl<T: Transport> Client<T> {
         let protocol = self.version()?;
         let mut batch = self.batch();
         message::flush(&mut batch, protocol, None);
-        self.tell(&batch, &About::command("flush"))
+        self.tell(&batch, &RequestContext::command("flush"))
     }
 
     /// Renames a set.
@@ -187,7 +187,7 @@ impl<T: Transport> Client<T> {
         let protocol = self.version()?;
         let mut batch = self.batch();
         message::rename(&mut batch, protocol, &from, &to);
-        self.tell(&batch, &About::set("rename", from))
+        self.tell(&batch, &RequestContext::set("rename", from))
     }
 
     /// Exchanges the names of two sets of one type and family, also while rules refer to them.
@@ -199,7 +199,7 @@ impl<T: Transport> Client<T> {
         let protocol = self.version()?;
         let mut batch = self.batch();
         message::swap(&mut batch, protocol, &from, &to);
-        self.tell(&batch, &About::set("swap", from))
+        self.tell(&batch, &RequestContext::set("swap", from))
     }
 
     /// Adds entries, as many to a message as fit, and as many messages to a datagram as the socket takes.
@@ -210,7 +210,7 @@ impl<T: Transport> Client<T> {
     /// # Errors
     /// [`Error::Refused`] with the first entry that was refused, and how many messages failed besides.
     pub fn add(&mut self, set: SetName, entries: &[Entry], exist: Exist) -> Result<(), Error> {
-        self.change(Verb::Add, set, entries, exist, Pace::Pipelined)
+        self.change(Verb::Add, set, entries, exist, SendMode::Pipelined)
     }
 
     /// Deletes entries, in the same manner.
@@ -218,7 +218,7 @@ impl<T: Transport> Client<T> {
     /// # Errors
     /// As [`add`](Self::add).
     pub fn delete(&mut self, set: SetName, entries: &[Entry], exist: Exist) -> Result<(), Error> {
-        self.change(Verb::Delete, set, entries, exist, Pace::Pipelined)
+        self.change(Verb::Delete, set, entries, exist, SendMode::Pipelined)
     }
 
     /// Adds entries and stops at the first that is refused: those before it are in the set, those after it
@@ -227,7 +227,7 @@ impl<T: Transport> Client<T> {
     /// # Errors
     /// [`Error::Refused`] with that entry.
     pub fn add_in_order(&mut self, set: SetName, entries: &[Entry], exist: Exist) -> Result<(), Error> {
-        self.change(Verb::Add, set, entries, exist, Pace::InOrder)
+        self.change(Verb::Add, set, entries, exist, SendMode::InOrder)
     }
 
     /// Deletes entries and stops at the first that is refused.
@@ -235,7 +235,7 @@ impl<T: Transport> Client<T> {
     /// # Errors
     /// [`Error::Refused`] with that entry.
     pub fn delete_in_order(&mut self, set: SetName, entries: &[Entry], exist: Exist) -> Result<(), Error> {
-        self.change(Verb::Delete, set, entries, exist, Pace::InOrder)
+        self.change(Verb::Delete, set, entries, exist, SendMode::InOrder)
     }
 
     /// Returns whether an entry is in the set. For types that store networks: whether the address is in one
@@ -248,7 +248,11 @@ impl<T: Transport> Client<T> {
         let protocol = self.version()?;
         let mut batch = self.batch();
         message::test(&mut batch, protocol, &set, entry);
-        let about = About { kind: Some(entry.set_type()), entry: Some(entry), ..About::set("test", set) };
+        let about = RequestContext {
+            kind: Some(entry.set_type()),
+            entry: Some(entry),
+            ..RequestContext::set("test", set)
+        };
         match self.tell(&batch, &about) {
             Ok(()) => Ok(true),
             Err(Error::Refused(refusal)) if refusal.errno == ipset_errno::EXIST => Ok(false),
@@ -304,7 +308,7 @@ impl<T: Transport> Client<T> {
         let mut batch = self.batch();
         message::header(&mut batch, protocol, &set);
         let identity = self
-            .ask(&batch, &About::set("header", set), |answer| answer.identity().map(Some))?
+            .ask(&batch, &RequestContext::set("header", set), |answer| answer.identity().map(Some))?
             .ok_or(Error::Answer { command: "header", attribute: "IPSET_ATTR_TYPENAME" })?;
         match identity {
             Identity::Known(header) => Ok(header),
@@ -320,7 +324,7 @@ impl<T: Transport> Client<T> {
         let protocol = self.version()?;
         let mut batch = self.batch();
         message::index_of(&mut batch, protocol, &set);
-        self.ask(&batch, &About::set("get by name", set), |answer| Ok(answer.index))?
+        self.ask(&batch, &RequestContext::set("get by name", set), |answer| Ok(answer.index))?
             .ok_or(Error::Answer { command: "get by name", attribute: "IPSET_ATTR_INDEX" })
     }
 
@@ -332,7 +336,7 @@ impl<T: Transport> Client<T> {
         let protocol = self.version()?;
         let mut batch = self.batch();
         message::name_of(&mut batch, protocol, index);
-        self.ask(&batch, &About::command("get by index"), |answer| Ok(answer.set))?
+        self.ask(&batch, &RequestContext::command("get by index"), |answer| Ok(answer.set))?
             .ok_or(Error::Answer { command: "get by index", attribute: "IPSET_ATTR_SETNAME" })
     }
 
@@ -349,7 +353,8 @@ impl<T: Transport> Client<T> {
                 true => Ok(()),
                 false => {
                     let kind = Some(entry.set_type());
-                    let about = About { kind, entry: Some(entry), ..About::set("test", *set) };
+                    let about =
+                        RequestContext { kind, entry: Some(entry), ..RequestContext::set("test", *set) };
                     Err(about.refused(ipset_errno::EXIST))
                 }
             },
@@ -368,14 +373,14 @@ impl<T: Transport> Client<T> {
         set: SetName,
         entries: &[Entry],
         exist: Exist,
-        pace: Pace,
+        mode: SendMode,
     ) -> Result<(), Error> {
         let protocol = self.version()?;
         let kind = entries.first().map(Entry::set_type);
-        let about = About { kind, entries, ..About::set(verb.name(), set) };
-        let room = match pace {
-            Pace::InOrder => 1,
-            Pace::Pipelined => self.transport.send_limit(PIPELINE),
+        let about = RequestContext { kind, entries, ..RequestContext::set(verb.name(), set) };
+        let room = match mode {
+            SendMode::InOrder => 1,
+            SendMode::Pipelined => self.transport.send_limit(PIPELINE),
         };
         let mut refusals = Refusals::default();
         let mut done = 0;
@@ -389,7 +394,7 @@ impl<T: Transport> Client<T> {
             self.sequence = batch.next_sequence();
             let report = self.exchange(&batch, about.command)?;
             refusals.collect(&about, report);
-            if pace == Pace::InOrder && refusals.first.is_some() {
+            if mode == SendMode::InOrder && refusals.first.is_some() {
                 break;
             }
         }
@@ -406,7 +411,7 @@ impl<T: Transport> Client<T> {
         dump(&mut self.transport, &batch, |message| Ok(Some(reader.read(message, detail)?))).map_err(
             |source| match source {
                 sluicegate_netlink::Error::Kernel(error) => {
-                    About { set, ..About::command(name) }.refused(error.errno)
+                    RequestContext { set, ..RequestContext::command(name) }.refused(error.errno)
                 }
                 source => Error::Netlink { command: name, source },
             },
@@ -417,7 +422,7 @@ impl<T: Transport> Client<T> {
     fn ask<A>(
         &mut self,
         batch: &Batch,
-        about: &About<'_>,
+        about: &RequestContext<'_>,
         read: impl Fn(&Answer<'_>) -> Result<Option<A>, DecodeError>,
     ) -> Result<Option<A>, Error> {
         self.sequence = batch.next_sequence();
@@ -432,7 +437,7 @@ impl<T: Transport> Client<T> {
         refusals.into_result().map(|()| found)
     }
 
-    fn tell(&mut self, batch: &Batch, about: &About<'_>) -> Result<(), Error> {
+    fn tell(&mut self, batch: &Batch, about: &RequestContext<'_>) -> Result<(), Error> {
         self.sequence = batch.next_sequence();
         let report = self.exchange(batch, about.command)?;
         let mut refusals = Refusals::default();
@@ -470,7 +475,7 @@ impl<T: Transport> Client<T> {
 
 /// Whether later messages are sent before the answer to earlier ones is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pace {
+enum SendMode {
     Pipelined,
     InOrder,
 }
@@ -482,7 +487,7 @@ const MESSAGE_MAX: usize = 66 << 10;
 
 /// The subject of a request, for its errors.
 #[derive(Debug, Clone, Copy)]
-struct About<'a> {
+struct RequestContext<'a> {
     command: &'static str,
     set: Option<SetName>,
     kind: Option<SetType>,
@@ -490,7 +495,7 @@ struct About<'a> {
     entries: &'a [Entry],
 }
 
-impl<'a> About<'a> {
+impl<'a> RequestContext<'a> {
     fn command(command: &'static str) -> Self {
         Self { command, set: None, kind: None, entry: None, entries: &[] }
     }
@@ -538,7 +543,7 @@ struct Refusals {
 }
 
 impl Refusals {
-    fn collect(&mut self, about: &About<'_>, report: Report) {
+    fn collect(&mut self, about: &RequestContext<'_>, report: Report) {
         for error in report.errors {
             if self.first.is_some() {
                 self.more += 1;

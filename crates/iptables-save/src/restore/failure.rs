@@ -1,7 +1,7 @@
 //! Parsers of the tools' output: their version, and the reason why they refused an input.
 
 use super::BackEnd;
-use super::process::Said;
+use super::process::ProcessOutput;
 use crate::error::{Cause, Refusal};
 use crate::{Error, Save};
 
@@ -18,7 +18,7 @@ pub(super) fn version(said: &str) -> Option<((u32, u32, u32), BackEnd)> {
 }
 
 /// Returns the error of a tool that failed with `input`.
-pub(super) fn of(said: &Said, input: &str) -> Error {
+pub(super) fn of(said: &ProcessOutput, input: &str) -> Error {
     let words = String::from_utf8_lossy(&said.error);
     Error::Refused(Box::new(Refusal::read(&said.command, said.status.code(), &words, input)))
 }
@@ -83,7 +83,7 @@ fn cause(message: &str, words: &str, status: Option<i32>, line: Option<usize>, i
     } else if says(&EXHAUSTED) {
         Cause::Exhausted
     } else if says(&["unable to initialize table", "kernel ABI is broken"]) {
-        // Said of whatever keeps the tool from reading the kernel's state.
+        // ProcessOutput of whatever keeps the tool from reading the kernel's state.
         Cause::Other
     } else if says(&LACKS) {
         Cause::Unsupported

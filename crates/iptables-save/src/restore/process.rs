@@ -18,7 +18,7 @@ pub(super) struct Process<'a> {
 }
 
 /// The output of a program.
-pub(super) struct Said {
+pub(super) struct ProcessOutput {
     pub(super) command: String,
     pub(super) status: ExitStatus,
     pub(super) output: Vec<u8>,
@@ -27,7 +27,7 @@ pub(super) struct Said {
 
 impl Process<'_> {
     /// Runs the program to its end.
-    pub(super) fn run(&self, input: &str) -> Result<Said, Error> {
+    pub(super) fn run(&self, input: &str) -> Result<ProcessOutput, Error> {
         let command = self.command();
         let mut child = Command::new(self.program)
             .args(self.arguments)
@@ -45,7 +45,7 @@ impl Process<'_> {
             let _ = child.wait();
         }
         let (output, error, status) = outcome?;
-        Ok(Said { command, status, output, error })
+        Ok(ProcessOutput { command, status, output, error })
     }
 
     fn attend(&self, child: &mut Child, input: &str) -> Result<(Vec<u8>, Vec<u8>, ExitStatus), Error> {
@@ -129,7 +129,7 @@ impl Process<'_> {
     }
 }
 
-impl Said {
+impl ProcessOutput {
     /// Returns the output of a program that succeeded, else the error that `refusal` returns.
     pub(super) fn success(self, refusal: impl FnOnce(&Self) -> Error) -> Result<String, Error> {
         if !self.status.success() {
@@ -156,7 +156,7 @@ fn read(from: impl Read, most: usize, at: usize, to: &Sender<(usize, Vec<u8>)>) 
 mod tests {
     use super::*;
 
-    fn run(program: &str, arguments: &[&str], limits: RunLimits) -> Result<Said, Error> {
+    fn run(program: &str, arguments: &[&str], limits: RunLimits) -> Result<ProcessOutput, Error> {
         let arguments: Vec<_> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
         Process { program: Path::new(program), arguments: &arguments, limits }.run("input that nobody reads")
     }

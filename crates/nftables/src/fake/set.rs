@@ -14,7 +14,7 @@ use crate::fake::message::{Done, Refusal, Request, refusal, refuse};
 use crate::fake::pending::Deferred;
 use crate::fake::shape::{self, Shape};
 use crate::fake::state::Table;
-use crate::fake::store::{Backend, Store};
+use crate::fake::store::{SetBackend, Store};
 use crate::name::Name;
 use crate::object::SetFlags;
 use crate::object::set::wire::*;
@@ -72,7 +72,7 @@ impl Set {
 
     /// Returns the size that the user gave.
     pub(super) fn user_size(&self) -> u32 {
-        if let Backend::Intervals { .. } = self.store.backend { self.size / 2 } else { self.size }
+        if let SetBackend::Intervals { .. } = self.store.backend { self.size / 2 } else { self.size }
     }
 }
 
@@ -192,8 +192,8 @@ pub(super) fn remove(table: &mut Table, handle: u64) {
     }
 }
 
-fn kernel_size(backend: &Backend, size: u32) -> u32 {
-    if let Backend::Intervals { .. } = backend { size.wrapping_mul(2) } else { size }
+fn kernel_size(backend: &SetBackend, size: u32) -> u32 {
+    if let SetBackend::Intervals { .. } = backend { size.wrapping_mul(2) } else { size }
 }
 
 /// Returns the name of a new set, with `%d` replaced by the lowest free number.

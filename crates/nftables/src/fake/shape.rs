@@ -8,7 +8,7 @@ use crate::expr::data::NFT_DATA_VERDICT;
 use crate::expr::wire::*;
 use crate::fake::element_exprs::is_alike;
 use crate::fake::message::{Attrs, Refusal, refusal, refuse};
-use crate::fake::store::Backend;
+use crate::fake::store::SetBackend;
 use crate::object::SetFlags;
 use crate::object::set::wire::*;
 
@@ -39,23 +39,23 @@ impl Shape {
 
     /// Returns the backend that the kernel would choose; `None` if none supports everything that was
     /// requested.
-    pub(super) fn backend(&self) -> Option<Backend> {
+    pub(super) fn backend(&self) -> Option<SetBackend> {
         if !self.flags.contains(SetFlags::INTERVAL) {
-            return Some(Backend::Keys);
+            return Some(SetBackend::Keys);
         }
         if self.flags.contains(SetFlags::DYNAMIC) {
             return None;
         }
         Some(match self.fields.as_slice() {
-            [] | [_] => Backend::Intervals { anonymous: self.flags.contains(SetFlags::ANONYMOUS) },
-            fields => Backend::Ranges(fields.iter().map(|bytes| *bytes as usize).collect()),
+            [] | [_] => SetBackend::Intervals { anonymous: self.flags.contains(SetFlags::ANONYMOUS) },
+            fields => SetBackend::Ranges(fields.iter().map(|bytes| *bytes as usize).collect()),
         })
     }
 
     /// Returns whether the kernel would use the resizable hash table: for single keys, if the set has no size
     /// or needs a feature of that table.
     pub(super) fn resizable(&self, size: u32, carries: bool) -> bool {
-        if self.backend() != Some(Backend::Keys) {
+        if self.backend() != Some(SetBackend::Keys) {
             return false;
         }
         let needs = self.flags.intersects(SetFlags::DYNAMIC | SetFlags::TIMEOUT);

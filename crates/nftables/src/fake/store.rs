@@ -10,7 +10,7 @@ use crate::object::element::decode::ElementFlags;
 /// The elements of one set.
 #[derive(Debug, Clone)]
 pub(super) struct Store {
-    pub(super) backend: Backend,
+    pub(super) backend: SetBackend,
     pub(super) elements: BTreeMap<Slot, Element>,
     pub(super) catch_all: Option<Element>,
     /// The number of elements added so far.
@@ -26,7 +26,7 @@ pub(super) struct Store {
 
 /// The backend of a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Backend {
+pub(super) enum SetBackend {
     /// Single keys.
     Keys,
     /// Starts and ends of intervals. In an anonymous set two starts may follow each other.
@@ -117,7 +117,7 @@ impl Element {
 }
 
 impl Store {
-    pub(super) fn new(backend: Backend) -> Self {
+    pub(super) fn new(backend: SetBackend) -> Self {
         Self {
             backend,
             elements: BTreeMap::new(),
@@ -164,7 +164,7 @@ impl Store {
     /// Returns the number of elements that the kernel reports.
     pub(super) fn count(&self) -> usize {
         let count = self.live + self.deleted;
-        if let Backend::Intervals { .. } = self.backend { count / 2 } else { count }
+        if let SetBackend::Intervals { .. } = self.backend { count / 2 } else { count }
     }
 
     /// Counts an element as deleted, once its event has been built.
@@ -178,7 +178,7 @@ impl Store {
     pub(super) fn size_allowance(&self) -> usize {
         let lowest = self.elements.iter().next_back();
         let mark = lowest.is_some_and(|(slot, _)| slot.end && !slot.key.0.contains(&1));
-        usize::from(matches!(self.backend, Backend::Intervals { .. }) && mark)
+        usize::from(matches!(self.backend, SetBackend::Intervals { .. }) && mark)
     }
 
     /// Inserts the catch-all element; if there is one already, returns that.
@@ -195,12 +195,12 @@ impl Store {
     /// Inserts an element.
     pub(super) fn insert(&mut self, mut element: Element) -> Result<(), Clash> {
         let slot = match &self.backend {
-            Backend::Keys => self.place_of_key(&element)?,
-            Backend::Intervals { anonymous } => {
+            SetBackend::Keys => self.place_of_key(&element)?,
+            SetBackend::Intervals { anonymous } => {
                 let anonymous = *anonymous;
                 self.place_of_bound(&element, anonymous)?
             }
-            Backend::Ranges(parts) => {
+            SetBackend::Ranges(parts) => {
                 let parts = parts.clone();
                 self.place_of_range(&element, &parts)?
             }
@@ -215,16 +215,16 @@ impl Store {
     /// Deletes the element with the key, and for intervals with the same kind of bound.
     pub(super) fn delete(&mut self, wanted: &Element) -> Option<Element> {
         let slot = match &self.backend {
-            Backend::Keys => {
+            SetBackend::Keys => {
                 let slot = Slot { key: Reverse(wanted.key.clone()), end: false, order: 0 };
                 self.elements.contains_key(&slot).then_some(slot)?
             }
-            Backend::Intervals { .. } => self.bound_to_delete(wanted)?,
-            Backend::Ranges(parts) => self.containing(&wanted.key, parts)?,
+            SetBackend::Intervals { .. } => self.bound_to_delete(wanted)?,
+            SetBackend::Ranges(parts) => self.containing(&wanted.key, parts)?,
         };
         self.live -= 1;
         self.deleted += 1;
-        if let Backend::Intervals { .. } = self.backend {
+        if let SetBackend::Intervals { .. } = self.backend {
             let element = self.elements.get_mut(&slot)?;
             element.active = false;
             return Some(element.clone());
@@ -237,7 +237,7 @@ impl Store {
         self.deleted += self.live;
         self.live = 0;
         let out: Vec<Element> = self.iter().cloned().collect();
-        if let Backend::Intervals { .. } = self.backend {
+        if let SetBackend::Intervals { .. } = self.backend {
             self.elements.values_mut().for_each(|element| element.active = false);
         } else {
             self.elements.clear();
@@ -249,8 +249,8 @@ impl Store {
     /// Returns the element that contains a key.
     pub(super) fn find(&self, key: &[u8], end: bool) -> Option<&Element> {
         let slot = match &self.backend {
-            Backend::Keys => Slot { key: Reverse(key.to_vec()), end: false, order: 0 },
-            Backend::Intervals { .. } if end => {
+            SetBackend::Keys => Slot { key: Reverse(key.to_vec()), end: false, order: 0 },
+            SetBackend::Intervals { .. } if end => {
                 let mut here = self.elements.range(first_of(key)..=last_of(key)).filter(|(_, e)| e.active);
                 let found = here.find(|(slot, _)| slot.end).or_else(|| {
                     let above = self.elements.range(..first_of(key)).rfind(|(_, e)| e.active);
@@ -258,7 +258,7 @@ impl Store {
                 });
                 found?.0.clone()
             }
-            Backend::Intervals { .. } => {
+            SetBackend::Intervals { .. } => {
                 let below = self.elements.range(first_of(key)..).filter(|(_, e)| e.active);
                 let (slot, _) =
                     below.clone().find(|(slot, _)| slot.key.0 == key && !slot.end).or_else(|| {
@@ -267,7 +267,7 @@ impl Store {
                     })?;
                 slot.clone()
             }
-            Backend::Ranges(parts) => self.containing(key, parts)?,
+            SetBackend::Ranges(parts) => self.containing(key, parts)?,
         };
         self.elements.get(&slot)
     }

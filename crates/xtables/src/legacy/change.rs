@@ -3,7 +3,7 @@
 use sluicegate_iptables_save::{Action as Line, Chain, Command, Counters, Entry, Place, Rule, Table, Verb};
 
 use super::Restore;
-use super::ruleset::{self, Carry, ChainId, HOOKS, Jump, Ruleset, Used, encode_rule, is_same};
+use super::ruleset::{self, ChainId, CounterMap, HOOKS, Jump, Ruleset, Used, encode_rule, is_same};
 use crate::Error;
 use crate::error::Fault;
 use crate::rule::{self, Action, Kernel, VERDICTS};
@@ -138,7 +138,7 @@ impl Change<'_> {
             return Err(no_policy);
         }
         chain.policy = verdict;
-        chain.policy_counters = Carry::Set(counters);
+        chain.policy_counters = CounterMap::Set(counters);
         Ok(())
     }
 
@@ -337,19 +337,19 @@ impl Change<'_> {
     /// Sets counters to zero: of one rule, or of all and the policy.
     fn zero(&mut self, id: ChainId, only: Option<usize>) {
         let Some(chain) = self.ruleset.chain(id) else { return };
-        let zeroed = |carry: Carry, seen: Counters| match carry {
-            Carry::Old(number) => Carry::Since(number, seen),
+        let zeroed = |map: CounterMap, seen: Counters| match map {
+            CounterMap::Old(number) => CounterMap::Since(number, seen),
             // As the tool does: what the same input sets, stays.
-            Carry::Since(..) | Carry::Set(_) => carry,
+            CounterMap::Since(..) | CounterMap::Set(_) => map,
         };
         let policy = zeroed(chain.policy_counters, chain.counters());
         let rules = self.ruleset.rules(id);
         let rules = rules.iter().enumerate().filter(|(at, _)| only.is_none_or(|only| only == *at));
         let rules: Vec<_> =
             rules.map(|(at, rule)| (at, zeroed(rule.counters, self.ruleset.counters(rule)))).collect();
-        for (at, carry) in rules {
+        for (at, map) in rules {
             if let Some(rule) = self.ruleset.rules_mut(id).and_then(|rules| rules.get_mut(at)) {
-                rule.counters = carry;
+                rule.counters = map;
             }
         }
         if let Some(chain) = self.ruleset.chain_mut(id).filter(|chain| only.is_none() && chain.hook.is_some())

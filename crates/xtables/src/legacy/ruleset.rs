@@ -59,7 +59,7 @@ pub(super) struct Chain {
     /// The number of the hook of a built-in chain.
     pub(super) hook: Option<usize>,
     pub(super) policy: i32,
-    pub(super) policy_counters: Carry,
+    pub(super) policy_counters: CounterMap,
     /// The counters of the policy when the table was read.
     pub(super) policy_seen: Counters,
     /// Where the kernel has it.
@@ -79,7 +79,7 @@ enum Name {
 pub(super) struct Rule {
     bytes: Bytes,
     pub(super) jump: Jump,
-    pub(super) counters: Carry,
+    pub(super) counters: CounterMap,
 }
 
 #[derive(Debug, Clone)]
@@ -101,7 +101,7 @@ pub(super) enum Jump {
 
 /// The counters of an entry once the table is replaced, which starts all of them at zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Carry {
+pub(super) enum CounterMap {
     /// Those of an entry of the old table, by its number.
     Old(usize),
     /// Those of an old entry without what was read of them: counters that are set to zero while packets pass.
@@ -122,16 +122,16 @@ pub(super) struct Written {
     /// The request, whose counters are still to be filled in.
     pub(super) request: Vec<u8>,
     /// Where the counters of its entries come from, in order.
-    carried: Vec<Carried>,
+    counter_maps: Vec<Mapped>,
     /// The number of entries, and their size in bytes.
     pub(super) size: (u32, u32),
 }
 
-enum Carried {
+enum Mapped {
     /// Those of so many entries of the old table, from one on.
     Run(Range<usize>),
     /// Those of one entry; `None` if it has none.
-    One(Option<Carry>),
+    One(Option<CounterMap>),
 }
 
 impl Ruleset {
@@ -349,7 +349,7 @@ impl Ruleset {
                 None => Jump::Next,
                 Some(to) => self.starts.binary_search(&to).map_or(Jump::None, |at| Jump::Chain(ChainId(at))),
             });
-            rules.push(Rule { bytes: Bytes::Old(at..next), jump, counters: Carry::Old(number) });
+            rules.push(Rule { bytes: Bytes::Old(at..next), jump, counters: CounterMap::Old(number) });
             at = next;
         }
         rules
@@ -402,9 +402,9 @@ impl Ruleset {
     /// Returns the counters that a rule has, or will have.
     pub(super) fn counters(&self, rule: &Rule) -> Counters {
         match rule.counters {
-            Carry::Set(counters) => counters,
-            Carry::Since(..) => Counters::default(),
-            Carry::Old(_) => self.entry(rule).map(Entry::counters).unwrap_or_default(),
+            CounterMap::Set(counters) => counters,
+            CounterMap::Since(..) => Counters::default(),
+            CounterMap::Old(_) => self.entry(rule).map(Entry::counters).unwrap_or_default(),
         }
     }
 
@@ -425,8 +425,14 @@ impl Ruleset {
         let mut request =
             table_request(&self.table, REPLACE).map_err(|_| wrong("expected a shorter name of a table"))?;
         request.reserve(layout.size);
-        let mut writer =
-            Writer { ruleset: self, layout: &layout, request, carried: Vec::new(), run: None, entries: 0 };
+        let mut writer = Writer {
+            ruleset: self,
+            layout: &layout,
+            request,
+            counter_maps: Vec::new(),
+            run: None,
+            entries: 0,
+        };
         let head = ErrorEntry::new(self.family);
         let end = standard_entry(self.family, RETURN);
         for chain in order.iter().filter_map(|id| self.chain(*id)) {
@@ -457,13 +463,13 @@ impl Ruleset {
         writer.end_run();
         head.write("ERROR", &mut writer.request);
         writer.one(None);
-        let Writer { mut request, carried, entries, .. } = writer;
+        let Writer { mut request, counter_maps, entries, .. } = writer;
         let size = u32::try_from(layout.size).map_err(|_| wrong("expected a table of at most 4 GiB"))?;
         let entries = u32::try_from(entries).unwrap_or(u32::MAX);
         let (starts, policies) = (layout.hooks, layout.policies);
         let info = Info { valid_hooks: self.valid_hooks, starts, policies, entries, size };
         info.write_replace(&mut request);
-        Ok(Written { request, carried, size: (entries, size) })
+        Ok(Written { request, counter_maps, size: (entries, size) })
     }
 }
 
@@ -472,17 +478,17 @@ impl Written {
     pub(super) fn counters(&self, old: &[RawCounters]) -> Option<Vec<RawCounters>> {
         let of = |number: usize| old.get(number).copied().unwrap_or_default();
         let mut counters = Vec::new();
-        for carried in &self.carried {
-            match carried {
-                Carried::Run(numbers) => {
+        for mapped in &self.counter_maps {
+            match mapped {
+                Mapped::Run(numbers) => {
                     counters.extend_from_slice(old.get(numbers.clone()).unwrap_or_default());
                 }
-                Carried::One(None) => counters.push(RawCounters::default()),
-                Carried::One(Some(Carry::Set(Counters { packets, bytes }))) => {
+                Mapped::One(None) => counters.push(RawCounters::default()),
+                Mapped::One(Some(CounterMap::Set(Counters { packets, bytes }))) => {
                     counters.push(RawCounters { packets: *packets, bytes: *bytes });
                 }
-                Carried::One(Some(Carry::Old(number))) => counters.push(of(*number)),
-                Carried::One(Some(Carry::Since(number, seen))) => {
+                Mapped::One(Some(CounterMap::Old(number))) => counters.push(of(*number)),
+                Mapped::One(Some(CounterMap::Since(number, seen))) => {
                     let now = of(*number);
                     counters.push(RawCounters {
                         packets: now.packets.saturating_sub(seen.packets),
@@ -562,7 +568,7 @@ struct Writer<'a> {
     ruleset: &'a Ruleset,
     layout: &'a Layout,
     request: Vec<u8>,
-    carried: Vec<Carried>,
+    counter_maps: Vec<Mapped>,
     /// Old entries that are still to be written, with their numbers.
     run: Option<(Range<usize>, Range<usize>)>,
     entries: usize,
@@ -600,12 +606,12 @@ impl Writer<'_> {
             place.copy_from_slice(&to.to_ne_bytes());
         }
         self.entries += numbers.len();
-        self.carried.push(Carried::Run(numbers));
+        self.counter_maps.push(Mapped::Run(numbers));
     }
 
-    fn one(&mut self, carry: Option<Carry>) {
+    fn one(&mut self, map: Option<CounterMap>) {
         self.entries += 1;
-        self.carried.push(Carried::One(carry));
+        self.counter_maps.push(Mapped::One(map));
     }
 
     fn rule(&mut self, rule: &Rule) -> Result<(), Error> {
@@ -637,7 +643,7 @@ impl Chain {
             name: Name::New(name),
             hook: None,
             policy: RETURN,
-            policy_counters: Carry::Set(Counters::default()),
+            policy_counters: CounterMap::Set(Counters::default()),
             policy_seen: Counters::default(),
             old: None,
             rules: Some(Vec::new()),
@@ -655,8 +661,8 @@ impl Chain {
             hook: old.hook,
             policy: policy.and_then(Entry::verdict).unwrap_or(if old.hook.is_some() { 0 } else { RETURN }),
             policy_counters: match old.hook {
-                Some(_) => Carry::Old(old.numbers.end),
-                None => Carry::Set(Counters::default()),
+                Some(_) => CounterMap::Old(old.numbers.end),
+                None => CounterMap::Set(Counters::default()),
             },
             policy_seen: policy.map(Entry::counters).unwrap_or_default(),
             old: Some(old),
@@ -667,16 +673,16 @@ impl Chain {
     /// Returns where the kernel has the chain, if it stays as it is there.
     fn untouched(&self) -> Option<&OldChain> {
         let is_named = matches!(self.name, Name::Old(_)) || self.hook.is_some();
-        let has_policy = self.hook.is_none() || matches!(self.policy_counters, Carry::Old(_));
+        let has_policy = self.hook.is_none() || matches!(self.policy_counters, CounterMap::Old(_));
         self.old.as_ref().filter(|_| self.rules.is_none() && is_named && has_policy)
     }
 
     /// Returns the counters that the policy has, or will have.
     pub(super) fn counters(&self) -> Counters {
         match self.policy_counters {
-            Carry::Set(counters) => counters,
-            Carry::Since(..) => Counters::default(),
-            Carry::Old(_) => self.policy_seen,
+            CounterMap::Set(counters) => counters,
+            CounterMap::Since(..) => Counters::default(),
+            CounterMap::Old(_) => self.policy_seen,
         }
     }
 }
@@ -684,7 +690,7 @@ impl Chain {
 impl Rule {
     /// Returns a new rule; `jump` is that of its action.
     pub(super) fn new(bytes: Vec<u8>, jump: Jump, counters: Counters) -> Self {
-        Self { bytes: Bytes::New(bytes), jump, counters: Carry::Set(counters) }
+        Self { bytes: Bytes::New(bytes), jump, counters: CounterMap::Set(counters) }
     }
 }
 

@@ -11,13 +11,13 @@ use sluicegate_nftables::*;
 use crate::kernel::cases::{comment, ip, name, objects};
 
 /// What to do, and the words that then stand in a listing.
-struct Deed {
+struct ProbeCase {
     chain: ChainId,
     tx: Transaction,
     shows: &'static str,
 }
 
-impl Deed {
+impl ProbeCase {
     fn new(family: Family) -> Self {
         let chain = TableId::new(family, name("t")).chain(name("c"));
         let mut tx = Transaction::new();
@@ -26,16 +26,16 @@ impl Deed {
     }
 
     fn of(family: Family, shows: &'static str, fill: impl FnOnce(&mut Transaction, &TableId)) -> Self {
-        let mut deed = Self::new(family);
-        fill(&mut deed.tx, &deed.chain.table);
-        Self { shows, ..deed }
+        let mut case = Self::new(family);
+        fill(&mut case.tx, &case.chain.table);
+        Self { shows, ..case }
     }
 
     /// A rule.
     fn rule(family: Family, shows: &'static str, statements: impl IntoIterator<Item = Statement>) -> Self {
-        let mut deed = Self::new(family);
-        deed.tx.add(deed.chain.rule().then_all(statements));
-        Self { shows, ..deed }
+        let mut case = Self::new(family);
+        case.tx.add(case.chain.rule().then_all(statements));
+        Self { shows, ..case }
     }
 
     fn matching(shows: &'static str, left: impl Into<Expression>, value: impl Into<Expression>) -> Self {
@@ -59,15 +59,15 @@ impl Deed {
     }
 }
 
-fn deed(feature: Feature) -> Option<Deed> {
+fn case(feature: Feature) -> Option<ProbeCase> {
     Some(match feature {
-        Feature::Destroy => Deed::of(Family::INET, "", |tx, table| {
+        Feature::Destroy => ProbeCase::of(Family::INET, "", |tx, table| {
             tx.destroy(table.set(name("absent")));
         }),
         Feature::TableComment | Feature::ChainComment | Feature::RuleComment | Feature::SetComment => {
             commented(feature)
         }
-        Feature::ObjectComment => Deed::of(Family::INET, "why", |tx, table| {
+        Feature::ObjectComment => ProbeCase::of(Family::INET, "why", |tx, table| {
             let limit = Counter::default();
             let id = table.object(ObjectKind::COUNTER, name("o"));
             tx.add(StatefulObject::new(id, ObjectConfig::Counter(limit)).comment(comment("why")));
@@ -76,56 +76,56 @@ fn deed(feature: Feature) -> Option<Deed> {
             let persist = feature == Feature::TablePersist;
             let (more, shows) =
                 if persist { (TableFlags::PERSIST, "persist") } else { (TableFlags::empty(), "owner") };
-            Deed::of(Family::INET, shows, |tx, _| {
+            ProbeCase::of(Family::INET, shows, |tx, _| {
                 let other = TableId::new(Family::INET, name("other"));
                 tx.add(Table::new(other).flags(TableFlags::OWNER | more));
             })
         }
-        Feature::BoundChains => Deed::rule(
+        Feature::BoundChains => ProbeCase::rule(
             Family::INET,
             "jump {",
             [BoundChain::jump([BoundRule::new().then(Verdict::Return)]).into()],
         ),
-        Feature::InetNat => Deed::base(Family::INET, "type nat", ChainType::Nat, Hook::Prerouting, &[]),
+        Feature::InetNat => ProbeCase::base(Family::INET, "type nat", ChainType::Nat, Hook::Prerouting, &[]),
         Feature::InetIngress => {
-            Deed::base(Family::INET, "hook ingress", ChainType::Filter, Hook::Ingress, &["lo"])
+            ProbeCase::base(Family::INET, "hook ingress", ChainType::Filter, Hook::Ingress, &["lo"])
         }
         Feature::Egress => {
-            Deed::base(Family::NETDEV, "hook egress", ChainType::Filter, Hook::Egress, &["lo"])
+            ProbeCase::base(Family::NETDEV, "hook egress", ChainType::Filter, Hook::Egress, &["lo"])
         }
         Feature::ChainWithoutDevice => {
-            Deed::base(Family::NETDEV, "hook ingress", ChainType::Filter, Hook::Ingress, &[])
+            ProbeCase::base(Family::NETDEV, "hook ingress", ChainType::Filter, Hook::Ingress, &[])
         }
         Feature::AbsentDevice => {
-            Deed::base(Family::NETDEV, "absent0", ChainType::Filter, Hook::Ingress, &["absent0"])
+            ProbeCase::base(Family::NETDEV, "absent0", ChainType::Filter, Hook::Ingress, &["absent0"])
         }
         Feature::DevicePrefix => {
-            Deed::base(Family::NETDEV, "absent*", ChainType::Filter, Hook::Ingress, &["absent*"])
+            ProbeCase::base(Family::NETDEV, "absent*", ChainType::Filter, Hook::Ingress, &["absent*"])
         }
         Feature::DeviceDeletion => {
-            let mut deed =
-                Deed::base(Family::NETDEV, "hook ingress", ChainType::Filter, Hook::Ingress, &["lo"]);
+            let mut case =
+                ProbeCase::base(Family::NETDEV, "hook ingress", ChainType::Filter, Hook::Ingress, &["lo"]);
             let lo = InterfaceName::new("lo").expect("a name");
-            deed.tx.delete(deed.chain.table.chain(name("b")).devices([lo]));
-            deed
+            case.tx.delete(case.chain.table.chain(name("b")).devices([lo]));
+            case
         }
-        Feature::ConcatenatedIntervals => Deed::of(Family::INET, "10.0.0.1 . 1-9", |tx, table| {
+        Feature::ConcatenatedIntervals => ProbeCase::of(Family::INET, "10.0.0.1 . 1-9", |tx, table| {
             let id = table.set(name("s"));
             let key = [DataType::IPV4_ADDR, DataType::INET_SERVICE];
             tx.add(Set::new(id.clone(), key).flags(SetFlags::INTERVAL));
             tx.add_element(&id, Element::range((ip(10, 0, 0, 1), Port(1)), (ip(10, 0, 0, 1), Port(9))));
         }),
-        Feature::CatchAll => Deed::of(Family::INET, "elements = { * }", |tx, table| {
+        Feature::CatchAll => ProbeCase::of(Family::INET, "elements = { * }", |tx, table| {
             let id = table.set(name("s"));
             tx.add(Set::new(id.clone(), DataType::IPV4_ADDR)).add_element(&id, Element::catch_all());
         }),
-        Feature::ElementExpressions => Deed::of(Family::INET, "counter", |tx, table| {
+        Feature::ElementExpressions => ProbeCase::of(Family::INET, "counter", |tx, table| {
             let set = Set::new(table.set(name("s")), DataType::IPV4_ADDR);
             tx.add(set.statement(Counter::default()).statement(Last::default()));
         }),
         Feature::Flowtable | Feature::FlowtableCounter => {
             let counter = feature == Feature::FlowtableCounter;
-            Deed::of(Family::INET, if counter { "counter" } else { "flowtable f" }, |tx, table| {
+            ProbeCase::of(Family::INET, if counter { "counter" } else { "flowtable f" }, |tx, table| {
                 let flowtable = Flowtable::new(table.flowtable(name("f")), Priority(0));
                 let flags = if counter { FlowtableFlags::COUNTER } else { FlowtableFlags::empty() };
                 tx.add(flowtable.flags(flags));
@@ -137,15 +137,15 @@ fn deed(feature: Feature) -> Option<Deed> {
                 Feature::CtTimeout => 1,
                 _ => 2,
             };
-            Deed::of(Family::IP, "ct ", |tx, table| {
+            ProbeCase::of(Family::IP, "ct ", |tx, table| {
                 tx.add(objects::conntrack_objects(table).remove(number));
             })
         }
-        Feature::SynproxyObject => Deed::of(Family::INET, "mss 1460", |tx, table| {
+        Feature::SynproxyObject => ProbeCase::of(Family::INET, "mss 1460", |tx, table| {
             let id = table.object(ObjectKind::SYNPROXY, name("o"));
             tx.add(StatefulObject::new(id, ObjectConfig::Synproxy(synproxy())));
         }),
-        Feature::TunnelObject => Deed::of(Family::NETDEV, "tunnel o", |tx, table| {
+        Feature::TunnelObject => ProbeCase::of(Family::NETDEV, "tunnel o", |tx, table| {
             let id = table.object(ObjectKind::TUNNEL, name("o"));
             tx.add(StatefulObject::new(id, Tunnel::v4(10, ip(1, 1, 1, 1), ip(2, 2, 2, 2)).into()));
         }),
@@ -159,8 +159,8 @@ fn deed(feature: Feature) -> Option<Deed> {
     })
 }
 
-fn commented(feature: Feature) -> Deed {
-    Deed::of(Family::INET, "why", |tx, table| {
+fn commented(feature: Feature) -> ProbeCase {
+    ProbeCase::of(Family::INET, "why", |tx, table| {
         let chain = table.chain(name("other"));
         match feature {
             Feature::TableComment => {
@@ -178,10 +178,11 @@ fn synproxy() -> Synproxy {
 }
 
 /// In a rule.
-fn expression(feature: Feature) -> Option<Deed> {
+fn expression(feature: Feature) -> Option<ProbeCase> {
     let tcp = || Statement::from(Match::new(MetaKey::L4PROTO, Protocol::TCP));
-    let mark = |shows, value| Deed::rule(Family::INET, shows, [Mangle::new(MetaKey::MARK, value).into()]);
-    let statement = |shows, statement: Statement| Deed::rule(Family::INET, shows, [tcp(), statement]);
+    let mark =
+        |shows, value| ProbeCase::rule(Family::INET, shows, [Mangle::new(MetaKey::MARK, value).into()]);
+    let statement = |shows, statement: Statement| ProbeCase::rule(Family::INET, shows, [tcp(), statement]);
     let socket = |key, level| Expression::Socket(lang::Socket { key, level });
     let field = |op, header: &str, field: &str| Exthdr::find(op, header, field).expect("a field");
     let port = Some(Port(80).into());
@@ -192,7 +193,7 @@ fn expression(feature: Feature) -> Option<Deed> {
             let of = Payload::IP_SADDR.into();
             mark("jhash", Expression::Jhash(Box::new(Jhash { of, modulus: 2, seed: Some(7), offset: 0 })))
         }
-        Feature::Fib => Deed::matching("fib", Expression::FIB_SADDR_TYPE, AddressType::LOCAL),
+        Feature::Fib => ProbeCase::matching("fib", Expression::FIB_SADDR_TYPE, AddressType::LOCAL),
         Feature::Nat => {
             statement("dnat", Statement::dnat(Nat { family: Some(Family::IP), ..Nat::to(ip(1, 2, 3, 4)) }))
         }
@@ -202,33 +203,39 @@ fn expression(feature: Feature) -> Option<Deed> {
         Feature::Queue => statement("queue", Queue { to: 3_u32.into(), bypass: true, fanout: false }.into()),
         Feature::Connlimit => statement("ct count", Connlimit { count: 3, over: true }.into()),
         Feature::Synproxy => statement("synproxy", synproxy().into()),
-        Feature::Socket => Deed::matching("socket", socket(SocketKey::TRANSPARENT, None), 1_u32),
+        Feature::Socket => ProbeCase::matching("socket", socket(SocketKey::TRANSPARENT, None), 1_u32),
         Feature::SocketCgroup => {
-            Deed::matching("socket cgroupv2", socket(SocketKey::CGROUPV2, Some(1)), 1_u32)
+            ProbeCase::matching("socket cgroupv2", socket(SocketKey::CGROUPV2, Some(1)), 1_u32)
         }
         Feature::Osf => {
             let linux = Value::Text(InterfaceName::new("Linux").expect("a name"));
-            Deed::matching("osf", Expression::Osf(Osf { ttl: 0, version: false }), Expression::Value(linux))
+            ProbeCase::matching(
+                "osf",
+                Expression::Osf(Osf { ttl: 0, version: false }),
+                Expression::Value(linux),
+            )
         }
         Feature::Xfrm => {
             let ipsec = Ipsec { key: XfrmKey::REQID, out: false, number: 0 };
-            Deed::matching("ipsec in reqid", Expression::Ipsec(ipsec), 1_u32)
+            ProbeCase::matching("ipsec in reqid", Expression::Ipsec(ipsec), 1_u32)
         }
-        Feature::Tunnel => Deed::rule(Family::NETDEV, "tunnel", [Match::new(TunnelKey::ID, 10_u32).into()]),
+        Feature::Tunnel => {
+            ProbeCase::rule(Family::NETDEV, "tunnel", [Match::new(TunnelKey::ID, 10_u32).into()])
+        }
         Feature::Inner => {
             let inner = Inner { tunnel: InnerType::VXLAN, field: Payload::IP_SADDR };
             let vxlan = Match::new(Payload::UDP_DPORT, Port(4789)).into();
-            Deed::rule(Family::INET, "vxlan", [vxlan, Match::new(inner, ip(1, 2, 3, 4)).into()])
+            ProbeCase::rule(Family::INET, "vxlan", [vxlan, Match::new(inner, ip(1, 2, 3, 4)).into()])
         }
         Feature::InnerHeader => {
             let raw = RawPayload { base: PayloadBase::INNER, offset: 0, bits: 32 };
-            Deed::matching("@ih", Expression::RawPayload(raw), 1_u32)
+            ProbeCase::matching("@ih", Expression::RawPayload(raw), 1_u32)
         }
         Feature::TcpOptionReset => {
             statement("reset tcp option", Statement::ResetOption(field(ExthdrOp::TCPOPT, "sack-perm", "")))
         }
-        Feature::SctpChunk => Deed::matching("sctp chunk", field(ExthdrOp::SCTP, "data", ""), 1_u32),
-        Feature::DccpOption => Deed::matching("dccp option", Exthdr::dccp_option(3), 1_u32),
+        Feature::SctpChunk => ProbeCase::matching("sctp chunk", field(ExthdrOp::SCTP, "data", ""), 1_u32),
+        Feature::DccpOption => ProbeCase::matching("dccp option", Exthdr::dccp_option(3), 1_u32),
         Feature::BitwiseRegisters => {
             mark("meta mark & meta priority", Expression::from(MetaKey::MARK).and(MetaKey::PRIORITY))
         }
@@ -240,7 +247,7 @@ fn expression(feature: Feature) -> Option<Deed> {
 fn what_is_found_is_what_happens() {
     let mut wrong = Vec::new();
     for feature in Feature::ALL {
-        let Some(deed) = deed(*feature) else {
+        let Some(case) = case(*feature) else {
             assert!(
                 matches!(
                     feature,
@@ -253,8 +260,8 @@ fn what_is_found_is_what_happens() {
         testns::netns(|| {
             let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket");
             let found = supports(&mut socket, *feature).expect("it answers");
-            if deed.happens(&mut socket) != found {
-                wrong.push(format!("{feature:?}: found {found}, {:?}", deed.tx.apply(&mut socket).err()));
+            if case.happens(&mut socket) != found {
+                wrong.push(format!("{feature:?}: found {found}, {:?}", case.tx.apply(&mut socket).err()));
             }
         });
     }
