@@ -20,7 +20,12 @@ fn main() -> ExitCode {
         return ExitCode::from(if names.is_empty() { 0 } else { 2 });
     };
     let Some(recipe) = ALL.iter().find(|recipe| recipe.name() == *name) else {
-        eprintln!("cookbook: expected the name of a recipe, found `{name}`; without a name they are listed");
+        let near = ALL.iter().map(|recipe| (strsim::osa_distance(&recipe.name(), name), recipe.name()));
+        let meant = near.min().filter(|(distance, _)| *distance <= name.chars().count().div_ceil(3));
+        let meant = meant.map(|(_, meant)| format!("; did you mean `{meant}`?")).unwrap_or_default();
+        eprintln!(
+            "cookbook: expected the name of a recipe, found `{name}`{meant}\nWithout a name they are listed."
+        );
         return ExitCode::from(2);
     };
     match run(recipe) {

@@ -28,8 +28,8 @@
 //! config   -> yaml, services, Mode
 //! doctor   -> sysctl, service-rules, Mode
 //! sysctl   -> Mode
+//! terminal -> nothing
 //! yaml     -> nothing
-//! spelling -> nothing
 //! visible  -> nothing
 //! ```
 //!
@@ -37,7 +37,7 @@
 //!
 //! `cli` (the default) is the command; `daemon` is what it runs: [`run`], [`serve`], [`doctor`], and the parts of
 //! [`source`] that follow changes. Without both, the crate reads manifests and the configuration file, and knows the
-//! sysctls. `kube` adds the API server.
+//! sysctls. `kube` adds the API server, `terminal` the width of tables ([`terminal`]), which `cli` has.
 //!
 //! Behaviour, names and flags follow kube-proxy 1.36 where users or other programs can see them. There are no
 //! userspace and kernelspace modes.
@@ -51,8 +51,9 @@ pub mod run;
 #[cfg(feature = "daemon")]
 pub mod serve;
 pub mod source;
-mod spelling;
 pub mod sysctl;
+#[cfg(feature = "terminal")]
+pub mod terminal;
 mod visible;
 mod yaml;
 

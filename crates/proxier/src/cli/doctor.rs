@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use sluicegate_proxier::Mode;
 use sluicegate_proxier::config::{Config, DetectLocalMode, FeatureGates};
 use sluicegate_proxier::doctor::{Check, Diagnosis, Verdict, missing_device, of_objects, of_other_nodes};
+use sluicegate_proxier::terminal;
 use sluicegate_service_rules::connected_networks;
 use sluicegate_services::DetectLocal;
 
@@ -18,7 +19,7 @@ use super::Error;
 use super::args::{ManifestArgs, NodeArgs};
 use super::check::strings;
 use super::detect_local::DetectLocalFlags;
-use super::output::{OutputArgs, counted, width};
+use super::output::{OutputArgs, counted};
 
 // It exits with status 0 if a mode works without a fault (that of --proxy-mode, if it is given) and nothing
 // is wrong with the manifests, otherwise with 1.
@@ -267,7 +268,7 @@ fn object(diagnosis: &Diagnosis, found: &[Found<'_>], faults: &Faults) -> Value 
 pub(super) fn table<'h>(header: impl IntoIterator<Item = &'h str>) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED).set_header(header);
-    match width() {
+    match terminal::width() {
         Some(columns) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns),
         None => table.set_content_arrangement(ContentArrangement::Disabled),
     };

@@ -46,20 +46,6 @@ impl OutputArgs {
     }
 }
 
-/// Returns the size of the terminal that is printed to, in columns and rows.
-pub(crate) fn screen() -> Option<(u16, u16)> {
-    let (columns, rows) = terminal_size::terminal_size_of(io::stdout())?;
-    Some((columns.0, rows.0))
-}
-
-/// Returns the columns that a table may have: those of the terminal, or `COLUMNS`. Otherwise none: each row stays on
-/// a line of its own, for grep(1).
-pub(crate) fn width() -> Option<u16> {
-    let of_terminal = screen().map(|(columns, _)| columns);
-    let said = || std::env::var("COLUMNS").ok()?.parse().ok();
-    of_terminal.or_else(said).filter(|columns| *columns > 0)
-}
-
 /// Prints to standard output, at once, with nothing in it that acts on a terminal.
 pub(crate) fn print(text: &str) -> Result<(), Error> {
     let mut out = io::stdout().lock();

@@ -18,11 +18,12 @@ use sluicegate_conntrack::{self as conntrack, Client, Filter, Layer4};
 use sluicegate_proxier::Visible;
 use sluicegate_proxier::config::{format_duration, parse_duration};
 use sluicegate_proxier::serve::{BindAddress, METRICS_PORT};
+use sluicegate_proxier::terminal;
 use tokio::net::TcpStream;
 
 use super::Error;
 use super::doctor::table;
-use super::output::{OutputArgs, counted, screen, written};
+use super::output::{OutputArgs, counted, written};
 
 #[derive(Args)]
 pub(crate) struct Status {
@@ -74,7 +75,7 @@ impl Status {
                 }
                 Err(error) => Visible::lines(&format!("{error}\n")),
             };
-            let shown = match screen().filter(|_| in_place) {
+            let shown = match terminal::size().filter(|_| in_place) {
                 Some(screen) => format!("{CLEAR}{}", clipped(&shown, screen)),
                 None => shown,
             };

@@ -231,7 +231,7 @@ fn names() -> impl Iterator<Item = &'static str> {
 /// Returns the name that differs least, where that is a slip of a few letters.
 fn nearest(name: &str) -> Option<&'static str> {
     let near = |known: &&str| known.len().abs_diff(name.len()) <= 2;
-    let distance = |known: &'static str| (crate::spelling::distance(known, name), known);
+    let distance = |known: &'static str| (strsim::osa_distance(known, name), known);
     names().filter(near).map(distance).min().filter(|(distance, _)| *distance <= 2).map(|(_, known)| known)
 }
 

@@ -8,10 +8,10 @@ use k8s_openapi::api::core::v1::{Node, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::ServiceCIDR;
 use serde::de::DeserializeOwned;
+use strsim::osa_distance as distance;
 
 use super::{Object, json};
 use crate::Visible;
-use crate::spelling::distance;
 use crate::yaml::{self, Fault};
 
 /// Splits a file into documents, which are parsed on demand. Empty documents (blank, or only comments) count,

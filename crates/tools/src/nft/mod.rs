@@ -12,6 +12,7 @@ mod interactive;
 mod list;
 mod monitor;
 mod names;
+mod near;
 mod optimize;
 mod packet;
 mod query;

@@ -10,6 +10,8 @@ use sluicegate_nftables::lang::parse::{Mistake, ParseError};
 use sluicegate_nftables::netlink::Errno;
 use sluicegate_nftables::{Error, Failure, Operation, Transaction};
 
+use super::near;
+
 /// Why a command is not done.
 #[derive(Debug)]
 pub(crate) enum Fault {
@@ -86,7 +88,7 @@ impl Refusal {
             }],
             Error::Rename { operation, chain, .. } => vec![Self {
                 operation: *operation,
-                message: no_such(Errno::ENOENT),
+                message: missing(&format!("chain {chain}")),
                 meaning: Some(error.to_string()),
                 part: Part::Name(chain.name.to_string()),
             }],
@@ -112,15 +114,43 @@ impl Refusal {
             && failure.element.is_some()
             && matches!(operation, Operation::Add(_))
             && has_intervals(operation);
+        let part = part(failure);
+        let object = failure.object();
+        let message_of_missing = || match &part {
+            Part::Whole | Part::Table(_) | Part::Name(_) | Part::Behind(_) => missing(&object),
+            Part::Expression(_, Of::Set) => missing_set(&operation.to_string()),
+            Part::Element(_) | Part::Expression(..) => no_such(errno),
+        };
         let message = match is_overlap {
             true => "interval overlaps with an existing one".to_owned(),
+            false if errno == Errno::ENOENT => message_of_missing(),
             false => no_such(errno),
         };
         let mut meaning = failure.meaning.as_ref().map(ToString::to_string);
         if let Some(said) = &failure.error.message {
             meaning = Some(meaning.map_or(said.clone(), |meaning| format!("{meaning}: {said}")));
         }
-        Some(Self { operation: index, message, meaning, part: part(failure) })
+        Some(Self { operation: index, message, meaning, part })
+    }
+}
+
+/// The message for an object that does not exist, in nft's words: its kind, its family and its names.
+fn missing(object: &str) -> String {
+    match near::meant(object) {
+        meant if meant.is_empty() => no_such(Errno::ENOENT),
+        meant => format!("{}{meant}", Errno::ENOENT.description()),
+    }
+}
+
+/// The message for a set that a rule names and that does not exist.
+fn missing_set(rule: &str) -> String {
+    let words: Vec<_> = rule.split_whitespace().collect();
+    let place = words.iter().position(|word| FAMILIES.contains(word)).and_then(|at| words.get(at..at + 2));
+    let sets = words.iter().filter_map(|word| word.strip_prefix('@'));
+    let meant = |set: &str| near::meant(&format!("set {} {set}", place.unwrap_or_default().join(" ")));
+    match sets.map(meant).find(|meant| !meant.is_empty()) {
+        Some(meant) => format!("{}{meant}", Errno::ENOENT.description()),
+        None => no_such(Errno::ENOENT),
     }
 }
 
@@ -169,7 +199,7 @@ fn name_of(words: &[&str]) -> Part {
     family.and_then(|at| words.get(at + 2)).map_or(Part::Whole, |name| Part::Name((*name).to_owned()))
 }
 
-const FAMILIES: [&str; 6] = ["ip", "ip6", "inet", "arp", "bridge", "netdev"];
+pub(crate) const FAMILIES: [&str; 6] = ["ip", "ip6", "inet", "arp", "bridge", "netdev"];
 
 /// Marks only a part of what a mistake has marked.
 pub(crate) fn narrow(mistake: &mut Mistake, part: &Part) {

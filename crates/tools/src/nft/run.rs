@@ -19,7 +19,7 @@ use sluicegate_nftables::{
 use super::arguments::{Action, Arguments, BUILD, HELP, VERSION};
 use super::names::{add_names, list_options, open, with_hosts};
 use super::report::{self, Fault, Part, Refusal};
-use super::{debug, describe, echo, glob, interactive, list, monitor, optimize, query};
+use super::{debug, describe, echo, glob, interactive, list, monitor, near, optimize, query};
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     match &arguments.action {
@@ -64,11 +64,18 @@ pub(crate) fn execute(text: &str, name: Option<&str>, arguments: &Arguments) -> 
     let (transaction, commands) = script.split();
     let after = queries.split_off(before);
     let (first, rest) = commands.split_at(before);
-    let place = |at: usize, fault| located_query(fault, at, text, name, arguments);
+    let place = |at: usize, command: &Command, fault| {
+        let object = match command {
+            Command::List(subject) | Command::Reset(subject) => subject.to_string(),
+            Command::Get(elements) => elements.to_string(),
+            _ => String::new(),
+        };
+        located_query(fault, at, &object, text, name, arguments)
+    };
     let ask = |at: &[usize], commands: &[Command]| {
-        at.iter()
-            .zip(commands)
-            .try_for_each(|(at, command)| answer(command, arguments).map_err(|fault| place(*at, fault)))
+        at.iter().zip(commands).try_for_each(|(at, command)| {
+            answer(command, arguments).map_err(|fault| place(*at, command, fault))
+        })
     };
     ask(&queries, first)?;
     let echoes_document = arguments.echo && is_json(text, arguments);
@@ -134,7 +141,8 @@ fn script(text: &str, name: Option<&str>, arguments: &Arguments) -> Result<Scrip
                     mistake.is_unknown_set && narrowed.width == id.name.to_string().chars().count()
                 });
                 if let Some(id) = of_set {
-                    mistake.message = Errno::ENOENT.description();
+                    mistake.message =
+                        format!("{}{}", Errno::ENOENT.description(), near::meant(&format!("set {id}")));
                     mistake.help = None;
                     let table = id.table.name.to_string();
                     let part = match missing_table(id, arguments) {
@@ -218,13 +226,16 @@ fn located(
 fn located_query(
     fault: Fault,
     command: usize,
+    object: &str,
     text: &str,
     name: Option<&str>,
     arguments: &Arguments,
 ) -> String {
     let (message, part) = match fault {
         Fault::Said(message) => return message,
-        Fault::Missing(name) => (Errno::ENOENT.description(), Part::Name(name)),
+        Fault::Missing(name) => {
+            (format!("{}{}", Errno::ENOENT.description(), near::meant(object)), Part::Name(name))
+        }
         Fault::Refused(errno) => (format!("Could not process rule: {}", errno.description()), Part::Whole),
     };
     if is_json(text, arguments) {

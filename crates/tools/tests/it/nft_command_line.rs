@@ -458,6 +458,76 @@ fn errors_have_the_words_and_the_places_of_nft() {
     });
 }
 
+/// Names with a slip, for which nft 1.0.6 names the one that was meant.
+const MISSPELT: &[&str] = &[
+    "add chain inet filter x",
+    "add rule inet filter input accept",
+    "add rule ip filtre input accept",
+    "add rule ip filter inpxt accept",
+    "delete chain ip filter inputt",
+    "delete rule ip filter inptu handle 3",
+    "rename chain ip filter inptu y",
+    "delete set ip filter blokced",
+    "flush set ip filter blokced",
+    "delete map ip filter port",
+    "delete counter ip filter hitss",
+    "delete element ip filter blockd { 192.0.2.1 }",
+    "get element ip filter blockd { 192.0.2.1 }",
+    "add element ip filter blockd { 192.0.2.1 }",
+    "add rule ip filter input ip saddr @blockedd drop",
+    "delete table inet filter",
+    "delete table ip filtxr",
+];
+
+/// Others, for which it does not, with what we say.
+const MISSPELT_TOO: &[(&str, &str)] = &[
+    ("list table ip filtxr", "table ‘filter’ in family ip"),
+    ("list table inet filter", "table ‘filter’ in family ip"),
+    ("list chain ip filter inptu", "chain ‘input’ in table ip ‘filter’"),
+    ("list set ip filter blokced", "set ‘blocked’ in table ip ‘filter’"),
+    ("list map ip filter prots", "map ‘ports’ in table ip ‘filter’"),
+    ("list counter ip filter hist", "obj ‘hits’ in table ip ‘filter’"),
+    ("flush table ip filtxr", "table ‘filter’ in family ip"),
+    ("flush chain ip filter inptu", "chain ‘input’ in table ip ‘filter’"),
+];
+
+/// One that nft names although it is another word, and one of a letter.
+const NOT_MISSPELT: &[&str] =
+    &["add rule ip filter i accept", "list chain ip filter xyz", "list set ip filter b"];
+
+#[test]
+fn a_name_with_a_slip_is_told_with_the_one_that_was_meant() {
+    if !has_nft() {
+        return;
+    }
+    testns::netns(|| {
+        let start = "table ip filter {
+            set blocked { type ipv4_addr; }
+            map ports { type inet_service : verdict; }
+            counter hits { }
+            chain input { }
+        }";
+        assert!(testns::feed(&["nft", "-f", "-"], start).status.success());
+        let meant = |line: &str, of: &Path| {
+            let said = run_with(of, line.split(' '), "").stderr;
+            said.lines().next().unwrap_or_default().to_owned()
+        };
+        for line in MISSPELT {
+            let (theirs, ours) = (meant(line, real()), meant(line, &tool("nft")));
+            assert!(theirs.contains("; did you mean "), "{line}: {theirs}");
+            assert_eq!(ours, theirs, "{line}");
+        }
+        for (line, name) in MISSPELT_TOO {
+            let expected = format!("Error: No such file or directory; did you mean {name}?");
+            assert_eq!(meant(line, &tool("nft")), expected, "{line}");
+        }
+        for line in NOT_MISSPELT {
+            let said = meant(line, &tool("nft"));
+            assert!(said.contains("No such file") && !said.contains("did you mean"), "{line}: {said}");
+        }
+    });
+}
+
 #[test]
 fn what_is_echoed_is_what_nft_echoes() {
     if !has_nft() {
