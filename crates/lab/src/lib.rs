@@ -24,6 +24,7 @@ mod error;
 mod matrix;
 mod namespace;
 mod network;
+mod output;
 #[cfg(not(all(feature = "matrix", feature = "soak")))]
 mod rebuild;
 mod scale;

@@ -25,6 +25,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
 use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::{Chain, Name, Table, TableId, Transaction};
 use sluicegate_proxier::Mode;
@@ -37,6 +38,7 @@ use sluicegate_service_rules::{Backend, Error as RulesError, ipvs};
 use sluicegate_services::{Cluster, Family};
 use tokio::sync::mpsc::{self, Sender};
 
+use crate::output::OutputArgs;
 use crate::{Error, Namespace};
 use process::Process;
 
@@ -61,6 +63,8 @@ pub(crate) struct Soak {
     /// The most memory for data that the program gets, in megabytes.
     #[arg(long, value_name = "MEGABYTES", requires = "program")]
     memory: Option<u32>,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// The rules that are programmed: a layout of nftables mode, or a back end of iptables or ipvs mode.
@@ -114,6 +118,7 @@ impl<'a> Siege<'a> {
         // What is allocated once is there after some rounds.
         let mut first: Option<Usage> = None;
         let (mut last, mut since_start, mut grows) = (Usage::default(), 0, false);
+        let output = self.options.output;
         while Instant::now() < end {
             for _ in 0..200 {
                 self.step()?;
@@ -121,15 +126,20 @@ impl<'a> Siege<'a> {
             let took = match self.become_quiet()? {
                 Ok(took) => took,
                 Err(difference) => {
-                    println!(
+                    output.say(format_args!(
                         "seed {}: after {:?} at quiet point {quiet_points} the kernel differs from a \
                               fresh plan: {difference}",
                         self.options.seed,
                         start.elapsed()
-                    );
-                    if let Some(failure) = self.count.failure() {
-                        println!("the last sync failed: {failure}");
+                    ));
+                    let failure = self.count.failure();
+                    if let Some(failure) = &failure {
+                        output.say(format_args!("the last sync failed: {failure}"));
                     }
+                    let mut object = self.object(quiet_points, longest, first, last, grows);
+                    object["difference"] = json!(difference.to_string());
+                    object["failure"] = json!(failure.map(|failure| failure.to_string()));
+                    output.object(|| object);
                     return Ok(ExitCode::FAILURE);
                 }
             };
@@ -155,22 +165,47 @@ impl<'a> Siege<'a> {
                 "as a process".to_owned()
             }
         };
-        println!(
+        output.say(format_args!(
             "{:?}: {quiet_points} quiet points, each equal to a fresh plan, after {longest:?} \
                   at most; {work}",
             self.options.rules
-        );
-        println!("steps: {:?}", self.steps);
+        ));
+        output.say(format_args!("steps: {:?}", self.steps));
+        let grows = grows || first.is_some_and(|first| last.exceeds(first));
+        output.object(|| self.object(quiet_points, longest, first, last, grows));
         let Some(first) = first else {
-            println!("too short since the last start to tell of growth: {last:?}");
+            output.say(format_args!("too short since the last start to tell of growth: {last:?}"));
             return Ok(if grows { ExitCode::FAILURE } else { ExitCode::SUCCESS });
         };
-        println!("{first:?} after {WARM} quiet points, {last:?} at the end");
-        grows |= last.exceeds(first);
+        output.say(format_args!("{first:?} after {WARM} quiet points, {last:?} at the end"));
         if grows {
-            println!("memory, descriptors or threads grow");
+            output.say("memory, descriptors or threads grow");
         }
         Ok(if grows { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+
+    /// Returns what came of it as the object of the output.
+    fn object(
+        &self,
+        quiet_points: usize,
+        longest: Duration,
+        first: Option<Usage>,
+        last: Usage,
+        grows: bool,
+    ) -> Value {
+        json!({
+            "rules": self.options.rules.to_possible_value().map(|value| value.get_name().to_owned()),
+            "seed": self.options.seed,
+            "quietPoints": quiet_points,
+            "longestSeconds": longest.as_secs_f64(),
+            "syncs": self.count.0.load(Ordering::Relaxed),
+            "steps": self.steps,
+            "usageWhenWarm": first.map(Usage::object),
+            "usageAtEnd": last.object(),
+            "grows": grows,
+            "difference": null,
+            "failure": null,
+        })
     }
 
     /// Kills the daemon if it is a process.
@@ -594,6 +629,10 @@ impl Usage {
         let kilobytes = resident.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
         let count = |what| fs::read_dir(format!("/proc/{process}/{what}")).map_or(0, Iterator::count);
         Self { kilobytes: kilobytes.unwrap_or_default(), descriptors: count("fd"), threads: count("task") }
+    }
+
+    fn object(self) -> Value {
+        json!({"kilobytes": self.kilobytes, "descriptors": self.descriptors, "threads": self.threads})
     }
 
     /// Returns whether this is so much more that something leaks. Sizes of allocators move by themselves, and

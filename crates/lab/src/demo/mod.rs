@@ -12,12 +12,15 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use comfy_table::{ContentArrangement, Table};
+use serde_json::{Value, json};
 use sluicegate_proxier::source;
 use sluicegate_proxier::source::Manifests;
+use sluicegate_proxier::terminal;
 use sluicegate_service_rules::nftables::Settings;
 use sluicegate_service_rules::nftables::{Applier, Synced};
 use sluicegate_services::{Cluster, DetectLocal, Family};
 
+use crate::output::OutputArgs;
 use crate::{Error, Namespace, Network, change_one, uniform_cluster};
 use cases::{CASES, Outcome};
 
@@ -28,35 +31,47 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "PATH")]
     manifests: Option<PathBuf>,
     /// Keep the namespaces and the servers until Enter is pressed, and print the commands that enter them.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "output")]
     keep: bool,
     /// The number of services in the second part; 0 leaves it out.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(..=50_000))]
     services: u32,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 impl Demo {
     pub(crate) fn run(&self) -> Result<ExitCode, Error> {
-        println!(
+        let output = self.output;
+        output.say(
             "A node, its pods, pods of another node and a client outside, each in a network namespace of \
-             its own."
+             its own.",
         );
         let network = Network::build(&network::spec())?;
         let mut cluster = self.cluster()?;
         let settings = settings();
         let synced =
             network.node.namespace.run(|| Applier::open(settings)?.sync(&mut cluster, Instant::now()))?;
-        println!("{} services programmed: {synced}\n", cluster.service_count());
+        output.say(format_args!("{} services programmed: {synced}\n", cluster.service_count()));
         let outcomes = ask_all(&network, &cluster)?;
-        print(&outcomes);
+        output.say(table(&outcomes));
         let wrong = outcomes.iter().filter(|outcome| !outcome.ok).count();
         match wrong {
-            0 => println!("All {} answers are as they should be.\n", outcomes.len()),
-            _ => println!("{wrong} of {} answers are NOT as they should be.\n", outcomes.len()),
+            0 => output.say(format_args!("All {} answers are as they should be.\n", outcomes.len())),
+            _ => {
+                output.say(format_args!("{wrong} of {} answers are NOT as they should be.\n", outcomes.len()))
+            }
         }
-        if self.services > 0 {
-            at_scale(self.services)?;
-        }
+        let scale = if self.services > 0 { Some(at_scale(self.services, output)?) } else { None };
+        output.object(|| {
+            json!({
+                "services": cluster.service_count(),
+                "sync": synced.to_string(),
+                "answers": outcomes.iter().map(object).collect::<Vec<_>>(),
+                "wrong": wrong,
+                "scale": scale,
+            })
+        });
         if self.keep {
             wait_for_a_look(&network);
         }
@@ -98,10 +113,23 @@ fn ask_all(network: &Network, cluster: &Cluster) -> Result<Vec<Outcome>, Error> 
     })
 }
 
-fn print(outcomes: &[Outcome]) {
+/// Returns an answer as an object of the output.
+fn object(outcome: &Outcome) -> Value {
+    json!({
+        "family": outcome.family.to_string(),
+        "from": outcome.from,
+        "asked": outcome.asked,
+        "answers": outcome.answers,
+        "sources": outcome.sources,
+        "expected": outcome.expected,
+        "ok": outcome.ok,
+    })
+}
+
+fn table(outcomes: &[Outcome]) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
-    if let Some(columns) = columns() {
+    if let Some(columns) = terminal::width() {
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
     }
     table.set_header(["", "who asks", "what", "who answered how often", "source they saw", "should be", ""]);
@@ -116,33 +144,33 @@ fn print(outcomes: &[Outcome]) {
             if outcome.ok { "ok" } else { "WRONG" },
         ]);
     }
-    println!("{table}");
-}
-
-/// Returns the columns that the table may have: those of the terminal, or `COLUMNS`. Otherwise none: each row stays on a
-/// line of its own.
-fn columns() -> Option<u16> {
-    let of_terminal = terminal_size::terminal_size_of(std::io::stdout()).map(|(columns, _)| columns.0);
-    let said = || std::env::var("COLUMNS").ok()?.parse().ok();
-    of_terminal.or_else(said).filter(|columns| *columns > 0)
+    table
 }
 
 /// Runs the second part: programs many services in another namespace, then changes of one endpoint.
-fn at_scale(services: u32) -> Result<(), Error> {
-    println!("{services} services with {ENDPOINTS} endpoints each, in another namespace:");
+fn at_scale(services: u32, output: OutputArgs) -> Result<Value, Error> {
+    output.say(format_args!("{services} services with {ENDPOINTS} endpoints each, in another namespace:"));
     if cfg!(debug_assertions) {
-        println!(
+        output.say(format_args!(
             "  (without optimisation; `cargo run --release -p {} -- demo` has it)",
             env!("CARGO_PKG_NAME")
-        );
+        ));
     }
     let namespace = Namespace::new("scale")?;
     let mut cluster = uniform_cluster(services, ENDPOINTS);
-    namespace.run(|| -> Result<(), Error> {
+    namespace.run(|| -> Result<Value, Error> {
         let mut applier = Applier::open(settings())?;
         let start = Instant::now();
         let first = applier.sync(&mut cluster, Instant::now())?;
-        report("first sync", start.elapsed(), &first);
+        let took = start.elapsed();
+        output.say(report("first sync", took, &first));
+        let mut object = json!({
+            "services": services,
+            "endpoints": ENDPOINTS,
+            "optimised": !cfg!(debug_assertions),
+            "first": cost(took, &first),
+            "change": null,
+        });
         let mut changes = Vec::new();
         for index in 0..services.min(CHANGES) {
             change_one(&mut cluster, index, ENDPOINTS);
@@ -152,20 +180,31 @@ fn at_scale(services: u32) -> Result<(), Error> {
         }
         changes.sort_by_key(|(took, _)| *took);
         if let Some((took, synced)) = changes.get(changes.len() / 2) {
-            report(&format!("one endpoint changed (median of {})", changes.len()), *took, synced);
+            output.say(report(&format!("one endpoint changed (median of {})", changes.len()), *took, synced));
+            object["change"] = cost(*took, synced);
         }
-        Ok(())
+        Ok(object)
     })
 }
 
-fn report(what: &str, took: Duration, synced: &Synced) {
-    println!(
+/// Returns what a sync cost as an object of the output.
+fn cost(took: Duration, synced: &Synced) -> Value {
+    json!({
+        "seconds": took.as_secs_f64(),
+        "kernelSeconds": synced.kernel.as_secs_f64(),
+        "messages": synced.messages,
+        "bytes": synced.bytes,
+    })
+}
+
+fn report(what: &str, took: Duration, synced: &Synced) -> String {
+    format!(
         "  {what}: {took:.1?}, of which the kernel {:.1?}, our own work {:.1?} ({} messages, {} bytes)",
         synced.kernel,
         took.saturating_sub(synced.kernel),
         synced.messages,
         synced.bytes
-    );
+    )
 }
 
 fn wait_for_a_look(network: &Network) {

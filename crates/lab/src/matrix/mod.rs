@@ -9,7 +9,6 @@ mod services;
 mod traced;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use comfy_table::Table;
+use serde_json::json;
 use sluicegate_proxier::{Mode, sysctl};
 use sluicegate_service_rules::iptables::BackEnd;
 use sluicegate_service_rules::nftables::Applier;
@@ -24,6 +24,7 @@ use sluicegate_service_rules::nftables::{Layout, Settings};
 use sluicegate_service_rules::{iptables, ipvs};
 use sluicegate_services::{Cluster, DetectLocal, Family, Scheduler};
 
+use crate::output::OutputArgs;
 use crate::{Answer, Error, Namespace, Network, Transport, ask};
 use reference::{Client, Expectation, Front, Place, Source, Variation, variations};
 
@@ -59,6 +60,8 @@ pub(crate) struct Matrix {
     /// The number of requests at a time: fewer on a slow machine, where answers would come too late.
     #[arg(long, value_name = "COUNT", default_value_t = 96, value_parser = clap::value_parser!(u16).range(1..))]
     workers: u16,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 impl Matrix {
@@ -70,16 +73,19 @@ impl Matrix {
             prepare_ipvs(&network.node.namespace)?;
         }
         let synced = network.node.namespace.run(|| self.program(&mut cluster))?;
-        println!("{} services programmed: {synced}", cluster.service_count());
+        let output = self.output;
+        output.say(format_args!("{} services programmed: {synced}", cluster.service_count()));
         let ask = || ask_all(&network, &variations, self.way(), self.workers.into());
         let node = &network.node.namespace;
+        let mut followed = None;
         let (results, different) = if self.trace {
             let (results, journeys) = traced::following(node, ask)?;
             let detect_local = DetectLocal::ClusterCidrs(services::cluster_cidrs());
             let (compared, different) =
                 traced::compare(node, &cluster, detect_local, self.scheduler, &journeys)?;
-            println!("{compared} packets followed, {} not as explained", different.len());
-            different.iter().take(SHOWN).for_each(|one| println!("{one}"));
+            output.say(format_args!("{compared} packets followed, {} not as explained", different.len()));
+            different.iter().take(SHOWN).for_each(|one| output.say(one));
+            followed = Some(json!({"packets": compared, "different": different}));
             // A trace without packets would agree with everything.
             (results, different.len() + usize::from(compared == 0))
         } else {
@@ -89,9 +95,27 @@ impl Matrix {
             let text = results.iter().fold(HEADER.to_owned(), |text, result| text + &result.row());
             std::fs::write(path, text).map_err(|source| Error::Report { path: path.clone(), source })?;
         }
-        print(&results);
-        let failed = results.iter().filter(|result| !result.ok).count();
-        println!("{} cases, {failed} not as they should be", results.len());
+        output.say(table(&results));
+        let wrong: Vec<_> = results.iter().filter(|result| !result.ok).collect();
+        wrong.iter().take(SHOWN).for_each(|result| output.say(result.row().trim_end()));
+        if wrong.len() > SHOWN {
+            output.say(format_args!("... and {} more", wrong.len() - SHOWN));
+        }
+        let failed = wrong.len();
+        output.say(format_args!("{} cases, {failed} not as they should be", results.len()));
+        output.object(|| {
+            let rows: Vec<_> = wrong.iter().map(|result| result.row().trim_end().to_owned()).collect();
+            json!({
+                "services": cluster.service_count(),
+                "sync": synced,
+                "cases": results.len(),
+                "table": counts(&results).map(|(client, front, right, of)| {
+                    json!({"client": client, "address": front, "right": right, "cases": of})
+                }).collect::<Vec<_>>(),
+                "wrong": rows,
+                "followed": followed,
+            })
+        });
         Ok(if failed + different == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
@@ -122,7 +146,7 @@ impl Matrix {
                 let settings = iptables::Settings { detect_local, ..iptables::Settings::default() };
                 let mut applier = iptables::Applier::open(self.iptables_backend, &Family::BOTH, settings)?;
                 let synced = applier.sync(cluster, Instant::now())?;
-                synced.notices().for_each(|notice| println!("{notice}"));
+                synced.notices().for_each(|notice| self.output.say(notice));
                 synced.to_string()
             }
             Mode::Ipvs => {
@@ -292,28 +316,29 @@ impl Outcome<'_> {
     }
 }
 
-/// Prints a table of clients and addresses, and each case that failed.
-fn print(results: &[Outcome<'_>]) {
-    let mut table = Table::new();
-    let header = ["client", "cluster IP", "node port", "external IP", "load-balancer IP"];
-    table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED).set_header(header);
-    for client in Client::ALL {
-        let cells = Front::ALL.map(|front| {
+/// Returns for each client and kind of address how many cases are right, of how many.
+fn counts(results: &[Outcome<'_>]) -> impl Iterator<Item = (String, String, usize, usize)> {
+    Client::ALL.into_iter().flat_map(move |client| {
+        Front::ALL.map(|front| {
             let of: Vec<_> =
                 results.iter().filter(|r| r.case.client == client && r.case.front == front).collect();
             let right = of.iter().filter(|result| result.ok).count();
-            format!("{right} of {} right", of.len())
-        });
-        table.add_row(std::iter::once(format!("{client:?}")).chain(cells));
+            (format!("{client:?}"), format!("{front:?}"), right, of.len())
+        })
+    })
+}
+
+/// Returns a table of clients and addresses.
+fn table(results: &[Outcome<'_>]) -> Table {
+    let mut table = Table::new();
+    let header = ["client", "cluster IP", "node port", "external IP", "load-balancer IP"];
+    table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED).set_header(header);
+    let counts: Vec<_> = counts(results).collect();
+    for row in counts.chunks(Front::ALL.len()) {
+        let cells = row.iter().map(|(_, _, right, of)| format!("{right} of {of} right"));
+        table.add_row(row.first().map(|(client, ..)| client.clone()).into_iter().chain(cells));
     }
-    println!("{table}");
-    let wrong: Vec<_> = results.iter().filter(|result| !result.ok).collect();
-    let mut text = String::new();
-    wrong.iter().take(SHOWN).for_each(|result| text += &result.row());
-    if wrong.len() > SHOWN {
-        let _ = writeln!(text, "... and {} more", wrong.len() - SHOWN);
-    }
-    print!("{text}");
+    table
 }
 
 fn places(answers: &[Answer]) -> BTreeSet<Place> {

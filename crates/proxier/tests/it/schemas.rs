@@ -1,63 +1,19 @@
 //! The schemas of `schemas/v1` are those of what the commands print with `--output json`.
-//!
-//! The judge is the Python package `jsonschema`: validators in Rust compile forty crates for this one test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 
-/// Reads pairs of a schema's name and an instance, and validates each. For whoever reads the output a schema permits
-/// further fields; here each must have its line in the schema.
-const VALIDATE: &str = r#"
-import json, os, sys
-from jsonschema import Draft202012Validator
-
-def strict(schema):
-    if isinstance(schema, dict):
-        schema = {name: strict(inner) for name, inner in schema.items()}
-        if isinstance(schema.get("properties"), dict):
-            schema["additionalProperties"] = False
-    elif isinstance(schema, list):
-        schema = [strict(inner) for inner in schema]
-    return schema
-
-wrong = 0
-for name, instance in json.load(sys.stdin):
-    with open(os.path.join(sys.argv[1], name + ".json")) as file:
-        schema = json.load(file)
-    Draft202012Validator.check_schema(schema)
-    for error in Draft202012Validator(strict(schema)).iter_errors(instance):
-        wrong += 1
-        print(name, "at", "/".join(map(str, error.absolute_path)) or "its top:", error.message)
-sys.exit(1 if wrong else 0)
-"#;
+use crate::judge::has_judge;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/v1")
 }
 
-/// Whether the judge is here; otherwise skips.
-fn has_judge() -> bool {
-    let mut python = Command::new("python3");
-    python.args(["-c", "import jsonschema"]).stderr(Stdio::null());
-    let has = python.status().is_ok_and(|status| status.success());
-    if !has {
-        testns::skip("not installed: python3 with jsonschema (Debian: python3-jsonschema)");
-    }
-    has
-}
-
-/// Returns what of these the schemas refuse.
 fn refused(printed: &[(&str, &Value)]) -> String {
-    let folder = folder().to_string_lossy().into_owned();
-    let input = serde_json::to_string(printed).expect("values print");
-    let output = testns::feed(&["python3", "-c", VALIDATE, &folder], &input);
-    let said =
-        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() || !said.is_empty(), "python3: {}", output.status);
-    said
+    crate::judge::refused(&folder(), printed)
 }
 
 /// Asserts that all that a command printed is as its schema says, where the judge is here. Starting it costs more than
