@@ -4,3 +4,4 @@ mod contracts;
 mod guest;
 mod links;
 mod recipes;
+mod tasks;
