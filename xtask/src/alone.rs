@@ -1,7 +1,9 @@
 //! Each published library by itself, as its users build it. In the workspace, where cargo unifies features,
 //! one package hides what another lacks.
 //!
-//! - [`check`] compiles and lints it without features, with each, and with all but each; a warning fails.
+//! - [`check`] compiles and lints it without features, with each, and with all but each; a warning fails. Where
+//!   `[package.metadata.alone]` has `tests = true`, its tests as well, each time in a run of their own, as what
+//!   they depend on turns features on.
 //! - [`doc`] documents it with all features, as docs.rs does.
 
 use std::collections::BTreeSet;
@@ -23,20 +25,36 @@ pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
     Ok(parallel::each_in(&packages, &directories, |package, directory| {
         let mut outcome = Outcome::default();
         for features in choices(package) {
-            outcome.add(lint(session, package, features, directory).unwrap_or_else(Outcome::failed));
+            for what in targets(package) {
+                outcome
+                    .add(lint(session, package, &features, what, directory).unwrap_or_else(Outcome::failed));
+            }
         }
         Ok(outcome)
     }))
 }
 
+/// Returns what of a package is compiled: cargo's words for each run.
+fn targets(package: &Value) -> &'static [&'static [&'static str]] {
+    let with_tests = package["metadata"]["alone"]["tests"] == true;
+    if with_tests { &[&[], &["--tests"]] } else { &[&[]] }
+}
+
 /// Compiles and lints a package with these features alone. A warning fails. Ours that it depends on are compiled as
 /// well, and linted in their own turn.
-fn lint(session: &Session, package: &Value, features: Features, directory: &Path) -> Result<Outcome, String> {
+fn lint(
+    session: &Session,
+    package: &Value,
+    features: &Features,
+    targets: &[&str],
+    directory: &Path,
+) -> Result<Outcome, String> {
     let mut cargo = session.cargo();
     cargo.args(["clippy", "--quiet", "--no-deps", "--no-default-features", "--package", name(package)]);
     if !features.is_empty() {
-        cargo.arg("--features").arg(features.into_iter().collect::<Vec<_>>().join(","));
+        cargo.arg("--features").arg(features.iter().map(String::as_str).collect::<Vec<_>>().join(","));
     }
+    cargo.args(targets);
     let shown = shown(&cargo);
     progress::say(format!("$ {shown}"));
     cargo.env("CARGO_TARGET_DIR", directory).stderr(Stdio::piped());

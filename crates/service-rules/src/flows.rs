@@ -261,7 +261,7 @@ const fn ip_protocol(protocol: Protocol) -> IpProtocol {
     IpProtocol(protocol.number())
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "nftables"))]
 mod tests {
     use std::net::UdpSocket;
     use std::time::{Duration, Instant};

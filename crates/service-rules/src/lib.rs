@@ -49,7 +49,7 @@ mod present;
 mod scheduling;
 mod summary;
 
-#[cfg(test)]
+#[cfg(all(test, any(feature = "nftables", feature = "ipvs")))]
 #[path = "../tests/it/manifests/mod.rs"]
 mod manifests;
 
