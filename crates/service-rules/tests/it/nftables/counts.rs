@@ -43,14 +43,14 @@ fn port(number: u16) -> NonZeroU16 {
     NonZeroU16::new(number).expect("a port")
 }
 
-fn frontend(family: Family, service: u8, protocol: Protocol) -> Frontend {
+fn frontend(family: Family, service: u16, protocol: Protocol) -> Frontend {
     Frontend::Address(service_ip(family, service), protocol, port(80))
 }
 
 /// Returns the counts of the endpoints of a frontend by their numbers; those of an endpoint that has no element
 /// are 0.
 fn endpoints(found: &Connections, frontend: Frontend, family: Family) -> Vec<u64> {
-    let of = |n: u8| {
+    let of = |n: u16| {
         let endpoint = SocketAddr::new(address(family, 244, n), 8080);
         found.endpoints.get(&(frontend, endpoint)).copied().unwrap_or_default()
     };
@@ -69,12 +69,12 @@ fn each_connection_is_counted_once_and_stays_counted() {
             sync(&mut applier, &mut cluster);
             let mut reached = [0; ENDPOINTS as usize];
             for client in 1..=12 {
-                reached[usize::from(network.udp(client, 1).1) - 1] += 1;
+                reached[usize::from(network.reach(Protocol::Udp, client, 1).1) - 1] += 1;
             }
             for _ in 0..3 {
-                network.tcp(1);
+                network.reach(Protocol::Tcp, 1, 1);
             }
-            network.udp(1, 2);
+            network.reach(Protocol::Udp, 1, 2);
             let (udp, tcp) = (frontend(family, 1, Protocol::Udp), frontend(family, 1, Protocol::Tcp));
             let check = |reached: &[u64], when: &str| {
                 let found = counted(Counting::Endpoints);
@@ -133,7 +133,7 @@ fn counts_stay_in_a_map_that_grows_and_in_a_table_that_is_replaced() {
         let mut cluster = cluster(&manifests(family, &[None], &all()));
         let mut applier = open(&settings);
         sync(&mut applier, &mut cluster);
-        let reached = network.udp(1, 1).1;
+        let reached = network.reach(Protocol::Udp, 1, 1).1;
         let udp = frontend(family, 1, Protocol::Udp);
         let check = |when: &str| {
             let found = counted(Counting::Endpoints);
@@ -173,11 +173,11 @@ fn counting_begins_and_ends_with_a_restart() {
         let text = manifests(family, &[None], &all()).replace("type: NodePort", AFFINITY);
         let mut cluster = cluster(&text);
         sync(&mut open(&counting(Counting::Off)), &mut cluster);
-        network.udp(1, 1);
+        network.reach(Protocol::Udp, 1, 1);
         assert_eq!(counted(Counting::Endpoints), Connections::default());
 
         sync(&mut open(&counting(Counting::Endpoints)), &mut cluster);
-        let reached = network.udp(2, 1).1;
+        let reached = network.reach(Protocol::Udp, 2, 1).1;
         assert_eq!(testns::sh("ip addr add 192.168.9.1/32 dev lo"), "");
         let to_node_port = std::net::UdpSocket::bind((address(family, 9, 3), 0)).expect("a client");
         to_node_port.send_to(b"?", ("192.168.9.1", NODE_PORT)).expect("it is sent");
@@ -209,7 +209,7 @@ fn what_another_program_resets_begins_at_nothing() {
         let mut cluster = cluster(&manifests(family, &[None], &all()));
         let mut applier = open(&settings);
         sync(&mut applier, &mut cluster);
-        network.udp(1, 1);
+        network.reach(Protocol::Udp, 1, 1);
         let mut theirs = Transaction::new();
         theirs.delete(TableId::new(nft::Family::IP, TABLE.parse().expect("a name")));
         let mut socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default()).expect("a socket");
@@ -229,7 +229,7 @@ fn counters_that_another_program_has_set_to_the_most_do_not_wrap() {
     let family = Family::Ipv4;
     testns::netns(|| {
         // Under maglev an endpoint has many elements.
-        let text = |endpoints: &[u8]| manifests(family, &[Some("maglev")], endpoints);
+        let text = |endpoints: &[u16]| manifests(family, &[Some("maglev")], endpoints);
         let mut cluster = cluster(&text(&all()));
         let mut applier = open(&counting(Counting::Endpoints));
         sync(&mut applier, &mut cluster);
