@@ -1,7 +1,8 @@
 //! Each published library by itself, as its users build it. In the workspace, where cargo unifies features,
 //! one package hides what another lacks.
 //!
-//! - [`check`] compiles and lints it without features, with each, and with all but each; a warning fails. Where
+//! - [`check`] compiles and lints it without features, with each, and with all but each; a warning fails.
+//!   Where
 //!   `[package.metadata.alone]` has `tests = true`, its tests as well, each time in a run of their own, as what
 //!   they depend on turns features on.
 //! - [`doc`] documents it with all features, as docs.rs does.

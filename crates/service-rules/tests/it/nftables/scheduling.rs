@@ -122,7 +122,8 @@ impl Network {
         }
     }
 
-    /// Sends the first packet of a connection to port 80, and returns its source and the endpoint that it came to.
+    /// Sends the first packet of a connection to port 80, and returns its source and the endpoint that it
+    /// came to.
     pub(super) fn reach(&self, protocol: Protocol, client: u16, service: u16) -> (SocketAddr, u16) {
         let (from, to) = (address(self.family, 9, client), service_ip(self.family, service));
         // The kernel would give a port again whose connection it still tracks.
@@ -176,8 +177,8 @@ mod sctp {
 
     /// Sends the packet that opens an association.
     pub(super) fn send(from: SocketAddr, to: SocketAddr) {
-        // The common header: ports, no tag yet, the checksum; and a chunk INIT of 20 bytes: tag, window, streams and
-        // the first number.
+        // The common header: ports, no tag yet, the checksum; and a chunk INIT of 20 bytes: tag, window,
+        // streams and the first number.
         let mut packet = [from.port().to_be_bytes(), to.port().to_be_bytes()].concat();
         packet.extend([0; 8]);
         packet.extend([1, 0, 0, 20, 0, 0, 0, 7, 0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 9]);
@@ -203,7 +204,7 @@ mod sctp {
         true
     }
 
-    /// Returns the CRC32c, in its order of bytes (RFC 9260, appendix A).
+    /// Returns the checksum, a `CRC32c`, in its order of bytes (RFC 9260, appendix A).
     fn checksum(bytes: &[u8]) -> [u8; 4] {
         let mut sum = u32::MAX;
         for byte in bytes {
@@ -228,8 +229,8 @@ fn only(look: impl Fn() -> Vec<u16>) -> u16 {
     }
 }
 
-/// Returns the only endpoint that a connection from this client to the first service may be sent to, as `explain`
-/// has it.
+/// Returns the only endpoint that a connection from this client to the first service may be sent to, as
+/// `explain` has it.
 fn explained(cluster: &Cluster, default: Scheduler, from: SocketAddr, protocol: Protocol) -> u16 {
     explained_of(cluster, 1, default, from, protocol)
 }
@@ -349,8 +350,8 @@ fn round_robin_gives_every_endpoint_its_turn_whatever_another_service_does() {
     }
 }
 
-/// In the layout maps a hash of a frontend chooses one of 256 counters, so that some have the same: each still
-/// takes turns while nobody else asks.
+/// In the layout maps a hash of a frontend chooses one of 256 counters, so that some have the same: each
+/// still takes turns while nobody else asks.
 #[test]
 fn round_robin_takes_turns_among_hundreds_of_frontends() {
     for (layout, family) in both() {
