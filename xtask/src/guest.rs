@@ -11,6 +11,7 @@
 //! tests = ["kernel::"]                                                # instead of `guest::`: begins of names
 //! without = ["kernel::json::"]                                        # parts of names of tests to leave out
 //! without-uml = ["guest::fastpath::"]                                 # the same in one kind of kernel
+//! tests-of = { "qemu:linux-image-6.12-cloud-amd64" = ["guest::f"] }   # those of one kernel
 //! ```
 //!
 //! `uml` is user-mode Linux (`xtask/guest/uml/umlrun`), `qemu` Debian's current cloud kernel in an emulated
@@ -106,7 +107,11 @@ impl Run<'_> {
         command.env("SLUICEGATE_SKIPPED", "/tmp/sluicegate-skipped");
         match &session.only {
             Some(_) => command.args(session.only_tests()),
-            None => command.args(words(package, "tests").unwrap_or_else(|| vec!["guest::".to_owned()])),
+            None => {
+                let of_kernel = strings(&package["metadata"]["guest"]["tests-of"][kernel]);
+                let tests = of_kernel.or_else(|| words(package, "tests"));
+                command.args(tests.unwrap_or_else(|| vec!["guest::".to_owned()]))
+            }
         };
         for key in ["without", &format!("without-{kind}")] {
             command.args(words(package, key).unwrap_or_default().iter().flat_map(|name| ["--skip", name]));
@@ -160,8 +165,11 @@ fn kernel_directory(scripts: &Path, image: &str) -> Result<PathBuf, String> {
 
 /// Returns a list of words in the package's `[package.metadata.guest]`.
 fn words(package: &Value, key: &str) -> Option<Vec<String>> {
-    let words = package["metadata"]["guest"][key].as_array()?;
-    Some(words.iter().filter_map(|word| word.as_str().map(str::to_owned)).collect())
+    strings(&package["metadata"]["guest"][key])
+}
+
+fn strings(value: &Value) -> Option<Vec<String>> {
+    Some(value.as_array()?.iter().filter_map(|word| word.as_str().map(str::to_owned)).collect())
 }
 
 /// The name of the test program of every package.

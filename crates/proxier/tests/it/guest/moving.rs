@@ -3,7 +3,8 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::num::NonZeroU16;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use sluicegate_lab::Wire;
@@ -11,8 +12,8 @@ use sluicegate_service_rules::iptables::BackEnd;
 use sluicegate_service_rules::ipvs::{Settings, connections};
 use sluicegate_services::{Protocol, SliceName};
 
-use crate::guest::back_end;
 use crate::guest::traffic::{World, applier};
+use crate::guest::{Running, back_end, eventually};
 
 const ECHO: u16 = 9_090;
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -42,14 +43,10 @@ fn lives(stream: &mut TcpStream) -> bool {
     stream.write_all(b"there").is_ok() && stream.read_exact(&mut back).is_ok() && back == *b"there"
 }
 
-/// A process that is killed with its value.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Ends a connection such that IPVS forgets it ten seconds later, and not after two minutes.
+fn reset(mut stream: TcpStream) {
+    // What was received and is not read makes a reset of the end.
+    let _ = stream.write_all(b"there").and_then(|()| stream.peek(&mut [0]));
 }
 
 #[test]
@@ -85,61 +82,82 @@ fn connections_of_ipvs_live_on_while_they_are_drained_and_new_ones_are_nftables(
     let of_ipvs = || node.run(|| connections().unwrap());
     assert_eq!(of_ipvs(), 4);
 
-    let manifests = std::env::temp_dir().join(format!("sluicegate-moving-{}", std::process::id()));
-    std::fs::create_dir_all(&manifests).unwrap();
-    let text = format!(
-        "{{apiVersion: v1, kind: Service, metadata: {{namespace: ns, name: s1}}, spec: {{clusterIP: 172.30.0.1, ports: \
+    // Others come and go all the time, and none of them may fail.
+    let (stop, served) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        let load = scope.spawn(|| {
+            client.run(|| {
+                let mut failed = Vec::new();
+                while !stop.load(Ordering::Relaxed) {
+                    match TcpStream::connect_timeout(&vip, PATIENCE) {
+                        Ok(mut stream) => {
+                            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+                            if !lives(&mut stream) {
+                                failed.push("no answer".to_owned());
+                            }
+                            reset(stream);
+                        }
+                        Err(error) => failed.push(error.to_string()),
+                    }
+                    served.fetch_add(1, Ordering::Relaxed);
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                failed
+            })
+        });
+        let enough = testns::RaiseOnDrop(&stop);
+        eventually("connections come", || served.load(Ordering::Relaxed) > 20);
+
+        let manifests = std::env::temp_dir().join(format!("sluicegate-moving-{}", std::process::id()));
+        std::fs::create_dir_all(&manifests).unwrap();
+        let text = format!(
+            "{{apiVersion: v1, kind: Service, metadata: {{namespace: ns, name: s1}}, spec: {{clusterIP: 172.30.0.1, ports: \
          [{{name: tcp, port: 80}}]}}}}\n---\n{{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: \
          {{namespace: ns, name: s1-4, labels: {{kubernetes.io/service-name: s1}}}}, addressType: IPv4, ports: \
          [{{name: tcp, port: {ECHO}}}], endpoints: [{{addresses: [10.244.0.10], nodeName: node}}, {{addresses: \
          [10.244.1.10], nodeName: other}}]}}\n"
-    );
-    std::fs::write(manifests.join("all.yaml"), text).unwrap();
-    let daemon = node.run(|| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_sluicegate-proxier"));
-        command.args([
-            "run",
-            "--hostname-override",
-            "node",
-            "--ipvs-drain",
-            "10m",
-            "--nftables-sync-period",
-            "1s",
-        ]);
-        command.args(["--cluster-cidr", "10.244.0.0/16", "--manifests"]).arg(&manifests);
-        Running(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
-    });
-    let eventually = |what: &str, is_so: &dyn Fn() -> bool| {
-        let end = Instant::now() + Duration::from_secs(60);
-        while !is_so() {
-            assert!(Instant::now() < end, "not: {what}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    };
-    eventually("nftables has the service", &|| {
-        node.run(|| testns::try_sh("nft list map ip kube-proxy service-ips"))
-            .stdout
-            .windows(10)
-            .any(|w| w == b"172.30.0.1")
-    });
-    // New connections are not those of IPVS, old ones are, over several syncs.
-    let mut new: Vec<_> = client.run(|| (0..4).map(|_| connect(vip)).collect());
-    std::thread::sleep(Duration::from_secs(3));
-    assert!(new.iter_mut().chain(&mut old).all(lives));
-    assert_eq!(of_ipvs(), 4);
-    let is_bound = || node.run(|| Wire::open().unwrap().up("kube-ipvs0").is_ok());
-    assert!(is_bound(), "its addresses stay as long as there are connections");
+        );
+        std::fs::write(manifests.join("all.yaml"), text).unwrap();
+        let daemon = node.run(|| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_sluicegate-proxier"));
+            command.args([
+                "run",
+                "--hostname-override",
+                "node",
+                "--ipvs-drain",
+                "10m",
+                "--nftables-sync-period",
+                "1s",
+            ]);
+            command.args(["--cluster-cidr", "10.244.0.0/16", "--manifests"]).arg(&manifests);
+            Running(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
+        });
+        eventually("nftables has the service", || {
+            node.run(|| testns::try_sh("nft list map ip kube-proxy service-ips"))
+                .stdout
+                .windows(10)
+                .any(|w| w == b"172.30.0.1")
+        });
+        // New connections are not those of IPVS, old ones are, over several syncs.
+        let mut new: Vec<_> = client.run(|| (0..4).map(|_| connect(vip)).collect());
+        let before = served.load(Ordering::Relaxed);
+        eventually("connections still come", || served.load(Ordering::Relaxed) > before + 50);
+        assert!(new.iter_mut().chain(&mut old).all(lives));
+        // It forgets those of before that were reset within ten seconds, and gets none of the new ones.
+        eventually("IPVS has the old connections alone", || of_ipvs() == 4);
+        let is_bound = || node.run(|| Wire::open().unwrap().up("kube-ipvs0").is_ok());
+        assert!(is_bound(), "its addresses stay as long as there are connections");
 
-    for mut stream in old {
-        // What was received and is not read makes a reset of the end: IPVS forgets it ten seconds later.
-        stream.write_all(b"there").unwrap();
-        stream.peek(&mut [0]).unwrap();
-    }
-    eventually("what ipvs mode left is removed", &|| !is_bound());
-    // Sets go one after the other while they are listed.
-    eventually("nothing of ipvs mode is left", &|| node.run(|| connections().is_ok_and(|left| left == 0)));
-    assert!(new.iter_mut().all(lives), "connections of nftables go on");
-    assert!(client.run(|| lives(&mut connect(vip))));
-    drop(daemon);
-    let _ = std::fs::remove_dir_all(&manifests);
+        old.into_iter().for_each(reset);
+        eventually("what ipvs mode left is removed", || !is_bound());
+        // Sets go one after the other while they are listed.
+        eventually("nothing of ipvs mode is left", || node.run(|| connections().is_ok_and(|left| left == 0)));
+        assert!(new.iter_mut().all(lives), "connections of nftables go on");
+        let before = served.load(Ordering::Relaxed);
+        eventually("connections come afterwards", || served.load(Ordering::Relaxed) > before + 20);
+        drop(enough);
+        assert_eq!(load.join().unwrap(), [""; 0], "of {} connections", served.load(Ordering::Relaxed));
+        drop(daemon);
+        let _ = std::fs::remove_dir_all(&manifests);
+    });
 }

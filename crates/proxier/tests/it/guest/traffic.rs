@@ -1,11 +1,11 @@
 //! Connections while services change.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU16;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use sluicegate_lab::{Answer, Namespace, Network, NetworkSpec, PodSpec, Transport, ask};
+use sluicegate_lab::{Answer, Namespace, Network, Transport, ask};
 use sluicegate_proxier::sysctl;
 use sluicegate_service_rules::ipvs::Applier;
 use sluicegate_service_rules::ipvs::Settings;
@@ -13,7 +13,7 @@ use sluicegate_services::{
     Cluster, Family, Node, Port, Protocol, Service, ServiceName, Slice, SliceEndpoint, SliceName, SlicePort,
 };
 
-use crate::guest::back_end;
+use crate::guest::{NODE, back_end, network, pod_ip, v6};
 
 /// A node with a client outside, two endpoints, and services to ask for.
 pub(crate) struct World {
@@ -25,28 +25,14 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
-        let v6 = |a, b| Ipv6Addr::new(0xfd00, a, 0, 0, 0, 0, 0, b);
-        let pod = |name, net: u8| PodSpec {
-            name,
-            address: ([10, 244, net, 10].into(), v6(0x244 + u16::from(net), 10)),
-            ports: vec![8080],
-        };
-        let node: (Ipv4Addr, Ipv6Addr) = ([192, 168, 0, 2].into(), v6(0x192, 2));
-        let network = Network::build(&NetworkSpec {
-            node,
-            client: ([192, 168, 0, 100].into(), v6(0x192, 100)),
-            gateway: ([10, 244, 0, 1].into(), v6(0x244, 1)),
-            pods: vec![pod("here", 0), pod("there", 1)],
-            routed: vec!["172.30.0.0/16".parse().unwrap(), "fd00:172::/64".parse().unwrap()],
-        })
-        .unwrap();
+        let network = network(&["here", "there"]);
         let namespace = &network.node.namespace;
         namespace.run(|| sluicegate_ipvs::Client::open().map(drop)).unwrap();
         sysctl::of_ipvs(false, (6, 1))
             .for_each(|sysctl| namespace.sysctl(sysctl.path, sysctl.value).unwrap());
         let mut cluster = Cluster::new(Node {
             name: "node".to_owned(),
-            addresses: vec![node.0.into(), node.1.into()],
+            addresses: vec![NODE.0.into(), NODE.1.into()],
             ..Node::default()
         });
         service(&mut cluster, 1, true);
@@ -78,10 +64,7 @@ fn service(cluster: &mut Cluster, number: u8, there: bool) {
         node_port: NonZeroU16::new(30_000 + u16::from(number)),
     };
     let service = Service {
-        cluster_ips: [
-            Some(IpAddr::from([172, 30, 0, number])),
-            Some(Ipv6Addr::new(0xfd00, 0x172, 0, 0, 0, 0, 0, number.into()).into()),
-        ],
+        cluster_ips: [Some(IpAddr::from([172, 30, 0, number])), Some(v6(0x172, number.into()).into())],
         ports: [Protocol::Tcp, Protocol::Udp].map(port).into(),
         external_ips: if number.is_multiple_of(2) {
             [IpAddr::from([172, 30, 1, number])].into()
@@ -120,10 +103,7 @@ pub(crate) fn endpoints(cluster: &mut Cluster, pods: &[&str]) {
         let endpoint = |pod: &&str| {
             let net = u8::from(*pod == "there");
             SliceEndpoint {
-                ip: match family {
-                    Family::Ipv4 => IpAddr::from([10, 244, net, 10]),
-                    Family::Ipv6 => Ipv6Addr::new(0xfd00, 0x244 + u16::from(net), 0, 0, 0, 0, 0, 10).into(),
-                },
+                ip: pod_ip(family, net),
                 node: Some(if net == 0 { "node" } else { "other" }.into()),
                 ready: true,
                 serving: true,
@@ -157,11 +137,7 @@ fn every_address_stays_reachable_while_services_change() {
     let mut world = World::new();
     let mut current = world.node().run(|| applier(Settings::default()));
     world.sync(&mut current, Instant::now());
-    let fronts = [
-        world.vip,
-        SocketAddr::from((Ipv6Addr::new(0xfd00, 0x172, 0, 0, 0, 0, 0, 1), 80)),
-        SocketAddr::from(([192, 168, 0, 2], 30_001)),
-    ];
+    let fronts = [world.vip, SocketAddr::from((v6(0x172, 1), 80)), SocketAddr::from((NODE.0, 30_001))];
     let (stop, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
     let client = &world.network.client.namespace;
     let (cluster, node) = (&mut world.cluster, &world.network.node.namespace);
